@@ -1,0 +1,1 @@
+//! Async RC3 endpoints over tokio and Linux UDP sockets.

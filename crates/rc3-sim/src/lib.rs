@@ -1,0 +1,1 @@
+//! Deterministic networks for RC3: queues, links and worlds in virtual time.

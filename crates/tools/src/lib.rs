@@ -1,0 +1,1 @@
+//! The rc3 command: a WAN demonstration and verified file transfer.
