@@ -1,10 +1,42 @@
-//! Sans-IO machines of the RC3 transport.
+//! Sans-IO machines of the RC3 transport: QUIC as the primary loop from the first byte up, and beside it the RLP
+//! loop from the last byte down at worse and worse priority (RC3, NSDI 2014).
+//!
+//! [`Endpoint`] holds the connections of one UDP port; [`Connection`] routes between the primary, the RLP loop and
+//! the streams. Nothing here touches a socket, a clock or a task: time and datagrams come in as arguments, and
+//! what should happen comes out of `poll_*`. Most programs want `rc3-net`, which drives this over tokio.
 #![forbid(unsafe_code)]
 
+mod config;
+mod connection;
+mod endpoint;
+mod error;
+mod event;
+mod overlay;
+mod stats;
+mod stream;
+mod transmit;
+
 pub mod ledger;
+pub mod primary;
 pub mod range_map;
 pub mod reassembler;
 pub mod rlp;
 pub mod send_buffer;
 pub mod units;
 pub mod wire;
+
+pub use config::{ClientConfig, Congestion, RlpMode, ServerConfig, TransportConfig};
+pub use connection::Connection;
+pub use endpoint::{DatagramMeta, Endpoint, EndpointEvent};
+pub use error::{ClosedStream, FinishError, PeerMisbehaved, ReadError, WriteError};
+pub use event::Event;
+pub use primary::{
+    ConnectionError, Dir, PathStats, Side, StreamId, VarInt,
+    quinn::{
+        ApplicationClose, ConfigError, ConnectError, ConnectFailed, ConnectionClose, ConnectionHandle,
+        HandshakeData, Incoming, TransportError, TransportErrorCode,
+    },
+};
+pub use stats::{ConnectionStats, LevelStats, ReceivedStats, SentStats};
+pub use stream::recv::Chunk;
+pub use transmit::Transmit;

@@ -1,6 +1,151 @@
-//! The RLP loop and its parts.
+//! The RLP loop: when it may send, at which level, how much at once (RC3 §2.1). It knows neither streams nor bytes;
+//! the connection asks it for an [`Allowance`] and reports what was sent.
+//!
+//! ```text
+//!             keys                  path change
+//!   Closed ---------->  Running  ---------------->  Paused
+//!                          ^                           |
+//!                          +---------------------------+
+//!                               round trip on the new path
+//! ```
 
 pub mod keys;
 pub mod ladder;
 pub mod pacer;
 pub mod replay;
+
+use std::{
+    net::SocketAddr,
+    time::{Duration, Instant},
+};
+
+use self::{keys::RlpKeys, ladder::Ladder, pacer::Pacer};
+use crate::{
+    config::TransportConfig,
+    units::{Level, Rate},
+};
+
+/// Time a rate-capped RLP loop may catch up at once: timers of user space are late by about a millisecond.
+const PACER_BURST: Duration = Duration::from_millis(2);
+
+/// A rate-capped loop may always send this many bytes at once.
+const PACER_BURST_MIN: u64 = 16 * 1024;
+
+/// How long RLP stays quiet on a path that has just changed: the primary validates it meanwhile
+/// (RFC 9000 §8.2), which takes one round trip; a lost probe costs as many again.
+const PAUSE_ROUND_TRIPS: u32 = 3;
+
+/// What the loop may do now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Allowance {
+    /// Up to `packets` packets at `level`.
+    Send {
+        /// The level for all of them.
+        level: Level,
+        /// How many; at least one.
+        packets: u64,
+    },
+    /// Nothing before this time.
+    Wait(Instant),
+    /// Nothing, and why.
+    Stop(StopReason),
+}
+
+/// Why the loop stands still.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StopReason {
+    /// The ladder has no level left in this busy period.
+    LadderUsedUp,
+}
+
+/// The RLP loop of one connection, once keys exist.
+#[derive(Debug)]
+pub struct Rlp {
+    keys: RlpKeys,
+    ladder: Ladder,
+    pacer: Option<Pacer>,
+    /// Packets sent in this busy period.
+    sent: u64,
+    path: SocketAddr,
+    /// Set while a new path is unproven.
+    paused_until: Option<Instant>,
+}
+
+impl Rlp {
+    /// A loop that starts at level 1 on the path to `remote`.
+    pub fn new(keys: RlpKeys, config: &TransportConfig, remote: SocketAddr) -> Self {
+        Self {
+            keys,
+            ladder: config.ladder.clone(),
+            pacer: config.nic_rate.map(new_pacer),
+            sent: 0,
+            path: remote,
+            paused_until: None,
+        }
+    }
+
+    /// The keys of both directions.
+    pub fn keys(&mut self) -> &mut RlpKeys {
+        &mut self.keys
+    }
+
+    /// Packets sent in this busy period: the position on the ladder.
+    pub fn sent(&self) -> u64 {
+        self.sent
+    }
+
+    /// All that was written has been delivered: what comes next is a new logical flow and starts at level 1
+    /// again (RC3 §4.2.1).
+    pub fn start_busy_period(&mut self) {
+        self.sent = 0;
+    }
+
+    /// The primary's path, before every transmission. On a new one the loop pauses.
+    pub fn on_path(&mut self, now: Instant, remote: SocketAddr, rtt: Duration) {
+        if remote != self.path {
+            tracing::debug!(%remote, "path changed: RLP pauses");
+            self.path = remote;
+            self.paused_until = Some(now + rtt * PAUSE_ROUND_TRIPS);
+        }
+    }
+
+    /// What may be sent now, in packets of `packet_bytes` (UDP payload).
+    pub fn allowance(&mut self, now: Instant, packet_bytes: u64) -> Allowance {
+        if let Some(until) = self.paused_until {
+            if now < until {
+                return Allowance::Wait(until);
+            }
+            self.paused_until = None;
+        }
+        let Some((level, remaining)) = self.ladder.level_of(self.sent) else {
+            return Allowance::Stop(StopReason::LadderUsedUp);
+        };
+        let packets = match &mut self.pacer {
+            None => remaining,
+            Some(pacer) => match pacer.budget(now) / packet_bytes {
+                0 => return Allowance::Wait(pacer.ready_at(now, packet_bytes)),
+                packets => packets.min(remaining),
+            },
+        };
+        Allowance::Send { level, packets }
+    }
+
+    /// `packets` data packets of `bytes` in all have been put together.
+    pub fn on_sent(&mut self, now: Instant, packets: u64, bytes: u64) {
+        self.sent += packets;
+        if let Some(pacer) = &mut self.pacer {
+            pacer.on_rlp_sent(now, bytes);
+        }
+    }
+
+    /// The primary has sent `bytes`; they take their share of the card.
+    pub fn on_primary_sent(&mut self, now: Instant, bytes: u64) {
+        if let Some(pacer) = &mut self.pacer {
+            pacer.on_primary_sent(now, bytes);
+        }
+    }
+}
+
+fn new_pacer(rate: Rate) -> Pacer {
+    Pacer::new(rate, rate.bytes_in(PACER_BURST).max(PACER_BURST_MIN))
+}

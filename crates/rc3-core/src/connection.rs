@@ -1,0 +1,734 @@
+//! One connection: routes what comes in and goes out between the primary, the RLP loop and the streams.
+//!
+//! Methods are of four kinds: inputs (`handle_*`), the application's commands, outputs (`poll_*`) and getters.
+//! After every input or command, drain the outputs: `poll_event`, `poll_primary` until `None`, `poll_rlp` while the
+//! network takes it, then arm a timer for `poll_timeout`. Time never runs backwards.
+
+mod control;
+mod rlp_transmit;
+
+use std::{sync::Arc, time::Instant};
+use std::{collections::VecDeque, time::Duration};
+
+use bytes::{Bytes, BytesMut};
+
+use crate::{
+    config::{TransportConfig, alpn_parse},
+    error::{ClosedStream, FinishError, PeerMisbehaved, ReadError, WriteError},
+    event::Event,
+    overlay::Overlay,
+    primary::{
+        ConnectionError, Dir, End, Primary, PrimaryEvent, Side, StreamId, VarInt,
+        feeding::quantum,
+        quinn::{HandshakeData, Quic, TransportError},
+    },
+    rlp::{
+        Rlp,
+        keys::{ReceiverId, RlpKeys},
+    },
+    stats::{ConnectionStats, ReceivedStats, SentStats},
+    stream::{
+        recv::{Chunk, RecvStream, Taken},
+        send::SendStream,
+        set::Streams,
+    },
+    transmit::Transmit,
+    units::Level,
+    wire::frame::{Data, Frame, Frames},
+};
+
+/// TLS exporter label of the RLP secrets; the context is the sender's side (docs/WIRE.md, keys).
+const EXPORTER_LABEL: &[u8] = b"EXPORTER-rc3/1";
+
+/// Segments the primary may have been handed and not sent; RLP repeats that much where the loops meet.
+const OVERLAP_PACKETS: u64 = 2;
+
+/// Room in the send window at which blocked writers are woken, as a fraction of it.
+const WAKE_FRACTION: u64 = 8;
+
+/// One connection, client or server side.
+#[derive(Debug)]
+pub struct Connection {
+    primary: Quic,
+    config: Arc<TransportConfig>,
+    streams: Streams,
+    /// Present when both sides speak rc3.
+    overlay: Option<Overlay>,
+    events: VecDeque<Event>,
+    /// Streams fed since the primary last had nothing waiting.
+    unsettled: Vec<StreamId>,
+    /// Writers that found the send window full.
+    blocked_writers: Vec<StreamId>,
+    /// Bytes held for the application over all streams.
+    buffered: u64,
+    /// When a rate-capped or paused RLP loop may go on.
+    rlp_wake: Option<Instant>,
+    /// A fault of the peer, to be answered by closing.
+    fault: Option<PeerMisbehaved>,
+    lost: Option<ConnectionError>,
+    sent: SentStats,
+    received: ReceivedStats,
+    place: Place,
+}
+
+/// Where the endpoint has this connection on its lists.
+#[derive(Debug, Clone, Copy, Default)]
+struct Place {
+    queued_for_primary: bool,
+    queued_for_rlp: bool,
+    handshake_ended: bool,
+}
+
+impl Connection {
+    pub(crate) fn new(primary: Quic, config: Arc<TransportConfig>) -> Self {
+        Self {
+            streams: Streams::new(primary.side()),
+            primary,
+            config,
+            overlay: None,
+            events: VecDeque::new(),
+            unsettled: Vec::new(),
+            blocked_writers: Vec::new(),
+            buffered: 0,
+            rlp_wake: None,
+            fault: None,
+            lost: None,
+            sent: SentStats::default(),
+            received: ReceivedStats::default(),
+            place: Place::default(),
+        }
+    }
+
+    /// Takes note; whether that is new.
+    pub(crate) fn set_queued_for_primary(&mut self, queued: bool) -> bool {
+        std::mem::replace(&mut self.place.queued_for_primary, queued) != queued
+    }
+
+    /// As [`Self::set_queued_for_primary`].
+    pub(crate) fn set_queued_for_rlp(&mut self, queued: bool) -> bool {
+        std::mem::replace(&mut self.place.queued_for_rlp, queued) != queued
+    }
+
+    /// Whether the handshake has ended, well or not, since the last call.
+    pub(crate) fn take_handshake_end(&mut self) -> bool {
+        let ended = self.lost.is_some() || !self.primary.is_handshaking();
+        ended && !std::mem::replace(&mut self.place.handshake_ended, true)
+    }
+
+    // --- inputs ---
+
+    pub(crate) fn primary_mut(&mut self) -> &mut Quic {
+        &mut self.primary
+    }
+
+    /// The primary was given something: takes note of what it has to tell.
+    pub(crate) fn handle_primary(&mut self, now: Instant) {
+        while let Some(event) = self.primary.poll_event() {
+            self.on_primary_event(event);
+        }
+        self.close_on_fault(now);
+    }
+
+    /// An RLP datagram for this connection.
+    pub fn handle_rlp(&mut self, now: Instant, mut datagram: BytesMut) {
+        let opened = match self.overlay.as_mut().and_then(|overlay| overlay.rlp.as_mut()) {
+            Some(rlp) if self.lost.is_none() => rlp.keys().open.open(&mut datagram).ok(),
+            _ => None,
+        };
+        let Some(opened) = opened else {
+            self.received.rlp_discarded += 1;
+            return;
+        };
+        self.received.rlp_datagrams += 1;
+        let payload = datagram.freeze().slice(opened.payload);
+        for frame in Frames::new(&payload) {
+            match frame {
+                Ok(Frame::Padding) => {}
+                Ok(Frame::Data(data)) => self.on_rlp_data(opened.level, &data, &payload),
+                Ok(Frame::Sack(sack)) => {
+                    self.sent.sacks += 1;
+                    if let Ok(stream) = VarInt::from_u64(sack.stream) {
+                        self.on_sack(stream.into(), sack.spans());
+                    }
+                }
+                Err(_) => self.fault = Some(PeerMisbehaved::Malformed("rlp frame")),
+            }
+            if self.fault.is_some() {
+                break;
+            }
+        }
+        self.wake_writers();
+        self.close_on_fault(now);
+    }
+
+    /// A deadline of [`Self::poll_timeout`] has passed.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        if self.rlp_wake.is_some_and(|wake| wake <= now) {
+            self.rlp_wake = None;
+        }
+        self.primary.handle_timeout(now);
+        self.handle_primary(now);
+    }
+
+    // --- commands ---
+
+    /// Opens a stream, or `None` while the peer's limit is reached ([`Event::Available`] follows) or the
+    /// handshake is not complete.
+    pub fn open(&mut self, dir: Dir) -> Option<StreamId> {
+        if self.primary.is_handshaking() || self.lost.is_some() {
+            return None;
+        }
+        let id = self.primary.open(dir)?;
+        self.streams.on_opened(id);
+        self.add_send(id);
+        if dir == Dir::Bi {
+            self.add_recv(id);
+        }
+        Some(id)
+    }
+
+    /// The next stream the peer opened.
+    pub fn accept(&mut self, dir: Dir) -> Option<StreamId> {
+        self.streams.accept(dir)
+    }
+
+    /// Takes bytes for sending and returns how many, from the front.
+    pub fn write(&mut self, id: StreamId, mut data: Bytes) -> Result<usize, WriteError> {
+        let stream = self.streams.send(id).ok_or(WriteError::ClosedStream)?;
+        stream.writable()?;
+        let room = self.config.send_window.saturating_sub(self.streams.held());
+        if room == 0 && !data.is_empty() {
+            if !self.blocked_writers.contains(&id) {
+                self.blocked_writers.push(id);
+            }
+            return Err(WriteError::Blocked);
+        }
+        self.note_busy_period();
+        data.truncate(usize::try_from(room).unwrap_or(usize::MAX));
+        let taken = data.len();
+        self.streams.with_send(id, |stream| stream.write(data)).ok_or(WriteError::ClosedStream)??;
+        self.streams.queue_for_rlp(id);
+        Ok(taken)
+    }
+
+    /// No more bytes will be written: the peer will see the end after the last.
+    pub fn finish(&mut self, id: StreamId) -> Result<(), FinishError> {
+        self.streams.with_send(id, SendStream::finish).ok_or(FinishError::ClosedStream)?
+    }
+
+    /// Gives up what is not delivered; the peer hears of it with `code`.
+    pub fn reset(&mut self, id: StreamId, code: VarInt) -> Result<(), ClosedStream> {
+        let first = self.streams.with_send(id, SendStream::reset).ok_or(ClosedStream)?;
+        if first {
+            self.primary.end(id, End::Reset(code));
+            self.report_reset(id);
+        }
+        self.streams.remove_send(id);
+        self.wake_writers();
+        Ok(())
+    }
+
+    /// The peer's code, if it stopped reading; an error once all was delivered or the stream was reset.
+    pub fn stopped(&self, id: StreamId) -> Result<Option<VarInt>, ClosedStream> {
+        self.streams.send(id).map(SendStream::stopped).ok_or(ClosedStream)
+    }
+
+    /// Whether a stream can take bytes now.
+    pub fn writable(&self, id: StreamId) -> Result<(), WriteError> {
+        self.streams.send(id).ok_or(WriteError::ClosedStream)?.writable()
+    }
+
+    /// Streams with a higher number go first with both loops; the default is 0.
+    pub fn set_priority(&mut self, id: StreamId, priority: i32) -> Result<(), ClosedStream> {
+        if self.streams.set_priority(id, priority) { Ok(()) } else { Err(ClosedStream) }
+    }
+
+    /// See [`Self::set_priority`].
+    pub fn priority(&self, id: StreamId) -> Result<i32, ClosedStream> {
+        self.streams.send(id).map(|stream| stream.priority).ok_or(ClosedStream)
+    }
+
+    /// The next bytes of a stream, or with `ordered` false whichever are there. `None` at the end.
+    pub fn read(&mut self, id: StreamId, max: usize, ordered: bool) -> Result<Option<Chunk>, ReadError> {
+        let stream = self.streams.recv(id).ok_or(ReadError::ClosedStream)?;
+        let result = stream.read(max, ordered);
+        if let Ok(Some(chunk)) = &result {
+            let len = chunk.bytes.len() as u64;
+            self.buffered -= len;
+            self.on_consumed(id, len);
+        }
+        // The primary may have been left unread because the application was behind.
+        self.pull(id);
+        result
+    }
+
+    /// Nobody reads this stream any more; the peer hears of it with `code`.
+    pub fn stop(&mut self, id: StreamId, code: VarInt) -> Result<(), ClosedStream> {
+        let stream = self.streams.recv(id).ok_or(ClosedStream)?;
+        self.buffered -= stream.buffered();
+        let head_open = stream.is_head_open();
+        stream.abandon();
+        if head_open {
+            self.primary.stop(id, code);
+        }
+        self.forget_recv(id);
+        Ok(())
+    }
+
+    /// Whether a read would yield bytes, an end or a reset.
+    pub fn is_readable(&mut self, id: StreamId) -> bool {
+        self.streams.recv(id).is_some_and(|stream| stream.is_readable())
+    }
+
+    /// Ends the connection at once; what is not delivered is lost.
+    pub fn close(&mut self, now: Instant, code: VarInt, reason: Bytes) {
+        self.primary.close(now, code, reason);
+        self.handle_primary(now);
+        if self.lost.is_none() {
+            self.on_lost(ConnectionError::LocallyClosed, false);
+        }
+    }
+
+    /// The local address may have changed.
+    pub fn local_address_changed(&mut self) {
+        self.primary.local_address_changed();
+    }
+
+    // --- outputs ---
+
+    /// What happened, oldest first.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// When [`Self::handle_timeout`] wants to be called next.
+    pub fn poll_timeout(&mut self) -> Option<Instant> {
+        [self.primary.poll_timeout(), self.rlp_wake].into_iter().flatten().min()
+    }
+
+    /// The primary's next datagrams, into the empty `buf`: at most `datagrams_max` of equal length.
+    pub fn poll_primary(&mut self, now: Instant, datagrams_max: usize, buf: &mut Vec<u8>) -> Option<Transmit> {
+        loop {
+            self.feed();
+            if let Some(transmit) = self.primary.poll_transmit(now, datagrams_max, buf) {
+                if let Some(rlp) = self.rlp() {
+                    rlp.on_primary_sent(now, transmit.size as u64);
+                }
+                return Some(Transmit {
+                    destination: transmit.destination,
+                    source: transmit.source,
+                    level: Level::PRIMARY,
+                    ecn: transmit.ecn,
+                    size: transmit.size,
+                    segment_size: transmit.segment_size,
+                });
+            }
+            if self.primary.window().drained {
+                self.streams.settle(&mut self.unsettled);
+                // Ends: a stream that takes nothing no longer wants the primary.
+                if self.streams.wants_primary() && self.may_feed() {
+                    continue;
+                }
+            }
+            self.note_app_limited();
+            self.wake_writers();
+            return None;
+        }
+    }
+
+    // --- getters ---
+
+    /// Whether both sides speak rc3; known from [`Event::HandshakeDataReady`] on.
+    pub fn is_rc3(&self) -> bool {
+        self.overlay.is_some()
+    }
+
+    /// The application's own ALPN protocol and the server name, once known.
+    pub fn handshake_data(&self) -> Option<HandshakeData> {
+        let mut data = self.primary.handshake_data()?;
+        data.protocol = data.protocol.and_then(|name| alpn_parse(&name).1.map(<[u8]>::to_vec));
+        Some(data)
+    }
+
+    /// The peer's certificates as rustls gives them, once known.
+    pub fn peer_identity(&self) -> Option<Box<dyn std::any::Any>> {
+        self.primary.peer_identity()
+    }
+
+    /// Keying material from the TLS exporter (RFC 8446 §7.5); `None` before the handshake allows it.
+    pub fn export_keying_material(&self, out: &mut [u8], label: &[u8], context: &[u8]) -> Option<()> {
+        self.primary.export_keying_material(out, label, context)
+    }
+
+    /// Client or server.
+    pub fn side(&self) -> Side {
+        self.primary.side()
+    }
+
+    /// Whether the handshake is still going on.
+    pub fn is_handshaking(&self) -> bool {
+        self.primary.is_handshaking()
+    }
+
+    /// Why the connection is gone, if it is.
+    pub fn lost(&self) -> Option<&ConnectionError> {
+        self.lost.as_ref()
+    }
+
+    /// Whether nothing more will come or go: the connection can be forgotten.
+    pub fn is_drained(&self) -> bool {
+        self.primary.is_drained()
+    }
+
+    /// The smoothed round-trip time.
+    pub fn rtt(&self) -> Duration {
+        self.primary.path().rtt
+    }
+
+    /// The peer's address.
+    pub fn remote_address(&self) -> std::net::SocketAddr {
+        self.primary.path().remote
+    }
+
+    /// Our address on the path, where known.
+    pub fn local_ip(&self) -> Option<std::net::IpAddr> {
+        self.primary.path().local_ip
+    }
+
+    /// Counters of both loops.
+    pub fn stats(&self) -> ConnectionStats {
+        let mut sent = self.sent;
+        if let Some(overlay) = &self.overlay {
+            sent.credit_bytes = overlay.allowed.left();
+            sent.ladder_packets = overlay.rlp.as_ref().map_or(0, Rlp::sent);
+        }
+        let mut received = self.received;
+        received.buffered_bytes = self.buffered;
+        ConnectionStats { path: self.primary.path(), rc3: self.is_rc3(), sent, received }
+    }
+
+    /// The id RLP datagrams for this connection carry, once there is one.
+    pub(crate) fn receiver_id(&mut self) -> Option<ReceiverId> {
+        self.rlp().map(|rlp| rlp.keys().local_id)
+    }
+
+    // --- feeding the primary ---
+
+    /// Hands bytes over if the primary should have some.
+    fn feed(&mut self) {
+        if !self.streams.wants_primary() || !self.may_feed() {
+            return;
+        }
+        let window = self.primary.window();
+        let (budget, overlap) = match &self.overlay {
+            Some(_) => (quantum(&window), OVERLAP_PACKETS * u64::from(window.mtu)),
+            // Plain QUIC: the primary schedules for itself.
+            None => (u64::MAX, 0),
+        };
+        let Self { primary, streams, overlay, sent, unsettled, .. } = self;
+        streams.feed(primary, budget, overlap, |id, fed, usage| {
+            sent.primary_bytes += fed.handed;
+            sent.duplicate_bytes += fed.duplicate;
+            sent.skipped_bytes += fed.skipped;
+            match overlay {
+                Some(overlay) if overlay.control != Some(id) => overlay.allowed.on_usage(usage),
+                _ => {}
+            }
+            if unsettled.last() != Some(&id) {
+                unsettled.push(id);
+            }
+        });
+    }
+
+    /// Late feeding: only when all that was handed over before is in packets and the window is open.
+    fn may_feed(&self) -> bool {
+        self.overlay.is_none() || (self.unsettled.is_empty() && self.primary.window().packets() > 0)
+    }
+
+    fn note_app_limited(&mut self) {
+        if self.overlay.is_some() {
+            let window_open = self.primary.window().packets() > 0;
+            self.primary.set_app_limited(window_open && self.unsettled.is_empty());
+        }
+    }
+
+    /// After idleness a write starts a new logical flow (RC3 §4.2.1).
+    fn note_busy_period(&mut self) {
+        let Self { overlay: Some(overlay), primary, streams, .. } = self else { return };
+        if let Some(rlp) = overlay.rlp.as_mut()
+            && rlp.sent() > 0
+            && primary.window().in_flight == 0
+            && streams.all_answered(overlay.control)
+        {
+            rlp.start_busy_period();
+        }
+    }
+
+    // --- events of the primary ---
+
+    fn on_primary_event(&mut self, event: PrimaryEvent) {
+        match event {
+            PrimaryEvent::Negotiated => self.on_negotiated(),
+            PrimaryEvent::Connected => self.on_connected(),
+            PrimaryEvent::Lost(reason) => self.on_lost(reason, true),
+            PrimaryEvent::Opened(dir) => self.on_peer_opened(dir),
+            PrimaryEvent::Available(dir) => {
+                self.open_control();
+                self.events.push_back(Event::Available(dir));
+            }
+            PrimaryEvent::Readable(id) => self.on_primary_readable(id),
+            PrimaryEvent::Writable(id) => {
+                self.streams.with_send(id, SendStream::on_primary_writable);
+            }
+            PrimaryEvent::Finished(id) => {
+                self.streams.remove_send(id);
+                self.events.push_back(Event::Finished(id));
+            }
+            PrimaryEvent::Stopped(id, code) => self.on_stopped(id, code),
+        }
+    }
+
+    fn on_negotiated(&mut self) {
+        let protocol = self.primary.handshake_data().and_then(|data| data.protocol);
+        if protocol.is_some_and(|name| alpn_parse(&name).0) {
+            // From here on the seam decides what counts as application-limited.
+            self.primary.feed_late();
+            self.overlay = Some(Overlay::new(&self.config));
+            self.open_control();
+        }
+        self.events.push_back(Event::HandshakeDataReady);
+    }
+
+    fn on_connected(&mut self) {
+        if self.overlay.is_some() {
+            self.open_control();
+            match self.derive_keys() {
+                Some(keys) => {
+                    let remote = self.primary.path().remote;
+                    let rlp = Rlp::new(keys, &self.config, remote);
+                    self.overlay.as_mut().map(|overlay| overlay.rlp.insert(rlp));
+                }
+                None => tracing::error!("the TLS exporter yields no keys: RLP stays off"),
+            }
+        }
+        tracing::debug!(rc3 = self.is_rc3(), "connected");
+        self.events.push_back(Event::Connected);
+    }
+
+    fn derive_keys(&self) -> Option<RlpKeys> {
+        let mut client = [0; 32];
+        let mut server = [0; 32];
+        self.primary.export_keying_material(&mut client, EXPORTER_LABEL, b"client")?;
+        self.primary.export_keying_material(&mut server, EXPORTER_LABEL, b"server")?;
+        Some(RlpKeys::new(&client, &server, self.primary.side() == Side::Client))
+    }
+
+    fn on_lost(&mut self, reason: ConnectionError, tell: bool) {
+        if self.lost.is_some() {
+            return;
+        }
+        tracing::debug!(%reason, "connection lost");
+        self.streams.close();
+        self.rlp_wake = None;
+        if let Some(overlay) = &mut self.overlay {
+            overlay.sacks.clear();
+        }
+        self.lost = Some(reason.clone());
+        if tell {
+            self.events.push_back(Event::Lost(reason));
+        }
+    }
+
+    fn on_peer_opened(&mut self, dir: Dir) {
+        let mut any = false;
+        while let Some(id) = self.primary.accept(dir) {
+            self.streams.on_accepted(id);
+            if self.is_peer_control(id) {
+                self.read_control(id);
+                continue;
+            }
+            if dir == Dir::Bi {
+                self.add_send(id);
+            }
+            self.add_recv(id);
+            self.streams.offer(id);
+            any = true;
+            self.pull(id);
+        }
+        if any {
+            self.events.push_back(Event::Opened(dir));
+        }
+    }
+
+    fn on_primary_readable(&mut self, id: StreamId) {
+        if self.is_peer_control(id) {
+            self.read_control(id);
+            return;
+        }
+        self.pull(id);
+        self.note_readable(id);
+    }
+
+    fn note_readable(&mut self, id: StreamId) {
+        let event = Event::Readable(id);
+        if self.is_readable(id) && self.events.back() != Some(&event) {
+            self.events.push_back(event);
+        }
+    }
+
+    fn on_stopped(&mut self, id: StreamId, code: VarInt) {
+        let first = self.streams.with_send(id, |stream| {
+            stream.on_stopped(code);
+            stream.reset()
+        });
+        if first == Some(true) {
+            // RFC 9000 §3.5: answer STOP_SENDING with a reset.
+            self.primary.end(id, End::Reset(code));
+            self.report_reset(id);
+        }
+        self.events.push_back(Event::Stopped(id, code));
+        self.wake_writers();
+    }
+
+    // --- receiving ---
+
+    fn add_send(&mut self, id: StreamId) {
+        let rlp_limit = self.overlay.as_ref().map_or(0, |overlay| overlay.allowed.stream_initial);
+        self.streams.insert_send(id, self.overlay.is_some(), rlp_limit);
+    }
+
+    fn add_recv(&mut self, id: StreamId) -> &mut RecvStream {
+        let granted = self.overlay.as_ref().map(|overlay| overlay.granting.stream_initial());
+        self.streams.recv_or_insert(id, || RecvStream::new(granted.is_some(), granted.unwrap_or(0)))
+    }
+
+    /// Takes what the primary has for a stream.
+    fn pull(&mut self, id: StreamId) {
+        let Some(stream) = self.streams.recv(id) else { return };
+        let buffered = stream.buffered();
+        let result = stream.pull(&mut self.primary, id);
+        self.buffered = self.buffered + stream.buffered() - buffered;
+        match result {
+            Ok(taken) => {
+                self.received.primary_bytes += taken.new;
+                self.received.duplicate_bytes += taken.duplicate;
+            }
+            Err(fault) => self.fault = Some(fault),
+        }
+        if self.streams.recv(id).is_some_and(|stream| stream.is_over()) {
+            self.forget_recv(id);
+        }
+    }
+
+    fn on_rlp_data(&mut self, level: Level, data: &Data, payload: &Bytes) {
+        let Ok(id) = VarInt::from_u64(data.stream).map(StreamId::from) else { return };
+        match self.take_rlp_data(id, data, payload) {
+            Ok(Some(taken)) => {
+                self.received.rlp_bytes[level.index()] += taken.new;
+                self.received.duplicate_bytes += taken.duplicate;
+                self.received.refused_bytes += taken.refused;
+                if let Some(overlay) = &mut self.overlay {
+                    overlay.owe_sack(id, level);
+                }
+                if taken.new > 0 {
+                    self.note_readable(id);
+                }
+            }
+            Ok(None) => self.received.rlp_discarded += 1,
+            Err(fault) => self.fault = Some(fault),
+        }
+    }
+
+    /// `None`: the stream is closed.
+    fn take_rlp_data(
+        &mut self,
+        id: StreamId,
+        data: &Data,
+        payload: &Bytes,
+    ) -> Result<Option<Taken>, PeerMisbehaved> {
+        let Some(overlay) = &self.overlay else { return Ok(None) };
+        let room = overlay.granting.window().saturating_sub(self.buffered);
+        if self.streams.recv(id).is_none() {
+            self.check_may_exist(id)?;
+            if id.index() < self.streams.known(id) {
+                return Ok(None);
+            }
+            // Ahead of the primary: the stream is accepted when that brings its first byte.
+            self.add_recv(id);
+        }
+        let Some(stream) = self.streams.recv(id) else { return Ok(None) };
+        let buffered = stream.buffered();
+        let bytes = payload.slice(data.data.clone());
+        let result = stream.on_rlp(data.offset, bytes, data.final_size, room);
+        self.buffered = self.buffered + stream.buffered() - buffered;
+        result.map(Some)
+    }
+
+    /// Whether the peer may send RLP data on a stream that we do not know.
+    fn check_may_exist(&self, id: StreamId) -> Result<(), PeerMisbehaved> {
+        let ours = id.initiator() == self.primary.side();
+        if (ours && id.dir() == Dir::Uni) || self.is_peer_control(id) {
+            return Err(PeerMisbehaved::StreamDirection);
+        }
+        let known = self.streams.known(id);
+        let limit = match (ours, id.dir()) {
+            (true, _) => known,
+            (false, Dir::Bi) => known + u64::from(self.config.max_concurrent_bidi_streams),
+            (false, Dir::Uni) => known + u64::from(self.config.max_concurrent_uni_streams) + 1,
+        };
+        if id.index() < limit { Ok(()) } else { Err(PeerMisbehaved::StreamLimit) }
+    }
+
+    fn on_consumed(&mut self, id: StreamId, bytes: u64) {
+        let Some(overlay) = &mut self.overlay else { return };
+        let Some(stream) = self.streams.recv(id) else { return };
+        if !stream.settled {
+            overlay.granting.on_consumed(bytes);
+        }
+        let consumed = stream.consumed();
+        let grants = [
+            overlay.granting.next_grant(),
+            overlay.granting.next_stream_grant(id, consumed, &mut stream.granted),
+        ];
+        for frame in grants.into_iter().flatten() {
+            self.send_control(frame);
+        }
+    }
+
+    fn forget_recv(&mut self, id: StreamId) {
+        let Some(stream) = self.streams.remove_recv(id) else { return };
+        let Some(overlay) = &mut self.overlay else { return };
+        overlay.sacks.remove(&id);
+        let whole = stream.final_size() == Some(stream.consumed());
+        if !whole && !stream.settled {
+            if let Err(fault) = overlay.granting.on_ended_early(id, stream.consumed()) {
+                self.fault = Some(fault);
+            }
+        }
+    }
+
+    // --- the rest ---
+
+    fn rlp(&mut self) -> Option<&mut Rlp> {
+        self.overlay.as_mut()?.rlp.as_mut()
+    }
+
+    fn wake_writers(&mut self) {
+        let room = self.config.send_window.saturating_sub(self.streams.held());
+        if !self.blocked_writers.is_empty() && room >= self.config.send_window / WAKE_FRACTION {
+            self.events.extend(self.blocked_writers.drain(..).map(Event::Writable));
+        }
+    }
+
+    fn close_on_fault(&mut self, now: Instant) {
+        let Some(fault) = self.fault.take() else { return };
+        if self.lost.is_some() {
+            return;
+        }
+        tracing::debug!(%fault, "peer misbehaved");
+        self.primary.close(now, fault.code(), Bytes::from(fault.to_string()));
+        let mut error = TransportError::from(fault.transport_code());
+        error.reason = fault.to_string();
+        self.on_lost(ConnectionError::TransportError(error), true);
+    }
+}

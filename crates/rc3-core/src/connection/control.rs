@@ -1,0 +1,117 @@
+//! The control stream: settings, credit, reports of resets (docs/WIRE.md, control stream). It is the first
+//! unidirectional stream of each side and carries plain frames, no head records.
+
+use bytes::Bytes;
+
+use super::Connection;
+use crate::{
+    error::PeerMisbehaved,
+    primary::{Dir, Primary, StreamId, StreamReadError, VarInt},
+    wire::control::ControlFrame,
+};
+
+/// How much of the control stream is read at a time.
+const READ_MAX: usize = 64 * 1024;
+
+impl Connection {
+    pub(super) fn is_peer_control(&self, id: StreamId) -> bool {
+        self.overlay.is_some()
+            && id.dir() == Dir::Uni
+            && id.initiator() != self.primary.side()
+            && id.index() == 0
+    }
+
+    /// Opens our control stream, before any stream of the application, as soon as the peer's limit is known.
+    pub(super) fn open_control(&mut self) {
+        let Some(overlay) = &mut self.overlay else { return };
+        if overlay.control.is_some() {
+            return;
+        }
+        let Some(id) = self.primary.open(Dir::Uni) else { return };
+        overlay.control = Some(id);
+        let settings = ControlFrame::Settings(overlay.granting.settings());
+        self.streams.on_opened(id);
+        self.streams.insert_send(id, false, 0);
+        self.streams.set_priority(id, i32::MAX);
+        self.send_control(settings);
+    }
+
+    pub(super) fn send_control(&mut self, frame: ControlFrame) {
+        let Some(id) = self.overlay.as_ref().and_then(|overlay| overlay.control) else { return };
+        let mut bytes = Vec::new();
+        frame.emit(&mut bytes);
+        // Refused only once the peer has stopped the stream, which it may not.
+        self.streams.with_send(id, |stream| stream.write(Bytes::from(bytes)));
+    }
+
+    /// Tells the peer what a stream that we reset had used of its credit.
+    pub(super) fn report_reset(&mut self, id: StreamId) {
+        if self.overlay.is_some()
+            && let Some(stream) = self.streams.send(id)
+        {
+            let used = stream.usage();
+            self.send_control(ControlFrame::StreamReset { stream: VarInt::from(id).into_inner(), used });
+        }
+    }
+
+    pub(super) fn read_control(&mut self, id: StreamId) {
+        loop {
+            match self.primary.read(id, READ_MAX) {
+                Ok(Some(bytes)) => self.on_control_bytes(&bytes),
+                Err(StreamReadError::Blocked) => return,
+                Ok(None) | Err(StreamReadError::Reset(_) | StreamReadError::Closed) => {
+                    self.fault = Some(PeerMisbehaved::ControlClosed);
+                }
+            }
+            if self.fault.is_some() {
+                return;
+            }
+        }
+    }
+
+    fn on_control_bytes(&mut self, bytes: &[u8]) {
+        let Some(overlay) = &mut self.overlay else { return };
+        overlay.decoder.push(bytes);
+        while let Some(overlay) = &mut self.overlay {
+            match overlay.decoder.next() {
+                Ok(Some(frame)) => self.on_control_frame(frame),
+                Ok(None) => return,
+                Err(_) => {
+                    self.fault = Some(PeerMisbehaved::Malformed("control frame"));
+                    return;
+                }
+            }
+        }
+    }
+
+    fn on_control_frame(&mut self, frame: ControlFrame) {
+        let Some(overlay) = &mut self.overlay else { return };
+        match frame {
+            ControlFrame::Settings(settings) => {
+                overlay.allowed.raise(settings.connection_credit);
+                overlay.allowed.stream_initial = overlay.allowed.stream_initial.max(settings.stream_credit);
+                self.streams.raise_rlp_limits(overlay.allowed.stream_initial, overlay.control);
+            }
+            ControlFrame::MaxRlpData(limit) => {
+                overlay.allowed.raise(limit);
+                self.streams.queue_all_for_rlp();
+            }
+            ControlFrame::MaxRlpStreamData { stream, limit } => {
+                let Ok(id) = VarInt::from_u64(stream).map(StreamId::from) else { return };
+                self.streams.with_send(id, |stream| stream.rlp_limit = stream.rlp_limit.max(limit));
+                self.streams.queue_for_rlp(id);
+            }
+            ControlFrame::StreamReset { stream, used } => {
+                let Ok(id) = VarInt::from_u64(stream).map(StreamId::from) else { return };
+                match self.streams.recv(id) {
+                    Some(stream) if !stream.settled => {
+                        stream.settled = true;
+                        overlay.granting.on_consumed(used.saturating_sub(stream.consumed()));
+                    }
+                    Some(_) => {}
+                    None => overlay.granting.on_reported(id, used),
+                }
+            }
+        }
+    }
+}

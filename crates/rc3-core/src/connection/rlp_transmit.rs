@@ -1,0 +1,191 @@
+//! What the RLP side of a connection sends: SACKs first, then data from the tails of the streams.
+
+use std::time::Instant;
+
+use super::{Connection, OVERLAP_PACKETS};
+use crate::{
+    overlay::Overlay,
+    primary::{Primary, StreamId, VarInt},
+    rlp::{Allowance, keys::Sealer},
+    transmit::Transmit,
+    units::{Level, Span},
+    wire::{frame::DataHeader, sack},
+};
+
+/// Bytes of one GSO batch at most: the largest UDP payload over IPv4.
+const BATCH_BYTES_MAX: usize = 65_507;
+
+/// What one RLP packet carries.
+struct Packet {
+    header: DataHeader,
+    span: Span,
+}
+
+impl Packet {
+    fn datagram_len(&self) -> usize {
+        // The span was cut to fit a datagram.
+        Sealer::OVERHEAD + self.header.encoded_len() + self.span.len() as usize
+    }
+}
+
+impl Connection {
+    /// The RLP side's next datagrams, into the empty `buf`: at most `datagrams_max` of equal length, all at one
+    /// level. To be called when [`Self::poll_primary`] has returned `None`: the primary goes first.
+    pub fn poll_rlp(&mut self, now: Instant, datagrams_max: usize, buf: &mut Vec<u8>) -> Option<Transmit> {
+        if self.lost.is_some() || self.rlp().is_none() {
+            return None;
+        }
+        let (level, segment_size) = match self.write_sack(buf) {
+            Some(level) => (level, buf.len()),
+            None => self.write_data(now, datagrams_max, buf)?,
+        };
+        let path = self.primary.path();
+        Some(Transmit {
+            destination: path.remote,
+            source: path.local_ip,
+            level,
+            ecn: 0,
+            size: buf.len(),
+            segment_size: (buf.len() > segment_size).then_some(segment_size),
+        })
+    }
+
+    /// Whether [`Self::poll_rlp`] may have something now.
+    pub fn wants_rlp(&self) -> bool {
+        match &self.overlay {
+            Some(Overlay { rlp: Some(_), sacks, .. }) if self.lost.is_none() => {
+                !sacks.is_empty() || (self.rlp_wake.is_none() && self.streams.next_for_rlp().is_some())
+            }
+            _ => false,
+        }
+    }
+
+    /// One datagram with as many of the SACKs that are due as fit, at the best of their levels.
+    fn write_sack(&mut self, buf: &mut Vec<u8>) -> Option<Level> {
+        let mtu = usize::from(self.primary.window().mtu);
+        let Self { overlay: Some(overlay), streams, sent: _, received, .. } = self else { return None };
+        let level = *overlay.sacks.values().min()?;
+        let rlp = overlay.rlp.as_mut()?;
+        let seal = &mut rlp.keys().seal;
+        let sealing = seal.begin(level, buf);
+        let payload_start = buf.len();
+        let payload_max = mtu.saturating_sub(Sealer::OVERHEAD);
+        while let Some((id, _)) = overlay.sacks.first_key_value().map(|(&id, &level)| (id, level)) {
+            let budget = payload_max.saturating_sub(buf.len() - payload_start);
+            let number = VarInt::from(id).into_inner();
+            let spans = streams.recv(id).map(|stream| sack::emit(number, stream.sack_spans(), budget, buf));
+            match spans {
+                // No room left: in the next datagram.
+                Some(0) if buf.len() > payload_start => break,
+                // Nothing beyond the head, or the stream is gone.
+                Some(0) | None => {}
+                Some(_) => received.sacks += 1,
+            }
+            overlay.sacks.remove(&id);
+        }
+        if buf.len() == payload_start {
+            buf.clear();
+            return None;
+        }
+        seal.finish(sealing, buf);
+        Some(level)
+    }
+
+    /// A batch of data packets of the stream that is first in line; the level and the length of a segment.
+    fn write_data(&mut self, now: Instant, datagrams_max: usize, buf: &mut Vec<u8>) -> Option<(Level, usize)> {
+        let window = self.primary.window();
+        let mtu = usize::from(window.mtu);
+        let path = self.primary.path();
+        self.rlp()?.on_path(now, path.remote, path.rtt);
+        while let Some(id) = self.streams.next_for_rlp() {
+            let (level, packets_max) = match self.rlp()?.allowance(now, mtu as u64) {
+                Allowance::Send { level, packets } => (level, packets),
+                Allowance::Wait(until) => {
+                    self.rlp_wake = Some(until);
+                    return None;
+                }
+                Allowance::Stop(_) => return None,
+            };
+            let batch_max = datagrams_max.min(BATCH_BYTES_MAX / mtu).max(1) as u64;
+            // Where the window is shut, what the primary was handed last may wait there for a round trip.
+            let overlap = if window.packets() == 0 { OVERLAP_PACKETS * mtu as u64 } else { 0 };
+            let payload_max = mtu.saturating_sub(Sealer::OVERHEAD);
+            let packets = self.cut(id, payload_max, packets_max.min(batch_max), overlap);
+            if packets.is_empty() {
+                self.streams.pass_rlp();
+                continue;
+            }
+            self.write_packets(id, level, &packets, buf);
+            let total = buf.len() as u64;
+            self.rlp()?.on_sent(now, packets.len() as u64, total);
+            let stats = &mut self.sent.levels[level.index()];
+            stats.packets += packets.len() as u64;
+            stats.bytes += packets.iter().map(|packet| packet.span.len()).sum::<u64>();
+            return Some((level, packets[0].datagram_len()));
+        }
+        None
+    }
+
+    /// The highest bytes of a stream that RLP may send, as packets in the order to send them: ascending, which
+    /// suits the receiver (RC3 §4.2.3), but a short one last, as segmentation offload wants it.
+    fn cut(&mut self, id: StreamId, payload_max: usize, packets_max: u64, overlap_max: u64) -> Vec<Packet> {
+        let Some(overlay) = &self.overlay else { return Vec::new() };
+        let Some(stream) = self.streams.send(id) else { return Vec::new() };
+        let final_size = stream.final_size();
+        let ceiling = stream.rlp_limit.min(stream.usage() + overlay.allowed.left());
+        let bytes_max = packets_max * payload_max as u64;
+        let Some(span) = stream.ledger.next_for_rlp(bytes_max, ceiling, stream.overlap(overlap_max)) else {
+            return Vec::new();
+        };
+        let stream = VarInt::from(id).into_inner();
+        let mut packets = Vec::new();
+        let mut end = span.end;
+        let header = |offset| DataHeader { stream, offset, final_size, explicit_len: None };
+        let start_below = |end: u64, offset| {
+            end.saturating_sub(payload_max.saturating_sub(header(offset).encoded_len()) as u64)
+        };
+        while end > span.start && (packets.len() as u64) < packets_max {
+            // The header's length depends on the offset and the offset on the header's length. The second guess
+            // is exact: two lengths change nowhere as near to each other as the headers differ.
+            let start = start_below(end, start_below(end, end)).max(span.start);
+            packets.push(Packet { header: header(start), span: Span::new(start, end) });
+            end = start;
+        }
+        let short_last = packets.last().is_some_and(|last| last.span.len() < packets[0].span.len());
+        let full = if short_last { packets.len() - 1 } else { packets.len() };
+        packets[..full].sort_unstable_by_key(|packet| packet.span.start);
+        packets
+    }
+
+    fn write_packets(&mut self, id: StreamId, level: Level, packets: &[Packet], buf: &mut Vec<u8>) {
+        let Self { overlay: Some(overlay), streams, .. } = self else { return };
+        let Some(seal) = overlay.rlp.as_mut().map(|rlp| &mut rlp.keys().seal) else { return };
+        let usage = streams.send(id).map_or(0, |stream| stream.usage());
+        streams.with_send(id, |stream| {
+            for packet in packets {
+                let sealing = seal.begin(level, buf);
+                packet.header.emit(buf);
+                stream.buffer.copy_into(packet.span, buf);
+                seal.finish(sealing, buf);
+                stream.on_rlp_sent(packet.span, level);
+            }
+        });
+        let more = streams.send(id).map_or(0, |stream| stream.usage()) - usage;
+        overlay.allowed.on_usage(more);
+    }
+
+    /// A SACK: the peer holds these spans.
+    pub(super) fn on_sack(&mut self, id: StreamId, spans: impl Iterator<Item = Span>) {
+        let Self { streams, sent, .. } = self;
+        streams.with_send(id, |stream| {
+            for span in spans {
+                let buffer = &mut stream.buffer;
+                let sacked = stream.ledger.delivered(span, |span, level| {
+                    sent.levels[level.index()].delivered_bytes += span.len();
+                    buffer.release(span);
+                });
+                sent.sacked_unsent_bytes += sacked.unsent;
+            }
+        });
+    }
+}

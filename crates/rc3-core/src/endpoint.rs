@@ -1,0 +1,397 @@
+//! Many connections on one UDP port: tells QUIC from RLP datagrams, finds the connection, accepts, forgets, and
+//! decides who sends next. The primaries of all connections go before the RLP loop of any.
+//!
+//! Invariant: a connection that was touched is in `primary_queue` until its primary has nothing to send, and in
+//! `rlp_queue` while its RLP side may have something; its deadline is in `timers`.
+
+use std::{
+    collections::{BTreeSet, HashMap, VecDeque},
+    net::{IpAddr, SocketAddr},
+    time::Instant,
+};
+
+use bytes::BytesMut;
+
+use crate::{
+    config::{ClientConfig, ServerConfig},
+    connection::Connection,
+    event::Event,
+    primary::{
+        ConnectionError,
+        PrimaryTransmit,
+        quinn::{ConfigError, ConnectFailed, ConnectionHandle, Incoming, QuicEndpoint, Routed},
+    },
+    rlp::keys::{ReceiverId, receiver_id},
+    transmit::Transmit,
+    units::Level,
+};
+
+/// QUIC's fixed bit (RFC 9000 §17); clear in RLP datagrams.
+const FIXED_BIT: u8 = 0x40;
+
+/// RLP datagrams kept while a handshake is going on whose keys may open them: they can overtake its last flight.
+const EARLY_MAX: usize = 256;
+
+/// Where and how a datagram came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DatagramMeta {
+    /// The sender.
+    pub remote: SocketAddr,
+    /// Our address it was sent to, where known.
+    pub local_ip: Option<IpAddr>,
+    /// ECN bits of the IP header.
+    pub ecn: u8,
+}
+
+/// What an endpoint has to say.
+#[derive(Debug)]
+pub enum EndpointEvent {
+    /// Somebody wants to connect.
+    Incoming(Incoming),
+    /// Something happened on a connection.
+    Connection(ConnectionHandle, Event),
+    /// A connection is gone for good; its handle means nothing from here on.
+    Drained(ConnectionHandle),
+}
+
+/// All connections of one UDP port.
+#[derive(Debug)]
+pub struct Endpoint {
+    quic: QuicEndpoint,
+    connections: HashMap<ConnectionHandle, Connection>,
+    ids: HashMap<ReceiverId, ConnectionHandle>,
+    deadlines: HashMap<ConnectionHandle, Instant>,
+    timers: BTreeSet<(Instant, ConnectionHandle)>,
+    primary_queue: VecDeque<ConnectionHandle>,
+    rlp_queue: VecDeque<ConnectionHandle>,
+    responses: VecDeque<(Transmit, Vec<u8>)>,
+    events: VecDeque<EndpointEvent>,
+    /// Connections in their handshake.
+    handshaking: usize,
+    early: VecDeque<BytesMut>,
+}
+
+impl Endpoint {
+    /// An endpoint that connects, and with `server` also accepts. `seed` makes connection ids repeatable: for
+    /// simulations only.
+    pub fn new(server: Option<&ServerConfig>, seed: Option<[u8; 32]>) -> Result<Self, ConfigError> {
+        Ok(Self {
+            quic: QuicEndpoint::new(server, seed)?,
+            connections: HashMap::new(),
+            ids: HashMap::new(),
+            deadlines: HashMap::new(),
+            timers: BTreeSet::new(),
+            primary_queue: VecDeque::new(),
+            rlp_queue: VecDeque::new(),
+            responses: VecDeque::new(),
+            events: VecDeque::new(),
+            handshaking: 0,
+            early: VecDeque::new(),
+        })
+    }
+
+    /// Replaces the settings for connections accepted from now on; `None` accepts no more.
+    pub fn set_server_config(&mut self, server: Option<&ServerConfig>) -> Result<(), ConfigError> {
+        self.quic.set_server(server)
+    }
+
+    // --- inputs ---
+
+    /// A UDP datagram came in.
+    pub fn handle_datagram(&mut self, now: Instant, meta: DatagramMeta, datagram: BytesMut) {
+        match datagram.first() {
+            None => {}
+            Some(first) if first & FIXED_BIT == 0 => self.handle_rlp(now, datagram),
+            Some(_) => self.handle_quic(now, meta, datagram),
+        }
+    }
+
+    fn handle_rlp(&mut self, now: Instant, datagram: BytesMut) {
+        let Some(id) = receiver_id(&datagram) else { return };
+        match self.ids.get(&id).copied() {
+            Some(handle) => {
+                if let Some(connection) = self.connections.get_mut(&handle) {
+                    connection.handle_rlp(now, datagram);
+                    self.touch(now, handle);
+                }
+            }
+            None if self.handshaking > 0 => {
+                if self.early.len() == EARLY_MAX {
+                    self.early.pop_front();
+                }
+                self.early.push_back(datagram);
+            }
+            None => {}
+        }
+    }
+
+    fn handle_quic(&mut self, now: Instant, meta: DatagramMeta, datagram: BytesMut) {
+        let mut response = Vec::new();
+        let routed = self.quic.handle(now, meta.remote, meta.local_ip, meta.ecn, datagram, &mut response);
+        match routed {
+            Some(Routed::Connection(handle, event)) => {
+                if let Some(connection) = self.connections.get_mut(&handle) {
+                    QuicEndpoint::deliver(connection.primary_mut(), event);
+                    self.touch(now, handle);
+                }
+            }
+            Some(Routed::Incoming(incoming)) => self.events.push_back(EndpointEvent::Incoming(incoming)),
+            Some(Routed::Response(transmit)) => self.respond(transmit, response),
+            None => {}
+        }
+    }
+
+    /// The deadline of [`Self::poll_timeout`] has passed.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        while let Some(&(deadline, handle)) = self.timers.first() {
+            if deadline > now {
+                break;
+            }
+            self.timers.pop_first();
+            self.deadlines.remove(&handle);
+            if let Some(connection) = self.connections.get_mut(&handle) {
+                connection.handle_timeout(now);
+                self.touch(now, handle);
+            }
+        }
+    }
+
+    // --- commands ---
+
+    /// Begins a handshake with the server at `remote` that calls itself `server_name`.
+    pub fn connect(
+        &mut self,
+        now: Instant,
+        config: &ClientConfig,
+        remote: SocketAddr,
+        server_name: &str,
+    ) -> Result<ConnectionHandle, ConnectFailed> {
+        let (handle, primary) = self.quic.connect(now, config, remote, server_name)?;
+        let connection = Connection::new(primary, config.transport.clone());
+        self.add(now, handle, connection);
+        Ok(handle)
+    }
+
+    /// Goes on with a handshake.
+    pub fn accept(&mut self, now: Instant, incoming: Incoming) -> Result<ConnectionHandle, ConnectionError> {
+        let mut response = Vec::new();
+        let config = self.quic.server_transport().cloned().unwrap_or_default();
+        match self.quic.accept(now, incoming, &mut response) {
+            Ok((handle, primary)) => {
+                self.add(now, handle, Connection::new(primary, config));
+                Ok(handle)
+            }
+            Err((cause, transmit)) => {
+                if let Some(transmit) = transmit {
+                    self.respond(transmit, response);
+                }
+                Err(cause)
+            }
+        }
+    }
+
+    /// Turns a handshake down.
+    pub fn refuse(&mut self, incoming: Incoming) {
+        let mut response = Vec::new();
+        let transmit = self.quic.refuse(incoming, &mut response);
+        self.respond(transmit, response);
+    }
+
+    /// Asks the peer to begin again, showing that it receives at its address (RFC 9000 §8.1.2). Gives the
+    /// incoming handshake back where that was done already.
+    pub fn retry(&mut self, incoming: Incoming) -> Result<(), Incoming> {
+        let mut response = Vec::new();
+        let transmit = self.quic.retry(incoming, &mut response)?;
+        self.respond(transmit, response);
+        Ok(())
+    }
+
+    /// Forgets a handshake without an answer.
+    pub fn ignore(&mut self, incoming: Incoming) {
+        self.quic.ignore(incoming);
+    }
+
+    /// A connection to look at.
+    pub fn connection(&self, handle: ConnectionHandle) -> Option<&Connection> {
+        self.connections.get(&handle)
+    }
+
+    /// Does something with a connection and takes note of what follows from it.
+    pub fn with_connection<T>(
+        &mut self,
+        now: Instant,
+        handle: ConnectionHandle,
+        change: impl FnOnce(&mut Connection) -> T,
+    ) -> Option<T> {
+        let result = change(self.connections.get_mut(&handle)?);
+        self.touch(now, handle);
+        Some(result)
+    }
+
+    /// Connections that are not gone for good yet.
+    pub fn connections(&self) -> impl Iterator<Item = ConnectionHandle> + '_ {
+        self.connections.keys().copied()
+    }
+
+    // --- outputs ---
+
+    /// What happened, oldest first.
+    pub fn poll_event(&mut self) -> Option<EndpointEvent> {
+        self.events.pop_front()
+    }
+
+    /// When [`Self::handle_timeout`] wants to be called next.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.timers.first().map(|&(deadline, _)| deadline)
+    }
+
+    /// The next datagrams at normal priority, into the empty `buf`.
+    pub fn poll_primary(&mut self, now: Instant, datagrams_max: usize, buf: &mut Vec<u8>) -> Option<Transmit> {
+        if let Some((transmit, response)) = self.responses.pop_front() {
+            buf.extend_from_slice(&response);
+            return Some(transmit);
+        }
+        while let Some(&handle) = self.primary_queue.front() {
+            let transmit = match self.connections.get_mut(&handle) {
+                Some(connection) => connection.poll_primary(now, datagrams_max, buf),
+                None => None,
+            };
+            self.primary_queue.pop_front();
+            if transmit.is_some() {
+                // Others first, then this one again.
+                self.primary_queue.push_back(handle);
+                return transmit;
+            }
+            if let Some(connection) = self.connections.get_mut(&handle) {
+                connection.set_queued_for_primary(false);
+            }
+            self.settle(now, handle);
+        }
+        None
+    }
+
+    /// The next datagrams at a low priority, into the empty `buf`. To be called when [`Self::poll_primary`] has
+    /// returned `None`.
+    pub fn poll_rlp(&mut self, now: Instant, datagrams_max: usize, buf: &mut Vec<u8>) -> Option<Transmit> {
+        while let Some(handle) = self.rlp_queue.pop_front() {
+            let Some(connection) = self.connections.get_mut(&handle) else { continue };
+            let transmit = connection.poll_rlp(now, datagrams_max, buf);
+            if transmit.is_some() {
+                self.rlp_queue.push_back(handle);
+                return transmit;
+            }
+            connection.set_queued_for_rlp(false);
+            self.arm(handle);
+        }
+        None
+    }
+
+    /// Whether [`Self::poll_rlp`] may have something.
+    pub fn wants_rlp(&self) -> bool {
+        !self.rlp_queue.is_empty()
+    }
+
+    // --- keeping the books ---
+
+    fn add(&mut self, now: Instant, handle: ConnectionHandle, connection: Connection) {
+        self.connections.insert(handle, connection);
+        self.handshaking += 1;
+        self.touch(now, handle);
+    }
+
+    /// A connection changed: settles it with the QUIC endpoint and lets it send.
+    fn touch(&mut self, now: Instant, handle: ConnectionHandle) {
+        self.settle(now, handle);
+        if let Some(connection) = self.connections.get_mut(&handle)
+            && connection.set_queued_for_primary(true)
+        {
+            self.primary_queue.push_back(handle);
+        }
+    }
+
+    fn settle(&mut self, now: Instant, handle: ConnectionHandle) {
+        let Some(connection) = self.connections.get_mut(&handle) else { return };
+        connection.handle_primary(now);
+        self.quic.service(handle, connection.primary_mut());
+        while let Some(event) = connection.poll_event() {
+            self.events.push_back(EndpointEvent::Connection(handle, event));
+        }
+        if connection.take_handshake_end() {
+            self.handshaking -= 1;
+            if let Some(id) = connection.receiver_id() {
+                self.ids.insert(id, handle);
+                self.replay_early(now, id, handle);
+            }
+        }
+        let Some(connection) = self.connections.get_mut(&handle) else { return };
+        if connection.is_drained() {
+            self.forget(handle);
+            return;
+        }
+        if connection.wants_rlp() && connection.set_queued_for_rlp(true) {
+            self.rlp_queue.push_back(handle);
+        }
+        self.arm(handle);
+    }
+
+    /// RLP datagrams that came before the keys.
+    fn replay_early(&mut self, now: Instant, id: ReceiverId, handle: ConnectionHandle) {
+        let Some(connection) = self.connections.get_mut(&handle) else { return };
+        self.early.retain(|datagram| {
+            let ours = receiver_id(datagram) == Some(id);
+            if ours {
+                connection.handle_rlp(now, datagram.clone());
+            }
+            !ours
+        });
+        if self.handshaking == 0 {
+            self.early.clear();
+        }
+        while let Some(event) = connection.poll_event() {
+            self.events.push_back(EndpointEvent::Connection(handle, event));
+        }
+    }
+
+    fn forget(&mut self, handle: ConnectionHandle) {
+        let Some(mut connection) = self.connections.remove(&handle) else { return };
+        if let Some(id) = connection.receiver_id() {
+            self.ids.remove(&id);
+        }
+        if let Some(deadline) = self.deadlines.remove(&handle) {
+            self.timers.remove(&(deadline, handle));
+        }
+        self.primary_queue.retain(|&queued| queued != handle);
+        self.rlp_queue.retain(|&queued| queued != handle);
+        self.events.push_back(EndpointEvent::Drained(handle));
+    }
+
+    fn arm(&mut self, handle: ConnectionHandle) {
+        let Some(connection) = self.connections.get_mut(&handle) else { return };
+        let deadline = connection.poll_timeout();
+        let armed = self.deadlines.get(&handle).copied();
+        if deadline == armed {
+            return;
+        }
+        if let Some(armed) = armed {
+            self.timers.remove(&(armed, handle));
+            self.deadlines.remove(&handle);
+        }
+        if let Some(deadline) = deadline {
+            self.timers.insert((deadline, handle));
+            self.deadlines.insert(handle, deadline);
+        }
+    }
+
+    fn respond(&mut self, transmit: PrimaryTransmit, mut response: Vec<u8>) {
+        response.truncate(transmit.size);
+        let transmit = Transmit {
+            destination: transmit.destination,
+            source: transmit.source,
+            level: Level::PRIMARY,
+            ecn: transmit.ecn,
+            size: transmit.size,
+            segment_size: transmit.segment_size,
+        };
+        self.responses.push_back((transmit, response));
+    }
+}

@@ -1,0 +1,116 @@
+//! What the peer did wrong, what the caller did wrong; what the world did is in
+//! [`ConnectionError`](crate::primary::ConnectionError).
+
+use thiserror::Error;
+
+use crate::primary::{TransportErrorCode, VarInt};
+
+/// Why bytes were not accepted for sending.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum WriteError {
+    /// The send window is full: [`crate::Event::Writable`] follows.
+    #[error("the send window is full")]
+    Blocked,
+    /// The peer no longer reads the stream.
+    #[error("stopped by peer: code {0}")]
+    Stopped(VarInt),
+    /// Never opened, or finished or reset already.
+    #[error("closed stream")]
+    ClosedStream,
+}
+
+/// Why there is nothing to read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum ReadError {
+    /// Nothing there yet: [`crate::Event::Readable`] follows.
+    #[error("no data yet")]
+    Blocked,
+    /// The peer gave the stream up.
+    #[error("reset by peer: code {0}")]
+    Reset(VarInt),
+    /// Never opened, stopped, or read to its end already.
+    #[error("closed stream")]
+    ClosedStream,
+    /// An ordered read after an unordered one that left holes behind.
+    #[error("ordered read after unordered read")]
+    IllegalOrderedRead,
+}
+
+/// The stream is not there any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("closed stream")]
+pub struct ClosedStream;
+
+/// Why a stream could not be finished.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum FinishError {
+    /// The peer no longer reads the stream.
+    #[error("stopped by peer: code {0}")]
+    Stopped(VarInt),
+    /// Never opened, or finished or reset already.
+    #[error("closed stream")]
+    ClosedStream,
+}
+
+/// A fault of the peer that ends the connection. Each variant names one sin; [`Self::code`] goes on the wire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum PeerMisbehaved {
+    /// A head record, control frame or RLP frame did not parse.
+    #[error("malformed {0}")]
+    Malformed(&'static str),
+    /// A head record skipped bytes that never arrived.
+    #[error("skipped stream bytes that were not acknowledged")]
+    SkippedMissing,
+    /// Two final sizes, or bytes past the final size.
+    #[error("inconsistent final size")]
+    FinalSize,
+    /// RLP data beyond the stream credit.
+    #[error("rlp data beyond the credit")]
+    Credit,
+    /// RLP data on a stream that cannot exist.
+    #[error("rlp data on a stream past the limit")]
+    StreamLimit,
+    /// Frames on a stream in a direction it does not have.
+    #[error("rlp frame for a stream of the wrong direction")]
+    StreamDirection,
+    /// The control stream ended.
+    #[error("closed the control stream")]
+    ControlClosed,
+    /// Many streams were reset without the report of the credit they used.
+    #[error("reset streams without reporting their credit")]
+    UnreportedResets,
+}
+
+impl PeerMisbehaved {
+    /// The close code: `0x7263_3300` ("rc3") plus a number per sin (docs/WIRE.md, close codes).
+    pub fn code(self) -> VarInt {
+        VarInt::from_u32(
+            0x7263_3300
+                + match self {
+                    Self::Malformed(_) => 1,
+                    Self::SkippedMissing => 2,
+                    Self::FinalSize => 3,
+                    Self::Credit => 4,
+                    Self::StreamLimit => 5,
+                    Self::StreamDirection => 6,
+                    Self::ControlClosed => 7,
+                    Self::UnreportedResets => 8,
+                },
+        )
+    }
+
+    /// How the local application hears of it.
+    pub(crate) fn transport_code(self) -> TransportErrorCode {
+        match self {
+            Self::Malformed(_) => TransportErrorCode::FRAME_ENCODING_ERROR,
+            Self::FinalSize => TransportErrorCode::FINAL_SIZE_ERROR,
+            Self::Credit => TransportErrorCode::FLOW_CONTROL_ERROR,
+            Self::StreamLimit => TransportErrorCode::STREAM_LIMIT_ERROR,
+            Self::StreamDirection => TransportErrorCode::STREAM_STATE_ERROR,
+            Self::SkippedMissing | Self::ControlClosed | Self::UnreportedResets => {
+                TransportErrorCode::PROTOCOL_VIOLATION
+            }
+        }
+    }
+}

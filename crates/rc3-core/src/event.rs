@@ -1,0 +1,27 @@
+//! What the application hears from a connection.
+
+use crate::primary::{ConnectionError, Dir, StreamId, VarInt};
+
+/// Something happened on a connection that an application may wait for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Event {
+    /// The ALPN protocol (and on servers the server name) is known.
+    HandshakeDataReady,
+    /// The handshake is complete; streams may be opened.
+    Connected,
+    /// The connection is gone; no event follows.
+    Lost(ConnectionError),
+    /// The peer opened a stream: [`crate::Connection::accept`] has it.
+    Opened(Dir),
+    /// [`crate::Connection::open`] may succeed again.
+    Available(Dir),
+    /// [`crate::Connection::read`] has bytes, an end or a reset.
+    Readable(StreamId),
+    /// [`crate::Connection::write`] takes bytes again.
+    Writable(StreamId),
+    /// All bytes and the end of a finished stream have arrived at the peer.
+    Finished(StreamId),
+    /// The peer no longer reads a stream; its code.
+    Stopped(StreamId, VarInt),
+}

@@ -1,0 +1,152 @@
+//! What a connection has beside the primary when both sides speak rc3: the RLP loop, the control stream, credit
+//! in both directions, SACKs that are due.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::{
+    config::TransportConfig,
+    error::PeerMisbehaved,
+    primary::{StreamId, VarInt},
+    rlp::Rlp,
+    units::Level,
+    wire::varint::VARINT_MAX,
+    wire::control::{ControlDecoder, ControlFrame, INITIAL_CREDIT, Settings},
+};
+
+/// Streams that ended early and whose use of credit the peer has not reported yet. An honest peer reports each
+/// when it resets it, so few are open at any time.
+const UNREPORTED_MAX: usize = 1024;
+
+#[derive(Debug)]
+pub(crate) struct Overlay {
+    /// `None` until the handshake yields keys.
+    pub(crate) rlp: Option<Rlp>,
+    /// The stream our control frames go out on.
+    pub(crate) control: Option<StreamId>,
+    pub(crate) decoder: ControlDecoder,
+    pub(crate) allowed: Allowed,
+    pub(crate) granting: Granting,
+    /// Streams whose RLP data wants a SACK, with the best level it came on.
+    pub(crate) sacks: BTreeMap<StreamId, Level>,
+}
+
+/// Credit the peer has granted us.
+#[derive(Debug)]
+pub(crate) struct Allowed {
+    /// Sum over streams of the highest offset sent by either loop may reach this.
+    connection: u64,
+    /// Where a new stream starts.
+    pub(crate) stream_initial: u64,
+    /// That sum.
+    usage: u64,
+}
+
+/// Credit we grant.
+#[derive(Debug)]
+pub(crate) struct Granting {
+    window: u64,
+    stream_window: u64,
+    granted: u64,
+    /// Bytes of all streams, past and present, that the application has read or will never want.
+    consumed: u64,
+    unreported: HashMap<StreamId, u64>,
+}
+
+impl Overlay {
+    pub(crate) fn new(config: &TransportConfig) -> Self {
+        Self {
+            rlp: None,
+            control: None,
+            decoder: ControlDecoder::default(),
+            allowed: Allowed { connection: INITIAL_CREDIT, stream_initial: INITIAL_CREDIT, usage: 0 },
+            granting: Granting {
+                window: config.rlp_window,
+                stream_window: config.rlp_stream_window,
+                granted: config.rlp_window,
+                consumed: 0,
+                unreported: HashMap::new(),
+            },
+            sacks: BTreeMap::new(),
+        }
+    }
+
+    /// RLP data came on `stream` at `level`: a SACK is due at the best level seen since the last.
+    pub(crate) fn owe_sack(&mut self, stream: StreamId, level: Level) {
+        self.sacks.entry(stream).and_modify(|due| *due = level.min(*due)).or_insert(level);
+    }
+}
+
+impl Allowed {
+    /// A larger limit for the connection; smaller ones are old news.
+    pub(crate) fn raise(&mut self, connection: u64) {
+        self.connection = self.connection.max(connection);
+    }
+
+    pub(crate) fn on_usage(&mut self, more: u64) {
+        self.usage += more;
+    }
+
+    /// How far the highest offsets may still grow.
+    pub(crate) fn left(&self) -> u64 {
+        self.connection.saturating_sub(self.usage)
+    }
+}
+
+impl Granting {
+    /// The first frame on the control stream.
+    pub(crate) fn settings(&self) -> Settings {
+        Settings { connection_credit: self.window, stream_credit: self.stream_window }
+    }
+
+    /// The limit a new stream starts with.
+    pub(crate) fn stream_initial(&self) -> u64 {
+        self.stream_window
+    }
+
+    /// What may be held in all.
+    pub(crate) fn window(&self) -> u64 {
+        self.window
+    }
+
+    /// The application has read `bytes`.
+    pub(crate) fn on_consumed(&mut self, bytes: u64) {
+        // A peer may report any number; what is held is bounded by `window` whatever it says.
+        self.consumed = self.consumed.saturating_add(bytes).min(VARINT_MAX - self.window);
+    }
+
+    /// A stream ended early after `consumed` bytes; the peer will say how much credit it had used.
+    pub(crate) fn on_ended_early(&mut self, stream: StreamId, consumed: u64) -> Result<(), PeerMisbehaved> {
+        if self.unreported.len() >= UNREPORTED_MAX {
+            return Err(PeerMisbehaved::UnreportedResets);
+        }
+        self.unreported.insert(stream, consumed);
+        Ok(())
+    }
+
+    /// The peer's report for a stream that is gone here already.
+    pub(crate) fn on_reported(&mut self, stream: StreamId, used: u64) {
+        if let Some(consumed) = self.unreported.remove(&stream) {
+            self.on_consumed(used.saturating_sub(consumed));
+        }
+    }
+
+    /// A new limit for the connection, once worth a frame.
+    pub(crate) fn next_grant(&mut self) -> Option<ControlFrame> {
+        let limit = self.consumed + self.window;
+        if limit - self.granted < self.window / 4 {
+            return None;
+        }
+        self.granted = limit;
+        Some(ControlFrame::MaxRlpData(limit))
+    }
+
+    /// A new limit for one stream, once worth a frame.
+    pub(crate) fn next_stream_grant(&self, stream: StreamId, consumed: u64, granted: &mut u64) -> Option<ControlFrame> {
+        let limit = consumed + self.stream_window;
+        if limit - *granted < self.stream_window / 4 {
+            return None;
+        }
+        *granted = limit;
+        Some(ControlFrame::MaxRlpStreamData { stream: VarInt::from(stream).into_inner(), limit })
+    }
+}

@@ -1,0 +1,53 @@
+//! How much to hand to the primary at a time.
+//!
+//! Bytes given to the primary cannot be taken back, so they are given late: RLP may deliver them first, and the
+//! primary then skips them. Three facts of quinn-proto bound the amount from both sides:
+//! - it sends no ACK while stream data waits for the window, so nothing may be left waiting: never more than the
+//!   window lets go, and a little less than a packet holds, for the ACK that shares it;
+//! - its send buffer searches unacknowledged writes one by one, so at large windows a write should be large.
+
+use super::Window;
+
+/// Bytes of a full packet that are not stream data: short header with an 8-byte id (13), AEAD tag (16), STREAM
+/// frame header (11), room for an ACK frame (40).
+const PACKET_OVERHEAD: u64 = 80;
+
+/// Packets handed over at once are the window's over this, within the two bounds below.
+const QUANTA_PER_WINDOW: u64 = 32;
+const QUANTUM_PACKETS_MIN: u64 = 4;
+const QUANTUM_PACKETS_MAX: u64 = 64;
+
+/// Stream bytes the primary should be handed now; 0 while its window is closed.
+pub(crate) fn quantum(window: &Window) -> u64 {
+    let mtu = u64::from(window.mtu);
+    let wanted = (window.cwnd / mtu / QUANTA_PER_WINDOW).clamp(QUANTUM_PACKETS_MIN, QUANTUM_PACKETS_MAX);
+    window.packets().min(wanted) * mtu.saturating_sub(PACKET_OVERHEAD)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn window(cwnd: u64, in_flight: u64) -> Window {
+        Window { cwnd, in_flight, mtu: 1460, drained: true }
+    }
+
+    #[test]
+    fn initial_window_of_four_packets_is_handed_over_whole() {
+        assert_eq!(quantum(&window(4 * 1460 + 1, 0)), 4 * 1380);
+        // quinn-proto's test is `in_flight + mtu >= cwnd`: one byte less and only three go.
+        assert_eq!(quantum(&window(4 * 1460, 0)), 3 * 1380);
+    }
+
+    #[test]
+    fn closed_window_takes_nothing() {
+        assert_eq!(quantum(&window(4 * 1460 + 1, 4 * 1460)), 0);
+        assert_eq!(quantum(&window(2 * 1460, 9 * 1460)), 0);
+    }
+
+    #[test]
+    fn large_windows_are_fed_in_large_pieces() {
+        assert_eq!(quantum(&window(1 << 30, 0)), 64 * 1380);
+        assert_eq!(quantum(&window(320 * 1460, 0)), 10 * 1380);
+    }
+}

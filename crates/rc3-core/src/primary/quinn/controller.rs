@@ -1,0 +1,170 @@
+//! A congestion controller around quinn-proto's own ones: it watches the bytes in flight, decides what counts as
+//! application-limited, and can switch the pacer off.
+//!
+//! Facts of quinn-proto 0.11.19 it rests on (each held by a test in `rc3-core/tests/primary.rs`):
+//! - `window()` is consulted in `poll_transmit` exactly when something ack-eliciting waits to be sent and no loss
+//!   probe is due. Consulted and nothing sent: blocked. Not consulted and nothing sent: nothing was waiting.
+//! - a packet goes while `in_flight + mtu < window()`;
+//! - the pacer gives way for windows above `u32::MAX`;
+//! - `on_end_acks` carries the exact bytes in flight; in between they follow `on_sent`, `on_ack` and losses.
+
+use std::{
+    any::Any,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+    },
+    time::Instant,
+};
+
+use quinn_proto::{
+    RttEstimator,
+    congestion::{Controller, ControllerFactory, ControllerMetrics},
+};
+
+/// What the controller and the seam tell each other. One per connection; only one thread touches it at a time,
+/// the atomics are there because the controller must be `Sync`.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) cwnd: AtomicU64,
+    pub(super) in_flight: AtomicU64,
+    mtu: AtomicU64,
+    /// `window()` was called since this was last cleared.
+    pub(super) consulted: AtomicBool,
+    pub(super) app_limited: AtomicBool,
+}
+
+impl Default for Shared {
+    fn default() -> Self {
+        Self {
+            cwnd: AtomicU64::new(0),
+            in_flight: AtomicU64::new(0),
+            mtu: AtomicU64::new(0),
+            consulted: AtomicBool::new(false),
+            // The acks of the handshake open no window.
+            app_limited: AtomicBool::new(true),
+        }
+    }
+}
+
+/// Builds [`Watched`] controllers; one factory per connection, so a migrated path keeps its `Shared`.
+pub(super) struct Factory {
+    pub(super) inner: Arc<dyn ControllerFactory + Send + Sync>,
+    pub(super) shared: Arc<Shared>,
+    pub(super) paced: bool,
+    /// Bytes are handed over late, so quinn's own idea of app-limited is always true and must be replaced.
+    pub(super) fed_late: Arc<AtomicBool>,
+}
+
+impl ControllerFactory for Factory {
+    fn build(self: Arc<Self>, now: Instant, current_mtu: u16) -> Box<dyn Controller> {
+        let inner = self.inner.clone().build(now, current_mtu);
+        self.shared.in_flight.store(0, Relaxed);
+        self.shared.mtu.store(current_mtu.into(), Relaxed);
+        self.shared.cwnd.store(inner.window(), Relaxed);
+        Box::new(Watched {
+            inner,
+            shared: self.shared.clone(),
+            fed_late: self.fed_late.clone(),
+            paced: self.paced,
+        })
+    }
+}
+
+struct Watched {
+    inner: Box<dyn Controller>,
+    shared: Arc<Shared>,
+    fed_late: Arc<AtomicBool>,
+    paced: bool,
+}
+
+impl Watched {
+    fn app_limited(&self, quinn: bool) -> bool {
+        if self.fed_late.load(Relaxed) { self.shared.app_limited.load(Relaxed) } else { quinn }
+    }
+
+    fn landed(&self, bytes: u64) {
+        let in_flight = self.shared.in_flight.load(Relaxed);
+        self.shared.in_flight.store(in_flight.saturating_sub(bytes), Relaxed);
+    }
+
+    fn publish(&self) {
+        self.shared.cwnd.store(self.inner.window(), Relaxed);
+    }
+}
+
+impl Controller for Watched {
+    fn on_sent(&mut self, now: Instant, bytes: u64, last_packet_number: u64) {
+        // Called for ack-only packets too, which are not in flight; those never ask for the window.
+        if self.shared.consulted.load(Relaxed) {
+            self.shared.in_flight.fetch_add(bytes, Relaxed);
+        }
+        self.inner.on_sent(now, bytes, last_packet_number);
+    }
+
+    fn on_ack(&mut self, now: Instant, sent: Instant, bytes: u64, app_limited: bool, rtt: &RttEstimator) {
+        self.landed(bytes);
+        let app_limited = self.app_limited(app_limited);
+        self.inner.on_ack(now, sent, bytes, app_limited, rtt);
+    }
+
+    fn on_end_acks(
+        &mut self,
+        now: Instant,
+        in_flight: u64,
+        app_limited: bool,
+        largest_packet_num_acked: Option<u64>,
+    ) {
+        self.shared.in_flight.store(in_flight, Relaxed);
+        let app_limited = self.app_limited(app_limited);
+        self.inner.on_end_acks(now, in_flight, app_limited, largest_packet_num_acked);
+        self.publish();
+    }
+
+    fn on_congestion_event(
+        &mut self,
+        now: Instant,
+        sent: Instant,
+        is_persistent_congestion: bool,
+        lost_bytes: u64,
+    ) {
+        self.landed(lost_bytes);
+        self.inner.on_congestion_event(now, sent, is_persistent_congestion, lost_bytes);
+        self.publish();
+    }
+
+    fn on_mtu_update(&mut self, new_mtu: u16) {
+        self.shared.mtu.store(new_mtu.into(), Relaxed);
+        self.inner.on_mtu_update(new_mtu);
+        self.publish();
+    }
+
+    fn window(&self) -> u64 {
+        self.shared.consulted.store(true, Relaxed);
+        let cwnd = self.inner.window();
+        let room = self.shared.in_flight.load(Relaxed) + self.shared.mtu.load(Relaxed) < cwnd;
+        // The pacer lets everything pass above u32::MAX; the window test is made here instead.
+        if !self.paced && room { u64::from(u32::MAX) + 1 + cwnd } else { cwnd }
+    }
+
+    fn metrics(&self) -> ControllerMetrics {
+        self.inner.metrics()
+    }
+
+    fn clone_box(&self) -> Box<dyn Controller> {
+        Box::new(Self {
+            inner: self.inner.clone_box(),
+            shared: self.shared.clone(),
+            fed_late: self.fed_late.clone(),
+            paced: self.paced,
+        })
+    }
+
+    fn initial_window(&self) -> u64 {
+        self.inner.initial_window()
+    }
+
+    fn into_any(self: Box<Self>) -> Box<dyn Any> {
+        self.inner.into_any()
+    }
+}

@@ -1,0 +1,76 @@
+//! Counters of both loops, readable at any time.
+
+use crate::{
+    primary::PathStats,
+    units::Level,
+};
+
+/// A connection in numbers. Bytes are stream bytes unless said otherwise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ConnectionStats {
+    /// The path as the primary sees it.
+    pub path: PathStats,
+    /// Whether both sides speak rc3; otherwise everything goes by the primary.
+    pub rc3: bool,
+    /// What was sent.
+    pub sent: SentStats,
+    /// What was received.
+    pub received: ReceivedStats,
+}
+
+/// The sending side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct SentStats {
+    /// Bytes handed to the primary.
+    pub primary_bytes: u64,
+    /// The RLP loop, by level; index 0 stays zero.
+    pub levels: [LevelStats; Level::COUNT],
+    /// Bytes handed to the primary although RLP had sent them (no SACK had come).
+    pub duplicate_bytes: u64,
+    /// Bytes the primary was spared because RLP had delivered them.
+    pub skipped_bytes: u64,
+    /// SACK frames received.
+    pub sacks: u64,
+    /// Bytes a SACK claimed that were never sent by RLP; ignored.
+    pub sacked_unsent_bytes: u64,
+    /// Bytes the RLP loop may still send on this connection before it needs more credit.
+    pub credit_bytes: u64,
+    /// RLP packets sent in the current busy period: the position on the ladder.
+    pub ladder_packets: u64,
+}
+
+/// One level of the RLP loop at the sender.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct LevelStats {
+    /// Packets sent.
+    pub packets: u64,
+    /// Bytes sent.
+    pub bytes: u64,
+    /// Bytes SACKed.
+    pub delivered_bytes: u64,
+}
+
+/// The receiving side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct ReceivedStats {
+    /// Bytes the primary brought first.
+    pub primary_bytes: u64,
+    /// Bytes RLP brought first, by level; index 0 stays zero.
+    pub rlp_bytes: [u64; Level::COUNT],
+    /// Bytes that came more than once.
+    pub duplicate_bytes: u64,
+    /// RLP bytes turned away because they would have needed too many separate spans or too much memory.
+    pub refused_bytes: u64,
+    /// RLP datagrams that opened.
+    pub rlp_datagrams: u64,
+    /// RLP datagrams that did not open, were replayed, or came for a closed stream.
+    pub rlp_discarded: u64,
+    /// SACK frames sent.
+    pub sacks: u64,
+    /// Bytes held for the application, in order or not.
+    pub buffered_bytes: u64,
+}

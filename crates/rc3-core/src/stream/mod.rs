@@ -1,0 +1,5 @@
+//! Streams: one rc3 stream is one QUIC stream plus whatever the RLP loop brings ahead of it.
+
+pub(crate) mod recv;
+pub(crate) mod send;
+pub(crate) mod set;

@@ -1,0 +1,279 @@
+//! The receiving part of a stream: both loops merge here.
+
+use bytes::Bytes;
+
+use crate::{
+    error::{PeerMisbehaved, ReadError},
+    primary::{Primary, StreamId, StreamReadError, VarInt},
+    reassembler::{Reassembler, Source},
+    units::Span,
+    wire::head::{Head, HeadDecoder},
+};
+
+/// Bytes ready for the application beyond which the primary's data stays in the primary, so that its flow
+/// control reaches the peer.
+const READY_MAX: u64 = 1 << 20;
+
+/// Separate spans a stream may hold. RLP data that would need more is turned away: the primary brings it.
+const SPANS_MAX: usize = 16 * 1024;
+
+/// A piece of a stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chunk {
+    /// Where it belongs.
+    pub offset: u64,
+    /// The bytes.
+    pub bytes: Bytes,
+}
+
+/// One stream's receiving part.
+#[derive(Debug)]
+pub(crate) struct RecvStream {
+    reassembler: Reassembler,
+    framing: Framing,
+    head: HeadState,
+    final_size: Option<u64>,
+    /// The application has seen the end, or does not want it.
+    done: bool,
+    /// The credit for RLP data granted so far, as an offset.
+    pub(crate) granted: u64,
+    /// The peer has reported the credit this stream used: its bytes no longer count.
+    pub(crate) settled: bool,
+}
+
+#[derive(Debug)]
+enum Framing {
+    Plain { position: u64 },
+    Records(HeadDecoder),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum HeadState {
+    Open,
+    Ended,
+    Reset(VarInt),
+}
+
+/// Bytes that came in, by what became of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Taken {
+    pub(crate) new: u64,
+    pub(crate) duplicate: u64,
+    pub(crate) refused: u64,
+}
+
+impl RecvStream {
+    pub(crate) fn new(records: bool, granted: u64) -> Self {
+        Self {
+            reassembler: Reassembler::new(SPANS_MAX),
+            framing: match records {
+                true => Framing::Records(HeadDecoder::default()),
+                false => Framing::Plain { position: 0 },
+            },
+            head: HeadState::Open,
+            final_size: None,
+            done: false,
+            granted,
+            settled: false,
+        }
+    }
+
+    /// Takes what the primary has, up to what the application may still have unread.
+    pub(crate) fn pull<P: Primary>(&mut self, primary: &mut P, id: StreamId) -> Result<Taken, PeerMisbehaved> {
+        let mut taken = Taken::default();
+        while self.head == HeadState::Open && (self.ready() < READY_MAX || self.done) {
+            match primary.read(id, READY_MAX as usize) {
+                Ok(Some(bytes)) => self.on_head_bytes(bytes, &mut taken)?,
+                Ok(None) => self.on_head_end()?,
+                Err(StreamReadError::Reset(code)) => self.on_head_reset(code),
+                Err(StreamReadError::Blocked) => break,
+                Err(StreamReadError::Closed) => self.head = HeadState::Ended,
+            }
+        }
+        Ok(taken)
+    }
+
+    fn on_head_bytes(&mut self, bytes: Bytes, taken: &mut Taken) -> Result<(), PeerMisbehaved> {
+        let decoder = match &mut self.framing {
+            Framing::Plain { position } => {
+                let offset = *position;
+                *position += bytes.len() as u64;
+                taken.add(&mut self.reassembler, offset, bytes, Source::Primary);
+                return Ok(());
+            }
+            Framing::Records(decoder) => decoder,
+        };
+        decoder.push(bytes);
+        while let Some(head) = decoder.next().map_err(|_| PeerMisbehaved::Malformed("head record"))? {
+            let end = match head {
+                Head::Run { offset, data } => {
+                    let end = offset + data.len() as u64;
+                    taken.add(&mut self.reassembler, offset, data, Source::Primary);
+                    end
+                }
+                Head::Skip(span) => {
+                    if !self.reassembler.contains(span) {
+                        return Err(PeerMisbehaved::SkippedMissing);
+                    }
+                    span.end
+                }
+            };
+            if self.final_size.is_some_and(|size| end > size) {
+                return Err(PeerMisbehaved::FinalSize);
+            }
+        }
+        Ok(())
+    }
+
+    fn on_head_end(&mut self) -> Result<(), PeerMisbehaved> {
+        let size = match &self.framing {
+            Framing::Plain { position } => *position,
+            Framing::Records(decoder) => {
+                decoder.finish().map_err(|_| PeerMisbehaved::Malformed("head record"))?
+            }
+        };
+        self.head = HeadState::Ended;
+        self.learn_final_size(size)
+    }
+
+    fn on_head_reset(&mut self, code: VarInt) {
+        // All bytes are here already: the reset comes too late to matter (RFC 9000 §3.2, "Data Recvd").
+        if self.is_complete() {
+            self.head = HeadState::Ended;
+        } else {
+            self.head = HeadState::Reset(code);
+            self.reassembler.clear();
+        }
+    }
+
+    /// Takes RLP data. `room` is what the connection may still hold.
+    pub(crate) fn on_rlp(
+        &mut self,
+        offset: u64,
+        data: Bytes,
+        final_size: Option<u64>,
+        room: u64,
+    ) -> Result<Taken, PeerMisbehaved> {
+        let mut taken = Taken::default();
+        if self.head != HeadState::Open || self.done {
+            taken.duplicate = data.len() as u64;
+            return Ok(taken);
+        }
+        let end = offset + data.len() as u64;
+        if end > self.granted {
+            return Err(PeerMisbehaved::Credit);
+        }
+        if let Some(size) = final_size {
+            self.learn_final_size(size)?;
+        }
+        if self.final_size.is_some_and(|size| end > size) {
+            return Err(PeerMisbehaved::FinalSize);
+        }
+        if data.len() as u64 > room {
+            taken.refused = data.len() as u64;
+        } else {
+            taken.add(&mut self.reassembler, offset, data, Source::Rlp);
+        }
+        Ok(taken)
+    }
+
+    fn learn_final_size(&mut self, size: u64) -> Result<(), PeerMisbehaved> {
+        let highest = self.reassembler.end();
+        if self.final_size.is_some_and(|known| known != size) || highest > size {
+            return Err(PeerMisbehaved::FinalSize);
+        }
+        self.final_size = Some(size);
+        Ok(())
+    }
+
+    /// The next piece for the application: the next in order, or any. `None` at the end.
+    pub(crate) fn read(&mut self, max: usize, ordered: bool) -> Result<Option<Chunk>, ReadError> {
+        if self.done {
+            return Err(ReadError::ClosedStream);
+        }
+        if let HeadState::Reset(code) = self.head {
+            self.done = true;
+            return Err(ReadError::Reset(code));
+        }
+        match self.reassembler.read(max, ordered) {
+            Err(_) => Err(ReadError::IllegalOrderedRead),
+            Ok(Some(chunk)) => Ok(Some(Chunk { offset: chunk.offset, bytes: chunk.data })),
+            Ok(None) if self.final_size == Some(self.reassembler.consumed()) => {
+                self.done = true;
+                Ok(None)
+            }
+            Ok(None) => Err(ReadError::Blocked),
+        }
+    }
+
+    /// Nobody reads any more.
+    pub(crate) fn abandon(&mut self) {
+        self.done = true;
+        self.reassembler.clear();
+    }
+
+    /// Whether nothing is left to do for this stream on either side of it.
+    pub(crate) fn is_over(&self) -> bool {
+        self.done && self.head != HeadState::Open
+    }
+
+    /// Whether the primary still owes this stream its end.
+    pub(crate) fn is_head_open(&self) -> bool {
+        self.head == HeadState::Open
+    }
+
+    pub(crate) fn is_reset(&self) -> bool {
+        matches!(self.head, HeadState::Reset(_))
+    }
+
+    /// Whether a read would yield something.
+    pub(crate) fn is_readable(&self) -> bool {
+        !self.done
+            && (self.ready() > 0
+                || self.reassembler.buffered() > 0
+                || self.is_reset()
+                || self.final_size == Some(self.reassembler.consumed()))
+    }
+
+    /// What RLP brought beyond the head, lowest first: the content of a SACK.
+    pub(crate) fn sack_spans(&self) -> impl Iterator<Item = Span> + '_ {
+        let position = match &self.framing {
+            Framing::Plain { position } => *position,
+            Framing::Records(decoder) => decoder.position(),
+        };
+        self.reassembler.received_from(position)
+    }
+
+    /// The final size, once either loop has told it.
+    pub(crate) fn final_size(&self) -> Option<u64> {
+        self.final_size
+    }
+
+    /// Bytes handed to the application.
+    pub(crate) fn consumed(&self) -> u64 {
+        self.reassembler.consumed()
+    }
+
+    /// Bytes held.
+    pub(crate) fn buffered(&self) -> u64 {
+        self.reassembler.buffered()
+    }
+
+    fn is_complete(&self) -> bool {
+        self.final_size == Some(self.reassembler.contiguous_end())
+    }
+
+    /// Bytes an ordered reader could have now.
+    fn ready(&self) -> u64 {
+        self.reassembler.contiguous_end().saturating_sub(self.reassembler.read_offset())
+    }
+}
+
+impl Taken {
+    fn add(&mut self, reassembler: &mut Reassembler, offset: u64, data: Bytes, source: Source) {
+        let inserted = reassembler.insert(offset, data, source);
+        self.new += inserted.new;
+        self.duplicate += inserted.duplicate;
+        self.refused += inserted.refused;
+    }
+}

@@ -1,0 +1,247 @@
+//! The sending part of a stream: bytes by offset until somebody answers for them, and the records the primary
+//! carries (docs/WIRE.md, head records).
+//!
+//! Invariant: the buffer holds every byte that RLP may still send, so all from `cursor - overlap` up that are not
+//! delivered.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+
+use crate::{
+    error::{FinishError, WriteError},
+    ledger::Ledger,
+    primary::{End, Primary, StreamId, StreamWriteError, VarInt},
+    send_buffer::SendBuffer,
+    units::{Level, Span},
+    wire::head::HeadEncoder,
+};
+
+/// One stream's sending part.
+#[derive(Debug)]
+pub(crate) struct SendStream {
+    id: StreamId,
+    pub(crate) ledger: Ledger,
+    pub(crate) buffer: SendBuffer,
+    /// `None`: the stream carries plain bytes (the peer does not speak rc3, or it is the control stream).
+    head: Option<HeadEncoder>,
+    /// Record bytes the primary's flow control has not taken yet; at most one quantum.
+    staged: VecDeque<Bytes>,
+    fin: Fin,
+    stopped: Option<VarInt>,
+    pub(crate) priority: i32,
+    /// When it was opened, relative to the connection's other streams.
+    pub(crate) age: u64,
+    /// The primary's flow control refuses bytes until it says `Writable`.
+    blocked: bool,
+    /// Bytes handed over since the primary last had nothing waiting: a bound on what is not in a packet yet.
+    unsettled: u64,
+    /// The peer's credit: RLP stays below this offset.
+    pub(crate) rlp_limit: u64,
+    /// Highest offset RLP has sent.
+    rlp_top: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fin {
+    Open,
+    /// The application finished; the end is not handed over yet.
+    Wanted,
+    /// The primary carries the end.
+    Handed,
+    /// Reset by us, or given up after the peer stopped it.
+    Reset,
+}
+
+/// What one call of [`SendStream::feed`] did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Fed {
+    /// Stream bytes handed over.
+    pub(crate) handed: u64,
+    /// Of these, bytes RLP had sent.
+    pub(crate) duplicate: u64,
+    /// Stream bytes that were skipped.
+    pub(crate) skipped: u64,
+}
+
+impl SendStream {
+    pub(crate) fn new(id: StreamId, age: u64, records: bool, rlp_limit: u64) -> Self {
+        Self {
+            id,
+            ledger: Ledger::default(),
+            buffer: SendBuffer::default(),
+            head: records.then(HeadEncoder::default),
+            staged: VecDeque::new(),
+            fin: Fin::Open,
+            stopped: None,
+            priority: 0,
+            age,
+            blocked: false,
+            unsettled: 0,
+            rlp_limit,
+            rlp_top: 0,
+        }
+    }
+
+    /// Takes bytes from the application; the caller has checked the send window.
+    pub(crate) fn write(&mut self, data: Bytes) -> Result<(), WriteError> {
+        self.writable()?;
+        self.ledger.append(data.len() as u64);
+        self.buffer.append(data);
+        Ok(())
+    }
+
+    /// Whether the application may write at all, window aside.
+    pub(crate) fn writable(&self) -> Result<(), WriteError> {
+        match (self.stopped, self.fin) {
+            (Some(code), _) => Err(WriteError::Stopped(code)),
+            (None, Fin::Open) => Ok(()),
+            (None, Fin::Wanted | Fin::Handed | Fin::Reset) => Err(WriteError::ClosedStream),
+        }
+    }
+
+    pub(crate) fn finish(&mut self) -> Result<(), FinishError> {
+        match (self.stopped, self.fin) {
+            (Some(code), _) => Err(FinishError::Stopped(code)),
+            (None, Fin::Open) => {
+                self.fin = Fin::Wanted;
+                Ok(())
+            }
+            (None, Fin::Wanted | Fin::Handed | Fin::Reset) => Err(FinishError::ClosedStream),
+        }
+    }
+
+    /// Gives up the rest; `false` when that had happened already.
+    pub(crate) fn reset(&mut self) -> bool {
+        let first = self.fin != Fin::Reset;
+        self.fin = Fin::Reset;
+        self.staged.clear();
+        self.buffer.release(Span::new(0, self.ledger.end()));
+        first
+    }
+
+    /// The peer stopped it; the code is kept for the application.
+    pub(crate) fn on_stopped(&mut self, code: VarInt) {
+        self.stopped = Some(code);
+    }
+
+    pub(crate) fn stopped(&self) -> Option<VarInt> {
+        self.stopped
+    }
+
+    pub(crate) fn is_reset(&self) -> bool {
+        self.fin == Fin::Reset
+    }
+
+    /// The final size, once the application has set it.
+    pub(crate) fn final_size(&self) -> Option<u64> {
+        matches!(self.fin, Fin::Wanted | Fin::Handed).then(|| self.ledger.end())
+    }
+
+    /// Whether the primary has something to do: bytes, or an end.
+    pub(crate) fn wants_primary(&self) -> bool {
+        if self.blocked || self.fin == Fin::Reset {
+            return false;
+        }
+        !self.staged.is_empty()
+            || self.ledger.next_for_primary(1).is_some()
+            || (self.fin == Fin::Wanted && self.ledger.is_answered())
+    }
+
+    /// Whether some byte or the end is not answered for, whether or not it can be sent now.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.fin != Fin::Reset && (!self.staged.is_empty() || self.ledger.cursor() < self.ledger.end())
+    }
+
+    pub(crate) fn on_primary_writable(&mut self) {
+        self.blocked = false;
+    }
+
+    /// The primary has nothing waiting: all that was handed over is in packets.
+    pub(crate) fn settle(&mut self) {
+        self.unsettled = 0;
+        self.buffer.release(Span::new(0, self.ledger.cursor()));
+    }
+
+    /// Bytes RLP may send again below the cursor because the primary may not have sent them (at most `max`).
+    pub(crate) fn overlap(&self, max: u64) -> u64 {
+        self.unsettled.min(max)
+    }
+
+    /// Offsets counted against the connection's credit: each loop's highest.
+    pub(crate) fn usage(&self) -> u64 {
+        self.rlp_top.max(self.ledger.cursor())
+    }
+
+    /// Hands up to `budget` stream bytes to the primary, skipping what is delivered. `overlap_max` bytes stay
+    /// readable below the cursor for the RLP loop.
+    pub(crate) fn feed<P: Primary>(&mut self, primary: &mut P, mut budget: u64, overlap_max: u64) -> Fed {
+        let mut fed = Fed::default();
+        while self.flush(primary) && budget > 0 {
+            let Some(span) = self.ledger.next_for_primary(budget) else { break };
+            let before = self.head.as_ref().map_or(span.start, HeadEncoder::position);
+            if let Some(head) = &mut self.head {
+                let mut record = Vec::new();
+                head.run(span, &mut record);
+                self.staged.push_back(record.into());
+            }
+            self.staged.extend(self.buffer.slice(span));
+            fed.skipped += span.start - before;
+            fed.handed += span.len();
+            fed.duplicate += self.ledger.hand_to_primary(span);
+            self.unsettled += span.len();
+            budget = budget.saturating_sub(span.len());
+        }
+        if self.fin == Fin::Wanted && self.staged.is_empty() && self.ledger.is_answered() {
+            self.hand_over_end(primary, &mut fed);
+        }
+        let keep = self.overlap(overlap_max);
+        self.buffer.release(Span::new(0, self.ledger.cursor().saturating_sub(keep)));
+        fed
+    }
+
+    fn hand_over_end<P: Primary>(&mut self, primary: &mut P, fed: &mut Fed) {
+        let end = self.ledger.end();
+        if let Some(head) = &mut self.head
+            && head.position() < end
+        {
+            fed.skipped += end - head.position();
+            let mut record = Vec::new();
+            head.finish(end, &mut record);
+            self.staged.push_back(record.into());
+        }
+        if self.flush(primary) {
+            primary.end(self.id, End::Finish);
+            self.fin = Fin::Handed;
+        }
+    }
+
+    /// Pushes staged record bytes; whether none is left.
+    fn flush<P: Primary>(&mut self, primary: &mut P) -> bool {
+        while !self.staged.is_empty() {
+            match primary.write(self.id, self.staged.make_contiguous()) {
+                Ok(_) => {
+                    // Chunks the primary took whole are left empty.
+                    self.staged.retain(|chunk| !chunk.is_empty());
+                }
+                Err(StreamWriteError::Blocked) => {
+                    self.blocked = true;
+                    return false;
+                }
+                // The events `Stopped` or `Lost` say why.
+                Err(StreamWriteError::Stopped(_) | StreamWriteError::Closed) => {
+                    self.staged.clear();
+                    self.blocked = true;
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    /// RLP has put `span` into a packet at `level`.
+    pub(crate) fn on_rlp_sent(&mut self, span: Span, level: Level) {
+        self.ledger.sent_by_rlp(span, level);
+        self.rlp_top = self.rlp_top.max(span.end);
+    }
+}

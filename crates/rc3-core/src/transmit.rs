@@ -1,0 +1,23 @@
+//! What an endpoint wants sent.
+
+use std::net::{IpAddr, SocketAddr};
+
+use crate::units::Level;
+
+/// One datagram, or several of equal length to the same place, at one level. The bytes are in the caller's
+/// buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Transmit {
+    /// Where to.
+    pub destination: SocketAddr,
+    /// From which local address, if it matters.
+    pub source: Option<IpAddr>,
+    /// Service level; [`Level::PRIMARY`] for all of QUIC.
+    pub level: Level,
+    /// ECN bits of the IP header.
+    pub ecn: u8,
+    /// Total length in bytes.
+    pub size: usize,
+    /// Length of each datagram but the last, when there are several.
+    pub segment_size: Option<usize>,
+}
