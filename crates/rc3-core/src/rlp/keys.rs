@@ -1,8 +1,9 @@
 //! The seam to the cryptography: seals and opens RLP datagrams (`docs/WIRE.md#protection`).
 //!
-//! Owns the keys of both directions, the packet numbers of the sending one and the replay window of the receiving
-//! one. Invariant: no nonce is used twice with one key, and what fails to authenticate changes nothing but a
-//! counter. Nothing here allocates for each packet. The only file of the RLP loop that knows `ring`.
+//! Owns the keys of both directions, the packet numbers of the sending one and the replay window of the
+//! receiving one. Invariant: no nonce is used twice with one key, and what fails to authenticate changes
+//! nothing but a counter. Nothing here allocates for each packet. The only file of the RLP loop that knows
+//! `ring`.
 
 use std::{fmt, ops::Range};
 
@@ -111,8 +112,8 @@ impl Sealer {
         }
     }
 
-    /// Starts a datagram at the end of `buf`, which may hold finished ones already (a GSO batch). The caller then
-    /// appends the payload and calls [`Self::finish`]; or truncates `buf` to what it was and drops the
+    /// Starts a datagram at the end of `buf`, which may hold finished ones already (a GSO batch). The caller
+    /// then appends the payload and calls [`Self::finish`]; or truncates `buf` to what it was and drops the
     /// [`Sealing`], and no packet number is spent.
     ///
     /// `level` must not be the primary's: no receiver would take the datagram.
@@ -177,8 +178,9 @@ pub struct Sealing {
 
 /// Opens datagrams in whatever order they come, each once.
 ///
-/// The generation of keys is chosen by key phase and packet number alone, so each datagram costs one attempt, and
-/// all keys that can be chosen are there beforehand: a forged key phase costs what any other forgery does.
+/// The generation of keys is chosen by key phase and packet number alone, so each datagram costs one attempt,
+/// and all keys that can be chosen are there beforehand: a forged key phase costs what any other forgery
+/// does.
 pub struct Opener {
     id: ReceiverId,
     mask: quic::HeaderProtectionKey,
@@ -263,8 +265,8 @@ impl Opener {
         Ok(Opened { level: fields.level, packet_number, payload: HEADER_LEN..HEADER_LEN + payload_len })
     }
 
-    /// Which keys an honest sender has sealed the packet with (RFC 9001 §6.5): it never goes back to older ones,
-    /// so the other key phase means newer keys above the highest packet number, and older ones below.
+    /// Which keys an honest sender has sealed the packet with (RFC 9001 §6.5): it never goes back to older
+    /// ones, so the other key phase means newer keys above the highest packet number, and older ones below.
     fn era(&self, key_phase: bool, packet_number: u64) -> Era {
         if key_phase == self.key_phase {
             Era::Current
@@ -320,8 +322,8 @@ pub enum OpenError {
     /// The peer claims to have sent an RLP datagram at level 0.
     #[error("an rlp datagram names the level of the primary loop")]
     PrimaryLevel,
-    /// So many datagrams did not authenticate that the next could be a lucky forgery (RFC 9001 §6.6): this and
-    /// all further ones are refused.
+    /// So many datagrams did not authenticate that the next could be a lucky forgery (RFC 9001 §6.6): this
+    /// and all further ones are refused.
     #[error("too many rlp datagrams did not authenticate, stop using these keys")]
     IntegrityLimit,
 }

@@ -1,13 +1,13 @@
 //! Which packet numbers have come already: a packet opens once.
 //!
-//! A bitmap slides over the packet numbers, one bit each, and always ends with the highest seen. Numbers it has
-//! left behind count as seen.
+//! A bitmap slides over the packet numbers, one bit each, and always ends with the highest seen. Numbers it
+//! has left behind count as seen.
 
 /// How far behind the highest packet number a packet may still come, in packets.
 ///
-/// Far more than other protocols keep (64 by default in RFC 9147 §4.5.1): a packet at a bad level waits in the
-/// queues of the path for as long as there is anything better to send, while the next logical flow starts at
-/// level 1 and overtakes it. So the reordering of an honest path is whole ladders of packets and whole
+/// Far more than other protocols keep (64 by default in RFC 9147 §4.5.1): a packet at a bad level waits in
+/// the queues of the path for as long as there is anything better to send, while the next logical flow starts
+/// at level 1 and overtakes it. So the reordering of an honest path is whole ladders of packets and whole
 /// bandwidth-delay products, and too short a window would throw away what the network has carried. It costs
 /// 2 KiB for each connection.
 pub const WINDOW: u64 = 16_384;
@@ -169,7 +169,10 @@ mod tests {
         fn verdicts_are_those_of_a_set(
             base in prop_oneof![Just(0), 0..1_u64 << 61],
             moves in prop::collection::vec(
-                (any::<bool>(), prop_oneof![0..4_u64, 0..200_u64, 0..2 * WINDOW, Just(WINDOW), 0..1_u64 << 40]),
+                (
+                    any::<bool>(),
+                    prop_oneof![0..4_u64, 0..200_u64, 0..2 * WINDOW, Just(WINDOW), 0..1_u64 << 40],
+                ),
                 1..400,
             ),
         ) {

@@ -7,8 +7,8 @@ use thiserror::Error;
 
 use super::varint::{self, Reader};
 
-/// The credit for RLP data each way, for a connection and for each of its streams, until SETTINGS says otherwise
-/// (bytes).
+/// The credit for RLP data each way, for a connection and for each of its streams, until SETTINGS says
+/// otherwise (bytes).
 ///
 /// SETTINGS arrive half a round trip after the keys are there; without this the first flight, the one RC3 is
 /// about, could not leave.
@@ -116,8 +116,8 @@ impl ControlFrame {
 
 /// Takes the control stream apart as its bytes come in.
 ///
-/// Holds what has been pushed and not yet decoded: with [`Self::next`] called until `None` after each push, that
-/// is less than one frame of [`PAYLOAD_LEN_MAX`] bytes, and the chunk.
+/// Holds what has been pushed and not yet decoded: with [`Self::next`] called until `None` after each push,
+/// that is less than one frame of [`PAYLOAD_LEN_MAX`] bytes, and the chunk.
 #[derive(Debug, Default)]
 pub struct ControlDecoder {
     buffer: Vec<u8>,

@@ -28,8 +28,8 @@ pub enum Frame<'a> {
     Sack(Sack<'a>),
 }
 
-/// A DATA frame. Its bytes stay where they are: [`Self::data`] points into the payload, so the caller can slice
-/// them out of a shared buffer without a copy.
+/// A DATA frame. Its bytes stay where they are: [`Self::data`] points into the payload, so the caller can
+/// slice them out of a shared buffer without a copy.
 ///
 /// Holds `offset + data.len() <= final_size <= 2^62 - 1`.
 #[derive(Debug, Clone, PartialEq, Eq)]

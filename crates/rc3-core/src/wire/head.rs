@@ -2,8 +2,8 @@
 //!
 //! A record is one varint `v`. Even: a RUN, `v >> 1` stream bytes follow. Odd: a SKIP, the cursor moves on by
 //! `v >> 1` bytes that the receiver has acknowledged by SACK. The cursor starts at 0 and only moves on. The
-//! stream ends at the border of two records, and the cursor then is the final size. Offsets are those of the rc3
-//! stream, in bytes; those of the QUIC stream that carries the records appear nowhere.
+//! stream ends at the border of two records, and the cursor then is the final size. Offsets are those of the
+//! rc3 stream, in bytes; those of the QUIC stream that carries the records appear nowhere.
 
 use bytes::{Buf, Bytes};
 use thiserror::Error;
@@ -33,8 +33,8 @@ impl HeadEncoder {
         self.position
     }
 
-    /// Appends the header of a RUN of `span`, and a SKIP before it if `span` begins past the cursor. The caller
-    /// appends the `span.len()` bytes themselves. An empty span has no RUN.
+    /// Appends the header of a RUN of `span`, and a SKIP before it if `span` begins past the cursor. The
+    /// caller appends the `span.len()` bytes themselves. An empty span has no RUN.
     ///
     /// # Panics
     /// When `span` begins before the cursor, ends past [`VARINT_MAX`], or is longer than 2^61 - 1 bytes.
@@ -48,8 +48,8 @@ impl HeadEncoder {
         }
     }
 
-    /// Ends the stream at `end`, its final size: appends a SKIP if the cursor is not there yet. The QUIC stream
-    /// is to be finished behind it.
+    /// Ends the stream at `end`, its final size: appends a SKIP if the cursor is not there yet. The QUIC
+    /// stream is to be finished behind it.
     ///
     /// # Panics
     /// When `end` lies before the cursor or past [`VARINT_MAX`].
@@ -78,8 +78,8 @@ pub enum Head {
         /// The bytes, never none, sharing memory with the chunk they came in.
         data: Bytes,
     },
-    /// The peer holds that we have acknowledged these bytes. Whether we have is for the caller to check: if not,
-    /// the peer is at fault.
+    /// The peer holds that we have acknowledged these bytes. Whether we have is for the caller to check: if
+    /// not, the peer is at fault.
     Skip(Span),
 }
 
@@ -154,8 +154,8 @@ impl HeadDecoder {
         Ok(Some(Head::Run { offset, data }))
     }
 
-    /// The final size of the stream, to be asked when the QUIC stream has ended and [`Self::next`] has nothing
-    /// more.
+    /// The final size of the stream, to be asked when the QUIC stream has ended and [`Self::next`] has
+    /// nothing more.
     ///
     /// # Errors
     /// [`HeadError::Truncated`] when the stream ends inside a record.
@@ -297,7 +297,10 @@ mod tests {
         #[test]
         fn decoding_undoes_encoding_however_the_stream_is_cut(
             runs in prop::collection::vec(
-                (prop_oneof![Just(0), 0..100_u64, 0..1_u64 << 55], prop::collection::vec(any::<u8>(), 0..200)),
+                (
+                    prop_oneof![Just(0), 0..100_u64, 0..1_u64 << 55],
+                    prop::collection::vec(any::<u8>(), 0..200),
+                ),
                 0..20,
             ),
             tail in 0..1_u64 << 55,

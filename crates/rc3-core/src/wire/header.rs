@@ -174,7 +174,9 @@ mod tests {
         }
 
         #[test]
-        fn short_datagrams_have_no_receiver_id(datagram in prop::collection::vec(0..0x40_u8, 0..HEADER_LEN + TAG_LEN)) {
+        fn short_datagrams_have_no_receiver_id(
+            datagram in prop::collection::vec(0..0x40_u8, 0..HEADER_LEN + TAG_LEN),
+        ) {
             prop_assert_eq!(receiver_id(&datagram), None);
         }
     }

@@ -246,7 +246,8 @@ mod tests {
             if let Some(next) = spans.get(count) {
                 // One span more would not have fitted.
                 let mut longer = Vec::new();
-                prop_assert_eq!(emit(stream, spans[..=count].iter().copied(), usize::MAX, &mut longer), count + 1);
+                let spans = spans[..=count].iter().copied();
+                prop_assert_eq!(emit(stream, spans, usize::MAX, &mut longer), count + 1);
                 prop_assert!(longer.len() > budget, "{:?} fits", next);
             }
         }

@@ -29,8 +29,8 @@ pub fn emit(value: u64, out: &mut Vec<u8>) {
     out[start] |= (len.trailing_zeros() as u8) << 6;
 }
 
-/// Reads the varint at the front of `bytes`: its value and how many bytes it took, or `None` when `bytes` ends
-/// before it. Longer encodings than needed are as good as the shortest.
+/// Reads the varint at the front of `bytes`: its value and how many bytes it took, or `None` when `bytes`
+/// ends before it. Longer encodings than needed are as good as the shortest.
 pub fn parse(bytes: &[u8]) -> Option<(u64, usize)> {
     let &first = bytes.first()?;
     let len = len_from_first_byte(first);
