@@ -1,1 +1,34 @@
-//! Bytes to types and back.
+//! Bytes to types and back: everything rc3 puts on the wire, as `docs/WIRE.md` describes it.
+//!
+//! The parsers know no time, no keys and no connection. They trust no length, never panic, and allocate
+//! nothing in proportion to what a length field claims. An error is always the peer's fault and ends the
+//! connection. All integers are QUIC varints (RFC 9000 §16); all lengths and offsets are bytes.
+//!
+//! - [`header`] and [`frame`] (with [`sack`]): RLP datagrams, before sealing and after opening.
+//! - [`head`]: the records inside each QUIC stream, where the primary loop runs and skips.
+//! - [`control`]: the frames of the control stream.
+
+pub mod control;
+pub mod frame;
+pub mod head;
+pub mod header;
+pub mod sack;
+pub mod varint;
+
+/// The version of the protocol, as it stands at the front of the ALPN identifier.
+pub const ALPN_VERSION: &str = "rc3/1";
+
+#[cfg(test)]
+pub(crate) mod document {
+    //! The worked example of the document, so that tests can hold it against the code.
+
+    const DOCUMENT: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/WIRE.md"));
+
+    /// The bytes behind `name:` at the front of a line.
+    pub(crate) fn documented(name: &str) -> Vec<u8> {
+        let line = DOCUMENT.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        let hex: String = line.unwrap_or_else(|| panic!("no line {name}")).split_whitespace().collect();
+        assert!(!hex.is_empty());
+        (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect()
+    }
+}

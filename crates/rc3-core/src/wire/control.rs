@@ -1,0 +1,335 @@
+//! The frames of the control stream (`docs/WIRE.md#control`): the first unidirectional stream of each side.
+//!
+//! Each frame is a type, a length and a payload. SETTINGS comes first and once; frames of unknown type are
+//! skipped. Credits are in bytes.
+
+use thiserror::Error;
+
+use super::varint::{self, Reader};
+
+/// The credit for RLP data each way, for a connection and for each of its streams, until SETTINGS says
+/// otherwise (bytes).
+///
+/// SETTINGS arrive half a round trip after the keys are there; without this the first flight, the one RC3 is
+/// about, could not leave.
+pub const INITIAL_CREDIT: u64 = 1 << 20;
+
+/// Longest payload of a control frame in bytes, unknown types included.
+pub const PAYLOAD_LEN_MAX: u64 = 4096;
+
+const SETTINGS: u64 = 0x00;
+const MAX_RLP_DATA: u64 = 0x01;
+const MAX_RLP_STREAM_DATA: u64 = 0x02;
+
+const SETTING_CONNECTION_CREDIT: u64 = 0x01;
+const SETTING_STREAM_CREDIT: u64 = 0x02;
+
+/// One frame of the control stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ControlFrame {
+    /// What the sender of the frame grants from the start.
+    Settings(Settings),
+    /// The absolute limit on the RLP data of the connection in bytes.
+    MaxRlpData(u64),
+    /// The absolute limit on the offsets of one stream's RLP data.
+    MaxRlpStreamData {
+        /// The QUIC stream id.
+        stream: u64,
+        /// First offset that may not be sent.
+        limit: u64,
+    },
+}
+
+/// The content of a SETTINGS frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settings {
+    /// Initial limit for the connection, as by MAX_RLP_DATA (bytes).
+    pub connection_credit: u64,
+    /// Initial limit for every stream, as by MAX_RLP_STREAM_DATA (bytes).
+    pub stream_credit: u64,
+}
+
+impl Default for Settings {
+    /// What holds for settings that are not there: [`INITIAL_CREDIT`] for both.
+    fn default() -> Self {
+        Self { connection_credit: INITIAL_CREDIT, stream_credit: INITIAL_CREDIT }
+    }
+}
+
+impl Settings {
+    fn parse(payload: &[u8]) -> Result<Self, ControlError> {
+        let mut settings = Self::default();
+        let mut reader = Reader::new(payload);
+        // At most half as many ids as the payload has bytes.
+        let mut ids = Vec::new();
+        while !reader.is_empty() {
+            let (Some(id), Some(value)) = (reader.varint(), reader.varint()) else {
+                return Err(ControlError::Malformed);
+            };
+            match id {
+                SETTING_CONNECTION_CREDIT => settings.connection_credit = value,
+                SETTING_STREAM_CREDIT => settings.stream_credit = value,
+                _ => {}
+            }
+            ids.push(id);
+        }
+        ids.sort_unstable();
+        match ids.windows(2).find(|pair| pair[0] == pair[1]) {
+            Some(pair) => Err(ControlError::DuplicateSetting(pair[0])),
+            None => Ok(settings),
+        }
+    }
+}
+
+impl ControlFrame {
+    /// Appends the frame to `out`.
+    ///
+    /// # Panics
+    /// When a value is above [`varint::VARINT_MAX`].
+    pub fn emit(&self, out: &mut Vec<u8>) {
+        match *self {
+            Self::Settings(Settings { connection_credit, stream_credit }) => emit_varints(
+                SETTINGS,
+                &[SETTING_CONNECTION_CREDIT, connection_credit, SETTING_STREAM_CREDIT, stream_credit],
+                out,
+            ),
+            Self::MaxRlpData(limit) => emit_varints(MAX_RLP_DATA, &[limit], out),
+            Self::MaxRlpStreamData { stream, limit } => {
+                emit_varints(MAX_RLP_STREAM_DATA, &[stream, limit], out);
+            }
+        }
+    }
+
+    /// `None` for a type that rc3/1 does not know.
+    fn parse(kind: u64, payload: &[u8]) -> Result<Option<Self>, ControlError> {
+        let mut reader = Reader::new(payload);
+        let mut field = || reader.varint().ok_or(ControlError::Malformed);
+        let frame = match kind {
+            SETTINGS => return Settings::parse(payload).map(|settings| Some(Self::Settings(settings))),
+            MAX_RLP_DATA => Self::MaxRlpData(field()?),
+            MAX_RLP_STREAM_DATA => Self::MaxRlpStreamData { stream: field()?, limit: field()? },
+            _ => return Ok(None),
+        };
+        if reader.is_empty() { Ok(Some(frame)) } else { Err(ControlError::Malformed) }
+    }
+}
+
+/// Takes the control stream apart as its bytes come in.
+///
+/// Holds what has been pushed and not yet decoded: with [`Self::next`] called until `None` after each push,
+/// that is less than one frame of [`PAYLOAD_LEN_MAX`] bytes, and the chunk.
+#[derive(Debug, Default)]
+pub struct ControlDecoder {
+    buffer: Vec<u8>,
+    /// How much of `buffer` has been decoded.
+    decoded: usize,
+    settings_seen: bool,
+}
+
+impl ControlDecoder {
+    /// A decoder at the start of the stream.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes the next bytes of the stream.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.buffer.drain(..self.decoded);
+        self.decoded = 0;
+        self.buffer.extend_from_slice(bytes);
+    }
+
+    /// The next frame, or `None` until more bytes come.
+    ///
+    /// # Errors
+    /// What the peer did wrong. The connection must be closed; every further call says the same.
+    #[expect(clippy::should_implement_trait, reason = "yields again after None, once bytes have come")]
+    pub fn next(&mut self) -> Result<Option<ControlFrame>, ControlError> {
+        loop {
+            let mut reader = Reader::new(self.buffer.get(self.decoded..).unwrap_or_default());
+            let Some(kind) = reader.varint() else { return Ok(None) };
+            // Nothing may precede SETTINGS, nor may they come again: no need to wait for the payload.
+            match (kind == SETTINGS, self.settings_seen) {
+                (false, false) => return Err(ControlError::MissingSettings),
+                (true, true) => return Err(ControlError::DuplicateSettings),
+                _ => {}
+            }
+            let Some(len) = reader.varint() else { return Ok(None) };
+            if len > PAYLOAD_LEN_MAX {
+                return Err(ControlError::TooLong(len));
+            }
+            let Some(payload) = reader.take(len) else { return Ok(None) };
+            let frame = ControlFrame::parse(kind, payload)?;
+            self.decoded += reader.position();
+            self.settings_seen = true;
+            if frame.is_some() {
+                return Ok(frame);
+            }
+        }
+    }
+}
+
+/// What is wrong with the control stream: the peer's fault, and the end of the connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ControlError {
+    /// The first frame is another.
+    #[error("the control stream does not begin with settings")]
+    MissingSettings,
+    /// SETTINGS came twice.
+    #[error("settings were sent twice on the control stream")]
+    DuplicateSettings,
+    /// One setting stands twice in SETTINGS.
+    #[error("setting {0:#x} is given twice")]
+    DuplicateSetting(u64),
+    /// A payload above [`PAYLOAD_LEN_MAX`] bytes.
+    #[error("a control frame of {0} bytes is longer than the 4096 that are allowed")]
+    TooLong(u64),
+    /// The payload ends inside a field, or goes on behind the last.
+    #[error("the payload of a control frame does not hold the fields of its type")]
+    Malformed,
+}
+
+/// Appends a frame whose payload is a row of varints.
+fn emit_varints(kind: u64, fields: &[u64], out: &mut Vec<u8>) {
+    varint::emit(kind, out);
+    varint::emit(fields.iter().map(|&field| varint::encoded_len(field) as u64).sum(), out);
+    for &field in fields {
+        varint::emit(field, out);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::wire::{document::documented, varint::VARINT_MAX};
+
+    fn decode_all(decoder: &mut ControlDecoder, bytes: &[u8]) -> Result<Vec<ControlFrame>, ControlError> {
+        decoder.push(bytes);
+        let mut frames = Vec::new();
+        while let Some(frame) = decoder.next()? {
+            frames.push(frame);
+        }
+        Ok(frames)
+    }
+
+    fn decoded(bytes: &[u8]) -> Result<Vec<ControlFrame>, ControlError> {
+        decode_all(&mut ControlDecoder::new(), bytes)
+    }
+
+    fn any_settings() -> impl Strategy<Value = ControlFrame> {
+        (0..=VARINT_MAX, 0..=VARINT_MAX).prop_map(|(connection_credit, stream_credit)| {
+            ControlFrame::Settings(Settings { connection_credit, stream_credit })
+        })
+    }
+
+    /// A frame of a known type, or one of a type nobody knows.
+    fn any_frame() -> impl Strategy<Value = Result<ControlFrame, (u64, Vec<u8>)>> {
+        prop_oneof![
+            (0..=VARINT_MAX).prop_map(|limit| Ok(ControlFrame::MaxRlpData(limit))),
+            (0..=VARINT_MAX, 0..=VARINT_MAX)
+                .prop_map(|(stream, limit)| Ok(ControlFrame::MaxRlpStreamData { stream, limit })),
+            (3..=VARINT_MAX, prop::collection::vec(any::<u8>(), 0..200)).prop_map(Err),
+        ]
+    }
+
+    #[test]
+    fn the_worked_example_of_the_document_is_what_we_emit() {
+        let frames = [
+            ControlFrame::Settings(Settings { connection_credit: 2 << 20, stream_credit: 1 << 20 }),
+            ControlFrame::MaxRlpData(4 << 20),
+            ControlFrame::MaxRlpStreamData { stream: 4, limit: 3_000_000 },
+        ];
+        let mut out = Vec::new();
+        frames.iter().for_each(|frame| frame.emit(&mut out));
+        assert_eq!(out, documented("control"));
+        assert_eq!(decoded(&out).as_deref(), Ok(&frames[..]));
+    }
+
+    #[test]
+    fn missing_settings_mean_the_initial_credit() {
+        let settings = Settings { connection_credit: INITIAL_CREDIT, stream_credit: 7 };
+        assert_eq!(decoded(&[0, 4, 0x21, 0, 2, 7]), Ok(vec![ControlFrame::Settings(settings)]));
+        assert_eq!(decoded(&[0, 0]), Ok(vec![ControlFrame::Settings(Settings::default())]));
+    }
+
+    #[test]
+    fn faults_are_named_again_and_again() {
+        for (bytes, error) in [
+            (&[1, 1, 5][..], ControlError::MissingSettings),
+            (&[0x21, 0], ControlError::MissingSettings),
+            (&[0, 0, 0, 0], ControlError::DuplicateSettings),
+            (&[0, 4, 1, 2, 1, 3], ControlError::DuplicateSetting(1)),
+            (&[0, 4, 0x21, 2, 0x21, 3], ControlError::DuplicateSetting(0x21)),
+            (&[0, 1, 1], ControlError::Malformed),
+            (&[0, 0, 1, 2, 5, 5], ControlError::Malformed),
+            (&[0, 0, 2, 1, 5], ControlError::Malformed),
+            (&[0, 0x50, 0x01], ControlError::TooLong(4097)),
+            (
+                &[0, 0, 0x21, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff],
+                ControlError::TooLong(VARINT_MAX),
+            ),
+        ] {
+            let mut decoder = ControlDecoder::new();
+            assert_eq!(decode_all(&mut decoder, bytes).map(|_| ()), Err(error), "{bytes:x?}");
+            assert_eq!(decode_all(&mut decoder, &[]), Err(error), "{bytes:x?}");
+        }
+    }
+
+    #[test]
+    fn the_longest_frame_is_skipped_when_unknown() {
+        let mut bytes = vec![0, 0, 0x21, 0x50, 0x00];
+        bytes.extend([0xaa; 4096]);
+        bytes.extend([1, 1, 5]);
+        assert_eq!(decoded(&bytes).unwrap()[1..], [ControlFrame::MaxRlpData(5)]);
+    }
+
+    proptest! {
+        #[test]
+        fn decoding_undoes_emit_however_the_stream_is_cut(
+            settings in any_settings(),
+            frames in prop::collection::vec(any_frame(), 0..10),
+            chunk in 1..50_usize,
+        ) {
+            let mut bytes = Vec::new();
+            settings.emit(&mut bytes);
+            for frame in &frames {
+                match frame {
+                    Ok(frame) => frame.emit(&mut bytes),
+                    Err((kind, payload)) => {
+                        varint::emit(*kind, &mut bytes);
+                        varint::emit(payload.len() as u64, &mut bytes);
+                        bytes.extend(payload);
+                    }
+                }
+            }
+            let mut decoder = ControlDecoder::new();
+            let mut out = Vec::new();
+            for chunk in bytes.chunks(chunk) {
+                out.extend(decode_all(&mut decoder, chunk).unwrap());
+            }
+            let expected: Vec<_> = [settings].into_iter().chain(frames.into_iter().flatten()).collect();
+            prop_assert_eq!(out, expected);
+        }
+
+        #[test]
+        fn garbage_does_not_pile_up(
+            chunks in prop::collection::vec(
+                prop::collection::vec(prop_oneof![0..4_u8, any::<u8>()], 0..2000),
+                0..20,
+            ),
+        ) {
+            let mut decoder = ControlDecoder::new();
+            let mut frames = decode_all(&mut decoder, &[0, 0]);
+            for chunk in chunks {
+                if frames.is_err() {
+                    break;
+                }
+                frames = decode_all(&mut decoder, &chunk);
+                prop_assert!(decoder.buffer.len() <= PAYLOAD_LEN_MAX as usize + 16 + chunk.len());
+            }
+        }
+    }
+}

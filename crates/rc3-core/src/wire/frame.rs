@@ -1,0 +1,310 @@
+//! The frames in the payload of an RLP datagram (`docs/WIRE.md#frames`): PADDING, DATA, SACK.
+
+use std::{iter::FusedIterator, ops::Range};
+
+use thiserror::Error;
+
+use super::{
+    sack::{self, Sack},
+    varint::{self, Reader, VARINT_MAX},
+};
+use crate::units::Span;
+
+const PADDING: u64 = 0x00;
+/// DATA is 0x08 to 0x0b; the two low bits say which fields are there.
+const DATA: u64 = 0x08;
+const DATA_LAST: u64 = 0x0b;
+const DATA_HAS_LEN: u64 = 0x01;
+const DATA_HAS_FINAL_SIZE: u64 = 0x02;
+
+/// One frame of an RLP datagram.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Frame<'a> {
+    /// One byte of nothing.
+    Padding,
+    /// Bytes of a stream.
+    Data(Data),
+    /// What the peer holds of a stream.
+    Sack(Sack<'a>),
+}
+
+/// A DATA frame. Its bytes stay where they are: [`Self::data`] points into the payload, so the caller can
+/// slice them out of a shared buffer without a copy.
+///
+/// Holds `offset + data.len() <= final_size <= 2^62 - 1`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Data {
+    /// The QUIC stream id.
+    pub stream: u64,
+    /// Offset in the stream of the first byte.
+    pub offset: u64,
+    /// The final size of the stream, if the frame tells.
+    pub final_size: Option<u64>,
+    /// Where the bytes lie in the payload given to [`Frames::new`]; always inside it, possibly empty.
+    pub data: Range<usize>,
+}
+
+impl Data {
+    /// The bytes of the stream the frame carries.
+    pub fn span(&self) -> Span {
+        Span::new(self.offset, self.offset + self.data.len() as u64)
+    }
+
+    fn parse(kind: u64, reader: &mut Reader<'_>) -> Result<Self, FrameError> {
+        let stream = reader.varint().ok_or(FrameError::Truncated)?;
+        let offset = reader.varint().ok_or(FrameError::Truncated)?;
+        let final_size = match kind & DATA_HAS_FINAL_SIZE {
+            0 => None,
+            _ => Some(reader.varint().ok_or(FrameError::Truncated)?),
+        };
+        let len = match kind & DATA_HAS_LEN {
+            0 => reader.rest().len() as u64,
+            _ => reader.varint().ok_or(FrameError::Truncated)?,
+        };
+        let start = reader.position();
+        reader.take(len).ok_or(FrameError::Truncated)?;
+        // Both are below 2^62.
+        let end = offset + len;
+        if end > VARINT_MAX {
+            return Err(FrameError::OffsetOverflow);
+        }
+        if final_size.is_some_and(|size| end > size) {
+            return Err(FrameError::BeyondFinalSize);
+        }
+        Ok(Self { stream, offset, final_size, data: start..reader.position() })
+    }
+}
+
+/// Everything of a DATA frame but its bytes, which the sender appends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DataHeader {
+    /// The QUIC stream id.
+    pub stream: u64,
+    /// Offset in the stream of the first byte.
+    pub offset: u64,
+    /// The final size of the stream, once it is known.
+    pub final_size: Option<u64>,
+    /// How many bytes follow; `None` when they run to the end of the datagram.
+    pub explicit_len: Option<u64>,
+}
+
+impl DataHeader {
+    /// How many bytes [`Self::emit`] appends.
+    pub fn encoded_len(&self) -> usize {
+        varint::encoded_len(self.kind())
+            + varint::encoded_len(self.stream)
+            + varint::encoded_len(self.offset)
+            + self.final_size.map_or(0, varint::encoded_len)
+            + self.explicit_len.map_or(0, varint::encoded_len)
+    }
+
+    /// Appends the header to `out`.
+    ///
+    /// # Panics
+    /// When a field is above [`VARINT_MAX`].
+    pub fn emit(&self, out: &mut Vec<u8>) {
+        varint::emit(self.kind(), out);
+        varint::emit(self.stream, out);
+        varint::emit(self.offset, out);
+        for field in [self.final_size, self.explicit_len].into_iter().flatten() {
+            varint::emit(field, out);
+        }
+    }
+
+    fn kind(&self) -> u64 {
+        let final_size = if self.final_size.is_some() { DATA_HAS_FINAL_SIZE } else { 0 };
+        let len = if self.explicit_len.is_some() { DATA_HAS_LEN } else { 0 };
+        DATA | final_size | len
+    }
+}
+
+/// Iterator over the frames of a payload. Ends after the first error.
+#[derive(Debug, Clone)]
+pub struct Frames<'a> {
+    reader: Reader<'a>,
+    failed: bool,
+}
+
+impl<'a> Frames<'a> {
+    /// The frames of `payload`, the opened datagram without header and tag.
+    pub const fn new(payload: &'a [u8]) -> Self {
+        Self { reader: Reader::new(payload), failed: false }
+    }
+
+    fn parse(&mut self) -> Result<Frame<'a>, FrameError> {
+        match self.reader.varint().ok_or(FrameError::Truncated)? {
+            PADDING => Ok(Frame::Padding),
+            sack::TYPE => Sack::parse(&mut self.reader).map(Frame::Sack),
+            kind @ DATA..=DATA_LAST => Data::parse(kind, &mut self.reader).map(Frame::Data),
+            unknown => Err(FrameError::UnknownType(unknown)),
+        }
+    }
+}
+
+impl<'a> Iterator for Frames<'a> {
+    type Item = Result<Frame<'a>, FrameError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.failed || self.reader.is_empty() {
+            return None;
+        }
+        let frame = self.parse();
+        self.failed = frame.is_err();
+        Some(frame)
+    }
+}
+
+impl FusedIterator for Frames<'_> {}
+
+/// What is wrong with a frame that came authenticated: the peer's fault, and the end of the connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum FrameError {
+    /// The datagram ends inside a frame.
+    #[error("an rlp frame is cut off by the end of its datagram")]
+    Truncated,
+    /// No frame of rc3/1.
+    #[error("rlp frame type {0:#x} is unknown in rc3/1")]
+    UnknownType(u64),
+    /// A span ends past 2^62 - 1.
+    #[error("an rlp frame names stream offsets past 2^62 - 1")]
+    OffsetOverflow,
+    /// Data past the final size it came with.
+    #[error("an rlp data frame reaches past the final size it declares")]
+    BeyondFinalSize,
+    /// A SACK of no span.
+    #[error("an rlp sack frame holds no span")]
+    EmptySack,
+    /// A span, or the gap between two, of no byte.
+    #[error("an rlp sack frame holds an empty span or gap")]
+    EmptySpan,
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[derive(Debug, Clone)]
+    enum Item {
+        Padding,
+        Data(DataHeader, Vec<u8>),
+        Sack(u64, Span),
+    }
+
+    fn any_data() -> impl Strategy<Value = (DataHeader, Vec<u8>)> {
+        let data = prop::collection::vec(any::<u8>(), 0..300);
+        (0..=VARINT_MAX, 0..1_u64 << 60, prop::option::of(0..1_u64 << 60), data).prop_map(
+            |(stream, offset, slack, data)| {
+                let len = data.len() as u64;
+                let final_size = slack.map(|slack| offset + len + slack);
+                (DataHeader { stream, offset, final_size, explicit_len: Some(len) }, data)
+            },
+        )
+    }
+
+    fn any_item() -> impl Strategy<Value = Item> {
+        prop_oneof![
+            Just(Item::Padding),
+            any_data().prop_map(|(header, data)| Item::Data(header, data)),
+            (0..=VARINT_MAX, 0..1_u64 << 60, 1..1_u64 << 60)
+                .prop_map(|(stream, start, len)| Item::Sack(stream, Span::new(start, start + len))),
+        ]
+    }
+
+    fn emit(item: &Item, out: &mut Vec<u8>) {
+        match item {
+            Item::Padding => out.push(0),
+            Item::Data(header, data) => {
+                let start = out.len();
+                header.emit(out);
+                assert_eq!(out.len() - start, header.encoded_len());
+                out.extend(data);
+            }
+            Item::Sack(stream, span) => assert_eq!(sack::emit(*stream, [*span], usize::MAX, out), 1),
+        }
+    }
+
+    fn assert_same(frame: &Frame<'_>, item: &Item, payload: &[u8]) {
+        match (frame, item) {
+            (Frame::Padding, Item::Padding) => {}
+            (Frame::Data(data), Item::Data(header, bytes)) => {
+                assert_eq!(
+                    (data.stream, data.offset, data.final_size),
+                    (header.stream, header.offset, header.final_size)
+                );
+                assert_eq!(payload[data.data.clone()], bytes[..]);
+                assert_eq!(data.span(), Span::new(header.offset, header.offset + bytes.len() as u64));
+            }
+            (Frame::Sack(sack), Item::Sack(stream, span)) => {
+                assert_eq!((sack.stream, sack.spans().collect()), (*stream, vec![*span]));
+            }
+            _ => panic!("{frame:?} is not {item:?}"),
+        }
+    }
+
+    #[test]
+    fn faults_are_named_and_end_the_datagram() {
+        for (payload, error) in [
+            (&[0x01][..], FrameError::UnknownType(1)),
+            (&[0x0c], FrameError::UnknownType(12)),
+            (&[0x40], FrameError::Truncated),
+            (&[0x08, 4], FrameError::Truncated),
+            (&[0x09, 4, 0, 2, 0xaa], FrameError::Truncated),
+            (&[0x0a, 4, 3, 4, 0xaa, 0xbb], FrameError::BeyondFinalSize),
+            (&[0x08, 4, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xaa], FrameError::OffsetOverflow),
+        ] {
+            let mut frames = Frames::new(payload);
+            assert_eq!(frames.next(), Some(Err(error)), "{payload:x?}");
+            assert_eq!(frames.next(), None);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn parse_undoes_emit(
+            items in prop::collection::vec(any_item(), 0..8),
+            last in prop::option::of(any_data()),
+        ) {
+            let mut items = items;
+            if let Some((header, data)) = last {
+                items.push(Item::Data(DataHeader { explicit_len: None, ..header }, data));
+            }
+            let mut payload = Vec::new();
+            items.iter().for_each(|item| emit(item, &mut payload));
+            let frames: Vec<_> = Frames::new(&payload).collect::<Result<_, _>>().unwrap();
+            prop_assert_eq!(frames.len(), items.len());
+            for (frame, item) in frames.iter().zip(&items) {
+                assert_same(frame, item, &payload);
+            }
+        }
+
+        #[test]
+        fn garbage_yields_only_frames_that_hold_their_invariants(
+            payload in prop::collection::vec(prop_oneof![0..0x10_u8, any::<u8>()], 0..200),
+        ) {
+            let mut count = 0;
+            for frame in Frames::new(&payload) {
+                count += 1;
+                match frame {
+                    Ok(Frame::Data(data)) => {
+                        prop_assert!(data.data.end <= payload.len());
+                        prop_assert!(data.span().end <= data.final_size.unwrap_or(VARINT_MAX));
+                    }
+                    Ok(Frame::Sack(sack)) => {
+                        let mut end = None;
+                        for span in sack.spans() {
+                            prop_assert!(!span.is_empty() && span.end <= VARINT_MAX);
+                            prop_assert!(end.is_none_or(|end| end < span.start));
+                            end = Some(span.end);
+                        }
+                        prop_assert!(end.is_some());
+                    }
+                    Ok(Frame::Padding) | Err(_) => {}
+                }
+            }
+            prop_assert!(count <= payload.len());
+        }
+    }
+}

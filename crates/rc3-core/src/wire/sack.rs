@@ -1,0 +1,255 @@
+//! The SACK frame (`docs/WIRE.md#sack`): spans of stream bytes the receiver holds.
+//!
+//! Spans ascend, are not empty and do not touch; parser and emitter both hold to that. A SACK is cumulative
+//! and idempotent: it only ever says "I have these", and leaving spans out says nothing.
+
+use std::fmt;
+
+use super::{
+    frame::FrameError,
+    varint::{self, Reader, VARINT_MAX},
+};
+use crate::units::Span;
+
+/// Frame type of a SACK.
+pub(super) const TYPE: u64 = 0x02;
+/// Most spans whose count still fits into a one-byte varint.
+const ONE_BYTE_COUNT_MAX: usize = 63;
+/// Most spans in one frame, so that the count takes two bytes at most.
+const COUNT_MAX: usize = 16_383;
+
+/// A checked view of a SACK frame: the spans are decoded as they are asked for.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Sack<'a> {
+    /// The QUIC stream id the spans belong to.
+    pub stream: u64,
+    /// The varints of the spans, checked by `parse`.
+    fields: &'a [u8],
+}
+
+impl<'a> Sack<'a> {
+    /// Checks a frame whose type has been read and steps over it.
+    pub(super) fn parse(reader: &mut Reader<'a>) -> Result<Self, FrameError> {
+        let stream = reader.varint().ok_or(FrameError::Truncated)?;
+        let count = reader.varint().ok_or(FrameError::Truncated)?;
+        if count == 0 {
+            return Err(FrameError::EmptySack);
+        }
+        let fields = reader.rest();
+        let mut spans = Spans::new(fields);
+        // Ends at the latest with the datagram, whatever the count claims: each span takes bytes.
+        for _ in 0..count {
+            spans.step()?;
+        }
+        let fields = reader.take(spans.reader.position() as u64).ok_or(FrameError::Truncated)?;
+        Ok(Self { stream, fields })
+    }
+
+    /// The spans, ascending.
+    pub fn spans(&self) -> Spans<'a> {
+        Spans::new(self.fields)
+    }
+}
+
+impl fmt::Debug for Sack<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sack")
+            .field("stream", &self.stream)
+            .field("spans", &self.spans().collect::<Vec<_>>())
+            .finish()
+    }
+}
+
+/// Iterator over the spans of a [`Sack`].
+#[derive(Debug, Clone)]
+pub struct Spans<'a> {
+    reader: Reader<'a>,
+    /// Where the span before ended; `None` in front of the first, whose start is absolute.
+    end: Option<u64>,
+}
+
+impl<'a> Spans<'a> {
+    const fn new(fields: &'a [u8]) -> Self {
+        Self { reader: Reader::new(fields), end: None }
+    }
+
+    fn step(&mut self) -> Result<Span, FrameError> {
+        let distance = self.reader.varint().ok_or(FrameError::Truncated)?;
+        let len = self.reader.varint().ok_or(FrameError::Truncated)?;
+        if len == 0 || (distance == 0 && self.end.is_some()) {
+            return Err(FrameError::EmptySpan);
+        }
+        // Three values below 2^62 do not overflow.
+        let start = self.end.unwrap_or(0) + distance;
+        let end = start + len;
+        if end > VARINT_MAX {
+            return Err(FrameError::OffsetOverflow);
+        }
+        self.end = Some(end);
+        Ok(Span::new(start, end))
+    }
+}
+
+impl Iterator for Spans<'_> {
+    type Item = Span;
+
+    fn next(&mut self) -> Option<Span> {
+        if self.reader.is_empty() {
+            return None;
+        }
+        // `Sack::parse` took the same steps: they cannot fail here.
+        self.step().ok()
+    }
+}
+
+/// Appends a SACK frame for `stream` with as many of `spans`, from the first, as fit into `budget` bytes, and
+/// returns how many. With none, nothing is appended.
+///
+/// `spans` must ascend, be non-empty and leave gaps; the frame ends in front of a span that does not.
+/// The count is in its shortest encoding, and a frame holds at most 16,383 spans.
+///
+/// # Panics
+/// When `stream` or an offset is above [`VARINT_MAX`].
+pub fn emit(stream: u64, spans: impl IntoIterator<Item = Span>, budget: usize, out: &mut Vec<u8>) -> usize {
+    let frame_start = out.len();
+    varint::emit(TYPE, out);
+    varint::emit(stream, out);
+    let count_at = out.len();
+    out.push(0);
+    let mut budget_left = budget.saturating_sub(out.len() - frame_start);
+    let mut count = 0;
+    let mut previous_end = None;
+    for span in spans {
+        let Some(distance) = span.start.checked_sub(previous_end.unwrap_or(0)) else { break };
+        if span.start >= span.end || (distance == 0 && previous_end.is_some()) || count == COUNT_MAX {
+            break;
+        }
+        let mut cost = varint::encoded_len(distance) + varint::encoded_len(span.len());
+        if count == ONE_BYTE_COUNT_MAX {
+            cost += 1;
+        }
+        if cost > budget_left {
+            break;
+        }
+        budget_left -= cost;
+        if count == ONE_BYTE_COUNT_MAX {
+            // The count grows to two bytes here: once per frame, and some 130 bytes move.
+            out.insert(count_at, 0);
+        }
+        varint::emit(distance, out);
+        varint::emit(span.len(), out);
+        previous_end = Some(span.end);
+        count += 1;
+    }
+    if count == 0 {
+        out.truncate(frame_start);
+    } else if count <= ONE_BYTE_COUNT_MAX {
+        out[count_at] = count as u8;
+    } else {
+        let field = (count as u16 | 0x4000).to_be_bytes();
+        out[count_at..count_at + field.len()].copy_from_slice(&field);
+    }
+    count
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::wire::frame::{Frame, Frames};
+
+    fn parsed(frame: &[u8]) -> (u64, Vec<Span>) {
+        let mut frames = Frames::new(frame);
+        let Some(Ok(Frame::Sack(sack))) = frames.next() else { panic!("not one sack: {frame:x?}") };
+        assert_eq!(frames.next(), None);
+        (sack.stream, sack.spans().collect())
+    }
+
+    fn ascending(steps: Vec<(u64, u64)>) -> Vec<Span> {
+        let mut end = 0;
+        let mut spans = Vec::new();
+        for (gap, len) in steps {
+            let start = end + gap;
+            end = start + len;
+            spans.push(Span::new(start, end));
+        }
+        spans
+    }
+
+    #[test]
+    fn the_64th_span_costs_one_byte_more() {
+        let spans = ascending(vec![(1, 1); 64]);
+        // Type, stream and count, then two bytes for each span.
+        for (budget, count, len) in [(3 + 126, 63, 129), (3 + 128, 63, 129), (3 + 129, 64, 132)] {
+            let mut out = Vec::new();
+            assert_eq!(emit(0, spans.iter().copied(), budget, &mut out), count);
+            assert_eq!(out.len(), len);
+            assert_eq!(parsed(&out).1, spans[..count]);
+        }
+    }
+
+    #[test]
+    fn touching_spans_are_not_emitted() {
+        let mut out = Vec::new();
+        let spans = [Span::new(0, 5), Span::new(5, 6)];
+        assert_eq!(emit(0, spans, 100, &mut out), 1);
+        assert_eq!(parsed(&out).1, [Span::new(0, 5)]);
+    }
+
+    #[test]
+    fn a_count_of_two_bytes_stops_at_its_maximum() {
+        let mut out = Vec::new();
+        assert_eq!(emit(0, ascending(vec![(1, 1); 20_000]), usize::MAX, &mut out), COUNT_MAX);
+        assert_eq!(parsed(&out).1.len(), COUNT_MAX);
+    }
+
+    #[test]
+    fn spans_that_are_no_spans_are_refused() {
+        for (frame, error) in [
+            (&[2, 0, 0][..], FrameError::EmptySack),
+            (&[2, 0, 1, 9, 0], FrameError::EmptySpan),
+            (&[2, 0, 2, 9, 1, 0, 1], FrameError::EmptySpan),
+            (&[2, 0, 2, 9, 1], FrameError::Truncated),
+            (&[2, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 9, 1], FrameError::Truncated),
+            (&[2, 0, 1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1], FrameError::OffsetOverflow),
+        ] {
+            assert_eq!(Frames::new(frame).next(), Some(Err(error)), "{frame:x?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn parse_undoes_emit_within_the_budget(
+            stream in 0..=VARINT_MAX,
+            first in 0..1_u64 << 61,
+            steps in prop::collection::vec((1..1_u64 << 40, 1..1_u64 << 40), 1..100),
+            small in any::<bool>(),
+            budget in 0..800_usize,
+            before: Vec<u8>,
+        ) {
+            let mut steps = steps;
+            if small {
+                steps.iter_mut().for_each(|(gap, len)| (*gap, *len) = (*gap % 60 + 1, *len % 60 + 1));
+            }
+            steps[0].0 = first;
+            let spans = ascending(steps);
+            let mut out = before.clone();
+            let count = emit(stream, spans.iter().copied(), budget, &mut out);
+            let frame = out.strip_prefix(&before[..]).unwrap();
+            if count == 0 {
+                prop_assert!(frame.is_empty());
+            } else {
+                prop_assert!(frame.len() <= budget);
+                prop_assert_eq!(parsed(frame), (stream, spans[..count].to_vec()));
+            }
+            if let Some(next) = spans.get(count) {
+                // One span more would not have fitted.
+                let mut longer = Vec::new();
+                let spans = spans[..=count].iter().copied();
+                prop_assert_eq!(emit(stream, spans, usize::MAX, &mut longer), count + 1);
+                prop_assert!(longer.len() > budget, "{:?} fits", next);
+            }
+        }
+    }
+}
