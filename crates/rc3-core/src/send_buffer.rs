@@ -1,1 +1,329 @@
-//! Placeholder.
+//! The bytes of one send stream, by offset, until they are answered for.
+//!
+//! Both loops read from here, from opposite ends, and bytes are released in any order: what the primary has
+//! taken, what the peer has SACKed. Large writes are kept as they come, without a copy; writes smaller than
+//! [`COALESCE_BELOW`] are gathered in a tail of that size, so that a program that writes byte by byte does
+//! not pay for a map entry each.
+//!
+//! The bound: n appended bytes make at most 1 + n / 1024 entries, plus one for each release that leaves bytes
+//! on both of its sides. An entry costs some 40 bytes, and the tail keeps its room (2 KiB). A released part
+//! of a large write is given back to the allocator when the last byte of that write is released, as ever with
+//! [`Bytes`].
+//!
+//! All offsets and lengths are bytes of the stream.
+
+use std::{collections::BTreeMap, mem};
+
+use bytes::Bytes;
+
+use crate::units::Span;
+
+/// Appends smaller than this many bytes are copied together.
+pub const COALESCE_BELOW: usize = 2048;
+
+/// What one send stream holds.
+#[derive(Debug, Clone, Default)]
+pub struct SendBuffer {
+    /// Held bytes below the tail, by their first offset. No chunk is empty, none overlap.
+    chunks: BTreeMap<u64, Bytes>,
+    /// The last bytes up to `end`, still growing; shorter than [`COALESCE_BELOW`].
+    tail: Vec<u8>,
+    /// Length of the stream so far.
+    end: u64,
+    /// Sum of the lengths of `chunks` and `tail`.
+    held: u64,
+}
+
+impl SendBuffer {
+    /// Adds bytes at the end of the stream.
+    pub fn append(&mut self, data: Bytes) {
+        let len = data.len() as u64;
+        self.held += len;
+        if data.len() >= COALESCE_BELOW {
+            self.cut_tail();
+            self.chunks.insert(self.end, data);
+            self.end += len;
+            return;
+        }
+        let room = COALESCE_BELOW - self.tail.len();
+        let (now, later) = data.split_at(room.min(data.len()));
+        self.tail.extend_from_slice(now);
+        self.end += now.len() as u64;
+        if self.tail.len() == COALESCE_BELOW {
+            // Full to the brim: becomes a chunk without another copy.
+            let start = self.tail_start();
+            self.chunks.insert(start, Bytes::from(mem::take(&mut self.tail)));
+        }
+        self.tail.extend_from_slice(later);
+        self.end += later.len() as u64;
+    }
+
+    /// Length of the stream so far.
+    pub fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// How many bytes are held.
+    pub fn held(&self) -> u64 {
+        self.held
+    }
+
+    /// The bytes of a span, in order. Only the tail (less than [`COALESCE_BELOW`] bytes) is copied.
+    ///
+    /// Bytes that are released or not appended yet are missing from the result.
+    ///
+    /// # Panics
+    /// In debug builds if bytes are missing: the ledger never asks for them.
+    pub fn slice(&self, span: Span) -> impl Iterator<Item = Bytes> + '_ {
+        let tail_start = self.tail_start();
+        self.pieces(span).map(move |(at, piece)| match piece {
+            Piece::Chunk(chunk) => chunk.slice(within(at, span)),
+            Piece::Tail(tail) => Bytes::copy_from_slice(&tail[within(Span::new(tail_start, self.end), span)]),
+        })
+    }
+
+    /// Appends the bytes of a span to `out`; otherwise like [`Self::slice`].
+    ///
+    /// # Panics
+    /// In debug builds if bytes are missing.
+    pub fn copy_into(&self, span: Span, out: &mut Vec<u8>) {
+        for (at, piece) in self.pieces(span) {
+            let bytes: &[u8] = match piece {
+                Piece::Chunk(chunk) => chunk,
+                Piece::Tail(tail) => tail,
+            };
+            out.extend_from_slice(&bytes[within(at, span)]);
+        }
+    }
+
+    /// Frees the bytes of a span; those already released are ignored.
+    pub fn release(&mut self, span: Span) {
+        let tail = Span::new(self.tail_start(), self.end);
+        let from_tail = tail.intersection(span);
+        if from_tail.is_empty() {
+            // The tail keeps growing.
+        } else if from_tail.start == tail.start {
+            self.tail.drain(..from_tail.len() as usize);
+            self.held -= from_tail.len();
+        } else {
+            // A hole in the tail: let it be a chunk like any other.
+            self.cut_tail();
+        }
+        while let Some((start, chunk)) = self.first_chunk_in(span) {
+            let at = chunk_span(start, &chunk);
+            let gone = at.intersection(span);
+            self.held -= gone.len();
+            self.chunks.remove(&start);
+            if at.start < gone.start {
+                self.chunks.insert(at.start, chunk.slice(..(gone.start - at.start) as usize));
+            }
+            if gone.end < at.end {
+                self.chunks.insert(gone.end, chunk.slice((gone.end - at.start) as usize..));
+            }
+        }
+    }
+
+    /// The held chunks that overlap a span, the tail last, each with its place in the stream.
+    fn held_pieces(&self, span: Span) -> impl Iterator<Item = (Span, Piece<'_>)> {
+        let before = self.chunks.range(..span.start).next_back();
+        let first = before.map_or(span.start, |(&start, _)| start);
+        let chunks = self.chunks.range(first..span.end);
+        let tail = (!self.tail.is_empty())
+            .then_some((Span::new(self.tail_start(), self.end), Piece::Tail(&self.tail)));
+        chunks
+            .map(|(&start, chunk)| (chunk_span(start, chunk), Piece::Chunk(chunk)))
+            .chain(tail)
+            .filter(move |(at, _)| !at.intersection(span).is_empty())
+    }
+
+    /// [`Self::held_pieces`], all of which must be there.
+    fn pieces(&self, span: Span) -> impl Iterator<Item = (Span, Piece<'_>)> {
+        debug_assert_eq!(
+            self.held_pieces(span).map(|(at, _)| at.intersection(span).len()).sum::<u64>(),
+            span.len(),
+            "{span:?} is not held any more, or not yet"
+        );
+        self.held_pieces(span)
+    }
+
+    /// The lowest chunk that overlaps the span.
+    fn first_chunk_in(&self, span: Span) -> Option<(u64, Bytes)> {
+        if span.is_empty() {
+            return None;
+        }
+        let before = self.chunks.range(..=span.start).next_back();
+        let (&start, chunk) = before
+            .filter(|&(&start, chunk)| chunk_span(start, chunk).end > span.start)
+            .or_else(|| self.chunks.range(span.start..span.end).next())?;
+        Some((start, chunk.clone()))
+    }
+
+    /// Makes the tail a chunk of exactly its size; the room it had is used again.
+    fn cut_tail(&mut self) {
+        if !self.tail.is_empty() {
+            self.chunks.insert(self.tail_start(), Bytes::copy_from_slice(&self.tail));
+            self.tail.clear();
+        }
+    }
+
+    fn tail_start(&self) -> u64 {
+        self.end - self.tail.len() as u64
+    }
+}
+
+/// Where some held bytes are kept.
+enum Piece<'a> {
+    Chunk(&'a Bytes),
+    Tail(&'a [u8]),
+}
+
+fn chunk_span(start: u64, chunk: &Bytes) -> Span {
+    Span::new(start, start + chunk.len() as u64)
+}
+
+/// The part of the bytes at `at` that `span` covers, as indices into them.
+fn within(at: Span, span: Span) -> std::ops::Range<usize> {
+    let part = at.intersection(span);
+    (part.start - at.start) as usize..(part.end - at.start) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn span(start: u64, end: u64) -> Span {
+        Span::new(start, end)
+    }
+
+    /// The byte of every test stream at this offset.
+    fn byte(offset: u64) -> u8 {
+        (offset % 251) as u8
+    }
+
+    /// Appends `len` bytes of the test stream.
+    fn append(buffer: &mut SendBuffer, len: u64) -> Bytes {
+        let data: Bytes = (buffer.end()..buffer.end() + len).map(byte).collect();
+        buffer.append(data.clone());
+        data
+    }
+
+    #[test]
+    fn large_writes_are_not_copied() {
+        let mut buffer = SendBuffer::default();
+        append(&mut buffer, 3);
+        let data = append(&mut buffer, 5000);
+        let slices: Vec<Bytes> = buffer.slice(span(1000, 2000)).collect();
+        assert_eq!(slices.len(), 1);
+        assert_eq!(slices[0].as_ptr(), data[997..].as_ptr());
+    }
+
+    #[test]
+    fn one_byte_writes_share_entries() {
+        let mut buffer = SendBuffer::default();
+        for _ in 0..100_000 {
+            append(&mut buffer, 1);
+        }
+        assert_eq!(buffer.chunks.len(), 100_000 / COALESCE_BELOW);
+        let mut out = Vec::new();
+        buffer.copy_into(span(0, 100_000), &mut out);
+        assert!((0..100_000).map(byte).eq(out));
+    }
+
+    #[test]
+    fn alternating_sizes_stay_within_the_bound() {
+        let mut buffer = SendBuffer::default();
+        for _ in 0..1000 {
+            append(&mut buffer, 1);
+            append(&mut buffer, COALESCE_BELOW as u64);
+        }
+        assert!(buffer.chunks.len() as u64 <= 1 + buffer.end() / 1024);
+    }
+
+    #[test]
+    fn reading_and_releasing_byte_by_byte_leaves_no_entries() {
+        let mut buffer = SendBuffer::default();
+        for at in 0..5000 {
+            append(&mut buffer, 2);
+            assert_eq!(
+                buffer.slice(span(at, at + 2)).flatten().collect::<Vec<_>>(),
+                [byte(at), byte(at + 1)]
+            );
+            buffer.release(span(at, at + 1));
+        }
+        buffer.release(span(5000, 10_000));
+        assert_eq!((buffer.held(), buffer.chunks.len(), buffer.tail.len()), (0, 0, 0));
+    }
+
+    #[test]
+    #[cfg_attr(not(debug_assertions), ignore = "the check is for debug builds")]
+    #[should_panic(expected = "not held any more")]
+    fn reading_released_bytes_is_a_bug() {
+        let mut buffer = SendBuffer::default();
+        append(&mut buffer, 10);
+        buffer.release(span(3, 5));
+        buffer.slice(span(0, 10)).count();
+    }
+
+    #[test]
+    fn released_bytes_are_missing_from_what_is_held() {
+        let mut buffer = SendBuffer::default();
+        append(&mut buffer, 10);
+        buffer.release(span(3, 5));
+        let spans: Vec<Span> = buffer.held_pieces(span(2, 7)).map(|(at, _)| at).collect();
+        assert_eq!(spans, [span(0, 3), span(5, 10)]);
+    }
+
+    #[derive(Debug, Clone)]
+    enum Op {
+        Append(u64),
+        Release(Span),
+        Read(Span),
+    }
+
+    fn any_op() -> impl Strategy<Value = Op> {
+        let any_span = (0..20_000u64, 0..6000u64).prop_map(|(start, len)| span(start, start + len));
+        prop_oneof![
+            3 => prop_oneof![0..4u64, 0..3000u64, Just(COALESCE_BELOW as u64)].prop_map(Op::Append),
+            2 => any_span.clone().prop_map(Op::Release),
+            2 => any_span.prop_map(Op::Read),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn a_buffer_is_a_vec_with_holes(ops in prop::collection::vec(any_op(), 0..50)) {
+            let mut buffer = SendBuffer::default();
+            let mut oracle: Vec<Option<u8>> = Vec::new();
+            let mut releases = 0;
+            for op in ops {
+                match op {
+                    Op::Append(len) => oracle.extend(append(&mut buffer, len).into_iter().map(Some)),
+                    Op::Release(at) => {
+                        buffer.release(at);
+                        releases += 1;
+                        let gone = oracle.iter_mut().take(at.end as usize).skip(at.start as usize);
+                        gone.for_each(|byte| *byte = None);
+                    }
+                    Op::Read(at) => {
+                        // Only what is held may be read: cut the span at the first missing byte.
+                        let wanted = oracle.iter().take(at.end as usize).skip(at.start as usize);
+                        let bytes: Vec<u8> = wanted.map_while(|byte| *byte).collect();
+                        let at = span(at.start, at.start + bytes.len() as u64);
+                        prop_assert_eq!(buffer.slice(at).flatten().collect::<Vec<_>>(), bytes.clone());
+                        let mut out = vec![7];
+                        buffer.copy_into(at, &mut out);
+                        prop_assert_eq!(&out[1..], &bytes);
+                    }
+                }
+                prop_assert_eq!(buffer.end(), oracle.len() as u64);
+                prop_assert_eq!(buffer.held(), oracle.iter().flatten().count() as u64);
+                let held: u64 = buffer.chunks.values().map(|chunk| chunk.len() as u64).sum();
+                prop_assert_eq!(buffer.held(), held + buffer.tail.len() as u64);
+                prop_assert!(buffer.chunks.values().all(|chunk| !chunk.is_empty()));
+                prop_assert!(buffer.chunks.len() as u64 <= 1 + buffer.end() / 1024 + releases);
+            }
+        }
+    }
+}
