@@ -7,8 +7,8 @@
 mod control;
 mod rlp_transmit;
 
-use std::{sync::Arc, time::Instant};
 use std::{collections::VecDeque, time::Duration};
+use std::{sync::Arc, time::Instant};
 
 use bytes::{Bytes, BytesMut};
 
@@ -265,9 +265,13 @@ impl Connection {
     /// Nobody reads this stream any more; the peer hears of it with `code`.
     pub fn stop(&mut self, id: StreamId, code: VarInt) -> Result<(), ClosedStream> {
         let stream = self.streams.recv(id).ok_or(ClosedStream)?;
-        self.buffered -= stream.buffered();
+        let dropped = stream.buffered();
         let head_open = stream.is_head_open();
         stream.abandon();
+        self.buffered -= dropped;
+        if let Some(overlay) = self.overlay.as_mut().filter(|_| !stream.settled) {
+            overlay.granting.on_consumed(dropped);
+        }
         if head_open {
             self.primary.stop(id, code);
         }
@@ -307,7 +311,12 @@ impl Connection {
     }
 
     /// The primary's next datagrams, into the empty `buf`: at most `datagrams_max` of equal length.
-    pub fn poll_primary(&mut self, now: Instant, datagrams_max: usize, buf: &mut Vec<u8>) -> Option<Transmit> {
+    pub fn poll_primary(
+        &mut self,
+        now: Instant,
+        datagrams_max: usize,
+        buf: &mut Vec<u8>,
+    ) -> Option<Transmit> {
         loop {
             self.feed();
             if let Some(transmit) = self.primary.poll_transmit(now, datagrams_max, buf) {
@@ -605,9 +614,14 @@ impl Connection {
     /// Takes what the primary has for a stream.
     fn pull(&mut self, id: StreamId) {
         let Some(stream) = self.streams.recv(id) else { return };
-        let buffered = stream.buffered();
+        let (buffered, consumed) = (stream.buffered(), stream.consumed());
         let result = stream.pull(&mut self.primary, id);
         self.buffered = self.buffered + stream.buffered() - buffered;
+        // What a reset drops counts as consumed.
+        let dropped = stream.consumed() - consumed;
+        if let Some(overlay) = self.overlay.as_mut().filter(|_| !stream.settled) {
+            overlay.granting.on_consumed(dropped);
+        }
         match result {
             Ok(taken) => {
                 self.received.primary_bytes += taken.new;

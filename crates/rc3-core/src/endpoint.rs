@@ -17,8 +17,7 @@ use crate::{
     connection::Connection,
     event::Event,
     primary::{
-        ConnectionError,
-        PrimaryTransmit,
+        ConnectionError, PrimaryTransmit,
         quinn::{ConfigError, ConnectFailed, ConnectionHandle, Incoming, QuicEndpoint, Routed},
     },
     rlp::keys::{ReceiverId, receiver_id},
@@ -26,8 +25,9 @@ use crate::{
     units::Level,
 };
 
-/// QUIC's fixed bit (RFC 9000 §17); clear in RLP datagrams.
-const FIXED_BIT: u8 = 0x40;
+/// The two top bits of the first byte: both clear in RLP datagrams. QUIC sets the lower of them (RFC 9000 §17), but
+/// for Version Negotiation, which sets the upper.
+const QUIC_BITS: u8 = 0xc0;
 
 /// RLP datagrams kept while a handshake is going on whose keys may open them: they can overtake its last flight.
 const EARLY_MAX: usize = 256;
@@ -101,7 +101,7 @@ impl Endpoint {
     pub fn handle_datagram(&mut self, now: Instant, meta: DatagramMeta, datagram: BytesMut) {
         match datagram.first() {
             None => {}
-            Some(first) if first & FIXED_BIT == 0 => self.handle_rlp(now, datagram),
+            Some(first) if first & QUIC_BITS == 0 => self.handle_rlp(now, datagram),
             Some(_) => self.handle_quic(now, meta, datagram),
         }
     }
@@ -246,7 +246,12 @@ impl Endpoint {
     }
 
     /// The next datagrams at normal priority, into the empty `buf`.
-    pub fn poll_primary(&mut self, now: Instant, datagrams_max: usize, buf: &mut Vec<u8>) -> Option<Transmit> {
+    pub fn poll_primary(
+        &mut self,
+        now: Instant,
+        datagrams_max: usize,
+        buf: &mut Vec<u8>,
+    ) -> Option<Transmit> {
         if let Some((transmit, response)) = self.responses.pop_front() {
             buf.extend_from_slice(&response);
             return Some(transmit);

@@ -9,8 +9,8 @@ use crate::{
     primary::{StreamId, VarInt},
     rlp::Rlp,
     units::Level,
-    wire::varint::VARINT_MAX,
     wire::control::{ControlDecoder, ControlFrame, INITIAL_CREDIT, Settings},
+    wire::varint::VARINT_MAX,
 };
 
 /// Streams that ended early and whose use of credit the peer has not reported yet. An honest peer reports each
@@ -141,7 +141,12 @@ impl Granting {
     }
 
     /// A new limit for one stream, once worth a frame.
-    pub(crate) fn next_stream_grant(&self, stream: StreamId, consumed: u64, granted: &mut u64) -> Option<ControlFrame> {
+    pub(crate) fn next_stream_grant(
+        &self,
+        stream: StreamId,
+        consumed: u64,
+        granted: &mut u64,
+    ) -> Option<ControlFrame> {
         let limit = consumed + self.stream_window;
         if limit - *granted < self.stream_window / 4 {
             return None;

@@ -178,6 +178,11 @@ impl Reassembler {
         self.received.first_gap(0)
     }
 
+    /// Past the highest byte received; 0 before any.
+    pub fn end(&self) -> u64 {
+        self.received.last().map_or(0, |run| run.end)
+    }
+
     /// Whether every byte of the span has been received, read or not.
     pub fn contains(&self, span: Span) -> bool {
         self.received.contains(span)

@@ -1,9 +1,6 @@
 //! Counters of both loops, readable at any time.
 
-use crate::{
-    primary::PathStats,
-    units::Level,
-};
+use crate::{primary::PathStats, units::Level};
 
 /// A connection in numbers. Bytes are stream bytes unless said otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -92,7 +92,12 @@ impl Connection {
     }
 
     /// A batch of data packets of the stream that is first in line; the level and the length of a segment.
-    fn write_data(&mut self, now: Instant, datagrams_max: usize, buf: &mut Vec<u8>) -> Option<(Level, usize)> {
+    fn write_data(
+        &mut self,
+        now: Instant,
+        datagrams_max: usize,
+        buf: &mut Vec<u8>,
+    ) -> Option<(Level, usize)> {
         let window = self.primary.window();
         let mtu = usize::from(window.mtu);
         let path = self.primary.path();

@@ -14,7 +14,8 @@ use std::{
 use bytes::Bytes;
 
 pub use quinn::{
-    ConnectionError, Dir, ReadError as StreamReadError, Side, StreamId, VarInt, WriteError as StreamWriteError,
+    ConnectionError, Dir, ReadError as StreamReadError, Side, StreamId, TransportErrorCode, VarInt,
+    WriteError as StreamWriteError,
 };
 
 /// One connection of an ordinary reliable, congestion-controlled transport with streams.
@@ -31,7 +32,12 @@ pub trait Primary {
     fn handle_timeout(&mut self, now: Instant);
 
     /// Writes up to `datagrams_max` datagrams of equal length (the last may be shorter) into the empty `buf`.
-    fn poll_transmit(&mut self, now: Instant, datagrams_max: usize, buf: &mut Vec<u8>) -> Option<PrimaryTransmit>;
+    fn poll_transmit(
+        &mut self,
+        now: Instant,
+        datagrams_max: usize,
+        buf: &mut Vec<u8>,
+    ) -> Option<PrimaryTransmit>;
 
     /// The congestion window as it stands.
     fn window(&self) -> Window;

@@ -79,7 +79,11 @@ impl RecvStream {
     }
 
     /// Takes what the primary has, up to what the application may still have unread.
-    pub(crate) fn pull<P: Primary>(&mut self, primary: &mut P, id: StreamId) -> Result<Taken, PeerMisbehaved> {
+    pub(crate) fn pull<P: Primary>(
+        &mut self,
+        primary: &mut P,
+        id: StreamId,
+    ) -> Result<Taken, PeerMisbehaved> {
         let mut taken = Taken::default();
         while self.head == HeadState::Open && (self.ready() < READY_MAX || self.done) {
             match primary.read(id, READY_MAX as usize) {

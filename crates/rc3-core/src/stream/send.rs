@@ -129,10 +129,6 @@ impl SendStream {
         self.stopped
     }
 
-    pub(crate) fn is_reset(&self) -> bool {
-        self.fin == Fin::Reset
-    }
-
     /// The final size, once the application has set it.
     pub(crate) fn final_size(&self) -> Option<u64> {
         matches!(self.fin, Fin::Wanted | Fin::Handed).then(|| self.ledger.end())

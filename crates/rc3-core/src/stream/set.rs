@@ -85,16 +85,16 @@ impl Streams {
         self.send.insert(id, SendStream::new(id, age, records, rlp_limit));
     }
 
-    pub(crate) fn recv_or_insert(&mut self, id: StreamId, new: impl FnOnce() -> RecvStream) -> &mut RecvStream {
+    pub(crate) fn recv_or_insert(
+        &mut self,
+        id: StreamId,
+        new: impl FnOnce() -> RecvStream,
+    ) -> &mut RecvStream {
         self.recv.entry(id).or_insert_with(new)
     }
 
     pub(crate) fn recv(&mut self, id: StreamId) -> Option<&mut RecvStream> {
         self.recv.get_mut(&id)
-    }
-
-    pub(crate) fn recv_streams(&self) -> impl Iterator<Item = &RecvStream> {
-        self.recv.values()
     }
 
     pub(crate) fn remove_recv(&mut self, id: StreamId) -> Option<RecvStream> {
@@ -106,7 +106,11 @@ impl Streams {
     }
 
     /// Changes a sending stream and keeps the books: what is held, whose turn it is.
-    pub(crate) fn with_send<T>(&mut self, id: StreamId, change: impl FnOnce(&mut SendStream) -> T) -> Option<T> {
+    pub(crate) fn with_send<T>(
+        &mut self,
+        id: StreamId,
+        change: impl FnOnce(&mut SendStream) -> T,
+    ) -> Option<T> {
         let stream = self.send.get_mut(&id)?;
         let held = stream.buffer.held();
         let result = change(stream);
@@ -168,7 +172,8 @@ impl Streams {
             let stream = &self.send[&id];
             let (priority, usage) = (stream.priority, stream.usage());
             self.place(id, false, priority);
-            let fed = self.with_send(id, |stream| stream.feed(primary, budget, overlap_max)).unwrap_or_default();
+            let fed =
+                self.with_send(id, |stream| stream.feed(primary, budget, overlap_max)).unwrap_or_default();
             on_fed(id, &fed, self.send[&id].usage() - usage);
             budget = budget.saturating_sub(fed.handed.max(1));
         }

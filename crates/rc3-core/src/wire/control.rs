@@ -20,6 +20,7 @@ pub const PAYLOAD_LEN_MAX: u64 = 4096;
 const SETTINGS: u64 = 0x00;
 const MAX_RLP_DATA: u64 = 0x01;
 const MAX_RLP_STREAM_DATA: u64 = 0x02;
+const STREAM_RESET: u64 = 0x03;
 
 const SETTING_CONNECTION_CREDIT: u64 = 0x01;
 const SETTING_STREAM_CREDIT: u64 = 0x02;
@@ -37,6 +38,13 @@ pub enum ControlFrame {
         stream: u64,
         /// First offset that may not be sent.
         limit: u64,
+    },
+    /// The sender has reset a stream; the receiver cannot know what it had used of the connection's credit.
+    StreamReset {
+        /// The QUIC stream id.
+        stream: u64,
+        /// The highest offset either loop had sent.
+        used: u64,
     },
 }
 
@@ -97,6 +105,7 @@ impl ControlFrame {
             Self::MaxRlpStreamData { stream, limit } => {
                 emit_varints(MAX_RLP_STREAM_DATA, &[stream, limit], out);
             }
+            Self::StreamReset { stream, used } => emit_varints(STREAM_RESET, &[stream, used], out),
         }
     }
 
@@ -108,6 +117,7 @@ impl ControlFrame {
             SETTINGS => return Settings::parse(payload).map(|settings| Some(Self::Settings(settings))),
             MAX_RLP_DATA => Self::MaxRlpData(field()?),
             MAX_RLP_STREAM_DATA => Self::MaxRlpStreamData { stream: field()?, limit: field()? },
+            STREAM_RESET => Self::StreamReset { stream: field()?, used: field()? },
             _ => return Ok(None),
         };
         if reader.is_empty() { Ok(Some(frame)) } else { Err(ControlError::Malformed) }
@@ -231,7 +241,9 @@ mod tests {
             (0..=VARINT_MAX).prop_map(|limit| Ok(ControlFrame::MaxRlpData(limit))),
             (0..=VARINT_MAX, 0..=VARINT_MAX)
                 .prop_map(|(stream, limit)| Ok(ControlFrame::MaxRlpStreamData { stream, limit })),
-            (3..=VARINT_MAX, prop::collection::vec(any::<u8>(), 0..200)).prop_map(Err),
+            (0..=VARINT_MAX, 0..=VARINT_MAX)
+                .prop_map(|(stream, used)| Ok(ControlFrame::StreamReset { stream, used })),
+            (4..=VARINT_MAX, prop::collection::vec(any::<u8>(), 0..200)).prop_map(Err),
         ]
     }
 

@@ -17,8 +17,8 @@ use quinn_proto as quic;
 use thiserror::Error;
 
 pub use quic::{
-    ApplicationClose, ConnectError, ConnectionClose, ConnectionError, ConnectionHandle, ConnectionId, Dir, Side,
-    StreamId, TransportError, TransportErrorCode, VarInt,
+    ApplicationClose, ConnectError, ConnectionClose, ConnectionError, ConnectionHandle, ConnectionId, Dir,
+    Side, StreamId, TransportError, TransportErrorCode, VarInt,
 };
 
 use self::controller::{Factory, Shared};
@@ -88,10 +88,6 @@ impl Quic {
         self.conn.close(now, code, reason);
     }
 
-    pub(crate) fn is_closed(&self) -> bool {
-        self.conn.is_closed()
-    }
-
     pub(crate) fn is_drained(&self) -> bool {
         self.conn.is_drained()
     }
@@ -138,7 +134,12 @@ impl Primary for Quic {
         self.conn.handle_timeout(now);
     }
 
-    fn poll_transmit(&mut self, now: Instant, datagrams_max: usize, buf: &mut Vec<u8>) -> Option<PrimaryTransmit> {
+    fn poll_transmit(
+        &mut self,
+        now: Instant,
+        datagrams_max: usize,
+        buf: &mut Vec<u8>,
+    ) -> Option<PrimaryTransmit> {
         debug_assert!(buf.is_empty());
         self.shared.consulted.store(false, Relaxed);
         let transmit = self.conn.poll_transmit(now, datagrams_max, buf);
@@ -317,7 +318,9 @@ impl QuicEndpoint {
     ) -> Option<Routed> {
         let ecn = quic::EcnCodepoint::from_bits(ecn);
         Some(match self.endpoint.handle(now, remote, local_ip, ecn, data, response)? {
-            quic::DatagramEvent::ConnectionEvent(handle, event) => Routed::Connection(handle, ToConnection(event)),
+            quic::DatagramEvent::ConnectionEvent(handle, event) => {
+                Routed::Connection(handle, ToConnection(event))
+            }
             quic::DatagramEvent::NewConnection(incoming) => Routed::Incoming(Incoming(incoming)),
             quic::DatagramEvent::Response(transmit) => Routed::Response(from_transmit(transmit)),
         })
@@ -397,6 +400,12 @@ impl QuicEndpoint {
     }
 }
 
+impl fmt::Debug for QuicEndpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.endpoint.fmt(f)
+    }
+}
+
 /// Why a connection could not even be tried.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ConnectFailed {
@@ -442,7 +451,9 @@ impl Seam {
     }
 }
 
-fn controller_factory(config: &TransportConfig) -> Arc<dyn quic::congestion::ControllerFactory + Send + Sync> {
+fn controller_factory(
+    config: &TransportConfig,
+) -> Arc<dyn quic::congestion::ControllerFactory + Send + Sync> {
     macro_rules! with_window {
         ($config:expr) => {{
             let mut inner = $config;
