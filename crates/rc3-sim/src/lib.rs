@@ -1,1 +1,13 @@
 //! Deterministic networks for RC3: queues, links and worlds in virtual time.
+//!
+//! Everything here is sans-IO: times come as arguments, randomness from a seed. The same [`Link`] therefore runs
+//! in virtual time under a test and in real time between sockets.
+#![forbid(unsafe_code)]
+
+mod impair;
+mod link;
+mod queue;
+
+pub use impair::Impairments;
+pub use link::{LevelStats, Link, LinkConfig, LinkStats, Stamped, Tally};
+pub use queue::{Dropped, Packet, Queue, drop_tail::DropTail, strict_priority::StrictPriority};

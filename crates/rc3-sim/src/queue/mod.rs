@@ -1,0 +1,74 @@
+//! What waits in front of a link: packets, and the one small trait all disciplines share.
+//!
+//! Units: sizes and limits are bytes on the wire, IP and UDP headers included. A packet that a link is
+//! transmitting has left its queue and counts against no limit.
+
+pub(crate) mod drop_tail;
+pub(crate) mod strict_priority;
+
+use std::time::Instant;
+
+use rc3_core::units::Level;
+
+/// A packet as a queue and a link see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Packet<T> {
+    /// Bytes on the wire, IP and UDP headers included.
+    pub size: usize,
+    /// The service it asks for; 0 is normal priority.
+    pub level: Level,
+    /// What the link carries and never looks into.
+    pub payload: T,
+}
+
+/// A queue discipline. `now` never runs backwards between calls.
+pub trait Queue<T> {
+    /// Takes `packet` in and says what had to go: nothing, the arrival itself, or worse packets.
+    fn enqueue(&mut self, now: Instant, packet: Packet<T>) -> Dropped<T>;
+
+    /// Takes out the packet to be sent next.
+    fn dequeue(&mut self, now: Instant) -> Option<Packet<T>>;
+
+    /// Bytes waiting.
+    fn bytes(&self) -> u64;
+
+    /// Packets waiting.
+    fn len(&self) -> usize;
+
+    /// Whether nothing waits.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// What an arrival cost. It iterates over the dropped packets, in the order in which they went.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
+pub enum Dropped<T> {
+    /// Everything found room.
+    Nothing,
+    /// The arrival was dropped, the queue is as before.
+    Arrival(Packet<T>),
+    /// The arrival was queued in the place of worse packets. The first is kept inline: among packets of one
+    /// size there is no second, so a flood causes no allocation.
+    PushedOut {
+        /// The packet pushed out first, from the tail of the worst level.
+        first: Packet<T>,
+        /// The others.
+        rest: Vec<Packet<T>>,
+    },
+}
+
+impl<T> IntoIterator for Dropped<T> {
+    type Item = Packet<T>;
+    type IntoIter = std::iter::Chain<std::option::IntoIter<Packet<T>>, std::vec::IntoIter<Packet<T>>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        let (first, rest) = match self {
+            Self::Nothing => (None, Vec::new()),
+            Self::Arrival(packet) => (Some(packet), Vec::new()),
+            Self::PushedOut { first, rest } => (Some(first), rest),
+        };
+        first.into_iter().chain(rest)
+    }
+}
