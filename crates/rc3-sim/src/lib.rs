@@ -4,10 +4,13 @@
 //! in virtual time under a test and in real time between sockets.
 #![forbid(unsafe_code)]
 
+pub mod identity;
 mod impair;
 mod link;
+mod pair;
 mod queue;
 
 pub use impair::Impairments;
 pub use link::{LevelStats, Link, LinkConfig, LinkStats, Stamped, Tally};
+pub use pair::{Datagram, IP_UDP_HEADERS, Node, Pair, PairConfig};
 pub use queue::{Dropped, Packet, Queue, drop_tail::DropTail, strict_priority::StrictPriority};

@@ -1,0 +1,48 @@
+//! A self-signed certificate and TLS settings that trust it: enough for two endpoints of one world.
+
+use std::sync::Arc;
+
+use rc3_core::{ClientConfig, ServerConfig};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+/// The name servers of a simulated world call themselves.
+pub const SERVER_NAME: &str = "rc3.test";
+
+/// Client and server settings that belong together; `alpn` are the application's protocol names.
+///
+/// # Panics
+/// When the cryptography refuses to make a certificate.
+pub fn identity(alpn: &[&str]) -> (ClientConfig, ServerConfig) {
+    let (client, server) = tls(alpn);
+    (ClientConfig::new(Arc::new(client)), ServerConfig::with_crypto(Arc::new(server)))
+}
+
+/// The same as plain rustls settings.
+///
+/// # Panics
+/// When the cryptography refuses to make a certificate.
+pub fn tls(alpn: &[&str]) -> (rustls::ClientConfig, rustls::ServerConfig) {
+    let alpn: Vec<Vec<u8>> = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
+    let certified = rcgen::generate_simple_self_signed([SERVER_NAME.to_string()]).expect("a certificate");
+    let certificate: CertificateDer<'static> = certified.cert.into();
+    let key = PrivateKeyDer::Pkcs8(certified.signing_key.serialize_der().into());
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(certificate.clone()).expect("a certificate just made");
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let versions = &[&rustls::version::TLS13];
+
+    let mut client = rustls::ClientConfig::builder_with_provider(provider.clone())
+        .with_protocol_versions(versions)
+        .expect("TLS 1.3")
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    client.alpn_protocols.clone_from(&alpn);
+    let mut server = rustls::ServerConfig::builder_with_provider(provider)
+        .with_protocol_versions(versions)
+        .expect("TLS 1.3")
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate], key)
+        .expect("a key just made");
+    server.alpn_protocols = alpn;
+    (client, server)
+}

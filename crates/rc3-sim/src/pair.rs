@@ -1,0 +1,298 @@
+//! Two endpoints and the two directions of a link between them, in virtual time: the real transport in a world
+//! that is a value.
+//!
+//! ```
+//! use std::time::Duration;
+//! use rc3_sim::{Pair, PairConfig, LinkConfig};
+//! use rc3_core::{Dir, units::Rate};
+//!
+//! let link = LinkConfig {
+//!     rate: Rate::from_bits_per_second(100_000_000),
+//!     delay: Duration::from_millis(20),
+//!     ..LinkConfig::default()
+//! };
+//! let mut pair = Pair::new(PairConfig::symmetric(link, 1_000_000));
+//! let connection = pair.connect();
+//! let stream = pair.client.with(connection, |c| c.open(Dir::Uni)).unwrap();
+//! pair.client.with(connection, |c| c.write(stream, vec![7; 100_000].into())).unwrap();
+//! pair.client.with(connection, |c| c.finish(stream)).unwrap();
+//! pair.drive();
+//! ```
+
+use std::{
+    collections::VecDeque,
+    net::{Ipv4Addr, SocketAddr},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use bytes::BytesMut;
+use rc3_core::{
+    ClientConfig, Connection, ConnectionHandle, DatagramMeta, Endpoint, EndpointEvent, Event, Incoming, ServerConfig,
+    TransportConfig, Transmit,
+};
+
+use crate::{DropTail, Link, LinkConfig, Packet, Queue, StrictPriority, identity::{SERVER_NAME, identity}, link::Stamped};
+
+/// IPv4 and UDP headers in bytes.
+pub const IP_UDP_HEADERS: usize = 28;
+
+/// More than any test needs: a world that has not come to rest by then never will.
+const STEPS_MAX: u64 = 200_000_000;
+
+/// How a [`Pair`] is put together.
+pub struct PairConfig {
+    /// Settings of the client's connections.
+    pub client: TransportConfig,
+    /// Settings of the server's connections.
+    pub server: TransportConfig,
+    /// The link from client to server.
+    pub forward: LinkConfig,
+    /// The link from server to client.
+    pub backward: LinkConfig,
+    /// Bytes each queue holds.
+    pub buffer: u64,
+    /// Whether queues serve levels by strict priority; otherwise they are drop-tail and ignore the marks.
+    pub priority: bool,
+    /// Datagrams in one batch at most.
+    pub batch: usize,
+}
+
+impl PairConfig {
+    /// The same link both ways, strict priority, default transport settings.
+    pub fn symmetric(link: LinkConfig, buffer: u64) -> Self {
+        Self {
+            client: TransportConfig::default(),
+            server: TransportConfig::default(),
+            backward: LinkConfig { seed: link.seed.wrapping_add(1), ..link.clone() },
+            forward: link,
+            buffer,
+            priority: true,
+            batch: 1,
+        }
+    }
+}
+
+/// Two endpoints joined by a link.
+pub struct Pair {
+    /// The virtual time.
+    pub now: Instant,
+    /// When the world began.
+    pub epoch: Instant,
+    /// The side that connects.
+    pub client: Node,
+    /// The side that accepts.
+    pub server: Node,
+    /// From client to server.
+    pub forward: Link<Datagram>,
+    /// From server to client.
+    pub backward: Link<Datagram>,
+    config: ClientConfig,
+}
+
+/// One UDP datagram under way.
+#[derive(Debug, Clone)]
+pub struct Datagram {
+    meta: DatagramMeta,
+    contents: Vec<u8>,
+}
+
+/// One end of the link.
+pub struct Node {
+    endpoint: Endpoint,
+    address: SocketAddr,
+    now: Instant,
+    batch: usize,
+    /// Connections accepted, in order.
+    pub accepted: VecDeque<ConnectionHandle>,
+    /// What happened on connections.
+    pub events: VecDeque<(ConnectionHandle, Event)>,
+    /// Handshakes waiting for an answer, when `auto_accept` is off.
+    pub incoming: VecDeque<Incoming>,
+    /// Whether handshakes are accepted as they come.
+    pub auto_accept: bool,
+}
+
+impl Pair {
+    /// A world at rest.
+    ///
+    /// # Panics
+    /// When the TLS settings do not work, which would be a fault of this crate.
+    pub fn new(config: PairConfig) -> Self {
+        let (mut client, mut server) = identity(&["sim"]);
+        client.transport_config(Arc::new(config.client.clone()));
+        server.transport_config(Arc::new(config.server.clone()));
+        Self::with_identity(config, client, &server)
+    }
+
+    /// The same with TLS settings of one's own; they carry the transport settings.
+    ///
+    /// # Panics
+    /// When the TLS settings do not work.
+    pub fn with_identity(config: PairConfig, client: ClientConfig, server: &ServerConfig) -> Self {
+        let epoch = Instant::now();
+        let node = |server: Option<&ServerConfig>, host: u8| Node {
+            endpoint: Endpoint::new(server, Some([host; 32])).expect("TLS settings that work"),
+            address: SocketAddr::from((Ipv4Addr::new(10, 0, 0, host), 4433)),
+            now: epoch,
+            batch: config.batch,
+            accepted: VecDeque::new(),
+            events: VecDeque::new(),
+            incoming: VecDeque::new(),
+            auto_accept: true,
+        };
+        let queue = || -> Box<dyn Queue<Stamped<Datagram>> + Send> {
+            match config.priority {
+                true => Box::new(StrictPriority::new(config.buffer)),
+                false => Box::new(DropTail::new(config.buffer)),
+            }
+        };
+        Self {
+            now: epoch,
+            epoch,
+            client: node(None, 1),
+            server: node(Some(server), 2),
+            forward: Link::new(config.forward.clone(), queue()),
+            backward: Link::new(config.backward.clone(), queue()),
+            config: client,
+        }
+    }
+
+    /// Begins a handshake; nothing is sent before the next step.
+    ///
+    /// # Panics
+    /// When the settings do not allow it.
+    pub fn connect(&mut self) -> ConnectionHandle {
+        let remote = self.server.address;
+        let connected = self.client.endpoint.connect(self.now, &self.config, remote, SERVER_NAME);
+        connected.expect("settings that work")
+    }
+
+    /// Time since the world began.
+    pub fn elapsed(&self) -> Duration {
+        self.now - self.epoch
+    }
+
+    /// Lets both ends send, then moves on to the next thing that happens. `false`: nothing ever will.
+    pub fn step(&mut self) -> bool {
+        self.client.send(self.now, &mut self.forward);
+        self.server.send(self.now, &mut self.backward);
+        let next = [
+            self.forward.poll_timeout(),
+            self.backward.poll_timeout(),
+            self.client.endpoint.poll_timeout(),
+            self.server.endpoint.poll_timeout(),
+        ];
+        let Some(next) = next.into_iter().flatten().min() else { return false };
+        self.now = self.now.max(next);
+        self.server.receive(self.now, &mut self.forward);
+        self.client.receive(self.now, &mut self.backward);
+        true
+    }
+
+    /// Steps until `done` says so; whether it did before the world came to rest or `limit` had passed.
+    ///
+    /// # Panics
+    /// When the world never comes to rest.
+    pub fn drive_until(&mut self, limit: Duration, mut done: impl FnMut(&mut Self) -> bool) -> bool {
+        let deadline = self.now + limit;
+        for _ in 0..STEPS_MAX {
+            if done(self) {
+                return true;
+            }
+            if self.now > deadline || !self.step() {
+                return done(self);
+            }
+        }
+        panic!("the world never comes to rest");
+    }
+
+    /// Steps until nothing happens any more, or ten virtual seconds have passed.
+    pub fn drive(&mut self) {
+        self.drive_until(Duration::from_secs(10), |_| false);
+    }
+}
+
+impl Node {
+    /// Does something with a connection of this node.
+    ///
+    /// # Panics
+    /// When there is no such connection.
+    pub fn with<T>(&mut self, handle: ConnectionHandle, change: impl FnOnce(&mut Connection) -> T) -> T {
+        self.endpoint.with_connection(self.now, handle, change).expect("a connection of this node")
+    }
+
+    /// A connection to look at.
+    pub fn connection(&self, handle: ConnectionHandle) -> Option<&Connection> {
+        self.endpoint.connection(handle)
+    }
+
+    /// The endpoint itself.
+    pub fn endpoint(&mut self) -> &mut Endpoint {
+        &mut self.endpoint
+    }
+
+    /// This node's address.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Moves the node to another address, as a client does that changes networks.
+    pub fn set_address(&mut self, address: SocketAddr) {
+        self.address = address;
+    }
+
+    /// Hands the endpoint a datagram from anywhere.
+    pub fn inject(&mut self, remote: SocketAddr, contents: &[u8]) {
+        let meta = DatagramMeta { remote, local_ip: None, ecn: 0 };
+        self.endpoint.handle_datagram(self.now, meta, BytesMut::from(contents));
+        self.take_events();
+    }
+
+    fn send(&mut self, now: Instant, link: &mut Link<Datagram>) {
+        self.now = now;
+        let mut buf = Vec::new();
+        while let Some(transmit) = self.endpoint.poll_primary(now, self.batch, &mut buf) {
+            self.put(now, &transmit, &buf, link);
+            buf.clear();
+        }
+        while let Some(transmit) = self.endpoint.poll_rlp(now, self.batch, &mut buf) {
+            self.put(now, &transmit, &buf, link);
+            buf.clear();
+        }
+        self.take_events();
+    }
+
+    fn put(&self, now: Instant, transmit: &Transmit, buf: &[u8], link: &mut Link<Datagram>) {
+        for contents in buf.chunks(transmit.segment_size.unwrap_or(buf.len())) {
+            let meta = DatagramMeta { remote: self.address, local_ip: None, ecn: transmit.ecn };
+            let size = contents.len() + IP_UDP_HEADERS;
+            let datagram = Datagram { meta, contents: contents.to_vec() };
+            link.send(now, Packet { size, level: transmit.level, payload: datagram });
+        }
+    }
+
+    fn receive(&mut self, now: Instant, link: &mut Link<Datagram>) {
+        self.now = now;
+        while let Some(Datagram { meta, contents }) = link.poll_output(now) {
+            self.endpoint.handle_datagram(now, meta, BytesMut::from(&contents[..]));
+        }
+        if self.endpoint.poll_timeout().is_some_and(|deadline| deadline <= now) {
+            self.endpoint.handle_timeout(now);
+        }
+        self.take_events();
+    }
+
+    fn take_events(&mut self) {
+        while let Some(event) = self.endpoint.poll_event() {
+            match event {
+                EndpointEvent::Incoming(incoming) if self.auto_accept => {
+                    self.accepted.extend(self.endpoint.accept(self.now, incoming));
+                }
+                EndpointEvent::Incoming(incoming) => self.incoming.push_back(incoming),
+                EndpointEvent::Connection(handle, event) => self.events.push_back((handle, event)),
+                EndpointEvent::Drained(_) => {}
+            }
+        }
+    }
+}
