@@ -4,12 +4,14 @@
 //! in virtual time under a test and in real time between sockets.
 #![forbid(unsafe_code)]
 
+mod flow;
 pub mod identity;
 mod impair;
 mod link;
 mod pair;
 mod queue;
 
+pub use flow::{FlowReport, pattern};
 pub use impair::Impairments;
 pub use link::{LevelStats, Link, LinkConfig, LinkStats, Stamped, Tally};
 pub use pair::{Datagram, IP_UDP_HEADERS, Node, Pair, PairConfig};

@@ -41,6 +41,24 @@ pub trait Queue<T> {
     }
 }
 
+impl<T, Q: Queue<T> + ?Sized> Queue<T> for Box<Q> {
+    fn enqueue(&mut self, now: Instant, packet: Packet<T>) -> Dropped<T> {
+        (**self).enqueue(now, packet)
+    }
+
+    fn dequeue(&mut self, now: Instant) -> Option<Packet<T>> {
+        (**self).dequeue(now)
+    }
+
+    fn bytes(&self) -> u64 {
+        (**self).bytes()
+    }
+
+    fn len(&self) -> usize {
+        (**self).len()
+    }
+}
+
 /// What an arrival cost. It iterates over the dropped packets, in the order in which they went.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
