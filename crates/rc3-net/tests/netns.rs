@@ -33,7 +33,7 @@ const BATCHES: usize = 10;
 
 #[test]
 fn a_marked_batch_crosses_a_link_as_marked_datagrams() {
-    let Some(link) = Link::new() else { return };
+    let Some(link) = Link::new("marks") else { return };
     // The link itself cuts the batches up, as a card would.
     let mut receiver =
         link.role("receiver", &link.right).stdout(Stdio::piped()).spawn().expect("the receiving end");
@@ -53,7 +53,7 @@ fn a_marked_batch_crosses_a_link_as_marked_datagrams() {
 
 #[test]
 fn a_slow_link_pushes_back_and_wakes_the_sender() {
-    let Some(link) = Link::new() else { return };
+    let Some(link) = Link::new("push") else { return };
     let left = &link.left;
     let shaper = format!("-n {left} qdisc add dev veth0 root tbf rate 20mbit burst 16kb limit 4mb");
     let shaper = Command::new("tc").args(shaper.split(' ')).output();
@@ -189,8 +189,11 @@ struct Link {
 
 impl Link {
     /// The link, or `None` with a line that says why not.
-    fn new() -> Option<Self> {
-        let link = Self { left: format!("rc3-left-{}", id()), right: format!("rc3-right-{}", id()) };
+    ///
+    /// Tests run side by side in one process, so each names its own.
+    fn new(test: &str) -> Option<Self> {
+        let link =
+            Self { left: format!("rc3-{test}-left-{}", id()), right: format!("rc3-{test}-right-{}", id()) };
         for name in [&link.left, &link.right] {
             match Command::new("ip").args(["netns", "add", name]).output() {
                 Ok(output) if output.status.success() => {}

@@ -309,6 +309,7 @@ fn what_the_network_refuses_is_a_drop_and_the_socket_lives_on() {
     let sender = bind("127.0.0.1:0", &Options::default()).unwrap();
     let receiver = bind("127.0.0.1:0", &Options::default()).unwrap();
     let here = receiver.local_addr().unwrap();
+    let able = sender.capabilities();
     // Port 0, a source that is not ours, a batch of those; nobody listening at a port is not even noticed.
     let port_zero = address("127.0.0.1:0");
     sender.try_send(&to(port_zero, b"x")).unwrap();
@@ -321,7 +322,7 @@ fn what_the_network_refuses_is_a_drop_and_the_socket_lives_on() {
         sender.try_send(&to(unheard, b"x")).unwrap();
     }
 
-    assert_eq!(sender.capabilities().gso_segments_max, 64, "the offload was not to blame");
+    assert_eq!(sender.capabilities(), able, "the offload was not to blame");
     sender.try_send(&to(here, b"alive")).unwrap();
     assert_eq!(receive(&receiver, 1)[0].data[..], b"alive"[..]);
 }
@@ -333,7 +334,7 @@ fn misuse_is_an_error_before_anything_is_sent() {
     let kind = |out: Outgoing<'_>| sender.try_send(&out).unwrap_err().kind();
     assert_eq!(kind(to(there, &vec![0; MAX_GSO_BYTES + 1])), io::ErrorKind::InvalidInput);
     assert_eq!(kind(Outgoing { segment_size: Some(1), ..to(there, &[0; 65]) }), io::ErrorKind::InvalidInput);
-    assert!(sender.try_send(&to(address("[::1]:9"), b"x")).is_err(), "an IPv4 socket has no way to IPv6");
+    assert_eq!(kind(to(address("[::1]:9"), b"x")), io::ErrorKind::InvalidInput);
     assert_eq!(sender.stats().sent_datagrams, 0);
 }
 

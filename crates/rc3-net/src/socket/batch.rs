@@ -14,6 +14,7 @@ use std::{
 
 use bytes::BytesMut;
 
+#[cfg(target_os = "linux")]
 use super::sys;
 
 /// Messages per receive call. More gain little: at full speed each is a batch of its own.
@@ -53,6 +54,7 @@ pub struct Datagram {
 pub struct RecvBatch {
     pub(super) slots: Vec<BytesMut>,
     pub(super) messages: Vec<Message>,
+    #[cfg(target_os = "linux")]
     pub(super) scratch: sys::Scratch,
     next: usize,
     current: BytesMut,
@@ -71,6 +73,7 @@ impl RecvBatch {
         Self {
             slots: vec![BytesMut::new(); RECV_MESSAGES_MAX],
             messages: Vec::with_capacity(RECV_MESSAGES_MAX),
+            #[cfg(target_os = "linux")]
             scratch: sys::Scratch::default(),
             next: 0,
             current: BytesMut::new(),

@@ -156,8 +156,8 @@ impl Socket {
     ///
     /// # Errors
     /// [`io::ErrorKind::WouldBlock`] when the send buffer is full, nothing was sent; [`io::ErrorKind::InvalidInput`]
-    /// when `out` breaks a limit stated on it; anything else means that the socket is unusable for this destination's
-    /// family or altogether.
+    /// when `out` breaks a limit stated on it or has an IPv6 destination on an IPv4 socket; anything else means that
+    /// the socket is unusable.
     pub fn try_send(&self, out: &Outgoing<'_>) -> io::Result<()> {
         self.state.send(&self.io, out)
     }
@@ -266,10 +266,14 @@ fn canonical(address: SocketAddr) -> SocketAddr {
 }
 
 /// `address` in the form the kernel takes on a socket of this family.
-fn for_family(address: SocketAddr, ipv6: bool) -> SocketAddr {
+fn for_family(address: SocketAddr, ipv6: bool) -> io::Result<SocketAddr> {
     match canonical(address) {
-        SocketAddr::V4(v4) if ipv6 => SocketAddr::from((v4.ip().to_ipv6_mapped(), v4.port())),
-        address => address,
+        SocketAddr::V4(v4) if ipv6 => Ok(SocketAddr::from((v4.ip().to_ipv6_mapped(), v4.port()))),
+        SocketAddr::V6(_) if !ipv6 => Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "an IPv4 socket cannot send to an IPv6 address, bind it to [::]",
+        )),
+        address => Ok(address),
     }
 }
 

@@ -1,18 +1,13 @@
 //! Any other system: one datagram per call, no marks, no steering.
 
-use std::io;
-use std::net::SocketAddr;
+use std::{io, net::SocketAddr};
 
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
 use super::super::{
-    Capabilities, Options, Outgoing, RecvBatch, RecvMeta, Stats, batch::Message, canonical, for_family,
-    stats::Counters,
+    Capabilities, Options, Outgoing, RECV_MESSAGES_MAX, RecvBatch, RecvMeta, Stats, batch::Message,
+    canonical, for_family, stats::Counters,
 };
-
-/// Receiving needs nothing beside the slots.
-#[derive(Default)]
-pub(in crate::socket) struct Scratch;
 
 /// What is known about a socket.
 #[derive(Debug)]
@@ -55,7 +50,7 @@ pub(in crate::socket) fn queued_bytes(_: &Socket) -> usize {
 impl State {
     pub(in crate::socket) fn send(&self, io: &Socket, out: &Outgoing<'_>) -> io::Result<()> {
         let segment = out.checked_segment()?.unwrap_or(out.contents.len()).max(1);
-        let destination = SockAddr::from(for_family(out.destination, self.ipv6));
+        let destination = SockAddr::from(for_family(out.destination, self.ipv6)?);
         let mut left = out.contents.len().div_ceil(segment).max(1);
         let whole = left;
         // An empty payload still is one datagram.
@@ -85,9 +80,13 @@ impl State {
 
     pub(in crate::socket) fn recv(&self, io: &Socket, batch: &mut RecvBatch) -> io::Result<usize> {
         batch.refill();
-        for slot in &mut batch.slots {
+        for _ in 0..RECV_MESSAGES_MAX {
+            // Only a message uses up a slot, so that both stay in step.
+            let slot = &mut batch.slots[batch.messages.len()];
             let (len, remote) = match io.recv_from(slot.spare_capacity_mut()) {
                 Ok(received) => received,
+                // Windows: the answer to a datagram sent earlier.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => continue,
                 Err(error) if batch.messages.is_empty() => return Err(error),
                 Err(_) => break,
             };

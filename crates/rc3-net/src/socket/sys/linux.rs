@@ -206,6 +206,9 @@ impl State {
             self.counters.sent_datagrams.add(datagrams);
             return Ok(());
         };
+        if error.kind() == io::ErrorKind::InvalidInput && error.raw_os_error().is_none() {
+            return Err(error);
+        }
         match error.raw_os_error() {
             Some(libc::EAGAIN) => {
                 self.counters.send_would_block.add(1);
@@ -290,7 +293,7 @@ impl State {
 
     fn sendmsg(&self, io: &Socket, message: Sendmsg<'_>) -> io::Result<()> {
         let Sendmsg { out, contents, segment, tos, priority } = message;
-        let destination = for_family(out.destination, self.ipv6);
+        let destination = for_family(out.destination, self.ipv6)?;
         let to_ipv4 = canonical(destination).is_ipv4();
 
         let mut control = Control::<SEND_CONTROL>::new();

@@ -1,7 +1,7 @@
 //! The kernel, once per platform behind one interface; the crate's only unsafe code.
 //!
 //! Each platform offers `open`, `open_steered`, `queued_bytes`, a `State` with `send`, `recv`, `capabilities` and
-//! `stats`, and the `Scratch` memory that `recv` needs.
+//! `stats`; Linux also the `Scratch` memory that its `recv` needs.
 
 #[cfg(target_os = "linux")]
 mod cmsg;
@@ -13,4 +13,4 @@ pub(super) use linux::{Scratch, State, open, open_steered, queued_bytes};
 #[cfg(not(target_os = "linux"))]
 mod fallback;
 #[cfg(not(target_os = "linux"))]
-pub(super) use fallback::{Scratch, State, open, open_steered, queued_bytes};
+pub(super) use fallback::{State, open, open_steered, queued_bytes};
