@@ -1,11 +1,12 @@
 //! Level -> marks on the packet: the only table of code points and queue priorities.
 //!
-//! Two marks say how a packet wants to be treated. The DSCP travels in the IP header and speaks to the routers on the
-//! path; the socket priority (`skb->priority`) never leaves the host and speaks to its own queue discipline. The level
-//! itself travels inside the datagram, so nobody ever maps a mark back to a level.
+//! Two marks say how a packet wants to be treated. The DSCP travels in the IP header and speaks to the
+//! routers on the path; the socket priority (`skb->priority`) never leaves the host and speaks to its own
+//! queue discipline. The level itself travels inside the datagram, so nobody ever maps a mark back to a
+//! level.
 //!
-//! Invariant: under the *default* table, no low level is ever served better than level 0, whatever queue discipline
-//! the host runs.
+//! Invariant: under the *default* table, no low level is ever served better than level 0, whatever queue
+//! discipline the host runs.
 
 use rc3_core::units::Level;
 use thiserror::Error;
@@ -15,9 +16,10 @@ pub const DSCP_LOWER_EFFORT: u8 = 1;
 
 /// Socket priority 1, `TC_PRIO_FILLER`: the worst of Linux's priorities.
 ///
-/// Linux's priorities are names, not ranks. `pfifo_fast`, `prio` and `fq` share one table that puts 1, 2, 3 and 5 into
-/// the worst band, 0 and 4 into the middle one and 6 and 7 into the *best*. IEEE 802.1Q, which VLANs and hardware
-/// queues follow, ranks only 1 (background) below 0 and everything from 2 up above it. 1 alone is worse than 0 in both.
+/// Linux's priorities are names, not ranks. `pfifo_fast`, `prio` and `fq` share one table that puts 1, 2, 3
+/// and 5 into the worst band, 0 and 4 into the middle one and 6 and 7 into the *best*. IEEE 802.1Q, which
+/// VLANs and hardware queues follow, ranks only 1 (background) below 0 and everything from 2 up above it. 1
+/// alone is worse than 0 in both.
 pub const PRIORITY_FILLER: u32 = 1;
 
 /// The greatest socket priority an unprivileged process may ask for.
@@ -26,8 +28,8 @@ pub const PRIORITY_UNPRIVILEGED_MAX: u32 = 6;
 /// Which marks the datagrams of each level carry.
 ///
 /// The default gives level 0 DSCP 0 and no priority, and every low level [`DSCP_LOWER_EFFORT`] and
-/// [`PRIORITY_FILLER`]: two classes, right on every path and host without any set-up. The levels among themselves are
-/// only kept apart where an operator has configured it; see [`Marks::per_level`].
+/// [`PRIORITY_FILLER`]: two classes, right on every path and host without any set-up. The levels among
+/// themselves are only kept apart where an operator has configured it; see [`Marks::per_level`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Marks {
     /// Each below 64.
@@ -43,10 +45,10 @@ pub struct DscpTooLarge(pub u8);
 impl Marks {
     /// One code point and, as far as they go, one priority per level, for operators whose queues know them.
     ///
-    /// Level `k` gets DSCP `4k - 1`, that is 3, 7, 11, ... 59: the pool for experimental and local use (RFC 2474 §6).
-    /// No code point of it makes Linux choose priority 6, as some others would by their old type-of-service bits. The
-    /// priority is the level, at most 6, as in `tc qdisc add dev eth0 root handle 1: prio bands 8 priomap 0 1 2 3 4 5
-    /// 6 7 7 7 7 7 7 7 7 7`.
+    /// Level `k` gets DSCP `4k - 1`, that is 3, 7, 11, ... 59: the pool for experimental and local use (RFC
+    /// 2474 §6). No code point of it makes Linux choose priority 6, as some others would by their old
+    /// type-of-service bits. The priority is the level, at most 6, as in `tc qdisc add dev eth0 root handle
+    /// 1: prio bands 8 priomap 0 1 2 3 4 5 6 7 7 7 7 7 7 7 7 7`.
     ///
     /// Never use it with an unconfigured queue: there priority 4 is as good as level 0, and 6 is *better*.
     pub fn per_level() -> Self {
@@ -73,7 +75,8 @@ impl Marks {
 
     /// The same table with another socket priority for one level; `None` leaves the choice to the kernel.
     ///
-    /// More than [`PRIORITY_UNPRIVILEGED_MAX`] needs `CAP_NET_ADMIN`; a socket that is refused one sends without it.
+    /// More than [`PRIORITY_UNPRIVILEGED_MAX`] needs `CAP_NET_ADMIN`; a socket that is refused one sends
+    /// without it.
     pub fn with_priority(mut self, level: Level, priority: Option<u32>) -> Self {
         self.priority[level.index()] = priority;
         self

@@ -151,8 +151,8 @@ fn without_offload_a_batch_arrives_as_the_same_datagrams() {
     assert_eq!(sender.stats().sent_datagrams, 7);
 }
 
-/// 2000 rounds of 25 low-priority datagrams and one of the primary's. `primary` is read after every eighth round,
-/// nothing else ever. Returns how many of the primary's never came.
+/// 2000 rounds of 25 low-priority datagrams and one of the primary's. `primary` is read after every eighth
+/// round, nothing else ever. Returns how many of the primary's never came.
 fn primaries_lost_in_a_flood(primary: &Socket) -> usize {
     const ROUNDS: usize = 2_000;
     let sender = bind("127.0.0.1:0", &Options::default()).unwrap();

@@ -13,7 +13,8 @@ use super::{Capabilities, Outgoing, RecvBatch, Socket, Stats, local_addr, sys};
 
 /// A [`Socket`] registered with the current tokio runtime.
 ///
-/// Each direction remembers one waker, that of the last poll, so one task should do the receiving and one the sending.
+/// Each direction remembers one waker, that of the last poll, so one task should do the receiving and one the
+/// sending.
 pub struct AsyncSocket {
     io: UdpSocket,
     state: sys::State,
@@ -32,14 +33,16 @@ impl AsyncSocket {
         Ok(Self { io: UdpSocket::from_std(io.into())?, state })
     }
 
-    /// [`Socket::try_send`]. After [`io::ErrorKind::WouldBlock`], [`Self::poll_writable`] tells when to go on; a caller
-    /// that knows better may also try again earlier, since Linux wakes only when half the send buffer is free.
+    /// [`Socket::try_send`]. After [`io::ErrorKind::WouldBlock`], [`Self::poll_writable`] tells when to go
+    /// on; a caller that knows better may also try again earlier, since Linux wakes only when half the send
+    /// buffer is free.
     ///
     /// # Errors
     /// As [`Socket::try_send`].
     pub fn try_send(&self, out: &Outgoing<'_>) -> io::Result<()> {
-        // Inside `try_io`, so that a refusal clears the readiness it was based on and no newer one. Where tokio
-        // believes the socket to be full, the kernel is asked all the same: it knows of less than half a buffer.
+        // Inside `try_io`, so that a refusal clears the readiness it was based on and no newer one. Where
+        // tokio believes the socket to be full, the kernel is asked all the same: it knows of less than half
+        // a buffer.
         let mut asked = false;
         let result = self.io.try_io(Interest::WRITABLE, || {
             asked = true;

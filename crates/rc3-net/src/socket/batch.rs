@@ -1,9 +1,9 @@
 //! What one receive call brought: buffers, and the datagrams in them.
 //!
-//! The kernel fills a fixed number of slots, each large enough for the longest message. A message that fills half its
-//! slot or more is handed out in place; the slot takes its memory back if nobody holds a part of it by the next call,
-//! else it gets new memory. A shorter one is copied out, so that a lone packet kept in some reassembly buffer never
-//! pins a whole slot.
+//! The kernel fills a fixed number of slots, each large enough for the longest message. A message that fills
+//! half its slot or more is handed out in place; the slot takes its memory back if nobody holds a part of it
+//! by the next call, else it gets new memory. A shorter one is copied out, so that a lone packet kept in some
+//! reassembly buffer never pins a whole slot.
 //!
 //! Invariant: slots at or past `next` up to `messages.len()` hold one undelivered message each.
 
@@ -31,7 +31,8 @@ const IN_PLACE_MIN: usize = SLOT_BYTES / 2;
 pub struct RecvMeta {
     /// Who sent it.
     pub remote: SocketAddr,
-    /// The local address it was sent to, fit as the source of a reply; `None` if unknown or not an address of ours.
+    /// The local address it was sent to, fit as the source of a reply; `None` if unknown or not an address of
+    /// ours.
     pub local: Option<IpAddr>,
     /// Explicit congestion notification, 0 to 3.
     pub ecn: u8,
@@ -60,7 +61,8 @@ pub struct RecvBatch {
     current: BytesMut,
 }
 
-/// One message of the kernel: datagrams of `stride` bytes each, the last perhaps shorter, all with one `meta`.
+/// One message of the kernel: datagrams of `stride` bytes each, the last perhaps shorter, all with one
+/// `meta`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Message {
     pub(super) meta: RecvMeta,
@@ -80,7 +82,8 @@ impl RecvBatch {
         }
     }
 
-    /// The datagrams not yet taken, in the order of arrival. An iterator left early can be followed by another one.
+    /// The datagrams not yet taken, in the order of arrival. An iterator left early can be followed by
+    /// another one.
     pub fn datagrams(&mut self) -> Datagrams<'_> {
         Datagrams { batch: self }
     }

@@ -1,14 +1,14 @@
 //! UDP sockets that carry the marks: readiness, batches, what the kernel can do and what it did.
 //!
-//! Owns the two sockets of an endpoint and everything the kernel must be told about them. On Linux one `sendmsg` sends
-//! up to [`MAX_GSO_SEGMENTS`] datagrams with one DSCP, ECN and queue priority; one `recvmmsg` receives up to
-//! [`RECV_MESSAGES_MAX`] batches. Elsewhere it is one datagram per call and no marks.
+//! Owns the two sockets of an endpoint and everything the kernel must be told about them. On Linux one
+//! `sendmsg` sends up to [`MAX_GSO_SEGMENTS`] datagrams with one DSCP, ECN and queue priority; one `recvmmsg`
+//! receives up to [`RECV_MESSAGES_MAX`] batches. Elsewhere it is one datagram per call and no marks.
 //!
-//! Invariant: nothing that arrives from the network makes a socket unusable. What a destination or a router did wrong
-//! is counted as a drop, as if the network had lost the datagram.
+//! Invariant: nothing that arrives from the network makes a socket unusable. What a destination or a router
+//! did wrong is counted as a drop, as if the network had lost the datagram.
 //!
-//! Addresses are canonical on both sides: an IPv4 peer is an IPv4 address, also on a dual-stack socket. Sizes are in
-//! bytes of UDP payload unless said otherwise.
+//! Addresses are canonical on both sides: an IPv4 peer is an IPv4 address, also on a dual-stack socket. Sizes
+//! are in bytes of UDP payload unless said otherwise.
 
 use std::{
     io,
@@ -36,19 +36,21 @@ pub const MAX_GSO_BYTES: usize = 65_507;
 /// What to ask of the kernel for a socket. What it granted is in [`Capabilities`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// Bytes asked for with `SO_RCVBUF`. Linux doubles the number and takes about 2.3 KB of it per full datagram, so
-    /// the default of 4 MiB holds about 3600: 40 ms at 1 Gbit/s, enough to sit out a busy scheduler.
+    /// Bytes asked for with `SO_RCVBUF`. Linux doubles the number and takes about 2.3 KB of it per full
+    /// datagram, so the default of 4 MiB holds about 3600: 40 ms at 1 Gbit/s, enough to sit out a busy
+    /// scheduler.
     pub recv_buffer: usize,
-    /// Bytes asked for with `SO_SNDBUF`, doubled likewise. The default of 1 MiB takes 32 batches of 44 full datagrams:
-    /// low-priority data in the queue, one more batch of it and a burst of the primary loop have room together, and
-    /// on a slow link the buffer is not yet a second of delay.
+    /// Bytes asked for with `SO_SNDBUF`, doubled likewise. The default of 1 MiB takes 32 batches of 44 full
+    /// datagrams: low-priority data in the queue, one more batch of it and a burst of the primary loop have
+    /// room together, and on a slow link the buffer is not yet a second of delay.
     pub send_buffer: usize,
     /// Let the kernel (or the card) cut one big send into datagrams. Saves most of the cost of sending.
     pub gso: bool,
     /// Let the kernel join equal datagrams of one flow before they are received.
     pub gro: bool,
-    /// Attach the queue priority to each packet. Linux can since 6.14; where it cannot, or with `false`, the marks are
-    /// set on the socket itself whenever they change. That costs three more system calls per change, not per packet.
+    /// Attach the queue priority to each packet. Linux can since 6.14; where it cannot, or with `false`, the
+    /// marks are set on the socket itself whenever they change. That costs three more system calls per
+    /// change, not per packet.
     pub priority_cmsg: bool,
 }
 
@@ -58,8 +60,8 @@ impl Default for Options {
     }
 }
 
-/// One send: a datagram, or several of equal length (the last may be shorter) to one destination with one set of
-/// marks. Levels must not be mixed: the receiving host steers and routers mark the batch as a whole.
+/// One send: a datagram, or several of equal length (the last may be shorter) to one destination with one set
+/// of marks. Levels must not be mixed: the receiving host steers and routers mark the batch as a whole.
 #[derive(Debug, Clone, Copy)]
 pub struct Outgoing<'a> {
     /// Where to.
@@ -105,7 +107,8 @@ impl Outgoing<'_> {
     }
 }
 
-/// What a socket can do. Probed when it was bound; the send abilities may be lost later, when a route refuses them.
+/// What a socket can do. Probed when it was bound; the send abilities may be lost later, when a route refuses
+/// them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Capabilities {
@@ -146,24 +149,25 @@ impl Socket {
 
     /// Sends one [`Outgoing`], whole, now.
     ///
-    /// Where segmentation offload is refused (`EIO`, `EINVAL`) it is switched off for this socket and the batch goes
-    /// out as single datagrams; a refused priority is left away likewise. If the send buffer fills up in the midst of
-    /// such singles, the rest is dropped and counted: repeating the whole would send some of it twice.
+    /// Where segmentation offload is refused (`EIO`, `EINVAL`) it is switched off for this socket and the
+    /// batch goes out as single datagrams; a refused priority is left away likewise. If the send buffer fills
+    /// up in the midst of such singles, the rest is dropped and counted: repeating the whole would send some
+    /// of it twice.
     ///
-    /// A datagram that the kernel or the path cannot take, such as an unreachable host (`EHOSTUNREACH`), a late
-    /// `ECONNREFUSED`, one longer than the link allows (`EMSGSIZE`) or a full queue discipline (`ENOBUFS`), counts as
-    /// lost, see [`Stats::send_drops`], and is no error.
+    /// A datagram that the kernel or the path cannot take, such as an unreachable host (`EHOSTUNREACH`), a
+    /// late `ECONNREFUSED`, one longer than the link allows (`EMSGSIZE`) or a full queue discipline
+    /// (`ENOBUFS`), counts as lost, see [`Stats::send_drops`], and is no error.
     ///
     /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] when the send buffer is full, nothing was sent; [`io::ErrorKind::InvalidInput`]
-    /// when `out` breaks a limit stated on it or has an IPv6 destination on an IPv4 socket; anything else means that
-    /// the socket is unusable.
+    /// [`io::ErrorKind::WouldBlock`] when the send buffer is full, nothing was sent;
+    /// [`io::ErrorKind::InvalidInput`] when `out` breaks a limit stated on it or has an IPv6 destination on
+    /// an IPv4 socket; anything else means that the socket is unusable.
     pub fn try_send(&self, out: &Outgoing<'_>) -> io::Result<()> {
         self.state.send(&self.io, out)
     }
 
-    /// Receives what is there, up to [`RECV_MESSAGES_MAX`] messages of one or more datagrams each, and returns the
-    /// number of messages. What was left in `batch` from before is discarded.
+    /// Receives what is there, up to [`RECV_MESSAGES_MAX`] messages of one or more datagrams each, and
+    /// returns the number of messages. What was left in `batch` from before is discarded.
     ///
     /// # Errors
     /// [`io::ErrorKind::WouldBlock`] when nothing is there; anything else means that the socket is unusable.
@@ -171,8 +175,9 @@ impl Socket {
         self.state.recv(&self.io, batch)
     }
 
-    /// Memory of datagrams sent but not yet taken by the network card, in the unit of [`Capabilities::send_buffer`].
-    /// About 2.3 KB per full datagram; 0 where the system does not tell (or a path never pushes back).
+    /// Memory of datagrams sent but not yet taken by the network card, in the unit of
+    /// [`Capabilities::send_buffer`]. About 2.3 KB per full datagram; 0 where the system does not tell (or a
+    /// path never pushes back).
     pub fn queued_bytes(&self) -> usize {
         sys::queued_bytes(&self.io)
     }
@@ -205,10 +210,10 @@ impl std::os::fd::AsFd for Socket {
 
 /// The sockets of one endpoint, bound to one address.
 ///
-/// On Linux the kernel steers on the first byte of the payload: with the QUIC fixed bit (0x40) set a datagram goes to
-/// `primary`, else to `low`. Each has its own buffers, so low-priority datagrams can neither push out a received
-/// packet of the primary loop nor keep one from being sent. Steering is a service, not a filter: a datagram may still
-/// arrive on the other socket, so demultiplex what comes from either.
+/// On Linux the kernel steers on the first byte of the payload: with the QUIC fixed bit (0x40) set a datagram
+/// goes to `primary`, else to `low`. Each has its own buffers, so low-priority datagrams can neither push out
+/// a received packet of the primary loop nor keep one from being sent. Steering is a service, not a filter: a
+/// datagram may still arrive on the other socket, so demultiplex what comes from either.
 #[derive(Debug)]
 pub struct Sockets {
     /// For level 0.
@@ -220,10 +225,10 @@ pub struct Sockets {
 impl Sockets {
     /// Binds the pair; port 0 lets the system choose.
     ///
-    /// The first socket is bound alone and only then opened for the second one (`SO_REUSEPORT`), so that two servers
-    /// on one port fail as people expect. From then on another process *of the same user* that asks for
-    /// `SO_REUSEPORT` may still bind the port, but the steering program never gives it a datagram. In the instant
-    /// between binding the second socket and attaching the program, datagrams may go to either.
+    /// The first socket is bound alone and only then opened for the second one (`SO_REUSEPORT`), so that two
+    /// servers on one port fail as people expect. From then on another process *of the same user* that asks
+    /// for `SO_REUSEPORT` may still bind the port, but the steering program never gives it a datagram. In the
+    /// instant between binding the second socket and attaching the program, datagrams may go to either.
     ///
     /// # Errors
     /// [`io::ErrorKind::AddrInUse`] when the port is taken, and as [`Socket::bind_plain`].

@@ -20,8 +20,8 @@ pub struct Stats {
     pub recv_syscalls: u64,
     /// Messages received but unusable: cut short, or without a sender's address.
     pub recv_unusable: u64,
-    /// Datagrams the kernel threw away because the receive buffer was full; 0 where the system does not tell. Wraps
-    /// at 32 bits.
+    /// Datagrams the kernel threw away because the receive buffer was full; 0 where the system does not tell.
+    /// Wraps at 32 bits.
     pub recv_overflows: u64,
 }
 

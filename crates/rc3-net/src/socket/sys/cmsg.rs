@@ -1,8 +1,8 @@
 //! Control messages of Linux, written and read without any unsafe code.
 //!
-//! The kernel's layout is fixed: a length of one machine word that counts the header, two 32-bit numbers, the data,
-//! and padding to the next machine word (cmsg(3)). Everything is in the machine's byte order. The C library may declare
-//! the length narrower (musl does) but must agree with this layout in memory.
+//! The kernel's layout is fixed: a length of one machine word that counts the header, two 32-bit numbers, the
+//! data, and padding to the next machine word (cmsg(3)). Everything is in the machine's byte order. The C
+//! library may declare the length narrower (musl does) but must agree with this layout in memory.
 
 /// Bytes of a header.
 const HEADER: usize = size_of::<usize>() + 8;
@@ -25,8 +25,9 @@ pub(super) const fn space(data: usize) -> usize {
 
 /// Appends control messages to a buffer.
 ///
-/// Contract: the caller provides at least the sum of [`space`] over all messages; one that does not fit is a bug and
-/// panics, it is never dropped silently, since a packet without its marks would be sent at the wrong priority.
+/// Contract: the caller provides at least the sum of [`space`] over all messages; one that does not fit is a
+/// bug and panics, it is never dropped silently, since a packet without its marks would be sent at the wrong
+/// priority.
 pub(super) struct Encoder<'a> {
     buffer: &'a mut [u8],
     used: usize,
@@ -131,7 +132,10 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_encoded_is_decoded(
-            messages in prop::collection::vec((any::<i32>(), any::<i32>(), prop::collection::vec(any::<u8>(), 0..24)), 0..6),
+            messages in prop::collection::vec(
+                (any::<i32>(), any::<i32>(), prop::collection::vec(any::<u8>(), 0..24)),
+                0..6,
+            ),
         ) {
             let mut control = Control::<256>::new();
             let mut encoder = Encoder::new(&mut control);
@@ -145,7 +149,10 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_decode_to_no_more_than_they_hold(bytes in prop::collection::vec(any::<u8>(), 0..200), len in 0usize..64) {
+        fn any_bytes_decode_to_no_more_than_they_hold(
+            bytes in prop::collection::vec(any::<u8>(), 0..200),
+            len in 0usize..64,
+        ) {
             let mut bytes = bytes;
             if let Some(first) = bytes.first_chunk_mut() {
                 *first = len.to_ne_bytes();

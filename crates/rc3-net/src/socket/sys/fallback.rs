@@ -95,7 +95,8 @@ impl State {
                 self.counters.recv_unusable.add(1);
                 continue;
             };
-            // SAFETY: the slot was empty, and the call has just initialised the first `len` bytes of its spare room.
+            // SAFETY: the slot was empty, and the call has just initialised the first `len` bytes of its
+            // spare room.
             unsafe { slot.set_len(len) };
             self.counters.received_datagrams.add(1);
             let meta = RecvMeta { remote: canonical(remote), local: None, ecn: 0, dscp: 0 };

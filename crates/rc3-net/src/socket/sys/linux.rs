@@ -1,7 +1,8 @@
 //! Linux: marks, segmentation offload and steering by control messages and socket options.
 //!
-//! Owns every raw system call of the crate and the rules for what to do when the kernel refuses one. Numbers that this
-//! rests on were measured on Linux 6.18; the names of the options are those of ip(7), ipv6(7), udp(7) and socket(7).
+//! Owns every raw system call of the crate and the rules for what to do when the kernel refuses one. Numbers
+//! that this rests on were measured on Linux 6.18; the names of the options are those of ip(7), ipv6(7),
+//! udp(7) and socket(7).
 
 use std::{
     io, mem,
@@ -86,14 +87,15 @@ pub(in crate::socket) fn open(address: SocketAddr, options: &Options) -> io::Res
 
 /// A second socket on the address of `primary` that gets what does not look like QUIC.
 ///
-/// Index = order of binding, so `primary` is 0 and the new one 1. `primary` was bound without `SO_REUSEPORT`: that made
-/// sure that nobody else had the port. It may still join a group afterwards, as its first member.
+/// Index = order of binding, so `primary` is 0 and the new one 1. `primary` was bound without `SO_REUSEPORT`:
+/// that made sure that nobody else had the port. It may still join a group afterwards, as its first member.
 pub(in crate::socket) fn open_steered(
     primary: &Socket,
     options: &Options,
 ) -> io::Result<Option<(Socket, State)>> {
     let address = local_addr(primary)?;
-    // Before there is a group, find out whether it could be steered: an unsteered one would scatter datagrams.
+    // Before there is a group, find out whether it could be steered: an unsteered one would scatter
+    // datagrams.
     let probe = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
     probe.set_reuse_port(true)?;
     attach_steering(&probe)?;
@@ -112,8 +114,8 @@ pub(in crate::socket) fn open_steered(
 /// `SIOCOUTQ`: memory of what was sent and not yet freed by the card.
 pub(in crate::socket) fn queued_bytes(io: &Socket) -> usize {
     let mut bytes: c_int = 0;
-    // SAFETY: the descriptor is open as long as `io` is borrowed; TIOCOUTQ (= SIOCOUTQ) writes one int through the
-    // pointer, which is valid for that.
+    // SAFETY: the descriptor is open as long as `io` is borrowed; TIOCOUTQ (= SIOCOUTQ) writes one int
+    // through the pointer, which is valid for that.
     let result = unsafe { libc::ioctl(io.as_raw_fd(), libc::TIOCOUTQ, &mut bytes) };
     if result == 0 { usize::try_from(bytes).unwrap_or(0) } else { 0 }
 }
@@ -126,8 +128,8 @@ impl State {
         };
         if self.gso.load(Relaxed) {
             let result = self.transmit(io, out, out.contents, Some(segment));
-            // EIO: the route cannot do checksums in hardware or is encrypted. EINVAL: no such control message, or, up
-            // to some kernel, a segment longer than the link allows.
+            // EIO: the route cannot do checksums in hardware or is encrypted. EINVAL: no such control
+            // message, or, up to some kernel, a segment longer than the link allows.
             if !is_os_error(&result, &[libc::EIO, libc::EINVAL]) {
                 return self.conclude(result, out, out.contents.len().div_ceil(segment));
             }
@@ -187,7 +189,7 @@ impl State {
             // The first is as long as the batch said. If it passes, only the offload can have been refused.
             if index == 0 && result.is_ok() && self.gso.load(Relaxed) {
                 self.gso.store(false, Relaxed);
-                tracing::info!(destination = %out.destination, "segmentation offload refused, sending singly");
+                tracing::info!(destination = %out.destination, "offload refused, sending singly");
             }
             if index > 0 && is_os_error(&result, &[libc::EAGAIN]) {
                 self.counters.send_would_block.add(1);
@@ -217,9 +219,9 @@ impl State {
             Some(libc::EBADF | libc::ENOTSOCK | libc::EFAULT | libc::EAFNOSUPPORT | libc::EOPNOTSUPP) => {
                 Err(error)
             }
-            // All others can be had by a hostile or broken network: port 0 as the sender's (EINVAL), a firewall
-            // (EPERM), a lost route or local address (ENETUNREACH, EINVAL), a full queue (ENOBUFS), a probe for the
-            // path's MTU (EMSGSIZE).
+            // All others can be had by a hostile or broken network: port 0 as the sender's (EINVAL), a
+            // firewall (EPERM), a lost route or local address (ENETUNREACH, EINVAL), a full queue (ENOBUFS),
+            // a probe for the path's MTU (EMSGSIZE).
             _ => {
                 tracing::debug!(%error, destination = %out.destination, datagrams, "not sent");
                 self.counters.send_drops.add(datagrams);
@@ -260,8 +262,8 @@ impl State {
 
     /// The same for kernels that know no priority per packet: marks and priority become those of the socket.
     ///
-    /// The order matters: setting the type of service resets the priority. And neither may come as a control message,
-    /// for the type of service would override the socket's priority.
+    /// The order matters: setting the type of service resets the priority. And neither may come as a control
+    /// message, for the type of service would override the socket's priority.
     fn transmit_by_socket(&self, io: &Socket, message: Sendmsg<'_>, tos: u8) -> io::Result<()> {
         let mut marks = self.socket_marks.lock().unwrap_or_else(PoisonError::into_inner);
         if message.priority.is_none() && marks.is_none() {
@@ -355,9 +357,9 @@ impl State {
         let mut repeat = true;
         loop {
             self.counters.send_syscalls.add(1);
-            // SAFETY: the descriptor is open as long as `io` is borrowed. Every pointer in `header` is to memory that
-            // is borrowed or owned by this function and outlives the call, with its exact length next to it; `control`
-            // begins at a `Control`, which is aligned as cmsghdr must be.
+            // SAFETY: the descriptor is open as long as `io` is borrowed. Every pointer in `header` is to
+            // memory that is borrowed or owned by this function and outlives the call, with its exact length
+            // next to it; `control` begins at a `Control`, which is aligned as cmsghdr must be.
             let result = unsafe { libc::sendmsg(io.as_raw_fd(), &header, 0) };
             if result >= 0 {
                 return Ok(());
@@ -397,7 +399,8 @@ struct Filled {
 
 /// `recvmmsg` into empty slots; the number of messages, each described in `scratch`.
 fn receive(io: &Socket, slots: &mut [BytesMut], scratch: &mut Scratch) -> io::Result<usize> {
-    // SAFETY: iovec and mmsghdr are plain data for which zeros are a valid value: null pointers with zero lengths.
+    // SAFETY: iovec and mmsghdr are plain data for which zeros are a valid value: null pointers with zero
+    // lengths.
     let (mut iovecs, mut headers): ([libc::iovec; RECV_MESSAGES_MAX], [libc::mmsghdr; RECV_MESSAGES_MAX]) =
         unsafe { mem::zeroed() };
     let count = slots.len().min(RECV_MESSAGES_MAX);
@@ -414,9 +417,10 @@ fn receive(io: &Socket, slots: &mut [BytesMut], scratch: &mut Scratch) -> io::Re
     }
     let mut retries = RECV_RETRIES;
     let received = loop {
-        // SAFETY: the descriptor is open as long as `io` is borrowed. `headers` has `count` entries filled in above;
-        // their pointers are to distinct memory of `slots`, `scratch` and `iovecs`, all mutably borrowed or owned here
-        // and not touched in between, each with its exact length. The control buffers are aligned as cmsghdr must be.
+        // SAFETY: the descriptor is open as long as `io` is borrowed. `headers` has `count` entries filled in
+        // above; their pointers are to distinct memory of `slots`, `scratch` and `iovecs`, all mutably
+        // borrowed or owned here and not touched in between, each with its exact length. The control buffers
+        // are aligned as cmsghdr must be.
         let result = unsafe {
             libc::recvmmsg(
                 io.as_raw_fd(),
@@ -443,8 +447,8 @@ fn receive(io: &Socket, slots: &mut [BytesMut], scratch: &mut Scratch) -> io::Re
         let header = &headers[index];
         // The kernel never reports more than it was given room for (no MSG_TRUNC was asked for in the call).
         let len = (header.msg_len as usize).min(iovecs[index].iov_len);
-        // SAFETY: the slot was empty, so its spare room began at its start; the kernel has initialised `len` bytes of
-        // it, and `len` is no more than that room.
+        // SAFETY: the slot was empty, so its spare room began at its start; the kernel has initialised `len`
+        // bytes of it, and `len` is no more than that room.
         unsafe { slot.set_len(len) };
         scratch.filled[index] = Filled {
             len,
@@ -466,7 +470,8 @@ fn decode(name: &[u8], control: &[u8], len: usize) -> Option<Message> {
                 let tos = message.number()? as u8;
                 (meta.dscp, meta.ecn) = (tos >> 2, tos & 3);
             }
-            // ipi_spec_dst: the local address to answer from, also when the packet went to a broadcast address.
+            // ipi_spec_dst: the local address to answer from, also when the packet went to a broadcast
+            // address.
             (libc::IPPROTO_IP, libc::IP_PKTINFO) => {
                 let local: [u8; 4] = message.data.get(4..8)?.try_into().ok()?;
                 meta.local = Some(Ipv4Addr::from(local).into());
@@ -556,7 +561,7 @@ fn warn_if_capped(once: &Once, sysctl: &str, asked: usize, in_force: usize) {
             tracing::warn!(
                 asked,
                 granted,
-                "socket buffer smaller than asked for, raise it with `sysctl -w {sysctl}={asked}`"
+                "socket buffer below what was asked for, run sysctl -w {sysctl}={asked}"
             );
         });
     }
@@ -564,8 +569,8 @@ fn warn_if_capped(once: &Once, sysctl: &str, asked: usize, in_force: usize) {
 
 /// Whether the kernel takes `SO_PRIORITY` as a control message; asked once per process.
 ///
-/// Tried on a send that fails for another reason just after the control messages were read: to the broadcast address,
-/// which a socket may not use unless it asked for it. No packet leaves.
+/// Tried on a send that fails for another reason just after the control messages were read: to the broadcast
+/// address, which a socket may not use unless it asked for it. No packet leaves.
 fn knows_priority_cmsg() -> bool {
     static KNOWN: OnceLock<bool> = OnceLock::new();
     *KNOWN.get_or_init(|| {
@@ -598,7 +603,8 @@ fn knows_priority_cmsg() -> bool {
     })
 }
 
-/// Steers a group: the QUIC fixed bit (RFC 9000 §17.2) set, or no payload at all, goes to member 0, else to member 1.
+/// Steers a group: the QUIC fixed bit (RFC 9000 §17.2) set, or no payload at all, goes to member 0, else to
+/// member 1.
 fn attach_steering(io: &Socket) -> io::Result<()> {
     // The program sees the payload of the UDP datagram. A load past its end makes it return 0.
     let load_first_byte = (libc::BPF_LD | libc::BPF_B | libc::BPF_ABS) as u16;
@@ -622,19 +628,20 @@ fn set_priority(io: &Socket, priority: u32) -> io::Result<()> {
 /// Values that may be passed to `setsockopt` as they lie in memory.
 ///
 /// # Safety
-/// The type is plain data without padding that the kernel would read, and pointers in it stay valid for the call.
+/// The type is plain data without padding that the kernel would read, and pointers in it stay valid for the
+/// call.
 unsafe trait OptionValue {}
 // SAFETY: a number.
 unsafe impl OptionValue for c_int {}
 // SAFETY: a number.
 unsafe impl OptionValue for u32 {}
-// SAFETY: `repr(C)`; the kernel reads the two fields, not the padding, and copies what `filter` points to. The one
-// caller keeps the array alive.
+// SAFETY: `repr(C)`; the kernel reads the two fields, not the padding, and copies what `filter` points to.
+// The one caller keeps the array alive.
 unsafe impl OptionValue for libc::sock_fprog {}
 
 fn set<T: OptionValue>(io: &Socket, level: c_int, name: c_int, value: T) -> io::Result<()> {
-    // SAFETY: the descriptor is open as long as `io` is borrowed; pointer and length describe `value`, which lives to
-    // the end of this function, and `OptionValue` vouches for its contents.
+    // SAFETY: the descriptor is open as long as `io` is borrowed; pointer and length describe `value`, which
+    // lives to the end of this function, and `OptionValue` vouches for its contents.
     let result = unsafe {
         libc::setsockopt(
             io.as_raw_fd(),
@@ -652,8 +659,8 @@ fn overflows(io: &Socket) -> u32 {
     const DROPS: usize = 8;
     let mut values = [0u32; DROPS + 1];
     let mut len = size_of_val(&values) as libc::socklen_t;
-    // SAFETY: the descriptor is open as long as `io` is borrowed; the kernel writes at most `len` bytes, which is the
-    // size of `values`, and any bytes make valid numbers.
+    // SAFETY: the descriptor is open as long as `io` is borrowed; the kernel writes at most `len` bytes,
+    // which is the size of `values`, and any bytes make valid numbers.
     unsafe {
         libc::getsockopt(
             io.as_raw_fd(),
@@ -728,7 +735,8 @@ mod tests {
         state.send(io, &out).unwrap();
     }
 
-    /// Sends level 0, a low level and level 0 again, over one socket, and checks what queue each would have met.
+    /// Sends level 0, a low level and level 0 again, over one socket, and checks what queue each would have
+    /// met.
     fn priorities_follow_the_level(address: &str, priority_cmsg: bool) {
         let Some((receiver, to)) = priority_reporter(address) else { return };
         let options = Options { priority_cmsg, ..Options::default() };
@@ -801,7 +809,8 @@ mod tests {
         let v4 = SockAddr::from("192.0.2.1:4433".parse::<SocketAddr>().unwrap());
         let v6 = SockAddr::from("[fe80::1%7]:4433".parse::<SocketAddr>().unwrap());
         for (name, text) in [(v4, "192.0.2.1:4433"), (v6, "[fe80::1%7]:4433")] {
-            // SAFETY: a SockAddr owns `len` initialised bytes at its pointer and lives to the end of the body.
+            // SAFETY: a SockAddr owns `len` initialised bytes at its pointer and lives to the end of the
+            // body.
             let bytes =
                 unsafe { std::slice::from_raw_parts(name.as_ptr().cast::<u8>(), name.len() as usize) };
             assert_eq!(decode_name(bytes), Some(text.parse().unwrap()));
