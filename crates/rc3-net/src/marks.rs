@@ -1,0 +1,153 @@
+//! Level -> marks on the packet: the only table of code points and queue priorities.
+//!
+//! Two marks say how a packet wants to be treated. The DSCP travels in the IP header and speaks to the routers on the
+//! path; the socket priority (`skb->priority`) never leaves the host and speaks to its own queue discipline. The level
+//! itself travels inside the datagram, so nobody ever maps a mark back to a level.
+//!
+//! Invariant: under the *default* table, no low level is ever served better than level 0, whatever queue discipline
+//! the host runs.
+
+use rc3_core::units::Level;
+use thiserror::Error;
+
+/// Lower effort: less than best effort, starved when there is anything else to send (RFC 8622).
+pub const DSCP_LOWER_EFFORT: u8 = 1;
+
+/// Socket priority 1, `TC_PRIO_FILLER`: the worst of Linux's priorities.
+///
+/// Linux's priorities are names, not ranks. `pfifo_fast`, `prio` and `fq` share one table that puts 1, 2, 3 and 5 into
+/// the worst band, 0 and 4 into the middle one and 6 and 7 into the *best*. IEEE 802.1Q, which VLANs and hardware
+/// queues follow, ranks only 1 (background) below 0 and everything from 2 up above it. 1 alone is worse than 0 in both.
+pub const PRIORITY_FILLER: u32 = 1;
+
+/// The greatest socket priority an unprivileged process may ask for.
+pub const PRIORITY_UNPRIVILEGED_MAX: u32 = 6;
+
+/// Which marks the datagrams of each level carry.
+///
+/// The default gives level 0 DSCP 0 and no priority, and every low level [`DSCP_LOWER_EFFORT`] and
+/// [`PRIORITY_FILLER`]: two classes, right on every path and host without any set-up. The levels among themselves are
+/// only kept apart where an operator has configured it; see [`Marks::per_level`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Marks {
+    /// Each below 64.
+    dscp: [u8; Level::COUNT],
+    priority: [Option<u32>; Level::COUNT],
+}
+
+/// A code point that does not fit into the six bits of the field (RFC 2474 §3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("dscp {0} has more than six bits, choose one from 0 to 63")]
+pub struct DscpTooLarge(pub u8);
+
+impl Marks {
+    /// One code point and, as far as they go, one priority per level, for operators whose queues know them.
+    ///
+    /// Level `k` gets DSCP `4k - 1`, that is 3, 7, 11, ... 59: the pool for experimental and local use (RFC 2474 §6).
+    /// No code point of it makes Linux choose priority 6, as some others would by their old type-of-service bits. The
+    /// priority is the level, at most 6, as in `tc qdisc add dev eth0 root handle 1: prio bands 8 priomap 0 1 2 3 4 5
+    /// 6 7 7 7 7 7 7 7 7 7`.
+    ///
+    /// Never use it with an unconfigured queue: there priority 4 is as good as level 0, and 6 is *better*.
+    pub fn per_level() -> Self {
+        let mut marks = Self::default();
+        for number in 1..=Level::MAX.get() {
+            let level = usize::from(number);
+            marks.dscp[level] = 4 * number - 1;
+            marks.priority[level] = Some(u32::from(number).min(PRIORITY_UNPRIVILEGED_MAX));
+        }
+        marks
+    }
+
+    /// The same table with another code point for one level.
+    ///
+    /// # Errors
+    /// When `dscp` is above 63.
+    pub fn with_dscp(mut self, level: Level, dscp: u8) -> Result<Self, DscpTooLarge> {
+        if dscp > 63 {
+            return Err(DscpTooLarge(dscp));
+        }
+        self.dscp[level.index()] = dscp;
+        Ok(self)
+    }
+
+    /// The same table with another socket priority for one level; `None` leaves the choice to the kernel.
+    ///
+    /// More than [`PRIORITY_UNPRIVILEGED_MAX`] needs `CAP_NET_ADMIN`; a socket that is refused one sends without it.
+    pub fn with_priority(mut self, level: Level, priority: Option<u32>) -> Self {
+        self.priority[level.index()] = priority;
+        self
+    }
+
+    /// The differentiated services code point of a level, 0 to 63.
+    pub fn dscp(&self, level: Level) -> u8 {
+        self.dscp[level.index()]
+    }
+
+    /// The socket priority of a level, or `None` for the kernel's own choice.
+    pub fn priority(&self, level: Level) -> Option<u32> {
+        self.priority[level.index()]
+    }
+}
+
+impl Default for Marks {
+    fn default() -> Self {
+        let mut marks =
+            Self { dscp: [DSCP_LOWER_EFFORT; Level::COUNT], priority: [Some(PRIORITY_FILLER); Level::COUNT] };
+        marks.dscp[Level::PRIMARY.index()] = 0;
+        marks.priority[Level::PRIMARY.index()] = None;
+        marks
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Linux's `prio2band` (net/sched/sch_generic.c), shared by pfifo_fast, prio and fq: 0 is served first.
+    const BAND: [u8; 16] = [1, 2, 2, 2, 1, 2, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1];
+
+    fn low_levels() -> impl Iterator<Item = Level> {
+        (1..=Level::MAX.get()).filter_map(Level::new)
+    }
+
+    #[test]
+    fn default_low_levels_are_worse_than_the_primary_under_the_default_queue() {
+        let marks = Marks::default();
+        let primary = BAND[marks.priority(Level::PRIMARY).unwrap_or(0) as usize];
+        for level in low_levels() {
+            let low = marks.priority(level).expect("a demotion must be asked for");
+            assert!(BAND[low as usize] > primary, "level {level}");
+            assert_eq!(marks.dscp(level), DSCP_LOWER_EFFORT);
+        }
+        assert_eq!(marks.dscp(Level::PRIMARY), 0);
+    }
+
+    #[test]
+    fn per_level_marks_differ_and_stay_unprivileged() {
+        let marks = Marks::per_level();
+        let mut seen = vec![marks.dscp(Level::PRIMARY)];
+        let mut priority = 0;
+        for level in low_levels() {
+            let dscp = marks.dscp(level);
+            assert!(dscp < 64 && dscp & 0b11 == 0b11, "level {level} leaves the local pool: {dscp}");
+            assert_ne!((dscp << 2) & 0x18, 0x10, "level {level} would be served first on its own host");
+            assert!(!seen.contains(&dscp));
+            seen.push(dscp);
+
+            let next = marks.priority(level).expect("every level has one");
+            assert!(next >= priority && next <= PRIORITY_UNPRIVILEGED_MAX);
+            assert!(next > priority || level.get() > 6);
+            priority = next;
+        }
+    }
+
+    #[test]
+    fn a_code_point_of_seven_bits_is_refused() {
+        assert_eq!(Marks::default().with_dscp(Level::FIRST, 64), Err(DscpTooLarge(64)));
+        let marks = Marks::default().with_dscp(Level::FIRST, 63).expect("six bits");
+        assert_eq!(marks.dscp(Level::FIRST), 63);
+        assert_eq!(marks.dscp(Level::MAX), DSCP_LOWER_EFFORT);
+        assert_eq!(marks.with_priority(Level::FIRST, None).priority(Level::FIRST), None);
+    }
+}

@@ -1,0 +1,103 @@
+//! A [`Socket`] that wakes tasks: tokio's readiness around the same calls, nothing else.
+
+use std::{
+    fmt, io,
+    net::SocketAddr,
+    task::{Context, Poll, ready},
+};
+
+use socket2::SockRef;
+use tokio::{io::Interest, net::UdpSocket};
+
+use super::{Capabilities, Outgoing, RecvBatch, Socket, Stats, local_addr, sys};
+
+/// A [`Socket`] registered with the current tokio runtime.
+///
+/// Each direction remembers one waker, that of the last poll, so one task should do the receiving and one the sending.
+pub struct AsyncSocket {
+    io: UdpSocket,
+    state: sys::State,
+}
+
+impl AsyncSocket {
+    /// Registers `socket`.
+    ///
+    /// # Errors
+    /// When the runtime cannot watch it.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime, or in one without I/O.
+    pub fn new(socket: Socket) -> io::Result<Self> {
+        let Socket { io, state } = socket;
+        Ok(Self { io: UdpSocket::from_std(io.into())?, state })
+    }
+
+    /// [`Socket::try_send`]. After [`io::ErrorKind::WouldBlock`], [`Self::poll_writable`] tells when to go on; a caller
+    /// that knows better may also try again earlier, since Linux wakes only when half the send buffer is free.
+    ///
+    /// # Errors
+    /// As [`Socket::try_send`].
+    pub fn try_send(&self, out: &Outgoing<'_>) -> io::Result<()> {
+        // Inside `try_io`, so that a refusal clears the readiness it was based on and no newer one. Where tokio
+        // believes the socket to be full, the kernel is asked all the same: it knows of less than half a buffer.
+        let mut asked = false;
+        let result = self.io.try_io(Interest::WRITABLE, || {
+            asked = true;
+            self.state.send(&SockRef::from(&self.io), out)
+        });
+        if asked { result } else { self.state.send(&SockRef::from(&self.io), out) }
+    }
+
+    /// Waits until something was received, then as [`Socket::try_recv`].
+    ///
+    /// # Errors
+    /// When the socket is unusable or the runtime shuts down.
+    pub fn poll_recv(&self, cx: &mut Context<'_>, batch: &mut RecvBatch) -> Poll<io::Result<usize>> {
+        loop {
+            ready!(self.io.poll_recv_ready(cx))?;
+            let result =
+                self.io.try_io(Interest::READABLE, || self.state.recv(&SockRef::from(&self.io), batch));
+            match result {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                result => return Poll::Ready(result),
+            }
+        }
+    }
+
+    /// Waits until there is room to send. May be ready too early; then [`Self::try_send`] says so.
+    ///
+    /// # Errors
+    /// When the runtime shuts down.
+    pub fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.io.poll_send_ready(cx)
+    }
+
+    /// [`Socket::queued_bytes`].
+    pub fn queued_bytes(&self) -> usize {
+        sys::queued_bytes(&SockRef::from(&self.io))
+    }
+
+    /// [`Socket::local_addr`].
+    ///
+    /// # Errors
+    /// When the kernel does not tell.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        local_addr(&SockRef::from(&self.io))
+    }
+
+    /// [`Socket::capabilities`].
+    pub fn capabilities(&self) -> Capabilities {
+        self.state.capabilities()
+    }
+
+    /// [`Socket::stats`].
+    pub fn stats(&self) -> Stats {
+        self.state.stats(&SockRef::from(&self.io))
+    }
+}
+
+impl fmt::Debug for AsyncSocket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AsyncSocket").field("io", &self.io).finish_non_exhaustive()
+    }
+}

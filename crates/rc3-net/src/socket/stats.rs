@@ -1,0 +1,67 @@
+//! Counters of one socket; written by the socket, read from outside only.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// What a socket has done since it was bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Datagrams the kernel took, each segment of a batch counted.
+    pub sent_datagrams: u64,
+    /// System calls made to send them, failed ones included.
+    pub send_syscalls: u64,
+    /// Sends turned away because the send buffer was full.
+    pub send_would_block: u64,
+    /// Datagrams given up on, because the host, the route or the queue refused them.
+    pub send_drops: u64,
+    /// Datagrams received.
+    pub received_datagrams: u64,
+    /// System calls that received at least one message.
+    pub recv_syscalls: u64,
+    /// Messages received but unusable: cut short, or without a sender's address.
+    pub recv_unusable: u64,
+    /// Datagrams the kernel threw away because the receive buffer was full; 0 where the system does not tell. Wraps
+    /// at 32 bits.
+    pub recv_overflows: u64,
+}
+
+/// The living side of [`Stats`].
+#[derive(Debug, Default)]
+pub(super) struct Counters {
+    pub(super) sent_datagrams: Counter,
+    pub(super) send_syscalls: Counter,
+    pub(super) send_would_block: Counter,
+    pub(super) send_drops: Counter,
+    pub(super) received_datagrams: Counter,
+    pub(super) recv_syscalls: Counter,
+    pub(super) recv_unusable: Counter,
+}
+
+impl Counters {
+    pub(super) fn snapshot(&self, recv_overflows: u64) -> Stats {
+        Stats {
+            sent_datagrams: self.sent_datagrams.value(),
+            send_syscalls: self.send_syscalls.value(),
+            send_would_block: self.send_would_block.value(),
+            send_drops: self.send_drops.value(),
+            received_datagrams: self.received_datagrams.value(),
+            recv_syscalls: self.recv_syscalls.value(),
+            recv_unusable: self.recv_unusable.value(),
+            recv_overflows,
+        }
+    }
+}
+
+/// A number that only grows. Relaxed: nobody orders other memory by it.
+#[derive(Debug, Default)]
+pub(super) struct Counter(AtomicU64);
+
+impl Counter {
+    pub(super) fn add(&self, count: usize) {
+        self.0.fetch_add(count as u64, Relaxed);
+    }
+
+    fn value(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+}

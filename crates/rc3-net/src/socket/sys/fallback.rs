@@ -1,0 +1,122 @@
+//! Any other system: one datagram per call, no marks, no steering.
+
+use std::{io, net::SocketAddr};
+
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+
+use super::super::{
+    Capabilities, Options, Outgoing, RECV_MESSAGES_MAX, RecvBatch, RecvMeta, Stats, batch::Message,
+    canonical, for_family, stats::Counters,
+};
+
+/// What is known about a socket.
+#[derive(Debug)]
+pub(in crate::socket) struct State {
+    ipv6: bool,
+    recv_buffer: usize,
+    send_buffer: usize,
+    counters: Counters,
+}
+
+pub(in crate::socket) fn open(address: SocketAddr, options: &Options) -> io::Result<(Socket, State)> {
+    let io = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
+    if address.is_ipv6() {
+        // Some systems have no dual-stack sockets; IPv6 alone is still useful.
+        let _ = io.set_only_v6(false);
+    }
+    io.set_nonblocking(true)?;
+    // Best effort: the sizes in force are read back below.
+    let _ = io.set_recv_buffer_size(options.recv_buffer);
+    let _ = io.set_send_buffer_size(options.send_buffer);
+    io.bind(&SockAddr::from(address))?;
+    let state = State {
+        ipv6: address.is_ipv6(),
+        recv_buffer: io.recv_buffer_size()?,
+        send_buffer: io.send_buffer_size()?,
+        counters: Counters::default(),
+    };
+    Ok((io, state))
+}
+
+/// There is no steering, so there is no second socket.
+pub(in crate::socket) fn open_steered(_: &Socket, _: &Options) -> io::Result<Option<(Socket, State)>> {
+    Ok(None)
+}
+
+pub(in crate::socket) fn queued_bytes(_: &Socket) -> usize {
+    0
+}
+
+impl State {
+    pub(in crate::socket) fn send(&self, io: &Socket, out: &Outgoing<'_>) -> io::Result<()> {
+        let segment = out.checked_segment()?.unwrap_or(out.contents.len()).max(1);
+        let destination = SockAddr::from(for_family(out.destination, self.ipv6)?);
+        let mut left = out.contents.len().div_ceil(segment).max(1);
+        let whole = left;
+        // An empty payload still is one datagram.
+        for index in 0..whole {
+            let start = index * segment;
+            let end = out.contents.len().min(start + segment);
+            self.counters.send_syscalls.add(1);
+            match io.send_to(&out.contents[start..end], &destination) {
+                Ok(_) => self.counters.sent_datagrams.add(1),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.counters.send_would_block.add(1);
+                    if left == whole {
+                        return Err(error);
+                    }
+                    self.counters.send_drops.add(left);
+                    return Ok(());
+                }
+                Err(error) => {
+                    tracing::debug!(%error, destination = %out.destination, "datagram not sent");
+                    self.counters.send_drops.add(1);
+                }
+            }
+            left -= 1;
+        }
+        Ok(())
+    }
+
+    pub(in crate::socket) fn recv(&self, io: &Socket, batch: &mut RecvBatch) -> io::Result<usize> {
+        batch.refill();
+        for _ in 0..RECV_MESSAGES_MAX {
+            // Only a message uses up a slot, so that both stay in step.
+            let slot = &mut batch.slots[batch.messages.len()];
+            let (len, remote) = match io.recv_from(slot.spare_capacity_mut()) {
+                Ok(received) => received,
+                // Windows: the answer to a datagram sent earlier.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => continue,
+                Err(error) if batch.messages.is_empty() => return Err(error),
+                Err(_) => break,
+            };
+            self.counters.recv_syscalls.add(1);
+            let Some(remote) = remote.as_socket() else {
+                self.counters.recv_unusable.add(1);
+                continue;
+            };
+            // SAFETY: the slot was empty, and the call has just initialised the first `len` bytes of its spare room.
+            unsafe { slot.set_len(len) };
+            self.counters.received_datagrams.add(1);
+            let meta = RecvMeta { remote: canonical(remote), local: None, ecn: 0, dscp: 0 };
+            batch.messages.push(Message { meta, stride: len });
+        }
+        Ok(batch.messages.len())
+    }
+
+    pub(in crate::socket) fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            gso_segments_max: 1,
+            gro: false,
+            dscp: false,
+            so_priority: false,
+            priority_cmsg: false,
+            recv_buffer: self.recv_buffer,
+            send_buffer: self.send_buffer,
+        }
+    }
+
+    pub(in crate::socket) fn stats(&self, _: &Socket) -> Stats {
+        self.counters.snapshot(0)
+    }
+}

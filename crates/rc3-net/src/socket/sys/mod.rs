@@ -1,0 +1,16 @@
+//! The kernel, once per platform behind one interface; the crate's only unsafe code.
+//!
+//! Each platform offers `open`, `open_steered`, `queued_bytes`, a `State` with `send`, `recv`, `capabilities` and
+//! `stats`; Linux also the `Scratch` memory that its `recv` needs.
+
+#[cfg(target_os = "linux")]
+mod cmsg;
+#[cfg(target_os = "linux")]
+mod linux;
+#[cfg(target_os = "linux")]
+pub(super) use linux::{Scratch, State, open, open_steered, queued_bytes};
+
+#[cfg(not(target_os = "linux"))]
+mod fallback;
+#[cfg(not(target_os = "linux"))]
+pub(super) use fallback::{State, open, open_steered, queued_bytes};

@@ -1,0 +1,247 @@
+//! Claims about a path between two hosts, played by two network namespaces. Needs root; skips itself without.
+//!
+//! A process cannot change its namespace without a raw system call, so each end is this very test program, started
+//! again under `ip netns exec` and told by [`ROLE`] what to do.
+#![cfg(target_os = "linux")]
+#![forbid(unsafe_code)]
+
+use std::{
+    env,
+    future::poll_fn,
+    io::{self, BufRead, BufReader},
+    net::SocketAddr,
+    process::{Command, Output, Stdio, id},
+    thread,
+    time::{Duration, Instant},
+};
+
+use rc3_core::units::Level;
+use rc3_net::{
+    marks::Marks,
+    socket::{AsyncSocket, Options, Outgoing, RecvBatch, Socket, Sockets},
+};
+
+const ROLE: &str = "RC3_NETNS_ROLE";
+const READY: &str = "ready";
+const PATIENCE: Duration = Duration::from_secs(10);
+
+const SENDER: &str = "10.83.0.1";
+const RECEIVER: &str = "10.83.0.2:4433";
+const SEGMENT: usize = 1_452;
+const SEGMENTS: usize = 44;
+const BATCHES: usize = 10;
+
+#[test]
+fn a_marked_batch_crosses_a_link_as_marked_datagrams() {
+    let Some(link) = Link::new("marks") else { return };
+    // The link itself cuts the batches up, as a card would.
+    let mut receiver =
+        link.role("receiver", &link.right).stdout(Stdio::piped()).spawn().expect("the receiving end");
+    let mut lines = BufReader::new(receiver.stdout.take().expect("a pipe"));
+    let mut said = String::new();
+    while !said.contains(READY) {
+        said.clear();
+        assert_ne!(lines.read_line(&mut said).unwrap(), 0, "the receiver ended before it was ready");
+    }
+    let sender = link.role("sender", &link.left).output().expect("the sending end");
+    // Read on, or the receiver would block on its pipe.
+    let rest: String = lines.lines().map_while(Result::ok).collect::<Vec<_>>().join("\n");
+    let receiver = receiver.wait().expect("its end");
+    assert!(sender.status.success(), "sender: {}", text(&sender));
+    assert!(receiver.success(), "receiver: {rest}");
+}
+
+#[test]
+fn a_slow_link_pushes_back_and_wakes_the_sender() {
+    let Some(link) = Link::new("push") else { return };
+    let left = &link.left;
+    let shaper = format!("-n {left} qdisc add dev veth0 root tbf rate 20mbit burst 16kb limit 4mb");
+    let shaper = Command::new("tc").args(shaper.split(' ')).output();
+    if !shaper.is_ok_and(|output| output.status.success()) {
+        println!("skipped: no token bucket filter here");
+        return;
+    }
+    let sender = link.role("pushed back", left).output().expect("the sending end");
+    assert!(sender.status.success(), "sender: {}", text(&sender));
+}
+
+/// Not a test of its own: what the processes inside the namespaces run.
+#[test]
+#[ignore = "started by the others inside a namespace"]
+fn role() {
+    match env::var(ROLE).as_deref() {
+        Ok("sender") => send(),
+        Ok("receiver") => receive(),
+        Ok("pushed back") => be_pushed_back(),
+        _ => println!("skipped: not started by another test"),
+    }
+}
+
+fn send() {
+    let socket = Socket::bind_plain(format!("{SENDER}:0").parse().unwrap(), &Options::default()).unwrap();
+    let (marks, level) = (Marks::default(), Level::FIRST);
+    // Not QUIC's fixed bit, so it is steered to the receiver's low-priority socket.
+    let contents = vec![0x3f; SEGMENT * SEGMENTS];
+    for _ in 0..BATCHES {
+        let out = Outgoing {
+            destination: RECEIVER.parse().unwrap(),
+            source: None,
+            ecn: 0,
+            dscp: marks.dscp(level),
+            priority: marks.priority(level),
+            contents: &contents,
+            segment_size: Some(SEGMENT),
+        };
+        socket.try_send(&out).unwrap();
+        thread::sleep(Duration::from_millis(5));
+    }
+    let stats = socket.stats();
+    assert_eq!((stats.sent_datagrams, stats.send_drops), ((SEGMENTS * BATCHES) as u64, 0));
+    assert_eq!(stats.send_syscalls, BATCHES as u64, "one call per batch");
+
+    // Longer than the link allows, and not to be fragmented on the way.
+    socket.try_send(&Outgoing { segment_size: None, ..out_of(&contents[..2_000]) }).unwrap();
+    assert_eq!(socket.stats().send_drops, 1);
+    assert_eq!(socket.capabilities().gso_segments_max, 64);
+    socket.try_send(&Outgoing { segment_size: Some(2_000), ..out_of(&contents[..6_000]) }).unwrap();
+    assert_eq!(socket.stats().send_drops, 4);
+    assert_eq!(socket.capabilities().gso_segments_max, 64, "the length was to blame, not the offload");
+}
+
+/// Fills a small send buffer faster than the link drains it.
+fn be_pushed_back() {
+    let options = Options { send_buffer: 128 << 10, ..Options::default() };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let pair = Sockets::bind(format!("{SENDER}:0").parse().unwrap(), &options).unwrap();
+        let low = AsyncSocket::new(pair.low.expect("steering")).unwrap();
+        let contents = vec![0x3f; SEGMENT];
+        let fill = || {
+            let mut sent = 0;
+            while low.try_send(&out_of(&contents)).is_ok() {
+                sent += 1;
+                assert!(sent < 10_000, "nothing pushes back");
+            }
+            sent
+        };
+        // The first packets go nowhere until the neighbour is known; they wait all the same.
+        let sent = fill();
+        let full = low.queued_bytes();
+        let whole = low.capabilities().send_buffer;
+        assert!(full >= whole - 4_096, "{full} of {whole} after {sent}");
+        assert_eq!(low.stats().send_would_block, 1);
+        assert_eq!(pair.primary.queued_bytes(), 0, "each socket has its own account");
+        pair.primary.try_send(&out_of(&contents)).expect("low priority must not block the primary");
+
+        let writable = poll_fn(|cx| low.poll_writable(cx));
+        tokio::time::timeout(PATIENCE, writable).await.expect("woken").unwrap();
+        let left = low.queued_bytes();
+        assert!(left < full, "{left} of {full}");
+        assert!(fill() > 0);
+        assert_eq!(low.stats().send_drops, 0);
+    });
+}
+
+fn out_of(contents: &[u8]) -> Outgoing<'_> {
+    Outgoing {
+        destination: RECEIVER.parse().unwrap(),
+        source: None,
+        ecn: 0,
+        dscp: 0,
+        priority: None,
+        contents,
+        segment_size: None,
+    }
+}
+
+fn receive() {
+    let pair = Sockets::bind(RECEIVER.parse().unwrap(), &Options::default()).unwrap();
+    println!("{READY}");
+    let mut batch = RecvBatch::new();
+    let mut count = 0;
+    let end = Instant::now() + PATIENCE;
+    while count < SEGMENTS * BATCHES && Instant::now() < end {
+        match pair.low().try_recv(&mut batch) {
+            Ok(_) => {
+                for datagram in batch.datagrams() {
+                    count += 1;
+                    let meta = datagram.meta;
+                    assert_eq!(datagram.data.len(), SEGMENT);
+                    assert_eq!((meta.dscp, meta.ecn), (Marks::default().dscp(Level::FIRST), 0));
+                    assert_eq!(meta.remote.ip().to_string(), SENDER);
+                    assert_eq!(meta.local, Some(RECEIVER.parse::<SocketAddr>().unwrap().ip()));
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                thread::sleep(Duration::from_millis(1))
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+    assert_eq!(count, SEGMENTS * BATCHES);
+}
+
+/// Two namespaces joined by a veth pair; gone when dropped, by panic or not.
+struct Link {
+    left: String,
+    right: String,
+}
+
+impl Link {
+    /// The link, or `None` with a line that says why not.
+    ///
+    /// Tests run side by side in one process, so each names its own.
+    fn new(test: &str) -> Option<Self> {
+        let link =
+            Self { left: format!("rc3-{test}-left-{}", id()), right: format!("rc3-{test}-right-{}", id()) };
+        for name in [&link.left, &link.right] {
+            match Command::new("ip").args(["netns", "add", name]).output() {
+                Ok(output) if output.status.success() => {}
+                Ok(output) => {
+                    println!("skipped: no right to make network namespaces: {}", text(&output));
+                    return None;
+                }
+                Err(error) => {
+                    println!("skipped: cannot run ip: {error}");
+                    return None;
+                }
+            }
+        }
+        let (left, right) = (&link.left, &link.right);
+        ip(&format!("-n {left} link add veth0 type veth peer name veth0 netns {right}"));
+        for (name, address) in [(left, SENDER), (right, "10.83.0.2")] {
+            ip(&format!("-n {name} addr add {address}/24 dev veth0"));
+            ip(&format!("-n {name} link set veth0 up"));
+        }
+        Some(link)
+    }
+
+    /// This program again, inside a namespace.
+    fn role(&self, role: &str, namespace: &str) -> Command {
+        let mut command = Command::new("ip");
+        command
+            .args(["netns", "exec", namespace])
+            .arg(env::current_exe().expect("this program"))
+            .args(["--exact", "role", "--ignored", "--nocapture"])
+            .env(ROLE, role);
+        command
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        for name in [&self.left, &self.right] {
+            // One that was never made is no matter.
+            let _ = Command::new("ip").args(["netns", "delete", name]).output();
+        }
+    }
+}
+
+fn ip(arguments: &str) {
+    let output = Command::new("ip").args(arguments.split(' ')).output().expect("ip has just run");
+    assert!(output.status.success(), "ip {arguments}: {}", text(&output));
+}
+
+fn text(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
