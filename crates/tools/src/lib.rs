@@ -1,1 +1,5 @@
 //! The rc3 command: a WAN demonstration and verified file transfer.
+#![forbid(unsafe_code)]
+
+#[cfg(unix)]
+pub mod emulator;

@@ -1,0 +1,167 @@
+//! One direction of the emulated link: a [`Link`] and the background traffic that shares it.
+//!
+//! Invariant: background packets enter the link at their own instants, in order with the carried ones, however
+//! late the emulator looks at the clock. Units: sizes are bytes on the wire, headers included.
+
+use std::time::{Duration, Instant};
+
+use rand_pcg::{
+    Pcg64,
+    rand_core::{Rng, SeedableRng},
+};
+use rc3_core::units::{Level, Rate};
+use rc3_sim::{Link, LinkStats, Packet};
+
+/// Size of a background packet: a full Ethernet payload.
+const BACKGROUND_SIZE: usize = 1500;
+
+/// One direction of the link, for payloads `T`.
+#[derive(Debug)]
+pub(super) struct Path<T> {
+    /// Without a payload: a background packet, which ends at the far side.
+    link: Link<Option<T>>,
+    background: Option<Background>,
+}
+
+impl<T: Clone> Path<T> {
+    pub(super) fn new(link: Link<Option<T>>, background: Option<Background>) -> Self {
+        Self { link, background }
+    }
+
+    pub(super) fn send(&mut self, now: Instant, packet: Packet<T>) {
+        self.advance(now);
+        let Packet { size, level, payload } = packet;
+        self.link.send(now, Packet { size, level, payload: Some(payload) });
+    }
+
+    /// The next carried payload that has arrived by `now`.
+    pub(super) fn poll_output(&mut self, now: Instant) -> Option<T> {
+        self.advance(now);
+        loop {
+            let arrived = self.link.poll_output(now)?;
+            if arrived.is_some() {
+                return arrived;
+            }
+        }
+    }
+
+    /// No carried payload arrives before this instant.
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        self.link.poll_timeout()
+    }
+
+    /// Carried and background packets together.
+    pub(super) fn stats(&self) -> &LinkStats {
+        self.link.stats()
+    }
+
+    fn advance(&mut self, now: Instant) {
+        let Some(background) = &mut self.background else { return };
+        while let Some(at) = background.poll(now) {
+            self.link.send(at, Packet { size: BACKGROUND_SIZE, level: Level::PRIMARY, payload: None });
+        }
+    }
+}
+
+/// A Poisson process of full packets.
+#[derive(Debug)]
+pub(super) struct Background {
+    next: Instant,
+    mean_gap: Duration,
+    random: Pcg64,
+}
+
+impl Background {
+    /// Packets from `start` on that take `load` times `rate` on average; `None` for a load of 0.
+    pub(super) fn new(start: Instant, rate: Rate, load: f64, seed: u64) -> Option<Self> {
+        if load <= 0.0 {
+            return None;
+        }
+        let mean_gap = rate.time_for(BACKGROUND_SIZE as u64).div_f64(load);
+        let mut background = Self { next: start, mean_gap, random: Pcg64::seed_from_u64(seed) };
+        background.step();
+        Some(background)
+    }
+
+    /// The instant of the next packet, if that is not after `now`.
+    fn poll(&mut self, now: Instant) -> Option<Instant> {
+        if self.next > now {
+            return None;
+        }
+        let at = self.next;
+        self.step();
+        Some(at)
+    }
+
+    fn step(&mut self) {
+        // Uniform in (0, 1], so that its logarithm is finite.
+        let uniform = ((self.random.next_u64() >> 11) + 1) as f64 / (1_u64 << 53) as f64;
+        self.next += self.mean_gap.mul_f64(-uniform.ln());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rc3_sim::{DropTail, LinkConfig, Tally};
+
+    use super::*;
+
+    fn path(megabits: u64, load: f64, start: Instant) -> Path<u32> {
+        let rate = Rate::from_bits_per_second(megabits * 1_000_000).unwrap();
+        let config = LinkConfig { rate: Some(rate), ..LinkConfig::default() };
+        let background = Background::new(start, rate, load, 5);
+        Path::new(Link::new(config, DropTail::new(1_000_000)), background)
+    }
+
+    #[test]
+    fn background_traffic_takes_its_share_of_the_rate() {
+        let start = Instant::now();
+        let mut path = path(120, 0.3, start);
+        assert_eq!(path.poll_output(start + Duration::from_secs(10)), None);
+        // 30,000 expected; the standard deviation of a Poisson count is its square root.
+        let Tally { packets, bytes } = path.stats().total().offered;
+        assert!((29_300..=30_700).contains(&packets), "{packets}");
+        assert_eq!(bytes, packets * 1500);
+    }
+
+    #[test]
+    fn gaps_of_the_background_are_exponential() {
+        let start = Instant::now();
+        let rate = Rate::from_bits_per_second(12_000_000).unwrap();
+        let mut background = Background::new(start, rate, 0.5, 9).unwrap();
+        let far = start + Duration::from_secs(10_000);
+        let mut last = start;
+        let gaps: Vec<Duration> = (0..20_000)
+            .map(|_| {
+                let at = background.poll(far).unwrap();
+                let gap = at - last;
+                last = at;
+                gap
+            })
+            .collect();
+        // The mean is 2 ms; an exponential gap exceeds it with probability 1/e and three times it with 1/e^3.
+        let share = |bound| gaps.iter().filter(|gap| **gap > Duration::from_millis(bound)).count();
+        assert!((7080..=7640).contains(&share(2)), "{}", share(2));
+        assert!((870..=1120).contains(&share(6)), "{}", share(6));
+    }
+
+    #[test]
+    fn background_delays_what_is_carried_but_never_comes_out() {
+        let start = Instant::now();
+        let mut path = path(12, 0.9, start);
+        for tick in 0..1000 {
+            let now = start + Duration::from_millis(10 * tick);
+            path.send(now, Packet { size: 100, level: Level::PRIMARY, payload: tick as u32 });
+        }
+        let output: Vec<u32> =
+            std::iter::from_fn(|| path.poll_output(start + Duration::from_secs(20))).collect();
+        assert_eq!(output, (0..1000).collect::<Vec<_>>());
+        assert!(path.stats().level(Level::PRIMARY).queueing_delay_max > Duration::from_millis(5));
+    }
+
+    #[test]
+    fn a_load_of_zero_is_no_background() {
+        let rate = Rate::from_bits_per_second(1_000_000).unwrap();
+        assert!(Background::new(Instant::now(), rate, 0.0, 1).is_none());
+    }
+}

@@ -1,0 +1,332 @@
+//! The sockets and the two directions between them: everything the emulator's thread works on.
+//!
+//! Invariant: a packet keeps its payload, its DSCP and its ECN bits from one side to the other.
+
+use std::{fmt, io, net::SocketAddr, sync::Arc, time::Instant};
+
+use rc3_core::units::Level;
+use rc3_net::{
+    marks::Marks,
+    socket::{Datagram, RECV_MESSAGES_MAX, RecvBatch, Socket},
+};
+use rc3_sim::{DropTail, Impairments, Link, LinkConfig, Packet, StrictPriority};
+
+use super::{
+    Direction, EmulatorConfig, EmulatorStats,
+    path::{Background, Path},
+    peers::Peers,
+    port::{Port, Trouble},
+    train::{TrafficClass, Train},
+};
+
+/// IPv4 and UDP headers in front of each payload.
+const HEADER_BYTES: usize = 28;
+
+/// Receive calls in a row on one socket, so that a flood from one side does not keep the other one waiting.
+const RECV_CALLS_MAX: usize = 8;
+
+/// Rounds of that with which a reset empties one socket: far more than its buffer holds.
+const RESET_DRAINS_MAX: usize = 64;
+
+/// Sockets, clients and links.
+pub(super) struct World {
+    config: EmulatorConfig,
+    server: SocketAddr,
+    /// What sockets towards the server are bound to.
+    local: SocketAddr,
+    levels: LevelOfDscp,
+    client_side: Port,
+    peers: Peers,
+    to_server: Path<Carried>,
+    to_client: Path<Carried>,
+    batch: RecvBatch,
+    train: Train,
+    refused: u64,
+    recv_failed: u64,
+    /// Totals that only grow, as they stood at the last reset.
+    before: Totals,
+}
+
+/// A datagram inside the link.
+#[derive(Debug, Clone)]
+struct Carried {
+    /// The client that sent it or is to get it.
+    client: SocketAddr,
+    class: TrafficClass,
+    /// A copy, so that a datagram in a queue does not keep alive the batch it came in.
+    contents: Box<[u8]>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Totals {
+    send_failed: u64,
+    recv_overflows: u64,
+}
+
+/// What came of reading a socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Received {
+    Nothing,
+    Something,
+    Failed,
+}
+
+impl World {
+    pub(super) fn new(
+        config: EmulatorConfig,
+        server: SocketAddr,
+        local: SocketAddr,
+        now: Instant,
+    ) -> io::Result<Self> {
+        Ok(Self {
+            server: canonical(server),
+            local,
+            levels: LevelOfDscp::new(&config.marks),
+            client_side: Port::bind(local, config.priority)?,
+            peers: Peers::default(),
+            to_server: path(&config, Direction::ToServer, now),
+            to_client: path(&config, Direction::ToClient, now),
+            batch: RecvBatch::new(),
+            train: Train::default(),
+            refused: 0,
+            recv_failed: 0,
+            before: Totals::default(),
+            config,
+        })
+    }
+
+    pub(super) fn client_addr(&self) -> io::Result<SocketAddr> {
+        self.client_side.primary().local_addr()
+    }
+
+    /// All sockets, in an order that for the same clients is always the same.
+    pub(super) fn sockets(&self) -> impl Iterator<Item = &Arc<Socket>> {
+        let towards_server = self.peers.iter().flat_map(|peer| peer.port.sockets());
+        self.client_side.sockets().chain(towards_server)
+    }
+
+    /// Takes in what those among [`Self::sockets`] have that are `readable`, sends out what is due. Says whether it
+    /// found anything to do.
+    pub(super) fn turn(&mut self, now: Instant, readable: &[bool]) -> bool {
+        let received = self.receive(now, readable);
+        let sent = self.deliver(now);
+        received || sent
+    }
+
+    /// When the next packet is due, if one is on the way.
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        match (self.to_server.poll_timeout(), self.to_client.poll_timeout()) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    /// Back to an empty link at `now`. What waits in the sockets goes too.
+    pub(super) fn reset(&mut self, now: Instant) {
+        let Self { client_side, peers, batch, .. } = self;
+        for socket in client_side.sockets().chain(peers.iter().flat_map(|peer| peer.port.sockets())) {
+            // Bounded, since a peer may send faster than anybody can throw away.
+            for _ in 0..RESET_DRAINS_MAX {
+                if drain(socket, batch, |_| {}) != Received::Something {
+                    break;
+                }
+            }
+        }
+        self.to_server = path(&self.config, Direction::ToServer, now);
+        self.to_client = path(&self.config, Direction::ToClient, now);
+        self.refused = 0;
+        self.recv_failed = 0;
+        self.before = self.totals();
+    }
+
+    pub(super) fn stats(&self) -> EmulatorStats {
+        let Totals { send_failed, recv_overflows } = self.totals();
+        EmulatorStats {
+            to_server: self.to_server.stats().clone(),
+            to_client: self.to_client.stats().clone(),
+            clients: self.peers.len(),
+            refused: self.refused,
+            send_failed: send_failed - self.before.send_failed,
+            recv_overflows: recv_overflows.saturating_sub(self.before.recv_overflows),
+            recv_failed: self.recv_failed,
+        }
+    }
+
+    fn receive(&mut self, now: Instant, readable: &[bool]) -> bool {
+        let Self { config, server, local, levels, client_side, peers, to_server, to_client, batch, .. } =
+            self;
+        let mut readable = readable.iter().copied();
+        let (mut found, mut failed, mut refused) = (false, 0, 0);
+        let mut note = |received| {
+            found |= received != Received::Nothing;
+            failed += u64::from(received == Received::Failed);
+        };
+        let from_clients: Vec<bool> = readable.by_ref().take(client_side.sockets().count()).collect();
+        for peer in peers.iter() {
+            for (socket, _) in peer.port.sockets().zip(readable.by_ref()).filter(|(_, readable)| *readable) {
+                note(drain(socket, batch, |datagram| {
+                    // Anybody on this host may send to the socket, the server alone is heard.
+                    if canonical(datagram.meta.remote) == *server {
+                        to_client.send(now, levels.packet(peer.client, &datagram));
+                    }
+                }));
+            }
+        }
+        for (socket, _) in client_side.sockets().zip(from_clients).filter(|(_, readable)| *readable) {
+            note(drain(socket, batch, |datagram| {
+                let client = datagram.meta.remote;
+                match peers.hear(client, now, || Port::bind(*local, config.priority)) {
+                    Ok(()) => to_server.send(now, levels.packet(client, &datagram)),
+                    Err(_) => refused += 1,
+                }
+            }));
+        }
+        self.recv_failed += failed;
+        self.refused += refused;
+        found
+    }
+
+    fn deliver(&mut self, now: Instant) -> bool {
+        let mut found = false;
+        while let Some(Carried { client, class, contents }) = self.to_server.poll_output(now) {
+            found = true;
+            // The client may have been replaced meanwhile.
+            if let Some(peer) = self.peers.find(client) {
+                self.train.push(peer.port.primary(), self.server, class, &contents);
+            }
+        }
+        while let Some(Carried { client, class, contents }) = self.to_client.poll_output(now) {
+            found = true;
+            self.train.push(self.client_side.primary(), client, class, &contents);
+        }
+        self.train.flush();
+        found
+    }
+
+    fn totals(&self) -> Totals {
+        let Trouble { send_drops, recv_overflows } = self.client_side.trouble() + self.peers.trouble();
+        Totals { send_failed: self.train.failed() + send_drops, recv_overflows }
+    }
+}
+
+impl fmt::Debug for World {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("World")
+            .field("config", &self.config)
+            .field("stats", &self.stats())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The level each code point stands for: the inverse of the endpoints' table.
+#[derive(Debug)]
+struct LevelOfDscp([Level; 64]);
+
+impl LevelOfDscp {
+    /// Where levels share a code point it stands for the best of them; what the table lacks is normal priority.
+    fn new(marks: &Marks) -> Self {
+        let mut table = [Level::PRIMARY; 64];
+        for level in (0..=Level::MAX.get()).rev().filter_map(Level::new) {
+            if let Some(entry) = table.get_mut(usize::from(marks.dscp(level))) {
+                *entry = level;
+            }
+        }
+        table[0] = Level::PRIMARY;
+        Self(table)
+    }
+
+    fn level(&self, dscp: u8) -> Level {
+        self.0.get(usize::from(dscp)).copied().unwrap_or(Level::PRIMARY)
+    }
+
+    fn packet(&self, client: SocketAddr, datagram: &Datagram) -> Packet<Carried> {
+        let Datagram { meta, data } = datagram;
+        Packet {
+            size: data.len() + HEADER_BYTES,
+            level: self.level(meta.dscp),
+            payload: Carried {
+                client,
+                class: TrafficClass { dscp: meta.dscp, ecn: meta.ecn },
+                contents: data.as_ref().into(),
+            },
+        }
+    }
+}
+
+/// Reads what `socket` has, within [`RECV_CALLS_MAX`] calls.
+fn drain(socket: &Socket, batch: &mut RecvBatch, mut each: impl FnMut(Datagram)) -> Received {
+    let mut received = Received::Nothing;
+    for _ in 0..RECV_CALLS_MAX {
+        match socket.try_recv(batch) {
+            Ok(messages) => {
+                batch.datagrams().for_each(&mut each);
+                received = Received::Something;
+                if messages < RECV_MESSAGES_MAX {
+                    break;
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+            Err(_) => return Received::Failed,
+        }
+    }
+    received
+}
+
+/// One direction of the link at rest.
+fn path(config: &EmulatorConfig, direction: Direction, now: Instant) -> Path<Carried> {
+    let EmulatorConfig { rate, rtt, buffer, loss, load, data, priority, marks: _, seed } = *config;
+    let lane = match direction {
+        Direction::ToServer => 0,
+        Direction::ToClient => 1,
+    };
+    let law = LinkConfig {
+        rate: Some(rate),
+        delay: rtt / 2,
+        impairments: Impairments::loss(loss),
+        seed: seed.wrapping_mul(4).wrapping_add(lane),
+    };
+    let link = if priority {
+        Link::new(law, StrictPriority::new(buffer))
+    } else {
+        Link::new(law, DropTail::new(buffer))
+    };
+    let load = if direction == data { load } else { 0.0 };
+    Path::new(link, Background::new(now, rate, load, seed.wrapping_mul(4).wrapping_add(2)))
+}
+
+/// An IPv4 address in its own form, also where a dual-stack socket reports it inside IPv6.
+fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn level(number: u8) -> Level {
+        Level::new(number).unwrap()
+    }
+
+    #[test]
+    fn code_points_map_back_to_the_levels_they_were_made_from() {
+        let marks = Marks::per_level();
+        let levels = LevelOfDscp::new(&marks);
+        for number in 0..=15 {
+            assert_eq!(levels.level(marks.dscp(level(number))), level(number));
+        }
+    }
+
+    #[test]
+    fn a_shared_code_point_is_the_best_level_and_an_unknown_one_is_normal() {
+        let levels = LevelOfDscp::new(&Marks::default());
+        assert_eq!(levels.level(1), Level::FIRST);
+        assert_eq!(levels.level(46), Level::PRIMARY);
+        assert_eq!(levels.level(63), Level::PRIMARY);
+    }
+
+    #[test]
+    fn unmarked_packets_are_normal_whatever_the_table_says() {
+        let marks = Marks::default().with_dscp(level(3), 0).unwrap().with_dscp(Level::PRIMARY, 5).unwrap();
+        assert_eq!(LevelOfDscp::new(&marks).level(0), Level::PRIMARY);
+    }
+}
