@@ -46,6 +46,10 @@ const OVERLAP_PACKETS: u64 = 2;
 /// Room in the send window at which blocked writers are woken, as a fraction of it.
 const WAKE_FRACTION: u64 = 8;
 
+/// Receive windows' worth of bytes that may wait behind a missing one. A loss is repaired within a few round trips
+/// and each brings a window at most.
+const OUT_OF_ORDER_WINDOWS: u64 = 4;
+
 /// One connection, client or server side.
 #[derive(Debug)]
 pub struct Connection {
@@ -628,6 +632,11 @@ impl Connection {
                 self.received.duplicate_bytes += taken.duplicate;
             }
             Err(fault) => self.fault = Some(fault),
+        }
+        // quinn-proto counts bytes read out of order as consumed, so its own limit does not hold here.
+        let bound = OUT_OF_ORDER_WINDOWS * u64::from(self.config.receive_window) + self.config.rlp_window;
+        if self.buffered > bound {
+            self.fault = Some(PeerMisbehaved::OutOfOrder);
         }
         if self.streams.recv(id).is_some_and(|stream| stream.is_over()) {
             self.forget_recv(id);

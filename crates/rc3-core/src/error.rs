@@ -77,6 +77,9 @@ pub enum PeerMisbehaved {
     /// The control stream ended.
     #[error("closed the control stream")]
     ControlClosed,
+    /// More of a stream lies beyond its first missing byte than any loss explains.
+    #[error("left too much of a stream out of order")]
+    OutOfOrder,
     /// Many streams were reset without the report of the credit they used.
     #[error("reset streams without reporting their credit")]
     UnreportedResets,
@@ -96,6 +99,7 @@ impl PeerMisbehaved {
                     Self::StreamDirection => 6,
                     Self::ControlClosed => 7,
                     Self::UnreportedResets => 8,
+                    Self::OutOfOrder => 9,
                 },
         )
     }
@@ -108,7 +112,7 @@ impl PeerMisbehaved {
             Self::Credit => TransportErrorCode::FLOW_CONTROL_ERROR,
             Self::StreamLimit => TransportErrorCode::STREAM_LIMIT_ERROR,
             Self::StreamDirection => TransportErrorCode::STREAM_STATE_ERROR,
-            Self::SkippedMissing | Self::ControlClosed | Self::UnreportedResets => {
+            Self::SkippedMissing | Self::ControlClosed | Self::UnreportedResets | Self::OutOfOrder => {
                 TransportErrorCode::PROTOCOL_VIOLATION
             }
         }

@@ -28,11 +28,15 @@ use std::{
 
 use bytes::BytesMut;
 use rc3_core::{
-    ClientConfig, Connection, ConnectionHandle, DatagramMeta, Endpoint, EndpointEvent, Event, Incoming, ServerConfig,
-    TransportConfig, Transmit,
+    ClientConfig, Connection, ConnectionHandle, DatagramMeta, Endpoint, EndpointEvent, Event, Incoming,
+    ServerConfig, Transmit, TransportConfig,
 };
 
-use crate::{DropTail, Link, LinkConfig, Packet, Queue, StrictPriority, identity::{SERVER_NAME, identity}, link::Stamped};
+use crate::{
+    DropTail, Link, LinkConfig, Packet, Queue, StrictPriority,
+    identity::{SERVER_NAME, identity},
+    link::Stamped,
+};
 
 /// IPv4 and UDP headers in bytes.
 pub const IP_UDP_HEADERS: usize = 28;

@@ -56,8 +56,8 @@ impl Connection {
 
     pub(super) fn read_control(&mut self, id: StreamId) {
         loop {
-            match self.primary.read(id, READ_MAX) {
-                Ok(Some(bytes)) => self.on_control_bytes(&bytes),
+            match self.primary.read(id, READ_MAX, true) {
+                Ok(Some((_, bytes))) => self.on_control_bytes(&bytes),
                 Err(StreamReadError::Blocked) => return,
                 Ok(None) | Err(StreamReadError::Reset(_) | StreamReadError::Closed) => {
                     self.fault = Some(PeerMisbehaved::ControlClosed);

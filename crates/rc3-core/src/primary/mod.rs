@@ -58,8 +58,14 @@ pub trait Primary {
     /// Ends the sending part of a stream.
     fn end(&mut self, id: StreamId, how: End);
 
-    /// The next bytes of a stream in order; `None` at its end.
-    fn read(&mut self, id: StreamId, max: usize) -> Result<Option<Bytes>, StreamReadError>;
+    /// The next bytes of a stream with their offset, in order or the lowest there are; `None` once all were read.
+    /// A stream is read one way from first to last.
+    fn read(
+        &mut self,
+        id: StreamId,
+        max: usize,
+        ordered: bool,
+    ) -> Result<Option<(u64, Bytes)>, StreamReadError>;
 
     /// Tells the peer that nobody reads this stream any more.
     fn stop(&mut self, id: StreamId, code: VarInt);

@@ -1,4 +1,7 @@
 //! The receiving part of a stream: both loops merge here.
+//!
+//! The primary is read out of order, although its records only make sense in order: quinn-proto ends a connection
+//! that has more than 1024 gaps waiting for an ordered reader, and one slow start into a full buffer leaves more.
 
 use bytes::Bytes;
 
@@ -16,6 +19,10 @@ const READY_MAX: u64 = 1 << 20;
 
 /// Separate spans a stream may hold. RLP data that would need more is turned away: the primary brings it.
 const SPANS_MAX: usize = 16 * 1024;
+
+/// Gaps the primary may leave in one stream: losses of one window of 90 MB, every other packet. A peer that
+/// leaves more means harm.
+const EARLY_SPANS_MAX: usize = 32 * 1024;
 
 /// A piece of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,8 +50,10 @@ pub(crate) struct RecvStream {
 
 #[derive(Debug)]
 enum Framing {
-    Plain { position: u64 },
-    Records(HeadDecoder),
+    /// The QUIC stream is the stream.
+    Plain,
+    /// Record bytes that came out of order wait in `early`.
+    Records { decoder: HeadDecoder, early: Reassembler },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,8 +76,10 @@ impl RecvStream {
         Self {
             reassembler: Reassembler::new(SPANS_MAX),
             framing: match records {
-                true => Framing::Records(HeadDecoder::default()),
-                false => Framing::Plain { position: 0 },
+                true => {
+                    Framing::Records { decoder: HeadDecoder::new(), early: Reassembler::new(EARLY_SPANS_MAX) }
+                }
+                false => Framing::Plain,
             },
             head: HeadState::Open,
             final_size: None,
@@ -86,8 +97,8 @@ impl RecvStream {
     ) -> Result<Taken, PeerMisbehaved> {
         let mut taken = Taken::default();
         while self.head == HeadState::Open && (self.ready() < READY_MAX || self.done) {
-            match primary.read(id, READY_MAX as usize) {
-                Ok(Some(bytes)) => self.on_head_bytes(bytes, &mut taken)?,
+            match primary.read(id, READY_MAX as usize, false) {
+                Ok(Some((offset, bytes))) => self.on_head_bytes(offset, bytes, &mut taken)?,
                 Ok(None) => self.on_head_end()?,
                 Err(StreamReadError::Reset(code)) => self.on_head_reset(code),
                 Err(StreamReadError::Blocked) => break,
@@ -97,16 +108,35 @@ impl RecvStream {
         Ok(taken)
     }
 
-    fn on_head_bytes(&mut self, bytes: Bytes, taken: &mut Taken) -> Result<(), PeerMisbehaved> {
-        let decoder = match &mut self.framing {
-            Framing::Plain { position } => {
-                let offset = *position;
-                *position += bytes.len() as u64;
-                taken.add(&mut self.reassembler, offset, bytes, Source::Primary);
-                return Ok(());
-            }
-            Framing::Records(decoder) => decoder,
+    fn on_head_bytes(&mut self, offset: u64, bytes: Bytes, taken: &mut Taken) -> Result<(), PeerMisbehaved> {
+        let Framing::Records { early, .. } = &mut self.framing else {
+            taken.add(&mut self.reassembler, offset, bytes, Source::Primary);
+            return self.check_gaps(self.reassembler.run_count());
         };
+        if offset > early.contiguous_end() {
+            early.insert(offset, bytes, Source::Primary);
+            let gaps = early.run_count();
+            return self.check_gaps(gaps);
+        }
+        early.insert(offset, bytes, Source::Primary);
+        while let Some(chunk) = self.next_record_bytes() {
+            self.on_record_bytes(chunk, taken)?;
+        }
+        Ok(())
+    }
+
+    fn next_record_bytes(&mut self) -> Option<Bytes> {
+        match &mut self.framing {
+            Framing::Plain => None,
+            // Only ever read in order.
+            Framing::Records { early, .. } => {
+                early.read(usize::MAX, true).ok().flatten().map(|chunk| chunk.data)
+            }
+        }
+    }
+
+    fn on_record_bytes(&mut self, bytes: Bytes, taken: &mut Taken) -> Result<(), PeerMisbehaved> {
+        let Framing::Records { decoder, .. } = &mut self.framing else { return Ok(()) };
         decoder.push(bytes);
         while let Some(head) = decoder.next().map_err(|_| PeerMisbehaved::Malformed("head record"))? {
             let end = match head {
@@ -129,10 +159,14 @@ impl RecvStream {
         Ok(())
     }
 
+    fn check_gaps(&self, gaps: usize) -> Result<(), PeerMisbehaved> {
+        if gaps > EARLY_SPANS_MAX { Err(PeerMisbehaved::OutOfOrder) } else { Ok(()) }
+    }
+
     fn on_head_end(&mut self) -> Result<(), PeerMisbehaved> {
         let size = match &self.framing {
-            Framing::Plain { position } => *position,
-            Framing::Records(decoder) => {
+            Framing::Plain => self.reassembler.end(),
+            Framing::Records { decoder, .. } => {
                 decoder.finish().map_err(|_| PeerMisbehaved::Malformed("head record"))?
             }
         };
@@ -146,7 +180,7 @@ impl RecvStream {
             self.head = HeadState::Ended;
         } else {
             self.head = HeadState::Reset(code);
-            self.reassembler.clear();
+            self.drop_all();
         }
     }
 
@@ -213,7 +247,14 @@ impl RecvStream {
     /// Nobody reads any more.
     pub(crate) fn abandon(&mut self) {
         self.done = true;
+        self.drop_all();
+    }
+
+    fn drop_all(&mut self) {
         self.reassembler.clear();
+        if let Framing::Records { early, .. } = &mut self.framing {
+            early.clear();
+        }
     }
 
     /// Whether nothing is left to do for this stream on either side of it.
@@ -242,8 +283,8 @@ impl RecvStream {
     /// What RLP brought beyond the head, lowest first: the content of a SACK.
     pub(crate) fn sack_spans(&self) -> impl Iterator<Item = Span> + '_ {
         let position = match &self.framing {
-            Framing::Plain { position } => *position,
-            Framing::Records(decoder) => decoder.position(),
+            Framing::Plain => self.reassembler.end(),
+            Framing::Records { decoder, .. } => decoder.position(),
         };
         self.reassembler.received_from(position)
     }
@@ -258,9 +299,13 @@ impl RecvStream {
         self.reassembler.consumed()
     }
 
-    /// Bytes held.
+    /// Bytes held, record bytes that wait for their turn included.
     pub(crate) fn buffered(&self) -> u64 {
-        self.reassembler.buffered()
+        let early = match &self.framing {
+            Framing::Plain => 0,
+            Framing::Records { early, .. } => early.buffered(),
+        };
+        self.reassembler.buffered() + early
     }
 
     fn is_complete(&self) -> bool {

@@ -189,11 +189,11 @@ impl Primary for Quic {
         }
     }
 
-    fn read(&mut self, id: StreamId, max: usize) -> Result<Option<Bytes>, ReadError> {
+    fn read(&mut self, id: StreamId, max: usize, ordered: bool) -> Result<Option<(u64, Bytes)>, ReadError> {
         let mut stream = self.conn.recv_stream(id);
-        let mut chunks = stream.read(true).map_err(|_| ReadError::Closed)?;
+        let mut chunks = stream.read(ordered).map_err(|_| ReadError::Closed)?;
         match chunks.next(max) {
-            Ok(chunk) => Ok(chunk.map(|chunk| chunk.bytes)),
+            Ok(chunk) => Ok(chunk.map(|chunk| (chunk.offset, chunk.bytes))),
             Err(quic::ReadError::Blocked) => Err(ReadError::Blocked),
             Err(quic::ReadError::Reset(code)) => Err(ReadError::Reset(code)),
         }
