@@ -269,10 +269,11 @@ impl Connection {
     /// Nobody reads this stream any more; the peer hears of it with `code`.
     pub fn stop(&mut self, id: StreamId, code: VarInt) -> Result<(), ClosedStream> {
         let stream = self.streams.recv(id).ok_or(ClosedStream)?;
-        let dropped = stream.buffered();
+        let (buffered, consumed) = (stream.buffered(), stream.consumed());
         let head_open = stream.is_head_open();
         stream.abandon();
-        self.buffered -= dropped;
+        self.buffered -= buffered;
+        let dropped = stream.consumed() - consumed;
         if let Some(overlay) = self.overlay.as_mut().filter(|_| !stream.settled) {
             overlay.granting.on_consumed(dropped);
         }
@@ -433,22 +434,25 @@ impl Connection {
             return;
         }
         let window = self.primary.window();
-        let (budget, overlap) = match &self.overlay {
+        let (budget, overlap_max) = match &self.overlay {
             Some(_) => (quantum(&window), OVERLAP_PACKETS * u64::from(window.mtu)),
             // Plain QUIC: the primary schedules for itself.
             None => (u64::MAX, 0),
         };
         let Self { primary, streams, overlay, sent, unsettled, .. } = self;
-        streams.feed(primary, budget, overlap, |id, fed, usage| {
+        let control = overlay.as_ref().and_then(|overlay| overlay.control);
+        streams.feed(primary, budget, overlap_max, |id, fed, usage| {
+            if unsettled.last() != Some(&id) {
+                unsettled.push(id);
+            }
+            if Some(id) == control {
+                return;
+            }
             sent.primary_bytes += fed.handed;
             sent.duplicate_bytes += fed.duplicate;
             sent.skipped_bytes += fed.skipped;
-            match overlay {
-                Some(overlay) if overlay.control != Some(id) => overlay.allowed.on_usage(usage),
-                _ => {}
-            }
-            if unsettled.last() != Some(&id) {
-                unsettled.push(id);
+            if let Some(overlay) = overlay {
+                overlay.allowed.on_usage(usage);
             }
         });
     }

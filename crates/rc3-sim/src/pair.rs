@@ -44,6 +44,9 @@ pub const IP_UDP_HEADERS: usize = 28;
 /// More than any test needs: a world that has not come to rest by then never will.
 const STEPS_MAX: u64 = 200_000_000;
 
+/// A queue that a [`Pair`] may have.
+pub type LinkQueue = Box<dyn Queue<Stamped<Datagram>> + Send>;
+
 /// How a [`Pair`] is put together.
 pub struct PairConfig {
     /// Settings of the client's connections.
@@ -145,7 +148,7 @@ impl Pair {
             incoming: VecDeque::new(),
             auto_accept: true,
         };
-        let queue = || -> Box<dyn Queue<Stamped<Datagram>> + Send> {
+        let queue = || -> LinkQueue {
             match config.priority {
                 true => Box::new(StrictPriority::new(config.buffer)),
                 false => Box::new(DropTail::new(config.buffer)),
@@ -160,6 +163,11 @@ impl Pair {
             backward: Link::new(config.backward.clone(), queue()),
             config: client,
         }
+    }
+
+    /// Replaces the queue from client to server, before anything was sent: for disciplines of one's own.
+    pub fn set_forward_queue(&mut self, config: LinkConfig, queue: LinkQueue) {
+        self.forward = Link::new(config, queue);
     }
 
     /// Begins a handshake; nothing is sent before the next step.

@@ -28,8 +28,8 @@ use crate::{
 /// Time a rate-capped RLP loop may catch up at once: timers of user space are late by about a millisecond.
 const PACER_BURST: Duration = Duration::from_millis(2);
 
-/// A rate-capped loop may always send this many bytes at once.
-const PACER_BURST_MIN: u64 = 16 * 1024;
+/// The least of that on slow cards, in bytes: two packets.
+const PACER_BURST_MIN: u64 = 3000;
 
 /// How long RLP stays quiet on a path that has just changed: the primary validates it meanwhile
 /// (RFC 9000 §8.2), which takes one round trip; a lost probe costs as many again.
