@@ -187,22 +187,34 @@ impl Pair {
 
     /// Lets both ends send, then moves on to the next thing that happens. `false`: nothing ever will.
     pub fn step(&mut self) -> bool {
+        self.send();
+        let Some(next) = self.next() else { return false };
+        self.advance(next);
+        true
+    }
+
+    fn send(&mut self) {
         self.client.send(self.now, &mut self.forward);
         self.server.send(self.now, &mut self.backward);
+    }
+
+    fn next(&self) -> Option<Instant> {
         let next = [
             self.forward.poll_timeout(),
             self.backward.poll_timeout(),
             self.client.endpoint.poll_timeout(),
             self.server.endpoint.poll_timeout(),
         ];
-        let Some(next) = next.into_iter().flatten().min() else { return false };
-        self.now = self.now.max(next);
-        self.server.receive(self.now, &mut self.forward);
-        self.client.receive(self.now, &mut self.backward);
-        true
+        next.into_iter().flatten().min()
     }
 
-    /// Steps until `done` says so; whether it did before the world came to rest or `limit` had passed.
+    fn advance(&mut self, to: Instant) {
+        self.now = self.now.max(to);
+        self.server.receive(self.now, &mut self.forward);
+        self.client.receive(self.now, &mut self.backward);
+    }
+
+    /// Steps until `done` says so, the world comes to rest or `limit` has passed; whether `done` said so.
     ///
     /// # Panics
     /// When the world never comes to rest.
@@ -212,8 +224,14 @@ impl Pair {
             if done(self) {
                 return true;
             }
-            if self.now > deadline || !self.step() {
-                return done(self);
+            self.send();
+            match self.next() {
+                Some(next) if next <= deadline => self.advance(next),
+                Some(_) => {
+                    self.advance(deadline);
+                    return done(self);
+                }
+                None => return done(self),
             }
         }
         panic!("the world never comes to rest");

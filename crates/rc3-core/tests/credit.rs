@@ -1,0 +1,123 @@
+//! Memory for bytes nobody reads: within the windows, whatever the sender does.
+
+use std::time::Duration;
+
+use rc3_core::{ConnectionHandle, Dir, ReadError, StreamId, VarInt, WriteError, units::Rate};
+use rc3_sim::{LinkConfig, Pair, PairConfig, pattern};
+
+const RLP_WINDOW: u64 = 2 << 20;
+const STREAM_WINDOW: u64 = 1 << 20;
+/// What the primary may have ready beside it.
+const READY: u64 = 1 << 20;
+
+fn world() -> Pair {
+    let rate = Rate::from_bits_per_second(200_000_000);
+    let link = LinkConfig { rate, delay: Duration::from_millis(10), ..LinkConfig::default() };
+    let mut config = PairConfig::symmetric(link, 1_000_000);
+    config.client.nic_rate(rate).max_idle_timeout(None);
+    config.server.rlp_window(RLP_WINDOW).rlp_stream_window(STREAM_WINDOW).max_idle_timeout(None);
+    Pair::new(config)
+}
+
+fn connected(pair: &mut Pair) -> (ConnectionHandle, ConnectionHandle) {
+    let client = pair.connect();
+    let up = pair.drive_until(Duration::from_secs(1), |pair| {
+        !pair.client.connection(client).unwrap().is_handshaking() && !pair.server.accepted.is_empty()
+    });
+    assert!(up);
+    (client, pair.server.accepted[0])
+}
+
+/// Opens a stream and writes `bytes` of the pattern as far as the window goes.
+fn send(pair: &mut Pair, client: ConnectionHandle, bytes: u64) -> StreamId {
+    let id = pair.client.with(client, |c| c.open(Dir::Uni)).unwrap();
+    let data: Vec<u8> = (0..bytes).map(pattern).collect();
+    assert_eq!(pair.client.with(client, |c| c.write(id, data.into())), Ok(bytes as usize));
+    id
+}
+
+#[test]
+fn unread_bytes_stay_within_the_windows() {
+    let mut pair = world();
+    let (client, server) = connected(&mut pair);
+    let streams: Vec<_> = (0..4).map(|_| send(&mut pair, client, 4_000_000)).collect();
+    let mut most = 0;
+    pair.drive_until(Duration::from_secs(3), |pair| {
+        let received = pair.server.connection(server).unwrap().stats().received;
+        most = most.max(received.buffered_bytes);
+        false
+    });
+    let stats = pair.server.connection(server).unwrap().stats();
+    assert!(most <= RLP_WINDOW + streams.len() as u64 * READY * 2, "{most} bytes held");
+    assert!(stats.received.rlp_bytes.iter().sum::<u64>() > RLP_WINDOW / 2, "RLP hardly ran");
+    let sent = pair.client.connection(client).unwrap().stats().sent;
+    let by_rlp: u64 = sent.levels.iter().map(|level| level.bytes).sum();
+    assert!(by_rlp <= RLP_WINDOW, "{by_rlp} bytes sent on a credit of {RLP_WINDOW}");
+
+    // Once it is read, credit flows and the rest arrives.
+    for &id in &streams {
+        pair.client.with(client, |c| c.finish(id)).unwrap();
+    }
+    let mut read = [0; 4];
+    let mut ids = Vec::new();
+    let done = pair.drive_until(Duration::from_secs(30), |pair| {
+        ids.extend(std::iter::from_fn(|| pair.server.with(server, |c| c.accept(Dir::Uni))));
+        let mut ended = 0;
+        for (&id, read) in ids.iter().zip(&mut read) {
+            ended += usize::from(loop {
+                match pair.server.with(server, |c| c.read(id, usize::MAX, true)) {
+                    Ok(Some(chunk)) => *read += chunk.bytes.len() as u64,
+                    Err(ReadError::Blocked) => break false,
+                    Ok(None) | Err(_) => break true,
+                }
+            });
+        }
+        ended == streams.len()
+    });
+    assert!(done);
+    assert_eq!(read, [4_000_000; 4]);
+}
+
+#[test]
+fn credit_of_streams_that_were_reset_comes_back() {
+    let mut pair = world();
+    let (client, server) = connected(&mut pair);
+    let mut ids = Vec::new();
+    // Far more in all than the window, every stream given up half way.
+    for round in 0..40 {
+        let id = send(&mut pair, client, 300_000);
+        pair.drive_until(Duration::from_millis(15), |_| false);
+        pair.client.with(client, |c| c.reset(id, VarInt::from_u32(1))).unwrap();
+        pair.drive_until(Duration::from_millis(60), |pair| {
+            while let Some(id) = pair.server.with(server, |c| c.accept(Dir::Uni)) {
+                ids.push(id);
+            }
+            for &id in &ids {
+                while let Ok(Some(_)) = pair.server.with(server, |c| c.read(id, 1000, true)) {}
+            }
+            false
+        });
+        let left = pair.client.connection(client).unwrap().stats().sent.credit_bytes;
+        assert!(left >= RLP_WINDOW / 2, "round {round}: {left} bytes of credit left");
+    }
+}
+
+#[test]
+fn a_full_send_window_blocks_writers_and_wakes_them() {
+    let mut pair = world();
+    let (client, _) = connected(&mut pair);
+    let id = pair.client.with(client, |c| c.open(Dir::Uni)).unwrap();
+    let chunk = bytes::Bytes::from(vec![0; 8 << 20]);
+    let mut written = 0;
+    while let Ok(taken) = pair.client.with(client, |c| c.write(id, chunk.clone())) {
+        written += taken;
+    }
+    // The settings may be waiting in the window too.
+    assert!(written <= 32 << 20 && written > (32 << 20) - 100, "{written}");
+    assert_eq!(pair.client.with(client, |c| c.write(id, chunk.clone())), Err(WriteError::Blocked));
+    let woken = pair.drive_until(Duration::from_secs(10), |pair| {
+        pair.client.events.iter().any(|(_, event)| *event == rc3_core::Event::Writable(id))
+    });
+    assert!(woken);
+    assert!(pair.client.with(client, |c| c.write(id, chunk)).is_ok());
+}

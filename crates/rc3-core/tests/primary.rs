@@ -1,0 +1,175 @@
+//! What rc3 rests on in the primary, as seen on the wire and in time; and what it must not break there.
+
+use std::time::Duration;
+
+use rc3_core::{
+    Congestion, ConnectionHandle, Dir, ReadError, RlpMode, StreamId, TransportConfig, units::Rate,
+};
+use rc3_sim::{LinkConfig, Pair, PairConfig};
+
+const MTU: u16 = 1472;
+const RTT: Duration = Duration::from_millis(40);
+
+fn config(rlp: RlpMode, change: impl Fn(&mut TransportConfig)) -> PairConfig {
+    let rate = Rate::from_bits_per_second(1_000_000_000);
+    let link = LinkConfig { rate, delay: RTT / 2, ..LinkConfig::default() };
+    let mut config = PairConfig::symmetric(link, 5_000_000);
+    for side in [&mut config.client, &mut config.server] {
+        side.rlp(rlp).nic_rate(rate).initial_mtu(MTU).mtu_discovery(false).paced(false);
+        side.congestion(Congestion::NewReno).initial_window(Some(4 * u64::from(MTU) + 1));
+        change(side);
+    }
+    config
+}
+
+fn connected(pair: &mut Pair) -> (ConnectionHandle, ConnectionHandle) {
+    let client = pair.connect();
+    let up = pair.drive_until(RTT * 4, |pair| {
+        let up = |node: &rc3_sim::Node, handle| node.connection(handle).is_some_and(|c| !c.is_handshaking());
+        up(&pair.client, client)
+            && pair.server.accepted.front().is_some_and(|&handle| up(&pair.server, handle))
+    });
+    assert!(up);
+    (client, pair.server.accepted[0])
+}
+
+fn write_all(pair: &mut Pair, from_client: bool, handle: ConnectionHandle, bytes: usize) -> StreamId {
+    let node = if from_client { &mut pair.client } else { &mut pair.server };
+    let id = node.with(handle, |c| c.open(Dir::Uni)).unwrap();
+    assert_eq!(node.with(handle, |c| c.write(id, vec![1; bytes].into())), Ok(bytes));
+    node.with(handle, |c| c.finish(id)).unwrap();
+    id
+}
+
+/// Reads everything of the streams the peer opened; whether one of them has ended.
+fn read_all(pair: &mut Pair, by_client: bool, handle: ConnectionHandle, ids: &mut Vec<StreamId>) -> bool {
+    let node = if by_client { &mut pair.client } else { &mut pair.server };
+    ids.extend(std::iter::from_fn(|| node.with(handle, |c| c.accept(Dir::Uni))));
+    let mut ended = false;
+    for &id in ids.iter() {
+        loop {
+            match node.with(handle, |c| c.read(id, usize::MAX, true)) {
+                Ok(Some(_)) => {}
+                Err(ReadError::Blocked) => break,
+                Ok(None) | Err(_) => {
+                    ended = true;
+                    break;
+                }
+            }
+        }
+    }
+    ended
+}
+
+/// Full packets the client sends at once after the handshake when it has plenty to send.
+fn first_flight(window: u64) -> u64 {
+    let mut pair = Pair::new(config(RlpMode::Off, |side| {
+        side.initial_window(Some(window));
+    }));
+    let (client, _) = connected(&mut pair);
+    pair.drive_until(RTT * 3, |_| false);
+    let before = pair.forward.stats().total().offered.packets;
+    write_all(&mut pair, true, client, 1_000_000);
+    pair.step();
+    pair.forward.stats().total().offered.packets - before
+}
+
+#[test]
+fn a_window_of_four_packets_and_a_byte_sends_four() {
+    assert_eq!(first_flight(4 * u64::from(MTU) + 1), 4);
+    // quinn-proto sends while in flight + mtu < window.
+    assert_eq!(first_flight(4 * u64::from(MTU)), 3);
+}
+
+#[test]
+fn without_pacing_a_window_leaves_at_once_with_pacing_it_does_not() {
+    let flight = |paced: bool| {
+        let mut pair = Pair::new(config(RlpMode::Off, |side| {
+            side.initial_window(Some(100 * u64::from(MTU) + 1)).paced(paced);
+        }));
+        let (client, _) = connected(&mut pair);
+        pair.drive_until(RTT * 3, |_| false);
+        let before = pair.forward.stats().total().offered.packets;
+        write_all(&mut pair, true, client, 1_000_000);
+        pair.step();
+        pair.forward.stats().total().offered.packets - before
+    };
+    assert_eq!(flight(false), 100);
+    assert!(flight(true) < 50);
+}
+
+#[test]
+fn a_side_that_only_acknowledged_can_send_at_once() {
+    // Acknowledgments are not in flight; were they counted, the window would look shut after a long download.
+    let mut pair = Pair::new(config(RlpMode::Trust, |_| ()));
+    let (client, server) = connected(&mut pair);
+    write_all(&mut pair, true, client, 10_000_000);
+    let mut ids = Vec::new();
+    assert!(pair.drive_until(RTT * 20, |pair| read_all(pair, false, server, &mut ids)));
+    let start = pair.now;
+    write_all(&mut pair, false, server, 4_000);
+    let mut ids = Vec::new();
+    assert!(pair.drive_until(RTT * 20, |pair| read_all(pair, true, client, &mut ids)));
+    assert!(pair.now - start < RTT * 3 / 4, "{:?}", pair.now - start);
+}
+
+#[test]
+fn both_directions_at_once_do_not_starve_each_other_of_acknowledgments() {
+    let mut pair = Pair::new(config(RlpMode::Trust, |_| ()));
+    let (client, server) = connected(&mut pair);
+    let start = pair.now;
+    write_all(&mut pair, true, client, 1_000_000);
+    write_all(&mut pair, false, server, 1_000_000);
+    let (mut up, mut down) = ((Vec::new(), false), (Vec::new(), false));
+    assert!(pair.drive_until(RTT * 20, |pair| {
+        up.1 |= read_all(pair, false, server, &mut up.0);
+        down.1 |= read_all(pair, true, client, &mut down.0);
+        up.1 && down.1
+    }));
+    // Half a round trip and the time for 1 MB, since the idle link takes everything by RLP.
+    assert!(pair.now - start < RTT * 3 / 2, "{:?}", pair.now - start);
+}
+
+#[test]
+fn after_idleness_the_ladder_starts_again() {
+    let mut pair = Pair::new(config(RlpMode::Trust, |_| ()));
+    let (client, server) = connected(&mut pair);
+    let mut ids = Vec::new();
+    for round in 1..=3 {
+        write_all(&mut pair, true, client, 200_000);
+        assert!(pair.drive_until(RTT * 20, |pair| read_all(pair, false, server, &mut ids)));
+        pair.drive_until(RTT * 5, |_| false);
+        let stats = pair.client.connection(client).unwrap().stats();
+        assert_eq!(stats.sent.levels[1].packets, 40 * round);
+        ids.clear();
+    }
+}
+
+#[test]
+fn a_peer_without_rc3_gets_plain_quic() {
+    for (client_mode, server_mode) in [(RlpMode::Trust, RlpMode::Off), (RlpMode::Off, RlpMode::Trust)] {
+        let mut world = config(RlpMode::Off, |_| ());
+        world.client.rlp(client_mode);
+        world.server.rlp(server_mode);
+        let report = Pair::new(world).flow(1_000_000, Duration::from_secs(10)).expect("it arrives");
+        for stats in [report.sender, report.receiver] {
+            assert!(!stats.rc3);
+            assert!(stats.sent.levels.iter().all(|level| level.packets == 0));
+        }
+        assert_eq!(report.receiver.received.primary_bytes, 1_000_000);
+    }
+}
+
+#[test]
+fn a_client_that_moves_goes_on_and_rlp_waits_for_the_new_path() {
+    let mut pair = Pair::new(config(RlpMode::Trust, |_| ()));
+    let (client, server) = connected(&mut pair);
+    write_all(&mut pair, true, client, 20_000_000);
+    pair.drive_until(RTT * 2, |_| false);
+    let elsewhere = "10.9.9.9:9999".parse().unwrap();
+    pair.client.set_address(elsewhere);
+    let mut ids = Vec::new();
+    assert!(pair.drive_until(RTT * 200, |pair| read_all(pair, false, server, &mut ids)));
+    let connection = pair.server.connection(server).unwrap();
+    assert_eq!(connection.remote_address(), elsewhere);
+}
