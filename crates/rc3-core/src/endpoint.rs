@@ -181,11 +181,11 @@ impl Endpoint {
                 self.add(now, handle, Connection::new(primary, config));
                 Ok(handle)
             }
-            Err((cause, transmit)) => {
-                if let Some(transmit) = transmit {
+            Err(failed) => {
+                if let Some(transmit) = failed.response {
                     self.respond(transmit, response);
                 }
-                Err(cause)
+                Err(failed.cause)
             }
         }
     }

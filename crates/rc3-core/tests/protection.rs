@@ -107,7 +107,7 @@ fn observe(mbits: u64, delay_ms: u64, buffer: u64, bytes: u64, nic_mbits: Option
 
 #[test]
 fn rlp_delays_the_primary_by_the_packet_being_sent_at_most() {
-    let cases = [(5, 10, 200_000, 300_000), (100, 20, 500_000, 3_000_000), (1000, 20, 5_000_000, 10_000_000)];
+    let cases = [(5, 10, 200_000, 300_000), (100, 20, 500_000, 900_000), (1000, 20, 5_000_000, 8_000_000)];
     for (mbits, delay_ms, buffer, bytes) in cases {
         // Everything at once, as a card does that is much faster than the link.
         let log = observe(mbits, delay_ms, buffer, bytes, None);

@@ -76,7 +76,7 @@ impl Rlp {
     pub fn new(keys: RlpKeys, config: &TransportConfig, remote: SocketAddr) -> Self {
         Self {
             keys,
-            ladder: config.ladder.clone(),
+            ladder: config.ladder,
             pacer: config.nic_rate.map(new_pacer),
             sent: 0,
             path: remote,

@@ -236,7 +236,7 @@ pub struct HandshakeData {
 
 /// A handshake somebody wants to begin. Answer it with one of the endpoint's `accept`, `refuse`, `retry` or
 /// `ignore`.
-pub struct Incoming(quic::Incoming);
+pub struct Incoming(Box<quic::Incoming>);
 
 impl Incoming {
     /// The peer's address.
@@ -274,6 +274,12 @@ pub(crate) enum Routed {
     Incoming(Incoming),
     /// It wants this answer, which is in the buffer.
     Response(PrimaryTransmit),
+}
+
+/// Why a handshake could not go on, and what to answer.
+pub(crate) struct AcceptFailed {
+    pub(crate) cause: ConnectionError,
+    pub(crate) response: Option<PrimaryTransmit>,
 }
 
 /// Something for one connection only.
@@ -321,7 +327,7 @@ impl QuicEndpoint {
             quic::DatagramEvent::ConnectionEvent(handle, event) => {
                 Routed::Connection(handle, ToConnection(event))
             }
-            quic::DatagramEvent::NewConnection(incoming) => Routed::Incoming(Incoming(incoming)),
+            quic::DatagramEvent::NewConnection(incoming) => Routed::Incoming(Incoming(Box::new(incoming))),
             quic::DatagramEvent::Response(transmit) => Routed::Response(from_transmit(transmit)),
         })
     }
@@ -354,7 +360,7 @@ impl QuicEndpoint {
         now: Instant,
         incoming: Incoming,
         response: &mut Vec<u8>,
-    ) -> Result<(ConnectionHandle, Quic), (ConnectionError, Option<PrimaryTransmit>)> {
+    ) -> Result<(ConnectionHandle, Quic), Box<AcceptFailed>> {
         let (seam, config) = match &self.server {
             Some((config, transport)) => {
                 let seam = Seam::new(transport);
@@ -364,14 +370,17 @@ impl QuicEndpoint {
             }
             None => (Seam::new(&TransportConfig::default()), None),
         };
-        match self.endpoint.accept(incoming.0, now, response, config) {
+        match self.endpoint.accept(*incoming.0, now, response, config) {
             Ok((handle, conn)) => Ok((handle, seam.quic(conn))),
-            Err(error) => Err((error.cause, error.response.map(from_transmit))),
+            Err(error) => Err(Box::new(AcceptFailed {
+                cause: error.cause,
+                response: error.response.map(from_transmit),
+            })),
         }
     }
 
     pub(crate) fn refuse(&mut self, incoming: Incoming, response: &mut Vec<u8>) -> PrimaryTransmit {
-        from_transmit(self.endpoint.refuse(incoming.0, response))
+        from_transmit(self.endpoint.refuse(*incoming.0, response))
     }
 
     pub(crate) fn retry(
@@ -379,11 +388,14 @@ impl QuicEndpoint {
         incoming: Incoming,
         response: &mut Vec<u8>,
     ) -> Result<PrimaryTransmit, Incoming> {
-        self.endpoint.retry(incoming.0, response).map(from_transmit).map_err(|e| Incoming(e.into_incoming()))
+        self.endpoint
+            .retry(*incoming.0, response)
+            .map(from_transmit)
+            .map_err(|e| Incoming(Box::new(e.into_incoming())))
     }
 
     pub(crate) fn ignore(&mut self, incoming: Incoming) {
-        self.endpoint.ignore(incoming.0);
+        self.endpoint.ignore(*incoming.0);
     }
 
     pub(crate) fn deliver(conn: &mut Quic, event: ToConnection) {

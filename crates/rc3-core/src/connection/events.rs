@@ -1,0 +1,140 @@
+//! What the primary reports, and what follows from it.
+
+use super::Connection;
+use crate::{
+    config::alpn_parse,
+    event::Event,
+    overlay::Overlay,
+    primary::{ConnectionError, Dir, End, Primary, PrimaryEvent, Side, StreamId, VarInt},
+    rlp::{
+        Rlp,
+        keys::{EXPORTER_CONTEXT_CLIENT, EXPORTER_CONTEXT_SERVER, EXPORTER_LABEL, RlpKeys},
+    },
+    stream::send::SendStream,
+};
+
+impl Connection {
+    pub(super) fn on_primary_event(&mut self, event: PrimaryEvent) {
+        match event {
+            PrimaryEvent::Negotiated => self.on_negotiated(),
+            PrimaryEvent::Connected => self.on_connected(),
+            PrimaryEvent::Lost(reason) => self.on_lost(reason, true),
+            PrimaryEvent::Opened(dir) => self.on_peer_opened(dir),
+            PrimaryEvent::Available(dir) => {
+                self.open_control();
+                self.events.push_back(Event::Available(dir));
+            }
+            PrimaryEvent::Readable(id) => self.on_primary_readable(id),
+            PrimaryEvent::Writable(id) => {
+                self.streams.with_send(id, SendStream::on_primary_writable);
+            }
+            PrimaryEvent::Finished(id) => {
+                self.streams.remove_send(id);
+                self.events.push_back(Event::Finished(id));
+            }
+            PrimaryEvent::Stopped(id, code) => self.on_stopped(id, code),
+        }
+    }
+
+    pub(super) fn on_negotiated(&mut self) {
+        let protocol = self.primary.handshake_data().and_then(|data| data.protocol);
+        if protocol.is_some_and(|name| alpn_parse(&name).0) {
+            // From here on the seam decides what counts as application-limited.
+            self.primary.feed_late();
+            self.overlay = Some(Overlay::new(&self.config));
+            self.open_control();
+        }
+        self.events.push_back(Event::HandshakeDataReady);
+    }
+
+    pub(super) fn on_connected(&mut self) {
+        if self.overlay.is_some() {
+            self.open_control();
+            match self.derive_keys() {
+                Some(keys) => {
+                    let remote = self.primary.path().remote;
+                    let rlp = Rlp::new(keys, &self.config, remote);
+                    self.overlay.as_mut().map(|overlay| overlay.rlp.insert(rlp));
+                }
+                None => tracing::error!("the TLS exporter yields no keys: RLP stays off"),
+            }
+        }
+        tracing::debug!(rc3 = self.is_rc3(), "connected");
+        self.events.push_back(Event::Connected);
+    }
+
+    pub(super) fn derive_keys(&self) -> Option<RlpKeys> {
+        let mut client = [0; 32];
+        let mut server = [0; 32];
+        self.primary.export_keying_material(&mut client, EXPORTER_LABEL, EXPORTER_CONTEXT_CLIENT)?;
+        self.primary.export_keying_material(&mut server, EXPORTER_LABEL, EXPORTER_CONTEXT_SERVER)?;
+        Some(RlpKeys::new(&client, &server, self.primary.side() == Side::Client))
+    }
+
+    pub(super) fn on_lost(&mut self, reason: ConnectionError, tell: bool) {
+        if self.lost.is_some() {
+            return;
+        }
+        tracing::debug!(%reason, "connection lost");
+        self.streams.close();
+        self.rlp_wake = None;
+        if let Some(overlay) = &mut self.overlay {
+            overlay.sacks.clear();
+        }
+        self.lost = Some(reason.clone());
+        if tell {
+            self.events.push_back(Event::Lost(reason));
+        }
+    }
+
+    pub(super) fn on_peer_opened(&mut self, dir: Dir) {
+        let mut any = false;
+        while let Some(id) = self.primary.accept(dir) {
+            self.streams.on_accepted(id);
+            if self.is_peer_control(id) {
+                self.read_control(id);
+                continue;
+            }
+            if dir == Dir::Bi {
+                self.add_send(id);
+            }
+            self.add_recv(id);
+            self.streams.offer(id);
+            any = true;
+            self.pull(id);
+        }
+        if any {
+            self.events.push_back(Event::Opened(dir));
+        }
+    }
+
+    pub(super) fn on_primary_readable(&mut self, id: StreamId) {
+        if self.is_peer_control(id) {
+            self.read_control(id);
+            return;
+        }
+        self.pull(id);
+        self.note_readable(id);
+    }
+
+    pub(super) fn note_readable(&mut self, id: StreamId) {
+        let event = Event::Readable(id);
+        if self.is_readable(id) && self.events.back() != Some(&event) {
+            self.events.push_back(event);
+        }
+    }
+
+    pub(super) fn on_stopped(&mut self, id: StreamId, code: VarInt) {
+        let first = self.streams.with_send(id, |stream| {
+            stream.on_stopped(code);
+            stream.reset()
+        });
+        if first == Some(true) {
+            // RFC 9000 §3.5: answer STOP_SENDING with a reset.
+            self.primary.end(id, End::Reset(code));
+            self.report_reset(id);
+        }
+        self.events.push_back(Event::Stopped(id, code));
+        self.wake_writers();
+    }
+}

@@ -1,0 +1,59 @@
+//! Feeding the primary: late when both sides speak rc3, all at once when it works alone.
+
+use super::{Connection, OVERLAP_PACKETS};
+use crate::primary::{Primary, feeding::quantum};
+
+impl Connection {
+    /// Hands bytes over if the primary should have some.
+    pub(super) fn feed(&mut self) {
+        if !self.streams.wants_primary() || !self.may_feed() {
+            return;
+        }
+        let window = self.primary.window();
+        let (budget, overlap_max) = match &self.overlay {
+            Some(_) => (quantum(&window), OVERLAP_PACKETS * u64::from(window.mtu)),
+            // Plain QUIC: the primary schedules for itself.
+            None => (u64::MAX, 0),
+        };
+        let Self { primary, streams, overlay, sent, unsettled, .. } = self;
+        let control = overlay.as_ref().and_then(|overlay| overlay.control);
+        streams.feed(primary, budget, overlap_max, |id, fed, usage| {
+            if unsettled.last() != Some(&id) {
+                unsettled.push(id);
+            }
+            if Some(id) == control {
+                return;
+            }
+            sent.primary_bytes += fed.handed;
+            sent.duplicate_bytes += fed.duplicate;
+            sent.skipped_bytes += fed.skipped;
+            if let Some(overlay) = overlay {
+                overlay.allowed.on_usage(usage);
+            }
+        });
+    }
+
+    /// Late feeding: only when all that was handed over before is in packets and the window is open.
+    pub(super) fn may_feed(&self) -> bool {
+        self.overlay.is_none() || (self.unsettled.is_empty() && self.primary.window().packets() > 0)
+    }
+
+    pub(super) fn note_app_limited(&mut self) {
+        if self.overlay.is_some() {
+            let window_open = self.primary.window().packets() > 0;
+            self.primary.set_app_limited(window_open && self.unsettled.is_empty());
+        }
+    }
+
+    /// After idleness a write starts a new logical flow (RC3 §4.2.1).
+    pub(super) fn note_busy_period(&mut self) {
+        let Self { overlay: Some(overlay), primary, streams, .. } = self else { return };
+        if let Some(rlp) = overlay.rlp.as_mut()
+            && rlp.sent() > 0
+            && primary.window().in_flight == 0
+            && streams.all_answered(overlay.control)
+        {
+            rlp.start_busy_period();
+        }
+    }
+}

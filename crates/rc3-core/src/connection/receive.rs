@@ -1,0 +1,140 @@
+//! Receiving: both loops into the streams, credit for the RLP loop, ends of streams.
+
+use bytes::Bytes;
+
+use super::{Connection, OUT_OF_ORDER_WINDOWS};
+use crate::{
+    error::PeerMisbehaved,
+    primary::{Dir, StreamId, VarInt},
+    stream::recv::{RecvStream, Taken},
+    units::Level,
+    wire::frame::Data,
+};
+
+impl Connection {
+    pub(super) fn add_send(&mut self, id: StreamId) {
+        let rlp_limit = self.overlay.as_ref().map_or(0, |overlay| overlay.allowed.stream_initial);
+        self.streams.insert_send(id, self.overlay.is_some(), rlp_limit);
+    }
+
+    pub(super) fn add_recv(&mut self, id: StreamId) -> &mut RecvStream {
+        let granted = self.overlay.as_ref().map(|overlay| overlay.granting.stream_initial());
+        self.streams.recv_or_insert(id, || RecvStream::new(granted.is_some(), granted.unwrap_or(0)))
+    }
+
+    /// Takes what the primary has for a stream.
+    pub(super) fn pull(&mut self, id: StreamId) {
+        let Some(stream) = self.streams.recv(id) else { return };
+        let (buffered, consumed) = (stream.buffered(), stream.consumed());
+        let result = stream.pull(&mut self.primary, id);
+        self.buffered = self.buffered + stream.buffered() - buffered;
+        // What a reset drops counts as consumed.
+        let dropped = stream.consumed() - consumed;
+        if let Some(overlay) = self.overlay.as_mut().filter(|_| !stream.settled) {
+            overlay.granting.on_consumed(dropped);
+        }
+        match result {
+            Ok(taken) => {
+                self.received.primary_bytes += taken.new;
+                self.received.duplicate_bytes += taken.duplicate;
+            }
+            Err(fault) => self.fault = Some(fault),
+        }
+        // quinn-proto counts bytes read out of order as consumed, so its own limit does not hold here.
+        let bound = OUT_OF_ORDER_WINDOWS * u64::from(self.config.receive_window) + self.config.rlp_window;
+        if self.buffered > bound {
+            self.fault = Some(PeerMisbehaved::OutOfOrder);
+        }
+        if self.streams.recv(id).is_some_and(|stream| stream.is_over()) {
+            self.forget_recv(id);
+        }
+    }
+
+    pub(super) fn on_rlp_data(&mut self, level: Level, data: &Data, payload: &Bytes) {
+        let Ok(id) = VarInt::from_u64(data.stream).map(StreamId::from) else { return };
+        match self.take_rlp_data(id, data, payload) {
+            Ok(Some(taken)) => {
+                self.received.rlp_bytes[level.index()] += taken.new;
+                self.received.duplicate_bytes += taken.duplicate;
+                self.received.refused_bytes += taken.refused;
+                if let Some(overlay) = &mut self.overlay {
+                    overlay.owe_sack(id, level);
+                }
+                if taken.new > 0 {
+                    self.note_readable(id);
+                }
+            }
+            Ok(None) => self.received.rlp_discarded += 1,
+            Err(fault) => self.fault = Some(fault),
+        }
+    }
+
+    /// `None`: the stream is closed.
+    pub(super) fn take_rlp_data(
+        &mut self,
+        id: StreamId,
+        data: &Data,
+        payload: &Bytes,
+    ) -> Result<Option<Taken>, PeerMisbehaved> {
+        let Some(overlay) = &self.overlay else { return Ok(None) };
+        let room = overlay.granting.window().saturating_sub(self.buffered);
+        if self.streams.recv(id).is_none() {
+            self.check_may_exist(id)?;
+            if id.index() < self.streams.known(id) {
+                return Ok(None);
+            }
+            // Ahead of the primary: the stream is accepted when that brings its first byte.
+            self.add_recv(id);
+        }
+        let Some(stream) = self.streams.recv(id) else { return Ok(None) };
+        let buffered = stream.buffered();
+        let bytes = payload.slice(data.data.clone());
+        let result = stream.on_rlp(data.offset, bytes, data.final_size, room);
+        self.buffered = self.buffered + stream.buffered() - buffered;
+        result.map(Some)
+    }
+
+    /// Whether the peer may send RLP data on a stream that we do not know.
+    pub(super) fn check_may_exist(&self, id: StreamId) -> Result<(), PeerMisbehaved> {
+        let ours = id.initiator() == self.primary.side();
+        if (ours && id.dir() == Dir::Uni) || self.is_peer_control(id) {
+            return Err(PeerMisbehaved::StreamDirection);
+        }
+        let known = self.streams.known(id);
+        let limit = match (ours, id.dir()) {
+            (true, _) => known,
+            (false, Dir::Bi) => known + u64::from(self.config.max_concurrent_bidi_streams),
+            (false, Dir::Uni) => known + u64::from(self.config.max_concurrent_uni_streams) + 1,
+        };
+        if id.index() < limit { Ok(()) } else { Err(PeerMisbehaved::StreamLimit) }
+    }
+
+    pub(super) fn on_consumed(&mut self, id: StreamId, bytes: u64) {
+        let Some(overlay) = &mut self.overlay else { return };
+        let Some(stream) = self.streams.recv(id) else { return };
+        if !stream.settled {
+            overlay.granting.on_consumed(bytes);
+        }
+        let consumed = stream.consumed();
+        let grants = [
+            overlay.granting.next_grant(),
+            overlay.granting.next_stream_grant(id, consumed, &mut stream.granted),
+        ];
+        for frame in grants.into_iter().flatten() {
+            self.send_control(frame);
+        }
+    }
+
+    pub(super) fn forget_recv(&mut self, id: StreamId) {
+        let Some(stream) = self.streams.remove_recv(id) else { return };
+        let Some(overlay) = &mut self.overlay else { return };
+        overlay.sacks.remove(&id);
+        let whole = stream.final_size() == Some(stream.consumed());
+        if !whole
+            && !stream.settled
+            && let Err(fault) = overlay.granting.on_ended_early(id, stream.consumed())
+        {
+            self.fault = Some(fault);
+        }
+    }
+}
