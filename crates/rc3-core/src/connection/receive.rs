@@ -37,6 +37,10 @@ impl Connection {
             Ok(taken) => {
                 self.received.primary_bytes += taken.new;
                 self.received.duplicate_bytes += taken.duplicate;
+                // The peer repeats what RLP has brought: a SACK must have been lost.
+                if let Some(overlay) = self.overlay.as_mut().filter(|_| taken.duplicate > 0) {
+                    overlay.owe_sack(id, Level::FIRST);
+                }
             }
             Err(fault) => self.fault = Some(fault),
         }
