@@ -396,17 +396,17 @@ impl Connection {
 
     /// The smoothed round-trip time.
     pub fn rtt(&self) -> Duration {
-        self.primary.path().rtt
+        self.primary.rtt()
     }
 
     /// The peer's address.
     pub fn remote_address(&self) -> std::net::SocketAddr {
-        self.primary.path().remote
+        self.primary.addresses().0
     }
 
     /// Our address on the path, where known.
     pub fn local_ip(&self) -> Option<std::net::IpAddr> {
-        self.primary.path().local_ip
+        self.primary.addresses().1
     }
 
     /// Counters of both loops.

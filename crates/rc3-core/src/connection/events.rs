@@ -52,7 +52,7 @@ impl Connection {
             self.open_control();
             match self.derive_keys() {
                 Some(keys) => {
-                    let remote = self.primary.path().remote;
+                    let (remote, _) = self.primary.addresses();
                     let rlp = Rlp::new(keys, &self.config, remote);
                     self.overlay.as_mut().map(|overlay| overlay.rlp.insert(rlp));
                 }

@@ -39,10 +39,10 @@ impl Connection {
             Some(level) => (level, buf.len()),
             None => self.write_data(now, datagrams_max, buf)?,
         };
-        let path = self.primary.path();
+        let (destination, source) = self.primary.addresses();
         Some(Transmit {
-            destination: path.remote,
-            source: path.local_ip,
+            destination,
+            source,
             level,
             ecn: 0,
             size: buf.len(),
@@ -100,8 +100,9 @@ impl Connection {
     ) -> Option<(Level, usize)> {
         let window = self.primary.window();
         let mtu = usize::from(window.mtu);
-        let path = self.primary.path();
-        self.rlp()?.on_path(now, path.remote, path.rtt);
+        let (remote, _) = self.primary.addresses();
+        let rtt = self.primary.rtt();
+        self.rlp()?.on_path(now, remote, rtt);
         while let Some(id) = self.streams.next_for_rlp() {
             let (level, packets_max) = match self.rlp()?.allowance(now, mtu as u64) {
                 Allowance::Send { level, packets } => (level, packets),

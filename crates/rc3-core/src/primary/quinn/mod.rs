@@ -9,7 +9,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering::Relaxed},
     },
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use bytes::{Bytes, BytesMut};
@@ -98,6 +98,16 @@ impl Quic {
 
     pub(crate) fn side(&self) -> Side {
         self.conn.side()
+    }
+
+    /// Both ends of the current path, ours where known. Cheaper than [`Primary::path`].
+    pub(crate) fn addresses(&self) -> (SocketAddr, Option<IpAddr>) {
+        (self.conn.remote_address(), self.conn.local_ip())
+    }
+
+    /// The smoothed round-trip time.
+    pub(crate) fn rtt(&self) -> Duration {
+        self.conn.rtt()
     }
 
     /// The local address may have changed: the path is probed anew.
