@@ -3,3 +3,5 @@
 
 #[cfg(unix)]
 pub mod emulator;
+pub mod transfer;
+pub mod units;

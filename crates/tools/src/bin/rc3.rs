@@ -1,0 +1,2 @@
+//! The `rc3` command.
+fn main() {}
