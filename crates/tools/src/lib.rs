@@ -3,5 +3,7 @@
 
 #[cfg(unix)]
 pub mod emulator;
+#[cfg(unix)]
+pub mod demo;
 pub mod transfer;
 pub mod units;
