@@ -284,6 +284,12 @@ impl Connection {
         self.streams.recv(id).is_some_and(|stream| stream.is_readable())
     }
 
+    /// The code the peer has reset a stream with, if it has; an error once that is out of the question, because
+    /// all bytes are here or nobody reads.
+    pub fn reset_code(&mut self, id: StreamId) -> Result<Option<VarInt>, ClosedStream> {
+        self.streams.recv(id).ok_or(ClosedStream)?.reset_code()
+    }
+
     /// Ends the connection at once; what is not delivered is lost.
     pub fn close(&mut self, now: Instant, code: VarInt, reason: Bytes) {
         self.primary.close(now, code, reason);
@@ -317,6 +323,8 @@ impl Connection {
         datagrams_max: usize,
         buf: &mut Vec<u8>,
     ) -> Option<Transmit> {
+        // The pacer gives way for one datagram at a time only, see `primary::quinn::controller`.
+        let datagrams_max = if self.config.paced { datagrams_max } else { 1 };
         loop {
             self.feed();
             if let Some(transmit) = self.primary.poll_transmit(now, datagrams_max, buf) {

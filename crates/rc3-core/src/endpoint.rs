@@ -51,7 +51,16 @@ pub enum EndpointEvent {
     /// Something happened on a connection.
     Connection(ConnectionHandle, Event),
     /// A connection is gone for good; its handle means nothing from here on.
-    Drained(ConnectionHandle),
+    Drained(Drained),
+}
+
+/// A connection that is gone for good. What it had received can still be read.
+#[derive(Debug)]
+pub struct Drained {
+    /// The handle it had; new connections may have the same.
+    pub handle: ConnectionHandle,
+    /// The connection itself. It sends nothing any more.
+    pub connection: Box<Connection>,
 }
 
 /// All connections of one UDP port.
@@ -367,7 +376,7 @@ impl Endpoint {
         }
         self.primary_queue.retain(|&queued| queued != handle);
         self.rlp_queue.retain(|&queued| queued != handle);
-        self.events.push_back(EndpointEvent::Drained(handle));
+        self.events.push_back(EndpointEvent::Drained(Drained { handle, connection: Box::new(connection) }));
     }
 
     fn arm(&mut self, handle: ConnectionHandle) {

@@ -1,5 +1,81 @@
 //! Async RC3 endpoints over tokio and Linux UDP sockets.
+//!
+//! The interface is quinn's, so a program written for quinn needs little more than another `use`: an
+//! [`Endpoint`] connects and accepts, a [`Connection`] opens and accepts streams, a [`SendStream`] and a
+//! [`RecvStream`] carry bytes. To a peer that does not speak rc3 a connection is plain QUIC v1, with the same
+//! interface. Beside it there is [`Stream`] with its [`Listener`], for programs that want a TCP-like byte
+//! stream.
+//!
+//! ```no_run
+//! # async fn example(config: rc3_net::ClientConfig) -> Result<(), Box<dyn std::error::Error>> {
+//! let mut endpoint = rc3_net::Endpoint::client("[::]:0".parse()?)?;
+//! endpoint.set_default_client_config(config);
+//! let connection = endpoint.connect("192.0.2.1:4433".parse()?, "example.org")?.await?;
+//! let (mut send, mut recv) = connection.open_bi().await?;
+//! send.write_all(b"hello").await?;
+//! send.finish()?;
+//! let answer = recv.read_to_end(1 << 20).await?;
+//! # Ok(()) }
+//! ```
+//!
+//! Different from quinn: [`Connection::close_gracefully`] delivers before it closes; there are no application
+//! datagrams and no 0-RTT; [`ServerConfig`] and [`ClientConfig`] take rustls settings directly;
+//! [`Endpoint::new`] takes [`EndpointOptions`] and an address; [`Endpoint::set_server_config`] can fail.
+//!
+//! # Watching
+//!
+//! `tracing` events tell of connections (debug) and batches (trace). For a packet analyser, [`key_log`] writes
+//! the TLS secrets of connections where the environment variable `SSLKEYLOGFILE` says.
 #![deny(unsafe_code)]
+
+mod connecting;
+mod connection;
+mod driver;
+mod endpoint;
+mod error;
+mod incoming;
+mod listener;
+mod recv_stream;
+mod send_stream;
+mod state;
+mod stream;
 
 pub mod marks;
 pub mod socket;
+
+pub use rc3_core::{
+    ApplicationClose, Chunk, ClientConfig, ClosedStream, ConfigError, Congestion, ConnectionClose,
+    ConnectionError, ConnectionStats, Dir, LevelStats, PathStats, ReceivedStats, RlpMode, SentStats,
+    ServerConfig, Side, StreamId, TransportConfig, TransportError, TransportErrorCode, VarInt,
+};
+pub use rustls;
+
+pub use self::{
+    connecting::Connecting,
+    connection::Connection,
+    endpoint::{Capabilities, Endpoint, EndpointOptions, EndpointStats},
+    error::{
+        ConnectError, ExportKeyingMaterialError, ReadError, ReadExactError, ReadToEndError, ResetError,
+        StoppedError, WriteError,
+    },
+    incoming::{Incoming, IncomingFuture, RetryError},
+    listener::Listener,
+    recv_stream::RecvStream,
+    send_stream::{SendStream, Written},
+    stream::{HELLO, OwnedReadHalf, OwnedWriteHalf, Stream},
+};
+
+/// What the handshake settled, at the place where quinn has it.
+pub mod crypto {
+    /// For TLS by rustls.
+    pub mod rustls {
+        pub use rc3_core::HandshakeData;
+    }
+}
+
+/// Writes TLS secrets to the file that the environment variable `SSLKEYLOGFILE` names, if it is set; to be
+/// put into the `key_log` of rustls settings. With them, a packet analyser reads what the primary carries.
+/// Not for production: whoever has the file can read the traffic.
+pub fn key_log() -> std::sync::Arc<dyn rustls::KeyLog> {
+    std::sync::Arc::new(rustls::KeyLogFile::new())
+}

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::{
-    error::{PeerMisbehaved, ReadError},
+    error::{ClosedStream, PeerMisbehaved, ReadError},
     primary::{Primary, StreamId, StreamReadError, VarInt},
     reassembler::{Reassembler, Source},
     units::Span,
@@ -228,6 +228,15 @@ impl RecvStream {
 
     pub(crate) fn is_reset(&self) -> bool {
         matches!(self.head, HeadState::Reset(_))
+    }
+
+    /// The peer's code if it reset the stream, or an error once it no longer can.
+    pub(crate) fn reset_code(&self) -> Result<Option<VarInt>, ClosedStream> {
+        match self.head {
+            HeadState::Reset(code) => Ok(Some(code)),
+            _ if self.done || self.is_complete() => Err(ClosedStream),
+            HeadState::Open | HeadState::Ended => Ok(None),
+        }
     }
 
     /// Whether a read would yield something.

@@ -1,0 +1,399 @@
+//! The one task of an endpoint: receive, hand in, take out, send, sleep.
+//!
+//! Each round takes at most one batch from each socket, the primary's first, so that a flood of low-priority
+//! datagrams never holds the primary up; then the primaries of all connections send, and only when they have
+//! nothing left, or wait for their window or pacer, may RLP. After a bounded number of rounds the task lets
+//! others run.
+//!
+//! The lock is held per batch, never while the kernel is called.
+
+use std::{
+    future::Future,
+    io,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::{Duration, Instant},
+};
+
+use rc3_core::{DatagramMeta, Transmit};
+use tokio::time::{Sleep, sleep_until};
+
+use crate::{
+    socket::{AsyncSocket, Datagram, Outgoing, RecvBatch},
+    state::{Shared, State},
+};
+
+/// Rounds before other tasks get their turn.
+const ROUNDS_MAX: usize = 4;
+
+/// Datagrams handed in under one lock.
+const DATAGRAMS_PER_LOCK: usize = 64;
+
+/// Batches of the primary in one round: enough for a burst, soon enough back to receiving.
+const PRIMARY_BATCHES_MAX: usize = 32;
+
+/// Batches of RLP in one round.
+const LOW_BATCHES_MAX: usize = 4;
+
+/// Datagrams in a batch of the primary.
+const PRIMARY_SEGMENTS_MAX: usize = 44;
+
+/// When to try a full socket again: tokio's timers know no less, and Linux calls a socket writable only when
+/// half its buffer is free.
+const RETRY_AFTER: Duration = Duration::from_millis(1);
+
+/// How long nothing is armed for when nothing is due.
+const FAR: Duration = Duration::from_secs(86_400);
+
+/// The task.
+pub(crate) struct Driver {
+    shared: Arc<Shared>,
+    primary: Channel,
+    low: Channel,
+    backlog: Backlog,
+    timer: Pin<Box<Sleep>>,
+    armed: Instant,
+}
+
+impl Driver {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        let armed = Instant::now() + FAR;
+        let send_buffer = shared.low().capabilities().send_buffer;
+        Self {
+            shared,
+            primary: Channel::default(),
+            low: Channel::default(),
+            backlog: Backlog::new(send_buffer),
+            timer: Box::pin(sleep_until(armed.into())),
+            armed,
+        }
+    }
+
+    /// One round; whether there is more to do at once.
+    fn round(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
+        let mut more = self.primary.receive(cx, &self.shared, &self.shared.primary)?;
+        if let Some(low) = &self.shared.low {
+            more |= self.low.receive(cx, &self.shared, low)?;
+        }
+        self.shared.with(|state| {
+            state.work = false;
+            let now = Instant::now();
+            if state.core.poll_timeout().is_some_and(|deadline| deadline <= now) {
+                state.core.handle_timeout(now);
+            }
+        });
+        let sent = self.send_primary()?;
+        more |= sent == Sent::More;
+        // With the primary's socket full, the low one would be next to hurt it.
+        if sent == Sent::All {
+            more |= self.send_low()? == Sent::More;
+        }
+        Ok(more)
+    }
+
+    fn send_primary(&mut self) -> io::Result<Sent> {
+        let Self { shared, primary, .. } = self;
+        let segments = shared.capabilities().gso_segments_max.min(PRIMARY_SEGMENTS_MAX);
+        for _ in 0..PRIMARY_BATCHES_MAX {
+            let poll = |state: &mut State, buf: &mut Vec<u8>| {
+                state.core.poll_primary(Instant::now(), segments, buf)
+            };
+            match primary.send(shared, &shared.primary, poll)? {
+                Sent::More => {}
+                end => return Ok(end),
+            }
+        }
+        Ok(Sent::More)
+    }
+
+    fn send_low(&mut self) -> io::Result<Sent> {
+        let Self { shared, low, backlog, .. } = self;
+        if low.unsent.is_none() && !shared.with(|state| state.core.wants_rlp()) {
+            return Ok(Sent::All);
+        }
+        let socket = shared.low();
+        let segments_max = socket.capabilities().gso_segments_max;
+        for _ in 0..LOW_BATCHES_MAX {
+            if !backlog.has_room(socket.queued_bytes()) {
+                low.blocked = true;
+                return Ok(Sent::Blocked);
+            }
+            let segments = backlog.segments().min(segments_max);
+            let poll =
+                |state: &mut State, buf: &mut Vec<u8>| state.core.poll_rlp(Instant::now(), segments, buf);
+            match low.send(shared, socket, poll)? {
+                Sent::More => {}
+                end => return Ok(end),
+            }
+        }
+        Ok(Sent::More)
+    }
+
+    /// Arms what wakes the task again; whether there is something to do at once.
+    fn sleep(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
+        let retry = Instant::now() + RETRY_AFTER;
+        let mut deadline = None;
+        if self.primary.blocked {
+            deadline = Some(retry);
+            if self.shared.primary.poll_writable(cx)?.is_ready() {
+                return Ok(true);
+            }
+        } else if self.low.blocked {
+            deadline = Some(retry);
+        }
+        let due = self.shared.with(|state| {
+            if state.work {
+                return None;
+            }
+            state.driver = Some(cx.waker().clone());
+            Some(state.core.poll_timeout())
+        });
+        let Some(due) = due else { return Ok(true) };
+        let deadline = [deadline, due].into_iter().flatten().min();
+        let deadline = deadline.unwrap_or_else(|| if self.armed > retry { self.armed } else { retry + FAR });
+        if deadline != self.armed {
+            self.armed = deadline;
+            self.timer.as_mut().reset(deadline.into());
+        }
+        Ok(self.timer.as_mut().poll(cx).is_ready())
+    }
+}
+
+impl Future for Driver {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        for _ in 0..ROUNDS_MAX {
+            let more = match self.round(cx) {
+                Ok(true) => true,
+                Ok(false) => match self.sleep(cx) {
+                    Ok(more) => more,
+                    Err(error) => return self.fail(&error),
+                },
+                Err(error) => return self.fail(&error),
+            };
+            if self.shared.with(|state| state.is_over()) {
+                tracing::debug!("the last connection is gone, and nobody holds the endpoint");
+                return Poll::Ready(());
+            }
+            if !more {
+                return Poll::Pending;
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+}
+
+impl Driver {
+    fn fail(&self, error: &io::Error) -> Poll<()> {
+        tracing::error!(%error, "a socket is unusable, the endpoint ends");
+        Poll::Ready(())
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        self.shared.with(|state| state.on_driver_lost(&self.shared));
+    }
+}
+
+/// How sending ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sent {
+    /// Something was sent, there may be more.
+    More,
+    /// Nothing is left.
+    All,
+    /// The socket takes no more for now.
+    Blocked,
+}
+
+/// The driver's end of one socket.
+#[derive(Default)]
+struct Channel {
+    batch: RecvBatch,
+    /// What the socket refused, to be sent before anything else; its bytes are in `buf`.
+    unsent: Option<Transmit>,
+    buf: Vec<u8>,
+    blocked: bool,
+}
+
+impl Channel {
+    /// Hands in one batch; whether there was one.
+    fn receive(&mut self, cx: &mut Context<'_>, shared: &Shared, socket: &AsyncSocket) -> io::Result<bool> {
+        let Poll::Ready(received) = socket.poll_recv(cx, &mut self.batch) else { return Ok(false) };
+        let messages = received?;
+        let mut count = 0;
+        loop {
+            let taken = shared.with(|state| {
+                let now = Instant::now();
+                let mut taken = 0;
+                for Datagram { meta, data } in self.batch.datagrams().take(DATAGRAMS_PER_LOCK) {
+                    let meta = DatagramMeta { remote: meta.remote, local_ip: meta.local, ecn: meta.ecn };
+                    state.core.handle_datagram(now, meta, data);
+                    taken += 1;
+                }
+                taken
+            });
+            count += taken;
+            if taken < DATAGRAMS_PER_LOCK {
+                break;
+            }
+        }
+        tracing::trace!(messages, datagrams = count, "received");
+        Ok(true)
+    }
+
+    /// Sends what was left, or what `poll` has.
+    fn send(
+        &mut self,
+        shared: &Shared,
+        socket: &AsyncSocket,
+        poll: impl FnOnce(&mut State, &mut Vec<u8>) -> Option<Transmit>,
+    ) -> io::Result<Sent> {
+        self.blocked = false;
+        let transmit = match self.unsent.take() {
+            Some(transmit) => transmit,
+            None => {
+                self.buf.clear();
+                match shared.with(|state| poll(state, &mut self.buf)) {
+                    Some(transmit) => transmit,
+                    None => return Ok(Sent::All),
+                }
+            }
+        };
+        let sent = socket.try_send(&Outgoing {
+            destination: transmit.destination,
+            source: transmit.source,
+            ecn: transmit.ecn,
+            dscp: shared.marks.dscp(transmit.level),
+            priority: shared.marks.priority(transmit.level),
+            contents: &self.buf,
+            segment_size: transmit.segment_size,
+        });
+        match sent {
+            Ok(()) => {
+                tracing::trace!(level = %transmit.level, bytes = transmit.size, "sent");
+                Ok(Sent::More)
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                self.unsent = Some(transmit);
+                self.blocked = true;
+                Ok(Sent::Blocked)
+            }
+            // A destination this socket cannot reach, such as the other family: lost, as on the way.
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+                tracing::debug!(%error, destination = %transmit.destination, "datagram not sent");
+                Ok(Sent::More)
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// How much of RLP may wait in the kernel, and how long its batches are.
+///
+/// What waits in the kernel is in the way of nobody, if the queues of the host know the marks; if they do not,
+/// it delays the primary. So it should be little, but last until the driver comes again, which on a fast card
+/// takes more: the bound doubles each time the queue has run dry within [`RETRY_AFTER`] and halves when
+/// more than half of it is left. Batches are a sixteenth of the bound, since a batch holds the primary up
+/// by its whole length. A queue that is always empty does not push back at all, and batches grow.
+#[derive(Debug)]
+struct Backlog {
+    /// In the unit of [`AsyncSocket::queued_bytes`].
+    limit: usize,
+    limit_max: usize,
+    segments: usize,
+    /// The bound was hit, and at this time.
+    full: Option<Instant>,
+}
+
+impl Backlog {
+    const LIMIT_MIN: usize = 64 * 1024;
+    /// Kernel memory of one full datagram.
+    const DATAGRAM: usize = 2_304;
+    const SEGMENTS_MAX: usize = 44;
+
+    fn new(send_buffer: usize) -> Self {
+        Self {
+            limit: Self::LIMIT_MIN,
+            // Room for one more batch and a burst of the primary, where both share a buffer.
+            limit_max: (send_buffer / 2).max(Self::LIMIT_MIN),
+            segments: Self::segments_of(Self::LIMIT_MIN),
+            full: None,
+        }
+    }
+
+    /// Whether another batch may go, with `queued` in the kernel now.
+    fn has_room(&mut self, queued: usize) -> bool {
+        if queued >= self.limit {
+            self.full.get_or_insert_with(Instant::now);
+            return false;
+        }
+        match self.full {
+            Some(since) if queued == 0 && since.elapsed() < 4 * RETRY_AFTER => {
+                self.full = None;
+                self.limit = (self.limit * 2).min(self.limit_max);
+                self.segments = Self::segments_of(self.limit);
+            }
+            Some(_) => {
+                self.full = None;
+                if queued > self.limit / 2 {
+                    self.limit = (self.limit / 2).max(Self::LIMIT_MIN);
+                }
+                self.segments = Self::segments_of(self.limit);
+            }
+            None if queued == 0 => self.segments = (self.segments * 2).min(Self::SEGMENTS_MAX),
+            None => {}
+        }
+        true
+    }
+
+    fn segments(&self) -> usize {
+        self.segments
+    }
+
+    fn segments_of(limit: usize) -> usize {
+        (limit / 16 / Self::DATAGRAM).clamp(1, Self::SEGMENTS_MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_queue_that_never_fills_gets_long_batches() {
+        let mut backlog = Backlog::new(2 << 20);
+        for _ in 0..10 {
+            assert!(backlog.has_room(0));
+        }
+        assert_eq!(backlog.segments(), Backlog::SEGMENTS_MAX);
+    }
+
+    #[test]
+    fn a_slow_link_gets_short_batches_and_a_short_queue() {
+        let mut backlog = Backlog::new(2 << 20);
+        for _ in 0..10 {
+            assert!(backlog.has_room(0));
+        }
+        assert!(!backlog.has_room(Backlog::LIMIT_MIN));
+        assert!(backlog.has_room(Backlog::LIMIT_MIN - 1));
+        assert_eq!((backlog.limit, backlog.segments()), (Backlog::LIMIT_MIN, 1));
+    }
+
+    #[test]
+    fn a_fast_card_gets_a_longer_queue_up_to_half_the_buffer() {
+        let mut backlog = Backlog::new(2 << 20);
+        for _ in 0..10 {
+            assert!(!backlog.has_room(backlog.limit));
+            assert!(backlog.has_room(0));
+        }
+        assert_eq!(backlog.limit, 1 << 20);
+        assert!(!backlog.has_room(1 << 20));
+        assert!(backlog.has_room((1 << 20) - 1));
+        assert_eq!(backlog.limit, 1 << 19);
+    }
+}

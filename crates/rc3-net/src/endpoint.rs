@@ -1,0 +1,251 @@
+//! The handle of an endpoint: one UDP port, any number of connections both ways.
+
+use std::{fmt, io, net::SocketAddr, sync::Arc, time::Instant};
+
+use bytes::Bytes;
+use rc3_core::{self as core, ClientConfig, ServerConfig, VarInt};
+
+use crate::{
+    connecting::Connecting,
+    connection::ConnectionRef,
+    driver::Driver,
+    error::ConnectError,
+    incoming::Incoming,
+    marks::Marks,
+    socket::{self, AsyncSocket, Sockets},
+    state::Shared,
+};
+
+/// One UDP port that connects, accepts, or both. Clones are handles to the same one.
+///
+/// A task on the tokio runtime it was made in does the work. When all handles are dropped, no new connection
+/// is accepted, and the task goes on until the last connection is gone.
+#[derive(Clone)]
+pub struct Endpoint {
+    handle: Arc<Handle>,
+    default_client_config: Option<ClientConfig>,
+}
+
+impl Endpoint {
+    /// An endpoint that only connects. `[::]:0` reaches IPv4 too where the system allows.
+    ///
+    /// # Errors
+    /// When the address is taken or not local.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime, or in one without I/O or time.
+    pub fn client(addr: SocketAddr) -> io::Result<Self> {
+        Self::new(EndpointOptions::default(), None, addr)
+    }
+
+    /// An endpoint that accepts with `config`; it may connect as well.
+    ///
+    /// # Errors
+    /// When the address is taken or not local, or the TLS settings cannot work.
+    ///
+    /// # Panics
+    /// As [`Self::client`].
+    pub fn server(config: ServerConfig, addr: SocketAddr) -> io::Result<Self> {
+        Self::new(EndpointOptions::default(), Some(config), addr)
+    }
+
+    /// An endpoint with other than the default sockets or marks; with `server` it accepts.
+    ///
+    /// # Errors
+    /// As [`Self::server`].
+    ///
+    /// # Panics
+    /// As [`Self::client`].
+    pub fn new(
+        options: EndpointOptions,
+        server: Option<ServerConfig>,
+        addr: SocketAddr,
+    ) -> io::Result<Self> {
+        let core = core::Endpoint::new(server.as_ref(), None).map_err(invalid)?;
+        let Sockets { primary, low } = Sockets::bind(addr, &options.socket)?;
+        let primary = AsyncSocket::new(primary)?;
+        let low = low.map(AsyncSocket::new).transpose()?;
+        let shared = Arc::new(Shared::new(core, primary, low, options.marks));
+        let endpoint = Self { handle: Arc::new(Handle { shared: shared.clone() }), default_client_config: None };
+        tracing::debug!(local = %endpoint.local_addr()?, capabilities = ?endpoint.capabilities(), "bound");
+        tokio::spawn(Driver::new(shared));
+        Ok(endpoint)
+    }
+
+    /// The settings [`Self::connect`] uses, of this handle and clones made from it later.
+    pub fn set_default_client_config(&mut self, config: ClientConfig) {
+        self.default_client_config = Some(config);
+    }
+
+    /// Begins to connect to the server at `addr` that calls itself `server_name`, with the default settings.
+    ///
+    /// # Errors
+    /// When it cannot even be tried.
+    pub fn connect(&self, addr: SocketAddr, server_name: &str) -> Result<Connecting, ConnectError> {
+        let config = self.default_client_config.as_ref().ok_or(ConnectError::NoDefaultClientConfig)?;
+        self.begin(config, addr, server_name)
+    }
+
+    /// As [`Self::connect`], with other settings.
+    ///
+    /// # Errors
+    /// When it cannot even be tried.
+    pub fn connect_with(
+        &self,
+        config: ClientConfig,
+        addr: SocketAddr,
+        server_name: &str,
+    ) -> Result<Connecting, ConnectError> {
+        self.begin(&config, addr, server_name)
+    }
+
+    fn begin(
+        &self,
+        config: &ClientConfig,
+        addr: SocketAddr,
+        server_name: &str,
+    ) -> Result<Connecting, ConnectError> {
+        let shared = &self.handle.shared;
+        let ipv4_only = shared.primary.local_addr().is_ok_and(|local| local.is_ipv4());
+        if ipv4_only && !addr.ip().to_canonical().is_ipv4() {
+            return Err(ConnectError::InvalidRemoteAddress(addr));
+        }
+        let (id, waiters) = shared.with(|state| {
+            if !state.is_open() {
+                return Err(ConnectError::EndpointStopping);
+            }
+            let handle = state.core.connect(Instant::now(), config, addr, server_name)?;
+            Ok(state.add(handle))
+        })?;
+        Ok(Connecting::new(ConnectionRef::new(shared.clone(), id, waiters)))
+    }
+
+    /// The next handshake somebody wants to begin; `None` once the endpoint is closed.
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses nothing.
+    pub async fn accept(&self) -> Option<Incoming> {
+        let shared = &self.handle.shared;
+        loop {
+            let notified = shared.incoming.notified();
+            let (incoming, open) = shared.with(|state| (state.incoming.pop_front(), state.is_open()));
+            match incoming {
+                Some(incoming) => return Some(Incoming::new(self.handle.clone(), incoming)),
+                None if open => notified.await,
+                None => return None,
+            }
+        }
+    }
+
+    /// Replaces the settings for connections accepted from now on; `None` accepts no more.
+    ///
+    /// # Errors
+    /// When the TLS settings cannot work; the old ones stay.
+    pub fn set_server_config(&self, config: Option<ServerConfig>) -> Result<(), core::ConfigError> {
+        self.handle.shared.with(|state| state.core.set_server_config(config.as_ref()))
+    }
+
+    /// Closes all connections at once, as [`crate::Connection::close`] does, and makes no new ones. Follow it
+    /// by [`Self::wait_idle`], or the peers may not hear of it.
+    pub fn close(&self, code: VarInt, reason: &[u8]) {
+        let shared = &self.handle.shared;
+        let reason = Bytes::copy_from_slice(reason);
+        shared.with(|state| {
+            state.close_all(code, &reason);
+            state.closed = Some((code, reason));
+        });
+        shared.incoming.notify_waiters();
+    }
+
+    /// Waits until no connection is left: closed ones linger for about three round trips to answer late
+    /// packets. Does not keep new ones from being made.
+    pub async fn wait_idle(&self) {
+        let shared = &self.handle.shared;
+        loop {
+            let notified = shared.idle.notified();
+            if shared.with(|state| state.open_connections()) == 0 {
+                return;
+            }
+            notified.await;
+        }
+    }
+
+    /// The bound address.
+    ///
+    /// # Errors
+    /// When the system does not tell.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.handle.shared.primary.local_addr()
+    }
+
+    /// How many connections are not gone for good.
+    pub fn open_connections(&self) -> usize {
+        self.handle.shared.with(|state| state.open_connections())
+    }
+
+    /// What the sockets can do by now.
+    pub fn capabilities(&self) -> Capabilities {
+        let Shared { primary, low, .. } = &*self.handle.shared;
+        Capabilities {
+            primary: primary.capabilities(),
+            low: low.as_ref().map(AsyncSocket::capabilities),
+        }
+    }
+
+    /// What the endpoint has done so far.
+    pub fn stats(&self) -> EndpointStats {
+        let Shared { primary, low, .. } = &*self.handle.shared;
+        EndpointStats { primary: primary.stats(), low: low.as_ref().map(AsyncSocket::stats) }
+    }
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Endpoint").field("local_addr", &self.local_addr().ok()).finish_non_exhaustive()
+    }
+}
+
+/// How an endpoint talks to the system.
+#[derive(Debug, Clone, Default)]
+pub struct EndpointOptions {
+    /// What to ask of the kernel.
+    pub socket: socket::Options,
+    /// Which marks the datagrams of each level carry.
+    pub marks: Marks,
+}
+
+/// What the sockets of an endpoint can do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Capabilities {
+    /// The one for level 0.
+    pub primary: socket::Capabilities,
+    /// The one for the low levels; `None` where everything goes over `primary`.
+    pub low: Option<socket::Capabilities>,
+}
+
+/// Counters of the sockets of an endpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EndpointStats {
+    /// The one for level 0.
+    pub primary: socket::Stats,
+    /// The one for the low levels; `None` where everything goes over `primary`.
+    pub low: Option<socket::Stats>,
+}
+
+/// What all clones of an endpoint, and the handshakes that wait, share.
+pub(crate) struct Handle {
+    pub(crate) shared: Arc<Shared>,
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.shared.with(|state| {
+            state.release_endpoint();
+        });
+    }
+}
+
+fn invalid(error: core::ConfigError) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, error)
+}

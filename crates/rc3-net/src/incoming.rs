@@ -1,0 +1,174 @@
+//! A handshake somebody wants to begin, and what one may answer.
+
+use std::{
+    fmt,
+    future::{Future, IntoFuture},
+    net::{IpAddr, SocketAddr},
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Instant,
+};
+
+use rc3_core::{self as core, ConnectionError};
+use thiserror::Error;
+
+use crate::{
+    connecting::Connecting,
+    connection::{Connection, ConnectionRef},
+    endpoint::Handle,
+};
+
+/// A handshake that waits for an answer. Dropped without one, it is [refused](Self::refuse).
+///
+/// Awaiting it accepts it and waits for the handshake to complete.
+pub struct Incoming {
+    endpoint: Arc<Handle>,
+    /// Taken by the answer.
+    core: Option<core::Incoming>,
+    remote_address: SocketAddr,
+    local_ip: Option<IpAddr>,
+    validated: bool,
+    may_retry: bool,
+}
+
+impl Incoming {
+    pub(crate) fn new(endpoint: Arc<Handle>, core: core::Incoming) -> Self {
+        Self {
+            endpoint,
+            remote_address: core.remote_address(),
+            local_ip: core.local_ip(),
+            validated: core.remote_address_validated(),
+            may_retry: core.may_retry(),
+            core: Some(core),
+        }
+    }
+
+    /// Goes on with the handshake.
+    ///
+    /// # Errors
+    /// When its first packet turns out to be malformed, or the endpoint was closed meanwhile.
+    pub fn accept(mut self) -> Result<Connecting, ConnectionError> {
+        let Some(incoming) = self.core.take() else { return Err(ConnectionError::LocallyClosed) };
+        let shared = &self.endpoint.shared;
+        let (id, waiters) = shared.with(|state| {
+            if !state.is_open() {
+                state.core.refuse(incoming);
+                state.wake_driver();
+                return Err(ConnectionError::LocallyClosed);
+            }
+            let accepted = state.core.accept(Instant::now(), incoming);
+            state.wake_driver();
+            Ok(state.add(accepted?))
+        })?;
+        Ok(Connecting::new(ConnectionRef::new(shared.clone(), id, waiters)))
+    }
+
+    /// Turns the peer down; it hears of it.
+    pub fn refuse(mut self) {
+        self.turn_down();
+    }
+
+    /// Asks the peer to begin again, showing that it receives at its address (RFC 9000 §8.1.2).
+    ///
+    /// # Errors
+    /// When it has shown that already; see [`Self::may_retry`].
+    pub fn retry(mut self) -> Result<(), RetryError> {
+        let Some(incoming) = self.core.take() else { return Ok(()) };
+        let returned = self.endpoint.shared.with(|state| {
+            state.wake_driver();
+            state.core.retry(incoming).err()
+        });
+        match returned {
+            None => Ok(()),
+            Some(incoming) => {
+                self.core = Some(incoming);
+                Err(RetryError(Box::new(self)))
+            }
+        }
+    }
+
+    /// Forgets the handshake without an answer.
+    pub fn ignore(mut self) {
+        if let Some(incoming) = self.core.take() {
+            self.endpoint.shared.with(|state| state.core.ignore(incoming));
+        }
+    }
+
+    /// The peer's address.
+    pub fn remote_address(&self) -> SocketAddr {
+        self.remote_address
+    }
+
+    /// Our address the handshake came to, where known.
+    pub fn local_ip(&self) -> Option<IpAddr> {
+        self.local_ip
+    }
+
+    /// Whether the peer has shown that it receives at its address.
+    pub fn remote_address_validated(&self) -> bool {
+        self.validated
+    }
+
+    /// Whether [`Self::retry`] is still possible.
+    pub fn may_retry(&self) -> bool {
+        self.may_retry
+    }
+
+    fn turn_down(&mut self) {
+        if let Some(incoming) = self.core.take() {
+            self.endpoint.shared.with(|state| {
+                state.core.refuse(incoming);
+                state.wake_driver();
+            });
+        }
+    }
+}
+
+impl Drop for Incoming {
+    fn drop(&mut self) {
+        self.turn_down();
+    }
+}
+
+impl fmt::Debug for Incoming {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Incoming").field("remote_address", &self.remote_address).finish_non_exhaustive()
+    }
+}
+
+impl IntoFuture for Incoming {
+    type Output = Result<Connection, ConnectionError>;
+    type IntoFuture = IncomingFuture;
+
+    fn into_future(self) -> IncomingFuture {
+        IncomingFuture(self.accept())
+    }
+}
+
+/// What awaiting an [`Incoming`] does.
+#[derive(Debug)]
+pub struct IncomingFuture(Result<Connecting, ConnectionError>);
+
+impl Future for IncomingFuture {
+    type Output = Result<Connection, ConnectionError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match &mut self.0 {
+            Ok(connecting) => Pin::new(connecting).poll(cx),
+            Err(error) => Poll::Ready(Err(error.clone())),
+        }
+    }
+}
+
+/// The peer has begun again already.
+#[derive(Debug, Error)]
+#[error("the peer has begun again already, accept or refuse it")]
+pub struct RetryError(Box<Incoming>);
+
+impl RetryError {
+    /// The handshake, still waiting for an answer.
+    pub fn into_incoming(self) -> Incoming {
+        *self.0
+    }
+}

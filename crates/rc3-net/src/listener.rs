@@ -1,0 +1,123 @@
+//! Accepts [`Stream`]s: the drop-in for `tokio::net::TcpListener`.
+
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+
+use rc3_core::ServerConfig;
+use tokio::{
+    sync::{Mutex, Semaphore, mpsc},
+    task::JoinHandle,
+    time::timeout,
+};
+
+use crate::{
+    Endpoint, Incoming,
+    stream::{HELLO, Stream},
+};
+
+/// Peers that are between their first packet and the hello of their stream; more are turned away.
+const PENDING_MAX: usize = 1_024;
+
+/// Streams that wait to be accepted, as the backlog of a TCP socket.
+const BACKLOG: usize = 128;
+
+/// Time from a peer's first packet to the hello of its stream.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A port on which peers open [`Stream`]s.
+///
+/// Handshakes run beside each other and beside [`Self::accept`]. Dropped, it accepts no more; streams that were
+/// accepted go on.
+#[derive(Debug)]
+pub struct Listener {
+    endpoint: Endpoint,
+    streams: Mutex<mpsc::Receiver<Stream>>,
+    task: JoinHandle<()>,
+}
+
+impl Listener {
+    /// Listens on `addr`.
+    ///
+    /// # Errors
+    /// When the address is taken or not local, or the TLS settings cannot work.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime, or in one without I/O or time.
+    pub fn bind(config: ServerConfig, addr: SocketAddr) -> io::Result<Self> {
+        Ok(Self::new(Endpoint::server(config, addr)?))
+    }
+
+    /// Accepts streams on an endpoint, all of whose connections are then the listener's.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub fn new(endpoint: Endpoint) -> Self {
+        let (sender, streams) = mpsc::channel(BACKLOG);
+        let task = tokio::spawn(accept_all(endpoint.clone(), sender));
+        Self { endpoint, streams: Mutex::new(streams), task }
+    }
+
+    /// The next stream, and who opened it.
+    ///
+    /// # Errors
+    /// When the endpoint was closed.
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses nothing.
+    pub async fn accept(&self) -> io::Result<(Stream, SocketAddr)> {
+        let stream = self.streams.lock().await.recv().await;
+        let stream = stream.ok_or_else(|| io::Error::new(io::ErrorKind::NotConnected, "endpoint closed"))?;
+        let peer = stream.peer_addr()?;
+        Ok((stream, peer))
+    }
+
+    /// The bound address.
+    ///
+    /// # Errors
+    /// When the system does not tell.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.endpoint.local_addr()
+    }
+
+    /// The endpoint below.
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn accept_all(endpoint: Endpoint, sender: mpsc::Sender<Stream>) {
+    let pending = Arc::new(Semaphore::new(PENDING_MAX));
+    while let Some(incoming) = endpoint.accept().await {
+        let Ok(permit) = pending.clone().try_acquire_owned() else {
+            incoming.refuse();
+            continue;
+        };
+        let (sender, local_addr) = (sender.clone(), endpoint.local_addr());
+        tokio::spawn(async move {
+            let stream = timeout(PATIENCE, greet(incoming, local_addr)).await;
+            match stream {
+                // Fails when the listener is gone; so is the stream then.
+                Ok(Ok(stream)) => drop(sender.send(stream).await),
+                Ok(Err(error)) => tracing::debug!(%error, "no stream"),
+                Err(_) => tracing::debug!("no stream in time"),
+            }
+            drop(permit);
+        });
+    }
+}
+
+async fn greet(incoming: Incoming, local_addr: io::Result<SocketAddr>) -> io::Result<Stream> {
+    let connection = incoming.await?;
+    let (send, mut recv) = connection.accept_bi().await?;
+    let mut hello = [0];
+    recv.read_exact(&mut hello).await?;
+    if hello != [HELLO] {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "not the hello of a stream"));
+    }
+    Ok(Stream::new(local_addr?, connection, send, recv))
+}

@@ -1,0 +1,339 @@
+//! The receiving part of a stream.
+
+use std::{
+    future::poll_fn,
+    io, mem,
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+use bytes::Bytes;
+use rc3_core::{self as core, Chunk, ClosedStream, ConnectionError, StreamId, VarInt};
+use tokio::io::{AsyncRead, ReadBuf};
+
+use crate::{
+    connection::{ConnectionRef, remember},
+    error::{ReadError, ReadExactError, ReadToEndError, ResetError},
+};
+
+/// Chunks taken under one lock at most.
+const CHUNKS_MAX: usize = 64;
+
+/// Consumed bytes after which the driver is woken although the reader has more to read, to grant new credit.
+const CONSUMED_MAX: usize = 64 * 1024;
+
+/// A stream to read from. Dropped before its end, it is stopped with code 0.
+///
+/// With RLP the tail of a stream may be there before the middle: unordered reads, and
+/// [`read_to_end`](Self::read_to_end), free its memory at once.
+#[derive(Debug)]
+pub struct RecvStream {
+    connection: ConnectionRef,
+    id: StreamId,
+    /// The application knows how it ended: nothing is left to stop.
+    over: bool,
+    /// The peer's code, seen while there were bytes to return first or once returned.
+    reset: Option<VarInt>,
+    /// Bytes read since the driver last heard of it.
+    consumed: usize,
+    /// Kept for its memory.
+    scratch: Vec<Chunk>,
+}
+
+impl RecvStream {
+    pub(crate) fn new(connection: ConnectionRef, id: StreamId) -> Self {
+        Self { connection, id, over: false, reset: None, consumed: 0, scratch: Vec::new() }
+    }
+
+    /// Reads what is there, in order, at least one byte; `None` at the end.
+    ///
+    /// # Errors
+    /// See [`ReadError`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses nothing.
+    pub async fn read(&mut self, buf: &mut [u8]) -> Result<Option<usize>, ReadError> {
+        let mut buf = ReadBuf::new(buf);
+        poll_fn(|cx| self.poll_read_buf(cx, &mut buf)).await?;
+        let read = buf.filled().len();
+        Ok(if read == 0 && buf.capacity() != 0 { None } else { Some(read) })
+    }
+
+    /// Reads what is there, in order, at least one byte; nothing at the end.
+    ///
+    /// # Errors
+    /// See [`ReadError`].
+    pub fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<Result<usize, ReadError>> {
+        let mut buf = ReadBuf::new(buf);
+        ready!(self.poll_read_buf(cx, &mut buf))?;
+        Poll::Ready(Ok(buf.filled().len()))
+    }
+
+    /// Fills `buf`, in order.
+    ///
+    /// # Errors
+    /// See [`ReadExactError`].
+    ///
+    /// # Cancel safety
+    /// None: bytes may have been read into `buf`.
+    pub async fn read_exact(&mut self, buf: &mut [u8]) -> Result<(), ReadExactError> {
+        let mut read = 0;
+        while read < buf.len() {
+            match self.read(&mut buf[read..]).await? {
+                Some(more) => read += more,
+                None => return Err(ReadExactError::FinishedEarly(read)),
+            }
+        }
+        Ok(())
+    }
+
+    /// The next piece of at most `max_length` bytes, without copying; `None` at the end. With `ordered` false
+    /// whichever piece is there, each byte once; after that, no ordered read is possible.
+    ///
+    /// # Errors
+    /// See [`ReadError`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses nothing.
+    pub async fn read_chunk(&mut self, max_length: usize, ordered: bool) -> Result<Option<Chunk>, ReadError> {
+        let mut chunks = Vec::new();
+        poll_fn(|cx| self.poll_chunks(cx, max_length, 1, ordered, &mut chunks)).await?;
+        Ok(chunks.pop())
+    }
+
+    /// The next pieces in order, without copying: fills `bufs` from the front and returns how many; `None` at
+    /// the end.
+    ///
+    /// # Errors
+    /// See [`ReadError`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses nothing.
+    pub async fn read_chunks(&mut self, bufs: &mut [Bytes]) -> Result<Option<usize>, ReadError> {
+        if bufs.is_empty() {
+            return Ok(Some(0));
+        }
+        let mut chunks = Vec::new();
+        poll_fn(|cx| self.poll_chunks(cx, usize::MAX, bufs.len(), true, &mut chunks)).await?;
+        let count = chunks.len();
+        for (buf, chunk) in bufs.iter_mut().zip(chunks) {
+            *buf = chunk.bytes;
+        }
+        Ok(if count == 0 { None } else { Some(count) })
+    }
+
+    /// All bytes to the end, at most `size_limit`. Bytes are taken in the order of their arrival.
+    ///
+    /// # Errors
+    /// See [`ReadToEndError`].
+    ///
+    /// # Cancel safety
+    /// None: what was read is lost.
+    pub async fn read_to_end(&mut self, size_limit: usize) -> Result<Vec<u8>, ReadToEndError> {
+        let mut start = u64::MAX;
+        let mut chunks: Vec<Chunk> = Vec::new();
+        let mut read = 0;
+        loop {
+            let before = chunks.len();
+            poll_fn(|cx| self.poll_chunks(cx, usize::MAX, CHUNKS_MAX, false, &mut chunks)).await?;
+            if chunks.len() == before {
+                break;
+            }
+            for chunk in &chunks[before..] {
+                start = start.min(chunk.offset);
+                read += chunk.bytes.len();
+            }
+            // Every byte comes once, so their number tells; a gap below still counts once it is filled.
+            if read > size_limit {
+                return Err(ReadToEndError::TooLong);
+            }
+        }
+        chunks.sort_unstable_by_key(|chunk| chunk.offset);
+        let mut all = Vec::with_capacity(read);
+        for chunk in chunks {
+            debug_assert_eq!(chunk.offset - start, all.len() as u64);
+            all.extend_from_slice(&chunk.bytes);
+        }
+        Ok(all)
+    }
+
+    /// Reads no more; the peer hears `code`.
+    ///
+    /// # Errors
+    /// When the stream was stopped or read to its end already.
+    pub fn stop(&mut self, code: VarInt) -> Result<(), ClosedStream> {
+        if self.over {
+            return Err(ClosedStream);
+        }
+        self.over = true;
+        let id = self.id;
+        let stopped = self.connection.command(|core, state| {
+            state.readers.remove(&id);
+            core.stop(id, code)
+        });
+        stopped.unwrap_or(Ok(()))
+    }
+
+    /// Waits until the peer resets the stream (its code), or can no longer do so, because all bytes are here
+    /// or the stream was stopped (`None`). Reads nothing.
+    ///
+    /// # Errors
+    /// When the connection is lost first.
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses nothing.
+    pub async fn received_reset(&mut self) -> Result<Option<VarInt>, ResetError> {
+        let id = self.id;
+        poll_fn(|cx| {
+            if self.reset.is_some() || self.over {
+                return Poll::Ready(Ok(self.reset));
+            }
+            let asked = self.connection.change(|core, state| match (core.reset_code(id), &state.error) {
+                (Ok(Some(code)), _) => Poll::Ready(Ok(Some(code))),
+                (Err(ClosedStream), _) => Poll::Ready(Ok(None)),
+                (Ok(None), Some(error)) => Poll::Ready(Err(error.clone().into())),
+                (Ok(None), None) => {
+                    remember(&mut state.readers, id, cx.waker());
+                    Poll::Pending
+                }
+            });
+            asked.unwrap_or_else(|error| Poll::Ready(Err(error.into())))
+        })
+        .await
+    }
+
+    /// The number of the stream; the same on both sides.
+    pub fn id(&self) -> StreamId {
+        self.id
+    }
+
+    fn poll_read_buf(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<Result<(), ReadError>> {
+        if buf.remaining() == 0 {
+            return Poll::Ready(Ok(()));
+        }
+        let mut chunks = mem::take(&mut self.scratch);
+        let result = self.poll_chunks(cx, buf.remaining(), CHUNKS_MAX, true, &mut chunks);
+        for chunk in chunks.drain(..) {
+            buf.put_slice(&chunk.bytes);
+        }
+        self.scratch = chunks;
+        result
+    }
+
+    /// Adds up to `count_max` pieces of at most `bytes_max` bytes together; none at the end.
+    fn poll_chunks(
+        &mut self,
+        cx: &mut Context<'_>,
+        bytes_max: usize,
+        count_max: usize,
+        ordered: bool,
+        chunks: &mut Vec<Chunk>,
+    ) -> Poll<Result<(), ReadError>> {
+        if let Some(code) = self.reset {
+            return Poll::Ready(Err(ReadError::Reset(code)));
+        }
+        if self.over {
+            return Poll::Ready(Ok(()));
+        }
+        let Self { connection, id, over, reset, consumed, .. } = self;
+        let (shared, id, before) = (connection.shared(), *id, chunks.len());
+        let result = shared.with(|endpoint| {
+            let result = endpoint.connection(connection.id(), |core, state| {
+                let end = take(core, id, bytes_max, count_max, ordered, chunks, consumed);
+                match end {
+                    End::More => Poll::Ready(Ok(())),
+                    End::Finished => {
+                        *over = true;
+                        Poll::Ready(Ok(()))
+                    }
+                    End::Reset(code) => {
+                        (*over, *reset) = (true, Some(code));
+                        Poll::Ready(Err(ReadError::Reset(code)))
+                    }
+                    End::Failed(error) => Poll::Ready(Err(error)),
+                    End::Blocked => match &state.error {
+                        Some(error) => Poll::Ready(Err(error.clone().into())),
+                        None => {
+                            remember(&mut state.readers, id, cx.waker());
+                            Poll::Pending
+                        }
+                    },
+                }
+            });
+            // The reader that waits must have granted all it can; one that goes on need not each time.
+            let waits = !matches!(result, Ok(Poll::Ready(Ok(()))));
+            if *consumed >= CONSUMED_MAX || (waits && *consumed > 0) || *over {
+                *consumed = 0;
+                endpoint.wake_driver();
+            }
+            result
+        });
+        match result {
+            // Bytes first, then what comes after them.
+            Ok(Poll::Pending | Poll::Ready(Err(_))) if chunks.len() > before => Poll::Ready(Ok(())),
+            Ok(result) => result,
+            Err(error) => Poll::Ready(Err(error.into())),
+        }
+    }
+}
+
+/// Why no more pieces were taken.
+enum End {
+    More,
+    Blocked,
+    Finished,
+    Reset(VarInt),
+    Failed(ReadError),
+}
+
+fn take(
+    core: &mut core::Connection,
+    id: StreamId,
+    mut bytes_max: usize,
+    count_max: usize,
+    ordered: bool,
+    chunks: &mut Vec<Chunk>,
+    consumed: &mut usize,
+) -> End {
+    let count_max = chunks.len() + count_max;
+    while bytes_max > 0 && chunks.len() < count_max {
+        match core.read(id, bytes_max, ordered) {
+            Ok(Some(chunk)) => {
+                bytes_max -= chunk.bytes.len();
+                *consumed += chunk.bytes.len();
+                chunks.push(chunk);
+            }
+            Ok(None) => return End::Finished,
+            Err(core::ReadError::Blocked) => return End::Blocked,
+            Err(core::ReadError::Reset(code)) => return End::Reset(code),
+            Err(core::ReadError::ClosedStream) => return End::Failed(ReadError::ClosedStream),
+            Err(core::ReadError::IllegalOrderedRead) => return End::Failed(ReadError::IllegalOrderedRead),
+        }
+    }
+    End::More
+}
+
+impl AsyncRead for RecvStream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let read = ready!(self.get_mut().poll_read_buf(cx, buf));
+        Poll::Ready(read.map_err(io::Error::from))
+    }
+}
+
+impl Drop for RecvStream {
+    fn drop(&mut self) {
+        let id = self.id;
+        // Without a connection there is nothing to stop.
+        let _: Result<(), ConnectionError> = self.connection.command(|core, state| {
+            state.readers.remove(&id);
+            if !self.over && state.error.is_none() {
+                // One that is over anyway needs no stop.
+                let _ = core.stop(id, VarInt::from_u32(0));
+            }
+        });
+    }
+}

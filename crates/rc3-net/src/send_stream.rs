@@ -1,0 +1,294 @@
+//! The sending part of a stream.
+
+use std::{
+    future::{Future, poll_fn},
+    io,
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+use bytes::Bytes;
+use rc3_core::{self as core, ClosedStream, ConnectionError, StreamId, VarInt};
+use tokio::io::AsyncWrite;
+
+use crate::{
+    connection::{ConnectionRef, remember},
+    error::{StoppedError, WriteError},
+};
+
+/// Bytes copied by one write at most. More would be copied in vain where the send window has less room.
+const COPY_MAX: usize = 256 * 1024;
+
+/// A stream to send on. Dropped, it is finished, unless it was reset.
+///
+/// A write returns when the bytes are accepted, not when they are delivered: see [`Self::stopped`]. The loops
+/// share what was accepted, so the earlier bytes are written, the more of them RLP can send.
+#[derive(Debug)]
+pub struct SendStream {
+    connection: ConnectionRef,
+    id: StreamId,
+}
+
+/// What [`SendStream::write_chunks`] has written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Written {
+    /// Bytes.
+    pub bytes: usize,
+    /// Chunks written whole.
+    pub chunks: usize,
+}
+
+impl SendStream {
+    pub(crate) fn new(connection: ConnectionRef, id: StreamId) -> Self {
+        Self { connection, id }
+    }
+
+    /// Writes some of `buf`, from the front, as soon as there is room; how much.
+    ///
+    /// # Errors
+    /// See [`WriteError`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future writes nothing.
+    pub async fn write(&mut self, buf: &[u8]) -> Result<usize, WriteError> {
+        poll_fn(|cx| self.poll_write_slice(cx, buf)).await
+    }
+
+    /// Writes all of `buf`.
+    ///
+    /// # Errors
+    /// See [`WriteError`].
+    ///
+    /// # Cancel safety
+    /// None: some of `buf` may have been written.
+    pub async fn write_all(&mut self, mut buf: &[u8]) -> Result<(), WriteError> {
+        while !buf.is_empty() {
+            let written = self.write(buf).await?;
+            buf = &buf[written..];
+        }
+        Ok(())
+    }
+
+    /// Writes as many of `bufs` as there is room for, without copying. What was written is cut from them.
+    ///
+    /// # Errors
+    /// See [`WriteError`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future writes nothing.
+    pub async fn write_chunks(&mut self, bufs: &mut [Bytes]) -> Result<Written, WriteError> {
+        poll_fn(|cx| self.poll_write_chunks(cx, bufs)).await
+    }
+
+    /// Writes all of `buf`, without copying.
+    ///
+    /// # Errors
+    /// See [`WriteError`].
+    ///
+    /// # Cancel safety
+    /// None: some of `buf` may have been written.
+    pub async fn write_chunk(&mut self, buf: Bytes) -> Result<(), WriteError> {
+        self.write_all_chunks(&mut [buf]).await
+    }
+
+    /// Writes all of `bufs`, without copying.
+    ///
+    /// # Errors
+    /// See [`WriteError`].
+    ///
+    /// # Cancel safety
+    /// None: some of `bufs` may have been written; that much is cut from them.
+    pub async fn write_all_chunks(&mut self, mut bufs: &mut [Bytes]) -> Result<(), WriteError> {
+        while !bufs.is_empty() {
+            let written = self.write_chunks(bufs).await?;
+            bufs = &mut bufs[written.chunks..];
+        }
+        Ok(())
+    }
+
+    /// No more bytes will be written: the peer sees the end after the last one. Does not wait.
+    ///
+    /// # Errors
+    /// When the stream was finished or reset already.
+    pub fn finish(&mut self) -> Result<(), ClosedStream> {
+        let id = self.id;
+        let finished = self.connection.command(|core, state| {
+            let finished = core.finish(id);
+            if finished.is_ok() && state.error.is_none() {
+                state.undelivered.insert(id);
+            }
+            finished
+        });
+        match finished {
+            Ok(Err(core::FinishError::ClosedStream)) => Err(ClosedStream),
+            // That the peer stopped the stream, or the connection is gone, is for `stopped` to say.
+            Ok(Ok(()) | Err(core::FinishError::Stopped(_))) | Err(_) => Ok(()),
+        }
+    }
+
+    /// Gives up what is not delivered; the peer hears `code`.
+    ///
+    /// # Errors
+    /// When the stream was reset, or finished and delivered, already.
+    pub fn reset(&mut self, code: VarInt) -> Result<(), ClosedStream> {
+        let id = self.id;
+        let reset = self.connection.command(|core, state| {
+            state.on_send_over(id);
+            core.reset(id, code)
+        });
+        reset.unwrap_or(Ok(()))
+    }
+
+    /// Waits until the peer stops the stream (its code), or until all of the finished stream was delivered
+    /// and acknowledged (`None`), or the stream was reset (`None`).
+    ///
+    /// The future does not borrow the stream.
+    ///
+    /// # Errors
+    /// When the connection is lost first.
+    pub fn stopped(&self) -> impl Future<Output = Result<Option<VarInt>, StoppedError>> + Send + 'static {
+        let (connection, id) = (self.connection.clone(), self.id);
+        async move {
+            loop {
+                let asked = connection.shared().with(|endpoint| {
+                    endpoint.connection(connection.id(), |core, state| match (core.stopped(id), &state.error) {
+                        (Ok(Some(code)), _) => Ok(Ok(Some(code))),
+                        (Err(ClosedStream), _) => Ok(Ok(None)),
+                        (Ok(None), Some(error)) => Ok(Err(StoppedError::from(error.clone()))),
+                        (Ok(None), None) => {
+                            Err(state.stopped.entry(id).or_default().clone().notified_owned())
+                        }
+                    })
+                });
+                match asked? {
+                    Ok(result) => return result,
+                    Err(notified) => notified.await,
+                }
+            }
+        }
+    }
+
+    /// Streams with a higher number go first, with both loops; 0 at the beginning.
+    ///
+    /// # Errors
+    /// When the stream was reset, or finished and delivered.
+    pub fn set_priority(&self, priority: i32) -> Result<(), ClosedStream> {
+        let set = self.connection.command(|core, _| core.set_priority(self.id, priority));
+        set.unwrap_or(Err(ClosedStream))
+    }
+
+    /// See [`Self::set_priority`].
+    ///
+    /// # Errors
+    /// When the stream was reset, or finished and delivered.
+    pub fn priority(&self) -> Result<i32, ClosedStream> {
+        self.connection.peek(|core, _| core.priority(self.id)).unwrap_or(Err(ClosedStream))
+    }
+
+    /// The number of the stream; the same on both sides.
+    pub fn id(&self) -> StreamId {
+        self.id
+    }
+
+    fn poll_write_slice(&mut self, cx: &mut Context<'_>, buf: &[u8]) -> Poll<Result<usize, WriteError>> {
+        // Copied before the lock is taken.
+        let copy = Bytes::copy_from_slice(&buf[..buf.len().min(COPY_MAX)]);
+        self.poll_write_chunks(cx, &mut [copy]).map_ok(|written| written.bytes)
+    }
+
+    fn poll_write_chunks(
+        &mut self,
+        cx: &mut Context<'_>,
+        bufs: &mut [Bytes],
+    ) -> Poll<Result<Written, WriteError>> {
+        let id = self.id;
+        let written = self.connection.shared().with(|endpoint| {
+            let written = endpoint.connection(self.connection.id(), |core, state| {
+                if let Some(error) = &state.error {
+                    return Poll::Ready(Err(error.clone().into()));
+                }
+                let mut written = Written::default();
+                for buf in bufs {
+                    let taken = match core.write(id, buf.clone()) {
+                        Ok(taken) => taken,
+                        Err(error) if written.bytes == 0 => return refused(cx, state, id, error),
+                        Err(_) => break,
+                    };
+                    let _ = buf.split_to(taken);
+                    written.bytes += taken;
+                    if !buf.is_empty() {
+                        break;
+                    }
+                    written.chunks += 1;
+                }
+                if written.bytes > 0 {
+                    state.undelivered.insert(id);
+                }
+                Poll::Ready(Ok(written))
+            });
+            if matches!(written, Ok(Poll::Ready(Ok(_)))) {
+                endpoint.wake_driver();
+            }
+            written
+        });
+        match written {
+            Ok(written) => written,
+            Err(error) => Poll::Ready(Err(error.into())),
+        }
+    }
+}
+
+fn refused(
+    cx: &Context<'_>,
+    state: &mut crate::state::ConnectionState,
+    id: StreamId,
+    error: core::WriteError,
+) -> Poll<Result<Written, WriteError>> {
+    Poll::Ready(Err(match error {
+        core::WriteError::Blocked => {
+            remember(&mut state.writers, id, cx.waker());
+            return Poll::Pending;
+        }
+        core::WriteError::Stopped(code) => WriteError::Stopped(code),
+        core::WriteError::ClosedStream => WriteError::ClosedStream,
+    }))
+}
+
+impl AsyncWrite for SendStream {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        let written = ready!(self.get_mut().poll_write_slice(cx, buf));
+        Poll::Ready(written.map_err(io::Error::from))
+    }
+
+    /// Nothing is held back: done at once.
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    /// [`SendStream::finish`]; does not wait for delivery. Once more does no harm.
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let _ = self.get_mut().finish();
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl Drop for SendStream {
+    fn drop(&mut self) {
+        let id = self.id;
+        // Without a connection there is nothing to finish.
+        let _: Result<(), ConnectionError> = self.connection.command(|core, state| {
+            state.writers.remove(&id);
+            if state.error.is_some() {
+                return;
+            }
+            match core.finish(id) {
+                Ok(()) => {
+                    state.undelivered.insert(id);
+                }
+                // Nobody will ask for the code any more: let the core forget the stream.
+                Err(core::FinishError::Stopped(code)) => drop(core.reset(id, code)),
+                Err(core::FinishError::ClosedStream) => {}
+            }
+        });
+    }
+}

@@ -1,0 +1,199 @@
+//! One duplex stream on a connection of its own: the drop-in for `tokio::net::TcpStream`.
+//!
+//! A QUIC stream is invisible to the peer until something is sent on it, so a protocol in which the server
+//! speaks first would wait forever. A [`Stream`] therefore says hello with one byte, [`HELLO`], as the first of
+//! the stream; [`crate::Listener`] takes it away again. It is in the first flight of data and costs no time.
+
+use std::{
+    fmt, io,
+    net::SocketAddr,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use rc3_core::VarInt;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use crate::{Connection, Endpoint, RecvStream, SendStream};
+
+/// The first byte of the stream, from the side that connects.
+pub const HELLO: u8 = 0;
+
+/// A byte stream in both directions. Its connection carries nothing else.
+///
+/// `shutdown` ends the sending direction only; the other goes on. Dropped, it ends both: what was written is
+/// still delivered, in the background, before the connection is closed with code 0; what the peer sends from
+/// then on is turned away.
+#[derive(Debug)]
+pub struct Stream {
+    read: OwnedReadHalf,
+    write: OwnedWriteHalf,
+}
+
+impl Stream {
+    /// Connects to the [`crate::Listener`] at `addr` that calls itself `server_name`, with the default
+    /// settings of `endpoint`.
+    ///
+    /// # Errors
+    /// When the handshake fails, or could not even be tried.
+    pub async fn connect(endpoint: &Endpoint, addr: SocketAddr, server_name: &str) -> io::Result<Self> {
+        let connection = endpoint.connect(addr, server_name)?.await?;
+        Self::open(endpoint, connection).await
+    }
+
+    /// Makes a stream of a connection that is there already.
+    ///
+    /// # Errors
+    /// When the connection is lost.
+    pub async fn open(endpoint: &Endpoint, connection: Connection) -> io::Result<Self> {
+        let (mut send, recv) = connection.open_bi().await?;
+        send.write_all(&[HELLO]).await?;
+        Ok(Self::new(endpoint.local_addr()?, connection, send, recv))
+    }
+
+    pub(crate) fn new(
+        local_addr: SocketAddr,
+        connection: Connection,
+        send: SendStream,
+        recv: RecvStream,
+    ) -> Self {
+        connection.linger();
+        let local_addr = SocketAddr::new(connection.local_ip().unwrap_or(local_addr.ip()), local_addr.port());
+        let read = OwnedReadHalf { recv, connection: connection.clone(), local_addr };
+        Self { read, write: OwnedWriteHalf { send, connection, local_addr } }
+    }
+
+    /// The peer's address.
+    ///
+    /// # Errors
+    /// Never; the signature is that of `TcpStream`.
+    pub fn peer_addr(&self) -> io::Result<SocketAddr> {
+        self.read.peer_addr()
+    }
+
+    /// Our address.
+    ///
+    /// # Errors
+    /// Never; the signature is that of `TcpStream`.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.read.local_addr()
+    }
+
+    /// The connection below, for its counters.
+    pub fn connection(&self) -> &Connection {
+        &self.read.connection
+    }
+
+    /// Both directions, to be used at the same time.
+    pub fn split(&mut self) -> (&mut OwnedReadHalf, &mut OwnedWriteHalf) {
+        (&mut self.read, &mut self.write)
+    }
+
+    /// Both directions, to be used in different tasks.
+    pub fn into_split(self) -> (OwnedReadHalf, OwnedWriteHalf) {
+        (self.read, self.write)
+    }
+
+    /// Ends the sending direction and waits until all of it is delivered, which `shutdown` does not, then
+    /// closes the connection.
+    ///
+    /// # Errors
+    /// When the connection is lost first, or closed by the peer.
+    pub async fn close(self) -> io::Result<()> {
+        Ok(self.read.connection.close_gracefully(VarInt::from_u32(0), b"").await?)
+    }
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.read).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.write).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.write).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.write).poll_shutdown(cx)
+    }
+}
+
+/// The receiving direction of a [`Stream`]. Dropped, it turns away what is still to come.
+pub struct OwnedReadHalf {
+    // Dropped first: the connection closes with its last handle.
+    recv: RecvStream,
+    connection: Connection,
+    local_addr: SocketAddr,
+}
+
+/// The sending direction of a [`Stream`]. Dropped, it ends after what was written.
+pub struct OwnedWriteHalf {
+    send: SendStream,
+    connection: Connection,
+    local_addr: SocketAddr,
+}
+
+macro_rules! addresses {
+    ($half:ty) => {
+        impl $half {
+            /// The peer's address.
+            ///
+            /// # Errors
+            /// Never; the signature is that of tokio's.
+            pub fn peer_addr(&self) -> io::Result<SocketAddr> {
+                Ok(self.connection.remote_address())
+            }
+
+            /// Our address.
+            ///
+            /// # Errors
+            /// Never; the signature is that of tokio's.
+            pub fn local_addr(&self) -> io::Result<SocketAddr> {
+                Ok(self.local_addr)
+            }
+        }
+
+        impl fmt::Debug for $half {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_struct(stringify!($half)).field("peer", &self.connection.remote_address()).finish()
+            }
+        }
+    };
+}
+
+addresses!(OwnedReadHalf);
+addresses!(OwnedWriteHalf);
+
+impl AsyncRead for OwnedReadHalf {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.recv).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for OwnedWriteHalf {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.send).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.send).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.send).poll_shutdown(cx)
+    }
+}
