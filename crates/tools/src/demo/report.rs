@@ -249,8 +249,8 @@ pub fn time(milliseconds: f64) -> String {
 /// Columns to the right, two blanks between them.
 fn align(lines: &[Vec<String>]) -> String {
     let columns = lines.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column| {
-        lines.iter().filter_map(|line| line.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+    let width = |column: usize| {
+        lines.iter().filter_map(|line| Some(line.get(column)?.chars().count())).max().unwrap_or(0)
     };
     let widths: Vec<usize> = (0..columns).map(width).collect();
     let mut text = String::new();
@@ -298,7 +298,8 @@ pub(super) mod tests {
 
     pub(in crate::demo) fn report() -> Report {
         let scenario = scenario();
-        let measured = |scheme, samples: &[Sample]| Measured::new(&scenario, 1_000_000, scheme, samples).unwrap();
+        let measured =
+            |scheme, samples: &[Sample]| Measured::new(&scenario, 1_000_000, scheme, samples).unwrap();
         let plain = measured(Scheme::Plain, &[sample(400, 0), sample(420, 0), sample(410, 0)]);
         let rc3 = measured(Scheme::Rc3, &[sample(168, 900_000), sample(170, 800_000), sample(164, 7)]);
         Report { rows: vec![Row { plain, rc3 }], runs: 3, scenario }

@@ -93,7 +93,9 @@ impl DemoError {
         match self {
             Self::Socket(_) => "check that UDP sockets on 127.0.0.1 are allowed here",
             Self::Identity(_) => "check that the system has randomness (/dev/urandom)",
-            Self::TooSlow { .. } => "try a slower --rate, smaller --sizes or less --loss; a busy machine is slow too",
+            Self::TooSlow { .. } => {
+                "try a slower --rate, smaller --sizes or less --loss; a busy machine is slow too"
+            }
             _ => "try again with RUST_LOG=debug to see what happened",
         }
     }
@@ -207,12 +209,13 @@ impl Ends {
             tracing::debug!(?scheme, bytes, stats = ?connection.try_stats(), link = ?link.stats(), "sent");
             Ok(received)
         };
-        let received = within(patience, whole)
-            .await
-            .unwrap_or(Err(DemoError::TooSlow { bytes, scheme, patience }))?;
+        let received =
+            within(patience, whole).await.unwrap_or(Err(DemoError::TooSlow { bytes, scheme, patience }))?;
 
         let mut hasher = blake3::Hasher::new();
-        received.chunks.iter().for_each(|chunk| drop(hasher.update(chunk)));
+        for chunk in &received.chunks {
+            hasher.update(chunk);
+        }
         let levels = usize::from(scenario.ladder.levels());
         let counted = received.stats.received;
         Ok(Sample {

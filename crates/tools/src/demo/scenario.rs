@@ -135,6 +135,8 @@ mod tests {
         assert_eq!(scenario.ideal(1_000_000), Duration::from_millis(160));
         scenario.load = 0.5;
         assert_eq!(scenario.ideal(1_000_000), Duration::from_millis(200));
-        assert!(scenario.headline().starts_with("link 200mbit x 80ms, buffer 2M, card 2gbit, background 50 %"));
+        assert!(
+            scenario.headline().starts_with("link 200mbit x 80ms, buffer 2M, card 2gbit, background 50 %")
+        );
     }
 }

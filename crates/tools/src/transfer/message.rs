@@ -1,7 +1,8 @@
 //! What the two sides say to each other on the control stream, and how it is framed.
 //!
-//! The sender opens one bidirectional stream: `Hello`, then one `Entry` per file and directory, then
-//! `ManifestEnd`. The receiver answers `Welcome` or `Refused`, and after the manifest `Accepted` or `Refused`. Then
+//! The sender opens one bidirectional stream and says, without waiting for answers: `Hello`, one `Entry` per file and
+//! directory, `ManifestEnd`. The receiver looks at nothing but `Hello` until the secret is right, and answers
+//! `Accepted` or `Refused`. Then
 //! every non-empty file goes on a unidirectional stream of its own, raw from offset 0, in the order of the manifest; when
 //! a file has been read to its end the sender says `FileSent` with its hash. The receiver answers each with
 //! `FileDone` or `FileFailed`, and in the end with `Finished`.
@@ -11,7 +12,10 @@
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use thiserror::Error;
-use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, BufReader},
+    sync::mpsc,
+};
 
 use super::{paths::PATH_BYTES_MAX, ticket::SECRET_BYTES};
 
@@ -23,6 +27,9 @@ pub const ALPN: &[u8] = b"rc3-copy/1";
 
 /// Bytes of one message without its length.
 pub const MESSAGE_BYTES_MAX: usize = PATH_BYTES_MAX + 256;
+
+/// Messages read before anybody asks for them.
+pub const MESSAGES_AHEAD: usize = 64;
 
 /// Bytes of a reason given in words; longer ones are cut.
 const REASON_BYTES_MAX: usize = 1024;
@@ -58,8 +65,6 @@ pub enum FromSender {
 /// Receiver to sender.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FromReceiver {
-    /// The secret is right.
-    Welcome,
     /// Nothing will be taken.
     Refused {
         /// For a program.
@@ -123,6 +128,8 @@ pub enum Refusal {
     Exists,
     /// The manifest has a path the receiver does not take, or is too long.
     Manifest,
+    /// The receiver's disk or permissions.
+    Storage,
 }
 
 /// Why a file could not be kept.
@@ -184,6 +191,30 @@ pub async fn read<M: DeserializeOwned>(stream: &mut (impl AsyncRead + Unpin)) ->
     let mut body = vec![0; length];
     stream.read_exact(&mut body).await?;
     decode(&body).ok_or(MessageError::Malformed)
+}
+
+/// Messages as they come, read by a task of its own: reading one must not be cut short. The last is an error.
+pub type Messages<M> = mpsc::Receiver<Result<M, MessageError>>;
+
+/// Begins to read messages, [`MESSAGES_AHEAD`] ahead.
+///
+/// # Panics
+/// Outside a tokio runtime.
+pub fn listen<M: DeserializeOwned + Send + 'static>(
+    stream: impl AsyncRead + Unpin + Send + 'static,
+) -> Messages<M> {
+    let (sender, messages) = mpsc::channel(MESSAGES_AHEAD);
+    tokio::spawn(async move {
+        let mut stream = BufReader::new(stream);
+        loop {
+            let message = read(&mut stream).await;
+            let over = message.is_err();
+            if sender.send(message).await.is_err() || over {
+                return;
+            }
+        }
+    });
+    messages
 }
 
 /// A reason in words, cut to what fits into a message.
