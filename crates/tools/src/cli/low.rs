@@ -94,8 +94,8 @@ pub struct DemoArgs {
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
 Only who has the ticket can send, so hand it over like a password. A file gets its name when it is \
-complete and verified; until then it is `.NAME.TAG.rc3-part`. Such a file is left behind only when this program is \
-killed, and may be deleted then.")]
+complete and verified; until then it is `.NAME.TAG.rc3-part`. Such a file is left behind only when \
+this program is killed, and may be deleted then.")]
 pub struct RecvArgs {
     /// Directory to receive into; nothing leaves it
     #[arg(long, default_value = ".", value_name = "DIR")]
