@@ -5,16 +5,20 @@
 #![cfg(target_os = "linux")]
 #![forbid(unsafe_code)]
 
+#[path = "common/netns.rs"]
+mod netns;
+
 use std::{
     env,
     future::poll_fn,
-    io::{self, BufRead, BufReader},
+    io,
     net::SocketAddr,
-    process::{Command, Output, Stdio, id},
+    process::Command,
     thread,
     time::{Duration, Instant},
 };
 
+use netns::{Namespaces, READY, play, text};
 use rc3_core::units::Level;
 use rc3_net::{
     marks::Marks,
@@ -22,10 +26,10 @@ use rc3_net::{
 };
 
 const ROLE: &str = "RC3_NETNS_ROLE";
-const READY: &str = "ready";
 const PATIENCE: Duration = Duration::from_secs(10);
 
 const SENDER: &str = "10.83.0.1";
+const RECEIVER_IP: &str = "10.83.0.2";
 const RECEIVER: &str = "10.83.0.2:4433";
 const SEGMENT: usize = 1_452;
 const SEGMENTS: usize = 44;
@@ -33,27 +37,14 @@ const BATCHES: usize = 10;
 
 #[test]
 fn a_marked_batch_crosses_a_link_as_marked_datagrams() {
-    let Some(link) = Link::new("marks") else { return };
+    let Some(link) = Namespaces::new("marks", SENDER, RECEIVER_IP) else { return };
     // The link itself cuts the batches up, as a card would.
-    let mut receiver =
-        link.role("receiver", &link.right).stdout(Stdio::piped()).spawn().expect("the receiving end");
-    let mut lines = BufReader::new(receiver.stdout.take().expect("a pipe"));
-    let mut said = String::new();
-    while !said.contains(READY) {
-        said.clear();
-        assert_ne!(lines.read_line(&mut said).unwrap(), 0, "the receiver ended before it was ready");
-    }
-    let sender = link.role("sender", &link.left).output().expect("the sending end");
-    // Read on, or the receiver would block on its pipe.
-    let rest: String = lines.lines().map_while(Result::ok).collect::<Vec<_>>().join("\n");
-    let receiver = receiver.wait().expect("its end");
-    assert!(sender.status.success(), "sender: {}", text(&sender));
-    assert!(receiver.success(), "receiver: {rest}");
+    play(link.role(&link.right, ROLE, "receiver"), link.role(&link.left, ROLE, "sender"));
 }
 
 #[test]
 fn a_slow_link_pushes_back_and_wakes_the_sender() {
-    let Some(link) = Link::new("push") else { return };
+    let Some(link) = Namespaces::new("push", SENDER, RECEIVER_IP) else { return };
     let left = &link.left;
     let shaper = format!("-n {left} qdisc add dev veth0 root tbf rate 20mbit burst 16kb limit 4mb");
     let shaper = Command::new("tc").args(shaper.split(' ')).output();
@@ -61,7 +52,7 @@ fn a_slow_link_pushes_back_and_wakes_the_sender() {
         println!("skipped: no token bucket filter here");
         return;
     }
-    let sender = link.role("pushed back", left).output().expect("the sending end");
+    let sender = link.role(left, ROLE, "pushed back").output().expect("the sending end");
     assert!(sender.status.success(), "sender: {}", text(&sender));
 }
 
@@ -179,69 +170,4 @@ fn receive() {
         }
     }
     assert_eq!(count, SEGMENTS * BATCHES);
-}
-
-/// Two namespaces joined by a veth pair; gone when dropped, by panic or not.
-struct Link {
-    left: String,
-    right: String,
-}
-
-impl Link {
-    /// The link, or `None` with a line that says why not.
-    ///
-    /// Tests run side by side in one process, so each names its own.
-    fn new(test: &str) -> Option<Self> {
-        let link =
-            Self { left: format!("rc3-{test}-left-{}", id()), right: format!("rc3-{test}-right-{}", id()) };
-        for name in [&link.left, &link.right] {
-            match Command::new("ip").args(["netns", "add", name]).output() {
-                Ok(output) if output.status.success() => {}
-                Ok(output) => {
-                    println!("skipped: no right to make network namespaces: {}", text(&output));
-                    return None;
-                }
-                Err(error) => {
-                    println!("skipped: cannot run ip: {error}");
-                    return None;
-                }
-            }
-        }
-        let (left, right) = (&link.left, &link.right);
-        ip(&format!("-n {left} link add veth0 type veth peer name veth0 netns {right}"));
-        for (name, address) in [(left, SENDER), (right, "10.83.0.2")] {
-            ip(&format!("-n {name} addr add {address}/24 dev veth0"));
-            ip(&format!("-n {name} link set veth0 up"));
-        }
-        Some(link)
-    }
-
-    /// This program again, inside a namespace.
-    fn role(&self, role: &str, namespace: &str) -> Command {
-        let mut command = Command::new("ip");
-        command
-            .args(["netns", "exec", namespace])
-            .arg(env::current_exe().expect("this program"))
-            .args(["--exact", "role", "--ignored", "--nocapture"])
-            .env(ROLE, role);
-        command
-    }
-}
-
-impl Drop for Link {
-    fn drop(&mut self) {
-        for name in [&self.left, &self.right] {
-            // One that was never made is no matter.
-            let _ = Command::new("ip").args(["netns", "delete", name]).output();
-        }
-    }
-}
-
-fn ip(arguments: &str) {
-    let output = Command::new("ip").args(arguments.split(' ')).output().expect("ip has just run");
-    assert!(output.status.success(), "ip {arguments}: {}", text(&output));
-}
-
-fn text(output: &Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
