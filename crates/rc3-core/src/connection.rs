@@ -21,7 +21,7 @@ use crate::{
     event::Event,
     overlay::Overlay,
     primary::{
-        ConnectionError, Dir, End, Primary, Side, StreamId, VarInt,
+        ConnectionError, Dir, End, Primary, Side, StreamId, VarInt, Waiting,
         quinn::{HandshakeData, Quic, TransportError},
     },
     rlp::{Rlp, keys::ReceiverId},
@@ -337,12 +337,19 @@ impl Connection {
                     segment_size: transmit.segment_size,
                 });
             }
-            if self.primary.window().drained {
-                self.streams.settle(&mut self.unsettled);
-                // Ends: a stream that takes nothing no longer wants the primary.
-                if self.streams.wants_primary() && self.may_feed() {
-                    continue;
+            match self.primary.window().waiting {
+                Waiting::Nothing => {
+                    self.streams.settle(&mut self.unsettled);
+                    // Ends: a stream that takes nothing no longer wants the primary.
+                    if self.streams.wants_primary() && self.may_feed() {
+                        continue;
+                    }
                 }
+                // What waits for the window RLP may send too.
+                Waiting::ForWindow if self.overlay.is_some() => {
+                    self.unsettled.iter().for_each(|&id| self.streams.queue_for_rlp(id));
+                }
+                Waiting::ForWindow | Waiting::ForPacer => {}
             }
             self.note_app_limited();
             self.wake_writers();

@@ -19,7 +19,7 @@ use crate::{
     error::ExportKeyingMaterialError,
     recv_stream::RecvStream,
     send_stream::SendStream,
-    state::{ConnectionId, ConnectionState, Shared, Waiters},
+    state::{ConnectionId, ConnectionState, Map, Shared, Waiters},
 };
 
 /// A connection. Clones are handles to the same one.
@@ -319,8 +319,8 @@ impl Drop for Inner {
     }
 }
 
-/// Remembers `waker` under `key`, without a clone where it is there already.
-pub(crate) fn remember(wakers: &mut std::collections::HashMap<StreamId, Waker>, id: StreamId, waker: &Waker) {
+/// Remembers `waker` for a stream, without a clone where it is there already.
+pub(crate) fn remember(wakers: &mut Map<StreamId, Waker>, id: StreamId, waker: &Waker) {
     match wakers.get_mut(&id) {
         Some(known) => known.clone_from(waker),
         None => drop(wakers.insert(id, waker.clone())),

@@ -2,8 +2,7 @@
 //!
 //! Each round takes at most one batch from each socket, the primary's first, so that a flood of low-priority
 //! datagrams never holds the primary up; then the primaries of all connections send, and only when they have
-//! nothing left, or wait for their window or pacer, may RLP. After a bounded number of rounds the task lets
-//! others run.
+//! nothing left, or wait for their window or pacer, may RLP. After each round the task lets others run.
 //!
 //! The lock is held per batch, never while the kernel is called.
 
@@ -24,14 +23,11 @@ use crate::{
     state::{Shared, State},
 };
 
-/// Rounds before other tasks get their turn.
-const ROUNDS_MAX: usize = 4;
-
 /// Datagrams handed in under one lock.
 const DATAGRAMS_PER_LOCK: usize = 64;
 
-/// Batches of the primary in one round: enough for a burst, soon enough back to receiving.
-const PRIMARY_BATCHES_MAX: usize = 32;
+/// Batches of the primary in one round: as much as stays in the cache until the receiver on the same host has it.
+const PRIMARY_BATCHES_MAX: usize = 4;
 
 /// Batches of RLP in one round.
 const LOW_BATCHES_MAX: usize = 4;
@@ -96,9 +92,8 @@ impl Driver {
         let Self { shared, primary, .. } = self;
         let segments = shared.capabilities().gso_segments_max.min(PRIMARY_SEGMENTS_MAX);
         for _ in 0..PRIMARY_BATCHES_MAX {
-            let poll = |state: &mut State, buf: &mut Vec<u8>| {
-                state.core.poll_primary(Instant::now(), segments, buf)
-            };
+            let poll =
+                |state: &mut State, buf: &mut Vec<u8>| state.core.poll_primary(Instant::now(), segments, buf);
             match primary.send(shared, &shared.primary, poll)? {
                 Sent::More => {}
                 end => return Ok(end),
@@ -109,6 +104,7 @@ impl Driver {
 
     fn send_low(&mut self) -> io::Result<Sent> {
         let Self { shared, low, backlog, .. } = self;
+        low.blocked = false;
         if low.unsent.is_none() && !shared.with(|state| state.core.wants_rlp()) {
             return Ok(Sent::All);
         }
@@ -164,32 +160,26 @@ impl Future for Driver {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        for _ in 0..ROUNDS_MAX {
-            let more = match self.round(cx) {
-                Ok(true) => true,
-                Ok(false) => match self.sleep(cx) {
-                    Ok(more) => more,
-                    Err(error) => return self.fail(&error),
-                },
-                Err(error) => return self.fail(&error),
-            };
-            if self.shared.with(|state| state.is_over()) {
-                tracing::debug!("the last connection is gone, and nobody holds the endpoint");
+        let more = match self.round(cx) {
+            Ok(true) => Ok(true),
+            Ok(false) => self.sleep(cx),
+            Err(error) => Err(error),
+        };
+        let more = match more {
+            Ok(more) => more,
+            Err(error) => {
+                tracing::error!(%error, "a socket is unusable, the endpoint ends");
                 return Poll::Ready(());
             }
-            if !more {
-                return Poll::Pending;
-            }
+        };
+        if self.shared.with(|state| state.is_over()) {
+            tracing::debug!("the last connection is gone, and nobody holds the endpoint");
+            return Poll::Ready(());
         }
-        cx.waker().wake_by_ref();
+        if more {
+            cx.waker().wake_by_ref();
+        }
         Poll::Pending
-    }
-}
-
-impl Driver {
-    fn fail(&self, error: &io::Error) -> Poll<()> {
-        tracing::error!(%error, "a socket is unusable, the endpoint ends");
-        Poll::Ready(())
     }
 }
 

@@ -56,17 +56,14 @@ impl Endpoint {
     ///
     /// # Panics
     /// As [`Self::client`].
-    pub fn new(
-        options: EndpointOptions,
-        server: Option<ServerConfig>,
-        addr: SocketAddr,
-    ) -> io::Result<Self> {
+    pub fn new(options: EndpointOptions, server: Option<ServerConfig>, addr: SocketAddr) -> io::Result<Self> {
         let core = core::Endpoint::new(server.as_ref(), None).map_err(invalid)?;
         let Sockets { primary, low } = Sockets::bind(addr, &options.socket)?;
         let primary = AsyncSocket::new(primary)?;
         let low = low.map(AsyncSocket::new).transpose()?;
         let shared = Arc::new(Shared::new(core, primary, low, options.marks));
-        let endpoint = Self { handle: Arc::new(Handle { shared: shared.clone() }), default_client_config: None };
+        let endpoint =
+            Self { handle: Arc::new(Handle { shared: shared.clone() }), default_client_config: None };
         tracing::debug!(local = %endpoint.local_addr()?, capabilities = ?endpoint.capabilities(), "bound");
         tokio::spawn(Driver::new(shared));
         Ok(endpoint)
@@ -186,10 +183,7 @@ impl Endpoint {
     /// What the sockets can do by now.
     pub fn capabilities(&self) -> Capabilities {
         let Shared { primary, low, .. } = &*self.handle.shared;
-        Capabilities {
-            primary: primary.capabilities(),
-            low: low.as_ref().map(AsyncSocket::capabilities),
-        }
+        Capabilities { primary: primary.capabilities(), low: low.as_ref().map(AsyncSocket::capabilities) }
     }
 
     /// What the endpoint has done so far.

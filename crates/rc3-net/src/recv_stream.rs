@@ -314,11 +314,7 @@ fn take(
 }
 
 impl AsyncRead for RecvStream {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let read = ready!(self.get_mut().poll_read_buf(cx, buf));
         Poll::Ready(read.map_err(io::Error::from))
     }

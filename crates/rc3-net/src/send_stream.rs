@@ -132,9 +132,15 @@ impl SendStream {
     /// When the stream was reset, or finished and delivered, already.
     pub fn reset(&mut self, code: VarInt) -> Result<(), ClosedStream> {
         let id = self.id;
-        let reset = self.connection.command(|core, state| {
-            state.on_send_over(id);
-            core.reset(id, code)
+        let reset = self.connection.shared().with(|endpoint| {
+            let reset = endpoint.connection(self.connection.id(), |core, state| {
+                state.on_send_over(id);
+                core.reset(id, code)
+            });
+            endpoint.wake_driver();
+            // It may be the last that a graceful close waited for.
+            endpoint.close_if_delivered(self.connection.id());
+            reset
         });
         reset.unwrap_or(Ok(()))
     }
@@ -151,12 +157,14 @@ impl SendStream {
         async move {
             loop {
                 let asked = connection.shared().with(|endpoint| {
-                    endpoint.connection(connection.id(), |core, state| match (core.stopped(id), &state.error) {
-                        (Ok(Some(code)), _) => Ok(Ok(Some(code))),
-                        (Err(ClosedStream), _) => Ok(Ok(None)),
-                        (Ok(None), Some(error)) => Ok(Err(StoppedError::from(error.clone()))),
-                        (Ok(None), None) => {
-                            Err(state.stopped.entry(id).or_default().clone().notified_owned())
+                    endpoint.connection(connection.id(), |core, state| {
+                        match (core.stopped(id), &state.error) {
+                            (Ok(Some(code)), _) => Ok(Ok(Some(code))),
+                            (Err(ClosedStream), _) => Ok(Ok(None)),
+                            (Ok(None), Some(error)) => Ok(Err(StoppedError::from(error.clone()))),
+                            (Ok(None), None) => {
+                                Err(state.stopped.entry(id).or_default().clone().notified_owned())
+                            }
                         }
                     })
                 });

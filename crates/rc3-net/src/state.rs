@@ -6,7 +6,9 @@
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
-    fmt, mem,
+    fmt,
+    hash::{BuildHasherDefault, Hasher},
+    mem,
     sync::{Arc, Mutex, PoisonError},
     task::Waker,
     time::Instant,
@@ -23,6 +25,33 @@ use crate::{
 
 /// Names a connection for as long as anybody asks; the core's handles are used again.
 pub(crate) type ConnectionId = u64;
+
+/// A map by number: connection or stream. These are counted up and few at a time, so a peer cannot choose them
+/// to collide, and the lookups of every datagram and read need no keyed hash.
+pub(crate) type Map<K, V> = HashMap<K, V, BuildHasherDefault<NumberHasher>>;
+
+/// Multiplicative hashing (Knuth, volume 3, §6.4) of one number.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct NumberHasher(u64);
+
+impl Hasher for NumberHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.write_u64(byte.into()));
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = (self.0.rotate_left(5) ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    fn write_usize(&mut self, number: usize) {
+        self.write_u64(number as u64);
+    }
+
+    fn finish(&self) -> u64 {
+        // The high bits are the good ones; tables look at both ends.
+        self.0.rotate_left(32)
+    }
+}
 
 /// One endpoint.
 pub(crate) struct Shared {
@@ -46,8 +75,8 @@ impl Shared {
     ) -> Self {
         let state = State {
             core,
-            ids: HashMap::new(),
-            connections: HashMap::new(),
+            ids: Map::default(),
+            connections: Map::default(),
             next_id: 0,
             incoming: VecDeque::new(),
             closed: None,
@@ -94,9 +123,9 @@ impl fmt::Debug for Shared {
 pub(crate) struct State {
     pub(crate) core: core::Endpoint,
     /// Connections that are not gone for good.
-    ids: HashMap<ConnectionHandle, ConnectionId>,
+    ids: Map<ConnectionHandle, ConnectionId>,
     /// These, and those gone that somebody still holds.
-    connections: HashMap<ConnectionId, ConnectionState>,
+    connections: Map<ConnectionId, ConnectionState>,
     next_id: ConnectionId,
     pub(crate) incoming: VecDeque<core::Incoming>,
     /// Set by `Endpoint::close`.
@@ -281,8 +310,11 @@ impl State {
                 core::EndpointEvent::Connection(handle, event) => {
                     let Some(&id) = self.ids.get(&handle) else { continue };
                     let Some(state) = self.connections.get_mut(&id) else { continue };
+                    let one_less = matches!(event, Event::Finished(_) | Event::Stopped(..));
                     state.on_event(event, &mut self.wakers);
-                    self.close_if_delivered(id);
+                    if one_less {
+                        self.close_if_delivered(id);
+                    }
                 }
                 core::EndpointEvent::Drained(core::Drained { handle, connection }) => {
                     self.on_drained(handle, connection);
@@ -340,12 +372,12 @@ pub(crate) struct ConnectionState {
     pub(crate) error: Option<ConnectionError>,
     /// The task inside `Connecting`.
     pub(crate) connecting: Option<Waker>,
-    pub(crate) readers: HashMap<StreamId, Waker>,
-    pub(crate) writers: HashMap<StreamId, Waker>,
+    pub(crate) readers: Map<StreamId, Waker>,
+    pub(crate) writers: Map<StreamId, Waker>,
     /// Who waits to hear that a stream was stopped, delivered or reset.
-    pub(crate) stopped: HashMap<StreamId, Arc<Notify>>,
+    pub(crate) stopped: Map<StreamId, Arc<Notify>>,
     /// Streams that accepted bytes, or an end, of which the peer has not acknowledged all.
-    pub(crate) undelivered: HashSet<StreamId>,
+    pub(crate) undelivered: HashSet<StreamId, BuildHasherDefault<NumberHasher>>,
     /// To be closed so when `undelivered` is empty.
     closing: Option<(VarInt, Bytes)>,
     waiters: Arc<Waiters>,
@@ -360,10 +392,10 @@ impl ConnectionState {
             connected: false,
             error: None,
             connecting: None,
-            readers: HashMap::new(),
-            writers: HashMap::new(),
-            stopped: HashMap::new(),
-            undelivered: HashSet::new(),
+            readers: Map::default(),
+            writers: Map::default(),
+            stopped: Map::default(),
+            undelivered: HashSet::default(),
             closing: None,
             waiters,
         }

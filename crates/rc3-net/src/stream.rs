@@ -58,7 +58,8 @@ impl Stream {
         recv: RecvStream,
     ) -> Self {
         connection.linger();
-        let local_addr = SocketAddr::new(connection.local_ip().unwrap_or(local_addr.ip()), local_addr.port());
+        let local_addr =
+            SocketAddr::new(connection.local_ip().unwrap_or_else(|| local_addr.ip()), local_addr.port());
         let read = OwnedReadHalf { recv, connection: connection.clone(), local_addr };
         Self { read, write: OwnedWriteHalf { send, connection, local_addr } }
     }

@@ -293,7 +293,9 @@ fn closing_tells_both_sides_and_ends_every_wait() {
         assert_eq!(near.close_reason(), Some(ConnectionError::LocallyClosed));
         assert_eq!(tx.write(b"x").await, Err(WriteError::ConnectionLost(ConnectionError::LocallyClosed)));
         assert!(near.open_uni().await.is_err());
-        let ConnectionError::ApplicationClosed(close) = far.closed().await else { panic!("closed otherwise") };
+        let ConnectionError::ApplicationClosed(close) = far.closed().await else {
+            panic!("closed otherwise")
+        };
         assert_eq!((close.error_code, &close.reason[..]), (code(5), &b"enough"[..]));
         assert!(waiting.await.unwrap().is_err());
         client.wait_idle().await;
@@ -316,7 +318,9 @@ fn the_last_handle_closes_with_code_zero() {
         drop(near);
         assert_eq!(far.close_reason(), None, "a stream holds it");
         drop(stream);
-        let ConnectionError::ApplicationClosed(close) = far.closed().await else { panic!("closed otherwise") };
+        let ConnectionError::ApplicationClosed(close) = far.closed().await else {
+            panic!("closed otherwise")
+        };
         assert_eq!((close.error_code, close.reason.len()), (code(0), 0));
         client.wait_idle().await;
     });
@@ -442,6 +446,29 @@ fn a_graceful_close_of_a_lost_connection_says_so() {
 }
 
 #[test]
+fn a_graceful_close_does_not_wait_for_streams_given_up() {
+    run(async {
+        let (client, server) = endpoints("127.0.0.1", defaults);
+        let (near, far) = connect(&client, &server).await;
+        let (mut reset, mut stopped) = (near.open_uni().await.unwrap(), near.open_uni().await.unwrap());
+        // More than the windows of a reader that does not read.
+        reset.write_all(&pattern(20 << 20, 0)).await.unwrap();
+        stopped.write_all(b"unwanted").await.unwrap();
+        stopped.set_priority(1).unwrap();
+        let _first = far.accept_uni().await.unwrap();
+        let closing = tokio::spawn({
+            let near = near.clone();
+            async move { near.close_gracefully(code(0), b"").await }
+        });
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        assert!(!closing.is_finished(), "the first stream is not delivered");
+        reset.reset(code(1)).unwrap();
+        drop(far.accept_uni().await.unwrap());
+        assert_eq!(closing.await.unwrap(), Ok(()));
+    });
+}
+
+#[test]
 fn connections_outlive_their_endpoints_handles() {
     run(async {
         let (client, server) = endpoints("127.0.0.1", defaults);
@@ -469,7 +496,9 @@ fn closing_an_endpoint_closes_its_connections_and_frees_its_port() {
         tokio::task::yield_now().await;
         server.close(code(8), b"bye");
         assert!(accepting.await.unwrap());
-        let ConnectionError::ApplicationClosed(close) = near.closed().await else { panic!("closed otherwise") };
+        let ConnectionError::ApplicationClosed(close) = near.closed().await else {
+            panic!("closed otherwise")
+        };
         assert_eq!(close.error_code, code(8));
         server.wait_idle().await;
         drop((_far, server));
@@ -585,7 +614,10 @@ fn a_server_may_speak_first_on_a_duplex_stream() {
 #[test]
 fn a_flood_of_low_priority_garbage_costs_the_primary_nothing() {
     run(async {
-        let (client, server) = endpoints("127.0.0.1", defaults);
+        // Less in flight than the primary's socket holds: no loss is of the primary's own making.
+        let (client, server) = endpoints("127.0.0.1", |transport| {
+            transport.stream_receive_window(1 << 20).receive_window(1 << 20);
+        });
         let (near, far) = connect(&client, &server).await;
         if server.stats().low.is_none() {
             println!("skipped: no steering here");

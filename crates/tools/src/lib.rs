@@ -1,5 +1,10 @@
 //! The rc3 command: a WAN demonstration and verified file transfer.
 #![forbid(unsafe_code)]
 
+pub mod cli;
+#[cfg(unix)]
+pub mod demo;
 #[cfg(unix)]
 pub mod emulator;
+pub mod transfer;
+pub mod units;

@@ -5,7 +5,7 @@ use std::time::Instant;
 use super::{Connection, OVERLAP_PACKETS};
 use crate::{
     overlay::Overlay,
-    primary::{Primary, StreamId, VarInt},
+    primary::{Primary, StreamId, VarInt, Waiting},
     rlp::{Allowance, keys::Sealer},
     transmit::Transmit,
     units::{Level, Span},
@@ -113,8 +113,11 @@ impl Connection {
                 Allowance::Stop(_) => return None,
             };
             let batch_max = datagrams_max.min(BATCH_BYTES_MAX / mtu).max(1) as u64;
-            // Where the window is shut, what the primary was handed last may wait there for a round trip.
-            let overlap = if window.packets() == 0 { OVERLAP_PACKETS * mtu as u64 } else { 0 };
+            // What the primary was handed last may wait there for a round trip.
+            let overlap = match window.waiting {
+                Waiting::ForWindow => OVERLAP_PACKETS * mtu as u64,
+                Waiting::Nothing | Waiting::ForPacer => 0,
+            };
             let payload_max = mtu.saturating_sub(Sealer::OVERHEAD);
             let packets = self.cut(id, payload_max, packets_max.min(batch_max), overlap);
             if packets.is_empty() {

@@ -27,9 +27,10 @@ pub(crate) fn quantum(window: &Window) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::primary::Waiting;
 
     fn window(cwnd: u64, in_flight: u64) -> Window {
-        Window { cwnd, in_flight, mtu: 1460, drained: true }
+        Window { cwnd, in_flight, mtu: 1460, waiting: Waiting::Nothing }
     }
 
     #[test]

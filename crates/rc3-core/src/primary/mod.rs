@@ -107,9 +107,20 @@ pub struct Window {
     pub in_flight: u64,
     /// Largest UDP payload in bytes.
     pub mtu: u16,
-    /// Nothing written is waiting to be put into a packet: the last [`Primary::poll_transmit`] that returned
-    /// `None` did so for want of data, not for want of window.
-    pub drained: bool,
+    /// What the bytes written and not yet in a packet wait for, as of the last [`Primary::poll_transmit`] that
+    /// returned `None`.
+    pub waiting: Waiting,
+}
+
+/// What written bytes wait for before they go into a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Waiting {
+    /// None are waiting: all are in packets.
+    Nothing,
+    /// For the window: a round trip perhaps.
+    ForWindow,
+    /// For the pacer: a moment. Or nothing was written and asked since.
+    ForPacer,
 }
 
 impl Window {

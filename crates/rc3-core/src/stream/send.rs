@@ -142,6 +142,15 @@ impl SendStream {
         !self.staged.is_empty()
             || self.ledger.next_for_primary(1).is_some()
             || (self.fin == Fin::Wanted && self.ledger.is_answered())
+            || self.is_unseen()
+    }
+
+    /// RLP has delivered everything before the primary carried anything: the peer does not know the stream yet,
+    /// since only the primary opens it.
+    fn is_unseen(&self) -> bool {
+        self.fin == Fin::Open
+            && self.ledger.cursor() > 0
+            && self.head.as_ref().is_some_and(|head| head.position() == 0)
     }
 
     /// Whether some byte or the end is not answered for, whether or not it can be sent now.
@@ -188,6 +197,10 @@ impl SendStream {
             self.unsettled += span.len();
             budget = budget.saturating_sub(span.len());
         }
+        if self.is_unseen() {
+            self.skip_to(self.ledger.cursor(), &mut fed);
+            self.flush(primary);
+        }
         if self.fin == Fin::Wanted && self.staged.is_empty() && self.ledger.is_answered() {
             self.hand_over_end(primary, &mut fed);
         }
@@ -197,18 +210,22 @@ impl SendStream {
     }
 
     fn hand_over_end<P: Primary>(&mut self, primary: &mut P, fed: &mut Fed) {
-        let end = self.ledger.end();
-        if let Some(head) = &mut self.head
-            && head.position() < end
-        {
-            fed.skipped += end - head.position();
-            let mut record = Vec::new();
-            head.finish(end, &mut record);
-            self.staged.push_back(record.into());
-        }
+        self.skip_to(self.ledger.end(), fed);
         if self.flush(primary) {
             primary.end(self.id, End::Finish);
             self.fin = Fin::Handed;
+        }
+    }
+
+    /// Stages a record that moves the head over what is delivered, up to `cursor`.
+    fn skip_to(&mut self, cursor: u64, fed: &mut Fed) {
+        if let Some(head) = &mut self.head
+            && head.position() < cursor
+        {
+            fed.skipped += cursor - head.position();
+            let mut record = Vec::new();
+            head.finish(cursor, &mut record);
+            self.staged.push_back(record.into());
         }
     }
 
@@ -239,5 +256,140 @@ impl SendStream {
     pub(crate) fn on_rlp_sent(&mut self, span: Span, level: Level) {
         self.ledger.sent_by_rlp(span, level);
         self.rlp_top = self.rlp_top.max(span.end);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+    use crate::{
+        primary::{Dir, PathStats, PrimaryEvent, PrimaryTransmit, Side, StreamReadError, Window},
+        wire::head::{Head, HeadDecoder},
+    };
+
+    /// Takes what it is given, up to a limit.
+    #[derive(Default)]
+    struct Sink {
+        taken: Vec<u8>,
+        limit: usize,
+        ended: bool,
+    }
+
+    impl Primary for Sink {
+        fn write(&mut self, _: StreamId, chunks: &mut [Bytes]) -> Result<usize, StreamWriteError> {
+            let before = self.taken.len();
+            for chunk in chunks {
+                let room = chunk.len().min(self.limit - self.taken.len());
+                self.taken.extend(chunk.split_to(room));
+            }
+            if self.taken.len() > before {
+                Ok(self.taken.len() - before)
+            } else {
+                Err(StreamWriteError::Blocked)
+            }
+        }
+
+        fn end(&mut self, _: StreamId, how: End) {
+            self.ended = how == End::Finish;
+        }
+
+        fn poll_event(&mut self) -> Option<PrimaryEvent> {
+            unreachable!()
+        }
+
+        fn poll_timeout(&mut self) -> Option<Instant> {
+            unreachable!()
+        }
+
+        fn handle_timeout(&mut self, _: Instant) {
+            unreachable!()
+        }
+
+        fn poll_transmit(&mut self, _: Instant, _: usize, _: &mut Vec<u8>) -> Option<PrimaryTransmit> {
+            unreachable!()
+        }
+
+        fn window(&self) -> Window {
+            unreachable!()
+        }
+
+        fn set_app_limited(&mut self, _: bool) {
+            unreachable!()
+        }
+
+        fn open(&mut self, _: Dir) -> Option<StreamId> {
+            unreachable!()
+        }
+
+        fn accept(&mut self, _: Dir) -> Option<StreamId> {
+            unreachable!()
+        }
+
+        fn read(&mut self, _: StreamId, _: usize, _: bool) -> Result<Option<(u64, Bytes)>, StreamReadError> {
+            unreachable!()
+        }
+
+        fn stop(&mut self, _: StreamId, _: VarInt) {
+            unreachable!()
+        }
+
+        fn path(&self) -> PathStats {
+            unreachable!()
+        }
+    }
+
+    fn stream(bytes: &'static [u8]) -> SendStream {
+        let mut stream = SendStream::new(StreamId::new(Side::Client, Dir::Uni, 1), 0, true, u64::MAX);
+        stream.write(Bytes::from_static(bytes)).unwrap();
+        stream
+    }
+
+    fn records(sink: &Sink) -> Vec<Head> {
+        let mut decoder = HeadDecoder::new();
+        decoder.push(sink.taken.clone().into());
+        std::iter::from_fn(|| decoder.next().unwrap()).collect()
+    }
+
+    #[test]
+    fn a_stream_that_rlp_delivered_whole_is_still_opened_by_the_primary() {
+        let mut stream = stream(b"12345678");
+        stream.on_rlp_sent(Span::new(0, 8), Level::FIRST);
+        stream.ledger.delivered(Span::new(0, 8), |_, _| {});
+        assert!(stream.wants_primary());
+        let mut sink = Sink { limit: 100, ..Sink::default() };
+        let fed = stream.feed(&mut sink, 1000, 0);
+        assert_eq!(records(&sink), [Head::Skip(Span::new(0, 8))]);
+        assert_eq!((fed.handed, fed.skipped), (0, 8));
+        assert!(!stream.wants_primary());
+    }
+
+    #[test]
+    fn the_head_skips_what_rlp_delivered_and_carries_the_rest() {
+        let mut stream = stream(b"0123456789");
+        stream.on_rlp_sent(Span::new(4, 10), Level::FIRST);
+        stream.ledger.delivered(Span::new(4, 8), |_, _| {});
+        stream.finish().unwrap();
+        let mut sink = Sink { limit: 100, ..Sink::default() };
+        let fed = stream.feed(&mut sink, 1000, 0);
+        let run = |offset, data: &'static [u8]| Head::Run { offset, data: Bytes::from_static(data) };
+        assert_eq!(records(&sink), [run(0, b"0123"), Head::Skip(Span::new(4, 8)), run(8, b"89")]);
+        assert_eq!((fed.handed, fed.duplicate, fed.skipped), (6, 2, 4));
+        assert!(sink.ended);
+    }
+
+    #[test]
+    fn a_primary_that_blocks_in_the_middle_of_a_record_gets_the_rest_later() {
+        let mut stream = stream(b"0123456789");
+        stream.finish().unwrap();
+        let mut sink = Sink { limit: 4, ..Sink::default() };
+        stream.feed(&mut sink, 1000, 0);
+        assert!(!stream.wants_primary() && !sink.ended);
+        sink.limit = 100;
+        stream.on_primary_writable();
+        stream.feed(&mut sink, 1000, 0);
+        assert_eq!(records(&sink), [Head::Run { offset: 0, data: Bytes::from_static(b"0123456789") }]);
+        assert!(sink.ended);
     }
 }

@@ -3,7 +3,8 @@
 //!
 //! Facts of quinn-proto 0.11.19 it rests on (each held by a test in `rc3-core/tests/primary.rs`):
 //! - `window()` is consulted in `poll_transmit` exactly when something ack-eliciting waits to be sent and no loss
-//!   probe is due. Consulted and nothing sent: blocked. Not consulted and nothing sent: nothing was waiting.
+//!   probe is due: once for the window test, and if that lets it pass once more for the pacer. Nothing sent and not
+//!   consulted: nothing was waiting. Once: the window is shut. Twice: the pacer holds it back.
 //! - a packet goes while `in_flight + mtu < window()`;
 //! - the pacer gives way for windows above `u32::MAX`;
 //! - `on_end_acks` carries the exact bytes in flight; in between they follow `on_sent`, `on_ack` and losses.
@@ -12,7 +13,7 @@ use std::{
     any::Any,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed},
     },
     time::Instant,
 };
@@ -29,8 +30,8 @@ pub(super) struct Shared {
     pub(super) cwnd: AtomicU64,
     pub(super) in_flight: AtomicU64,
     mtu: AtomicU64,
-    /// `window()` was called since this was last cleared.
-    pub(super) consulted: AtomicBool,
+    /// How often `window()` was called since this was last cleared.
+    pub(super) consulted: AtomicU32,
     pub(super) app_limited: AtomicBool,
 }
 
@@ -40,7 +41,7 @@ impl Default for Shared {
             cwnd: AtomicU64::new(0),
             in_flight: AtomicU64::new(0),
             mtu: AtomicU64::new(0),
-            consulted: AtomicBool::new(false),
+            consulted: AtomicU32::new(0),
             // The acks of the handshake open no window.
             app_limited: AtomicBool::new(true),
         }
@@ -96,7 +97,7 @@ impl Watched {
 impl Controller for Watched {
     fn on_sent(&mut self, now: Instant, bytes: u64, last_packet_number: u64) {
         // Called for ack-only packets too, which are not in flight; those never ask for the window.
-        if self.shared.consulted.load(Relaxed) {
+        if self.shared.consulted.load(Relaxed) > 0 {
             self.shared.in_flight.fetch_add(bytes, Relaxed);
         }
         self.inner.on_sent(now, bytes, last_packet_number);
@@ -140,7 +141,7 @@ impl Controller for Watched {
     }
 
     fn window(&self) -> u64 {
-        self.shared.consulted.store(true, Relaxed);
+        self.shared.consulted.fetch_add(1, Relaxed);
         let cwnd = self.inner.window();
         let room = self.shared.in_flight.load(Relaxed) + self.shared.mtu.load(Relaxed) < cwnd;
         // The pacer lets everything pass above u32::MAX; the window test is made here instead.

@@ -22,7 +22,7 @@ pub use quic::{
 };
 
 use self::controller::{Factory, Shared};
-use super::{End, PathStats, Primary, PrimaryEvent, PrimaryTransmit, Window};
+use super::{End, PathStats, Primary, PrimaryEvent, PrimaryTransmit, Waiting, Window};
 use crate::config::{ClientConfig, Congestion, ServerConfig, TransportConfig, alpn_offer};
 
 /// Why bytes were not taken.
@@ -58,7 +58,7 @@ pub struct Quic {
     conn: quic::Connection,
     shared: Arc<Shared>,
     fed_late: Arc<AtomicBool>,
-    drained: bool,
+    waiting: Waiting,
 }
 
 impl Quic {
@@ -151,11 +151,22 @@ impl Primary for Quic {
         buf: &mut Vec<u8>,
     ) -> Option<PrimaryTransmit> {
         debug_assert!(buf.is_empty());
-        self.shared.consulted.store(false, Relaxed);
-        let transmit = self.conn.poll_transmit(now, datagrams_max, buf);
-        // See `controller`: the window was not asked for, so nothing was waiting for it.
-        self.drained = transmit.is_none() && !self.shared.consulted.load(Relaxed);
-        transmit.map(from_transmit)
+        self.shared.consulted.store(0, Relaxed);
+        let mtu = self.conn.current_mtu();
+        let Some(transmit) = self.conn.poll_transmit(now, datagrams_max, buf) else {
+            // See `controller`.
+            self.waiting = match self.shared.consulted.load(Relaxed) {
+                0 => Waiting::Nothing,
+                1 => Waiting::ForWindow,
+                _ => Waiting::ForPacer,
+            };
+            return None;
+        };
+        // A probe of the path MTU: in flight, but the controller is not told.
+        if transmit.segment_size.is_none() && transmit.size > usize::from(mtu) {
+            self.shared.in_flight.fetch_add(transmit.size as u64, Relaxed);
+        }
+        Some(from_transmit(transmit))
     }
 
     fn window(&self) -> Window {
@@ -163,7 +174,7 @@ impl Primary for Quic {
             cwnd: self.shared.cwnd.load(Relaxed),
             in_flight: self.shared.in_flight.load(Relaxed),
             mtu: self.conn.current_mtu(),
-            drained: self.drained,
+            waiting: self.waiting,
         }
     }
 
@@ -180,7 +191,7 @@ impl Primary for Quic {
     }
 
     fn write(&mut self, id: StreamId, chunks: &mut [Bytes]) -> Result<usize, WriteError> {
-        self.drained = false;
+        self.waiting = Waiting::ForPacer;
         match self.conn.send_stream(id).write_chunks(chunks) {
             Ok(written) => Ok(written.bytes),
             Err(quic::WriteError::Blocked) => Err(WriteError::Blocked),
@@ -190,7 +201,7 @@ impl Primary for Quic {
     }
 
     fn end(&mut self, id: StreamId, how: End) {
-        self.drained = false;
+        self.waiting = Waiting::ForPacer;
         let mut stream = self.conn.send_stream(id);
         // Both fail only for a stream that has ended already, which is what was asked for.
         match how {
@@ -469,7 +480,7 @@ impl Seam {
     }
 
     fn quic(self, conn: quic::Connection) -> Quic {
-        Quic { conn, shared: self.shared, fed_late: self.fed_late, drained: false }
+        Quic { conn, shared: self.shared, fed_late: self.fed_late, waiting: Waiting::ForPacer }
     }
 }
 

@@ -1,0 +1,56 @@
+//! The echo server of every TCP tutorial, with [`rc3_net::Listener`] and [`rc3_net::Stream`] in place of
+//! `TcpListener` and `TcpStream`.
+//!
+//! Run it with `cargo run -p rc3-net --example duplex`.
+
+use std::{error::Error, sync::Arc};
+
+use rc3_net::{
+    ClientConfig, Endpoint, Listener, ServerConfig, Stream,
+    rustls::{self, pki_types::PrivateKeyDer},
+};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let (client_config, server_config) = configs()?;
+    let listener = Listener::bind(server_config, "127.0.0.1:0".parse()?)?;
+    let address = listener.local_addr()?;
+    tokio::spawn(async move {
+        while let Ok((stream, peer)) = listener.accept().await {
+            println!("server: {peer} is here");
+            tokio::spawn(async move {
+                let (mut read, mut write) = stream.into_split();
+                if let Err(error) = tokio::io::copy(&mut read, &mut write).await {
+                    eprintln!("server: {peer}: {error}");
+                }
+            });
+        }
+    });
+
+    let mut endpoint = Endpoint::client("127.0.0.1:0".parse()?)?;
+    endpoint.set_default_client_config(client_config);
+    let mut stream = Stream::connect(&endpoint, address, "localhost").await?;
+    stream.write_all(b"there and back").await?;
+    stream.shutdown().await?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await?;
+    println!("client: {answer}");
+
+    drop(stream);
+    endpoint.wait_idle().await;
+    Ok(())
+}
+
+/// A certificate for `localhost`, and a client that trusts it.
+fn configs() -> Result<(ClientConfig, ServerConfig), Box<dyn Error>> {
+    let certified = rcgen::generate_simple_self_signed(["localhost".to_string()])?;
+    let key = PrivateKeyDer::Pkcs8(certified.signing_key.serialize_der().into());
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(certified.cert.der().clone())?;
+    let client = rustls::ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+    let server = rustls::ServerConfig::builder()
+        .with_no_client_auth()
+        .with_single_cert(vec![certified.cert.into()], key)?;
+    Ok((ClientConfig::new(Arc::new(client)), ServerConfig::with_crypto(Arc::new(server))))
+}

@@ -1,0 +1,226 @@
+//! The `rc3` command: runs what the command line means, and turns the outcome into an exit code.
+#![forbid(unsafe_code)]
+
+use std::{fs, io, path::Path, process::ExitCode, time::Duration};
+
+use clap::{CommandFactory, Parser};
+use rc3_tools::{
+    cli::{exit::Exit, high::Command, low::LowArgs, output},
+    transfer::{
+        progress::{Reporter, Style},
+        receive::{ReceiveJob, receive},
+        send::{SendJob, send},
+    },
+};
+use tracing_subscriber::EnvFilter;
+
+fn main() -> ExitCode {
+    // Usage errors end here, with code 2.
+    let low = LowArgs::parse();
+    // Nothing unless asked: RUST_LOG=debug, RUST_LOG=rc3_core=trace.
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("off"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).init();
+    let exit = match Command::resolve(low) {
+        Ok(command) => run(command),
+        Err(error) => {
+            output::complain(&error, error.hint());
+            Exit::Usage
+        }
+    };
+    exit.into()
+}
+
+fn run(command: Command) -> Exit {
+    match command {
+        #[cfg(unix)]
+        Command::Demo { scenario, json, svg } => demo::run(&scenario, json, svg.as_deref()),
+        Command::Recv(job, style) => recv_files(job, style),
+        Command::Send(job, style) => send_files(job, style),
+        Command::Completions(shell) => {
+            let mut text = Vec::new();
+            clap_complete::generate(shell, &mut LowArgs::command(), "rc3", &mut text);
+            finish(output::print(&String::from_utf8_lossy(&text)))
+        }
+        Command::Man(directory) => finish(manual(directory.as_deref())),
+    }
+}
+
+fn send_files(job: SendJob, style: Style) -> Exit {
+    let mut reporter = Reporter::new(style, "sending");
+    transfer(|runtime| match runtime.block_on(send(job, &mut reporter)) {
+        Ok(()) => Exit::Success,
+        Err(error) => {
+            reporter.error(&error);
+            Exit::from(&error)
+        }
+    })
+}
+
+fn recv_files(job: ReceiveJob, style: Style) -> Exit {
+    let mut reporter = Reporter::new(style, "receiving");
+    transfer(|runtime| match runtime.block_on(receive(job, &mut reporter)) {
+        Ok(()) => Exit::Success,
+        Err(error) => {
+            reporter.error(&error);
+            Exit::from(&error)
+        }
+    })
+}
+
+fn transfer(work: impl FnOnce(&tokio::runtime::Runtime) -> Exit) -> Exit {
+    match tokio::runtime::Runtime::new() {
+        Ok(runtime) => {
+            let exit = work(&runtime);
+            // A disk that hangs should not keep us.
+            runtime.shutdown_timeout(Duration::from_secs(1));
+            exit
+        }
+        Err(error) => finish(Err(error)),
+    }
+}
+
+fn finish(result: io::Result<()>) -> Exit {
+    match result {
+        Ok(()) => Exit::Success,
+        Err(error) => {
+            output::complain(&error, "check free space, permissions and limits of the system");
+            Exit::Failure
+        }
+    }
+}
+
+/// All manual pages into a directory, or the main one to standard output.
+fn manual(directory: Option<&Path>) -> io::Result<()> {
+    match directory {
+        Some(directory) => {
+            fs::create_dir_all(directory)?;
+            clap_mangen::generate_to(LowArgs::command(), directory)
+        }
+        None => {
+            let mut text = Vec::new();
+            clap_mangen::Man::new(LowArgs::command()).render(&mut text)?;
+            output::print(&String::from_utf8_lossy(&text))
+        }
+    }
+}
+
+#[cfg(unix)]
+mod demo {
+    use std::{
+        io::{self, IsTerminal, Write},
+        path::Path,
+    };
+
+    use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+    use rc3_tools::{
+        cli::{exit::Exit, output},
+        demo::{
+            bars,
+            report::{Report, Scheme, milliseconds, time},
+            run::{self, Step},
+            scenario::Scenario,
+            svg,
+        },
+        units::about_bytes,
+    };
+
+    pub(super) fn run(scenario: &Scenario, json: bool, picture: Option<&Path>) -> Exit {
+        if !json {
+            let _ = writeln!(io::stderr(), "{}", scenario.headline());
+        }
+        let mut progress = Progress::new(scenario, json);
+        let outcome = tokio::runtime::Runtime::new()
+            .map_err(run::DemoError::from)
+            .and_then(|runtime| runtime.block_on(run::run(scenario, |step| progress.tell(step))));
+        progress.clear();
+        let report = match outcome {
+            Ok(report) => report,
+            Err(error) => {
+                output::complain(&error, error.hint());
+                return Exit::Failure;
+            }
+        };
+        if let Err(error) = show(&report, json, picture) {
+            output::complain(&error, "check free space and permissions");
+            return Exit::Failure;
+        }
+        if report.verified() {
+            return Exit::Success;
+        }
+        output::complain(
+            &"a transfer did not arrive as it was sent",
+            "this should never happen: please report it",
+        );
+        Exit::NotVerified
+    }
+
+    fn show(report: &Report, json: bool, picture: Option<&Path>) -> io::Result<()> {
+        if let Some(path) = picture {
+            svg::write(report, path)?;
+        }
+        if json {
+            return output::print(&(report.json()? + "\n"));
+        }
+        let runs = match report.runs {
+            1 => "one run".to_owned(),
+            runs => format!("median of {runs} runs"),
+        };
+        let verified = if report.verified() { "every transfer verified" } else { "NOT VERIFIED" };
+        output::print(&format!(
+            "\n{}\n{}, FCT from connect to the last byte, {runs}, {verified}\n{}\n\n{}\n{}\n{}\n",
+            report.scenario.headline(),
+            "plain QUIC beside rc3",
+            report.scenario.ideal_text(),
+            report.table(),
+            bars::picture(report, output::look()),
+            report.meaning(),
+        ))
+    }
+
+    /// A bar on a terminal, a line per transfer elsewhere, nothing beside JSON.
+    enum Progress {
+        Bar(ProgressBar),
+        Lines,
+        None,
+    }
+
+    impl Progress {
+        fn new(scenario: &Scenario, json: bool) -> Self {
+            if json {
+                return Self::None;
+            }
+            if !io::stderr().is_terminal() {
+                return Self::Lines;
+            }
+            let steps = 2 * u64::from(scenario.runs.most()) * scenario.sizes.len() as u64;
+            let bar = ProgressBar::with_draw_target(Some(steps), ProgressDrawTarget::stderr_with_hz(10));
+            if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len}  {msg}") {
+                bar.set_style(style.progress_chars("=> "));
+            }
+            Self::Bar(bar)
+        }
+
+        fn tell(&mut self, step: Step) {
+            let scheme = match step.scheme {
+                Scheme::Plain => "plain",
+                Scheme::Rc3 => "rc3",
+            };
+            let (size, fct) = (about_bytes(step.bytes), time(milliseconds(step.fct)));
+            let text = format!("run {}: {size} {scheme} {fct}", step.run);
+            match self {
+                Self::Bar(bar) => {
+                    bar.set_message(text);
+                    bar.inc(1);
+                }
+                Self::Lines => drop(writeln!(io::stderr(), "{text}")),
+                Self::None => {}
+            }
+        }
+
+        fn clear(&mut self) {
+            if let Self::Bar(bar) = self {
+                bar.finish_and_clear();
+            }
+        }
+    }
+}

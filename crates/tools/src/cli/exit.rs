@@ -1,0 +1,91 @@
+//! Exit codes: what a script can tell apart.
+
+use std::process::ExitCode;
+
+use crate::transfer::error::TransferError;
+
+/// How the command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// Everything that was asked for is done.
+    Success,
+    /// It could not be done.
+    Failure,
+    /// The command line makes no sense.
+    Usage,
+    /// What arrived is not what was sent.
+    NotVerified,
+    /// The other side refused, or is not who the ticket says.
+    Refused,
+    /// A file of that name exists, and nothing was overwritten.
+    Exists,
+    /// Somebody pressed Ctrl-C.
+    Interrupted,
+}
+
+impl Exit {
+    /// The table of the codes, for `--help`.
+    pub const HELP: &str = "\
+Exit codes:
+    0  done
+    1  failed
+    2  wrong usage
+    3  what arrived is not what was sent
+    4  refused by the other side, or not the right receiver
+    5  a file of that name exists; nothing was overwritten
+  130  interrupted";
+
+    /// The number.
+    pub fn code(self) -> u8 {
+        match self {
+            Self::Success => 0,
+            Self::Failure => 1,
+            Self::Usage => 2,
+            Self::NotVerified => 3,
+            Self::Refused => 4,
+            Self::Exists => 5,
+            Self::Interrupted => 130,
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        exit.code().into()
+    }
+}
+
+impl From<&TransferError> for Exit {
+    fn from(error: &TransferError) -> Self {
+        match error {
+            TransferError::NotVerified(_) => Self::NotVerified,
+            TransferError::WrongReceiver(_) | TransferError::Unauthorised(_) | TransferError::Refused(_) => {
+                Self::Refused
+            }
+            TransferError::Exists(_) => Self::Exists,
+            TransferError::Interrupted => Self::Interrupted,
+            _ => Self::Failure,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn help_lists_every_code() {
+        let all = [
+            Exit::Success,
+            Exit::Failure,
+            Exit::Usage,
+            Exit::NotVerified,
+            Exit::Refused,
+            Exit::Exists,
+            Exit::Interrupted,
+        ];
+        let listed: Vec<u8> =
+            Exit::HELP.lines().filter_map(|line| line.split_whitespace().next()?.parse().ok()).collect();
+        assert_eq!(listed, all.map(Exit::code));
+    }
+}

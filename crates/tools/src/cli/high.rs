@@ -1,0 +1,190 @@
+//! What it means here: settings resolved, defaults that depend on others filled in, nonsense refused.
+
+use std::{io, path::PathBuf};
+
+use clap_complete::Shell;
+use rc3_net::RlpMode;
+use thiserror::Error;
+
+#[cfg(unix)]
+use super::low::DemoArgs;
+use super::low::{LowArgs, LowCommand, RecvArgs, SendArgs};
+use crate::transfer::{
+    destination::Policy,
+    progress::Style,
+    receive::ReceiveJob,
+    send::SendJob,
+    ticket::{Ticket, TicketError},
+};
+#[cfg(unix)]
+use crate::{
+    demo::scenario::{RUNS_MAX, Runs, SIZE_BYTES_MAX, SIZES_MAX, Scenario},
+    emulator::EmulatorConfig,
+    units::size_text,
+};
+
+/// A command ready to run.
+#[derive(Debug)]
+pub enum Command {
+    /// Show both schemes.
+    #[cfg(unix)]
+    Demo {
+        /// What to show.
+        scenario: Box<Scenario>,
+        /// JSON instead of words.
+        json: bool,
+        /// A picture file.
+        svg: Option<PathBuf>,
+    },
+    /// Receive.
+    Recv(ReceiveJob, Style),
+    /// Send.
+    Send(SendJob, Style),
+    /// Completions.
+    Completions(Shell),
+    /// Manual pages, into a directory or the first to standard output.
+    Man(Option<PathBuf>),
+}
+
+/// What was typed is well-formed but makes no sense.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum UsageError {
+    /// See [`TicketError`].
+    #[error("not a ticket: {0}")]
+    Ticket(#[from] TicketError),
+    /// No ticket on standard input.
+    #[error("cannot read the ticket from standard input: {0}")]
+    Input(#[from] io::Error),
+    /// Too many or too large.
+    #[cfg(unix)]
+    #[error("choose at most {SIZES_MAX} sizes from 1 byte to {}", size_text(SIZE_BYTES_MAX))]
+    Sizes,
+    /// A link that cannot be emulated.
+    #[cfg(unix)]
+    #[error("choose a round trip of at most 10 s and a buffer of at least 3000 bytes")]
+    Link,
+}
+
+impl UsageError {
+    /// What to do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Ticket(_) | Self::Input(_) => "the ticket is the last argument: rc3 send PATH... TICKET",
+            #[cfg(unix)]
+            Self::Sizes | Self::Link => "see rc3 demo --help",
+        }
+    }
+}
+
+impl Command {
+    /// Resolves what was typed.
+    ///
+    /// # Errors
+    /// See [`UsageError`].
+    pub fn resolve(low: LowArgs) -> Result<Self, UsageError> {
+        Ok(match low.command {
+            #[cfg(unix)]
+            LowCommand::Demo(args) => {
+                let (json, svg) = (args.json, args.svg.clone());
+                Self::Demo { scenario: Box::new(scenario(args)?), json, svg }
+            }
+            LowCommand::Recv(args) => recv(args),
+            LowCommand::Send(args) => send(args)?,
+            LowCommand::Completions { shell } => Self::Completions(shell),
+            LowCommand::Man { out } => Self::Man(out),
+        })
+    }
+}
+
+#[cfg(unix)]
+fn scenario(args: DemoArgs) -> Result<Scenario, UsageError> {
+    use std::time::Duration;
+    let sizes_fit = args.sizes.iter().all(|&bytes| (1..=SIZE_BYTES_MAX).contains(&bytes));
+    if args.sizes.is_empty() || args.sizes.len() > SIZES_MAX || !sizes_fit {
+        return Err(UsageError::Sizes);
+    }
+    // One product, as the emulator counts it.
+    let buffer = args.buffer.unwrap_or_else(|| EmulatorConfig::new(args.rate, args.rtt).buffer);
+    if args.rtt > Duration::from_secs(10) || buffer < 3000 {
+        return Err(UsageError::Link);
+    }
+    Ok(Scenario {
+        rate: args.rate,
+        rtt: args.rtt,
+        buffer,
+        nic: args.nic.unwrap_or(args.rate),
+        loss: args.loss,
+        load: args.load,
+        priority: !args.no_priority,
+        ladder: rc3_core::rlp::ladder::Ladder::geometric(40, 10, args.levels),
+        sizes: args.sizes,
+        runs: args.runs.map_or(Runs::AsFit, |runs| Runs::Exactly(runs.min(RUNS_MAX))),
+        seed: args.seed,
+    })
+}
+
+fn recv(args: RecvArgs) -> Command {
+    let style = Style::choose(args.tell.json, args.tell.quiet);
+    let policy = Policy { force: args.force, fsync: args.fsync };
+    let RecvArgs { dir, listen, advertise, keep, .. } = args;
+    Command::Recv(ReceiveJob { dir, listen, advertise, keep, policy }, style)
+}
+
+fn send(args: SendArgs) -> Result<Command, UsageError> {
+    let mut line = args.ticket;
+    if line == "-" {
+        line.clear();
+        io::stdin().read_line(&mut line)?;
+    }
+    let ticket: Ticket = line.parse()?;
+    let style = Style::choose(args.tell.json, args.tell.quiet);
+    let rlp = if args.no_rlp { RlpMode::Off } else { RlpMode::Trust };
+    let SendArgs { paths, dry_run, rate_limit, .. } = args;
+    Ok(Command::Send(SendJob { paths, ticket, dry_run, rate_limit, rlp }, style))
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::time::Duration;
+
+    use clap::Parser;
+
+    use super::*;
+
+    fn resolve(words: &[&str]) -> Result<Command, UsageError> {
+        Command::resolve(LowArgs::try_parse_from(words).unwrap())
+    }
+
+    #[test]
+    fn demo_without_flags_is_the_default_link() {
+        let Ok(Command::Demo { scenario, json: false, svg: None }) = resolve(&["rc3", "demo"]) else {
+            panic!("not a demonstration")
+        };
+        assert_eq!(scenario.rate.bits_per_second(), 200_000_000);
+        assert_eq!((scenario.nic, scenario.rtt), (scenario.rate, Duration::from_millis(80)));
+        assert_eq!(scenario.buffer, 2_000_000);
+        assert_eq!(scenario.sizes, [10_000, 100_000, 1_000_000, 5_000_000, 20_000_000]);
+        assert_eq!(scenario.ladder, rc3_core::rlp::ladder::Ladder::default());
+        assert!(scenario.priority && scenario.runs == Runs::AsFit);
+    }
+
+    #[test]
+    fn card_and_buffer_follow_the_link_unless_told() {
+        let words = ["rc3", "demo", "--rate", "50mbit", "--rtt", "20ms", "--runs", "1", "--sizes", "10k,1M"];
+        let Ok(Command::Demo { scenario, .. }) = resolve(&words) else { panic!("not a demonstration") };
+        assert_eq!((scenario.nic, scenario.buffer), (scenario.rate, 125_000));
+        assert_eq!((scenario.sizes.as_slice(), scenario.runs), (&[10_000, 1_000_000][..], Runs::Exactly(1)));
+        let words = ["rc3", "demo", "--nic", "2gbit", "--buffer", "1MiB"];
+        let Ok(Command::Demo { scenario, .. }) = resolve(&words) else { panic!("not a demonstration") };
+        assert_eq!((scenario.nic.bits_per_second(), scenario.buffer), (2_000_000_000, 1 << 20));
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        assert!(matches!(resolve(&["rc3", "demo", "--sizes", "0"]), Err(UsageError::Sizes)));
+        assert!(matches!(resolve(&["rc3", "demo", "--sizes", "2GiB"]), Err(UsageError::Sizes)));
+        assert!(matches!(resolve(&["rc3", "demo", "--rtt", "1000s"]), Err(UsageError::Link)));
+        assert!(matches!(resolve(&["rc3", "send", "a", "b"]), Err(UsageError::Ticket(_))));
+    }
+}

@@ -1,0 +1,248 @@
+//! What was typed: one definition per flag, which feeds help, man page and completions.
+
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
+
+use clap::{Args, Parser, Subcommand, value_parser};
+use clap_complete::Shell;
+use rc3_core::units::Rate;
+
+use super::exit::Exit;
+use crate::units::{parse_rate, parse_size, parse_time};
+
+/// Fast first round trips over wide-area links: a demonstration, and verified file transfer.
+#[derive(Debug, Clone, Parser)]
+#[command(name = "rc3", version, after_help = Exit::HELP, max_term_width = 100)]
+pub struct LowArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: LowCommand,
+}
+
+/// The commands.
+#[derive(Debug, Clone, Subcommand)]
+pub enum LowCommand {
+    /// Show rc3 beside plain QUIC over an emulated wide-area link on this machine
+    #[cfg(unix)]
+    Demo(DemoArgs),
+    /// Receive files: prints a ticket for the sender
+    Recv(RecvArgs),
+    /// Send files and directories to the holder of a ticket
+    Send(SendArgs),
+    /// Print completions for a shell
+    Completions {
+        /// Which shell
+        shell: Shell,
+    },
+    /// Print the manual page, or write one per command
+    Man {
+        /// Write `rc3.1`, `rc3-send.1` and so on into this directory
+        #[arg(long, value_name = "DIR")]
+        out: Option<PathBuf>,
+    },
+}
+
+/// `rc3 demo`
+#[cfg(unix)]
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "\
+Real endpoints on loopback sockets send real data over an emulated link. FCT is from connect to the last \
+byte at the receiver, handshake included; every transfer is verified by BLAKE3. Byte counts are the receiver's, of the \
+run with the median FCT. In the JSON output, rlp_bytes lists level 1 first.")]
+pub struct DemoArgs {
+    /// Rate of the link
+    #[arg(long, default_value = "200mbit", value_parser = parse_rate)]
+    pub rate: Rate,
+    /// Round-trip time of the link
+    #[arg(long, default_value = "80ms", value_parser = parse_time)]
+    pub rtt: Duration,
+    /// Buffer of the link [default: one bandwidth-delay product]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub buffer: Option<u64>,
+    /// Speed of the sender's network card, to which RLP is paced [default: the rate of the link]
+    #[arg(long, value_name = "RATE", value_parser = parse_rate)]
+    pub nic: Option<Rate>,
+    /// Probability that a packet is lost, 0 to 1
+    #[arg(long, default_value_t = 0.0, value_name = "P", value_parser = parse_probability)]
+    pub loss: f64,
+    /// Background traffic at normal priority, as a share of the rate, 0 to below 1
+    #[arg(long, default_value_t = 0.0, value_name = "SHARE", value_parser = parse_share)]
+    pub load: f64,
+    /// Sizes to send, separated by commas
+    #[arg(long, default_value = "10k,100k,1M,5M,20M", value_delimiter = ',', value_parser = parse_size)]
+    pub sizes: Vec<u64>,
+    /// Runs per size and scheme [default: 5, or as many as end within a minute]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=100))]
+    pub runs: Option<u32>,
+    /// RLP levels: 40, 400, 4000, ... packets, the rest at the last
+    #[arg(long, default_value_t = 7, value_name = "N", value_parser = value_parser!(u8).range(1..=15))]
+    pub levels: u8,
+    /// Let the link ignore priorities
+    #[arg(long)]
+    pub no_priority: bool,
+    /// Print one JSON object and nothing else
+    #[arg(long)]
+    pub json: bool,
+    /// Draw FCT over size into a file
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+    /// Seed of the data, the losses and the background traffic
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub seed: u64,
+}
+
+/// `rc3 recv`
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "\
+Only who has the ticket can send, so hand it over like a password. A file gets its name when it is complete and \
+verified; until then it is `.NAME.TAG.rc3-part`. Such a file is left behind only when this program is killed, and may \
+be deleted then.")]
+pub struct RecvArgs {
+    /// Directory to receive into; nothing leaves it
+    #[arg(long, default_value = ".", value_name = "DIR")]
+    pub dir: PathBuf,
+    /// Address to listen on: IP:PORT, IP, or :PORT [default: any address, any free port]
+    #[arg(long, value_name = "ADDR", value_parser = parse_listen)]
+    pub listen: Option<SocketAddr>,
+    /// What the ticket names instead of the address of the default route
+    #[arg(long, value_name = "HOST[:PORT]", value_parser = parse_advertise)]
+    pub advertise: Option<(String, Option<u16>)>,
+    /// Go on after the first complete transfer
+    #[arg(long)]
+    pub keep: bool,
+    /// Replace existing files
+    #[arg(long)]
+    pub force: bool,
+    /// Wait until each file is on the disk before it gets its name
+    #[arg(long)]
+    pub fsync: bool,
+    /// How to tell it
+    #[command(flatten)]
+    pub tell: TellArgs,
+}
+
+/// `rc3 send`
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "\
+Directories are sent with everything below them. Symbolic links below them are not followed but left out, \
+which is said; one named here is followed.")]
+pub struct SendArgs {
+    /// Files and directories
+    #[arg(required = true, num_args = 1.., value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+    /// The line `rc3 recv` printed, or `-` to read it from standard input
+    #[arg(value_name = "TICKET")]
+    pub ticket: String,
+    /// Only list what would be sent
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Send at this rate on average, at most
+    #[arg(long, value_name = "RATE", value_parser = parse_rate)]
+    pub rate_limit: Option<Rate>,
+    /// Plain QUIC: for networks that do not honour low priorities
+    #[arg(long)]
+    pub no_rlp: bool,
+    /// How to tell it
+    #[command(flatten)]
+    pub tell: TellArgs,
+}
+
+/// How a transfer is told.
+#[derive(Debug, Clone, Args)]
+pub struct TellArgs {
+    /// Print one JSON event per line: listening, skipped, start, progress, file, done, error
+    #[arg(long, conflicts_with = "quiet")]
+    pub json: bool,
+    /// Print nothing but errors (and the ticket)
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+#[cfg(unix)]
+fn parse_probability(text: &str) -> Result<f64, String> {
+    parse_share(text).or_else(|error| if text.trim() == "1" { Ok(1.0) } else { Err(error) })
+}
+
+#[cfg(unix)]
+fn parse_share(text: &str) -> Result<f64, String> {
+    let number: f64 = text.trim().parse().map_err(|_| "not a number, write for example 0.01".to_owned())?;
+    if (0.0..1.0).contains(&number) {
+        Ok(number)
+    } else {
+        Err("choose a number from 0 to below 1".to_owned())
+    }
+}
+
+fn parse_listen(text: &str) -> Result<SocketAddr, String> {
+    use std::net::{IpAddr, Ipv6Addr};
+    let port = text.strip_prefix(':').and_then(|port| port.parse().ok());
+    text.parse::<SocketAddr>()
+        .ok()
+        .or_else(|| Some(SocketAddr::new(text.parse::<IpAddr>().ok()?, 0)))
+        .or_else(|| Some(SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), port?)))
+        .ok_or_else(|| "write IP:PORT, [IPV6]:PORT, IP or :PORT".to_owned())
+}
+
+fn parse_advertise(text: &str) -> Result<(String, Option<u16>), String> {
+    let wrong = || "write HOST, HOST:PORT or [IPV6]:PORT".to_owned();
+    let port = |text: &str| text.parse().ok().filter(|&port| port != 0).ok_or_else(wrong);
+    if let Some(rest) = text.strip_prefix('[') {
+        let (host, after) = rest.split_once(']').ok_or_else(wrong)?;
+        let number = match after.strip_prefix(':') {
+            Some(number) => Some(port(number)?),
+            None if after.is_empty() => None,
+            None => return Err(wrong()),
+        };
+        return Ok((host.to_owned(), number));
+    }
+    match text.split_once(':') {
+        // More than one colon: an IPv6 address without brackets.
+        Some((_, rest)) if rest.contains(':') => Ok((text.to_owned(), None)),
+        Some((host, number)) if !host.is_empty() => Ok((host.to_owned(), Some(port(number)?))),
+        None if !text.is_empty() => Ok((text.to_owned(), None)),
+        _ => Err(wrong()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn definition_is_consistent() {
+        LowArgs::command().debug_assert();
+    }
+
+    #[test]
+    fn ticket_is_the_last_argument() {
+        let LowCommand::Send(args) = LowArgs::parse_from(["rc3", "send", "a", "b", "t"]).command else {
+            panic!("not a send")
+        };
+        assert_eq!((args.paths.len(), args.ticket.as_str()), (2, "t"));
+        assert!(LowArgs::try_parse_from(["rc3", "send", "t"]).is_err());
+    }
+
+    #[test]
+    fn addresses_may_be_abbreviated() {
+        assert_eq!(parse_listen("127.0.0.1:5"), Ok("127.0.0.1:5".parse().unwrap()));
+        assert_eq!(parse_listen("::1"), Ok("[::1]:0".parse().unwrap()));
+        assert_eq!(parse_listen(":7"), Ok("[::]:7".parse().unwrap()));
+        assert!(parse_listen("localhost").is_err());
+        assert_eq!(parse_advertise("h:7"), Ok(("h".to_owned(), Some(7))));
+        assert_eq!(parse_advertise("2001:db8::1"), Ok(("2001:db8::1".to_owned(), None)));
+        assert_eq!(parse_advertise("[::1]:7"), Ok(("::1".to_owned(), Some(7))));
+        for wrong in ["", ":7", "h:0", "h:x", "[::1", "[::1]7"] {
+            assert!(parse_advertise(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn shares_and_probabilities_have_their_ranges() {
+        assert_eq!(parse_share("0.3"), Ok(0.3));
+        assert!(parse_share("1").is_err() && parse_share("-0.1").is_err() && parse_share("NaN").is_err());
+        assert_eq!(parse_probability("1"), Ok(1.0));
+        assert!(parse_probability("1.1").is_err());
+    }
+}

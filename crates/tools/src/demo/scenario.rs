@@ -1,0 +1,142 @@
+//! What is shown: the link, the card, the sizes, and what would be ideal.
+//!
+//! Units: sizes are bytes of content; rates count bits on the wire.
+
+use std::time::Duration;
+
+use rc3_core::{rlp::ladder::Ladder, units::Rate};
+
+use crate::units::{about_time, rate_text, size_text, time_text};
+
+/// Most sizes of one demonstration.
+pub const SIZES_MAX: usize = 32;
+/// Largest size. Payloads are held in memory at both ends.
+pub const SIZE_BYTES_MAX: u64 = 1 << 30;
+/// Most runs per size.
+pub const RUNS_MAX: u32 = 100;
+
+/// How often each size is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Runs {
+    /// So many times.
+    Exactly(u32),
+    /// As often as fits into [`Runs::BUDGET`], once at least and [`Runs::USUAL`] times at most.
+    AsFit,
+}
+
+impl Runs {
+    /// Runs on a machine fast enough.
+    pub const USUAL: u32 = 5;
+    /// Time after which no further run is begun that would not end within it.
+    pub const BUDGET: Duration = Duration::from_secs(50);
+
+    /// The most runs there can be.
+    pub fn most(self) -> u32 {
+        match self {
+            Self::Exactly(runs) => runs,
+            Self::AsFit => Self::USUAL,
+        }
+    }
+}
+
+/// One demonstration.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scenario {
+    /// Rate of the link, each direction.
+    pub rate: Rate,
+    /// Round-trip propagation time.
+    pub rtt: Duration,
+    /// Buffer of the link, bytes.
+    pub buffer: u64,
+    /// Speed of the sender's network card: RLP is paced to it.
+    pub nic: Rate,
+    /// Probability that a packet is lost.
+    pub loss: f64,
+    /// Background traffic at normal priority, as a share of the rate.
+    pub load: f64,
+    /// Whether the link honours priorities.
+    pub priority: bool,
+    /// Packets per RLP level.
+    pub ladder: Ladder,
+    /// Sizes to send, in bytes.
+    pub sizes: Vec<u64>,
+    /// How often.
+    pub runs: Runs,
+    /// Seed of the payloads and of the link's random choices.
+    pub seed: u64,
+}
+
+impl Scenario {
+    /// The shortest time from `connect()` to the last of `bytes` at the receiver that this link allows: one round
+    /// trip to connect, half a round trip for the last byte, and N/A for N bits through what the background leaves,
+    /// A, without any headers.
+    pub fn ideal(&self, bytes: u64) -> Duration {
+        let available = self.rate.bits_per_second() as f64 * (1.0 - self.load);
+        self.rtt * 3 / 2 + Duration::from_secs_f64(bytes as f64 * 8.0 / available)
+    }
+
+    /// The time after which a transfer is given up: what a sender that never leaves slow start's first window would
+    /// take is beyond it, what plain QUIC takes over a lossy link is not.
+    pub fn patience(&self, bytes: u64) -> Duration {
+        (self.ideal(bytes) * 10 + self.rtt * 50).max(Duration::from_secs(20))
+    }
+
+    /// One line about the link and the card.
+    pub fn headline(&self) -> String {
+        let mut text = format!(
+            "link {} x {}, buffer {}, card {}",
+            rate_text(self.rate),
+            time_text(self.rtt),
+            size_text(self.buffer),
+            rate_text(self.nic),
+        );
+        if self.loss > 0.0 {
+            text += &format!(", loss {} %", crate::units::three_digits(self.loss * 100.0));
+        }
+        if self.load > 0.0 {
+            text += &format!(", background {} %", crate::units::three_digits(self.load * 100.0));
+        }
+        if !self.priority {
+            text += ", no priorities";
+        }
+        text
+    }
+
+    /// How the ideal is counted.
+    pub fn ideal_text(&self) -> String {
+        let available = if self.load > 0.0 { "what the background leaves" } else { "the rate" };
+        format!(
+            "ideal = 1.5 RTT ({}: connect, then half a round trip for the last byte) + bits / {available}, no headers",
+            about_time(self.rtt * 3 / 2),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ideal_counts_three_half_round_trips_and_the_bits() {
+        let rate = |bits| Rate::from_bits_per_second(bits).unwrap();
+        let mut scenario = Scenario {
+            rate: rate(200_000_000),
+            rtt: Duration::from_millis(80),
+            buffer: 2_000_000,
+            nic: rate(2_000_000_000),
+            loss: 0.0,
+            load: 0.0,
+            priority: true,
+            ladder: Ladder::default(),
+            sizes: vec![1_000_000],
+            runs: Runs::AsFit,
+            seed: 1,
+        };
+        assert_eq!(scenario.ideal(1_000_000), Duration::from_millis(160));
+        scenario.load = 0.5;
+        assert_eq!(scenario.ideal(1_000_000), Duration::from_millis(200));
+        assert!(
+            scenario.headline().starts_with("link 200mbit x 80ms, buffer 2M, card 2gbit, background 50 %")
+        );
+    }
+}

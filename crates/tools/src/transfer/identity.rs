@@ -1,0 +1,155 @@
+//! A certificate made for one run, and a client that takes exactly that one.
+//!
+//! There is no authority and no name to check: the ticket carries the certificate's fingerprint. That the peer holds
+//! the certificate's key is still proven by the handshake's signature, checked by the TLS provider.
+
+use std::sync::Arc;
+
+use rustls::{
+    CertificateError, DigitallySignedStruct, Error, SignatureScheme,
+    client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
+    crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature},
+    pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime},
+};
+use thiserror::Error;
+
+use super::ticket::Fingerprint;
+
+/// The name in the certificate and in the handshake. Nothing rests on it.
+pub const SERVER_NAME: &str = "rc3.invalid";
+
+/// A self-signed certificate with its key.
+#[derive(Debug)]
+pub struct Identity {
+    certificate: CertificateDer<'static>,
+    key: PrivateKeyDer<'static>,
+}
+
+/// The system could not make a certificate or settings from it.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum IdentityError {
+    /// No certificate.
+    #[error("cannot make a certificate: {0}")]
+    Certificate(#[from] rcgen::Error),
+    /// No settings.
+    #[error("cannot set up TLS: {0}")]
+    Tls(#[from] Error),
+}
+
+impl Identity {
+    /// A new one.
+    ///
+    /// # Errors
+    /// When the system gives no randomness.
+    pub fn generate() -> Result<Self, IdentityError> {
+        let made = rcgen::generate_simple_self_signed([SERVER_NAME.to_owned()])?;
+        let key = PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into());
+        Ok(Self { certificate: made.cert.into(), key })
+    }
+
+    /// What a ticket says about it.
+    pub fn fingerprint(&self) -> Fingerprint {
+        Fingerprint::of(&self.certificate)
+    }
+
+    /// TLS settings of the receiver for one application protocol.
+    ///
+    /// # Errors
+    /// When the key does not fit the provider.
+    pub fn server(&self, alpn: &[u8]) -> Result<rustls::ServerConfig, IdentityError> {
+        let mut config = rustls::ServerConfig::builder_with_provider(provider())
+            .with_protocol_versions(&[&rustls::version::TLS13])?
+            .with_no_client_auth()
+            .with_single_cert(vec![self.certificate.clone()], self.key.clone_key())?;
+        config.alpn_protocols = vec![alpn.to_vec()];
+        config.key_log = Arc::new(rustls::KeyLogFile::new());
+        Ok(config)
+    }
+}
+
+/// TLS settings of a sender that takes only the certificate with this fingerprint.
+///
+/// # Errors
+/// When the provider does not speak TLS 1.3.
+pub fn client(fingerprint: Fingerprint, alpn: &[u8]) -> Result<rustls::ClientConfig, IdentityError> {
+    let provider = provider();
+    let mut config = rustls::ClientConfig::builder_with_provider(Arc::clone(&provider))
+        .with_protocol_versions(&[&rustls::version::TLS13])?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(Pinned { fingerprint, provider }))
+        .with_no_client_auth();
+    config.alpn_protocols = vec![alpn.to_vec()];
+    config.key_log = Arc::new(rustls::KeyLogFile::new());
+    Ok(config)
+}
+
+fn provider() -> Arc<CryptoProvider> {
+    Arc::new(rustls::crypto::ring::default_provider())
+}
+
+/// Trusts one certificate.
+#[derive(Debug)]
+struct Pinned {
+    fingerprint: Fingerprint,
+    provider: Arc<CryptoProvider>,
+}
+
+impl ServerCertVerifier for Pinned {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        if Fingerprint::of(end_entity) == self.fingerprint {
+            Ok(ServerCertVerified::assertion())
+        } else {
+            Err(CertificateError::ApplicationVerificationFailure.into())
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signature, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signature, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn verify(pinned: Fingerprint, shown: &Identity) -> bool {
+        let verifier = Pinned { fingerprint: pinned, provider: provider() };
+        let name = ServerName::try_from(SERVER_NAME).unwrap();
+        verifier.verify_server_cert(&shown.certificate, &[], &name, &[], UnixTime::now()).is_ok()
+    }
+
+    #[test]
+    fn only_the_pinned_certificate_is_taken() {
+        let (ours, theirs) = (Identity::generate().unwrap(), Identity::generate().unwrap());
+        assert!(verify(ours.fingerprint(), &ours));
+        assert!(!verify(ours.fingerprint(), &theirs));
+    }
+}

@@ -1,0 +1,316 @@
+//! What the two sides say to each other on the control stream, and how it is framed.
+//!
+//! The sender opens one bidirectional stream and says, without waiting for answers: `Hello`, one `Entry` per file and
+//! directory, `ManifestEnd`. The receiver looks at nothing but `Hello` until the secret is right, and answers
+//! `Accepted` or `Refused`. Then
+//! every non-empty file goes on a unidirectional stream of its own, raw from offset 0, in the order of the manifest; when
+//! a file has been read to its end the sender says `FileSent` with its hash. The receiver answers each with
+//! `FileDone` or `FileFailed`, and in the end with `Finished`.
+//!
+//! A message is its length in four bytes, big-endian, then as many bytes of postcard. Invariant: nothing a peer
+//! says makes the reader allocate more than [`MESSAGE_BYTES_MAX`].
+
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use thiserror::Error;
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, BufReader},
+    sync::mpsc,
+};
+
+use super::{paths::PATH_BYTES_MAX, ticket::SECRET_BYTES};
+
+/// The version of this conversation. A receiver refuses another.
+pub const VERSION: u16 = 1;
+
+/// Application protocol name on the connection.
+pub const ALPN: &[u8] = b"rc3-copy/1";
+
+/// Bytes of one message without its length.
+pub const MESSAGE_BYTES_MAX: usize = PATH_BYTES_MAX + 256;
+
+/// Messages read before anybody asks for them.
+pub const MESSAGES_AHEAD: usize = 64;
+
+/// Bytes of a reason given in words; longer ones are cut.
+const REASON_BYTES_MAX: usize = 1024;
+
+/// Sender to receiver.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FromSender {
+    /// The first message.
+    Hello {
+        /// [`VERSION`].
+        version: u16,
+        /// From the ticket.
+        secret: [u8; SECRET_BYTES],
+    },
+    /// One more file or directory.
+    Entry(Entry),
+    /// That was all.
+    ManifestEnd,
+    /// The file has been read to its end.
+    FileSent {
+        /// Which, counted over the files of the manifest from 0.
+        file: u32,
+        /// BLAKE3 of its content.
+        hash: [u8; 32],
+    },
+    /// The sender cannot go on.
+    Abort {
+        /// In words.
+        reason: String,
+    },
+}
+
+/// Receiver to sender.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FromReceiver {
+    /// Nothing will be taken.
+    Refused {
+        /// For a program.
+        refusal: Refusal,
+        /// For a person.
+        reason: String,
+    },
+    /// The manifest is fine: send.
+    Accepted,
+    /// The file is verified and in place.
+    FileDone {
+        /// Which.
+        file: u32,
+    },
+    /// The file could not be kept; the transfer ends.
+    FileFailed {
+        /// Which.
+        file: u32,
+        /// For a program.
+        fault: Fault,
+        /// For a person.
+        reason: String,
+    },
+    /// Everything is in place.
+    Finished,
+}
+
+/// One file or directory of the manifest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Relative, `/` between names. Untrusted: see [`super::paths::SafePath`].
+    pub path: String,
+    /// What it is.
+    pub kind: Kind,
+}
+
+/// What an entry is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Kind {
+    /// A directory, named so that empty ones are made too.
+    Directory,
+    /// A file.
+    File {
+        /// Its length.
+        bytes: u64,
+        /// Whether its owner may execute it.
+        executable: bool,
+        /// When its content last changed: seconds and nanoseconds since 1970, if known.
+        modified: Option<(i64, u32)>,
+    },
+}
+
+/// Why the receiver takes nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Refusal {
+    /// The secret is wrong.
+    Unauthorised,
+    /// Another version of the protocol.
+    Version,
+    /// Something of that name is there.
+    Exists,
+    /// The manifest has a path the receiver does not take, or is too long.
+    Manifest,
+    /// The receiver's disk or permissions.
+    Storage,
+}
+
+/// Why a file could not be kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Fault {
+    /// What arrived is not what was sent.
+    NotVerified,
+    /// Something of that name appeared meanwhile.
+    Exists,
+    /// The receiver's disk or permissions.
+    Storage,
+}
+
+/// Why a message could not be read.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum MessageError {
+    /// The stream ended between messages.
+    #[error("the control stream ended")]
+    Ended,
+    /// The stream broke.
+    #[error("the control stream broke: {0}")]
+    Io(#[from] std::io::Error),
+    /// Longer than any message is.
+    #[error("a message of {0} bytes, {MESSAGE_BYTES_MAX} is the most")]
+    TooLong(usize),
+    /// Not a message of this version.
+    #[error("a message that does not parse")]
+    Malformed,
+}
+
+/// A message in its frame.
+pub fn encode<M: Serialize>(message: &M) -> Vec<u8> {
+    let mut frame = vec![0; 4];
+    // Serialising into a vector cannot fail for these types: no maps, no unsized sequences.
+    if let Ok(body) = postcard::to_stdvec(message) {
+        frame.extend_from_slice(&body);
+    }
+    let length = u32::try_from(frame.len() - 4).unwrap_or(u32::MAX);
+    frame[..4].copy_from_slice(&length.to_be_bytes());
+    frame
+}
+
+/// Reads one message.
+///
+/// # Errors
+/// See [`MessageError`].
+pub async fn read<M: DeserializeOwned>(stream: &mut (impl AsyncRead + Unpin)) -> Result<M, MessageError> {
+    let mut length = [0; 4];
+    // An end before the first byte is an end; later it is a break.
+    if stream.read(&mut length[..1]).await? == 0 {
+        return Err(MessageError::Ended);
+    }
+    stream.read_exact(&mut length[1..]).await?;
+    let length = u32::from_be_bytes(length) as usize;
+    if length > MESSAGE_BYTES_MAX {
+        return Err(MessageError::TooLong(length));
+    }
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body).await?;
+    decode(&body).ok_or(MessageError::Malformed)
+}
+
+/// Messages as they come, read by a task of its own: reading one must not be cut short. The last is an error.
+pub type Messages<M> = mpsc::Receiver<Result<M, MessageError>>;
+
+/// Begins to read messages, [`MESSAGES_AHEAD`] ahead.
+///
+/// # Panics
+/// Outside a tokio runtime.
+pub fn listen<M: DeserializeOwned + Send + 'static>(
+    stream: impl AsyncRead + Unpin + Send + 'static,
+) -> Messages<M> {
+    let (sender, messages) = mpsc::channel(MESSAGES_AHEAD);
+    tokio::spawn(async move {
+        let mut stream = BufReader::new(stream);
+        loop {
+            let message = read(&mut stream).await;
+            let over = message.is_err();
+            if sender.send(message).await.is_err() || over {
+                return;
+            }
+        }
+    });
+    messages
+}
+
+/// A reason in words, cut to what fits into a message.
+pub fn reason(text: impl ToString) -> String {
+    let mut text = text.to_string();
+    let cut = (0..=REASON_BYTES_MAX.min(text.len())).rev().find(|&at| text.is_char_boundary(at));
+    text.truncate(cut.unwrap_or(0));
+    text
+}
+
+/// A body, if it is exactly one message.
+fn decode<M: DeserializeOwned>(body: &[u8]) -> Option<M> {
+    let (message, rest) = postcard::take_from_bytes(body).ok()?;
+    rest.is_empty().then_some(message)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn read_all<M: DeserializeOwned>(bytes: &[u8]) -> Result<M, MessageError> {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(read(&mut &bytes[..]))
+    }
+
+    fn entry() -> impl Strategy<Value = Entry> {
+        let file = (any::<u64>(), any::<bool>(), any::<Option<(i64, u32)>>())
+            .prop_map(|(bytes, executable, modified)| Kind::File { bytes, executable, modified });
+        (".{0,100}", prop_oneof![Just(Kind::Directory), file]).prop_map(|(path, kind)| Entry { path, kind })
+    }
+
+    fn from_sender() -> impl Strategy<Value = FromSender> {
+        prop_oneof![
+            (any::<u16>(), any::<[u8; 16]>())
+                .prop_map(|(version, secret)| FromSender::Hello { version, secret }),
+            entry().prop_map(FromSender::Entry),
+            Just(FromSender::ManifestEnd),
+            (any::<u32>(), any::<[u8; 32]>()).prop_map(|(file, hash)| FromSender::FileSent { file, hash }),
+            ".{0,100}".prop_map(|reason| FromSender::Abort { reason }),
+        ]
+    }
+
+    #[test]
+    fn longest_path_fits_into_a_message() {
+        let kind = Kind::File { bytes: u64::MAX, executable: true, modified: Some((i64::MIN, u32::MAX)) };
+        let longest = FromSender::Entry(Entry { path: "n".repeat(PATH_BYTES_MAX), kind });
+        assert_eq!(read_all::<FromSender>(&encode(&longest)).unwrap(), longest);
+        let reason = reason("é".repeat(5000));
+        assert_eq!(reason.len(), REASON_BYTES_MAX);
+        let longest = FromReceiver::FileFailed { file: u32::MAX, fault: Fault::Storage, reason };
+        assert_eq!(read_all::<FromReceiver>(&encode(&longest)).unwrap(), longest);
+    }
+
+    #[test]
+    fn long_frames_are_refused_before_they_are_read() {
+        let mut frame = vec![0xff; 4];
+        frame.push(0);
+        assert!(matches!(read_all::<FromSender>(&frame), Err(MessageError::TooLong(0xffff_ffff))));
+    }
+
+    #[test]
+    fn end_and_break_are_told_apart() {
+        assert!(matches!(read_all::<FromSender>(&[]), Err(MessageError::Ended)));
+        assert!(matches!(read_all::<FromSender>(&[0, 0]), Err(MessageError::Io(_))));
+        assert!(matches!(read_all::<FromSender>(&[0, 0, 0, 9, 1]), Err(MessageError::Io(_))));
+        assert!(matches!(read_all::<FromSender>(&[0, 0, 0, 0]), Err(MessageError::Malformed)));
+    }
+
+    #[test]
+    fn text_that_claims_more_than_is_there_is_malformed() {
+        // An abort whose reason says it has 2^63 bytes.
+        let body = [4, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f];
+        let frame = [&[0, 0, 0, 10], &body[..]].concat();
+        assert!(matches!(read_all::<FromSender>(&frame), Err(MessageError::Malformed)));
+    }
+
+    proptest! {
+        #[test]
+        fn messages_are_read_back(message in from_sender()) {
+            let mut frame = encode(&message);
+            prop_assert_eq!(&read_all::<FromSender>(&frame).unwrap(), &message);
+            // A byte more inside the frame is not the same message.
+            frame.push(0);
+            let length = u32::try_from(frame.len() - 4).unwrap();
+            frame[..4].copy_from_slice(&length.to_be_bytes());
+            prop_assert!(matches!(read_all::<FromSender>(&frame), Err(MessageError::Malformed)));
+        }
+
+        #[test]
+        fn hostile_bytes_are_a_message_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let length = u32::try_from(bytes.len()).unwrap().to_be_bytes();
+            let frame = [&length[..], &bytes].concat();
+            let _ = (read_all::<FromSender>(&frame), read_all::<FromReceiver>(&frame));
+            let _ = (read_all::<FromSender>(&bytes), read_all::<FromReceiver>(&bytes));
+        }
+    }
+}

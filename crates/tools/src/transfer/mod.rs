@@ -1,0 +1,80 @@
+//! Verified file transfer: `rc3 recv` prints a ticket, `rc3 send` takes it.
+//!
+//! The conversation is in [`message`], who may hold it in [`ticket`] and [`identity`], where files may go in [`paths`] and
+//! [`destination`]. Content goes raw, one stream per file; the receiver writes every chunk where it belongs as it
+//! comes, tail first or head first, so it holds no reassembly memory.
+
+use std::time::Duration;
+
+use rc3_net::{ConnectionError, RlpMode, TransportConfig, VarInt};
+
+use error::TransferError;
+
+pub mod destination;
+pub mod error;
+pub mod identity;
+pub mod manifest;
+pub mod message;
+pub mod paths;
+pub mod progress;
+pub mod receive;
+pub mod send;
+pub mod ticket;
+
+/// Silence after which the other side is given up. Shorter than usual: somebody watches.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Often enough that a disk that takes its time is not mistaken for silence.
+const KEEP_ALIVE: Duration = Duration::from_secs(3);
+/// Files on their way at a time.
+const STREAMS_MAX: u32 = 200;
+
+/// Transport settings of both sides.
+fn transport(rlp: RlpMode) -> TransportConfig {
+    let mut config = TransportConfig::default();
+    config.rlp(rlp).max_idle_timeout(Some(IDLE_TIMEOUT)).keep_alive_interval(Some(KEEP_ALIVE));
+    config.max_concurrent_uni_streams(STREAMS_MAX).max_concurrent_bidi_streams(1);
+    config
+}
+
+/// Returns when somebody wants this to end: Ctrl-C, or a request to terminate.
+async fn interrupted() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
+            tokio::select! {
+                _ = tokio::signal::ctrl_c() => {}
+                _ = terminate.recv() => {}
+            }
+            return;
+        }
+    }
+    if tokio::signal::ctrl_c().await.is_err() {
+        // No signals here: the system ends us by itself.
+        std::future::pending::<()>().await;
+    }
+}
+
+/// With which code and words to close a connection.
+fn close_code(outcome: &Result<(), TransferError>) -> (VarInt, &'static str) {
+    match outcome {
+        Ok(()) => (VarInt::from_u32(0), "done"),
+        Err(TransferError::Interrupted) => (VarInt::from_u32(2), "was interrupted"),
+        Err(_) => (VarInt::from_u32(1), "failed"),
+    }
+}
+
+/// The end of a connection, in words for people.
+fn lost(error: ConnectionError) -> TransferError {
+    TransferError::Lost(match error {
+        ConnectionError::TimedOut => "the other side fell silent".to_owned(),
+        ConnectionError::Reset => "the other side was restarted".to_owned(),
+        ConnectionError::ApplicationClosed(close) if close.reason.is_empty() => {
+            "the other side closed it".to_owned()
+        }
+        ConnectionError::ApplicationClosed(close) => {
+            format!("the other side {}", paths::printable(&String::from_utf8_lossy(&close.reason)))
+        }
+        error => paths::printable(&error.to_string()),
+    })
+}

@@ -1,0 +1,250 @@
+//! The one line that lets a sender find a receiver, know it, and be let in.
+//!
+//! `rc3://HOST:PORT/#CODE`, where the code is base32 (RFC 4648 §6, lower case, no padding) of a version byte, the BLAKE3
+//! fingerprint of the receiver's certificate and the secret that authorises the sender. Whoever has the ticket may
+//! send, so it should travel like a password.
+//!
+//! Invariant: a parsed ticket prints as the line it was parsed from, up to letter case of the code.
+
+use std::{fmt, str::FromStr};
+
+use data_encoding::{BASE32_NOPAD, Encoding};
+use thiserror::Error;
+
+/// Bytes of a certificate's fingerprint.
+pub const FINGERPRINT_BYTES: usize = 32;
+/// Bytes of the secret.
+pub const SECRET_BYTES: usize = 16;
+
+const SCHEME: &str = "rc3://";
+const VERSION: u8 = 1;
+const CODE_BYTES: usize = 1 + FINGERPRINT_BYTES + SECRET_BYTES;
+
+/// BLAKE3 of a certificate in DER.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Fingerprint(pub [u8; FINGERPRINT_BYTES]);
+
+impl Fingerprint {
+    /// The fingerprint of a certificate in DER.
+    pub fn of(certificate: &[u8]) -> Self {
+        Self(*blake3::hash(certificate).as_bytes())
+    }
+}
+
+impl fmt::Debug for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&lower().encode(&self.0))
+    }
+}
+
+/// What a sender must know to be let in. Comparing takes the same time whatever differs; it never shows in
+/// debug output.
+#[derive(Clone, Copy)]
+pub struct Secret(pub [u8; SECRET_BYTES]);
+
+impl PartialEq for Secret {
+    fn eq(&self, other: &Self) -> bool {
+        // Comparing hashes takes constant time, and hides where the secrets differ even if it did not.
+        blake3::hash(&self.0) == blake3::hash(&other.0)
+    }
+}
+
+impl Eq for Secret {}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret")
+    }
+}
+
+/// Where the receiver is, how to know it, and what it wants to hear.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ticket {
+    host: String,
+    port: u16,
+    fingerprint: Fingerprint,
+    secret: Secret,
+}
+
+impl Ticket {
+    /// A ticket for a receiver at `host` (a name, an IPv4 or an IPv6 address without brackets).
+    ///
+    /// # Errors
+    /// [`TicketError::Host`] when `host` is empty, longer than 255 bytes or has characters no host name has.
+    pub fn new(host: &str, port: u16, fingerprint: Fingerprint, secret: Secret) -> Result<Self, TicketError> {
+        let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.:%".contains(c);
+        if host.is_empty() || host.len() > 255 || !host.chars().all(allowed) {
+            return Err(TicketError::Host);
+        }
+        Ok(Self { host: host.to_owned(), port, fingerprint, secret })
+    }
+
+    /// The host, without brackets.
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// The UDP port.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// How to know the receiver.
+    pub fn fingerprint(&self) -> Fingerprint {
+        self.fingerprint
+    }
+
+    /// What authorises the sender.
+    pub fn secret(&self) -> Secret {
+        self.secret
+    }
+}
+
+impl fmt::Display for Ticket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut code = [VERSION; CODE_BYTES];
+        code[1..=FINGERPRINT_BYTES].copy_from_slice(&self.fingerprint.0);
+        code[1 + FINGERPRINT_BYTES..].copy_from_slice(&self.secret.0);
+        let (open, close) = if self.host.contains(':') { ("[", "]") } else { ("", "") };
+        write!(f, "{SCHEME}{open}{}{close}:{}/#{}", self.host, self.port, lower().encode(&code))
+    }
+}
+
+impl FromStr for Ticket {
+    type Err = TicketError;
+
+    fn from_str(text: &str) -> Result<Self, TicketError> {
+        let rest = text.trim().strip_prefix(SCHEME).ok_or(TicketError::Scheme)?;
+        let (address, code) = rest.split_once("/#").ok_or(TicketError::NoCode)?;
+        let (host, port) = address.rsplit_once(':').ok_or(TicketError::Port)?;
+        let port = port.parse().ok().filter(|&port| port != 0).ok_or(TicketError::Port)?;
+        let host = match host.strip_prefix('[') {
+            Some(inner) => inner.strip_suffix(']').ok_or(TicketError::Host)?,
+            None if host.contains(':') => return Err(TicketError::Host),
+            None => host,
+        };
+        // A code of another length is cut off or joined with something.
+        if code.len() != lower().encode_len(CODE_BYTES) {
+            return Err(TicketError::Code);
+        }
+        let code = BASE32_NOPAD
+            .decode(code.to_ascii_uppercase().as_bytes())
+            .ok()
+            .and_then(|code| <[u8; CODE_BYTES]>::try_from(code).ok())
+            .ok_or(TicketError::Code)?;
+        let [version, rest @ ..] = code;
+        if version != VERSION {
+            return Err(TicketError::Version(version));
+        }
+        let mut fingerprint = [0; FINGERPRINT_BYTES];
+        let mut secret = [0; SECRET_BYTES];
+        let (left, right) = rest.split_at(FINGERPRINT_BYTES);
+        fingerprint.copy_from_slice(left);
+        secret.copy_from_slice(right);
+        Self::new(host, port, Fingerprint(fingerprint), Secret(secret))
+    }
+}
+
+/// Why a line is not a ticket.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum TicketError {
+    /// Something else than a ticket.
+    #[error("a ticket starts with `rc3://`")]
+    Scheme,
+    /// Cut off before the code.
+    #[error("the ticket has no `/#` and code, copy the whole line")]
+    NoCode,
+    /// Not a host name or address.
+    #[error("the ticket's host is not a name or address")]
+    Host,
+    /// No port from 1 to 65535.
+    #[error("the ticket's port is not a number from 1 to 65535")]
+    Port,
+    /// Cut off or mistyped.
+    #[error("the ticket's code is damaged, copy the whole line")]
+    Code,
+    /// Made by a later version.
+    #[error("the ticket is of version {0}, this program knows version {VERSION}")]
+    Version(u8),
+}
+
+fn lower() -> Encoding {
+    data_encoding::Specification {
+        symbols: "abcdefghijklmnopqrstuvwxyz234567".to_owned(),
+        ..BASE32_NOPAD.specification()
+    }
+    .encoding()
+    .unwrap_or(BASE32_NOPAD)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn ticket(host: &str) -> Ticket {
+        Ticket::new(host, 4433, Fingerprint([7; 32]), Secret([9; 16])).unwrap()
+    }
+
+    #[test]
+    fn ticket_is_one_word() {
+        let line = ticket("192.0.2.1").to_string();
+        assert!(line.starts_with("rc3://192.0.2.1:4433/#"), "{line}");
+        assert!(!line.contains(char::is_whitespace));
+        assert_eq!(line.to_string().parse(), Ok(ticket("192.0.2.1")));
+    }
+
+    #[test]
+    fn ipv6_hosts_stand_in_brackets() {
+        let line = ticket("2001:db8::1").to_string();
+        assert!(line.starts_with("rc3://[2001:db8::1]:4433/#"), "{line}");
+        assert_eq!(line.parse::<Ticket>().unwrap().host(), "2001:db8::1");
+    }
+
+    #[test]
+    fn damaged_lines_are_told_apart() {
+        let line = ticket("host.example").to_string();
+        let read = |line: &str| line.parse::<Ticket>().unwrap_err();
+        assert_eq!(read("hello"), TicketError::Scheme);
+        assert_eq!(read("rc3://host.example:4433"), TicketError::NoCode);
+        assert_eq!(read(&line.replace("4433", "0")), TicketError::Port);
+        assert_eq!(read(&line.replace("4433", "70000")), TicketError::Port);
+        assert_eq!(read(&line.replace("host.example", "")), TicketError::Host);
+        assert_eq!(read(&line.replace("host.example", "a b")), TicketError::Host);
+        assert_eq!(read(&line.replace("host.example", "::1")), TicketError::Host);
+        assert_eq!(read(&line[..line.len() - 1]), TicketError::Code);
+        assert_eq!(read(&format!("{line}x")), TicketError::Code);
+        assert_eq!(read(&line.replace("/#a", "/#c")), TicketError::Version(0x11));
+        assert_eq!(read(&format!("{}1", &line[..line.len() - 1])), TicketError::Code);
+    }
+
+    #[test]
+    fn secrets_do_not_show_in_debug_output() {
+        let shown = format!("{:?}", ticket("h"));
+        assert!(shown.contains("Secret") && !shown.contains('9'), "{shown}");
+    }
+
+    proptest! {
+        #[test]
+        fn tickets_are_read_back(
+            host in "[a-z0-9][a-z0-9.-]{0,40}|[0-9]{1,3}(\\.[0-9]{1,3}){3}|[0-9a-f]{1,4}::[0-9a-f]{1,4}",
+            port in 1u16..,
+            fingerprint: [u8; 32],
+            secret: [u8; 16],
+        ) {
+            let ticket = Ticket::new(&host, port, Fingerprint(fingerprint), Secret(secret)).unwrap();
+            let line = ticket.to_string();
+            let read: Ticket = line.parse().unwrap();
+            prop_assert_eq!(&read, &ticket);
+            prop_assert_eq!(read.secret().0, secret);
+            prop_assert_eq!(line.to_uppercase().replace("RC3://", "rc3://").parse::<Ticket>().unwrap().secret().0, secret);
+        }
+
+        #[test]
+        fn any_line_is_a_ticket_or_refused(line in "(rc3://)?.{0,120}") {
+            let _ = line.parse::<Ticket>();
+        }
+    }
+}
