@@ -2,7 +2,7 @@
 //!
 //! A door lets in whoever knows the secret; one transfer runs at a time, others wait. Every file is received by a task of
 //! its own that writes chunks where they belong, in the order in which they come; placing it (verify, mode, time, name)
-//! comes after the sender's hash. Memory: [`GATHER_BYTES`] per file on its way, and what the connection's windows hold.
+//! comes after the sender's hash. Memory: 256 KiB per file on its way, and what the connection's windows hold.
 
 use std::{
     collections::{HashMap, VecDeque},

@@ -1,0 +1,52 @@
+//! `rc3 demo` as its users run it. Nothing here depends on how fast the machine is.
+#![cfg(unix)]
+
+use std::process::Command;
+
+fn demo(flags: &[&str]) -> std::process::Output {
+    Command::new(env!("CARGO_BIN_EXE_rc3"))
+        .env_remove("RUST_LOG")
+        .args(["demo", "--runs", "1", "--rate", "50mbit", "--rtt", "20ms"])
+        .args(flags)
+        .output()
+        .expect("the demonstration starts")
+}
+
+#[test]
+fn json_is_one_verified_object_and_nothing_else() {
+    let output = demo(&["--sizes", "10k,100k", "--levels", "2", "--json"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("one object");
+    assert_eq!((&json["rate_bits_per_second"], &json["rtt_ms"]), (&50_000_000.into(), &20.0.into()));
+    let results = json["results"].as_array().expect("results");
+    let order: Vec<_> =
+        results.iter().map(|r| (r["bytes"].as_u64().unwrap(), r["scheme"].as_str().unwrap())).collect();
+    assert_eq!(order, [(10_000, "plain"), (10_000, "rc3"), (100_000, "plain"), (100_000, "rc3")]);
+    for result in results {
+        assert_eq!(result["verified"], true);
+        assert_eq!(result["fct_ms_all"].as_array().unwrap().len(), 1);
+        // The light cone: nothing arrives before it can.
+        assert!(result["fct_ms_median"].as_f64().unwrap() >= 30.0, "{result}");
+        let rlp: Vec<_> =
+            result["rlp_bytes"].as_array().unwrap().iter().map(|n| n.as_u64().unwrap()).collect();
+        assert_eq!(rlp.len(), 2);
+        let first = result["primary_bytes"].as_u64().unwrap() + rlp.iter().sum::<u64>();
+        assert_eq!(first, result["bytes"].as_u64().unwrap(), "{result}");
+    }
+    assert!(results[3]["rlp_bytes"][0].as_u64().unwrap() > 0, "RLP brought nothing");
+}
+
+#[test]
+fn table_picture_and_meaning_are_printed_and_drawn() {
+    let directory = tempfile::tempdir().unwrap();
+    let svg = directory.path().join("fct.svg");
+    let output =
+        demo(&["--sizes", "100k", "--loss", "0.01", "--load", "0.3", "--svg", svg.to_str().unwrap()]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).unwrap();
+    for words in ["loss 1 %, background 30 %", "rc3/ideal", "every transfer verified", "On this link"] {
+        assert!(text.contains(words), "{words} is missing in\n{text}");
+    }
+    assert!(!text.contains('\x1b'), "colours in a pipe");
+    assert!(std::fs::read_to_string(svg).unwrap().contains("</svg>"));
+}
