@@ -137,7 +137,10 @@ impl Pair {
     /// # Panics
     /// When the TLS settings do not work.
     pub fn with_identity(config: PairConfig, client: ClientConfig, server: &ServerConfig) -> Self {
-        #[expect(clippy::disallowed_methods, reason = "where virtual time begins: it is never asked for again")]
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "where virtual time begins: it is never asked for again"
+        )]
         let epoch = Instant::now();
         let node = |server: Option<&ServerConfig>, host: u8| Node {
             endpoint: Endpoint::new(server, Some([host; 32])).expect("TLS settings that work"),
