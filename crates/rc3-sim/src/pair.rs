@@ -13,6 +13,8 @@
 //! };
 //! let mut pair = Pair::new(PairConfig::symmetric(link, 1_000_000));
 //! let connection = pair.connect();
+//! // Streams need the handshake.
+//! pair.drive();
 //! let stream = pair.client.with(connection, |c| c.open(Dir::Uni)).unwrap();
 //! pair.client.with(connection, |c| c.write(stream, vec![7; 100_000].into())).unwrap();
 //! pair.client.with(connection, |c| c.finish(stream)).unwrap();
