@@ -28,7 +28,6 @@ use crate::{
     stats::{ConnectionStats, ReceivedStats, SentStats},
     stream::{recv::Chunk, send::SendStream, set::Streams},
     transmit::Transmit,
-    units::Level,
     wire::frame::{Frame, Frames},
 };
 
@@ -328,14 +327,7 @@ impl Connection {
                 if let Some(rlp) = self.rlp() {
                     rlp.on_primary_sent(now, transmit.size as u64);
                 }
-                return Some(Transmit {
-                    destination: transmit.destination,
-                    source: transmit.source,
-                    level: Level::PRIMARY,
-                    ecn: transmit.ecn,
-                    size: transmit.size,
-                    segment_size: transmit.segment_size,
-                });
+                return Some(transmit.into());
             }
             match self.primary.window().waiting {
                 Waiting::Nothing => {

@@ -11,6 +11,7 @@ use std::{
 };
 
 use bytes::BytesMut;
+use rustc_hash::FxHashMap;
 
 use crate::{
     config::{ClientConfig, ServerConfig},
@@ -22,7 +23,6 @@ use crate::{
     },
     rlp::keys::{ReceiverId, receiver_id},
     transmit::Transmit,
-    units::Level,
 };
 
 /// The two top bits of the first byte: both clear in RLP datagrams. QUIC sets the lower of them (RFC 9000 §17), but
@@ -67,9 +67,10 @@ pub struct Drained {
 #[derive(Debug)]
 pub struct Endpoint {
     quic: QuicEndpoint,
-    connections: HashMap<ConnectionHandle, Connection>,
+    connections: FxHashMap<ConnectionHandle, Connection>,
+    /// Hashed with a key: peers have a say in what the exporter yields.
     ids: HashMap<ReceiverId, ConnectionHandle>,
-    deadlines: HashMap<ConnectionHandle, Instant>,
+    deadlines: FxHashMap<ConnectionHandle, Instant>,
     timers: BTreeSet<(Instant, ConnectionHandle)>,
     primary_queue: VecDeque<ConnectionHandle>,
     rlp_queue: VecDeque<ConnectionHandle>,
@@ -86,9 +87,9 @@ impl Endpoint {
     pub fn new(server: Option<&ServerConfig>, seed: Option<[u8; 32]>) -> Result<Self, ConfigError> {
         Ok(Self {
             quic: QuicEndpoint::new(server, seed)?,
-            connections: HashMap::new(),
+            connections: FxHashMap::default(),
             ids: HashMap::new(),
-            deadlines: HashMap::new(),
+            deadlines: FxHashMap::default(),
             timers: BTreeSet::new(),
             primary_queue: VecDeque::new(),
             rlp_queue: VecDeque::new(),
@@ -398,14 +399,6 @@ impl Endpoint {
 
     fn respond(&mut self, transmit: PrimaryTransmit, mut response: Vec<u8>) {
         response.truncate(transmit.size);
-        let transmit = Transmit {
-            destination: transmit.destination,
-            source: transmit.source,
-            level: Level::PRIMARY,
-            ecn: transmit.ecn,
-            size: transmit.size,
-            segment_size: transmit.segment_size,
-        };
-        self.responses.push_back((transmit, response));
+        self.responses.push_back((transmit.into(), response));
     }
 }

@@ -1,7 +1,9 @@
 //! What a connection has beside the primary when both sides speak rc3: the RLP loop, the control stream, credit
 //! in both directions, SACKs that are due.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
 
 use crate::{
     config::TransportConfig,
@@ -49,7 +51,7 @@ pub(crate) struct Granting {
     granted: u64,
     /// Bytes of all streams, past and present, that the application has read or will never want.
     consumed: u64,
-    unreported: HashMap<StreamId, u64>,
+    unreported: FxHashMap<StreamId, u64>,
 }
 
 impl Overlay {
@@ -64,7 +66,7 @@ impl Overlay {
                 stream_window: config.rlp_stream_window,
                 granted: config.rlp_window,
                 consumed: 0,
-                unreported: HashMap::new(),
+                unreported: FxHashMap::default(),
             },
             sacks: BTreeMap::new(),
         }

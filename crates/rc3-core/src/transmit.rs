@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use crate::units::Level;
+use crate::{primary::PrimaryTransmit, units::Level};
 
 /// One datagram, or several of equal length to the same place, at one level. The bytes are in the caller's
 /// buffer.
@@ -20,4 +20,11 @@ pub struct Transmit {
     pub size: usize,
     /// Length of each datagram but the last, when there are several.
     pub segment_size: Option<usize>,
+}
+
+impl From<PrimaryTransmit> for Transmit {
+    fn from(transmit: PrimaryTransmit) -> Self {
+        let PrimaryTransmit { destination, source, ecn, size, segment_size } = transmit;
+        Self { destination, source, level: Level::PRIMARY, ecn, size, segment_size }
+    }
 }

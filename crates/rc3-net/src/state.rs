@@ -5,10 +5,8 @@
 //! and no handle may be dropped under it (dropping one takes the lock).
 
 use std::{
-    collections::{HashMap, HashSet, VecDeque},
-    fmt,
-    hash::{BuildHasherDefault, Hasher},
-    mem,
+    collections::VecDeque,
+    fmt, mem,
     sync::{Arc, Mutex, PoisonError},
     task::Waker,
     time::Instant,
@@ -16,6 +14,7 @@ use std::{
 
 use bytes::Bytes;
 use rc3_core::{self as core, ConnectionError, ConnectionHandle, Event, StreamId, VarInt};
+use rustc_hash::{FxHashMap, FxHashSet};
 use tokio::sync::Notify;
 
 use crate::{
@@ -28,30 +27,7 @@ pub(crate) type ConnectionId = u64;
 
 /// A map by number: connection or stream. These are counted up and few at a time, so a peer cannot choose them
 /// to collide, and the lookups of every datagram and read need no keyed hash.
-pub(crate) type Map<K, V> = HashMap<K, V, BuildHasherDefault<NumberHasher>>;
-
-/// Multiplicative hashing (Knuth, volume 3, §6.4) of one number.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct NumberHasher(u64);
-
-impl Hasher for NumberHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|&byte| self.write_u64(byte.into()));
-    }
-
-    fn write_u64(&mut self, number: u64) {
-        self.0 = (self.0.rotate_left(5) ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    }
-
-    fn write_usize(&mut self, number: usize) {
-        self.write_u64(number as u64);
-    }
-
-    fn finish(&self) -> u64 {
-        // The high bits are the good ones; tables look at both ends.
-        self.0.rotate_left(32)
-    }
-}
+pub(crate) type Map<K, V> = FxHashMap<K, V>;
 
 /// One endpoint.
 pub(crate) struct Shared {
@@ -377,7 +353,7 @@ pub(crate) struct ConnectionState {
     /// Who waits to hear that a stream was stopped, delivered or reset.
     pub(crate) stopped: Map<StreamId, Arc<Notify>>,
     /// Streams that accepted bytes, or an end, of which the peer has not acknowledged all.
-    pub(crate) undelivered: HashSet<StreamId, BuildHasherDefault<NumberHasher>>,
+    pub(crate) undelivered: FxHashSet<StreamId>,
     /// To be closed so when `undelivered` is empty.
     closing: Option<(VarInt, Bytes)>,
     waiters: Arc<Waiters>,
@@ -395,7 +371,7 @@ impl ConnectionState {
             readers: Map::default(),
             writers: Map::default(),
             stopped: Map::default(),
-            undelivered: HashSet::default(),
+            undelivered: FxHashSet::default(),
             closing: None,
             waiters,
         }

@@ -1,16 +1,17 @@
 //! A wide-area link in user space: real UDP sockets on both sides, a simulated bottleneck in between.
 //!
-//! It needs no privilege and no kernel queue discipline, so the demonstration runs anywhere. A client connects to
-//! [`LinkEmulator::client_addr`] as if it were the server; the server sees each client as a peer of its own. Each
-//! direction is one [`rc3_sim::Link`]: what the simulator models and what the demonstration shows is the same code.
+//! It needs no privilege and no kernel queue discipline, so the demonstration runs anywhere. A client
+//! connects to [`LinkEmulator::client_addr`] as if it were the server; the server sees each client as a peer
+//! of its own. Each direction is one [`rc3_sim::Link`]: what the simulator models and what the demonstration
+//! shows is the same code.
 //!
-//! One thread does everything. While packets move it looks at its sockets about every 100 us; when nothing moves
-//! it sleeps until a packet comes or is due. Looking late costs delay of that order, never rate: the link
-//! computes its service times itself.
+//! One thread does everything. While packets move it looks at its sockets about every 100 us; when nothing
+//! moves it sleeps until a packet comes or is due. Looking late costs delay of that order, never rate: the
+//! link computes its service times itself.
 //!
-//! Invariant: the thread alone touches the sockets while it runs, but for [`LinkEmulator::reset`] under the same
-//! lock. Units: rates are bits per second on the wire, buffers bytes on the wire; a datagram counts as its payload
-//! and 28 bytes of IPv4 and UDP headers.
+//! Invariant: the thread alone touches the sockets while it runs, but for [`LinkEmulator::reset`] under the
+//! same lock. Units: rates are bits per second on the wire, buffers bytes on the wire; a datagram counts as
+//! its payload and 28 bytes of IPv4 and UDP headers.
 
 mod path;
 mod peers;
@@ -38,16 +39,16 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use world::World;
 
-/// Most clients at a time. One more takes the place of the one silent for longest, if that has been silent for 10 s;
-/// else its packets are dropped.
+/// Most clients at a time. One more takes the place of the one silent for longest, if that has been silent
+/// for 10 s; else its packets are dropped.
 pub const CLIENTS_MAX: usize = 64;
 
-/// Rest between two looks at the sockets while packets move. Longer would make bursts of a smooth flow, shorter would
-/// cost a system call per packet.
+/// Rest between two looks at the sockets while packets move. Longer would make bursts of a smooth flow,
+/// shorter would cost a system call per packet.
 const BUSY_PAUSE: Duration = Duration::from_micros(100);
 
-/// Longest sleep without a reason. Bounds how long dropping the emulator takes and how much background traffic piles
-/// up uncounted.
+/// Longest sleep without a reason. Bounds how long dropping the emulator takes and how much background
+/// traffic piles up uncounted.
 const IDLE_MAX: Duration = Duration::from_millis(50);
 
 /// The link to emulate.
@@ -61,22 +62,25 @@ pub struct EmulatorConfig {
     pub buffer: u64,
     /// Probability that a packet is lost after the queue, independently, in each direction.
     pub loss: f64,
-    /// Background traffic in the direction of [`Self::data`], as a fraction of the rate, below 1. Packets of 1500
-    /// bytes at normal priority come as a Poisson process, occupy queue and link, and end at the far side.
+    /// Background traffic in the direction of [`Self::data`], as a fraction of the rate, below 1. Packets of
+    /// 1500 bytes at normal priority come as a Poisson process, occupy queue and link, and end at the far
+    /// side.
     pub load: f64,
     /// Which way the background traffic goes.
     pub data: Direction,
-    /// `true`: strict priority with push-out, as RC3 asks of routers. `false`: a drop-tail queue that ignores marks.
+    /// `true`: strict priority with push-out, as RC3 asks of routers. `false`: a drop-tail queue that ignores
+    /// marks.
     pub priority: bool,
-    /// The table the endpoints mark with. A packet's level is the best one with its code point; DSCP 0 and unknown
-    /// code points are normal priority.
+    /// The table the endpoints mark with. A packet's level is the best one with its code point; DSCP 0 and
+    /// unknown code points are normal priority.
     pub marks: Marks,
     /// Seed of losses and background traffic.
     pub seed: u64,
 }
 
 impl EmulatorConfig {
-    /// An undisturbed priority link with a buffer of one bandwidth-delay product (RC3 §5.1), at least 20 full packets.
+    /// An undisturbed priority link with a buffer of one bandwidth-delay product (RC3 §5.1), at least 20 full
+    /// packets.
     pub fn new(rate: Rate, rtt: Duration) -> Self {
         Self {
             rate,
@@ -124,10 +128,11 @@ pub struct EmulatorStats {
     pub clients: usize,
     /// Packets dropped because there were too many clients, or no port for one more.
     pub refused: u64,
-    /// Packets that passed the link but that the host would not send on. Not part of the emulation: should be 0.
+    /// Packets that passed the link but that the host would not send on. Not part of the emulation: should be
+    /// 0.
     pub send_failed: u64,
-    /// Messages the kernel dropped before the emulator could read them, a joined batch counting once; 0 where the
-    /// system does not tell. Not part of the emulation: should be 0.
+    /// Messages the kernel dropped before the emulator could read them, a joined batch counting once; 0 where
+    /// the system does not tell. Not part of the emulation: should be 0.
     pub recv_overflows: u64,
     /// Receive calls that failed.
     pub recv_failed: u64,
@@ -151,8 +156,8 @@ impl LinkEmulator {
     /// Starts a link to `server_addr` on the loopback interface, of the server's address family.
     ///
     /// # Errors
-    /// [`io::ErrorKind::InvalidInput`] when `config` has a loss outside 0 to 1 or a load outside 0 to below 1;
-    /// otherwise when no socket can be bound or no thread started.
+    /// [`io::ErrorKind::InvalidInput`] when `config` has a loss outside 0 to 1 or a load outside 0 to below
+    /// 1; otherwise when no socket can be bound or no thread started.
     pub fn start(config: EmulatorConfig, server_addr: SocketAddr) -> io::Result<Self> {
         config.check()?;
         let world = World::new(config, server_addr, loopback(server_addr), Instant::now())?;
@@ -168,8 +173,8 @@ impl LinkEmulator {
         self.client_addr
     }
 
-    /// Empties the link, restarts its random choices from the seed, and counts from zero: for the next run. Clients
-    /// keep their ports.
+    /// Empties the link, restarts its random choices from the seed, and counts from zero: for the next run.
+    /// Clients keep their ports.
     pub fn reset(&self) {
         self.shared.lock().reset(Instant::now());
     }

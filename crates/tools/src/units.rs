@@ -1,11 +1,12 @@
 //! Rates, sizes and times as people type and read them.
 //!
-//! Two kinds of text. *Exact* text ([`rate_text`], [`size_text`], [`time_text`]) is what the parsers read back to
-//! the same value; *round* text ([`about_bytes`], [`about_rate`], [`about_time`]) is for reading only.
+//! Two kinds of text. *Exact* text ([`rate_text`], [`size_text`], [`time_text`]) is what the parsers read
+//! back to the same value; *round* text ([`about_bytes`], [`about_rate`], [`about_time`]) is for reading
+//! only.
 //!
-//! Units: rates are bits per second with decimal prefixes, as on a link; sizes are bytes, `k`, `M`, `G`, `T` decimal and
-//! `Ki`, `Mi`, `Gi`, `Ti` binary. Letter case counts for nothing. Numbers may have a decimal point as long as the value
-//! comes out whole.
+//! Units: rates are bits per second with decimal prefixes, as on a link; sizes are bytes, `k`, `M`, `G`, `T`
+//! decimal and `Ki`, `Mi`, `Gi`, `Ti` binary. Letter case counts for nothing. Numbers may have a decimal
+//! point as long as the value comes out whole.
 
 use std::time::Duration;
 

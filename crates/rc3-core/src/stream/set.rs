@@ -2,11 +2,15 @@
 //!
 //! Invariant: a sending stream is in `primary_turns` exactly while it [wants the primary](SendStream::wants_primary);
 //! `held` is the sum of what the send buffers hold.
+//!
+//! The maps need no keyed hash: stream ids are counted up and few at a time, a peer cannot choose them to collide.
 
 use std::{
     cmp::Reverse,
-    collections::{BTreeSet, HashMap, VecDeque},
+    collections::{BTreeSet, VecDeque},
 };
+
+use rustc_hash::FxHashMap;
 
 use super::{
     recv::RecvStream,
@@ -20,15 +24,15 @@ type Place = (Reverse<i32>, u64, StreamId);
 #[derive(Debug)]
 pub(crate) struct Streams {
     side: Side,
-    send: HashMap<StreamId, SendStream>,
-    recv: HashMap<StreamId, RecvStream>,
+    send: FxHashMap<StreamId, SendStream>,
+    recv: FxHashMap<StreamId, RecvStream>,
     /// The peer's streams the application has not accepted yet, by direction.
     incoming: [VecDeque<StreamId>; 2],
     /// How many streams exist or existed, by who opened them and direction.
     opened_by_us: [u64; 2],
     opened_by_peer: [u64; 2],
     primary_turns: BTreeSet<Place>,
-    primary_place: HashMap<StreamId, Place>,
+    primary_place: FxHashMap<StreamId, Place>,
     next_turn: u64,
     /// Streams that may have bytes for RLP: better priority first, then the older.
     rlp_queue: BTreeSet<Place>,
@@ -40,13 +44,13 @@ impl Streams {
     pub(crate) fn new(side: Side) -> Self {
         Self {
             side,
-            send: HashMap::new(),
-            recv: HashMap::new(),
+            send: FxHashMap::default(),
+            recv: FxHashMap::default(),
             incoming: Default::default(),
             opened_by_us: [0; 2],
             opened_by_peer: [0; 2],
             primary_turns: BTreeSet::new(),
-            primary_place: HashMap::new(),
+            primary_place: FxHashMap::default(),
             next_turn: 0,
             rlp_queue: BTreeSet::new(),
             next_age: 0,

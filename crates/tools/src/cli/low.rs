@@ -46,8 +46,8 @@ pub enum LowCommand {
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
 Real endpoints on loopback sockets send real data over an emulated link. FCT is from connect to the last \
-byte at the receiver, handshake included; every transfer is verified by BLAKE3. Byte counts are the receiver's, of the \
-run with the median FCT. In the JSON output, rlp_bytes lists level 1 first.")]
+byte at the receiver, handshake included; every transfer is verified by BLAKE3. Byte counts are the \
+receiver's, of the run with the median FCT. In the JSON output, rlp_bytes lists level 1 first.")]
 pub struct DemoArgs {
     /// Rate of the link
     #[arg(long, default_value = "200mbit", value_parser = parse_rate)]
@@ -93,9 +93,9 @@ pub struct DemoArgs {
 /// `rc3 recv`
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
-Only who has the ticket can send, so hand it over like a password. A file gets its name when it is complete and \
-verified; until then it is `.NAME.TAG.rc3-part`. Such a file is left behind only when this program is killed, and may \
-be deleted then.")]
+Only who has the ticket can send, so hand it over like a password. A file gets its name when it is \
+complete and verified; until then it is `.NAME.TAG.rc3-part`. Such a file is left behind only when \
+this program is killed, and may be deleted then.")]
 pub struct RecvArgs {
     /// Directory to receive into; nothing leaves it
     #[arg(long, default_value = ".", value_name = "DIR")]

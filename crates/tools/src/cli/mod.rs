@@ -1,4 +1,5 @@
-//! The command line: [`low`] is what was typed, [`high`] what it means, [`output`] and [`exit`] what comes of it.
+//! The command line: [`low`] is what was typed, [`high`] what it means, [`output`] and [`exit`] what comes of
+//! it.
 
 pub mod exit;
 pub mod high;

@@ -1,7 +1,7 @@
 //! What the terminal can show, and writing to it.
 //!
-//! Standard output carries results, standard error everything about them. A reader of standard output that goes away
-//! is no failure.
+//! Standard output carries results, standard error everything about them. A reader of standard output that
+//! goes away is no failure.
 
 use std::{
     env,

@@ -1,7 +1,7 @@
 //! The bar picture for terminals.
 //!
-//! Lengths are proportional to FCT within one size, so that small sizes can be read beside large ones; each size has
-//! its own scale. Colour only where the terminal has it and nobody has set `NO_COLOR`.
+//! Lengths are proportional to FCT within one size, so that small sizes can be read beside large ones; each
+//! size has its own scale. Colour only where the terminal has it and nobody has set `NO_COLOR`.
 
 use super::report::{Report, Row, time};
 use crate::units::about_bytes;

@@ -1,8 +1,8 @@
 //! What was measured, as a table, as two sentences, and as one JSON object.
 //!
-//! Counts of bytes are the receiver's: what came first by the primary, what came first by each RLP level, what came
-//! twice. They are those of the run with the median FCT, so that they belong together; with an even number of runs, of
-//! the slower of the two in the middle. The median itself is then the mean of the two.
+//! Counts of bytes are the receiver's: what came first by the primary, what came first by each RLP level,
+//! what came twice. They are those of the run with the median FCT, so that they belong together; with an even
+//! number of runs, of the slower of the two in the middle. The median itself is then the mean of the two.
 
 use std::time::Duration;
 
@@ -189,7 +189,8 @@ impl Report {
         let link = format!("{} with a round trip of {}", rate_text(*rate), about_time(*rtt));
         let first = if best.reduction() < 1.0 {
             format!(
-                "On this link ({link}) rc3 gains nothing: at best it takes {} for {} where plain QUIC takes {}.",
+                "On this link ({link}) rc3 gains nothing: at best it takes {} for {} \
+                 where plain QUIC takes {}.",
                 time(best.rc3.fct_ms_median),
                 about_bytes(best.rc3.bytes),
                 time(best.plain.fct_ms_median),
@@ -205,7 +206,8 @@ impl Report {
                 format!(", and {} % at {}", three_digits(worst.reduction()), about_bytes(worst.rc3.bytes))
             };
             format!(
-                "On this link ({link}) rc3 saves most at {}: {} instead of {}, {} % or {} round trips less{rest}.",
+                "On this link ({link}) rc3 saves most at {}: {} instead of {}, {} % \
+                 or {} round trips less{rest}.",
                 about_bytes(best.rc3.bytes),
                 time(best.rc3.fct_ms_median),
                 time(best.plain.fct_ms_median),
@@ -219,8 +221,8 @@ impl Report {
         let share = |bytes: u64| three_digits(100.0 * bytes as f64 / total.max(1) as f64);
         let ratios = || self.rows.iter().map(|row| row.rc3.over_ideal());
         let second = format!(
-            "The low-priority loop brought {} % of the bytes from the tail while the primary was still opening its \
-             window, {} % came twice, and rc3 ends up at {} to {} times the ideal.",
+            "The low-priority loop brought {} % of the bytes from the tail while the primary was still \
+             opening its window, {} % came twice, and rc3 ends up at {} to {} times the ideal.",
             share(rlp),
             share(twice),
             three_digits(ratios().fold(f64::INFINITY, f64::min)),

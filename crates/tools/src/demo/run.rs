@@ -1,8 +1,9 @@
-//! The runs: two real endpoints on loopback sockets, the emulated link between them, one fresh connection per transfer.
+//! The runs: two real endpoints on loopback sockets, the emulated link between them, one fresh connection per
+//! transfer.
 //!
-//! The client sends, the server receives. FCT is from the call of `connect` to the moment the receiver has the last
-//! byte, both read from one clock. The schemes take turns and share everything but the RLP loop: sockets, marks, windows,
-//! congestion control, path MTU discovery.
+//! The client sends, the server receives. FCT is from the call of `connect` to the moment the receiver has
+//! the last byte, both read from one clock. The schemes take turns and share everything but the RLP loop:
+//! sockets, marks, windows, congestion control, path MTU discovery.
 //!
 //! Invariant: one transfer at a time, and the link is emptied between two.
 

@@ -67,18 +67,23 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// The shortest time from `connect()` to the last of `bytes` at the receiver that this link allows: one round
-    /// trip to connect, half a round trip for the last byte, and N/A for N bits through what the background leaves,
-    /// A, without any headers.
+    /// The shortest time from `connect()` to the last of `bytes` at the receiver that this link allows: one
+    /// round trip to connect, half a round trip for the last byte, and N/A for N bits through what the
+    /// background leaves, A, without any headers.
     pub fn ideal(&self, bytes: u64) -> Duration {
         let available = self.rate.bits_per_second() as f64 * (1.0 - self.load);
         self.rtt * 3 / 2 + Duration::from_secs_f64(bytes as f64 * 8.0 / available)
     }
 
-    /// The time after which a transfer is given up: what a sender that never leaves slow start's first window would
-    /// take is beyond it, what plain QUIC takes over a lossy link is not.
+    /// The time after which a transfer is given up: far beyond what slow start takes, and, where packets are
+    /// lost, beyond what congestion avoidance does at that loss (about `MTU / RTT * 1.2 / sqrt(p)`), within
+    /// ten minutes.
     pub fn patience(&self, bytes: u64) -> Duration {
-        (self.ideal(bytes) * 10 + self.rtt * 50).max(Duration::from_secs(20))
+        let slow_start = (self.ideal(bytes) * 10 + self.rtt * 50).max(Duration::from_secs(20));
+        let packets = bytes as f64 / 1200.0;
+        let avoidance = packets * self.rtt.as_secs_f64() * self.loss.sqrt() / 1.2;
+        let most = Duration::from_secs(600);
+        slow_start + Duration::try_from_secs_f64(4.0 * avoidance).map_or(most, |time| time.min(most))
     }
 
     /// One line about the link and the card.
@@ -106,7 +111,8 @@ impl Scenario {
     pub fn ideal_text(&self) -> String {
         let available = if self.load > 0.0 { "what the background leaves" } else { "the rate" };
         format!(
-            "ideal = 1.5 RTT ({}: connect, then half a round trip for the last byte) + bits / {available}, no headers",
+            "ideal = 1.5 RTT ({}: connect, then half a round trip for the last byte) \
+             + bits / {available}, no headers",
             about_time(self.rtt * 3 / 2),
         )
     }
@@ -133,7 +139,11 @@ mod tests {
             seed: 1,
         };
         assert_eq!(scenario.ideal(1_000_000), Duration::from_millis(160));
-        scenario.load = 0.5;
+        assert_eq!(scenario.patience(1_000_000), Duration::from_secs(20));
+        scenario.loss = 0.001;
+        // 20 MB at 0.1 % loss and 80 ms: about 5.8 Mbit/s for CUBIC, so 28 s.
+        assert!(scenario.patience(20_000_000) > Duration::from_secs(100));
+        (scenario.loss, scenario.load) = (0.0, 0.5);
         assert_eq!(scenario.ideal(1_000_000), Duration::from_millis(200));
         assert!(
             scenario.headline().starts_with("link 200mbit x 80ms, buffer 2M, card 2gbit, background 50 %")

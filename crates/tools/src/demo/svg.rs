@@ -33,7 +33,7 @@ fn draw(report: &Report, text: &mut String) -> Result<(), Box<dyn Error>> {
     let root = SVGBackend::with_string(text, SIZE).into_drawing_area();
     root.fill(&WHITE)?;
     let mut chart = ChartBuilder::on(&root)
-        .caption(report.scenario.headline(), ("sans-serif", 18))
+        .caption(report.scenario.headline(), ("sans-serif", 22))
         .margin(16)
         .x_label_area_size(44)
         .y_label_area_size(70)
@@ -44,7 +44,8 @@ fn draw(report: &Report, text: &mut String) -> Result<(), Box<dyn Error>> {
         .y_desc("FCT: connect to last byte, median")
         .x_label_formatter(&|bytes| about_bytes(bytes.round() as u64))
         .y_label_formatter(&|ms| super::report::time(*ms))
-        .light_line_style(BLACK.mix(0.04))
+        .light_line_style(TRANSPARENT)
+        .label_style(("sans-serif", 16))
         .draw()?;
 
     let plain: Vec<&Measured> = rows.iter().map(|row| &row.plain).collect();
@@ -69,6 +70,7 @@ fn draw(report: &Report, text: &mut String) -> Result<(), Box<dyn Error>> {
     chart
         .configure_series_labels()
         .position(SeriesLabelPosition::UpperLeft)
+        .label_font(("sans-serif", 16))
         .background_style(WHITE.mix(0.9))
         .border_style(BLACK.mix(0.3))
         .draw()?;

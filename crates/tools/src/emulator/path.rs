@@ -1,7 +1,7 @@
 //! One direction of the emulated link: a [`Link`] and the background traffic that shares it.
 //!
-//! Invariant: background packets enter the link at their own instants, in order with the carried ones, however
-//! late the emulator looks at the clock. Units: sizes are bytes on the wire, headers included.
+//! Invariant: background packets enter the link at their own instants, in order with the carried ones,
+//! however late the emulator looks at the clock. Units: sizes are bytes on the wire, headers included.
 
 use std::time::{Duration, Instant};
 

@@ -1,7 +1,7 @@
 //! The clients of the link, each with the port it appears as to the server.
 //!
-//! Invariant: at most [`CLIENTS_MAX`], no two with the same address; an index stays that of its client until the
-//! client is replaced.
+//! Invariant: at most [`CLIENTS_MAX`], no two with the same address; an index stays that of its client until
+//! the client is replaced.
 
 use std::{
     io,

@@ -1,8 +1,9 @@
 //! An address of the emulator: one UDP port, read through one or two sockets.
 //!
-//! On a priority link it is a steered pair, so that a flood of low-priority packets that comes faster than the emulator
-//! runs cannot push packets of the primary loop out of the kernel's receive buffer, where no level counts. On a link
-//! that ignores marks it is one socket: there the order of arrival among all packets is all that counts.
+//! On a priority link it is a steered pair, so that a flood of low-priority packets that comes faster than
+//! the emulator runs cannot push packets of the primary loop out of the kernel's receive buffer, where no
+//! level counts. On a link that ignores marks it is one socket: there the order of arrival among all packets
+//! is all that counts.
 
 use std::{io, net::SocketAddr, ops::Add, sync::Arc};
 

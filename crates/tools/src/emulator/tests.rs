@@ -84,8 +84,8 @@ fn stats_when(emulator: &LinkEmulator, condition: impl Fn(&EmulatorStats) -> boo
     }
 }
 
-/// 300 low-priority packets of 1000 bytes on the wire, then 15 normal ones, into a link that takes 8 ms for each and
-/// holds 30: what the server sees, in order, and the final counts.
+/// 300 low-priority packets of 1000 bytes on the wire, then 15 normal ones, into a link that takes 8 ms for
+/// each and holds 30: what the server sees, in order, and the final counts.
 fn overload(priority: bool) -> (Vec<u8>, EmulatorStats) {
     let config = EmulatorConfig {
         buffer: 30_000,

@@ -1,7 +1,7 @@
 //! Joins datagrams that leave one after the other into one send.
 //!
-//! Invariant: all datagrams of a train go from one socket to one destination with one traffic class; all but the last
-//! have the same length. Order is kept: what does not fit sends the train off first.
+//! Invariant: all datagrams of a train go from one socket to one destination with one traffic class; all but
+//! the last have the same length. Order is kept: what does not fit sends the train off first.
 
 use std::{net::SocketAddr, sync::Arc};
 

@@ -105,8 +105,8 @@ impl World {
         self.client_side.sockets().chain(towards_server)
     }
 
-    /// Takes in what those among [`Self::sockets`] have that are `readable`, sends out what is due. Says whether it
-    /// found anything to do.
+    /// Takes in what those among [`Self::sockets`] have that are `readable`, sends out what is due. Says
+    /// whether it found anything to do.
     pub(super) fn turn(&mut self, now: Instant, readable: &[bool]) -> bool {
         let received = self.receive(now, readable);
         let sent = self.deliver(now);
@@ -223,7 +223,8 @@ impl fmt::Debug for World {
 struct LevelOfDscp([Level; 64]);
 
 impl LevelOfDscp {
-    /// Where levels share a code point it stands for the best of them; what the table lacks is normal priority.
+    /// Where levels share a code point it stands for the best of them; what the table lacks is normal
+    /// priority.
     fn new(marks: &Marks) -> Self {
         let mut table = [Level::PRIMARY; 64];
         for level in (0..=Level::MAX.get()).rev().filter_map(Level::new) {

@@ -1,9 +1,10 @@
 //! The directory files arrive in, and files that are not complete yet.
 //!
-//! Invariants. *Confined*: everything goes through one directory handle that no name and no symbolic link leads out
-//! of. *All or nothing*: a file has its final name only once it is complete; before that it is `.NAME.TAG.rc3-part`
-//! beside it. *Nothing lost*: without leave to overwrite, an existing name is never replaced, not even one that
-//! appeared meanwhile. *Tidy*: what is not complete when the destination closes is removed.
+//! Invariants. *Confined*: everything goes through one directory handle that no name and no symbolic link
+//! leads out of. *All or nothing*: a file has its final name only once it is complete; before that it is
+//! `.NAME.TAG.rc3-part` beside it. *Nothing lost*: without leave to overwrite, an existing name is never
+//! replaced, not even one that appeared meanwhile. *Tidy*: what is not complete when the destination closes
+//! is removed.
 
 use std::{
     collections::HashSet,
@@ -180,8 +181,8 @@ impl Part {
     /// Gives the file its mode, its time and its final name.
     ///
     /// # Errors
-    /// [`io::ErrorKind::AlreadyExists`] when the name is taken and may not be replaced; otherwise what the system
-    /// says. The incomplete file is removed.
+    /// [`io::ErrorKind::AlreadyExists`] when the name is taken and may not be replaced; otherwise what the
+    /// system says. The incomplete file is removed.
     pub fn finish(self, expected: &Expected) -> io::Result<()> {
         if expected.executable {
             make_executable(&self.file)?;
@@ -194,7 +195,8 @@ impl Part {
         if inner.policy.fsync {
             self.file.sync_all()?;
         }
-        // Under the lock, so that a destination closing at this moment either removes the part or finds it done.
+        // Under the lock, so that a destination closing at this moment either removes the part or finds it
+        // done.
         let mut parts = inner.lock();
         if parts.closed {
             return Err(io::Error::new(io::ErrorKind::Interrupted, "the transfer has ended"));
@@ -239,8 +241,8 @@ pub fn is_part(name: &str) -> bool {
     name.starts_with('.') && name.ends_with(PART_SUFFIX)
 }
 
-/// A second name fails where the name is taken, which a rename does not. File systems without second names get a
-/// look and a rename.
+/// A second name fails where the name is taken, which a rename does not. File systems without second names
+/// get a look and a rename.
 fn rename_without_replacing(dir: &Dir, from: &str, to: &str) -> io::Result<()> {
     match dir.hard_link(from, dir, to) {
         Ok(()) => dir.remove_file(from),

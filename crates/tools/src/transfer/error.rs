@@ -121,7 +121,7 @@ impl TransferError {
                 "the reason above comes from the receiver; use the same version on both sides"
             }
             Self::Exists(_) => {
-                "nothing was overwritten; remove it there, or start the receiver with --force to replace files"
+                "nothing was overwritten; remove it there, or let the receiver replace files with --force"
             }
             Self::NotVerified(_) => "the file was not kept; was it changed meanwhile? Send it again",
             Self::Peer(_) => "look at the other side's terminal",

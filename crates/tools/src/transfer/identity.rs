@@ -1,7 +1,8 @@
 //! A certificate made for one run, and a client that takes exactly that one.
 //!
-//! There is no authority and no name to check: the ticket carries the certificate's fingerprint. That the peer holds
-//! the certificate's key is still proven by the handshake's signature, checked by the TLS provider.
+//! There is no authority and no name to check: the ticket carries the certificate's fingerprint. That the
+//! peer holds the certificate's key is still proven by the handshake's signature, checked by the TLS
+//! provider.
 
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! What is sent: the list of files and directories, as the sender finds it and as the receiver checks it.
 //!
-//! Invariant of a [`Received`] manifest: every path is a [`SafePath`], none is there twice, and the whole takes bounded
-//! memory. Invariant of a [`Found`] one: every path is what a receiver of the same kind of system accepts. Parents come
-//! before their children.
+//! Invariant of a [`Received`] manifest: every path is a [`SafePath`], none is there twice, and the whole
+//! takes bounded memory. Invariant of a [`Found`] one: every path is what a receiver of the same kind of
+//! system accepts. Parents come before their children.
 
 use std::{
     collections::HashSet,
@@ -90,7 +90,8 @@ pub enum NameFault {
 }
 
 impl Found {
-    /// Looks at `paths` and everything below them. Symbolic links below them are not followed; one named here is.
+    /// Looks at `paths` and everything below them. Symbolic links below them are not followed; one named here
+    /// is.
     ///
     /// # Errors
     /// See [`ScanError`].
@@ -118,7 +119,8 @@ impl Found {
     }
 
     fn add(&mut self, path: PathBuf, name: String, metadata: &Metadata) -> Result<(), ScanError> {
-        // A tree deeper than paths are long ends in an error of `SafePath`, but a stack would not last that long.
+        // A tree deeper than paths are long ends in an error of `SafePath`, but a stack would not last that
+        // long.
         let mut open = vec![(path, name, metadata.clone())];
         while let Some((path, name, metadata)) = open.pop() {
             let safe = SafePath::parse(&name, Rules::HERE)

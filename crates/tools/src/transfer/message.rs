@@ -1,14 +1,14 @@
 //! What the two sides say to each other on the control stream, and how it is framed.
 //!
-//! The sender opens one bidirectional stream and says, without waiting for answers: `Hello`, one `Entry` per file and
-//! directory, `ManifestEnd`. The receiver looks at nothing but `Hello` until the secret is right, and answers
-//! `Accepted` or `Refused`. Then
-//! every non-empty file goes on a unidirectional stream of its own, raw from offset 0, in the order of the manifest; when
-//! a file has been read to its end the sender says `FileSent` with its hash. The receiver answers each with
-//! `FileDone` or `FileFailed`, and in the end with `Finished`.
+//! The sender opens one bidirectional stream and says, without waiting for answers: `Hello`, one `Entry` per
+//! file and directory, `ManifestEnd`. The receiver looks at nothing but `Hello` until the secret is right,
+//! and answers `Accepted` or `Refused`. Then
+//! every non-empty file goes on a unidirectional stream of its own, raw from offset 0, in the order of the
+//! manifest; when a file has been read to its end the sender says `FileSent` with its hash. The receiver
+//! answers each with `FileDone` or `FileFailed`, and in the end with `Finished`.
 //!
-//! A message is its length in four bytes, big-endian, then as many bytes of postcard. Invariant: nothing a peer
-//! says makes the reader allocate more than [`MESSAGE_BYTES_MAX`].
+//! A message is its length in four bytes, big-endian, then as many bytes of postcard. Invariant: nothing a
+//! peer says makes the reader allocate more than [`MESSAGE_BYTES_MAX`].
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use thiserror::Error;

@@ -1,8 +1,8 @@
 //! Verified file transfer: `rc3 recv` prints a ticket, `rc3 send` takes it.
 //!
-//! The conversation is in [`message`], who may hold it in [`ticket`] and [`identity`], where files may go in [`paths`] and
-//! [`destination`]. Content goes raw, one stream per file; the receiver writes every chunk where it belongs as it
-//! comes, tail first or head first, so it holds no reassembly memory.
+//! The conversation is in [`message`], who may hold it in [`ticket`] and [`identity`], where files may go in
+//! [`paths`] and [`destination`]. Content goes raw, one stream per file; the receiver writes every chunk
+//! where it belongs as it comes, tail first or head first, so it holds no reassembly memory.
 
 use std::time::Duration;
 

@@ -1,8 +1,8 @@
 //! Names that came over the network, and names that may go there.
 //!
-//! Invariant: a [`SafePath`] is relative, has no way up, and names nothing the receiving system treats specially, so
-//! joining it to a directory stays below that directory. Symbolic links already there are the business of the
-//! directory handle, which follows none that leads out.
+//! Invariant: a [`SafePath`] is relative, has no way up, and names nothing the receiving system treats
+//! specially, so joining it to a directory stays below that directory. Symbolic links already there are the
+//! business of the directory handle, which follows none that leads out.
 
 use std::fmt;
 
@@ -126,7 +126,8 @@ pub enum PathError {
 pub fn printable(text: &str) -> String {
     let hidden = |c: char| {
         c.is_control()
-            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
+            || matches!(c, '\u{2066}'..='\u{2069}' | '\u{feff}')
     };
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {

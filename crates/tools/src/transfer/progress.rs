@@ -1,7 +1,7 @@
 //! How a transfer is told: a bar, plain lines, JSON lines, or not at all.
 //!
-//! JSON goes to standard output, one event per line; what is for people goes to standard error. Invariant: lines of
-//! progress come at most once a second, whoever reads them.
+//! JSON goes to standard output, one event per line; what is for people goes to standard error. Invariant:
+//! lines of progress come at most once a second, whoever reads them.
 
 use std::{
     io::{self, IsTerminal, Write},
@@ -108,10 +108,11 @@ pub struct Summary {
     pub seconds: f64,
     /// Over that time.
     pub bytes_per_second: f64,
-    /// Bytes that came first by the primary loop, the conversation included: the receiver's count. A sender says how
-    /// many it gave to the primary.
+    /// Bytes that came first by the primary loop, the conversation included: the receiver's count. A sender
+    /// says how many it gave to the primary.
     pub primary_bytes: u64,
-    /// Bytes by RLP level, level 1 first: at the receiver those that came first by RLP, at the sender those SACKed.
+    /// Bytes by RLP level, level 1 first: at the receiver those that came first by RLP, at the sender those
+    /// SACKed.
     pub rlp_bytes: Vec<u64>,
     /// Bytes that went (sender) or came (receiver) twice.
     pub duplicate_bytes: u64,
@@ -135,7 +136,8 @@ impl Reporter {
         Self { style, verb, bar: None, started: now, line_at: now, total: 0 }
     }
 
-    /// A receiver waits. The ticket is for the other side: even a quiet receiver prints it, to standard output.
+    /// A receiver waits. The ticket is for the other side: even a quiet receiver prints it, to standard
+    /// output.
     pub fn listening(&self, ticket: &str) {
         match self.style {
             Style::Json => json(&Event::Listening { ticket }),
@@ -277,7 +279,8 @@ pub fn count(number: usize, noun: &str) -> String {
 
 fn bar(bytes: u64) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(Some(bytes), ProgressDrawTarget::stderr_with_hz(10));
-    let template = "{bar:30} {percent:>3} %  {decimal_bytes} of {decimal_total_bytes}  {decimal_bytes_per_sec}  {eta} left";
+    let template = "{bar:30} {percent:>3} %  {decimal_bytes} of {decimal_total_bytes}  \
+                    {decimal_bytes_per_sec}  {eta} left";
     // The template is ours; were it wrong, the default bar would do.
     if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style.progress_chars("=> "));

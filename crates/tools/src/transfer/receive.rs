@@ -1,8 +1,9 @@
 //! The receiving side: `rc3 recv`.
 //!
-//! A door lets in whoever knows the secret; one transfer runs at a time, others wait. Every file is received by a task of
-//! its own that writes chunks where they belong, in the order in which they come; placing it (verify, mode, time, name)
-//! comes after the sender's hash. Memory: 256 KiB per file on its way, and what the connection's windows hold.
+//! A door lets in whoever knows the secret; one transfer runs at a time, others wait. Every file is received
+//! by a task of its own that writes chunks where they belong, in the order in which they come; placing it
+//! (verify, mode, time, name) comes after the sender's hash. Memory: 256 KiB per file on its way, and what
+//! the connection's windows hold.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -660,8 +661,8 @@ fn bind(config: ServerConfig, listen: Option<SocketAddr>) -> Result<Endpoint, Tr
         .map_err(failed)
 }
 
-/// The address to advertise when listening on `ip`: itself, or for any address the one that the default route leaves
-/// from. Finding it sends nothing.
+/// The address to advertise when listening on `ip`: itself, or for any address the one that the default route
+/// leaves from. Finding it sends nothing.
 fn reachable(ip: IpAddr) -> IpAddr {
     if !ip.is_unspecified() {
         return ip;

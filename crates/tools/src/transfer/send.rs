@@ -1,8 +1,8 @@
 //! The sending side: `rc3 send`.
 //!
-//! Files go one after the other, each on a stream of its own; the next begins when the last has been read, not when it
-//! has arrived, so many small files fill the path as one large one does. Memory: a few pieces of one file, and what the
-//! connection's send window holds.
+//! Files go one after the other, each on a stream of its own; the next begins when the last has been read,
+//! not when it has arrived, so many small files fill the path as one large one does. Memory: a few pieces of
+//! one file, and what the connection's send window holds.
 
 use std::{
     fs::File,

@@ -1,8 +1,8 @@
 //! The one line that lets a sender find a receiver, know it, and be let in.
 //!
-//! `rc3://HOST:PORT/#CODE`, where the code is base32 (RFC 4648 §6, lower case, no padding) of a version byte, the BLAKE3
-//! fingerprint of the receiver's certificate and the secret that authorises the sender. Whoever has the ticket may
-//! send, so it should travel like a password.
+//! `rc3://HOST:PORT/#CODE`, where the code is base32 (RFC 4648 §6, lower case, no padding) of a version byte,
+//! the BLAKE3 fingerprint of the receiver's certificate and the secret that authorises the sender. Whoever
+//! has the ticket may send, so it should travel like a password.
 //!
 //! Invariant: a parsed ticket prints as the line it was parsed from, up to letter case of the code.
 
@@ -239,7 +239,8 @@ mod tests {
             let read: Ticket = line.parse().unwrap();
             prop_assert_eq!(&read, &ticket);
             prop_assert_eq!(read.secret().0, secret);
-            prop_assert_eq!(line.to_uppercase().replace("RC3://", "rc3://").parse::<Ticket>().unwrap().secret().0, secret);
+            let shouted = line.to_uppercase().replace("RC3://", "rc3://");
+            prop_assert_eq!(shouted.parse::<Ticket>().unwrap().secret().0, secret);
         }
 
         #[test]
