@@ -31,9 +31,6 @@ use crate::{
     wire::frame::{Frame, Frames},
 };
 
-/// Segments the primary may have been handed and not sent; RLP repeats that much where the loops meet.
-const OVERLAP_PACKETS: u64 = 2;
-
 /// Room in the send window at which blocked writers are woken, as a fraction of it.
 const WAKE_FRACTION: u64 = 8;
 

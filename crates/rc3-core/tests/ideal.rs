@@ -73,3 +73,25 @@ fn overshoot_of_slow_start_does_not_end_a_connection() {
     let report = world(RlpMode::Trust).flow(100_000_000, Duration::from_secs(60)).expect("it arrives");
     assert!(report.sender.path.lost_packets > 1024, "too few losses to prove anything");
 }
+
+#[test]
+fn default_settings_with_pacing_and_mtu_discovery_are_as_good() {
+    // What the pacer or a probe of the path MTU holds back, RLP sends.
+    let (rtt, mbits) = (0.080, 200);
+    let rate = Rate::from_bits_per_second(mbits * 1_000_000);
+    for batch in [1, 10] {
+        for bytes in [1_000, 10_000, 30_000, 100_000, 1_000_000] {
+            let link = LinkConfig { rate, delay: Duration::from_millis(40), ..LinkConfig::default() };
+            let mut config = PairConfig::symmetric(link, 2_000_000);
+            config.batch = batch;
+            config.client.nic_rate(rate);
+            config.server.nic_rate(rate);
+            let mut pair = Pair::new(config);
+            // The handshake is over, and a probe under way, before the application writes.
+            let report = pair.flow(bytes, Duration::from_secs(60)).expect("it arrives");
+            let ideal = 1.5 * rtt + bytes as f64 * 8.0 / (mbits as f64 * 1e6);
+            let measured = report.fct.as_secs_f64();
+            assert!(measured < ideal * 1.05, "{bytes} bytes: {measured} s, ideal {ideal} s");
+        }
+    }
+}

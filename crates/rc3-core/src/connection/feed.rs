@@ -1,6 +1,6 @@
 //! Feeding the primary: late when both sides speak rc3, all at once when it works alone.
 
-use super::{Connection, OVERLAP_PACKETS};
+use super::Connection;
 use crate::primary::{Primary, feeding::quantum};
 
 impl Connection {
@@ -9,15 +9,14 @@ impl Connection {
         if !self.streams.wants_primary() || !self.may_feed() {
             return;
         }
-        let window = self.primary.window();
-        let (budget, overlap_max) = match &self.overlay {
-            Some(_) => (quantum(&window), OVERLAP_PACKETS * u64::from(window.mtu)),
+        let budget = match &self.overlay {
+            Some(_) => quantum(&self.primary.window()),
             // Plain QUIC: the primary schedules for itself.
-            None => (u64::MAX, 0),
+            None => u64::MAX,
         };
         let Self { primary, streams, overlay, sent, unsettled, .. } = self;
         let control = overlay.as_ref().and_then(|overlay| overlay.control);
-        streams.feed(primary, budget, overlap_max, |id, fed, usage| {
+        streams.feed(primary, budget, |id, fed, usage| {
             if unsettled.last() != Some(&id) {
                 unsettled.push(id);
             }

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::{Connection, OVERLAP_PACKETS};
+use super::Connection;
 use crate::{
     overlay::Overlay,
     primary::{Primary, StreamId, VarInt, Waiting},
@@ -14,6 +14,9 @@ use crate::{
 
 /// Bytes of one GSO batch at most: the largest UDP payload over IPv4.
 const BATCH_BYTES_MAX: usize = 65_507;
+
+/// Segments the primary may have been handed and not sent; RLP repeats that much where the loops meet.
+const OVERLAP_PACKETS: u64 = 2;
 
 /// What one RLP packet carries.
 struct Packet {
@@ -174,7 +177,15 @@ impl Connection {
             for packet in packets {
                 let sealing = seal.begin(level, buf);
                 packet.header.emit(buf);
+                let before = buf.len();
                 stream.buffer.copy_into(packet.span, buf);
+                // Anything else would put bytes where they do not belong.
+                assert_eq!(
+                    (buf.len() - before) as u64,
+                    packet.span.len(),
+                    "bytes of {:?} are gone",
+                    packet.span
+                );
                 seal.finish(sealing, buf);
                 stream.on_rlp_sent(packet.span, level);
             }

@@ -1,8 +1,8 @@
 //! The sending part of a stream: bytes by offset until somebody answers for them, and the records the primary
 //! carries (docs/WIRE.md, head records).
 //!
-//! Invariant: the buffer holds every byte that RLP may still send, so all from `cursor - overlap` up that are not
-//! delivered.
+//! Invariant: the buffer holds every byte that RLP may still send: from the cursor up what is not delivered, and
+//! below it the bytes of `unsettled`.
 
 use std::collections::VecDeque;
 
@@ -34,8 +34,9 @@ pub(crate) struct SendStream {
     pub(crate) age: u64,
     /// The primary's flow control refuses bytes until it says `Writable`.
     blocked: bool,
-    /// Bytes handed over since the primary last had nothing waiting: a bound on what is not in a packet yet.
-    unsettled: u64,
+    /// The last bytes handed over in one piece since the primary had nothing waiting: they may not be in a packet
+    /// yet. At most one quantum.
+    unsettled: Span,
     /// The peer's credit: RLP stays below this offset.
     pub(crate) rlp_limit: u64,
     /// Highest offset RLP has sent.
@@ -77,7 +78,7 @@ impl SendStream {
             priority: 0,
             age,
             blocked: false,
-            unsettled: 0,
+            unsettled: Span::default(),
             rlp_limit,
             rlp_top: 0,
         }
@@ -164,13 +165,15 @@ impl SendStream {
 
     /// The primary has nothing waiting: all that was handed over is in packets.
     pub(crate) fn settle(&mut self) {
-        self.unsettled = 0;
-        self.buffer.release(Span::new(0, self.ledger.cursor()));
+        let cursor = self.ledger.cursor();
+        self.unsettled = Span::new(cursor, cursor);
+        self.buffer.release(Span::new(0, cursor));
     }
 
-    /// Bytes RLP may send again below the cursor because the primary may not have sent them (at most `max`).
+    /// Bytes right below the cursor that RLP may send although they were handed over, at most `max`: the primary may
+    /// not have sent them. None once the cursor has been taken on over delivered bytes, which are gone.
     pub(crate) fn overlap(&self, max: u64) -> u64 {
-        self.unsettled.min(max)
+        if self.unsettled.end == self.ledger.cursor() { self.unsettled.len().min(max) } else { 0 }
     }
 
     /// Offsets counted against the connection's credit: each loop's highest.
@@ -178,9 +181,8 @@ impl SendStream {
         self.rlp_top.max(self.ledger.cursor())
     }
 
-    /// Hands up to `budget` stream bytes to the primary, skipping what is delivered. `overlap_max` bytes stay
-    /// readable below the cursor for the RLP loop.
-    pub(crate) fn feed<P: Primary>(&mut self, primary: &mut P, mut budget: u64, overlap_max: u64) -> Fed {
+    /// Hands up to `budget` stream bytes to the primary, skipping what is delivered.
+    pub(crate) fn feed<P: Primary>(&mut self, primary: &mut P, mut budget: u64) -> Fed {
         let mut fed = Fed::default();
         while self.flush(primary) && budget > 0 {
             let Some(span) = self.ledger.next_for_primary(budget) else { break };
@@ -194,7 +196,8 @@ impl SendStream {
             fed.skipped += span.start - before;
             fed.handed += span.len();
             fed.duplicate += self.ledger.hand_to_primary(span);
-            self.unsettled += span.len();
+            let start = if self.unsettled.end == span.start { self.unsettled.start } else { span.start };
+            self.unsettled = Span::new(start, span.end);
             budget = budget.saturating_sub(span.len());
         }
         if self.is_unseen() {
@@ -204,8 +207,7 @@ impl SendStream {
         if self.fin == Fin::Wanted && self.staged.is_empty() && self.ledger.is_answered() {
             self.hand_over_end(primary, &mut fed);
         }
-        let keep = self.overlap(overlap_max);
-        self.buffer.release(Span::new(0, self.ledger.cursor().saturating_sub(keep)));
+        self.buffer.release(Span::new(0, self.unsettled.start));
         fed
     }
 
@@ -359,7 +361,7 @@ mod tests {
         stream.ledger.delivered(Span::new(0, 8), |_, _| {});
         assert!(stream.wants_primary());
         let mut sink = Sink { limit: 100, ..Sink::default() };
-        let fed = stream.feed(&mut sink, 1000, 0);
+        let fed = stream.feed(&mut sink, 1000);
         assert_eq!(records(&sink), [Head::Skip(Span::new(0, 8))]);
         assert_eq!((fed.handed, fed.skipped), (0, 8));
         assert!(!stream.wants_primary());
@@ -372,7 +374,7 @@ mod tests {
         stream.ledger.delivered(Span::new(4, 8), |_, _| {});
         stream.finish().unwrap();
         let mut sink = Sink { limit: 100, ..Sink::default() };
-        let fed = stream.feed(&mut sink, 1000, 0);
+        let fed = stream.feed(&mut sink, 1000);
         let run = |offset, data: &'static [u8]| Head::Run { offset, data: Bytes::from_static(data) };
         assert_eq!(records(&sink), [run(0, b"0123"), Head::Skip(Span::new(4, 8)), run(8, b"89")]);
         assert_eq!((fed.handed, fed.duplicate, fed.skipped), (6, 2, 4));
@@ -380,15 +382,33 @@ mod tests {
     }
 
     #[test]
+    fn overlap_ends_where_delivered_bytes_begin() {
+        let mut stream = stream(b"0123456789");
+        stream.on_rlp_sent(Span::new(4, 10), Level::FIRST);
+        let mut sink = Sink { limit: 100, ..Sink::default() };
+        stream.feed(&mut sink, 3);
+        stream.feed(&mut sink, 1);
+        assert_eq!((stream.overlap(100), stream.overlap(2)), (4, 2));
+        let mut copied = Vec::new();
+        stream.buffer.copy_into(Span::new(0, 4), &mut copied);
+        assert_eq!(copied, b"0123");
+        // The ACK bump takes the cursor on; what lies right below it now is delivered.
+        stream.ledger.delivered(Span::new(4, 10), |span, _| stream.buffer.release(span));
+        assert_eq!(stream.overlap(100), 0);
+        stream.settle();
+        assert_eq!((stream.overlap(100), stream.buffer.held()), (0, 0));
+    }
+
+    #[test]
     fn a_primary_that_blocks_in_the_middle_of_a_record_gets_the_rest_later() {
         let mut stream = stream(b"0123456789");
         stream.finish().unwrap();
         let mut sink = Sink { limit: 4, ..Sink::default() };
-        stream.feed(&mut sink, 1000, 0);
+        stream.feed(&mut sink, 1000);
         assert!(!stream.wants_primary() && !sink.ended);
         sink.limit = 100;
         stream.on_primary_writable();
-        stream.feed(&mut sink, 1000, 0);
+        stream.feed(&mut sink, 1000);
         assert_eq!(records(&sink), [Head::Run { offset: 0, data: Bytes::from_static(b"0123456789") }]);
         assert!(sink.ended);
     }

@@ -167,7 +167,6 @@ impl Streams {
         &mut self,
         primary: &mut P,
         mut budget: u64,
-        overlap_max: u64,
         mut on_fed: impl FnMut(StreamId, &Fed, u64),
     ) {
         while budget > 0 {
@@ -176,8 +175,7 @@ impl Streams {
             let stream = &self.send[&id];
             let (priority, usage) = (stream.priority, stream.usage());
             self.place(id, false, priority);
-            let fed =
-                self.with_send(id, |stream| stream.feed(primary, budget, overlap_max)).unwrap_or_default();
+            let fed = self.with_send(id, |stream| stream.feed(primary, budget)).unwrap_or_default();
             on_fed(id, &fed, self.send[&id].usage() - usage);
             budget = budget.saturating_sub(fed.handed.max(1));
         }
