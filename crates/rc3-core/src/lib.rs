@@ -5,6 +5,7 @@
 //! the streams. Nothing here touches a socket, a clock or a task: time and datagrams come in as arguments, and
 //! what should happen comes out of `poll_*`. Most programs want `rc3-net`, which drives this over tokio.
 #![forbid(unsafe_code)]
+#![cfg_attr(test, expect(clippy::disallowed_methods, reason = "tests need some instant to start from"))]
 
 mod config;
 mod connection;

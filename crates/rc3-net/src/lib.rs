@@ -79,3 +79,8 @@ pub mod crypto {
 pub fn key_log() -> std::sync::Arc<dyn rustls::KeyLog> {
     std::sync::Arc::new(rustls::KeyLogFile::new())
 }
+
+/// The quick start of the README compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
