@@ -1,5 +1,5 @@
-//! What a whole connection costs: 10 MB over an idle 1 Gbit/s x 40 ms link in simulated time, both ends, TLS and the
-//! link together.
+//! What a whole connection costs: 10 MB over an idle 1 Gbit/s x 40 ms link in simulated time, both ends, TLS
+//! and the link together.
 
 use std::time::Duration;
 

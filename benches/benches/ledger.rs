@@ -1,5 +1,5 @@
-//! Who answers for each byte of a 10 MB flow: RLP claims the tail packet by packet, the primary the head, SACKs come
-//! back with every hundredth packet lost.
+//! Who answers for each byte of a 10 MB flow: RLP claims the tail packet by packet, the primary the head,
+//! SACKs come back with every hundredth packet lost.
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use rc3_core::{

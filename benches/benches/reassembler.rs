@@ -9,8 +9,8 @@ const PACKETS: u64 = 4000;
 /// More than the holes below make.
 const SPANS_MAX: usize = 16 * 1024;
 
-/// Packets of the tail, highest first; each hole stands for a loss. Every packet has a buffer of its own, as it comes
-/// from a socket.
+/// Packets of the tail, highest first; each hole stands for a loss. Every packet has a buffer of its own, as
+/// it comes from a socket.
 fn tail(hole_every: u64) -> Vec<(u64, Bytes)> {
     let numbers = (0..PACKETS).rev().filter(|nth| nth % hole_every != 0);
     numbers.map(|nth| (nth * PACKET, Bytes::from(vec![7; PACKET as usize]))).collect()

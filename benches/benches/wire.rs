@@ -1,5 +1,5 @@
-//! What one RLP datagram costs: sealing, opening, frames, SACKs. A UDP payload of 1452 bytes is what fits into an
-//! Ethernet frame over IPv6.
+//! What one RLP datagram costs: sealing, opening, frames, SACKs. A UDP payload of 1452 bytes is what fits
+//! into an Ethernet frame over IPv6.
 
 use std::hint::black_box;
 

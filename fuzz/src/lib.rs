@@ -1,8 +1,9 @@
-//! The claims the fuzzer tries to refute, one function per target. Ordinary tests replay the corpora through the same
-//! functions (`crates/rc3-core/tests/corpus.rs`), so this file uses nothing but `rc3-core` and `bytes`.
+//! The claims the fuzzer tries to refute, one function per target. Ordinary tests replay the corpora through
+//! the same functions (`crates/rc3-core/tests/corpus.rs`), so this file uses nothing but `rc3-core` and
+//! `bytes`.
 //!
-//! An input is refuted by a panic. What a target does with its bytes is part of the corpora: change it only together
-//! with them.
+//! An input is refuted by a panic. What a target does with its bytes is part of the corpora: change it only
+//! together with them.
 
 use bytes::Bytes;
 use rc3_core::{
@@ -16,8 +17,8 @@ use rc3_core::{
     },
 };
 
-/// A payload of an RLP datagram is anything. Whatever parses lies inside it and means the same when it is written and
-/// parsed again.
+/// A payload of an RLP datagram is anything. Whatever parses lies inside it and means the same when it is
+/// written and parsed again.
 pub fn frames(input: &[u8]) {
     let mut frames = Frames::new(input);
     let mut bytes = 0;
@@ -60,8 +61,8 @@ pub fn frames(input: &[u8]) {
     assert_eq!(frames.next(), None, "goes on after an error");
 }
 
-/// Spans from the input, of whatever order and size, as a SACK of limited length: what is written parses, keeps to the
-/// limit and is a prefix of what was asked for.
+/// Spans from the input, of whatever order and size, as a SACK of limited length: what is written parses,
+/// keeps to the limit and is a prefix of what was asked for.
 pub fn sack(input: &[u8]) {
     let Some((&[stream, budget_high, budget_low], steps)) = input.split_first_chunk() else { return };
     let budget = usize::from(u16::from_be_bytes([budget_high, budget_low]));
@@ -107,7 +108,8 @@ pub fn head(input: &[u8]) {
     assert_eq!(decode_head(&again, usize::MAX), (pieces, Ok(end)));
 }
 
-/// The control stream means the same however it is cut, and its frames mean the same when they are written again.
+/// The control stream means the same however it is cut, and its frames mean the same when they are written
+/// again.
 pub fn control(input: &[u8]) {
     let Some((&cut, stream)) = input.split_first() else { return };
     let whole = decode_control(stream, usize::MAX);
@@ -118,8 +120,8 @@ pub fn control(input: &[u8]) {
     assert_eq!(decode_control(&again, usize::MAX), (frames, None));
 }
 
-/// A row of datagrams at one receiver: sealed by its peer, damaged on the way, repeated, or made up. It opens what the
-/// peer sealed, each once and unchanged, across key updates, and nothing else.
+/// A row of datagrams at one receiver: sealed by its peer, damaged on the way, repeated, or made up. It opens
+/// what the peer sealed, each once and unchanged, across key updates, and nothing else.
 pub fn open(input: &[u8]) {
     // The two top bits of the first byte say what happens to a datagram, the low ones its level.
     const DAMAGED: u8 = 0x40;
@@ -161,7 +163,8 @@ pub fn open(input: &[u8]) {
         }
         let generation = packet_number / PACKETS_PER_KEY;
         if generation > reached + 1 {
-            // Of the generation before this one nothing came: the receiver cannot follow (docs/WIRE.md, key update).
+            // Of the generation before this one nothing came: the receiver cannot follow (docs/WIRE.md, key
+            // update).
             assert_eq!(keys.open.open(&mut sealed), Err(OpenError::Unauthentic));
             continue;
         }
@@ -186,7 +189,8 @@ fn read_sack(frame: &[u8]) -> (u64, Vec<Span>) {
     (sack.stream, sack.spans().collect())
 }
 
-/// What the records say, with pieces of one RUN and consecutive SKIPs joined, and the final size or the fault.
+/// What the records say, with pieces of one RUN and consecutive SKIPs joined, and the final size or the
+/// fault.
 fn decode_head(records: &[u8], chunk_len: usize) -> (Vec<Head>, Result<u64, HeadError>) {
     let mut decoder = HeadDecoder::new();
     let mut pieces: Vec<Head> = Vec::new();
