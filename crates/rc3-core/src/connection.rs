@@ -24,7 +24,10 @@ use crate::{
         ConnectionError, Dir, End, Primary, Side, StreamId, VarInt, Waiting,
         quinn::{HandshakeData, Quic, TransportError},
     },
-    rlp::{Rlp, keys::ReceiverId},
+    rlp::{
+        Rlp,
+        keys::{OpenError, ReceiverId},
+    },
     stats::{ConnectionStats, ReceivedStats, SentStats},
     stream::{recv::Chunk, send::SendStream, set::Streams},
     transmit::Transmit,
@@ -124,12 +127,19 @@ impl Connection {
     /// An RLP datagram for this connection.
     pub fn handle_rlp(&mut self, now: Instant, mut datagram: BytesMut) {
         let opened = match self.overlay.as_mut().and_then(|overlay| overlay.rlp.as_mut()) {
-            Some(rlp) if self.lost.is_none() => rlp.keys().open.open(&mut datagram).ok(),
-            _ => None,
+            Some(rlp) if self.lost.is_none() => rlp.keys().open.open(&mut datagram),
+            _ => Err(OpenError::NotForUs),
         };
-        let Some(opened) = opened else {
-            self.received.rlp_discarded += 1;
-            return;
+        let opened = match opened {
+            Ok(opened) => opened,
+            Err(error) => {
+                self.received.rlp_discarded += 1;
+                if error.is_peer_fault() {
+                    self.fault = Some(PeerMisbehaved::Malformed("rlp header"));
+                    self.close_on_fault(now);
+                }
+                return;
+            }
         };
         self.received.rlp_datagrams += 1;
         let payload = datagram.freeze().slice(opened.payload);
