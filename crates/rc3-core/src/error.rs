@@ -80,9 +80,6 @@ pub enum PeerMisbehaved {
     /// More of a stream lies beyond its first missing byte than any loss explains.
     #[error("left too much of a stream out of order")]
     OutOfOrder,
-    /// Many streams were reset without the report of the credit they used.
-    #[error("reset streams without reporting their credit")]
-    UnreportedResets,
 }
 
 impl PeerMisbehaved {
@@ -98,8 +95,7 @@ impl PeerMisbehaved {
                     Self::StreamLimit => 5,
                     Self::StreamDirection => 6,
                     Self::ControlClosed => 7,
-                    Self::UnreportedResets => 8,
-                    Self::OutOfOrder => 9,
+                    Self::OutOfOrder => 8,
                 },
         )
     }
@@ -112,7 +108,7 @@ impl PeerMisbehaved {
             Self::Credit => TransportErrorCode::FLOW_CONTROL_ERROR,
             Self::StreamLimit => TransportErrorCode::STREAM_LIMIT_ERROR,
             Self::StreamDirection => TransportErrorCode::STREAM_STATE_ERROR,
-            Self::SkippedMissing | Self::ControlClosed | Self::UnreportedResets | Self::OutOfOrder => {
+            Self::SkippedMissing | Self::ControlClosed | Self::OutOfOrder => {
                 TransportErrorCode::PROTOCOL_VIOLATION
             }
         }

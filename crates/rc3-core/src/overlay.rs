@@ -3,11 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use rustc_hash::FxHashMap;
-
 use crate::{
     config::TransportConfig,
-    error::PeerMisbehaved,
     primary::{StreamId, VarInt},
     rlp::Rlp,
     units::Level,
@@ -15,8 +12,8 @@ use crate::{
     wire::varint::VARINT_MAX,
 };
 
-/// Streams that ended early and whose use of credit the peer has not reported yet. An honest peer reports each
-/// when it resets it, so few are open at any time.
+/// Streams that ended early and whose use of credit the peer has not reported yet. A peer reports each when it
+/// resets it, so few are open at any time; it never reports one that it had finished when it heard of the end.
 const UNREPORTED_MAX: usize = 1024;
 
 #[derive(Debug)]
@@ -51,7 +48,7 @@ pub(crate) struct Granting {
     granted: u64,
     /// Bytes of all streams, past and present, that the application has read or will never want.
     consumed: u64,
-    unreported: FxHashMap<StreamId, u64>,
+    unreported: BTreeMap<StreamId, u64>,
 }
 
 impl Overlay {
@@ -66,7 +63,7 @@ impl Overlay {
                 stream_window: config.rlp_stream_window,
                 granted: config.rlp_window,
                 consumed: 0,
-                unreported: FxHashMap::default(),
+                unreported: BTreeMap::new(),
             },
             sacks: BTreeMap::new(),
         }
@@ -117,12 +114,12 @@ impl Granting {
     }
 
     /// A stream ended early after `consumed` bytes; the peer will say how much credit it had used.
-    pub(crate) fn on_ended_early(&mut self, stream: StreamId, consumed: u64) -> Result<(), PeerMisbehaved> {
-        if self.unreported.len() >= UNREPORTED_MAX {
-            return Err(PeerMisbehaved::UnreportedResets);
+    pub(crate) fn on_ended_early(&mut self, stream: StreamId, consumed: u64) {
+        // The oldest is given up: its credit is lost to the peer, which could have reported it.
+        if self.unreported.len() == UNREPORTED_MAX {
+            self.unreported.pop_first();
         }
         self.unreported.insert(stream, consumed);
-        Ok(())
     }
 
     /// The peer's report for a stream that is gone here already.

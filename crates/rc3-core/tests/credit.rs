@@ -103,6 +103,27 @@ fn credit_of_streams_that_were_reset_comes_back() {
 }
 
 #[test]
+fn finished_streams_that_nobody_reads_cost_neither_credit_nor_the_connection() {
+    let mut pair = world();
+    let (client, server) = connected(&mut pair);
+    // More streams than unreported ends are remembered, and far more bytes than the window.
+    for round in 0..30 {
+        for _ in 0..50 {
+            let id = send(&mut pair, client, 20_000);
+            pair.client.with(client, |c| c.finish(id)).unwrap();
+        }
+        pair.drive_until(Duration::from_millis(100), |_| false);
+        while let Some(id) = pair.server.with(server, |c| c.accept(Dir::Uni)) {
+            pair.server.with(server, |c| c.stop(id, VarInt::from_u32(0))).unwrap();
+        }
+        pair.drive_until(Duration::from_millis(50), |_| false);
+        assert!(pair.server.connection(server).unwrap().lost().is_none(), "round {round}");
+        let left = pair.client.connection(client).unwrap().stats().sent.credit_bytes;
+        assert!(left >= RLP_WINDOW / 2, "round {round}: {left} bytes of credit left");
+    }
+}
+
+#[test]
 fn a_full_send_window_blocks_writers_and_wakes_them() {
     let mut pair = world();
     let (client, _) = connected(&mut pair);

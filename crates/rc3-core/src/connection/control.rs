@@ -111,6 +111,7 @@ impl Connection {
                     Some(_) => {}
                     None => overlay.granting.on_reported(id, used),
                 }
+                self.grant();
             }
         }
     }

@@ -120,11 +120,16 @@ impl Connection {
             overlay.granting.on_consumed(bytes);
         }
         let consumed = stream.consumed();
-        let grants = [
-            overlay.granting.next_grant(),
-            overlay.granting.next_stream_grant(id, consumed, &mut stream.granted),
-        ];
-        for frame in grants.into_iter().flatten() {
+        let grant = overlay.granting.next_stream_grant(id, consumed, &mut stream.granted);
+        if let Some(frame) = grant {
+            self.send_control(frame);
+        }
+        self.grant();
+    }
+
+    /// Raises the connection's limit, if that is worth a frame.
+    pub(super) fn grant(&mut self) {
+        if let Some(frame) = self.overlay.as_mut().and_then(|overlay| overlay.granting.next_grant()) {
             self.send_control(frame);
         }
     }
@@ -133,12 +138,14 @@ impl Connection {
         let Some(stream) = self.streams.remove_recv(id) else { return };
         let Some(overlay) = &mut self.overlay else { return };
         overlay.sacks.remove(&id);
-        let whole = stream.final_size() == Some(stream.consumed());
-        if !whole
-            && !stream.settled
-            && let Err(fault) = overlay.granting.on_ended_early(id, stream.consumed())
-        {
-            self.fault = Some(fault);
+        if stream.settled {
+            return;
         }
+        match stream.final_size() {
+            // What nobody read counts as read.
+            Some(size) => overlay.granting.on_consumed(size.saturating_sub(stream.consumed())),
+            None => overlay.granting.on_ended_early(id, stream.consumed()),
+        }
+        self.grant();
     }
 }
