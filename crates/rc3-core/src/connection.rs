@@ -235,11 +235,6 @@ impl Connection {
         self.streams.send(id).map(SendStream::stopped).ok_or(ClosedStream)
     }
 
-    /// Whether a stream can take bytes now.
-    pub fn writable(&self, id: StreamId) -> Result<(), WriteError> {
-        self.streams.send(id).ok_or(WriteError::ClosedStream)?.writable()
-    }
-
     /// Streams with a higher number go first with both loops; the default is 0.
     pub fn set_priority(&mut self, id: StreamId, priority: i32) -> Result<(), ClosedStream> {
         if self.streams.set_priority(id, priority) { Ok(()) } else { Err(ClosedStream) }
@@ -272,9 +267,7 @@ impl Connection {
         stream.abandon();
         self.buffered -= buffered;
         let dropped = stream.consumed() - consumed;
-        if let Some(overlay) = self.overlay.as_mut().filter(|_| !stream.settled) {
-            overlay.granting.on_consumed(dropped);
-        }
+        self.on_consumed(id, dropped);
         if head_open {
             self.primary.stop(id, code);
         }
@@ -300,11 +293,6 @@ impl Connection {
         if self.lost.is_none() {
             self.on_lost(ConnectionError::LocallyClosed, false);
         }
-    }
-
-    /// The local address may have changed.
-    pub fn local_address_changed(&mut self) {
-        self.primary.local_address_changed();
     }
 
     // --- outputs ---

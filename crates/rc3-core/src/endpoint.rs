@@ -238,11 +238,6 @@ impl Endpoint {
         Some(result)
     }
 
-    /// Connections that are not gone for good yet.
-    pub fn connections(&self) -> impl Iterator<Item = ConnectionHandle> + '_ {
-        self.connections.keys().copied()
-    }
-
     // --- outputs ---
 
     /// What happened, oldest first.

@@ -30,8 +30,8 @@ use std::{
 
 use bytes::BytesMut;
 use rc3_core::{
-    ClientConfig, Connection, ConnectionHandle, DatagramMeta, Endpoint, EndpointEvent, Event, Incoming,
-    ServerConfig, Transmit, TransportConfig,
+    ClientConfig, Connection, ConnectionHandle, DatagramMeta, Endpoint, EndpointEvent, Event, ServerConfig,
+    Transmit, TransportConfig,
 };
 
 use crate::{
@@ -86,8 +86,6 @@ impl PairConfig {
 pub struct Pair {
     /// The virtual time.
     pub now: Instant,
-    /// When the world began.
-    pub epoch: Instant,
     /// The side that connects.
     pub client: Node,
     /// The side that accepts.
@@ -116,10 +114,6 @@ pub struct Node {
     pub accepted: VecDeque<ConnectionHandle>,
     /// What happened on connections.
     pub events: VecDeque<(ConnectionHandle, Event)>,
-    /// Handshakes waiting for an answer, when `auto_accept` is off.
-    pub incoming: VecDeque<Incoming>,
-    /// Whether handshakes are accepted as they come.
-    pub auto_accept: bool,
 }
 
 impl Pair {
@@ -131,17 +125,9 @@ impl Pair {
         let (mut client, mut server) = identity(&["sim"]);
         client.transport_config(Arc::new(config.client.clone()));
         server.transport_config(Arc::new(config.server.clone()));
-        Self::with_identity(config, client, &server)
-    }
-
-    /// The same with TLS settings of one's own; they carry the transport settings.
-    ///
-    /// # Panics
-    /// When the TLS settings do not work.
-    pub fn with_identity(config: PairConfig, client: ClientConfig, server: &ServerConfig) -> Self {
         #[expect(
             clippy::disallowed_methods,
-            reason = "where virtual time begins: it is never asked for again"
+            reason = "a name for time zero; all others are computed from it"
         )]
         let epoch = Instant::now();
         let node = |server: Option<&ServerConfig>, host: u8| Node {
@@ -151,8 +137,6 @@ impl Pair {
             batch: config.batch,
             accepted: VecDeque::new(),
             events: VecDeque::new(),
-            incoming: VecDeque::new(),
-            auto_accept: true,
         };
         let queue = || -> LinkQueue {
             match config.priority {
@@ -162,9 +146,8 @@ impl Pair {
         };
         Self {
             now: epoch,
-            epoch,
             client: node(None, 1),
-            server: node(Some(server), 2),
+            server: node(Some(&server), 2),
             forward: Link::new(config.forward.clone(), queue()),
             backward: Link::new(config.backward.clone(), queue()),
             config: client,
@@ -184,11 +167,6 @@ impl Pair {
         let remote = self.server.address;
         let connected = self.client.endpoint.connect(self.now, &self.config, remote, SERVER_NAME);
         connected.expect("settings that work")
-    }
-
-    /// Time since the world began.
-    pub fn elapsed(&self) -> Duration {
-        self.now - self.epoch
     }
 
     /// Lets both ends send, then moves on to the next thing that happens. `false`: nothing ever will.
@@ -322,10 +300,9 @@ impl Node {
     fn take_events(&mut self) {
         while let Some(event) = self.endpoint.poll_event() {
             match event {
-                EndpointEvent::Incoming(incoming) if self.auto_accept => {
+                EndpointEvent::Incoming(incoming) => {
                     self.accepted.extend(self.endpoint.accept(self.now, incoming));
                 }
-                EndpointEvent::Incoming(incoming) => self.incoming.push_back(incoming),
                 EndpointEvent::Connection(handle, event) => self.events.push_back((handle, event)),
                 EndpointEvent::Drained(_) => {}
             }

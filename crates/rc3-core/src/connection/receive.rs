@@ -30,8 +30,8 @@ impl Connection {
         self.buffered = self.buffered + stream.buffered() - buffered;
         // What a reset drops counts as consumed.
         let dropped = stream.consumed() - consumed;
-        if let Some(overlay) = self.overlay.as_mut().filter(|_| !stream.settled) {
-            overlay.granting.on_consumed(dropped);
+        if dropped > 0 {
+            self.on_consumed(id, dropped);
         }
         match result {
             Ok(taken) => {
@@ -113,16 +113,19 @@ impl Connection {
         if id.index() < limit { Ok(()) } else { Err(PeerMisbehaved::StreamLimit) }
     }
 
+    /// Bytes of a stream were read, or will never be.
     pub(super) fn on_consumed(&mut self, id: StreamId, bytes: u64) {
         let Some(overlay) = &mut self.overlay else { return };
         let Some(stream) = self.streams.recv(id) else { return };
         if !stream.settled {
             overlay.granting.on_consumed(bytes);
         }
-        let consumed = stream.consumed();
-        let grant = overlay.granting.next_stream_grant(id, consumed, &mut stream.granted);
-        if let Some(frame) = grant {
-            self.send_control(frame);
+        if stream.wants_credit() {
+            let consumed = stream.consumed();
+            let grant = overlay.granting.next_stream_grant(id, consumed, &mut stream.granted);
+            if let Some(frame) = grant {
+                self.send_control(frame);
+            }
         }
         self.grant();
     }

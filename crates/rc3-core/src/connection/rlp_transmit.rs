@@ -66,7 +66,7 @@ impl Connection {
     /// One datagram with as many of the SACKs that are due as fit, at the best of their levels.
     fn write_sack(&mut self, buf: &mut Vec<u8>) -> Option<Level> {
         let mtu = usize::from(self.primary.window().mtu);
-        let Self { overlay: Some(overlay), streams, sent: _, received, .. } = self else { return None };
+        let Self { overlay: Some(overlay), streams, received, .. } = self else { return None };
         let level = *overlay.sacks.values().min()?;
         let rlp = overlay.rlp.as_mut()?;
         let seal = &mut rlp.keys().seal;

@@ -262,6 +262,11 @@ impl RecvStream {
         self.done && self.head != HeadState::Open
     }
 
+    /// Whether the peer may have more to send than it has credit for.
+    pub(crate) fn wants_credit(&self) -> bool {
+        !self.done && self.is_head_open() && self.final_size.is_none_or(|size| size > self.granted)
+    }
+
     /// Whether the primary still owes this stream its end.
     pub(crate) fn is_head_open(&self) -> bool {
         self.head == HeadState::Open

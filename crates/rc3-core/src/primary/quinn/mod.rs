@@ -109,11 +109,6 @@ impl Quic {
     pub(crate) fn rtt(&self) -> Duration {
         self.conn.rtt()
     }
-
-    /// The local address may have changed: the path is probed anew.
-    pub(crate) fn local_address_changed(&mut self) {
-        self.conn.local_address_changed();
-    }
 }
 
 impl Primary for Quic {
