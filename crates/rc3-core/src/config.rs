@@ -1,8 +1,24 @@
 //! What an application or operator may choose, the defaults, and the reason for each.
 
-use std::{fmt, sync::Arc, time::Duration};
+mod passed;
 
-use crate::{rlp::ladder::Ladder, units::Rate};
+use std::{
+    fmt,
+    net::{SocketAddrV4, SocketAddrV6},
+    sync::Arc,
+    time::Duration,
+};
+
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+use crate::{
+    primary::quinn::{
+        ClientCrypto, HandshakeTokenKey, IdleTimeout, ServerCrypto, Sessions, Settings, TokenMemoryCache,
+        TokenStore, ValidationTokenConfig, VarInt, random_token_key, ring_provider,
+    },
+    rlp::ladder::Ladder,
+    units::Rate,
+};
 
 /// Whether and how the RLP loop runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -42,13 +58,13 @@ pub struct TransportConfig {
     pub(crate) stream_receive_window: u32,
     pub(crate) receive_window: u32,
     pub(crate) send_window: u64,
-    pub(crate) max_concurrent_bidi_streams: u32,
-    pub(crate) max_concurrent_uni_streams: u32,
-    pub(crate) max_idle_timeout: Option<Duration>,
+    pub(crate) max_concurrent_bidi_streams: VarInt,
+    pub(crate) max_concurrent_uni_streams: VarInt,
+    pub(crate) max_idle_timeout: Option<IdleTimeout>,
     pub(crate) keep_alive_interval: Option<Duration>,
     pub(crate) initial_rtt: Duration,
     pub(crate) initial_mtu: u16,
-    pub(crate) mtu_discovery: bool,
+    pub(crate) passed: Settings,
 }
 
 impl Default for TransportConfig {
@@ -69,13 +85,13 @@ impl Default for TransportConfig {
             receive_window: 32 << 20,
             send_window: 32 * MIB,
             // quinn-proto preallocates per stream it allows.
-            max_concurrent_bidi_streams: 100,
-            max_concurrent_uni_streams: 100,
-            max_idle_timeout: Some(Duration::from_secs(30)),
+            max_concurrent_bidi_streams: VarInt::from_u32(100),
+            max_concurrent_uni_streams: VarInt::from_u32(100),
+            max_idle_timeout: Some(VarInt::from_u32(30_000).into()),
             keep_alive_interval: None,
             initial_rtt: Duration::from_millis(333),
             initial_mtu: 1200,
-            mtu_discovery: true,
+            passed: Settings::default(),
         }
     }
 }
@@ -153,19 +169,19 @@ impl TransportConfig {
     }
 
     /// Bidirectional streams the peer may have open at once. Default 100.
-    pub fn max_concurrent_bidi_streams(&mut self, count: u32) -> &mut Self {
+    pub fn max_concurrent_bidi_streams(&mut self, count: VarInt) -> &mut Self {
         self.max_concurrent_bidi_streams = count;
         self
     }
 
     /// Unidirectional streams the peer may have open at once. Default 100.
-    pub fn max_concurrent_uni_streams(&mut self, count: u32) -> &mut Self {
+    pub fn max_concurrent_uni_streams(&mut self, count: VarInt) -> &mut Self {
         self.max_concurrent_uni_streams = count;
         self
     }
 
     /// Silence after which a connection is given up. Default 30 s; `None`: never.
-    pub fn max_idle_timeout(&mut self, timeout: Option<Duration>) -> &mut Self {
+    pub fn max_idle_timeout(&mut self, timeout: Option<IdleTimeout>) -> &mut Self {
         self.max_idle_timeout = timeout;
         self
     }
@@ -187,32 +203,59 @@ impl TransportConfig {
         self.initial_mtu = bytes.max(1200);
         self
     }
-
-    /// Whether to look for a larger path MTU (RFC 8899). Default: yes; simulations that fix it say no.
-    pub fn mtu_discovery(&mut self, enabled: bool) -> &mut Self {
-        self.mtu_discovery = enabled;
-        self
-    }
 }
 
-/// What a client needs to connect.
+/// What a client needs to connect. Clones share the sessions and tokens that servers have given.
 #[derive(Clone)]
 pub struct ClientConfig {
     pub(crate) crypto: Arc<rustls::ClientConfig>,
     pub(crate) transport: Arc<TransportConfig>,
+    pub(crate) token_store: Arc<dyn TokenStore>,
+    pub(crate) sessions: Arc<Sessions>,
 }
 
 impl ClientConfig {
     /// TLS 1.3 settings with default transport settings.
     ///
-    /// `crypto.alpn_protocols` holds the application's own names; the rc3 variant of each is offered before it.
-    pub fn new(crypto: Arc<rustls::ClientConfig>) -> Self {
-        Self { crypto, transport: Arc::default() }
+    /// `alpn_protocols` of the rustls settings holds the application's own names; the rc3 variant of each is
+    /// offered before it. With `enable_early_data`, sessions are remembered here and not in `resumption`.
+    pub fn new(crypto: Arc<impl ClientCrypto>) -> Self {
+        Self {
+            crypto: crypto.into_rustls(),
+            transport: Arc::default(),
+            token_store: Arc::new(TokenMemoryCache::default()),
+            sessions: Arc::default(),
+        }
+    }
+
+    /// Trusts servers whose certificates lead to `roots`, names no application protocol, and allows 0-RTT.
+    ///
+    /// # Errors
+    /// When `roots` is empty.
+    pub fn with_root_certificates(
+        roots: Arc<rustls::RootCertStore>,
+    ) -> Result<Self, rustls::client::VerifierBuilderError> {
+        let provider = ring_provider();
+        let verifier =
+            rustls::client::WebPkiServerVerifier::builder_with_provider(roots, provider.clone()).build()?;
+        let mut crypto = rustls::ClientConfig::builder_with_provider(provider)
+            .with_protocol_versions(&[&rustls::version::TLS13])
+            .expect("the provider has TLS 1.3")
+            .with_webpki_verifier(verifier)
+            .with_no_client_auth();
+        crypto.enable_early_data = true;
+        Ok(Self::new(Arc::new(crypto)))
     }
 
     /// Replaces the transport settings.
     pub fn transport_config(&mut self, transport: Arc<TransportConfig>) -> &mut Self {
         self.transport = transport;
+        self
+    }
+
+    /// Where to keep the tokens by which servers recognise an address (RFC 9000 §8.1.3). Default: in memory.
+    pub fn token_store(&mut self, store: Arc<dyn TokenStore>) -> &mut Self {
+        self.token_store = store;
         self
     }
 }
@@ -226,15 +269,47 @@ impl fmt::Debug for ClientConfig {
 /// What an endpoint needs to accept connections.
 #[derive(Clone)]
 pub struct ServerConfig {
+    /// Settings of the connections it accepts.
+    pub transport: Arc<TransportConfig>,
     pub(crate) crypto: Arc<rustls::ServerConfig>,
-    pub(crate) transport: Arc<TransportConfig>,
+    pub(crate) token_key: Arc<dyn HandshakeTokenKey>,
+    pub(crate) validation_token: ValidationTokenConfig,
+    pub(crate) retry_token_lifetime: Duration,
+    pub(crate) preferred_address_v4: Option<SocketAddrV4>,
+    pub(crate) preferred_address_v6: Option<SocketAddrV6>,
     pub(crate) migration: bool,
 }
 
 impl ServerConfig {
     /// TLS 1.3 settings with default transport settings; for ALPN see [`ClientConfig::new`].
-    pub fn with_crypto(crypto: Arc<rustls::ServerConfig>) -> Self {
-        Self { crypto, transport: Arc::default(), migration: true }
+    pub fn with_crypto(crypto: Arc<impl ServerCrypto>) -> Self {
+        Self {
+            transport: Arc::default(),
+            crypto: crypto.into_rustls(),
+            token_key: random_token_key(),
+            validation_token: ValidationTokenConfig::default(),
+            // As quinn: longer than any honest client takes to repeat its first packet.
+            retry_token_lifetime: Duration::from_secs(15),
+            preferred_address_v4: None,
+            preferred_address_v6: None,
+            migration: true,
+        }
+    }
+
+    /// Shows this certificate chain, asks clients for none, names no application protocol, and allows 0-RTT.
+    ///
+    /// # Errors
+    /// When the key does not fit the certificate or cannot be used.
+    pub fn with_single_cert(
+        cert_chain: Vec<CertificateDer<'static>>,
+        key: PrivateKeyDer<'static>,
+    ) -> Result<Self, rustls::Error> {
+        let mut crypto = rustls::ServerConfig::builder_with_provider(ring_provider())
+            .with_protocol_versions(&[&rustls::version::TLS13])?
+            .with_no_client_auth()
+            .with_single_cert(cert_chain, key)?;
+        crypto.max_early_data_size = u32::MAX;
+        Ok(Self::with_crypto(Arc::new(crypto)))
     }
 
     /// Replaces the transport settings.
@@ -246,6 +321,36 @@ impl ServerConfig {
     /// Whether clients may change their address. Default: yes.
     pub fn migration(&mut self, allowed: bool) -> &mut Self {
         self.migration = allowed;
+        self
+    }
+
+    /// The key that seals tokens for clients. Default: a random one; servers that answer for each other share one.
+    pub fn token_key(&mut self, key: Arc<dyn HandshakeTokenKey>) -> &mut Self {
+        self.token_key = key;
+        self
+    }
+
+    /// Tokens by which returning clients show their address (RFC 9000 §8.1.3).
+    pub fn validation_token_config(&mut self, config: ValidationTokenConfig) -> &mut Self {
+        self.validation_token = config;
+        self
+    }
+
+    /// How long the token of a Retry packet is good. Default 15 s.
+    pub fn retry_token_lifetime(&mut self, lifetime: Duration) -> &mut Self {
+        self.retry_token_lifetime = lifetime;
+        self
+    }
+
+    /// An IPv4 address clients are asked to move to after the handshake (RFC 9000 §9.6).
+    pub fn preferred_address_v4(&mut self, address: Option<SocketAddrV4>) -> &mut Self {
+        self.preferred_address_v4 = address;
+        self
+    }
+
+    /// An IPv6 address clients are asked to move to after the handshake (RFC 9000 §9.6).
+    pub fn preferred_address_v6(&mut self, address: Option<SocketAddrV6>) -> &mut Self {
+        self.preferred_address_v6 = address;
         self
     }
 }

@@ -5,8 +5,11 @@
 //! network takes it, then arm a timer for `poll_timeout`. Time never runs backwards.
 
 mod control;
+mod datagrams;
+mod early;
 mod events;
 mod feed;
+mod limits;
 mod receive;
 mod rlp_transmit;
 
@@ -56,6 +59,8 @@ pub struct Connection {
     blocked_writers: Vec<StreamId>,
     /// Bytes held for the application over all streams.
     buffered: u64,
+    windows: limits::Windows,
+    early: early::Early,
     /// When a rate-capped or paused RLP loop may go on.
     rlp_wake: Option<Instant>,
     /// A fault of the peer, to be answered by closing.
@@ -79,6 +84,8 @@ impl Connection {
         Self {
             streams: Streams::new(primary.side()),
             primary,
+            windows: limits::Windows::new(&config),
+            early: early::Early::Unused,
             config,
             overlay: None,
             events: VecDeque::new(),
@@ -174,10 +181,10 @@ impl Connection {
 
     // --- commands ---
 
-    /// Opens a stream, or `None` while the peer's limit is reached ([`Event::Available`] follows) or the
-    /// handshake is not complete.
+    /// Opens a stream, or `None` while the peer's limit is reached ([`Event::Available`] follows). Before the
+    /// handshake is complete, clients need [`Self::begin_early`] first.
     pub fn open(&mut self, dir: Dir) -> Option<StreamId> {
-        if self.primary.is_handshaking() || self.lost.is_some() {
+        if !self.may_open() || self.lost.is_some() {
             return None;
         }
         let id = self.primary.open(dir)?;
@@ -198,7 +205,7 @@ impl Connection {
     pub fn write(&mut self, id: StreamId, mut data: Bytes) -> Result<usize, WriteError> {
         let stream = self.streams.send(id).ok_or(WriteError::ClosedStream)?;
         stream.writable()?;
-        let room = self.config.send_window.saturating_sub(self.streams.held());
+        let room = self.windows.send.saturating_sub(self.streams.held());
         if room == 0 && !data.is_empty() {
             if !self.blocked_writers.contains(&id) {
                 self.blocked_writers.push(id);
@@ -393,6 +400,11 @@ impl Connection {
         self.primary.rtt()
     }
 
+    /// The smallest round-trip time seen on the path.
+    pub fn min_rtt(&self) -> Duration {
+        self.primary.min_rtt()
+    }
+
     /// The peer's address.
     pub fn remote_address(&self) -> std::net::SocketAddr {
         self.primary.addresses().0
@@ -427,8 +439,8 @@ impl Connection {
     }
 
     fn wake_writers(&mut self) {
-        let room = self.config.send_window.saturating_sub(self.streams.held());
-        if !self.blocked_writers.is_empty() && room >= self.config.send_window / WAKE_FRACTION {
+        let room = self.windows.send.saturating_sub(self.streams.held());
+        if !self.blocked_writers.is_empty() && room >= self.windows.send / WAKE_FRACTION {
             self.events.extend(self.blocked_writers.drain(..).map(Event::Writable));
         }
     }

@@ -19,7 +19,7 @@ use crate::{
     event::Event,
     primary::{
         ConnectionError, PrimaryTransmit,
-        quinn::{ConfigError, ConnectFailed, ConnectionHandle, Incoming, QuicEndpoint, Routed},
+        quinn::{Accepting, ConfigError, ConnectFailed, ConnectionHandle, Incoming, QuicEndpoint, Routed},
     },
     rlp::keys::{ReceiverId, receiver_id},
     transmit::Transmit,
@@ -184,9 +184,35 @@ impl Endpoint {
 
     /// Goes on with a handshake.
     pub fn accept(&mut self, now: Instant, incoming: Incoming) -> Result<ConnectionHandle, ConnectionError> {
+        self.accept_as(now, incoming, None)
+    }
+
+    /// As [`Self::accept`], with other settings than the endpoint's. Gives the handshake back if they cannot work.
+    ///
+    /// # Errors
+    /// The inner one is that of [`Self::accept`].
+    pub fn accept_with(
+        &mut self,
+        now: Instant,
+        incoming: Incoming,
+        config: &ServerConfig,
+    ) -> Result<Result<ConnectionHandle, ConnectionError>, (ConfigError, Incoming)> {
+        match Accepting::new(config) {
+            Ok(accepting) => Ok(self.accept_as(now, incoming, Some(&accepting))),
+            Err(error) => Err((error, incoming)),
+        }
+    }
+
+    fn accept_as(
+        &mut self,
+        now: Instant,
+        incoming: Incoming,
+        with: Option<&Accepting>,
+    ) -> Result<ConnectionHandle, ConnectionError> {
         let mut response = Vec::new();
-        let config = self.quic.server_transport().cloned().unwrap_or_default();
-        match self.quic.accept(now, incoming, &mut response) {
+        let transport = with.map(Accepting::transport).or_else(|| self.quic.server_transport());
+        let config = transport.cloned().unwrap_or_default();
+        match self.quic.accept(now, incoming, with, &mut response) {
             Ok((handle, primary)) => {
                 self.add(now, handle, Connection::new(primary, config));
                 Ok(handle)
@@ -219,6 +245,14 @@ impl Endpoint {
     /// Forgets a handshake without an answer.
     pub fn ignore(&mut self, incoming: Incoming) {
         self.quic.ignore(incoming);
+    }
+
+    /// The port's own address has changed: all peers are to hear from the new one.
+    pub fn handle_local_address_change(&mut self, now: Instant) {
+        let handles: Vec<_> = self.connections.keys().copied().collect();
+        for handle in handles {
+            self.with_connection(now, handle, Connection::handle_local_address_change);
+        }
     }
 
     /// A connection to look at.

@@ -1,6 +1,7 @@
 //! What the peer did wrong, what the caller did wrong; what the world did is in
 //! [`ConnectionError`](crate::primary::ConnectionError).
 
+use bytes::Bytes;
 use thiserror::Error;
 
 use crate::primary::{TransportErrorCode, VarInt};
@@ -41,6 +42,12 @@ pub enum ReadError {
 #[error("closed stream")]
 pub struct ClosedStream;
 
+impl From<ClosedStream> for std::io::Error {
+    fn from(error: ClosedStream) -> Self {
+        Self::new(std::io::ErrorKind::NotConnected, error)
+    }
+}
+
 /// Why a stream could not be finished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum FinishError {
@@ -50,6 +57,23 @@ pub enum FinishError {
     /// Never opened, or finished or reset already.
     #[error("closed stream")]
     ClosedStream,
+}
+
+/// Why an application datagram could not be sent.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum SendDatagramError {
+    /// The peer takes no datagrams.
+    #[error("datagrams not supported by peer")]
+    UnsupportedByPeer,
+    /// `datagram_receive_buffer_size` is `None` here.
+    #[error("datagram support disabled")]
+    Disabled,
+    /// Longer than [`crate::Connection::max_datagram_size`], or than the whole buffer.
+    #[error("datagram too large")]
+    TooLarge,
+    /// No room among those that wait: [`crate::Event::DatagramsUnblocked`] follows. Here it is again.
+    #[error("datagram send blocked")]
+    Blocked(Bytes),
 }
 
 /// A fault of the peer that ends the connection. Each variant names one sin; [`Self::code`] goes on the wire.
@@ -80,6 +104,9 @@ pub enum PeerMisbehaved {
     /// More of a stream lies beyond its first missing byte than any loss explains.
     #[error("left too much of a stream out of order")]
     OutOfOrder,
+    /// Took 0-RTT data under another protocol than that of the resumed session (RFC 8446 §4.2.10).
+    #[error("accepted early data and changed the protocol")]
+    EarlyProtocol,
 }
 
 impl PeerMisbehaved {
@@ -96,6 +123,7 @@ impl PeerMisbehaved {
                     Self::StreamDirection => 6,
                     Self::ControlClosed => 7,
                     Self::OutOfOrder => 8,
+                    Self::EarlyProtocol => 9,
                 },
         )
     }
@@ -108,7 +136,7 @@ impl PeerMisbehaved {
             Self::Credit => TransportErrorCode::FLOW_CONTROL_ERROR,
             Self::StreamLimit => TransportErrorCode::STREAM_LIMIT_ERROR,
             Self::StreamDirection => TransportErrorCode::STREAM_STATE_ERROR,
-            Self::SkippedMissing | Self::ControlClosed | Self::OutOfOrder => {
+            Self::SkippedMissing | Self::ControlClosed | Self::OutOfOrder | Self::EarlyProtocol => {
                 TransportErrorCode::PROTOCOL_VIOLATION
             }
         }

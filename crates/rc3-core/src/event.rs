@@ -8,6 +8,9 @@ use crate::primary::{ConnectionError, Dir, StreamId, VarInt};
 pub enum Event {
     /// The ALPN protocol (and on servers the server name) is known.
     HandshakeDataReady,
+    /// The server refused what was sent before the handshake was complete: the streams opened by then are gone,
+    /// and others will have their numbers. [`Self::Connected`] follows.
+    EarlyDataRejected,
     /// The handshake is complete; streams may be opened.
     Connected,
     /// The connection is gone; no event follows.
@@ -24,4 +27,8 @@ pub enum Event {
     Finished(StreamId),
     /// The peer no longer reads a stream; its code.
     Stopped(StreamId, VarInt),
+    /// [`crate::Connection::read_datagram`] has something.
+    DatagramReceived,
+    /// [`crate::Connection::send_datagram`] may succeed again.
+    DatagramsUnblocked,
 }

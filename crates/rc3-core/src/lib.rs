@@ -29,13 +29,16 @@ pub mod wire;
 pub use config::{ClientConfig, Congestion, RlpMode, ServerConfig, TransportConfig};
 pub use connection::Connection;
 pub use endpoint::{DatagramMeta, Drained, Endpoint, EndpointEvent};
-pub use error::{ClosedStream, FinishError, PeerMisbehaved, ReadError, WriteError};
+pub use error::{ClosedStream, FinishError, PeerMisbehaved, ReadError, SendDatagramError, WriteError};
 pub use event::Event;
 pub use primary::{
     ConnectionError, Dir, PathStats, Side, StreamId, VarInt,
     quinn::{
-        ApplicationClose, ConfigError, ConnectError, ConnectFailed, ConnectionClose, ConnectionHandle,
-        HandshakeData, Incoming, TransportError, TransportErrorCode,
+        AckFrequencyConfig, ApplicationClose, ClientCrypto, ConfigError, ConnectError, ConnectFailed,
+        ConnectionClose, ConnectionHandle, ConnectionId, HandshakeData, HandshakeTokenKey, IdleTimeout,
+        Incoming, MtuDiscoveryConfig, NoInitialCipherSuite, NoneTokenStore, QuicClientConfig,
+        QuicServerConfig, ServerCrypto, TokenLog, TokenMemoryCache, TokenReuseError, TokenStore,
+        TransportError, TransportErrorCode, ValidationTokenConfig, VarIntBoundsExceeded, congestion,
     },
 };
 pub use stats::{ConnectionStats, LevelStats, ReceivedStats, SentStats};

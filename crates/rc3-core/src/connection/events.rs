@@ -33,21 +33,38 @@ impl Connection {
                 self.events.push_back(Event::Finished(id));
             }
             PrimaryEvent::Stopped(id, code) => self.on_stopped(id, code),
+            PrimaryEvent::DatagramReceived => self.events.push_back(Event::DatagramReceived),
+            PrimaryEvent::DatagramsUnblocked => self.events.push_back(Event::DatagramsUnblocked),
         }
     }
 
     pub(super) fn on_negotiated(&mut self) {
-        let protocol = self.primary.handshake_data().and_then(|data| data.protocol);
-        if protocol.is_some_and(|name| alpn_parse(&name).0) {
-            // From here on the seam decides what counts as application-limited.
-            self.primary.feed_late();
-            self.overlay = Some(Overlay::new(&self.config));
-            self.open_control();
+        let rc3 = self.negotiated_rc3();
+        self.primary.on_negotiated(rc3);
+        if !self.has_sent_early() {
+            self.speak(rc3);
         }
         self.events.push_back(Event::HandshakeDataReady);
     }
 
+    pub(super) fn negotiated_rc3(&self) -> bool {
+        let protocol = self.primary.handshake_data().and_then(|data| data.protocol);
+        protocol.is_some_and(|name| alpn_parse(&name).0)
+    }
+
+    /// From here on streams are rc3 streams, or plain ones.
+    pub(super) fn speak(&mut self, rc3: bool) {
+        // The seam decides what counts as application-limited where it feeds late.
+        self.primary.set_fed_late(rc3);
+        self.overlay = rc3.then(|| Overlay::new(&self.config));
+        self.open_control();
+    }
+
     pub(super) fn on_connected(&mut self) {
+        self.end_early();
+        if self.fault.is_some() {
+            return;
+        }
         if self.overlay.is_some() {
             self.open_control();
             match self.derive_keys() {

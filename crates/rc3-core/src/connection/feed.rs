@@ -1,7 +1,7 @@
 //! Feeding the primary: late when both sides speak rc3, all at once when it works alone.
 
 use super::Connection;
-use crate::primary::{Primary, feeding::quantum};
+use crate::primary::{Primary, Waiting, feeding::quantum};
 
 impl Connection {
     /// Hands bytes over if the primary should have some.
@@ -39,8 +39,10 @@ impl Connection {
 
     pub(super) fn note_app_limited(&mut self) {
         if self.overlay.is_some() {
-            let window_open = self.primary.window().packets() > 0;
-            self.primary.set_app_limited(window_open && self.unsettled.is_empty());
+            let window = self.primary.window();
+            // Beside what was fed, application datagrams may wait in the primary.
+            let idle = self.unsettled.is_empty() && window.waiting == Waiting::Nothing;
+            self.primary.set_app_limited(window.packets() > 0 && idle);
         }
     }
 

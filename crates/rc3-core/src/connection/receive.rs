@@ -45,7 +45,7 @@ impl Connection {
             Err(fault) => self.fault = Some(fault),
         }
         // quinn-proto counts bytes read out of order as consumed, so its own limit does not hold here.
-        let bound = OUT_OF_ORDER_WINDOWS * u64::from(self.config.receive_window) + self.config.rlp_window;
+        let bound = OUT_OF_ORDER_WINDOWS * self.windows.receive_max + self.config.rlp_window;
         if self.buffered > bound {
             self.fault = Some(PeerMisbehaved::OutOfOrder);
         }
@@ -105,11 +105,7 @@ impl Connection {
             return Err(PeerMisbehaved::StreamDirection);
         }
         let known = self.streams.known(id);
-        let limit = match (ours, id.dir()) {
-            (true, _) => known,
-            (false, Dir::Bi) => known + u64::from(self.config.max_concurrent_bidi_streams),
-            (false, Dir::Uni) => known + u64::from(self.config.max_concurrent_uni_streams) + 1,
-        };
+        let limit = if ours { known } else { known + self.primary.max_concurrent_streams(id.dir()) };
         if id.index() < limit { Ok(()) } else { Err(PeerMisbehaved::StreamLimit) }
     }
 

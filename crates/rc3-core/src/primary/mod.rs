@@ -153,6 +153,10 @@ pub enum PrimaryEvent {
     Finished(StreamId),
     /// The peer no longer reads a stream.
     Stopped(StreamId, VarInt),
+    /// An application datagram came, and none was waiting before.
+    DatagramReceived,
+    /// Application datagrams that waited have left.
+    DatagramsUnblocked,
 }
 
 /// The path as the primary sees it.

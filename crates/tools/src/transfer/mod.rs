@@ -21,8 +21,8 @@ pub mod receive;
 pub mod send;
 pub mod ticket;
 
-/// Silence after which the other side is given up. Shorter than usual: somebody watches.
-const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Milliseconds of silence after which the other side is given up. Shorter than usual: somebody watches.
+const IDLE_TIMEOUT: VarInt = VarInt::from_u32(10_000);
 /// Often enough that a disk that takes its time is not mistaken for silence.
 const KEEP_ALIVE: Duration = Duration::from_secs(3);
 /// Files on their way at a time.
@@ -31,8 +31,8 @@ const STREAMS_MAX: u32 = 200;
 /// Transport settings of both sides.
 fn transport(rlp: RlpMode) -> TransportConfig {
     let mut config = TransportConfig::default();
-    config.rlp(rlp).max_idle_timeout(Some(IDLE_TIMEOUT)).keep_alive_interval(Some(KEEP_ALIVE));
-    config.max_concurrent_uni_streams(STREAMS_MAX).max_concurrent_bidi_streams(1);
+    config.rlp(rlp).max_idle_timeout(Some(IDLE_TIMEOUT.into())).keep_alive_interval(Some(KEEP_ALIVE));
+    config.max_concurrent_uni_streams(STREAMS_MAX.into()).max_concurrent_bidi_streams(1_u8.into());
     config
 }
 

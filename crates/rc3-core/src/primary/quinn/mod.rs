@@ -1,6 +1,9 @@
 //! The primary loop over an unmodified quinn-proto: the only module that names that crate.
 
 mod controller;
+mod crypto;
+mod sessions;
+mod settings;
 
 use std::{
     fmt,
@@ -17,13 +20,25 @@ use quinn_proto as quic;
 use thiserror::Error;
 
 pub use quic::{
-    ApplicationClose, ConnectError, ConnectionClose, ConnectionError, ConnectionHandle, ConnectionId, Dir,
-    Side, StreamId, TransportError, TransportErrorCode, VarInt,
+    AckFrequencyConfig, ApplicationClose, ConnectError, ConnectionClose, ConnectionError, ConnectionHandle,
+    ConnectionId, Dir, IdleTimeout, MtuDiscoveryConfig, NoneTokenStore, Side, StreamId, TokenLog,
+    TokenMemoryCache, TokenReuseError, TokenStore, TransportError, TransportErrorCode, ValidationTokenConfig,
+    VarInt, VarIntBoundsExceeded, congestion, crypto::HandshakeTokenKey,
 };
 
-use self::controller::{Factory, Shared};
+pub use self::crypto::{
+    ClientCrypto, NoInitialCipherSuite, QuicClientConfig, QuicServerConfig, ServerCrypto,
+};
+use self::{
+    controller::{Factory, Shared},
+    sessions::ConnectionSessions,
+};
+pub(crate) use self::{sessions::Sessions, settings::Settings};
 use super::{End, PathStats, Primary, PrimaryEvent, PrimaryTransmit, Waiting, Window};
-use crate::config::{ClientConfig, Congestion, ServerConfig, TransportConfig, alpn_offer};
+use crate::{
+    config::{ClientConfig, Congestion, ServerConfig, TransportConfig, alpn_offer},
+    error::SendDatagramError,
+};
 
 /// Why bytes were not taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -59,12 +74,97 @@ pub struct Quic {
     shared: Arc<Shared>,
     fed_late: Arc<AtomicBool>,
     waiting: Waiting,
+    /// Of clients that may use 0-RTT.
+    sessions: Option<Arc<ConnectionSessions>>,
 }
 
 impl Quic {
-    /// From now on bytes are handed over late: the controller believes [`Primary::set_app_limited`].
-    pub(crate) fn feed_late(&mut self) {
-        self.fed_late.store(true, Relaxed);
+    /// Whether bytes are handed over late from now on: the controller then believes
+    /// [`Primary::set_app_limited`].
+    pub(crate) fn set_fed_late(&mut self, fed_late: bool) {
+        self.fed_late.store(fed_late, Relaxed);
+    }
+
+    /// Whether 0-RTT data can be sent, and if so, whether as rc3, which is what the resumed session spoke.
+    pub(crate) fn early(&self) -> Option<bool> {
+        if !self.conn.has_0rtt() || self.conn.side().is_server() {
+            return None;
+        }
+        self.sessions.as_ref()?.resumed()
+    }
+
+    /// Whether the server took the 0-RTT data; known once connected.
+    pub(crate) fn early_accepted(&self) -> bool {
+        self.conn.accepted_0rtt()
+    }
+
+    /// The 0-RTT data was refused: quinn-proto has forgotten its packets and told nobody.
+    pub(crate) fn on_early_rejected(&mut self) {
+        self.shared.in_flight.store(0, Relaxed);
+        self.waiting = Waiting::ForPacer;
+    }
+
+    /// The protocol is agreed: sessions the server lets us resume belong to it.
+    pub(crate) fn on_negotiated(&mut self, rc3: bool) {
+        if let Some(sessions) = &self.sessions {
+            sessions.on_negotiated(rc3);
+        }
+    }
+
+    /// Queues an application datagram (RFC 9221). With `drop_old` older ones that wait give way, otherwise it
+    /// may have to wait itself.
+    pub(crate) fn send_datagram(&mut self, data: Bytes, drop_old: bool) -> Result<(), SendDatagramError> {
+        self.waiting = Waiting::ForPacer;
+        self.conn.datagrams().send(data, drop_old).map_err(|error| match error {
+            quic::SendDatagramError::UnsupportedByPeer => SendDatagramError::UnsupportedByPeer,
+            quic::SendDatagramError::Disabled => SendDatagramError::Disabled,
+            quic::SendDatagramError::TooLarge => SendDatagramError::TooLarge,
+            quic::SendDatagramError::Blocked(data) => SendDatagramError::Blocked(data),
+        })
+    }
+
+    pub(crate) fn read_datagram(&mut self) -> Option<Bytes> {
+        self.conn.datagrams().recv()
+    }
+
+    pub(crate) fn max_datagram_size(&mut self) -> Option<usize> {
+        self.conn.datagrams().max_size()
+    }
+
+    pub(crate) fn datagram_send_buffer_space(&mut self) -> usize {
+        self.conn.datagrams().send_buffer_space()
+    }
+
+    /// How many streams the peer may have open at once, and how many it is allowed by now.
+    pub(crate) fn set_max_concurrent_streams(&mut self, dir: Dir, count: VarInt) {
+        self.conn.set_max_concurrent_streams(dir, with_control(dir, count));
+    }
+
+    /// Streams the peer may have open, its control stream included. Follows a lowered limit only as streams end.
+    pub(crate) fn max_concurrent_streams(&self, dir: Dir) -> u64 {
+        self.conn.max_concurrent_streams(dir)
+    }
+
+    pub(crate) fn set_send_window(&mut self, bytes: u64) {
+        self.conn.set_send_window(bytes);
+    }
+
+    pub(crate) fn set_receive_window(&mut self, bytes: VarInt) {
+        self.conn.set_receive_window(bytes);
+    }
+
+    pub(crate) fn force_key_update(&mut self) {
+        self.conn.force_key_update();
+    }
+
+    /// Our address has changed: lets the peer hear from the new one.
+    pub(crate) fn on_local_address_changed(&mut self) {
+        self.conn.local_address_changed();
+    }
+
+    /// The smallest round-trip time seen on the path.
+    pub(crate) fn min_rtt(&self) -> Duration {
+        self.conn.min_rtt()
     }
 
     /// The negotiated ALPN protocol and the server name, once known.
@@ -113,22 +213,21 @@ impl Quic {
 
 impl Primary for Quic {
     fn poll_event(&mut self) -> Option<PrimaryEvent> {
-        loop {
-            return Some(match self.conn.poll()? {
-                quic::Event::HandshakeDataReady => PrimaryEvent::Negotiated,
-                quic::Event::Connected => PrimaryEvent::Connected,
-                quic::Event::ConnectionLost { reason } => PrimaryEvent::Lost(reason),
-                quic::Event::Stream(event) => match event {
-                    quic::StreamEvent::Opened { dir } => PrimaryEvent::Opened(dir),
-                    quic::StreamEvent::Readable { id } => PrimaryEvent::Readable(id),
-                    quic::StreamEvent::Writable { id } => PrimaryEvent::Writable(id),
-                    quic::StreamEvent::Finished { id } => PrimaryEvent::Finished(id),
-                    quic::StreamEvent::Stopped { id, error_code } => PrimaryEvent::Stopped(id, error_code),
-                    quic::StreamEvent::Available { dir } => PrimaryEvent::Available(dir),
-                },
-                quic::Event::DatagramReceived | quic::Event::DatagramsUnblocked => continue,
-            });
-        }
+        Some(match self.conn.poll()? {
+            quic::Event::HandshakeDataReady => PrimaryEvent::Negotiated,
+            quic::Event::Connected => PrimaryEvent::Connected,
+            quic::Event::ConnectionLost { reason } => PrimaryEvent::Lost(reason),
+            quic::Event::Stream(event) => match event {
+                quic::StreamEvent::Opened { dir } => PrimaryEvent::Opened(dir),
+                quic::StreamEvent::Readable { id } => PrimaryEvent::Readable(id),
+                quic::StreamEvent::Writable { id } => PrimaryEvent::Writable(id),
+                quic::StreamEvent::Finished { id } => PrimaryEvent::Finished(id),
+                quic::StreamEvent::Stopped { id, error_code } => PrimaryEvent::Stopped(id, error_code),
+                quic::StreamEvent::Available { dir } => PrimaryEvent::Available(dir),
+            },
+            quic::Event::DatagramReceived => PrimaryEvent::DatagramReceived,
+            quic::Event::DatagramsUnblocked => PrimaryEvent::DatagramsUnblocked,
+        })
     }
 
     fn poll_timeout(&mut self) -> Option<Instant> {
@@ -274,6 +373,11 @@ impl Incoming {
     pub fn may_retry(&self) -> bool {
         self.0.may_retry()
     }
+
+    /// The connection id the peer chose for us to begin with.
+    pub fn orig_dst_cid(&self) -> ConnectionId {
+        *self.0.orig_dst_cid()
+    }
 }
 
 impl fmt::Debug for Incoming {
@@ -357,13 +461,18 @@ impl QuicEndpoint {
     ) -> Result<(ConnectionHandle, Quic), ConnectFailed> {
         let mut crypto = rustls::ClientConfig::clone(&config.crypto);
         crypto.alpn_protocols = alpn_offer(&crypto.alpn_protocols, config.transport.rlp);
+        let sessions = crypto.enable_early_data.then(|| {
+            let sessions = Arc::new(ConnectionSessions::new(config.sessions.clone()));
+            crypto.resumption = rustls::client::Resumption::store(sessions.clone());
+            sessions
+        });
         let crypto = quic::crypto::rustls::QuicClientConfig::try_from(crypto)
             .map_err(|_| ConnectFailed::Config(ConfigError::NoInitialCipherSuite))?;
         let mut client = quic::ClientConfig::new(Arc::new(crypto));
         let seam = Seam::new(&config.transport);
-        client.transport_config(seam.transport.clone());
+        client.transport_config(seam.transport.clone()).token_store(config.token_store.clone());
         let (handle, conn) = self.endpoint.connect(now, client, remote, server_name)?;
-        Ok((handle, seam.quic(conn)))
+        Ok((handle, seam.quic(conn, sessions)))
     }
 
     /// The settings new connections are accepted with.
@@ -371,13 +480,15 @@ impl QuicEndpoint {
         self.server.as_ref().map(|(_, transport)| transport)
     }
 
+    /// Goes on with a handshake, with settings of its own if given.
     pub(crate) fn accept(
         &mut self,
         now: Instant,
         incoming: Incoming,
+        server: Option<&Accepting>,
         response: &mut Vec<u8>,
     ) -> Result<(ConnectionHandle, Quic), Box<AcceptFailed>> {
-        let (seam, config) = match &self.server {
+        let (seam, config) = match server.map(|server| &server.0).or(self.server.as_ref()) {
             Some((config, transport)) => {
                 let seam = Seam::new(transport);
                 let mut config = config.clone();
@@ -387,7 +498,7 @@ impl QuicEndpoint {
             None => (Seam::new(&TransportConfig::default()), None),
         };
         match self.endpoint.accept(*incoming.0, now, response, config) {
-            Ok((handle, conn)) => Ok((handle, seam.quic(conn))),
+            Ok((handle, conn)) => Ok((handle, seam.quic(conn, None))),
             Err(error) => Err(Box::new(AcceptFailed {
                 cause: error.cause,
                 response: error.response.map(from_transmit),
@@ -452,6 +563,24 @@ pub enum ConfigError {
     /// QUIC's Initial packets need it (RFC 9001 §5.2).
     #[error("the TLS configuration lacks TLS13_AES_128_GCM_SHA256; add it to the crypto provider")]
     NoInitialCipherSuite,
+    /// QUIC is TLS 1.3, and knows early data of no length or any (RFC 9001 §4.2, §4.6.1).
+    #[error(
+        "the TLS configuration is not for QUIC; enable TLS 1.3, set max_early_data_size to 0 or u32::MAX"
+    )]
+    NotForQuic,
+}
+
+/// Settings to accept one connection with, in the form the primary wants.
+pub(crate) struct Accepting((quic::ServerConfig, Arc<TransportConfig>));
+
+impl Accepting {
+    pub(crate) fn new(config: &ServerConfig) -> Result<Self, ConfigError> {
+        server_config(config).map(Self)
+    }
+
+    pub(crate) fn transport(&self) -> &Arc<TransportConfig> {
+        &self.0.1
+    }
 }
 
 /// What a connection and its controller share, and the settings that carry it into quinn-proto.
@@ -474,8 +603,8 @@ impl Seam {
         Self { shared, fed_late, transport: Arc::new(quic_transport(config, factory)) }
     }
 
-    fn quic(self, conn: quic::Connection) -> Quic {
-        Quic { conn, shared: self.shared, fed_late: self.fed_late, waiting: Waiting::ForPacer }
+    fn quic(self, conn: quic::Connection, sessions: Option<Arc<ConnectionSessions>>) -> Quic {
+        Quic { conn, shared: self.shared, fed_late: self.fed_late, waiting: Waiting::ForPacer, sessions }
     }
 }
 
@@ -491,6 +620,9 @@ fn controller_factory(
             Arc::new(inner)
         }};
     }
+    if let Some(factory) = &config.passed.controller {
+        return factory.clone();
+    }
     match config.congestion {
         Congestion::NewReno => with_window!(quic::congestion::NewRenoConfig::default()),
         Congestion::Cubic => with_window!(quic::congestion::CubicConfig::default()),
@@ -500,9 +632,8 @@ fn controller_factory(
 
 fn quic_transport(config: &TransportConfig, factory: Factory) -> quic::TransportConfig {
     let mut quic = quic::TransportConfig::default();
-    // One unidirectional stream more: the peer's control stream.
-    quic.max_concurrent_uni_streams(config.max_concurrent_uni_streams.saturating_add(1).into())
-        .max_concurrent_bidi_streams(config.max_concurrent_bidi_streams.into())
+    quic.max_concurrent_uni_streams(with_control(Dir::Uni, config.max_concurrent_uni_streams))
+        .max_concurrent_bidi_streams(with_control(Dir::Bi, config.max_concurrent_bidi_streams))
         .stream_receive_window(config.stream_receive_window.into())
         .receive_window(config.receive_window.into())
         .send_window(config.send_window)
@@ -510,22 +641,47 @@ fn quic_transport(config: &TransportConfig, factory: Factory) -> quic::Transport
         .initial_mtu(config.initial_mtu)
         .keep_alive_interval(config.keep_alive_interval)
         .congestion_controller_factory(Arc::new(factory));
-    // Out of range (292 million years) means never.
-    quic.max_idle_timeout(config.max_idle_timeout.and_then(|timeout| timeout.try_into().ok()));
-    if !config.mtu_discovery {
-        quic.mtu_discovery_config(None);
-    }
+    quic.max_idle_timeout(config.max_idle_timeout);
+    config.passed.apply(&mut quic);
     quic
+}
+
+/// One unidirectional stream more: the peer's control stream.
+fn with_control(dir: Dir, count: VarInt) -> VarInt {
+    let control = u64::from(dir == Dir::Uni);
+    VarInt::from_u64(count.into_inner() + control).unwrap_or(VarInt::MAX)
 }
 
 fn server_config(config: &ServerConfig) -> Result<(quic::ServerConfig, Arc<TransportConfig>), ConfigError> {
     let mut crypto = rustls::ServerConfig::clone(&config.crypto);
     crypto.alpn_protocols = alpn_offer(&crypto.alpn_protocols, config.transport.rlp);
+    let crypto = Arc::new(crypto);
+    // quinn-proto takes for granted that this succeeds whenever a client comes.
+    rustls::quic::ServerConnection::new(crypto.clone(), rustls::quic::Version::V1, Vec::new())
+        .map_err(|_| ConfigError::NotForQuic)?;
     let crypto = quic::crypto::rustls::QuicServerConfig::try_from(crypto)
         .map_err(|_| ConfigError::NoInitialCipherSuite)?;
-    let mut quic = quic::ServerConfig::with_crypto(Arc::new(crypto));
-    quic.migration(config.migration);
+    let mut quic = quic::ServerConfig::new(Arc::new(crypto), config.token_key.clone());
+    quic.migration(config.migration)
+        .validation_token_config(config.validation_token.clone())
+        .retry_token_lifetime(config.retry_token_lifetime)
+        .preferred_address_v4(config.preferred_address_v4)
+        .preferred_address_v6(config.preferred_address_v6);
     Ok((quic, config.transport.clone()))
+}
+
+/// A key for tokens that nobody else has.
+///
+/// # Panics
+/// When the system has no randomness to give.
+pub(crate) fn random_token_key() -> Arc<dyn HandshakeTokenKey> {
+    let random = ring::rand::generate::<[u8; 32]>(&ring::rand::SystemRandom::new());
+    let key = random.expect("the system has randomness").expose();
+    Arc::new(ring::hkdf::Salt::new(ring::hkdf::HKDF_SHA256, &[]).extract(&key))
+}
+
+pub(crate) fn ring_provider() -> Arc<rustls::crypto::CryptoProvider> {
+    Arc::new(rustls::crypto::ring::default_provider())
 }
 
 fn from_transmit(transmit: quic::Transmit) -> PrimaryTransmit {

@@ -1,0 +1,89 @@
+//! Settings of [`TransportConfig`] that the primary takes as they are; names and defaults are quinn's.
+
+use std::sync::Arc;
+
+use super::TransportConfig;
+use crate::primary::quinn::{AckFrequencyConfig, MtuDiscoveryConfig, congestion::ControllerFactory};
+
+impl TransportConfig {
+    /// Packets that must be acknowledged after one before it counts as lost (RFC 9002 §6.1.1). Default 3.
+    pub fn packet_threshold(&mut self, packets: u32) -> &mut Self {
+        self.passed.packet_threshold = Some(packets);
+        self
+    }
+
+    /// Round-trip times after which an overtaken packet counts as lost (RFC 9002 §6.1.2). Default 9/8.
+    pub fn time_threshold(&mut self, factor: f32) -> &mut Self {
+        self.passed.time_threshold = Some(factor);
+        self
+    }
+
+    /// Consecutive probe timeouts that make congestion persistent (RFC 9002 §7.6). Default 3.
+    pub fn persistent_congestion_threshold(&mut self, factor: u32) -> &mut Self {
+        self.passed.persistent_congestion_threshold = Some(factor);
+        self
+    }
+
+    /// UDP payload in bytes that is known to pass, so that nothing smaller need be tried. Default 1200.
+    pub fn min_mtu(&mut self, bytes: u16) -> &mut Self {
+        self.passed.min_mtu = Some(bytes);
+        self
+    }
+
+    /// How to look for a larger path MTU; `None` for not at all. See also [`Self::mtu_discovery`].
+    pub fn mtu_discovery_config(&mut self, config: Option<MtuDiscoveryConfig>) -> &mut Self {
+        self.passed.mtu_discovery = config;
+        self
+    }
+
+    /// Whether to look for a larger path MTU (RFC 8899). Default: yes; simulations that fix it say no.
+    pub fn mtu_discovery(&mut self, enabled: bool) -> &mut Self {
+        self.mtu_discovery_config(enabled.then(MtuDiscoveryConfig::default))
+    }
+
+    /// Whether the primary fills its packets up, so that lengths tell less. RLP packets keep theirs.
+    pub fn pad_to_mtu(&mut self, pad: bool) -> &mut Self {
+        self.passed.pad_to_mtu = pad;
+        self
+    }
+
+    /// How rarely the peer should acknowledge, where it knows the extension. Default: as RFC 9000 has it.
+    pub fn ack_frequency_config(&mut self, config: Option<AckFrequencyConfig>) -> &mut Self {
+        self.passed.ack_frequency = config;
+        self
+    }
+
+    /// Bytes of handshake messages kept out of order. Default 16 KiB.
+    pub fn crypto_buffer_size(&mut self, bytes: usize) -> &mut Self {
+        self.passed.crypto_buffer_size = Some(bytes);
+        self
+    }
+
+    /// Whether observers on the path may learn the round-trip time (RFC 9000 §17.4). Default: yes.
+    pub fn allow_spin(&mut self, allow: bool) -> &mut Self {
+        self.passed.allow_spin = allow;
+        self
+    }
+
+    /// Bytes of received application datagrams kept for the application, the oldest giving way; `None` refuses
+    /// datagrams altogether (RFC 9221 §3). Default 1.25 MB.
+    pub fn datagram_receive_buffer_size(&mut self, bytes: Option<usize>) -> &mut Self {
+        self.passed.datagram_receive_buffer_size = bytes;
+        self
+    }
+
+    /// Bytes of application datagrams that may wait to be sent. Default 1 MiB.
+    pub fn datagram_send_buffer_size(&mut self, bytes: usize) -> &mut Self {
+        self.passed.datagram_send_buffer_size = bytes;
+        self
+    }
+
+    /// A congestion controller in place of [`Self::congestion`] and [`Self::initial_window`].
+    pub fn congestion_controller_factory(
+        &mut self,
+        factory: Arc<dyn ControllerFactory + Send + Sync + 'static>,
+    ) -> &mut Self {
+        self.passed.controller = Some(factory);
+        self
+    }
+}

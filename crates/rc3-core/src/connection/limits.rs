@@ -1,0 +1,54 @@
+//! What an application may change on a connection that is there already.
+
+use super::Connection;
+use crate::{
+    config::TransportConfig,
+    primary::{Dir, VarInt},
+};
+
+/// Windows of the primary as they stand.
+#[derive(Debug)]
+pub(super) struct Windows {
+    /// Bytes held for sending before writes wait.
+    pub(super) send: u64,
+    /// The largest receive window the peer may have been granted.
+    pub(super) receive_max: u64,
+}
+
+impl Windows {
+    pub(super) fn new(config: &TransportConfig) -> Self {
+        Self { send: config.send_window, receive_max: config.receive_window.into() }
+    }
+}
+
+impl Connection {
+    /// How many streams the peer may have open at once from now on. A lower limit takes effect as streams end.
+    pub fn set_max_concurrent_streams(&mut self, dir: Dir, count: VarInt) {
+        self.primary.set_max_concurrent_streams(dir, count);
+    }
+
+    /// See [`TransportConfig::send_window`]. What is held beyond a lower one is still sent.
+    pub fn set_send_window(&mut self, bytes: u64) {
+        self.windows.send = bytes;
+        self.primary.set_send_window(bytes);
+        self.wake_writers();
+    }
+
+    /// See [`TransportConfig::receive_window`]. What was granted before stays granted.
+    pub fn set_receive_window(&mut self, bytes: VarInt) {
+        self.windows.receive_max = self.windows.receive_max.max(bytes.into_inner());
+        self.primary.set_receive_window(bytes);
+    }
+
+    /// Replaces the keys of the primary (RFC 9001 §6). Those of RLP change by themselves.
+    pub fn force_key_update(&mut self) {
+        self.primary.force_key_update();
+    }
+
+    /// The datagrams of this connection come from another address of ours from now on.
+    pub(crate) fn handle_local_address_change(&mut self) {
+        if self.lost.is_none() && !self.primary.is_handshaking() {
+            self.primary.on_local_address_changed();
+        }
+    }
+}
