@@ -9,8 +9,12 @@ use std::{
 };
 
 use rc3_core::ConnectionError;
+use tokio::sync::oneshot;
 
-use crate::connection::{Connection, ConnectionRef};
+use crate::{
+    connection::{Connection, ConnectionRef},
+    zero_rtt::ZeroRttAccepted,
+};
 
 /// A handshake going on; awaiting it yields the connection. Dropped, the handshake is given up.
 #[derive(Debug)]
@@ -20,6 +24,42 @@ pub struct Connecting(Option<ConnectionRef>);
 impl Connecting {
     pub(crate) fn new(connection: ConnectionRef) -> Self {
         Self(Some(connection))
+    }
+
+    /// Uses the connection before the handshake is complete, where that is possible: 0-RTT on a client, 0.5-RTT
+    /// on a server.
+    ///
+    /// A client can if it connected before with a clone of the same [`ClientConfig`](crate::ClientConfig) and
+    /// both ends' TLS settings allow early data. The server may still refuse it. Then the streams opened so far
+    /// fail with `ZeroRttRejected`, datagrams sent so far are lost, and the connection goes on without them.
+    ///
+    /// What a client sends early has no protection against being replayed to the server by others (RFC 8446 §8):
+    /// only what may happen twice belongs there. What a server sends early goes to a peer that has not yet shown
+    /// its certificate. RLP joins when the handshake is complete.
+    ///
+    /// # Errors
+    /// Gives the handshake back, to be awaited.
+    ///
+    /// # Panics
+    /// After the future has yielded its connection.
+    pub fn into_0rtt(mut self) -> Result<(Connection, ZeroRttAccepted), Self> {
+        let (sender, accepted) = oneshot::channel();
+        let begun = self.inner().command(|core, state| {
+            if !core.begin_early() {
+                return false;
+            }
+            if state.connected {
+                // The receiver is right here.
+                let _ = sender.send(core.is_early_accepted());
+            } else if state.error.is_none() {
+                state.zero_rtt = Some(sender);
+            }
+            true
+        });
+        match (begun, self.0.take()) {
+            (Ok(true), Some(connection)) => Ok((Connection(connection), ZeroRttAccepted(accepted))),
+            (_, connection) => Err(Self(connection)),
+        }
     }
 
     /// Waits until the ALPN protocol (and on servers the name the client asked for) is known; the value is a

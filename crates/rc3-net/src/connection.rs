@@ -16,9 +16,9 @@ use rc3_core::{self as core, ConnectionError, ConnectionStats, Dir, Side, Stream
 use tokio::sync::Notify;
 
 use crate::{
-    error::ExportKeyingMaterialError,
-    recv_stream::RecvStream,
-    send_stream::SendStream,
+    datagram::{self, ReadDatagram, SendDatagram},
+    error::{ExportKeyingMaterialError, SendDatagramError},
+    open::{AcceptBi, AcceptUni, OpenBi, OpenUni},
     state::{ConnectionId, ConnectionState, Map, Shared, Waiters},
 };
 
@@ -39,9 +39,8 @@ impl Connection {
     ///
     /// # Cancel safety
     /// Dropping the future opens nothing.
-    pub async fn open_uni(&self) -> Result<SendStream, ConnectionError> {
-        let id = self.open(Dir::Uni).await?;
-        Ok(SendStream::new(self.0.clone(), id))
+    pub fn open_uni(&self) -> OpenUni<'_> {
+        OpenUni::new(&self.0)
     }
 
     /// Opens a stream for both directions, as soon as the peer allows another one.
@@ -54,9 +53,8 @@ impl Connection {
     ///
     /// # Cancel safety
     /// Dropping the future opens nothing.
-    pub async fn open_bi(&self) -> Result<(SendStream, RecvStream), ConnectionError> {
-        let id = self.open(Dir::Bi).await?;
-        Ok((SendStream::new(self.0.clone(), id), RecvStream::new(self.0.clone(), id)))
+    pub fn open_bi(&self) -> OpenBi<'_> {
+        OpenBi::new(&self.0)
     }
 
     /// The next stream the peer opened for sending to us.
@@ -66,9 +64,8 @@ impl Connection {
     ///
     /// # Cancel safety
     /// Dropping the future loses no stream.
-    pub async fn accept_uni(&self) -> Result<RecvStream, ConnectionError> {
-        let id = self.accept(Dir::Uni).await?;
-        Ok(RecvStream::new(self.0.clone(), id))
+    pub fn accept_uni(&self) -> AcceptUni<'_> {
+        AcceptUni::new(&self.0)
     }
 
     /// The next stream the peer opened for both directions.
@@ -78,9 +75,50 @@ impl Connection {
     ///
     /// # Cancel safety
     /// Dropping the future loses no stream.
-    pub async fn accept_bi(&self) -> Result<(SendStream, RecvStream), ConnectionError> {
-        let id = self.accept(Dir::Bi).await?;
-        Ok((SendStream::new(self.0.clone(), id), RecvStream::new(self.0.clone(), id)))
+    pub fn accept_bi(&self) -> AcceptBi<'_> {
+        AcceptBi::new(&self.0)
+    }
+
+    /// Sends an application datagram: unreliable, unordered, by the primary, whose congestion window it obeys.
+    /// If too many wait already, the oldest are dropped to make room.
+    ///
+    /// # Errors
+    /// See [`SendDatagramError`].
+    pub fn send_datagram(&self, data: Bytes) -> Result<(), SendDatagramError> {
+        datagram::send(&self.0, data, true).map(|_| ())
+    }
+
+    /// As [`Self::send_datagram`], but waits for room and drops none.
+    ///
+    /// # Errors
+    /// See [`SendDatagramError`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future sends nothing.
+    pub fn send_datagram_wait(&self, data: Bytes) -> SendDatagram<'_> {
+        SendDatagram::new(&self.0, data)
+    }
+
+    /// The next application datagram that came.
+    ///
+    /// # Errors
+    /// When the connection is lost and none is left.
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses none.
+    pub fn read_datagram(&self) -> ReadDatagram<'_> {
+        ReadDatagram::new(&self.0)
+    }
+
+    /// Bytes an application datagram may have; `None` where the peer takes none or they are off here. A little
+    /// over a kilobyte at least, unless the peer says less; follows the path MTU.
+    pub fn max_datagram_size(&self) -> Option<usize> {
+        self.0.change(|core, _| core.max_datagram_size()).ok()?
+    }
+
+    /// Bytes of an application datagram for which none that waits would be dropped.
+    pub fn datagram_send_buffer_space(&self) -> usize {
+        self.0.change(|core, _| core.datagram_send_buffer_space()).unwrap_or_default()
     }
 
     /// Waits until the connection is lost or closed by either side.
@@ -145,6 +183,39 @@ impl Connection {
         self.0.peek(|core, _| core.rtt()).unwrap_or_default()
     }
 
+    /// The smallest round-trip time seen on the path.
+    pub fn min_rtt(&self) -> Duration {
+        self.0.peek(|core, _| core.min_rtt()).unwrap_or_default()
+    }
+
+    /// How many unidirectional streams the peer may have open at once from now on. A lower limit takes effect
+    /// as streams end.
+    pub fn set_max_concurrent_uni_streams(&self, count: VarInt) {
+        self.set(|core| core.set_max_concurrent_streams(Dir::Uni, count));
+    }
+
+    /// The same for bidirectional streams.
+    pub fn set_max_concurrent_bi_streams(&self, count: VarInt) {
+        self.set(|core| core.set_max_concurrent_streams(Dir::Bi, count));
+    }
+
+    /// Bytes held for sending before writes wait, see
+    /// [`TransportConfig::send_window`](crate::TransportConfig::send_window).
+    pub fn set_send_window(&self, bytes: u64) {
+        self.set(|core| core.set_send_window(bytes));
+    }
+
+    /// Bytes the peer's primary may send beyond what was read, see
+    /// [`TransportConfig::receive_window`](crate::TransportConfig::receive_window). What was granted stays so.
+    pub fn set_receive_window(&self, bytes: VarInt) {
+        self.set(|core| core.set_receive_window(bytes));
+    }
+
+    /// Replaces the keys of the primary now (RFC 9001 §6). Those of RLP change by themselves.
+    pub fn force_key_update(&self) {
+        self.set(core::Connection::force_key_update);
+    }
+
     /// Counters of both loops; `None` once the runtime of the endpoint has ended.
     pub fn try_stats(&self) -> Option<ConnectionStats> {
         self.0.peek(|core, _| core.stats()).ok()
@@ -199,36 +270,14 @@ impl Connection {
         exported.ok().flatten().ok_or(ExportKeyingMaterialError)
     }
 
+    fn set(&self, change: impl FnOnce(&mut core::Connection)) {
+        // Without a connection there is nothing to set.
+        let _: Result<(), ConnectionError> = self.0.command(|core, _| change(core));
+    }
+
     /// Lets the connection deliver what it accepted when its last handle is dropped.
     pub(crate) fn linger(&self) {
         self.0.0.linger.store(true, Relaxed);
-    }
-
-    async fn open(&self, dir: Dir) -> Result<StreamId, ConnectionError> {
-        let attempt = || {
-            let opened = self.0.change(|core, state| match &state.error {
-                Some(error) => Some(Err(error.clone())),
-                None => core.open(dir).map(Ok),
-            });
-            opened.unwrap_or_else(|error| Some(Err(error)))
-        };
-        self.0.wait(&self.0.waiters().available[dir as usize], attempt).await
-    }
-
-    async fn accept(&self, dir: Dir) -> Result<StreamId, ConnectionError> {
-        let attempt = || {
-            let accepted = self.0.shared().with(|state| {
-                // Taking a stream lets the peer open another.
-                state.wake_driver();
-                let id = self.0.id();
-                state.connection(id, |core, state| match core.accept(dir) {
-                    Some(id) => Some(Ok(id)),
-                    None => state.error.clone().map(Err),
-                })
-            });
-            accepted.unwrap_or_else(|error| Some(Err(error)))
-        };
-        self.0.wait(&self.0.waiters().opened[dir as usize], attempt).await
     }
 }
 

@@ -1,9 +1,18 @@
 //! The handle of an endpoint: one UDP port, any number of connections both ways.
 
-use std::{fmt, io, net::SocketAddr, sync::Arc, time::Instant};
+use std::{
+    fmt, io,
+    net::SocketAddr,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Instant,
+};
 
 use bytes::Bytes;
+use pin_project_lite::pin_project;
 use rc3_core::{self as core, ClientConfig, ServerConfig, VarInt};
+use tokio::sync::futures::Notified;
 
 use crate::{
     connecting::Connecting,
@@ -14,6 +23,7 @@ use crate::{
     marks::Marks,
     socket::{self, AsyncSocket, Sockets},
     state::Shared,
+    wait::poll_until,
 };
 
 /// One UDP port that connects, accepts, or both. Clones are handles to the same one.
@@ -121,17 +131,8 @@ impl Endpoint {
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing.
-    pub async fn accept(&self) -> Option<Incoming> {
-        let shared = &self.handle.shared;
-        loop {
-            let notified = shared.incoming.notified();
-            let (incoming, open) = shared.with(|state| (state.incoming.pop_front(), state.is_open()));
-            match incoming {
-                Some(incoming) => return Some(Incoming::new(self.handle.clone(), incoming)),
-                None if open => notified.await,
-                None => return None,
-            }
-        }
+    pub fn accept(&self) -> Accept<'_> {
+        Accept { notified: self.handle.shared.incoming.notified(), endpoint: self }
     }
 
     /// Replaces the settings for connections accepted from now on; `None` accepts no more.
@@ -190,6 +191,32 @@ impl Endpoint {
     pub fn stats(&self) -> EndpointStats {
         let Shared { primary, low, .. } = &*self.handle.shared;
         EndpointStats { primary: primary.stats(), low: low.as_ref().map(AsyncSocket::stats) }
+    }
+}
+
+pin_project! {
+    /// What [`Endpoint::accept`] returns.
+    #[must_use = "futures do nothing unless polled"]
+    #[derive(Debug)]
+    pub struct Accept<'a> {
+        endpoint: &'a Endpoint,
+        #[pin]
+        notified: Notified<'a>,
+    }
+}
+
+impl Future for Accept<'_> {
+    type Output = Option<Incoming>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let handle = &this.endpoint.handle;
+        let attempt = || match handle.shared.with(|state| (state.incoming.pop_front(), state.is_open())) {
+            (Some(incoming), _) => Some(Some(Incoming::new(handle.clone(), incoming))),
+            (None, true) => None,
+            (None, false) => Some(None),
+        };
+        poll_until(cx, &handle.shared.incoming, this.notified, attempt)
     }
 }
 

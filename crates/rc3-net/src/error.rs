@@ -2,7 +2,7 @@
 
 use std::{io, net::SocketAddr};
 
-use rc3_core::{ConfigError, ConnectFailed, ConnectionError, VarInt};
+use rc3_core::{ClosedStream, ConfigError, ConnectFailed, ConnectionError, VarInt};
 use thiserror::Error;
 
 /// Why a connection could not even be tried.
@@ -72,12 +72,31 @@ pub enum WriteError {
     /// Finished or reset already.
     #[error("closed stream")]
     ClosedStream,
+    /// The stream was opened before the handshake was complete, and the server refused that: it does not know
+    /// the stream.
+    #[error("0-RTT rejected")]
+    ZeroRttRejected,
+}
+
+impl From<ClosedStream> for WriteError {
+    fn from(ClosedStream: ClosedStream) -> Self {
+        Self::ClosedStream
+    }
+}
+
+impl From<StoppedError> for WriteError {
+    fn from(error: StoppedError) -> Self {
+        match error {
+            StoppedError::ConnectionLost(error) => Self::ConnectionLost(error),
+            StoppedError::ZeroRttRejected => Self::ZeroRttRejected,
+        }
+    }
 }
 
 impl From<WriteError> for io::Error {
     fn from(error: WriteError) -> Self {
         let kind = match &error {
-            WriteError::Stopped(_) => io::ErrorKind::ConnectionReset,
+            WriteError::Stopped(_) | WriteError::ZeroRttRejected => io::ErrorKind::ConnectionReset,
             WriteError::ConnectionLost(_) | WriteError::ClosedStream => io::ErrorKind::NotConnected,
         };
         Self::new(kind, error)
@@ -90,11 +109,19 @@ pub enum StoppedError {
     /// The connection is gone.
     #[error("connection lost")]
     ConnectionLost(#[from] ConnectionError),
+    /// The stream was opened before the handshake was complete, and the server refused that: it does not know
+    /// the stream.
+    #[error("0-RTT rejected")]
+    ZeroRttRejected,
 }
 
 impl From<StoppedError> for io::Error {
     fn from(error: StoppedError) -> Self {
-        Self::new(io::ErrorKind::NotConnected, error)
+        let kind = match &error {
+            StoppedError::ZeroRttRejected => io::ErrorKind::ConnectionReset,
+            StoppedError::ConnectionLost(_) => io::ErrorKind::NotConnected,
+        };
+        Self::new(kind, error)
     }
 }
 
@@ -113,12 +140,16 @@ pub enum ReadError {
     /// An ordered read after an unordered one.
     #[error("ordered read after unordered read")]
     IllegalOrderedRead,
+    /// The stream was opened before the handshake was complete, and the server refused that: it does not know
+    /// the stream.
+    #[error("0-RTT rejected")]
+    ZeroRttRejected,
 }
 
 impl From<ReadError> for io::Error {
     fn from(error: ReadError) -> Self {
         let kind = match &error {
-            ReadError::Reset(_) => io::ErrorKind::ConnectionReset,
+            ReadError::Reset(_) | ReadError::ZeroRttRejected => io::ErrorKind::ConnectionReset,
             ReadError::ConnectionLost(_) | ReadError::ClosedStream => io::ErrorKind::NotConnected,
             ReadError::IllegalOrderedRead => io::ErrorKind::InvalidInput,
         };
@@ -172,12 +203,47 @@ pub enum ResetError {
     /// The connection is gone.
     #[error("connection lost")]
     ConnectionLost(#[from] ConnectionError),
+    /// The stream was opened before the handshake was complete, and the server refused that: it does not know
+    /// the stream.
+    #[error("0-RTT rejected")]
+    ZeroRttRejected,
+}
+
+impl From<ResetError> for ReadError {
+    fn from(error: ResetError) -> Self {
+        match error {
+            ResetError::ConnectionLost(error) => Self::ConnectionLost(error),
+            ResetError::ZeroRttRejected => Self::ZeroRttRejected,
+        }
+    }
 }
 
 impl From<ResetError> for io::Error {
     fn from(error: ResetError) -> Self {
-        Self::new(io::ErrorKind::NotConnected, error)
+        let kind = match &error {
+            ResetError::ZeroRttRejected => io::ErrorKind::ConnectionReset,
+            ResetError::ConnectionLost(_) => io::ErrorKind::NotConnected,
+        };
+        Self::new(kind, error)
     }
+}
+
+/// Why an application datagram was not sent.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum SendDatagramError {
+    /// The peer takes no datagrams.
+    #[error("datagrams not supported by peer")]
+    UnsupportedByPeer,
+    /// Datagrams are off here: see
+    /// [`TransportConfig::datagram_receive_buffer_size`](crate::TransportConfig::datagram_receive_buffer_size).
+    #[error("datagram support disabled")]
+    Disabled,
+    /// Longer than [`Connection::max_datagram_size`](crate::Connection::max_datagram_size), or than the buffer.
+    #[error("datagram too large")]
+    TooLarge,
+    /// The connection is gone.
+    #[error("connection lost")]
+    ConnectionLost(#[from] ConnectionError),
 }
 
 /// No keying material: the handshake is not complete, or more than 255 hashes of output were asked for.

@@ -10,7 +10,10 @@ use std::{
     time::Instant,
 };
 
-use rc3_core::{self as core, ConnectionError};
+use rc3_core::{
+    self as core, ConnectionError, ConnectionHandle, ConnectionId, ServerConfig, TransportError,
+    TransportErrorCode,
+};
 use thiserror::Error;
 
 use crate::{
@@ -30,6 +33,7 @@ pub struct Incoming {
     local_ip: Option<IpAddr>,
     validated: bool,
     may_retry: bool,
+    orig_dst_cid: ConnectionId,
 }
 
 impl Incoming {
@@ -40,6 +44,7 @@ impl Incoming {
             local_ip: core.local_ip(),
             validated: core.remote_address_validated(),
             may_retry: core.may_retry(),
+            orig_dst_cid: core.orig_dst_cid(),
             core: Some(core),
         }
     }
@@ -48,7 +53,30 @@ impl Incoming {
     ///
     /// # Errors
     /// When its first packet turns out to be malformed, or the endpoint was closed meanwhile.
-    pub fn accept(mut self) -> Result<Connecting, ConnectionError> {
+    pub fn accept(self) -> Result<Connecting, ConnectionError> {
+        self.accept_by(|core, incoming| core.accept(Instant::now(), incoming))
+    }
+
+    /// Goes on with the handshake, with other settings than the endpoint's.
+    ///
+    /// # Errors
+    /// As [`Self::accept`], and when the TLS settings cannot work: the peer is refused then.
+    pub fn accept_with(self, config: Arc<ServerConfig>) -> Result<Connecting, ConnectionError> {
+        self.accept_by(|core, incoming| match core.accept_with(Instant::now(), incoming, &config) {
+            Ok(accepted) => accepted,
+            Err((error, incoming)) => {
+                core.refuse(incoming);
+                let mut refused = TransportError::from(TransportErrorCode::CONNECTION_REFUSED);
+                refused.reason = error.to_string();
+                Err(ConnectionError::TransportError(refused))
+            }
+        })
+    }
+
+    fn accept_by(
+        mut self,
+        accept: impl FnOnce(&mut core::Endpoint, core::Incoming) -> Result<ConnectionHandle, ConnectionError>,
+    ) -> Result<Connecting, ConnectionError> {
         let Some(incoming) = self.core.take() else { return Err(ConnectionError::LocallyClosed) };
         let shared = &self.endpoint.shared;
         let (id, waiters) = shared.with(|state| {
@@ -57,7 +85,7 @@ impl Incoming {
                 state.wake_driver();
                 return Err(ConnectionError::LocallyClosed);
             }
-            let accepted = state.core.accept(Instant::now(), incoming);
+            let accepted = accept(&mut state.core, incoming);
             state.wake_driver();
             Ok(state.add(accepted?))
         })?;
@@ -108,6 +136,11 @@ impl Incoming {
     /// Whether the peer has shown that it receives at its address.
     pub fn remote_address_validated(&self) -> bool {
         self.validated
+    }
+
+    /// The connection id the peer chose for us to begin with.
+    pub fn orig_dst_cid(&self) -> ConnectionId {
+        self.orig_dst_cid
     }
 
     /// Whether [`Self::retry`] is still possible.

@@ -18,9 +18,9 @@
 //! # Ok(()) }
 //! ```
 //!
-//! Different from quinn: [`Connection::close_gracefully`] delivers before it closes; there are no application
-//! datagrams and no 0-RTT; [`ServerConfig`] and [`ClientConfig`] take rustls settings directly;
-//! [`Endpoint::new`] takes [`EndpointOptions`] and an address; [`Endpoint::set_server_config`] can fail.
+//! Different from quinn: [`Connection::close_gracefully`] delivers before it closes; [`Endpoint::new`] takes
+//! [`EndpointOptions`] and an address; [`Endpoint::set_server_config`] can fail. `docs/PORTING.md` in the
+//! repository lists all of it.
 //!
 //! # Watching
 //!
@@ -30,46 +30,62 @@
 
 mod connecting;
 mod connection;
+mod datagram;
 mod driver;
 mod endpoint;
 mod error;
 mod incoming;
 mod listener;
+mod open;
 mod recv_stream;
 mod send_stream;
 mod state;
 mod stream;
+mod wait;
+mod zero_rtt;
 
 pub mod marks;
 pub mod socket;
 
 pub use rc3_core::{
-    ApplicationClose, Chunk, ClientConfig, ClosedStream, ConfigError, Congestion, ConnectionClose,
-    ConnectionError, ConnectionStats, Dir, LevelStats, PathStats, ReceivedStats, RlpMode, SentStats,
-    ServerConfig, Side, StreamId, TransportConfig, TransportError, TransportErrorCode, VarInt,
+    AckFrequencyConfig, ApplicationClose, Chunk, ClientConfig, ClosedStream, ConfigError, Congestion,
+    ConnectionClose, ConnectionError, ConnectionId, ConnectionStats, Dir, IdleTimeout, LevelStats,
+    MtuDiscoveryConfig, NoneTokenStore, PathStats, ReceivedStats, RlpMode, SentStats, ServerConfig, Side,
+    StreamId, TokenLog, TokenMemoryCache, TokenReuseError, TokenStore, TransportConfig, TransportError,
+    TransportErrorCode, ValidationTokenConfig, VarInt, VarIntBoundsExceeded, congestion,
 };
 pub use rustls;
 
 pub use self::{
     connecting::Connecting,
     connection::Connection,
-    endpoint::{Capabilities, Endpoint, EndpointOptions, EndpointStats},
+    datagram::{ReadDatagram, SendDatagram},
+    endpoint::{Accept, Capabilities, Endpoint, EndpointOptions, EndpointStats},
     error::{
         ConnectError, ExportKeyingMaterialError, ReadError, ReadExactError, ReadToEndError, ResetError,
-        StoppedError, WriteError,
+        SendDatagramError, StoppedError, WriteError,
     },
     incoming::{Incoming, IncomingFuture, RetryError},
     listener::Listener,
+    open::{AcceptBi, AcceptUni, OpenBi, OpenUni},
     recv_stream::RecvStream,
     send_stream::{SendStream, Written},
     stream::{HELLO, OwnedReadHalf, OwnedWriteHalf, Stream},
+    zero_rtt::ZeroRttAccepted,
 };
 
-/// What the handshake settled, at the place where quinn has it.
+/// What TLS needs and what the handshake settled, at the places where quinn has it.
 pub mod crypto {
+    pub use rc3_core::HandshakeTokenKey;
+
+    pub use crate::error::ExportKeyingMaterialError;
+
     /// For TLS by rustls.
     pub mod rustls {
-        pub use rc3_core::HandshakeData;
+        pub use rc3_core::{
+            ClientCrypto, HandshakeData, NoInitialCipherSuite, QuicClientConfig, QuicServerConfig,
+            ServerCrypto,
+        };
     }
 }
 

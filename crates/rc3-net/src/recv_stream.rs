@@ -30,6 +30,8 @@ const CONSUMED_MAX: usize = 64 * 1024;
 pub struct RecvStream {
     connection: ConnectionRef,
     id: StreamId,
+    /// Opened or accepted before the handshake was complete.
+    early: bool,
     /// The application knows how it ended: nothing is left to stop.
     over: bool,
     /// The peer's code, seen while there were bytes to return first or once returned.
@@ -41,8 +43,8 @@ pub struct RecvStream {
 }
 
 impl RecvStream {
-    pub(crate) fn new(connection: ConnectionRef, id: StreamId) -> Self {
-        Self { connection, id, over: false, reset: None, consumed: 0, scratch: Vec::new() }
+    pub(crate) fn new(connection: ConnectionRef, id: StreamId, early: bool) -> Self {
+        Self { connection, id, early, over: false, reset: None, consumed: 0, scratch: Vec::new() }
     }
 
     /// Reads what is there, in order, at least one byte; `None` at the end.
@@ -166,8 +168,11 @@ impl RecvStream {
             return Err(ClosedStream);
         }
         self.over = true;
-        let id = self.id;
+        let (id, early) = (self.id, self.early);
         let stopped = self.connection.command(|core, state| {
+            if early && state.zero_rtt_rejected {
+                return Ok(());
+            }
             state.readers.remove(&id);
             core.stop(id, code)
         });
@@ -183,18 +188,23 @@ impl RecvStream {
     /// # Cancel safety
     /// Dropping the future loses nothing.
     pub async fn received_reset(&mut self) -> Result<Option<VarInt>, ResetError> {
-        let id = self.id;
+        let (id, early) = (self.id, self.early);
         poll_fn(|cx| {
             if self.reset.is_some() || self.over {
                 return Poll::Ready(Ok(self.reset));
             }
-            let asked = self.connection.change(|core, state| match (core.reset_code(id), &state.error) {
-                (Ok(Some(code)), _) => Poll::Ready(Ok(Some(code))),
-                (Err(ClosedStream), _) => Poll::Ready(Ok(None)),
-                (Ok(None), Some(error)) => Poll::Ready(Err(error.clone().into())),
-                (Ok(None), None) => {
-                    remember(&mut state.readers, id, cx.waker());
-                    Poll::Pending
+            let asked = self.connection.change(|core, state| {
+                if early && state.zero_rtt_rejected {
+                    return Poll::Ready(Err(ResetError::ZeroRttRejected));
+                }
+                match (core.reset_code(id), &state.error) {
+                    (Ok(Some(code)), _) => Poll::Ready(Ok(Some(code))),
+                    (Err(ClosedStream), _) => Poll::Ready(Ok(None)),
+                    (Ok(None), Some(error)) => Poll::Ready(Err(error.clone().into())),
+                    (Ok(None), None) => {
+                        remember(&mut state.readers, id, cx.waker());
+                        Poll::Pending
+                    }
                 }
             });
             asked.unwrap_or_else(|error| Poll::Ready(Err(error.into())))
@@ -202,12 +212,26 @@ impl RecvStream {
         .await
     }
 
+    /// Whether the stream was opened, or accepted, before the handshake was complete. On a server its bytes may
+    /// then be a replay by somebody else (RFC 8446 §8): do nothing that must not happen twice.
+    pub fn is_0rtt(&self) -> bool {
+        self.early
+    }
+
     /// The number of the stream; the same on both sides.
     pub fn id(&self) -> StreamId {
         self.id
     }
 
-    fn poll_read_buf(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<Result<(), ReadError>> {
+    /// Reads what is there, in order, into the unfilled part of `buf`; nothing at the end.
+    ///
+    /// # Errors
+    /// See [`ReadError`].
+    pub fn poll_read_buf(
+        &mut self,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<Result<(), ReadError>> {
         if buf.remaining() == 0 {
             return Poll::Ready(Ok(()));
         }
@@ -235,10 +259,13 @@ impl RecvStream {
         if self.over {
             return Poll::Ready(Ok(()));
         }
-        let Self { connection, id, over, reset, consumed, .. } = self;
+        let Self { connection, id, early, over, reset, consumed, .. } = self;
         let (shared, id, before) = (connection.shared(), *id, chunks.len());
         let result = shared.with(|endpoint| {
             let result = endpoint.connection(connection.id(), |core, state| {
+                if *early && state.zero_rtt_rejected {
+                    return Poll::Ready(Err(ReadError::ZeroRttRejected));
+                }
                 let end = take(core, id, bytes_max, count_max, ordered, chunks, consumed);
                 match end {
                     End::More => Poll::Ready(Ok(())),
@@ -325,6 +352,10 @@ impl Drop for RecvStream {
         let id = self.id;
         // Without a connection there is nothing to stop.
         let _: Result<(), ConnectionError> = self.connection.command(|core, state| {
+            // Another stream may have the number by now.
+            if self.early && state.zero_rtt_rejected {
+                return;
+            }
             state.readers.remove(&id);
             if !self.over && state.error.is_none() {
                 // One that is over anyway needs no stop.

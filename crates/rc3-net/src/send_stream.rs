@@ -27,6 +27,8 @@ const COPY_MAX: usize = 256 * 1024;
 pub struct SendStream {
     connection: ConnectionRef,
     id: StreamId,
+    /// Opened before the handshake was complete.
+    early: bool,
 }
 
 /// What [`SendStream::write_chunks`] has written.
@@ -39,8 +41,8 @@ pub struct Written {
 }
 
 impl SendStream {
-    pub(crate) fn new(connection: ConnectionRef, id: StreamId) -> Self {
-        Self { connection, id }
+    pub(crate) fn new(connection: ConnectionRef, id: StreamId, early: bool) -> Self {
+        Self { connection, id, early }
     }
 
     /// Writes some of `buf`, from the front, as soon as there is room; how much.
@@ -111,8 +113,11 @@ impl SendStream {
     /// # Errors
     /// When the stream was finished or reset already.
     pub fn finish(&mut self) -> Result<(), ClosedStream> {
-        let id = self.id;
+        let (id, early) = (self.id, self.early);
         let finished = self.connection.command(|core, state| {
+            if early && state.zero_rtt_rejected {
+                return Err(core::FinishError::ClosedStream);
+            }
             let finished = core.finish(id);
             if finished.is_ok() && state.error.is_none() {
                 state.undelivered.insert(id);
@@ -131,9 +136,12 @@ impl SendStream {
     /// # Errors
     /// When the stream was reset, or finished and delivered, already.
     pub fn reset(&mut self, code: VarInt) -> Result<(), ClosedStream> {
-        let id = self.id;
+        let (id, early) = (self.id, self.early);
         let reset = self.connection.shared().with(|endpoint| {
             let reset = endpoint.connection(self.connection.id(), |core, state| {
+                if early && state.zero_rtt_rejected {
+                    return Ok(());
+                }
                 state.on_send_over(id);
                 core.reset(id, code)
             });
@@ -152,12 +160,17 @@ impl SendStream {
     ///
     /// # Errors
     /// When the connection is lost first.
-    pub fn stopped(&self) -> impl Future<Output = Result<Option<VarInt>, StoppedError>> + Send + 'static {
-        let (connection, id) = (self.connection.clone(), self.id);
+    pub fn stopped(
+        &self,
+    ) -> impl Future<Output = Result<Option<VarInt>, StoppedError>> + Send + Sync + 'static {
+        let (connection, id, early) = (self.connection.clone(), self.id, self.early);
         async move {
             loop {
                 let asked = connection.shared().with(|endpoint| {
                     endpoint.connection(connection.id(), |core, state| {
+                        if early && state.zero_rtt_rejected {
+                            return Ok(Err(StoppedError::ZeroRttRejected));
+                        }
                         match (core.stopped(id), &state.error) {
                             (Ok(Some(code)), _) => Ok(Ok(Some(code))),
                             (Err(ClosedStream), _) => Ok(Ok(None)),
@@ -181,7 +194,12 @@ impl SendStream {
     /// # Errors
     /// When the stream was reset, or finished and delivered.
     pub fn set_priority(&self, priority: i32) -> Result<(), ClosedStream> {
-        let set = self.connection.command(|core, _| core.set_priority(self.id, priority));
+        let set = self.connection.command(|core, state| {
+            if self.early && state.zero_rtt_rejected {
+                return Err(ClosedStream);
+            }
+            core.set_priority(self.id, priority)
+        });
         set.unwrap_or(Err(ClosedStream))
     }
 
@@ -190,12 +208,31 @@ impl SendStream {
     /// # Errors
     /// When the stream was reset, or finished and delivered.
     pub fn priority(&self) -> Result<i32, ClosedStream> {
-        self.connection.peek(|core, _| core.priority(self.id)).unwrap_or(Err(ClosedStream))
+        let asked = self.connection.peek(|core, state| {
+            if self.early && state.zero_rtt_rejected {
+                return Err(ClosedStream);
+            }
+            core.priority(self.id)
+        });
+        asked.unwrap_or(Err(ClosedStream))
     }
 
     /// The number of the stream; the same on both sides.
     pub fn id(&self) -> StreamId {
         self.id
+    }
+
+    /// As [`Self::write`], for futures written by hand; with the error of this crate, unlike that of
+    /// [`AsyncWrite`].
+    ///
+    /// # Errors
+    /// See [`WriteError`].
+    pub fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<Result<usize, WriteError>> {
+        self.get_mut().poll_write_slice(cx, buf)
     }
 
     fn poll_write_slice(&mut self, cx: &mut Context<'_>, buf: &[u8]) -> Poll<Result<usize, WriteError>> {
@@ -209,9 +246,12 @@ impl SendStream {
         cx: &mut Context<'_>,
         bufs: &mut [Bytes],
     ) -> Poll<Result<Written, WriteError>> {
-        let id = self.id;
+        let (id, early) = (self.id, self.early);
         let written = self.connection.shared().with(|endpoint| {
             let written = endpoint.connection(self.connection.id(), |core, state| {
+                if early && state.zero_rtt_rejected {
+                    return Poll::Ready(Err(WriteError::ZeroRttRejected));
+                }
                 if let Some(error) = &state.error {
                     return Poll::Ready(Err(error.clone().into()));
                 }
@@ -282,9 +322,13 @@ impl AsyncWrite for SendStream {
 
 impl Drop for SendStream {
     fn drop(&mut self) {
-        let id = self.id;
+        let (id, early) = (self.id, self.early);
         // Without a connection there is nothing to finish.
         let _: Result<(), ConnectionError> = self.connection.command(|core, state| {
+            // Another stream may have the number by now.
+            if early && state.zero_rtt_rejected {
+                return;
+            }
             state.writers.remove(&id);
             if state.error.is_some() {
                 return;

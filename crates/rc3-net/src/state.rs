@@ -15,7 +15,7 @@ use std::{
 use bytes::Bytes;
 use rc3_core::{self as core, ConnectionError, ConnectionHandle, Event, StreamId, VarInt};
 use rustc_hash::{FxHashMap, FxHashSet};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, oneshot};
 
 use crate::{
     marks::Marks,
@@ -286,7 +286,8 @@ impl State {
                 core::EndpointEvent::Connection(handle, event) => {
                     let Some(&id) = self.ids.get(&handle) else { continue };
                     let Some(state) = self.connections.get_mut(&id) else { continue };
-                    let one_less = matches!(event, Event::Finished(_) | Event::Stopped(..));
+                    let one_less =
+                        matches!(event, Event::Finished(_) | Event::Stopped(..) | Event::EarlyDataRejected);
                     state.on_event(event, &mut self.wakers);
                     if one_less {
                         self.close_if_delivered(id);
@@ -333,6 +334,8 @@ pub(crate) struct Waiters {
     pub(crate) available: [Notify; 2],
     /// The peer opened streams, by direction.
     pub(crate) opened: [Notify; 2],
+    pub(crate) datagram_received: Notify,
+    pub(crate) datagrams_unblocked: Notify,
     /// The connection is lost.
     pub(crate) closed: Notify,
 }
@@ -348,6 +351,10 @@ pub(crate) struct ConnectionState {
     pub(crate) error: Option<ConnectionError>,
     /// The task inside `Connecting`.
     pub(crate) connecting: Option<Waker>,
+    /// Who waits to hear whether 0-RTT was accepted.
+    pub(crate) zero_rtt: Option<oneshot::Sender<bool>>,
+    /// The server refused the streams that were opened before the handshake was complete.
+    pub(crate) zero_rtt_rejected: bool,
     pub(crate) readers: Map<StreamId, Waker>,
     pub(crate) writers: Map<StreamId, Waker>,
     /// Who waits to hear that a stream was stopped, delivered or reset.
@@ -368,6 +375,8 @@ impl ConnectionState {
             connected: false,
             error: None,
             connecting: None,
+            zero_rtt: None,
+            zero_rtt_rejected: false,
             readers: Map::default(),
             writers: Map::default(),
             stopped: Map::default(),
@@ -380,8 +389,15 @@ impl ConnectionState {
     fn on_event(&mut self, event: Event, wakers: &mut Vec<Waker>) {
         match event {
             Event::HandshakeDataReady => self.waiters.handshake.notify_waiters(),
+            Event::EarlyDataRejected => {
+                self.zero_rtt_rejected = true;
+                self.undelivered.clear();
+                self.wake_streams(wakers);
+            }
             Event::Connected => {
                 self.connected = true;
+                // Nobody may be waiting any more.
+                self.zero_rtt.take().map(|waiter| waiter.send(!self.zero_rtt_rejected));
                 wakers.extend(self.connecting.take());
                 self.waiters.handshake.notify_waiters();
                 // Streams could not be opened before.
@@ -399,6 +415,8 @@ impl ConnectionState {
                 self.on_send_over(id);
                 wakers.extend(self.writers.remove(&id));
             }
+            Event::DatagramReceived => self.waiters.datagram_received.notify_waiters(),
+            Event::DatagramsUnblocked => self.waiters.datagrams_unblocked.notify_waiters(),
             // What a newer core has to say that nobody here waits for.
             _ => {}
         }
@@ -419,11 +437,18 @@ impl ConnectionState {
         self.error = Some(error);
         self.closing = None;
         wakers.extend(self.connecting.take());
+        self.zero_rtt = None;
+        self.wake_streams(wakers);
+        let Waiters { handshake, available, opened, datagram_received, datagrams_unblocked, closed } =
+            &*self.waiters;
+        let all = [handshake, datagram_received, datagrams_unblocked, closed];
+        all.into_iter().chain(available).chain(opened).for_each(Notify::notify_waiters);
+    }
+
+    /// Everybody who waits for a stream has something to learn.
+    fn wake_streams(&mut self, wakers: &mut Vec<Waker>) {
         wakers.extend(self.readers.drain().map(|(_, waker)| waker));
         wakers.extend(self.writers.drain().map(|(_, waker)| waker));
         self.stopped.drain().for_each(|(_, stopped)| stopped.notify_waiters());
-        let Waiters { handshake, available, opened, closed } = &*self.waiters;
-        let all = [handshake, closed].into_iter().chain(available).chain(opened);
-        all.for_each(Notify::notify_waiters);
     }
 }

@@ -66,7 +66,7 @@ fn both_directions_of_a_stream_at_once_arrive_whole() {
 fn more_streams_than_allowed_at_once_all_arrive() {
     run(async {
         let (client, server) = endpoints("127.0.0.1", |transport| {
-            transport.max_concurrent_uni_streams(10);
+            transport.max_concurrent_uni_streams(10_u8.into());
         });
         let (near, far) = connect(&client, &server).await;
         let sending = async {
@@ -331,7 +331,7 @@ fn connecting_to_nobody_times_out() {
     run(async {
         let nobody = UdpSocket::bind("127.0.0.1:0").unwrap();
         let (client, _) = endpoints("127.0.0.1", |transport| {
-            transport.max_idle_timeout(Some(Duration::from_millis(300)));
+            transport.max_idle_timeout(Some(Duration::from_millis(300).try_into().unwrap()));
         });
         let connecting = client.connect(nobody.local_addr().unwrap(), SERVER_NAME).unwrap();
         assert_eq!(connecting.remote_address(), nobody.local_addr().unwrap());

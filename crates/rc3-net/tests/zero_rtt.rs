@@ -1,0 +1,279 @@
+//! Claims about data before the handshake is complete.
+#![forbid(unsafe_code)]
+
+mod common;
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use common::{SERVER_NAME, code, pattern, run};
+use rc3_net::{
+    ClientConfig, Connection, ConnectionError, Endpoint, ReadError, ResetError, ServerConfig, StoppedError,
+    WriteError, rustls,
+};
+
+const ANY: &str = "127.0.0.1:0";
+
+/// TLS settings that allow early data on both sides.
+fn tls() -> (rustls::ClientConfig, rustls::ServerConfig) {
+    let (mut client, mut server) = rc3_sim::identity::tls(&["test"]);
+    client.enable_early_data = true;
+    server.max_early_data_size = u32::MAX;
+    (client, server)
+}
+
+fn client(config: rustls::ClientConfig) -> Endpoint {
+    let mut endpoint = Endpoint::client(ANY.parse().unwrap()).unwrap();
+    endpoint.set_default_client_config(ClientConfig::new(Arc::new(config)));
+    endpoint
+}
+
+fn server(config: rustls::ServerConfig) -> Endpoint {
+    Endpoint::server(ServerConfig::with_crypto(Arc::new(config)), ANY.parse().unwrap()).unwrap()
+}
+
+/// Answers every bidirectional stream with its own bytes, and says whether it came early.
+async fn echo(connection: Connection) {
+    while let Ok((mut tx, mut rx)) = connection.accept_bi().await {
+        let early = rx.is_0rtt();
+        let Ok(mut request) = rx.read_to_end(16 << 20).await else { continue };
+        request.push(u8::from(early));
+        let _ = tx.write_all(&request).await;
+    }
+}
+
+fn serve(server: &Endpoint) {
+    let server = server.clone();
+    tokio::spawn(async move {
+        while let Some(incoming) = server.accept().await {
+            tokio::spawn(async move {
+                let (connection, accepted) = incoming.accept().unwrap().into_0rtt().expect("servers can");
+                let (_, accepted) = tokio::join!(echo(connection), accepted);
+                assert!(accepted);
+            });
+        }
+    });
+}
+
+/// Sends `data` and gets it back; whether the server saw it early.
+async fn ask(connection: &Connection, data: &[u8]) -> bool {
+    let (mut tx, mut rx) = connection.open_bi().await.unwrap();
+    tx.write_all(data).await.unwrap();
+    tx.finish().unwrap();
+    let mut answer = rx.read_to_end(data.len() + 1).await.unwrap();
+    let early = answer.pop().unwrap();
+    assert!(answer == data, "{} bytes, or others than expected", answer.len());
+    early == 1
+}
+
+/// A first connection, by which the client gets something to resume.
+async fn meet(client: &Endpoint, address: SocketAddr) {
+    let connecting = client.connect(address, SERVER_NAME).unwrap();
+    let connection = connecting.into_0rtt().expect_err("nothing to resume").await.unwrap();
+    assert!(!ask(&connection, b"hello").await);
+    connection.close(code(0), b"");
+    client.wait_idle().await;
+}
+
+#[test]
+fn a_returning_client_sends_with_its_first_packets() {
+    run(async {
+        let (client_tls, server_tls) = tls();
+        let (client, server) = (client(client_tls), server(server_tls));
+        let address = server.local_addr().unwrap();
+        serve(&server);
+        meet(&client, address).await;
+
+        let connecting = client.connect(address, SERVER_NAME).unwrap();
+        let (connection, accepted) = connecting.into_0rtt().expect("something to resume");
+        assert!(connection.is_rc3(), "as the last time");
+        let data = pattern(3 << 20, 1);
+        assert!(ask(&connection, &data).await, "the server saw it before the handshake was complete");
+        assert!(accepted.await);
+        // RLP has joined, and later streams are like any other.
+        assert!(!ask(&connection, &data).await);
+        let stats = connection.stats();
+        assert!(stats.rc3 && stats.received.rlp_bytes.iter().sum::<u64>() > 0, "{stats:?}");
+    });
+}
+
+#[test]
+fn what_the_server_refuses_fails_and_the_connection_goes_on() {
+    run(async {
+        let (client_tls, server_tls) = tls();
+        let client = client(client_tls);
+        let first = server(server_tls.clone());
+        serve(&first);
+        meet(&client, first.local_addr().unwrap()).await;
+
+        // The same identity, without the sessions.
+        let mut forgetful = server_tls;
+        forgetful.session_storage = rustls::server::ServerSessionMemoryCache::new(1);
+        let second = server(forgetful);
+        serve(&second);
+        let connecting = client.connect(second.local_addr().unwrap(), SERVER_NAME).unwrap();
+        let (connection, accepted) = connecting.into_0rtt().expect("something to resume");
+        let (mut tx, mut rx) = connection.open_bi().await.unwrap();
+        assert!(rx.is_0rtt());
+        // More than a window, so that the refusal finds it shut.
+        tx.write_all(&pattern(1 << 20, 2)).await.unwrap();
+        let waiting = tx.stopped();
+        let reading = tokio::spawn(async move {
+            let read = rx.read(&mut [0; 10]).await;
+            (read, rx.received_reset().await)
+        });
+        assert!(!accepted.await);
+
+        assert_eq!(
+            reading.await.unwrap(),
+            (Err(ReadError::ZeroRttRejected), Err(ResetError::ZeroRttRejected))
+        );
+        assert_eq!(waiting.await, Err(StoppedError::ZeroRttRejected));
+        assert_eq!(tx.write(b"x").await, Err(WriteError::ZeroRttRejected));
+        assert_eq!(tx.reset(code(1)), Ok(()));
+        assert!(tx.finish().is_err() && tx.set_priority(1).is_err());
+        assert_eq!(
+            std::io::Error::from(WriteError::ZeroRttRejected).kind(),
+            std::io::ErrorKind::ConnectionReset
+        );
+
+        // Another stream gets the number; dropping the old handle leaves it alone.
+        let (mut again, mut answer) = connection.open_bi().await.unwrap();
+        assert_eq!(again.id(), tx.id());
+        again.write_all(b"once").await.unwrap();
+        drop(tx);
+        again.write_all(b" more").await.unwrap();
+        again.finish().unwrap();
+        assert_eq!(answer.read_to_end(100).await.unwrap(), b"once more\0");
+        assert!(connection.is_rc3());
+        assert!(!ask(&connection, &pattern(1 << 20, 3)).await);
+        connection.close_gracefully(code(0), b"").await.unwrap();
+    });
+}
+
+#[test]
+fn a_server_that_gave_up_rc3_refuses_early_records_and_serves_plain_quic() {
+    run(async {
+        let (client_tls, server_tls) = tls();
+        let client = client(client_tls);
+        let first = server(server_tls.clone());
+        serve(&first);
+        meet(&client, first.local_addr().unwrap()).await;
+
+        // It knows the sessions and not the protocol.
+        let plain = quinn::crypto::rustls::QuicServerConfig::try_from(server_tls).unwrap();
+        let plain = quinn::ServerConfig::with_crypto(Arc::new(plain));
+        let plain = quinn::Endpoint::server(plain, ANY.parse().unwrap()).unwrap();
+        let address = plain.local_addr().unwrap();
+        tokio::spawn(async move {
+            while let Some(incoming) = plain.accept().await {
+                let Ok((connection, _)) = incoming.accept().unwrap().into_0rtt() else {
+                    panic!("servers can")
+                };
+                tokio::spawn(async move {
+                    while let Ok((mut tx, mut rx)) = connection.accept_bi().await {
+                        let early = rx.is_0rtt();
+                        let mut request = rx.read_to_end(1 << 20).await.unwrap();
+                        request.push(u8::from(early));
+                        tx.write_all(&request).await.unwrap();
+                        tx.finish().unwrap();
+                    }
+                });
+            }
+        });
+
+        let connecting = client.connect(address, SERVER_NAME).unwrap();
+        let (connection, accepted) = connecting.into_0rtt().expect("something to resume");
+        assert!(connection.is_rc3(), "so far as the client knows");
+        let (mut tx, _rx) = connection.open_bi().await.unwrap();
+        tx.write_all(b"records").await.unwrap();
+        assert!(!accepted.await);
+        assert!(!connection.is_rc3());
+        assert_eq!(tx.write(b"x").await, Err(WriteError::ZeroRttRejected));
+        assert!(!ask(&connection, b"plain").await);
+        connection.close(code(0), b"");
+        client.wait_idle().await;
+
+        // The rc3 tickets are used up at some time, then the plain ones are resumed, early data and all.
+        let mut early = false;
+        for _ in 0..10 {
+            let connecting = client.connect(address, SERVER_NAME).unwrap();
+            let (connection, accepted) = connecting.into_0rtt().expect("something to resume");
+            let rc3 = connection.is_rc3();
+            let (mut tx, mut rx) = connection.open_bi().await.unwrap();
+            tx.write_all(b"early").await.unwrap();
+            tx.finish().unwrap();
+            early = accepted.await;
+            assert_eq!(early, !rc3, "plain sessions are accepted, rc3 ones refused");
+            if early {
+                assert_eq!(rx.read_to_end(100).await.unwrap(), b"early\x01");
+            }
+            connection.close(code(0), b"");
+            client.wait_idle().await;
+            if early {
+                break;
+            }
+        }
+        assert!(early);
+    });
+}
+
+#[test]
+fn without_leave_there_is_nothing_early() {
+    run(async {
+        let (mut client_tls, server_tls) = tls();
+        client_tls.enable_early_data = false;
+        let (client, server) = (client(client_tls), server(server_tls));
+        serve(&server);
+        let address = server.local_addr().unwrap();
+        meet(&client, address).await;
+        let connecting = client.connect(address, SERVER_NAME).unwrap();
+        assert!(connecting.into_0rtt().is_err());
+    });
+}
+
+#[test]
+fn early_data_to_nobody_fails_with_the_handshake() {
+    run(async {
+        let (client_tls, server_tls) = tls();
+        let (client, server) = (client(client_tls), server(server_tls));
+        let address = server.local_addr().unwrap();
+        serve(&server);
+        meet(&client, address).await;
+        let mut config = ClientConfig::new(Arc::new(rc3_sim::identity::tls(&["test"]).0));
+        let mut transport = rc3_net::TransportConfig::default();
+        transport.max_idle_timeout(Some(Duration::from_millis(300).try_into().unwrap()));
+        config.transport_config(Arc::new(transport));
+        let silent = std::net::UdpSocket::bind(ANY).unwrap();
+        let connecting = client.connect_with(config, silent.local_addr().unwrap(), SERVER_NAME).unwrap();
+        let connecting = connecting.into_0rtt().expect_err("another configuration, other sessions");
+        assert_eq!(connecting.await.err(), Some(ConnectionError::TimedOut));
+    });
+}
+
+#[test]
+fn a_server_may_speak_before_the_handshake_is_complete() {
+    run(async {
+        let (client_tls, server_tls) = tls();
+        let (client, server) = (client(client_tls), server(server_tls));
+        let connecting = client.connect(server.local_addr().unwrap(), SERVER_NAME).unwrap();
+        let data = pattern(2 << 20, 4);
+        let speaking = async {
+            let incoming = server.accept().await.unwrap();
+            let (connection, accepted) = incoming.accept().unwrap().into_0rtt().expect("servers can");
+            let mut tx = connection.open_uni().await.unwrap();
+            tx.write_all(&data).await.unwrap();
+            tx.finish().unwrap();
+            assert_eq!(tx.stopped().await, Ok(None));
+            assert!(accepted.await);
+            connection
+        };
+        let listening = async {
+            let connection = connecting.await.unwrap();
+            let mut rx = connection.accept_uni().await.unwrap();
+            assert!(rx.read_to_end(data.len()).await.unwrap() == data);
+            connection
+        };
+        let (server_side, _client_side) = tokio::join!(speaking, listening);
+        assert!(server_side.is_rc3());
+    });
+}
