@@ -20,7 +20,7 @@ use tokio::time::{Sleep, sleep_until};
 
 use crate::{
     socket::{AsyncSocket, Datagram, Outgoing, RecvBatch},
-    state::{Shared, State},
+    state::{Bound, Shared, State},
 };
 
 /// Datagrams handed in under one lock.
@@ -45,6 +45,7 @@ const FAR: Duration = Duration::from_secs(86_400);
 /// The task.
 pub(crate) struct Driver {
     shared: Arc<Shared>,
+    bound: Arc<Bound>,
     primary: Channel,
     low: Channel,
     backlog: Backlog,
@@ -55,9 +56,11 @@ pub(crate) struct Driver {
 impl Driver {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
         let armed = Instant::now() + FAR;
-        let send_buffer = shared.low().capabilities().send_buffer;
+        let bound = shared.bound();
+        let send_buffer = bound.low().capabilities().send_buffer;
         Self {
             shared,
+            bound,
             primary: Channel::default(),
             low: Channel::default(),
             backlog: Backlog::new(send_buffer),
@@ -68,17 +71,22 @@ impl Driver {
 
     /// One round; whether there is more to do at once.
     fn round(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
-        let mut more = self.primary.receive(cx, &self.shared, &self.shared.primary)?;
-        if let Some(low) = &self.shared.low {
+        let mut more = self.primary.receive(cx, &self.shared, &self.bound.primary)?;
+        if let Some(low) = &self.bound.low {
             more |= self.low.receive(cx, &self.shared, low)?;
         }
-        self.shared.with(|state| {
+        let rebound = self.shared.with(|state| {
             state.work = false;
             let now = Instant::now();
             if state.core.poll_timeout().is_some_and(|deadline| deadline <= now) {
                 state.core.handle_timeout(now);
             }
+            (!Arc::ptr_eq(&state.bound, &self.bound)).then(|| state.bound.clone())
         });
+        if let Some(bound) = rebound {
+            self.rebind(bound);
+            more = true;
+        }
         let sent = self.send_primary()?;
         more |= sent == Sent::More;
         // With the primary's socket full, the low one would be next to hurt it.
@@ -88,13 +96,21 @@ impl Driver {
         Ok(more)
     }
 
+    /// From here on over other sockets. What the old ones still held is lost, as on the way.
+    fn rebind(&mut self, bound: Arc<Bound>) {
+        self.backlog = Backlog::new(bound.low().capabilities().send_buffer);
+        self.bound = bound;
+        self.primary = Channel::default();
+        self.low = Channel::default();
+    }
+
     fn send_primary(&mut self) -> io::Result<Sent> {
-        let Self { shared, primary, .. } = self;
-        let segments = shared.capabilities().gso_segments_max.min(PRIMARY_SEGMENTS_MAX);
+        let Self { shared, bound, primary, .. } = self;
+        let segments = bound.primary.capabilities().gso_segments_max.min(PRIMARY_SEGMENTS_MAX);
         for _ in 0..PRIMARY_BATCHES_MAX {
             let poll =
                 |state: &mut State, buf: &mut Vec<u8>| state.core.poll_primary(Instant::now(), segments, buf);
-            match primary.send(shared, &shared.primary, poll)? {
+            match primary.send(shared, &bound.primary, poll)? {
                 Sent::More => {}
                 end => return Ok(end),
             }
@@ -103,12 +119,12 @@ impl Driver {
     }
 
     fn send_low(&mut self) -> io::Result<Sent> {
-        let Self { shared, low, backlog, .. } = self;
+        let Self { shared, bound, low, backlog, .. } = self;
         low.blocked = false;
         if low.unsent.is_none() && !shared.with(|state| state.core.wants_rlp()) {
             return Ok(Sent::All);
         }
-        let socket = shared.low();
+        let socket = bound.low();
         let segments_max = socket.capabilities().gso_segments_max;
         for _ in 0..LOW_BATCHES_MAX {
             if !backlog.has_room(socket.queued_bytes()) {
@@ -132,7 +148,7 @@ impl Driver {
         let mut deadline = None;
         if self.primary.blocked {
             deadline = Some(retry);
-            if self.shared.primary.poll_writable(cx)?.is_ready() {
+            if self.bound.primary.poll_writable(cx)?.is_ready() {
                 return Ok(true);
             }
         } else if self.low.blocked {

@@ -2,7 +2,7 @@
 
 use std::{
     fmt, io,
-    net::SocketAddr,
+    net::{SocketAddr, UdpSocket},
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
@@ -21,8 +21,8 @@ use crate::{
     error::ConnectError,
     incoming::Incoming,
     marks::Marks,
-    socket::{self, AsyncSocket, Sockets},
-    state::Shared,
+    socket::{self, AsyncSocket},
+    state::{Bound, Shared},
     wait::poll_until,
 };
 
@@ -68,12 +68,10 @@ impl Endpoint {
     /// As [`Self::client`].
     pub fn new(options: EndpointOptions, server: Option<ServerConfig>, addr: SocketAddr) -> io::Result<Self> {
         let core = core::Endpoint::new(server.as_ref(), None).map_err(invalid)?;
-        let Sockets { primary, low } = Sockets::bind(addr, &options.socket)?;
-        let primary = AsyncSocket::new(primary)?;
-        let low = low.map(AsyncSocket::new).transpose()?;
-        let shared = Arc::new(Shared::new(core, primary, low, options.marks));
-        let endpoint =
-            Self { handle: Arc::new(Handle { shared: shared.clone() }), default_client_config: None };
+        let bound = Bound::new(addr, &options.socket)?;
+        let shared = Arc::new(Shared::new(core, bound, options.marks));
+        let handle = Arc::new(Handle { shared: shared.clone(), socket: options.socket });
+        let endpoint = Self { handle, default_client_config: None };
         tracing::debug!(local = %endpoint.local_addr()?, capabilities = ?endpoint.capabilities(), "bound");
         tokio::spawn(Driver::new(shared));
         Ok(endpoint)
@@ -113,7 +111,7 @@ impl Endpoint {
         server_name: &str,
     ) -> Result<Connecting, ConnectError> {
         let shared = &self.handle.shared;
-        let ipv4_only = shared.primary.local_addr().is_ok_and(|local| local.is_ipv4());
+        let ipv4_only = shared.bound().primary.local_addr().is_ok_and(|local| local.is_ipv4());
         if ipv4_only && !addr.ip().to_canonical().is_ipv4() {
             return Err(ConnectError::InvalidRemoteAddress(addr));
         }
@@ -122,6 +120,7 @@ impl Endpoint {
                 return Err(ConnectError::EndpointStopping);
             }
             let handle = state.core.connect(Instant::now(), config, addr, server_name)?;
+            state.handshakes.outgoing += 1;
             Ok(state.add(handle))
         })?;
         Ok(Connecting::new(ConnectionRef::new(shared.clone(), id, waiters)))
@@ -141,6 +140,34 @@ impl Endpoint {
     /// When the TLS settings cannot work; the old ones stay.
     pub fn set_server_config(&self, config: Option<ServerConfig>) -> Result<(), core::ConfigError> {
         self.handle.shared.with(|state| state.core.set_server_config(config.as_ref()))
+    }
+
+    /// Moves the endpoint, with all its connections, to the address that `socket` is bound to: after a change of
+    /// networks, or to try one. Only the address is used; `socket` is closed, and sockets with the endpoint's own
+    /// options take its place. Servers cannot be reached by clients at another address than they know.
+    ///
+    /// # Errors
+    /// When the address is taken or not local. The old sockets stay.
+    ///
+    /// # Panics
+    /// As [`Self::client`].
+    pub fn rebind(&self, socket: UdpSocket) -> io::Result<()> {
+        let addr = socket.local_addr()?;
+        drop(socket);
+        self.rebind_to(addr)
+    }
+
+    /// As [`Self::rebind`], for an address nobody has bound yet.
+    ///
+    /// # Errors
+    /// As [`Self::rebind`].
+    ///
+    /// # Panics
+    /// As [`Self::client`].
+    pub fn rebind_to(&self, addr: SocketAddr) -> io::Result<()> {
+        let bound = Bound::new(addr, &self.handle.socket)?;
+        self.handle.shared.with(|state| state.rebind(bound));
+        Ok(())
     }
 
     /// Closes all connections at once, as [`crate::Connection::close`] does, and makes no new ones. Follow it
@@ -173,7 +200,7 @@ impl Endpoint {
     /// # Errors
     /// When the system does not tell.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.handle.shared.primary.local_addr()
+        self.handle.shared.bound().primary.local_addr()
     }
 
     /// How many connections are not gone for good.
@@ -183,14 +210,21 @@ impl Endpoint {
 
     /// What the sockets can do by now.
     pub fn capabilities(&self) -> Capabilities {
-        let Shared { primary, low, .. } = &*self.handle.shared;
+        let Bound { primary, low } = &*self.handle.shared.bound();
         Capabilities { primary: primary.capabilities(), low: low.as_ref().map(AsyncSocket::capabilities) }
     }
 
     /// What the endpoint has done so far.
     pub fn stats(&self) -> EndpointStats {
-        let Shared { primary, low, .. } = &*self.handle.shared;
-        EndpointStats { primary: primary.stats(), low: low.as_ref().map(AsyncSocket::stats) }
+        let (bound, handshakes) = self.handle.shared.with(|state| (state.bound.clone(), state.handshakes));
+        EndpointStats {
+            primary: bound.primary.stats(),
+            low: bound.low.as_ref().map(AsyncSocket::stats),
+            accepted_handshakes: handshakes.accepted,
+            outgoing_handshakes: handshakes.outgoing,
+            refused_handshakes: handshakes.refused,
+            ignored_handshakes: handshakes.ignored,
+        }
     }
 }
 
@@ -244,7 +278,7 @@ pub struct Capabilities {
     pub low: Option<socket::Capabilities>,
 }
 
-/// Counters of the sockets of an endpoint.
+/// Counters of an endpoint. Those of its sockets begin anew when it is rebound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EndpointStats {
@@ -252,11 +286,21 @@ pub struct EndpointStats {
     pub primary: socket::Stats,
     /// The one for the low levels; `None` where everything goes over `primary`.
     pub low: Option<socket::Stats>,
+    /// Handshakes of peers that were accepted, whether they succeeded or not.
+    pub accepted_handshakes: u64,
+    /// Handshakes begun from here.
+    pub outgoing_handshakes: u64,
+    /// Handshakes of peers that were turned down.
+    pub refused_handshakes: u64,
+    /// Handshakes of peers that got no answer.
+    pub ignored_handshakes: u64,
 }
 
 /// What all clones of an endpoint, and the handshakes that wait, share.
 pub(crate) struct Handle {
     pub(crate) shared: Arc<Shared>,
+    /// For sockets to come.
+    socket: socket::Options,
 }
 
 impl Drop for Handle {

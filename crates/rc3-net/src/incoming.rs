@@ -20,6 +20,7 @@ use crate::{
     connecting::Connecting,
     connection::{Connection, ConnectionRef},
     endpoint::Handle,
+    state::State,
 };
 
 /// A handshake that waits for an answer. Dropped without one, it is [refused](Self::refuse).
@@ -54,7 +55,7 @@ impl Incoming {
     /// # Errors
     /// When its first packet turns out to be malformed, or the endpoint was closed meanwhile.
     pub fn accept(self) -> Result<Connecting, ConnectionError> {
-        self.accept_by(|core, incoming| core.accept(Instant::now(), incoming))
+        self.accept_by(|state, incoming| state.core.accept(Instant::now(), incoming))
     }
 
     /// Goes on with the handshake, with other settings than the endpoint's.
@@ -62,10 +63,10 @@ impl Incoming {
     /// # Errors
     /// As [`Self::accept`], and when the TLS settings cannot work: the peer is refused then.
     pub fn accept_with(self, config: Arc<ServerConfig>) -> Result<Connecting, ConnectionError> {
-        self.accept_by(|core, incoming| match core.accept_with(Instant::now(), incoming, &config) {
+        self.accept_by(|state, incoming| match state.core.accept_with(Instant::now(), incoming, &config) {
             Ok(accepted) => accepted,
             Err((error, incoming)) => {
-                core.refuse(incoming);
+                state.refuse(incoming);
                 let mut refused = TransportError::from(TransportErrorCode::CONNECTION_REFUSED);
                 refused.reason = error.to_string();
                 Err(ConnectionError::TransportError(refused))
@@ -75,19 +76,20 @@ impl Incoming {
 
     fn accept_by(
         mut self,
-        accept: impl FnOnce(&mut core::Endpoint, core::Incoming) -> Result<ConnectionHandle, ConnectionError>,
+        accept: impl FnOnce(&mut State, core::Incoming) -> Result<ConnectionHandle, ConnectionError>,
     ) -> Result<Connecting, ConnectionError> {
         let Some(incoming) = self.core.take() else { return Err(ConnectionError::LocallyClosed) };
         let shared = &self.endpoint.shared;
         let (id, waiters) = shared.with(|state| {
             if !state.is_open() {
-                state.core.refuse(incoming);
-                state.wake_driver();
+                state.refuse(incoming);
                 return Err(ConnectionError::LocallyClosed);
             }
-            let accepted = accept(&mut state.core, incoming);
+            let accepted = accept(state, incoming);
             state.wake_driver();
-            Ok(state.add(accepted?))
+            let added = state.add(accepted?);
+            state.handshakes.accepted += 1;
+            Ok(added)
         })?;
         Ok(Connecting::new(ConnectionRef::new(shared.clone(), id, waiters)))
     }
@@ -119,7 +121,10 @@ impl Incoming {
     /// Forgets the handshake without an answer.
     pub fn ignore(mut self) {
         if let Some(incoming) = self.core.take() {
-            self.endpoint.shared.with(|state| state.core.ignore(incoming));
+            self.endpoint.shared.with(|state| {
+                state.handshakes.ignored += 1;
+                state.core.ignore(incoming);
+            });
         }
     }
 
@@ -150,10 +155,7 @@ impl Incoming {
 
     fn turn_down(&mut self) {
         if let Some(incoming) = self.core.take() {
-            self.endpoint.shared.with(|state| {
-                state.core.refuse(incoming);
-                state.wake_driver();
-            });
+            self.endpoint.shared.with(|state| state.refuse(incoming));
         }
     }
 }

@@ -56,7 +56,8 @@ impl Listener {
         Self { endpoint, streams: Mutex::new(streams), task }
     }
 
-    /// The next stream, and who opened it.
+    /// The next stream, and who opened it. Several tasks may accept at once; for a `futures::Stream`, unfold
+    /// the listener.
     ///
     /// # Errors
     /// When the endpoint was closed.

@@ -2,12 +2,12 @@
 
 use std::{
     future::{Future, poll_fn},
-    io,
+    io::{self, IoSlice},
     pin::Pin,
     task::{Context, Poll, ready},
 };
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use rc3_core::{self as core, ClosedStream, ConnectionError, StreamId, VarInt};
 use tokio::io::AsyncWrite;
 
@@ -306,6 +306,25 @@ impl AsyncWrite for SendStream {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let written = ready!(self.get_mut().poll_write_slice(cx, buf));
         Poll::Ready(written.map_err(io::Error::from))
+    }
+
+    /// One piece of all of `bufs`: the lock is taken once, and hyper need not join them beforehand.
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let mut joined = BytesMut::new();
+        for buf in bufs {
+            let room = COPY_MAX - joined.len();
+            joined.extend_from_slice(&buf[..buf.len().min(room)]);
+        }
+        let written = ready!(self.get_mut().poll_write_chunks(cx, &mut [joined.freeze()]));
+        Poll::Ready(written.map(|written| written.bytes).map_err(io::Error::from))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
     }
 
     /// Nothing is held back: done at once.

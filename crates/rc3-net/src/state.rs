@@ -6,7 +6,8 @@
 
 use std::{
     collections::VecDeque,
-    fmt, mem,
+    fmt, io, mem,
+    net::SocketAddr,
     sync::{Arc, Mutex, PoisonError},
     task::Waker,
     time::Instant,
@@ -19,7 +20,7 @@ use tokio::sync::{Notify, oneshot};
 
 use crate::{
     marks::Marks,
-    socket::{AsyncSocket, Capabilities},
+    socket::{AsyncSocket, Options, Sockets},
 };
 
 /// Names a connection for as long as anybody asks; the core's handles are used again.
@@ -29,12 +30,32 @@ pub(crate) type ConnectionId = u64;
 /// to collide, and the lookups of every datagram and read need no keyed hash.
 pub(crate) type Map<K, V> = FxHashMap<K, V>;
 
-/// One endpoint.
-pub(crate) struct Shared {
-    state: Mutex<State>,
+/// The sockets an endpoint is bound to.
+pub(crate) struct Bound {
     pub(crate) primary: AsyncSocket,
     /// `None`: everything goes over `primary`.
     pub(crate) low: Option<AsyncSocket>,
+}
+
+impl Bound {
+    /// Binds them to `addr`.
+    ///
+    /// # Errors
+    /// When the address is taken or not local.
+    pub(crate) fn new(addr: SocketAddr, options: &Options) -> io::Result<Self> {
+        let Sockets { primary, low } = Sockets::bind(addr, options)?;
+        Ok(Self { primary: AsyncSocket::new(primary)?, low: low.map(AsyncSocket::new).transpose()? })
+    }
+
+    /// The socket for low-priority datagrams.
+    pub(crate) fn low(&self) -> &AsyncSocket {
+        self.low.as_ref().unwrap_or(&self.primary)
+    }
+}
+
+/// One endpoint.
+pub(crate) struct Shared {
+    state: Mutex<State>,
     pub(crate) marks: Marks,
     /// Somebody wants to connect, or nobody ever will.
     pub(crate) incoming: Notify,
@@ -43,14 +64,11 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(
-        core: core::Endpoint,
-        primary: AsyncSocket,
-        low: Option<AsyncSocket>,
-        marks: Marks,
-    ) -> Self {
+    pub(crate) fn new(core: core::Endpoint, bound: Bound, marks: Marks) -> Self {
         let state = State {
             core,
+            bound: Arc::new(bound),
+            handshakes: Handshakes::default(),
             ids: Map::default(),
             connections: Map::default(),
             next_id: 0,
@@ -62,7 +80,7 @@ impl Shared {
             work: true,
             wakers: Vec::new(),
         };
-        Self { state: Mutex::new(state), primary, low, marks, incoming: Notify::new(), idle: Notify::new() }
+        Self { state: Mutex::new(state), marks, incoming: Notify::new(), idle: Notify::new() }
     }
 
     /// Does something with the state, takes note of what follows from it, and wakes whom it concerns after the
@@ -79,25 +97,32 @@ impl Shared {
         result
     }
 
-    /// The socket for low-priority datagrams.
-    pub(crate) fn low(&self) -> &AsyncSocket {
-        self.low.as_ref().unwrap_or(&self.primary)
-    }
-
-    pub(crate) fn capabilities(&self) -> Capabilities {
-        self.primary.capabilities()
+    /// The sockets of now.
+    pub(crate) fn bound(&self) -> Arc<Bound> {
+        self.with(|state| state.bound.clone())
     }
 }
 
 impl fmt::Debug for Shared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shared").field("primary", &self.primary).finish_non_exhaustive()
+        f.debug_struct("Shared").finish_non_exhaustive()
     }
+}
+
+/// What became of handshakes.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Handshakes {
+    pub(crate) accepted: u64,
+    pub(crate) outgoing: u64,
+    pub(crate) refused: u64,
+    pub(crate) ignored: u64,
 }
 
 /// What is behind the lock.
 pub(crate) struct State {
     pub(crate) core: core::Endpoint,
+    pub(crate) bound: Arc<Bound>,
+    pub(crate) handshakes: Handshakes,
     /// Connections that are not gone for good.
     ids: Map<ConnectionHandle, ConnectionId>,
     /// These, and those gone that somebody still holds.
@@ -127,6 +152,20 @@ impl State {
         self.connections.insert(id, ConnectionState::new(handle, waiters.clone()));
         self.wake_driver();
         (id, waiters)
+    }
+
+    /// Turns a handshake down; the peer hears of it.
+    pub(crate) fn refuse(&mut self, incoming: core::Incoming) {
+        self.handshakes.refused += 1;
+        self.core.refuse(incoming);
+        self.wake_driver();
+    }
+
+    /// Moves the endpoint, with all its connections, to other sockets.
+    pub(crate) fn rebind(&mut self, bound: Bound) {
+        self.bound = Arc::new(bound);
+        self.core.handle_local_address_change(Instant::now());
+        self.wake_driver();
     }
 
     /// Something was changed that the driver should see to.
@@ -210,9 +249,8 @@ impl State {
 
     fn refuse_waiting(&mut self) {
         for incoming in mem::take(&mut self.incoming) {
-            self.core.refuse(incoming);
+            self.refuse(incoming);
         }
-        self.wake_driver();
     }
 
     /// Ends a connection as soon as all it accepted is delivered.
@@ -279,10 +317,7 @@ impl State {
                     self.incoming.push_back(incoming);
                     shared.incoming.notify_waiters();
                 }
-                core::EndpointEvent::Incoming(incoming) => {
-                    self.core.refuse(incoming);
-                    self.wake_driver();
-                }
+                core::EndpointEvent::Incoming(incoming) => self.refuse(incoming),
                 core::EndpointEvent::Connection(handle, event) => {
                     let Some(&id) = self.ids.get(&handle) else { continue };
                     let Some(state) = self.connections.get_mut(&id) else { continue };

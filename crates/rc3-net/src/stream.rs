@@ -5,16 +5,24 @@
 //! the stream; [`crate::Listener`] takes it away again. It is in the first flight of data and costs no time.
 
 use std::{
-    fmt, io,
+    fmt,
+    io::{self, IoSlice},
     net::SocketAddr,
     pin::Pin,
     task::{Context, Poll},
+    time::Duration,
 };
 
 use rc3_core::VarInt;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    task::JoinSet,
+};
 
 use crate::{Connection, Endpoint, RecvStream, SendStream};
+
+/// Time from one attempt to connect to the next (RFC 8305 §8).
+const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
 
 /// The first byte of the stream, from the side that connects.
 pub const HELLO: u8 = 0;
@@ -39,6 +47,34 @@ impl Stream {
     pub async fn connect(endpoint: &Endpoint, addr: SocketAddr, server_name: &str) -> io::Result<Self> {
         let connection = endpoint.connect(addr, server_name)?.await?;
         Self::open(endpoint, connection).await
+    }
+
+    /// Connects to `host:port`, the host being a name or an address, and what the server must prove to be. Of
+    /// several addresses the first to answer is taken: a silent one delays the next by a quarter of a second
+    /// (RFC 8305 §5).
+    ///
+    /// # Errors
+    /// When there is no such host, and the last error when no address leads to it.
+    pub async fn connect_host(endpoint: &Endpoint, host: &str) -> io::Result<Self> {
+        let invalid = || io::Error::new(io::ErrorKind::InvalidInput, "not of the form host:port");
+        let (name, _) = host.rsplit_once(':').ok_or_else(invalid)?;
+        let name = name.trim_start_matches('[').trim_end_matches(']');
+        let mut attempts = JoinSet::new();
+        for (addr, turn) in tokio::net::lookup_host(host).await?.zip(0_u32..) {
+            let (endpoint, name) = (endpoint.clone(), name.to_string());
+            attempts.spawn(async move {
+                tokio::time::sleep(ATTEMPT_DELAY * turn).await;
+                Self::connect(&endpoint, addr, &name).await
+            });
+        }
+        let mut last = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
+        while let Some(attempt) = attempts.join_next().await {
+            match attempt.map_err(io::Error::other) {
+                Ok(Ok(stream)) => return Ok(stream),
+                Ok(Err(error)) | Err(error) => last = error,
+            }
+        }
+        Err(last)
     }
 
     /// Makes a stream of a connection that is there already.
@@ -80,6 +116,24 @@ impl Stream {
         self.read.local_addr()
     }
 
+    /// Always true: no byte waits here for more to come (Nagle, RFC 896). What is written goes with the next
+    /// packet that the congestion window lets go, alone if nothing else is there by then. Whoever writes many
+    /// small pieces saves packets with a `BufWriter`, not with this.
+    ///
+    /// # Errors
+    /// Never; the signature is that of `TcpStream`.
+    pub fn nodelay(&self) -> io::Result<bool> {
+        Ok(true)
+    }
+
+    /// Does nothing, because there is nothing to turn off or on: see [`Self::nodelay`].
+    ///
+    /// # Errors
+    /// Never; the signature is that of `TcpStream`.
+    pub fn set_nodelay(&self, _nodelay: bool) -> io::Result<()> {
+        Ok(())
+    }
+
     /// The connection below, for its counters.
     pub fn connection(&self) -> &Connection {
         &self.read.connection
@@ -118,6 +172,18 @@ impl AsyncRead for Stream {
 impl AsyncWrite for Stream {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.write).poll_write(cx, buf)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.write).poll_write_vectored(cx, bufs)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.write.is_write_vectored()
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -188,6 +254,18 @@ impl AsyncRead for OwnedReadHalf {
 impl AsyncWrite for OwnedWriteHalf {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         AsyncWrite::poll_write(Pin::new(&mut self.send), cx, buf)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.send).poll_write_vectored(cx, bufs)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.send.is_write_vectored()
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
