@@ -3,17 +3,16 @@
 //!
 //! Run it with `cargo run -p rc3-net --example duplex`.
 
-use std::{error::Error, sync::Arc};
+use std::error::Error;
 
-use rc3_net::{
-    ClientConfig, Endpoint, Listener, ServerConfig, Stream,
-    rustls::{self, pki_types::PrivateKeyDer},
-};
+use rc3_net::{Endpoint, Listener, Stream};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+mod common;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let (client_config, server_config) = configs()?;
+    let (client_config, server_config) = common::configs()?;
     let listener = Listener::bind(server_config, "127.0.0.1:0".parse()?)?;
     let address = listener.local_addr()?;
     tokio::spawn(async move {
@@ -40,17 +39,4 @@ async fn main() -> Result<(), Box<dyn Error>> {
     drop(stream);
     endpoint.wait_idle().await;
     Ok(())
-}
-
-/// A certificate for `localhost`, and a client that trusts it.
-fn configs() -> Result<(ClientConfig, ServerConfig), Box<dyn Error>> {
-    let certified = rcgen::generate_simple_self_signed(["localhost".to_string()])?;
-    let key = PrivateKeyDer::Pkcs8(certified.signing_key.serialize_der().into());
-    let mut roots = rustls::RootCertStore::empty();
-    roots.add(certified.cert.der().clone())?;
-    let client = rustls::ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
-    let server = rustls::ServerConfig::builder()
-        .with_no_client_auth()
-        .with_single_cert(vec![certified.cert.into()], key)?;
-    Ok((ClientConfig::new(Arc::new(client)), ServerConfig::with_crypto(Arc::new(server))))
 }
