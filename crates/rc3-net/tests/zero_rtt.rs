@@ -8,17 +8,14 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 use common::{SERVER_NAME, code, pattern, run};
 use rc3_net::{
     ClientConfig, Connection, ConnectionError, Endpoint, ReadError, ResetError, ServerConfig, StoppedError,
-    WriteError, rustls,
+    TransportConfig, WriteError, rustls,
 };
 
 const ANY: &str = "127.0.0.1:0";
 
 /// TLS settings that allow early data on both sides.
 fn tls() -> (rustls::ClientConfig, rustls::ServerConfig) {
-    let (mut client, mut server) = rc3_sim::identity::tls(&["test"]);
-    client.enable_early_data = true;
-    server.max_early_data_size = u32::MAX;
-    (client, server)
+    rc3_sim::identity::tls(&["test"])
 }
 
 fn client(config: rustls::ClientConfig) -> Endpoint {
@@ -31,12 +28,10 @@ fn server(config: rustls::ServerConfig) -> Endpoint {
     Endpoint::server(ServerConfig::with_crypto(Arc::new(config)), ANY.parse().unwrap()).unwrap()
 }
 
-/// Answers every bidirectional stream with its own bytes, and says whether it came early.
+/// Answers every bidirectional stream with its own bytes.
 async fn echo(connection: Connection) {
     while let Ok((mut tx, mut rx)) = connection.accept_bi().await {
-        let early = rx.is_0rtt();
-        let Ok(mut request) = rx.read_to_end(16 << 20).await else { continue };
-        request.push(u8::from(early));
+        let Ok(request) = rx.read_to_end(16 << 20).await else { continue };
         let _ = tx.write_all(&request).await;
     }
 }
@@ -54,15 +49,14 @@ fn serve(server: &Endpoint) {
     });
 }
 
-/// Sends `data` and gets it back; whether the server saw it early.
+/// Sends `data` and gets it back; whether it went early.
 async fn ask(connection: &Connection, data: &[u8]) -> bool {
     let (mut tx, mut rx) = connection.open_bi().await.unwrap();
     tx.write_all(data).await.unwrap();
     tx.finish().unwrap();
-    let mut answer = rx.read_to_end(data.len() + 1).await.unwrap();
-    let early = answer.pop().unwrap();
+    let answer = rx.read_to_end(data.len()).await.unwrap();
     assert!(answer == data, "{} bytes, or others than expected", answer.len());
-    early == 1
+    rx.is_0rtt()
 }
 
 /// A first connection, by which the client gets something to resume.
@@ -87,7 +81,7 @@ fn a_returning_client_sends_with_its_first_packets() {
         let (connection, accepted) = connecting.into_0rtt().expect("something to resume");
         assert!(connection.is_rc3(), "as the last time");
         let data = pattern(3 << 20, 1);
-        assert!(ask(&connection, &data).await, "the server saw it before the handshake was complete");
+        assert!(ask(&connection, &data).await, "opened before the handshake was complete");
         assert!(accepted.await);
         // RLP has joined, and later streams are like any other.
         assert!(!ask(&connection, &data).await);
@@ -143,7 +137,7 @@ fn what_the_server_refuses_fails_and_the_connection_goes_on() {
         drop(tx);
         again.write_all(b" more").await.unwrap();
         again.finish().unwrap();
-        assert_eq!(answer.read_to_end(100).await.unwrap(), b"once more\0");
+        assert_eq!(answer.read_to_end(100).await.unwrap(), b"once more");
         assert!(connection.is_rc3());
         assert!(!ask(&connection, &pattern(1 << 20, 3)).await);
         connection.close_gracefully(code(0), b"").await.unwrap();
@@ -171,9 +165,7 @@ fn a_server_that_gave_up_rc3_refuses_early_records_and_serves_plain_quic() {
                 };
                 tokio::spawn(async move {
                     while let Ok((mut tx, mut rx)) = connection.accept_bi().await {
-                        let early = rx.is_0rtt();
-                        let mut request = rx.read_to_end(1 << 20).await.unwrap();
-                        request.push(u8::from(early));
+                        let request = rx.read_to_end(1 << 20).await.unwrap();
                         tx.write_all(&request).await.unwrap();
                         tx.finish().unwrap();
                     }
@@ -205,7 +197,7 @@ fn a_server_that_gave_up_rc3_refuses_early_records_and_serves_plain_quic() {
             early = accepted.await;
             assert_eq!(early, !rc3, "plain sessions are accepted, rc3 ones refused");
             if early {
-                assert_eq!(rx.read_to_end(100).await.unwrap(), b"early\x01");
+                assert_eq!(rx.read_to_end(100).await.unwrap(), b"early");
             }
             connection.close(code(0), b"");
             client.wait_idle().await;
@@ -232,21 +224,42 @@ fn without_leave_there_is_nothing_early() {
 }
 
 #[test]
+fn sessions_belong_to_the_configuration_and_its_clones() {
+    run(async {
+        let (client_tls, server_tls) = tls();
+        let (client, server) = (client(client_tls.clone()), server(server_tls));
+        serve(&server);
+        let address = server.local_addr().unwrap();
+        meet(&client, address).await;
+        let other = ClientConfig::new(Arc::new(client_tls));
+        let connecting = client.connect_with(other, address, SERVER_NAME).unwrap();
+        assert!(connecting.into_0rtt().is_err());
+        let connecting = client.connect(address, SERVER_NAME).unwrap();
+        assert!(connecting.into_0rtt().is_ok());
+    });
+}
+
+#[test]
 fn early_data_to_nobody_fails_with_the_handshake() {
     run(async {
         let (client_tls, server_tls) = tls();
-        let (client, server) = (client(client_tls), server(server_tls));
-        let address = server.local_addr().unwrap();
+        let server = server(server_tls);
         serve(&server);
-        meet(&client, address).await;
-        let mut config = ClientConfig::new(Arc::new(rc3_sim::identity::tls(&["test"]).0));
-        let mut transport = rc3_net::TransportConfig::default();
+        let mut config = ClientConfig::new(Arc::new(client_tls));
+        let mut transport = TransportConfig::default();
         transport.max_idle_timeout(Some(Duration::from_millis(300).try_into().unwrap()));
         config.transport_config(Arc::new(transport));
+        let mut client = Endpoint::client(ANY.parse().unwrap()).unwrap();
+        client.set_default_client_config(config);
+        meet(&client, server.local_addr().unwrap()).await;
+
         let silent = std::net::UdpSocket::bind(ANY).unwrap();
-        let connecting = client.connect_with(config, silent.local_addr().unwrap(), SERVER_NAME).unwrap();
-        let connecting = connecting.into_0rtt().expect_err("another configuration, other sessions");
-        assert_eq!(connecting.await.err(), Some(ConnectionError::TimedOut));
+        let connecting = client.connect(silent.local_addr().unwrap(), SERVER_NAME).unwrap();
+        let (connection, accepted) = connecting.into_0rtt().expect("something to resume");
+        let mut tx = connection.open_uni().await.unwrap();
+        tx.write_all(b"anybody?").await.unwrap();
+        assert!(!accepted.await);
+        assert_eq!(tx.write(b"x").await, Err(WriteError::ConnectionLost(ConnectionError::TimedOut)));
     });
 }
 

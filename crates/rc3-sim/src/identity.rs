@@ -17,7 +17,7 @@ pub fn identity(alpn: &[&str]) -> (ClientConfig, ServerConfig) {
     (ClientConfig::new(Arc::new(client)), ServerConfig::with_crypto(Arc::new(server)))
 }
 
-/// The same as plain rustls settings.
+/// The same as plain rustls settings. They allow 0-RTT.
 ///
 /// # Panics
 /// When the cryptography refuses to make a certificate.
@@ -37,6 +37,7 @@ pub fn tls(alpn: &[&str]) -> (rustls::ClientConfig, rustls::ServerConfig) {
         .with_root_certificates(roots)
         .with_no_client_auth();
     client.alpn_protocols.clone_from(&alpn);
+    client.enable_early_data = true;
     let mut server = rustls::ServerConfig::builder_with_provider(provider)
         .with_protocol_versions(versions)
         .expect("TLS 1.3")
@@ -44,5 +45,6 @@ pub fn tls(alpn: &[&str]) -> (rustls::ClientConfig, rustls::ServerConfig) {
         .with_single_cert(vec![certificate], key)
         .expect("a key just made");
     server.alpn_protocols = alpn;
+    server.max_early_data_size = u32::MAX;
     (client, server)
 }

@@ -41,6 +41,9 @@ impl Connection {
     }
 
     /// Replaces the keys of the primary (RFC 9001 §6). Those of RLP change by themselves.
+    ///
+    /// Not before the handshake is confirmed (RFC 9001 §6.1): on clients, wait until the server has answered
+    /// something. quinn-proto does not tell, and the peer would close the connection.
     pub fn force_key_update(&mut self) {
         self.primary.force_key_update();
     }
