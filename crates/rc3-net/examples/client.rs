@@ -28,10 +28,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let (authority, path) = url.split_once('/').ok_or("the address has no path")?;
     let (host, _) = authority.rsplit_once(':').ok_or("the address has no port")?;
     let host = host.trim_start_matches('[').trim_end_matches(']');
-    // The server of the example listens on IPv6.
-    let mut addresses: Vec<_> = lookup_host(authority).await?.collect();
-    addresses.sort_by_key(|address| address.is_ipv4());
-    let remote = *addresses.first().ok_or("the host has no address")?;
+    // The server of the example listens on IPv4.
+    let addresses: Vec<_> = lookup_host(authority).await?.collect();
+    let ipv4 = addresses.iter().find(|address| address.is_ipv4());
+    let remote = *ipv4.or_else(|| addresses.first()).ok_or("the host has no address")?;
 
     let mut roots = rustls::RootCertStore::empty();
     roots.add(CertificateDer::from(fs::read(certificate).await?))?;

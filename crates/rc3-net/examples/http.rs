@@ -26,6 +26,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let driving = tokio::spawn(connection);
     for path in ["/", "/again"] {
         let request = Request::get(path).header("host", "localhost").body(Empty::<Bytes>::new())?;
+        sender.ready().await?;
         let response = sender.send_request(request).await?;
         let status = response.status();
         let body = response.into_body().collect().await?.to_bytes();

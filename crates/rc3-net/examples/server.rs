@@ -25,7 +25,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let (Some(root), Some(certificate)) = (arguments.next(), arguments.next()) else {
         return Err("usage: server ROOT CERTIFICATE [ADDRESS]".into());
     };
-    let listen: SocketAddr = arguments.next().as_deref().unwrap_or("[::1]:4433").parse()?;
+    let listen: SocketAddr = arguments.next().as_deref().unwrap_or("127.0.0.1:4433").parse()?;
 
     let certified = rcgen::generate_simple_self_signed(["localhost".to_string()])?;
     fs::write(certificate, certified.cert.der()).await?;
@@ -82,8 +82,11 @@ fn protocol(connection: &Connection) -> String {
 async fn answer((mut send, mut recv): (SendStream, RecvStream), root: &Path) -> Result<(), Box<dyn Error>> {
     let request = recv.read_to_end(64 * 1024).await?;
     println!("{}", request.escape_ascii());
-    let path = requested(root, &request).ok_or("not a request for a file in here")?;
-    send.write_chunk(fs::read(path).await?.into()).await?;
+    let content = match requested(root, &request) {
+        Some(path) => fs::read(path).await.unwrap_or_else(|error| format!("{error}\n").into_bytes()),
+        None => b"not a request for a file in here\n".to_vec(),
+    };
+    send.write_chunk(content.into()).await?;
     Ok(())
 }
 

@@ -143,7 +143,7 @@ impl Connection {
 
     /// Closes the connection once every byte that was accepted, on any stream, has been delivered to the
     /// peer's transport and acknowledged. A stream still open for writing is finished, as by
-    /// [`SendStream::finish`]: what it accepted so far is all it will carry. A stream that the peer stops no
+    /// [`SendStream::finish`](crate::SendStream::finish): what it accepted so far is all it will carry. A stream that the peer stops no
     /// longer counts.
     ///
     /// The peer can still read all of it after it has heard of the close. What the *peer* sends meanwhile
