@@ -7,8 +7,8 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use common::{PATIENCE, SERVER_NAME, code, pattern};
 use rc3_net::{
-    ClientConfig, Connection, ConnectionError, Endpoint, ReadError, ResetError, ServerConfig, StoppedError,
-    TransportConfig, WriteError, rustls,
+    ClientConfig, Connection, ConnectionError, Endpoint, NoneTokenStore, ReadError, ResetError, ServerConfig,
+    StoppedError, TransportConfig, WriteError, rustls,
 };
 
 const ANY: &str = "127.0.0.1:0";
@@ -212,6 +212,34 @@ fn a_server_that_gave_up_rc3_refuses_early_records_and_serves_plain_quic() {
             }
         }
         assert!(early);
+    });
+}
+
+#[test]
+fn early_data_survives_a_retry() {
+    run(async {
+        let (client_tls, server_tls) = tls();
+        let server = server(server_tls);
+        let address = server.local_addr().unwrap();
+        tokio::spawn(async move {
+            while let Some(incoming) = server.accept().await {
+                if incoming.remote_address_validated() {
+                    tokio::spawn(async move { echo(incoming.await.unwrap()).await });
+                } else {
+                    incoming.retry().unwrap();
+                }
+            }
+        });
+        let mut config = ClientConfig::new(Arc::new(client_tls));
+        // Without tokens, each connection is made to begin again.
+        config.token_store(Arc::new(NoneTokenStore));
+        let mut client = Endpoint::client(ANY.parse().unwrap()).unwrap();
+        client.set_default_client_config(config);
+        meet(&client, address).await;
+        let connecting = client.connect(address, SERVER_NAME).unwrap();
+        let (connection, accepted) = connecting.into_0rtt().expect("something to resume");
+        assert!(ask(&connection, &pattern(1 << 20, 5)).await);
+        assert!(accepted.await);
     });
 }
 
