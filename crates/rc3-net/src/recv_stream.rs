@@ -238,7 +238,7 @@ impl RecvStream {
         let Self { connection, id, over, reset, consumed, .. } = self;
         let (shared, id, before) = (connection.shared(), *id, chunks.len());
         let result = shared.with(|endpoint| {
-            let result = endpoint.connection(connection.id(), |core, state| {
+            let result = endpoint.reader(connection.id(), |core, state| {
                 let end = take(core, id, bytes_max, count_max, ordered, chunks, consumed);
                 match end {
                     End::More => Poll::Ready(Ok(())),
