@@ -76,6 +76,10 @@ pub struct Connection {
 struct Place {
     queued_for_primary: bool,
     queued_for_rlp: bool,
+    /// Something came in since it was last settled.
+    changed: bool,
+    /// A read had consequences beyond the stream itself: credit, or the primary's flow control.
+    news: bool,
     handshake_ended: bool,
 }
 
@@ -111,6 +115,16 @@ impl Connection {
         std::mem::replace(&mut self.place.queued_for_rlp, queued) != queued
     }
 
+    /// As [`Self::set_queued_for_primary`].
+    pub(crate) fn set_changed(&mut self, changed: bool) -> bool {
+        std::mem::replace(&mut self.place.changed, changed) != changed
+    }
+
+    /// Whether reading, since the last call, had consequences for others than the reader.
+    pub(crate) fn take_news(&mut self) -> bool {
+        std::mem::take(&mut self.place.news) || !self.events.is_empty()
+    }
+
     /// Whether the handshake has ended, well or not, since the last call.
     pub(crate) fn take_handshake_end(&mut self) -> bool {
         let ended = self.lost.is_some() || !self.primary.is_handshaking();
@@ -123,18 +137,19 @@ impl Connection {
         &mut self.primary
     }
 
-    /// The primary was given something: takes note of what it has to tell.
-    pub(crate) fn handle_primary(&mut self, now: Instant) {
+    /// Something came in: sees to what follows from it. Once for any number of datagrams.
+    pub fn settle(&mut self, now: Instant) {
         while let Some(event) = self.primary.poll_event() {
             self.on_primary_event(event);
         }
         self.close_on_fault(now);
+        self.wake_writers();
     }
 
-    /// An RLP datagram for this connection.
-    pub fn handle_rlp(&mut self, now: Instant, mut datagram: BytesMut) {
+    /// An RLP datagram for this connection. [`Self::settle`] is to follow the last of several.
+    pub fn handle_rlp(&mut self, mut datagram: BytesMut) {
         let opened = match self.overlay.as_mut().and_then(|overlay| overlay.rlp.as_mut()) {
-            Some(rlp) if self.lost.is_none() => rlp.keys().open.open(&mut datagram),
+            Some(rlp) if self.lost.is_none() && self.fault.is_none() => rlp.keys().open.open(&mut datagram),
             _ => Err(OpenError::NotForUs),
         };
         let opened = match opened {
@@ -143,7 +158,6 @@ impl Connection {
                 self.received.rlp_discarded += 1;
                 if error.is_peer_fault() {
                     self.fault = Some(PeerMisbehaved::Malformed("rlp header"));
-                    self.close_on_fault(now);
                 }
                 return;
             }
@@ -166,8 +180,6 @@ impl Connection {
                 break;
             }
         }
-        self.wake_writers();
-        self.close_on_fault(now);
     }
 
     /// A deadline of [`Self::poll_timeout`] has passed.
@@ -176,7 +188,7 @@ impl Connection {
             self.rlp_wake = None;
         }
         self.primary.handle_timeout(now);
-        self.handle_primary(now);
+        self.settle(now);
     }
 
     // --- commands ---
@@ -261,8 +273,11 @@ impl Connection {
             self.buffered -= len;
             self.on_consumed(id, len);
         }
-        // The primary may have been left unread because the application was behind.
-        self.pull(id);
+        if self.streams.recv(id).is_some_and(|stream| stream.is_backlogged()) {
+            self.pull(id);
+            self.place.news = true;
+        }
+        self.end_recv_if_over(id);
         result
     }
 
@@ -296,7 +311,7 @@ impl Connection {
     /// Ends the connection at once; what is not delivered is lost.
     pub fn close(&mut self, now: Instant, code: VarInt, reason: Bytes) {
         self.primary.close(now, code, reason);
-        self.handle_primary(now);
+        self.settle(now);
         if self.lost.is_none() {
             self.on_lost(ConnectionError::LocallyClosed, false);
         }

@@ -6,6 +6,7 @@
 
 use std::{
     collections::{BTreeSet, HashMap, VecDeque},
+    mem,
     net::{IpAddr, SocketAddr},
     time::Instant,
 };
@@ -76,6 +77,8 @@ pub struct Endpoint {
     rlp_queue: VecDeque<ConnectionHandle>,
     responses: VecDeque<(Transmit, Vec<u8>)>,
     events: VecDeque<EndpointEvent>,
+    /// Connections that something came in for and that were not settled since; empty between calls.
+    changed: Vec<ConnectionHandle>,
     /// Connections in their handshake.
     handshaking: usize,
     early: VecDeque<BytesMut>,
@@ -95,6 +98,7 @@ impl Endpoint {
             rlp_queue: VecDeque::new(),
             responses: VecDeque::new(),
             events: VecDeque::new(),
+            changed: Vec::new(),
             handshaking: 0,
             early: VecDeque::new(),
         })
@@ -109,46 +113,68 @@ impl Endpoint {
 
     /// A UDP datagram came in.
     pub fn handle_datagram(&mut self, now: Instant, meta: DatagramMeta, datagram: BytesMut) {
-        match datagram.first() {
-            None => {}
-            Some(first) if first & QUIC_BITS == 0 => self.handle_rlp(now, datagram),
-            Some(_) => self.handle_quic(now, meta, datagram),
-        }
+        self.handle_datagrams(now, [(meta, datagram)]);
     }
 
-    fn handle_rlp(&mut self, now: Instant, datagram: BytesMut) {
-        let Some(id) = receiver_id(&datagram) else { return };
-        match self.ids.get(&id).copied() {
-            Some(handle) => {
-                if let Some(connection) = self.connections.get_mut(&handle) {
-                    connection.handle_rlp(now, datagram);
-                    self.touch(now, handle);
-                }
+    /// UDP datagrams came in together: what follows from them is seen to once for each connection.
+    pub fn handle_datagrams(
+        &mut self,
+        now: Instant,
+        datagrams: impl IntoIterator<Item = (DatagramMeta, BytesMut)>,
+    ) {
+        for (meta, datagram) in datagrams {
+            let concerned = match datagram.first() {
+                None => None,
+                Some(first) if first & QUIC_BITS == 0 => self.handle_rlp(datagram),
+                Some(_) => self.handle_quic(now, meta, datagram),
+            };
+            if let Some(handle) = concerned
+                && self.changed.last() != Some(&handle)
+                && self.connections.get_mut(&handle).is_some_and(|connection| connection.set_changed(true))
+            {
+                self.changed.push(handle);
             }
-            None if self.handshaking > 0 => {
-                if self.early.len() == EARLY_MAX {
-                    self.early.pop_front();
-                }
-                self.early.push_back(datagram);
-            }
-            None => {}
         }
+        let mut changed = mem::take(&mut self.changed);
+        for handle in changed.drain(..) {
+            self.touch(now, handle);
+        }
+        self.changed = changed;
     }
 
-    fn handle_quic(&mut self, now: Instant, meta: DatagramMeta, datagram: BytesMut) {
+    /// Returns the connection it was for.
+    fn handle_rlp(&mut self, datagram: BytesMut) -> Option<ConnectionHandle> {
+        let id = receiver_id(&datagram)?;
+        if let Some(&handle) = self.ids.get(&id) {
+            self.connections.get_mut(&handle)?.handle_rlp(datagram);
+            return Some(handle);
+        }
+        if self.handshaking > 0 {
+            if self.early.len() == EARLY_MAX {
+                self.early.pop_front();
+            }
+            self.early.push_back(datagram);
+        }
+        None
+    }
+
+    /// As [`Self::handle_rlp`].
+    fn handle_quic(
+        &mut self,
+        now: Instant,
+        meta: DatagramMeta,
+        datagram: BytesMut,
+    ) -> Option<ConnectionHandle> {
         let mut response = Vec::new();
-        let routed = self.quic.handle(now, meta.remote, meta.local_ip, meta.ecn, datagram, &mut response);
-        match routed {
-            Some(Routed::Connection(handle, event)) => {
-                if let Some(connection) = self.connections.get_mut(&handle) {
-                    QuicEndpoint::deliver(connection.primary_mut(), event);
-                    self.touch(now, handle);
-                }
+        match self.quic.handle(now, meta.remote, meta.local_ip, meta.ecn, datagram, &mut response)? {
+            Routed::Connection(handle, event) => {
+                QuicEndpoint::deliver(self.connections.get_mut(&handle)?.primary_mut(), event);
+                return Some(handle);
             }
-            Some(Routed::Incoming(incoming)) => self.events.push_back(EndpointEvent::Incoming(incoming)),
-            Some(Routed::Response(transmit)) => self.respond(transmit, response),
-            None => {}
+            Routed::Incoming(incoming) => self.events.push_back(EndpointEvent::Incoming(incoming)),
+            Routed::Response(transmit) => self.respond(transmit, response),
         }
+        None
     }
 
     /// The deadline of [`Self::poll_timeout`] has passed.
@@ -260,6 +286,22 @@ impl Endpoint {
         self.connections.get(&handle)
     }
 
+    /// As [`Self::with_connection`], for what does no more than read from streams: mostly nothing follows from it,
+    /// and then nothing is done about it.
+    pub fn with_reader<T>(
+        &mut self,
+        now: Instant,
+        handle: ConnectionHandle,
+        read: impl FnOnce(&mut Connection) -> T,
+    ) -> Option<T> {
+        let connection = self.connections.get_mut(&handle)?;
+        let result = read(connection);
+        if connection.take_news() {
+            self.touch(now, handle);
+        }
+        Some(result)
+    }
+
     /// Does something with a connection and takes note of what follows from it.
     pub fn with_connection<T>(
         &mut self,
@@ -355,7 +397,8 @@ impl Endpoint {
 
     fn settle(&mut self, now: Instant, handle: ConnectionHandle) {
         let Some(connection) = self.connections.get_mut(&handle) else { return };
-        connection.handle_primary(now);
+        connection.set_changed(false);
+        connection.settle(now);
         self.quic.service(handle, connection.primary_mut());
         while let Some(event) = connection.poll_event() {
             self.events.push_back(EndpointEvent::Connection(handle, event));
@@ -384,10 +427,11 @@ impl Endpoint {
         self.early.retain(|datagram| {
             let ours = receiver_id(datagram) == Some(id);
             if ours {
-                connection.handle_rlp(now, datagram.clone());
+                connection.handle_rlp(datagram.clone());
             }
             !ours
         });
+        connection.settle(now);
         if self.handshaking == 0 {
             self.early.clear();
         }

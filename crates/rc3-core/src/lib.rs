@@ -13,6 +13,7 @@ mod endpoint;
 mod error;
 mod event;
 mod overlay;
+mod pieces;
 mod stats;
 mod stream;
 mod transmit;

@@ -69,6 +69,19 @@ impl SpanSet {
         new
     }
 
+    /// Lengthens the run that ends where the span starts, if neither a byte of the span nor the one after it is in the
+    /// set: as [`Self::insert`] for data in order, in one step down the tree. `false`: nothing was done.
+    pub fn append(&mut self, span: Span) -> bool {
+        match self.runs.range_mut(..=span.end).next_back() {
+            Some((_, run_end)) if *run_end == span.start && !span.is_empty() => {
+                *run_end = span.end;
+                self.covered += span.len();
+                true
+            }
+            _ => false,
+        }
+    }
+
     /// Takes a span out and says how many of its bytes were in the set.
     pub fn remove(&mut self, span: Span) -> u64 {
         if span.is_empty() {

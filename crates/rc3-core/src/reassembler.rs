@@ -9,31 +9,28 @@
 //!   refused; RLP may lose packets anyway, the primary comes by. The primary's own data comes in order and is
 //!   never refused: it makes one run more at most. (A head record that skips bytes must be checked with
 //!   [`Reassembler::contains`] before the primary's data goes on behind them.)
-//! - *Chunks.* Two chunks that touch are joined unless they hold more than [`JOIN_MAX`] bytes together. So a
-//!   peer that sends single bytes cannot make one entry of each: there are at most one entry per run and per
-//!   1024 buffered bytes. Unordered reads of parts of chunks may leave more; RLP data is refused while there
-//!   are more than two for each allowed run.
+//! - *Pieces.* Two that touch are joined unless they hold more than 2048 bytes together. So a peer that sends single
+//!   bytes cannot make one of each: there are at most one per run and per 1024 buffered bytes. Unordered reads of
+//!   parts of pieces may leave more; RLP data is refused while there are more than two for each allowed run.
 //! - *Pinned buffers.* A piece is kept by reference only if it is at least [`REFERENCE_MIN`] bytes and half
 //!   of what it came in; anything smaller is copied. If the caller hands in buffers of one datagram each, a
 //!   buffered byte so pins little more than two; where many datagrams share a buffer of n bytes, up to
 //!   n / 1024.
 //! - *Bytes.* The sum is for the caller to bound, with credit: [`Reassembler::consumed`] plus a window.
 //!
-//! Joining copies at most [`JOIN_MAX`] bytes per piece beyond the piece itself, so an insert costs
-//! O(log n + t) for t runs joined, and inserts are linear in their number up to the logarithm (compare
-//! RUSTSEC-2026-0185).
+//! Joining copies at most 4096 bytes per insert beyond the bytes themselves, so inserts are linear in their number up
+//! to the logarithm (compare RUSTSEC-2026-0185).
 //!
 //! All offsets and lengths are bytes of the stream.
-
-use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use thiserror::Error;
 
-use crate::{range_map::SpanSet, units::Span};
-
-/// Chunks that touch and hold no more than this many bytes together are joined into one.
-pub const JOIN_MAX: usize = 2048;
+use crate::{
+    pieces::{JOIN_MAX, Pieces},
+    range_map::SpanSet,
+    units::Span,
+};
 
 /// Pieces of at least this many bytes may be kept as references into the buffer they came in.
 pub const REFERENCE_MIN: usize = 1024;
@@ -77,34 +74,20 @@ pub struct IllegalOrderedRead;
 pub struct Reassembler {
     /// Every byte received, read or not.
     received: SpanSet,
-    /// The received bytes that were not read, by their first offset. No chunk is empty, none overlap.
-    chunks: BTreeMap<u64, Bytes>,
-    /// Sum of the lengths of `chunks`.
-    buffered: u64,
+    /// The received bytes that were not read.
+    pieces: Pieces,
     /// Bytes read, or dropped by [`Self::clear`].
     consumed: u64,
     /// Most runs RLP may bring `received` to.
     spans_max: usize,
     /// Nobody will read any more.
     cleared: bool,
-    /// Bytes copied so far: the work that the bounds above speak of.
-    #[cfg(test)]
-    copied: u64,
 }
 
 impl Reassembler {
     /// An empty stream in which RLP may make up to `spans_max` runs.
     pub fn new(spans_max: usize) -> Self {
-        Self {
-            received: SpanSet::new(),
-            chunks: BTreeMap::new(),
-            buffered: 0,
-            consumed: 0,
-            spans_max,
-            cleared: false,
-            #[cfg(test)]
-            copied: 0,
-        }
+        Self { received: SpanSet::new(), pieces: Pieces::default(), consumed: 0, spans_max, cleared: false }
     }
 
     /// Takes in the bytes at `offset`. Of bytes that came before, the first arrival stays.
@@ -115,6 +98,10 @@ impl Reassembler {
         let span = Span::new(offset, end);
         if self.cleared || (from == Source::Rlp && self.is_one_too_many(span)) {
             return refused;
+        }
+        if self.received.append(span) {
+            self.store(offset, data, len as usize);
+            return Inserted { new: len, ..Inserted::default() };
         }
         let mut new = 0;
         let mut rest = span;
@@ -129,6 +116,18 @@ impl Reassembler {
         Inserted { new, duplicate: len - new, refused: 0 }
     }
 
+    /// As [`Self::insert`] and [`Self::read`] in one, for the next bytes in order while nothing waits: takes note of
+    /// them without keeping them. `false`: they are not, and nothing was done.
+    pub fn pass(&mut self, span: Span) -> bool {
+        let is_next = !self.cleared && self.pieces.count() == 0 && self.received.covered() == span.start;
+        // All that was received is a run from 0 on, and all of it was read.
+        let is_next = is_next && self.consumed == span.start && self.contiguous_end() == span.start;
+        if is_next {
+            self.consumed += self.received.insert(span);
+        }
+        is_next
+    }
+
     /// Takes out the next bytes, at most `max`. Ordered: those at [`Self::read_offset`]. Unordered: the
     /// lowest there are. `None` if there are none (yet), if `max` is 0, or after [`Self::clear`].
     ///
@@ -139,27 +138,21 @@ impl Reassembler {
         if ordered && !self.cleared && self.consumed != read_offset {
             return Err(IllegalOrderedRead);
         }
-        let Some(lowest) = self.chunks.first_entry() else { return Ok(None) };
-        let offset = *lowest.key();
-        if max == 0 || (ordered && offset != read_offset) {
+        if ordered && self.pieces.start() != Some(read_offset) {
             return Ok(None);
         }
-        let mut rest = lowest.remove();
-        let data = rest.split_to(max.min(rest.len()));
-        let len = data.len() as u64;
-        if !rest.is_empty() {
-            self.chunks.insert(offset + len, rest);
-        }
-        self.buffered -= len;
-        self.consumed += len;
-        Ok(Some(Chunk { offset, data }))
+        let popped = self.pieces.pop(max);
+        Ok(popped.map(|(offset, data)| {
+            self.consumed += data.len() as u64;
+            Chunk { offset, data }
+        }))
     }
 
     /// The lowest offset that was not read: where ordered reads stand.
     pub fn read_offset(&self) -> u64 {
         // What is received and not buffered has been read.
         let end = self.contiguous_end();
-        self.chunks.first_key_value().map_or(end, |(&start, _)| start.min(end))
+        self.pieces.start().map_or(end, |start| start.min(end))
     }
 
     /// How many bytes were handed to the application, in either order, or dropped by [`Self::clear`]. Credit
@@ -170,12 +163,12 @@ impl Reassembler {
 
     /// How many bytes wait to be read.
     pub fn buffered(&self) -> u64 {
-        self.buffered
+        self.pieces.bytes()
     }
 
     /// The lowest offset that has not been received.
     pub fn contiguous_end(&self) -> u64 {
-        self.received.first_gap(0)
+        self.received.first().filter(|run| run.start == 0).map_or(0, |run| run.end)
     }
 
     /// Past the highest byte received; 0 before any.
@@ -203,15 +196,15 @@ impl Reassembler {
     /// Returns how many bytes were dropped. They count as consumed, so that a connection that shares its
     /// credit among streams gets it back; all other positions are 0 from now on.
     pub fn clear(&mut self) -> u64 {
-        let dropped = self.buffered;
+        let dropped = self.pieces.bytes();
         *self = Self { consumed: self.consumed + dropped, cleared: true, ..Self::new(self.spans_max) };
         dropped
     }
 
     /// Whether RLP must not bring this span, because of what there is already.
     fn is_one_too_many(&self, span: Span) -> bool {
-        let chunks_max = self.spans_max.saturating_mul(2) as u64;
-        self.chunks.len() as u64 > chunks_max.saturating_add(self.buffered / (JOIN_MAX as u64 / 2))
+        let pieces_max = self.spans_max.saturating_mul(2) as u64;
+        self.pieces.count() as u64 > pieces_max.saturating_add(self.buffered() / (JOIN_MAX as u64 / 2))
             || (self.received.span_count() >= self.spans_max && !self.received.touches(span))
     }
 
@@ -219,30 +212,11 @@ impl Reassembler {
         self.received.gaps(span).next()
     }
 
-    /// Buffers a piece of data of `data_len` bytes, together with its neighbours if they are small.
+    /// Buffers a piece of data of `data_len` bytes.
     fn store(&mut self, start: u64, piece: Bytes, data_len: usize) {
-        self.buffered += piece.len() as u64;
-        let end = start + piece.len() as u64;
-        let mut room = JOIN_MAX.saturating_sub(piece.len());
-        let before = self.chunks.range(..start).next_back();
-        let before = before.filter(|&(&at, chunk)| at + chunk.len() as u64 == start && chunk.len() <= room);
-        let at = before.map_or(start, |(&at, _)| at);
-        let before = self.chunks.remove(&at).unwrap_or_default();
-        room = room.saturating_sub(before.len());
-        let after = self.chunks.get(&end).is_some_and(|chunk| chunk.len() <= room);
-        let after = after.then(|| self.chunks.remove(&end)).flatten().unwrap_or_default();
-
         let is_worth_a_reference = piece.len() >= REFERENCE_MIN && piece.len() * 2 >= data_len;
-        let chunk = if before.is_empty() && after.is_empty() && is_worth_a_reference {
-            piece
-        } else {
-            Bytes::from([before, piece, after].concat())
-        };
-        #[cfg(test)]
-        {
-            self.copied += chunk.len() as u64;
-        }
-        self.chunks.insert(at, chunk);
+        let piece = if is_worth_a_reference { piece } else { Bytes::copy_from_slice(&piece) };
+        self.pieces.insert(start, piece);
     }
 }
 
@@ -372,15 +346,17 @@ mod tests {
         let mut stream = Reassembler::new(8);
         let datagram = bytes(10_000, 11_200, 0);
         stream.insert(10_000, datagram.clone(), Rlp);
-        assert_eq!(stream.chunks[&10_000].as_ptr(), datagram.as_ptr());
+        assert_eq!(stream.read(usize::MAX, false).unwrap().unwrap().data.as_ptr(), datagram.as_ptr());
         // All but 1100 bytes of a jumbo datagram are there already: the rest must not pin all of it.
         insert(&mut stream, 1100, 4000, Primary);
         let jumbo = bytes(0, 4000, 0);
         assert_eq!(stream.insert(0, jumbo.clone(), Rlp).new, 1100);
-        assert_ne!(stream.chunks[&0].as_ptr(), jumbo.as_ptr());
+        let rest = stream.read(usize::MAX, false).unwrap().unwrap();
+        assert!(rest.offset == 0 && rest.data.as_ptr() != jumbo.as_ptr());
+        while read(&mut stream, false).is_some() {}
         let scrap = bytes(20_000, 20_000 + REFERENCE_MIN as u64 - 1, 0);
         stream.insert(20_000, scrap.clone(), Rlp);
-        assert_ne!(stream.chunks[&20_000].as_ptr(), scrap.as_ptr());
+        assert_ne!(stream.read(usize::MAX, false).unwrap().unwrap().data.as_ptr(), scrap.as_ptr());
     }
 
     #[test]
@@ -397,10 +373,9 @@ mod tests {
             let mut stream = Reassembler::new(usize::MAX);
             for nth in 0..COUNT {
                 assert_eq!(insert(&mut stream, order(nth), order(nth) + 1, Rlp), new(1));
-                let chunks_max = stream.run_count() as u64 + stream.buffered() / 1024;
-                assert!(stream.chunks.len() as u64 <= chunks_max);
+                let pieces_max = stream.run_count() as u64 + stream.buffered() / 1024;
+                assert!(stream.pieces.count() as u64 <= pieces_max);
             }
-            assert!(stream.copied <= COUNT * JOIN_MAX as u64);
             assert_eq!((stream.run_count(), stream.buffered()), (1, COUNT));
         }
     }
@@ -410,14 +385,13 @@ mod tests {
         const COUNT: u64 = 100_000;
         let mut stream = Reassembler::new(1000);
         let refused: u64 = (1..COUNT).map(|nth| insert(&mut stream, 2 * nth, 2 * nth + 1, Rlp).refused).sum();
-        assert_eq!((refused, stream.run_count(), stream.chunks.len()), (COUNT - 1001, 1000, 1000));
+        assert_eq!((refused, stream.run_count(), stream.pieces.count()), (COUNT - 1001, 1000, 1000));
         // The primary comes by with datagrams, each of which closes hundreds of gaps.
         for start in (0..2 * COUNT).step_by(1200) {
             insert(&mut stream, start, start + 1200, Primary);
         }
         assert_eq!((stream.run_count(), stream.contiguous_end()), (1, stream.buffered()));
-        assert!(stream.chunks.len() as u64 <= 1 + stream.buffered() / 1024);
-        assert!(stream.copied <= 1000 + stream.buffered() + 1000 * JOIN_MAX as u64);
+        assert!(stream.pieces.count() as u64 <= 1 + stream.buffered() / 1024);
         while read(&mut stream, true).is_some() {}
         assert_eq!(stream.consumed(), stream.contiguous_end());
     }
@@ -432,7 +406,7 @@ mod tests {
             stream.read(1, false).unwrap();
         }
         assert!(refused > 0);
-        assert!(stream.chunks.len() <= 21);
+        assert!(stream.pieces.count() <= 21);
     }
 
     #[derive(Debug, Clone)]
@@ -503,7 +477,7 @@ mod tests {
                     let end = start + len;
                     let alone = !(start.saturating_sub(1)..=end).any(|offset| oracle.is_received(offset));
                     let crowded =
-                        stream.chunks.len() as u64 > 2 * spans_max as u64 + stream.buffered() / 1024;
+                        stream.pieces.count() as u64 > 2 * spans_max as u64 + stream.buffered() / 1024;
                     let refuse = from == Rlp && ((alone && oracle.runs(0).len() >= spans_max) || crowded);
                     let inserted = stream.insert(start, bytes(start, end, seed), from);
                     prop_assert_eq!(inserted.new + inserted.duplicate + inserted.refused, len);

@@ -64,7 +64,10 @@ fn data(stream: u64, offset: u64, final_size: Option<u64>, bytes: &[u8]) -> impl
 /// Delivers a datagram of the client's making to the server's connection.
 fn deliver(pair: &mut Pair, server: ConnectionHandle, datagram: &[u8]) {
     let now = pair.now;
-    pair.server.with(server, |c| c.handle_rlp(now, BytesMut::from(datagram)));
+    pair.server.with(server, |c| {
+        c.handle_rlp(BytesMut::from(datagram));
+        c.settle(now);
+    });
 }
 
 /// The client's second unidirectional stream: the first is the control stream.
@@ -145,7 +148,10 @@ fn optimistic_sacks_neither_speed_the_sender_up_nor_lose_data() {
                 sack::emit(STREAM, everything, 1000, buf);
             });
             let now = pair.now;
-            pair.client.with(client, |c| c.handle_rlp(now, BytesMut::from(&datagram[..])));
+            pair.client.with(client, |c| {
+                c.handle_rlp(BytesMut::from(&datagram[..]));
+                c.settle(now);
+            });
             let sent = pair.client.connection(client).unwrap().stats().sent;
             assert_eq!(sent.sacked_unsent_bytes, bytes as u64);
         }

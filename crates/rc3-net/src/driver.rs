@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// Datagrams handed in under one lock.
-const DATAGRAMS_PER_LOCK: usize = 64;
+const DATAGRAMS_PER_LOCK: usize = 128;
 
 /// Batches of the primary in one round: as much as stays in the cache until the receiver on the same host has it.
 const PRIMARY_BATCHES_MAX: usize = 4;
@@ -234,13 +234,13 @@ impl Channel {
         let mut count = 0;
         loop {
             let taken = shared.with(|state| {
-                let now = Instant::now();
                 let mut taken = 0;
-                for Datagram { meta, data } in self.batch.datagrams().take(DATAGRAMS_PER_LOCK) {
+                let datagrams = self.batch.datagrams().take(DATAGRAMS_PER_LOCK);
+                let datagrams = datagrams.inspect(|_| taken += 1).map(|Datagram { meta, data }| {
                     let meta = DatagramMeta { remote: meta.remote, local_ip: meta.local, ecn: meta.ecn };
-                    state.core.handle_datagram(now, meta, data);
-                    taken += 1;
-                }
+                    (meta, data)
+                });
+                state.core.handle_datagrams(Instant::now(), datagrams);
                 taken
             });
             count += taken;

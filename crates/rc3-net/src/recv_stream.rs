@@ -262,7 +262,7 @@ impl RecvStream {
         let Self { connection, id, early, over, reset, consumed, .. } = self;
         let (shared, id, before) = (connection.shared(), *id, chunks.len());
         let result = shared.with(|endpoint| {
-            let result = endpoint.connection(connection.id(), |core, state| {
+            let result = endpoint.reader(connection.id(), |core, state| {
                 if *early && state.zero_rtt_rejected {
                     return Poll::Ready(Err(ReadError::ZeroRttRejected));
                 }

@@ -210,6 +210,27 @@ impl State {
         result.ok_or_else(driver_lost)
     }
 
+    /// As [`Self::connection`], for what only reads from streams.
+    ///
+    /// # Errors
+    /// As [`Self::connection`].
+    pub(crate) fn reader<T>(
+        &mut self,
+        id: ConnectionId,
+        read: impl FnOnce(&mut core::Connection, &mut ConnectionState) -> T,
+    ) -> Result<T, ConnectionError> {
+        let Self { core, connections, .. } = self;
+        let Some(state) = connections.get_mut(&id) else { return Err(driver_lost()) };
+        if let Some(mut gone) = state.gone.take() {
+            let result = read(&mut gone, state);
+            state.gone = Some(gone);
+            return Ok(result);
+        }
+        let handle = state.handle;
+        let result = core.with_reader(Instant::now(), handle, |connection| read(connection, state));
+        result.ok_or_else(driver_lost)
+    }
+
     /// Looks at one connection without any consequence.
     ///
     /// # Errors

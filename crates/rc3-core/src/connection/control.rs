@@ -6,7 +6,7 @@ use bytes::Bytes;
 use super::Connection;
 use crate::{
     error::PeerMisbehaved,
-    primary::{Dir, Primary, StreamId, StreamReadError, VarInt},
+    primary::{Dir, Primary, StreamId, StreamReadEnd, VarInt},
     wire::control::ControlFrame,
 };
 
@@ -42,6 +42,7 @@ impl Connection {
         frame.emit(&mut bytes);
         // Refused only once the peer has stopped the stream, which it may not.
         self.streams.with_send(id, |stream| stream.write(Bytes::from(bytes)));
+        self.place.news = true;
     }
 
     /// Tells the peer what a stream that we reset had used of its credit.
@@ -56,11 +57,18 @@ impl Connection {
 
     pub(super) fn read_control(&mut self, id: StreamId) {
         loop {
-            match self.primary.read(id, READ_MAX, true) {
-                Ok(Some((_, bytes))) => self.on_control_bytes(&bytes),
-                Err(StreamReadError::Blocked) => return,
-                Ok(None) | Err(StreamReadError::Reset(_) | StreamReadError::Closed) => {
-                    self.fault = Some(PeerMisbehaved::ControlClosed);
+            let mut chunks = Vec::new();
+            let end = self.primary.read(id, READ_MAX, true, &mut chunks);
+            for (_, bytes) in chunks {
+                if self.fault.is_none() {
+                    self.on_control_bytes(&bytes);
+                }
+            }
+            match end {
+                StreamReadEnd::More => {}
+                StreamReadEnd::Blocked => return,
+                StreamReadEnd::Finished | StreamReadEnd::Reset(_) | StreamReadEnd::Closed => {
+                    self.fault.get_or_insert(PeerMisbehaved::ControlClosed);
                 }
             }
             if self.fault.is_some() {

@@ -136,7 +136,7 @@ impl Connection {
 
     pub(super) fn note_readable(&mut self, id: StreamId) {
         let event = Event::Readable(id);
-        if self.is_readable(id) && self.events.back() != Some(&event) {
+        if self.events.back() != Some(&event) && self.is_readable(id) {
             self.events.push_back(event);
         }
     }

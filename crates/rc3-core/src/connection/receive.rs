@@ -49,6 +49,11 @@ impl Connection {
         if self.buffered > bound {
             self.fault = Some(PeerMisbehaved::OutOfOrder);
         }
+        self.end_recv_if_over(id);
+    }
+
+    /// Forgets a stream with which neither the application nor the primary has anything more to do.
+    pub(super) fn end_recv_if_over(&mut self, id: StreamId) {
         if self.streams.recv(id).is_some_and(|stream| stream.is_over()) {
             self.forget_recv(id);
         }

@@ -187,7 +187,12 @@ impl Connection {
                     packet.span
                 );
                 seal.finish(sealing, buf);
-                stream.on_rlp_sent(packet.span, level);
+            }
+            // There is no hole between them.
+            let start = packets.iter().map(|packet| packet.span.start).min();
+            let end = packets.iter().map(|packet| packet.span.end).max();
+            if let (Some(start), Some(end)) = (start, end) {
+                stream.on_rlp_sent(Span::new(start, end), level);
             }
         });
         let more = streams.send(id).map_or(0, |stream| stream.usage()) - usage;

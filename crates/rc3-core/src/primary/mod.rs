@@ -14,7 +14,7 @@ use std::{
 use bytes::Bytes;
 
 pub use quinn::{
-    ConnectionError, Dir, ReadError as StreamReadError, Side, StreamId, TransportErrorCode, VarInt,
+    ConnectionError, Dir, ReadEnd as StreamReadEnd, Side, StreamId, TransportErrorCode, VarInt,
     WriteError as StreamWriteError,
 };
 
@@ -58,14 +58,15 @@ pub trait Primary {
     /// Ends the sending part of a stream.
     fn end(&mut self, id: StreamId, how: End);
 
-    /// The next bytes of a stream with their offset, in order or the lowest there are; `None` once all were read.
-    /// A stream is read one way from first to last.
+    /// Appends the next bytes of a stream with their offsets to `chunks`, in order or the lowest there are, until
+    /// they are `max` bytes or more, and says why it stopped. A stream is read one way from first to last.
     fn read(
         &mut self,
         id: StreamId,
         max: usize,
         ordered: bool,
-    ) -> Result<Option<(u64, Bytes)>, StreamReadError>;
+        chunks: &mut Vec<(u64, Bytes)>,
+    ) -> StreamReadEnd;
 
     /// Tells the peer that nobody reads this stream any more.
     fn stop(&mut self, id: StreamId, code: VarInt);

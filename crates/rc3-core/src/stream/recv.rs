@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use crate::{
     error::{ClosedStream, PeerMisbehaved, ReadError},
-    primary::{Primary, StreamId, StreamReadError, VarInt},
+    primary::{Primary, StreamId, StreamReadEnd, VarInt},
     reassembler::{Reassembler, Source},
     units::Span,
     wire::head::{Head, HeadDecoder},
@@ -42,6 +42,10 @@ pub(crate) struct RecvStream {
     final_size: Option<u64>,
     /// The application has seen the end, or does not want it.
     done: bool,
+    /// Whether the application reads in order: bytes past a hole are then nothing to wake it for.
+    ordered: bool,
+    /// The primary has more, left there because the application is behind.
+    backlogged: bool,
     /// The credit for RLP data granted so far, as an offset.
     pub(crate) granted: u64,
     /// The peer has reported the credit this stream used: its bytes no longer count.
@@ -84,6 +88,8 @@ impl RecvStream {
             head: HeadState::Open,
             final_size: None,
             done: false,
+            ordered: true,
+            backlogged: false,
             granted,
             settled: false,
         }
@@ -96,13 +102,24 @@ impl RecvStream {
         id: StreamId,
     ) -> Result<Taken, PeerMisbehaved> {
         let mut taken = Taken::default();
-        while self.head == HeadState::Open && (self.ready() < READY_MAX || self.done) {
-            match primary.read(id, READY_MAX as usize, false) {
-                Ok(Some((offset, bytes))) => self.on_head_bytes(offset, bytes, &mut taken)?,
-                Ok(None) => self.on_head_end()?,
-                Err(StreamReadError::Reset(code)) => self.on_head_reset(code),
-                Err(StreamReadError::Blocked) => break,
-                Err(StreamReadError::Closed) => self.head = HeadState::Ended,
+        self.backlogged = false;
+        let mut chunks = Vec::new();
+        while self.head == HeadState::Open {
+            let max = if self.done { READY_MAX } else { READY_MAX.saturating_sub(self.ready()) };
+            if max == 0 {
+                self.backlogged = true;
+                break;
+            }
+            let end = primary.read(id, max as usize, false, &mut chunks);
+            for (offset, bytes) in chunks.drain(..) {
+                self.on_head_bytes(offset, bytes, &mut taken)?;
+            }
+            match end {
+                StreamReadEnd::More => {}
+                StreamReadEnd::Blocked => break,
+                StreamReadEnd::Finished => self.on_head_end()?,
+                StreamReadEnd::Reset(code) => self.on_head_reset(code),
+                StreamReadEnd::Closed => self.head = HeadState::Ended,
             }
         }
         Ok(taken)
@@ -113,12 +130,16 @@ impl RecvStream {
             taken.add(&mut self.reassembler, offset, bytes, Source::Primary);
             return self.check_gaps(self.reassembler.run_count());
         };
-        if offset > early.contiguous_end() {
-            early.insert(offset, bytes, Source::Primary);
+        // Both are below 2^62.
+        if early.pass(Span::new(offset, offset + bytes.len() as u64)) {
+            return self.on_record_bytes(bytes, taken);
+        }
+        let is_next = offset <= early.contiguous_end();
+        early.insert(offset, bytes, Source::Primary);
+        if !is_next {
             let gaps = early.run_count();
             return self.check_gaps(gaps);
         }
-        early.insert(offset, bytes, Source::Primary);
         while let Some(chunk) = self.next_record_bytes() {
             self.on_record_bytes(chunk, taken)?;
         }
@@ -229,6 +250,7 @@ impl RecvStream {
         if self.done {
             return Err(ReadError::ClosedStream);
         }
+        self.ordered = ordered;
         if let HeadState::Reset(code) = self.head {
             self.done = true;
             return Err(ReadError::Reset(code));
@@ -285,11 +307,16 @@ impl RecvStream {
         }
     }
 
-    /// Whether a read would yield something.
+    /// Whether the primary has bytes that were left there.
+    pub(crate) fn is_backlogged(&self) -> bool {
+        self.backlogged
+    }
+
+    /// Whether a read, ordered or not as the last one was, would yield something.
     pub(crate) fn is_readable(&self) -> bool {
         !self.done
             && (self.ready() > 0
-                || self.reassembler.buffered() > 0
+                || (!self.ordered && self.reassembler.buffered() > 0)
                 || self.is_reset()
                 || self.final_size == Some(self.reassembler.consumed()))
     }

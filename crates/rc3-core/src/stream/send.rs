@@ -267,7 +267,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        primary::{Dir, PathStats, PrimaryEvent, PrimaryTransmit, Side, StreamReadError, Window},
+        primary::{Dir, PathStats, PrimaryEvent, PrimaryTransmit, Side, StreamReadEnd, Window},
         wire::head::{Head, HeadDecoder},
     };
 
@@ -329,7 +329,7 @@ mod tests {
             unreachable!()
         }
 
-        fn read(&mut self, _: StreamId, _: usize, _: bool) -> Result<Option<(u64, Bytes)>, StreamReadError> {
+        fn read(&mut self, _: StreamId, _: usize, _: bool, _: &mut Vec<(u64, Bytes)>) -> StreamReadEnd {
             unreachable!()
         }
 

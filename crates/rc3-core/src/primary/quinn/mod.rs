@@ -54,17 +54,18 @@ pub enum WriteError {
     Closed,
 }
 
-/// Why there is nothing to read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum ReadError {
-    /// Nothing there yet: [`PrimaryEvent::Readable`] follows.
-    #[error("no data yet")]
+/// Why no more bytes of a stream were read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReadEnd {
+    /// As many as were asked for were read.
+    More,
+    /// No more are here: [`PrimaryEvent::Readable`] follows.
     Blocked,
-    /// The peer gave the stream up.
-    #[error("reset by peer: code {0}")]
+    /// All were read.
+    Finished,
+    /// The peer has given up the rest, with its code.
     Reset(VarInt),
     /// Never opened, or read to its end already.
-    #[error("closed stream")]
     Closed,
 }
 
@@ -304,14 +305,22 @@ impl Primary for Quic {
         }
     }
 
-    fn read(&mut self, id: StreamId, max: usize, ordered: bool) -> Result<Option<(u64, Bytes)>, ReadError> {
+    fn read(&mut self, id: StreamId, max: usize, ordered: bool, chunks: &mut Vec<(u64, Bytes)>) -> ReadEnd {
         let mut stream = self.conn.recv_stream(id);
-        let mut chunks = stream.read(ordered).map_err(|_| ReadError::Closed)?;
-        match chunks.next(max) {
-            Ok(chunk) => Ok(chunk.map(|chunk| (chunk.offset, chunk.bytes))),
-            Err(quic::ReadError::Blocked) => Err(ReadError::Blocked),
-            Err(quic::ReadError::Reset(code)) => Err(ReadError::Reset(code)),
+        let Ok(mut reader) = stream.read(ordered) else { return ReadEnd::Closed };
+        let mut left = max;
+        while left > 0 {
+            match reader.next(left) {
+                Ok(Some(chunk)) => {
+                    left -= chunk.bytes.len();
+                    chunks.push((chunk.offset, chunk.bytes));
+                }
+                Ok(None) => return ReadEnd::Finished,
+                Err(quic::ReadError::Blocked) => return ReadEnd::Blocked,
+                Err(quic::ReadError::Reset(code)) => return ReadEnd::Reset(code),
+            }
         }
+        ReadEnd::More
     }
 
     fn stop(&mut self, id: StreamId, code: VarInt) {

@@ -1,0 +1,57 @@
+//! Requests and responses, one after the other.
+
+use crate::{Result, contender::Contender, place::Place};
+
+const PERCENTILES: [f64; 6] = [10.0, 50.0, 90.0, 99.0, 99.9, 100.0];
+
+pub(crate) struct Exchange {
+    pub(crate) count: u32,
+    pub(crate) bytes: usize,
+    pub(crate) new_connections: bool,
+}
+
+/// Runs the contenders in turn and prints a table of percentiles: medians over the runs.
+pub(crate) fn compare(
+    place: &Place,
+    contenders: &[Contender],
+    exchange: &Exchange,
+    runs: usize,
+) -> Result<()> {
+    let Exchange { count, bytes, new_connections } = exchange;
+    let mut results: Vec<_> = contenders.iter().map(|&contender| (contender, Vec::new())).collect();
+    let arguments = [count.to_string(), bytes.to_string(), new_connections.to_string()];
+    for run in 1..=runs {
+        for (contender, results) in &mut results {
+            let printed = place.run(*contender, "ask", &arguments)?;
+            let mut micros: Vec<u64> =
+                printed.split_whitespace().map(str::parse).collect::<std::result::Result<_, _>>()?;
+            micros.sort_unstable();
+            results.push(PERCENTILES.map(|percentile| at(&micros, percentile)));
+            eprintln!("run {run} of {runs}: {} median {} us", contender.name(), at(&micros, 50.0));
+        }
+    }
+    let connections = if *new_connections { "each on a new connection" } else { "on one connection" };
+    println!(
+        "{count} exchanges of {bytes} bytes both ways {connections} over {}, us, medians of {runs} runs:",
+        place.name()
+    );
+    print!("{:12}", "");
+    PERCENTILES.iter().for_each(|percentile| print!(" {percentile:>8} %"));
+    println!();
+    for (contender, runs) in &results {
+        print!("{:12}", contender.name());
+        for column in 0..PERCENTILES.len() {
+            let mut values: Vec<_> = runs.iter().map(|run| run[column]).collect();
+            values.sort_unstable();
+            print!(" {:>10}", at(&values, 50.0));
+        }
+        println!();
+    }
+    Ok(())
+}
+
+/// The value below which `percentile` of the sorted ones lie.
+fn at(sorted: &[u64], percentile: f64) -> u64 {
+    let rank = (percentile / 100.0 * sorted.len() as f64).ceil() as usize;
+    sorted.get(rank.saturating_sub(1)).copied().unwrap_or_default()
+}

@@ -1,0 +1,114 @@
+//! rc3 beside quinn and kernel TCP, in one run, alternately: bulk transfer and request/response latency.
+//!
+//! `cargo run --release -p rc3-benches --bin compare -- bulk` (or `latency`); `--help` tells the rest. Each side of
+//! each run is a process of its own, so that the CPU time of both can be told. With `--veth`, as root, the two sit in
+//! network namespaces with a veth pair between them, else on loopback.
+
+#![forbid(unsafe_code)]
+
+mod bulk;
+mod contender;
+mod latency;
+mod place;
+mod quic;
+mod tcp;
+
+use std::{error::Error, net::SocketAddr};
+
+use clap::{Parser, Subcommand};
+
+use self::{contender::Contender, place::Place};
+
+/// What any part of this program may end with.
+type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
+
+#[derive(Parser)]
+#[command(about = "rc3 beside quinn and kernel TCP: rates, CPU time and latencies of one run")]
+struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// One long stream: Gbit/s, and Gbit per CPU-second of both ends together.
+    Bulk {
+        /// Length of the stream in megabytes.
+        #[arg(long, default_value_t = 1000)]
+        megabytes: u64,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Requests and responses one after the other: percentiles of the time each takes.
+    Latency {
+        /// How many.
+        #[arg(long, default_value_t = 10_000)]
+        exchanges: u32,
+        /// Length of each request and each response in bytes.
+        #[arg(long, default_value_t = 65_536)]
+        bytes: usize,
+        /// A connection for each exchange instead of one for all.
+        #[arg(long)]
+        new_connections: bool,
+        #[command(flatten)]
+        common: Common,
+    },
+    #[command(hide = true)]
+    Serve { contender: Contender, address: SocketAddr },
+    #[command(hide = true)]
+    Send { contender: Contender, address: SocketAddr, certificate: String, bytes: u64 },
+    #[command(hide = true)]
+    Ask {
+        contender: Contender,
+        address: SocketAddr,
+        certificate: String,
+        exchanges: u32,
+        bytes: usize,
+        new_connections: bool,
+    },
+}
+
+#[derive(clap::Args)]
+struct Common {
+    /// Who takes part.
+    #[arg(long, value_delimiter = ',')]
+    contenders: Vec<Contender>,
+    /// How often each takes its turn.
+    #[arg(long, default_value_t = 5)]
+    runs: usize,
+    /// Between two network namespaces instead of on loopback; as root.
+    #[arg(long)]
+    veth: bool,
+}
+
+impl Common {
+    fn contenders(&self, default: &[Contender]) -> Vec<Contender> {
+        if self.contenders.is_empty() { default.to_vec() } else { self.contenders.clone() }
+    }
+
+    fn place(&self) -> Result<Place> {
+        if self.veth { Place::veth() } else { Ok(Place::loopback()) }
+    }
+}
+
+fn main() -> Result<()> {
+    match Args::parse().command {
+        Command::Bulk { megabytes, common } => {
+            let contenders = common.contenders(&Contender::ALL);
+            bulk::compare(&common.place()?, &contenders, megabytes * 1_000_000, common.runs)
+        }
+        Command::Latency { exchanges, bytes, new_connections, common } => {
+            let contenders = common.contenders(&[Contender::Rc3, Contender::Quinn]);
+            let exchange = latency::Exchange { count: exchanges, bytes, new_connections };
+            latency::compare(&common.place()?, &contenders, &exchange, common.runs)
+        }
+        Command::Serve { contender, address } => contender.serve(address),
+        Command::Send { contender, address, certificate, bytes } => {
+            contender.send(address, &certificate, bytes)
+        }
+        Command::Ask { contender, address, certificate, exchanges, bytes, new_connections } => {
+            let exchange = latency::Exchange { count: exchanges, bytes, new_connections };
+            contender.ask(address, &certificate, &exchange)
+        }
+    }
+}
