@@ -272,6 +272,8 @@ impl State {
         for incoming in mem::take(&mut self.incoming) {
             self.refuse(incoming);
         }
+        // It may be over.
+        self.wake_driver();
     }
 
     /// Ends a connection as soon as all it accepted is delivered.
