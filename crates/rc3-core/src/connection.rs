@@ -9,12 +9,17 @@ mod events;
 mod feed;
 mod receive;
 mod rlp_transmit;
+mod windows;
 
-use std::{collections::VecDeque, time::Duration};
-use std::{sync::Arc, time::Instant};
+use std::{
+    collections::VecDeque,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use bytes::{Bytes, BytesMut};
 
+use self::windows::Windows;
 use crate::{
     config::{TransportConfig, alpn_parse},
     error::{ClosedStream, FinishError, PeerMisbehaved, ReadError, WriteError},
@@ -37,10 +42,6 @@ use crate::{
 /// Room in the send window at which blocked writers are woken, as a fraction of it.
 const WAKE_FRACTION: u64 = 8;
 
-/// Receive windows' worth of bytes that may wait behind a missing one. A loss is repaired within a few round trips
-/// and each brings a window at most.
-const OUT_OF_ORDER_WINDOWS: u64 = 4;
-
 /// One connection, client or server side.
 #[derive(Debug)]
 pub struct Connection {
@@ -56,6 +57,7 @@ pub struct Connection {
     blocked_writers: Vec<StreamId>,
     /// Bytes held for the application over all streams.
     buffered: u64,
+    windows: Windows,
     /// When a rate-capped or paused RLP loop may go on.
     rlp_wake: Option<Instant>,
     /// A fault of the peer, to be answered by closing.
@@ -79,6 +81,7 @@ impl Connection {
         Self {
             streams: Streams::new(primary.side()),
             primary,
+            windows: Windows::new(&config),
             config,
             overlay: None,
             events: VecDeque::new(),
@@ -121,6 +124,7 @@ impl Connection {
         while let Some(event) = self.primary.poll_event() {
             self.on_primary_event(event);
         }
+        self.tune_windows(now);
         self.close_on_fault(now);
     }
 
@@ -198,7 +202,7 @@ impl Connection {
     pub fn write(&mut self, id: StreamId, mut data: Bytes) -> Result<usize, WriteError> {
         let stream = self.streams.send(id).ok_or(WriteError::ClosedStream)?;
         stream.writable()?;
-        let room = self.config.send_window.saturating_sub(self.streams.held());
+        let room = self.windows.send().saturating_sub(self.streams.held());
         if room == 0 && !data.is_empty() {
             if !self.blocked_writers.contains(&id) {
                 self.blocked_writers.push(id);
@@ -427,8 +431,9 @@ impl Connection {
     }
 
     fn wake_writers(&mut self) {
-        let room = self.config.send_window.saturating_sub(self.streams.held());
-        if !self.blocked_writers.is_empty() && room >= self.config.send_window / WAKE_FRACTION {
+        let window = self.windows.send();
+        let room = window.saturating_sub(self.streams.held());
+        if !self.blocked_writers.is_empty() && room >= window / WAKE_FRACTION {
             self.events.extend(self.blocked_writers.drain(..).map(Event::Writable));
         }
     }

@@ -6,6 +6,7 @@
 
 use std::{
     collections::{BTreeSet, HashMap, VecDeque},
+    iter,
     net::{IpAddr, SocketAddr},
     time::Instant,
 };
@@ -291,6 +292,7 @@ impl Endpoint {
                 return transmit;
             }
             connection.set_queued_for_rlp(false);
+            Self::take_events(handle, connection, &mut self.events);
             self.arm(handle);
         }
         None
@@ -323,9 +325,7 @@ impl Endpoint {
         let Some(connection) = self.connections.get_mut(&handle) else { return };
         connection.handle_primary(now);
         self.quic.service(handle, connection.primary_mut());
-        while let Some(event) = connection.poll_event() {
-            self.events.push_back(EndpointEvent::Connection(handle, event));
-        }
+        Self::take_events(handle, connection, &mut self.events);
         if connection.take_handshake_end() {
             self.handshaking -= 1;
             if let Some(id) = connection.receiver_id() {
@@ -357,9 +357,17 @@ impl Endpoint {
         if self.handshaking == 0 {
             self.early.clear();
         }
-        while let Some(event) = connection.poll_event() {
-            self.events.push_back(EndpointEvent::Connection(handle, event));
-        }
+        Self::take_events(handle, connection, &mut self.events);
+    }
+
+    fn take_events(
+        handle: ConnectionHandle,
+        connection: &mut Connection,
+        events: &mut VecDeque<EndpointEvent>,
+    ) {
+        events.extend(
+            iter::from_fn(|| connection.poll_event()).map(|event| EndpointEvent::Connection(handle, event)),
+        );
     }
 
     fn forget(&mut self, handle: ConnectionHandle) {

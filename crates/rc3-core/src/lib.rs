@@ -16,6 +16,7 @@ mod overlay;
 mod stats;
 mod stream;
 mod transmit;
+mod window;
 
 pub mod ledger;
 pub mod primary;

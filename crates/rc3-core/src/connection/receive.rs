@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::{Connection, OUT_OF_ORDER_WINDOWS};
+use super::Connection;
 use crate::{
     error::PeerMisbehaved,
     primary::{Dir, StreamId, VarInt},
@@ -18,7 +18,7 @@ impl Connection {
     }
 
     pub(super) fn add_recv(&mut self, id: StreamId) -> &mut RecvStream {
-        let granted = self.overlay.as_ref().map(|overlay| overlay.granting.stream_initial());
+        let granted = self.overlay.as_ref().map(|overlay| overlay.granting.stream_window());
         self.streams.recv_or_insert(id, || RecvStream::new(granted.is_some(), granted.unwrap_or(0)))
     }
 
@@ -35,6 +35,7 @@ impl Connection {
         }
         match result {
             Ok(taken) => {
+                self.windows.taken += taken.read;
                 self.received.primary_bytes += taken.new;
                 self.received.duplicate_bytes += taken.duplicate;
                 // The peer repeats what RLP has brought: a SACK must have been lost.
@@ -44,9 +45,8 @@ impl Connection {
             }
             Err(fault) => self.fault = Some(fault),
         }
-        // quinn-proto counts bytes read out of order as consumed, so its own limit does not hold here.
-        let bound = OUT_OF_ORDER_WINDOWS * u64::from(self.config.receive_window) + self.config.rlp_window;
-        if self.buffered > bound {
+        // What was offered before memory ran short may still come.
+        if self.buffered > self.config.receive_memory() + self.windows.receive() {
             self.fault = Some(PeerMisbehaved::OutOfOrder);
         }
         if self.streams.recv(id).is_some_and(|stream| stream.is_over()) {
@@ -81,7 +81,7 @@ impl Connection {
         payload: &Bytes,
     ) -> Result<Option<Taken>, PeerMisbehaved> {
         let Some(overlay) = &self.overlay else { return Ok(None) };
-        let room = overlay.granting.window().saturating_sub(self.buffered);
+        let room = overlay.granting.window_max().saturating_sub(self.buffered);
         if self.streams.recv(id).is_none() {
             self.check_may_exist(id)?;
             if id.index() < self.streams.known(id) {

@@ -40,7 +40,14 @@ impl Connection {
         }
         let (level, segment_size) = match self.write_sack(buf) {
             Some(level) => (level, buf.len()),
-            None => self.write_data(now, datagrams_max, buf)?,
+            None => match self.write_data(now, datagrams_max, buf) {
+                Some(sent) => sent,
+                None => {
+                    // All that is held has been sent: there may be room for more.
+                    self.tune_windows(now);
+                    return None;
+                }
+            },
         };
         let (destination, source) = self.primary.addresses();
         Some(Transmit {
@@ -132,7 +139,9 @@ impl Connection {
             self.rlp()?.on_sent(now, packets.len() as u64, total);
             let stats = &mut self.sent.levels[level.index()];
             stats.packets += packets.len() as u64;
-            stats.bytes += packets.iter().map(|packet| packet.span.len()).sum::<u64>();
+            let bytes = packets.iter().map(|packet| packet.span.len()).sum::<u64>();
+            stats.bytes += bytes;
+            self.windows.sent += bytes;
             return Some((level, packets[0].datagram_len()));
         }
         None

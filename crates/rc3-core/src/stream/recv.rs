@@ -20,9 +20,9 @@ const READY_MAX: u64 = 1 << 20;
 /// Separate spans a stream may hold. RLP data that would need more is turned away: the primary brings it.
 const SPANS_MAX: usize = 16 * 1024;
 
-/// Gaps the primary may leave in one stream: losses of one window of 90 MB, every other packet. A peer that
+/// Gaps the primary may leave in one stream: losses of one window of 180 MB, every other packet. A peer that
 /// leaves more means harm.
-const EARLY_SPANS_MAX: usize = 32 * 1024;
+const EARLY_SPANS_MAX: usize = 64 * 1024;
 
 /// A piece of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,6 +66,8 @@ enum HeadState {
 /// Bytes that came in, by what became of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Taken {
+    /// Taken from the primary, records included.
+    pub(crate) read: u64,
     pub(crate) new: u64,
     pub(crate) duplicate: u64,
     pub(crate) refused: u64,
@@ -98,7 +100,10 @@ impl RecvStream {
         let mut taken = Taken::default();
         while self.head == HeadState::Open && (self.ready() < READY_MAX || self.done) {
             match primary.read(id, READY_MAX as usize, false) {
-                Ok(Some((offset, bytes))) => self.on_head_bytes(offset, bytes, &mut taken)?,
+                Ok(Some((offset, bytes))) => {
+                    taken.read += bytes.len() as u64;
+                    self.on_head_bytes(offset, bytes, &mut taken)?;
+                }
                 Ok(None) => self.on_head_end()?,
                 Err(StreamReadError::Reset(code)) => self.on_head_reset(code),
                 Err(StreamReadError::Blocked) => break,

@@ -88,6 +88,16 @@ impl Quic {
         self.conn.close(now, code, reason);
     }
 
+    /// Bytes the peer may send on all streams beyond what was read.
+    pub(crate) fn set_receive_window(&mut self, bytes: u64) {
+        self.conn.set_receive_window(varint(bytes));
+    }
+
+    /// Bytes that may wait for packets and acknowledgments.
+    pub(crate) fn set_send_window(&mut self, bytes: u64) {
+        self.conn.set_send_window(bytes);
+    }
+
     pub(crate) fn is_drained(&self) -> bool {
         self.conn.is_drained()
     }
@@ -504,8 +514,8 @@ fn quic_transport(config: &TransportConfig, factory: Factory) -> quic::Transport
     quic.max_concurrent_uni_streams(config.max_concurrent_uni_streams.saturating_add(1).into())
         .max_concurrent_bidi_streams(config.max_concurrent_bidi_streams.into())
         .stream_receive_window(config.stream_receive_window.into())
-        .receive_window(config.receive_window.into())
-        .send_window(config.send_window)
+        .receive_window(varint(config.receive_tuner().window()))
+        .send_window(config.send_tuner().window())
         .initial_rtt(config.initial_rtt)
         .initial_mtu(config.initial_mtu)
         .keep_alive_interval(config.keep_alive_interval)
@@ -526,6 +536,10 @@ fn server_config(config: &ServerConfig) -> Result<(quic::ServerConfig, Arc<Trans
     let mut quic = quic::ServerConfig::with_crypto(Arc::new(crypto));
     quic.migration(config.migration);
     Ok((quic, config.transport.clone()))
+}
+
+fn varint(number: u64) -> VarInt {
+    VarInt::from_u64(number).unwrap_or(VarInt::MAX)
 }
 
 fn from_transmit(transmit: quic::Transmit) -> PrimaryTransmit {

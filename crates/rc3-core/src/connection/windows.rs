@@ -1,0 +1,73 @@
+//! Windows that follow the traffic: what the peer's primary may send, what its RLP loop may, and what is held for
+//! sending. The law is in [`crate::window`]; what is measured against which window is decided here.
+
+use std::time::Instant;
+
+use super::Connection;
+use crate::{config::TransportConfig, window::WindowTuner};
+
+/// A change of what is offered smaller than this fraction of the window is not worth a frame.
+const STEPS_PER_WINDOW: u64 = 8;
+
+/// The windows of a connection, but for RLP's, which is with the rest of its credit.
+#[derive(Debug)]
+pub(super) struct Windows {
+    receive: WindowTuner,
+    send: WindowTuner,
+    /// What the primary was last told of the former.
+    offered: u64,
+    /// Bytes taken from the primary so far.
+    pub(super) taken: u64,
+    /// Bytes either loop has sent for the first time (or handed to the primary, where that works alone).
+    pub(super) sent: u64,
+}
+
+impl Windows {
+    pub(super) fn new(config: &TransportConfig) -> Self {
+        let receive = config.receive_tuner();
+        Self { receive, send: config.send_tuner(), offered: receive.window(), taken: 0, sent: 0 }
+    }
+
+    /// What a connection may hold for sending.
+    pub(super) fn send(&self) -> u64 {
+        self.send.window()
+    }
+
+    /// What the peer's primary may send beyond what was taken from ours, memory permitting.
+    pub(super) fn receive(&self) -> u64 {
+        self.receive.window()
+    }
+}
+
+impl Connection {
+    /// Lets the windows follow what has moved. After every input and command.
+    pub(super) fn tune_windows(&mut self, now: Instant) {
+        let rtt = self.primary.rtt();
+        let Windows { receive, send, taken, sent, .. } = &mut self.windows;
+        receive.on_moved(now, *taken, rtt);
+        if send.on_moved(now, *sent, rtt) {
+            let window = send.window();
+            tracing::debug!(window, "send window grows");
+            self.primary.set_send_window(window);
+            self.wake_writers();
+        }
+        self.offer_receive_window();
+        if self.overlay.as_mut().is_some_and(|overlay| overlay.granting.tune(now, rtt)) {
+            self.grant();
+        }
+    }
+
+    /// Tells the primary what it may let the peer send: its window, but no more than there is memory for. Bytes read
+    /// out of order count as consumed for quinn-proto, and those that wait behind a missing one would be held
+    /// beside whole windows. A missing byte itself never waits for credit: later ones have used it.
+    fn offer_receive_window(&mut self) {
+        let window = self.windows.receive.window();
+        let offer = window.min(self.config.receive_memory().saturating_sub(self.buffered));
+        let change = offer.abs_diff(self.windows.offered);
+        if change > 0 && (offer == window || change >= window / STEPS_PER_WINDOW) {
+            tracing::debug!(offer, window, buffered = self.buffered, "receive window");
+            self.windows.offered = offer;
+            self.primary.set_receive_window(offer);
+        }
+    }
+}
