@@ -59,6 +59,8 @@ pub struct TransportConfig {
     pub(crate) initial_rtt: Duration,
     pub(crate) initial_mtu: u16,
     pub(crate) mtu_discovery: bool,
+    #[cfg(feature = "qlog")]
+    pub(crate) qlog: Option<crate::Qlog>,
 }
 
 impl Default for TransportConfig {
@@ -84,6 +86,8 @@ impl Default for TransportConfig {
             initial_rtt: Duration::from_millis(333),
             initial_mtu: 1200,
             mtu_discovery: true,
+            #[cfg(feature = "qlog")]
+            qlog: None,
         }
     }
 }
@@ -208,6 +212,13 @@ impl TransportConfig {
     /// Whether to look for a larger path MTU (RFC 8899). Default: yes; simulations that fix it say no.
     pub fn mtu_discovery(&mut self, enabled: bool) -> &mut Self {
         self.mtu_discovery = enabled;
+        self
+    }
+
+    /// Where to log what happens on each connection, as qlog (docs/OBSERVABILITY.md). Default: nowhere.
+    #[cfg(feature = "qlog")]
+    pub fn qlog(&mut self, qlog: Option<crate::Qlog>) -> &mut Self {
+        self.qlog = qlog;
         self
     }
 }

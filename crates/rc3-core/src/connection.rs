@@ -29,6 +29,7 @@ use crate::{
         ConnectionError, Dir, End, Primary, Side, StreamId, VarInt, Waiting,
         quinn::{HandshakeData, Quic, TransportError},
     },
+    qlog::{QlogEvent, Trace},
     rlp::{
         Rlp,
         keys::{OpenError, ReceiverId},
@@ -65,6 +66,7 @@ pub struct Connection {
     lost: Option<ConnectionError>,
     sent: SentStats,
     received: ReceivedStats,
+    trace: Trace,
     place: Place,
 }
 
@@ -77,8 +79,9 @@ struct Place {
 }
 
 impl Connection {
-    pub(crate) fn new(primary: Quic, config: Arc<TransportConfig>) -> Self {
+    pub(crate) fn new(mut primary: Quic, config: Arc<TransportConfig>) -> Self {
         Self {
+            trace: primary.take_trace(),
             streams: Streams::new(primary.side()),
             primary,
             windows: Windows::new(&config),
@@ -138,6 +141,7 @@ impl Connection {
             Ok(opened) => opened,
             Err(error) => {
                 self.received.rlp_discarded += 1;
+                self.trace.emit(now, || QlogEvent::PacketDiscarded);
                 if error.is_peer_fault() {
                     self.fault = Some(PeerMisbehaved::Malformed("rlp header"));
                     self.close_on_fault(now);
@@ -150,10 +154,15 @@ impl Connection {
         for frame in Frames::new(&payload) {
             match frame {
                 Ok(Frame::Padding) => {}
-                Ok(Frame::Data(data)) => self.on_rlp_data(opened.level, &data, &payload),
+                Ok(Frame::Data(data)) => self.on_rlp_data(now, opened.level, &data, &payload),
                 Ok(Frame::Sack(sack)) => {
                     self.sent.sacks += 1;
                     if let Ok(stream) = VarInt::from_u64(sack.stream) {
+                        self.trace.emit(now, || QlogEvent::SackReceived {
+                            level: opened.level,
+                            stream,
+                            spans: sack.spans().collect(),
+                        });
                         self.on_sack(stream.into(), sack.spans());
                     }
                 }
@@ -443,7 +452,7 @@ impl Connection {
         if self.lost.is_some() {
             return;
         }
-        tracing::debug!(%fault, "peer misbehaved");
+        tracing::debug!(remote = %self.remote_address(), %fault, "peer misbehaved");
         self.primary.close(now, fault.code(), Bytes::from(fault.to_string()));
         let mut error = TransportError::from(fault.transport_code());
         error.reason = fault.to_string();

@@ -13,6 +13,7 @@ mod endpoint;
 mod error;
 mod event;
 mod overlay;
+mod qlog;
 mod stats;
 mod stream;
 mod transmit;
@@ -39,6 +40,8 @@ pub use primary::{
         HandshakeData, Incoming, TransportError, TransportErrorCode,
     },
 };
+#[cfg(feature = "qlog")]
+pub use qlog::Qlog;
 pub use stats::{ConnectionStats, LevelStats, ReceivedStats, SentStats};
 pub use stream::recv::Chunk;
 pub use transmit::Transmit;

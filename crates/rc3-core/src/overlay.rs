@@ -11,8 +11,8 @@ use crate::{
     primary::{StreamId, VarInt},
     rlp::Rlp,
     units::Level,
-    wire::control::{ControlDecoder, ControlFrame, INITIAL_CREDIT, Settings},
     window::WindowTuner,
+    wire::control::{ControlDecoder, ControlFrame, INITIAL_CREDIT, Settings},
     wire::varint::VARINT_MAX,
 };
 
@@ -113,9 +113,9 @@ impl Granting {
         self.window_max
     }
 
-    /// Lets the window follow what the application has read by `now`; whether it has grown.
-    pub(crate) fn tune(&mut self, now: Instant, rtt: Duration) -> bool {
-        self.window.on_moved(now, self.consumed, rtt)
+    /// Lets the window follow what the application has read by `now`; its new size if it has grown.
+    pub(crate) fn tune(&mut self, now: Instant, rtt: Duration) -> Option<u64> {
+        self.window.on_moved(now, self.consumed, rtt).then(|| self.window.window())
     }
 
     /// The application has read `bytes`.

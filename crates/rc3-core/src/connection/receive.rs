@@ -1,11 +1,14 @@
 //! Receiving: both loops into the streams, credit for the RLP loop, ends of streams.
 
+use std::time::Instant;
+
 use bytes::Bytes;
 
 use super::Connection;
 use crate::{
     error::PeerMisbehaved,
     primary::{Dir, StreamId, VarInt},
+    qlog::QlogEvent,
     stream::recv::{RecvStream, Taken},
     units::Level,
     wire::frame::Data,
@@ -54,9 +57,16 @@ impl Connection {
         }
     }
 
-    pub(super) fn on_rlp_data(&mut self, level: Level, data: &Data, payload: &Bytes) {
+    pub(super) fn on_rlp_data(&mut self, now: Instant, level: Level, data: &Data, payload: &Bytes) {
         let Ok(id) = VarInt::from_u64(data.stream).map(StreamId::from) else { return };
-        match self.take_rlp_data(id, data, payload) {
+        let result = self.take_rlp_data(id, data, payload);
+        self.trace.emit(now, || QlogEvent::PacketReceived {
+            level,
+            stream: id,
+            offset: data.offset,
+            taken: result.as_ref().ok().copied().flatten(),
+        });
+        match result {
             Ok(Some(taken)) => {
                 self.received.rlp_bytes[level.index()] += taken.new;
                 self.received.duplicate_bytes += taken.duplicate;

@@ -4,7 +4,7 @@
 use std::time::Instant;
 
 use super::Connection;
-use crate::{config::TransportConfig, window::WindowTuner};
+use crate::{config::TransportConfig, qlog::QlogEvent, window::WindowTuner};
 
 /// A change of what is offered smaller than this fraction of the window is not worth a frame.
 const STEPS_PER_WINDOW: u64 = 8;
@@ -44,15 +44,20 @@ impl Connection {
     pub(super) fn tune_windows(&mut self, now: Instant) {
         let rtt = self.primary.rtt();
         let Windows { receive, send, taken, sent, .. } = &mut self.windows;
-        receive.on_moved(now, *taken, rtt);
+        if receive.on_moved(now, *taken, rtt) {
+            let bytes = receive.window();
+            self.trace.emit(now, || QlogEvent::WindowGrown { window: "receive", bytes });
+        }
         if send.on_moved(now, *sent, rtt) {
-            let window = send.window();
-            tracing::debug!(window, "send window grows");
-            self.primary.set_send_window(window);
+            let bytes = send.window();
+            tracing::debug!(remote = %self.primary.addresses().0, bytes, "send window grows");
+            self.trace.emit(now, || QlogEvent::WindowGrown { window: "send", bytes });
+            self.primary.set_send_window(bytes);
             self.wake_writers();
         }
         self.offer_receive_window();
-        if self.overlay.as_mut().is_some_and(|overlay| overlay.granting.tune(now, rtt)) {
+        if let Some(bytes) = self.overlay.as_mut().and_then(|overlay| overlay.granting.tune(now, rtt)) {
+            self.trace.emit(now, || QlogEvent::WindowGrown { window: "rlp", bytes });
             self.grant();
         }
     }
@@ -65,7 +70,7 @@ impl Connection {
         let offer = window.min(self.config.receive_memory().saturating_sub(self.buffered));
         let change = offer.abs_diff(self.windows.offered);
         if change > 0 && (offer == window || change >= window / STEPS_PER_WINDOW) {
-            tracing::debug!(offer, window, buffered = self.buffered, "receive window");
+            tracing::debug!(remote = %self.primary.addresses().0, offer, window, "receive window changes");
             self.windows.offered = offer;
             self.primary.set_receive_window(offer);
         }

@@ -23,7 +23,10 @@ pub use quic::{
 
 use self::controller::{Factory, Shared};
 use super::{End, PathStats, Primary, PrimaryEvent, PrimaryTransmit, Waiting, Window};
-use crate::config::{ClientConfig, Congestion, ServerConfig, TransportConfig, alpn_offer};
+use crate::{
+    config::{ClientConfig, Congestion, ServerConfig, TransportConfig, alpn_offer},
+    qlog::Trace,
+};
 
 /// Why bytes were not taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -59,9 +62,15 @@ pub struct Quic {
     shared: Arc<Shared>,
     fed_late: Arc<AtomicBool>,
     waiting: Waiting,
+    trace: Trace,
 }
 
 impl Quic {
+    /// The qlog file that was opened for this connection.
+    pub(crate) fn take_trace(&mut self) -> Trace {
+        std::mem::take(&mut self.trace)
+    }
+
     /// From now on bytes are handed over late: the controller believes [`Primary::set_app_limited`].
     pub(crate) fn feed_late(&mut self) {
         self.fed_late.store(true, Relaxed);
@@ -370,7 +379,7 @@ impl QuicEndpoint {
         let crypto = quic::crypto::rustls::QuicClientConfig::try_from(crypto)
             .map_err(|_| ConnectFailed::Config(ConfigError::NoInitialCipherSuite))?;
         let mut client = quic::ClientConfig::new(Arc::new(crypto));
-        let seam = Seam::new(&config.transport);
+        let seam = Seam::new(now, &config.transport, Side::Client, remote);
         client.transport_config(seam.transport.clone());
         let (handle, conn) = self.endpoint.connect(now, client, remote, server_name)?;
         Ok((handle, seam.quic(conn)))
@@ -387,14 +396,15 @@ impl QuicEndpoint {
         incoming: Incoming,
         response: &mut Vec<u8>,
     ) -> Result<(ConnectionHandle, Quic), Box<AcceptFailed>> {
+        let remote = incoming.remote_address();
         let (seam, config) = match &self.server {
             Some((config, transport)) => {
-                let seam = Seam::new(transport);
+                let seam = Seam::new(now, transport, Side::Server, remote);
                 let mut config = config.clone();
                 config.transport_config(seam.transport.clone());
                 (seam, Some(Arc::new(config)))
             }
-            None => (Seam::new(&TransportConfig::default()), None),
+            None => (Seam::new(now, &TransportConfig::default(), Side::Server, remote), None),
         };
         match self.endpoint.accept(*incoming.0, now, response, config) {
             Ok((handle, conn)) => Ok((handle, seam.quic(conn))),
@@ -469,10 +479,12 @@ struct Seam {
     shared: Arc<Shared>,
     fed_late: Arc<AtomicBool>,
     transport: Arc<quic::TransportConfig>,
+    trace: Trace,
 }
 
 impl Seam {
-    fn new(config: &TransportConfig) -> Self {
+    #[cfg_attr(not(feature = "qlog"), expect(unused_variables, reason = "for the header of the log"))]
+    fn new(now: Instant, config: &TransportConfig, side: Side, remote: SocketAddr) -> Self {
         let shared = Arc::<Shared>::default();
         let fed_late = Arc::<AtomicBool>::default();
         let factory = Factory {
@@ -481,11 +493,26 @@ impl Seam {
             paced: config.paced,
             fed_late: fed_late.clone(),
         };
-        Self { shared, fed_late, transport: Arc::new(quic_transport(config, factory)) }
+        #[cfg_attr(not(feature = "qlog"), expect(unused_mut, reason = "the log is all that is added"))]
+        let (mut transport, mut trace) = (quic_transport(config, factory), Trace::default());
+        #[cfg(feature = "qlog")]
+        if let Some((ours, output)) = crate::qlog::begin(config.qlog.as_ref(), now, side, remote) {
+            let mut qlog = quic::QlogConfig::default();
+            qlog.start_time(now).writer(output.without_header());
+            transport.qlog_stream(qlog.into_stream());
+            trace = ours;
+        }
+        Self { shared, fed_late, transport: Arc::new(transport), trace }
     }
 
     fn quic(self, conn: quic::Connection) -> Quic {
-        Quic { conn, shared: self.shared, fed_late: self.fed_late, waiting: Waiting::ForPacer }
+        Quic {
+            conn,
+            shared: self.shared,
+            fed_late: self.fed_late,
+            waiting: Waiting::ForPacer,
+            trace: self.trace,
+        }
     }
 }
 
