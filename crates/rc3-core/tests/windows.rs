@@ -105,7 +105,7 @@ fn efficiency(mbits: u64, rlp: RlpMode, reader: Reader, bytes: u64) -> f64 {
 fn default_settings_fill_a_long_path() {
     // Two products of this path are five times the windows' first size.
     let (mbits, bytes) = (200, 100_000_000);
-    // With windows of 1 GiB plain QUIC comes to 52 %: slow start takes most of the rest.
+    // Slow start takes most of the rest.
     assert!(efficiency(mbits, RlpMode::Off, Reader::InOrder, bytes) > 0.50);
     assert!(efficiency(mbits, RlpMode::Trust, Reader::InOrder, bytes) > 0.80);
     assert!(efficiency(mbits, RlpMode::Trust, Reader::Sink, bytes) > 0.90);
