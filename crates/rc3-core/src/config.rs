@@ -18,6 +18,8 @@ use crate::{
     },
     rlp::ladder::Ladder,
     units::Rate,
+    window::WindowTuner,
+    wire::control::INITIAL_CREDIT,
 };
 
 /// Whether and how the RLP loop runs.
@@ -44,6 +46,16 @@ pub enum Congestion {
     Bbr,
 }
 
+/// Windows grow up to this: two products of 1 Gbit/s and 400 ms, and a quarter more.
+const WINDOW_MAX: u64 = 128 << 20;
+
+/// Where the primary's receive window and the send window start: 1 Gbit/s x 30 ms, and slow start begins far below.
+const WINDOW_INITIAL: u64 = 4 << 20;
+
+/// Where the window for RLP data starts. It alone decides what RLP may fill in the first round trip, so it is
+/// more than one product of 1 Gbit/s and 400 ms.
+const RLP_WINDOW_INITIAL: u64 = 64 << 20;
+
 /// Settings of one connection, shared by many.
 #[derive(Debug, Clone)]
 pub struct TransportConfig {
@@ -65,25 +77,25 @@ pub struct TransportConfig {
     pub(crate) initial_rtt: Duration,
     pub(crate) initial_mtu: u16,
     pub(crate) passed: Settings,
+    #[cfg(feature = "qlog")]
+    pub(crate) qlog: Option<crate::Qlog>,
 }
 
 impl Default for TransportConfig {
     fn default() -> Self {
-        const MIB: u64 = 1 << 20;
         Self {
             rlp: RlpMode::Trust,
             ladder: Ladder::default(),
             nic_rate: None,
-            // What RLP may fill in the first round trip: 32 MiB is 2.5 Gbit/s x 100 ms.
-            rlp_stream_window: 32 * MIB,
-            rlp_window: 32 * MIB,
+            rlp_stream_window: WINDOW_MAX,
+            rlp_window: WINDOW_MAX,
             congestion: Congestion::default(),
             initial_window: None,
             paced: true,
-            // quinn-proto's 1.25 MB would throttle any path beyond 100 Mbit/s x 100 ms.
-            stream_receive_window: 16 << 20,
-            receive_window: 32 << 20,
-            send_window: 32 * MIB,
+            // One stream may have all of the connection's: it is that which starts small and grows.
+            stream_receive_window: WINDOW_MAX as u32,
+            receive_window: WINDOW_MAX as u32,
+            send_window: WINDOW_MAX,
             // quinn-proto preallocates per stream it allows.
             max_concurrent_bidi_streams: VarInt::from_u32(100),
             max_concurrent_uni_streams: VarInt::from_u32(100),
@@ -92,6 +104,8 @@ impl Default for TransportConfig {
             initial_rtt: Duration::from_millis(333),
             initial_mtu: 1200,
             passed: Settings::default(),
+            #[cfg(feature = "qlog")]
+            qlog: None,
         }
     }
 }
@@ -116,16 +130,18 @@ impl TransportConfig {
         self
     }
 
-    /// Bytes of one stream that the peer's RLP loop may send beyond what the application has read. Never
-    /// below [`crate::wire::control::INITIAL_CREDIT`], which a peer may use before it knows better.
+    /// Bytes of one stream that the peer's RLP loop may send beyond what the application has read, at most.
+    /// Never below [`INITIAL_CREDIT`], which a peer may use before it knows better. Default: 128 MiB.
     pub fn rlp_stream_window(&mut self, bytes: u64) -> &mut Self {
-        self.rlp_stream_window = bytes.max(crate::wire::control::INITIAL_CREDIT);
+        self.rlp_stream_window = bytes.max(INITIAL_CREDIT);
         self
     }
 
-    /// The same for all streams of a connection together: the bound on memory for RLP data.
+    /// The same for all streams of a connection together: the bound on memory for RLP data. The window starts at
+    /// 64 MiB, which RLP may fill in the first round trip, and grows while the application keeps up.
+    /// Default: 128 MiB.
     pub fn rlp_window(&mut self, bytes: u64) -> &mut Self {
-        self.rlp_window = bytes.max(crate::wire::control::INITIAL_CREDIT);
+        self.rlp_window = bytes.max(INITIAL_CREDIT);
         self
     }
 
@@ -150,19 +166,26 @@ impl TransportConfig {
         self
     }
 
-    /// Bytes the peer's primary may send on one stream beyond what was read. Default 16 MiB.
+    /// Bytes the peer's primary may send on one stream beyond what was read. Default: 128 MiB, as much as the whole
+    /// connection.
     pub fn stream_receive_window(&mut self, bytes: u32) -> &mut Self {
         self.stream_receive_window = bytes;
         self
     }
 
-    /// The same for the whole connection. Default 32 MiB.
+    /// The same for the whole connection, at most: the window starts at 4 MiB and doubles whenever half of it was
+    /// read within a round trip. Default: 128 MiB, enough for 1 Gbit/s x 400 ms.
+    ///
+    /// This and [`Self::rlp_window`] together bound what a connection holds of bytes that were received and not
+    /// read, whatever the peer does.
     pub fn receive_window(&mut self, bytes: u32) -> &mut Self {
         self.receive_window = bytes;
         self
     }
 
-    /// Bytes a connection holds for sending before writes wait. Default 32 MiB: RLP can only send what is here.
+    /// Bytes a connection holds for sending before writes wait, at most: it starts at 4 MiB and doubles whenever
+    /// half of it was sent within a round trip. RLP can only send what is here. What the primary has sent and
+    /// the peer has not acknowledged is bounded likewise, beside it. Default: 128 MiB.
     pub fn send_window(&mut self, bytes: u64) -> &mut Self {
         self.send_window = bytes;
         self
@@ -202,6 +225,27 @@ impl TransportConfig {
     pub fn initial_mtu(&mut self, bytes: u16) -> &mut Self {
         self.initial_mtu = bytes.max(1200);
         self
+    }
+
+    /// Where to log what happens on each connection, as qlog (docs/OBSERVABILITY.md). Default: nowhere.
+    #[cfg(feature = "qlog")]
+    pub fn qlog(&mut self, qlog: Option<crate::Qlog>) -> &mut Self {
+        self.qlog = qlog;
+        self
+    }
+}
+
+impl TransportConfig {
+    pub(crate) fn receive_tuner(&self) -> WindowTuner {
+        WindowTuner::new(WINDOW_INITIAL, self.receive_window.into())
+    }
+
+    pub(crate) fn send_tuner(&self) -> WindowTuner {
+        WindowTuner::new(WINDOW_INITIAL, self.send_window)
+    }
+
+    pub(crate) fn rlp_tuner(&self) -> WindowTuner {
+        WindowTuner::new(RLP_WINDOW_INITIAL, self.rlp_window)
     }
 }
 

@@ -12,12 +12,17 @@ mod feed;
 mod limits;
 mod receive;
 mod rlp_transmit;
+mod windows;
 
-use std::{collections::VecDeque, time::Duration};
-use std::{sync::Arc, time::Instant};
+use std::{
+    collections::VecDeque,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use bytes::{Bytes, BytesMut};
 
+use self::windows::Windows;
 use crate::{
     config::{TransportConfig, alpn_parse},
     error::{ClosedStream, FinishError, PeerMisbehaved, ReadError, WriteError},
@@ -27,6 +32,7 @@ use crate::{
         ConnectionError, Dir, End, Primary, Side, StreamId, VarInt, Waiting,
         quinn::{HandshakeData, Quic, TransportError},
     },
+    qlog::{QlogEvent, Trace},
     rlp::{
         Rlp,
         keys::{OpenError, ReceiverId},
@@ -39,10 +45,6 @@ use crate::{
 
 /// Room in the send window at which blocked writers are woken, as a fraction of it.
 const WAKE_FRACTION: u64 = 8;
-
-/// Receive windows' worth of bytes that may wait behind a missing one. A loss is repaired within a few round trips
-/// and each brings a window at most.
-const OUT_OF_ORDER_WINDOWS: u64 = 4;
 
 /// One connection, client or server side.
 #[derive(Debug)]
@@ -59,7 +61,7 @@ pub struct Connection {
     blocked_writers: Vec<StreamId>,
     /// Bytes held for the application over all streams.
     buffered: u64,
-    windows: limits::Windows,
+    windows: Windows,
     early: early::Early,
     /// When a rate-capped or paused RLP loop may go on.
     rlp_wake: Option<Instant>,
@@ -68,6 +70,7 @@ pub struct Connection {
     lost: Option<ConnectionError>,
     sent: SentStats,
     received: ReceivedStats,
+    trace: Trace,
     place: Place,
 }
 
@@ -84,11 +87,12 @@ struct Place {
 }
 
 impl Connection {
-    pub(crate) fn new(primary: Quic, config: Arc<TransportConfig>) -> Self {
+    pub(crate) fn new(mut primary: Quic, config: Arc<TransportConfig>) -> Self {
         Self {
+            trace: primary.take_trace(),
             streams: Streams::new(primary.side()),
             primary,
-            windows: limits::Windows::new(&config),
+            windows: Windows::new(&config),
             early: early::Early::Unused,
             config,
             overlay: None,
@@ -142,12 +146,13 @@ impl Connection {
         while let Some(event) = self.primary.poll_event() {
             self.on_primary_event(event);
         }
+        self.tune_windows(now);
         self.close_on_fault(now);
         self.wake_writers();
     }
 
     /// An RLP datagram for this connection. [`Self::settle`] is to follow the last of several.
-    pub fn handle_rlp(&mut self, mut datagram: BytesMut) {
+    pub fn handle_rlp(&mut self, now: Instant, mut datagram: BytesMut) {
         let opened = match self.overlay.as_mut().and_then(|overlay| overlay.rlp.as_mut()) {
             Some(rlp) if self.lost.is_none() && self.fault.is_none() => rlp.keys().open.open(&mut datagram),
             _ => Err(OpenError::NotForUs),
@@ -156,6 +161,7 @@ impl Connection {
             Ok(opened) => opened,
             Err(error) => {
                 self.received.rlp_discarded += 1;
+                self.trace.emit(now, || QlogEvent::PacketDiscarded);
                 if error.is_peer_fault() {
                     self.fault = Some(PeerMisbehaved::Malformed("rlp header"));
                 }
@@ -167,10 +173,15 @@ impl Connection {
         for frame in Frames::new(&payload) {
             match frame {
                 Ok(Frame::Padding) => {}
-                Ok(Frame::Data(data)) => self.on_rlp_data(opened.level, &data, &payload),
+                Ok(Frame::Data(data)) => self.on_rlp_data(now, opened.level, &data, &payload),
                 Ok(Frame::Sack(sack)) => {
                     self.sent.sacks += 1;
                     if let Ok(stream) = VarInt::from_u64(sack.stream) {
+                        self.trace.emit(now, || QlogEvent::SackReceived {
+                            level: opened.level,
+                            stream,
+                            spans: sack.spans().collect(),
+                        });
                         self.on_sack(stream.into(), sack.spans());
                     }
                 }
@@ -217,7 +228,7 @@ impl Connection {
     pub fn write(&mut self, id: StreamId, mut data: Bytes) -> Result<usize, WriteError> {
         let stream = self.streams.send(id).ok_or(WriteError::ClosedStream)?;
         stream.writable()?;
-        let room = self.windows.send.saturating_sub(self.streams.held());
+        let room = self.windows.send().saturating_sub(self.streams.held());
         if room == 0 && !data.is_empty() {
             if !self.blocked_writers.contains(&id) {
                 self.blocked_writers.push(id);
@@ -454,8 +465,9 @@ impl Connection {
     }
 
     fn wake_writers(&mut self) {
-        let room = self.windows.send.saturating_sub(self.streams.held());
-        if !self.blocked_writers.is_empty() && room >= self.windows.send / WAKE_FRACTION {
+        let window = self.windows.send();
+        let room = window.saturating_sub(self.streams.held());
+        if !self.blocked_writers.is_empty() && room >= window / WAKE_FRACTION {
             self.events.extend(self.blocked_writers.drain(..).map(Event::Writable));
         }
     }
@@ -465,7 +477,7 @@ impl Connection {
         if self.lost.is_some() {
             return;
         }
-        tracing::debug!(%fault, "peer misbehaved");
+        tracing::debug!(remote = %self.remote_address(), %fault, "peer misbehaved");
         self.primary.close(now, fault.code(), Bytes::from(fault.to_string()));
         let mut error = TransportError::from(fault.transport_code());
         error.reason = fault.to_string();

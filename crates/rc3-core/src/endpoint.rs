@@ -6,7 +6,7 @@
 
 use std::{
     collections::{BTreeSet, HashMap, VecDeque},
-    mem,
+    iter, mem,
     net::{IpAddr, SocketAddr},
     time::Instant,
 };
@@ -125,7 +125,7 @@ impl Endpoint {
         for (meta, datagram) in datagrams {
             let concerned = match datagram.first() {
                 None => None,
-                Some(first) if first & QUIC_BITS == 0 => self.handle_rlp(datagram),
+                Some(first) if first & QUIC_BITS == 0 => self.handle_rlp(now, datagram),
                 Some(_) => self.handle_quic(now, meta, datagram),
             };
             if let Some(handle) = concerned
@@ -143,10 +143,10 @@ impl Endpoint {
     }
 
     /// Returns the connection it was for.
-    fn handle_rlp(&mut self, datagram: BytesMut) -> Option<ConnectionHandle> {
+    fn handle_rlp(&mut self, now: Instant, datagram: BytesMut) -> Option<ConnectionHandle> {
         let id = receiver_id(&datagram)?;
         if let Some(&handle) = self.ids.get(&id) {
-            self.connections.get_mut(&handle)?.handle_rlp(datagram);
+            self.connections.get_mut(&handle)?.handle_rlp(now, datagram);
             return Some(handle);
         }
         if self.handshaking > 0 {
@@ -367,6 +367,7 @@ impl Endpoint {
                 return transmit;
             }
             connection.set_queued_for_rlp(false);
+            Self::take_events(handle, connection, &mut self.events);
             self.arm(handle);
         }
         None
@@ -400,9 +401,7 @@ impl Endpoint {
         connection.set_changed(false);
         connection.settle(now);
         self.quic.service(handle, connection.primary_mut());
-        while let Some(event) = connection.poll_event() {
-            self.events.push_back(EndpointEvent::Connection(handle, event));
-        }
+        Self::take_events(handle, connection, &mut self.events);
         if connection.take_handshake_end() {
             self.handshaking -= 1;
             if let Some(id) = connection.receiver_id() {
@@ -427,7 +426,7 @@ impl Endpoint {
         self.early.retain(|datagram| {
             let ours = receiver_id(datagram) == Some(id);
             if ours {
-                connection.handle_rlp(datagram.clone());
+                connection.handle_rlp(now, datagram.clone());
             }
             !ours
         });
@@ -435,9 +434,17 @@ impl Endpoint {
         if self.handshaking == 0 {
             self.early.clear();
         }
-        while let Some(event) = connection.poll_event() {
-            self.events.push_back(EndpointEvent::Connection(handle, event));
-        }
+        Self::take_events(handle, connection, &mut self.events);
+    }
+
+    fn take_events(
+        handle: ConnectionHandle,
+        connection: &mut Connection,
+        events: &mut VecDeque<EndpointEvent>,
+    ) {
+        events.extend(
+            iter::from_fn(|| connection.poll_event()).map(|event| EndpointEvent::Connection(handle, event)),
+        );
     }
 
     fn forget(&mut self, handle: ConnectionHandle) {

@@ -14,9 +14,11 @@ mod error;
 mod event;
 mod overlay;
 mod pieces;
+mod qlog;
 mod stats;
 mod stream;
 mod transmit;
+mod window;
 
 pub mod ledger;
 pub mod primary;
@@ -42,6 +44,8 @@ pub use primary::{
         TransportError, TransportErrorCode, ValidationTokenConfig, VarIntBoundsExceeded, congestion,
     },
 };
+#[cfg(feature = "qlog")]
+pub use qlog::Qlog;
 pub use stats::{ConnectionStats, LevelStats, ReceivedStats, SentStats};
 pub use stream::recv::Chunk;
 pub use transmit::Transmit;

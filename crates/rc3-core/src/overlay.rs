@@ -1,13 +1,17 @@
 //! What a connection has beside the primary when both sides speak rc3: the RLP loop, the control stream, credit
 //! in both directions, SACKs that are due.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
 
 use crate::{
     config::TransportConfig,
     primary::{StreamId, VarInt},
     rlp::Rlp,
     units::Level,
+    window::WindowTuner,
     wire::control::{ControlDecoder, ControlFrame, INITIAL_CREDIT, Settings},
     wire::varint::VARINT_MAX,
 };
@@ -43,8 +47,9 @@ pub(crate) struct Allowed {
 /// Credit we grant.
 #[derive(Debug)]
 pub(crate) struct Granting {
-    window: u64,
-    stream_window: u64,
+    window: WindowTuner,
+    window_max: u64,
+    stream_window_max: u64,
     granted: u64,
     /// Bytes of all streams, past and present, that the application has read or will never want.
     consumed: u64,
@@ -59,9 +64,10 @@ impl Overlay {
             decoder: ControlDecoder::default(),
             allowed: Allowed { connection: INITIAL_CREDIT, stream_initial: INITIAL_CREDIT, usage: 0 },
             granting: Granting {
-                window: config.rlp_window,
-                stream_window: config.rlp_stream_window,
-                granted: config.rlp_window,
+                window: config.rlp_tuner(),
+                window_max: config.rlp_window,
+                stream_window_max: config.rlp_stream_window,
+                granted: config.rlp_tuner().window(),
                 consumed: 0,
                 unreported: BTreeMap::new(),
             },
@@ -94,23 +100,28 @@ impl Allowed {
 impl Granting {
     /// The first frame on the control stream.
     pub(crate) fn settings(&self) -> Settings {
-        Settings { connection_credit: self.window, stream_credit: self.stream_window }
+        Settings { connection_credit: self.window.window(), stream_credit: self.stream_window() }
     }
 
     /// The limit a new stream starts with.
-    pub(crate) fn stream_initial(&self) -> u64 {
-        self.stream_window
+    pub(crate) fn stream_window(&self) -> u64 {
+        self.stream_window_max.min(self.window.window())
     }
 
-    /// What may be held in all.
-    pub(crate) fn window(&self) -> u64 {
-        self.window
+    /// What may be held in all, when the window has grown as far as it may.
+    pub(crate) fn window_max(&self) -> u64 {
+        self.window_max
+    }
+
+    /// Lets the window follow what the application has read by `now`; its new size if it has grown.
+    pub(crate) fn tune(&mut self, now: Instant, rtt: Duration) -> Option<u64> {
+        self.window.on_moved(now, self.consumed, rtt).then(|| self.window.window())
     }
 
     /// The application has read `bytes`.
     pub(crate) fn on_consumed(&mut self, bytes: u64) {
-        // A peer may report any number; what is held is bounded by `window` whatever it says.
-        self.consumed = self.consumed.saturating_add(bytes).min(VARINT_MAX - self.window);
+        // A peer may report any number; what is held is bounded by `window_max` whatever it says.
+        self.consumed = self.consumed.saturating_add(bytes).min(VARINT_MAX - self.window_max);
     }
 
     /// A stream ended early after `consumed` bytes; the peer will say how much credit it had used.
@@ -131,8 +142,9 @@ impl Granting {
 
     /// A new limit for the connection, once worth a frame.
     pub(crate) fn next_grant(&mut self) -> Option<ControlFrame> {
-        let limit = self.consumed + self.window;
-        if limit - self.granted < self.window / 4 {
+        let window = self.window.window();
+        let limit = self.consumed + window;
+        if limit - self.granted < window / 4 {
             return None;
         }
         self.granted = limit;
@@ -146,8 +158,9 @@ impl Granting {
         consumed: u64,
         granted: &mut u64,
     ) -> Option<ControlFrame> {
-        let limit = consumed + self.stream_window;
-        if limit - *granted < self.stream_window / 4 {
+        let window = self.stream_window();
+        let limit = consumed + window;
+        if limit - *granted < window / 4 {
             return None;
         }
         *granted = limit;

@@ -65,7 +65,7 @@ fn data(stream: u64, offset: u64, final_size: Option<u64>, bytes: &[u8]) -> impl
 fn deliver(pair: &mut Pair, server: ConnectionHandle, datagram: &[u8]) {
     let now = pair.now;
     pair.server.with(server, |c| {
-        c.handle_rlp(BytesMut::from(datagram));
+        c.handle_rlp(now, BytesMut::from(datagram));
         c.settle(now);
     });
 }
@@ -149,7 +149,7 @@ fn optimistic_sacks_neither_speed_the_sender_up_nor_lose_data() {
             });
             let now = pair.now;
             pair.client.with(client, |c| {
-                c.handle_rlp(BytesMut::from(&datagram[..]));
+                c.handle_rlp(now, BytesMut::from(&datagram[..]));
                 c.settle(now);
             });
             let sent = pair.client.connection(client).unwrap().stats().sent;

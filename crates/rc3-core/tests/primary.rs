@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bytes::Buf;
 use rc3_core::{
     Congestion, ConnectionHandle, Dir, ReadError, RlpMode, StreamId, TransportConfig, units::Rate,
 };
@@ -93,7 +94,7 @@ fn a_side_that_only_acknowledged_can_send_at_once() {
     // Acknowledgments are not in flight; were they counted, the window would look shut after a long download.
     let mut pair = Pair::new(config(RlpMode::Trust, |_| ()));
     let (client, server) = connected(&mut pair);
-    write_all(&mut pair, true, client, 10_000_000);
+    write_all(&mut pair, true, client, 4_000_000);
     let mut ids = Vec::new();
     assert!(pair.drive_until(RTT * 20, |pair| read_all(pair, false, server, &mut ids)));
     let start = pair.now;
@@ -154,12 +155,28 @@ fn a_peer_without_rc3_gets_plain_quic() {
 fn a_client_that_moves_goes_on_and_rlp_waits_for_the_new_path() {
     let mut pair = Pair::new(config(RlpMode::Trust, |_| ()));
     let (client, server) = connected(&mut pair);
-    write_all(&mut pair, true, client, 20_000_000);
-    pair.drive_until(RTT * 2, |_| false);
+    let id = pair.client.with(client, |c| c.open(Dir::Uni)).unwrap();
+    let mut left = bytes::Bytes::from(vec![1; 20_000_000]);
+    let mut write = |pair: &mut Pair| {
+        while let Ok(taken @ 1..) = pair.client.with(client, |c| c.write(id, left.clone())) {
+            left.advance(taken);
+        }
+        if left.is_empty() {
+            // Finished before, from the second time on.
+            let _ = pair.client.with(client, |c| c.finish(id));
+        }
+    };
+    pair.drive_until(RTT * 2, |pair| {
+        write(pair);
+        false
+    });
     let elsewhere = "10.9.9.9:9999".parse().unwrap();
     pair.client.set_address(elsewhere);
     let mut ids = Vec::new();
-    assert!(pair.drive_until(RTT * 200, |pair| read_all(pair, false, server, &mut ids)));
+    assert!(pair.drive_until(RTT * 200, |pair| {
+        write(pair);
+        read_all(pair, false, server, &mut ids)
+    }));
     let connection = pair.server.connection(server).unwrap();
     assert_eq!(connection.remote_address(), elsewhere);
 }

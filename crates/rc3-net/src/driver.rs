@@ -51,6 +51,8 @@ pub(crate) struct Driver {
     backlog: Backlog,
     timer: Pin<Box<Sleep>>,
     armed: Instant,
+    #[cfg(feature = "metrics")]
+    reporter: crate::metrics::Reporter,
 }
 
 impl Driver {
@@ -66,6 +68,8 @@ impl Driver {
             backlog: Backlog::new(send_buffer),
             timer: Box::pin(sleep_until(armed.into())),
             armed,
+            #[cfg(feature = "metrics")]
+            reporter: crate::metrics::Reporter::default(),
         }
     }
 
@@ -75,9 +79,9 @@ impl Driver {
         if let Some(low) = &self.bound.low {
             more |= self.low.receive(cx, &self.shared, low)?;
         }
+        let now = Instant::now();
         let rebound = self.shared.with(|state| {
             state.work = false;
-            let now = Instant::now();
             if state.core.poll_timeout().is_some_and(|deadline| deadline <= now) {
                 state.core.handle_timeout(now);
             }
@@ -87,6 +91,8 @@ impl Driver {
             self.rebind(bound);
             more = true;
         }
+        #[cfg(feature = "metrics")]
+        self.reporter.tick(&self.shared, now);
         let sent = self.send_primary()?;
         more |= sent == Sent::More;
         // With the primary's socket full, the low one would be next to hurt it.
@@ -201,6 +207,8 @@ impl Future for Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
+        #[cfg(feature = "metrics")]
+        self.reporter.report(&self.shared);
         self.shared.with(|state| state.on_driver_lost(&self.shared));
     }
 }

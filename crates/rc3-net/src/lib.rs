@@ -25,7 +25,9 @@
 //! # Watching
 //!
 //! `tracing` events tell of connections (debug) and batches (trace). For a packet analyser, [`key_log`] writes
-//! the TLS secrets of connections where the environment variable `SSLKEYLOGFILE` says.
+//! the TLS secrets of connections where the environment variable `SSLKEYLOGFILE` says. With the feature `qlog`,
+//! `qlog::directory` logs what happens on each connection; with the feature `metrics`, counters of both loops and of
+//! the sockets go to the recorder that the program has installed for the `metrics` crate.
 #![deny(unsafe_code)]
 
 mod connecting;
@@ -36,6 +38,8 @@ mod endpoint;
 mod error;
 mod incoming;
 mod listener;
+#[cfg(feature = "metrics")]
+mod metrics;
 mod open;
 mod recv_stream;
 mod send_stream;
@@ -45,6 +49,8 @@ mod wait;
 mod zero_rtt;
 
 pub mod marks;
+#[cfg(feature = "qlog")]
+pub mod qlog;
 pub mod socket;
 
 pub use rc3_core::{

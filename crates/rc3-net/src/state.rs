@@ -361,10 +361,24 @@ impl State {
         }
     }
 
+    /// Reports what the living connections have done since the last time.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn report_metrics(&mut self) {
+        for (&handle, id) in &self.ids {
+            if let (Some(state), Some(connection)) =
+                (self.connections.get_mut(id), self.core.connection(handle))
+            {
+                state.reported.report(&connection.stats());
+            }
+        }
+    }
+
     fn on_drained(&mut self, handle: ConnectionHandle, connection: Box<core::Connection>) {
         let Some(id) = self.ids.remove(&handle) else { return };
         tracing::trace!(id, "connection drained");
         if let Some(state) = self.connections.get_mut(&id) {
+            #[cfg(feature = "metrics")]
+            state.reported.report_end(&connection.stats());
             state.gone = Some(connection);
             if !state.held {
                 self.connections.remove(&id);
@@ -422,6 +436,8 @@ pub(crate) struct ConnectionState {
     /// To be closed so when `undelivered` is empty.
     closing: Option<(VarInt, Bytes)>,
     waiters: Arc<Waiters>,
+    #[cfg(feature = "metrics")]
+    reported: crate::metrics::Reported,
 }
 
 impl ConnectionState {
@@ -441,6 +457,8 @@ impl ConnectionState {
             undelivered: FxHashSet::default(),
             closing: None,
             waiters,
+            #[cfg(feature = "metrics")]
+            reported: crate::metrics::Reported::default(),
         }
     }
 

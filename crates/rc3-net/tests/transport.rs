@@ -455,7 +455,7 @@ fn a_graceful_close_does_not_wait_for_streams_given_up() {
         let (near, far) = connect(&client, &server).await;
         let (mut reset, mut stopped) = (near.open_uni().await.unwrap(), near.open_uni().await.unwrap());
         // More than the windows of a reader that does not read.
-        reset.write_all(&pattern(20 << 20, 0)).await.unwrap();
+        reset.write_all(&pattern(4 << 20, 0)).await.unwrap();
         stopped.write_all(b"unwanted").await.unwrap();
         stopped.set_priority(1).unwrap();
         let _first = far.accept_uni().await.unwrap();

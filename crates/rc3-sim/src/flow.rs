@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bytes::{Buf, Bytes};
 use rc3_core::{ConnectionHandle, ConnectionStats, Dir, ReadError, StreamId, WriteError};
 
 use crate::Pair;
@@ -31,7 +32,8 @@ impl Pair {
     pub fn flow(&mut self, bytes: u64, limit: Duration) -> Option<FlowReport> {
         let start = self.now;
         let handle = self.connect();
-        let mut source = Source { handle, stream: None, written: 0, bytes, finished: false };
+        let mut source =
+            Source { handle, stream: None, next: Bytes::new(), written: 0, bytes, finished: false };
         let mut sink = Sink::default();
         let arrived = self.drive_until(limit, |pair| {
             source.pump(pair);
@@ -49,6 +51,8 @@ impl Pair {
 struct Source {
     handle: ConnectionHandle,
     stream: Option<StreamId>,
+    /// Made and not taken yet.
+    next: Bytes,
     written: u64,
     bytes: u64,
     finished: bool,
@@ -64,10 +68,16 @@ impl Source {
         }
         let Some(stream) = self.stream else { return };
         while self.written < self.bytes {
-            let end = self.bytes.min(self.written + 1024 * 1024);
-            let data: Vec<u8> = (self.written..end).map(pattern).collect();
-            match pair.client.with(self.handle, |connection| connection.write(stream, data.into())) {
-                Ok(taken) => self.written += taken as u64,
+            if self.next.is_empty() {
+                let end = self.bytes.min(self.written + 1024 * 1024);
+                self.next = (self.written..end).map(pattern).collect();
+            }
+            let data = self.next.clone();
+            match pair.client.with(self.handle, |connection| connection.write(stream, data)) {
+                Ok(taken) => {
+                    self.next.advance(taken);
+                    self.written += taken as u64;
+                }
                 Err(WriteError::Blocked) => return,
                 Err(error) => panic!("write failed: {error}"),
             }

@@ -76,7 +76,8 @@ impl Connection {
                 None => tracing::error!("the TLS exporter yields no keys: RLP stays off"),
             }
         }
-        tracing::debug!(rc3 = self.is_rc3(), "connected");
+        let (remote, side) = (self.remote_address(), self.side());
+        tracing::debug!(%remote, ?side, rc3 = self.is_rc3(), rtt = ?self.rtt(), "connected");
         self.events.push_back(Event::Connected);
     }
 
@@ -92,7 +93,7 @@ impl Connection {
         if self.lost.is_some() {
             return;
         }
-        tracing::debug!(%reason, "connection lost");
+        tracing::debug!(remote = %self.remote_address(), side = ?self.side(), %reason, "connection lost");
         self.streams.close();
         self.rlp_wake = None;
         if let Some(overlay) = &mut self.overlay {

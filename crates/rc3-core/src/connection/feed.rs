@@ -14,7 +14,7 @@ impl Connection {
             // Plain QUIC: the primary schedules for itself.
             None => u64::MAX,
         };
-        let Self { primary, streams, overlay, sent, unsettled, .. } = self;
+        let Self { primary, streams, overlay, sent, unsettled, windows, .. } = self;
         let control = overlay.as_ref().and_then(|overlay| overlay.control);
         streams.feed(primary, budget, |id, fed, usage| {
             if unsettled.last() != Some(&id) {
@@ -24,6 +24,7 @@ impl Connection {
                 return;
             }
             sent.primary_bytes += fed.handed;
+            windows.sent += fed.handed - fed.duplicate;
             sent.duplicate_bytes += fed.duplicate;
             sent.skipped_bytes += fed.skipped;
             if let Some(overlay) = overlay {

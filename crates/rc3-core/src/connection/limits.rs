@@ -1,25 +1,7 @@
 //! What an application may change on a connection that is there already.
 
 use super::Connection;
-use crate::{
-    config::TransportConfig,
-    primary::{Dir, VarInt},
-};
-
-/// Windows of the primary as they stand.
-#[derive(Debug)]
-pub(super) struct Windows {
-    /// Bytes held for sending before writes wait.
-    pub(super) send: u64,
-    /// The largest receive window the peer may have been granted.
-    pub(super) receive_max: u64,
-}
-
-impl Windows {
-    pub(super) fn new(config: &TransportConfig) -> Self {
-        Self { send: config.send_window, receive_max: config.receive_window.into() }
-    }
-}
+use crate::primary::{Dir, VarInt};
 
 impl Connection {
     /// How many streams the peer may have open at once from now on. A lower limit takes effect as streams end.
@@ -27,17 +9,18 @@ impl Connection {
         self.primary.set_max_concurrent_streams(dir, count);
     }
 
-    /// See [`TransportConfig::send_window`]. What is held beyond a lower one is still sent.
+    /// Bytes held for sending before writes wait, no longer to be tuned. What is held beyond is still sent.
     pub fn set_send_window(&mut self, bytes: u64) {
-        self.windows.send = bytes;
+        self.windows.fix_send(bytes);
         self.primary.set_send_window(bytes);
         self.wake_writers();
     }
 
-    /// See [`TransportConfig::receive_window`]. What was granted before stays granted.
+    /// Bytes the peer's primary may send beyond what was read, no longer to be tuned. What was granted before stays
+    /// granted.
     pub fn set_receive_window(&mut self, bytes: VarInt) {
-        self.windows.receive_max = self.windows.receive_max.max(bytes.into_inner());
-        self.primary.set_receive_window(bytes);
+        self.windows.fix_receive(bytes.into_inner());
+        self.offer_receive_window();
     }
 
     /// Replaces the keys of the primary (RFC 9001 §6). Those of RLP change by themselves.

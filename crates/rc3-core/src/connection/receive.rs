@@ -1,11 +1,14 @@
 //! Receiving: both loops into the streams, credit for the RLP loop, ends of streams.
 
+use std::time::Instant;
+
 use bytes::Bytes;
 
-use super::{Connection, OUT_OF_ORDER_WINDOWS};
+use super::Connection;
 use crate::{
     error::PeerMisbehaved,
     primary::{Dir, StreamId, VarInt},
+    qlog::QlogEvent,
     stream::recv::{RecvStream, Taken},
     units::Level,
     wire::frame::Data,
@@ -18,7 +21,7 @@ impl Connection {
     }
 
     pub(super) fn add_recv(&mut self, id: StreamId) -> &mut RecvStream {
-        let granted = self.overlay.as_ref().map(|overlay| overlay.granting.stream_initial());
+        let granted = self.overlay.as_ref().map(|overlay| overlay.granting.stream_window());
         self.streams.recv_or_insert(id, || RecvStream::new(granted.is_some(), granted.unwrap_or(0)))
     }
 
@@ -35,6 +38,7 @@ impl Connection {
         }
         match result {
             Ok(taken) => {
+                self.windows.taken += taken.read;
                 self.received.primary_bytes += taken.new;
                 self.received.duplicate_bytes += taken.duplicate;
                 // The peer repeats what RLP has brought: a SACK must have been lost.
@@ -44,9 +48,8 @@ impl Connection {
             }
             Err(fault) => self.fault = Some(fault),
         }
-        // quinn-proto counts bytes read out of order as consumed, so its own limit does not hold here.
-        let bound = OUT_OF_ORDER_WINDOWS * self.windows.receive_max + self.config.rlp_window;
-        if self.buffered > bound {
+        // What was offered before memory ran short may still come.
+        if self.buffered > self.windows.memory() + self.windows.receive() {
             self.fault = Some(PeerMisbehaved::OutOfOrder);
         }
         self.end_recv_if_over(id);
@@ -59,9 +62,16 @@ impl Connection {
         }
     }
 
-    pub(super) fn on_rlp_data(&mut self, level: Level, data: &Data, payload: &Bytes) {
+    pub(super) fn on_rlp_data(&mut self, now: Instant, level: Level, data: &Data, payload: &Bytes) {
         let Ok(id) = VarInt::from_u64(data.stream).map(StreamId::from) else { return };
-        match self.take_rlp_data(id, data, payload) {
+        let result = self.take_rlp_data(id, data, payload);
+        self.trace.emit(now, || QlogEvent::PacketReceived {
+            level,
+            stream: id,
+            offset: data.offset,
+            taken: result.as_ref().ok().copied().flatten(),
+        });
+        match result {
             Ok(Some(taken)) => {
                 self.received.rlp_bytes[level.index()] += taken.new;
                 self.received.duplicate_bytes += taken.duplicate;
@@ -86,7 +96,7 @@ impl Connection {
         payload: &Bytes,
     ) -> Result<Option<Taken>, PeerMisbehaved> {
         let Some(overlay) = &self.overlay else { return Ok(None) };
-        let room = overlay.granting.window().saturating_sub(self.buffered);
+        let room = overlay.granting.window_max().saturating_sub(self.buffered);
         if self.streams.recv(id).is_none() {
             self.check_may_exist(id)?;
             if id.index() < self.streams.known(id) {

@@ -6,6 +6,7 @@ use super::Connection;
 use crate::{
     overlay::Overlay,
     primary::{Primary, StreamId, VarInt, Waiting},
+    qlog::QlogEvent,
     rlp::{Allowance, keys::Sealer},
     transmit::Transmit,
     units::{Level, Span},
@@ -38,9 +39,16 @@ impl Connection {
         if self.lost.is_some() || self.rlp().is_none() {
             return None;
         }
-        let (level, segment_size) = match self.write_sack(buf) {
+        let (level, segment_size) = match self.write_sack(now, buf) {
             Some(level) => (level, buf.len()),
-            None => self.write_data(now, datagrams_max, buf)?,
+            None => match self.write_data(now, datagrams_max, buf) {
+                Some(sent) => sent,
+                None => {
+                    // All that is held has been sent: there may be room for more.
+                    self.tune_windows(now);
+                    return None;
+                }
+            },
         };
         let (destination, source) = self.primary.addresses();
         Some(Transmit {
@@ -64,9 +72,9 @@ impl Connection {
     }
 
     /// One datagram with as many of the SACKs that are due as fit, at the best of their levels.
-    fn write_sack(&mut self, buf: &mut Vec<u8>) -> Option<Level> {
+    fn write_sack(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Level> {
         let mtu = usize::from(self.primary.window().mtu);
-        let Self { overlay: Some(overlay), streams, received, .. } = self else { return None };
+        let Self { overlay: Some(overlay), streams, received, trace, .. } = self else { return None };
         let level = *overlay.sacks.values().min()?;
         let rlp = overlay.rlp.as_mut()?;
         let seal = &mut rlp.keys().seal;
@@ -82,7 +90,14 @@ impl Connection {
                 Some(0) if buf.len() > payload_start => break,
                 // Nothing beyond the head, or the stream is gone.
                 Some(0) | None => {}
-                Some(_) => received.sacks += 1,
+                Some(count) => {
+                    received.sacks += 1;
+                    trace.emit(now, || {
+                        let stream = streams.recv(id);
+                        let spans = stream.map(|stream| stream.sack_spans().take(count).collect());
+                        QlogEvent::SackSent { level, stream: id, spans: spans.unwrap_or_default() }
+                    });
+                }
             }
             overlay.sacks.remove(&id);
         }
@@ -105,7 +120,9 @@ impl Connection {
         let mtu = usize::from(window.mtu);
         let (remote, _) = self.primary.addresses();
         let rtt = self.primary.rtt();
-        self.rlp()?.on_path(now, remote, rtt);
+        if let Some(until) = self.rlp()?.on_path(now, remote, rtt) {
+            self.trace.emit(now, || QlogEvent::Paused { until });
+        }
         while let Some(id) = self.streams.next_for_rlp() {
             let (level, packets_max) = match self.rlp()?.allowance(now, mtu as u64) {
                 Allowance::Send { level, packets } => (level, packets),
@@ -127,15 +144,29 @@ impl Connection {
                 self.streams.pass_rlp();
                 continue;
             }
+            self.log_packets(now, id, level, &packets);
             self.write_packets(id, level, &packets, buf);
             let total = buf.len() as u64;
             self.rlp()?.on_sent(now, packets.len() as u64, total);
             let stats = &mut self.sent.levels[level.index()];
             stats.packets += packets.len() as u64;
-            stats.bytes += packets.iter().map(|packet| packet.span.len()).sum::<u64>();
+            let bytes = packets.iter().map(|packet| packet.span.len()).sum::<u64>();
+            stats.bytes += bytes;
+            self.windows.sent += bytes;
             return Some((level, packets[0].datagram_len()));
         }
         None
+    }
+
+    fn log_packets(&mut self, now: Instant, id: StreamId, level: Level, packets: &[Packet]) {
+        let Self { overlay: Some(Overlay { rlp: Some(rlp), .. }), trace, .. } = self else { return };
+        if let Some(old) = rlp.last_level().filter(|&old| old != level) {
+            trace.emit(now, || QlogEvent::LevelChanged { old, new: level, packets: rlp.sent() });
+        }
+        for packet in packets {
+            let (span, datagram_len) = (packet.span, packet.datagram_len());
+            trace.emit(now, || QlogEvent::PacketSent { level, stream: id, span, datagram_len });
+        }
     }
 
     /// The highest bytes of a stream that RLP may send, as packets in the order to send them: ascending, which

@@ -94,19 +94,27 @@ impl Rlp {
         self.sent
     }
 
+    /// The level of the last packet in this busy period.
+    pub fn last_level(&self) -> Option<Level> {
+        let (level, _) = self.ladder.level_of(self.sent.checked_sub(1)?)?;
+        Some(level)
+    }
+
     /// All that was written has been delivered: what comes next is a new logical flow and starts at level 1
     /// again (RC3 §4.2.1).
     pub fn start_busy_period(&mut self) {
         self.sent = 0;
     }
 
-    /// The primary's path, before every transmission. On a new one the loop pauses.
-    pub fn on_path(&mut self, now: Instant, remote: SocketAddr, rtt: Duration) {
+    /// The primary's path, before every transmission. On a new one the loop pauses, and this says until when.
+    pub fn on_path(&mut self, now: Instant, remote: SocketAddr, rtt: Duration) -> Option<Instant> {
         if remote != self.path {
             tracing::debug!(%remote, "path changed: RLP pauses");
             self.path = remote;
             self.paused_until = Some(now + rtt * PAUSE_ROUND_TRIPS);
+            return self.paused_until;
         }
+        None
     }
 
     /// What may be sent now, in packets of `packet_bytes` (UDP payload).

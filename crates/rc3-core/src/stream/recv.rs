@@ -20,9 +20,9 @@ const READY_MAX: u64 = 1 << 20;
 /// Separate spans a stream may hold. RLP data that would need more is turned away: the primary brings it.
 const SPANS_MAX: usize = 16 * 1024;
 
-/// Gaps the primary may leave in one stream: losses of one window of 90 MB, every other packet. A peer that
+/// Gaps the primary may leave in one stream: losses of one window of 180 MB, every other packet. A peer that
 /// leaves more means harm.
-const EARLY_SPANS_MAX: usize = 32 * 1024;
+const EARLY_SPANS_MAX: usize = 64 * 1024;
 
 /// A piece of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,6 +70,8 @@ enum HeadState {
 /// Bytes that came in, by what became of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Taken {
+    /// Taken from the primary, records included.
+    pub(crate) read: u64,
     pub(crate) new: u64,
     pub(crate) duplicate: u64,
     pub(crate) refused: u64,
@@ -112,6 +114,7 @@ impl RecvStream {
             }
             let end = primary.read(id, max as usize, false, &mut chunks);
             for (offset, bytes) in chunks.drain(..) {
+                taken.read += bytes.len() as u64;
                 self.on_head_bytes(offset, bytes, &mut taken)?;
             }
             match end {

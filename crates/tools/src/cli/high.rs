@@ -126,9 +126,10 @@ fn scenario(args: DemoArgs) -> Result<Scenario, UsageError> {
 
 fn recv(args: RecvArgs) -> Command {
     let style = Style::choose(args.tell.json, args.tell.quiet);
+    let qlog = args.tell.qlog.or_else(rc3_net::qlog::directory_from_env);
     let policy = Policy { force: args.force, fsync: args.fsync };
     let RecvArgs { dir, listen, advertise, keep, .. } = args;
-    Command::Recv(ReceiveJob { dir, listen, advertise, keep, policy }, style)
+    Command::Recv(ReceiveJob { dir, listen, advertise, keep, policy, qlog }, style)
 }
 
 fn send(args: SendArgs) -> Result<Command, UsageError> {
@@ -139,9 +140,10 @@ fn send(args: SendArgs) -> Result<Command, UsageError> {
     }
     let ticket: Ticket = line.parse()?;
     let style = Style::choose(args.tell.json, args.tell.quiet);
+    let qlog = args.tell.qlog.or_else(rc3_net::qlog::directory_from_env);
     let rlp = if args.no_rlp { RlpMode::Off } else { RlpMode::Trust };
     let SendArgs { paths, dry_run, rate_limit, .. } = args;
-    Ok(Command::Send(SendJob { paths, ticket, dry_run, rate_limit, rlp }, style))
+    Ok(Command::Send(SendJob { paths, ticket, dry_run, rate_limit, rlp, qlog }, style))
 }
 
 #[cfg(all(test, unix))]

@@ -155,6 +155,9 @@ pub struct TellArgs {
     /// Print nothing but errors (and the ticket)
     #[arg(long)]
     pub quiet: bool,
+    /// Log what happens on each connection, as qlog, into this directory [default: the variable QLOGDIR]
+    #[arg(long, value_name = "DIR")]
+    pub qlog: Option<PathBuf>,
 }
 
 #[cfg(unix)]

@@ -4,7 +4,7 @@
 //! [`paths`] and [`destination`]. Content goes raw, one stream per file; the receiver writes every chunk
 //! where it belongs as it comes, tail first or head first, so it holds no reassembly memory.
 
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use rc3_net::{ConnectionError, RlpMode, TransportConfig, VarInt};
 
@@ -28,12 +28,16 @@ const KEEP_ALIVE: Duration = Duration::from_secs(3);
 /// Files on their way at a time.
 const STREAMS_MAX: u32 = 200;
 
-/// Transport settings of both sides.
-fn transport(rlp: RlpMode) -> TransportConfig {
+/// Transport settings of both sides, with a directory for qlog files.
+fn transport(rlp: RlpMode, qlog: Option<&Path>) -> Result<TransportConfig, TransferError> {
     let mut config = TransportConfig::default();
     config.rlp(rlp).max_idle_timeout(Some(IDLE_TIMEOUT.into())).keep_alive_interval(Some(KEEP_ALIVE));
     config.max_concurrent_uni_streams(STREAMS_MAX.into()).max_concurrent_bidi_streams(1_u8.into());
-    config
+    let qlog = qlog.map(rc3_net::qlog::directory).transpose();
+    config.qlog(
+        qlog.map_err(|error| TransferError::Local { what: "make the qlog directory".to_owned(), error })?,
+    );
+    Ok(config)
 }
 
 /// Returns when somebody wants this to end: Ctrl-C, or a request to terminate.

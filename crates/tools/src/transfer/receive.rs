@@ -66,6 +66,8 @@ pub struct ReceiveJob {
     pub keep: bool,
     /// What to do with files.
     pub policy: Policy,
+    /// Where qlog files go.
+    pub qlog: Option<PathBuf>,
 }
 
 /// Prints a ticket and receives: one complete transfer, or all that come.
@@ -78,7 +80,7 @@ pub struct ReceiveJob {
 pub async fn receive(job: ReceiveJob, reporter: &mut Reporter) -> Result<(), TransferError> {
     let identity = Identity::generate()?;
     let mut config = ServerConfig::with_crypto(Arc::new(identity.server(ALPN)?));
-    config.transport_config(Arc::new(transport(RlpMode::Trust)));
+    config.transport_config(Arc::new(transport(RlpMode::Trust, job.qlog.as_deref())?));
     let endpoint = bind(config, job.listen)?;
     let local = |what: &str, error| TransferError::Local { what: what.to_owned(), error };
     let address = endpoint.local_addr().map_err(|error| local("find the port", error))?;

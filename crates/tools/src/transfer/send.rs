@@ -55,6 +55,8 @@ pub struct SendJob {
     pub rate_limit: Option<Rate>,
     /// Whether the RLP loop may run.
     pub rlp: RlpMode,
+    /// Where qlog files go.
+    pub qlog: Option<PathBuf>,
 }
 
 /// Sends it all, until it is in place at the receiver.
@@ -101,7 +103,7 @@ async fn converse(
     reporter: &mut Reporter,
 ) -> Result<(), TransferError> {
     let mut config = ClientConfig::new(Arc::new(identity::client(job.ticket.fingerprint(), ALPN)?));
-    config.transport_config(Arc::new(transport(job.rlp)));
+    config.transport_config(Arc::new(transport(job.rlp, job.qlog.as_deref())?));
     let refused = |error: &dyn ToString| TransferError::Connect { address, reason: error.to_string() };
     let connecting = endpoint.connect_with(config, address, SERVER_NAME).map_err(|error| refused(&error))?;
     let connection = connecting.await.map_err(|error| not_connected(address, &error))?;

@@ -38,6 +38,7 @@ use super::{End, PathStats, Primary, PrimaryEvent, PrimaryTransmit, Waiting, Win
 use crate::{
     config::{ClientConfig, Congestion, ServerConfig, TransportConfig, alpn_offer},
     error::SendDatagramError,
+    qlog::Trace,
 };
 
 /// Why bytes were not taken.
@@ -77,9 +78,15 @@ pub struct Quic {
     waiting: Waiting,
     /// Of clients that may use 0-RTT.
     sessions: Option<Arc<ConnectionSessions>>,
+    trace: Trace,
 }
 
 impl Quic {
+    /// The qlog file that was opened for this connection.
+    pub(crate) fn take_trace(&mut self) -> Trace {
+        std::mem::take(&mut self.trace)
+    }
+
     /// Whether bytes are handed over late from now on: the controller then believes
     /// [`Primary::set_app_limited`].
     pub(crate) fn set_fed_late(&mut self, fed_late: bool) {
@@ -146,14 +153,6 @@ impl Quic {
         self.conn.max_concurrent_streams(dir)
     }
 
-    pub(crate) fn set_send_window(&mut self, bytes: u64) {
-        self.conn.set_send_window(bytes);
-    }
-
-    pub(crate) fn set_receive_window(&mut self, bytes: VarInt) {
-        self.conn.set_receive_window(bytes);
-    }
-
     pub(crate) fn force_key_update(&mut self) {
         self.conn.force_key_update();
     }
@@ -187,6 +186,16 @@ impl Quic {
 
     pub(crate) fn close(&mut self, now: Instant, code: VarInt, reason: Bytes) {
         self.conn.close(now, code, reason);
+    }
+
+    /// Bytes the peer may send on all streams beyond what was read.
+    pub(crate) fn set_receive_window(&mut self, bytes: u64) {
+        self.conn.set_receive_window(varint(bytes));
+    }
+
+    /// Bytes that may wait for packets and acknowledgments.
+    pub(crate) fn set_send_window(&mut self, bytes: u64) {
+        self.conn.set_send_window(bytes);
     }
 
     pub(crate) fn is_drained(&self) -> bool {
@@ -478,7 +487,7 @@ impl QuicEndpoint {
         let crypto = quic::crypto::rustls::QuicClientConfig::try_from(crypto)
             .map_err(|_| ConnectFailed::Config(ConfigError::NoInitialCipherSuite))?;
         let mut client = quic::ClientConfig::new(Arc::new(crypto));
-        let seam = Seam::new(&config.transport);
+        let seam = Seam::new(now, &config.transport, Side::Client, remote);
         client.transport_config(seam.transport.clone()).token_store(config.token_store.clone());
         let (handle, conn) = self.endpoint.connect(now, client, remote, server_name)?;
         Ok((handle, seam.quic(conn, sessions)))
@@ -497,14 +506,15 @@ impl QuicEndpoint {
         server: Option<&Accepting>,
         response: &mut Vec<u8>,
     ) -> Result<(ConnectionHandle, Quic), Box<AcceptFailed>> {
+        let remote = incoming.remote_address();
         let (seam, config) = match server.map(|server| &server.0).or(self.server.as_ref()) {
             Some((config, transport)) => {
-                let seam = Seam::new(transport);
+                let seam = Seam::new(now, transport, Side::Server, remote);
                 let mut config = config.clone();
                 config.transport_config(seam.transport.clone());
                 (seam, Some(Arc::new(config)))
             }
-            None => (Seam::new(&TransportConfig::default()), None),
+            None => (Seam::new(now, &TransportConfig::default(), Side::Server, remote), None),
         };
         match self.endpoint.accept(*incoming.0, now, response, config) {
             Ok((handle, conn)) => Ok((handle, seam.quic(conn, None))),
@@ -597,10 +607,12 @@ struct Seam {
     shared: Arc<Shared>,
     fed_late: Arc<AtomicBool>,
     transport: Arc<quic::TransportConfig>,
+    trace: Trace,
 }
 
 impl Seam {
-    fn new(config: &TransportConfig) -> Self {
+    #[cfg_attr(not(feature = "qlog"), expect(unused_variables, reason = "for the header of the log"))]
+    fn new(now: Instant, config: &TransportConfig, side: Side, remote: SocketAddr) -> Self {
         let shared = Arc::<Shared>::default();
         let fed_late = Arc::<AtomicBool>::default();
         let factory = Factory {
@@ -609,11 +621,27 @@ impl Seam {
             paced: config.paced,
             fed_late: fed_late.clone(),
         };
-        Self { shared, fed_late, transport: Arc::new(quic_transport(config, factory)) }
+        #[cfg_attr(not(feature = "qlog"), expect(unused_mut, reason = "the log is all that is added"))]
+        let (mut transport, mut trace) = (quic_transport(config, factory), Trace::default());
+        #[cfg(feature = "qlog")]
+        if let Some((ours, output)) = crate::qlog::begin(config.qlog.as_ref(), now, side, remote) {
+            let mut qlog = quic::QlogConfig::default();
+            qlog.start_time(now).writer(output.without_header());
+            transport.qlog_stream(qlog.into_stream());
+            trace = ours;
+        }
+        Self { shared, fed_late, transport: Arc::new(transport), trace }
     }
 
     fn quic(self, conn: quic::Connection, sessions: Option<Arc<ConnectionSessions>>) -> Quic {
-        Quic { conn, shared: self.shared, fed_late: self.fed_late, waiting: Waiting::ForPacer, sessions }
+        Quic {
+            conn,
+            shared: self.shared,
+            fed_late: self.fed_late,
+            waiting: Waiting::ForPacer,
+            sessions,
+            trace: self.trace,
+        }
     }
 }
 
@@ -644,8 +672,8 @@ fn quic_transport(config: &TransportConfig, factory: Factory) -> quic::Transport
     quic.max_concurrent_uni_streams(with_control(Dir::Uni, config.max_concurrent_uni_streams))
         .max_concurrent_bidi_streams(with_control(Dir::Bi, config.max_concurrent_bidi_streams))
         .stream_receive_window(config.stream_receive_window.into())
-        .receive_window(config.receive_window.into())
-        .send_window(config.send_window)
+        .receive_window(varint(config.receive_tuner().window()))
+        .send_window(config.send_tuner().window())
         .initial_rtt(config.initial_rtt)
         .initial_mtu(config.initial_mtu)
         .keep_alive_interval(config.keep_alive_interval)
@@ -691,6 +719,10 @@ pub(crate) fn random_token_key() -> Arc<dyn HandshakeTokenKey> {
 
 pub(crate) fn ring_provider() -> Arc<rustls::crypto::CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
+}
+
+fn varint(number: u64) -> VarInt {
+    VarInt::from_u64(number).unwrap_or(VarInt::MAX)
 }
 
 fn from_transmit(transmit: quic::Transmit) -> PrimaryTransmit {

@@ -1,0 +1,127 @@
+//! How large a flow-control window should be: large enough never to hold anybody up, no larger.
+//!
+//! A window that is used up within one round trip is what holds the flow up. It must not come to that, least of all in
+//! slow start, which doubles per round trip. So a window doubles when half of it has moved within two
+//! round trips, and settles between four and eight products of rate and round-trip time, or at its bound. Nobody has
+//! to know either beforehand, and an application that does not keep up moves little and makes nothing grow.
+//!
+//! Unit: bytes.
+
+use std::time::{Duration, Instant};
+
+/// A window is large enough when half of it takes longer than so many round trips.
+const ROUND_TRIPS: u32 = 2;
+
+/// One window that follows what moves through it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WindowTuner {
+    window: u64,
+    max: u64,
+    /// When counting began, and what had moved by then.
+    counted_from: Option<(Instant, u64)>,
+}
+
+impl WindowTuner {
+    /// A window of `initial` bytes that grows up to `max`, and is never larger.
+    pub(crate) fn new(initial: u64, max: u64) -> Self {
+        Self { window: initial.min(max), max, counted_from: None }
+    }
+
+    /// The window as it stands.
+    pub(crate) fn window(&self) -> u64 {
+        self.window
+    }
+
+    /// `moved` bytes in all have gone through by `now`, on a path with this round-trip time. Whether the window
+    /// has grown.
+    ///
+    /// `moved` and `now` never go backwards.
+    pub(crate) fn on_moved(&mut self, now: Instant, moved: u64, rtt: Duration) -> bool {
+        let (began, from) = *self.counted_from.get_or_insert((now, moved));
+        let within = now.saturating_duration_since(began) <= rtt * ROUND_TRIPS;
+        let half = moved.saturating_sub(from) >= (self.window / 2).max(1);
+        if half || !within {
+            self.counted_from = Some((now, moved));
+        }
+        let grows = half && within && self.window < self.max;
+        if grows {
+            self.window = self.window.saturating_mul(2).min(self.max);
+        }
+        grows
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+    const STEP: Duration = Duration::from_millis(1);
+
+    /// The window after 10 s of a steady `rate` (bytes per second), in steps of a millisecond.
+    fn settled(rate: u64, rtt: Duration, initial: u64, max: u64) -> u64 {
+        let mut tuner = WindowTuner::new(initial, max);
+        let epoch = Instant::now();
+        for step in 0..10_000u32 {
+            tuner.on_moved(epoch + STEP * step, rate * u64::from(step) / 1000, rtt);
+        }
+        tuner.window()
+    }
+
+    #[test]
+    fn a_steady_flow_gets_four_to_eight_products_of_rate_and_round_trip() {
+        for (mbits, millis) in [(10, 40), (100, 100), (1_000, 5), (1_000, 100), (1_000, 400), (10_000, 20)] {
+            let (rate, rtt) = (mbits * 125_000, Duration::from_millis(millis));
+            let product = rate * millis / 1000;
+            let window = settled(rate, rtt, 1460, u64::MAX);
+            assert!(window >= 4 * product * 9 / 10, "{mbits} Mbit/s x {millis} ms: {window}");
+            assert!(window < 8 * product * 11 / 10, "{mbits} Mbit/s x {millis} ms: {window}");
+        }
+    }
+
+    #[test]
+    fn a_flow_that_needs_no_more_keeps_what_it_has() {
+        assert_eq!(settled(1_000_000, Duration::from_millis(100), MIB, 64 * MIB), MIB);
+        assert_eq!(settled(0, Duration::from_millis(100), MIB, 64 * MIB), MIB);
+    }
+
+    #[test]
+    fn the_bound_is_kept_from_the_start() {
+        assert_eq!(settled(125_000_000, Duration::from_millis(400), 4 * MIB, 10 * MIB), 10 * MIB);
+        assert_eq!(WindowTuner::new(4 * MIB, MIB).window(), MIB);
+        assert_eq!(settled(125_000_000, Duration::from_millis(400), 4 * MIB, u64::MAX), 256 * MIB);
+        // A window of nothing stays so, and nothing panics.
+        assert_eq!(settled(125_000_000, Duration::from_millis(400), 0, 0), 0);
+    }
+
+    #[test]
+    fn slow_start_never_fills_the_window() {
+        // Each round trip brings twice as much as the last, spread over it, up to 1 Gbit/s x 400 ms.
+        let rtt = Duration::from_millis(400);
+        let mut tuner = WindowTuner::new(MIB, 256 * MIB);
+        let epoch = Instant::now();
+        let (mut moved, mut at) = (0, epoch);
+        let mut flight = 14_720;
+        while flight < 50_000_000 {
+            for _ in 0..100 {
+                moved += flight / 100;
+                at += rtt / 100;
+                tuner.on_moved(at, moved, rtt);
+            }
+            flight *= 2;
+            assert!(tuner.window() >= flight.min(50_000_000), "{} for {flight}", tuner.window());
+        }
+    }
+
+    #[test]
+    fn one_look_per_round_trip_is_enough() {
+        let rtt = Duration::from_millis(100);
+        let mut tuner = WindowTuner::new(MIB, 64 * MIB);
+        let epoch = Instant::now();
+        assert!(!tuner.on_moved(epoch, 0, rtt));
+        assert!(tuner.on_moved(epoch + rtt, MIB, rtt));
+        assert!(!tuner.on_moved(epoch + 4 * rtt, 9 * MIB, rtt), "took three round trips");
+        assert!(tuner.on_moved(epoch + 6 * rtt, 10 * MIB, rtt));
+        assert_eq!(tuner.window(), 4 * MIB);
+    }
+}

@@ -1,0 +1,143 @@
+//! Windows that tune themselves: full speed on long, fast paths with default settings, and bounded memory.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use rc3_core::{ConnectionHandle, Dir, ReadError, RlpMode, StreamId, WriteError, units::Rate};
+use rc3_sim::{LinkConfig, Pair, PairConfig};
+
+const MIB: u64 = 1 << 20;
+const RTT: Duration = Duration::from_millis(400);
+
+static ZEROES: [u8; MIB as usize] = [0; MIB as usize];
+
+/// A link of 400 ms with a buffer of one product, and nothing set but the loop and, since the simulator has no
+/// socket that pushes back, the speed of the card.
+fn long_path(mbits: u64, rlp: RlpMode) -> Pair {
+    let rate = Rate::from_bits_per_second(mbits * 1_000_000).unwrap();
+    let link = LinkConfig { rate: Some(rate), delay: RTT / 2, ..LinkConfig::default() };
+    let mut config = PairConfig::symmetric(link, mbits * 50_000);
+    config.client.rlp(rlp).nic_rate(Some(rate));
+    config.server.rlp(rlp).nic_rate(Some(rate));
+    config.batch = 10;
+    Pair::new(config)
+}
+
+/// How the receiver reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reader {
+    InOrder,
+    Sink,
+}
+
+struct Transfer {
+    client: ConnectionHandle,
+    server: Option<ConnectionHandle>,
+    sending: Option<StreamId>,
+    receiving: Option<StreamId>,
+    left: u64,
+    read: u64,
+}
+
+impl Transfer {
+    fn begin(pair: &mut Pair, bytes: u64) -> Self {
+        let client = pair.connect();
+        Self { client, server: None, sending: None, receiving: None, left: bytes, read: 0 }
+    }
+
+    fn write(&mut self, pair: &mut Pair) {
+        let Self { client, .. } = *self;
+        if self.sending.is_none() {
+            self.sending = pair.client.with(client, |c| c.open(Dir::Uni));
+        }
+        let Some(id) = self.sending else { return };
+        while self.left > 0 {
+            let data = Bytes::from_static(&ZEROES).slice(..self.left.min(MIB) as usize);
+            match pair.client.with(client, |c| c.write(id, data)) {
+                Ok(taken) => self.left -= taken as u64,
+                Err(WriteError::Blocked) => return,
+                Err(error) => panic!("{error}"),
+            }
+            if self.left == 0 {
+                pair.client.with(client, |c| c.finish(id)).unwrap();
+            }
+        }
+    }
+
+    fn read(&mut self, pair: &mut Pair, reader: Reader) -> bool {
+        self.server = self.server.or_else(|| pair.server.accepted.pop_front());
+        let Some(server) = self.server else { return false };
+        if self.receiving.is_none() {
+            self.receiving = pair.server.with(server, |c| c.accept(Dir::Uni));
+        }
+        let Some(id) = self.receiving else { return false };
+        loop {
+            match pair.server.with(server, |c| c.read(id, usize::MAX, reader == Reader::InOrder)) {
+                Ok(Some(chunk)) => self.read += chunk.bytes.len() as u64,
+                Ok(None) => return true,
+                Err(ReadError::Blocked) => return false,
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+}
+
+/// The ideal time over that from connect to the last byte read.
+fn efficiency(mbits: u64, rlp: RlpMode, reader: Reader, bytes: u64) -> f64 {
+    let mut pair = long_path(mbits, rlp);
+    let start = pair.now;
+    let mut transfer = Transfer::begin(&mut pair, bytes);
+    let done = pair.drive_until(Duration::from_secs(120), |pair| {
+        transfer.write(pair);
+        transfer.read(pair, reader)
+    });
+    assert!(done && transfer.read == bytes, "{rlp:?} {reader:?}: {} bytes", transfer.read);
+    let fct = (pair.now - start).as_secs_f64();
+    let ideal = 1.5 * RTT.as_secs_f64() + bytes as f64 * 8e-6 / mbits as f64;
+    println!(
+        "{bytes} bytes {rlp:?} {reader:?}: {fct:.2} s, ideal {ideal:.2} s: {:.0} %",
+        100.0 * ideal / fct
+    );
+    ideal / fct
+}
+
+#[test]
+fn default_settings_fill_a_long_path() {
+    // Two products of this path are five times the windows' first size.
+    let (mbits, bytes) = (200, 100_000_000);
+    // Slow start takes most of the rest.
+    assert!(efficiency(mbits, RlpMode::Off, Reader::InOrder, bytes) > 0.50);
+    assert!(efficiency(mbits, RlpMode::Trust, Reader::InOrder, bytes) > 0.80);
+    assert!(efficiency(mbits, RlpMode::Trust, Reader::Sink, bytes) > 0.90);
+}
+
+#[test]
+#[ignore = "a minute: the figures of 1 Gbit/s x 400 ms"]
+fn default_settings_fill_a_gigabit_of_400_ms() {
+    let bytes = 500_000_000;
+    assert!(efficiency(1_000, RlpMode::Off, Reader::InOrder, bytes) > 0.45);
+    assert!(efficiency(1_000, RlpMode::Trust, Reader::InOrder, bytes) > 0.65);
+    assert!(efficiency(1_000, RlpMode::Trust, Reader::Sink, bytes) > 0.90);
+}
+
+#[test]
+fn without_a_reader_no_window_grows() {
+    for (rlp, promised) in [(RlpMode::Off, 4 * MIB), (RlpMode::Trust, 68 * MIB)] {
+        let mut pair = long_path(1_000, rlp);
+        let mut transfer = Transfer::begin(&mut pair, 400 * MIB);
+        pair.drive_until(Duration::from_secs(8), |pair| {
+            transfer.write(pair);
+            false
+        });
+        let sent = pair.client.connection(transfer.client).unwrap().stats().sent;
+        let by_rlp: u64 = sent.levels.iter().map(|level| level.bytes).sum();
+        // Alone, the primary takes what its send window holds as well.
+        let on_the_way = if rlp == RlpMode::Off { 4 * MIB } else { 0 };
+        let all = sent.primary_bytes + by_rlp;
+        assert!(all <= promised + on_the_way + MIB, "{rlp:?}: {all} bytes to nobody");
+        assert!(all > promised / 2, "{rlp:?}: {all} bytes");
+        let server = pair.server.accepted[0];
+        let held = pair.server.connection(server).unwrap().stats().received.buffered_bytes;
+        assert!(held <= promised + MIB, "{rlp:?}: {held} bytes held");
+    }
+}

@@ -1,0 +1,55 @@
+//! One qlog file per connection in a directory (docs/OBSERVABILITY.md).
+
+use std::{
+    env,
+    fs::{self, File},
+    io::{self, BufWriter},
+    path::{Path, PathBuf},
+    process,
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
+    time::SystemTime,
+};
+
+use rc3_core::Side;
+
+pub use rc3_core::Qlog;
+
+/// The environment variable that names the directory.
+const VARIABLE: &str = "QLOGDIR";
+
+/// Logs each connection to a file of its own in `directory`, which is made if it is not there: the time in
+/// milliseconds, the process, a number, `client` or `server`, and `.sqlog`.
+///
+/// Where a file cannot be made, the connection goes on without, and a warning says so. The files are written
+/// while the endpoint works: for finding out what happens, not for production.
+///
+/// # Errors
+/// When the directory cannot be made.
+pub fn directory(directory: impl AsRef<Path>) -> io::Result<Qlog> {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let directory = directory.as_ref().to_path_buf();
+    fs::create_dir_all(&directory)?;
+    Ok(Qlog::new(move |side, remote| {
+        let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let name = format!(
+            "{}-{}-{}-{}.sqlog",
+            since_epoch.unwrap_or_default().as_millis(),
+            process::id(),
+            NUMBER.fetch_add(1, Relaxed),
+            if side == Side::Client { "client" } else { "server" },
+        );
+        let path = directory.join(name);
+        match File::create_new(&path) {
+            Ok(file) => Some(Box::new(BufWriter::new(file))),
+            Err(error) => {
+                tracing::warn!(%error, path = %path.display(), %remote, "no qlog");
+                None
+            }
+        }
+    }))
+}
+
+/// The directory that the environment variable `QLOGDIR` names, if it does.
+pub fn directory_from_env() -> Option<PathBuf> {
+    env::var_os(VARIABLE).filter(|name| !name.is_empty()).map(PathBuf::from)
+}
