@@ -7,6 +7,7 @@
 mod control;
 mod events;
 mod feed;
+mod guard;
 mod receive;
 mod rlp_transmit;
 
@@ -26,6 +27,7 @@ use crate::{
     },
     rlp::{
         Rlp,
+        guard::Guard,
         keys::{OpenError, ReceiverId},
     },
     stats::{ConnectionStats, ReceivedStats, SentStats},
@@ -72,6 +74,8 @@ struct Place {
     queued_for_primary: bool,
     queued_for_rlp: bool,
     handshake_ended: bool,
+    /// The primary was given something to send outside of its turn.
+    probe_due: bool,
 }
 
 impl Connection {
@@ -121,6 +125,7 @@ impl Connection {
         while let Some(event) = self.primary.poll_event() {
             self.on_primary_event(event);
         }
+        self.watch_primary(now);
         self.close_on_fault(now);
     }
 
@@ -150,7 +155,7 @@ impl Connection {
                 Ok(Frame::Sack(sack)) => {
                     self.sent.sacks += 1;
                     if let Ok(stream) = VarInt::from_u64(sack.stream) {
-                        self.on_sack(stream.into(), sack.spans());
+                        self.on_sack(now, stream.into(), sack.spans());
                     }
                 }
                 Err(_) => self.fault = Some(PeerMisbehaved::Malformed("rlp frame")),
@@ -159,6 +164,7 @@ impl Connection {
                 break;
             }
         }
+        self.judge(now);
         self.wake_writers();
         self.close_on_fault(now);
     }
@@ -412,7 +418,14 @@ impl Connection {
         }
         let mut received = self.received;
         received.buffered_bytes = self.buffered;
-        ConnectionStats { path: self.primary.path(), rc3: self.is_rc3(), sent, received }
+        let guard = self.overlay.as_ref().and_then(|overlay| overlay.rlp.as_ref()).and_then(Rlp::guard_ref);
+        ConnectionStats {
+            path: self.primary.path(),
+            rc3: self.is_rc3(),
+            guard: guard.map(Guard::stats),
+            sent,
+            received,
+        }
     }
 
     /// The id RLP datagrams for this connection carry, once there is one.

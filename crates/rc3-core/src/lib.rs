@@ -38,6 +38,10 @@ pub use primary::{
         HandshakeData, Incoming, TransportError, TransportErrorCode,
     },
 };
+pub use rlp::{
+    guard::{GuardStats, Verdict},
+    verdicts::DestinationVerdict,
+};
 pub use stats::{ConnectionStats, LevelStats, ReceivedStats, SentStats};
 pub use stream::recv::Chunk;
 pub use transmit::Transmit;

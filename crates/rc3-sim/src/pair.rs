@@ -266,13 +266,18 @@ impl Node {
     fn send(&mut self, now: Instant, link: &mut Link<Datagram>) {
         self.now = now;
         let mut buf = Vec::new();
-        while let Some(transmit) = self.endpoint.poll_primary(now, self.batch, &mut buf) {
-            self.put(now, &transmit, &buf, link);
-            buf.clear();
-        }
-        while let Some(transmit) = self.endpoint.poll_rlp(now, self.batch, &mut buf) {
-            self.put(now, &transmit, &buf, link);
-            buf.clear();
+        loop {
+            while let Some(transmit) = self.endpoint.poll_primary(now, self.batch, &mut buf) {
+                self.put(now, &transmit, &buf, link);
+                buf.clear();
+            }
+            while let Some(transmit) = self.endpoint.poll_rlp(now, self.batch, &mut buf) {
+                self.put(now, &transmit, &buf, link);
+                buf.clear();
+            }
+            if !self.endpoint.wants_primary() {
+                break;
+            }
         }
         self.take_events();
     }

@@ -59,9 +59,39 @@ pub struct Quic {
     shared: Arc<Shared>,
     fed_late: Arc<AtomicBool>,
     waiting: Waiting,
+    /// The smoothed round-trip time before the last datagram.
+    rtt_before: Duration,
+}
+
+/// What became of packets since the last look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct PathSample {
+    /// The newest packet acknowledged: when it was sent, and its round trip without the peer's delay.
+    pub(crate) acked: Option<(Instant, Duration)>,
+    /// When the newest packet that is lost was sent.
+    pub(crate) lost: Option<Instant>,
 }
 
 impl Quic {
+    /// What became of packets since the last call; to be called after each datagram and timeout.
+    pub(crate) fn take_path_sample(&mut self, now: Instant) -> PathSample {
+        let fates = self.shared.take_fates();
+        let (before, after) = (self.rtt_before, self.conn.rtt());
+        self.rtt_before = after;
+        let acked = fates.acked.map(|sent| {
+            let raw = now.saturating_duration_since(sent);
+            (sent, without_ack_delay(raw, before, after))
+        });
+        PathSample { acked, lost: fates.lost }
+    }
+
+    /// Has the primary send a packet that the peer acknowledges, though it has nothing to say (PING, RFC 9000
+    /// §19.2).
+    pub(crate) fn probe(&mut self) {
+        self.waiting = Waiting::ForPacer;
+        self.conn.ping();
+    }
+
     /// From now on bytes are handed over late: the controller believes [`Primary::set_app_limited`].
     pub(crate) fn feed_late(&mut self) {
         self.fed_late.store(true, Relaxed);
@@ -475,7 +505,13 @@ impl Seam {
     }
 
     fn quic(self, conn: quic::Connection) -> Quic {
-        Quic { conn, shared: self.shared, fed_late: self.fed_late, waiting: Waiting::ForPacer }
+        Quic {
+            rtt_before: conn.rtt(),
+            conn,
+            shared: self.shared,
+            fed_late: self.fed_late,
+            waiting: Waiting::ForPacer,
+        }
     }
 }
 
@@ -526,6 +562,18 @@ fn server_config(config: &ServerConfig) -> Result<(quic::ServerConfig, Arc<Trans
     let mut quic = quic::ServerConfig::with_crypto(Arc::new(crypto));
     quic.migration(config.migration);
     Ok((quic, config.transport.clone()))
+}
+
+/// A round trip less the peer's delay, which quinn-proto tells nobody: it follows from how the sample has moved the
+/// smoothed time, by an eighth of the difference (RFC 9002 §5.3). Where that is not what happened, as with the first
+/// sample, the delay is taken as zero.
+fn without_ack_delay(raw: Duration, before: Duration, after: Duration) -> Duration {
+    /// RFC 9000 §18.2, max_ack_delay.
+    const DELAY_MAX: Duration = Duration::from_millis(25);
+    /// The estimator rounds down to nanoseconds.
+    const ROUNDING: Duration = Duration::from_nanos(8);
+    let sample = (after * 8 + ROUNDING).saturating_sub(before * 7);
+    if sample < raw && raw <= sample + DELAY_MAX + ROUNDING { sample } else { raw }
 }
 
 fn from_transmit(transmit: quic::Transmit) -> PrimaryTransmit {
