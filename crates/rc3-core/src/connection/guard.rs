@@ -6,7 +6,7 @@ use super::Connection;
 use crate::{
     ledger::State,
     overlay::Overlay,
-    primary::{Primary, Waiting},
+    primary::{Primary, Waiting, quinn::PathSample},
     rlp::guard::{Guard, Record},
 };
 
@@ -36,13 +36,12 @@ impl Connection {
     pub(super) fn watch_primary(&mut self, now: Instant) {
         let sample = self.primary.take_path_sample(now);
         let Some(guard) = self.guard() else { return };
-        if let Some((sent, rtt)) = sample.acked {
-            guard.on_primary_acked(now, sent, rtt);
+        let acked = sample.acked.is_some_and(|(sent, rtt)| guard.on_primary_acked(now, sent, rtt));
+        let lost = sample.lost.is_some_and(|sent| guard.on_primary_lost(now, sent));
+        if acked || lost {
+            self.tell_withdrawal();
         }
-        if let Some(sent) = sample.lost {
-            guard.on_primary_lost(now, sent);
-        }
-        if sample != Default::default() {
+        if sample != PathSample::default() {
             self.judge(now);
         }
     }
@@ -54,26 +53,31 @@ impl Connection {
         let withdrawn = guard.judge(now, |id, offset| {
             streams.send(id).is_some_and(|stream| matches!(stream.ledger.state(offset), State::Rlp(_)))
         });
-        let stats = guard.stats();
-        // What RLP waited for may have come.
-        if stats.withdrawn_until.is_none() {
-            self.rlp_wake = None;
-        }
+        // What RLP waited for may have come; a withdrawal makes it wait anew.
+        self.rlp_wake = None;
         if withdrawn {
-            tracing::warn!(
-                remote = %self.primary.addresses().0,
-                waited = stats.waited,
-                lost = stats.lost,
-                overtook = stats.overtook,
-                "the path does not honour priorities: the primary waits and is lost like RLP, which is withdrawn",
-            );
+            self.tell_withdrawal();
         }
     }
 
-    /// RLP has nothing to send: a packet of the primary behind it shows how the path treats both.
+    fn tell_withdrawal(&mut self) {
+        let remote = self.primary.addresses().0;
+        let Some(stats) = self.guard().map(|guard| guard.stats()) else { return };
+        tracing::warn!(
+            %remote,
+            waited = stats.waited,
+            lost = stats.lost,
+            overtook = stats.overtook,
+            "RLP withdrawn: the path ignores priorities, the primary waits and is lost like RLP",
+        );
+    }
+
+    /// RLP has fallen silent: a packet of the primary behind it shows how the path treats both.
     pub(super) fn probe(&mut self, now: Instant) {
         let window = self.primary.window();
-        if window.waiting != Waiting::Nothing || window.packets() == 0 {
+        let rtt = self.primary.rtt();
+        let goes_on = self.rlp_wake.is_some_and(|wake| wake < now + rtt / 4);
+        if goes_on || window.packets() == 0 || window.waiting == Waiting::ForWindow {
             return;
         }
         if self.guard().is_some_and(|guard| guard.wants_probe(now)) {

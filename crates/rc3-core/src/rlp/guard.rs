@@ -27,18 +27,21 @@ use crate::{primary::StreamId, units::Span};
 /// How much RLP a path about which nothing is known is sent ahead of what is known to have left it.
 pub const UNPROVEN_BYTES: u64 = 4 << 20;
 
-/// RLP packets watched at a time.
-const SAMPLES_MAX: usize = 24;
+/// RLP packets watched at a time: six round trips, since a queue and the detection of a loss multiply them.
+const SAMPLES_MAX: usize = 192;
 /// At most so many are watched per round trip: of those in between the last.
-const SAMPLES_PER_ROUND_TRIP: u32 = 16;
+const SAMPLES_PER_ROUND_TRIP: u32 = 32;
 /// Waiting is evidence above an eighth of the round trip, within these bounds. Below it is the packet in service,
 /// which nobody overtakes (4 ms at 3 Mbit/s), and the unrest of hosts.
 const WAIT_MIN: Duration = Duration::from_millis(4);
 const WAIT_MAX: Duration = Duration::from_millis(10);
+/// By how much hosts may be late: a primary packet that arrives not earlier than RLP by more keeps order.
+const UNREST: Duration = Duration::from_millis(1);
 /// Bytes of RLP behind which a probe is worth its packet.
 const PROBE_BYTES_MIN: u64 = 16 * 1024;
 /// Probes are at least a quarter of a round trip apart.
 const PROBES_PER_ROUND_TRIP: u32 = 4;
+const PROBE_PAUSE_MIN: Duration = Duration::from_millis(1);
 /// Where RLP and the primary are both lost, that is RLP's doing if it had so many times more under way.
 const DOMINANCE: u64 = 4;
 
@@ -86,6 +89,8 @@ pub struct GuardStats {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record {
     score: i32,
+    /// The path took much RLP at once without a queue.
+    room: bool,
     /// When the evidence was last added to.
     pub at: Instant,
     /// When it is too old.
@@ -125,8 +130,8 @@ pub struct Guard {
     learned: u64,
     /// The RLP packet whose fate was learned last came through without waiting.
     room: bool,
+    /// When RLP's loss was evidence last.
     rlp_lost: Option<Instant>,
-    lost_together: Option<Instant>,
     /// RLP bytes since the primary sent last.
     behind: u64,
     probed: Option<Instant>,
@@ -167,11 +172,13 @@ enum Outcome {
     Overtook,
     /// RLP was lost, the primary found no queue.
     Spared,
-    /// The primary waited as RLP had.
+    /// The primary waited as RLP had, which was most of what was under way.
     Waited,
+    /// The primary waited as RLP had, but others may have filled the queue.
+    WaitedWithOthers,
     /// The primary was lost, RLP before it was not.
     LostAlone,
-    /// Both were lost.
+    /// Both were lost, and other RLP packets of that time were not.
     LostTogether,
     /// It tells nothing.
     Undecided,
@@ -186,9 +193,9 @@ impl Outcome {
             // Else if the queue is too short to be noticed, or the loss was chance.
             Self::Spared => -2,
             // Else where a queue of normal priority has just run out.
-            Self::Waited => 2,
+            Self::WaitedWithOthers => 1,
             // Else by chance.
-            Self::LostAlone | Self::LostTogether => 3,
+            Self::Waited | Self::LostAlone | Self::LostTogether => 3,
             Self::Undecided => 0,
         }
     }
@@ -209,7 +216,6 @@ impl Guard {
             learned: 0,
             room: false,
             rlp_lost: None,
-            lost_together: None,
             behind: 0,
             probed: None,
             stats: GuardStats::default(),
@@ -224,6 +230,7 @@ impl Guard {
             return;
         }
         self.score = record.score;
+        self.room = record.room;
         self.stats.remembered = true;
         if record.verdict() == Verdict::Ignored {
             self.withdrawn_until = Some(record.until);
@@ -234,7 +241,7 @@ impl Guard {
     pub fn take_record(&mut self) -> Option<Record> {
         let at = self.moved.take()?;
         let until = self.withdrawn_until.unwrap_or(at + self.age);
-        Some(Record { score: self.score, at, until })
+        Some(Record { score: self.score, room: self.room, at, until })
     }
 
     /// The path is another one, of which nothing is known.
@@ -279,7 +286,7 @@ impl Guard {
     /// Whether the primary should send a packet now for the sake of a trial: RLP has sent much, and nothing of the
     /// primary's follows by itself.
     pub fn wants_probe(&mut self, now: Instant) -> bool {
-        let pause = self.rtt_min / PROBES_PER_ROUND_TRIP;
+        let pause = (self.rtt_min / PROBES_PER_ROUND_TRIP).max(PROBE_PAUSE_MIN);
         let wants = self.behind >= PROBE_BYTES_MIN
             && self.verdict() == Verdict::Unproven
             && self.probed.is_none_or(|last| last + pause <= now);
@@ -337,10 +344,14 @@ impl Guard {
             }
             let delay = now.saturating_duration_since(sample.sent);
             sample.delay = Some(delay);
-            let total = sample.total;
-            self.learned = self.learned.max(total);
+            let ahead = sample.total.saturating_sub(self.learned);
             self.rtt_min = self.rtt_min.min(delay);
-            self.room = delay < self.rtt_min + self.wait_min();
+            self.learned += ahead;
+            // The first of a flight find every queue empty.
+            if ahead >= UNPROVEN_BYTES / 2 {
+                self.room = delay < self.rtt_min + self.wait_min();
+                self.moved = Some(now);
+            }
         }
     }
 
@@ -349,28 +360,42 @@ impl Guard {
         self.behind = 0;
     }
 
-    /// The primary packet sent at `sent` was acknowledged after `rtt`, the peer's delay not counted.
-    pub fn on_primary_acked(&mut self, now: Instant, sent: Instant, rtt: Duration) {
+    /// The primary packet sent at `sent` was acknowledged after `rtt`, the peer's delay not counted. Returns whether
+    /// this withdraws RLP.
+    pub fn on_primary_acked(&mut self, now: Instant, sent: Instant, rtt: Duration) -> bool {
         self.rtt_min = self.rtt_min.min(rtt);
-        self.pair(Partner { sent, at: now, rtt: Some(rtt) });
+        self.try_primary(now, Partner { sent, at: now, rtt: Some(rtt) })
     }
 
-    /// Packets of the primary are lost, the last of them sent at `sent`.
-    pub fn on_primary_lost(&mut self, now: Instant, sent: Instant) {
-        self.pair(Partner { sent, at: now, rtt: None });
-    }
-
-    fn pair(&mut self, partner: Partner) {
-        let before = self.samples.iter_mut().rev().find(|sample| sample.sent <= partner.sent);
-        if let Some(sample) = before.filter(|sample| sample.partner.is_none()) {
-            sample.partner = Some(partner);
-        }
+    /// Packets of the primary are lost, the last of them sent at `sent`. Returns whether this withdraws RLP.
+    pub fn on_primary_lost(&mut self, now: Instant, sent: Instant) -> bool {
+        self.try_primary(now, Partner { sent, at: now, rtt: None })
     }
 
     // --- trials ---
 
-    /// Judges the trials that have ended. `is_open` says whether a byte of a stream that RLP has sent is still
-    /// waiting for its SACK: it is not once the primary has taken it. Returns whether this withdraws RLP.
+    /// A primary packet is compared with the last RLP packet before it that is known to have arrived; and the last
+    /// before it of all, if that is another, may be overtaken or lost yet.
+    fn try_primary(&mut self, now: Instant, partner: Partner) -> bool {
+        let before = |sample: &&mut Sample| sample.sent < partner.sent;
+        if let Some(last) = self.samples.iter_mut().rev().find(before)
+            && last.delay.is_none()
+            && last.partner.is_none()
+        {
+            last.partner = Some(partner);
+        }
+        let arrived = |sample: &&mut Sample| sample.sent < partner.sent && sample.delay.is_some();
+        let Some(arrived) = self.samples.iter_mut().rev().find(arrived) else { return false };
+        let tried = std::mem::replace(&mut arrived.tried, true);
+        let arrived = *arrived;
+        let Some(delay) = arrived.delay.filter(|_| !tried) else { return false };
+        let outcome = self.compare(partner, &arrived, delay);
+        self.weigh(now, outcome)
+    }
+
+    /// Judges the trials that have waited for the RLP packet's fate. `is_open` says whether a byte of a stream that
+    /// RLP has sent still waits for its SACK: it does not once the primary has taken it. Returns whether this
+    /// withdraws RLP.
     ///
     /// To be called after each group of samples.
     pub fn judge(&mut self, now: Instant, is_open: impl Fn(StreamId, u64) -> bool) -> bool {
@@ -378,17 +403,17 @@ impl Guard {
         for at in 0..self.samples.len() {
             let sample = self.samples[at];
             let Some(partner) = sample.partner.filter(|_| !sample.tried) else { continue };
-            // On a path that keeps order the SACK is here before the ACK, but for the haste of hosts.
-            if sample.delay.is_none() && now < partner.at + grace {
-                continue;
-            }
+            let outcome = match sample.delay {
+                Some(delay) => self.compare(partner, &sample, delay),
+                // On a path that keeps order the SACK is here before the ACK, but for the haste of hosts.
+                None if now < partner.at + grace => continue,
+                None => {
+                    self.room = false;
+                    self.learned = self.learned.max(sample.total);
+                    self.compare_lost(now, partner, &sample, is_open(sample.stream, sample.offset))
+                }
+            };
             self.samples[at].tried = true;
-            if sample.delay.is_none() {
-                self.rlp_lost = Some(now);
-                self.room = false;
-                self.learned = self.learned.max(sample.total);
-            }
-            let outcome = self.outcome(now, &sample, &partner, &is_open);
             if self.weigh(now, outcome) {
                 return true;
             }
@@ -396,49 +421,45 @@ impl Guard {
         false
     }
 
-    fn outcome(
-        &self,
-        now: Instant,
-        sample: &Sample,
-        partner: &Partner,
-        is_open: impl Fn(StreamId, u64) -> bool,
-    ) -> Outcome {
+    /// The primary's packet against an RLP packet sent before it that arrived after `delay`.
+    fn compare(&self, partner: Partner, sample: &Sample, delay: Duration) -> Outcome {
         let gap = partner.sent.saturating_duration_since(sample.sent);
-        let enough = self.wait_min();
-        let waited = |rtt: Duration| rtt.saturating_sub(self.rtt_min);
-        let recent = |at: Option<Instant>, round_trips: u32| {
-            at.is_some_and(|at| now < at + self.rtt_min * round_trips)
-        };
-        match (sample.delay, partner.rtt) {
-            (Some(delay), Some(rtt)) => {
-                // What is left of the queue when the primary packet comes, if it cannot overtake.
-                let left = waited(delay).saturating_sub(gap);
-                if left < enough {
-                    Outcome::Undecided
-                } else if waited(rtt) * 2 <= left {
-                    Outcome::Overtook
-                } else if waited(rtt) * 4 >= left * 3 {
-                    Outcome::Waited
-                } else {
-                    Outcome::Undecided
-                }
-            }
-            (None, Some(rtt)) => {
-                let spared = gap < enough && waited(rtt) < enough && is_open(sample.stream, sample.offset);
-                if spared { Outcome::Spared } else { Outcome::Undecided }
-            }
-            (Some(delay), None) => {
-                let crowded = waited(delay) >= enough || recent(self.rlp_lost, 2);
-                let near = gap <= self.rtt_min / 2;
-                if crowded && near { Outcome::LostAlone } else { Outcome::Undecided }
-            }
-            (None, None) => {
-                // A loss of many packets is one event, and it may be the primary's own overshoot.
-                let again = recent(self.lost_together, 1);
-                let near = gap <= self.rtt_min / 2;
-                if sample.dominant && near && !again { Outcome::LostTogether } else { Outcome::Undecided }
-            }
+        // How long the RLP packet was still to wait when the primary's came.
+        let left = self.waited(delay).saturating_sub(gap);
+        if left < self.wait_min() {
+            return Outcome::Undecided;
         }
+        match partner.rtt.map(|rtt| self.waited(rtt)) {
+            // Where marks are honoured, RLP goes before the primary loses anything.
+            None => Outcome::LostAlone,
+            Some(waited) if waited * 2 <= left => Outcome::Overtook,
+            Some(waited) if waited + UNREST < left => Outcome::Undecided,
+            Some(_) if sample.dominant => Outcome::Waited,
+            Some(_) => Outcome::WaitedWithOthers,
+        }
+    }
+
+    /// The primary's packet against an RLP packet sent before it that has not arrived.
+    fn compare_lost(&self, now: Instant, partner: Partner, sample: &Sample, open: bool) -> Outcome {
+        // Losses come in crowds, and a crowd is one event.
+        if self.rlp_lost.is_some_and(|last| now < last + self.rtt_min) {
+            return Outcome::Undecided;
+        }
+        let gap = partner.sent.saturating_duration_since(sample.sent);
+        match partner.rtt {
+            Some(rtt) if open && gap.max(self.waited(rtt)) < self.wait_min() => Outcome::Spared,
+            // Where normal priority alone is too much, no RLP of that time arrives.
+            None if sample.dominant && gap <= self.rtt_min / 2 && self.arrived_near(partner.sent) => {
+                Outcome::LostTogether
+            }
+            _ => Outcome::Undecided,
+        }
+    }
+
+    /// Whether RLP sent at about this time arrived.
+    fn arrived_near(&self, sent: Instant) -> bool {
+        let apart = |at: Instant| at.saturating_duration_since(sent).max(sent.saturating_duration_since(at));
+        self.samples.iter().any(|sample| sample.delay.is_some() && apart(sample.sent) <= self.wait_min())
     }
 
     /// Adds an outcome to the score; whether that withdraws RLP.
@@ -446,15 +467,15 @@ impl Guard {
         if outcome == Outcome::Undecided || self.withdrawn_until.is_some() {
             return false;
         }
+        tracing::trace!(?outcome, score = self.score, "trial of the path");
         match outcome {
             Outcome::Overtook | Outcome::Spared => self.stats.overtook += 1,
-            Outcome::Waited => self.stats.waited += 1,
-            Outcome::LostAlone => self.stats.lost += 1,
-            Outcome::LostTogether => {
-                self.stats.lost += 1;
-                self.lost_together = Some(now);
-            }
+            Outcome::Waited | Outcome::WaitedWithOthers => self.stats.waited += 1,
+            Outcome::LostAlone | Outcome::LostTogether => self.stats.lost += 1,
             Outcome::Undecided => {}
+        }
+        if matches!(outcome, Outcome::Spared | Outcome::LostTogether) {
+            self.rlp_lost = Some(now);
         }
         self.score = (self.score + outcome.weight()).clamp(SCORE_MIN, SCORE_IGNORED);
         self.moved = Some(now);
@@ -465,6 +486,12 @@ impl Guard {
         true
     }
 
+    /// How much of a round trip was waiting.
+    fn waited(&self, rtt: Duration) -> Duration {
+        rtt.saturating_sub(self.rtt_min)
+    }
+
+    /// Waiting that is evidence.
     fn wait_min(&self) -> Duration {
         (self.rtt_min / 8).clamp(WAIT_MIN, WAIT_MAX)
     }
@@ -475,5 +502,145 @@ fn verdict(score: i32) -> Verdict {
         SCORE_IGNORED.. => Verdict::Ignored,
         ..=SCORE_HONOURED => Verdict::Honoured,
         _ => Verdict::Unproven,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::primary::{Dir, Side};
+
+    const AGE: Duration = Duration::from_secs(600);
+    const RTT: Duration = Duration::from_millis(40);
+    const PACKET: u64 = 1200;
+
+    fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    /// A guard, and a path that its packets take.
+    struct World {
+        start: Instant,
+        guard: Guard,
+        offset: u64,
+    }
+
+    impl World {
+        fn new() -> Self {
+            Self { start: Instant::now(), guard: Guard::new(AGE, RTT), offset: 1 << 40 }
+        }
+
+        fn stream() -> StreamId {
+            StreamId::new(Side::Client, Dir::Uni, 0)
+        }
+
+        /// RLP sends a burst and the primary a packet a millisecond later; how long each waits, or `None`: lost.
+        /// Whether that withdraws RLP.
+        fn trial(&mut self, at: Duration, rlp: Option<u64>, primary: Option<u64>) -> bool {
+            let sent = self.start + at;
+            self.offset -= 100 * PACKET;
+            self.guard.on_rlp_sent(sent, Self::stream(), self.offset, 100 * PACKET, PACKET);
+            let behind = sent + ms(1);
+            self.guard.on_primary_sent();
+            let mut now = behind + RTT;
+            if let Some(waited) = rlp {
+                now = sent + RTT + ms(waited);
+                self.guard.on_sacked(now, Self::stream(), Span::new(self.offset, self.offset + PACKET));
+            }
+            let withdrawn = match primary {
+                Some(waited) => self.guard.on_primary_acked(now, behind, RTT + ms(waited)),
+                None => self.guard.on_primary_lost(now, behind),
+            };
+            withdrawn || self.guard.judge(now + ms(20), |_, _| true)
+        }
+    }
+
+    #[test]
+    fn a_primary_that_waits_like_rlp_withdraws_it_and_one_that_overtakes_does_not() {
+        let mut fifo = World::new();
+        assert!(!fifo.trial(ms(0), Some(30), Some(29)));
+        assert_eq!(fifo.guard.verdict(), Verdict::Unproven, "one trial decides nothing");
+        assert!(fifo.trial(ms(200), Some(30), Some(30)));
+        assert_eq!(
+            fifo.guard.permit(fifo.start + ms(400)),
+            Permit::Wait(fifo.guard.stats().withdrawn_until.unwrap())
+        );
+
+        let mut priority = World::new();
+        for round in 0..20 {
+            assert!(!priority.trial(ms(200 * round), Some(30), Some(0)));
+        }
+        assert_eq!(priority.guard.verdict(), Verdict::Honoured);
+        assert_eq!(priority.guard.permit(priority.start + AGE), Permit::Bytes(u64::MAX));
+    }
+
+    #[test]
+    fn a_primary_that_is_lost_behind_rlp_that_arrives_withdraws_it() {
+        let mut fifo = World::new();
+        assert!(!fifo.trial(ms(0), Some(30), None));
+        assert!(fifo.trial(ms(200), Some(30), None));
+        assert_eq!((fifo.guard.stats().lost, fifo.guard.stats().waited), (2, 0));
+    }
+
+    #[test]
+    fn chance_losses_are_outweighed_where_the_primary_overtakes() {
+        let mut world = World::new();
+        for round in 0..300 {
+            let primary = if round % 10 == 9 { None } else { Some(0) };
+            assert!(!world.trial(ms(200 * round), Some(30), primary), "round {round}");
+        }
+    }
+
+    #[test]
+    fn without_a_queue_nothing_is_learned() {
+        let mut world = World::new();
+        for round in 0..100 {
+            assert!(!world.trial(ms(200 * round), Some(1), Some(1)));
+            assert!(
+                !world.trial(ms(200 * round + 100), Some(1), None),
+                "a loss that has nothing to do with RLP"
+            );
+        }
+        let stats = world.guard.stats();
+        assert_eq!((stats.overtook, stats.waited, stats.lost), (0, 0, 0));
+    }
+
+    #[test]
+    fn losses_of_both_are_no_evidence_when_no_rlp_of_that_time_arrives() {
+        let mut world = World::new();
+        for round in 0..100 {
+            assert!(!world.trial(ms(200 * round), None, None));
+        }
+        assert_eq!(world.guard.verdict(), Verdict::Unproven);
+    }
+
+    #[test]
+    fn a_verdict_ends_with_its_age_and_is_remembered_until_then() {
+        let mut world = World::new();
+        world.trial(ms(0), Some(30), Some(30));
+        world.trial(ms(200), Some(30), Some(30));
+        let record = world.guard.take_record().unwrap();
+        assert_eq!((record.verdict(), world.guard.take_record()), (Verdict::Ignored, None));
+
+        let mut next = Guard::new(AGE, RTT);
+        next.recall(record.until - ms(1), record);
+        assert_eq!(next.permit(record.until - ms(1)), Permit::Wait(record.until));
+        assert!(next.stats().remembered);
+        assert_eq!(next.permit(record.until), Permit::Bytes(UNPROVEN_BYTES));
+
+        let mut late = Guard::new(AGE, RTT);
+        late.recall(record.until, record);
+        assert_eq!((late.verdict(), late.stats().remembered), (Verdict::Unproven, false));
+    }
+
+    #[test]
+    fn an_unknown_path_gets_a_bounded_burst_until_something_is_learned() {
+        let mut world = World::new();
+        let start = world.start;
+        world.guard.on_rlp_sent(start, World::stream(), 0, UNPROVEN_BYTES, PACKET);
+        assert_eq!(world.guard.permit(start), Permit::Wait(start + RTT));
+        // It came through without waiting: there is room.
+        world.guard.on_sacked(start + RTT, World::stream(), Span::new(0, PACKET));
+        assert_eq!(world.guard.permit(start + RTT), Permit::Bytes(u64::MAX));
     }
 }

@@ -59,8 +59,8 @@ pub struct Quic {
     shared: Arc<Shared>,
     fed_late: Arc<AtomicBool>,
     waiting: Waiting,
-    /// The smoothed round-trip time before the last datagram.
-    rtt_before: Duration,
+    /// The smoothed round-trip time before the last datagram; `None` before the first sample, when it is a guess.
+    rtt_before: Option<Duration>,
 }
 
 /// What became of packets since the last look.
@@ -77,11 +77,13 @@ impl Quic {
     pub(crate) fn take_path_sample(&mut self, now: Instant) -> PathSample {
         let fates = self.shared.take_fates();
         let (before, after) = (self.rtt_before, self.conn.rtt());
-        self.rtt_before = after;
         let acked = fates.acked.map(|sent| {
             let raw = now.saturating_duration_since(sent);
-            (sent, without_ack_delay(raw, before, after))
+            (sent, before.map_or(raw, |before| without_ack_delay(raw, before, after)))
         });
+        if before.is_some() || acked.is_some() {
+            self.rtt_before = Some(after);
+        }
         PathSample { acked, lost: fates.lost }
     }
 
@@ -506,7 +508,7 @@ impl Seam {
 
     fn quic(self, conn: quic::Connection) -> Quic {
         Quic {
-            rtt_before: conn.rtt(),
+            rtt_before: None,
             conn,
             shared: self.shared,
             fed_late: self.fed_late,
@@ -565,8 +567,8 @@ fn server_config(config: &ServerConfig) -> Result<(quic::ServerConfig, Arc<Trans
 }
 
 /// A round trip less the peer's delay, which quinn-proto tells nobody: it follows from how the sample has moved the
-/// smoothed time, by an eighth of the difference (RFC 9002 §5.3). Where that is not what happened, as with the first
-/// sample, the delay is taken as zero.
+/// smoothed time, by an eighth of the difference (RFC 9002 §5.3). Where that is not what happened, the delay is taken
+/// as zero.
 fn without_ack_delay(raw: Duration, before: Duration, after: Duration) -> Duration {
     /// RFC 9000 §18.2, max_ack_delay.
     const DELAY_MAX: Duration = Duration::from_millis(25);
