@@ -45,8 +45,9 @@ pub mod socket;
 
 pub use rc3_core::{
     ApplicationClose, Chunk, ClientConfig, ClosedStream, ConfigError, Congestion, ConnectionClose,
-    ConnectionError, ConnectionStats, Dir, LevelStats, PathStats, ReceivedStats, RlpMode, SentStats,
-    ServerConfig, Side, StreamId, TransportConfig, TransportError, TransportErrorCode, VarInt,
+    ConnectionError, ConnectionStats, DestinationVerdict, Dir, GuardStats, LevelStats, PathStats,
+    ReceivedStats, RlpMode, SentStats, ServerConfig, Side, StreamId, TransportConfig, TransportError,
+    TransportErrorCode, VarInt, Verdict,
 };
 pub use rustls;
 

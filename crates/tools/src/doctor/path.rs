@@ -63,9 +63,9 @@ pub struct Direction {
     pub low_loss: f64,
     /// Share of normal ones.
     pub normal_loss: f64,
-    /// Mean waiting of low-priority packets, above the shortest time of all, in milliseconds.
+    /// How much longer than the first of a burst low-priority packets took, median, in milliseconds.
     pub low_wait_ms: f64,
-    /// Mean waiting of normal ones.
+    /// The same for normal ones.
     pub normal_wait_ms: f64,
     /// Share of normal packets that arrived before a low-priority one sent earlier.
     pub overtaking: f64,
@@ -125,7 +125,7 @@ impl Direction {
         let missing = usize::from(DSCPS) - self.marks.len();
         let mut text = format!("{kept} of {DSCPS} DSCPs kept");
         let changed: Vec<_> = self.marks.iter().filter(|(sent, seen)| sent != seen).collect();
-        if let Some((_, &first)) = changed.first() {
+        if let Some(&(_, &first)) = changed.first() {
             if changed.iter().all(|&(_, &seen)| seen == first) {
                 let _ = write!(text, ", {} changed to {first}", changed.len());
             } else {
@@ -236,7 +236,7 @@ fn report(remote: SocketAddr, heard: &[Heard]) -> PathReport {
     let marks = heard.iter().filter(|heard| heard.reply.round == 0);
     let rtt = marks.clone().map(|heard| heard.at.saturating_sub(heard.reply.sent)).min().unwrap_or(0);
     let bursts: Vec<Heard> = heard.iter().filter(|heard| heard.reply.round > 0).copied().collect();
-    // Clocks differ by a constant, which the least difference takes away.
+    // Clocks differ by a constant, which comparing with another packet takes away.
     let there = |heard: &Heard| i128::from(heard.reply.arrived) - i128::from(heard.reply.sent);
     let low_sent = f64::from(ROUNDS * LOW_PER_ROUND);
     let normal_sent = f64::from(ROUNDS * NORMAL_PER_ROUND);
@@ -274,25 +274,33 @@ fn report(remote: SocketAddr, heard: &[Heard]) -> PathReport {
         back: direction(
             marks.map(|heard| (heard.reply.dscp, heard.dscp)).collect(),
             (share(low_there - count(true), low_there), share(normal_there - count(false), normal_there)),
-            // A round leaves the listener at one instant: its first reply to arrive is the measure.
-            waits(&bursts, |heard| {
-                let round = bursts.iter().filter(|other| other.reply.round == heard.reply.round);
-                let first = round.map(|other| other.at).min().unwrap_or(heard.at);
-                i128::from(heard.at) - i128::from(first)
-            }),
+            // A round leaves the listener at one instant.
+            waits(&bursts, |heard| i128::from(heard.at)),
             overtaking(&came),
         ),
     }
 }
 
-/// Mean waiting of low and of normal priority in milliseconds.
+/// Median waiting of low and of normal priority in milliseconds: how much longer they took than the first of their
+/// round. A queue makes a burst longer; a busy host only makes all of it late.
 fn waits(heard: &[Heard], time: impl Fn(&Heard) -> i128) -> (f64, f64) {
-    let least = heard.iter().map(&time).min().unwrap_or(0);
-    let mean = |low: bool| {
-        let all: Vec<i128> = heard.iter().filter(|h| h.reply.low == low).map(|h| time(h) - least).collect();
-        if all.is_empty() { 0.0 } else { all.iter().sum::<i128>() as f64 / all.len() as f64 / 1e6 }
+    let mut first: BTreeMap<u32, &Heard> = BTreeMap::new();
+    for one in heard.iter().filter(|one| one.reply.low) {
+        let known = first.entry(one.reply.round).or_insert(one);
+        if one.reply.sent < known.reply.sent {
+            *known = one;
+        }
+    }
+    let median = |low: bool| {
+        let mut all: Vec<i128> = heard
+            .iter()
+            .filter(|one| one.reply.low == low)
+            .filter_map(|one| Some((time(one) - time(first.get(&one.reply.round)?)).max(0)))
+            .collect();
+        all.sort_unstable();
+        all.get(all.len() / 2).map_or(0.0, |&nanos| nanos as f64 / 1e6)
     };
-    (mean(true), mean(false))
+    (median(true), median(false))
 }
 
 /// Share of normal packets that came before a low one of their round, all of which were sent earlier. Entries are
@@ -339,7 +347,7 @@ mod tests {
                     run: 1,
                     round: 1,
                     order: order(nth),
-                    sent: 0,
+                    sent: u64::from(nth),
                     arrived: u64::from(order(nth)) * 1_000_000,
                 };
                 Heard { reply, dscp: 0, at: 100_000_000 }

@@ -587,3 +587,28 @@ fn from_transmit(transmit: quic::Transmit) -> PrimaryTransmit {
         segment_size: transmit.segment_size,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn us(us: u64) -> Duration {
+        Duration::from_micros(us)
+    }
+
+    #[test]
+    fn the_peers_delay_follows_from_how_the_smoothed_time_moves() {
+        let before = us(40_000);
+        // RFC 9002 §5.3 with a sample of 52 ms of which the peer delayed 10 ms, and with one that it did not.
+        let after = (before * 7 + us(42_000)) / 8;
+        assert!(without_ack_delay(us(52_000), before, after) - us(42_000) < us(1));
+        let after = (before * 7 + us(52_000)) / 8;
+        assert_eq!(without_ack_delay(us(52_000), before, after), us(52_000));
+    }
+
+    #[test]
+    fn a_smoothed_time_that_did_not_move_like_that_tells_nothing() {
+        assert_eq!(without_ack_delay(us(52_000), us(333_000), us(52_000)), us(52_000));
+        assert_eq!(without_ack_delay(us(20_000), us(40_000), us(40_000)), us(20_000));
+    }
+}
