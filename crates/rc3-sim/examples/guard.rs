@@ -195,26 +195,7 @@ fn honouring(full: bool) {
     );
 }
 
-fn one() {
-    let a: Vec<f64> = std::env::args().skip(2).map(|a| a.parse().unwrap()).collect();
-    let world = World {
-        mbits: a[0] as u64,
-        rtt_ms: a[1] as u64,
-        buffer: a[2],
-        nic_mbits: a[0] as u64 * 10,
-        load: a[3],
-        loss: a[4],
-        honours: a[5] != 0.0,
-        seed: 1,
-    };
-    let run = run(world, RlpMode::Guard, &vec![a[6] as u64; a[7] as usize], Duration::from_millis(300));
-    println!("{:?} {:?}", run.fcts, run.verdict);
-}
-
 fn main() {
-    if std::env::args().nth(1).as_deref() == Some("one") {
-        return one();
-    }
     let full = std::env::args().any(|argument| argument == "full");
     ignoring();
     honouring(full);
