@@ -124,7 +124,9 @@ impl HostReport {
         if let Some(qdisc) = self.default_qdisc.as_deref().filter(|qdisc| blind.contains(qdisc)) {
             let device = self.device.as_deref().unwrap_or("DEV");
             advice.push(Advice {
-                why: format!("{qdisc} does not serve by priority: on this host RLP goes before nobody's packets only if the queue forms elsewhere"),
+                why: format!(
+                    "{qdisc} does not serve by priority: a queue on this host treats RLP like all else"
+                ),
                 commands: vec![format!("tc qdisc replace dev {device} root handle 1: prio bands 3")],
             });
         }
