@@ -199,7 +199,7 @@ mod doctor {
         let local = socket.local_addr()?;
         let secret = Secret(random().map_err(io::Error::other)?);
         let (host, port) = match advertise {
-            Some((host, port)) => (host, port.unwrap_or(local.port())),
+            Some((host, port)) => (host, port.unwrap_or_else(|| local.port())),
             None => (reachable(local.ip()).to_string(), local.port()),
         };
         let ticket = Ticket::new(&host, port, fingerprint(), secret)
