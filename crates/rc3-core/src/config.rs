@@ -26,8 +26,11 @@ use crate::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum RlpMode {
-    /// The network is trusted to honour the marks (RC3 §2.1).
+    /// The path is watched: where the primary does not overtake RLP, RLP is withdrawn until that verdict is too
+    /// old. See [`crate::rlp::guard`].
     #[default]
+    Guard,
+    /// The network is trusted to honour the marks (RC3 §2.1).
     Trust,
     /// No RLP at all, not even on offer: plain QUIC v1.
     Off,
@@ -60,6 +63,7 @@ const RLP_WINDOW_INITIAL: u64 = 64 << 20;
 #[derive(Debug, Clone)]
 pub struct TransportConfig {
     pub(crate) rlp: RlpMode,
+    pub(crate) verdict_age: Duration,
     pub(crate) ladder: Ladder,
     pub(crate) nic_rate: Option<Rate>,
     pub(crate) rlp_stream_window: u64,
@@ -84,7 +88,9 @@ pub struct TransportConfig {
 impl Default for TransportConfig {
     fn default() -> Self {
         Self {
-            rlp: RlpMode::Trust,
+            rlp: RlpMode::default(),
+            // Routes and access networks change; one more burst in ten minutes does little harm.
+            verdict_age: Duration::from_secs(600),
             ladder: Ladder::default(),
             nic_rate: None,
             rlp_stream_window: WINDOW_MAX,
@@ -111,9 +117,16 @@ impl Default for TransportConfig {
 }
 
 impl TransportConfig {
-    /// Whether and how the RLP loop runs. Default: [`RlpMode::Trust`].
+    /// Whether and how the RLP loop runs. Default: [`RlpMode::Guard`].
     pub fn rlp(&mut self, mode: RlpMode) -> &mut Self {
         self.rlp = mode;
+        self
+    }
+
+    /// How long [`RlpMode::Guard`] believes what it has learned about a destination; then it tries again.
+    /// Default: ten minutes; more than a year counts as a year.
+    pub fn verdict_age(&mut self, age: Duration) -> &mut Self {
+        self.verdict_age = age.min(Duration::from_secs(365 * 86_400));
         self
     }
 

@@ -9,6 +9,7 @@ mod datagrams;
 mod early;
 mod events;
 mod feed;
+mod guard;
 mod limits;
 mod receive;
 mod rlp_transmit;
@@ -35,6 +36,7 @@ use crate::{
     qlog::{QlogEvent, Trace},
     rlp::{
         Rlp,
+        guard::Guard,
         keys::{OpenError, ReceiverId},
     },
     stats::{ConnectionStats, ReceivedStats, SentStats},
@@ -84,6 +86,8 @@ struct Place {
     /// A read had consequences beyond the stream itself: credit, or the primary's flow control.
     news: bool,
     handshake_ended: bool,
+    /// The primary was given something to send outside of its turn.
+    probe_due: bool,
 }
 
 impl Connection {
@@ -146,6 +150,7 @@ impl Connection {
         while let Some(event) = self.primary.poll_event() {
             self.on_primary_event(event);
         }
+        self.watch_primary(now);
         self.tune_windows(now);
         self.close_on_fault(now);
         self.wake_writers();
@@ -182,7 +187,8 @@ impl Connection {
                             stream,
                             spans: sack.spans().collect(),
                         });
-                        self.on_sack(stream.into(), sack.spans());
+                        self.on_sack(now, stream.into(), sack.spans());
+                        self.judge(now);
                     }
                 }
                 Err(_) => self.fault = Some(PeerMisbehaved::Malformed("rlp frame")),
@@ -450,7 +456,14 @@ impl Connection {
         }
         let mut received = self.received;
         received.buffered_bytes = self.buffered;
-        ConnectionStats { path: self.primary.path(), rc3: self.is_rc3(), sent, received }
+        let guard = self.overlay.as_ref().and_then(|overlay| overlay.rlp.as_ref()).and_then(Rlp::guard_ref);
+        ConnectionStats {
+            path: self.primary.path(),
+            rc3: self.is_rc3(),
+            guard: guard.map(Guard::stats),
+            sent,
+            received,
+        }
     }
 
     /// The id RLP datagrams for this connection carry, once there is one.

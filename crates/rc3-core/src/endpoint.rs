@@ -22,7 +22,10 @@ use crate::{
         ConnectionError, PrimaryTransmit,
         quinn::{Accepting, ConfigError, ConnectFailed, ConnectionHandle, Incoming, QuicEndpoint, Routed},
     },
-    rlp::keys::{ReceiverId, receiver_id},
+    rlp::{
+        keys::{ReceiverId, receiver_id},
+        verdicts::{DestinationVerdict, Verdicts},
+    },
     transmit::Transmit,
 };
 
@@ -82,6 +85,7 @@ pub struct Endpoint {
     /// Connections in their handshake.
     handshaking: usize,
     early: VecDeque<BytesMut>,
+    verdicts: Verdicts,
 }
 
 impl Endpoint {
@@ -101,6 +105,7 @@ impl Endpoint {
             changed: Vec::new(),
             handshaking: 0,
             early: VecDeque::new(),
+            verdicts: Verdicts::default(),
         })
     }
 
@@ -168,7 +173,9 @@ impl Endpoint {
         let mut response = Vec::new();
         match self.quic.handle(now, meta.remote, meta.local_ip, meta.ecn, datagram, &mut response)? {
             Routed::Connection(handle, event) => {
-                QuicEndpoint::deliver(self.connections.get_mut(&handle)?.primary_mut(), event);
+                let connection = self.connections.get_mut(&handle)?;
+                QuicEndpoint::deliver(connection.primary_mut(), event);
+                connection.watch_primary(now);
                 return Some(handle);
             }
             Routed::Incoming(incoming) => self.events.push_back(EndpointEvent::Incoming(incoming)),
@@ -314,6 +321,16 @@ impl Endpoint {
         Some(result)
     }
 
+    /// What is known at `now` about the paths to destinations, by [`crate::RlpMode::Guard`].
+    pub fn verdicts(&self, now: Instant) -> impl Iterator<Item = DestinationVerdict> {
+        self.verdicts.iter(now)
+    }
+
+    /// Forgets all of it, as after a change of networks. Connections that exist go on as they are.
+    pub fn forget_verdicts(&mut self) {
+        self.verdicts.clear();
+    }
+
     // --- outputs ---
 
     /// What happened, oldest first.
@@ -368,9 +385,18 @@ impl Endpoint {
             }
             connection.set_queued_for_rlp(false);
             Self::take_events(handle, connection, &mut self.events);
+            if connection.take_probe() && connection.set_queued_for_primary(true) {
+                self.primary_queue.push_back(handle);
+            }
             self.arm(handle);
         }
         None
+    }
+
+    /// Whether [`Self::poll_primary`] may have something: after [`Self::poll_rlp`], which can give the primary a
+    /// packet to send.
+    pub fn wants_primary(&self) -> bool {
+        !self.responses.is_empty() || !self.primary_queue.is_empty()
     }
 
     /// Whether [`Self::poll_rlp`] may have something.
@@ -404,12 +430,18 @@ impl Endpoint {
         Self::take_events(handle, connection, &mut self.events);
         if connection.take_handshake_end() {
             self.handshaking -= 1;
+            if let Some(record) = self.verdicts.recall(now, connection.remote_address()) {
+                connection.recall(now, record);
+            }
             if let Some(id) = connection.receiver_id() {
                 self.ids.insert(id, handle);
                 self.replay_early(now, id, handle);
             }
         }
         let Some(connection) = self.connections.get_mut(&handle) else { return };
+        if let Some(record) = connection.take_record() {
+            self.verdicts.remember(connection.remote_address(), record);
+        }
         if connection.is_drained() {
             self.forget(handle);
             return;

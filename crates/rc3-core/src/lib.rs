@@ -46,6 +46,10 @@ pub use primary::{
 };
 #[cfg(feature = "qlog")]
 pub use qlog::Qlog;
+pub use rlp::{
+    guard::{GuardStats, Verdict},
+    verdicts::DestinationVerdict,
+};
 pub use stats::{ConnectionStats, LevelStats, ReceivedStats, SentStats};
 pub use stream::recv::Chunk;
 pub use transmit::Transmit;

@@ -1,6 +1,6 @@
 //! Counters of both loops, readable at any time.
 
-use crate::{primary::PathStats, units::Level};
+use crate::{primary::PathStats, rlp::guard::GuardStats, units::Level};
 
 /// A connection in numbers. Bytes are stream bytes unless said otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -10,6 +10,8 @@ pub struct ConnectionStats {
     pub path: PathStats,
     /// Whether both sides speak rc3; otherwise everything goes by the primary.
     pub rc3: bool,
+    /// What the guard has seen and decided; `None` when there is none.
+    pub guard: Option<GuardStats>,
     /// What was sent.
     pub sent: SentStats,
     /// What was received.

@@ -98,6 +98,8 @@ impl Driver {
         // With the primary's socket full, the low one would be next to hurt it.
         if sent == Sent::All {
             more |= self.send_low()? == Sent::More;
+            // RLP may have left the primary something to send.
+            more |= self.shared.with(|state| state.core.wants_primary());
         }
         Ok(more)
     }

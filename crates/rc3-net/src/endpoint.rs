@@ -11,7 +11,7 @@ use std::{
 
 use bytes::Bytes;
 use pin_project_lite::pin_project;
-use rc3_core::{self as core, ClientConfig, ServerConfig, VarInt};
+use rc3_core::{self as core, ClientConfig, DestinationVerdict, ServerConfig, VarInt};
 use tokio::sync::futures::Notified;
 
 use crate::{
@@ -212,6 +212,16 @@ impl Endpoint {
     pub fn capabilities(&self) -> Capabilities {
         let Bound { primary, low } = &*self.handle.shared.bound();
         Capabilities { primary: primary.capabilities(), low: low.as_ref().map(AsyncSocket::capabilities) }
+    }
+
+    /// What [`crate::RlpMode::Guard`] has learned about the paths to destinations and still believes, in no order.
+    pub fn verdicts(&self) -> Vec<DestinationVerdict> {
+        self.handle.shared.with(|state| state.core.verdicts(Instant::now()).collect())
+    }
+
+    /// Forgets all of it, as after a change of networks. Connections that exist go on as they are.
+    pub fn forget_verdicts(&self) {
+        self.handle.shared.with(|state| state.core.forget_verdicts());
     }
 
     /// What the endpoint has done so far.

@@ -55,10 +55,11 @@ pub mod socket;
 
 pub use rc3_core::{
     AckFrequencyConfig, ApplicationClose, Chunk, ClientConfig, ClosedStream, ConfigError, Congestion,
-    ConnectionClose, ConnectionError, ConnectionId, ConnectionStats, Dir, IdleTimeout, LevelStats,
-    MtuDiscoveryConfig, NoneTokenStore, PathStats, ReceivedStats, RlpMode, SentStats, ServerConfig, Side,
-    StreamId, TokenLog, TokenMemoryCache, TokenReuseError, TokenStore, TransportConfig, TransportError,
-    TransportErrorCode, ValidationTokenConfig, VarInt, VarIntBoundsExceeded, congestion,
+    ConnectionClose, ConnectionError, ConnectionId, ConnectionStats, DestinationVerdict, Dir, GuardStats,
+    IdleTimeout, LevelStats, MtuDiscoveryConfig, NoneTokenStore, PathStats, ReceivedStats, RlpMode, SentStats,
+    ServerConfig, Side, StreamId, TokenLog, TokenMemoryCache, TokenReuseError, TokenStore, TransportConfig,
+    TransportError, TransportErrorCode, ValidationTokenConfig, VarInt, VarIntBoundsExceeded, Verdict,
+    congestion,
 };
 pub use rustls;
 

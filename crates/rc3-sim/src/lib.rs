@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(test, expect(clippy::disallowed_methods, reason = "tests need some instant to start from"))]
 
+mod background;
 mod flow;
 pub mod identity;
 mod impair;
@@ -12,6 +13,7 @@ mod link;
 mod pair;
 mod queue;
 
+pub use background::{Background, BackgroundConfig};
 pub use flow::{FlowReport, pattern};
 pub use impair::Impairments;
 pub use link::{LevelStats, Link, LinkConfig, LinkStats, Stamped, Tally};

@@ -31,11 +31,11 @@ use std::{
 use bytes::BytesMut;
 use rc3_core::{
     ClientConfig, Connection, ConnectionHandle, DatagramMeta, Endpoint, EndpointEvent, Event, ServerConfig,
-    Transmit, TransportConfig,
+    Transmit, TransportConfig, units::Level,
 };
 
 use crate::{
-    DropTail, Link, LinkConfig, Packet, Queue, StrictPriority,
+    Background, BackgroundConfig, DropTail, Link, LinkConfig, Packet, Queue, StrictPriority,
     identity::{SERVER_NAME, identity},
     link::Stamped,
 };
@@ -94,6 +94,8 @@ pub struct Pair {
     pub forward: Link<Datagram>,
     /// From server to client.
     pub backward: Link<Datagram>,
+    /// Somebody else's traffic from the client's side to the server's.
+    pub background: Option<Background>,
     config: ClientConfig,
 }
 
@@ -102,6 +104,8 @@ pub struct Pair {
 pub struct Datagram {
     meta: DatagramMeta,
     contents: Vec<u8>,
+    /// When it was sent, if it is somebody else's.
+    background: Option<Instant>,
 }
 
 /// One end of the link.
@@ -150,6 +154,7 @@ impl Pair {
             server: node(Some(&server), 2),
             forward: Link::new(config.forward.clone(), queue()),
             backward: Link::new(config.backward.clone(), queue()),
+            background: None,
             config: client,
         }
     }
@@ -157,6 +162,11 @@ impl Pair {
     /// Replaces the queue from client to server, before anything was sent: for disciplines of one's own.
     pub fn set_forward_queue(&mut self, config: LinkConfig, queue: LinkQueue) {
         self.forward = Link::new(config, queue);
+    }
+
+    /// Has somebody else send over the forward link, from now on.
+    pub fn set_background(&mut self, config: BackgroundConfig) {
+        self.background = Some(Background::new(self.now, config));
     }
 
     /// Begins a handshake; nothing is sent before the next step.
@@ -178,6 +188,13 @@ impl Pair {
     }
 
     fn send(&mut self) {
+        if let Some(background) = &mut self.background {
+            while let Some(size) = background.due(self.now) {
+                let meta = DatagramMeta { remote: self.client.address, local_ip: None, ecn: 0 };
+                let payload = Datagram { meta, contents: Vec::new(), background: Some(self.now) };
+                self.forward.send(self.now, Packet { size, level: Level::PRIMARY, payload });
+            }
+        }
         self.client.send(self.now, &mut self.forward);
         self.server.send(self.now, &mut self.backward);
     }
@@ -188,14 +205,15 @@ impl Pair {
             self.backward.poll_timeout(),
             self.client.endpoint.poll_timeout(),
             self.server.endpoint.poll_timeout(),
+            self.background.as_ref().map(|background| background.next),
         ];
         next.into_iter().flatten().min()
     }
 
     fn advance(&mut self, to: Instant) {
         self.now = self.now.max(to);
-        self.server.receive(self.now, &mut self.forward);
-        self.client.receive(self.now, &mut self.backward);
+        self.server.receive(self.now, &mut self.forward, self.background.as_mut());
+        self.client.receive(self.now, &mut self.backward, None);
     }
 
     /// Steps until `done` says so, the world comes to rest or `limit` has passed; whether `done` said so.
@@ -266,13 +284,18 @@ impl Node {
     fn send(&mut self, now: Instant, link: &mut Link<Datagram>) {
         self.now = now;
         let mut buf = Vec::new();
-        while let Some(transmit) = self.endpoint.poll_primary(now, self.batch, &mut buf) {
-            self.put(now, &transmit, &buf, link);
-            buf.clear();
-        }
-        while let Some(transmit) = self.endpoint.poll_rlp(now, self.batch, &mut buf) {
-            self.put(now, &transmit, &buf, link);
-            buf.clear();
+        loop {
+            while let Some(transmit) = self.endpoint.poll_primary(now, self.batch, &mut buf) {
+                self.put(now, &transmit, &buf, link);
+                buf.clear();
+            }
+            while let Some(transmit) = self.endpoint.poll_rlp(now, self.batch, &mut buf) {
+                self.put(now, &transmit, &buf, link);
+                buf.clear();
+            }
+            if !self.endpoint.wants_primary() {
+                break;
+            }
         }
         self.take_events();
     }
@@ -281,14 +304,20 @@ impl Node {
         for contents in buf.chunks(transmit.segment_size.unwrap_or(buf.len())) {
             let meta = DatagramMeta { remote: self.address, local_ip: None, ecn: transmit.ecn };
             let size = contents.len() + IP_UDP_HEADERS;
-            let datagram = Datagram { meta, contents: contents.to_vec() };
+            let datagram = Datagram { meta, contents: contents.to_vec(), background: None };
             link.send(now, Packet { size, level: transmit.level, payload: datagram });
         }
     }
 
-    fn receive(&mut self, now: Instant, link: &mut Link<Datagram>) {
+    fn receive(&mut self, now: Instant, link: &mut Link<Datagram>, mut others: Option<&mut Background>) {
         self.now = now;
-        while let Some(Datagram { meta, contents }) = link.poll_output(now) {
+        while let Some(Datagram { meta, contents, background }) = link.poll_output(now) {
+            if let Some(sent) = background {
+                if let Some(others) = &mut others {
+                    others.on_arrival(now - sent);
+                }
+                continue;
+            }
             self.endpoint.handle_datagram(now, meta, BytesMut::from(&contents[..]));
         }
         if self.endpoint.poll_timeout().is_some_and(|deadline| deadline <= now) {

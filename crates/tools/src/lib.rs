@@ -4,6 +4,7 @@
 pub mod cli;
 #[cfg(unix)]
 pub mod demo;
+pub mod doctor;
 #[cfg(unix)]
 pub mod emulator;
 pub mod transfer;

@@ -70,7 +70,7 @@ impl Connection {
             match self.derive_keys() {
                 Some(keys) => {
                     let (remote, _) = self.primary.addresses();
-                    let rlp = Rlp::new(keys, &self.config, remote);
+                    let rlp = Rlp::new(keys, &self.config, remote, self.primary.rtt());
                     self.overlay.as_mut().map(|overlay| overlay.rlp.insert(rlp));
                 }
                 None => tracing::error!("the TLS exporter yields no keys: RLP stays off"),

@@ -7,7 +7,7 @@ use crate::{
     overlay::Overlay,
     primary::{Primary, StreamId, VarInt, Waiting},
     qlog::QlogEvent,
-    rlp::{Allowance, keys::Sealer},
+    rlp::{Allowance, Rlp, keys::Sealer},
     transmit::Transmit,
     units::{Level, Span},
     wire::{frame::DataHeader, sack},
@@ -42,8 +42,9 @@ impl Connection {
         let (level, segment_size) = match self.write_sack(now, buf) {
             Some(level) => (level, buf.len()),
             None => match self.write_data(now, datagrams_max, buf) {
-                Some(sent) => sent,
+                Some(written) => written,
                 None => {
+                    self.probe(now);
                     // All that is held has been sent: there may be room for more.
                     self.tune_windows(now);
                     return None;
@@ -147,7 +148,11 @@ impl Connection {
             self.log_packets(now, id, level, &packets);
             self.write_packets(id, level, &packets, buf);
             let total = buf.len() as u64;
-            self.rlp()?.on_sent(now, packets.len() as u64, total);
+            let rlp = self.rlp()?;
+            rlp.on_sent(now, packets.len() as u64, total);
+            if let Some(guard) = rlp.guard() {
+                guard.on_rlp_sent(now, id, packets[packets.len() - 1].span.start, total, window.in_flight);
+            }
             let stats = &mut self.sent.levels[level.index()];
             stats.packets += packets.len() as u64;
             let bytes = packets.iter().map(|packet| packet.span.len()).sum::<u64>();
@@ -231,10 +236,14 @@ impl Connection {
     }
 
     /// A SACK: the peer holds these spans.
-    pub(super) fn on_sack(&mut self, id: StreamId, spans: impl Iterator<Item = Span>) {
-        let Self { streams, sent, .. } = self;
+    pub(super) fn on_sack(&mut self, now: Instant, id: StreamId, spans: impl Iterator<Item = Span>) {
+        let Self { streams, sent, overlay, .. } = self;
+        let mut guard = overlay.as_mut().and_then(|overlay| overlay.rlp.as_mut()).and_then(Rlp::guard);
         streams.with_send(id, |stream| {
             for span in spans {
+                if let Some(guard) = &mut guard {
+                    guard.on_sacked(now, id, span);
+                }
                 let buffer = &mut stream.buffer;
                 let sacked = stream.ledger.delivered(span, |span, level| {
                     sent.levels[level.index()].delivered_bytes += span.len();

@@ -8,20 +8,29 @@
 //!                          +---------------------------+
 //!                               round trip on the new path
 //! ```
+//!
+//! In guard mode a [`guard`] may have it wait, or withdraw it until its verdict is too old.
 
+pub mod guard;
 pub mod keys;
 pub mod ladder;
 pub mod pacer;
 pub mod replay;
+pub mod verdicts;
 
 use std::{
     net::SocketAddr,
     time::{Duration, Instant},
 };
 
-use self::{keys::RlpKeys, ladder::Ladder, pacer::Pacer};
+use self::{
+    guard::{Guard, Permit, Record},
+    keys::RlpKeys,
+    ladder::Ladder,
+    pacer::Pacer,
+};
 use crate::{
-    config::TransportConfig,
+    config::{RlpMode, TransportConfig},
     units::{Level, Rate},
 };
 
@@ -64,6 +73,8 @@ pub struct Rlp {
     keys: RlpKeys,
     ladder: Ladder,
     pacer: Option<Pacer>,
+    /// Present in [`RlpMode::Guard`].
+    guard: Option<Guard>,
     /// Packets sent in this busy period.
     sent: u64,
     path: SocketAddr,
@@ -72,12 +83,13 @@ pub struct Rlp {
 }
 
 impl Rlp {
-    /// A loop that starts at level 1 on the path to `remote`.
-    pub fn new(keys: RlpKeys, config: &TransportConfig, remote: SocketAddr) -> Self {
+    /// A loop that starts at level 1 on the path to `remote`, whose round trip is about `rtt`.
+    pub fn new(keys: RlpKeys, config: &TransportConfig, remote: SocketAddr, rtt: Duration) -> Self {
         Self {
             keys,
             ladder: config.ladder,
             pacer: config.nic_rate.map(new_pacer),
+            guard: (config.rlp == RlpMode::Guard).then(|| Guard::new(config.verdict_age, rtt)),
             sent: 0,
             path: remote,
             paused_until: None,
@@ -87,6 +99,23 @@ impl Rlp {
     /// The keys of both directions.
     pub fn keys(&mut self) -> &mut RlpKeys {
         &mut self.keys
+    }
+
+    /// The guard, in guard mode.
+    pub fn guard(&mut self) -> Option<&mut Guard> {
+        self.guard.as_mut()
+    }
+
+    /// As [`Self::guard`], to look at.
+    pub fn guard_ref(&self) -> Option<&Guard> {
+        self.guard.as_ref()
+    }
+
+    /// What an earlier connection to the same destination has learned.
+    pub fn recall(&mut self, now: Instant, record: Record) {
+        if let Some(guard) = &mut self.guard {
+            guard.recall(now, record);
+        }
     }
 
     /// Packets sent in this busy period: the position on the ladder.
@@ -110,6 +139,12 @@ impl Rlp {
     pub fn on_path(&mut self, now: Instant, remote: SocketAddr, rtt: Duration) -> Option<Instant> {
         if remote != self.path {
             tracing::debug!(%remote, "path changed: RLP pauses");
+            // Another port is another mapping of the same address (RFC 4787), most likely the same path.
+            if remote.ip() != self.path.ip()
+                && let Some(guard) = &mut self.guard
+            {
+                guard.on_new_path(rtt);
+            }
             self.path = remote;
             self.paused_until = Some(now + rtt * PAUSE_ROUND_TRIPS);
             return self.paused_until;
@@ -125,9 +160,14 @@ impl Rlp {
             }
             self.paused_until = None;
         }
-        let Some((level, remaining)) = self.ladder.level_of(self.sent) else {
+        let Some((level, mut remaining)) = self.ladder.level_of(self.sent) else {
             return Allowance::Stop(StopReason::LadderUsedUp);
         };
+        match self.guard.as_mut().map(|guard| guard.permit(now)) {
+            Some(Permit::Wait(until)) => return Allowance::Wait(until),
+            Some(Permit::Bytes(bytes)) => remaining = remaining.min(bytes.div_ceil(packet_bytes)),
+            None => {}
+        }
         let packets = match &mut self.pacer {
             None => remaining,
             Some(pacer) => match pacer.budget(now) / packet_bytes {
@@ -148,6 +188,9 @@ impl Rlp {
 
     /// The primary has sent `bytes`; they take their share of the card.
     pub fn on_primary_sent(&mut self, now: Instant, bytes: u64) {
+        if let Some(guard) = &mut self.guard {
+            guard.on_primary_sent();
+        }
         if let Some(pacer) = &mut self.pacer {
             pacer.on_primary_sent(now, bytes);
         }

@@ -36,6 +36,8 @@ fn run(command: Command) -> Exit {
         Command::Demo { scenario, json, svg } => demo::run(&scenario, json, svg.as_deref()),
         Command::Recv(job, style) => recv_files(job, style),
         Command::Send(job, style) => send_files(job, style),
+        Command::Doctor(ticket, json) => doctor::look(ticket.as_ref(), json),
+        Command::DoctorListen(listen, advertise) => doctor::listen(listen, advertise),
         Command::Completions(shell) => {
             let mut text = Vec::new();
             clap_complete::generate(shell, &mut LowArgs::command(), "rc3", &mut text);
@@ -101,6 +103,118 @@ fn manual(directory: Option<&Path>) -> io::Result<()> {
             clap_mangen::Man::new(LowArgs::command()).render(&mut text)?;
             output::print(&String::from_utf8_lossy(&text))
         }
+    }
+}
+
+mod doctor {
+    use std::{
+        io,
+        net::{Ipv4Addr, Ipv6Addr, SocketAddr},
+    };
+
+    use rc3_tools::{
+        cli::{exit::Exit, output},
+        doctor::{
+            Report,
+            host::HostReport,
+            listen,
+            path::{self, PathReport},
+            probe::Key,
+        },
+        transfer::{
+            receive::{random, reachable},
+            ticket::{Fingerprint, Secret, Ticket},
+        },
+    };
+    use tokio::{net::lookup_host, runtime::Runtime, signal};
+
+    /// What a ticket has in the place of a certificate's fingerprint: nobody proves an identity here.
+    fn fingerprint() -> Fingerprint {
+        Fingerprint::of(b"rc3 doctor")
+    }
+
+    pub(super) fn look(ticket: Option<&Ticket>, json: bool) -> Exit {
+        if ticket.is_some_and(|ticket| ticket.fingerprint() != fingerprint()) {
+            output::complain(
+                &"this ticket is not for the doctor",
+                "run rc3 doctor --listen on the other host",
+            );
+            return Exit::Usage;
+        }
+        let path = match ticket.map(|ticket| Runtime::new().and_then(|runtime| runtime.block_on(ask(ticket))))
+        {
+            None => None,
+            Some(Ok(Some(path))) => Some(path),
+            Some(Ok(None)) => {
+                output::complain(
+                    &"nobody answered",
+                    "is rc3 doctor --listen running there, and UDP let through?",
+                );
+                return Exit::Failure;
+            }
+            Some(Err(error)) => return failed(&error),
+        };
+        let shown = HostReport::look().and_then(|host| {
+            let report = Report { host, path };
+            output::print(&if json { report.json()? } else { report.text() })?;
+            Ok(report.is_healthy())
+        });
+        match shown {
+            Ok(true) => Exit::Success,
+            Ok(false) => Exit::Findings,
+            Err(error) => failed(&error),
+        }
+    }
+
+    async fn ask(ticket: &Ticket) -> io::Result<Option<PathReport>> {
+        let run = u64::from_be_bytes(random().map_err(io::Error::other)?);
+        let key = Key::new(ticket.secret());
+        for remote in lookup_host((ticket.host(), ticket.port())).await? {
+            let any =
+                if remote.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+            let socket = listen::bind(SocketAddr::new(any, 0))?;
+            if let Some(report) = path::check(&socket, remote, &key, run).await? {
+                return Ok(Some(report));
+            }
+        }
+        Ok(None)
+    }
+
+    pub(super) fn listen(listen: Option<SocketAddr>, advertise: Option<(String, Option<u16>)>) -> Exit {
+        match Runtime::new().and_then(|runtime| runtime.block_on(serve(listen, advertise))) {
+            Ok(exit) => exit,
+            Err(error) => failed(&error),
+        }
+    }
+
+    async fn serve(
+        address: Option<SocketAddr>,
+        advertise: Option<(String, Option<u16>)>,
+    ) -> io::Result<Exit> {
+        let socket = match address {
+            Some(address) => listen::bind(address)?,
+            None => listen::bind((Ipv6Addr::UNSPECIFIED, 0).into())
+                .or_else(|_| listen::bind((Ipv4Addr::UNSPECIFIED, 0).into()))?,
+        };
+        let local = socket.local_addr()?;
+        let secret = Secret(random().map_err(io::Error::other)?);
+        let (host, port) = match advertise {
+            Some((host, port)) => (host, port.unwrap_or_else(|| local.port())),
+            None => (reachable(local.ip()).to_string(), local.port()),
+        };
+        let ticket = Ticket::new(&host, port, fingerprint(), secret)
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+        output::print(&format!("{ticket}\n"))?;
+        let key = Key::new(secret);
+        tokio::select! {
+            served = listen::serve(&socket, &key) => served.map(|()| Exit::Success),
+            interrupted = signal::ctrl_c() => interrupted.map(|()| Exit::Interrupted),
+        }
+    }
+
+    fn failed(error: &io::Error) -> Exit {
+        output::complain(error, "check the address and the limits of the system");
+        Exit::Failure
     }
 }
 

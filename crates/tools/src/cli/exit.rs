@@ -19,6 +19,8 @@ pub enum Exit {
     Refused,
     /// A file of that name exists, and nothing was overwritten.
     Exists,
+    /// The doctor found something to set right.
+    Findings,
     /// Somebody pressed Ctrl-C.
     Interrupted,
 }
@@ -33,6 +35,7 @@ Exit codes:
     3  what arrived is not what was sent
     4  refused by the other side, or not the right receiver
     5  a file of that name exists; nothing was overwritten
+    6  rc3 doctor found something to set right
   130  interrupted";
 
     /// The number.
@@ -44,6 +47,7 @@ Exit codes:
             Self::NotVerified => 3,
             Self::Refused => 4,
             Self::Exists => 5,
+            Self::Findings => 6,
             Self::Interrupted => 130,
         }
     }
@@ -82,6 +86,7 @@ mod tests {
             Exit::NotVerified,
             Exit::Refused,
             Exit::Exists,
+            Exit::Findings,
             Exit::Interrupted,
         ];
         let listed: Vec<u8> =

@@ -1,6 +1,6 @@
 //! What it means here: settings resolved, defaults that depend on others filled in, nonsense refused.
 
-use std::{io, path::PathBuf};
+use std::{io, net::SocketAddr, path::PathBuf};
 
 use clap_complete::Shell;
 use rc3_net::RlpMode;
@@ -8,7 +8,7 @@ use thiserror::Error;
 
 #[cfg(unix)]
 use super::low::DemoArgs;
-use super::low::{LowArgs, LowCommand, RecvArgs, SendArgs};
+use super::low::{DoctorArgs, LowArgs, LowCommand, RecvArgs, RlpChoice, SendArgs};
 use crate::transfer::{
     destination::Policy,
     progress::Style,
@@ -40,6 +40,10 @@ pub enum Command {
     Recv(ReceiveJob, Style),
     /// Send.
     Send(SendJob, Style),
+    /// Look at this host, and at the path to the peer with this ticket; JSON instead of words.
+    Doctor(Option<Ticket>, bool),
+    /// Be the peer of such a look: where to listen, and what the ticket says.
+    DoctorListen(Option<SocketAddr>, Option<(String, Option<u16>)>),
     /// Completions.
     Completions(Shell),
     /// Manual pages, into a directory or the first to standard output.
@@ -91,6 +95,7 @@ impl Command {
             }
             LowCommand::Recv(args) => recv(args),
             LowCommand::Send(args) => send(args)?,
+            LowCommand::Doctor(args) => doctor(args)?,
             LowCommand::Completions { shell } => Self::Completions(shell),
             LowCommand::Man { out } => Self::Man(out),
         })
@@ -117,6 +122,7 @@ fn scenario(args: DemoArgs) -> Result<Scenario, UsageError> {
         loss: args.loss,
         load: args.load,
         priority: !args.no_priority,
+        rlp: rlp(args.rlp),
         ladder: rc3_core::rlp::ladder::Ladder::geometric(40, 10, args.levels),
         sizes: args.sizes,
         runs: args.runs.map_or(Runs::AsFit, |runs| Runs::Exactly(runs.min(RUNS_MAX))),
@@ -124,12 +130,29 @@ fn scenario(args: DemoArgs) -> Result<Scenario, UsageError> {
     })
 }
 
+fn doctor(args: DoctorArgs) -> Result<Command, UsageError> {
+    let DoctorArgs { ticket, listen, bind, advertise, json } = args;
+    if listen {
+        return Ok(Command::DoctorListen(bind, advertise));
+    }
+    Ok(Command::Doctor(ticket.map(|ticket| ticket.parse()).transpose()?, json))
+}
+
+fn rlp(choice: RlpChoice) -> RlpMode {
+    match choice {
+        RlpChoice::Guard => RlpMode::Guard,
+        RlpChoice::Trust => RlpMode::Trust,
+        RlpChoice::Off => RlpMode::Off,
+    }
+}
+
 fn recv(args: RecvArgs) -> Command {
     let style = Style::choose(args.tell.json, args.tell.quiet);
     let qlog = args.tell.qlog.or_else(rc3_net::qlog::directory_from_env);
     let policy = Policy { force: args.force, fsync: args.fsync };
+    let rlp = rlp(args.rlp);
     let RecvArgs { dir, listen, advertise, keep, .. } = args;
-    Command::Recv(ReceiveJob { dir, listen, advertise, keep, policy, qlog }, style)
+    Command::Recv(ReceiveJob { dir, listen, advertise, keep, policy, qlog, rlp }, style)
 }
 
 fn send(args: SendArgs) -> Result<Command, UsageError> {
@@ -141,7 +164,7 @@ fn send(args: SendArgs) -> Result<Command, UsageError> {
     let ticket: Ticket = line.parse()?;
     let style = Style::choose(args.tell.json, args.tell.quiet);
     let qlog = args.tell.qlog.or_else(rc3_net::qlog::directory_from_env);
-    let rlp = if args.no_rlp { RlpMode::Off } else { RlpMode::Trust };
+    let rlp = rlp(args.rlp);
     let SendArgs { paths, dry_run, rate_limit, .. } = args;
     Ok(Command::Send(SendJob { paths, ticket, dry_run, rate_limit, rlp, qlog }, style))
 }

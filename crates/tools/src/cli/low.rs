@@ -28,6 +28,8 @@ pub enum LowCommand {
     Recv(RecvArgs),
     /// Send files and directories to the holder of a ticket
     Send(SendArgs),
+    /// Say what stands between RC3 and the network: sockets of this host, and the path to a peer
+    Doctor(DoctorArgs),
     /// Print completions for a shell
     Completions {
         /// Which shell
@@ -77,8 +79,11 @@ pub struct DemoArgs {
     #[arg(long, default_value_t = 7, value_name = "N", value_parser = value_parser!(u8).range(1..=15))]
     pub levels: u8,
     /// Let the link ignore priorities
-    #[arg(long)]
+    #[arg(long, visible_alias = "ignore-marks")]
     pub no_priority: bool,
+    /// How rc3 uses low priority: off compares plain QUIC with itself
+    #[arg(long, value_enum, default_value_t = RlpChoice::Guard, value_name = "MODE")]
+    pub rlp: RlpChoice,
     /// Print one JSON object and nothing else
     #[arg(long)]
     pub json: bool,
@@ -115,6 +120,9 @@ pub struct RecvArgs {
     /// Wait until each file is on the disk before it gets its name
     #[arg(long)]
     pub fsync: bool,
+    /// Whether low priority is used
+    #[arg(long, value_enum, default_value_t = RlpChoice::Guard, value_name = "MODE")]
+    pub rlp: RlpChoice,
     /// How to tell it
     #[command(flatten)]
     pub tell: TellArgs,
@@ -138,12 +146,47 @@ pub struct SendArgs {
     /// Send at this rate on average, at most
     #[arg(long, value_name = "RATE", value_parser = parse_rate)]
     pub rate_limit: Option<Rate>,
-    /// Plain QUIC: for networks that do not honour low priorities
-    #[arg(long)]
-    pub no_rlp: bool,
+    /// Whether low priority is used
+    #[arg(long, value_enum, default_value_t = RlpChoice::Guard, value_name = "MODE")]
+    pub rlp: RlpChoice,
     /// How to tell it
     #[command(flatten)]
     pub tell: TellArgs,
+}
+
+/// `rc3 doctor`
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "\
+With a ticket of `rc3 doctor --listen` on another host it sends and gets back about 600 kB in a few seconds, \
+to see which DSCPs arrive as they were sent, and whether packets of normal priority overtake those of low \
+priority. Where no queue forms on the path, that cannot be told.")]
+pub struct DoctorArgs {
+    /// The line `rc3 doctor --listen` printed on another host
+    #[arg(value_name = "TICKET", conflicts_with = "listen")]
+    pub ticket: Option<String>,
+    /// Be the peer of such a check until interrupted; prints a ticket
+    #[arg(long)]
+    pub listen: bool,
+    /// Address to listen on: IP:PORT, IP, or :PORT [default: any address, any free port]
+    #[arg(long, value_name = "ADDR", value_parser = parse_listen, requires = "listen")]
+    pub bind: Option<SocketAddr>,
+    /// What the ticket names instead of the address of the default route
+    #[arg(long, value_name = "HOST[:PORT]", value_parser = parse_advertise, requires = "listen")]
+    pub advertise: Option<(String, Option<u16>)>,
+    /// Print one JSON object and nothing else
+    #[arg(long, conflicts_with = "listen")]
+    pub json: bool,
+}
+
+/// Whether RLP may run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum RlpChoice {
+    /// Until the path is seen to ignore priorities
+    Guard,
+    /// Always: the network is known to honour priorities
+    Trust,
+    /// Never: plain QUIC
+    Off,
 }
 
 /// How a transfer is told.

@@ -281,6 +281,7 @@ pub(super) mod tests {
             loss: 0.0,
             load: 0.0,
             priority: true,
+            rlp: rc3_net::RlpMode::default(),
             ladder: Ladder::geometric(40, 10, 3),
             sizes: vec![1_000_000],
             runs: Runs::Exactly(3),

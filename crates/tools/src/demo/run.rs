@@ -159,7 +159,7 @@ impl Ends {
             config
         };
         let mut server = ServerConfig::with_crypto(Arc::new(identity.server(ALPN)?));
-        server.transport_config(Arc::new(transport(scenario, RlpMode::Trust)));
+        server.transport_config(Arc::new(transport(scenario, RlpMode::default())));
 
         // The link tells levels apart by their code points.
         let options = || EndpointOptions { marks: Marks::per_level(), ..EndpointOptions::default() };
@@ -168,7 +168,7 @@ impl Ends {
             sender: Endpoint::new(options(), None, any)?,
             receiver: Endpoint::new(options(), Some(server), any)?,
             plain: config(RlpMode::Off),
-            rc3: config(RlpMode::Trust),
+            rc3: config(scenario.rlp),
         })
     }
 

@@ -56,6 +56,8 @@ pub struct Scenario {
     pub load: f64,
     /// Whether the link honours priorities.
     pub priority: bool,
+    /// How rc3 uses low priority.
+    pub rlp: rc3_net::RlpMode,
     /// Packets per RLP level.
     pub ladder: Ladder,
     /// Sizes to send, in bytes.
@@ -133,6 +135,7 @@ mod tests {
             loss: 0.0,
             load: 0.0,
             priority: true,
+            rlp: rc3_net::RlpMode::default(),
             ladder: Ladder::default(),
             sizes: vec![1_000_000],
             runs: Runs::AsFit,

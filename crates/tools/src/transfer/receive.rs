@@ -68,6 +68,8 @@ pub struct ReceiveJob {
     pub policy: Policy,
     /// Where qlog files go.
     pub qlog: Option<PathBuf>,
+    /// Whether RLP may run.
+    pub rlp: RlpMode,
 }
 
 /// Prints a ticket and receives: one complete transfer, or all that come.
@@ -80,7 +82,7 @@ pub struct ReceiveJob {
 pub async fn receive(job: ReceiveJob, reporter: &mut Reporter) -> Result<(), TransferError> {
     let identity = Identity::generate()?;
     let mut config = ServerConfig::with_crypto(Arc::new(identity.server(ALPN)?));
-    config.transport_config(Arc::new(transport(RlpMode::Trust, job.qlog.as_deref())?));
+    config.transport_config(Arc::new(transport(job.rlp, job.qlog.as_deref())?));
     let endpoint = bind(config, job.listen)?;
     let local = |what: &str, error| TransferError::Local { what: what.to_owned(), error };
     let address = endpoint.local_addr().map_err(|error| local("find the port", error))?;
@@ -665,7 +667,7 @@ fn bind(config: ServerConfig, listen: Option<SocketAddr>) -> Result<Endpoint, Tr
 
 /// The address to advertise when listening on `ip`: itself, or for any address the one that the default route
 /// leaves from. Finding it sends nothing.
-fn reachable(ip: IpAddr) -> IpAddr {
+pub fn reachable(ip: IpAddr) -> IpAddr {
     if !ip.is_unspecified() {
         return ip;
     }
@@ -685,7 +687,11 @@ fn route(from: IpAddr, to: SocketAddr) -> Option<IpAddr> {
     (!ip.is_unspecified()).then_some(ip)
 }
 
-fn random<const N: usize>() -> Result<[u8; N], TransferError> {
+/// Bytes nobody can guess.
+///
+/// # Errors
+/// When the system has none.
+pub fn random<const N: usize>() -> Result<[u8; N], TransferError> {
     use ring::rand::{SecureRandom, SystemRandom};
     let mut bytes = [0; N];
     SystemRandom::new().fill(&mut bytes).map_err(|_| TransferError::Local {

@@ -12,7 +12,7 @@
 use std::{
     any::Any,
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed},
     },
     time::Instant,
@@ -33,6 +33,27 @@ pub(super) struct Shared {
     /// How often `window()` was called since this was last cleared.
     pub(super) consulted: AtomicU32,
     pub(super) app_limited: AtomicBool,
+    /// What the last acks said, for whoever compares the loops.
+    fates: Mutex<Fates>,
+}
+
+/// Send times of packets whose fate was learned since [`Shared::take_fates`].
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Fates {
+    /// Of the newest that was acknowledged, if it is newer than all before.
+    pub(super) acked: Option<Instant>,
+    /// Of the newest that is lost.
+    pub(super) lost: Option<Instant>,
+}
+
+impl Shared {
+    pub(super) fn take_fates(&self) -> Fates {
+        std::mem::take(&mut *self.fates.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn note(&self, change: impl FnOnce(&mut Fates)) {
+        change(&mut self.fates.lock().unwrap_or_else(PoisonError::into_inner));
+    }
 }
 
 impl Default for Shared {
@@ -44,6 +65,7 @@ impl Default for Shared {
             consulted: AtomicU32::new(0),
             // The acks of the handshake open no window.
             app_limited: AtomicBool::new(true),
+            fates: Mutex::default(),
         }
     }
 }
@@ -68,6 +90,8 @@ impl ControllerFactory for Factory {
             shared: self.shared.clone(),
             fed_late: self.fed_late.clone(),
             paced: self.paced,
+            newest_acked: None,
+            acked: None,
         })
     }
 }
@@ -77,6 +101,10 @@ struct Watched {
     shared: Arc<Shared>,
     fed_late: Arc<AtomicBool>,
     paced: bool,
+    /// Send time of the newest packet acknowledged so far.
+    newest_acked: Option<Instant>,
+    /// The same, if it is of the present acks.
+    acked: Option<Instant>,
 }
 
 impl Watched {
@@ -105,6 +133,10 @@ impl Controller for Watched {
 
     fn on_ack(&mut self, now: Instant, sent: Instant, bytes: u64, app_limited: bool, rtt: &RttEstimator) {
         self.landed(bytes);
+        if self.newest_acked.is_none_or(|newest| newest < sent) {
+            self.newest_acked = Some(sent);
+            self.acked = Some(sent);
+        }
         let app_limited = self.app_limited(app_limited);
         self.inner.on_ack(now, sent, bytes, app_limited, rtt);
     }
@@ -117,6 +149,9 @@ impl Controller for Watched {
         largest_packet_num_acked: Option<u64>,
     ) {
         self.shared.in_flight.store(in_flight, Relaxed);
+        if let Some(sent) = self.acked.take() {
+            self.shared.note(|fates| fates.acked = Some(sent));
+        }
         let app_limited = self.app_limited(app_limited);
         self.inner.on_end_acks(now, in_flight, app_limited, largest_packet_num_acked);
         self.publish();
@@ -130,6 +165,10 @@ impl Controller for Watched {
         lost_bytes: u64,
     ) {
         self.landed(lost_bytes);
+        // Without bytes it is a mark of congestion (ECN).
+        if lost_bytes > 0 {
+            self.shared.note(|fates| fates.lost = Some(sent));
+        }
         self.inner.on_congestion_event(now, sent, is_persistent_congestion, lost_bytes);
         self.publish();
     }
@@ -158,6 +197,8 @@ impl Controller for Watched {
             shared: self.shared.clone(),
             fed_late: self.fed_late.clone(),
             paced: self.paced,
+            newest_acked: self.newest_acked,
+            acked: self.acked,
         })
     }
 

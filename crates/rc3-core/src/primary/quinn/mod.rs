@@ -79,9 +79,41 @@ pub struct Quic {
     /// Of clients that may use 0-RTT.
     sessions: Option<Arc<ConnectionSessions>>,
     trace: Trace,
+    /// The smoothed round-trip time before the last datagram; `None` before the first sample, when it is a guess.
+    rtt_before: Option<Duration>,
+}
+
+/// What became of packets since the last look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct PathSample {
+    /// The newest packet acknowledged: when it was sent, and its round trip without the peer's delay.
+    pub(crate) acked: Option<(Instant, Duration)>,
+    /// When the newest packet that is lost was sent.
+    pub(crate) lost: Option<Instant>,
 }
 
 impl Quic {
+    /// What became of packets since the last call; to be called after each datagram and timeout.
+    pub(crate) fn take_path_sample(&mut self, now: Instant) -> PathSample {
+        let fates = self.shared.take_fates();
+        let (before, after) = (self.rtt_before, self.conn.rtt());
+        let acked = fates.acked.map(|sent| {
+            let raw = now.saturating_duration_since(sent);
+            (sent, before.map_or(raw, |before| without_ack_delay(raw, before, after)))
+        });
+        if before.is_some() || acked.is_some() {
+            self.rtt_before = Some(after);
+        }
+        PathSample { acked, lost: fates.lost }
+    }
+
+    /// Has the primary send a packet that the peer acknowledges, though it has nothing to say (PING, RFC 9000
+    /// §19.2).
+    pub(crate) fn probe(&mut self) {
+        self.waiting = Waiting::ForPacer;
+        self.conn.ping();
+    }
+
     /// The qlog file that was opened for this connection.
     pub(crate) fn take_trace(&mut self) -> Trace {
         std::mem::take(&mut self.trace)
@@ -635,6 +667,7 @@ impl Seam {
 
     fn quic(self, conn: quic::Connection, sessions: Option<Arc<ConnectionSessions>>) -> Quic {
         Quic {
+            rtt_before: None,
             conn,
             shared: self.shared,
             fed_late: self.fed_late,
@@ -725,6 +758,18 @@ fn varint(number: u64) -> VarInt {
     VarInt::from_u64(number).unwrap_or(VarInt::MAX)
 }
 
+/// A round trip less the peer's delay, which quinn-proto tells nobody: it follows from how the sample has moved the
+/// smoothed time, by an eighth of the difference (RFC 9002 §5.3). Where that is not what happened, the delay is taken
+/// as zero.
+fn without_ack_delay(raw: Duration, before: Duration, after: Duration) -> Duration {
+    /// RFC 9000 §18.2, max_ack_delay.
+    const DELAY_MAX: Duration = Duration::from_millis(25);
+    /// The estimator rounds down to nanoseconds.
+    const ROUNDING: Duration = Duration::from_nanos(8);
+    let sample = (after * 8 + ROUNDING).saturating_sub(before * 7);
+    if sample < raw && raw <= sample + DELAY_MAX + ROUNDING { sample } else { raw }
+}
+
 fn from_transmit(transmit: quic::Transmit) -> PrimaryTransmit {
     PrimaryTransmit {
         destination: transmit.destination,
@@ -732,5 +777,30 @@ fn from_transmit(transmit: quic::Transmit) -> PrimaryTransmit {
         ecn: transmit.ecn.map_or(0, |ecn| ecn as u8),
         size: transmit.size,
         segment_size: transmit.segment_size,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn us(us: u64) -> Duration {
+        Duration::from_micros(us)
+    }
+
+    #[test]
+    fn the_peers_delay_follows_from_how_the_smoothed_time_moves() {
+        let before = us(40_000);
+        // RFC 9002 §5.3 with a sample of 52 ms of which the peer delayed 10 ms, and with one that it did not.
+        let after = (before * 7 + us(42_000)) / 8;
+        assert!(without_ack_delay(us(52_000), before, after) - us(42_000) < us(1));
+        let after = (before * 7 + us(52_000)) / 8;
+        assert_eq!(without_ack_delay(us(52_000), before, after), us(52_000));
+    }
+
+    #[test]
+    fn a_smoothed_time_that_did_not_move_like_that_tells_nothing() {
+        assert_eq!(without_ack_delay(us(52_000), us(333_000), us(52_000)), us(52_000));
+        assert_eq!(without_ack_delay(us(20_000), us(40_000), us(40_000)), us(20_000));
     }
 }

@@ -1,0 +1,89 @@
+//! What the guard is told and what it says: samples of both loops in, withdrawal and probes out.
+
+use std::time::Instant;
+
+use super::Connection;
+use crate::{
+    ledger::State,
+    overlay::Overlay,
+    primary::{Primary, Waiting, quinn::PathSample},
+    rlp::guard::{Guard, Record},
+};
+
+impl Connection {
+    /// What earlier connections have learned about the path.
+    pub(crate) fn recall(&mut self, now: Instant, record: Record) {
+        if let Some(rlp) = self.rlp() {
+            rlp.recall(now, record);
+        }
+    }
+
+    /// What later connections should know about the path, if there is something new.
+    pub(crate) fn take_record(&mut self) -> Option<Record> {
+        self.guard()?.take_record()
+    }
+
+    /// Whether the primary was given a probe to send since the last call.
+    pub(crate) fn take_probe(&mut self) -> bool {
+        std::mem::take(&mut self.place.probe_due)
+    }
+
+    pub(super) fn guard(&mut self) -> Option<&mut Guard> {
+        self.rlp()?.guard()
+    }
+
+    /// Tells the guard what became of packets of the primary. After each datagram: of several round trips at once, the
+    /// peer's delay cannot be told apart.
+    pub(crate) fn watch_primary(&mut self, now: Instant) {
+        let sample = self.primary.take_path_sample(now);
+        let Some(guard) = self.guard() else { return };
+        let acked = sample.acked.is_some_and(|(sent, rtt)| guard.on_primary_acked(now, sent, rtt));
+        let lost = sample.lost.is_some_and(|sent| guard.on_primary_lost(now, sent));
+        if acked || lost {
+            self.tell_withdrawal();
+        }
+        if sample != PathSample::default() {
+            self.judge(now);
+        }
+    }
+
+    /// Lets the guard judge what has been learned.
+    pub(super) fn judge(&mut self, now: Instant) {
+        let Self { overlay: Some(Overlay { rlp: Some(rlp), .. }), streams, .. } = self else { return };
+        let Some(guard) = rlp.guard() else { return };
+        let withdrawn = guard.judge(now, |id, offset| {
+            streams.send(id).is_some_and(|stream| matches!(stream.ledger.state(offset), State::Rlp(_)))
+        });
+        // What RLP waited for may have come; a withdrawal makes it wait anew.
+        self.rlp_wake = None;
+        if withdrawn {
+            self.tell_withdrawal();
+        }
+    }
+
+    fn tell_withdrawal(&mut self) {
+        let remote = self.primary.addresses().0;
+        let Some(stats) = self.guard().map(|guard| guard.stats()) else { return };
+        tracing::warn!(
+            %remote,
+            waited = stats.waited,
+            lost = stats.lost,
+            overtook = stats.overtook,
+            "RLP withdrawn: the path ignores priorities, the primary waits and is lost like RLP",
+        );
+    }
+
+    /// RLP has fallen silent: a packet of the primary behind it shows how the path treats both.
+    pub(super) fn probe(&mut self, now: Instant) {
+        let window = self.primary.window();
+        let rtt = self.primary.rtt();
+        let goes_on = self.rlp_wake.is_some_and(|wake| wake < now + rtt / 4);
+        if goes_on || window.packets() == 0 || window.waiting == Waiting::ForWindow {
+            return;
+        }
+        if self.guard().is_some_and(|guard| guard.wants_probe(now)) {
+            self.primary.probe();
+            self.place.probe_due = true;
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Guard mode in simulated networks: RLP is withdrawn where marks are ignored and RLP does harm, and stays where they
+//! are honoured.
+
+use std::time::Duration;
+
+use rc3_core::{RlpMode, Verdict, units::Rate};
+use rc3_sim::{BackgroundConfig, FlowReport, Impairments, LinkConfig, Pair, PairConfig};
+
+const LIMIT: Duration = Duration::from_secs(600);
+
+struct World {
+    mbits: u64,
+    rtt_ms: u64,
+    /// Of the queue, in bandwidth-delay products.
+    buffer: f64,
+    load: f64,
+    loss: f64,
+    honours: bool,
+}
+
+impl World {
+    fn pair(&self, rlp: RlpMode, seed: u64) -> Pair {
+        let bits = self.mbits * 1_000_000;
+        let link = LinkConfig {
+            rate: Rate::from_bits_per_second(bits),
+            delay: Duration::from_micros(self.rtt_ms * 500),
+            impairments: Impairments::loss(self.loss),
+            seed,
+        };
+        let bdp = (bits / 8 * self.rtt_ms / 1000) as f64;
+        let mut config = PairConfig::symmetric(link, ((bdp * self.buffer) as u64).max(15_000));
+        config.priority = self.honours;
+        config.batch = 10;
+        for side in [&mut config.client, &mut config.server] {
+            // A card ten times as fast as the link.
+            side.rlp(rlp).nic_rate(Rate::from_bits_per_second(bits * 10));
+        }
+        let mut pair = Pair::new(config);
+        if let Some(rate) = Rate::from_bits_per_second((self.load * bits as f64) as u64) {
+            pair.set_background(BackgroundConfig { rate, size: 1500, seed });
+        }
+        pair
+    }
+}
+
+fn flow(pair: &mut Pair, bytes: u64) -> FlowReport {
+    pair.flow(bytes, LIMIT).expect("it arrives")
+}
+
+fn verdict(report: &FlowReport) -> Verdict {
+    report.sender.guard.expect("guard mode").verdict
+}
+
+const IGNORING: World = World { mbits: 100, rtt_ms: 40, buffer: 1.0, load: 0.3, loss: 0.0, honours: false };
+
+#[test]
+fn rlp_is_withdrawn_from_a_path_that_ignores_marks_and_next_connections_know() {
+    for seed in 1..4 {
+        let mut pair = IGNORING.pair(RlpMode::Guard, seed);
+        let report = flow(&mut pair, 20_000_000);
+        assert_eq!(verdict(&report), Verdict::Ignored, "seed {seed}");
+        let report = flow(&mut pair, 1_000_000);
+        let guard = report.sender.guard.expect("guard mode");
+        assert!(guard.remembered && guard.withdrawn_until.is_some());
+        let rlp: u64 = report.sender.sent.levels.iter().map(|level| level.packets).sum();
+        assert_eq!(rlp, 0, "seed {seed}");
+        let now = pair.now;
+        let known: Vec<_> = pair.client.endpoint().verdicts(now).map(|known| known.verdict).collect();
+        assert_eq!(known, [Verdict::Ignored]);
+    }
+}
+
+#[test]
+fn repeated_short_flows_over_new_connections_are_found_out_as_well() {
+    let mut pair = IGNORING.pair(RlpMode::Guard, 1);
+    let verdicts: Vec<_> = (0..20)
+        .map(|_| {
+            let report = flow(&mut pair, 1_000_000);
+            pair.drive_until(Duration::from_millis(300), |_| false);
+            verdict(&report)
+        })
+        .collect();
+    assert_eq!(verdicts.last(), Some(&Verdict::Ignored), "{verdicts:?}");
+}
+
+#[test]
+fn a_verdict_that_is_too_old_is_forgotten_and_rlp_tries_again() {
+    let mut pair = IGNORING.pair(RlpMode::Guard, 1);
+    assert_eq!(verdict(&flow(&mut pair, 20_000_000)), Verdict::Ignored);
+    // Nothing happens any more in this world, so time must be told.
+    pair.background = None;
+    pair.drive();
+    pair.now += Duration::from_secs(601);
+    let report = flow(&mut pair, 1_000_000);
+    assert!(report.sender.sent.levels.iter().any(|level| level.packets > 0));
+}
+
+#[test]
+fn rlp_stays_on_paths_that_honour_marks() {
+    for (mbits, rtt_ms) in [(10, 40), (100, 5), (100, 40), (100, 200), (1000, 5)] {
+        for buffer in [0.1, 1.0] {
+            for (load, loss) in [(0.0, 0.0), (0.3, 0.001), (0.7, 0.001)] {
+                let world = World { mbits, rtt_ms, buffer, load, loss, honours: true };
+                for seed in 1..3 {
+                    let report = flow(&mut world.pair(RlpMode::Guard, seed), 5_000_000);
+                    let guard = report.sender.guard.expect("guard mode");
+                    assert_ne!(
+                        guard.verdict,
+                        Verdict::Ignored,
+                        "{mbits} Mbit/s, {rtt_ms} ms, {buffer} BDP, load {load}, loss {loss}, seed {seed}: {guard:?}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn flows_up_to_the_bound_cost_nothing_where_marks_are_honoured() {
+    for (mbits, rtt_ms, load) in [(100, 40, 0.0), (100, 40, 0.3), (1000, 40, 0.0), (1000, 5, 0.3)] {
+        for bytes in [10_000, 100_000, 1_000_000, 3_000_000] {
+            let world = World { mbits, rtt_ms, buffer: 1.0, load, loss: 0.0, honours: true };
+            let fct = |mode| flow(&mut world.pair(mode, 1), bytes).fct.as_secs_f64();
+            let (guard, trust) = (fct(RlpMode::Guard), fct(RlpMode::Trust));
+            assert!(guard <= trust * 1.02, "{mbits} Mbit/s, {bytes} bytes: guard {guard} s, trust {trust} s");
+        }
+    }
+}
+
+#[test]
+fn guard_has_nothing_to_say_in_trust() {
+    let report = flow(&mut IGNORING.pair(RlpMode::Trust, 1), 1_000_000);
+    assert_eq!(report.sender.guard, None);
+}

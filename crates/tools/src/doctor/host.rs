@@ -1,0 +1,235 @@
+//! What this host's sockets can do, and what to set.
+
+use std::{
+    fmt::Write as _,
+    fs, io,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    thread,
+    time::Duration,
+};
+
+use rc3_net::{
+    marks::DSCP_LOWER_EFFORT,
+    socket::{Options, Outgoing, RecvBatch, Socket, Sockets},
+};
+use serde::Serialize;
+
+/// How long a datagram over loopback may take, in steps of a millisecond.
+const LOOPBACK_PATIENCE_MS: u32 = 200;
+
+/// A buffer of the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Buffer {
+    /// Bytes asked for.
+    pub asked: usize,
+    /// Bytes granted.
+    pub got: usize,
+}
+
+/// Something to set.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Advice {
+    /// What is wrong.
+    pub why: String,
+    /// Commands to copy, as root.
+    pub commands: Vec<String>,
+}
+
+/// This host.
+#[derive(Debug, Clone, Serialize)]
+pub struct HostReport {
+    /// One system call sends many datagrams.
+    pub gso: bool,
+    /// One system call receives many.
+    pub gro: bool,
+    /// A DSCP arrives over loopback as it was sent; `None` where the family is missing.
+    pub dscp_ipv4: Option<bool>,
+    /// The same for IPv6.
+    pub dscp_ipv6: Option<bool>,
+    /// Queue priorities are taken at all.
+    pub so_priority: bool,
+    /// They can change with every packet at no cost.
+    pub priority_cmsg: bool,
+    /// Low-priority datagrams have a socket and buffers of their own.
+    pub steering: bool,
+    /// Receive buffer of each socket.
+    pub receive: Buffer,
+    /// Send buffer of each socket.
+    pub send: Buffer,
+    /// `net.core.default_qdisc`, where the system tells.
+    pub default_qdisc: Option<String>,
+    /// Network device of the default route, where the system tells.
+    pub device: Option<String>,
+    /// What to set.
+    pub advice: Vec<Advice>,
+}
+
+impl HostReport {
+    /// Looks.
+    ///
+    /// # Errors
+    /// When no socket can be had.
+    pub fn look() -> io::Result<Self> {
+        let options = Options::default();
+        let any = |ip: IpAddr| Sockets::bind(SocketAddr::new(ip, 0), &options);
+        let sockets = any(Ipv6Addr::UNSPECIFIED.into()).or_else(|_| any(Ipv4Addr::UNSPECIFIED.into()))?;
+        let can = sockets.primary.capabilities();
+        // Linux reports twice what it grants.
+        let granted = |reported: usize| if cfg!(target_os = "linux") { reported / 2 } else { reported };
+        let mut report = Self {
+            gso: can.gso_segments_max > 1,
+            gro: can.gro,
+            dscp_ipv4: dscp_survives(Ipv4Addr::LOCALHOST.into()),
+            dscp_ipv6: dscp_survives(Ipv6Addr::LOCALHOST.into()),
+            so_priority: can.so_priority,
+            priority_cmsg: can.priority_cmsg,
+            steering: sockets.low.is_some(),
+            receive: Buffer { asked: options.recv_buffer, got: granted(can.recv_buffer) },
+            send: Buffer { asked: options.send_buffer, got: granted(can.send_buffer) },
+            default_qdisc: fs::read_to_string("/proc/sys/net/core/default_qdisc")
+                .ok()
+                .map(|text| text.trim().to_owned()),
+            device: fs::read_to_string("/proc/net/route").ok().and_then(|table| default_device(&table)),
+            advice: Vec::new(),
+        };
+        report.advice = report.advise();
+        Ok(report)
+    }
+
+    fn advise(&self) -> Vec<Advice> {
+        let mut advice = Vec::new();
+        for (buffer, what, sysctl) in
+            [(self.receive, "receive", "net.core.rmem_max"), (self.send, "send", "net.core.wmem_max")]
+        {
+            if buffer.got < buffer.asked {
+                advice.push(Advice {
+                    why: format!(
+                        "the {what} buffer was cut from {} to {} bytes: bursts will be lost",
+                        buffer.asked, buffer.got
+                    ),
+                    commands: vec![format!("sysctl -w {sysctl}={}", buffer.asked)],
+                });
+            }
+        }
+        if !self.steering {
+            advice.push(Advice {
+                why: "low-priority datagrams share the primary's socket: they can crowd it out (steering needs \
+                      Linux)"
+                    .to_owned(),
+                commands: Vec::new(),
+            });
+        }
+        // These know one class only, or keep flows apart and not priorities.
+        let blind = ["fq_codel", "sfq", "noqueue"];
+        if let Some(qdisc) = self.default_qdisc.as_deref().filter(|qdisc| blind.contains(qdisc)) {
+            let device = self.device.as_deref().unwrap_or("DEV");
+            advice.push(Advice {
+                why: format!(
+                    "{qdisc} does not serve by priority: a queue on this host treats RLP like all else"
+                ),
+                commands: vec![format!("tc qdisc replace dev {device} root handle 1: prio bands 3")],
+            });
+        }
+        advice
+    }
+
+    pub(super) fn text(&self) -> String {
+        let yes = |can: bool| if can { "yes" } else { "NO" };
+        let family = |can: Option<bool>| can.map_or("no such family", yes);
+        let mut text = String::from("This host\n");
+        let lines = [
+            ("many datagrams per send (GSO)", yes(self.gso).to_owned()),
+            ("many datagrams per receive (GRO)", yes(self.gro).to_owned()),
+            ("DSCP over IPv4", family(self.dscp_ipv4).to_owned()),
+            ("DSCP over IPv6", family(self.dscp_ipv6).to_owned()),
+            ("queue priority (SO_PRIORITY)", yes(self.so_priority).to_owned()),
+            ("  with each packet (Linux 6.14)", yes(self.priority_cmsg).to_owned()),
+            ("own socket for low priority", yes(self.steering).to_owned()),
+            ("receive buffer, bytes", format!("{} of {} asked", self.receive.got, self.receive.asked)),
+            ("send buffer, bytes", format!("{} of {} asked", self.send.got, self.send.asked)),
+            ("default queue discipline", self.default_qdisc.clone().unwrap_or_else(|| "unknown".to_owned())),
+        ];
+        for (what, state) in lines {
+            let _ = writeln!(text, "  {what:<34} {state}");
+        }
+        for Advice { why, commands } in &self.advice {
+            let _ = writeln!(text, "! {why}");
+            for command in commands {
+                let _ = writeln!(text, "    {command}");
+            }
+        }
+        text
+    }
+}
+
+/// Whether a marked datagram to ourselves arrives marked.
+fn dscp_survives(ip: IpAddr) -> Option<bool> {
+    let address = SocketAddr::new(ip, 0);
+    let sender = Socket::bind_plain(address, &Options::default()).ok()?;
+    let receiver = Socket::bind_plain(address, &Options::default()).ok()?;
+    let out = Outgoing {
+        destination: receiver.local_addr().ok()?,
+        source: None,
+        ecn: 0,
+        dscp: DSCP_LOWER_EFFORT,
+        priority: None,
+        contents: b"rc3",
+        segment_size: None,
+    };
+    sender.try_send(&out).ok()?;
+    let mut batch = RecvBatch::new();
+    for _ in 0..LOOPBACK_PATIENCE_MS {
+        if receiver.try_recv(&mut batch).is_ok()
+            && let Some(datagram) = batch.datagrams().next()
+        {
+            return Some(datagram.meta.dscp == DSCP_LOWER_EFFORT);
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+    None
+}
+
+/// The device of the default route in the format of `/proc/net/route`.
+fn default_device(table: &str) -> Option<String> {
+    table.lines().skip(1).find_map(|line| {
+        let mut fields = line.split_whitespace();
+        let device = fields.next()?;
+        (fields.next()? == "00000000").then(|| device.to_owned())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn healthy() -> HostReport {
+        HostReport {
+            gso: true,
+            gro: true,
+            dscp_ipv4: Some(true),
+            dscp_ipv6: None,
+            so_priority: true,
+            priority_cmsg: true,
+            steering: true,
+            receive: Buffer { asked: 100, got: 100 },
+            send: Buffer { asked: 100, got: 100 },
+            default_qdisc: Some("pfifo_fast".to_owned()),
+            device: None,
+            advice: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_healthy_host_gets_no_advice_and_a_capped_buffer_its_sysctl() {
+        assert_eq!(healthy().advise(), []);
+        let capped = HostReport { receive: Buffer { asked: 100, got: 50 }, ..healthy() };
+        assert_eq!(capped.advise()[0].commands, ["sysctl -w net.core.rmem_max=100"]);
+    }
+
+    #[test]
+    fn a_queue_that_knows_no_priority_gets_a_line_for_the_device_of_the_default_route() {
+        let device = default_device("Iface\tDestination\nlo\t0000007F\t0\neth7\t00000000\t0101A8C0\n");
+        let blind = HostReport { default_qdisc: Some("fq_codel".to_owned()), device, ..healthy() };
+        assert_eq!(blind.advise()[0].commands, ["tc qdisc replace dev eth7 root handle 1: prio bands 3"]);
+    }
+}

@@ -1,0 +1,376 @@
+//! Asks a listening peer: which DSCPs survive the way there and back, and is low priority treated differently?
+//!
+//! The check sends two small datagrams per DSCP, then rounds of forty low-priority datagrams with eight normal ones
+//! right behind them: at most 600 kB in all, and as much comes back. Where a queue forms and honours the marks, the
+//! normal ones overtake. Where none forms, nothing can be told, and that is said.
+
+use std::{
+    collections::BTreeMap,
+    fmt::Write as _,
+    future::poll_fn,
+    io,
+    net::SocketAddr,
+    time::{Duration, Instant},
+};
+
+use rc3_net::{
+    marks::DSCP_LOWER_EFFORT,
+    socket::{AsyncSocket, RecvBatch},
+};
+use serde::Serialize;
+use tokio::time::{sleep, timeout_at};
+
+use super::{
+    listen::send_marked,
+    probe::{Key, Kind, LEN_MIN, Probe},
+};
+
+const DSCPS: u8 = 64;
+const MARK_TRIES: u32 = 2;
+const MARK_PAUSE: Duration = Duration::from_millis(2);
+const ROUNDS: u32 = 10;
+const LOW_PER_ROUND: u32 = 40;
+const NORMAL_PER_ROUND: u32 = 8;
+const ROUND_PAUSE: Duration = Duration::from_millis(60);
+const BURST_LEN: usize = 1200;
+/// How long the last answers are waited for.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// A queue of this much is seen above the unrest of hosts.
+const QUEUE_MS_MIN: f64 = 2.0;
+/// Shares of packets that are more than chance.
+const OVERTAKING_MIN: f64 = 0.2;
+const LOSS_DIFFERENCE_MIN: f64 = 0.1;
+
+/// How a direction treats low priority.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Treatment {
+    /// Normal priority overtakes, or is spared where low priority is lost.
+    Different,
+    /// Both wait in one queue.
+    Same,
+    /// No queue formed: it cannot be told.
+    Unknown,
+}
+
+/// One direction of the path.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Direction {
+    /// DSCPs that arrived: sent as, seen as.
+    pub marks: BTreeMap<u8, u8>,
+    /// Share of low-priority packets that were lost.
+    pub low_loss: f64,
+    /// Share of normal ones.
+    pub normal_loss: f64,
+    /// How much longer than the first of a burst low-priority packets took, median, in milliseconds.
+    pub low_wait_ms: f64,
+    /// The same for normal ones.
+    pub normal_wait_ms: f64,
+    /// Share of normal packets that arrived before a low-priority one sent earlier.
+    pub overtaking: f64,
+    /// What follows.
+    pub treatment: Treatment,
+}
+
+/// Both directions.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PathReport {
+    /// The peer.
+    pub remote: SocketAddr,
+    /// Shortest round trip in milliseconds.
+    pub rtt_ms: f64,
+    /// To the peer.
+    pub there: Direction,
+    /// From the peer; of packets that had arrived there.
+    pub back: Direction,
+}
+
+impl PathReport {
+    /// Whether nothing speaks against RLP on this path.
+    pub fn is_healthy(&self) -> bool {
+        [&self.there, &self.back].into_iter().all(|direction| {
+            direction.treatment != Treatment::Same
+                && direction.marks.get(&DSCP_LOWER_EFFORT) == Some(&DSCP_LOWER_EFFORT)
+        })
+    }
+
+    pub(super) fn text(&self) -> String {
+        let mut text = format!("Path to {}, shortest round trip {:.1} ms\n", self.remote, self.rtt_ms);
+        for (name, direction) in [("there", &self.there), ("back", &self.back)] {
+            let _ = writeln!(text, "  {name}: {}", direction.marks_text());
+            let _ = writeln!(
+                text,
+                "    low priority: {:.1} % lost, waits {:.1} ms; normal: {:.1} % lost, waits {:.1} ms, {:.0} % overtake",
+                100.0 * direction.low_loss,
+                direction.low_wait_ms,
+                100.0 * direction.normal_loss,
+                direction.normal_wait_ms,
+                100.0 * direction.overtaking,
+            );
+            let meaning = match direction.treatment {
+                Treatment::Different => "low priority is served last",
+                Treatment::Same => "! both wait in one queue: marks are ignored here, RLP would harm others",
+                Treatment::Unknown => "no queue formed, so it cannot be told whether marks are honoured",
+            };
+            let _ = writeln!(text, "    {meaning}");
+        }
+        text
+    }
+}
+
+impl Direction {
+    fn marks_text(&self) -> String {
+        let kept = self.marks.iter().filter(|(sent, seen)| sent == seen).count();
+        let missing = usize::from(DSCPS) - self.marks.len();
+        let mut text = format!("{kept} of {DSCPS} DSCPs kept");
+        let changed: Vec<_> = self.marks.iter().filter(|(sent, seen)| sent != seen).collect();
+        if let Some(&(_, &first)) = changed.first() {
+            if changed.iter().all(|&(_, &seen)| seen == first) {
+                let _ = write!(text, ", {} changed to {first}", changed.len());
+            } else {
+                let list: Vec<_> = changed.iter().map(|(sent, seen)| format!("{sent}->{seen}")).collect();
+                let _ = write!(text, ", changed: {}", list.join(" "));
+            }
+        }
+        if missing > 0 {
+            let _ = write!(text, ", {missing} did not arrive");
+        }
+        text
+    }
+}
+
+/// A reply as it came.
+#[derive(Debug, Clone, Copy)]
+struct Heard {
+    reply: Probe,
+    /// DSCP it came with.
+    dscp: u8,
+    /// Nanoseconds of our clock.
+    at: u64,
+}
+
+/// Runs the check; `None` when nobody answers.
+///
+/// # Errors
+/// When the socket becomes unusable.
+pub async fn check(
+    socket: &AsyncSocket,
+    remote: SocketAddr,
+    key: &Key,
+    run: u64,
+) -> io::Result<Option<PathReport>> {
+    let clock = Clock(Instant::now());
+    let mut heard = Vec::new();
+    let probe = |kind, dscp, low, round| Probe {
+        kind,
+        dscp,
+        seen: 0,
+        low,
+        low_arrived: 0,
+        normal_arrived: 0,
+        run,
+        round,
+        order: 0,
+        sent: clock.now(),
+        arrived: 0,
+    };
+    for _ in 0..MARK_TRIES {
+        for dscp in 0..DSCPS {
+            let datagram = probe(Kind::Mark, dscp, false, 0).emit(key, LEN_MIN);
+            send_marked(socket, remote, dscp, false, &datagram).await?;
+            sleep(MARK_PAUSE).await;
+            collect(socket, key, run, &clock, Duration::ZERO, &mut heard).await?;
+        }
+    }
+    collect(socket, key, run, &clock, PATIENCE, &mut heard).await?;
+    if heard.is_empty() {
+        return Ok(None);
+    }
+    for round in 1..=ROUNDS {
+        for nth in 0..LOW_PER_ROUND + NORMAL_PER_ROUND {
+            let low = nth < LOW_PER_ROUND;
+            let dscp = if low { DSCP_LOWER_EFFORT } else { 0 };
+            let datagram = probe(Kind::Burst, dscp, low, round).emit(key, BURST_LEN);
+            send_marked(socket, remote, dscp, low, &datagram).await?;
+        }
+        collect(socket, key, run, &clock, ROUND_PAUSE, &mut heard).await?;
+    }
+    collect(socket, key, run, &clock, PATIENCE, &mut heard).await?;
+    Ok(Some(report(remote, &heard)))
+}
+
+struct Clock(Instant);
+
+impl Clock {
+    fn now(&self) -> u64 {
+        u64::try_from(self.0.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+}
+
+async fn collect(
+    socket: &AsyncSocket,
+    key: &Key,
+    run: u64,
+    clock: &Clock,
+    patience: Duration,
+    heard: &mut Vec<Heard>,
+) -> io::Result<()> {
+    let deadline = tokio::time::Instant::now() + patience;
+    let mut batch = RecvBatch::new();
+    while let Ok(received) = timeout_at(deadline, poll_fn(|cx| socket.poll_recv(cx, &mut batch))).await {
+        received?;
+        let at = clock.now();
+        for datagram in batch.datagrams() {
+            let reply = Probe::parse(key, &datagram.data);
+            if let Some(reply) = reply.filter(|reply| reply.kind == Kind::Reply && reply.run == run) {
+                heard.push(Heard { reply, dscp: datagram.meta.dscp, at });
+            }
+        }
+    }
+    Ok(())
+}
+
+fn report(remote: SocketAddr, heard: &[Heard]) -> PathReport {
+    // A listener holds bursts back: only marks tell the round trip.
+    let marks = heard.iter().filter(|heard| heard.reply.round == 0);
+    let rtt = marks.clone().map(|heard| heard.at.saturating_sub(heard.reply.sent)).min().unwrap_or(0);
+    let bursts: Vec<Heard> = heard.iter().filter(|heard| heard.reply.round > 0).copied().collect();
+    // Clocks differ by a constant, which comparing with another packet takes away.
+    let there = |heard: &Heard| i128::from(heard.reply.arrived) - i128::from(heard.reply.sent);
+    let low_sent = f64::from(ROUNDS * LOW_PER_ROUND);
+    let normal_sent = f64::from(ROUNDS * NORMAL_PER_ROUND);
+    let mut arrived: BTreeMap<u32, (u8, u8)> = BTreeMap::new();
+    for Heard { reply, .. } in &bursts {
+        arrived.insert(reply.round, (reply.low_arrived, reply.normal_arrived));
+    }
+    let sum = |pick: fn(&(u8, u8)) -> u8| arrived.values().map(|both| f64::from(pick(both))).sum::<f64>();
+    let (low_there, normal_there) = (sum(|both| both.0), sum(|both| both.1));
+    let count = |low: bool| bursts.iter().filter(|heard| heard.reply.low == low).count() as f64;
+    let share = |lost: f64, of: f64| if of > 0.0 { (lost / of).clamp(0.0, 1.0) } else { 0.0 };
+    let direction = |marks, losses: (f64, f64), waits: (f64, f64), overtaking| Direction {
+        marks,
+        low_loss: losses.0,
+        normal_loss: losses.1,
+        low_wait_ms: waits.0,
+        normal_wait_ms: waits.1,
+        overtaking,
+        treatment: treatment(losses, waits, overtaking),
+    };
+    let mut sequence: Vec<(u32, u32, bool)> =
+        bursts.iter().map(|heard| (heard.reply.round, heard.reply.order, heard.reply.low)).collect();
+    sequence.sort_unstable();
+    let came: Vec<(u32, u32, bool)> =
+        (0..).zip(&bursts).map(|(nth, heard)| (heard.reply.round, nth, heard.reply.low)).collect();
+    PathReport {
+        remote,
+        rtt_ms: rtt as f64 / 1e6,
+        there: direction(
+            marks.clone().map(|heard| (heard.reply.dscp, heard.reply.seen)).collect(),
+            (share(low_sent - low_there, low_sent), share(normal_sent - normal_there, normal_sent)),
+            waits(&bursts, there),
+            overtaking(&sequence),
+        ),
+        back: direction(
+            marks.map(|heard| (heard.reply.dscp, heard.dscp)).collect(),
+            (share(low_there - count(true), low_there), share(normal_there - count(false), normal_there)),
+            // A round leaves the listener at one instant.
+            waits(&bursts, |heard| i128::from(heard.at)),
+            overtaking(&came),
+        ),
+    }
+}
+
+/// Median waiting of low and of normal priority in milliseconds: how much longer they took than the first of their
+/// round. A queue makes a burst longer; a busy host only makes all of it late.
+fn waits(heard: &[Heard], time: impl Fn(&Heard) -> i128) -> (f64, f64) {
+    let mut first: BTreeMap<u32, &Heard> = BTreeMap::new();
+    for one in heard.iter().filter(|one| one.reply.low) {
+        let known = first.entry(one.reply.round).or_insert(one);
+        if one.reply.sent < known.reply.sent {
+            *known = one;
+        }
+    }
+    let median = |low: bool| {
+        let mut all: Vec<i128> = heard
+            .iter()
+            .filter(|one| one.reply.low == low)
+            .filter_map(|one| Some((time(one) - time(first.get(&one.reply.round)?)).max(0)))
+            .collect();
+        all.sort_unstable();
+        all.get(all.len() / 2).map_or(0.0, |&nanos| nanos as f64 / 1e6)
+    };
+    (median(true), median(false))
+}
+
+/// Share of normal packets that came before a low one of their round, all of which were sent earlier. Entries are
+/// round, order of arrival, and whether it is low.
+fn overtaking(sequence: &[(u32, u32, bool)]) -> f64 {
+    let mut last_low: BTreeMap<u32, u32> = BTreeMap::new();
+    for &(round, order, low) in sequence {
+        if low {
+            last_low.entry(round).and_modify(|last| *last = order.max(*last)).or_insert(order);
+        }
+    }
+    let normal: Vec<_> = sequence.iter().filter(|(.., low)| !low).collect();
+    let over = normal.iter().filter(|(round, order, _)| last_low.get(round).is_some_and(|last| order < last));
+    if normal.is_empty() { 0.0 } else { over.count() as f64 / normal.len() as f64 }
+}
+
+fn treatment(losses: (f64, f64), waits: (f64, f64), overtaking: f64) -> Treatment {
+    if overtaking >= OVERTAKING_MIN || losses.0 >= losses.1 + LOSS_DIFFERENCE_MIN {
+        Treatment::Different
+    } else if waits.0 >= QUEUE_MS_MIN && waits.1 >= QUEUE_MS_MIN {
+        Treatment::Same
+    } else {
+        Treatment::Unknown
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One round in which packets arrive in this order, a millisecond apart; back they come unchanged.
+    fn round(order: impl Fn(u32) -> u32) -> PathReport {
+        let heard: Vec<Heard> = (0..LOW_PER_ROUND + NORMAL_PER_ROUND)
+            .map(|nth| {
+                let low = nth < LOW_PER_ROUND;
+                let (low_arrived, normal_arrived) = (LOW_PER_ROUND as u8, NORMAL_PER_ROUND as u8);
+                let reply = Probe {
+                    kind: Kind::Reply,
+                    dscp: u8::from(low),
+                    seen: 0,
+                    low,
+                    low_arrived,
+                    normal_arrived,
+                    run: 1,
+                    round: 1,
+                    order: order(nth),
+                    sent: u64::from(nth),
+                    arrived: u64::from(order(nth)) * 1_000_000,
+                };
+                Heard { reply, dscp: 0, at: 100_000_000 }
+            })
+            .collect();
+        report(([127, 0, 0, 1], 9).into(), &heard)
+    }
+
+    #[test]
+    fn a_queue_in_order_is_the_same_treatment_and_overtaking_is_not() {
+        assert_eq!(round(|nth| nth).there.treatment, Treatment::Same);
+        let first = |nth| if nth < LOW_PER_ROUND { nth + NORMAL_PER_ROUND } else { nth - LOW_PER_ROUND };
+        let report = round(first);
+        assert_eq!((report.there.treatment, report.there.overtaking), (Treatment::Different, 1.0));
+        assert_eq!(report.back.treatment, Treatment::Unknown, "back they came at once");
+    }
+
+    #[test]
+    fn what_a_path_does_to_marks_is_told_in_a_line() {
+        let mut direction = round(|nth| nth).there;
+        direction.marks = (0..DSCPS).map(|dscp| (dscp, 0)).collect();
+        assert_eq!(direction.marks_text(), "1 of 64 DSCPs kept, 63 changed to 0");
+        direction.marks = (0..60).map(|dscp| (dscp, dscp)).collect();
+        assert_eq!(direction.marks_text(), "60 of 64 DSCPs kept, 4 did not arrive");
+    }
+}

@@ -1,0 +1,167 @@
+//! The datagrams of a check: fixed fields, authenticated with the ticket's secret, padded to any length.
+//!
+//! Replies are as long as what they answer and as many, so a listener amplifies nothing; what does not carry the
+//! secret's authentication is not answered at all.
+
+use crate::transfer::ticket::Secret;
+
+/// Bytes of the fields, big endian, in the order of [`Probe`].
+const FIELDS: usize = 42;
+const TAG: usize = 16;
+/// The shortest datagram.
+pub const LEN_MIN: usize = FIELDS + TAG;
+/// The fixed bit of QUIC is set, so that steering leaves it alone.
+const MAGIC: [u8; 4] = *b"Rc3d";
+
+/// What is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// An answer at once, under the DSCP the probe was sent with.
+    Mark,
+    /// An answer together with the others of its round, low priority first.
+    Burst,
+    /// The answer.
+    Reply,
+}
+
+/// One datagram.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Probe {
+    /// What is wanted.
+    pub kind: Kind,
+    /// DSCP it was sent with.
+    pub dscp: u8,
+    /// In replies: DSCP it arrived with.
+    pub seen: u8,
+    /// Low priority.
+    pub low: bool,
+    /// In replies: low-priority probes of the round that arrived.
+    pub low_arrived: u8,
+    /// In replies: the others.
+    pub normal_arrived: u8,
+    /// Number of the check.
+    pub run: u64,
+    /// Number of the round.
+    pub round: u32,
+    /// In replies: how many of the run arrived before it.
+    pub order: u32,
+    /// When it was sent, nanoseconds of the sender's clock.
+    pub sent: u64,
+    /// In replies: when it arrived, nanoseconds of the listener's clock.
+    pub arrived: u64,
+}
+
+/// The key of a check.
+#[derive(Clone)]
+pub struct Key([u8; 32]);
+
+impl Key {
+    /// From the ticket's secret.
+    pub fn new(secret: Secret) -> Self {
+        Self(blake3::derive_key("rc3 doctor 1 probe authentication", &secret.0))
+    }
+
+    fn tag(&self, fields: &[u8]) -> blake3::Hash {
+        blake3::keyed_hash(&self.0, fields)
+    }
+}
+
+impl Probe {
+    /// As a datagram of `len` bytes, at least [`LEN_MIN`].
+    pub fn emit(&self, key: &Key, len: usize) -> Vec<u8> {
+        let mut out = Vec::with_capacity(len.max(LEN_MIN));
+        out.extend(MAGIC);
+        let kind = match self.kind {
+            Kind::Mark => 0,
+            Kind::Burst => 1,
+            Kind::Reply => 2,
+        };
+        out.extend([kind, self.dscp, self.seen, self.low.into(), self.low_arrived, self.normal_arrived]);
+        out.extend(self.run.to_be_bytes());
+        out.extend(self.round.to_be_bytes());
+        out.extend(self.order.to_be_bytes());
+        out.extend(self.sent.to_be_bytes());
+        out.extend(self.arrived.to_be_bytes());
+        debug_assert_eq!(out.len(), FIELDS);
+        let tag = key.tag(&out);
+        out.extend(&tag.as_bytes()[..TAG]);
+        out.resize(len.max(LEN_MIN), 0);
+        out
+    }
+
+    /// Reads an authentic datagram.
+    pub fn parse(key: &Key, datagram: &[u8]) -> Option<Self> {
+        let (fields, rest) = datagram.split_at_checked(FIELDS)?;
+        let claimed: [u8; TAG] = *rest.first_chunk()?;
+        // Comparing hashes of tags takes the same time whatever differs.
+        if blake3::hash(&claimed) != blake3::hash(&key.tag(fields).as_bytes()[..TAG]) {
+            return None;
+        }
+        let (magic, fields) = fields.split_first_chunk::<4>()?;
+        let (&[kind, dscp, seen, low, low_arrived, normal_arrived], fields) =
+            fields.split_first_chunk::<6>()?;
+        let (run, fields) = fields.split_first_chunk()?;
+        let (round, fields) = fields.split_first_chunk()?;
+        let (order, fields) = fields.split_first_chunk()?;
+        let (sent, fields) = fields.split_first_chunk()?;
+        let arrived = fields.first_chunk()?;
+        let kind = match kind {
+            0 => Kind::Mark,
+            1 => Kind::Burst,
+            2 => Kind::Reply,
+            _ => return None,
+        };
+        (*magic == MAGIC && dscp < 64).then_some(Self {
+            kind,
+            dscp,
+            seen,
+            low: low != 0,
+            low_arrived,
+            normal_arrived,
+            run: u64::from_be_bytes(*run),
+            round: u32::from_be_bytes(*round),
+            order: u32::from_be_bytes(*order),
+            sent: u64::from_be_bytes(*sent),
+            arrived: u64::from_be_bytes(*arrived),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PROBE: Probe = Probe {
+        kind: Kind::Burst,
+        dscp: 1,
+        seen: 0,
+        low: true,
+        low_arrived: 3,
+        normal_arrived: 4,
+        run: 5,
+        round: 6,
+        order: 7,
+        sent: 8,
+        arrived: u64::MAX,
+    };
+
+    #[test]
+    fn a_probe_survives_its_datagram() {
+        let key = Key::new(Secret([1; 16]));
+        assert_eq!(Probe::parse(&key, &PROBE.emit(&key, 1200)), Some(PROBE));
+        assert_eq!(PROBE.emit(&key, 0).len(), LEN_MIN);
+    }
+
+    #[test]
+    fn what_was_changed_or_cut_or_made_by_others_is_refused() {
+        let key = Key::new(Secret([1; 16]));
+        let datagram = PROBE.emit(&key, LEN_MIN);
+        for at in 0..datagram.len() {
+            let mut changed = datagram.clone();
+            changed[at] ^= 1;
+            assert_eq!(Probe::parse(&key, &changed), None, "byte {at}");
+            assert_eq!(Probe::parse(&key, &datagram[..at]), None, "{at} bytes");
+        }
+        assert_eq!(Probe::parse(&Key::new(Secret([2; 16])), &datagram), None);
+    }
+}

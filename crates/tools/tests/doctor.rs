@@ -1,0 +1,116 @@
+//! `rc3 doctor` as its users run it, over loopback: a path that keeps marks, and one that takes them off.
+#![cfg(target_os = "linux")]
+
+use std::{
+    io::{BufRead, BufReader},
+    net::{SocketAddr, UdpSocket},
+    process::{Child, Command, Output, Stdio},
+    thread,
+};
+
+/// A listener that runs; killed when the test ends.
+struct Listener {
+    child: Child,
+    ticket: String,
+}
+
+impl Listener {
+    fn start(flags: &[&str]) -> Self {
+        let mut child = rc3()
+            .args(["doctor", "--listen", "--bind"])
+            .args(flags)
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the listener starts");
+        let mut ticket = String::new();
+        BufReader::new(child.stdout.take().expect("piped")).read_line(&mut ticket).expect("a ticket");
+        Self { child, ticket: ticket.trim().to_owned() }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn rc3() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rc3"));
+    command.env_remove("RUST_LOG").stdin(Stdio::null());
+    command
+}
+
+fn check(ticket: &str) -> (serde_json::Value, Output) {
+    let output = rc3().args(["doctor", "--json", ticket]).output().expect("the doctor starts");
+    let report = serde_json::from_slice(&output.stdout);
+    (report.unwrap_or_else(|error| panic!("{error}: {output:?}")), output)
+}
+
+fn seen(report: &serde_json::Value, direction: &str, dscp: u8) -> Option<u64> {
+    report["path"][direction]["marks"][dscp.to_string()].as_u64()
+}
+
+#[test]
+fn a_path_that_keeps_marks_is_told_so() {
+    let listener = Listener::start(&["127.0.0.1"]);
+    let (report, _) = check(&listener.ticket);
+    assert_eq!(report["host"]["dscp_ipv4"], true);
+    for dscp in 0..64 {
+        assert_eq!(seen(&report, "there", dscp), Some(dscp.into()), "there, {dscp}");
+        assert_eq!(seen(&report, "back", dscp), Some(dscp.into()), "back, {dscp}");
+    }
+}
+
+#[test]
+fn a_path_that_takes_marks_off_is_found_out() {
+    // A hop that copies payloads into datagrams of its own.
+    let hop = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let here = hop.local_addr().expect("bound");
+    let peer = UdpSocket::bind("127.0.0.1:0").expect("a port").local_addr().expect("bound");
+    let listener = Listener::start(&[&peer.to_string(), "--advertise", &here.to_string()]);
+    thread::spawn(move || relay(&hop, peer));
+    let (report, output) = check(&listener.ticket);
+    for dscp in 0..64 {
+        assert_eq!(seen(&report, "there", dscp), Some(0), "there, {dscp}");
+        assert_eq!(seen(&report, "back", dscp), Some(0), "back, {dscp}");
+    }
+    assert_eq!(output.status.code(), Some(6), "something to set right");
+}
+
+/// Until the test's process ends.
+fn relay(hop: &UdpSocket, peer: SocketAddr) {
+    let mut client = None;
+    let mut buf = [0; 2048];
+    while let Ok((len, from)) = hop.recv_from(&mut buf) {
+        let to = if from == peer {
+            client
+        } else {
+            client = Some(from);
+            Some(peer)
+        };
+        if let Some(to) = to {
+            let _ = hop.send_to(&buf[..len], to);
+        }
+    }
+}
+
+#[test]
+fn silence_and_tickets_of_others_are_told_apart() {
+    let listener = Listener::start(&["127.0.0.1"]);
+    let ticket = listener.ticket.clone();
+    drop(listener);
+    let output = rc3().args(["doctor", &ticket]).output().expect("it starts");
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let mut receiver = rc3()
+        .args(["recv", "--quiet", "--listen", "127.0.0.1"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let mut ticket = String::new();
+    BufReader::new(receiver.stdout.take().expect("piped")).read_line(&mut ticket).expect("a ticket");
+    let output = rc3().args(["doctor", ticket.trim()]).output().expect("it starts");
+    let _ = receiver.kill();
+    let _ = receiver.wait();
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+}
