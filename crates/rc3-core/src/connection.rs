@@ -9,6 +9,7 @@ mod events;
 mod feed;
 mod receive;
 mod rlp_transmit;
+mod source;
 
 use std::{collections::VecDeque, time::Duration};
 use std::{sync::Arc, time::Instant};
@@ -299,7 +300,7 @@ impl Connection {
 
     /// What happened, oldest first.
     pub fn poll_event(&mut self) -> Option<Event> {
-        self.events.pop_front()
+        self.events.pop_front().or_else(|| self.streams.pop_readable_source().map(Event::Writable))
     }
 
     /// When [`Self::handle_timeout`] wants to be called next.

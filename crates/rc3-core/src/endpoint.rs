@@ -270,6 +270,7 @@ impl Endpoint {
             if transmit.is_some() {
                 // Others first, then this one again.
                 self.primary_queue.push_back(handle);
+                self.take_events(handle);
                 return transmit;
             }
             if let Some(connection) = self.connections.get_mut(&handle) {
@@ -288,9 +289,11 @@ impl Endpoint {
             let transmit = connection.poll_rlp(now, datagrams_max, buf);
             if transmit.is_some() {
                 self.rlp_queue.push_back(handle);
+                self.take_events(handle);
                 return transmit;
             }
             connection.set_queued_for_rlp(false);
+            self.take_events(handle);
             self.arm(handle);
         }
         None
@@ -319,13 +322,20 @@ impl Endpoint {
         }
     }
 
+    /// Sources of streams are read while others of their bytes are sent.
+    fn take_events(&mut self, handle: ConnectionHandle) {
+        let Some(connection) = self.connections.get_mut(&handle) else { return };
+        while let Some(event) = connection.poll_event() {
+            self.events.push_back(EndpointEvent::Connection(handle, event));
+        }
+    }
+
     fn settle(&mut self, now: Instant, handle: ConnectionHandle) {
         let Some(connection) = self.connections.get_mut(&handle) else { return };
         connection.handle_primary(now);
         self.quic.service(handle, connection.primary_mut());
-        while let Some(event) = connection.poll_event() {
-            self.events.push_back(EndpointEvent::Connection(handle, event));
-        }
+        self.take_events(handle);
+        let Some(connection) = self.connections.get_mut(&handle) else { return };
         if connection.take_handshake_end() {
             self.handshaking -= 1;
             if let Some(id) = connection.receiver_id() {

@@ -29,7 +29,7 @@ pub mod wire;
 pub use config::{ClientConfig, Congestion, RlpMode, ServerConfig, TransportConfig};
 pub use connection::Connection;
 pub use endpoint::{DatagramMeta, Drained, Endpoint, EndpointEvent};
-pub use error::{ClosedStream, FinishError, PeerMisbehaved, ReadError, WriteError};
+pub use error::{ClosedStream, FinishError, PeerMisbehaved, ReadError, SourceError, WriteError};
 pub use event::Event;
 pub use primary::{
     ConnectionError, Dir, PathStats, Side, StreamId, VarInt,
@@ -39,5 +39,5 @@ pub use primary::{
     },
 };
 pub use stats::{ConnectionStats, LevelStats, ReceivedStats, SentStats};
-pub use stream::recv::Chunk;
+pub use stream::{recv::Chunk, source::SourceRead};
 pub use transmit::Transmit;

@@ -143,12 +143,15 @@ impl Connection {
     fn cut(&mut self, id: StreamId, payload_max: usize, packets_max: u64, overlap_max: u64) -> Vec<Packet> {
         let Some(overlay) = &self.overlay else { return Vec::new() };
         let Some(stream) = self.streams.send(id) else { return Vec::new() };
-        let final_size = stream.final_size();
         let ceiling = stream.rlp_limit.min(stream.usage() + overlay.allowed.left());
+        if stream.wants_ceiling(ceiling) {
+            self.streams.with_send(id, |stream| stream.expect_rlp(ceiling));
+        }
+        let Some(stream) = self.streams.send(id) else { return Vec::new() };
+        let final_size = stream.final_size();
         let bytes_max = packets_max * payload_max as u64;
-        let Some(span) = stream.ledger.next_for_rlp(bytes_max, ceiling, stream.overlap(overlap_max)) else {
-            return Vec::new();
-        };
+        // What a source has not yielded yet puts the stream in line again when it comes.
+        let Some(span) = stream.next_for_rlp(bytes_max, ceiling, overlap_max) else { return Vec::new() };
         let stream = VarInt::from(id).into_inner();
         let mut packets = Vec::new();
         let mut end = span.end;
