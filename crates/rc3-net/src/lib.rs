@@ -40,6 +40,7 @@ mod send_stream;
 mod state;
 mod stream;
 
+pub mod file;
 pub mod marks;
 pub mod socket;
 

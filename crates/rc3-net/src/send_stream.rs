@@ -131,18 +131,7 @@ impl SendStream {
     /// # Errors
     /// When the stream was reset, or finished and delivered, already.
     pub fn reset(&mut self, code: VarInt) -> Result<(), ClosedStream> {
-        let id = self.id;
-        let reset = self.connection.shared().with(|endpoint| {
-            let reset = endpoint.connection(self.connection.id(), |core, state| {
-                state.on_send_over(id);
-                core.reset(id, code)
-            });
-            endpoint.wake_driver();
-            // It may be the last that a graceful close waited for.
-            endpoint.close_if_delivered(self.connection.id());
-            reset
-        });
-        reset.unwrap_or(Ok(()))
+        self.connection.reset(self.id, code)
     }
 
     /// Waits until the peer stops the stream (its code), or until all of the finished stream was delivered
@@ -191,6 +180,10 @@ impl SendStream {
     /// When the stream was reset, or finished and delivered.
     pub fn priority(&self) -> Result<i32, ClosedStream> {
         self.connection.peek(|core, _| core.priority(self.id)).unwrap_or(Err(ClosedStream))
+    }
+
+    pub(crate) fn connection(&self) -> &ConnectionRef {
+        &self.connection
     }
 
     /// The number of the stream; the same on both sides.
