@@ -200,15 +200,21 @@ impl Connection {
     /// A SACK: the peer holds these spans.
     pub(super) fn on_sack(&mut self, id: StreamId, spans: impl Iterator<Item = Span>) {
         let Self { streams, sent, .. } = self;
-        streams.with_send(id, |stream| {
+        let look_again = streams.with_send(id, |stream| {
+            let mut newly = 0;
             for span in spans {
                 let buffer = &mut stream.buffer;
                 let sacked = stream.ledger.delivered(span, |span, level| {
                     sent.levels[level.index()].delivered_bytes += span.len();
                     buffer.release(span);
                 });
+                newly += sacked.newly;
                 sent.sacked_unsent_bytes += sacked.unsent;
             }
+            stream.on_rlp_delivered(newly)
         });
+        if look_again == Some(true) {
+            streams.queue_for_rlp(id);
+        }
     }
 }

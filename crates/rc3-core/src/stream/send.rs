@@ -274,7 +274,7 @@ impl SendStream {
     /// [`Ledger::next_for_rlp`].
     pub(crate) fn next_for_rlp(&self, max: u64, ceiling: u64, overlap_max: u64) -> Option<Span> {
         // Of a stream that is given up nothing is left, whatever the ledger says.
-        if self.fin == Fin::Reset {
+        if self.fin == Fin::Reset || self.is_rlp_in_vain() {
             return None;
         }
         let span = self.held_end(self.ledger.next_for_rlp(max, ceiling, self.overlap(overlap_max))?);

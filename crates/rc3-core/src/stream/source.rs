@@ -23,6 +23,11 @@ const RLP_AHEAD: u64 = 4 << 20;
 /// beyond by one piece, so that it never starves.
 pub(crate) const PRESENT_MAX: u64 = 16 << 20;
 
+/// Bytes RLP may have in flight from a source beside half of what was SACKed. A receiver that takes bytes in any
+/// order grants all of them, so credit does not tell RLP that it cannot keep up, or that the path loses most of
+/// them; that few are SACKed does.
+const RLP_FLIGHT: u64 = 32 << 20;
+
 /// What a source should be asked for now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SourceRead {
@@ -41,6 +46,8 @@ pub(crate) struct Source {
     start: u64,
     /// RLP may send below this offset; 0 until it has asked.
     rlp_ceiling: u64,
+    /// Bytes that RLP sent and the peer SACKed.
+    rlp_delivered: u64,
     /// The reader was told that there is something to read, and has not looked since.
     told: bool,
 }
@@ -48,7 +55,7 @@ pub(crate) struct Source {
 impl SendStream {
     /// Ends the stream with `len` bytes that a source has.
     pub(crate) fn attach_source(&mut self, len: u64) {
-        self.source = Some(Source { start: self.ledger.end(), rlp_ceiling: 0, told: false });
+        self.source = Some(Source { start: self.ledger.end(), rlp_ceiling: 0, rlp_delivered: 0, told: false });
         self.ledger.append(len);
         self.buffer.lend(len);
     }
@@ -70,6 +77,21 @@ impl SendStream {
     /// Whether [`Self::expect_rlp`] has not heard of this ceiling.
     pub(crate) fn wants_ceiling(&self, ceiling: u64) -> bool {
         self.source.as_ref().is_some_and(|source| source.rlp_ceiling != ceiling)
+    }
+
+    /// The peer has SACKed so many more bytes that RLP sent; whether RLP should look again.
+    pub(crate) fn on_rlp_delivered(&mut self, bytes: u64) -> bool {
+        if let Some(source) = self.source.as_mut().filter(|_| bytes > 0) {
+            source.rlp_delivered += bytes;
+            return true;
+        }
+        false
+    }
+
+    /// Whether RLP sends more of a source than arrives.
+    pub(super) fn is_rlp_in_vain(&self) -> bool {
+        let most = self.source.as_ref().map(|source| RLP_FLIGHT + source.rlp_delivered / 2);
+        most.is_some_and(|most| self.ledger.in_rlp_flight() > most)
     }
 
     /// The part of `span` that can be copied now: from its end down.
@@ -119,7 +141,7 @@ impl SendStream {
     }
 
     fn missing_for_rlp(&self) -> Option<Span> {
-        let ceiling = self.source.as_ref()?.rlp_ceiling;
+        let ceiling = self.source.as_ref().filter(|_| !self.is_rlp_in_vain())?.rlp_ceiling;
         let mut zone = self.ledger.next_for_rlp(RLP_AHEAD, ceiling, 0)?;
         if zone.len() == RLP_AHEAD {
             zone.start = zone.start.next_multiple_of(PIECE);

@@ -180,6 +180,7 @@ mod tests {
         let bytes: Vec<u8> = (0..RESUMED_BYTES_MIN + 5).map(|at| (at % 251) as u8).collect();
         let (file, arrived) = (file(bytes.len() as u64), Arc::<AtomicU64>::default());
         let destination = open(&root);
+        destination.set_keeping(true);
         let content = Content::create(&destination, &file, Arc::clone(&arrived)).unwrap();
         assert!(Content::resume(&open(&root), &file, Arc::clone(&arrived)).is_none(), "it is in use");
         let (head, tail) = (3 * GROUP as usize + 9, bytes.len() - 2 * GROUP as usize);

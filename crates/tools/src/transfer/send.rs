@@ -279,11 +279,11 @@ async fn send_file(
     hash.await?.map_err(|error| read_error(&file.path, error))
 }
 
-/// Bytes that have left for good or nearly so: given to the primary, or SACKed, and not both.
+/// Bytes that have left for good or nearly so: given to the primary, or SACKed. None counts as both.
 fn delivered(connection: &Connection) -> u64 {
     let Some(stats) = connection.try_stats() else { return 0 };
     let rlp: u64 = stats.sent.levels.iter().map(|level| level.delivered_bytes).sum();
-    (stats.sent.primary_bytes + rlp).saturating_sub(stats.sent.duplicate_bytes)
+    stats.sent.primary_bytes + rlp
 }
 
 type Replies = message::Messages<FromReceiver>;
