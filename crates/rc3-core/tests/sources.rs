@@ -12,17 +12,26 @@ use rc3_sim::{Impairments, LinkConfig, Pair, PairConfig, pattern};
 /// What sources and sinks of a connection may hold, and a stream's guaranteed piece.
 const SOURCES_MAX: u64 = (16 << 20) + (256 << 10);
 /// What may wait out of order at a sink, and what the primary may have ready beside it.
-const SINK_MAX: u64 = (8 << 20) + (2 << 20);
+const SINK_MAX: u64 = (16 << 20) + (2 << 20);
 
 const LEN: u64 = 60_000_000;
 
 fn world(rlp: RlpMode, loss: f64) -> Pair {
+    Pair::new(config(rlp, loss))
+}
+
+fn config(rlp: RlpMode, loss: f64) -> PairConfig {
     let rate = Rate::from_bits_per_second(400_000_000);
-    let link = LinkConfig { rate, delay: Duration::from_millis(10), impairments: Impairments::loss(loss), ..LinkConfig::default() };
+    let link = LinkConfig {
+        rate,
+        delay: Duration::from_millis(10),
+        impairments: Impairments::loss(loss),
+        ..LinkConfig::default()
+    };
     let mut config = PairConfig::symmetric(link, 1_000_000);
     config.client.nic_rate(rate).max_idle_timeout(None).rlp(rlp);
     config.server.max_idle_timeout(None);
-    Pair::new(config)
+    config
 }
 
 fn connected(pair: &mut Pair) -> (ConnectionHandle, ConnectionHandle) {
@@ -168,7 +177,7 @@ fn a_sink_that_does_not_keep_up_bounds_what_waits_for_it() {
         round(pair, &mut sink, &mut most);
         false
     });
-    assert!(most > 4 << 20 && most <= SINK_MAX, "{most} bytes held");
+    assert!(most > 8 << 20 && most <= SINK_MAX, "{most} bytes held");
     let received = pair.server.connection(server).unwrap().stats().received;
     assert!(received.refused_bytes > 0, "{received:?}");
     // What was turned away was not acknowledged, so it comes again.
@@ -230,6 +239,41 @@ fn a_source_that_the_peer_stops_is_not_read_any_more() {
     assert_eq!(pair.client.with(client, |c| c.next_read(id)), Err(WriteError::Stopped(code)));
     assert_eq!(pair.client.connection(client).unwrap().source_bytes(), 0);
     assert!(pair.server.connection(server).unwrap().lost().is_none());
+}
+
+#[test]
+fn rlp_sends_little_more_than_arrives() {
+    let mut config = config(RlpMode::Trust, 0.0);
+    // The sender's card is as fast as can be: all that RLP sends beyond the link's rate is lost.
+    config.client.nic_rate(None);
+    let mut pair = Pair::new(config);
+    let (client, server) = connected(&mut pair);
+    let id = pair.client.with(client, |c| c.open(Dir::Uni)).unwrap();
+    pair.client.with(client, |c| c.attach_source(id, 4 * LEN)).unwrap();
+    let mut accepted = None;
+    // A reader that is far behind turns RLP data away, and takes the primary's bit by bit.
+    pair.drive_until(Duration::from_secs(3), |pair| {
+        pair.client.with(client, |c| serve(c, id));
+        pair.server.with(server, |c| {
+            if let Some(id) = c.accept(Dir::Uni) {
+                c.read_out_of_order(id).unwrap();
+                accepted = Some(id);
+            }
+            if let Some(id) = accepted {
+                let _ = c.read(id, 1000, false);
+            }
+        });
+        false
+    });
+    let sent = pair.client.connection(client).unwrap().stats().sent;
+    let by_rlp: u64 = sent.levels.iter().map(|level| level.bytes).sum();
+    let delivered: u64 = sent.levels.iter().map(|level| level.delivered_bytes).sum();
+    // Without the bound it would be the whole stream at once.
+    let most = (32 << 20) + 2 * delivered + sent.primary_bytes / 8;
+    assert!(
+        by_rlp > 16 << 20 && by_rlp <= most,
+        "{by_rlp} bytes sent, {delivered} delivered, at most {most}"
+    );
 }
 
 #[test]

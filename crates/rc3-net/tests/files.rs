@@ -252,7 +252,8 @@ fn a_slow_sink_bounds_what_waits_for_it() {
             }
         };
         let transfer = async {
-            let (sent, received) = exchange(&near, &far, data.clone(), 60_000_000, sink.clone(), LEN * 9).await;
+            let (sent, received) =
+                exchange(&near, &far, data.clone(), 60_000_000, sink.clone(), LEN * 9).await;
             sent.unwrap();
             assert_eq!(received.unwrap(), 60_000_000);
             near.close(code(0), b"");
@@ -271,10 +272,13 @@ fn a_send_that_is_dropped_resets_the_stream() {
         let mut stream = near.open_uni().await.unwrap();
         let receiving = async { far.accept_uni().await.unwrap().recv_file(Memory::default(), LEN).await };
         let sending = async {
-            let slow = Faulty { from: LEN / 2, fault: || {
-                std::thread::sleep(Duration::from_millis(20));
-                Ok(1)
-            } };
+            let slow = Faulty {
+                from: LEN / 2,
+                fault: || {
+                    std::thread::sleep(Duration::from_millis(20));
+                    Ok(1)
+                },
+            };
             let cut = tokio::time::timeout(Duration::from_millis(200), stream.send_file(slow, LEN)).await;
             assert!(cut.is_err(), "{cut:?}");
         };

@@ -373,7 +373,10 @@ fn full_disk_is_an_error_on_both_sides_and_leaves_nothing() {
     assert_eq!(patiently(&mut receiver.child), Some(0));
     let mut heard = String::new();
     receiver.child.stderr.take().unwrap().read_to_string(&mut heard).unwrap();
-    assert!(heard.contains("rc3: cannot write large: ") && heard.contains("hint: check free space"), "{heard}");
+    assert!(
+        heard.contains("rc3: cannot write large: ") && heard.contains("hint: check free space"),
+        "{heard}"
+    );
     assert_eq!(names(to.path()), ["small"]);
 }
 

@@ -200,7 +200,7 @@ impl Connection {
     /// A SACK: the peer holds these spans.
     pub(super) fn on_sack(&mut self, id: StreamId, spans: impl Iterator<Item = Span>) {
         let Self { streams, sent, .. } = self;
-        let look_again = streams.with_send(id, |stream| {
+        let has_source = streams.with_send(id, |stream| {
             let mut newly = 0;
             for span in spans {
                 let buffer = &mut stream.buffer;
@@ -211,9 +211,11 @@ impl Connection {
                 newly += sacked.newly;
                 sent.sacked_unsent_bytes += sacked.unsent;
             }
-            stream.on_rlp_delivered(newly)
+            stream.on_rlp_delivered(newly);
+            stream.has_source()
         });
-        if look_again == Some(true) {
+        // RLP may send more the more arrives.
+        if has_source == Some(true) {
             streams.queue_for_rlp(id);
         }
     }

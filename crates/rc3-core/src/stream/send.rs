@@ -224,6 +224,7 @@ impl SendStream {
             self.hand_over_end(primary, &mut fed);
         }
         self.buffer.release(Span::new(0, self.unsettled.start));
+        self.on_primary_handed(fed.handed);
         fed
     }
 

@@ -222,6 +222,9 @@ impl Streams {
             self.place(id, false, priority);
             let fed = self.with_send(id, |stream| stream.feed(primary, budget)).unwrap_or_default();
             on_fed(id, &fed, self.send[&id].usage() - usage);
+            if self.send[&id].has_source() {
+                self.queue_for_rlp(id);
+            }
             budget = budget.saturating_sub(fed.handed.max(1));
         }
     }

@@ -23,10 +23,18 @@ const RLP_AHEAD: u64 = 4 << 20;
 /// beyond by one piece, so that it never starves.
 pub(crate) const PRESENT_MAX: u64 = 16 << 20;
 
-/// Bytes RLP may have in flight from a source beside half of what was SACKed. A receiver that takes bytes in any
-/// order grants all of them, so credit does not tell RLP that it cannot keep up, or that the path loses most of
-/// them; that few are SACKed does.
-const RLP_FLIGHT: u64 = 32 << 20;
+/// Bytes that RLP may send of a source before it hears of any, and the most it may save up. A receiver that takes
+/// bytes in any order grants all of them, so credit does not tell RLP when it sends more than arrives.
+const RLP_BUDGET: u64 = 32 << 20;
+
+/// Bytes RLP may send for each that was SACKed: more than one, so that it speeds up while they arrive.
+const RLP_PER_SACKED: u64 = 2;
+
+/// The primary's bytes for each that RLP may send whatever becomes of it, to find out whether that has changed.
+const PRIMARY_PER_RLP: u64 = 8;
+
+/// The least worth sending.
+const RLP_BUDGET_MIN: u64 = 64 << 10;
 
 /// What a source should be asked for now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,8 +54,8 @@ pub(crate) struct Source {
     start: u64,
     /// RLP may send below this offset; 0 until it has asked.
     rlp_ceiling: u64,
-    /// Bytes that RLP sent and the peer SACKed.
-    rlp_delivered: u64,
+    /// Bytes that RLP may still send.
+    rlp_budget: u64,
     /// The reader was told that there is something to read, and has not looked since.
     told: bool,
 }
@@ -55,7 +63,8 @@ pub(crate) struct Source {
 impl SendStream {
     /// Ends the stream with `len` bytes that a source has.
     pub(crate) fn attach_source(&mut self, len: u64) {
-        self.source = Some(Source { start: self.ledger.end(), rlp_ceiling: 0, rlp_delivered: 0, told: false });
+        self.source =
+            Some(Source { start: self.ledger.end(), rlp_ceiling: 0, rlp_budget: RLP_BUDGET, told: false });
         self.ledger.append(len);
         self.buffer.lend(len);
     }
@@ -79,19 +88,30 @@ impl SendStream {
         self.source.as_ref().is_some_and(|source| source.rlp_ceiling != ceiling)
     }
 
-    /// The peer has SACKed so many more bytes that RLP sent; whether RLP should look again.
-    pub(crate) fn on_rlp_delivered(&mut self, bytes: u64) -> bool {
-        if let Some(source) = self.source.as_mut().filter(|_| bytes > 0) {
-            source.rlp_delivered += bytes;
-            return true;
-        }
-        false
+    /// The peer has SACKed so many more bytes that RLP sent.
+    pub(crate) fn on_rlp_delivered(&mut self, bytes: u64) {
+        self.raise_budget(RLP_PER_SACKED * bytes);
     }
 
-    /// Whether RLP sends more of a source than arrives.
+    /// The primary was handed so many bytes.
+    pub(super) fn on_primary_handed(&mut self, bytes: u64) {
+        self.raise_budget(bytes / PRIMARY_PER_RLP);
+    }
+
+    fn raise_budget(&mut self, bytes: u64) {
+        if let Some(source) = &mut self.source {
+            source.rlp_budget = (source.rlp_budget + bytes).min(RLP_BUDGET);
+        }
+    }
+
+    /// Whether RLP has sent more of a source than arrives.
     pub(super) fn is_rlp_in_vain(&self) -> bool {
-        let most = self.source.as_ref().map(|source| RLP_FLIGHT + source.rlp_delivered / 2);
-        most.is_some_and(|most| self.ledger.in_rlp_flight() > most)
+        self.source.as_ref().is_some_and(|source| source.rlp_budget < RLP_BUDGET_MIN)
+    }
+
+    /// Whether the end of the stream comes from a source.
+    pub(crate) fn has_source(&self) -> bool {
+        self.source.is_some()
     }
 
     /// The part of `span` that can be copied now: from its end down.
@@ -111,8 +131,9 @@ impl SendStream {
     }
 
     /// RLP sent `span`: gives up what the primary does not need soon.
-    pub(crate) fn give_up(&mut self, span: Span) {
-        if self.source.is_some() {
+    pub(super) fn give_up(&mut self, span: Span) {
+        if let Some(source) = &mut self.source {
+            source.rlp_budget = source.rlp_budget.saturating_sub(span.len());
             let zone_end = self.ledger.cursor().saturating_add(PRIMARY_AHEAD);
             let start = span.start.max(zone_end);
             if start < span.end {

@@ -482,10 +482,7 @@ mod tests {
         let mut read_back = [0; 4];
         part.read_exact_at(&mut read_back, 1).unwrap();
         assert_eq!(&read_back, b"ello");
-        assert_eq!(
-            part.read_exact_at(&mut read_back, 2).unwrap_err().kind(),
-            io::ErrorKind::UnexpectedEof
-        );
+        assert_eq!(part.read_exact_at(&mut read_back, 2).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
         part.write_down(b"record").unwrap();
         assert_eq!(names(&root.path().join("d")).len(), 2);
         part.finish(&expected).unwrap();

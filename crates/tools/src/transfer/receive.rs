@@ -555,9 +555,9 @@ async fn prepare(
                 return Err((Refusal::Storage, error.to_string(), error));
             }
         }
-        let resumed = (0u32..).zip(&manifest.files).filter_map(|(at, file)| {
-            Some((at, Content::resume(&destination, file, Arc::clone(&arrived))?))
-        });
+        let resumed = (0u32..)
+            .zip(&manifest.files)
+            .filter_map(|(at, file)| Some((at, Content::resume(&destination, file, Arc::clone(&arrived))?)));
         let resumed = resumed.take(RESUMED_MAX).collect();
         destination.remove_kept();
         Ok((manifest.files, resumed))

@@ -105,7 +105,9 @@ impl Tree {
 
     /// Takes a node of an earlier run for hashed; whether it fits into this tree.
     pub fn restore(&mut self, node: Node) -> bool {
-        let Some(width) = 1u64.checked_shl(node.level.into()).filter(|_| node.level < 62) else { return false };
+        let Some(width) = 1u64.checked_shl(node.level.into()).filter(|_| node.level < 62) else {
+            return false;
+        };
         let fits = self.groups() > 1 && node.group % width == 0 && node.group < self.groups();
         let free = !self.contains(node.group)
             && self.nodes.range(node.group..node.group.saturating_add(width)).next().is_none();
@@ -316,7 +318,9 @@ mod tests {
         let mut again = Tree::new(len);
         assert!(tree.nodes().all(|node| again.restore(node)));
         assert_eq!(again.hashed(), tree.hashed());
-        for (group, level) in [(0, 0), (2, 1), (1, 1), (4, 3), (0, 3), (8, 0), (0, 62), (0, 255), (u64::MAX, 0)] {
+        for (group, level) in
+            [(0, 0), (2, 1), (1, 1), (4, 3), (0, 3), (8, 0), (0, 62), (0, 255), (u64::MAX, 0)]
+        {
             assert!(!again.restore(Node { group, level, value: [0; 32] }), "{group} {level}");
         }
         for group in [4, 5] {
