@@ -139,12 +139,25 @@ impl Reassembler {
         if ordered && !self.cleared && self.consumed != read_offset {
             return Err(IllegalOrderedRead);
         }
-        let Some(lowest) = self.chunks.first_entry() else { return Ok(None) };
-        let offset = *lowest.key();
-        if max == 0 || (ordered && offset != read_offset) {
+        let Some(offset) = self.chunks.first_key_value().map(|(&offset, _)| offset) else { return Ok(None) };
+        if ordered && offset != read_offset {
             return Ok(None);
         }
-        let mut rest = lowest.remove();
+        Ok(self.take(offset, max))
+    }
+
+    /// Takes out bytes unordered like [`Self::read`], but the lowest at or above `from`.
+    pub fn read_from(&mut self, from: u64, max: usize) -> Option<Chunk> {
+        let offset = self.chunks.range(from..).next().map(|(&offset, _)| offset)?;
+        self.take(offset, max)
+    }
+
+    /// Takes up to `max` bytes out of the chunk at `offset`.
+    fn take(&mut self, offset: u64, max: usize) -> Option<Chunk> {
+        if max == 0 {
+            return None;
+        }
+        let mut rest = self.chunks.remove(&offset)?;
         let data = rest.split_to(max.min(rest.len()));
         let len = data.len() as u64;
         if !rest.is_empty() {
@@ -152,7 +165,7 @@ impl Reassembler {
         }
         self.buffered -= len;
         self.consumed += len;
-        Ok(Some(Chunk { offset, data }))
+        Some(Chunk { offset, data })
     }
 
     /// The lowest offset that was not read: where ordered reads stand.
@@ -353,6 +366,20 @@ mod tests {
         insert(&mut stream, 0, 5, Primary);
         assert_eq!(stream.read(3, false).unwrap().unwrap().data, bytes(0, 3, 0));
         assert_eq!(read(&mut stream, true), Some((3, 2)));
+    }
+
+    #[test]
+    fn reads_from_an_offset_take_what_is_there_once() {
+        let mut stream = Reassembler::new(8);
+        insert(&mut stream, 0, 5, Primary);
+        insert(&mut stream, 10, 20, Rlp);
+        let chunk = stream.read_from(6, 4).unwrap();
+        assert_eq!((chunk.offset, chunk.data), (10, bytes(10, 14, 0)));
+        assert_eq!(stream.read_from(14, 0), None);
+        assert_eq!(stream.read_from(14, 100).map(|chunk| chunk.offset), Some(14));
+        assert_eq!(stream.read_from(5, 100), None);
+        assert_eq!((stream.buffered(), stream.consumed()), (5, 10));
+        assert_eq!(read(&mut stream, false), Some((0, 5)));
     }
 
     #[test]

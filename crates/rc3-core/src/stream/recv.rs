@@ -28,6 +28,10 @@ const EARLY_SPANS_MAX: usize = 32 * 1024;
 /// waited for by the primary, and RLP data beyond this is turned away.
 const OUT_OF_ORDER_MAX: u64 = 16 << 20;
 
+/// Bytes beyond the first gap from which on a reader in any order takes those first: the primary always has
+/// more, waits when it must, and what RLP brings meanwhile would be turned away.
+const AHEAD_FIRST: u64 = 2 << 20;
+
 /// A piece of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chunk {
@@ -52,6 +56,8 @@ pub(crate) struct RecvStream {
     pub(crate) settled: bool,
     /// The reader takes bytes in any order.
     out_of_order: bool,
+    /// Where it stands beyond the first gap.
+    ahead_read: u64,
     /// All of its bytes count as consumed already: RLP may send any of them.
     granted_whole: bool,
 }
@@ -95,6 +101,7 @@ impl RecvStream {
             granted,
             settled: false,
             out_of_order: false,
+            ahead_read: 0,
             granted_whole: false,
         }
     }
@@ -272,6 +279,9 @@ impl RecvStream {
             self.done = true;
             return Err(ReadError::Reset(code));
         }
+        if !ordered && let Some(chunk) = self.read_ahead(max) {
+            return Ok(Some(chunk));
+        }
         match self.reassembler.read(max, ordered) {
             Err(_) => Err(ReadError::IllegalOrderedRead),
             Ok(Some(chunk)) => Ok(Some(Chunk { offset: chunk.offset, bytes: chunk.data })),
@@ -281,6 +291,18 @@ impl RecvStream {
             }
             Ok(None) => Err(ReadError::Blocked),
         }
+    }
+
+    /// A piece beyond the first gap, if many wait there: upwards, so that pieces adjoin, then from below again.
+    fn read_ahead(&mut self, max: usize) -> Option<Chunk> {
+        if !self.out_of_order || self.reassembler.buffered().saturating_sub(self.ready()) < AHEAD_FIRST {
+            return None;
+        }
+        let gap = self.reassembler.contiguous_end();
+        let from = self.ahead_read.max(gap);
+        let chunk = self.reassembler.read_from(from, max).or_else(|| self.reassembler.read_from(gap, max))?;
+        self.ahead_read = chunk.offset + chunk.data.len() as u64;
+        Some(Chunk { offset: chunk.offset, bytes: chunk.data })
     }
 
     /// Nobody reads any more.
