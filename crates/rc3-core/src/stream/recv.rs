@@ -26,7 +26,7 @@ const EARLY_SPANS_MAX: usize = 32 * 1024;
 
 /// Bytes of one stream that may wait to be read where they are read in any order: a reader that is behind is
 /// waited for by the primary, and RLP data beyond this is turned away.
-const OUT_OF_ORDER_MAX: u64 = 16 << 20;
+const OUT_OF_ORDER_MAX: u64 = 8 << 20;
 
 /// Bytes beyond the first gap from which on a reader in any order takes those first: the primary always has
 /// more, waits when it must, and what RLP brings meanwhile would be turned away.

@@ -27,8 +27,8 @@ pub(crate) const PRESENT_MAX: u64 = 16 << 20;
 /// bytes in any order grants all of them, so credit does not tell RLP when it sends more than arrives.
 const RLP_BUDGET: u64 = 32 << 20;
 
-/// Bytes RLP may send for each that was SACKed: more than one, so that it speeds up while they arrive.
-const RLP_PER_SACKED: u64 = 2;
+/// Bytes RLP may send for each two that were SACKed: more than two, so that it speeds up while most arrive.
+const RLP_PER_TWO_SACKED: u64 = 3;
 
 /// The primary's bytes for each that RLP may send whatever becomes of it, to find out whether that has changed.
 const PRIMARY_PER_RLP: u64 = 8;
@@ -90,7 +90,7 @@ impl SendStream {
 
     /// The peer has SACKed so many more bytes that RLP sent.
     pub(crate) fn on_rlp_delivered(&mut self, bytes: u64) {
-        self.raise_budget(RLP_PER_SACKED * bytes);
+        self.raise_budget(bytes * RLP_PER_TWO_SACKED / 2);
     }
 
     /// The primary was handed so many bytes.

@@ -108,7 +108,7 @@ impl Tree {
         let Some(width) = 1u64.checked_shl(node.level.into()).filter(|_| node.level < 62) else {
             return false;
         };
-        let fits = self.groups() > 1 && node.group % width == 0 && node.group < self.groups();
+        let fits = self.groups() > 1 && node.group.is_multiple_of(width) && node.group < self.groups();
         let free = !self.contains(node.group)
             && self.nodes.range(node.group..node.group.saturating_add(width)).next().is_none();
         if !fits || width >= self.groups() || !free {
