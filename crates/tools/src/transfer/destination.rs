@@ -200,6 +200,11 @@ impl Destination {
         parts.kept.drain().for_each(|names| names.remove(&self.0.dir));
     }
 
+    /// Whether no part is in use.
+    pub fn is_idle(&self) -> bool {
+        self.0.lock().names.is_empty()
+    }
+
     /// Whether parts that are dropped from now on may wait for another try.
     pub fn set_keeping(&self, keeping: bool) {
         self.0.lock().keeping = keeping;

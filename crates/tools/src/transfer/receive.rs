@@ -140,6 +140,8 @@ async fn serve(
         drop(transfer);
         // Only where the connection was to blame does it make sense to go on.
         destination.set_keeping(matches!(outcome, Err(TransferError::Lost(_))));
+        // The next sender may wait already, for a file that is still being let go of.
+        let _ = timeout(LAST_WORD_PATIENCE, idle(destination)).await;
         let (code, reason) = close_code(&outcome);
         connection.close(code, reason.as_bytes());
         match outcome {
@@ -150,6 +152,13 @@ async fn serve(
                 reporter.note("still waiting, the same ticket is good for another try");
             }
         }
+    }
+}
+
+/// Until no file is in use: those of a transfer that has ended are closed where they are being written.
+async fn idle(destination: &Destination) {
+    while !destination.is_idle() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
 
