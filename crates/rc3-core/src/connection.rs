@@ -13,6 +13,7 @@ mod guard;
 mod limits;
 mod receive;
 mod rlp_transmit;
+mod source;
 mod windows;
 
 use std::{
@@ -338,7 +339,7 @@ impl Connection {
 
     /// What happened, oldest first.
     pub fn poll_event(&mut self) -> Option<Event> {
-        self.events.pop_front()
+        self.events.pop_front().or_else(|| self.streams.pop_readable_source().map(Event::Writable))
     }
 
     /// When [`Self::handle_timeout`] wants to be called next.

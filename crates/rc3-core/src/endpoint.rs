@@ -363,6 +363,9 @@ impl Endpoint {
             if transmit.is_some() {
                 // Others first, then this one again.
                 self.primary_queue.push_back(handle);
+                if let Some(connection) = self.connections.get_mut(&handle) {
+                    Self::take_events(handle, connection, &mut self.events);
+                }
                 return transmit;
             }
             if let Some(connection) = self.connections.get_mut(&handle) {
@@ -381,6 +384,7 @@ impl Endpoint {
             let transmit = connection.poll_rlp(now, datagrams_max, buf);
             if transmit.is_some() {
                 self.rlp_queue.push_back(handle);
+                Self::take_events(handle, connection, &mut self.events);
                 return transmit;
             }
             connection.set_queued_for_rlp(false);
@@ -422,6 +426,7 @@ impl Endpoint {
         }
     }
 
+    /// Sources of streams are read while others of their bytes are sent.
     fn settle(&mut self, now: Instant, handle: ConnectionHandle) {
         let Some(connection) = self.connections.get_mut(&handle) else { return };
         connection.set_changed(false);

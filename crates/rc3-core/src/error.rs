@@ -20,6 +20,17 @@ pub enum WriteError {
     ClosedStream,
 }
 
+/// Why a source was not attached to a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum SourceError {
+    /// See [`WriteError`].
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// The stream would become longer than 2⁶² - 1 bytes.
+    #[error("longer than a stream can be")]
+    TooLong,
+}
+
 /// Why there is nothing to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum ReadError {

@@ -21,7 +21,7 @@ pub enum Event {
     Available(Dir),
     /// [`crate::Connection::read`] has bytes, an end or a reset.
     Readable(StreamId),
-    /// [`crate::Connection::write`] takes bytes again.
+    /// [`crate::Connection::write`] takes bytes again, or [`crate::Connection::next_read`] wants some.
     Writable(StreamId),
     /// All bytes and the end of a finished stream have arrived at the peer.
     Finished(StreamId),

@@ -178,6 +178,11 @@ impl Ledger {
         Sacked { newly, unsent }
     }
 
+    /// The parts of a span above the cursor that the peer is not known to have, lowest first.
+    pub fn undelivered(&self, span: Span) -> impl Iterator<Item = Span> + '_ {
+        self.delivered.gaps(span)
+    }
+
     /// Whether every byte is handed to the primary or delivered.
     pub fn is_answered(&self) -> bool {
         self.cursor == self.end

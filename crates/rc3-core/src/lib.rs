@@ -32,7 +32,9 @@ pub mod wire;
 pub use config::{ClientConfig, Congestion, RlpMode, ServerConfig, TransportConfig};
 pub use connection::Connection;
 pub use endpoint::{DatagramMeta, Drained, Endpoint, EndpointEvent};
-pub use error::{ClosedStream, FinishError, PeerMisbehaved, ReadError, SendDatagramError, WriteError};
+pub use error::{
+    ClosedStream, FinishError, PeerMisbehaved, ReadError, SendDatagramError, SourceError, WriteError,
+};
 pub use event::Event;
 pub use primary::{
     ConnectionError, Dir, PathStats, Side, StreamId, VarInt,
@@ -51,5 +53,5 @@ pub use rlp::{
     verdicts::DestinationVerdict,
 };
 pub use stats::{ConnectionStats, LevelStats, ReceivedStats, SentStats};
-pub use stream::recv::Chunk;
+pub use stream::{recv::Chunk, source::SourceRead};
 pub use transmit::Transmit;

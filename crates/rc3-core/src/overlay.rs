@@ -124,7 +124,7 @@ impl Granting {
         self.consumed = self.consumed.saturating_add(bytes).min(VARINT_MAX - self.window_max);
     }
 
-    /// A stream ended early after `consumed` bytes; the peer will say how much credit it had used.
+    /// A stream ended early with `consumed` bytes counted; the peer will say how much credit it had used.
     pub(crate) fn on_ended_early(&mut self, stream: StreamId, consumed: u64) {
         // The oldest is given up: its credit is lost to the peer, which could have reported it.
         if self.unreported.len() == UNREPORTED_MAX {
@@ -135,8 +135,17 @@ impl Granting {
 
     /// The peer's report for a stream that is gone here already.
     pub(crate) fn on_reported(&mut self, stream: StreamId, used: u64) {
-        if let Some(consumed) = self.unreported.remove(&stream) {
-            self.on_consumed(used.saturating_sub(consumed));
+        if let Some(counted) = self.unreported.remove(&stream) {
+            self.on_used(used, counted);
+        }
+    }
+
+    /// A stream of which `counted` bytes were counted as consumed had used this much credit when it ended.
+    pub(crate) fn on_used(&mut self, used: u64, counted: u64) {
+        match used.checked_sub(counted) {
+            Some(more) => self.on_consumed(more),
+            // It was granted whole and ended early. What was granted too much stays until it is used up.
+            None => self.consumed = self.consumed.saturating_sub(counted - used),
         }
     }
 
@@ -144,7 +153,7 @@ impl Granting {
     pub(crate) fn next_grant(&mut self) -> Option<ControlFrame> {
         let window = self.window.window();
         let limit = self.consumed + window;
-        if limit - self.granted < window / 4 {
+        if limit.saturating_sub(self.granted) < window / 4 {
             return None;
         }
         self.granted = limit;
@@ -160,10 +169,24 @@ impl Granting {
     ) -> Option<ControlFrame> {
         let window = self.stream_window();
         let limit = consumed + window;
-        if limit - *granted < window / 4 {
+        if limit.saturating_sub(*granted) < window / 4 {
             return None;
         }
         *granted = limit;
         Some(ControlFrame::MaxRlpStreamData { stream: VarInt::from(stream).into_inner(), limit })
+    }
+
+    /// The limit of a stream that is read in any order: its size, unless it was granted that much.
+    pub(crate) fn whole_stream_grant(
+        &self,
+        stream: StreamId,
+        size: u64,
+        granted: &mut u64,
+    ) -> Option<ControlFrame> {
+        if size <= *granted {
+            return None;
+        }
+        *granted = size;
+        Some(ControlFrame::MaxRlpStreamData { stream: VarInt::from(stream).into_inner(), limit: size })
     }
 }

@@ -19,7 +19,7 @@ pub(crate) const JOIN_MAX: usize = 2048;
 #[derive(Debug, Default)]
 pub(crate) struct Pieces {
     /// Runs that do not touch, by an offset from which on there is nothing below their start: reading moves the
-    /// start of the lowest run and not its key.
+    /// start of a run and not its key.
     runs: BTreeMap<u64, Run>,
     /// Number of pieces.
     count: usize,
@@ -85,10 +85,12 @@ impl Pieces {
         self.runs.insert(start, run);
     }
 
-    /// Takes out the lowest bytes: a piece, or the first `max` bytes of it.
-    pub(crate) fn pop(&mut self, max: usize) -> Option<(u64, Bytes)> {
-        let mut lowest = self.runs.first_entry()?;
-        let run = lowest.get_mut();
+    /// Takes out the first bytes of the lowest run that starts at `from` or above: a piece, or `max` bytes of it.
+    pub(crate) fn pop(&mut self, from: u64, max: usize) -> Option<(u64, Bytes)> {
+        // One that has been read in part may have a key below.
+        let begun = self.runs.range(..from).next_back().filter(|(_, run)| run.start >= from);
+        let (&key, _) = begun.or_else(|| self.runs.range(from..).next())?;
+        let run = self.runs.get_mut(&key)?;
         let piece = run.pieces.front_mut().filter(|_| max > 0)?;
         let data = if piece.len() > max {
             piece.split_to(max)
@@ -100,7 +102,7 @@ impl Pieces {
         run.start += data.len() as u64;
         self.bytes -= data.len() as u64;
         if run.pieces.is_empty() {
-            lowest.remove();
+            self.runs.remove(&key);
         }
         Some((start, data))
     }
@@ -184,7 +186,7 @@ mod tests {
 
     fn drain(mut pieces: Pieces) -> Vec<(u64, usize)> {
         let mut drained = Vec::new();
-        while let Some((start, data)) = pieces.pop(usize::MAX) {
+        while let Some((start, data)) = pieces.pop(0, usize::MAX) {
             assert!(data.iter().zip(start..).all(|(&byte, offset)| byte == offset as u8));
             drained.push((start, data.len()));
         }
@@ -212,13 +214,26 @@ mod tests {
     #[test]
     fn a_run_that_was_read_in_part_takes_bytes_at_both_ends() {
         let mut pieces = pieces(&[(5000, 2000), (7000, 2000)]);
-        assert_eq!(pieces.pop(500).map(|(start, data)| (start, data.len())), Some((5000, 500)));
+        assert_eq!(pieces.pop(0, 500).map(|(start, data)| (start, data.len())), Some((5000, 500)));
         // Below what was read, and right above the run.
         pieces.insert(3000, vec![0; 10].into());
         pieces.insert(9000, (0..2000).map(|byte| (9000 + byte) as u8).collect());
-        pieces.pop(10);
+        pieces.pop(0, 10);
         assert_eq!(pieces.start(), Some(5500));
         assert_eq!(drain(pieces), [(5500, 1500), (7000, 2000), (9000, 2000)]);
+    }
+
+    #[test]
+    fn bytes_past_a_hole_can_be_taken_first() {
+        let mut pieces = pieces(&[(0, 3000), (5000, 3000), (9000, 3000)]);
+        let pop = |pieces: &mut Pieces, from| pieces.pop(from, 1000).map(|(start, data)| (start, data.len()));
+        assert_eq!(pop(&mut pieces, 1), Some((5000, 1000)));
+        // Read in part: its key lies below what is asked for now.
+        assert_eq!(pop(&mut pieces, 5500), Some((6000, 1000)));
+        assert_eq!(pop(&mut pieces, 6001), Some((7000, 1000)));
+        assert_eq!(pop(&mut pieces, 6001), Some((9000, 1000)));
+        assert_eq!(pop(&mut pieces, 10_001), None);
+        assert_eq!(drain(pieces), [(0, 3000), (10_000, 2000)]);
     }
 
     #[test]

@@ -141,11 +141,14 @@ impl Reassembler {
         if ordered && self.pieces.start() != Some(read_offset) {
             return Ok(None);
         }
-        let popped = self.pieces.pop(max);
-        Ok(popped.map(|(offset, data)| {
-            self.consumed += data.len() as u64;
-            Chunk { offset, data }
-        }))
+        Ok(self.read_from(0, max))
+    }
+
+    /// Takes out bytes unordered like [`Self::read`], but the lowest past a hole at or above `from`.
+    pub fn read_from(&mut self, from: u64, max: usize) -> Option<Chunk> {
+        let (offset, data) = self.pieces.pop(from, max)?;
+        self.consumed += data.len() as u64;
+        Some(Chunk { offset, data })
     }
 
     /// The lowest offset that was not read: where ordered reads stand.
@@ -327,6 +330,20 @@ mod tests {
         insert(&mut stream, 0, 5, Primary);
         assert_eq!(stream.read(3, false).unwrap().unwrap().data, bytes(0, 3, 0));
         assert_eq!(read(&mut stream, true), Some((3, 2)));
+    }
+
+    #[test]
+    fn reads_from_an_offset_take_what_is_there_once() {
+        let mut stream = Reassembler::new(8);
+        insert(&mut stream, 0, 5, Primary);
+        insert(&mut stream, 10, 20, Rlp);
+        let chunk = stream.read_from(6, 4).unwrap();
+        assert_eq!((chunk.offset, chunk.data), (10, bytes(10, 14, 0)));
+        assert_eq!(stream.read_from(14, 0), None);
+        assert_eq!(stream.read_from(14, 100).map(|chunk| chunk.offset), Some(14));
+        assert_eq!(stream.read_from(5, 100), None);
+        assert_eq!((stream.buffered(), stream.consumed()), (5, 10));
+        assert_eq!(read(&mut stream, false), Some((0, 5)));
     }
 
     #[test]

@@ -5,8 +5,12 @@
 //! [`COALESCE_BELOW`] are gathered in a tail of that size, so that a program that writes byte by byte does
 //! not pay for a map entry each.
 //!
+//! The end of a stream may be *lent*: its length is known and its bytes are in a source, a file for example,
+//! from which pieces are asked for, supplied, and given up again when they are not needed soon. Only what is
+//! asked for costs memory.
+//!
 //! The bound: n appended bytes make at most 1 + n / 1024 entries, plus one for each release that leaves bytes
-//! on both of its sides. An entry costs some 40 bytes, and the tail keeps its room (2 KiB). A released part
+//! on both of its sides; a supplied piece makes one entry for each part of it that is missing. An entry costs some 40 bytes, and the tail keeps its room (2 KiB). A released part
 //! of a large write is given back to the allocator when the last byte of that write is released, as ever with
 //! [`Bytes`].
 //!
@@ -16,7 +20,7 @@ use std::{collections::BTreeMap, mem};
 
 use bytes::Bytes;
 
-use crate::units::Span;
+use crate::{range_map::SpanSet, units::Span};
 
 /// Appends smaller than this many bytes are copied together.
 pub const COALESCE_BELOW: usize = 2048;
@@ -30,8 +34,17 @@ pub struct SendBuffer {
     tail: Vec<u8>,
     /// Length of the stream so far.
     end: u64,
-    /// Sum of the lengths of `chunks` and `tail`.
+    /// Sum of the lengths of `chunks` and `tail`, but for what was supplied.
     held: u64,
+    lent: Option<Lent>,
+}
+
+/// The part of a stream that is in a source: from `start` to the end.
+#[derive(Debug, Clone)]
+struct Lent {
+    start: u64,
+    /// What is held or asked for.
+    present: SpanSet,
 }
 
 impl SendBuffer {
@@ -63,9 +76,82 @@ impl SendBuffer {
         self.end
     }
 
-    /// How many bytes are held.
+    /// How many appended bytes are held.
     pub fn held(&self) -> u64 {
         self.held
+    }
+
+    /// Lengthens the stream by `len` bytes that a source has. Nothing can be appended behind them.
+    pub fn lend(&mut self, len: u64) {
+        debug_assert!(self.lent.is_none(), "one source is the end of a stream");
+        self.cut_tail();
+        self.lent = Some(Lent { start: self.end, present: SpanSet::new() });
+        self.end += len;
+    }
+
+    /// How many bytes of the source are held or asked for.
+    pub fn present(&self) -> u64 {
+        self.lent.as_ref().map_or(0, |lent| lent.present.covered())
+    }
+
+    /// The parts of a span that are in the source only, and not asked for; lowest first.
+    pub fn missing(&self, span: Span) -> impl Iterator<Item = Span> + '_ {
+        self.lent.iter().flat_map(move |lent| {
+            lent.present.gaps(Span::new(span.start.max(lent.start).min(span.end), span.end))
+        })
+    }
+
+    /// Somebody reads this span from the source. Until it is supplied or released it counts as present.
+    pub fn ask(&mut self, span: Span) {
+        if let Some(lent) = &mut self.lent {
+            lent.present.insert(span);
+        }
+    }
+
+    /// Takes in bytes of the source. What nobody asked for, or what was released meanwhile, is not kept.
+    pub fn supply(&mut self, offset: u64, data: Bytes) {
+        let Some(lent) = &self.lent else { return };
+        let span = Span::new(offset, offset.saturating_add(data.len() as u64));
+        let wanted: Vec<Span> = lent.present.intersection(span).collect();
+        for mut piece in wanted {
+            while !piece.is_empty() {
+                let held_to = self.held_from(piece.start, piece.end);
+                let gap_end = self.chunks.range(held_to..piece.end).next().map_or(piece.end, |(&at, _)| at);
+                if held_to < gap_end {
+                    let part = (held_to - offset) as usize..(gap_end - offset) as usize;
+                    self.chunks.insert(held_to, data.slice(part));
+                }
+                piece.start = gap_end.max(held_to);
+            }
+        }
+    }
+
+    /// How far the held bytes go on from `start`, at most to `end`; `start` where none are.
+    pub fn held_from(&self, start: u64, end: u64) -> u64 {
+        let mut at = start;
+        while at < end {
+            if at >= self.tail_start() {
+                at = self.end.max(at);
+                break;
+            }
+            match self.chunks.range(..=at).next_back().map(|(&start, chunk)| chunk_span(start, chunk)) {
+                Some(chunk) if chunk.end > at => at = chunk.end,
+                _ => break,
+            }
+        }
+        at.min(end)
+    }
+
+    /// How far down the held bytes go on from `end`, at most to `start`; `end` where none are.
+    pub fn held_below(&self, end: u64, start: u64) -> u64 {
+        let mut at = if end > self.tail_start() { self.tail_start() } else { end };
+        while at > start {
+            match self.chunks.range(..at).next_back().map(|(&start, chunk)| chunk_span(start, chunk)) {
+                Some(chunk) if chunk.end >= at => at = chunk.start,
+                _ => break,
+            }
+        }
+        at.max(start).min(end)
     }
 
     /// The bytes of a span, in order. Only the tail (less than [`COALESCE_BELOW`] bytes) is copied.
@@ -98,6 +184,13 @@ impl SendBuffer {
 
     /// Frees the bytes of a span; those already released are ignored.
     pub fn release(&mut self, span: Span) {
+        let lent_from = match &mut self.lent {
+            Some(lent) => {
+                lent.present.remove(span);
+                lent.start
+            }
+            None => u64::MAX,
+        };
         let tail = Span::new(self.tail_start(), self.end);
         let from_tail = tail.intersection(span);
         if from_tail.is_empty() {
@@ -112,7 +205,9 @@ impl SendBuffer {
         while let Some((start, chunk)) = self.first_chunk_in(span) {
             let at = chunk_span(start, &chunk);
             let gone = at.intersection(span);
-            self.held -= gone.len();
+            if at.start < lent_from {
+                self.held -= gone.len();
+            }
             self.chunks.remove(&start);
             if at.start < gone.start {
                 self.chunks.insert(at.start, chunk.slice(..(gone.start - at.start) as usize));
@@ -273,6 +368,57 @@ mod tests {
         buffer.release(span(3, 5));
         let spans: Vec<Span> = buffer.held_pieces(span(2, 7)).map(|(at, _)| at).collect();
         assert_eq!(spans, [span(0, 3), span(5, 10)]);
+    }
+
+    /// Bytes of the test stream, as its source has them.
+    fn source(at: Span) -> Bytes {
+        (at.start..at.end).map(byte).collect()
+    }
+
+    #[test]
+    fn lent_bytes_cost_nothing_until_they_are_asked_for() {
+        let mut buffer = SendBuffer::default();
+        append(&mut buffer, 10);
+        buffer.lend(1 << 40);
+        assert_eq!((buffer.held(), buffer.present()), (10, 0));
+        assert_eq!(buffer.missing(span(0, 100)).collect::<Vec<_>>(), [span(10, 100)]);
+        buffer.ask(span(50, 100));
+        assert_eq!((buffer.present(), buffer.held_from(50, 100)), (50, 50));
+        buffer.supply(50, source(span(50, 100)));
+        assert_eq!((buffer.held(), buffer.present()), (10, 50));
+        assert_eq!((buffer.held_from(50, 90), buffer.held_below(100, 0)), (90, 50));
+        assert_eq!(buffer.slice(span(60, 70)).flatten().collect::<Vec<_>>(), source(span(60, 70)));
+        buffer.release(span(60, 100));
+        assert_eq!((buffer.present(), buffer.held_below(100, 0), buffer.held_below(60, 0)), (10, 100, 50));
+    }
+
+    #[test]
+    fn held_runs_cross_from_written_to_lent_bytes() {
+        let mut buffer = SendBuffer::default();
+        append(&mut buffer, 10);
+        assert_eq!((buffer.held_from(3, 20), buffer.held_below(10, 4)), (10, 4));
+        buffer.lend(100);
+        buffer.ask(span(10, 30));
+        buffer.supply(10, source(span(10, 20)));
+        assert_eq!((buffer.held_from(0, 100), buffer.held_below(20, 0)), (20, 0));
+    }
+
+    #[test]
+    fn pieces_that_come_twice_or_too_late_are_not_kept() {
+        let mut buffer = SendBuffer::default();
+        buffer.lend(100);
+        buffer.supply(0, source(span(0, 10)));
+        assert_eq!(buffer.held_from(0, 100), 0, "nobody asked");
+        buffer.ask(span(0, 40));
+        buffer.release(span(10, 20));
+        buffer.supply(0, source(span(0, 30)));
+        assert_eq!((buffer.held_from(0, 100), buffer.held_from(20, 100), buffer.present()), (10, 30, 30));
+        buffer.ask(span(0, 40));
+        buffer.supply(5, source(span(5, 40)));
+        assert_eq!((buffer.held_from(0, 100), buffer.present()), (40, 40));
+        let mut out = Vec::new();
+        buffer.copy_into(span(0, 40), &mut out);
+        assert_eq!(out, source(span(0, 40)));
     }
 
     #[derive(Debug, Clone)]

@@ -12,7 +12,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use rc3_core::{self as core, ConnectionError, ConnectionStats, Dir, Side, StreamId, VarInt};
+use rc3_core::{self as core, ClosedStream, ConnectionError, ConnectionStats, Dir, Side, StreamId, VarInt};
 use tokio::sync::Notify;
 
 use crate::{
@@ -340,6 +340,21 @@ impl ConnectionRef {
             state.wake_driver();
             state.connection(self.id(), change)
         })
+    }
+
+    /// Gives up what a stream has not delivered; the peer hears `code`.
+    pub(crate) fn reset(&self, id: StreamId, code: VarInt) -> Result<(), ClosedStream> {
+        let reset = self.shared().with(|endpoint| {
+            let reset = endpoint.connection(self.id(), |core, state| {
+                state.on_send_over(id);
+                core.reset(id, code)
+            });
+            endpoint.wake_driver();
+            // It may be the last that a graceful close waited for.
+            endpoint.close_if_delivered(self.id());
+            reset
+        });
+        reset.unwrap_or(Ok(()))
     }
 
     /// Tries again whenever `notify` speaks.

@@ -48,6 +48,7 @@ mod stream;
 mod wait;
 mod zero_rtt;
 
+pub mod file;
 pub mod marks;
 #[cfg(feature = "qlog")]
 pub mod qlog;

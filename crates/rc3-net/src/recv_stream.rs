@@ -218,6 +218,19 @@ impl RecvStream {
         self.early
     }
 
+    /// The next pieces in any order, at most `bytes_max` bytes together; none at the end.
+    pub(crate) async fn read_any(
+        &mut self,
+        bytes_max: usize,
+        chunks: &mut Vec<Chunk>,
+    ) -> Result<(), ReadError> {
+        poll_fn(|cx| self.poll_chunks(cx, bytes_max, CHUNKS_MAX, false, chunks)).await
+    }
+
+    pub(crate) fn connection(&self) -> &ConnectionRef {
+        &self.connection
+    }
+
     /// The number of the stream; the same on both sides.
     pub fn id(&self) -> StreamId {
         self.id

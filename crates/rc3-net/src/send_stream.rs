@@ -136,21 +136,12 @@ impl SendStream {
     /// # Errors
     /// When the stream was reset, or finished and delivered, already.
     pub fn reset(&mut self, code: VarInt) -> Result<(), ClosedStream> {
-        let (id, early) = (self.id, self.early);
-        let reset = self.connection.shared().with(|endpoint| {
-            let reset = endpoint.connection(self.connection.id(), |core, state| {
-                if early && state.zero_rtt_rejected {
-                    return Ok(());
-                }
-                state.on_send_over(id);
-                core.reset(id, code)
+        let (connection, early) = (&self.connection, self.early);
+        let rejected = early
+            && connection.shared().with(|endpoint| {
+                endpoint.peek(connection.id(), |_, state| state.zero_rtt_rejected).unwrap_or(false)
             });
-            endpoint.wake_driver();
-            // It may be the last that a graceful close waited for.
-            endpoint.close_if_delivered(self.connection.id());
-            reset
-        });
-        reset.unwrap_or(Ok(()))
+        if rejected { Ok(()) } else { connection.reset(self.id, code) }
     }
 
     /// Waits until the peer stops the stream (its code), or until all of the finished stream was delivered
@@ -215,6 +206,10 @@ impl SendStream {
             core.priority(self.id)
         });
         asked.unwrap_or(Err(ClosedStream))
+    }
+
+    pub(crate) fn connection(&self) -> &ConnectionRef {
+        &self.connection
     }
 
     /// The number of the stream; the same on both sides.

@@ -255,19 +255,157 @@ fn large_file(directory: &Path) -> PathBuf {
     file
 }
 
+/// Waits until so much of a file is in place that the receiver has written it down.
+fn wait_for_record(directory: &Path) {
+    let until = Instant::now() + Duration::from_secs(60);
+    while !names(directory).iter().any(|name| name.ends_with("-record.rc3-part")) {
+        assert!(Instant::now() < until, "nothing is written down");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The names in a directory.
+fn names(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).expect("a directory");
+    entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("text")).collect()
+}
+
+/// Sends the file of [`large_file`] and says how many bytes of it went over the network.
+fn send_the_rest(receiver: Receiver, file: &Path, to: &Path) -> u64 {
+    let output = send(&receiver.ticket, &[file], &["--json"]);
+    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!(receiver.finish().0, Some(0));
+    assert_eq!(names(to), ["large"]);
+    assert!(fs::read(to.join("large")).unwrap() == fs::read(file).unwrap());
+    let text = String::from_utf8(output.stdout).unwrap();
+    let done: serde_json::Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    let by_rlp = done["rlp_bytes"].as_array().unwrap().iter().map(|bytes| bytes.as_u64().unwrap());
+    done["primary_bytes"].as_u64().unwrap() + by_rlp.sum::<u64>()
+}
+
 #[test]
-fn killed_sender_leaves_no_file() {
+fn killed_sender_leaves_no_file_and_another_goes_on_where_it_stopped() {
     let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let file = large_file(from.path());
     let receiver = Receiver::start(to.path(), &[]);
     let mut sender = slow_sender(&receiver, &file, to.path());
+    wait_for_record(to.path());
+    // Some more than the first record.
+    std::thread::sleep(Duration::from_secs(2));
     sender.kill().unwrap();
     sender.wait().unwrap();
+    assert!(!to.path().join("large").exists());
+    // The same ticket is good for another try, at once: it waits until the first is given up.
+    let sent = send_the_rest(receiver, &file, to.path());
+    assert!(sent < 49_000_000, "{sent} bytes sent again");
+}
+
+#[test]
+fn killed_receiver_leaves_no_file_and_another_goes_on_where_it_stopped() {
+    let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let file = large_file(from.path());
+    let mut receiver = Receiver::start(to.path(), &[]);
+    let mut sender = slow_sender(&receiver, &file, to.path());
+    wait_for_record(to.path());
+    std::thread::sleep(Duration::from_secs(2));
+    receiver.child.kill().unwrap();
+    receiver.child.wait().unwrap();
+    assert!(names(to.path()).iter().all(|name| name.ends_with(".rc3-part")), "{:?}", names(to.path()));
+    assert_eq!(patiently(&mut sender), Some(1), "it notices");
+    let sent = send_the_rest(Receiver::start(to.path(), &[]), &file, to.path());
+    assert!(sent < 49_000_000, "{sent} bytes sent again");
+}
+
+#[test]
+fn what_is_left_of_another_file_is_not_gone_on_with() {
+    let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let file = large_file(from.path());
+    let mut receiver = Receiver::start(to.path(), &[]);
+    let mut sender = slow_sender(&receiver, &file, to.path());
+    wait_for_record(to.path());
+    receiver.child.kill().unwrap();
+    receiver.child.wait().unwrap();
+    sender.kill().unwrap();
+    sender.wait().unwrap();
+    // Changed, but for its length and time.
+    let modified = file.metadata().unwrap().modified().unwrap();
+    let mut changed = content(50_000_000);
+    changed.iter_mut().for_each(|byte| *byte ^= 1);
+    fs::write(&file, changed).unwrap();
+    fs::File::options().write(true).open(&file).unwrap().set_modified(modified).unwrap();
+    let receiver = Receiver::start(to.path(), &[]);
+    let output = send(&receiver.ticket, &[&file], &[]);
+    assert_eq!(output.status.code(), Some(3), "{}", said(&output));
+    assert!(names(to.path()).is_empty(), "{:?}", names(to.path()));
+    // The next try is a whole one.
+    assert!(send_the_rest(receiver, &file, to.path()) >= 50_000_000);
+}
+
+#[cfg(unix)]
+#[test]
+fn full_disk_is_an_error_on_both_sides_and_leaves_nothing() {
+    let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let file = large_file(from.path());
+    // A limit on the length of files stands in for a disk that fills up; in blocks of 1024 bytes.
+    let script = "trap '' XFSZ; ulimit -f 20000; exec \"$0\" \"$@\"";
+    let mut child = Command::new("bash")
+        .args(["-c", script, env!("CARGO_BIN_EXE_rc3"), "recv", "--listen", "127.0.0.1", "--dir"])
+        .arg(to.path())
+        .env_remove("RUST_LOG")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    let mut ticket = String::new();
+    out.read_line(&mut ticket).unwrap();
+    let mut receiver = Receiver { child, out, ticket: ticket.trim().to_owned() };
+    let output = send(&receiver.ticket, &[&file], &["--quiet"]);
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert!(said(&output).contains("the other side failed: cannot write large: "), "{}", said(&output));
+    assert_eq!(said(&output).lines().count(), 2, "{}", said(&output));
     wait_until_empty(to.path());
-    // The same ticket is good for another try.
-    assert!(send(&receiver.ticket, &[&file], &[]).status.success());
+    // It waits for another try, of something smaller.
+    let small = from.path().join("small");
+    fs::write(&small, content(100_000)).unwrap();
+    assert!(send(&receiver.ticket, &[&small], &[]).status.success());
+    assert_eq!(patiently(&mut receiver.child), Some(0));
+    let mut heard = String::new();
+    receiver.child.stderr.take().unwrap().read_to_string(&mut heard).unwrap();
+    assert!(
+        heard.contains("rc3: cannot write large: ") && heard.contains("hint: check free space"),
+        "{heard}"
+    );
+    assert_eq!(names(to.path()), ["small"]);
+}
+
+#[test]
+fn file_that_grows_arrives_as_it_was_announced() {
+    use std::io::Write;
+    let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let file = from.path().join("large");
+    fs::write(&file, content(5_000_000)).unwrap();
+    let receiver = Receiver::start(to.path(), &[]);
+    let mut sender = slow_sender(&receiver, &file, to.path());
+    fs::File::options().append(true).open(&file).unwrap().write_all(&content(1_000_000)).unwrap();
+    assert_eq!(patiently(&mut sender), Some(0));
     assert_eq!(receiver.finish().0, Some(0));
-    assert!(fs::read(to.path().join("large")).unwrap() == fs::read(&file).unwrap());
+    assert!(fs::read(to.path().join("large")).unwrap() == content(5_000_000));
+}
+
+#[cfg(unix)]
+#[test]
+fn interrupted_sender_says_so_and_the_receiver_waits_on() {
+    let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let file = large_file(from.path());
+    let receiver = Receiver::start(to.path(), &[]);
+    let mut sender = slow_sender(&receiver, &file, to.path());
+    let pid = sender.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    assert_eq!(patiently(&mut sender), Some(130));
+    assert!(!to.path().join("large").exists());
+    send_the_rest(receiver, &file, to.path());
 }
 
 #[cfg(unix)]

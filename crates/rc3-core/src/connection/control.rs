@@ -114,7 +114,7 @@ impl Connection {
                 match self.streams.recv(id) {
                     Some(stream) if !stream.settled => {
                         stream.settled = true;
-                        overlay.granting.on_consumed(used.saturating_sub(stream.consumed()));
+                        overlay.granting.on_used(used, stream.counted());
                     }
                     Some(_) => {}
                     None => overlay.granting.on_reported(id, used),

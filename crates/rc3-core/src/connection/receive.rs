@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::Connection;
 use crate::{
-    error::PeerMisbehaved,
+    error::{ClosedStream, PeerMisbehaved},
     primary::{Dir, StreamId, VarInt},
     qlog::QlogEvent,
     stream::recv::{RecvStream, Taken},
@@ -79,6 +79,7 @@ impl Connection {
                 if let Some(overlay) = &mut self.overlay {
                     overlay.owe_sack(id, level);
                 }
+                self.grant_whole(id);
                 if taken.new > 0 {
                     self.note_readable(id);
                 }
@@ -128,7 +129,7 @@ impl Connection {
     pub(super) fn on_consumed(&mut self, id: StreamId, bytes: u64) {
         let Some(overlay) = &mut self.overlay else { return };
         let Some(stream) = self.streams.recv(id) else { return };
-        if !stream.settled {
+        if stream.counts_reads() {
             overlay.granting.on_consumed(bytes);
         }
         if stream.wants_credit() {
@@ -137,6 +138,31 @@ impl Connection {
             if let Some(frame) = grant {
                 self.send_control(frame);
             }
+        }
+        self.grant();
+    }
+
+    /// The application reads this stream in any order from now on, as its bytes come. So RLP may send any of
+    /// them, as soon as the stream's size is known; what waits to be read stays bounded. Returns the offset up
+    /// to which the stream has been read.
+    pub fn read_out_of_order(&mut self, id: StreamId) -> Result<u64, ClosedStream> {
+        let read_offset = self.streams.recv(id).ok_or(ClosedStream)?.read_out_of_order();
+        self.grant_whole(id);
+        Ok(read_offset)
+    }
+
+    /// Grants RLP the whole of a stream that is read in any order: its bytes count as consumed before they
+    /// come, because how far they lie apart costs no memory.
+    fn grant_whole(&mut self, id: StreamId) {
+        let Some(overlay) = &mut self.overlay else { return };
+        let Some(stream) = self.streams.recv(id) else { return };
+        let consumed = stream.consumed();
+        let Some(size) = stream.grant_whole() else { return };
+        if !stream.settled {
+            overlay.granting.on_consumed(size.saturating_sub(consumed));
+        }
+        if let Some(frame) = overlay.granting.whole_stream_grant(id, size, &mut stream.granted) {
+            self.send_control(frame);
         }
         self.grant();
     }
@@ -157,8 +183,10 @@ impl Connection {
         }
         match stream.final_size() {
             // What nobody read counts as read.
-            Some(size) => overlay.granting.on_consumed(size.saturating_sub(stream.consumed())),
-            None => overlay.granting.on_ended_early(id, stream.consumed()),
+            Some(size) if !stream.is_reset() => {
+                overlay.granting.on_consumed(size.saturating_sub(stream.counted()));
+            }
+            _ => overlay.granting.on_ended_early(id, stream.counted()),
         }
         self.grant();
     }

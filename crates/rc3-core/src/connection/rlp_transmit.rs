@@ -179,12 +179,15 @@ impl Connection {
     fn cut(&mut self, id: StreamId, payload_max: usize, packets_max: u64, overlap_max: u64) -> Vec<Packet> {
         let Some(overlay) = &self.overlay else { return Vec::new() };
         let Some(stream) = self.streams.send(id) else { return Vec::new() };
-        let final_size = stream.final_size();
         let ceiling = stream.rlp_limit.min(stream.usage() + overlay.allowed.left());
+        if stream.wants_ceiling(ceiling) {
+            self.streams.with_send(id, |stream| stream.expect_rlp(ceiling));
+        }
+        let Some(stream) = self.streams.send(id) else { return Vec::new() };
+        let final_size = stream.final_size();
         let bytes_max = packets_max * payload_max as u64;
-        let Some(span) = stream.ledger.next_for_rlp(bytes_max, ceiling, stream.overlap(overlap_max)) else {
-            return Vec::new();
-        };
+        // What a source has not yielded yet puts the stream in line again when it comes.
+        let Some(span) = stream.next_for_rlp(bytes_max, ceiling, overlap_max) else { return Vec::new() };
         let stream = VarInt::from(id).into_inner();
         let mut packets = Vec::new();
         let mut end = span.end;
@@ -239,7 +242,8 @@ impl Connection {
     pub(super) fn on_sack(&mut self, now: Instant, id: StreamId, spans: impl Iterator<Item = Span>) {
         let Self { streams, sent, overlay, .. } = self;
         let mut guard = overlay.as_mut().and_then(|overlay| overlay.rlp.as_mut()).and_then(Rlp::guard);
-        streams.with_send(id, |stream| {
+        let has_source = streams.with_send(id, |stream| {
+            let mut newly = 0;
             for span in spans {
                 if let Some(guard) = &mut guard {
                     guard.on_sacked(now, id, span);
@@ -249,8 +253,15 @@ impl Connection {
                     sent.levels[level.index()].delivered_bytes += span.len();
                     buffer.release(span);
                 });
+                newly += sacked.newly;
                 sent.sacked_unsent_bytes += sacked.unsent;
             }
+            stream.on_rlp_delivered(newly);
+            stream.has_source()
         });
+        // RLP may send more the more arrives.
+        if has_source == Some(true) {
+            streams.queue_for_rlp(id);
+        }
     }
 }

@@ -24,6 +24,14 @@ const SPANS_MAX: usize = 16 * 1024;
 /// leaves more means harm.
 const EARLY_SPANS_MAX: usize = 64 * 1024;
 
+/// Bytes of one stream that may wait to be read where they are read in any order: a reader that is behind is
+/// waited for by the primary, and RLP data beyond this is turned away.
+const OUT_OF_ORDER_MAX: u64 = 8 << 20;
+
+/// Bytes beyond the first gap from which on a reader in any order takes those first: the primary always has
+/// more, waits when it must, and what RLP brings meanwhile would be turned away.
+const AHEAD_FIRST: u64 = 2 << 20;
+
 /// A piece of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chunk {
@@ -50,6 +58,12 @@ pub(crate) struct RecvStream {
     pub(crate) granted: u64,
     /// The peer has reported the credit this stream used: its bytes no longer count.
     pub(crate) settled: bool,
+    /// The reader takes bytes in any order.
+    out_of_order: bool,
+    /// Where it stands beyond the first gap.
+    ahead_read: u64,
+    /// All of its bytes count as consumed already: RLP may send any of them.
+    granted_whole: bool,
 }
 
 #[derive(Debug)]
@@ -94,6 +108,9 @@ impl RecvStream {
             backlogged: false,
             granted,
             settled: false,
+            out_of_order: false,
+            ahead_read: 0,
+            granted_whole: false,
         }
     }
 
@@ -231,12 +248,41 @@ impl RecvStream {
         if self.final_size.is_some_and(|size| end > size) {
             return Err(PeerMisbehaved::FinalSize);
         }
+        let room = if self.out_of_order { room.min(self.room_out_of_order()) } else { room };
         if data.len() as u64 > room {
             taken.refused = data.len() as u64;
         } else {
             taken.add(&mut self.reassembler, offset, data, Source::Rlp);
         }
         Ok(taken)
+    }
+
+    fn room_out_of_order(&self) -> u64 {
+        OUT_OF_ORDER_MAX.saturating_sub(self.reassembler.buffered())
+    }
+
+    /// From here on bytes are read in any order; up to where they were read in order.
+    pub(crate) fn read_out_of_order(&mut self) -> u64 {
+        self.out_of_order = true;
+        self.reassembler.read_offset()
+    }
+
+    /// The final size, once, if the peer should be granted the whole stream.
+    pub(crate) fn grant_whole(&mut self) -> Option<u64> {
+        if !self.out_of_order || self.granted_whole || self.done || !self.is_head_open() {
+            return None;
+        }
+        let size = self.final_size?;
+        self.granted_whole = true;
+        Some(size)
+    }
+
+    /// Bytes of this stream that were counted as consumed.
+    pub(crate) fn counted(&self) -> u64 {
+        match self.final_size {
+            Some(size) if self.granted_whole => size,
+            _ => self.consumed(),
+        }
     }
 
     fn learn_final_size(&mut self, size: u64) -> Result<(), PeerMisbehaved> {
@@ -258,6 +304,9 @@ impl RecvStream {
             self.done = true;
             return Err(ReadError::Reset(code));
         }
+        if !ordered && let Some(chunk) = self.read_ahead(max) {
+            return Ok(Some(chunk));
+        }
         match self.reassembler.read(max, ordered) {
             Err(_) => Err(ReadError::IllegalOrderedRead),
             Ok(Some(chunk)) => Ok(Some(Chunk { offset: chunk.offset, bytes: chunk.data })),
@@ -267,6 +316,18 @@ impl RecvStream {
             }
             Ok(None) => Err(ReadError::Blocked),
         }
+    }
+
+    /// A piece beyond the first gap, if many wait there: upwards, so that pieces adjoin, then from below again.
+    fn read_ahead(&mut self, max: usize) -> Option<Chunk> {
+        if !self.out_of_order || self.reassembler.buffered().saturating_sub(self.ready()) < AHEAD_FIRST {
+            return None;
+        }
+        let gap = self.reassembler.contiguous_end();
+        let from = self.ahead_read.max(gap);
+        let chunk = self.reassembler.read_from(from, max).or_else(|| self.reassembler.read_from(gap, max))?;
+        self.ahead_read = chunk.offset + chunk.data.len() as u64;
+        Some(Chunk { offset: chunk.offset, bytes: chunk.data })
     }
 
     /// Nobody reads any more.
@@ -290,6 +351,11 @@ impl RecvStream {
     /// Whether the peer may have more to send than it has credit for.
     pub(crate) fn wants_credit(&self) -> bool {
         !self.done && self.is_head_open() && self.final_size.is_none_or(|size| size > self.granted)
+    }
+
+    /// Whether bytes that are read count as consumed then.
+    pub(crate) fn counts_reads(&self) -> bool {
+        !self.settled && !self.granted_whole
     }
 
     /// Whether the primary still owes this stream its end.

@@ -2,12 +2,13 @@
 //! carries (docs/WIRE.md, head records).
 //!
 //! Invariant: the buffer holds every byte that RLP may still send: from the cursor up what is not delivered, and
-//! below it the bytes of `unsettled`.
+//! below it the bytes of `unsettled`. Of bytes that a source has it holds what is needed soon (`source.rs`).
 
 use std::collections::VecDeque;
 
 use bytes::Bytes;
 
+use super::source::Source;
 use crate::{
     error::{FinishError, WriteError},
     ledger::Ledger,
@@ -23,6 +24,8 @@ pub(crate) struct SendStream {
     id: StreamId,
     pub(crate) ledger: Ledger,
     pub(crate) buffer: SendBuffer,
+    /// Where the end of the stream is read from, if not from `write`.
+    pub(super) source: Option<Source>,
     /// `None`: the stream carries plain bytes (the peer does not speak rc3, or it is the control stream).
     head: Option<HeadEncoder>,
     /// Record bytes the primary's flow control has not taken yet; at most one quantum.
@@ -71,6 +74,7 @@ impl SendStream {
             id,
             ledger: Ledger::default(),
             buffer: SendBuffer::default(),
+            source: None,
             head: records.then(HeadEncoder::default),
             staged: VecDeque::new(),
             fin: Fin::Open,
@@ -118,6 +122,7 @@ impl SendStream {
         self.fin = Fin::Reset;
         self.staged.clear();
         self.buffer.release(Span::new(0, self.ledger.end()));
+        self.source = None;
         first
     }
 
@@ -141,9 +146,15 @@ impl SendStream {
             return false;
         }
         !self.staged.is_empty()
-            || self.ledger.next_for_primary(1).is_some()
+            || self.next_for_primary(1).is_some()
             || (self.fin == Fin::Wanted && self.ledger.is_answered())
             || self.is_unseen()
+    }
+
+    /// What the primary can take next.
+    fn next_for_primary(&self, max: u64) -> Option<Span> {
+        let span = self.held_start(self.ledger.next_for_primary(max)?);
+        (!span.is_empty()).then_some(span)
     }
 
     /// RLP has delivered everything before the primary carried anything: the peer does not know the stream yet,
@@ -172,7 +183,7 @@ impl SendStream {
 
     /// Bytes right below the cursor that RLP may send although they were handed over, at most `max`: the primary may
     /// not have sent them. None once the cursor has been taken on over delivered bytes, which are gone.
-    pub(crate) fn overlap(&self, max: u64) -> u64 {
+    fn overlap(&self, max: u64) -> u64 {
         if self.unsettled.end == self.ledger.cursor() { self.unsettled.len().min(max) } else { 0 }
     }
 
@@ -185,7 +196,7 @@ impl SendStream {
     pub(crate) fn feed<P: Primary>(&mut self, primary: &mut P, mut budget: u64) -> Fed {
         let mut fed = Fed::default();
         while self.flush(primary) && budget > 0 {
-            let Some(span) = self.ledger.next_for_primary(budget) else { break };
+            let Some(span) = self.next_for_primary(budget) else { break };
             let before = self.head.as_ref().map_or(span.start, HeadEncoder::position);
             if let Some(head) = &mut self.head {
                 let mut record = Vec::new();
@@ -196,7 +207,12 @@ impl SendStream {
             fed.skipped += span.start - before;
             fed.handed += span.len();
             fed.duplicate += self.ledger.hand_to_primary(span);
-            let start = if self.unsettled.end == span.start { self.unsettled.start } else { span.start };
+            // Where the primary works alone nothing is sent twice.
+            let start = match (&self.head, self.unsettled.end == span.start) {
+                (None, _) => span.end,
+                (Some(_), true) => self.unsettled.start,
+                (Some(_), false) => span.start,
+            };
             self.unsettled = Span::new(start, span.end);
             budget = budget.saturating_sub(span.len());
         }
@@ -208,6 +224,7 @@ impl SendStream {
             self.hand_over_end(primary, &mut fed);
         }
         self.buffer.release(Span::new(0, self.unsettled.start));
+        self.on_primary_handed(fed.handed);
         fed
     }
 
@@ -254,10 +271,22 @@ impl SendStream {
         true
     }
 
+    /// The highest bytes below `ceiling` that RLP may send and that are there, at most `max`; see
+    /// [`Ledger::next_for_rlp`].
+    pub(crate) fn next_for_rlp(&self, max: u64, ceiling: u64, overlap_max: u64) -> Option<Span> {
+        // Of a stream that is given up nothing is left, whatever the ledger says.
+        if self.fin == Fin::Reset || self.is_rlp_in_vain() {
+            return None;
+        }
+        let span = self.held_end(self.ledger.next_for_rlp(max, ceiling, self.overlap(overlap_max))?);
+        (!span.is_empty()).then_some(span)
+    }
+
     /// RLP has put `span` into a packet at `level`.
     pub(crate) fn on_rlp_sent(&mut self, span: Span, level: Level) {
         self.ledger.sent_by_rlp(span, level);
         self.rlp_top = self.rlp_top.max(span.end);
+        self.give_up(span);
     }
 }
 

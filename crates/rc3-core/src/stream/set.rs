@@ -1,7 +1,7 @@
 //! All streams of a connection, and whose turn it is with each loop.
 //!
 //! Invariant: a sending stream is in `primary_turns` exactly while it [wants the primary](SendStream::wants_primary);
-//! `held` is the sum of what the send buffers hold.
+//! `held` is the sum of what the send buffers hold, `present` that of what they hold or await of sources.
 //!
 //! The maps need no keyed hash: stream ids are counted up and few at a time, a peer cannot choose them to collide.
 
@@ -15,6 +15,7 @@ use rustc_hash::FxHashMap;
 use super::{
     recv::RecvStream,
     send::{Fed, SendStream},
+    source::{PIECE, PRESENT_MAX, SourceRead},
 };
 use crate::primary::{Dir, Primary, Side, StreamId};
 
@@ -38,6 +39,11 @@ pub(crate) struct Streams {
     rlp_queue: BTreeSet<Place>,
     next_age: u64,
     held: u64,
+    present: u64,
+    /// Streams whose source should be read, or is no longer needed.
+    readable_sources: VecDeque<StreamId>,
+    /// Streams with a source that found no room in `present`.
+    crowded: Vec<StreamId>,
 }
 
 impl Streams {
@@ -55,6 +61,9 @@ impl Streams {
             rlp_queue: BTreeSet::new(),
             next_age: 0,
             held: 0,
+            present: 0,
+            readable_sources: VecDeque::new(),
+            crowded: Vec::new(),
         }
     }
 
@@ -116,13 +125,48 @@ impl Streams {
         change: impl FnOnce(&mut SendStream) -> T,
     ) -> Option<T> {
         let stream = self.send.get_mut(&id)?;
-        let held = stream.buffer.held();
+        let (held, present) = (stream.buffer.held(), stream.buffer.present());
         let result = change(stream);
         self.held = self.held + stream.buffer.held() - held;
+        self.present = self.present + stream.buffer.present() - present;
+        if stream.tell_reader(PRESENT_MAX.saturating_sub(self.present)) {
+            self.readable_sources.push_back(id);
+        }
         let wants = stream.wants_primary();
         let priority = stream.priority;
         self.place(id, wants, priority);
+        if !self.crowded.is_empty() && self.present < PRESENT_MAX / 2 {
+            self.readable_sources.extend(self.crowded.drain(..));
+        }
         Some(result)
+    }
+
+    /// What the reader of a stream's source should do.
+    pub(crate) fn next_read(&mut self, id: StreamId) -> Option<SourceRead> {
+        let room = PRESENT_MAX.saturating_sub(self.present);
+        let read = self.with_send(id, |stream| {
+            stream.on_reader();
+            match stream.next_read(room) {
+                Some(span) => SourceRead::Span(stream.ask(span)),
+                None if stream.ledger.is_answered() => SourceRead::Done,
+                None => SourceRead::Wait,
+            }
+        })?;
+        // Only what others hold may be in its way: it is told when that has gone.
+        if read == SourceRead::Wait && room < PIECE && !self.crowded.contains(&id) {
+            self.crowded.push(id);
+        }
+        Some(read)
+    }
+
+    /// Bytes held or awaited of all sources.
+    pub(crate) fn present(&self) -> u64 {
+        self.present
+    }
+
+    /// A stream whose source should be read, or is no longer needed.
+    pub(crate) fn pop_readable_source(&mut self) -> Option<StreamId> {
+        self.readable_sources.pop_front()
     }
 
     fn place(&mut self, id: StreamId, wants: bool, priority: i32) {
@@ -147,6 +191,7 @@ impl Streams {
     pub(crate) fn remove_send(&mut self, id: StreamId) -> Option<SendStream> {
         let stream = self.send.remove(&id)?;
         self.held -= stream.buffer.held();
+        self.present -= stream.buffer.present();
         self.place(id, false, 0);
         self.rlp_queue.remove(&(Reverse(stream.priority), stream.age, id));
         Some(stream)
@@ -177,6 +222,9 @@ impl Streams {
             self.place(id, false, priority);
             let fed = self.with_send(id, |stream| stream.feed(primary, budget)).unwrap_or_default();
             on_fed(id, &fed, self.send[&id].usage() - usage);
+            if self.send[&id].has_source() {
+                self.queue_for_rlp(id);
+            }
             budget = budget.saturating_sub(fed.handed.max(1));
         }
     }

@@ -99,8 +99,10 @@ pub struct DemoArgs {
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
 Only who has the ticket can send, so hand it over like a password. A file gets its name when it is \
-complete and verified; until then it is `.NAME.TAG.rc3-part`. Such a file is left behind only when \
-this program is killed, and may be deleted then.")]
+complete and verified; until then it is `.NAME.TAG.rc3-part`. When the connection breaks, what arrived \
+of a large file is not sent again by the next `rc3 send` of the same file. Such parts are left behind \
+only when this program is killed; the next run in the same directory goes on with them, and they may be \
+deleted.")]
 pub struct RecvArgs {
     /// Directory to receive into; nothing leaves it
     #[arg(long, default_value = ".", value_name = "DIR")]

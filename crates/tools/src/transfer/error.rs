@@ -125,11 +125,11 @@ impl TransferError {
             }
             Self::NotVerified(_) => "the file was not kept; was it changed meanwhile? Send it again",
             Self::Peer(_) => "look at the other side's terminal",
-            Self::Lost(_) => "nothing incomplete was kept; run the same command again",
+            Self::Lost(_) => "run the same command again: what arrived of large files is not sent again",
             Self::Protocol(_) => "use the same version of rc3 on both sides",
             Self::Shrunk(_) => "send it again when nothing writes to it",
             Self::Write { .. } => "check free space and permissions of the receiving directory",
-            Self::Interrupted => "nothing incomplete was kept; run the same command again",
+            Self::Interrupted => "no incomplete file has its name; run the same command again",
         }
     }
 }

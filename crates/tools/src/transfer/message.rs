@@ -2,10 +2,11 @@
 //!
 //! The sender opens one bidirectional stream and says, without waiting for answers: `Hello`, one `Entry` per
 //! file and directory, `ManifestEnd`. The receiver looks at nothing but `Hello` until the secret is right,
-//! and answers `Accepted` or `Refused`. Then
-//! every non-empty file goes on a unidirectional stream of its own, raw from offset 0, in the order of the
-//! manifest; when a file has been read to its end the sender says `FileSent` with its hash. The receiver
-//! answers each with `FileDone` or `FileFailed`, and in the end with `Finished`.
+//! and answers `Accepted` or `Refused`; before `Accepted` it says of each file that it has parts of what is
+//! `Missing`. Then every file of which something is missing goes on a unidirectional stream of its own, in the
+//! order of the manifest: raw, what is missing one behind the other. When a file has been read the sender says
+//! `FileSent` with the hash of all of it. The receiver answers each with `FileDone` or `FileFailed`, and in the
+//! end with `Finished`.
 //!
 //! A message is its length in four bytes, big-endian, then as many bytes of postcard. Invariant: nothing a
 //! peer says makes the reader allocate more than [`MESSAGE_BYTES_MAX`].
@@ -20,7 +21,7 @@ use tokio::{
 use super::{paths::PATH_BYTES_MAX, ticket::SECRET_BYTES};
 
 /// The version of this conversation. A receiver refuses another.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 
 /// Application protocol name on the connection.
 pub const ALPN: &[u8] = b"rc3-copy/1";
@@ -71,6 +72,14 @@ pub enum FromReceiver {
         refusal: Refusal,
         /// For a person.
         reason: String,
+    },
+    /// Parts of this file are here from an earlier try.
+    Missing {
+        /// Which, counted over the files of the manifest from 0.
+        file: u32,
+        /// Start and end of what is not, in bytes of the file: ascending, and at most
+        /// [`GAPS_MAX`](super::gaps::GAPS_MAX).
+        gaps: Vec<(u64, u64)>,
     },
     /// The manifest is fine: send.
     Accepted,
@@ -225,8 +234,8 @@ pub fn reason(text: impl ToString) -> String {
     text
 }
 
-/// A body, if it is exactly one message.
-fn decode<M: DeserializeOwned>(body: &[u8]) -> Option<M> {
+/// The body of a frame, if it is exactly one message.
+pub fn decode<M: DeserializeOwned>(body: &[u8]) -> Option<M> {
     let (message, rest) = postcard::take_from_bytes(body).ok()?;
     rest.is_empty().then_some(message)
 }
@@ -267,6 +276,9 @@ mod tests {
         let reason = reason("é".repeat(5000));
         assert_eq!(reason.len(), REASON_BYTES_MAX);
         let longest = FromReceiver::FileFailed { file: u32::MAX, fault: Fault::Storage, reason };
+        assert_eq!(read_all::<FromReceiver>(&encode(&longest)).unwrap(), longest);
+        let gaps = vec![(u64::MAX, u64::MAX); super::super::gaps::GAPS_MAX];
+        let longest = FromReceiver::Missing { file: u32::MAX, gaps };
         assert_eq!(read_all::<FromReceiver>(&encode(&longest)).unwrap(), longest);
     }
 

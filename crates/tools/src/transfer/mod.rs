@@ -1,8 +1,10 @@
 //! Verified file transfer: `rc3 recv` prints a ticket, `rc3 send` takes it.
 //!
 //! The conversation is in [`message`], who may hold it in [`ticket`] and [`identity`], where files may go in
-//! [`paths`] and [`destination`]. Content goes raw, one stream per file; the receiver writes every chunk
-//! where it belongs as it comes, tail first or head first, so it holds no reassembly memory.
+//! [`paths`] and [`destination`]. Content goes raw, one stream per file, from file to file: the sender reads
+//! what either loop needs next, the receiver writes every chunk where it belongs as it comes, tail first or head
+//! first ([`content`]), and both hash what passes in whatever order ([`tree`]). What a broken transfer left of a
+//! large file is not sent again ([`record`], [`gaps`]).
 
 use std::{path::Path, time::Duration};
 
@@ -10,16 +12,21 @@ use rc3_net::{ConnectionError, RlpMode, TransportConfig, VarInt};
 
 use error::TransferError;
 
+pub mod content;
 pub mod destination;
 pub mod error;
+pub mod gaps;
 pub mod identity;
 pub mod manifest;
 pub mod message;
 pub mod paths;
 pub mod progress;
 pub mod receive;
+pub mod record;
 pub mod send;
+pub mod source;
 pub mod ticket;
+pub mod tree;
 
 /// Milliseconds of silence after which the other side is given up. Shorter than usual: somebody watches.
 const IDLE_TIMEOUT: VarInt = VarInt::from_u32(10_000);

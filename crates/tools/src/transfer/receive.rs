@@ -2,8 +2,9 @@
 //!
 //! A door lets in whoever knows the secret; one transfer runs at a time, others wait. Every file is received
 //! by a task of its own that writes chunks where they belong, in the order in which they come; placing it
-//! (verify, mode, time, name) comes after the sender's hash. Memory: 256 KiB per file on its way, and what
-//! the connection's windows hold.
+//! (verify, mode, time, name) comes after the sender's hash. Memory: half a megabyte per file on its way, and
+//! what the connection's windows hold. What a broken transfer leaves of large files stays until the next one
+//! begins, which goes on with it or removes it, or until this ends.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -18,7 +19,8 @@ use std::{
 };
 
 use rc3_net::{
-    Connection, Endpoint, Incoming, ReadError, RecvStream, RlpMode, SendStream, ServerConfig, VarInt,
+    Connection, Endpoint, Incoming, RecvStream, RlpMode, SendStream, ServerConfig, VarInt,
+    file::RecvFileError,
 };
 use tokio::{
     io::BufReader,
@@ -28,6 +30,7 @@ use tokio::{
 
 use super::{
     close_code,
+    content::Content,
     destination::{Destination, Part, Policy},
     error::TransferError,
     identity::Identity,
@@ -40,14 +43,14 @@ use super::{
     transport,
 };
 
-/// Bytes of one file gathered before they are written.
-const GATHER_BYTES: usize = 1 << 18;
 /// Strangers at the door at a time.
 const ARRIVING_MAX: usize = 16;
 /// Authorised senders that wait for their turn.
 const WAITING_MAX: usize = 16;
 /// Files between their first byte and their place.
 const OPEN_FILES_MAX: usize = 256;
+/// Files that an earlier transfer left and that are gone on with.
+const RESUMED_MAX: usize = 64;
 /// How long a stranger may take to say the secret.
 const HELLO_PATIENCE: Duration = Duration::from_secs(10);
 /// How long the last word may take to arrive.
@@ -95,22 +98,29 @@ pub async fn receive(job: ReceiveJob, reporter: &mut Reporter) -> Result<(), Tra
     let ticket = Ticket::new(&host, port, identity.fingerprint(), secret)
         .map_err(|error| local("make a ticket", io::Error::new(io::ErrorKind::InvalidInput, error)))?;
     // A directory that is not there should be known before anybody is invited.
-    open(&job)?;
+    let destination = open(&job)?;
     reporter.listening(&ticket.to_string());
 
     let mut door =
         Door { endpoint: endpoint.clone(), secret, arriving: JoinSet::new(), waiting: VecDeque::new() };
     let outcome = tokio::select! {
-        outcome = serve(&job, &mut door, reporter) => outcome,
+        outcome = serve(&job, &mut door, &destination, reporter) => outcome,
         () = interrupted() => Err(TransferError::Interrupted),
     };
+    // Removes what is not complete, whatever still runs.
+    destination.close();
     let (code, reason) = close_code(&outcome);
     endpoint.close(code, reason.as_bytes());
     let _ = timeout(Duration::from_secs(1), endpoint.wait_idle()).await;
     outcome
 }
 
-async fn serve(job: &ReceiveJob, door: &mut Door, reporter: &mut Reporter) -> Result<(), TransferError> {
+async fn serve(
+    job: &ReceiveJob,
+    door: &mut Door,
+    destination: &Destination,
+    reporter: &mut Reporter,
+) -> Result<(), TransferError> {
     loop {
         let guest = loop {
             match door.waiting.pop_front() {
@@ -122,10 +132,9 @@ async fn serve(job: &ReceiveJob, door: &mut Door, reporter: &mut Reporter) -> Re
                 }
             }
         };
-        // Closing removes what is not complete, whatever still runs.
-        let destination = Closing(open(job)?);
         let connection = guest.connection.clone();
-        let mut transfer = Box::pin(Transfer::run(guest, &destination.0, reporter));
+        destination.set_keeping(true);
+        let mut transfer = Box::pin(Transfer::run(guest, destination, reporter));
         let outcome = loop {
             tokio::select! {
                 outcome = &mut transfer => break outcome,
@@ -133,7 +142,10 @@ async fn serve(job: &ReceiveJob, door: &mut Door, reporter: &mut Reporter) -> Re
             }
         };
         drop(transfer);
-        drop(destination);
+        // Only where the connection was to blame does it make sense to go on.
+        destination.set_keeping(matches!(outcome, Err(TransferError::Lost(_))));
+        // The next sender may wait already, for a file that is still being let go of.
+        let _ = timeout(LAST_WORD_PATIENCE, idle(destination)).await;
         let (code, reason) = close_code(&outcome);
         connection.close(code, reason.as_bytes());
         match outcome {
@@ -147,12 +159,10 @@ async fn serve(job: &ReceiveJob, door: &mut Door, reporter: &mut Reporter) -> Re
     }
 }
 
-/// A destination that is closed when this goes out of scope.
-struct Closing(Destination);
-
-impl Drop for Closing {
-    fn drop(&mut self) {
-        self.0.close();
+/// Until no file is in use: those of a transfer that has ended are closed where they are being written.
+async fn idle(destination: &Destination) {
+    while !destination.is_idle() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
 
@@ -269,21 +279,23 @@ struct Transfer<'a> {
     work: JoinSet<Worked>,
     /// What the sender says it sent, by file, until the content is here too.
     hashes: HashMap<u32, [u8; 32]>,
+    /// Files that an earlier transfer left, until their streams come.
+    resumed: HashMap<u32, Content>,
     /// Complete content by file, until the hash is here too.
-    contents: HashMap<u32, Content>,
+    contents: HashMap<u32, Arrived>,
     placed: usize,
     arrived: Arc<AtomicU64>,
 }
 
 /// A file's bytes, all of them, in a file without its name.
-struct Content {
+struct Arrived {
     part: Part,
     hash: blake3::Hash,
 }
 
 /// What a task has done with a file.
 enum Worked {
-    Received(u32, Result<Content, FileError>),
+    Received(u32, Result<Arrived, FileError>),
     Placed(u32, Result<(), FileError>),
 }
 
@@ -292,7 +304,7 @@ enum FileError {
     Storage(io::Error),
     NotVerified,
     Exists,
-    Lost(ReadError),
+    Lost(RecvFileError),
     Length,
 }
 
@@ -316,14 +328,23 @@ impl Transfer<'_> {
     ) -> Result<(), TransferError> {
         let manifest = read_manifest(&mut guest).await?;
         let total = manifest.bytes();
-        let files = prepare(&mut guest, destination, manifest).await?;
+        let arrived = Arc::<AtomicU64>::default();
+        let (files, resumed) = prepare(&mut guest, destination, manifest, &arrived).await?;
         let count = files.len();
+        for (&file, content) in &resumed {
+            let there = files.get(file as usize).map_or(0, |file| file.bytes) - content.gaps().len();
+            arrived.fetch_add(there, Relaxed);
+            guest.say(&FromReceiver::Missing { file, gaps: content.gaps().said() }).await?;
+        }
         guest.say(&FromReceiver::Accepted).await?;
         let peer = guest.connection.remote_address().to_string();
         reporter.start(count, total, &peer, guest.connection.is_rc3());
 
         let numbered = (0u32..).zip(&files);
-        let streams = numbered.filter(|(_, file)| file.bytes > 0).map(|(at, _)| at).collect();
+        let missing = |at: &u32, file: &Expected| {
+            resumed.get(at).map_or(file.bytes > 0, |content: &Content| !content.gaps().is_empty())
+        };
+        let streams = numbered.filter(|(at, file)| missing(at, file)).map(|(at, _)| at).collect();
         let mut transfer = Transfer {
             guest,
             destination,
@@ -331,9 +352,10 @@ impl Transfer<'_> {
             streams,
             work: JoinSet::new(),
             hashes: HashMap::new(),
+            resumed,
             contents: HashMap::new(),
             placed: 0,
-            arrived: Arc::default(),
+            arrived,
         };
         transfer.receive_files(reporter).await?;
 
@@ -386,8 +408,13 @@ impl Transfer<'_> {
         let Some(at) = self.streams.pop_front() else { return Ok(()) };
         let Some(file) = self.file(at).cloned() else { return Ok(()) };
         let (destination, arrived) = (self.destination.clone(), Arc::clone(&self.arrived));
+        let resumed = self.resumed.remove(&at);
         self.work.spawn(async move {
-            Worked::Received(at, receive_content(stream, &destination, &file, &arrived).await)
+            let content = match resumed {
+                Some(content) => Ok(content),
+                None => create(destination, file, arrived).await,
+            };
+            Worked::Received(at, async { receive_content(stream, content?).await }.await)
         });
         Ok(())
     }
@@ -398,16 +425,28 @@ impl Transfer<'_> {
                 let Some(file) = self.file(at) else {
                     return Err(TransferError::Protocol("a file that is not in the manifest".to_owned()));
                 };
-                if file.bytes == 0 {
-                    let created = self.destination.create(&file.path).map_err(FileError::Storage);
-                    let content = created.map(|part| Content { part, hash: blake3::hash(&[]) });
-                    match content {
-                        Ok(content) => drop(self.contents.insert(at, content)),
-                        Err(error) => return Err(self.fail(at, error).await),
-                    }
-                }
+                let empty = file.bytes == 0;
                 if self.hashes.insert(at, hash).is_some() {
                     return Err(TransferError::Protocol("a file sent twice".to_owned()));
+                }
+                // Without a stream nothing else tells that it is complete.
+                let content = match self.resumed.remove(&at) {
+                    Some(content) if content.gaps().is_empty() => Some(Ok(content)),
+                    Some(content) => {
+                        self.resumed.insert(at, content);
+                        None
+                    }
+                    None if empty => {
+                        let arrived = Arc::clone(&self.arrived);
+                        Some(Content::create(self.destination, &self.files[at as usize], arrived))
+                    }
+                    None => None,
+                };
+                if let Some(content) = content {
+                    match content.and_then(Content::complete) {
+                        Ok((part, hash)) => drop(self.contents.insert(at, Arrived { part, hash })),
+                        Err(error) => return Err(self.fail(at, error.into()).await),
+                    }
                 }
                 self.place(at);
                 Ok(())
@@ -469,8 +508,8 @@ impl Transfer<'_> {
     }
 
     /// A stream that was given up is explained by an abort.
-    async fn why_reset(&mut self, error: ReadError) -> TransferError {
-        if let ReadError::ConnectionLost(error) = error {
+    async fn why_reset(&mut self, error: RecvFileError) -> TransferError {
+        if let RecvFileError::ConnectionLost(error) = error {
             return lost(error);
         }
         let messages = &mut self.guest.messages;
@@ -515,8 +554,9 @@ async fn prepare(
     guest: &mut Guest,
     destination: &Destination,
     manifest: Received,
-) -> Result<Vec<Expected>, TransferError> {
-    let destination = destination.clone();
+    arrived: &Arc<AtomicU64>,
+) -> Result<(Vec<Expected>, HashMap<u32, Content>), TransferError> {
+    let (destination, arrived) = (destination.clone(), Arc::clone(arrived));
     let prepared = tokio::task::spawn_blocking(move || {
         let mut taken = manifest.files.iter().map(|file| &file.path);
         if let Some(path) = taken.find(|path| destination.conflict(path).is_some()) {
@@ -528,10 +568,15 @@ async fn prepare(
                 return Err((Refusal::Storage, error.to_string(), error));
             }
         }
-        Ok(manifest.files)
+        let resumed = (0u32..)
+            .zip(&manifest.files)
+            .filter_map(|(at, file)| Some((at, Content::resume(&destination, file, Arc::clone(&arrived))?)));
+        let resumed = resumed.take(RESUMED_MAX).collect();
+        destination.remove_kept();
+        Ok((manifest.files, resumed))
     });
     match prepared.await {
-        Ok(Ok(files)) => Ok(files),
+        Ok(Ok(prepared)) => Ok(prepared),
         Ok(Err((refusal, reason, error))) => {
             guest.refuse(refusal, reason).await;
             Err(error)
@@ -540,91 +585,40 @@ async fn prepare(
     }
 }
 
-/// Writes a stream's bytes where they belong, whatever comes first, and hashes what it can on the way.
-async fn receive_content(
-    mut stream: RecvStream,
-    destination: &Destination,
-    file: &Expected,
-    arrived: &AtomicU64,
+async fn create(
+    destination: Destination,
+    file: Expected,
+    arrived: Arc<AtomicU64>,
 ) -> Result<Content, FileError> {
-    let (to, path) = (destination.clone(), file.path.clone());
-    let part = tokio::task::spawn_blocking(move || to.create(&path)).await??;
-    let mut sink =
-        Sink { part, gathered: Vec::new(), runs: Vec::new(), hasher: blake3::Hasher::new(), hashed: 0 };
-    let mut bytes = 0;
-    while let Some(chunk) = stream.read_chunk(GATHER_BYTES, false).await.map_err(FileError::Lost)? {
-        let length = chunk.bytes.len() as u64;
-        if chunk.offset.checked_add(length).is_none_or(|end| end > file.bytes) {
-            return Err(FileError::Length);
-        }
-        sink.gather(chunk.offset, &chunk.bytes);
-        // Each byte comes once, so the count says when all are here.
-        bytes += length;
-        arrived.fetch_add(length, Relaxed);
-        if sink.gathered.len() >= GATHER_BYTES {
-            sink = sink.write().await?;
-        }
-    }
-    if bytes != file.bytes {
-        return Err(FileError::Length);
-    }
-    sink = sink.write().await?;
-    tokio::task::spawn_blocking(move || sink.complete(bytes)).await?
+    let created = tokio::task::spawn_blocking(move || Content::create(&destination, &file, arrived));
+    Ok(created.await??)
 }
 
-/// A file being written in pieces.
-struct Sink {
-    part: Part,
-    gathered: Vec<u8>,
-    /// Where each piece of `gathered` belongs: offset and length. Neighbours are joined.
-    runs: Vec<(u64, usize)>,
-    hasher: blake3::Hasher,
-    /// Bytes from the start of the file that `hasher` has seen.
-    hashed: u64,
+/// Writes a stream's bytes where they belong, whatever comes first.
+async fn receive_content(mut stream: RecvStream, content: Content) -> Result<Arrived, FileError> {
+    let missing = content.gaps().len();
+    let content = Arc::new(content);
+    let received = stream.recv_file(Arc::clone(&content), missing).await;
+    let fault = match received {
+        Ok(bytes) if bytes == missing => None,
+        Ok(_) | Err(RecvFileError::TooLong) => Some(FileError::Length),
+        Err(RecvFileError::Write { error, .. }) => Some(FileError::Storage(error)),
+        Err(error) => return Err(FileError::Lost(error)),
+    };
+    if let Some(fault) = fault {
+        content.discard();
+        return Err(fault);
+    }
+    let completed = tokio::task::spawn_blocking(move || match Arc::into_inner(content) {
+        Some(content) => content.complete(),
+        None => Err(io::Error::other("the file is still in use")),
+    });
+    let (part, hash) = completed.await??;
+    Ok(Arrived { part, hash })
 }
 
-impl Sink {
-    fn gather(&mut self, offset: u64, bytes: &[u8]) {
-        self.gathered.extend_from_slice(bytes);
-        match self.runs.last_mut() {
-            Some((start, length)) if *start + *length as u64 == offset => *length += bytes.len(),
-            _ => self.runs.push((offset, bytes.len())),
-        }
-    }
-
-    /// Writes what was gathered.
-    async fn write(mut self) -> Result<Self, FileError> {
-        tokio::task::spawn_blocking(move || {
-            let mut rest = self.gathered.as_slice();
-            for &(offset, length) in &self.runs {
-                let Some((run, after)) = rest.split_at_checked(length) else { break };
-                self.part.write_at(run, offset)?;
-                if offset == self.hashed {
-                    self.hasher.update(run);
-                    self.hashed += length as u64;
-                }
-                rest = after;
-            }
-            self.gathered.clear();
-            self.runs.clear();
-            Ok(self)
-        })
-        .await?
-    }
-
-    /// Reads back what came out of order.
-    fn complete(mut self, bytes: u64) -> Result<Content, FileError> {
-        if self.hashed < bytes {
-            let read = self.part.hash_from(self.hashed, &mut self.hasher)?;
-            if self.hashed + read != bytes {
-                return Err(FileError::NotVerified);
-            }
-        }
-        Ok(Content { part: self.part, hash: self.hasher.finalize() })
-    }
-}
-
-fn finish(content: Content, file: &Expected, hash: [u8; 32]) -> Result<(), FileError> {
+fn finish(content: Arrived, file: &Expected, hash: [u8; 32]) -> Result<(), FileError> {
+    content.part.discard();
     if content.hash != hash {
         return Err(FileError::NotVerified);
     }
@@ -703,10 +697,7 @@ pub fn random<const N: usize>() -> Result<[u8; N], TransferError> {
 
 #[cfg(test)]
 mod tests {
-    use super::{
-        super::paths::{Rules, SafePath},
-        *,
-    };
+    use super::*;
 
     #[test]
     fn tickets_name_an_address_others_can_use() {
@@ -714,44 +705,5 @@ mod tests {
         assert_eq!(reachable(ip), ip);
         assert!(!reachable(Ipv4Addr::UNSPECIFIED.into()).is_unspecified());
         assert!(!reachable(Ipv6Addr::UNSPECIFIED.into()).is_unspecified());
-    }
-
-    #[test]
-    fn pieces_in_any_order_become_the_file_and_its_hash() {
-        let root = tempfile::tempdir().unwrap();
-        let destination = Destination::open(root.path(), Policy::default(), "0".to_owned()).unwrap();
-        let path = SafePath::parse("f", Rules::HERE).unwrap();
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let file = Expected { path: path.clone(), bytes: 10, executable: false, modified: None };
-        for order in [[0, 2, 4, 6, 8], [8, 6, 4, 2, 0], [0, 8, 2, 4, 6]] {
-            let part = destination.create(&path).unwrap();
-            let mut sink = Sink {
-                part,
-                gathered: Vec::new(),
-                runs: Vec::new(),
-                hasher: blake3::Hasher::new(),
-                hashed: 0,
-            };
-            for offset in order {
-                sink.gather(offset, &b"0123456789"[offset as usize..][..2]);
-                if offset == 4 {
-                    sink = runtime.block_on(sink.write()).ok().unwrap();
-                }
-            }
-            sink = runtime.block_on(sink.write()).ok().unwrap();
-            let content = sink.complete(10).ok().unwrap();
-            assert!(finish(content, &file, [0; 32]).is_err());
-            assert!(!root.path().join("f").exists());
-        }
-        let part = destination.create(&path).unwrap();
-        let mut sink =
-            Sink { part, gathered: Vec::new(), runs: Vec::new(), hasher: blake3::Hasher::new(), hashed: 0 };
-        sink.gather(5, b"56789");
-        sink.gather(0, b"01234");
-        sink = runtime.block_on(sink.write()).ok().unwrap();
-        assert_eq!(sink.hashed, 5);
-        let hash = *blake3::hash(b"0123456789").as_bytes();
-        assert!(finish(sink.complete(10).ok().unwrap(), &file, hash).is_ok());
-        assert_eq!(std::fs::read(root.path().join("f")).unwrap(), b"0123456789");
     }
 }

@@ -1,44 +1,43 @@
 //! The sending side: `rc3 send`.
 //!
-//! Files go one after the other, each on a stream of its own; the next begins when the last has been read,
-//! not when it has arrived, so many small files fill the path as one large one does. Memory: a few pieces of
-//! one file, and what the connection's send window holds.
+//! Files go in order, each on a stream of its own, a few at a time: the next ones are on offer before the first
+//! has arrived, so many small files fill the path as one large one does, and the first has priority. Memory: what
+//! the connection holds of the files' content, whatever their size.
 
 use std::{
-    fs::File,
-    io::{self, IsTerminal, Read, Write},
+    collections::HashMap,
+    io::{self, IsTerminal, Write},
     net::{Ipv4Addr, Ipv6Addr, SocketAddr},
     path::PathBuf,
     sync::Arc,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
-use bytes::Bytes;
 use rc3_core::units::Rate;
 use rc3_net::{
-    ClientConfig, Connection, ConnectionError, Endpoint, RlpMode, SendStream, TransportErrorCode, VarInt,
-    WriteError,
+    ClientConfig, Connection, ConnectionError, Endpoint, RlpMode, SendStream, TransportErrorCode, WriteError,
+    file::SendFileError,
 };
-use tokio::{sync::mpsc, time::MissedTickBehavior};
+use tokio::{task::JoinSet, time::MissedTickBehavior};
 
 use super::{
     close_code,
     error::TransferError,
+    gaps::Gaps,
     identity::{self, SERVER_NAME},
     interrupted, lost,
-    manifest::{Found, Source},
+    manifest::{self, Found},
     message::{self, ALPN, Fault, FromReceiver, FromSender, Refusal, VERSION},
     paths::printable,
     progress::{Reporter, Summary},
+    source::{Source, Throttle, read_error},
     ticket::Ticket,
     transport,
 };
 use crate::units::about_bytes;
 
-/// Bytes read from a file at a time.
-const PIECE_BYTES: usize = 1 << 18;
-/// Pieces read ahead.
-const PIECES_AHEAD: usize = 4;
+/// Files that are read at a time.
+const FILES_AHEAD: usize = 8;
 /// Messages written at a time while the manifest is sent.
 const MANIFEST_BATCH_BYTES: usize = 1 << 16;
 
@@ -124,16 +123,15 @@ async fn converse(
         reply = replies.recv() => expect(&connection, reply)?,
     };
     drop(manifest);
-    match answer {
-        FromReceiver::Accepted => {}
-        other => return Err(unwelcome(other, &found.files)),
-    }
+    let gaps = missing(&connection, &mut replies, answer, &found.files).await?;
 
     let total = found.bytes();
+    let known = gaps.iter().filter_map(|(&at, gaps)| Some((found.files.get(at as usize)?, gaps)));
+    let there: u64 = known.map(|(file, gaps)| file.bytes - gaps.len()).sum();
     reporter.start(found.files.len(), total, &address.to_string(), connection.is_rc3());
     let mut tick = tokio::time::interval(Duration::from_millis(100));
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut sending = Box::pin(send_files(&connection, &mut control, &found.files, job.rate_limit));
+    let mut sending = Box::pin(send_files(&connection, &mut control, &found.files, gaps, job.rate_limit));
     let mut all_sent = false;
     loop {
         tokio::select! {
@@ -154,7 +152,7 @@ async fn converse(
                 FromReceiver::Finished if all_sent => break,
                 other => return Err(unwelcome(other, &found.files)),
             },
-            _ = tick.tick() => reporter.progress(delivered(&connection).min(total)),
+            _ = tick.tick() => reporter.progress((there + delivered(&connection)).min(total)),
         }
     }
     let seconds = reporter.elapsed();
@@ -184,22 +182,59 @@ async fn say_manifest(control: &mut SendStream, ticket: &Ticket, found: &Found) 
     control.write_chunk(batch.into()).await.map_err(broken)
 }
 
+/// What the receiver says is missing of files it has parts of, up to its word that the rest may begin.
+async fn missing(
+    connection: &Connection,
+    replies: &mut Replies,
+    mut reply: FromReceiver,
+    files: &[manifest::Source],
+) -> Result<HashMap<u32, Gaps>, TransferError> {
+    let mut missing = HashMap::new();
+    loop {
+        match reply {
+            FromReceiver::Accepted => return Ok(missing),
+            FromReceiver::Missing { file: at, gaps } => {
+                let file = usize::try_from(at).ok().and_then(|at| files.get(at));
+                let gaps = file.and_then(|file| Gaps::parse(&gaps, file.bytes));
+                if gaps.is_none_or(|gaps| missing.insert(at, gaps).is_some()) {
+                    return Err(TransferError::Protocol("gaps that cannot be".to_owned()));
+                }
+            }
+            other => return Err(unwelcome(other, files)),
+        }
+        let next = replies.recv().await;
+        reply = expect(connection, next)?;
+    }
+}
+
 /// All files, in the order of the manifest.
 async fn send_files(
     connection: &Connection,
     control: &mut SendStream,
-    files: &[Source],
+    files: &[manifest::Source],
+    mut gaps: HashMap<u32, Gaps>,
     limit: Option<Rate>,
 ) -> Result<(), TransferError> {
-    let mut throttle = Throttle { limit, started: Instant::now(), bytes: 0 };
-    for (at, file) in files.iter().enumerate() {
-        match send_file(connection, file, &mut throttle).await {
-            Ok(hash) => {
-                let file = u32::try_from(at).unwrap_or(u32::MAX);
+    let throttle = Arc::new(Throttle::new(limit));
+    let mut sending = JoinSet::new();
+    let mut files = (0u32..).zip(files);
+    loop {
+        while sending.len() < FILES_AHEAD
+            && let Some((at, file)) = files.next()
+        {
+            let gaps = gaps.remove(&at).unwrap_or_else(|| Gaps::whole(file.bytes));
+            // One after the other, so that the receiver knows which is which.
+            let stream = if gaps.is_empty() { None } else { Some(open(connection, at).await?) };
+            let (file, throttle) = (file.clone(), Arc::clone(&throttle));
+            sending.spawn(async move { (at, send_file(stream, &file, gaps, throttle).await) });
+        }
+        let Some(sent) = sending.join_next().await else { return Ok(()) };
+        match sent.unwrap_or_else(|error| (0, Err(background(error)))) {
+            (file, Ok(hash)) => {
                 let sent = message::encode(&FromSender::FileSent { file, hash: *hash.as_bytes() });
                 control.write_chunk(sent.into()).await.map_err(broken)?;
             }
-            Err(error) => {
+            (_, Err(error)) => {
                 let abort = FromSender::Abort { reason: message::reason(&error) };
                 let told = async {
                     let _ = control.write_chunk(message::encode(&abort).into()).await;
@@ -211,102 +246,46 @@ async fn send_files(
             }
         }
     }
-    Ok(())
 }
 
-/// One file on one stream; an empty one needs none.
+/// A stream for a file; those of earlier files go first, and the conversation before all.
+async fn open(connection: &Connection, at: u32) -> Result<SendStream, TransferError> {
+    let stream = connection.open_uni().await.map_err(lost)?;
+    // It is open, so it has a priority.
+    let _ = stream.set_priority(i32::try_from(at).map_or(i32::MIN, |at| -1 - at));
+    Ok(stream)
+}
+
+/// What is missing of one file on one stream; its hash.
 async fn send_file(
-    connection: &Connection,
-    file: &Source,
-    throttle: &mut Throttle,
+    stream: Option<SendStream>,
+    file: &manifest::Source,
+    gaps: Gaps,
+    throttle: Arc<Throttle>,
 ) -> Result<blake3::Hash, TransferError> {
-    if file.bytes == 0 {
-        return Ok(blake3::hash(&[]));
+    let (path, bytes, len) = (file.path.clone(), file.bytes, gaps.len());
+    let source = blocking(move || Source::open(&path, bytes, gaps, throttle)).await?;
+    let source = Arc::new(source.map_err(|error| read_error(&file.path, error))?);
+    if let Some(mut stream) = stream {
+        stream.send_file(Arc::clone(&source), len).await.map_err(|error| match error {
+            SendFileError::Read { error, .. } => read_error(&file.path, error),
+            SendFileError::Shrunk(_) => TransferError::Shrunk(file.path.clone()),
+            SendFileError::ConnectionLost(error) => lost(error),
+            error => TransferError::Lost(error.to_string()),
+        })?;
     }
-    let mut stream = connection.open_uni().await.map_err(lost)?;
-    let (pieces_in, mut pieces) = mpsc::channel(PIECES_AHEAD);
-    let (source, room) = (file.clone(), throttle.piece());
-    let reading = tokio::task::spawn_blocking(move || read_pieces(&source, room, &pieces_in));
-    while let Some(piece) = pieces.recv().await {
-        throttle.take(piece.len()).await;
-        if let Err(error) = stream.write_chunk(piece).await {
-            return Err(broken(error));
-        }
-    }
-    let hash = reading.await.map_err(|error| TransferError::Local {
-        what: "read in the background".to_owned(),
-        error: error.into(),
-    })?;
-    match hash {
-        Ok(hash) => {
-            // It cannot have been finished before.
-            let _ = stream.finish();
-            Ok(hash)
-        }
-        Err(error) => {
-            let _ = stream.reset(VarInt::from_u32(1));
-            Err(error)
-        }
-    }
+    let hash = blocking(move || match Arc::into_inner(source) {
+        Some(source) => source.finish(),
+        None => Err(io::Error::other("the file is still in use")),
+    });
+    hash.await?.map_err(|error| read_error(&file.path, error))
 }
 
-/// Reads exactly the bytes the manifest promised, and hashes them. Ends early when nobody takes the pieces.
-fn read_pieces(
-    source: &Source,
-    room: usize,
-    pieces: &mpsc::Sender<Bytes>,
-) -> Result<blake3::Hash, TransferError> {
-    let failed = |error| TransferError::Read { path: source.path.clone(), error };
-    let mut file = File::open(&source.path).map_err(failed)?;
-    let mut hasher = blake3::Hasher::new();
-    let mut left = source.bytes;
-    while left > 0 {
-        let mut piece = vec![0; usize::try_from(left).unwrap_or(usize::MAX).min(room)];
-        match file.read_exact(&mut piece) {
-            Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                return Err(TransferError::Shrunk(source.path.clone()));
-            }
-            Err(error) => return Err(failed(error)),
-        }
-        left -= piece.len() as u64;
-        hasher.update(&piece);
-        if pieces.blocking_send(piece.into()).is_err() {
-            break;
-        }
-    }
-    Ok(hasher.finalize())
-}
-
-/// Keeps the mean rate of reading below a limit.
-struct Throttle {
-    limit: Option<Rate>,
-    started: Instant,
-    bytes: u64,
-}
-
-impl Throttle {
-    /// Bytes of a piece: about a tenth of a second's worth, so that slow limits are smooth.
-    fn piece(&self) -> usize {
-        let tenth = self.limit.map_or(u64::MAX, |rate| rate.bytes_in(Duration::from_millis(100)));
-        usize::try_from(tenth).unwrap_or(usize::MAX).clamp(1200, PIECE_BYTES)
-    }
-
-    /// Waits until so many more bytes are due.
-    async fn take(&mut self, bytes: usize) {
-        if let Some(rate) = self.limit {
-            let due = self.started + rate.time_for(self.bytes);
-            tokio::time::sleep_until(due.into()).await;
-        }
-        self.bytes += bytes as u64;
-    }
-}
-
-/// Bytes that have left for good or nearly so: given to the primary, or SACKed, and not both.
+/// Bytes that have left for good or nearly so: given to the primary, or SACKed. None counts as both.
 fn delivered(connection: &Connection) -> u64 {
     let Some(stats) = connection.try_stats() else { return 0 };
     let rlp: u64 = stats.sent.levels.iter().map(|level| level.delivered_bytes).sum();
-    (stats.sent.primary_bytes + rlp).saturating_sub(stats.sent.duplicate_bytes)
+    stats.sent.primary_bytes + rlp
 }
 
 type Replies = message::Messages<FromReceiver>;
@@ -325,7 +304,7 @@ fn expect(
 }
 
 /// What the receiver said before it went away, if that explains it.
-async fn last_word(replies: &mut Replies, files: &[Source]) -> Option<TransferError> {
+async fn last_word(replies: &mut Replies, files: &[manifest::Source]) -> Option<TransferError> {
     let word = async {
         while let Some(Ok(reply)) = replies.recv().await {
             if matches!(reply, FromReceiver::FileFailed { .. } | FromReceiver::Refused { .. }) {
@@ -338,7 +317,7 @@ async fn last_word(replies: &mut Replies, files: &[Source]) -> Option<TransferEr
 }
 
 /// A reply that ends the transfer.
-fn unwelcome(reply: FromReceiver, files: &[Source]) -> TransferError {
+fn unwelcome(reply: FromReceiver, files: &[manifest::Source]) -> TransferError {
     match reply {
         FromReceiver::Refused { refusal, reason } => {
             let reason = printable(&reason);
@@ -358,9 +337,10 @@ fn unwelcome(reply: FromReceiver, files: &[Source]) -> TransferError {
                 Fault::Storage => TransferError::Peer(printable(&reason)),
             }
         }
-        FromReceiver::Accepted | FromReceiver::FileDone { .. } | FromReceiver::Finished => {
-            TransferError::Protocol("a reply out of turn".to_owned())
-        }
+        FromReceiver::Accepted
+        | FromReceiver::Missing { .. }
+        | FromReceiver::FileDone { .. }
+        | FromReceiver::Finished => TransferError::Protocol("a reply out of turn".to_owned()),
     }
 }
 
@@ -413,8 +393,9 @@ fn list(found: &Found) {
 }
 
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, TransferError> {
-    tokio::task::spawn_blocking(work).await.map_err(|error| TransferError::Local {
-        what: "work in the background".to_owned(),
-        error: error.into(),
-    })
+    tokio::task::spawn_blocking(work).await.map_err(background)
+}
+
+fn background(error: tokio::task::JoinError) -> TransferError {
+    TransferError::Local { what: "read in the background".to_owned(), error: error.into() }
 }

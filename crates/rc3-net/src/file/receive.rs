@@ -1,0 +1,138 @@
+//! From a stream into a sink.
+
+use std::sync::Arc;
+
+use rc3_core::{Chunk, ClosedStream};
+use tokio::task::JoinHandle;
+
+use super::{RecvFileError, SINK_FAILED, SOURCE_FAILED, WriteAt, not_run};
+use crate::{error::ReadError, recv_stream::RecvStream};
+
+/// Bytes gathered before they are written: so many that the hop to another thread costs little.
+const GATHER_BYTES: usize = 256 << 10;
+
+impl RecvStream {
+    /// Writes the rest of the stream into `sink` as it comes, in any order: the byte that an ordered read would
+    /// yield next belongs at offset 0. Returns how many bytes that were once all are written.
+    ///
+    /// The peer's RLP loop may send the whole stream at once, tail first. What waits to be written is bounded:
+    /// with a sink that does not keep up, RLP data is turned away, and the primary waits.
+    ///
+    /// # Errors
+    /// See [`RecvFileError`]. More than `size_max` bytes are refused, and none of them is written beyond it.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    ///
+    /// # Cancel safety
+    /// None: what was read is lost to other reads.
+    pub async fn recv_file(&mut self, sink: impl WriteAt, size_max: u64) -> Result<u64, RecvFileError> {
+        let id = self.id();
+        let base = self.connection().command(|core, _| core.read_out_of_order(id))?;
+        let base = base.map_err(|ClosedStream| RecvFileError::ClosedStream)?;
+        let result = self.write_to(Arc::new(sink), base, size_max).await;
+        if matches!(result, Err(RecvFileError::Write { .. } | RecvFileError::TooLong)) {
+            // It may have come whole already.
+            let _ = self.stop(SINK_FAILED);
+        }
+        result
+    }
+
+    async fn write_to<S: WriteAt>(
+        &mut self,
+        sink: Arc<S>,
+        base: u64,
+        size_max: u64,
+    ) -> Result<u64, RecvFileError> {
+        let (mut batch, mut total) = (Batch::default(), 0);
+        let mut writing: Option<JoinHandle<Result<Batch, RecvFileError>>> = None;
+        loop {
+            let ended = self.gather(&mut batch, base, size_max).await?;
+            // One batch is written while the next is gathered.
+            let spare = match writing.take() {
+                Some(writing) => written(writing).await?,
+                None => Batch::default(),
+            };
+            total += batch.bytes.len() as u64;
+            let sink = Arc::clone(&sink);
+            let full = std::mem::replace(&mut batch, spare);
+            let last = tokio::task::spawn_blocking(move || full.write(&*sink));
+            if ended {
+                written(last).await?;
+                return Ok(total);
+            }
+            writing = Some(last);
+        }
+    }
+
+    /// Fills the batch; whether the stream has ended.
+    async fn gather(&mut self, batch: &mut Batch, base: u64, size_max: u64) -> Result<bool, RecvFileError> {
+        let mut chunks: Vec<Chunk> = Vec::new();
+        while batch.bytes.len() < GATHER_BYTES {
+            let room = GATHER_BYTES - batch.bytes.len();
+            self.read_any(room, &mut chunks).await.map_err(unread)?;
+            if chunks.is_empty() {
+                return Ok(true);
+            }
+            for chunk in chunks.drain(..) {
+                // Ordered reads have had all below `base`.
+                let offset = chunk.offset.saturating_sub(base);
+                if offset.saturating_add(chunk.bytes.len() as u64) > size_max {
+                    return Err(RecvFileError::TooLong);
+                }
+                batch.add(offset, &chunk.bytes);
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// Pieces that are written together.
+#[derive(Default)]
+struct Batch {
+    bytes: Vec<u8>,
+    /// Where each piece of `bytes` belongs: offset and length. Neighbours are joined.
+    runs: Vec<(u64, usize)>,
+}
+
+impl Batch {
+    fn add(&mut self, offset: u64, bytes: &[u8]) {
+        self.bytes.reserve(GATHER_BYTES.saturating_sub(self.bytes.len()));
+        self.bytes.extend_from_slice(bytes);
+        match self.runs.last_mut() {
+            Some((start, length)) if *start + *length as u64 == offset => *length += bytes.len(),
+            _ => self.runs.push((offset, bytes.len())),
+        }
+    }
+
+    /// Writes it all; the empty batch is good for another.
+    fn write(mut self, sink: &impl WriteAt) -> Result<Self, RecvFileError> {
+        let mut rest = self.bytes.as_slice();
+        for &(offset, length) in &self.runs {
+            let (run, after) = rest.split_at(length);
+            sink.write_all_at(run, offset).map_err(|error| RecvFileError::Write { offset, error })?;
+            rest = after;
+        }
+        self.bytes.clear();
+        self.runs.clear();
+        Ok(self)
+    }
+}
+
+async fn written(writing: JoinHandle<Result<Batch, RecvFileError>>) -> Result<Batch, RecvFileError> {
+    match writing.await {
+        Ok(result) => result,
+        Err(error) => Err(RecvFileError::Write { offset: 0, error: not_run(error) }),
+    }
+}
+
+fn unread(error: ReadError) -> RecvFileError {
+    match error {
+        ReadError::Reset(SOURCE_FAILED) => RecvFileError::SourceFailed,
+        ReadError::Reset(code) => RecvFileError::Reset(code),
+        ReadError::ConnectionLost(error) => RecvFileError::ConnectionLost(error),
+        ReadError::ClosedStream | ReadError::IllegalOrderedRead | ReadError::ZeroRttRejected => {
+            RecvFileError::ClosedStream
+        }
+    }
+}

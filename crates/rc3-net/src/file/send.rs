@@ -1,0 +1,152 @@
+//! From a source into a stream.
+
+use std::{future::poll_fn, io, sync::Arc, task::Poll};
+
+use bytes::Bytes;
+use rc3_core::{self as core, SourceError, SourceRead, StreamId, VarInt, units::Span};
+
+use super::{ReadAt, SINK_FAILED, SOURCE_FAILED, SendFileError, not_run};
+use crate::{
+    connection::{ConnectionRef, remember},
+    send_stream::SendStream,
+};
+
+impl SendStream {
+    /// Ends the stream with the first `len` bytes of `source`, behind what was written before. The whole length
+    /// is on offer to both loops at once; what is held of it is bounded, at a few megabytes per connection.
+    ///
+    /// Returns when the source is not needed any more: every byte is delivered or in the primary's hands. The
+    /// stream is finished then, and [`Self::stopped`] tells when all has arrived.
+    ///
+    /// # Errors
+    /// See [`SendFileError`]. The stream is over in every case.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    ///
+    /// # Cancel safety
+    /// None: dropping the future resets the stream with [`SOURCE_FAILED`].
+    pub async fn send_file(&mut self, source: impl ReadAt, len: u64) -> Result<(), SendFileError> {
+        let (connection, id) = (self.connection().clone(), self.id());
+        connection.command(|core, state| {
+            if let Some(error) = &state.error {
+                return Err(SendFileError::from(error.clone()));
+            }
+            core.attach_source(id, len).map_err(|error| match error {
+                SourceError::TooLong => SendFileError::TooLong,
+                SourceError::Write(error) => refused(error),
+            })?;
+            state.undelivered.insert(id);
+            Ok(())
+        })??;
+        let mut unread = Unread { connection, id, done: false };
+        let source = Arc::new(source);
+        while let Some(span) = unread.next_read().await? {
+            let (connection, source) = (unread.connection.clone(), Arc::clone(&source));
+            let reading = tokio::task::spawn_blocking(move || read(&connection, id, &*source, span));
+            match reading.await {
+                Ok(result) => result?,
+                Err(error) => return Err(SendFileError::Read { offset: span.start, error: not_run(error) }),
+            }
+        }
+        unread.done = true;
+        Ok(())
+    }
+}
+
+/// A source in use. Dropped before it is done, the stream is reset.
+struct Unread {
+    connection: ConnectionRef,
+    id: StreamId,
+    done: bool,
+}
+
+impl Unread {
+    /// What to read, once there is something; `None` when all is done.
+    async fn next_read(&self) -> Result<Option<Span>, SendFileError> {
+        let id = self.id;
+        poll_fn(|cx| {
+            let asked = self.connection.change(|core, state| {
+                if let Some(error) = &state.error {
+                    return Poll::Ready(Err(error.clone().into()));
+                }
+                match core.next_read(id) {
+                    Ok(SourceRead::Span(span)) => Poll::Ready(Ok(Some(span))),
+                    // Delivered whole, and forgotten.
+                    Ok(SourceRead::Done) | Err(core::WriteError::ClosedStream) => Poll::Ready(Ok(None)),
+                    Ok(SourceRead::Wait) => {
+                        remember(&mut state.writers, id, cx.waker());
+                        Poll::Pending
+                    }
+                    Err(error) => Poll::Ready(Err(refused(error))),
+                }
+            });
+            asked.unwrap_or_else(|error| Poll::Ready(Err(error.into())))
+        })
+        .await
+    }
+}
+
+impl Drop for Unread {
+    fn drop(&mut self) {
+        if !self.done {
+            // It may be over already.
+            let _ = self.connection.reset(self.id, SOURCE_FAILED);
+        }
+    }
+}
+
+/// Reads `span` and whatever is wanted after it, until nothing is.
+fn read(
+    connection: &ConnectionRef,
+    id: StreamId,
+    source: &impl ReadAt,
+    mut span: Span,
+) -> Result<(), SendFileError> {
+    loop {
+        let piece = read_some(source, span)?;
+        let end = span.start + piece.len() as u64;
+        let next = connection.command(|core, _| {
+            core.supply(id, span.start, piece);
+            // A short read is gone on with as long as anybody wants the rest.
+            match core.stopped(id) {
+                Ok(None) if end < span.end => Ok(SourceRead::Span(Span::new(end, span.end))),
+                _ => core.next_read(id),
+            }
+        })?;
+        match next {
+            Ok(SourceRead::Span(next)) => span = next,
+            // Whatever it is, the one who waits for us will see it too.
+            Ok(SourceRead::Wait | SourceRead::Done) | Err(_) => return Ok(()),
+        }
+    }
+}
+
+/// Reads at least one byte from the start of `span`.
+fn read_some(source: &impl ReadAt, span: Span) -> Result<Bytes, SendFileError> {
+    // The core asks for a fraction of a megabyte.
+    let mut buf = vec![0; usize::try_from(span.len()).unwrap_or(usize::MAX)];
+    loop {
+        match source.read_at(&mut buf, span.start) {
+            Ok(0) => return Err(SendFileError::Shrunk(span.start)),
+            Ok(read) if read < buf.len() / 2 => return Ok(Bytes::copy_from_slice(&buf[..read])),
+            Ok(read) => {
+                buf.truncate(read);
+                return Ok(buf.into());
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(SendFileError::Read { offset: span.start, error }),
+        }
+    }
+}
+
+fn refused(error: core::WriteError) -> SendFileError {
+    match error {
+        core::WriteError::Stopped(code) => stopped(code),
+        core::WriteError::ClosedStream | core::WriteError::Blocked => SendFileError::ClosedStream,
+    }
+}
+
+fn stopped(code: VarInt) -> SendFileError {
+    if code == SINK_FAILED { SendFileError::SinkFailed } else { SendFileError::Stopped(code) }
+}

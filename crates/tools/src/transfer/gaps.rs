@@ -1,0 +1,125 @@
+//! The parts of a file that still have to be sent: what a stream carries, one behind the other.
+//!
+//! Invariant: the spans are ascending, not empty, do not touch, and lie inside the file.
+//!
+//! All offsets and lengths are bytes.
+
+use rc3_core::units::Span;
+
+/// Gaps of one file at most; a receiver with more says fewer, larger ones.
+pub const GAPS_MAX: usize = 128;
+
+/// What is missing of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gaps {
+    /// Each gap, and where in the stream it begins.
+    spans: Vec<(u64, Span)>,
+    len: u64,
+}
+
+impl Gaps {
+    /// All of a file of `len` bytes.
+    pub fn whole(len: u64) -> Self {
+        Self::from_spans([Span::new(0, len)].into_iter().filter(|span| !span.is_empty()))
+    }
+
+    /// From ascending spans that do not touch. Where there are more than [`GAPS_MAX`], the last one takes in
+    /// all beyond it: what is there already is sent again.
+    pub fn from_spans(all: impl Iterator<Item = Span>) -> Self {
+        let mut gaps = Self { spans: Vec::new(), len: 0 };
+        for span in all {
+            if gaps.spans.len() < GAPS_MAX { gaps.push(span) } else { gaps.extend_last(span.end) }
+        }
+        gaps
+    }
+
+    fn push(&mut self, span: Span) {
+        self.spans.push((self.len, span));
+        self.len += span.len();
+    }
+
+    fn extend_last(&mut self, end: u64) {
+        if let Some((_, last)) = self.spans.last_mut() {
+            self.len += end - last.end;
+            last.end = end;
+        }
+    }
+
+    /// What a peer says is missing of a file of `file_len` bytes; `None` if that makes no sense.
+    pub fn parse(said: &[(u64, u64)], file_len: u64) -> Option<Self> {
+        let mut gaps = Self { spans: Vec::new(), len: 0 };
+        let mut from = 0;
+        for &(start, end) in said {
+            if gaps.spans.len() == GAPS_MAX || start < from || start >= end || end > file_len {
+                return None;
+            }
+            gaps.push(Span::new(start, end));
+            // Touching gaps would be one.
+            from = end + 1;
+        }
+        Some(gaps)
+    }
+
+    /// Start and end of each gap, for [`Self::parse`].
+    pub fn said(&self) -> Vec<(u64, u64)> {
+        self.spans.iter().map(|(_, span)| (span.start, span.end)).collect()
+    }
+
+    /// Bytes of all gaps: the length of the stream.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether nothing is missing.
+    pub fn is_empty(&self) -> bool {
+        self.spans.is_empty()
+    }
+
+    /// Where the byte at `offset` of the stream is in the file, and how many behind it, it included, are next
+    /// to each other there; `None` beyond the end.
+    pub fn locate(&self, offset: u64) -> Option<(u64, u64)> {
+        let at = self.spans.partition_point(|&(start, _)| start <= offset).checked_sub(1)?;
+        let (start, span) = self.spans.get(at)?;
+        let into = offset - start;
+        (into < span.len()).then(|| (span.start + into, span.len() - into))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn offsets_of_the_stream_are_places_in_the_file() {
+        let gaps = Gaps::parse(&[(10, 15), (20, 21), (30, 40)], 40).unwrap();
+        assert_eq!(gaps.len(), 16);
+        assert_eq!(gaps.locate(0), Some((10, 5)));
+        assert_eq!(gaps.locate(4), Some((14, 1)));
+        assert_eq!(gaps.locate(5), Some((20, 1)));
+        assert_eq!(gaps.locate(6), Some((30, 10)));
+        assert_eq!(gaps.locate(15), Some((39, 1)));
+        assert_eq!(gaps.locate(16), None);
+        assert_eq!(Gaps::parse(&gaps.said(), 40), Some(gaps));
+        assert_eq!((Gaps::whole(0).is_empty(), Gaps::whole(7).said()), (true, vec![(0, 7)]));
+        assert_eq!(Gaps::whole(0).locate(0), None);
+    }
+
+    #[test]
+    fn gaps_that_make_no_sense_are_refused() {
+        let many: Vec<_> = (0..=GAPS_MAX as u64).map(|at| (2 * at, 2 * at + 1)).collect();
+        let wrong: [&[(u64, u64)]; 6] =
+            [&[(5, 5)], &[(6, 5)], &[(0, 11)], &[(0, 5), (4, 6)], &[(0, 5), (5, 6)], &many];
+        for said in wrong {
+            assert_eq!(Gaps::parse(said, if said.len() > 2 { u64::MAX } else { 10 }), None, "{said:?}");
+        }
+    }
+
+    #[test]
+    fn too_many_gaps_become_one_at_the_end() {
+        let many = (0..1000).map(|at| Span::new(10 * at, 10 * at + 1));
+        let gaps = Gaps::from_spans(many);
+        assert_eq!(gaps.said().len(), GAPS_MAX);
+        assert_eq!(gaps.said().last(), Some(&(10 * (GAPS_MAX as u64 - 1), 9991)));
+        assert!(Gaps::parse(&gaps.said(), 10_000).is_some());
+    }
+}
