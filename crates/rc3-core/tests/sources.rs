@@ -191,7 +191,10 @@ fn a_sink_that_does_not_keep_up_bounds_what_waits_for_it() {
 
 #[test]
 fn streams_granted_whole_and_reset_leave_the_credit_as_it_was() {
-    let mut pair = world(RlpMode::Trust, 0.0);
+    let mut config = config(RlpMode::Trust, 0.0);
+    // One that does not grow.
+    config.server.rlp_window(32 << 20);
+    let mut pair = Pair::new(config);
     let (client, server) = connected(&mut pair);
     pair.drive_until(Duration::from_millis(100), |_| false);
     let credit = |pair: &Pair| pair.client.connection(client).unwrap().stats().sent.credit_bytes;

@@ -292,7 +292,7 @@ fn a_send_that_is_dropped_resets_the_stream() {
 fn a_receiver_that_vanishes_is_noticed() {
     run(async {
         let (client, server) = endpoints("127.0.0.1", |transport| {
-            transport.max_idle_timeout(Some(Duration::from_millis(500)));
+            transport.max_idle_timeout(Some(Duration::from_millis(500).try_into().unwrap()));
         });
         let (near, far) = connect(&client, &server).await;
         let source = Faulty { from: u64::MAX, fault: || unreachable!() };
