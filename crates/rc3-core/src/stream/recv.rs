@@ -89,14 +89,16 @@ impl RecvStream {
         }
     }
 
-    /// Takes what the primary has, up to what the application may still have unread.
+    /// Takes what the primary has, up to what the application may still have unread on this stream, and on all of
+    /// them (`room`). What would make a stream readable is always taken: another may wait for its room in vain.
     pub(crate) fn pull<P: Primary>(
         &mut self,
         primary: &mut P,
         id: StreamId,
+        room: u64,
     ) -> Result<Taken, PeerMisbehaved> {
         let mut taken = Taken::default();
-        while self.head == HeadState::Open && (self.ready() < READY_MAX || self.done) {
+        while self.head == HeadState::Open && self.may_pull(room.saturating_sub(taken.new)) {
             match primary.read(id, READY_MAX as usize, false) {
                 Ok(Some((offset, bytes))) => self.on_head_bytes(offset, bytes, &mut taken)?,
                 Ok(None) => self.on_head_end()?,
@@ -106,6 +108,10 @@ impl RecvStream {
             }
         }
         Ok(taken)
+    }
+
+    fn may_pull(&self, room: u64) -> bool {
+        self.done || self.ready() == 0 || (room > 0 && self.ready() < READY_MAX)
     }
 
     fn on_head_bytes(&mut self, offset: u64, bytes: Bytes, taken: &mut Taken) -> Result<(), PeerMisbehaved> {
