@@ -59,6 +59,8 @@ pub struct Quic {
     shared: Arc<Shared>,
     fed_late: Arc<AtomicBool>,
     waiting: Waiting,
+    /// The path the bytes in flight are counted on.
+    remote: SocketAddr,
 }
 
 impl Quic {
@@ -146,6 +148,12 @@ impl Primary for Quic {
         buf: &mut Vec<u8>,
     ) -> Option<PrimaryTransmit> {
         debug_assert!(buf.is_empty());
+        // Also back to the old path, when the new one could not be validated. Counted too few, quinn-proto still holds
+        // the window; too many, nothing would ever be fed again.
+        if self.remote != self.conn.remote_address() {
+            self.remote = self.conn.remote_address();
+            self.shared.in_flight.store(0, Relaxed);
+        }
         self.shared.consulted.store(0, Relaxed);
         let mtu = self.conn.current_mtu();
         let Some(transmit) = self.conn.poll_transmit(now, datagrams_max, buf) else {
@@ -475,7 +483,8 @@ impl Seam {
     }
 
     fn quic(self, conn: quic::Connection) -> Quic {
-        Quic { conn, shared: self.shared, fed_late: self.fed_late, waiting: Waiting::ForPacer }
+        let remote = conn.remote_address();
+        Quic { conn, shared: self.shared, fed_late: self.fed_late, waiting: Waiting::ForPacer, remote }
     }
 }
 
@@ -524,7 +533,12 @@ fn server_config(config: &ServerConfig) -> Result<(quic::ServerConfig, Arc<Trans
     let crypto = quic::crypto::rustls::QuicServerConfig::try_from(crypto)
         .map_err(|_| ConfigError::NoInitialCipherSuite)?;
     let mut quic = quic::ServerConfig::with_crypto(Arc::new(crypto));
-    quic.migration(config.migration);
+    quic.migration(config.migration)
+        // The endpoint refuses what is beyond its own limit; quinn-proto would say nothing, and the peer wait.
+        .max_incoming(config.max_incoming.saturating_add(1))
+        .incoming_buffer_size(config.incoming_buffer_size)
+        .incoming_buffer_size_total(config.incoming_buffer_size_total)
+        .retry_token_lifetime(config.retry_token_lifetime);
     Ok((quic, config.transport.clone()))
 }
 
