@@ -73,7 +73,7 @@ impl Driver {
             more |= self.low.receive(cx, &self.shared, low)?;
         }
         self.shared.with(|state| {
-            state.work = false;
+            state.driver.begin();
             let now = Instant::now();
             if state.core.poll_timeout().is_some_and(|deadline| deadline <= now) {
                 state.core.handle_timeout(now);
@@ -139,11 +139,8 @@ impl Driver {
             deadline = Some(retry);
         }
         let due = self.shared.with(|state| {
-            if state.work {
-                return None;
-            }
-            state.driver = Some(cx.waker().clone());
-            Some(state.core.poll_timeout())
+            let asleep = state.driver.sleep(cx.waker());
+            asleep.then(|| state.core.poll_timeout())
         });
         let Some(due) = due else { return Ok(true) };
         let deadline = [deadline, due].into_iter().flatten().min();

@@ -33,20 +33,24 @@ mod connection;
 mod driver;
 mod endpoint;
 mod error;
+#[cfg(all(test, target_os = "linux"))]
+mod faulty;
 mod incoming;
 mod listener;
 mod recv_stream;
 mod send_stream;
 mod state;
 mod stream;
+mod sync;
+mod wake;
 
 pub mod marks;
 pub mod socket;
 
 pub use rc3_core::{
     ApplicationClose, Chunk, ClientConfig, ClosedStream, ConfigError, Congestion, ConnectionClose,
-    ConnectionError, ConnectionStats, Dir, LevelStats, PathStats, ReceivedStats, RlpMode, SentStats,
-    ServerConfig, Side, StreamId, TransportConfig, TransportError, TransportErrorCode, VarInt,
+    ConnectionError, ConnectionStats, Dir, IncomingStats, LevelStats, PathStats, ReceivedStats, RlpMode,
+    SentStats, ServerConfig, Side, StreamId, TransportConfig, TransportError, TransportErrorCode, VarInt,
 };
 pub use rustls;
 

@@ -4,13 +4,7 @@
 //! woken or about to be. [`Shared::with`] is the only way in, and it sees to that. Nobody awaits under the lock,
 //! and no handle may be dropped under it (dropping one takes the lock).
 
-use std::{
-    collections::VecDeque,
-    fmt, mem,
-    sync::{Arc, Mutex, PoisonError},
-    task::Waker,
-    time::Instant,
-};
+use std::{collections::VecDeque, fmt, mem, sync::Arc, task::Waker, time::Instant};
 
 use bytes::Bytes;
 use rc3_core::{self as core, ConnectionError, ConnectionHandle, Event, StreamId, VarInt};
@@ -20,6 +14,7 @@ use tokio::sync::Notify;
 use crate::{
     marks::Marks,
     socket::{AsyncSocket, Capabilities},
+    wake::{Monitor, Worker},
 };
 
 /// Names a connection for as long as anybody asks; the core's handles are used again.
@@ -31,7 +26,7 @@ pub(crate) type Map<K, V> = FxHashMap<K, V>;
 
 /// One endpoint.
 pub(crate) struct Shared {
-    state: Mutex<State>,
+    state: Monitor<State>,
     pub(crate) primary: AsyncSocket,
     /// `None`: everything goes over `primary`.
     pub(crate) low: Option<AsyncSocket>,
@@ -58,25 +53,20 @@ impl Shared {
             closed: None,
             held: true,
             lost: false,
-            driver: None,
-            work: true,
+            driver: Worker::new(),
             wakers: Vec::new(),
         };
-        Self { state: Mutex::new(state), primary, low, marks, incoming: Notify::new(), idle: Notify::new() }
+        Self { state: Monitor::new(state), primary, low, marks, incoming: Notify::new(), idle: Notify::new() }
     }
 
     /// Does something with the state, takes note of what follows from it, and wakes whom it concerns after the
     /// lock is free again.
     pub(crate) fn with<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
-        let (result, wakers) = {
-            // A panic in a machine leaves its connection odd, not the lock.
-            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-            let result = change(&mut state);
+        self.state.with(|state| {
+            let result = change(state);
             state.take_events(self);
             (result, mem::take(&mut state.wakers))
-        };
-        wakers.into_iter().for_each(Waker::wake);
-        result
+        })
     }
 
     /// The socket for low-priority datagrams.
@@ -110,10 +100,8 @@ pub(crate) struct State {
     held: bool,
     /// The driver has ended.
     pub(crate) lost: bool,
-    /// Set while the driver sleeps.
-    pub(crate) driver: Option<Waker>,
-    /// The machines may have something to send or another deadline.
-    pub(crate) work: bool,
+    /// Has work when the machines may have something to send or another deadline.
+    pub(crate) driver: Worker,
     wakers: Vec<Waker>,
 }
 
@@ -131,8 +119,7 @@ impl State {
 
     /// Something was changed that the driver should see to.
     pub(crate) fn wake_driver(&mut self) {
-        self.work = true;
-        self.wakers.extend(self.driver.take());
+        self.driver.wake(&mut self.wakers);
     }
 
     /// Whether new connections are welcome.
