@@ -22,7 +22,7 @@ use crate::{
 /// is accepted, and the task goes on until the last connection is gone.
 #[derive(Clone)]
 pub struct Endpoint {
-    handle: Arc<Handle>,
+    pub(crate) handle: Arc<Handle>,
     default_client_config: Option<ClientConfig>,
 }
 
@@ -189,7 +189,11 @@ impl Endpoint {
     /// What the endpoint has done so far.
     pub fn stats(&self) -> EndpointStats {
         let Shared { primary, low, .. } = &*self.handle.shared;
-        EndpointStats { primary: primary.stats(), low: low.as_ref().map(AsyncSocket::stats) }
+        EndpointStats {
+            primary: primary.stats(),
+            low: low.as_ref().map(AsyncSocket::stats),
+            incoming: self.handle.shared.with(|state| state.core.incoming_stats()),
+        }
     }
 }
 
@@ -225,6 +229,8 @@ pub struct EndpointStats {
     pub primary: socket::Stats,
     /// The one for the low levels; `None` where everything goes over `primary`.
     pub low: Option<socket::Stats>,
+    /// What became of handshakes that others began.
+    pub incoming: core::IncomingStats,
 }
 
 /// What all clones of an endpoint, and the handshakes that wait, share.
