@@ -146,7 +146,7 @@ impl Connection {
         let final_size = stream.final_size();
         let ceiling = stream.rlp_limit.min(stream.usage() + overlay.allowed.left());
         let bytes_max = packets_max * payload_max as u64;
-        let Some(span) = stream.ledger.next_for_rlp(bytes_max, ceiling, stream.overlap(overlap_max)) else {
+        let Some(span) = stream.next_for_rlp(bytes_max, ceiling, overlap_max) else {
             return Vec::new();
         };
         let stream = VarInt::from(id).into_inner();

@@ -172,7 +172,7 @@ impl SendStream {
 
     /// Bytes right below the cursor that RLP may send although they were handed over, at most `max`: the primary may
     /// not have sent them. None once the cursor has been taken on over delivered bytes, which are gone.
-    pub(crate) fn overlap(&self, max: u64) -> u64 {
+    fn overlap(&self, max: u64) -> u64 {
         if self.unsettled.end == self.ledger.cursor() { self.unsettled.len().min(max) } else { 0 }
     }
 
@@ -252,6 +252,15 @@ impl SendStream {
             }
         }
         true
+    }
+
+    /// What RLP should send next, see [`Ledger::next_for_rlp`]; nothing of a stream that was given up, whose bytes are
+    /// gone.
+    pub(crate) fn next_for_rlp(&self, max: u64, ceiling: u64, overlap_max: u64) -> Option<Span> {
+        if self.fin == Fin::Reset {
+            return None;
+        }
+        self.ledger.next_for_rlp(max, ceiling, self.overlap(overlap_max))
     }
 
     /// RLP has put `span` into a packet at `level`.

@@ -119,6 +119,33 @@ fn sacks_of_every_other_byte_neither_stop_the_transfer_nor_pile_up() {
 }
 
 #[test]
+fn a_stream_stopped_while_rlp_is_at_work_is_left_alone() {
+    let mut pair = world();
+    let (client, server) = connected(&mut pair);
+    let id = send(&mut pair, client, 5_000_000);
+    pair.drive_until(RTT * 2, |_| false);
+    let sent = |pair: &rc3_sim::Pair| -> u64 {
+        let sent = pair.client.connection(client).unwrap().stats().sent;
+        sent.levels.iter().map(|level| level.bytes).sum()
+    };
+    assert!(sent(&pair) < 2_000_000, "RLP was not at work any more");
+    assert_eq!(pair.server.with(server, |c| c.accept(Dir::Uni)), Some(id));
+    pair.server.with(server, |c| c.stop(id, VarInt::from_u32(3))).unwrap();
+    pair.drive_until(RTT * 20, |_| false);
+    assert!(sent(&pair) < 4_000_000, "RLP went on");
+    assert!(
+        pair.client
+            .events
+            .iter()
+            .any(|(_, event)| matches!(event, Event::Stopped(stream, _) if *stream == id))
+    );
+    // The connection is as good as before.
+    send(&mut pair, client, 10_000);
+    let mut reader = Reader::default();
+    assert!(pair.drive_until(RTT * 20, |pair| reader.pump(pair, server) == 10_000));
+}
+
+#[test]
 fn a_sack_flood_for_streams_that_are_not_there_is_ignored() {
     let mut pair = world();
     let (client, server) = connected(&mut pair);
