@@ -335,6 +335,10 @@ pub struct ServerConfig {
     pub(crate) preferred_address_v4: Option<SocketAddrV4>,
     pub(crate) preferred_address_v6: Option<SocketAddrV6>,
     pub(crate) migration: bool,
+    pub(crate) max_incoming: usize,
+    pub(crate) retry_incoming_from: usize,
+    pub(crate) incoming_buffer_size: u64,
+    pub(crate) incoming_buffer_size_total: u64,
 }
 
 impl ServerConfig {
@@ -350,6 +354,11 @@ impl ServerConfig {
             preferred_address_v4: None,
             preferred_address_v6: None,
             migration: true,
+            // Some 4 KB each: 16 MB at most wait for a server that does not get round to accepting.
+            max_incoming: 4096,
+            retry_incoming_from: 512,
+            incoming_buffer_size: 1 << 20,
+            incoming_buffer_size_total: 32 << 20,
         }
     }
 
@@ -378,6 +387,32 @@ impl ServerConfig {
     /// Whether clients may change their address. Default: yes.
     pub fn migration(&mut self, allowed: bool) -> &mut Self {
         self.migration = allowed;
+        self
+    }
+
+    /// Handshakes that may wait for an answer at once; more are refused. Default 4096.
+    pub fn max_incoming(&mut self, count: usize) -> &mut Self {
+        self.max_incoming = count;
+        self
+    }
+
+    /// While this many handshakes wait for an answer, each new one is asked by a Retry packet to show that it
+    /// receives at its address (RFC 9000 §8.1.2), which costs it a round trip and us no memory. So a flood under
+    /// made-up addresses takes this many places and no more. Default 512; 0 asks everybody.
+    pub fn retry_incoming_from(&mut self, count: usize) -> &mut Self {
+        self.retry_incoming_from = count;
+        self
+    }
+
+    /// Bytes of datagrams kept for one handshake that waits for an answer. Default 1 MiB.
+    pub fn incoming_buffer_size(&mut self, bytes: u64) -> &mut Self {
+        self.incoming_buffer_size = bytes;
+        self
+    }
+
+    /// The same for all of them together. Default 32 MiB.
+    pub fn incoming_buffer_size_total(&mut self, bytes: u64) -> &mut Self {
+        self.incoming_buffer_size_total = bytes;
         self
     }
 

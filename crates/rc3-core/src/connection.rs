@@ -228,7 +228,12 @@ impl Connection {
 
     /// The next stream the peer opened.
     pub fn accept(&mut self, dir: Dir) -> Option<StreamId> {
-        self.streams.accept(dir)
+        let id = self.streams.accept(dir)?;
+        // There is room for one more.
+        if self.lost.is_none() {
+            self.on_peer_opened(dir);
+        }
+        Some(id)
     }
 
     /// Takes bytes for sending and returns how many, from the front.

@@ -36,6 +36,10 @@ const QUIC_BITS: u8 = 0xc0;
 /// RLP datagrams kept while a handshake is going on whose keys may open them: they can overtake its last flight.
 const EARLY_MAX: usize = 256;
 
+/// Answers to datagrams of no connection that wait to be sent. Whoever is not answered asks again; a flood of such
+/// datagrams must not cost memory, nor keep connections from sending.
+const RESPONSES_MAX: usize = 1024;
+
 /// Where and how a datagram came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DatagramMeta {
@@ -67,6 +71,38 @@ pub struct Drained {
     pub connection: Box<Connection>,
 }
 
+/// What became of handshakes that others began, those decided by [`ServerConfig::max_incoming`] and
+/// [`ServerConfig::retry_incoming_from`] included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct IncomingStats {
+    /// Handshakes that wait for an answer now: handed out by [`EndpointEvent::Incoming`] and neither accepted,
+    /// refused, retried nor ignored.
+    pub waiting: usize,
+    /// Handshakes asked to begin again with a token.
+    pub retried: u64,
+    /// Handshakes turned down.
+    pub refused: u64,
+    /// Datagrams of no connection that were worth an answer and got none, because many answers waited to be sent.
+    pub unanswered: u64,
+}
+
+/// From how many waiting handshakes on a new one is not simply handed out.
+#[derive(Debug, Clone, Copy)]
+struct Shedding {
+    retry_from: usize,
+    refuse_from: usize,
+}
+
+impl Shedding {
+    fn new(server: Option<&ServerConfig>) -> Self {
+        server.map_or(Self { retry_from: 0, refuse_from: 0 }, |server| Self {
+            retry_from: server.retry_incoming_from,
+            refuse_from: server.max_incoming,
+        })
+    }
+}
+
 /// All connections of one UDP port.
 #[derive(Debug)]
 pub struct Endpoint {
@@ -82,6 +118,8 @@ pub struct Endpoint {
     events: VecDeque<EndpointEvent>,
     /// Connections that something came in for and that were not settled since; empty between calls.
     changed: Vec<ConnectionHandle>,
+    incoming: IncomingStats,
+    shedding: Shedding,
     /// Connections in their handshake.
     handshaking: usize,
     early: VecDeque<BytesMut>,
@@ -103,6 +141,8 @@ impl Endpoint {
             responses: VecDeque::new(),
             events: VecDeque::new(),
             changed: Vec::new(),
+            incoming: IncomingStats::default(),
+            shedding: Shedding::new(server),
             handshaking: 0,
             early: VecDeque::new(),
             verdicts: Verdicts::default(),
@@ -111,7 +151,9 @@ impl Endpoint {
 
     /// Replaces the settings for connections accepted from now on; `None` accepts no more.
     pub fn set_server_config(&mut self, server: Option<&ServerConfig>) -> Result<(), ConfigError> {
-        self.quic.set_server(server)
+        self.quic.set_server(server)?;
+        self.shedding = Shedding::new(server);
+        Ok(())
     }
 
     // --- inputs ---
@@ -178,10 +220,25 @@ impl Endpoint {
                 connection.watch_primary(now);
                 return Some(handle);
             }
-            Routed::Incoming(incoming) => self.events.push_back(EndpointEvent::Incoming(incoming)),
+            Routed::Incoming(incoming) => self.handle_incoming(incoming),
             Routed::Response(transmit) => self.respond(transmit, response),
         }
         None
+    }
+
+    /// Hands a handshake out; while many wait, asks for a token first, or refuses.
+    fn handle_incoming(&mut self, incoming: Incoming) {
+        let waiting = self.incoming.waiting;
+        self.incoming.waiting += 1;
+        if waiting >= self.shedding.refuse_from {
+            self.refuse(incoming);
+            return;
+        }
+        let handed_out =
+            if waiting >= self.shedding.retry_from { self.retry(incoming) } else { Err(incoming) };
+        if let Err(incoming) = handed_out {
+            self.events.push_back(EndpointEvent::Incoming(incoming));
+        }
     }
 
     /// The deadline of [`Self::poll_timeout`] has passed.
@@ -242,6 +299,7 @@ impl Endpoint {
         incoming: Incoming,
         with: Option<&Accepting>,
     ) -> Result<ConnectionHandle, ConnectionError> {
+        self.incoming.waiting -= 1;
         let mut response = Vec::new();
         let transport = with.map(Accepting::transport).or_else(|| self.quic.server_transport());
         let config = transport.cloned().unwrap_or_default();
@@ -261,6 +319,8 @@ impl Endpoint {
 
     /// Turns a handshake down.
     pub fn refuse(&mut self, incoming: Incoming) {
+        self.incoming.waiting -= 1;
+        self.incoming.refused += 1;
         let mut response = Vec::new();
         let transmit = self.quic.refuse(incoming, &mut response);
         self.respond(transmit, response);
@@ -271,13 +331,21 @@ impl Endpoint {
     pub fn retry(&mut self, incoming: Incoming) -> Result<(), Incoming> {
         let mut response = Vec::new();
         let transmit = self.quic.retry(incoming, &mut response)?;
+        self.incoming.waiting -= 1;
+        self.incoming.retried += 1;
         self.respond(transmit, response);
         Ok(())
     }
 
     /// Forgets a handshake without an answer.
     pub fn ignore(&mut self, incoming: Incoming) {
+        self.incoming.waiting -= 1;
         self.quic.ignore(incoming);
+    }
+
+    /// What became of handshakes that others began.
+    pub fn incoming_stats(&self) -> IncomingStats {
+        self.incoming
     }
 
     /// The port's own address has changed: all peers are to hear from the new one.
@@ -515,6 +583,10 @@ impl Endpoint {
     }
 
     fn respond(&mut self, transmit: PrimaryTransmit, mut response: Vec<u8>) {
+        if self.responses.len() == RESPONSES_MAX {
+            self.incoming.unanswered += 1;
+            return;
+        }
         response.truncate(transmit.size);
         self.responses.push_back((transmit.into(), response));
     }

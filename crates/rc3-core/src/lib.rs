@@ -31,7 +31,7 @@ pub mod wire;
 
 pub use config::{ClientConfig, Congestion, RlpMode, ServerConfig, TransportConfig};
 pub use connection::Connection;
-pub use endpoint::{DatagramMeta, Drained, Endpoint, EndpointEvent};
+pub use endpoint::{DatagramMeta, Drained, Endpoint, EndpointEvent, IncomingStats};
 pub use error::{
     ClosedStream, FinishError, PeerMisbehaved, ReadError, SendDatagramError, SourceError, WriteError,
 };

@@ -82,9 +82,12 @@ impl Overlay {
 }
 
 impl Allowed {
-    /// A larger limit for the connection; smaller ones are old news.
-    pub(crate) fn raise(&mut self, connection: u64) {
+    /// A larger limit for the connection; smaller ones are old news. Whether there is credit now and was none: only
+    /// then did a stream wait for it.
+    pub(crate) fn raise(&mut self, connection: u64) -> bool {
+        let used_up = self.left() == 0;
         self.connection = self.connection.max(connection);
+        used_up && self.left() > 0
     }
 
     pub(crate) fn on_usage(&mut self, more: u64) {

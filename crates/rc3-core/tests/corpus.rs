@@ -40,6 +40,11 @@ fn control_frames_of_the_corpus_may_be_cut_anywhere() {
 }
 
 #[test]
+fn operations_of_the_corpus_lose_and_change_nothing() {
+    replay("operations", targets::operations::operations);
+}
+
+#[test]
 fn datagrams_of_the_corpus_open_once_and_only_unchanged() {
     replay("open", targets::open);
 }

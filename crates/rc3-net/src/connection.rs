@@ -7,7 +7,6 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering::Relaxed},
     },
-    task::Waker,
     time::Duration,
 };
 
@@ -19,7 +18,8 @@ use crate::{
     datagram::{self, ReadDatagram, SendDatagram},
     error::{ExportKeyingMaterialError, SendDatagramError},
     open::{AcceptBi, AcceptUni, OpenBi, OpenUni},
-    state::{ConnectionId, ConnectionState, Map, Shared, Waiters},
+    state::{ConnectionId, ConnectionState, Shared, Waiters},
+    wake::until,
 };
 
 /// A connection. Clones are handles to the same one.
@@ -358,15 +358,8 @@ impl ConnectionRef {
     }
 
     /// Tries again whenever `notify` speaks.
-    pub(crate) async fn wait<T>(&self, notify: &Notify, mut attempt: impl FnMut() -> Option<T>) -> T {
-        loop {
-            // Made before the attempt, it misses nothing that happens after.
-            let notified = notify.notified();
-            if let Some(result) = attempt() {
-                return result;
-            }
-            notified.await;
-        }
+    pub(crate) async fn wait<T>(&self, notify: &Notify, attempt: impl FnMut() -> Option<T>) -> T {
+        until(notify, attempt).await
     }
 
     pub(crate) fn remote_address(&self) -> SocketAddr {
@@ -383,13 +376,5 @@ impl Drop for Inner {
     fn drop(&mut self) {
         let linger = self.linger.load(Relaxed);
         self.shared.with(|state| state.release_connection(self.id, linger));
-    }
-}
-
-/// Remembers `waker` for a stream, without a clone where it is there already.
-pub(crate) fn remember(wakers: &mut Map<StreamId, Waker>, id: StreamId, waker: &Waker) {
-    match wakers.get_mut(&id) {
-        Some(known) => known.clone_from(waker),
-        None => drop(wakers.insert(id, waker.clone())),
     }
 }

@@ -81,7 +81,7 @@ impl Driver {
         }
         let now = Instant::now();
         let rebound = self.shared.with(|state| {
-            state.work = false;
+            state.driver.begin();
             if state.core.poll_timeout().is_some_and(|deadline| deadline <= now) {
                 state.core.handle_timeout(now);
             }
@@ -163,11 +163,8 @@ impl Driver {
             deadline = Some(retry);
         }
         let due = self.shared.with(|state| {
-            if state.work {
-                return None;
-            }
-            state.driver = Some(cx.waker().clone());
-            Some(state.core.poll_timeout())
+            let asleep = state.driver.sleep(cx.waker());
+            asleep.then(|| state.core.poll_timeout())
         });
         let Some(due) = due else { return Ok(true) };
         let deadline = [deadline, due].into_iter().flatten().min();

@@ -22,7 +22,7 @@ use crate::{
     incoming::Incoming,
     marks::Marks,
     socket::{self, AsyncSocket},
-    state::{Bound, Shared},
+    state::{Bound, Shared, State},
     wait::poll_until,
 };
 
@@ -32,7 +32,7 @@ use crate::{
 /// is accepted, and the task goes on until the last connection is gone.
 #[derive(Clone)]
 pub struct Endpoint {
-    handle: Arc<Handle>,
+    pub(crate) handle: Arc<Handle>,
     default_client_config: Option<ClientConfig>,
 }
 
@@ -226,14 +226,16 @@ impl Endpoint {
 
     /// What the endpoint has done so far.
     pub fn stats(&self) -> EndpointStats {
-        let (bound, handshakes) = self.handle.shared.with(|state| (state.bound.clone(), state.handshakes));
+        let state = |state: &mut State| (state.bound.clone(), state.handshakes, state.core.incoming_stats());
+        let (bound, handshakes, incoming) = self.handle.shared.with(state);
         EndpointStats {
             primary: bound.primary.stats(),
             low: bound.low.as_ref().map(AsyncSocket::stats),
             accepted_handshakes: handshakes.accepted,
             outgoing_handshakes: handshakes.outgoing,
-            refused_handshakes: handshakes.refused,
+            refused_handshakes: incoming.refused,
             ignored_handshakes: handshakes.ignored,
+            incoming,
         }
     }
 }
@@ -304,6 +306,8 @@ pub struct EndpointStats {
     pub refused_handshakes: u64,
     /// Handshakes of peers that got no answer.
     pub ignored_handshakes: u64,
+    /// What became of handshakes that peers began, those shed while many waited included.
+    pub incoming: core::IncomingStats,
 }
 
 /// What all clones of an endpoint, and the handshakes that wait, share.

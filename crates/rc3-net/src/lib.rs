@@ -36,6 +36,8 @@ mod datagram;
 mod driver;
 mod endpoint;
 mod error;
+#[cfg(all(test, target_os = "linux"))]
+mod faulty;
 mod incoming;
 mod listener;
 #[cfg(feature = "metrics")]
@@ -45,7 +47,9 @@ mod recv_stream;
 mod send_stream;
 mod state;
 mod stream;
+mod sync;
 mod wait;
+mod wake;
 mod zero_rtt;
 
 pub mod file;
@@ -57,10 +61,10 @@ pub mod socket;
 pub use rc3_core::{
     AckFrequencyConfig, ApplicationClose, Chunk, ClientConfig, ClosedStream, ConfigError, Congestion,
     ConnectionClose, ConnectionError, ConnectionId, ConnectionStats, DestinationVerdict, Dir, GuardStats,
-    IdleTimeout, LevelStats, MtuDiscoveryConfig, NoneTokenStore, PathStats, ReceivedStats, RlpMode, SentStats,
-    ServerConfig, Side, StreamId, TokenLog, TokenMemoryCache, TokenReuseError, TokenStore, TransportConfig,
-    TransportError, TransportErrorCode, ValidationTokenConfig, VarInt, VarIntBoundsExceeded, Verdict,
-    congestion,
+    IdleTimeout, IncomingStats, LevelStats, MtuDiscoveryConfig, NoneTokenStore, PathStats, ReceivedStats,
+    RlpMode, SentStats, ServerConfig, Side, StreamId, TokenLog, TokenMemoryCache, TokenReuseError,
+    TokenStore, TransportConfig, TransportError, TransportErrorCode, ValidationTokenConfig, VarInt,
+    VarIntBoundsExceeded, Verdict, congestion,
 };
 pub use rustls;
 

@@ -12,8 +12,9 @@ use rc3_core::{self as core, Chunk, ClosedStream, ConnectionError, StreamId, Var
 use tokio::io::{AsyncRead, ReadBuf};
 
 use crate::{
-    connection::{ConnectionRef, remember},
+    connection::ConnectionRef,
     error::{ReadError, ReadExactError, ReadToEndError, ResetError},
+    wake::remember,
 };
 
 /// Chunks taken under one lock at most.

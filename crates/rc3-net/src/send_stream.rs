@@ -12,8 +12,9 @@ use rc3_core::{self as core, ClosedStream, ConnectionError, StreamId, VarInt};
 use tokio::io::AsyncWrite;
 
 use crate::{
-    connection::{ConnectionRef, remember},
+    connection::ConnectionRef,
     error::{StoppedError, WriteError},
+    wake::remember,
 };
 
 /// Bytes copied by one write at most. More would be copied in vain where the send window has less room.

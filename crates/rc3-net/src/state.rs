@@ -4,14 +4,7 @@
 //! woken or about to be. [`Shared::with`] is the only way in, and it sees to that. Nobody awaits under the lock,
 //! and no handle may be dropped under it (dropping one takes the lock).
 
-use std::{
-    collections::VecDeque,
-    fmt, io, mem,
-    net::SocketAddr,
-    sync::{Arc, Mutex, PoisonError},
-    task::Waker,
-    time::Instant,
-};
+use std::{collections::VecDeque, fmt, io, mem, net::SocketAddr, sync::Arc, task::Waker, time::Instant};
 
 use bytes::Bytes;
 use rc3_core::{self as core, ConnectionError, ConnectionHandle, Event, StreamId, VarInt};
@@ -21,6 +14,7 @@ use tokio::sync::{Notify, oneshot};
 use crate::{
     marks::Marks,
     socket::{AsyncSocket, Options, Sockets},
+    wake::{Monitor, Worker},
 };
 
 /// Names a connection for as long as anybody asks; the core's handles are used again.
@@ -55,7 +49,7 @@ impl Bound {
 
 /// One endpoint.
 pub(crate) struct Shared {
-    state: Mutex<State>,
+    state: Monitor<State>,
     pub(crate) marks: Marks,
     /// Somebody wants to connect, or nobody ever will.
     pub(crate) incoming: Notify,
@@ -76,25 +70,20 @@ impl Shared {
             closed: None,
             held: true,
             lost: false,
-            driver: None,
-            work: true,
+            driver: Worker::new(),
             wakers: Vec::new(),
         };
-        Self { state: Mutex::new(state), marks, incoming: Notify::new(), idle: Notify::new() }
+        Self { state: Monitor::new(state), marks, incoming: Notify::new(), idle: Notify::new() }
     }
 
     /// Does something with the state, takes note of what follows from it, and wakes whom it concerns after the
     /// lock is free again.
     pub(crate) fn with<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
-        let (result, wakers) = {
-            // A panic in a machine leaves its connection odd, not the lock.
-            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-            let result = change(&mut state);
+        self.state.with(|state| {
+            let result = change(state);
             state.take_events(self);
             (result, mem::take(&mut state.wakers))
-        };
-        wakers.into_iter().for_each(Waker::wake);
-        result
+        })
     }
 
     /// The sockets of now.
@@ -135,10 +124,8 @@ pub(crate) struct State {
     held: bool,
     /// The driver has ended.
     pub(crate) lost: bool,
-    /// Set while the driver sleeps.
-    pub(crate) driver: Option<Waker>,
-    /// The machines may have something to send or another deadline.
-    pub(crate) work: bool,
+    /// Has work when the machines may have something to send or another deadline.
+    pub(crate) driver: Worker,
     wakers: Vec<Waker>,
 }
 
@@ -170,8 +157,7 @@ impl State {
 
     /// Something was changed that the driver should see to.
     pub(crate) fn wake_driver(&mut self) {
-        self.work = true;
-        self.wakers.extend(self.driver.take());
+        self.driver.wake(&mut self.wakers);
     }
 
     /// Whether new connections are welcome.

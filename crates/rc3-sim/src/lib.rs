@@ -17,5 +17,5 @@ pub use background::{Background, BackgroundConfig};
 pub use flow::{FlowReport, pattern};
 pub use impair::Impairments;
 pub use link::{LevelStats, Link, LinkConfig, LinkStats, Stamped, Tally};
-pub use pair::{Datagram, IP_UDP_HEADERS, LinkQueue, Node, Pair, PairConfig};
+pub use pair::{Datagram, IP_UDP_HEADERS, LinkQueue, Node, Pair, PairConfig, Tamper};
 pub use queue::{Dropped, Packet, Queue, drop_tail::DropTail, strict_priority::StrictPriority};

@@ -102,11 +102,17 @@ pub struct Pair {
 /// One UDP datagram under way.
 #[derive(Debug, Clone)]
 pub struct Datagram {
-    meta: DatagramMeta,
-    contents: Vec<u8>,
+    /// As its receiver sees it: `remote` is where it claims to come from.
+    pub meta: DatagramMeta,
+    /// The UDP payload.
+    pub contents: Vec<u8>,
     /// When it was sent, if it is somebody else's.
     background: Option<Instant>,
 }
+
+/// Somebody on the path right behind a node: sees each datagram it sends with its level, may change it, and says
+/// how many copies go on to the link.
+pub type Tamper = Box<dyn FnMut(Level, &mut Datagram) -> usize + Send>;
 
 /// One end of the link.
 pub struct Node {
@@ -118,6 +124,7 @@ pub struct Node {
     pub accepted: VecDeque<ConnectionHandle>,
     /// What happened on connections.
     pub events: VecDeque<(ConnectionHandle, Event)>,
+    tamper: Option<Tamper>,
 }
 
 impl Pair {
@@ -141,6 +148,7 @@ impl Pair {
             batch: config.batch,
             accepted: VecDeque::new(),
             events: VecDeque::new(),
+            tamper: None,
         };
         let queue = || -> LinkQueue {
             match config.priority {
@@ -274,6 +282,11 @@ impl Node {
         self.address = address;
     }
 
+    /// From now on all that the node sends passes through `tamper`.
+    pub fn set_tamper(&mut self, tamper: Tamper) {
+        self.tamper = Some(tamper);
+    }
+
     /// Hands the endpoint a datagram from anywhere.
     pub fn inject(&mut self, remote: SocketAddr, contents: &[u8]) {
         let meta = DatagramMeta { remote, local_ip: None, ecn: 0 };
@@ -300,12 +313,15 @@ impl Node {
         self.take_events();
     }
 
-    fn put(&self, now: Instant, transmit: &Transmit, buf: &[u8], link: &mut Link<Datagram>) {
+    fn put(&mut self, now: Instant, transmit: &Transmit, buf: &[u8], link: &mut Link<Datagram>) {
         for contents in buf.chunks(transmit.segment_size.unwrap_or(buf.len())) {
             let meta = DatagramMeta { remote: self.address, local_ip: None, ecn: transmit.ecn };
-            let size = contents.len() + IP_UDP_HEADERS;
-            let datagram = Datagram { meta, contents: contents.to_vec(), background: None };
-            link.send(now, Packet { size, level: transmit.level, payload: datagram });
+            let mut datagram = Datagram { meta, contents: contents.to_vec(), background: None };
+            let copies = self.tamper.as_mut().map_or(1, |tamper| tamper(transmit.level, &mut datagram));
+            for _ in 0..copies {
+                let size = datagram.contents.len() + IP_UDP_HEADERS;
+                link.send(now, Packet { size, level: transmit.level, payload: datagram.clone() });
+            }
         }
     }
 

@@ -101,8 +101,10 @@ impl Connection {
                 self.streams.raise_rlp_limits(overlay.allowed.stream_initial, overlay.control);
             }
             ControlFrame::MaxRlpData(limit) => {
-                overlay.allowed.raise(limit);
-                self.streams.queue_all_for_rlp();
+                // Not for each frame: a peer may send many, and there may be many streams.
+                if overlay.allowed.raise(limit) {
+                    self.streams.queue_all_for_rlp();
+                }
             }
             ControlFrame::MaxRlpStreamData { stream, limit } => {
                 let Ok(id) = VarInt::from_u64(stream).map(StreamId::from) else { return };

@@ -105,9 +105,15 @@ impl Connection {
         }
     }
 
+    /// Takes in streams the peer opened. As many as it may have at once wait for the application; the others stay
+    /// with the primary, unread, so that its limit holds: it counts streams until they were read, and we read what
+    /// waits here.
     pub(super) fn on_peer_opened(&mut self, dir: Dir) {
+        let limit = self.primary.max_concurrent_streams(dir);
         let mut any = false;
-        while let Some(id) = self.primary.accept(dir) {
+        while self.streams.offered(dir) < limit.max(1) as usize
+            && let Some(id) = self.primary.accept(dir)
+        {
             self.streams.on_accepted(id);
             if self.is_peer_control(id) {
                 self.read_control(id);

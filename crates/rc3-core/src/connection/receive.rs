@@ -27,9 +27,14 @@ impl Connection {
 
     /// Takes what the primary has for a stream.
     pub(super) fn pull(&mut self, id: StreamId) {
+        // Known from RLP data only and not taken in yet: read, it would no longer count against the peer's limit.
+        if id.initiator() != self.primary.side() && id.index() >= self.streams.known(id) {
+            return;
+        }
         let Some(stream) = self.streams.recv(id) else { return };
         let (buffered, consumed) = (stream.buffered(), stream.consumed());
-        let result = stream.pull(&mut self.primary, id);
+        let window = u64::from(self.config.receive_window) + self.config.rlp_window;
+        let result = stream.pull(&mut self.primary, id, window.saturating_sub(self.buffered));
         self.buffered = self.buffered + stream.buffered() - buffered;
         // What a reset drops counts as consumed.
         let dropped = stream.consumed() - consumed;

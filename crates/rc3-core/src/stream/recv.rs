@@ -114,17 +114,19 @@ impl RecvStream {
         }
     }
 
-    /// Takes what the primary has, up to what the application may still have unread.
+    /// Takes what the primary has, up to what the application may still have unread on this stream, and on all of
+    /// them (`room`). What would make a stream readable is always taken: another may wait for its room in vain.
     pub(crate) fn pull<P: Primary>(
         &mut self,
         primary: &mut P,
         id: StreamId,
+        room: u64,
     ) -> Result<Taken, PeerMisbehaved> {
         let mut taken = Taken::default();
         self.backlogged = false;
         let mut chunks = Vec::new();
         while self.head == HeadState::Open {
-            let max = if self.done { READY_MAX } else { READY_MAX.saturating_sub(self.ready()) };
+            let max = self.pull_max(room.saturating_sub(taken.new));
             if max == 0 {
                 self.backlogged = true;
                 break;
@@ -143,6 +145,11 @@ impl RecvStream {
             }
         }
         Ok(taken)
+    }
+
+    fn pull_max(&self, room: u64) -> u64 {
+        let ready = self.ready();
+        if self.done || ready == 0 { READY_MAX } else { room.min(READY_MAX.saturating_sub(ready)) }
     }
 
     fn on_head_bytes(&mut self, offset: u64, bytes: Bytes, taken: &mut Taken) -> Result<(), PeerMisbehaved> {

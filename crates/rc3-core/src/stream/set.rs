@@ -82,6 +82,11 @@ impl Streams {
         self.incoming[id.dir() as usize].push_back(id);
     }
 
+    /// How many streams wait to be accepted.
+    pub(crate) fn offered(&self, dir: Dir) -> usize {
+        self.incoming[dir as usize].len()
+    }
+
     pub(crate) fn accept(&mut self, dir: Dir) -> Option<StreamId> {
         self.incoming[dir as usize].pop_front()
     }

@@ -6,10 +6,7 @@ use bytes::Bytes;
 use rc3_core::{self as core, SourceError, SourceRead, StreamId, VarInt, units::Span};
 
 use super::{ReadAt, SINK_FAILED, SOURCE_FAILED, SendFileError, not_run};
-use crate::{
-    connection::{ConnectionRef, remember},
-    send_stream::SendStream,
-};
+use crate::{connection::ConnectionRef, send_stream::SendStream, wake::remember};
 
 impl SendStream {
     /// Ends the stream with the first `len` bytes of `source`, behind what was written before. The whole length

@@ -75,6 +75,12 @@ impl AsyncSocket {
         self.io.poll_send_ready(cx)
     }
 
+    /// Lets sends fail from now on.
+    #[cfg(all(test, target_os = "linux"))]
+    pub(crate) fn fail(&self, fault: super::Fault) {
+        self.state.fail(fault);
+    }
+
     /// [`Socket::queued_bytes`].
     pub fn queued_bytes(&self) -> usize {
         sys::queued_bytes(&SockRef::from(&self.io))

@@ -15,6 +15,8 @@ use std::{
     net::{IpAddr, SocketAddr},
 };
 
+#[cfg(all(test, target_os = "linux"))]
+pub(crate) use self::sys::Fault;
 pub use self::{
     asynchronous::AsyncSocket,
     batch::{Datagram, Datagrams, RECV_MESSAGES_MAX, RecvBatch, RecvMeta},

@@ -7,7 +7,8 @@
 //!   consulted: nothing was waiting. Once: the window is shut. Twice: the pacer holds it back.
 //! - a packet goes while `in_flight + mtu < window()`;
 //! - the pacer gives way for windows above `u32::MAX`;
-//! - `on_end_acks` carries the exact bytes in flight; in between they follow `on_sent`, `on_ack` and losses.
+//! - `on_end_acks` carries the exact bytes in flight; in between they follow `on_sent`, `on_ack` and losses;
+//! - each path counts its own bytes in flight: after a change of path nobody reports those of the old one.
 
 use std::{
     any::Any,
@@ -191,7 +192,9 @@ impl Controller for Watched {
         self.inner.metrics()
     }
 
+    /// quinn-proto clones for the path of a peer whose port has changed, on which nothing is in flight.
     fn clone_box(&self) -> Box<dyn Controller> {
+        self.shared.in_flight.store(0, Relaxed);
         Box::new(Self {
             inner: self.inner.clone_box(),
             shared: self.shared.clone(),

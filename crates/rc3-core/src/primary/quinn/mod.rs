@@ -81,6 +81,8 @@ pub struct Quic {
     trace: Trace,
     /// The smoothed round-trip time before the last datagram; `None` before the first sample, when it is a guess.
     rtt_before: Option<Duration>,
+    /// The path the bytes in flight are counted on.
+    remote: SocketAddr,
 }
 
 /// What became of packets since the last look.
@@ -287,6 +289,12 @@ impl Primary for Quic {
         buf: &mut Vec<u8>,
     ) -> Option<PrimaryTransmit> {
         debug_assert!(buf.is_empty());
+        // Also back to the old path, when the new one could not be validated. Counted too few, quinn-proto still holds
+        // the window; too many, nothing would ever be fed again.
+        if self.remote != self.conn.remote_address() {
+            self.remote = self.conn.remote_address();
+            self.shared.in_flight.store(0, Relaxed);
+        }
         self.shared.consulted.store(0, Relaxed);
         let mtu = self.conn.current_mtu();
         let Some(transmit) = self.conn.poll_transmit(now, datagrams_max, buf) else {
@@ -667,6 +675,7 @@ impl Seam {
 
     fn quic(self, conn: quic::Connection, sessions: Option<Arc<ConnectionSessions>>) -> Quic {
         Quic {
+            remote: conn.remote_address(),
             rtt_before: None,
             conn,
             shared: self.shared,
@@ -733,6 +742,10 @@ fn server_config(config: &ServerConfig) -> Result<(quic::ServerConfig, Arc<Trans
         .map_err(|_| ConfigError::NoInitialCipherSuite)?;
     let mut quic = quic::ServerConfig::new(Arc::new(crypto), config.token_key.clone());
     quic.migration(config.migration)
+        // The endpoint refuses what is beyond its own limit; quinn-proto would say nothing, and the peer wait.
+        .max_incoming(config.max_incoming.saturating_add(1))
+        .incoming_buffer_size(config.incoming_buffer_size)
+        .incoming_buffer_size_total(config.incoming_buffer_size_total)
         .validation_token_config(config.validation_token.clone())
         .retry_token_lifetime(config.retry_token_lifetime)
         .preferred_address_v4(config.preferred_address_v4)

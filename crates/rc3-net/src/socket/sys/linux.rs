@@ -70,6 +70,21 @@ pub(in crate::socket) struct State {
     recv_buffer: usize,
     send_buffer: usize,
     counters: Counters,
+    #[cfg(test)]
+    faults: Mutex<Vec<Fault>>,
+}
+
+/// What the kernel is to answer in place of sending, for tests of what cannot be brought about at will.
+#[cfg(test)]
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Fault {
+    pub(crate) error: c_int,
+    /// Only batches fail.
+    pub(crate) batches: bool,
+    /// One send in so many fails.
+    pub(crate) one_in: usize,
+    /// Sends so far.
+    pub(crate) sends: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -332,7 +347,27 @@ impl State {
         }
         let control_len = encoder.len();
         let destination = SockAddr::from(destination);
+        #[cfg(test)]
+        if let Some(error) = self.fault(segment.is_some()) {
+            return Err(error);
+        }
         self.call_sendmsg(io, &destination, contents, &control.0[..control_len])
+    }
+
+    /// Lets sends fail from now on.
+    #[cfg(test)]
+    pub(in crate::socket) fn fail(&self, fault: Fault) {
+        self.faults.lock().unwrap().push(fault);
+    }
+
+    #[cfg(test)]
+    fn fault(&self, batch: bool) -> Option<io::Error> {
+        let mut faults = self.faults.lock().unwrap();
+        let fault = faults.iter_mut().filter(|fault| batch || !fault.batches).find_map(|fault| {
+            fault.sends += 1;
+            fault.sends.is_multiple_of(fault.one_in).then_some(fault.error)
+        });
+        fault.map(io::Error::from_raw_os_error)
     }
 
     fn call_sendmsg(
@@ -549,6 +584,8 @@ fn prepare(address: SocketAddr, options: &Options) -> io::Result<(Socket, State)
         recv_buffer,
         send_buffer,
         counters: Counters::default(),
+        #[cfg(test)]
+        faults: Mutex::default(),
     };
     Ok((io, state))
 }
@@ -588,6 +625,8 @@ fn knows_priority_cmsg() -> bool {
             recv_buffer: 0,
             send_buffer: 0,
             counters: Counters::default(),
+            #[cfg(test)]
+            faults: Mutex::default(),
         };
         let out = Outgoing {
             destination: SocketAddr::from((Ipv4Addr::BROADCAST, 9)),

@@ -7,6 +7,8 @@
 mod cmsg;
 #[cfg(target_os = "linux")]
 mod linux;
+#[cfg(all(test, target_os = "linux"))]
+pub(crate) use linux::Fault;
 #[cfg(target_os = "linux")]
 pub(super) use linux::{Scratch, State, open, open_steered, queued_bytes};
 

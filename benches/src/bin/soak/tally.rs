@@ -1,0 +1,57 @@
+//! What happened, counted by everybody.
+
+use std::{
+    fmt,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+};
+
+/// Counters, and the first thing that went wrong.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    /// Connections made.
+    pub(crate) sessions: AtomicU64,
+    /// Connections whose path fell silent for good.
+    pub(crate) killed: AtomicU64,
+    /// Times a path changed its address.
+    pub(crate) moves: AtomicU64,
+    /// Streams that arrived whole and unchanged.
+    pub(crate) verified: AtomicU64,
+    /// Their bytes.
+    pub(crate) bytes: AtomicU64,
+    /// Streams given up on purpose.
+    pub(crate) given_up: AtomicU64,
+    fault: Mutex<Option<String>>,
+}
+
+impl Tally {
+    pub(crate) fn count(counter: &AtomicU64, more: u64) {
+        counter.fetch_add(more, Relaxed);
+    }
+
+    /// Something is wrong that must not be.
+    pub(crate) fn report(&self, fault: impl Into<String>) {
+        self.fault.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(fault.into());
+    }
+
+    /// What was reported first, if anything.
+    pub(crate) fn fault(&self) -> Result<(), String> {
+        self.fault.lock().unwrap_or_else(PoisonError::into_inner).clone().map_or(Ok(()), Err)
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { sessions, killed, moves, verified, bytes, given_up, .. } = self;
+        let [sessions, killed, moves, verified, bytes, given_up] =
+            [sessions, killed, moves, verified, bytes, given_up].map(|counter| counter.load(Relaxed));
+        write!(
+            f,
+            "{sessions} sessions ({killed} killed, {moves} changes of address), {verified} streams verified \
+             ({:.1} MB), {given_up} given up",
+            bytes as f64 / 1e6
+        )
+    }
+}

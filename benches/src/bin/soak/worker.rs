@@ -1,0 +1,180 @@
+//! One client after another, each with a bad network of its own.
+
+use std::{
+    net::SocketAddr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use rc3_net::{ClientConfig, Connection, Endpoint, ServerConfig, TransportConfig};
+use rc3_sim::identity::{SERVER_NAME, identity};
+use tokio::task::JoinSet;
+
+use crate::{
+    peer::{Header, What, content},
+    random::Random,
+    relay::{Faults, Relay},
+    tally::Tally,
+};
+
+/// Silence after which either side gives the other up.
+pub(crate) const IDLE_TIMEOUT: Duration = Duration::from_secs(6);
+
+/// Longer than anything takes on the worst network there is here.
+const PATIENCE: Duration = Duration::from_secs(180);
+
+const BYTES_MAX: u64 = 3_000_000;
+
+/// Settings of both sides.
+pub(crate) fn configs() -> (ClientConfig, ServerConfig) {
+    let (mut client, mut server) = identity(&["soak"]);
+    let mut transport = TransportConfig::default();
+    let idle_timeout = IDLE_TIMEOUT.try_into().expect("a few seconds");
+    transport.max_idle_timeout(Some(idle_timeout)).keep_alive_interval(Some(IDLE_TIMEOUT / 4));
+    let transport = Arc::new(transport);
+    client.transport_config(transport.clone());
+    server.transport_config(transport);
+    (client, server)
+}
+
+/// Runs sessions until it is time to stop.
+pub(crate) async fn work(
+    mut random: Random,
+    server: SocketAddr,
+    config: ClientConfig,
+    tally: Arc<Tally>,
+    until: Instant,
+) -> Result<(), String> {
+    while Instant::now() < until {
+        session(&mut random, server, &config, &tally).await?;
+        tally.fault()?;
+    }
+    Ok(())
+}
+
+async fn session(
+    random: &mut Random,
+    server: SocketAddr,
+    config: &ClientConfig,
+    tally: &Arc<Tally>,
+) -> Result<(), String> {
+    let faults = Faults::draw(random);
+    let described = format!("{faults:?}");
+    let relay = Relay::start(server, faults, Random::new(random.next(), 0), tally.clone())
+        .map_err(|error| error.to_string())?;
+    let any = "127.0.0.1:0".parse().map_err(|error| format!("{error}"))?;
+    let mut endpoint = Endpoint::client(any).map_err(|error| error.to_string())?;
+    endpoint.set_default_client_config(config.clone());
+    let connecting = endpoint.connect(relay.address(), SERVER_NAME).map_err(|error| error.to_string())?;
+    let connection = connecting.await.map_err(|error| format!("no connection: {error}"))?;
+    Tally::count(&tally.sessions, 1);
+    relay.be_faulty();
+
+    let mut streams = JoinSet::new();
+    for _ in 0..1 + random.below(12) {
+        streams.spawn(stream(Random::new(random.next(), 0), connection.clone(), tally.clone()));
+    }
+    let killed = random.one_in(4);
+    if killed {
+        tokio::time::sleep(random.time(Duration::from_secs(2))).await;
+        relay.fall_silent();
+        Tally::count(&tally.killed, 1);
+    }
+    let all = async {
+        while let Some(result) = streams.join_next().await {
+            match result.map_err(|error| error.to_string())? {
+                Err(error) if !killed => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(())
+    };
+    match tokio::time::timeout(PATIENCE, all).await {
+        Ok(result) => result.map_err(|error| format!("{error}, on {described}"))?,
+        Err(_) => return Err(format!("a session hangs (killed: {killed}), on {described}")),
+    }
+    if random.one_in(2) {
+        // Of a peer that is gone the error says so.
+        let _ = connection.close_gracefully(0_u32.into(), b"").await;
+    }
+    drop(connection);
+    tokio::time::timeout(PATIENCE, endpoint.wait_idle())
+        .await
+        .map_err(|_| "an endpoint never comes to rest")?;
+    Ok(())
+}
+
+/// One stream of some kind.
+async fn stream(mut random: Random, connection: Connection, tally: Arc<Tally>) -> Result<(), String> {
+    let len = match random.below(3) {
+        0 => random.below(100),
+        1 => random.below(20_000),
+        _ => random.below(BYTES_MAX),
+    };
+    let what = match random.below(8) {
+        0 => What::Stop,
+        1 => What::Dawdle,
+        2 | 3 => What::Echo,
+        _ => What::Sink,
+    };
+    let header = Header { what, seed: random.next(), len };
+    let broken = |error: &dyn std::fmt::Display| format!("{header:?}: {error}");
+    let (mut tx, rx) = match what {
+        What::Echo => {
+            let (tx, rx) = connection.open_bi().await.map_err(|error| broken(&error))?;
+            (tx, Some(rx))
+        }
+        _ => (connection.open_uni().await.map_err(|error| broken(&error))?, None),
+    };
+    let gives_up = random.one_in(10).then(|| random.below(len + 1));
+    let writing = async {
+        tx.write_all(&header.encode()).await.map_err(|error| broken(&error))?;
+        let mut at = 0;
+        while at < len {
+            let end = len.min(at + 1 + random.below(100_000));
+            let bytes: Vec<u8> = (at..end).map(|at| content(header.seed, at)).collect();
+            match tx.write_all(&bytes).await {
+                Ok(()) => at = end,
+                Err(rc3_net::WriteError::Stopped(_)) if what == What::Stop => {
+                    Tally::count(&tally.given_up, 1);
+                    return Ok(false);
+                }
+                Err(error) => return Err(broken(&error)),
+            }
+            if gives_up.is_some_and(|after| at > after) {
+                // It may be stopped already.
+                let _ = tx.reset(2_u32.into());
+                Tally::count(&tally.given_up, 1);
+                return Ok(false);
+            }
+        }
+        // Fails only for a stream that has ended.
+        let _ = tx.finish();
+        tx.stopped().await.map_err(|error| broken(&error))?;
+        Ok(true)
+    };
+    let Some(mut rx) = rx else { return writing.await.map(drop) };
+    let reading = async {
+        let mut at = 0;
+        loop {
+            match rx.read_chunk(usize::MAX, true).await {
+                Ok(Some(chunk)) => {
+                    if !chunk.bytes.iter().zip(at..).all(|(&byte, at)| byte == content(header.seed, at)) {
+                        tally.report(format!("{header:?} came back changed at {at}"));
+                    }
+                    at += chunk.bytes.len() as u64;
+                }
+                Ok(None) => return Ok(at),
+                Err(error) => return Err(broken(&error)),
+            }
+        }
+    };
+    let (written, read) = tokio::join!(writing, reading);
+    match (written?, read) {
+        (true, Ok(at)) if at == len => Ok(()),
+        (true, Ok(at)) => Err(format!("{header:?}: {at} bytes came back")),
+        (true, Err(error)) => Err(error),
+        // Given up: how much of it comes back is nobody's promise.
+        (false, _) => Ok(()),
+    }
+}

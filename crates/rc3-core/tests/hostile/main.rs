@@ -1,0 +1,7 @@
+//! Datagrams, peers and hosts that mean harm or are broken.
+
+mod network;
+mod receiver;
+mod sender;
+mod support;
+mod time;

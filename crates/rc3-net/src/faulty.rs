@@ -1,0 +1,68 @@
+//! Claims about endpoints whose kernel refuses: errors that cannot be brought about at will are put in its place.
+
+use std::time::Duration;
+
+use rc3_sim::identity::{SERVER_NAME, identity};
+
+use crate::{Capabilities, Endpoint, EndpointStats, socket::Fault};
+
+const BYTES: usize = 1 << 20;
+
+/// Sends from an endpoint whose sockets have this fault to a sound one, which must get it all.
+fn transfer_with(fault: Fault) -> (EndpointStats, Capabilities) {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let test = async {
+        let (client_config, server_config) = identity(&["test"]);
+        let any = "127.0.0.1:0".parse().unwrap();
+        let server = Endpoint::server(server_config, any).unwrap();
+        let mut client = Endpoint::client(any).unwrap();
+        client.set_default_client_config(client_config);
+        let connecting = client.connect(server.local_addr().unwrap(), SERVER_NAME).unwrap();
+        let accepting = async { server.accept().await.unwrap().await.unwrap() };
+        let (near, far) = tokio::join!(connecting, accepting);
+        let near = near.unwrap();
+        let bound = client.handle.shared.with(|state| state.bound.clone());
+        [Some(&bound.primary), bound.low.as_ref()].into_iter().flatten().for_each(|io| io.fail(fault));
+        let data: Vec<u8> = (0..BYTES as u64).map(rc3_sim::pattern).collect();
+        let sending = async {
+            let mut stream = near.open_uni().await.unwrap();
+            stream.write_all(&data).await.unwrap();
+            stream.finish().unwrap();
+            assert_eq!(stream.stopped().await, Ok(None));
+        };
+        let receiving = async { far.accept_uni().await.unwrap().read_to_end(BYTES).await.unwrap() };
+        let ((), got) = tokio::join!(sending, receiving);
+        assert!(got == data);
+        (client.stats(), client.capabilities())
+    };
+    let patience = Duration::from_secs(60);
+    runtime.block_on(async { tokio::time::timeout(patience, test).await.expect("the transfer hangs") })
+}
+
+#[test]
+fn an_offload_that_turns_out_not_to_work_is_switched_off_and_costs_no_datagram() {
+    // As a card answers that cannot compute checksums, or a tunnel (udp(7) has no word on it).
+    let (stats, capabilities) = transfer_with(Fault { error: libc::EIO, batches: true, one_in: 1, sends: 0 });
+    for (stats, capabilities) in
+        [(stats.primary, capabilities.primary), (stats.low.unwrap(), capabilities.low.unwrap())]
+    {
+        assert_eq!(capabilities.gso_segments_max, 1);
+        assert_eq!(stats.send_drops, 0, "what the batch had was sent again at once");
+    }
+}
+
+#[test]
+fn a_queue_that_is_full_now_and_then_loses_datagrams_and_no_byte() {
+    let (stats, capabilities) =
+        transfer_with(Fault { error: libc::ENOBUFS, batches: false, one_in: 8, sends: 0 });
+    assert!(stats.primary.send_drops + stats.low.unwrap().send_drops > 0, "{stats:?}");
+    assert!(capabilities.primary.gso_segments_max > 1, "the offload was not to blame");
+}
+
+#[test]
+fn a_route_that_comes_and_goes_loses_datagrams_and_no_byte() {
+    for error in [libc::ENETUNREACH, libc::EPERM, libc::EINVAL, libc::EMSGSIZE] {
+        let (stats, _) = transfer_with(Fault { error, batches: false, one_in: 10, sends: 0 });
+        assert!(stats.primary.sent_datagrams > 0);
+    }
+}

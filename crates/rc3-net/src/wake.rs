@@ -1,0 +1,86 @@
+//! Where lock and wakers meet: who waits for what under the lock, and is woken after it.
+//!
+//! Three kinds of waiting, and for none may a wake-up be lost, whatever comes between looking and waiting:
+//!
+//! - one task that does the work ([`Worker`]): it sleeps only if nothing was asked of it since it began to look;
+//! - one task per stream and direction ([`remember`]): looks and leaves its waker under one lock;
+//! - any number of tasks ([`until`]): begin to listen, then look.
+
+use std::{collections::HashMap, hash::Hash, task::Waker};
+
+use rustc_hash::FxBuildHasher;
+use tokio::sync::Notify;
+
+use crate::sync::{Mutex, PoisonError};
+
+/// A lock around what collects the wakers of whom a change concerns.
+pub(crate) struct Monitor<S>(Mutex<S>);
+
+impl<S> Monitor<S> {
+    pub(crate) fn new(state: S) -> Self {
+        Self(Mutex::new(state))
+    }
+
+    /// Does something with the state; `change` also returns whom to wake, which happens after the lock is free again.
+    pub(crate) fn with<T>(&self, change: impl FnOnce(&mut S) -> (T, Vec<Waker>)) -> T {
+        let (result, wakers) = {
+            // A panic in a machine leaves its connection odd, not the lock.
+            let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            change(&mut state)
+        };
+        wakers.into_iter().for_each(Waker::wake);
+        result
+    }
+}
+
+/// Whether the one task that does the work has some, and its waker while it sleeps.
+pub(crate) struct Worker {
+    asleep: Option<Waker>,
+    work: bool,
+}
+
+impl Worker {
+    /// Awake, and with something to do.
+    pub(crate) fn new() -> Self {
+        Self { asleep: None, work: true }
+    }
+
+    /// It begins to look for work: whatever is asked of it from here on is new.
+    pub(crate) fn begin(&mut self) {
+        self.work = false;
+    }
+
+    /// Something is asked of it.
+    pub(crate) fn wake(&mut self, wakers: &mut Vec<Waker>) {
+        self.work = true;
+        wakers.extend(self.asleep.take());
+    }
+
+    /// It has found nothing more: sleeps, or learns with `false` that something has been asked of it meanwhile.
+    pub(crate) fn sleep(&mut self, waker: &Waker) -> bool {
+        if !self.work {
+            self.asleep = Some(waker.clone());
+        }
+        !self.work
+    }
+}
+
+/// Remembers `waker` under `key`, without a clone where it is there already.
+pub(crate) fn remember<K: Hash + Eq>(wakers: &mut HashMap<K, Waker, FxBuildHasher>, key: K, waker: &Waker) {
+    match wakers.get_mut(&key) {
+        Some(known) => known.clone_from(waker),
+        None => drop(wakers.insert(key, waker.clone())),
+    }
+}
+
+/// Tries again whenever `notify` speaks.
+pub(crate) async fn until<T>(notify: &Notify, mut attempt: impl FnMut() -> Option<T>) -> T {
+    loop {
+        // Made before the attempt, it misses nothing that happens after.
+        let notified = notify.notified();
+        if let Some(result) = attempt() {
+            return result;
+        }
+        notified.await;
+    }
+}

@@ -1,0 +1,186 @@
+//! The code where lock and wakers meet, in orders of events that a machine hardly ever shows: `src/wake.rs` itself,
+//! with a lock under which shuttle decides who runs next. A wake-up that is lost is a deadlock, which it reports.
+
+#[path = "../src/wake.rs"]
+mod wake;
+
+/// What `wake.rs` finds in the place of the crate's own.
+mod sync {
+    pub(crate) use std::sync::PoisonError;
+
+    pub(crate) use shuttle::sync::Mutex;
+}
+
+use std::{
+    collections::{HashMap, VecDeque},
+    future::poll_fn,
+    mem,
+    sync::Arc,
+    task::{Poll, Waker},
+};
+
+use rustc_hash::FxBuildHasher;
+use shuttle::future::{block_on, spawn};
+use tokio::sync::Notify;
+use wake::{Monitor, Worker, remember, until};
+
+const STREAMS: usize = 2;
+const BYTES: u32 = 3;
+const ORDERS: usize = 3000;
+
+/// As small an endpoint as has all three kinds of waiting: a driver carries bytes from writers to readers, and says
+/// when the last one is through.
+struct Endpoint {
+    monitor: Monitor<State>,
+    idle: Notify,
+}
+
+struct State {
+    driver: Worker,
+    written: VecDeque<usize>,
+    arrived: [u32; STREAMS],
+    readers: HashMap<usize, Waker, FxBuildHasher>,
+    unread: u32,
+    wakers: Vec<Waker>,
+}
+
+impl Endpoint {
+    fn with<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        self.monitor.with(|state| {
+            let result = change(state);
+            (result, mem::take(&mut state.wakers))
+        })
+    }
+}
+
+/// Carries one byte at a time, and sleeps when there is none, as the real driver does.
+async fn drive(endpoint: Arc<Endpoint>) {
+    poll_fn(|cx| {
+        loop {
+            endpoint.with(|state| state.driver.begin());
+            loop {
+                let carried = endpoint.with(|state| {
+                    let Some(stream) = state.written.pop_front() else { return false };
+                    state.arrived[stream] += 1;
+                    let reader = state.readers.remove(&stream);
+                    state.wakers.extend(reader);
+                    true
+                });
+                if !carried {
+                    break;
+                }
+            }
+            if endpoint.with(|state| state.unread == 0) {
+                return Poll::Ready(());
+            }
+            if endpoint.with(|state| state.driver.sleep(cx.waker())) {
+                return Poll::Pending;
+            }
+        }
+    })
+    .await;
+}
+
+async fn write(endpoint: Arc<Endpoint>, stream: usize) {
+    for _ in 0..BYTES {
+        endpoint.with(|state| {
+            state.written.push_back(stream);
+            state.driver.wake(&mut state.wakers);
+        });
+    }
+}
+
+async fn read(endpoint: Arc<Endpoint>, stream: usize) {
+    for _ in 0..BYTES {
+        poll_fn(|cx| {
+            endpoint.with(|state| {
+                if state.arrived[stream] == 0 {
+                    remember(&mut state.readers, stream, cx.waker());
+                    return Poll::Pending;
+                }
+                state.arrived[stream] -= 1;
+                state.unread -= 1;
+                if state.unread == 0 {
+                    endpoint.idle.notify_waiters();
+                    state.driver.wake(&mut state.wakers);
+                }
+                Poll::Ready(())
+            })
+        })
+        .await;
+    }
+}
+
+fn endpoint_in_some_order() {
+    let endpoint = Arc::new(Endpoint {
+        monitor: Monitor::new(State {
+            driver: Worker::new(),
+            written: VecDeque::new(),
+            arrived: [0; STREAMS],
+            readers: HashMap::default(),
+            unread: STREAMS as u32 * BYTES,
+            wakers: Vec::new(),
+        }),
+        idle: Notify::new(),
+    });
+    let mut tasks = vec![spawn(drive(endpoint.clone()))];
+    for stream in 0..STREAMS {
+        tasks.push(spawn(write(endpoint.clone(), stream)));
+        tasks.push(spawn(read(endpoint.clone(), stream)));
+    }
+    for _ in 0..2 {
+        let endpoint = endpoint.clone();
+        tasks.push(spawn(async move {
+            until(&endpoint.idle, || endpoint.with(|state| (state.unread == 0).then_some(()))).await;
+        }));
+    }
+    block_on(async {
+        for task in tasks {
+            task.await.unwrap();
+        }
+    });
+}
+
+#[test]
+fn no_wake_up_is_lost_in_random_orders() {
+    shuttle::check_random(endpoint_in_some_order, ORDERS);
+}
+
+#[test]
+fn no_wake_up_is_lost_in_orders_that_switch_rarely() {
+    shuttle::check_pct(endpoint_in_some_order, ORDERS, 3);
+}
+
+/// The model sees what it is for: a worker that forgets what was asked of it while it looked sleeps for ever.
+#[test]
+#[should_panic(expected = "deadlock")]
+fn a_worker_that_forgets_is_found_out() {
+    shuttle::check_random(
+        || {
+            let monitor = Arc::new(Monitor::new((Worker::new(), 0)));
+            let asking = monitor.clone();
+            let asked = spawn(async move {
+                asking.with(|(worker, asked)| {
+                    *asked += 1;
+                    let mut wakers = Vec::new();
+                    worker.wake(&mut wakers);
+                    ((), wakers)
+                });
+            });
+            block_on(async {
+                let work = poll_fn(|cx| {
+                    if monitor.with(|(_, asked)| (*asked > 0, Vec::new())) {
+                        return Poll::Ready(());
+                    }
+                    // Too late: between the look and this, something may have been asked.
+                    monitor.with(|(worker, _)| (worker.begin(), Vec::new()));
+                    monitor.with(|(worker, _)| (worker.sleep(cx.waker()), Vec::new()));
+                    Poll::Pending
+                });
+                work.await;
+                asked.await.unwrap();
+            });
+        },
+        ORDERS,
+    );
+}
