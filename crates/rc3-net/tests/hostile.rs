@@ -159,7 +159,7 @@ fn copies_from_a_stranger_cost_neither_the_path_nor_a_byte() {
 fn a_peer_that_vanishes_ends_every_wait_with_a_timeout() {
     run(async {
         let (client, server) = endpoints("127.0.0.1", |transport| {
-            transport.max_idle_timeout(Some(Duration::from_secs(1)));
+            transport.max_idle_timeout(Some(Duration::from_secs(1).try_into().unwrap()));
         });
         let relay = Relay::start(server.local_addr().unwrap());
         let connecting = client.connect(relay.front, SERVER_NAME).unwrap();

@@ -116,7 +116,7 @@ fn data_ahead_of_every_stream_that_may_exist_stays_within_the_window() {
 fn open_streams_without_end(end: impl Fn(&mut rc3_core::Connection, StreamId)) -> (u64, u64) {
     const ALLOWED: u32 = 20;
     let mut pair = world_with(|config| {
-        config.max_concurrent_uni_streams(ALLOWED);
+        config.max_concurrent_uni_streams(ALLOWED.into());
     });
     let (client, server) = connected(&mut pair);
     let mut opened = 0;
@@ -161,7 +161,7 @@ fn many_streams_that_nobody_reads_hold_the_sender_back_and_end_nothing() {
     let (streams, each) = (60, 300_000);
     let window = 1 << 20;
     let mut pair = world_with(|config| {
-        config.max_concurrent_uni_streams(streams).receive_window(window).rlp_window(window.into());
+        config.max_concurrent_uni_streams(VarInt::from_u32(streams)).receive_window(window).rlp_window(window.into());
         config.max_idle_timeout(None);
     });
     let (client, server) = connected(&mut pair);
@@ -188,7 +188,7 @@ fn many_streams_that_nobody_reads_hold_the_sender_back_and_end_nothing() {
 fn control_flood(streams: u32) -> std::time::Duration {
     const FRAMES: u64 = 20_000;
     let mut pair = world_with(|config| {
-        config.max_concurrent_uni_streams(streams).max_idle_timeout(None);
+        config.max_concurrent_uni_streams(VarInt::from_u32(streams)).max_idle_timeout(None);
     });
     let (client, server) = connected(&mut pair);
     // The server has many streams on which it could send.

@@ -11,7 +11,7 @@ use super::support::*;
 fn a_peer_that_vanishes_in_mid_transfer_is_given_up_and_forgotten_by_both() {
     let idle = Duration::from_secs(5);
     let mut pair = world_with(|config| {
-        config.max_idle_timeout(Some(idle));
+        config.max_idle_timeout(Some(idle.try_into().unwrap()));
     });
     let (client, server) = connected(&mut pair);
     let (up, down) = (Tap::default(), Tap::default());
@@ -53,7 +53,7 @@ enum Outcome {
 /// order for a while.
 fn transfer_with_a_jump(idle: Option<Duration>, jump: Duration) -> Outcome {
     let mut pair = world_with(|config| {
-        config.max_idle_timeout(idle);
+        config.max_idle_timeout(idle.map(|idle| idle.try_into().unwrap()));
     });
     let (client, server) = connected(&mut pair);
     send(&mut pair, client, 2_000_000);
