@@ -187,7 +187,7 @@ impl TransportConfig {
     }
 
     /// The same for the whole connection, at most: the window starts at 4 MiB and doubles whenever half of it was
-    /// read within a round trip. Default: 128 MiB, enough for 1 Gbit/s x 400 ms.
+    /// read within two round trips. Default: 128 MiB, enough for 1 Gbit/s x 400 ms.
     ///
     /// This and [`Self::rlp_window`] together bound what a connection holds of bytes that were received and not
     /// read, whatever the peer does.
@@ -197,7 +197,7 @@ impl TransportConfig {
     }
 
     /// Bytes a connection holds for sending before writes wait, at most: it starts at 4 MiB and doubles whenever
-    /// half of it was sent within a round trip. RLP can only send what is here. What the primary has sent and
+    /// half of it was sent within two round trips. RLP can only send what is here. What the primary has sent and
     /// the peer has not acknowledged is bounded likewise, beside it. Default: 128 MiB.
     pub fn send_window(&mut self, bytes: u64) -> &mut Self {
         self.send_window = bytes;

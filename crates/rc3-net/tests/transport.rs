@@ -432,6 +432,7 @@ fn a_graceful_close_of_a_lost_connection_says_so() {
         let (client, server) = endpoints("127.0.0.1", defaults);
         let (near, far) = connect(&client, &server).await;
         let mut tx = near.open_uni().await.unwrap();
+        near.set_send_window(32 << 20);
         tx.write_all(&pattern(30 << 20, 0)).await.unwrap();
         // More than the windows of a reader that does not read.
         let _rx = far.accept_uni().await.unwrap();

@@ -45,7 +45,7 @@ const PROBE_PAUSE_MIN: Duration = Duration::from_millis(1);
 /// Where RLP and the primary are both lost, that is RLP's doing if it had so many times more under way.
 const DOMINANCE: u64 = 4;
 
-/// From this score on the path ignores marks: three times waited, or twice lost.
+/// From this score on the path ignores marks: twice waited or lost with RLP the most of what was under way.
 const SCORE_IGNORED: i32 = 6;
 /// From this score down it honours them.
 const SCORE_HONOURED: i32 = -6;

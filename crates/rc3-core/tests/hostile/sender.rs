@@ -161,7 +161,10 @@ fn many_streams_that_nobody_reads_hold_the_sender_back_and_end_nothing() {
     let (streams, each) = (60, 300_000);
     let window = 1 << 20;
     let mut pair = world_with(|config| {
-        config.max_concurrent_uni_streams(VarInt::from_u32(streams)).receive_window(window).rlp_window(window.into());
+        config
+            .max_concurrent_uni_streams(VarInt::from_u32(streams))
+            .receive_window(window)
+            .rlp_window(window.into());
         config.max_idle_timeout(None);
     });
     let (client, server) = connected(&mut pair);

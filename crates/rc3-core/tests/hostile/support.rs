@@ -88,6 +88,7 @@ pub(crate) const STREAM: u64 = 6;
 pub(crate) fn send(pair: &mut Pair, client: ConnectionHandle, bytes: u64) -> StreamId {
     let id = pair.client.with(client, |c| c.open(Dir::Uni)).expect("a stream");
     let data: Vec<u8> = (0..bytes).map(pattern).collect();
+    pair.client.with(client, |c| c.set_send_window(256 << 20));
     assert_eq!(pair.client.with(client, |c| c.write(id, data.into())), Ok(bytes as usize));
     pair.client.with(client, |c| c.finish(id)).expect("an open stream");
     id
