@@ -10,6 +10,8 @@ use crate::{Result, latency::Exchange, quic, tcp};
 pub(crate) enum Contender {
     /// This project, default settings.
     Rc3,
+    /// This project, RLP as the papers have it.
+    Rc3Trust,
     /// This project without RLP: what the primary costs behind our seam.
     Rc3Off,
     /// quinn, default settings.
@@ -21,12 +23,14 @@ pub(crate) enum Contender {
 }
 
 impl Contender {
-    pub(crate) const ALL: [Self; 5] = [Self::Rc3, Self::Rc3Off, Self::Quinn, Self::QuinnLarge, Self::Tcp];
+    pub(crate) const ALL: [Self; 6] =
+        [Self::Rc3, Self::Rc3Trust, Self::Rc3Off, Self::Quinn, Self::QuinnLarge, Self::Tcp];
 
     /// The name on the command line and in the tables.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Rc3 => "rc3",
+            Self::Rc3Trust => "rc3-trust",
             Self::Rc3Off => "rc3-off",
             Self::Quinn => "quinn",
             Self::QuinnLarge => "quinn-large",
@@ -37,7 +41,7 @@ impl Contender {
     /// Serves until killed. Prints its certificate in hexadecimal, then a line of CPU seconds for each long stream.
     pub(crate) fn serve(self, address: SocketAddr) -> Result<()> {
         match self {
-            Self::Rc3 | Self::Rc3Off => quic::rc3::serve(self, address),
+            Self::Rc3 | Self::Rc3Trust | Self::Rc3Off => quic::rc3::serve(self, address),
             Self::Quinn | Self::QuinnLarge => quic::quinn::serve(self, address),
             Self::Tcp => tcp::serve(address),
         }
@@ -46,7 +50,7 @@ impl Contender {
     /// Sends one long stream. Prints seconds and CPU seconds.
     pub(crate) fn send(self, address: SocketAddr, certificate: &str, bytes: u64) -> Result<()> {
         match self {
-            Self::Rc3 | Self::Rc3Off => quic::rc3::send(self, address, certificate, bytes),
+            Self::Rc3 | Self::Rc3Trust | Self::Rc3Off => quic::rc3::send(self, address, certificate, bytes),
             Self::Quinn | Self::QuinnLarge => quic::quinn::send(self, address, certificate, bytes),
             Self::Tcp => tcp::send(address, bytes),
         }
@@ -55,7 +59,7 @@ impl Contender {
     /// Makes exchanges. Prints the microseconds of each on one line.
     pub(crate) fn ask(self, address: SocketAddr, certificate: &str, exchange: &Exchange) -> Result<()> {
         match self {
-            Self::Rc3 | Self::Rc3Off => quic::rc3::ask(self, address, certificate, exchange),
+            Self::Rc3 | Self::Rc3Trust | Self::Rc3Off => quic::rc3::ask(self, address, certificate, exchange),
             Self::Quinn | Self::QuinnLarge => quic::quinn::ask(self, address, certificate, exchange),
             Self::Tcp => tcp::ask(address, exchange),
         }

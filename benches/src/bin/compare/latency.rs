@@ -19,7 +19,10 @@ pub(crate) fn compare(
 ) -> Result<()> {
     let Exchange { count, bytes, new_connections } = exchange;
     let mut results: Vec<_> = contenders.iter().map(|&contender| (contender, Vec::new())).collect();
-    let arguments = [count.to_string(), bytes.to_string(), new_connections.to_string()];
+    let mut arguments = vec![count.to_string(), bytes.to_string()];
+    if *new_connections {
+        arguments.push("--new-connections".to_owned());
+    }
     for run in 1..=runs {
         for (contender, results) in &mut results {
             let printed = place.run(*contender, "ask", &arguments)?;

@@ -64,6 +64,7 @@ enum Command {
         certificate: String,
         exchanges: u32,
         bytes: usize,
+        #[arg(long)]
         new_connections: bool,
     },
 }

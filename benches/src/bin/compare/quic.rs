@@ -206,9 +206,11 @@ mod configure {
 
         fn transport(contender: Contender) -> Arc<TransportConfig> {
             let mut config = TransportConfig::default();
-            if contender == Contender::Rc3Off {
-                config.rlp(RlpMode::Off);
-            }
+            config.rlp(match contender {
+                Contender::Rc3Off => RlpMode::Off,
+                Contender::Rc3Trust => RlpMode::Trust,
+                _ => RlpMode::default(),
+            });
             Arc::new(config)
         }
 

@@ -15,7 +15,7 @@ const PACKET_OVERHEAD: u64 = 80;
 /// Packets handed over at once are the window's over this, within the two bounds below.
 const QUANTA_PER_WINDOW: u64 = 32;
 const QUANTUM_PACKETS_MIN: u64 = 4;
-const QUANTUM_PACKETS_MAX: u64 = 64;
+const QUANTUM_PACKETS_MAX: u64 = 256;
 
 /// Stream bytes the primary should be handed now; 0 while its window is closed.
 pub(crate) fn quantum(window: &Window) -> u64 {
@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn large_windows_are_fed_in_large_pieces() {
-        assert_eq!(quantum(&window(1 << 30, 0)), 64 * 1380);
+        assert_eq!(quantum(&window(1 << 30, 0)), 256 * 1380);
         assert_eq!(quantum(&window(320 * 1460, 0)), 10 * 1380);
     }
 }
