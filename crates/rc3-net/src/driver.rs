@@ -35,6 +35,9 @@ const LOW_BATCHES_MAX: usize = 4;
 /// Datagrams in a batch of the primary.
 const PRIMARY_SEGMENTS_MAX: usize = 44;
 
+/// The same in the first batch after a pause: the receiver works on it while the next, twice as long, is made.
+const PRIMARY_SEGMENTS_FIRST: usize = 11;
+
 /// When to try a full socket again: tokio's timers know no less, and Linux calls a socket writable only when
 /// half its buffer is free.
 const RETRY_AFTER: Duration = Duration::from_millis(1);
@@ -49,6 +52,8 @@ pub(crate) struct Driver {
     primary: Channel,
     low: Channel,
     backlog: Backlog,
+    /// Datagrams in the primary's next batch.
+    burst: usize,
     timer: Pin<Box<Sleep>>,
     armed: Instant,
     #[cfg(feature = "metrics")]
@@ -66,6 +71,7 @@ impl Driver {
             primary: Channel::default(),
             low: Channel::default(),
             backlog: Backlog::new(send_buffer),
+            burst: PRIMARY_SEGMENTS_FIRST,
             timer: Box::pin(sleep_until(armed.into())),
             armed,
             #[cfg(feature = "metrics")]
@@ -113,14 +119,19 @@ impl Driver {
     }
 
     fn send_primary(&mut self) -> io::Result<Sent> {
-        let Self { shared, bound, primary, .. } = self;
-        let segments = bound.primary.capabilities().gso_segments_max.min(PRIMARY_SEGMENTS_MAX);
+        let Self { shared, bound, primary, burst, .. } = self;
+        let segments_max = bound.primary.capabilities().gso_segments_max.min(PRIMARY_SEGMENTS_MAX);
         for _ in 0..PRIMARY_BATCHES_MAX {
+            let segments = (*burst).min(segments_max);
             let poll =
                 |state: &mut State, buf: &mut Vec<u8>| state.core.poll_primary(Instant::now(), segments, buf);
             match primary.send(shared, &bound.primary, poll)? {
-                Sent::More => {}
-                end => return Ok(end),
+                Sent::More => *burst = (*burst * 2).min(PRIMARY_SEGMENTS_MAX),
+                Sent::All => {
+                    *burst = PRIMARY_SEGMENTS_FIRST;
+                    return Ok(Sent::All);
+                }
+                Sent::Blocked => return Ok(Sent::Blocked),
             }
         }
         Ok(Sent::More)

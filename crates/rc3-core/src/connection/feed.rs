@@ -10,7 +10,7 @@ impl Connection {
             return;
         }
         let budget = match &self.overlay {
-            Some(_) => quantum(&self.primary.window()),
+            Some(_) => quantum(&self.primary.window(), self.primary.rtt()),
             // Plain QUIC: the primary schedules for itself.
             None => u64::MAX,
         };
