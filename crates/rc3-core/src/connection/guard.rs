@@ -69,7 +69,7 @@ impl Connection {
             waited = stats.waited,
             lost = stats.lost,
             overtook = stats.overtook,
-            "RLP withdrawn: the path ignores priorities, the primary waits and is lost like RLP",
+            "RLP withdrawn: the primary waits and is lost like RLP; the path ignores priorities, or a host is the bottleneck",
         );
     }
 
