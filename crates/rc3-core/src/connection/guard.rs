@@ -35,8 +35,9 @@ impl Connection {
     /// Tells the guard what became of packets of the primary. After each datagram: of several round trips at once, the
     /// peer's delay cannot be told apart.
     pub(crate) fn watch_primary(&mut self, now: Instant) {
-        let sample = self.primary.take_path_sample(now);
-        let Some(guard) = self.guard() else { return };
+        let Self { primary, overlay: Some(Overlay { rlp: Some(rlp), .. }), .. } = self else { return };
+        let Some(guard) = rlp.guard() else { return };
+        let sample = primary.take_path_sample(now);
         let acked = sample.acked.is_some_and(|(sent, rtt)| guard.on_primary_acked(now, sent, rtt));
         let lost = sample.lost.is_some_and(|sent| guard.on_primary_lost(now, sent));
         if acked || lost {

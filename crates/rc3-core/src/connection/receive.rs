@@ -33,8 +33,8 @@ impl Connection {
         }
         let Some(stream) = self.streams.recv(id) else { return };
         let (buffered, consumed) = (stream.buffered(), stream.consumed());
-        let window = u64::from(self.config.receive_window) + self.config.rlp_window;
-        let result = stream.pull(&mut self.primary, id, window.saturating_sub(self.buffered));
+        let room = self.windows.memory().saturating_sub(self.buffered);
+        let result = stream.pull(&mut self.primary, id, room);
         self.buffered = self.buffered + stream.buffered() - buffered;
         // What a reset drops counts as consumed.
         let dropped = stream.consumed() - consumed;
