@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(test, expect(clippy::disallowed_methods, reason = "tests need some instant to start from"))]
 
+pub mod agent;
 mod background;
 mod flow;
 pub mod identity;
@@ -12,6 +13,8 @@ mod impair;
 mod link;
 mod pair;
 mod queue;
+pub mod rcp;
+pub mod record;
 
 pub use background::{Background, BackgroundConfig};
 pub use flow::{FlowReport, pattern};

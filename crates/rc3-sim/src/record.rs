@@ -1,0 +1,34 @@
+//! What a run leaves behind: one record for each flow, and summaries of many.
+
+use std::time::Duration;
+
+use crate::agent::{FlowId, HostId, Received, SchemeId, Sent};
+
+/// What became of one flow.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FlowRecord {
+    /// Which flow.
+    pub flow: FlowId,
+    /// When the sender connected, from the beginning of the world.
+    pub start: Duration,
+    /// The sender.
+    pub from: HostId,
+    /// The receiver.
+    pub to: HostId,
+    /// Bytes of the application.
+    pub bytes: u64,
+    /// What carried it.
+    pub scheme: SchemeId,
+    /// Links between routers on the way.
+    pub hops: u8,
+    /// From connect to the last byte at the receiver, the papers' FCT; `None` if it never came.
+    pub fct: Option<Duration>,
+    /// From the first data sent to the last byte at the receiver.
+    pub fct_data: Option<Duration>,
+    /// From connect to the last acknowledgement at the sender.
+    pub fct_acked: Option<Duration>,
+    /// What the receiver counted.
+    pub received: Received,
+    /// What the sender counted.
+    pub sent: Sent,
+}
