@@ -11,10 +11,12 @@ mod flow;
 pub mod identity;
 mod impair;
 mod link;
+pub mod model;
 mod pair;
 mod queue;
 pub mod rcp;
 pub mod record;
+pub mod summary;
 
 pub use background::{Background, BackgroundConfig};
 pub use flow::{FlowReport, pattern};

@@ -1,0 +1,3 @@
+//! `rc3 sim`: the experiments of the papers and what they leave behind.
+
+pub mod picture;
