@@ -14,7 +14,12 @@ mod link;
 mod pair;
 mod queue;
 pub mod rcp;
+mod random;
 pub mod record;
+pub mod scenario;
+pub mod topology;
+pub mod units;
+pub mod workload;
 
 pub use background::{Background, BackgroundConfig};
 pub use flow::{FlowReport, pattern};
