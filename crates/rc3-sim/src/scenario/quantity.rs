@@ -19,15 +19,14 @@ pub(super) fn required_rate<'de, D: Deserializer<'de>>(from: D) -> Result<Rate, 
     parse_rate(&String::deserialize(from)?).map_err(Error::custom)
 }
 
-/// The lower and the upper one.
-pub(super) fn rates<'de, D: Deserializer<'de>>(from: D) -> Result<Option<(Rate, Rate)>, D::Error> {
-    let [low, high] = <[String; 2]>::deserialize(from)?;
-    let low = parse_rate(&low).map_err(Error::custom)?;
-    let high = parse_rate(&high).map_err(Error::custom)?;
-    if low > high {
-        return Err(Error::custom("the lower rate comes first"));
+/// The smaller and the larger one.
+pub(super) fn factors<'de, D: Deserializer<'de>>(from: D) -> Result<Option<(f64, f64)>, D::Error> {
+    let [low, high] = <[f64; 2]>::deserialize(from)?;
+    if 0.0 < low && low <= high && high.is_finite() {
+        Ok(Some((low, high)))
+    } else {
+        Err(Error::custom("two factors above 0, the smaller one first"))
     }
-    Ok(Some((low, high)))
 }
 
 pub(super) fn time<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {

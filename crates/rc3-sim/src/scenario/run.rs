@@ -168,9 +168,7 @@ impl Mix {
     fn takes(&self, flow: FlowId, from: HostId) -> bool {
         match &self.of {
             Mixed::Hosts(takes) => takes[from.0 as usize],
-            Mixed::Flows { share, seed } => {
-                random::unit(random::derive(*seed, u64::from(flow.0))) < *share
-            }
+            Mixed::Flows { share, seed } => random::unit(random::derive(*seed, u64::from(flow.0))) < *share,
         }
     }
 }

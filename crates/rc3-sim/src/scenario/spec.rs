@@ -62,68 +62,63 @@ pub struct Spec {
 pub struct TopologySpec {
     /// Which network.
     pub kind: TopologyKind,
-    /// Rate of a host's uplink, and the rate core capacities are derived from. Default `1Gbit`.
+    /// Rate of the bottleneck of a single flow. Default `1Gbit`, of a fat tree `100Gbit`.
     #[serde(default, deserialize_with = "quantity::rate")]
     pub rate: Option<Rate>,
-    /// Mean round trip; for internet2 that of two core links. Default `40ms`.
+    /// Round trip of a typical path: the mean one of a map, for internet2 that of two core links, of a fat tree
+    /// that of the longest path, of a parking lot that of one link. Default `40ms`, of a fat tree `96us`; of a
+    /// file the mean one, and only the limit of queues follows from it.
     #[serde(default, deserialize_with = "quantity::time")]
     pub rtt: Option<Duration>,
     /// Hosts at each router, and at each side of a dumbbell. Default 10; a fat tree has its own number.
     pub hosts: Option<u32>,
+    /// Rate of a host's uplink. Default `rate`; in a dumbbell and a parking lot ten times that.
+    #[serde(default, deserialize_with = "quantity::rate")]
+    pub uplink: Option<Rate>,
     /// Rate of a host's downlink. Default: so fast that nothing waits.
     #[serde(default, deserialize_with = "quantity::rate")]
     pub downlink: Option<Rate>,
-    /// Uplinks take the rate of the downlinks and the other way round (RC3 §5.1.2, the worst case).
+    /// Uplinks and downlinks change places, so that flows meet at the receiver's (RC3 §5.1.2, the worst case).
     #[serde(default)]
-    pub bottleneck: Bottleneck,
+    pub downlink_bottleneck: bool,
     /// Ports of a fat tree's switches; even. Default 8.
     pub ports: Option<u32>,
     /// Core links of a parking lot. Default 3.
     pub links: Option<u32>,
     /// CSV file of kind `file`, `a,b,one_way_delay_ms,rate_mbps`, from the folder of the scenario file.
     pub file: Option<String>,
-    /// Each core link gets a rate drawn uniformly between these two (RC3 §5.1.2, link heterogeneity).
-    #[serde(default, deserialize_with = "quantity::rates")]
-    pub core_rates: Option<(Rate, Rate)>,
+    /// Each core link's rate is multiplied by a number drawn uniformly between these two, `[0.5, 2]` (RC3
+    /// §5.1.2, link heterogeneity).
+    #[serde(default, deserialize_with = "quantity::factors")]
+    pub core_factors: Option<(f64, f64)>,
     /// Share of the routers, 0 to 1, without queues by priority (RC3 §6, partial support). Default 0.
     #[serde(default)]
     pub without_priorities: Share,
 }
 
-/// The networks there are, with the keys each of them takes besides `kind`, `hosts`, `downlink`, `bottleneck`,
-/// `core-rates` and `without-priorities`.
+/// The networks there are, with the keys each of them takes besides `kind`, `rate`, `rtt`, `core-factors` and
+/// `without-priorities`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TopologyKind {
-    /// Ten routers, sixteen core links: the papers' Internet-2. `rate`, `rtt`.
+    /// Ten routers, sixteen core links: the papers' Internet-2. `hosts`, `uplink`, `downlink`, `downlink-bottleneck`.
     Internet2,
-    /// Rocketfuel's AS 1221. `rate`, `rtt`.
+    /// Rocketfuel's AS 1221. As internet2.
     Telstra,
-    /// The academic network of Latin America. `rate`, `rtt`.
+    /// The academic network of Latin America. As internet2.
     Redclara,
-    /// The network of the U.S. Department of Energy. `rate`, `rtt`.
+    /// The network of the U.S. Department of Energy. As internet2.
     Esnet,
-    /// Internet-2 as Topology Zoo has it. `rate`, `rtt`.
+    /// Internet-2 as Topology Zoo has it. As internet2.
     Abilene,
-    /// A three-stage data centre network. `rate`, `rtt` (of the longest path), `ports`; no `hosts`.
+    /// A data centre's, with links of the same rate everywhere. `ports`.
     FatTree,
-    /// One bottleneck of `rate` with hosts on both sides. `rate`, `rtt`.
+    /// One bottleneck of `rate` with hosts on both sides. As internet2.
     Dumbbell,
-    /// Routers in a row. `rate`, `rtt` (of one link), `links`.
+    /// Routers in a row. As internet2, and `links`.
     ParkingLot,
-    /// Core links from a file. `rate` (of the uplinks), `file`; delays are the file's.
+    /// Core links from a file. As internet2, and `file`.
     File,
-}
-
-/// Which of a host's links is the slower one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Bottleneck {
-    /// The uplink has `rate`.
-    #[default]
-    Uplink,
-    /// The downlink has `rate`, the uplink what `downlink` says.
-    Downlink,
 }
 
 /// `[queue]`: what waits in front of the links.
@@ -172,7 +167,8 @@ pub struct WorkloadSpec {
     pub arrivals: Arrivals,
     /// How long they are.
     pub sizes: Option<SizesSpec>,
-    /// Offered load as a share of all access links, 0 to 1, headers of full packets included.
+    /// Offered load, 0 to 1: the share of all hosts' `rate`, in a dumbbell and a parking lot of one core link's. With
+    /// headers of full packets.
     pub load: Option<Share>,
     /// Routers whose hosts send; all of them without.
     pub from: Option<Vec<usize>>,
@@ -217,28 +213,35 @@ pub enum SizesSpec {
     /// All alike, `{ fixed = 100 }`.
     Fixed(u64),
     /// Each equally likely, `{ uniform = { min = 1, max = 100 } }`.
-    #[serde(deny_unknown_fields)]
-    Uniform {
-        /// The smallest.
-        min: u64,
-        /// The largest.
-        max: u64,
-    },
-    /// `{ pareto = { mean = 100, shape = 1.8, min = 1, max = 2000 } }`: the mean is that of the law before its
-    /// values are brought within `min` and `max`.
-    #[serde(deny_unknown_fields)]
-    Pareto {
-        /// Mean of the unbounded law.
-        mean: f64,
-        /// Exponent of its tail, above 1.
-        shape: f64,
-        /// The smallest.
-        min: u64,
-        /// The largest.
-        max: u64,
-    },
+    Uniform(UniformSpec),
+    /// A heavy tail, `{ pareto = { mean = 100, shape = 1.8, min = 1, max = 2000 } }`.
+    Pareto(ParetoSpec),
     /// `{ file = "sizes.csv" }`, `packets,cumulative`, from the folder of the scenario file.
     File(String),
+}
+
+/// Bounds of equally likely sizes, in packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct UniformSpec {
+    /// The smallest.
+    pub min: u64,
+    /// The largest.
+    pub max: u64,
+}
+
+/// A Pareto law, in packets.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct ParetoSpec {
+    /// Its mean before its values are brought within `min` and `max`.
+    pub mean: f64,
+    /// Exponent of its tail, above 1.
+    pub shape: f64,
+    /// The smallest.
+    pub min: u64,
+    /// The largest.
+    pub max: u64,
 }
 
 /// One flow written down.

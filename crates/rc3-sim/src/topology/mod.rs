@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use rc3_core::units::Rate;
 
-pub use csv::{TopologyError, from_csv};
+pub use csv::from_csv;
 pub use generate::{dumbbell, fat_tree, parking_lot};
 pub use map::Map;
 pub use routes::{DirectedCore, Routes};
@@ -25,7 +25,7 @@ pub use routes::{DirectedCore, Routes};
 use crate::agent::HostId;
 
 /// A network.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Topology {
     /// The routers.
     pub routers: Vec<Router>,
@@ -35,6 +35,27 @@ pub struct Topology {
     pub cores: Vec<Core>,
     /// Which of several shortest paths is taken.
     pub routing: Routing,
+    /// What relative figures are relative to.
+    pub nominal: Nominal,
+}
+
+/// What relative figures are relative to: a load of 0.3 to `capacity`, a buffer of `1bdp` to `rate` and `rtt`.
+/// Changes of single links leave it alone, so that an offered load stays the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Nominal {
+    /// Rate of the bottleneck of a single flow.
+    pub rate: Rate,
+    /// Round trip of a typical path.
+    pub rtt: Duration,
+    /// Traffic of all hosts together at a load of 1.
+    pub capacity: Rate,
+}
+
+impl Nominal {
+    /// Bandwidth-delay product in bytes.
+    pub fn bdp(&self) -> u64 {
+        self.rate.bytes_in(self.rtt)
+    }
 }
 
 /// A router.
@@ -70,14 +91,6 @@ impl Access {
     /// An uplink of this rate, a downlink where nothing waits, no delay: the papers' hosts.
     pub fn uplink(rate: Rate) -> Self {
         Self { uplink: Some(rate), downlink: None, delay: Duration::ZERO }
-    }
-
-    /// The slower of the two directions, which load is a share of.
-    pub fn rate(&self) -> Option<Rate> {
-        match (self.uplink, self.downlink) {
-            (Some(up), Some(down)) => Some(up.min(down)),
-            (up, down) => up.or(down),
-        }
     }
 }
 
@@ -115,11 +128,6 @@ impl Topology {
     /// reach each other.
     pub fn mean_rtt(&self) -> Duration {
         self.routes().mean_rtt(self)
-    }
-
-    /// Sum of [`Access::rate`] over all hosts, in bits per second.
-    pub fn access_bits_per_second(&self) -> f64 {
-        self.hosts.iter().filter_map(|host| host.access.rate()).map(|rate| rate.bits_per_second() as f64).sum()
     }
 
     /// Attaches `count` hosts to each of `routers`.
