@@ -10,4 +10,4 @@ pub mod emulator;
 pub mod font;
 pub mod sim;
 pub mod transfer;
-pub mod units;
+pub use rc3_sim::units;
