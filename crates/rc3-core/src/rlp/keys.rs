@@ -387,9 +387,10 @@ impl Secret {
 
     fn mask(&self) -> Mask {
         match self {
-            Self::Prk(secret) => Mask::Aes(
-                secret.expand(&[b"rc3 hp"], &quic::AES_128).expect("hkdf can yield 16 bytes").into(),
-            ),
+            Self::Prk(secret) => {
+                let key = secret.expand(&[b"rc3 hp"], &quic::AES_128).expect("hkdf can yield 16 bytes");
+                Mask::Aes(Box::new(key.into()))
+            }
             #[cfg(feature = "simulation")]
             Self::Simulated(_) => Mask::Simulated,
         }
@@ -406,7 +407,7 @@ impl Secret {
 
 /// Header protection.
 enum Mask {
-    Aes(quic::HeaderProtectionKey),
+    Aes(Box<quic::HeaderProtectionKey>),
     /// None: headers go in the clear.
     #[cfg(feature = "simulation")]
     Simulated,
