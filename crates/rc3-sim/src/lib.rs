@@ -20,6 +20,7 @@ pub mod world;
 
 pub use background::{Background, BackgroundConfig};
 pub use flow::{FlowReport, pattern};
+pub use identity::Crypto;
 pub use impair::Impairments;
 pub use link::{LevelStats, Link, LinkConfig, LinkStats, Stamped, Tally};
 pub use pair::{Datagram, IP_UDP_HEADERS, LinkQueue, Node, Pair, PairConfig, Tamper};
