@@ -4,6 +4,8 @@ mod controller;
 mod crypto;
 mod sessions;
 mod settings;
+#[cfg(feature = "simulation")]
+pub(crate) mod simulated;
 
 use std::{
     fmt,
@@ -33,7 +35,11 @@ use self::{
     controller::{Factory, Shared},
     sessions::ConnectionSessions,
 };
-pub(crate) use self::{sessions::Sessions, settings::Settings};
+pub(crate) use self::{
+    crypto::{ClientTls, ServerTls},
+    sessions::Sessions,
+    settings::Settings,
+};
 use super::{End, PathStats, Primary, PrimaryEvent, PrimaryTransmit, Waiting, Window};
 use crate::{
     config::{ClientConfig, Congestion, ServerConfig, TransportConfig, alpn_offer},
@@ -211,6 +217,12 @@ impl Quic {
     /// Keying material from the TLS exporter (RFC 8446 §7.5); `None` before the handshake allows it.
     pub(crate) fn export_keying_material(&self, out: &mut [u8], label: &[u8], context: &[u8]) -> Option<()> {
         self.conn.crypto_session().export_keying_material(out, label, context).ok()
+    }
+
+    /// Whether nothing is encrypted; known once the peer has spoken.
+    #[cfg(feature = "simulation")]
+    pub(crate) fn is_simulated(&self) -> bool {
+        self.peer_identity().is_some_and(|identity| identity.is::<simulated::NoIdentity>())
     }
 
     /// The peer's certificate chain, once known, as rustls gives it.
@@ -475,9 +487,8 @@ impl QuicEndpoint {
         let mut config = quic::EndpointConfig::default();
         // The fixed bit tells QUIC from RLP datagrams: it must not be greased (RFC 9287).
         config.grease_quic_bit(false).rng_seed(seed);
-        if seed.is_some() {
-            let reset_key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, &[0; 32]);
-            config.reset_key(Arc::new(reset_key));
+        if let Some(seed) = seed {
+            seed_endpoint(&mut config, seed);
         }
         let server = server.map(server_config).transpose()?;
         let for_endpoint = server.as_ref().map(|(config, _)| Arc::new(config.clone()));
@@ -517,16 +528,8 @@ impl QuicEndpoint {
         remote: SocketAddr,
         server_name: &str,
     ) -> Result<(ConnectionHandle, Quic), ConnectFailed> {
-        let mut crypto = rustls::ClientConfig::clone(&config.crypto);
-        crypto.alpn_protocols = alpn_offer(&crypto.alpn_protocols, config.transport.rlp);
-        let sessions = crypto.enable_early_data.then(|| {
-            let sessions = Arc::new(ConnectionSessions::new(config.sessions.clone()));
-            crypto.resumption = rustls::client::Resumption::store(sessions.clone());
-            sessions
-        });
-        let crypto = quic::crypto::rustls::QuicClientConfig::try_from(crypto)
-            .map_err(|_| ConnectFailed::Config(ConfigError::NoInitialCipherSuite))?;
-        let mut client = quic::ClientConfig::new(Arc::new(crypto));
+        let (crypto, sessions) = client_crypto(config)?;
+        let mut client = quic::ClientConfig::new(crypto);
         let seam = Seam::new(now, &config.transport, Side::Client, remote);
         client.transport_config(seam.transport.clone()).token_store(config.token_store.clone());
         let (handle, conn) = self.endpoint.connect(now, client, remote, server_name)?;
@@ -687,6 +690,20 @@ impl Seam {
     }
 }
 
+/// What quinn-proto draws at random for an endpoint beside its seeded generator.
+#[cfg(not(feature = "simulation"))]
+fn seed_endpoint(config: &mut quic::EndpointConfig, _: [u8; 32]) {
+    let reset_key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, &[0; 32]);
+    config.reset_key(Arc::new(reset_key));
+}
+
+#[cfg(feature = "simulation")]
+fn seed_endpoint(config: &mut quic::EndpointConfig, seed: [u8; 32]) {
+    config
+        .reset_key(Arc::new(simulated::ResetKey))
+        .cid_generator(move || Box::new(simulated::ConnectionIds::new(&seed)));
+}
+
 fn controller_factory(
     config: &TransportConfig,
 ) -> Arc<dyn quic::congestion::ControllerFactory + Send + Sync> {
@@ -731,8 +748,40 @@ fn with_control(dir: Dir, count: VarInt) -> VarInt {
     VarInt::from_u64(count.into_inner() + control).unwrap_or(VarInt::MAX)
 }
 
-fn server_config(config: &ServerConfig) -> Result<(quic::ServerConfig, Arc<TransportConfig>), ConfigError> {
-    let mut crypto = rustls::ServerConfig::clone(&config.crypto);
+type ClientCryptoParts = (Arc<dyn quic::crypto::ClientConfig>, Option<Arc<ConnectionSessions>>);
+
+/// What one connection of a client is secured with, and the sessions it takes from if it may use 0-RTT.
+fn client_crypto(config: &ClientConfig) -> Result<ClientCryptoParts, ConfigError> {
+    let crypto = match &config.crypto {
+        ClientTls::Rustls(crypto) => crypto,
+        #[cfg(feature = "simulation")]
+        ClientTls::Simulated(application) => {
+            let offer = alpn_offer(application, config.transport.rlp);
+            return Ok((Arc::new(simulated::Settings::new(offer)), None));
+        }
+    };
+    let mut crypto = rustls::ClientConfig::clone(crypto);
+    crypto.alpn_protocols = alpn_offer(&crypto.alpn_protocols, config.transport.rlp);
+    let sessions = crypto.enable_early_data.then(|| {
+        let sessions = Arc::new(ConnectionSessions::new(config.sessions.clone()));
+        crypto.resumption = rustls::client::Resumption::store(sessions.clone());
+        sessions
+    });
+    let crypto = quic::crypto::rustls::QuicClientConfig::try_from(crypto)
+        .map_err(|_| ConfigError::NoInitialCipherSuite)?;
+    Ok((Arc::new(crypto), sessions))
+}
+
+fn server_crypto(config: &ServerConfig) -> Result<Arc<dyn quic::crypto::ServerConfig>, ConfigError> {
+    let crypto = match &config.crypto {
+        ServerTls::Rustls(crypto) => crypto,
+        #[cfg(feature = "simulation")]
+        ServerTls::Simulated(application) => {
+            let offer = alpn_offer(application, config.transport.rlp);
+            return Ok(Arc::new(simulated::Settings::new(offer)));
+        }
+    };
+    let mut crypto = rustls::ServerConfig::clone(crypto);
     crypto.alpn_protocols = alpn_offer(&crypto.alpn_protocols, config.transport.rlp);
     let crypto = Arc::new(crypto);
     // quinn-proto takes for granted that this succeeds whenever a client comes.
@@ -740,7 +789,11 @@ fn server_config(config: &ServerConfig) -> Result<(quic::ServerConfig, Arc<Trans
         .map_err(|_| ConfigError::NotForQuic)?;
     let crypto = quic::crypto::rustls::QuicServerConfig::try_from(crypto)
         .map_err(|_| ConfigError::NoInitialCipherSuite)?;
-    let mut quic = quic::ServerConfig::new(Arc::new(crypto), config.token_key.clone());
+    Ok(Arc::new(crypto))
+}
+
+fn server_config(config: &ServerConfig) -> Result<(quic::ServerConfig, Arc<TransportConfig>), ConfigError> {
+    let mut quic = quic::ServerConfig::new(server_crypto(config)?, config.token_key.clone());
     quic.migration(config.migration)
         // The endpoint refuses what is beyond its own limit; quinn-proto would say nothing, and the peer wait.
         .max_incoming(config.max_incoming.saturating_add(1))
