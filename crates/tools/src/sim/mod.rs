@@ -1,3 +1,16 @@
-//! `rc3 sim`: the experiments of the papers and what they leave behind.
+//! `rc3 sim`: the experiments of the papers, run in the simulator, and what they leave behind.
+//!
+//! A [`catalogue`] entry or a file becomes worlds; [`work`] runs them on an [`engine`]; [`results`] pools their
+//! flows; [`compare`] puts the printed figures beside; [`table`], [`figures`] and [`report`] write it down.
 
+pub mod catalogue;
+pub mod compare;
+pub mod document;
+pub mod engine;
+pub mod experiment;
+pub mod figures;
 pub mod picture;
+pub mod report;
+pub mod results;
+pub mod table;
+pub mod work;
