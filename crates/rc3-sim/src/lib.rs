@@ -8,6 +8,7 @@
 pub mod agent;
 mod background;
 mod flow;
+pub mod host;
 pub mod identity;
 mod impair;
 mod link;
@@ -15,6 +16,7 @@ mod pair;
 mod queue;
 pub mod rcp;
 pub mod record;
+pub mod world;
 
 pub use background::{Background, BackgroundConfig};
 pub use flow::{FlowReport, pattern};
