@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     Packet,
-    agent::{Agent, Body, Flow, FlowEvent, FlowId, HostId, Milestone, Parcel, Received},
+    agent::{Agent, Body, Flow, FlowEvent, FlowId, HostId, Milestone, Parcel, Received, SchemeId},
 };
 
 /// Bytes on the wire of a packet that carries none of the application: as TCP over IPv4.
@@ -62,11 +62,18 @@ pub struct Host {
 
 #[derive(Debug)]
 struct Outgoing {
-    from: HostId,
-    to: HostId,
+    route: Route,
     sender: Sender,
     /// Its time on the agenda.
     due: Option<Instant>,
+}
+
+/// What all parcels of a flow in one direction have in common.
+#[derive(Debug, Clone, Copy)]
+struct Route {
+    scheme: SchemeId,
+    from: HostId,
+    to: HostId,
 }
 
 #[derive(Debug)]
@@ -107,8 +114,7 @@ impl Host {
                     {
                         self.events.push_back(FlowEvent { flow, at: now, milestone: Milestone::FirstData });
                     }
-                    let (from, to) = (outgoing.from, outgoing.to);
-                    self.ready.push_back(packet(flow, from, to, header));
+                    self.ready.push_back(packet(flow, outgoing.route, header));
                     self.schedule(flow);
                 }
                 Outcome::Quiet => self.schedule(flow),
@@ -179,18 +185,19 @@ impl Host {
 impl Agent for Host {
     fn start(&mut self, now: Instant, flow: &Flow) {
         let sender = Sender::new(now, flow);
-        self.outgoing.insert(flow.id, Outgoing { from: flow.from, to: flow.to, sender, due: None });
+        let route = Route { scheme: flow.scheme, from: flow.from, to: flow.to };
+        self.outgoing.insert(flow.id, Outgoing { route, sender, due: None });
         self.schedule(flow.id);
         self.serve(now);
     }
 
     fn handle(&mut self, now: Instant, parcel: Parcel) {
-        let Parcel { flow, from, to, body: Body::Rcp(header), .. } = parcel else { return };
+        let Parcel { flow, scheme, from, to, body: Body::Rcp(header), .. } = parcel else { return };
         match header.kind {
             Kind::Syn | Kind::Data(_) | Kind::Ref => {
                 if let Some(kind) = self.receive(now, flow, header.kind) {
                     let answer = Header { kind, rtt: Duration::ZERO, ..header };
-                    self.ready.push_back(packet(flow, to, from, answer));
+                    self.ready.push_back(packet(flow, Route { scheme, from: to, to: from }, answer));
                 }
             }
             Kind::SynAck | Kind::Ack { .. } | Kind::RefAck => {
@@ -223,8 +230,8 @@ impl Agent for Host {
     }
 }
 
-fn packet(flow: FlowId, from: HostId, to: HostId, header: Header) -> Packet<Parcel> {
+fn packet(flow: FlowId, Route { scheme, from, to }: Route, header: Header) -> Packet<Parcel> {
     let size = HEADER_BYTES + header.kind.payload() as usize;
-    let payload = Parcel { flow, from, to, hops: 0, body: Body::Rcp(header) };
+    let payload = Parcel { flow, scheme, from, to, hops: 0, body: Body::Rcp(header) };
     Packet { size, level: Level::PRIMARY, payload }
 }
