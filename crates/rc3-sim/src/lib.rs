@@ -18,6 +18,7 @@ mod queue;
 mod random;
 pub mod rcp;
 pub mod record;
+pub mod world;
 pub mod scenario;
 pub mod summary;
 mod table;

@@ -208,6 +208,18 @@ pub struct Stamped<T> {
     payload: T,
 }
 
+impl<T> Stamped<T> {
+    /// The payload, for queues that look into it.
+    pub fn payload(&self) -> &T {
+        &self.payload
+    }
+
+    /// The payload, for queues that write into it.
+    pub fn payload_mut(&mut self) -> &mut T {
+        &mut self.payload
+    }
+}
+
 /// Packets and their bytes on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tally {

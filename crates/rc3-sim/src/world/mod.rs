@@ -114,6 +114,11 @@ impl World {
         self.tap = Some(tap);
     }
 
+    /// The beginning, for queues that count from then.
+    pub fn epoch(&self) -> Instant {
+        self.epoch
+    }
+
     /// Time since the beginning.
     pub fn elapsed(&self) -> Duration {
         self.now - self.epoch

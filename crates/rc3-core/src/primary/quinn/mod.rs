@@ -6,6 +6,7 @@ mod sessions;
 mod settings;
 #[cfg(feature = "simulation")]
 pub(crate) mod simulated;
+mod stall;
 
 use std::{
     fmt,
@@ -34,6 +35,7 @@ pub use self::crypto::{
 use self::{
     controller::{Factory, Shared},
     sessions::ConnectionSessions,
+    stall::Stall,
 };
 pub(crate) use self::{
     crypto::{ClientTls, ServerTls},
@@ -82,6 +84,7 @@ pub struct Quic {
     shared: Arc<Shared>,
     fed_late: Arc<AtomicBool>,
     waiting: Waiting,
+    stall: Stall,
     /// Of clients that may use 0-RTT.
     sessions: Option<Arc<ConnectionSessions>>,
     trace: Trace,
@@ -120,6 +123,13 @@ impl Quic {
     pub(crate) fn probe(&mut self) {
         self.waiting = Waiting::ForPacer;
         self.conn.ping();
+    }
+
+    /// When quinn-proto will not move any more by itself, if nothing comes.
+    fn stall_deadline(&self) -> Option<Instant> {
+        let shut = self.window().packets() == 0 || self.waiting == Waiting::ForWindow;
+        let waits = shut && !self.conn.is_handshaking() && !self.conn.is_closed();
+        waits.then(|| self.stall.deadline(self.conn.rtt()))
     }
 
     /// The qlog file that was opened for this connection.
@@ -287,11 +297,19 @@ impl Primary for Quic {
     }
 
     fn poll_timeout(&mut self) -> Option<Instant> {
-        self.conn.poll_timeout()
+        [self.conn.poll_timeout(), self.stall_deadline()].into_iter().flatten().min()
     }
 
     fn handle_timeout(&mut self, now: Instant) {
-        self.conn.handle_timeout(now);
+        if self.conn.poll_timeout().is_some_and(|deadline| deadline <= now) {
+            self.conn.handle_timeout(now);
+            self.stall.on_timeout();
+        }
+        if self.stall_deadline().is_some_and(|deadline| deadline <= now) {
+            self.stall.on_probe();
+            self.shared.window_open.store(true, Relaxed);
+            self.probe();
+        }
     }
 
     fn poll_transmit(
@@ -307,17 +325,33 @@ impl Primary for Quic {
             self.remote = self.conn.remote_address();
             self.shared.in_flight.store(0, Relaxed);
         }
+        if self.shared.acks_came.swap(false, Relaxed) {
+            self.stall.on_moved(now);
+        }
         self.shared.consulted.store(0, Relaxed);
         let mtu = self.conn.current_mtu();
-        let Some(transmit) = self.conn.poll_transmit(now, datagrams_max, buf) else {
+        // One packet ends a stall: its acknowledgment tells of all that was lost before it.
+        let stalled = self.shared.window_open.load(Relaxed);
+        let datagrams_max = if stalled { 1 } else { datagrams_max };
+        let transmit = self.conn.poll_transmit(now, datagrams_max, buf);
+        let consulted = self.shared.consulted.load(Relaxed);
+        if consulted > 0 || transmit.is_none() {
+            self.shared.window_open.store(false, Relaxed);
+        }
+        let Some(transmit) = transmit else {
             // See `controller`.
-            self.waiting = match self.shared.consulted.load(Relaxed) {
+            self.waiting = match consulted {
                 0 => Waiting::Nothing,
                 1 => Waiting::ForWindow,
                 _ => Waiting::ForPacer,
             };
             return None;
         };
+        match consulted {
+            0 => self.stall.on_exempt(),
+            _ if stalled => {}
+            _ => self.stall.on_moved(now),
+        }
         // A probe of the path MTU: in flight, but the controller is not told.
         if transmit.segment_size.is_none() && transmit.size > usize::from(mtu) {
             self.shared.in_flight.fetch_add(transmit.size as u64, Relaxed);
@@ -533,7 +567,7 @@ impl QuicEndpoint {
         let seam = Seam::new(now, &config.transport, Side::Client, remote);
         client.transport_config(seam.transport.clone()).token_store(config.token_store.clone());
         let (handle, conn) = self.endpoint.connect(now, client, remote, server_name)?;
-        Ok((handle, seam.quic(conn, sessions)))
+        Ok((handle, seam.quic(now, conn, sessions)))
     }
 
     /// The settings new connections are accepted with.
@@ -560,7 +594,7 @@ impl QuicEndpoint {
             None => (Seam::new(now, &TransportConfig::default(), Side::Server, remote), None),
         };
         match self.endpoint.accept(*incoming.0, now, response, config) {
-            Ok((handle, conn)) => Ok((handle, seam.quic(conn, None))),
+            Ok((handle, conn)) => Ok((handle, seam.quic(now, conn, None))),
             Err(error) => Err(Box::new(AcceptFailed {
                 cause: error.cause,
                 response: error.response.map(from_transmit),
@@ -676,7 +710,7 @@ impl Seam {
         Self { shared, fed_late, transport: Arc::new(transport), trace }
     }
 
-    fn quic(self, conn: quic::Connection, sessions: Option<Arc<ConnectionSessions>>) -> Quic {
+    fn quic(self, now: Instant, conn: quic::Connection, sessions: Option<Arc<ConnectionSessions>>) -> Quic {
         Quic {
             remote: conn.remote_address(),
             rtt_before: None,
@@ -684,6 +718,7 @@ impl Seam {
             shared: self.shared,
             fed_late: self.fed_late,
             waiting: Waiting::ForPacer,
+            stall: Stall::new(now),
             sessions,
             trace: self.trace,
         }
