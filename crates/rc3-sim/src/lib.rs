@@ -25,7 +25,6 @@ mod table;
 pub mod topology;
 pub mod units;
 pub mod workload;
-pub mod world;
 
 pub use background::{Background, BackgroundConfig};
 pub use flow::{FlowReport, pattern};
