@@ -464,6 +464,8 @@ pub struct ExpectSpec {
     pub at: toml::Table,
     /// Which flows, by scheme, where a run has several.
     pub scheme: Option<String>,
+    /// Which flows, by size in packets of 1460 bytes: the smallest and the largest.
+    pub packets: Option<(u64, u64)>,
     /// What is printed.
     pub metric: Metric,
     /// The printed value, in the metric's unit.

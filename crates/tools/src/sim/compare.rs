@@ -1,11 +1,11 @@
 //! Printed figures beside measured ones.
 
 use rc3_sim::{
-    scenario::{ExpectSpec, Metric},
+    scenario::{ExpectSpec, Label, Metric},
     summary::Estimate,
 };
 
-use super::results::{Cell, Results, short, value_text};
+use super::results::{Cell, PACKET_BYTES, Results, short, value_text};
 
 /// A printed figure and ours.
 #[derive(Debug, Clone, PartialEq)]
@@ -80,15 +80,24 @@ fn row(expect: &ExpectSpec, results: &Results) -> Row {
     let part = expect.scheme.as_ref().map(|name| {
         cell.and_then(|cell| cell.parts.iter().position(|part| part.scheme == *name))
     });
-    let group = |cell: Option<&Cell>| match part {
-        None => cell.map(|cell| cell.all.clone()),
-        Some(part) => Some(cell?.parts.get(part?)?.group.clone()),
+    let group = |cell: Option<&Cell>| {
+        let group = match part {
+            None => &cell?.all,
+            Some(part) => &cell?.parts.get(part?)?.group,
+        };
+        Some(match expect.packets {
+            None => group.clone(),
+            Some((from, to)) => group.of_size(from * PACKET_BYTES, to * PACKET_BYTES),
+        })
     };
     let measured = group(cell).and_then(|of| of.metric(expect.metric, group(base).as_ref()));
-    let run = match &expect.scheme {
-        Some(scheme) => format!("{}: {scheme}", expect.run),
-        None => expect.run.clone(),
-    };
+    let mut run = expect.run.clone();
+    if let Some(scheme) = &expect.scheme {
+        run += &format!(": {scheme}");
+    }
+    if let Some((from, to)) = expect.packets {
+        run += &format!(", flows of {from} to {to} packets");
+    }
     Row {
         setting: setting(expect, cell),
         run,
@@ -113,14 +122,20 @@ fn setting(expect: &ExpectSpec, cell: Option<&Cell>) -> String {
 
 /// The first place with this run, the case and the values of `at`.
 fn find<'a>(expect: &ExpectSpec, run: &str, results: &'a Results) -> Option<&'a Cell> {
-    let at = flatten(&expect.at);
-    results.cells.iter().find(|cell| {
-        let place = &cell.place;
-        let has = |(key, value): &(String, toml::Value)| {
-            place.point.iter().any(|(swept, at)| swept == key && same(at, value))
-        };
-        place.run == run && place.case == expect.case && at.iter().all(has)
-    })
+    let is_there = |cell: &&Cell| cell.place.run == run && is_at(expect, &cell.place.case, &cell.place.point);
+    results.cells.iter().find(is_there)
+}
+
+/// Whether a printed figure is one of this world's.
+pub fn is_of(expect: &ExpectSpec, label: &Label) -> bool {
+    label.run == expect.run && is_at(expect, &label.case, &label.point)
+}
+
+fn is_at(expect: &ExpectSpec, case: &Option<String>, point: &[(String, toml::Value)]) -> bool {
+    let has = |(key, value): &(String, toml::Value)| {
+        point.iter().any(|(swept, at)| swept == key && same(at, value))
+    };
+    expect.case == *case && flatten(&expect.at).iter().all(has)
 }
 
 /// Values are the same if they read the same: `0.30` and `0.3`, `1` and `1.0`.

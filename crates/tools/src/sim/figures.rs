@@ -12,13 +12,10 @@ use rc3_sim::{
 use super::{
     engine::SentPacket,
     picture::chart::{Axis, Chart, Colour, Point, Scale, Series, Shape, Unit},
-    results::{Cell, Results, short},
+    results::{Cell, PACKET_BYTES, Results, short},
     table,
 };
 use crate::units::about_bytes;
-
-/// Bytes of the application in a full packet of the papers.
-const PACKET_BYTES: u64 = 1460;
 
 /// What a picture needs to know of the network.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -1,14 +1,12 @@
 //! What an experiment's documents say.
 
-use rc3_sim::{
-    scenario::{Metric, Spec},
-    summary::Estimate,
-};
+use rc3_sim::scenario::{Metric, Spec};
 
 use super::{
     compare::{Row, Verdict},
     document::{Block, Document, Table},
-    results::{Place, Results},
+    engine::Cost,
+    results::Results,
     table::SummaryRow,
 };
 use crate::units::about_bytes;
@@ -32,10 +30,8 @@ pub struct Finding {
     pub rows: Vec<Row>,
     /// Lines of `summary.csv`.
     pub summary: Vec<SummaryRow>,
-    /// Flows of all worlds.
-    pub flows: u64,
-    /// Packets on links in all worlds.
-    pub link_packets: u64,
+    /// What all worlds took.
+    pub cost: Cost,
 }
 
 impl Finding {
@@ -50,8 +46,7 @@ impl Finding {
             pictures: Vec::new(),
             rows,
             summary,
-            flows: results.cost.flows,
-            link_packets: results.cost.link_packets,
+            cost: results.cost,
         }
     }
 
@@ -239,10 +234,28 @@ fn per_cent(value: Option<f64>, error: Option<f64>) -> String {
     if text.is_empty() { text } else { text + " %" }
 }
 
-/// A place and its estimate in one line, for a terminal.
-pub fn line(place: &Place, fct: Estimate, reduction: Option<Estimate>) -> String {
-    let setting = place.setting();
-    let comma = if setting.is_empty() { "" } else { ", " };
-    let reduction = reduction.map(|r| format!(", {:.1} % less", 100.0 * r.value)).unwrap_or_default();
-    format!("{setting}{comma}{}: FCT {}{reduction}", place.run, with_error(Some(fct.value), fct.error, 4) + " s")
+/// What was measured and how it compares, in lines for a terminal.
+pub fn text(finding: &Finding) -> String {
+    let mut lines = vec![format!("{}: {}", finding.name, finding.title)];
+    for row in finding.summary.iter().filter(|row| row.from_bytes.is_none()) {
+        let parts = [&row.setting, &row.run, &row.scheme].map(String::as_str);
+        let who = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ");
+        let fct = with_error(row.fct_s, row.fct_error_s, 4);
+        let less = match per_cent(row.reduction_percent, row.reduction_error) {
+            reduction if reduction.is_empty() => reduction,
+            reduction => format!(", reduction {reduction}"),
+        };
+        lines.push(format!("  {who}: {} flows, FCT {fct} s{less}", row.flows));
+    }
+    let count = |verdict| finding.rows.iter().filter(|row| row.verdict() == verdict).count();
+    if !finding.rows.is_empty() {
+        lines.push(format!(
+            "  of {} printed figures {} within tolerance, {} outside, {} not measured",
+            finding.rows.len(),
+            count(Verdict::Within),
+            count(Verdict::Outside),
+            count(Verdict::Missing),
+        ));
+    }
+    lines.join("\n") + "\n"
 }

@@ -9,6 +9,9 @@ use toml::Value;
 
 use super::engine::{Cost, Outcome, SentPacket};
 
+/// Bytes of the application in a full packet of the papers.
+pub const PACKET_BYTES: u64 = 1460;
+
 /// A place in an experiment: a [`Label`] of any repetition.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Place {
@@ -163,6 +166,11 @@ fn absorb<'a>(group: &mut Group, records: impl Iterator<Item = &'a FlowRecord>) 
 }
 
 impl Group {
+    /// The flows of `from..=to` bytes; packets and bytes of the loops are not counted by size.
+    pub fn of_size(&self, from: u64, to: u64) -> Self {
+        Self { flows: self.flows.of_size(from, to), ..Self::default() }
+    }
+
     /// A metric of these flows in its own unit, reductions relative to `base`; `None` where nothing was measured
     /// it could come from.
     pub fn metric(&self, metric: Metric, base: Option<&Self>) -> Option<Estimate> {

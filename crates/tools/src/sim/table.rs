@@ -152,10 +152,7 @@ pub fn summary(results: &Results, buckets: &[Bucket]) -> Vec<SummaryRow> {
         for (scheme, group, base) in all.chain(parts) {
             rows.push(row(&cell.place, &scheme, None, group, base));
             let of_size = |bucket: &Bucket| {
-                let narrow = |group: &Group| Group {
-                    flows: group.flows.of_size(bucket.from, bucket.to),
-                    ..Group::default()
-                };
+                let narrow = |group: &Group| group.of_size(bucket.from, bucket.to);
                 row(&cell.place, &scheme, Some(*bucket), &narrow(group), base.map(narrow).as_ref())
             };
             rows.extend(buckets.iter().map(of_size).filter(|row| row.flows > 0));
