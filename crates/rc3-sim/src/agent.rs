@@ -61,6 +61,8 @@ pub enum Writes {
 pub struct Parcel {
     /// The flow it belongs to.
     pub flow: FlowId,
+    /// That flow's scheme.
+    pub scheme: SchemeId,
     /// The host that sent it.
     pub from: HostId,
     /// The host it goes to.

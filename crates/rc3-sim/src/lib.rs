@@ -8,6 +8,7 @@
 pub mod agent;
 mod background;
 mod flow;
+pub mod host;
 pub mod identity;
 mod impair;
 mod link;
@@ -17,15 +18,20 @@ mod random;
 pub mod rcp;
 pub mod record;
 pub mod scenario;
+pub mod simulation;
 mod table;
 pub mod topology;
 pub mod units;
 pub mod workload;
+pub mod world;
 
 pub use background::{Background, BackgroundConfig};
 pub use flow::{FlowReport, pattern};
+pub use identity::Crypto;
 pub use impair::Impairments;
 pub use link::{LevelStats, Link, LinkConfig, LinkStats, Stamped, Tally};
 pub use pair::{Datagram, IP_UDP_HEADERS, LinkQueue, Node, Pair, PairConfig, Tamper};
-pub use queue::{Dropped, Packet, Queue, drop_tail::DropTail, strict_priority::StrictPriority};
+pub use queue::{
+    Dropped, Packet, Queue, drop_tail::DropTail, primary_only::PrimaryOnly, strict_priority::StrictPriority,
+};
 pub use table::TableError;

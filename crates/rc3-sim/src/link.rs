@@ -15,7 +15,7 @@
 
 use std::{
     cmp::{Ordering, Reverse},
-    collections::BinaryHeap,
+    collections::{BinaryHeap, VecDeque},
     fmt,
     time::{Duration, Instant},
 };
@@ -50,7 +50,7 @@ pub struct Link<T> {
     impairer: Impairer,
     /// `None` while the transmitter is idle; then the queue is empty.
     busy: Option<BusyPeriod>,
-    propagating: BinaryHeap<Reverse<Arrival<T>>>,
+    propagating: Propagating<T>,
     /// Serial number of the next arrival.
     arrivals: u64,
     /// The latest instant the caller has named.
@@ -69,7 +69,7 @@ impl<T: Clone> Link<T> {
             config,
             queue: Box::new(queue),
             busy: None,
-            propagating: BinaryHeap::new(),
+            propagating: Propagating::default(),
             arrivals: 0,
             latest: None,
             stats: LinkStats::default(),
@@ -97,20 +97,25 @@ impl<T: Clone> Link<T> {
 
     /// The payload that arrived first among those that have arrived by `now`, taken off the link.
     pub fn poll_output(&mut self, now: Instant) -> Option<T> {
+        Some(self.poll_packet(now)?.payload)
+    }
+
+    /// The same with the packet's size and level, for who sends it on.
+    pub fn poll_packet(&mut self, now: Instant) -> Option<Packet<T>> {
         let now = self.advance(now);
-        if self.propagating.peek()?.0.at > now {
+        if self.propagating.first()? > now {
             return None;
         }
-        let Reverse(arrival) = self.propagating.pop()?;
-        self.stats.at(arrival.level).delivered.add(arrival.size);
-        Some(arrival.payload)
+        let Arrival { level, size, payload, .. } = self.propagating.pop()?;
+        self.stats.at(level).delivered.add(size);
+        Some(Packet { size, level, payload })
     }
 
     /// No payload arrives before this instant. `None`: the link is empty.
     ///
     /// At that instant there may still be nothing to take when packets are lost or held back; ask again then.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let propagating = self.propagating.peek().map(|Reverse(arrival)| arrival.at);
+        let propagating = self.propagating.first();
         let waiting = match &self.busy {
             Some(busy) if !self.queue.is_empty() => Some(busy.until + self.config.delay),
             _ => None,
@@ -119,6 +124,11 @@ impl<T: Clone> Link<T> {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         }
+    }
+
+    /// When the packet in service will have left; then the queue is shorter. `None`: the transmitter is idle.
+    pub fn service_end(&self) -> Option<Instant> {
+        self.busy.map(|busy| busy.until)
     }
 
     /// What happened so far, as of the latest instant named to the link.
@@ -176,7 +186,7 @@ impl<T: Clone> Link<T> {
     fn propagate(&mut self, at: Instant, level: Level, size: usize, payload: T) {
         let serial = self.arrivals;
         self.arrivals += 1;
-        self.propagating.push(Reverse(Arrival { at, serial, level, size, payload }));
+        self.propagating.push(Arrival { at, serial, level, size, payload });
     }
 }
 
@@ -185,7 +195,7 @@ impl<T> fmt::Debug for Link<T> {
         f.debug_struct("Link")
             .field("config", &self.config)
             .field("queue_bytes", &self.queue.bytes())
-            .field("propagating", &self.propagating.len())
+            .field("propagating", &(self.propagating.in_order.len() + self.propagating.others.len()))
             .field("stats", &self.stats)
             .finish_non_exhaustive()
     }
@@ -196,6 +206,18 @@ impl<T> fmt::Debug for Link<T> {
 pub struct Stamped<T> {
     sent: Instant,
     payload: T,
+}
+
+impl<T> Stamped<T> {
+    /// The payload, for queues that look into it.
+    pub fn payload(&self) -> &T {
+        &self.payload
+    }
+
+    /// The payload, for queues that write into it.
+    pub fn payload_mut(&mut self) -> &mut T {
+        &mut self.payload
+    }
 }
 
 /// Packets and their bytes on the wire.
@@ -283,6 +305,45 @@ impl BusyPeriod {
     fn transmit(&mut self, size: usize, rate: Option<Rate>) {
         self.bytes += size as u64;
         self.until = self.since + rate.map_or(Duration::ZERO, |rate| rate.time_for(self.bytes));
+    }
+}
+
+/// The packets between the transmitter and the far end. Without jitter each arrives after all before it, so a line
+/// serves; the heap is for the others.
+struct Propagating<T> {
+    in_order: VecDeque<Arrival<T>>,
+    others: BinaryHeap<Reverse<Arrival<T>>>,
+}
+
+impl<T> Default for Propagating<T> {
+    fn default() -> Self {
+        Self { in_order: VecDeque::new(), others: BinaryHeap::new() }
+    }
+}
+
+impl<T> Propagating<T> {
+    fn push(&mut self, arrival: Arrival<T>) {
+        match self.in_order.back() {
+            Some(last) if arrival.at < last.at => self.others.push(Reverse(arrival)),
+            _ => self.in_order.push_back(arrival),
+        }
+    }
+
+    /// When the first arrives.
+    fn first(&self) -> Option<Instant> {
+        let others = self.others.peek().map(|Reverse(arrival)| arrival.at);
+        match (self.in_order.front().map(|arrival| arrival.at), others) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    fn pop(&mut self) -> Option<Arrival<T>> {
+        let other = match (self.in_order.front(), self.others.peek()) {
+            (Some(next), Some(Reverse(other))) => other < next,
+            (next, _) => next.is_none(),
+        };
+        if other { self.others.pop().map(|Reverse(arrival)| arrival) } else { self.in_order.pop_front() }
     }
 }
 

@@ -1,0 +1,408 @@
+//! The rate law of RCP: arrivals and queue in, one rate for every flow through the link out.
+//!
+//! Each interval *T* the router moves its rate *R* by how much of the link was spare and how much waits
+//! (N. Dukkipati and N. McKeown, *Why Flow-Completion Time is the Right Metric for Congestion Control*, §2):
+//!
+//! ```text
+//! R <- R (1 + (T/d) (alpha (gamma C - y) - beta q/d) / (gamma C))
+//! ```
+//!
+//! *C* is the capacity, *y* the rate of arrivals during the interval, *q* the queue at its end, *d* the mean round
+//! trip of the traffic, *T* the lesser of *d* and [`Config::interval_max`]. What the paper leaves open follows the
+//! authors' ns-2 model (`rcp.cc` v4): the mean of *d*, its slower fall than rise, and the bounds of *R*. Other than
+//! there, a packet counts wholly in the interval in which it arrives, and *d* stays where it is while no packet
+//! tells its round trip.
+//!
+//! Nothing has to be called on time: [`Law::advance`] makes up for every update that was due, in the order in
+//! which they were. Ends of intervals lie on a lattice of whole nanoseconds, so lateness never adds up.
+//!
+//! Units: bytes on the wire, bytes per second, seconds in `f64`.
+
+use std::time::{Duration, Instant};
+
+/// Round trips below count as this: nothing on the wire may make intervals arbitrarily short.
+const RTT_MIN: Duration = Duration::from_micros(10);
+/// Round trips above count as this: nothing on the wire may make the law arbitrarily slow.
+const RTT_MAX: Duration = Duration::from_secs(10);
+/// No rate is below so many bytes in a round trip (ns-2: `min_pprtt_` 0.01 packets of 1000 bytes).
+const BYTES_PER_RTT_MIN: f64 = 10.0;
+
+/// Parameters of the law. The default are those of the authors' ns-2 model; neither paper prints its own.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Config {
+    /// Gain on spare capacity: 0.4. The authors' scripts for completion times use 0.1.
+    pub alpha: f64,
+    /// Gain on the queue: 0.4. The authors' scripts for completion times use 1.
+    pub beta: f64,
+    /// Part of the capacity to fill: 1.
+    pub gamma: f64,
+    /// First rate as a part of the capacity: 0.05.
+    pub initial_fraction: f64,
+    /// Longest interval between updates: 10 ms.
+    pub interval_max: Duration,
+    /// Mean round trip before any was heard of: 200 ms.
+    pub rtt_initial: Duration,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            alpha: 0.4,
+            beta: 0.4,
+            gamma: 1.0,
+            initial_fraction: 0.05,
+            interval_max: Duration::from_millis(10),
+            rtt_initial: Duration::from_millis(200),
+        }
+    }
+}
+
+impl Config {
+    fn check(&self) {
+        let Self { alpha, beta, gamma, initial_fraction, interval_max, rtt_initial: _ } = self;
+        for gain in [alpha, beta] {
+            assert!(gain.is_finite() && *gain >= 0.0, "a gain of {gain} is not a number from 0 on");
+        }
+        for part in [gamma, initial_fraction] {
+            assert!(*part > 0.0 && *part <= 1.0, "{part} is not a part of the capacity");
+        }
+        assert!(!interval_max.is_zero(), "the law needs an interval");
+    }
+}
+
+/// The law of one link.
+#[derive(Debug, Clone)]
+pub struct Law {
+    config: Config,
+    /// gamma C.
+    target: f64,
+    capacity: f64,
+    /// R.
+    rate: f64,
+    /// d, within [`RTT_MIN`] and [`RTT_MAX`].
+    rtt: f64,
+    /// Beginning of the present interval.
+    since: Instant,
+    /// Its end.
+    until: Instant,
+    arrivals: Arrivals,
+}
+
+/// What came in an interval.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Arrivals {
+    bytes: u64,
+    /// Those of packets that told a round trip.
+    rtt_bytes: u64,
+    /// Sum of their round trips in nanoseconds, each times the bytes of its packet.
+    rtt_sum: u128,
+}
+
+impl Arrivals {
+    /// The mean round trip in seconds, by bytes.
+    fn rtt(&self) -> Option<f64> {
+        (self.rtt_bytes > 0).then(|| {
+            let mean = self.rtt_sum as f64 / self.rtt_bytes as f64 / 1e9;
+            mean.clamp(RTT_MIN.as_secs_f64(), RTT_MAX.as_secs_f64())
+        })
+    }
+}
+
+impl Law {
+    /// The law of a link of `capacity` bytes per second that is idle `since` then and whose first interval has
+    /// length `first`. Give every link another `first`, and not all of them update at the same instants.
+    ///
+    /// # Panics
+    /// If the capacity or an interval is not above zero, a gain is negative, or a fraction not within 0 to 1.
+    pub fn new(config: Config, capacity: f64, since: Instant, first: Duration) -> Self {
+        config.check();
+        assert!(capacity.is_finite() && capacity > 0.0, "a capacity of {capacity} carries nothing");
+        assert!(!first.is_zero(), "the law needs an interval");
+        let target = config.gamma * capacity;
+        Self {
+            rate: (config.initial_fraction * capacity).min(target),
+            rtt: config.rtt_initial.clamp(RTT_MIN, RTT_MAX).as_secs_f64(),
+            config,
+            target,
+            capacity,
+            since,
+            until: since + first,
+            arrivals: Arrivals::default(),
+        }
+    }
+
+    /// The rate each flow may use, bytes per second: above zero, at most gamma C.
+    pub fn rate(&self) -> f64 {
+        self.rate
+    }
+
+    /// d, the mean round trip of the traffic.
+    pub fn rtt(&self) -> Duration {
+        Duration::from_secs_f64(self.rtt)
+    }
+
+    /// When the next update is due. Nobody has to call [`Self::advance`] then; this is for who wants to see every
+    /// rate.
+    pub fn next_update(&self) -> Instant {
+        self.until
+    }
+
+    /// A packet of `bytes` has come, kept or dropped, whose sender measured the round trip `rtt`; zero: it has not.
+    ///
+    /// It belongs to the present interval, so call [`Self::advance`] first.
+    pub fn on_arrival(&mut self, bytes: u64, rtt: Duration) {
+        self.arrivals.bytes = self.arrivals.bytes.saturating_add(bytes);
+        if !rtt.is_zero() {
+            let nanos = rtt.min(RTT_MAX).as_nanos();
+            self.arrivals.rtt_bytes = self.arrivals.rtt_bytes.saturating_add(bytes);
+            self.arrivals.rtt_sum = self.arrivals.rtt_sum.saturating_add(nanos * u128::from(bytes));
+        }
+    }
+
+    /// Makes every update that is due by `now`. The queue has held `queue_bytes` since the last call: call this
+    /// with the old number before it changes.
+    ///
+    /// An idle link costs no work for the time it was idle once its rate has come to rest.
+    pub fn advance(&mut self, now: Instant, queue_bytes: u64) {
+        while self.until <= now {
+            let rate = self.rate;
+            let idle = self.arrivals == Arrivals::default();
+            self.update(queue_bytes);
+            if idle && self.rate == rate {
+                self.skip(now);
+            }
+        }
+    }
+
+    fn update(&mut self, queue_bytes: u64) {
+        let interval = (self.until - self.since).as_secs_f64();
+        let arrivals = std::mem::take(&mut self.arrivals);
+        if let Some(sample) = arrivals.rtt() {
+            // A fall is believed only as far as the traffic of one interval speaks for all flows.
+            let trust =
+                if sample >= self.rtt { 1.0 } else { self.rate / self.capacity * (sample / self.rtt) };
+            let gain = (trust * interval / self.rtt).min(1.0);
+            self.rtt += gain * (sample - self.rtt);
+        }
+        let spare = self.target - arrivals.bytes as f64 / interval;
+        let drain = queue_bytes as f64 / self.rtt;
+        let correction = (self.config.alpha * spare - self.config.beta * drain) / self.target;
+        let floor = (BYTES_PER_RTT_MIN / self.rtt).min(self.target);
+        self.rate = (self.rate * (1.0 + interval / self.rtt * correction)).clamp(floor, self.target);
+        self.since = self.until;
+        self.until = self.since + self.interval();
+    }
+
+    /// T, until the next update.
+    fn interval(&self) -> Duration {
+        self.rtt().min(self.config.interval_max)
+    }
+
+    /// Passes over the whole intervals up to `now`, in each of which the update would change nothing.
+    fn skip(&mut self, now: Instant) {
+        let interval = self.interval().as_nanos();
+        let passed = now.saturating_duration_since(self.since).as_nanos() / interval * interval;
+        self.since += Duration::from_nanos(u64::try_from(passed).unwrap_or(u64::MAX));
+        self.until = self.since + self.interval();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const MBIT: f64 = 125_000.0;
+
+    fn millis(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    /// Long flows as a fluid: each sends at the rate the law had one round trip ago, the queue takes what the link
+    /// does not.
+    struct Fluid {
+        law: Law,
+        now: Instant,
+        capacity: f64,
+        rtt: Duration,
+        queue: f64,
+        /// Rates on their way to the senders and back as traffic.
+        rates: VecDeque<f64>,
+        /// Parts of bytes not handed to the law yet.
+        owed: f64,
+    }
+
+    impl Fluid {
+        const STEP: Duration = Duration::from_micros(500);
+
+        fn new(config: Config, capacity: f64, rtt: Duration) -> Self {
+            let now = Instant::now();
+            let law = Law::new(config, capacity, now, millis(10));
+            let delay = rtt.as_nanos() / Self::STEP.as_nanos();
+            let rates = (0..delay).map(|_| law.rate()).collect();
+            Self { law, now, capacity, rtt, queue: 0.0, rates, owed: 0.0 }
+        }
+
+        fn run(&mut self, flows: f64, time: Duration) {
+            let step = Self::STEP.as_secs_f64();
+            let end = self.now + time;
+            while self.now < end {
+                self.law.advance(self.now, self.queue as u64);
+                self.rates.push_back(self.law.rate());
+                let inflow = flows * self.rates.pop_front().unwrap() * step;
+                self.owed += inflow;
+                let wait = Duration::from_secs_f64(self.queue / self.capacity);
+                self.law.on_arrival(self.owed as u64, self.rtt + wait);
+                self.owed -= self.owed.floor();
+                self.queue = (self.queue + inflow - self.capacity * step).max(0.0);
+                self.now += Self::STEP;
+            }
+        }
+    }
+
+    #[test]
+    fn one_update_is_the_formula_of_the_paper() {
+        let start = Instant::now();
+        let mut law = Law::new(Config::default(), 1e6, start, millis(10));
+        // 4000 bytes in 10 ms are 0.4 C; 1000 bytes wait; d is 200 ms, and this traffic says the same.
+        law.on_arrival(4000, millis(200));
+        law.advance(start + millis(10), 1000);
+        let expected = 50_000.0 * (1.0 + 0.05 * (0.4 * 0.6 - 0.4 * (1000.0 / 0.2) / 1e6));
+        assert!((law.rate() / expected - 1.0).abs() < 1e-12, "{}", law.rate());
+    }
+
+    #[test]
+    fn the_mean_round_trip_rises_faster_than_it_falls() {
+        let start = Instant::now();
+        let law = Law::new(Config::default(), 1e6, start, millis(10));
+        let told = |rtt| {
+            let mut law = law.clone();
+            law.on_arrival(1500, rtt);
+            law.advance(start + millis(10), 0);
+            law.rtt().as_secs_f64()
+        };
+        assert!((told(millis(400)) - 0.21).abs() < 1e-9);
+        let gain = 0.05 * 0.5 * 0.05;
+        assert!((told(millis(100)) - (0.2 - gain * 0.1)).abs() < 1e-9);
+        assert_eq!(told(Duration::ZERO), 0.2);
+    }
+
+    #[test]
+    fn flows_that_come_and_go_are_followed() {
+        let capacity = 150.0 * MBIT;
+        let mut fluid = Fluid::new(Config::default(), capacity, millis(100));
+        for flows in [10.0, 11.0, 30.0, 3.0] {
+            fluid.run(flows, Duration::from_secs(30));
+            let fair = capacity / flows;
+            assert!((fluid.law.rate() / fair - 1.0).abs() < 0.01, "{flows}: {}", fluid.law.rate() / fair);
+            assert!(fluid.queue < 1500.0, "{}", fluid.queue);
+        }
+    }
+
+    #[test]
+    fn a_century_of_silence_costs_nothing() {
+        let start = Instant::now();
+        let mut law = Law::new(Config::default(), 1e6, start, millis(7));
+        let century = Duration::from_secs(100 * 365 * 86_400);
+        law.advance(start + century, 0);
+        assert_eq!(law.rate(), 1e6);
+        assert!(law.next_update() > start + century);
+        assert!(law.next_update() <= start + century + millis(10));
+        assert_eq!((law.next_update() - start - millis(7)).as_nanos() % 10_000_000, 0);
+    }
+
+    #[test]
+    #[should_panic(expected = "carries nothing")]
+    fn a_link_without_capacity_has_no_law() {
+        let _ = Law::new(Config::default(), 0.0, Instant::now(), millis(10));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn long_flows_get_equal_parts_of_the_link(
+            flows in 1..100_u32,
+            megabits in 10.0..10_000.0,
+            rtt in 10..200_u64,
+            authors_fct in any::<bool>(),
+        ) {
+            let capacity = megabits * MBIT;
+            let mut config = Config::default();
+            if authors_fct {
+                (config.alpha, config.beta) = (0.1, 1.0);
+            }
+            let mut fluid = Fluid::new(config, capacity, millis(rtt));
+            fluid.run(f64::from(flows), Duration::from_secs(90));
+            let fair = capacity / f64::from(flows);
+            prop_assert!((fluid.law.rate() / fair - 1.0).abs() < 0.01, "{}", fluid.law.rate() / fair);
+        }
+    }
+
+    #[derive(Debug, Clone)]
+    struct Step {
+        gap: u64,
+        bytes: u64,
+        rtt: u64,
+        queue: u64,
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let gap = prop_oneof![0..30_000_u64, 0..100_000_000_u64, 0..20_000_000_000_u64];
+        let rtt = prop_oneof![Just(0), 1..1_000_000_000_u64, any::<u64>()];
+        let queue = prop_oneof![Just(0), 0..1_000_000_u64, any::<u64>()];
+        let bytes = prop_oneof![0..1500_u64, 0..1_000_000_u64, any::<u64>()];
+        let step =
+            (gap, bytes, rtt, queue).prop_map(|(gap, bytes, rtt, queue)| Step { gap, bytes, rtt, queue });
+        prop::collection::vec(step, 0..100)
+    }
+
+    proptest! {
+        #[test]
+        fn the_rate_stays_within_bounds(
+            steps in steps(),
+            capacity in 1.0..1e11,
+            alpha in 0.0..10.0,
+            beta in 0.0..10.0,
+            gamma in 0.01..1.0,
+            fraction in 0.01..1.0,
+        ) {
+            let mut now = Instant::now();
+            let config = Config { alpha, beta, gamma, initial_fraction: fraction, ..Config::default() };
+            let mut law = Law::new(config, capacity, now, millis(5));
+            for step in steps {
+                now += Duration::from_nanos(step.gap);
+                law.advance(now, step.queue);
+                law.on_arrival(step.bytes, Duration::from_nanos(step.rtt));
+                prop_assert!(law.rate() > 0.0 && law.rate() <= gamma * capacity, "{}", law.rate());
+                prop_assert!(law.rtt() >= RTT_MIN && law.rtt() <= RTT_MAX, "{:?}", law.rtt());
+                prop_assert!(law.next_update() > now);
+            }
+        }
+
+        #[test]
+        fn lazy_updates_are_those_made_on_time(steps in steps(), first in 1..20_u64) {
+            let start = Instant::now();
+            let config = Config { rtt_initial: millis(50), ..Config::default() };
+            let mut lazy = Law::new(config, 12.5e6, start, millis(first));
+            let mut prompt = lazy.clone();
+            let mut now = start;
+            for step in steps {
+                now += Duration::from_nanos(step.gap);
+                while prompt.next_update() <= now {
+                    prompt.advance(prompt.next_update(), step.queue);
+                }
+                lazy.advance(now, step.queue);
+                for law in [&mut lazy, &mut prompt] {
+                    law.on_arrival(step.bytes, Duration::from_nanos(step.rtt));
+                }
+                prop_assert_eq!(lazy.rate(), prompt.rate());
+                prop_assert_eq!(lazy.rtt(), prompt.rtt());
+                prop_assert_eq!(lazy.next_update(), prompt.next_update());
+            }
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! A host whose flows ride on the real transport: one [`Endpoint`], as a client for the flows it sends and as a
+//! server for those it receives.
+
+mod receiver;
+mod sender;
+
+use std::{
+    collections::{BTreeSet, VecDeque},
+    net::{Ipv4Addr, SocketAddr},
+    sync::Arc,
+    time::Instant,
+};
+
+use bytes::BytesMut;
+use rc3_core::{
+    ClientConfig, ConnectionHandle, DatagramMeta, Dir, Endpoint, EndpointEvent, Event, ServerConfig,
+    Transmit, units::Level,
+};
+use receiver::Receiver;
+use rustc_hash::FxHashMap;
+use sender::Sender;
+
+use crate::{
+    IP_UDP_HEADERS, Packet,
+    agent::{Agent, Body, Flow, FlowEvent, FlowId, HostId, Milestone, Parcel, SchemeId},
+    identity::SERVER_NAME,
+};
+
+/// Hosts are in 10.0.0.0/8.
+const NETWORK: u32 = 10 << 24;
+
+/// Each flow has a port, the same at both ends; the first.
+const PORT_FIRST: u16 = 1024;
+
+/// What carries the flows of a scheme.
+#[derive(Debug, Clone)]
+pub struct Scheme {
+    /// Settings of the sender's connection.
+    pub client: ClientConfig,
+    /// Added to the level of every packet of the flow, both ways: 0 for the best service (RC3 §5.1.4, QoS).
+    pub shift: u8,
+}
+
+/// What all hosts of a world share.
+#[derive(Debug)]
+pub struct HostConfig {
+    /// The schemes flows may name.
+    pub schemes: Vec<Scheme>,
+    /// Settings of every receiver.
+    pub server: ServerConfig,
+    /// RLP waits while this many bytes wait on the uplink; `u64::MAX` hands everything over at once, as the papers'
+    /// kernel does.
+    pub uplink_backlog: u64,
+    /// Seed of connection ids.
+    pub seed: u64,
+}
+
+/// A host that sends and receives with rc3-core.
+pub struct Host {
+    id: HostId,
+    config: Arc<HostConfig>,
+    endpoint: Endpoint,
+    connections: FxHashMap<ConnectionHandle, Role>,
+    /// Which flow rides between this host and an address.
+    flows: FxHashMap<SocketAddr, (FlowId, SchemeId)>,
+    /// When an application has its next chunk to write.
+    chunks: BTreeSet<(Instant, ConnectionHandle)>,
+    events: VecDeque<FlowEvent>,
+    buf: Vec<u8>,
+    /// RLP has something, but the uplink was busy.
+    held_back: bool,
+}
+
+enum Role {
+    Sender(Sender),
+    Receiver(Receiver),
+}
+
+impl Host {
+    /// A host at rest.
+    ///
+    /// # Panics
+    /// When the TLS settings do not work.
+    pub fn new(id: HostId, config: Arc<HostConfig>) -> Self {
+        let mut seed = [0; 32];
+        seed[..8].copy_from_slice(&config.seed.to_le_bytes());
+        seed[8..12].copy_from_slice(&id.0.to_le_bytes());
+        Self {
+            id,
+            endpoint: Endpoint::new(Some(&config.server), Some(seed)).expect("TLS settings that work"),
+            config,
+            connections: FxHashMap::default(),
+            flows: FxHashMap::default(),
+            chunks: BTreeSet::new(),
+            events: VecDeque::new(),
+            buf: Vec::new(),
+            held_back: false,
+        }
+    }
+
+    fn take_events(&mut self, now: Instant) {
+        while let Some(event) = self.endpoint.poll_event() {
+            match event {
+                EndpointEvent::Incoming(incoming) => {
+                    let remote = incoming.remote_address();
+                    let Ok(handle) = self.endpoint.accept(now, incoming) else { continue };
+                    if let Some(&(flow, _)) = self.flows.get(&remote) {
+                        self.connections.insert(handle, Role::Receiver(Receiver::new(flow, remote)));
+                    }
+                }
+                EndpointEvent::Connection(handle, event) => self.on_event(now, handle, event),
+                EndpointEvent::Drained(drained) => self.forget(drained.handle),
+            }
+        }
+    }
+
+    fn on_event(&mut self, now: Instant, handle: ConnectionHandle, event: Event) {
+        let Some(role) = self.connections.get_mut(&handle) else { return };
+        let flow = role.flow();
+        let reached = match (role, event) {
+            (Role::Sender(sender), Event::Connected) => {
+                sender.connected(now, &mut self.endpoint, handle);
+                self.chunks.extend(sender.next_write().map(|at| (at, handle)));
+                Some(Milestone::FirstData)
+            }
+            (Role::Sender(sender), Event::Writable(_)) => {
+                sender.write(now, &mut self.endpoint, handle);
+                None
+            }
+            (Role::Sender(sender), Event::Finished(_)) => {
+                Some(sender.finished(now, &mut self.endpoint, handle))
+            }
+            (Role::Sender(sender), Event::Lost(_)) => sender.lost(),
+            (Role::Receiver(receiver), Event::Opened(Dir::Uni) | Event::Readable(_)) => {
+                receiver.read(now, &mut self.endpoint, handle)
+            }
+            (Role::Receiver(receiver), Event::Lost(_)) => {
+                receiver.lost();
+                None
+            }
+            _ => None,
+        };
+        self.events.extend(reached.map(|milestone| FlowEvent { flow, at: now, milestone }));
+    }
+
+    /// Lets applications write whose next chunk is due.
+    fn write_chunks(&mut self, now: Instant) {
+        while let Some(&(at, handle)) = self.chunks.first()
+            && at <= now
+        {
+            self.chunks.pop_first();
+            if let Some(Role::Sender(sender)) = self.connections.get_mut(&handle) {
+                sender.write(now, &mut self.endpoint, handle);
+                self.chunks.extend(sender.next_write().map(|at| (at, handle)));
+            }
+        }
+    }
+
+    /// Forgets a connection, unless its handle belongs to a newer one already.
+    fn forget(&mut self, handle: ConnectionHandle) {
+        if self.connections.get(&handle).is_some_and(Role::is_over)
+            && let Some(role) = self.connections.remove(&handle)
+        {
+            self.flows.remove(&role.remote());
+        }
+    }
+
+    /// The packet in `buf`, addressed.
+    fn packet(&mut self, transmit: &Transmit) -> Option<Packet<Parcel>> {
+        let contents = BytesMut::from(&self.buf[..]);
+        self.buf.clear();
+        let &(flow, scheme) = self.flows.get(&transmit.destination)?;
+        let to = host_at(transmit.destination)?;
+        let level = self.config.schemes[usize::from(scheme.0)].level(transmit.level);
+        let size = contents.len() + IP_UDP_HEADERS;
+        let body = Body::Udp { ecn: transmit.ecn, contents };
+        Some(Packet { size, level, payload: Parcel { flow, scheme, from: self.id, to, hops: 0, body } })
+    }
+
+    fn poll_datagram(&mut self, now: Instant, backlog: u64) -> Option<Transmit> {
+        // One at a time: whole batches would leave before the window allows (docs/DECISIONS.md, pacing).
+        if let Some(transmit) = self.endpoint.poll_primary(now, 1, &mut self.buf) {
+            return Some(transmit);
+        }
+        self.held_back = self.endpoint.wants_rlp() && backlog >= self.config.uplink_backlog;
+        if self.held_back {
+            return None;
+        }
+        self.endpoint.poll_rlp(now, 1, &mut self.buf)
+    }
+}
+
+impl Agent for Host {
+    fn start(&mut self, now: Instant, flow: &Flow) {
+        let remote = address(flow.to, port_of(flow.id));
+        let scheme = &self.config.schemes[usize::from(flow.scheme.0)];
+        let connected = self.endpoint.connect(now, &scheme.client, remote, SERVER_NAME);
+        let handle = connected.expect("settings that work");
+        self.flows.insert(remote, (flow.id, flow.scheme));
+        self.connections.insert(handle, Role::Sender(Sender::new(flow, remote)));
+    }
+
+    fn handle(&mut self, now: Instant, parcel: Parcel) {
+        let Body::Udp { ecn, contents } = parcel.body else { return };
+        let remote = address(parcel.from, port_of(parcel.flow));
+        self.flows.entry(remote).or_insert((parcel.flow, parcel.scheme));
+        let meta = DatagramMeta { remote, local_ip: None, ecn };
+        self.endpoint.handle_datagram(now, meta, contents);
+        self.take_events(now);
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        let chunk = self.chunks.first().map(|&(at, _)| at);
+        self.endpoint.poll_timeout().into_iter().chain(chunk).min()
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        self.endpoint.handle_timeout(now);
+        self.take_events(now);
+        self.write_chunks(now);
+    }
+
+    fn poll_transmit(&mut self, now: Instant, backlog: u64) -> Option<Packet<Parcel>> {
+        loop {
+            let transmit = self.poll_datagram(now, backlog);
+            self.take_events(now);
+            match transmit {
+                // Where there is no flow any more, there is nobody to hear it.
+                Some(transmit) => match self.packet(&transmit) {
+                    Some(packet) => return Some(packet),
+                    None => {}
+                },
+                None if self.endpoint.wants_primary() => {}
+                None => return None,
+            }
+        }
+    }
+
+    fn waits_for_uplink(&self) -> bool {
+        self.held_back
+    }
+
+    fn poll_event(&mut self) -> Option<FlowEvent> {
+        self.events.pop_front()
+    }
+}
+
+impl Role {
+    fn flow(&self) -> FlowId {
+        match self {
+            Self::Sender(sender) => sender.flow,
+            Self::Receiver(receiver) => receiver.flow,
+        }
+    }
+
+    fn remote(&self) -> SocketAddr {
+        match self {
+            Self::Sender(sender) => sender.remote,
+            Self::Receiver(receiver) => receiver.remote,
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        match self {
+            Self::Sender(sender) => sender.is_over(),
+            Self::Receiver(receiver) => receiver.is_over(),
+        }
+    }
+}
+
+impl Scheme {
+    fn level(&self, level: Level) -> Level {
+        Level::new(level.get().saturating_add(self.shift)).unwrap_or(Level::MAX)
+    }
+}
+
+/// Tells the flows between two hosts apart.
+fn port_of(flow: FlowId) -> u16 {
+    PORT_FIRST + (flow.0 % u32::from(u16::MAX - PORT_FIRST)) as u16
+}
+
+/// Where a host is, as its peer in a flow sees it.
+fn address(host: HostId, port: u16) -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::from_bits(NETWORK | host.0), port))
+}
+
+fn host_at(address: SocketAddr) -> Option<HostId> {
+    match address.ip() {
+        std::net::IpAddr::V4(ip) => Some(HostId(ip.to_bits() & !NETWORK)),
+        std::net::IpAddr::V6(_) => None,
+    }
+}

@@ -1,0 +1,65 @@
+//! The application that receives a flow.
+
+use std::{net::SocketAddr, time::Instant};
+
+use rc3_core::{Connection, ConnectionHandle, Dir, Endpoint, StreamId};
+
+use crate::agent::{FlowId, Milestone, Received};
+
+/// Reads one stream, in whatever order its bytes come, until it ends.
+pub(super) struct Receiver {
+    pub(super) flow: FlowId,
+    pub(super) remote: SocketAddr,
+    stream: Option<StreamId>,
+    ended: bool,
+    over: bool,
+}
+
+impl Receiver {
+    pub(super) fn new(flow: FlowId, remote: SocketAddr) -> Self {
+        Self { flow, remote, stream: None, ended: false, over: false }
+    }
+
+    /// Takes what is there.
+    pub(super) fn read(
+        &mut self,
+        now: Instant,
+        endpoint: &mut Endpoint,
+        handle: ConnectionHandle,
+    ) -> Option<Milestone> {
+        if self.ended {
+            return None;
+        }
+        self.ended = endpoint.with_connection(now, handle, |connection| {
+            self.stream = self.stream.or_else(|| connection.accept(Dir::Uni));
+            self.stream.is_some_and(|stream| drain(connection, stream))
+        })?;
+        if !self.ended {
+            return None;
+        }
+        let received = endpoint.connection(handle)?.stats().received;
+        Some(Milestone::LastByte(Received {
+            primary_bytes: received.primary_bytes,
+            rlp_bytes: received.rlp_bytes.iter().sum(),
+        }))
+    }
+
+    pub(super) fn lost(&mut self) {
+        self.over = true;
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.over
+    }
+}
+
+/// Reads what is there; whether the stream has ended.
+fn drain(connection: &mut Connection, stream: StreamId) -> bool {
+    loop {
+        match connection.read(stream, usize::MAX, false) {
+            Ok(Some(_)) => {}
+            Ok(None) => return true,
+            Err(_) => return false,
+        }
+    }
+}

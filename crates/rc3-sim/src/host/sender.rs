@@ -1,0 +1,123 @@
+//! The application that sends a flow.
+
+use std::{net::SocketAddr, time::Instant};
+
+use bytes::Bytes;
+use rc3_core::{Connection, ConnectionHandle, Dir, Endpoint, StreamId, VarInt, WriteError};
+
+use crate::agent::{Flow, FlowId, Milestone, Sent, Writes};
+
+/// What flows are made of.
+static CONTENT: [u8; 1 << 18] = [0; 1 << 18];
+
+/// Writes one stream, in the rhythm of its application, and closes the connection once all has arrived.
+pub(super) struct Sender {
+    pub(super) flow: FlowId,
+    pub(super) remote: SocketAddr,
+    bytes: u64,
+    writes: Writes,
+    stream: Option<StreamId>,
+    began: Option<Instant>,
+    written: u64,
+    finished: bool,
+    over: bool,
+}
+
+impl Sender {
+    pub(super) fn new(flow: &Flow, remote: SocketAddr) -> Self {
+        Self {
+            flow: flow.id,
+            remote,
+            bytes: flow.bytes,
+            writes: flow.writes,
+            stream: None,
+            began: None,
+            written: 0,
+            finished: false,
+            over: false,
+        }
+    }
+
+    pub(super) fn connected(&mut self, now: Instant, endpoint: &mut Endpoint, handle: ConnectionHandle) {
+        self.began = Some(now);
+        self.stream = endpoint.with_connection(now, handle, |connection| connection.open(Dir::Uni)).flatten();
+        self.write(now, endpoint, handle);
+    }
+
+    /// Writes what is due and finds room.
+    pub(super) fn write(&mut self, now: Instant, endpoint: &mut Endpoint, handle: ConnectionHandle) {
+        let (Some(stream), false) = (self.stream, self.finished) else { return };
+        let due = self.due(now);
+        let done = endpoint.with_connection(now, handle, |connection| {
+            let written = fill(connection, stream, due.saturating_sub(self.written));
+            self.written += written;
+            self.written == self.bytes && connection.finish(stream).is_ok()
+        });
+        self.finished = done.unwrap_or(false);
+    }
+
+    /// When the application has more to write.
+    pub(super) fn next_write(&self) -> Option<Instant> {
+        let Writes::Chunked { first, chunk, every } = self.writes else { return None };
+        let chunks = self.written.saturating_sub(first).div_ceil(chunk.max(1)) as u32;
+        (self.written < self.bytes).then(|| Some(self.began? + every * (chunks + 1))).flatten()
+    }
+
+    /// All has arrived.
+    pub(super) fn finished(
+        &mut self,
+        now: Instant,
+        endpoint: &mut Endpoint,
+        handle: ConnectionHandle,
+    ) -> Milestone {
+        let sent = endpoint.connection(handle).map(|connection| {
+            let stats = connection.stats();
+            Sent {
+                lost_packets: stats.path.lost_packets,
+                primary_packets: stats.path.sent_packets,
+                rlp_packets: stats.sent.levels.iter().map(|level| level.packets).sum(),
+            }
+        });
+        endpoint.with_connection(now, handle, |connection| {
+            connection.close(now, VarInt::from_u32(0), Bytes::new());
+        });
+        self.over = true;
+        Milestone::LastAck(sent.unwrap_or_default())
+    }
+
+    /// The connection is gone; that is a failure unless all had arrived.
+    pub(super) fn lost(&mut self) -> Option<Milestone> {
+        let failed = !self.over;
+        self.over = true;
+        failed.then_some(Milestone::Failed)
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.over
+    }
+
+    /// Bytes that the application has had to write by now.
+    fn due(&self, now: Instant) -> u64 {
+        match (self.writes, self.began) {
+            (Writes::Chunked { first, chunk, every }, Some(began)) => {
+                let chunks = (now - began).as_nanos() / every.as_nanos().max(1);
+                self.bytes.min(first.saturating_add(chunk.saturating_mul(chunks as u64)))
+            }
+            _ => self.bytes,
+        }
+    }
+}
+
+/// Writes up to `bytes`; how many found room.
+fn fill(connection: &mut Connection, stream: StreamId, bytes: u64) -> u64 {
+    let mut written = 0;
+    while written < bytes {
+        let len = (bytes - written).min(CONTENT.len() as u64) as usize;
+        match connection.write(stream, Bytes::from_static(&CONTENT[..len])) {
+            Ok(taken) => written += taken as u64,
+            Err(WriteError::Blocked) => break,
+            Err(error) => panic!("a stream of one's own: {error}"),
+        }
+    }
+    written
+}

@@ -1,0 +1,237 @@
+//! The software of a host that speaks RCP: flows it sends, flows it receives, and whose turn it is.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque, btree_map},
+    time::{Duration, Instant},
+};
+
+use rc3_core::units::{Level, Rate, Span};
+
+use super::{
+    Header, Kind,
+    receiver::Receiver,
+    sender::{Outcome, Sender},
+};
+use crate::{
+    Packet,
+    agent::{Agent, Body, Flow, FlowEvent, FlowId, HostId, Milestone, Parcel, Received, SchemeId},
+};
+
+/// Bytes on the wire of a packet that carries none of the application: as TCP over IPv4.
+pub(super) const HEADER_BYTES: usize = 40;
+/// How long a receiver that has everything goes on answering: two maximum segment lifetimes (RFC 9293 §3.6.1).
+const TIME_WAIT: Duration = Duration::from_secs(120);
+
+/// Settings of a host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostConfig {
+    /// Bytes of the application in a packet at most: 1460.
+    pub mss: u32,
+    /// The rate each flow asks for; `None` (the default) asks for as much as routers give.
+    pub rate_max: Option<Rate>,
+    /// Least time without an answer after which packets count as lost: 200 ms, as Linux has it for TCP.
+    pub rto_min: Duration,
+}
+
+impl Default for HostConfig {
+    fn default() -> Self {
+        Self { mss: 1460, rate_max: None, rto_min: Duration::from_millis(200) }
+    }
+}
+
+impl HostConfig {
+    /// The rate to ask for, bytes per second.
+    pub(super) fn rate(&self) -> f64 {
+        self.rate_max.map_or(f64::INFINITY, |rate| rate.bits_per_second() as f64 / 8.0)
+    }
+}
+
+/// A host that speaks RCP.
+#[derive(Debug)]
+pub struct Host {
+    config: HostConfig,
+    outgoing: BTreeMap<FlowId, Outgoing>,
+    incoming: BTreeMap<FlowId, Incoming>,
+    /// The flows of `outgoing` that are due at some time.
+    agenda: BTreeSet<(Instant, FlowId)>,
+    /// Complete flows of `incoming` and when to forget them, in order of time.
+    time_wait: VecDeque<(Instant, FlowId)>,
+    ready: VecDeque<Packet<Parcel>>,
+    events: VecDeque<FlowEvent>,
+}
+
+#[derive(Debug)]
+struct Outgoing {
+    route: Route,
+    sender: Sender,
+    /// Its time on the agenda.
+    due: Option<Instant>,
+}
+
+/// What all parcels of a flow in one direction have in common.
+#[derive(Debug, Clone, Copy)]
+struct Route {
+    scheme: SchemeId,
+    from: HostId,
+    to: HostId,
+}
+
+#[derive(Debug)]
+enum Incoming {
+    Open(Receiver),
+    /// Everything has come: so many bytes.
+    TimeWait(u64),
+}
+
+impl Host {
+    /// A host without flows.
+    ///
+    /// # Panics
+    /// If the MSS is 0.
+    pub fn new(config: HostConfig) -> Self {
+        assert!(config.mss > 0, "packets without room carry nothing");
+        Self {
+            config,
+            outgoing: BTreeMap::new(),
+            incoming: BTreeMap::new(),
+            agenda: BTreeSet::new(),
+            time_wait: VecDeque::new(),
+            ready: VecDeque::new(),
+            events: VecDeque::new(),
+        }
+    }
+
+    /// Lets every flow do what is due by `now`.
+    fn serve(&mut self, now: Instant) {
+        while let Some(&(at, flow)) = self.agenda.first()
+            && at <= now
+        {
+            let Some(outgoing) = self.outgoing.get_mut(&flow) else { break };
+            match outgoing.sender.step(now, &self.config) {
+                Outcome::Packet(header) => {
+                    if let Kind::Data(segment) = header.kind
+                        && segment.number == 0
+                    {
+                        self.events.push_back(FlowEvent { flow, at: now, milestone: Milestone::FirstData });
+                    }
+                    self.ready.push_back(packet(flow, outgoing.route, header));
+                    self.schedule(flow);
+                }
+                Outcome::Quiet => self.schedule(flow),
+                Outcome::Failed => self.forget(now, flow, Milestone::Failed),
+            }
+        }
+        while let Some(&(at, flow)) = self.time_wait.front()
+            && at <= now
+        {
+            self.time_wait.pop_front();
+            self.incoming.remove(&flow);
+        }
+    }
+
+    /// Puts a flow of `outgoing` where it belongs on the agenda.
+    fn schedule(&mut self, flow: FlowId) {
+        let Some(outgoing) = self.outgoing.get_mut(&flow) else { return };
+        let due = outgoing.sender.due(&self.config);
+        if due == outgoing.due {
+            return;
+        }
+        if let Some(at) = outgoing.due {
+            self.agenda.remove(&(at, flow));
+        }
+        self.agenda.extend(due.map(|at| (at, flow)));
+        outgoing.due = due;
+    }
+
+    /// Ends a flow of `outgoing`.
+    fn forget(&mut self, now: Instant, flow: FlowId, milestone: Milestone) {
+        if let Some(at) = self.outgoing.remove(&flow).and_then(|outgoing| outgoing.due) {
+            self.agenda.remove(&(at, flow));
+        }
+        self.events.push_back(FlowEvent { flow, at: now, milestone });
+    }
+
+    /// Takes in what a sender elsewhere says; the answer, if there is one.
+    fn receive(&mut self, now: Instant, flow: FlowId, kind: Kind) -> Option<Kind> {
+        match (kind, self.incoming.entry(flow)) {
+            (Kind::Syn, entry) => {
+                entry.or_insert_with(|| Incoming::Open(Receiver::default()));
+                Some(Kind::SynAck)
+            }
+            (Kind::Ref, _) => Some(Kind::RefAck),
+            (Kind::Data(segment), btree_map::Entry::Occupied(mut entry)) => match entry.get_mut() {
+                Incoming::TimeWait(bytes) => {
+                    Some(Kind::Ack { segment, run: Span::new(0, *bytes), received: *bytes })
+                }
+                Incoming::Open(receiver) => {
+                    receiver.on_segment(segment);
+                    let received = receiver.received();
+                    let run = receiver.run(segment);
+                    if receiver.is_complete() {
+                        entry.insert(Incoming::TimeWait(received));
+                        self.time_wait.push_back((now + TIME_WAIT, flow));
+                        let received = Received { primary_bytes: received, rlp_bytes: 0 };
+                        let milestone = Milestone::LastByte(received);
+                        self.events.push_back(FlowEvent { flow, at: now, milestone });
+                    }
+                    Some(Kind::Ack { segment, run, received })
+                }
+            },
+            _ => None,
+        }
+    }
+}
+
+impl Agent for Host {
+    fn start(&mut self, now: Instant, flow: &Flow) {
+        let sender = Sender::new(now, flow);
+        let route = Route { scheme: flow.scheme, from: flow.from, to: flow.to };
+        self.outgoing.insert(flow.id, Outgoing { route, sender, due: None });
+        self.schedule(flow.id);
+        self.serve(now);
+    }
+
+    fn handle(&mut self, now: Instant, parcel: Parcel) {
+        let Parcel { flow, scheme, from, to, body: Body::Rcp(header), .. } = parcel else { return };
+        match header.kind {
+            Kind::Syn | Kind::Data(_) | Kind::Ref => {
+                if let Some(kind) = self.receive(now, flow, header.kind) {
+                    let answer = Header { kind, rtt: Duration::ZERO, ..header };
+                    self.ready.push_back(packet(flow, Route { scheme, from: to, to: from }, answer));
+                }
+            }
+            Kind::SynAck | Kind::Ack { .. } | Kind::RefAck => {
+                let Some(outgoing) = self.outgoing.get_mut(&flow) else { return };
+                if outgoing.sender.handle(now, &header) {
+                    let sent = outgoing.sender.sent();
+                    self.forget(now, flow, Milestone::LastAck(sent));
+                } else {
+                    self.schedule(flow);
+                }
+            }
+        }
+        self.serve(now);
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.agenda.first().map(|(at, _)| *at)
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        self.serve(now);
+    }
+
+    fn poll_transmit(&mut self, _now: Instant, _backlog: u64) -> Option<Packet<Parcel>> {
+        self.ready.pop_front()
+    }
+
+    fn poll_event(&mut self) -> Option<FlowEvent> {
+        self.events.pop_front()
+    }
+}
+
+fn packet(flow: FlowId, Route { scheme, from, to }: Route, header: Header) -> Packet<Parcel> {
+    let size = HEADER_BYTES + header.kind.payload() as usize;
+    let payload = Parcel { flow, scheme, from, to, hops: 0, body: Body::Rcp(header) };
+    Packet { size, level: Level::PRIMARY, payload }
+}

@@ -1,0 +1,77 @@
+//! A router's queue that measures, runs the rate law, and writes the rate into what passes.
+
+use std::time::Instant;
+
+use kickass::rcp::{Config, Law};
+use rand_pcg::{
+    Pcg64,
+    rand_core::{Rng, SeedableRng},
+};
+use rc3_core::units::Rate;
+
+use crate::{
+    Dropped, Packet, Queue, Stamped,
+    agent::{Body, Parcel},
+};
+
+/// Any queue, with RCP around it.
+///
+/// All arrivals count, of whatever protocol and also those dropped; the rate goes into packets of RCP that ask for
+/// it, as they leave.
+#[derive(Debug)]
+pub struct RcpQueue<Q> {
+    queue: Q,
+    law: Law,
+}
+
+impl<Q: Queue<Stamped<Parcel>>> RcpQueue<Q> {
+    /// RCP around `queue`, in front of a link of this capacity that is idle `since` then. The seed shifts the
+    /// updates against those of other routers.
+    ///
+    /// # Panics
+    /// As [`Law::new`].
+    pub fn new(queue: Q, config: Config, capacity: Rate, since: Instant, seed: u64) -> Self {
+        // Half to one and a half intervals. ns-2 draws from a normal distribution, whose logarithm is not the same
+        // on every platform; here only that they differ matters.
+        let part = 0.5 + f64::from(Pcg64::seed_from_u64(seed).next_u32()) / f64::from(u32::MAX);
+        let first = config.interval_max.mul_f64(part);
+        let law = Law::new(config, capacity.bits_per_second() as f64 / 8.0, since, first);
+        Self { queue, law }
+    }
+
+    /// The law, as of the latest packet that came or went.
+    pub fn law(&self) -> &Law {
+        &self.law
+    }
+}
+
+impl<Q: Queue<Stamped<Parcel>>> Queue<Stamped<Parcel>> for RcpQueue<Q> {
+    fn enqueue(&mut self, now: Instant, packet: Packet<Stamped<Parcel>>) -> Dropped<Stamped<Parcel>> {
+        self.law.advance(now, self.queue.bytes());
+        let rtt = match &packet.payload.payload().body {
+            Body::Rcp(header) => header.rtt,
+            Body::Udp { .. } => Default::default(),
+        };
+        self.law.on_arrival(packet.size as u64, rtt);
+        self.queue.enqueue(now, packet)
+    }
+
+    fn dequeue(&mut self, now: Instant) -> Option<Packet<Stamped<Parcel>>> {
+        self.law.advance(now, self.queue.bytes());
+        let mut packet = self.queue.dequeue(now)?;
+        if let Body::Rcp(header) = &mut packet.payload.payload_mut().body
+            && header.kind.asks()
+        {
+            header.rate = header.rate.min(self.law.rate());
+        }
+        Some(packet)
+    }
+
+    fn bytes(&self) -> u64 {
+        self.queue.bytes()
+    }
+
+    fn len(&self) -> usize {
+        self.queue.len()
+    }
+}

@@ -1,0 +1,288 @@
+//! A network in virtual time: hosts that run agents, links that carry their parcels, and the clock.
+//!
+//! Each host has an uplink to its router and a downlink from it; routers are joined by links, and forward without
+//! delay. What happens at one instant happens in a fixed order: links deliver in the order of their numbers, then
+//! hosts whose time has come are woken, then hosts that heard something send. Nothing hangs on a wall clock or on
+//! threads, so a world with one seed has one future.
+
+mod agenda;
+mod ledger;
+
+use std::{
+    collections::VecDeque,
+    time::{Duration, Instant},
+};
+
+use agenda::{Agenda, Sleeper};
+use ledger::Ledger;
+use rustc_hash::FxHashMap;
+
+use crate::{
+    Link, LinkConfig, LinkStats, Packet, Stamped,
+    agent::{Agent, Flow, HostId, Parcel},
+    queue::Queue,
+    record::FlowRecord,
+};
+
+/// A queue in front of a link of a [`World`].
+pub type ParcelQueue = Box<dyn Queue<Stamped<Parcel>> + Send>;
+
+/// A link of a world, counted from 0 in order of creation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LinkId(pub u32);
+
+/// The way of a parcel, uplink and downlink included.
+pub type Route = Box<[LinkId]>;
+
+/// Who knows the way from host to host.
+pub type Router = Box<dyn FnMut(HostId, HostId) -> Route + Send>;
+
+/// Who looks on while packets arrive at the end of a link.
+pub type Tap = Box<dyn FnMut(Duration, LinkId, &Packet<Parcel>) + Send>;
+
+/// Hosts, links and a clock.
+pub struct World {
+    epoch: Instant,
+    now: Instant,
+    links: Vec<Link<Parcel>>,
+    hosts: Vec<Host>,
+    router: Router,
+    routes: FxHashMap<(HostId, HostId), Route>,
+    agenda: Agenda,
+    /// Hosts that have heard something since they were last asked to send.
+    roused: VecDeque<usize>,
+    flows: Ledger,
+    tap: Option<Tap>,
+    counts: Counts,
+}
+
+struct Host {
+    agent: Box<dyn Agent + Send>,
+    uplink: LinkId,
+    roused: bool,
+}
+
+/// How much a world has done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Times a link or a host was woken.
+    pub events: u64,
+    /// Packets that have reached the end of a link: one packet on three links counts three times.
+    pub link_packets: u64,
+    /// Flows begun.
+    pub flows_started: u64,
+    /// Flows done at both ends, or given up.
+    pub flows_ended: u64,
+}
+
+impl World {
+    /// An empty world at rest, in which `router` knows the ways.
+    pub fn new(router: Router) -> Self {
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "a name for time zero; all others are computed from it"
+        )]
+        let epoch = Instant::now();
+        Self {
+            epoch,
+            now: epoch,
+            links: Vec::new(),
+            hosts: Vec::new(),
+            router,
+            routes: FxHashMap::default(),
+            agenda: Agenda::default(),
+            roused: VecDeque::new(),
+            flows: Ledger::new(epoch),
+            tap: None,
+            counts: Counts::default(),
+        }
+    }
+
+    /// Adds a link.
+    pub fn add_link(&mut self, config: LinkConfig, queue: ParcelQueue) -> LinkId {
+        self.links.push(Link::new(config, queue));
+        self.agenda.make_room(self.links.len(), self.hosts.len());
+        LinkId(self.links.len() as u32 - 1)
+    }
+
+    /// Adds a host that sends over `uplink`.
+    pub fn add_host(&mut self, agent: Box<dyn Agent + Send>, uplink: LinkId) -> HostId {
+        self.hosts.push(Host { agent, uplink, roused: false });
+        self.agenda.make_room(self.links.len(), self.hosts.len());
+        HostId(self.hosts.len() as u32 - 1)
+    }
+
+    /// From now on `tap` sees each packet that arrives at the end of a link.
+    pub fn set_tap(&mut self, tap: Tap) {
+        self.tap = Some(tap);
+    }
+
+    /// The beginning, for queues that count from then.
+    pub fn epoch(&self) -> Instant {
+        self.epoch
+    }
+
+    /// Links added so far.
+    pub fn links(&self) -> u32 {
+        self.links.len() as u32
+    }
+
+    /// Time since the beginning.
+    pub fn elapsed(&self) -> Duration {
+        self.now - self.epoch
+    }
+
+    /// How much has happened.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Flows under way.
+    pub fn live_flows(&self) -> usize {
+        self.flows.live()
+    }
+
+    /// What a link did, as of the last packet it was handed or gave up.
+    pub fn link_stats(&self, link: LinkId) -> &LinkStats {
+        self.links[link.0 as usize].stats()
+    }
+
+    /// Records of flows that are done, in the order in which they ended.
+    pub fn poll_record(&mut self) -> Option<FlowRecord> {
+        self.flows.poll()
+    }
+
+    /// Moves on to `flow.at` and begins it.
+    ///
+    /// # Panics
+    /// When there is no such host, or the instant is past.
+    pub fn start(&mut self, flow: &Flow) {
+        let at = self.epoch + flow.at;
+        assert!(at >= self.now, "{:?} begins in the past", flow.id);
+        self.run_until(flow.at);
+        let hops = self.route(flow.from, flow.to).len() - 2;
+        self.counts.flows_started += 1;
+        self.flows.start(flow, hops as u8);
+        let index = flow.from.0 as usize;
+        self.hosts[index].agent.start(self.now, flow);
+        self.rouse(index);
+        self.send();
+    }
+
+    /// Lets everything happen that happens by `until`, and makes that the present.
+    pub fn run_until(&mut self, until: Duration) {
+        let until = self.epoch + until;
+        while self.step(until) {}
+        self.now = self.now.max(until);
+    }
+
+    /// Runs until no flow is under way or `limit` has come; whether none is.
+    pub fn run_to_end(&mut self, limit: Duration) -> bool {
+        let until = self.epoch + limit;
+        while self.flows.live() > 0 {
+            if !self.step(until) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Lets happen what happens next, if that is by `until`; whether anything did.
+    fn step(&mut self, until: Instant) -> bool {
+        let Some(at) = self.agenda.next().filter(|&at| at <= until) else { return false };
+        self.now = at;
+        while let Some(sleeper) = self.agenda.pop(at) {
+            self.counts.events += 1;
+            match sleeper {
+                Sleeper::Link(index) => self.deliver(index as usize),
+                Sleeper::Host(index) => self.wake(index as usize),
+            }
+        }
+        self.send();
+        true
+    }
+
+    /// Takes what has arrived at the end of a link to the next link or to its host.
+    fn deliver(&mut self, index: usize) {
+        while let Some(mut packet) = self.links[index].poll_packet(self.now) {
+            self.counts.link_packets += 1;
+            if let Some(tap) = &mut self.tap {
+                tap(self.now - self.epoch, LinkId(index as u32), &packet);
+            }
+            packet.payload.hops += 1;
+            let Parcel { from, to, hops, .. } = packet.payload;
+            match self.route(from, to).get(usize::from(hops)).copied() {
+                Some(next) => self.put(next, packet),
+                None => {
+                    let host = to.0 as usize;
+                    self.hosts[host].agent.handle(self.now, packet.payload);
+                    self.rouse(host);
+                }
+            }
+        }
+        self.agenda.set(Sleeper::Link(index as u32), self.links[index].poll_timeout());
+    }
+
+    fn wake(&mut self, index: usize) {
+        let agent = &mut self.hosts[index].agent;
+        if agent.poll_timeout().is_some_and(|at| at <= self.now) {
+            agent.handle_timeout(self.now);
+        }
+        self.rouse(index);
+    }
+
+    fn rouse(&mut self, index: usize) {
+        if !self.hosts[index].roused {
+            self.hosts[index].roused = true;
+            self.roused.push_back(index);
+        }
+    }
+
+    /// Lets everybody send who heard something.
+    fn send(&mut self) {
+        while let Some(index) = self.roused.pop_front() {
+            let uplink = self.hosts[index].uplink;
+            loop {
+                let backlog = self.links[uplink.0 as usize].queue_bytes();
+                let Some(packet) = self.hosts[index].agent.poll_transmit(self.now, backlog) else { break };
+                self.put(uplink, packet);
+            }
+            let host = &mut self.hosts[index];
+            host.roused = false;
+            while let Some(event) = host.agent.poll_event() {
+                self.counts.flows_ended += u64::from(self.flows.on_event(event));
+            }
+            let room = match host.agent.waits_for_uplink() {
+                true => self.links[uplink.0 as usize].service_end(),
+                false => None,
+            };
+            let wish = match (host.agent.poll_timeout(), room) {
+                (Some(a), Some(b)) => Some(a.min(b)),
+                (a, b) => a.or(b),
+            };
+            self.agenda.set(Sleeper::Host(index as u32), wish);
+        }
+    }
+
+    fn put(&mut self, link: LinkId, packet: Packet<Parcel>) {
+        let index = link.0 as usize;
+        self.links[index].send(self.now, packet);
+        self.agenda.set(Sleeper::Link(link.0), self.links[index].poll_timeout());
+    }
+
+    fn route(&mut self, from: HostId, to: HostId) -> &[LinkId] {
+        self.routes.entry((from, to)).or_insert_with(|| (self.router)(from, to))
+    }
+}
+
+impl std::fmt::Debug for World {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("World")
+            .field("elapsed", &self.elapsed())
+            .field("hosts", &self.hosts.len())
+            .field("links", &self.links.len())
+            .field("live_flows", &self.live_flows())
+            .field("counts", &self.counts)
+            .finish_non_exhaustive()
+    }
+}
