@@ -103,7 +103,9 @@ impl Document {
         let mut path = String::new();
         let mut at = Place::Table(&mut self.table);
         for part in parts {
-            at = at.enter(part, &mut path).ok_or_else(|| Fault::new(key, format!("there is no table `{part}`")))?;
+            at = at
+                .enter(part, &mut path)
+                .ok_or_else(|| Fault::new(key, format!("there is no table `{part}`")))?;
         }
         let slot =
             at.slot(last, &mut path).ok_or_else(|| Fault::new(key, format!("there is no `{last}`")))?;

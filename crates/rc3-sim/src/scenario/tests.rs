@@ -186,7 +186,10 @@ fn errors_between_tables_name_line_and_key() {
             "my.toml:20: `sweep.workload.load`: not a list of values, write for example [1, 2]",
         ),
         ("[sweep]\nworkload.load = [0.1,\n 2]\n", "my.toml:21: `workload.load`: 2 is not within 0 to 1"),
-        ("[sweep]\nscheme.RCP.paced = [true]\n", "my.toml:20: `sweep.scheme.RCP.paced.0`: there is no table `RCP`"),
+        (
+            "[sweep]\nscheme.RCP.paced = [true]\n",
+            "my.toml:20: `sweep.scheme.RCP.paced.0`: there is no table `RCP`",
+        ),
         (
             "[[case]]\nname = \"c\"\nset = { topology.kid = \"esnet\" }\n",
             "my.toml:21: `topology.kid`: unknown key `kid`, did you mean `kind`?",
