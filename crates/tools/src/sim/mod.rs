@@ -16,3 +16,6 @@ pub mod results;
 pub mod simulator;
 pub mod table;
 pub mod work;
+
+#[cfg(test)]
+mod tests;

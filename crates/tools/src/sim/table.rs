@@ -143,7 +143,7 @@ pub struct SummaryRow {
 pub fn summary(results: &Results, buckets: &[Bucket]) -> Vec<SummaryRow> {
     let mut rows = Vec::new();
     for cell in &results.cells {
-        let base = results.base(&cell.place);
+        let base = results.base(&cell.place).filter(|base| base.place != cell.place);
         let all = std::iter::once((String::new(), &cell.all, base.map(|base| &base.all)));
         let parts = cell.parts.iter().enumerate().map(|(index, part)| {
             let base = base.and_then(|base| base.parts.get(index));
@@ -171,8 +171,7 @@ fn row(
     let sorted = group.flows.sorted();
     let mean = |weight| group.flows.mean(weight);
     let reduction = |weight| {
-        let base = base.filter(|base| !std::ptr::eq(*base, group))?;
-        base.flows.reduction(&group.flows, weight).map(super::results::per_cent)
+        base?.flows.reduction(&group.flows, weight).map(super::results::per_cent)
     };
     let (fct, fct_bytes) = (mean(Weight::Flows), mean(Weight::Bytes));
     let (reduction, reduction_bytes) = (reduction(Weight::Flows), reduction(Weight::Bytes));
