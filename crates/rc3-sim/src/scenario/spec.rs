@@ -491,8 +491,6 @@ pub enum Metric {
     ReductionBytes,
     /// Share of packets lost, in per cent.
     Loss,
-    /// Time until the first part of a chunked flow is there, reduction in per cent (RC3 §5.1.2).
-    BufferingReduction,
 }
 
 impl Metric {
@@ -500,7 +498,7 @@ impl Metric {
     pub fn unit(self) -> &'static str {
         match self {
             Self::Fct | Self::FctBytes => "s",
-            Self::Reduction | Self::ReductionBytes | Self::Loss | Self::BufferingReduction => "%",
+            Self::Reduction | Self::ReductionBytes | Self::Loss => "%",
         }
     }
 }

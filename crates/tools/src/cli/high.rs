@@ -12,6 +12,12 @@ use super::low::{
     DoctorArgs, LowArgs, LowCommand, RecvArgs, RlpChoice, SendArgs, SimCommand, SimHowArgs, SimListArgs,
     SimPlotArgs, SimRunArgs,
 };
+#[cfg(unix)]
+use crate::{
+    demo::scenario::{RUNS_MAX, Runs, SIZE_BYTES_MAX, SIZES_MAX, Scenario},
+    emulator::EmulatorConfig,
+    units::size_text,
+};
 use crate::{
     sim::{
         catalogue,
@@ -24,12 +30,6 @@ use crate::{
         send::SendJob,
         ticket::{Ticket, TicketError},
     },
-};
-#[cfg(unix)]
-use crate::{
-    demo::scenario::{RUNS_MAX, Runs, SIZE_BYTES_MAX, SIZES_MAX, Scenario},
-    emulator::EmulatorConfig,
-    units::size_text,
 };
 
 /// A command ready to run.
@@ -273,7 +273,8 @@ mod tests {
 
     #[test]
     fn experiments_are_named_once_and_changes_keep_their_order() {
-        let words = ["rc3", "sim", "run", "fig8", "all", "my.toml", "--seed", "7", "--flows", "9", "--set", "a.b=c"];
+        let words =
+            ["rc3", "sim", "run", "fig8", "all", "my.toml", "--seed", "7", "--flows", "9", "--set", "a.b=c"];
         let Ok(Command::SimRun(job)) = resolve(&words) else { panic!("not a run") };
         assert_eq!(job.names.len(), catalogue::EXPERIMENTS.len() + 1);
         assert_eq!((job.names[0].as_str(), job.names.last().unwrap().as_str()), ("fig8", "my.toml"));

@@ -10,9 +10,30 @@ macro_rules! experiments {
 
 /// Name and scenario file of each, in the order of the papers.
 pub const EXPERIMENTS: &[(&str, &str)] = experiments![
-    "fig2", "fig3", "fig4", "fig7", "fig8", "fig9", "fig10", "table1", "fig11", "fig12", "pacing", "downlink",
-    "fig13", "mixed", "fig14a", "fig14b", "fig14c", "partial", "datacentre", "hotnets-fig5", "hotnets-fig6",
-    "hotnets-fig7", "hotnets-loss", "hotnets-fig8",
+    "fig2",
+    "fig3",
+    "fig4",
+    "fig7",
+    "fig8",
+    "fig9",
+    "fig10",
+    "table1",
+    "fig11",
+    "fig12",
+    "pacing",
+    "downlink",
+    "fig13",
+    "mixed",
+    "fig14a",
+    "fig14b",
+    "fig14c",
+    "partial",
+    "datacentre",
+    "hotnets-fig5",
+    "hotnets-fig6",
+    "hotnets-fig7",
+    "hotnets-loss",
+    "hotnets-fig8",
 ];
 
 /// Those that draw the two loops of one flow (`rc3 sim plot`).
@@ -33,9 +54,8 @@ pub fn list(json: bool) -> String {
         let Some(Ok(scenario)) = find(name) else { continue };
         let spec = scenario.spec();
         let line = match json {
-            true => {
-                serde_json::json!({ "name": spec.name, "title": spec.title, "source": spec.source }).to_string()
-            }
+            true => serde_json::json!({ "name": spec.name, "title": spec.title, "source": spec.source })
+                .to_string(),
             false => format!("{name:width$}  {}  ({})", spec.title, spec.source),
         };
         text += &line;

@@ -77,9 +77,10 @@ fn row(expect: &ExpectSpec, results: &Results) -> Row {
         None => cell.and_then(|cell| results.base(&cell.place)),
     };
     // The other run may call the same part of the flows by another scheme.
-    let part = expect.scheme.as_ref().map(|name| {
-        cell.and_then(|cell| cell.parts.iter().position(|part| part.scheme == *name))
-    });
+    let part = expect
+        .scheme
+        .as_ref()
+        .map(|name| cell.and_then(|cell| cell.parts.iter().position(|part| part.scheme == *name)));
     let group = |cell: Option<&Cell>| {
         let group = match part {
             None => &cell?.all,

@@ -124,7 +124,8 @@ impl Experiment {
             scenario.set(change)?;
         }
         let runs = scenario.expand()?;
-        let changes: String = plan.changes.iter().map(|change| format!(" --set {}", quoted(change))).collect();
+        let changes: String =
+            plan.changes.iter().map(|change| format!(" --set {}", quoted(change))).collect();
         let command = format!("rc3 sim run {}{changes}", quoted(name));
         Ok(Self { scenario, runs, command })
     }

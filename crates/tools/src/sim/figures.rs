@@ -71,15 +71,16 @@ fn name(cell: &Cell, cells: &[&Cell]) -> String {
     }
 }
 
-/// Colours go by run where there is one setting, else by line, so that rc3 is always blue.
+/// Where there is one setting, the plain scheme has its colour and the last run, which is rc3, has the other.
 fn colour(cell: &Cell, index: usize, results: &Results) -> Colour {
-    let plain = results.base(&cell.place).is_some_and(|base| base.place == cell.place);
+    let is_first = results.base(&cell.place).is_some_and(|base| base.place == cell.place);
+    let last = results.cells.iter().rfind(|other| other.place.same_setting(&cell.place));
     let several = results.cells.iter().any(|other| !other.place.same_setting(&cell.place));
-    match (several, plain) {
-        (false, true) => Colour::Vermillion,
-        // Vermillion is the plain scheme's.
-        (false, false) => Colour::nth(if index == 0 { 0 } else { index + 1 }),
+    match (several, is_first) {
         (true, _) => Colour::nth(index),
+        (false, true) => Colour::Vermillion,
+        (false, false) if last.is_some_and(|last| last.place == cell.place) => Colour::Blue,
+        (false, false) => Colour::nth(index + 2),
     }
 }
 
@@ -105,13 +106,15 @@ fn reduction_by_size(picture: &PictureSpec, results: &Results, network: Network)
             .find(|other| other.place.same_setting(&cell.place) && other.place.run == *run),
         None => results.base(&cell.place),
     };
-    let compared: Vec<&Cell> =
-        shown(picture, results).filter(|cell| base(cell).is_some_and(|base| base.place != cell.place)).collect();
+    let compared: Vec<&Cell> = shown(picture, results)
+        .filter(|cell| base(cell).is_some_and(|base| base.place != cell.place))
+        .collect();
     let mut series: Vec<Series> = Vec::new();
     for (index, cell) in compared.iter().enumerate() {
         let Some(base) = base(cell) else { continue };
         // Where flows are of two schemes, the second is what the run is about.
-        let flows = |cell: &Cell| cell.parts.last().map_or(cell.all.flows.clone(), |part| part.group.flows.clone());
+        let flows =
+            |cell: &Cell| cell.parts.last().map_or(cell.all.flows.clone(), |part| part.group.flows.clone());
         let (base, flows) = (flows(base), flows(cell));
         let point = |(index, bucket): (usize, &Bucket)| {
             let of_size = flows.of_size(bucket.from, bucket.to);
@@ -265,7 +268,12 @@ fn time_line(picture: &PictureSpec, results: &Results) -> Chart {
             shape: Shape::Steps,
             points: primary,
         });
-        series.push(Series { name: "RLP".to_owned(), colour: Colour::Blue, shape: Shape::Steps, points: rlp });
+        series.push(Series {
+            name: "RLP".to_owned(),
+            colour: Colour::Blue,
+            shape: Shape::Steps,
+            points: rlp,
+        });
     }
     let x = Axis::new("time since connect", Scale::Linear, Unit::Seconds).starting(0.0);
     let y = Axis::new("bytes sent, primary from the start, RLP from the end", Scale::Linear, Unit::Bytes);
@@ -276,8 +284,9 @@ fn time_line(picture: &PictureSpec, results: &Results) -> Chart {
 fn packets_by_round(picture: &PictureSpec, results: &Results, network: Network) -> Chart {
     let cell = shown(picture, results).find(|cell| !cell.sent.is_empty());
     let sent = cell.map_or(&[][..], |cell| &cell.sent);
-    let data = data_packets(sent);
-    let rounds = data.iter().map(|packet| round_of(packet, data[0], network.rtt)).max().map_or(0, |last| last + 1);
+    let data = data_packets(sent, network.rtt);
+    let rounds =
+        data.iter().map(|packet| round_of(packet, data[0], network.rtt)).max().map_or(0, |last| last + 1);
     let level_max = data.iter().map(|packet| packet.level).max().unwrap_or(Level::PRIMARY);
     let levels = (0..=level_max.get()).filter_map(Level::new);
     let series = levels.enumerate().map(|(index, level)| {
@@ -303,12 +312,13 @@ fn packets_by_round(picture: &PictureSpec, results: &Results, network: Network) 
     blank(x, y, "one flow, as its uplink carried it".to_owned(), series)
 }
 
-/// Packets that carry data: all but acknowledgements and the handshake, which are much shorter or come first.
-fn data_packets(sent: &[SentPacket]) -> Vec<&SentPacket> {
+/// Packets that carry data: none of the first round trip, which is the handshake, and no short ones, which only
+/// acknowledge.
+fn data_packets(sent: &[SentPacket], rtt: Duration) -> Vec<&SentPacket> {
     let full = sent.iter().map(|packet| packet.size).max().unwrap_or(0);
-    let rlp = sent.iter().find(|packet| packet.level != Level::PRIMARY).map(|packet| packet.at);
-    // RLP starts in the instant in which the primary sends its first data.
-    sent.iter().filter(|packet| rlp.is_none_or(|start| packet.at >= start) && packet.size * 2 > full).collect()
+    // Times are of the last bit on the uplink, and a packet of the handshake takes less long than one of data.
+    let start = sent.first().map_or(Duration::ZERO, |first| first.at + rtt.mul_f64(0.9));
+    sent.iter().filter(|packet| packet.at >= start && packet.size * 2 > full).collect()
 }
 
 fn round_of(packet: &SentPacket, first: &SentPacket, rtt: Duration) -> usize {

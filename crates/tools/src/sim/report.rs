@@ -36,7 +36,13 @@ pub struct Finding {
 
 impl Finding {
     /// What is told of an experiment.
-    pub fn new(spec: &Spec, command: String, rows: Vec<Row>, summary: Vec<SummaryRow>, results: &Results) -> Self {
+    pub fn new(
+        spec: &Spec,
+        command: String,
+        rows: Vec<Row>,
+        summary: Vec<SummaryRow>,
+        results: &Results,
+    ) -> Self {
         Self {
             name: spec.name.clone(),
             title: spec.title.clone(),
@@ -73,10 +79,11 @@ impl Finding {
         let texts = [&self.source, &self.about].into_iter().filter(|text| !text.is_empty());
         let mut blocks: Vec<Block> = texts.map(|text| Block::Text(text.trim().to_owned())).collect();
         blocks.push(Block::Command(self.command.clone()));
-        blocks.extend(self.pictures.iter().map(|(file, alt)| Block::Picture {
-            file: format!("{folder}{file}"),
-            alt: alt.clone(),
-        }));
+        blocks.extend(
+            self.pictures
+                .iter()
+                .map(|(file, alt)| Block::Picture { file: format!("{folder}{file}"), alt: alt.clone() }),
+        );
         blocks
     }
 }
@@ -87,7 +94,8 @@ const MEANING: &str = "FCT is from connect to the last byte at the receiver, in 
 
 /// The document of several experiments.
 pub fn overview(findings: &[Finding]) -> Document {
-    let mut verdicts = Table::new(&["experiment", "source", "#printed", "#within", "#outside", "#not measured"]);
+    let mut verdicts =
+        Table::new(&["experiment", "source", "#printed", "#within", "#outside", "#not measured"]);
     let mut blocks = vec![Block::Text(
         "The figures printed in the RC3 papers (NSDI 2014, HotNets 2013) and the same ones measured with this \
          implementation in the simulator. Differences of reductions are in percentage points, of times in per cent."
@@ -133,8 +141,11 @@ pub fn comparison(rows: &[Row]) -> Table {
                 let error = measured.error.map(|error| format!(" ± {error:.decimals$}")).unwrap_or_default();
                 format!("{:.decimals$}{error} {unit}", measured.value)
             }),
-            row.difference()
-                .map_or_else(String::new, |difference| format!("{difference:+.1} {}", row.difference_unit())),
+            row.difference().map_or_else(String::new, |difference| {
+                // Nothing has no sign.
+                let difference = if difference.abs() < 0.05 { 0.0 } else { difference };
+                format!("{difference:+.1} {}", row.difference_unit())
+            }),
             match row.verdict() {
                 Verdict::Within => "yes",
                 Verdict::Outside => "no",
@@ -161,14 +172,25 @@ fn metric(metric: Metric) -> &'static str {
         Metric::Reduction => "reduction over flows",
         Metric::ReductionBytes => "reduction over bytes",
         Metric::Loss => "packets lost",
-        Metric::BufferingReduction => "reduction of buffering",
     }
 }
 
 fn overall(rows: &[SummaryRow]) -> Table {
     let mut table = Table::new(&[
-        "setting", "run", "scheme", "#flows", "#unfinished", "#FCT over flows", "#FCT over bytes", "#1 %",
-        "#median", "#99 %", "#reduction, flows", "#reduction, bytes", "#lost", "#by RLP",
+        "setting",
+        "run",
+        "scheme",
+        "#flows",
+        "#unfinished",
+        "#FCT over flows",
+        "#FCT over bytes",
+        "#1 %",
+        "#median",
+        "#99 %",
+        "#reduction, flows",
+        "#reduction, bytes",
+        "#lost",
+        "#by RLP",
     ]);
     for row in rows.iter().filter(|row| row.from_bytes.is_none()) {
         let part = |part: Option<u64>, of: Option<u64>| match (part, of) {
@@ -200,7 +222,16 @@ fn overall(rows: &[SummaryRow]) -> Table {
 
 fn by_size(rows: &[SummaryRow]) -> Table {
     let mut table = Table::new(&[
-        "setting", "run", "scheme", "#size", "#flows", "#mean FCT", "#1 %", "#median", "#99 %", "#reduction",
+        "setting",
+        "run",
+        "scheme",
+        "#size",
+        "#flows",
+        "#mean FCT",
+        "#1 %",
+        "#median",
+        "#99 %",
+        "#reduction",
     ]);
     for row in rows {
         let Some((from, to)) = row.from_bytes.zip(row.to_bytes) else { continue };

@@ -184,8 +184,6 @@ impl Group {
                 let value = 100.0 * lost_packets as f64 / primary_packets as f64;
                 value.is_finite().then_some(Estimate { value, error: None, parts: 1 })
             }
-            // Records have no time of the first part of a flow.
-            Metric::BufferingReduction => None,
         }
     }
 }

@@ -170,9 +170,7 @@ fn row(
 ) -> SummaryRow {
     let sorted = group.flows.sorted();
     let mean = |weight| group.flows.mean(weight);
-    let reduction = |weight| {
-        base?.flows.reduction(&group.flows, weight).map(super::results::per_cent)
-    };
+    let reduction = |weight| base?.flows.reduction(&group.flows, weight).map(super::results::per_cent);
     let (fct, fct_bytes) = (mean(Weight::Flows), mean(Weight::Bytes));
     let (reduction, reduction_bytes) = (reduction(Weight::Flows), reduction(Weight::Bytes));
     let value = |estimate: Option<Estimate>| estimate.map(|estimate| round(estimate.value));

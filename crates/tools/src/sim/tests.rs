@@ -26,7 +26,7 @@ expect = [
   { at = { workload.load = 0.1 }, run = "rc3", metric = "reduction", value = 45.0, tolerance = 4, note = "a note" },
   { at = { workload.load = 0.2 }, run = "rc3", metric = "reduction", value = 40.0 },
   { at = { workload.load = 0.2 }, run = "rc3", metric = "reduction", value = 40.0, packets = [1, 1], tolerance = 1 },
-  { at = { workload.load = 0.1 }, run = "rc3", metric = "buffering-reduction", value = 70.0 },
+  { at = { workload.load = 0.1 }, run = "rc3", scheme = "none", metric = "reduction", value = 70.0 },
 ]
 
 [topology]
@@ -133,12 +133,10 @@ fn read(folder: &Path, name: &str) -> String {
 #[test]
 fn printed_figures_stand_beside_measured_ones() {
     let folder = tempfile::tempdir().unwrap();
-    let finding =
-        experiment(folder.path(), SCENARIO).run(&MadeUp, &plan(folder.path(), 1), |_| ()).unwrap();
+    let finding = experiment(folder.path(), SCENARIO).run(&MadeUp, &plan(folder.path(), 1), |_| ()).unwrap();
     let verdicts: Vec<Verdict> = finding.rows.iter().map(super::compare::Row::verdict).collect();
     // The mean of plain is (20 x 100 + 19 x 200) / 39 ms, 0.8 % below the printed one.
-    let expected =
-        [Verdict::Within, Verdict::Outside, Verdict::Open, Verdict::Within, Verdict::Missing];
+    let expected = [Verdict::Within, Verdict::Outside, Verdict::Open, Verdict::Within, Verdict::Missing];
     assert_eq!(verdicts, expected);
     let text = read(folder.path(), "report.md");
     for line in [
@@ -146,7 +144,7 @@ fn printed_figures_stand_beside_measured_ones() {
         "| load 0.1 | plain | FCT over flows | 0.1500 s | 0.1487 ± 0.0000 s | -0.9 % | yes |  |",
         "| load 0.1 | rc3 | reduction over flows | 45.00 % | 40.00 ± 0.00 % | -5.0 points | no | a note |",
         "| load 0.2 | rc3, flows of 1 to 1 packets | reduction over flows | 40.00 % | 40.00 ± 0.00 % | +0.0 points | yes |  |",
-        "| load 0.1 | rc3 | reduction of buffering | 70.00 % |  |  | not measured |  |",
+        "| load 0.1 | rc3: none | reduction over flows | 70.00 % |  |  | not measured |  |",
         "| load 0.2 | rc3 | 78 | 2 | 0.0892 ± 0.0000 | 0.1143 ± 0.0000 | 0.0600 | 0.0600 | 0.1200 | \
          40.00 ± 0.00 % | 40.00 ± 0.00 % | 25.00 % | 81.82 % |",
     ] {
@@ -218,14 +216,19 @@ struct Broken;
 
 impl Engine for Broken {
     fn simulate(&self, run: &Run, _: bool, _: &mut dyn FnMut(u64)) -> Result<Outcome, String> {
-        if run.label.run == "rc3" { Err("it broke".to_owned()) } else { MadeUp.simulate(run, false, &mut |_| ()) }
+        if run.label.run == "rc3" {
+            Err("it broke".to_owned())
+        } else {
+            MadeUp.simulate(run, false, &mut |_| ())
+        }
     }
 }
 
 #[test]
 fn world_that_fails_is_named_and_ends_the_experiment() {
     let folder = tempfile::tempdir().unwrap();
-    let error = experiment(folder.path(), SCENARIO).run(&Broken, &plan(folder.path(), 2), |_| ()).unwrap_err();
+    let error =
+        experiment(folder.path(), SCENARIO).run(&Broken, &plan(folder.path(), 2), |_| ()).unwrap_err();
     assert_eq!(error.to_string(), "workload.load=0.1, rc3: it broke");
     assert!(!error.is_usage());
 }
@@ -246,8 +249,7 @@ fn unknown_names_keys_and_files_are_told_apart() {
 #[test]
 fn overview_counts_what_is_within() {
     let folder = tempfile::tempdir().unwrap();
-    let finding =
-        experiment(folder.path(), SCENARIO).run(&MadeUp, &plan(folder.path(), 1), |_| ()).unwrap();
+    let finding = experiment(folder.path(), SCENARIO).run(&MadeUp, &plan(folder.path(), 1), |_| ()).unwrap();
     let text = super::report::overview(&[finding]).markdown();
     assert!(text.contains("| made-up | nowhere | 5 | 2 | 1 | 1 |"), "{text}");
     assert!(text.contains("![Made up](made-up/made-up.svg)"));

@@ -72,8 +72,15 @@ mod tests {
     };
 
     fn every_shape() -> Chart {
-        let shapes =
-            [Shape::Marked, Shape::Line, Shape::Dashed, Shape::Steps, Shape::Bars, Shape::Frames, Shape::Stack];
+        let shapes = [
+            Shape::Marked,
+            Shape::Line,
+            Shape::Dashed,
+            Shape::Steps,
+            Shape::Bars,
+            Shape::Frames,
+            Shape::Stack,
+        ];
         let series = |(index, shape): (usize, &Shape)| Series {
             name: format!("series {index} <&>"),
             colour: Colour::nth(index),
