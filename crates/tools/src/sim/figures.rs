@@ -45,7 +45,7 @@ pub fn chart(picture: &PictureSpec, spec: &Spec, results: &Results, network: Net
         PictureKind::FctByKey => fct_by_key(picture, results),
         PictureKind::FctDistribution => distribution(picture, results),
         PictureKind::ThroughputBySize => throughput_by_size(picture, results),
-        PictureKind::TimeLine => time_line(picture, results),
+        PictureKind::TimeLine => time_line(picture, results, network),
         PictureKind::PacketsByRound => packets_by_round(picture, results, network),
         PictureKind::Model => modelled(picture, results, network),
     };
@@ -245,38 +245,36 @@ fn throughput_by_size(picture: &PictureSpec, results: &Results) -> Chart {
 }
 
 /// Fig. 2: how far either loop has come, from both ends of the flow, against time.
-fn time_line(picture: &PictureSpec, results: &Results) -> Chart {
+fn time_line(picture: &PictureSpec, results: &Results, network: Network) -> Chart {
     let mut series = Vec::new();
-    for cell in shown(picture, results).filter(|cell| !cell.sent.is_empty()).take(1) {
+    if let Some(cell) = shown(picture, results).find(|cell| !cell.sent.is_empty()) {
+        let connect = cell.sent[0].at;
+        let full = cell.sent.iter().map(|packet| packet.size).max().unwrap_or(0);
         let size = cell.all.flows.iter().next().map_or(0, |flow| flow.bytes) as f64;
-        let (mut primary, mut rlp) = (Vec::new(), Vec::new());
         let (mut up, mut down) = (0.0, size);
-        let from = cell.sent[0].at;
-        for packet in &cell.sent {
-            let at = (packet.at - from).as_secs_f64();
-            if packet.level == Level::PRIMARY {
-                up += packet.size as f64;
+        let (mut primary, mut rlp) = (Vec::new(), Vec::new());
+        for packet in data_packets(&cell.sent, network.rtt) {
+            let at = (packet.at - connect).as_secs_f64();
+            // What a packet lacks to a full one it lacks of the application's bytes.
+            let bytes = PACKET_BYTES.saturating_sub((full - packet.size) as u64) as f64;
+            if packet.level.is_primary() {
+                up += bytes;
                 primary.push(Point::new(at, up));
             } else {
-                down -= packet.size as f64;
+                down -= bytes;
                 rlp.push(Point::new(at, down));
             }
         }
-        series.push(Series {
-            name: "primary".to_owned(),
-            colour: Colour::Vermillion,
+        let line = |name: &str, colour, points| Series {
+            name: name.to_owned(),
+            colour,
             shape: Shape::Steps,
-            points: primary,
-        });
-        series.push(Series {
-            name: "RLP".to_owned(),
-            colour: Colour::Blue,
-            shape: Shape::Steps,
-            points: rlp,
-        });
+            points,
+        };
+        series = vec![line("primary", Colour::Vermillion, primary), line("RLP", Colour::Blue, rlp)];
     }
     let x = Axis::new("time since connect", Scale::Linear, Unit::Seconds).starting(0.0);
-    let y = Axis::new("bytes sent, primary from the start, RLP from the end", Scale::Linear, Unit::Bytes);
+    let y = Axis::new("bytes sent: primary from the start, RLP from the end", Scale::Linear, Unit::Bytes);
     blank(x, y.starting(0.0), "one flow, as its uplink carried it".to_owned(), series)
 }
 
@@ -343,8 +341,7 @@ fn modelled(picture: &PictureSpec, results: &Results, network: Network) -> Chart
         curve("IW 50, model", Colour::Orange, &|bytes| model.reduction_by_window(window(50), bytes)),
     ];
     let buckets = table::buckets(results);
-    let cells: Vec<&Cell> = shown(picture, results).collect();
-    for cell in &cells {
+    for (index, cell) in shown(picture, results).enumerate() {
         let Some(base) = results.base(&cell.place).filter(|base| base.place != cell.place) else { continue };
         let point = |bucket: &Bucket| {
             let flows = cell.all.flows.of_size(bucket.from, bucket.to);
@@ -353,7 +350,8 @@ fn modelled(picture: &PictureSpec, results: &Results, network: Network) -> Chart
         };
         series.push(Series {
             name: format!("{}, one flow", cell.place.run),
-            colour: Colour::nth(series.len().saturating_sub(3) + usize::from(series.len() > 3)),
+            // The first is the base, so that a larger window comes next and gets its model's colour.
+            colour: colour(cell, index.saturating_sub(1), results),
             shape: Shape::Marked,
             points: buckets.iter().filter_map(point).collect(),
         });
