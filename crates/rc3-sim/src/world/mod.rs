@@ -271,7 +271,10 @@ impl World {
     }
 
     fn route(&mut self, from: HostId, to: HostId) -> &[LinkId] {
-        self.routes.entry((from, to)).or_insert_with(|| (self.router)(from, to))
+        if !self.routes.contains_key(&(from, to)) {
+            self.routes.insert((from, to), (self.router)(from, to));
+        }
+        &self.routes[&(from, to)]
     }
 }
 
