@@ -43,7 +43,7 @@ fn plain_topology(spec: &TopologySpec, folder: &Path) -> Result<Topology, Fault>
     use TopologyKind as Kind;
     let megabits = |megabits: u64| Rate::from_bits_per_second(megabits * 1_000_000).expect("not zero");
     let tree = spec.kind == Kind::FatTree;
-    let rate = spec.rate.unwrap_or(megabits(if tree { 100_000 } else { 1000 }));
+    let rate = spec.rate.unwrap_or_else(|| megabits(if tree { 100_000 } else { 1000 }));
     let rtt = spec.rtt.unwrap_or(if tree { Duration::from_micros(96) } else { Duration::from_millis(40) });
     let hosts = spec.hosts.unwrap_or(10);
     if !(1..=HOSTS_MAX).contains(&hosts) {

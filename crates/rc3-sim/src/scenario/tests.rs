@@ -365,7 +365,7 @@ fn both_readings_of_the_ladder_are_those_of_the_papers() {
             "kind = \"rc3\"",
             &format!("kind = \"rc3\"\nladder = [40, 400, 4000]\nladder-reading = \"{reading}\""),
         );
-        Scenario::parse(&text, "my.toml").unwrap().expand().unwrap()[0].schemes[1].ladder.clone()
+        Scenario::parse(&text, "my.toml").unwrap().expand().unwrap()[0].schemes[1].ladder
     };
     use rc3_core::rlp::ladder::Ladder;
     assert_eq!(ladder("counts"), Ladder::new(&[40, 400, 4000]).unwrap());
