@@ -2,7 +2,7 @@
 //!
 //! Lines that begin with `#` and white space around fields count for nothing.
 
-use csv::{ErrorKind, ReaderBuilder, Trim};
+use csv::{ErrorKind, Position, ReaderBuilder, StringRecord, Trim};
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 
@@ -21,16 +21,14 @@ pub struct TableError {
 /// The rows of `text` with their line numbers.
 pub(crate) fn rows<T: DeserializeOwned>(text: &str, file: &str) -> Result<Vec<(u64, T)>, TableError> {
     let mut reader = ReaderBuilder::new().comment(Some(b'#')).trim(Trim::All).from_reader(text.as_bytes());
-    let error = |error| describe(error, file);
+    let error = |error| describe(error, text, file, None);
     let header = reader.headers().map_err(error)?.clone();
     let mut rows = Vec::new();
     for record in reader.records() {
         let record = record.map_err(error)?;
-        let line = record.position().map_or(0, csv::Position::line);
-        let row = record.deserialize(Some(&header)).map_err(|error| {
-            let TableError { file, message, .. } = describe_in(error, file, Some(&header));
-            TableError { file, line, message }
-        })?;
+        let line = record.position().map_or(1, |position| line_at(position, text));
+        let row = record.deserialize(Some(&header));
+        let row = row.map_err(|error| TableError { line, ..describe(error, text, file, Some(&header)) })?;
         rows.push((line, row));
     }
     if rows.is_empty() {
@@ -39,12 +37,16 @@ pub(crate) fn rows<T: DeserializeOwned>(text: &str, file: &str) -> Result<Vec<(u
     Ok(rows)
 }
 
-fn describe(error: csv::Error, file: &str) -> TableError {
-    describe_in(error, file, None)
+/// The line of the record that is found at a position, which may be that of comments and empty lines before it.
+fn line_at(position: &Position, text: &str) -> u64 {
+    let at = usize::try_from(position.byte()).unwrap_or(usize::MAX);
+    let skipped = text.get(at..).unwrap_or_default().lines();
+    let skipped = skipped.take_while(|line| line.starts_with('#') || line.is_empty()).count();
+    position.line() + skipped as u64
 }
 
-fn describe_in(error: csv::Error, file: &str, header: Option<&csv::StringRecord>) -> TableError {
-    let line = error.position().map_or(1, csv::Position::line);
+fn describe(error: csv::Error, text: &str, file: &str, header: Option<&StringRecord>) -> TableError {
+    let line = error.position().map_or(1, |position| line_at(position, text));
     let message = match error.kind() {
         ErrorKind::Deserialize { err, .. } => {
             let at = err.field().and_then(|at| header?.get(usize::try_from(at).ok()?));
@@ -79,13 +81,15 @@ mod tests {
 
     #[test]
     fn comments_and_spaces_count_for_nothing() {
-        let rows = rows::<Row>("# made by hand\na, n\n b b ,1\n# more\nc,2\n", "x.csv").unwrap();
-        assert_eq!(rows, [(3, Row { a: "b b".into(), n: 1 }), (5, Row { a: "c".into(), n: 2 })]);
+        let rows = rows::<Row>("# made by hand\na, n\n b b ,1\n# more\n\nc,2\n", "x.csv").unwrap();
+        assert_eq!(rows, [(3, Row { a: "b b".into(), n: 1 }), (6, Row { a: "c".into(), n: 2 })]);
     }
 
     #[test]
     fn errors_name_file_line_and_column() {
         assert_eq!(error("a,n\nb,1\nc,x\n"), "x.csv:3: column `n`: invalid digit found in string");
+        assert_eq!(error("a,n\n#\n#\nb,x\n"), "x.csv:4: column `n`: invalid digit found in string");
+        assert_eq!(error("a,n\n#\nb\n"), "x.csv:3: 1 fields where the header has 2");
         assert_eq!(error("a,n\nb\n"), "x.csv:2: 1 fields where the header has 2");
         assert_eq!(error("a,m\nb,1\n"), "x.csv:2: missing field `n`");
         assert_eq!(error("a,n\n"), "x.csv:1: there are no rows");

@@ -306,13 +306,11 @@ pub struct SchemeSpec {
     /// When RLP sends; of `rc3` only. Default `trust`: the simulated routers honour the marks.
     pub mode: Option<Mode>,
     /// Congestion controller of the primary loop. Default `newreno`.
-    #[serde(default)]
-    pub congestion: Congestion,
+    pub congestion: Option<Congestion>,
     /// Initial congestion window in packets. Default 4.
     pub initial_window: Option<u64>,
     /// Whether the primary loop paces. Default no.
-    #[serde(default)]
-    pub paced: bool,
+    pub paced: Option<bool>,
     /// Packets of each level, from the end of the flow; `"rest"` is without end and only the last may be it.
     /// Of `rc3` only. Default 40, 400, 4000 and the rest.
     pub ladder: Option<Vec<Rung>>,

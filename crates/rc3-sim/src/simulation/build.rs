@@ -9,7 +9,7 @@ use crate::{
     Crypto, DropTail, Impairments, LinkConfig, PrimaryOnly, Queue, Stamped, StrictPriority,
     agent::{Agent, HostId, Parcel, SchemeId},
     host::{self, Host, HostConfig},
-    random::derive,
+    random::{LINKS, derive},
     rcp::{self, RcpQueue},
     scenario::{self, Discipline, LowPriority, Mode, Run, SchemeKind},
     topology::Topology,
@@ -48,7 +48,7 @@ pub(super) fn world(run: &Run) -> Result<(World, Vec<LinkId>), SimulationError> 
                 rate: Some(core.rate),
                 delay: core.delay,
                 impairments: Impairments::loss(run.queues.loss),
-                seed: derive(run.seed, 1 + (2 * at + direction) as u64),
+                seed: derive(run.seed, LINKS + (2 * at + direction) as u64),
             };
             let queue =
                 builder.queue(&world, config.rate, run.queues.buffer, topology.routers[from].priorities);
