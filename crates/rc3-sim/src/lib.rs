@@ -16,6 +16,7 @@ mod pair;
 mod queue;
 pub mod rcp;
 pub mod record;
+pub mod trace;
 pub mod world;
 
 pub use background::{Background, BackgroundConfig};
