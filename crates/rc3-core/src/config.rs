@@ -13,8 +13,8 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::{
     primary::quinn::{
-        ClientCrypto, HandshakeTokenKey, IdleTimeout, ServerCrypto, Sessions, Settings, TokenMemoryCache,
-        TokenStore, ValidationTokenConfig, VarInt, random_token_key, ring_provider,
+        ClientCrypto, ClientTls, HandshakeTokenKey, IdleTimeout, ServerCrypto, ServerTls, Sessions, Settings,
+        TokenMemoryCache, TokenStore, ValidationTokenConfig, VarInt, random_token_key, ring_provider,
     },
     rlp::ladder::Ladder,
     units::Rate,
@@ -265,7 +265,7 @@ impl TransportConfig {
 /// What a client needs to connect. Clones share the sessions and tokens that servers have given.
 #[derive(Clone)]
 pub struct ClientConfig {
-    pub(crate) crypto: Arc<rustls::ClientConfig>,
+    pub(crate) crypto: ClientTls,
     pub(crate) transport: Arc<TransportConfig>,
     pub(crate) token_store: Arc<dyn TokenStore>,
     pub(crate) sessions: Arc<Sessions>,
@@ -277,8 +277,12 @@ impl ClientConfig {
     /// `alpn_protocols` of the rustls settings holds the application's own names; the rc3 variant of each is
     /// offered before it. With `enable_early_data`, sessions are remembered here and not in `resumption`.
     pub fn new(crypto: Arc<impl ClientCrypto>) -> Self {
+        Self::over(ClientTls::Rustls(crypto.into_rustls()))
+    }
+
+    pub(crate) fn over(crypto: ClientTls) -> Self {
         Self {
-            crypto: crypto.into_rustls(),
+            crypto,
             transport: Arc::default(),
             token_store: Arc::new(TokenMemoryCache::default()),
             sessions: Arc::default(),
@@ -328,7 +332,7 @@ impl fmt::Debug for ClientConfig {
 pub struct ServerConfig {
     /// Settings of the connections it accepts.
     pub transport: Arc<TransportConfig>,
-    pub(crate) crypto: Arc<rustls::ServerConfig>,
+    pub(crate) crypto: ServerTls,
     pub(crate) token_key: Arc<dyn HandshakeTokenKey>,
     pub(crate) validation_token: ValidationTokenConfig,
     pub(crate) retry_token_lifetime: Duration,
@@ -344,10 +348,14 @@ pub struct ServerConfig {
 impl ServerConfig {
     /// TLS 1.3 settings with default transport settings; for ALPN see [`ClientConfig::new`].
     pub fn with_crypto(crypto: Arc<impl ServerCrypto>) -> Self {
+        Self::over(ServerTls::Rustls(crypto.into_rustls()), random_token_key())
+    }
+
+    pub(crate) fn over(crypto: ServerTls, token_key: Arc<dyn HandshakeTokenKey>) -> Self {
         Self {
             transport: Arc::default(),
-            crypto: crypto.into_rustls(),
-            token_key: random_token_key(),
+            crypto,
+            token_key,
             validation_token: ValidationTokenConfig::default(),
             // As quinn: longer than any honest client takes to repeat its first packet.
             retry_token_lifetime: Duration::from_secs(15),

@@ -26,6 +26,8 @@ pub mod range_map;
 pub mod reassembler;
 pub mod rlp;
 pub mod send_buffer;
+#[cfg(feature = "simulation")]
+pub mod simulation;
 pub mod units;
 pub mod wire;
 

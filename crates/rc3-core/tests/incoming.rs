@@ -10,7 +10,7 @@ use rc3_core::{
     ClientConfig, ConnectionError, ConnectionHandle, DatagramMeta, Endpoint, EndpointEvent, Event, Incoming,
     ServerConfig,
 };
-use rc3_sim::identity::{SERVER_NAME, identity};
+use rc3_sim::{Crypto, identity::SERVER_NAME};
 
 /// A server that accepts when it is told to, and clients that have an address each. Datagrams take no time.
 struct Town {
@@ -34,7 +34,11 @@ fn server_address() -> SocketAddr {
 
 impl Town {
     fn new(change: impl Fn(&mut ServerConfig)) -> Self {
-        let (config, mut server) = identity(&["test"]);
+        Self::secured_with(Crypto::Tls, change)
+    }
+
+    fn secured_with(crypto: Crypto, change: impl Fn(&mut ServerConfig)) -> Self {
+        let (config, mut server) = crypto.identity(&["test"]);
         change(&mut server);
         Self {
             #[expect(clippy::disallowed_methods, reason = "tests need some instant to start from")]
@@ -117,17 +121,19 @@ fn few_handshakes_are_handed_out_as_they_come() {
 
 #[test]
 fn while_many_wait_new_ones_show_that_they_receive_and_then_wait_too() {
-    let mut town = Town::new(|server| {
-        server.retry_incoming_from(3);
-    });
-    (0..10).for_each(|_| town.come());
-    assert_eq!(town.settle(), []);
-    let validated = town.waiting.iter().filter(|incoming| incoming.remote_address_validated()).count();
-    assert_eq!((town.waiting.len(), validated), (10, 7));
-    let stats = town.server.incoming_stats();
-    assert_eq!((stats.waiting, stats.retried, stats.refused), (10, 7, 0));
-    town.accept_all();
-    assert_eq!(town.settle().into_iter().filter(|(_, fate)| *fate == Fate::Connected).count(), 10);
+    for crypto in [Crypto::Tls, Crypto::None] {
+        let mut town = Town::secured_with(crypto, |server| {
+            server.retry_incoming_from(3);
+        });
+        (0..10).for_each(|_| town.come());
+        assert_eq!(town.settle(), []);
+        let validated = town.waiting.iter().filter(|incoming| incoming.remote_address_validated()).count();
+        assert_eq!((town.waiting.len(), validated), (10, 7));
+        let stats = town.server.incoming_stats();
+        assert_eq!((stats.waiting, stats.retried, stats.refused), (10, 7, 0));
+        town.accept_all();
+        assert_eq!(town.settle().into_iter().filter(|(_, fate)| *fate == Fate::Connected).count(), 10);
+    }
 }
 
 #[test]

@@ -30,12 +30,26 @@ impl Pair {
     /// # Panics
     /// When a byte arrives changed, twice or out of order, or the stream fails.
     pub fn flow(&mut self, bytes: u64, limit: Duration) -> Option<FlowReport> {
+        self.flow_watched(bytes, limit, |_| ())
+    }
+
+    /// As [`Self::flow`]; `watch` sees the world before each step.
+    ///
+    /// # Panics
+    /// As [`Self::flow`].
+    pub fn flow_watched(
+        &mut self,
+        bytes: u64,
+        limit: Duration,
+        mut watch: impl FnMut(&Self),
+    ) -> Option<FlowReport> {
         let start = self.now;
         let handle = self.connect();
         let mut source =
             Source { handle, stream: None, next: Bytes::new(), written: 0, bytes, finished: false };
         let mut sink = Sink::default();
         let arrived = self.drive_until(limit, |pair| {
+            watch(pair);
             source.pump(pair);
             sink.pump(pair) == Some(bytes)
         });

@@ -1,12 +1,36 @@
-//! A self-signed certificate and TLS settings that trust it: enough for two endpoints of one world.
+//! A self-signed certificate and TLS settings that trust it, or no cryptography at all: enough for the endpoints of one
+//! world.
 
 use std::sync::Arc;
 
-use rc3_core::{ClientConfig, ServerConfig};
+use rc3_core::{ClientConfig, ServerConfig, simulation};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 /// The name servers of a simulated world call themselves.
 pub const SERVER_NAME: &str = "rc3.test";
+
+/// What the connections of a world are secured with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Crypto {
+    /// TLS 1.3, as in a real network. Servers give out session tickets, and 0-RTT is allowed.
+    #[default]
+    Tls,
+    /// Nothing, see [`rc3_core::simulation`]: flows take the same time, computing them takes much less.
+    None,
+}
+
+impl Crypto {
+    /// Client and server settings that belong together; `alpn` are the application's protocol names.
+    ///
+    /// # Panics
+    /// When the cryptography refuses to make a certificate.
+    pub fn identity(self, alpn: &[&str]) -> (ClientConfig, ServerConfig) {
+        match self {
+            Self::Tls => identity(alpn),
+            Self::None => (simulation::client_config(alpn), simulation::server_config(alpn)),
+        }
+    }
+}
 
 /// Client and server settings that belong together; `alpn` are the application's protocol names.
 ///

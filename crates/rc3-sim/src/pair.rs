@@ -36,7 +36,7 @@ use rc3_core::{
 
 use crate::{
     Background, BackgroundConfig, DropTail, Link, LinkConfig, Packet, Queue, StrictPriority,
-    identity::{SERVER_NAME, identity},
+    identity::{Crypto, SERVER_NAME},
     link::Stamped,
 };
 
@@ -65,6 +65,8 @@ pub struct PairConfig {
     pub priority: bool,
     /// Datagrams in one batch at most.
     pub batch: usize,
+    /// What connections are secured with.
+    pub crypto: Crypto,
 }
 
 impl PairConfig {
@@ -78,6 +80,7 @@ impl PairConfig {
             buffer,
             priority: true,
             batch: 1,
+            crypto: Crypto::default(),
         }
     }
 }
@@ -133,7 +136,7 @@ impl Pair {
     /// # Panics
     /// When the TLS settings do not work, which would be a fault of this crate.
     pub fn new(config: PairConfig) -> Self {
-        let (mut client, mut server) = identity(&["sim"]);
+        let (mut client, mut server) = config.crypto.identity(&["sim"]);
         client.transport_config(Arc::new(config.client.clone()));
         server.transport_config(Arc::new(config.server.clone()));
         #[expect(

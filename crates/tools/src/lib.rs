@@ -8,4 +8,4 @@ pub mod doctor;
 #[cfg(unix)]
 pub mod emulator;
 pub mod transfer;
-pub mod units;
+pub use rc3_sim::units;

@@ -18,6 +18,7 @@ mod tally;
 mod worker;
 
 use std::{
+    path::PathBuf,
     process::ExitCode,
     sync::Arc,
     time::{Duration, Instant, SystemTime},
@@ -48,6 +49,12 @@ struct Arguments {
     /// In virtual time, without sockets.
     #[arg(long)]
     simulated: bool,
+    /// Of the worlds in virtual time only this one, as a failure names it.
+    #[arg(long, requires = "simulated")]
+    world: Option<u64>,
+    /// Writes the input of that world to a file, as the fuzz target `operations` takes it.
+    #[arg(long, requires = "world")]
+    save: Option<PathBuf>,
 }
 
 fn main() -> ExitCode {
@@ -59,7 +66,10 @@ fn main() -> ExitCode {
     println!("seed {seed}");
     let until = Instant::now() + Duration::from_secs(arguments.seconds);
     let result = match arguments.simulated {
-        true => simulated::run(seed, until),
+        true => match arguments.world {
+            Some(world) => simulated::run_one(seed, world, arguments.save.as_deref()),
+            None => simulated::run(seed, until),
+        },
         false => match tokio::runtime::Runtime::new() {
             Ok(runtime) => runtime.block_on(soak(&arguments, seed, until)),
             Err(error) => Err(error.to_string()),

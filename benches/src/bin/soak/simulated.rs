@@ -1,6 +1,6 @@
 //! Small worlds in virtual time, one after another: the fuzzer's claims about whole connections, without a fuzzer.
 
-use std::{panic, time::Instant};
+use std::{fs, panic, path::Path, time::Instant};
 
 use crate::random::Random;
 
@@ -15,12 +15,30 @@ const INPUT_MAX: u64 = 1500;
 pub(crate) fn run(seed: u64, until: Instant) -> Result<(), String> {
     let mut worlds = 0;
     while Instant::now() < until {
-        let mut random = Random::new(seed, worlds);
-        let mut input = vec![0; 1 + random.below(INPUT_MAX) as usize];
-        random.fill(&mut input);
-        panic::catch_unwind(|| operations::operations(&input)).map_err(|_| format!("world {worlds}"))?;
+        live(seed, worlds, &input(seed, worlds))?;
         worlds += 1;
     }
     println!("{worlds} worlds");
     Ok(())
+}
+
+/// Runs one world and, if asked to, keeps its input first.
+pub(crate) fn run_one(seed: u64, world: u64, save: Option<&Path>) -> Result<(), String> {
+    let input = input(seed, world);
+    if let Some(path) = save {
+        fs::write(path, &input).map_err(|error| format!("{}: {error}", path.display()))?;
+    }
+    live(seed, world, &input)
+}
+
+fn input(seed: u64, world: u64) -> Vec<u8> {
+    let mut random = Random::new(seed, world);
+    let mut input = vec![0; 1 + random.below(INPUT_MAX) as usize];
+    random.fill(&mut input);
+    input
+}
+
+fn live(seed: u64, world: u64, input: &[u8]) -> Result<(), String> {
+    panic::catch_unwind(|| operations::operations(input))
+        .map_err(|_| format!("world {world}, again by --simulated --seed {seed} --world {world}"))
 }

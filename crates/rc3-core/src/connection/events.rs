@@ -86,7 +86,12 @@ impl Connection {
         let mut server = [0; 32];
         self.primary.export_keying_material(&mut client, EXPORTER_LABEL, EXPORTER_CONTEXT_CLIENT)?;
         self.primary.export_keying_material(&mut server, EXPORTER_LABEL, EXPORTER_CONTEXT_SERVER)?;
-        Some(RlpKeys::new(&client, &server, self.primary.side() == Side::Client))
+        let is_client = self.primary.side() == Side::Client;
+        #[cfg(feature = "simulation")]
+        if self.primary.is_simulated() {
+            return Some(RlpKeys::simulated(&client, &server, is_client));
+        }
+        Some(RlpKeys::new(&client, &server, is_client))
     }
 
     pub(super) fn on_lost(&mut self, reason: ConnectionError, tell: bool) {

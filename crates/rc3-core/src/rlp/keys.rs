@@ -8,12 +8,14 @@
 use std::{fmt, ops::Range};
 
 use ring::{
-    aead::{self, AES_128_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey, quic},
+    aead::{AES_128_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey, quic},
     hkdf::{self, HKDF_SHA256, Prk},
 };
 use thiserror::Error;
 
 use super::replay::{ReplayWindow, Verdict};
+#[cfg(feature = "simulation")]
+use crate::simulation::tag::Tagger;
 pub use crate::wire::header::{ReceiverId, receiver_id};
 use crate::{
     units::Level,
@@ -77,8 +79,27 @@ impl RlpKeys {
     ) -> Self {
         let (local, remote) =
             if side_is_client { (client_secret, server_secret) } else { (server_secret, client_secret) };
-        let seal = Sealer::new(&Prk::new_less_safe(HKDF_SHA256, local), limits);
-        let open = Opener::new(&Prk::new_less_safe(HKDF_SHA256, remote), limits);
+        let secret = |bytes| Secret::Prk(Prk::new_less_safe(HKDF_SHA256, bytes));
+        Self::of(&secret(local), &secret(remote), limits)
+    }
+
+    /// Keys that protect nothing, for simulations: datagrams have the same lengths, stray ones are refused, forged
+    /// ones are not.
+    #[cfg(feature = "simulation")]
+    pub fn simulated(
+        client_secret: &[u8; SECRET_LEN],
+        server_secret: &[u8; SECRET_LEN],
+        side_is_client: bool,
+    ) -> Self {
+        let [client, server] =
+            [client_secret, server_secret].map(|bytes| Secret::Simulated(Tagger::new(bytes)));
+        let (local, remote) = if side_is_client { (client, server) } else { (server, client) };
+        Self::of(&local, &remote, Limits::default())
+    }
+
+    fn of(local: &Secret, remote: &Secret, limits: Limits) -> Self {
+        let seal = Sealer::new(local, limits);
+        let open = Opener::new(remote, limits);
         Self { local_id: open.id, remote_id: seal.id, seal, open }
     }
 }
@@ -86,7 +107,7 @@ impl RlpKeys {
 /// Seals datagrams in the order they are finished, which is the order of their packet numbers.
 pub struct Sealer {
     id: ReceiverId,
-    mask: quic::HeaderProtectionKey,
+    mask: Mask,
     generation: Generation,
     key_phase: bool,
     packet_number: u64,
@@ -99,12 +120,12 @@ impl Sealer {
     /// What a datagram is longer than its payload, in bytes: header and tag.
     pub const OVERHEAD: usize = HEADER_LEN + TAG_LEN;
 
-    fn new(secret: &Prk, limits: Limits) -> Self {
+    fn new(secret: &Secret, limits: Limits) -> Self {
         let packets_per_key = limits.packets_per_key.max(1);
         Self {
-            id: derive_id(secret),
-            mask: derive_mask(secret),
-            generation: Generation::new(secret.clone()),
+            id: secret.id(),
+            mask: secret.mask(),
+            generation: secret.generation(),
             key_phase: false,
             packet_number: 0,
             packets_left: packets_per_key,
@@ -146,9 +167,9 @@ impl Sealer {
         .emit();
 
         let tag = self.generation.seal(packet_number, &header, &mut buf[sealing.start + HEADER_LEN..]);
-        buf.extend_from_slice(tag.as_ref());
+        buf.extend_from_slice(&tag);
         let (place, sealed) = buf[sealing.start..].split_at_mut(HEADER_LEN);
-        let mask = self.mask.new_mask(&sealed[..SAMPLE_LEN]).expect("the sample has the length of a block");
+        let mask = self.mask.of(&sealed[..SAMPLE_LEN]).expect("the sample has the length of a block");
         header::apply_mask(&mut header, mask);
         place.copy_from_slice(&header);
 
@@ -183,7 +204,7 @@ pub struct Sealing {
 /// does.
 pub struct Opener {
     id: ReceiverId,
-    mask: quic::HeaderProtectionKey,
+    mask: Mask,
     /// For packets that were overtaken by the key update.
     previous: Option<Generation>,
     current: Generation,
@@ -198,11 +219,11 @@ pub struct Opener {
 }
 
 impl Opener {
-    fn new(secret: &Prk, limits: Limits) -> Self {
-        let current = Generation::new(secret.clone());
+    fn new(secret: &Secret, limits: Limits) -> Self {
+        let current = secret.generation();
         Self {
-            id: derive_id(secret),
-            mask: derive_mask(secret),
+            id: secret.id(),
+            mask: secret.mask(),
             previous: None,
             next: current.next(),
             current,
@@ -226,7 +247,7 @@ impl Opener {
         }
         let (header, sealed) = datagram.split_first_chunk_mut::<HEADER_LEN>().ok_or(OpenError::NotForUs)?;
         let sample = sealed.get(..SAMPLE_LEN).ok_or(OpenError::NotForUs)?;
-        let mask = self.mask.new_mask(sample).map_err(|_| OpenError::NotForUs)?;
+        let mask = self.mask.of(sample).ok_or(OpenError::NotForUs)?;
         header::apply_mask(header, mask);
         let fields = Header::parse(header);
         let packet_number = header::expand_packet_number(fields.packet_number, self.replay.next());
@@ -344,14 +365,107 @@ enum Era {
     Next,
 }
 
+/// What the keys of one direction are derived from.
+enum Secret {
+    Prk(Prk),
+    #[cfg(feature = "simulation")]
+    Simulated(Tagger),
+}
+
+impl Secret {
+    fn id(&self) -> ReceiverId {
+        match self {
+            Self::Prk(secret) => {
+                let mut id = [0; 8];
+                expand_into(secret, b"rc3 id", &mut id);
+                ReceiverId(id)
+            }
+            #[cfg(feature = "simulation")]
+            Self::Simulated(tagger) => ReceiverId(tagger.key().to_be_bytes()),
+        }
+    }
+
+    fn mask(&self) -> Mask {
+        match self {
+            Self::Prk(secret) => {
+                let key = secret.expand(&[b"rc3 hp"], &quic::AES_128).expect("hkdf can yield 16 bytes");
+                Mask::Aes(Box::new(key.into()))
+            }
+            #[cfg(feature = "simulation")]
+            Self::Simulated(_) => Mask::Simulated,
+        }
+    }
+
+    fn generation(&self) -> Generation {
+        match self {
+            Self::Prk(secret) => Generation::Aead(Box::new(AeadGeneration::new(secret.clone()))),
+            #[cfg(feature = "simulation")]
+            Self::Simulated(tagger) => Generation::Simulated(*tagger),
+        }
+    }
+}
+
+/// Header protection.
+enum Mask {
+    Aes(Box<quic::HeaderProtectionKey>),
+    /// None: headers go in the clear.
+    #[cfg(feature = "simulation")]
+    Simulated,
+}
+
+impl Mask {
+    fn of(&self, sample: &[u8]) -> Option<[u8; 5]> {
+        match self {
+            Self::Aes(key) => key.new_mask(sample).ok(),
+            #[cfg(feature = "simulation")]
+            Self::Simulated => Some([0; 5]),
+        }
+    }
+}
+
+/// What protects datagrams between two key updates.
+enum Generation {
+    Aead(Box<AeadGeneration>),
+    #[cfg(feature = "simulation")]
+    Simulated(Tagger),
+}
+
+impl Generation {
+    /// The generation after this one.
+    fn next(&self) -> Self {
+        match self {
+            Self::Aead(aead) => Self::Aead(Box::new(aead.next())),
+            #[cfg(feature = "simulation")]
+            Self::Simulated(tagger) => Self::Simulated(tagger.next()),
+        }
+    }
+
+    fn seal(&self, packet_number: u64, header: &[u8; HEADER_LEN], payload: &mut [u8]) -> [u8; TAG_LEN] {
+        match self {
+            Self::Aead(aead) => aead.seal(packet_number, header, payload),
+            #[cfg(feature = "simulation")]
+            Self::Simulated(tagger) => tagger.tag(packet_number, header, payload.len()),
+        }
+    }
+
+    /// Decrypts `sealed`, ciphertext and tag, and returns the length of the payload.
+    fn open(&self, packet_number: u64, header: &[u8; HEADER_LEN], sealed: &mut [u8]) -> Option<usize> {
+        match self {
+            Self::Aead(aead) => aead.open(packet_number, header, sealed),
+            #[cfg(feature = "simulation")]
+            Self::Simulated(tagger) => tagger.check(packet_number, header, sealed),
+        }
+    }
+}
+
 /// The AEAD between two key updates.
-struct Generation {
+struct AeadGeneration {
     secret: Prk,
     key: LessSafeKey,
     iv: [u8; NONCE_LEN],
 }
 
-impl Generation {
+impl AeadGeneration {
     fn new(secret: Prk) -> Self {
         let mut iv = [0; NONCE_LEN];
         expand_into(&secret, b"rc3 iv", &mut iv);
@@ -359,19 +473,19 @@ impl Generation {
         Self { key: LessSafeKey::new(UnboundKey::from(key)), iv, secret }
     }
 
-    /// The generation after this one.
     fn next(&self) -> Self {
         let secret = self.secret.expand(&[b"rc3 ku"], HKDF_SHA256).expect("hkdf can yield 32 bytes");
         Self::new(Prk::from(secret))
     }
 
-    fn seal(&self, packet_number: u64, header: &[u8; HEADER_LEN], payload: &mut [u8]) -> aead::Tag {
-        self.key
+    fn seal(&self, packet_number: u64, header: &[u8; HEADER_LEN], payload: &mut [u8]) -> [u8; TAG_LEN] {
+        let tag = self
+            .key
             .seal_in_place_separate_tag(self.nonce(packet_number), Aad::from(header), payload)
-            .expect("datagrams are far shorter than AES-GCM can seal")
+            .expect("datagrams are far shorter than AES-GCM can seal");
+        *tag.as_ref().first_chunk().expect("the tag has the length of a block")
     }
 
-    /// Decrypts `sealed`, ciphertext and tag, and returns the length of the payload.
     fn open(&self, packet_number: u64, header: &[u8; HEADER_LEN], sealed: &mut [u8]) -> Option<usize> {
         let payload = self.key.open_in_place(self.nonce(packet_number), Aad::from(header), sealed).ok()?;
         Some(payload.len())
@@ -386,16 +500,6 @@ impl Generation {
         }
         Nonce::assume_unique_for_key(nonce)
     }
-}
-
-fn derive_id(secret: &Prk) -> ReceiverId {
-    let mut id = [0; 8];
-    expand_into(secret, b"rc3 id", &mut id);
-    ReceiverId(id)
-}
-
-fn derive_mask(secret: &Prk) -> quic::HeaderProtectionKey {
-    secret.expand(&[b"rc3 hp"], &quic::AES_128).expect("hkdf can yield 16 bytes").into()
 }
 
 /// HKDF-Expand (RFC 5869 §2.3) of as many bytes as `out` has.
@@ -427,6 +531,16 @@ mod tests {
         },
     };
 
+    impl Generation {
+        fn aead(&self) -> &AeadGeneration {
+            match self {
+                Self::Aead(aead) => aead,
+                #[cfg(feature = "simulation")]
+                Self::Simulated(_) => unreachable!("only RlpKeys::simulated makes these"),
+            }
+        }
+    }
+
     fn secrets() -> ([u8; 32], [u8; 32]) {
         (std::array::from_fn(|i| i as u8), std::array::from_fn(|i| 0x20 + i as u8))
     }
@@ -457,7 +571,7 @@ mod tests {
 
     /// Seals with fields no honest sender would write.
     fn seal_header(keys: &RlpKeys, generations: u32, header: Header, packet_number: u64) -> Vec<u8> {
-        let mut generation = Generation::new(keys.seal.generation.secret.clone());
+        let mut generation = AeadGeneration::new(keys.seal.generation.aead().secret.clone());
         for _ in 0..generations {
             generation = generation.next();
         }
@@ -465,7 +579,7 @@ mod tests {
         let mut payload = b"payload".to_vec();
         let tag = generation.seal(packet_number, &bytes, &mut payload);
         payload.extend(tag.as_ref());
-        header::apply_mask(&mut bytes, keys.seal.mask.new_mask(&payload[..SAMPLE_LEN]).unwrap());
+        header::apply_mask(&mut bytes, keys.seal.mask.of(&payload[..SAMPLE_LEN]).unwrap());
         [&bytes[..], &payload].concat()
     }
 
@@ -494,7 +608,7 @@ mod tests {
             (secrets().0.to_vec(), secrets().1.to_vec())
         );
         assert_eq!(documented("client key"), expanded(&secret, b"rc3 key", 16));
-        assert_eq!(documented("client iv"), client.seal.generation.iv);
+        assert_eq!(documented("client iv"), client.seal.generation.aead().iv);
         assert_eq!(documented("client hp"), expanded(&secret, b"rc3 hp", 16));
         assert_eq!(documented("client id"), client.remote_id.0);
         assert_eq!(documented("client next"), expanded(&secret, b"rc3 ku", 32));
@@ -509,12 +623,12 @@ mod tests {
 
         client.seal.packet_number = 0x0102;
         let datagram = seal(&mut client.seal, 2, &payload);
-        let mask = client.seal.mask.new_mask(&datagram[HEADER_LEN..][..SAMPLE_LEN]).unwrap();
+        let mask = client.seal.mask.of(&datagram[HEADER_LEN..][..SAMPLE_LEN]).unwrap();
         assert_eq!(documented("mask"), mask);
         let mut header = *datagram.first_chunk().unwrap();
         header::apply_mask(&mut header, mask);
         assert_eq!(documented("header"), header);
-        assert_eq!(documented("nonce"), client.seal.generation.nonce(0x0102).as_ref());
+        assert_eq!(documented("nonce"), client.seal.generation.aead().nonce(0x0102).as_ref());
         assert_eq!(documented("datagram"), datagram);
         assert_eq!(open(&mut server.open, &datagram), Ok((0x0102, payload)));
 
@@ -703,7 +817,7 @@ mod tests {
         let (client, _) = pair(Limits::default());
         let printed = format!("{client:?} {client:#?}");
         assert!(printed.contains("packet_number"));
-        for secret in [&client.seal.generation.iv[..], &client.open.current.iv[..], &[0, 1, 2, 3]] {
+        for secret in [&client.seal.generation.aead().iv[..], &client.open.current.aead().iv, &[0, 1, 2, 3]] {
             let bytes: Vec<_> = secret[..4].iter().map(u8::to_string).collect();
             assert!(!printed.contains(&bytes.join(", ")));
             let hex: String = secret[..4].iter().map(|byte| format!("{byte:02x}")).collect();

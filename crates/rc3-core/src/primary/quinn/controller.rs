@@ -34,6 +34,10 @@ pub(super) struct Shared {
     /// How often `window()` was called since this was last cleared.
     pub(super) consulted: AtomicU32,
     pub(super) app_limited: AtomicBool,
+    /// Whether the window lets everything pass.
+    pub(super) window_open: AtomicBool,
+    /// Whether acks came since this was last cleared.
+    pub(super) acks_came: AtomicBool,
     /// What the last acks said, for whoever compares the loops.
     fates: Mutex<Fates>,
 }
@@ -66,6 +70,8 @@ impl Default for Shared {
             consulted: AtomicU32::new(0),
             // The acks of the handshake open no window.
             app_limited: AtomicBool::new(true),
+            window_open: AtomicBool::new(false),
+            acks_came: AtomicBool::new(false),
             fates: Mutex::default(),
         }
     }
@@ -150,6 +156,7 @@ impl Controller for Watched {
         largest_packet_num_acked: Option<u64>,
     ) {
         self.shared.in_flight.store(in_flight, Relaxed);
+        self.shared.acks_came.store(true, Relaxed);
         if let Some(sent) = self.acked.take() {
             self.shared.note(|fates| fates.acked = Some(sent));
         }
@@ -185,7 +192,8 @@ impl Controller for Watched {
         let cwnd = self.inner.window();
         let room = self.shared.in_flight.load(Relaxed) + self.shared.mtu.load(Relaxed) < cwnd;
         // The pacer lets everything pass above u32::MAX; the window test is made here instead.
-        if !self.paced && room { u64::from(u32::MAX) + 1 + cwnd } else { cwnd }
+        let open = self.shared.window_open.load(Relaxed) || (!self.paced && room);
+        if open { u64::from(u32::MAX) + 1 + cwnd } else { cwnd }
     }
 
     fn metrics(&self) -> ControllerMetrics {

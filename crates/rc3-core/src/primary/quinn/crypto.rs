@@ -6,6 +6,23 @@ use std::sync::Arc;
 use quinn_proto::crypto::rustls as quic;
 use thiserror::Error;
 
+/// What a client's sessions are made of.
+#[derive(Clone)]
+pub(crate) enum ClientTls {
+    Rustls(Arc<rustls::ClientConfig>),
+    /// No cryptography; the application's ALPN names.
+    #[cfg(feature = "simulation")]
+    Simulated(Arc<[Vec<u8>]>),
+}
+
+/// The same for a server.
+#[derive(Clone)]
+pub(crate) enum ServerTls {
+    Rustls(Arc<rustls::ServerConfig>),
+    #[cfg(feature = "simulation")]
+    Simulated(Arc<[Vec<u8>]>),
+}
+
 /// TLS settings of a client that QUIC can work with.
 ///
 /// For 0-RTT set [`rustls::ClientConfig::enable_early_data`]. rc3 then remembers sessions itself, beside

@@ -4,6 +4,9 @@ mod controller;
 mod crypto;
 mod sessions;
 mod settings;
+#[cfg(feature = "simulation")]
+pub(crate) mod simulated;
+mod stall;
 
 use std::{
     fmt,
@@ -32,8 +35,13 @@ pub use self::crypto::{
 use self::{
     controller::{Factory, Shared},
     sessions::ConnectionSessions,
+    stall::Stall,
 };
-pub(crate) use self::{sessions::Sessions, settings::Settings};
+pub(crate) use self::{
+    crypto::{ClientTls, ServerTls},
+    sessions::Sessions,
+    settings::Settings,
+};
 use super::{End, PathStats, Primary, PrimaryEvent, PrimaryTransmit, Waiting, Window};
 use crate::{
     config::{ClientConfig, Congestion, ServerConfig, TransportConfig, alpn_offer},
@@ -76,6 +84,7 @@ pub struct Quic {
     shared: Arc<Shared>,
     fed_late: Arc<AtomicBool>,
     waiting: Waiting,
+    stall: Stall,
     /// Of clients that may use 0-RTT.
     sessions: Option<Arc<ConnectionSessions>>,
     trace: Trace,
@@ -114,6 +123,13 @@ impl Quic {
     pub(crate) fn probe(&mut self) {
         self.waiting = Waiting::ForPacer;
         self.conn.ping();
+    }
+
+    /// When quinn-proto will not move any more by itself, if nothing comes.
+    fn stall_deadline(&self) -> Option<Instant> {
+        let shut = self.window().packets() == 0 || self.waiting == Waiting::ForWindow;
+        let waits = shut && !self.conn.is_handshaking() && !self.conn.is_closed();
+        waits.then(|| self.stall.deadline(self.conn.rtt()))
     }
 
     /// The qlog file that was opened for this connection.
@@ -213,6 +229,12 @@ impl Quic {
         self.conn.crypto_session().export_keying_material(out, label, context).ok()
     }
 
+    /// Whether nothing is encrypted; known once the peer has spoken.
+    #[cfg(feature = "simulation")]
+    pub(crate) fn is_simulated(&self) -> bool {
+        self.peer_identity().is_some_and(|identity| identity.is::<simulated::NoIdentity>())
+    }
+
     /// The peer's certificate chain, once known, as rustls gives it.
     pub(crate) fn peer_identity(&self) -> Option<Box<dyn std::any::Any>> {
         self.conn.crypto_session().peer_identity()
@@ -275,11 +297,19 @@ impl Primary for Quic {
     }
 
     fn poll_timeout(&mut self) -> Option<Instant> {
-        self.conn.poll_timeout()
+        [self.conn.poll_timeout(), self.stall_deadline()].into_iter().flatten().min()
     }
 
     fn handle_timeout(&mut self, now: Instant) {
-        self.conn.handle_timeout(now);
+        if self.conn.poll_timeout().is_some_and(|deadline| deadline <= now) {
+            self.conn.handle_timeout(now);
+            self.stall.on_timeout();
+        }
+        if self.stall_deadline().is_some_and(|deadline| deadline <= now) {
+            self.stall.on_probe();
+            self.shared.window_open.store(true, Relaxed);
+            self.probe();
+        }
     }
 
     fn poll_transmit(
@@ -295,17 +325,33 @@ impl Primary for Quic {
             self.remote = self.conn.remote_address();
             self.shared.in_flight.store(0, Relaxed);
         }
+        if self.shared.acks_came.swap(false, Relaxed) {
+            self.stall.on_moved(now);
+        }
         self.shared.consulted.store(0, Relaxed);
         let mtu = self.conn.current_mtu();
-        let Some(transmit) = self.conn.poll_transmit(now, datagrams_max, buf) else {
+        // One packet ends a stall: its acknowledgment tells of all that was lost before it.
+        let stalled = self.shared.window_open.load(Relaxed);
+        let datagrams_max = if stalled { 1 } else { datagrams_max };
+        let transmit = self.conn.poll_transmit(now, datagrams_max, buf);
+        let consulted = self.shared.consulted.load(Relaxed);
+        if consulted > 0 || transmit.is_none() {
+            self.shared.window_open.store(false, Relaxed);
+        }
+        let Some(transmit) = transmit else {
             // See `controller`.
-            self.waiting = match self.shared.consulted.load(Relaxed) {
+            self.waiting = match consulted {
                 0 => Waiting::Nothing,
                 1 => Waiting::ForWindow,
                 _ => Waiting::ForPacer,
             };
             return None;
         };
+        match consulted {
+            0 => self.stall.on_exempt(),
+            _ if stalled => {}
+            _ => self.stall.on_moved(now),
+        }
         // A probe of the path MTU: in flight, but the controller is not told.
         if transmit.segment_size.is_none() && transmit.size > usize::from(mtu) {
             self.shared.in_flight.fetch_add(transmit.size as u64, Relaxed);
@@ -476,9 +522,8 @@ impl QuicEndpoint {
         let mut config = quic::EndpointConfig::default();
         // The fixed bit tells QUIC from RLP datagrams: it must not be greased (RFC 9287).
         config.grease_quic_bit(false).rng_seed(seed);
-        if seed.is_some() {
-            let reset_key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, &[0; 32]);
-            config.reset_key(Arc::new(reset_key));
+        if let Some(seed) = seed {
+            seed_endpoint(&mut config, seed);
         }
         let server = server.map(server_config).transpose()?;
         let for_endpoint = server.as_ref().map(|(config, _)| Arc::new(config.clone()));
@@ -518,20 +563,12 @@ impl QuicEndpoint {
         remote: SocketAddr,
         server_name: &str,
     ) -> Result<(ConnectionHandle, Quic), ConnectFailed> {
-        let mut crypto = rustls::ClientConfig::clone(&config.crypto);
-        crypto.alpn_protocols = alpn_offer(&crypto.alpn_protocols, config.transport.rlp);
-        let sessions = crypto.enable_early_data.then(|| {
-            let sessions = Arc::new(ConnectionSessions::new(config.sessions.clone()));
-            crypto.resumption = rustls::client::Resumption::store(sessions.clone());
-            sessions
-        });
-        let crypto = quic::crypto::rustls::QuicClientConfig::try_from(crypto)
-            .map_err(|_| ConnectFailed::Config(ConfigError::NoInitialCipherSuite))?;
-        let mut client = quic::ClientConfig::new(Arc::new(crypto));
+        let (crypto, sessions) = client_crypto(config)?;
+        let mut client = quic::ClientConfig::new(crypto);
         let seam = Seam::new(now, &config.transport, Side::Client, remote);
         client.transport_config(seam.transport.clone()).token_store(config.token_store.clone());
         let (handle, conn) = self.endpoint.connect(now, client, remote, server_name)?;
-        Ok((handle, seam.quic(conn, sessions)))
+        Ok((handle, seam.quic(now, conn, sessions)))
     }
 
     /// The settings new connections are accepted with.
@@ -558,7 +595,7 @@ impl QuicEndpoint {
             None => (Seam::new(now, &TransportConfig::default(), Side::Server, remote), None),
         };
         match self.endpoint.accept(*incoming.0, now, response, config) {
-            Ok((handle, conn)) => Ok((handle, seam.quic(conn, None))),
+            Ok((handle, conn)) => Ok((handle, seam.quic(now, conn, None))),
             Err(error) => Err(Box::new(AcceptFailed {
                 cause: error.cause,
                 response: error.response.map(from_transmit),
@@ -674,7 +711,7 @@ impl Seam {
         Self { shared, fed_late, transport: Arc::new(transport), trace }
     }
 
-    fn quic(self, conn: quic::Connection, sessions: Option<Arc<ConnectionSessions>>) -> Quic {
+    fn quic(self, now: Instant, conn: quic::Connection, sessions: Option<Arc<ConnectionSessions>>) -> Quic {
         Quic {
             remote: conn.remote_address(),
             rtt_before: None,
@@ -682,10 +719,25 @@ impl Seam {
             shared: self.shared,
             fed_late: self.fed_late,
             waiting: Waiting::ForPacer,
+            stall: Stall::new(now),
             sessions,
             trace: self.trace,
         }
     }
+}
+
+/// What quinn-proto draws at random for an endpoint beside its seeded generator.
+#[cfg(not(feature = "simulation"))]
+fn seed_endpoint(config: &mut quic::EndpointConfig, _: [u8; 32]) {
+    let reset_key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, &[0; 32]);
+    config.reset_key(Arc::new(reset_key));
+}
+
+#[cfg(feature = "simulation")]
+fn seed_endpoint(config: &mut quic::EndpointConfig, seed: [u8; 32]) {
+    config
+        .reset_key(Arc::new(simulated::ResetKey))
+        .cid_generator(move || Box::new(simulated::ConnectionIds::new(&seed)));
 }
 
 fn controller_factory(
@@ -732,8 +784,40 @@ fn with_control(dir: Dir, count: VarInt) -> VarInt {
     VarInt::from_u64(count.into_inner() + control).unwrap_or(VarInt::MAX)
 }
 
-fn server_config(config: &ServerConfig) -> Result<(quic::ServerConfig, Arc<TransportConfig>), ConfigError> {
-    let mut crypto = rustls::ServerConfig::clone(&config.crypto);
+type ClientCryptoParts = (Arc<dyn quic::crypto::ClientConfig>, Option<Arc<ConnectionSessions>>);
+
+/// What one connection of a client is secured with, and the sessions it takes from if it may use 0-RTT.
+fn client_crypto(config: &ClientConfig) -> Result<ClientCryptoParts, ConfigError> {
+    let crypto = match &config.crypto {
+        ClientTls::Rustls(crypto) => crypto,
+        #[cfg(feature = "simulation")]
+        ClientTls::Simulated(application) => {
+            let offer = alpn_offer(application, config.transport.rlp);
+            return Ok((Arc::new(simulated::Settings::new(offer)), None));
+        }
+    };
+    let mut crypto = rustls::ClientConfig::clone(crypto);
+    crypto.alpn_protocols = alpn_offer(&crypto.alpn_protocols, config.transport.rlp);
+    let sessions = crypto.enable_early_data.then(|| {
+        let sessions = Arc::new(ConnectionSessions::new(config.sessions.clone()));
+        crypto.resumption = rustls::client::Resumption::store(sessions.clone());
+        sessions
+    });
+    let crypto = quic::crypto::rustls::QuicClientConfig::try_from(crypto)
+        .map_err(|_| ConfigError::NoInitialCipherSuite)?;
+    Ok((Arc::new(crypto), sessions))
+}
+
+fn server_crypto(config: &ServerConfig) -> Result<Arc<dyn quic::crypto::ServerConfig>, ConfigError> {
+    let crypto = match &config.crypto {
+        ServerTls::Rustls(crypto) => crypto,
+        #[cfg(feature = "simulation")]
+        ServerTls::Simulated(application) => {
+            let offer = alpn_offer(application, config.transport.rlp);
+            return Ok(Arc::new(simulated::Settings::new(offer)));
+        }
+    };
+    let mut crypto = rustls::ServerConfig::clone(crypto);
     crypto.alpn_protocols = alpn_offer(&crypto.alpn_protocols, config.transport.rlp);
     let crypto = Arc::new(crypto);
     // quinn-proto takes for granted that this succeeds whenever a client comes.
@@ -741,7 +825,11 @@ fn server_config(config: &ServerConfig) -> Result<(quic::ServerConfig, Arc<Trans
         .map_err(|_| ConfigError::NotForQuic)?;
     let crypto = quic::crypto::rustls::QuicServerConfig::try_from(crypto)
         .map_err(|_| ConfigError::NoInitialCipherSuite)?;
-    let mut quic = quic::ServerConfig::new(Arc::new(crypto), config.token_key.clone());
+    Ok(Arc::new(crypto))
+}
+
+fn server_config(config: &ServerConfig) -> Result<(quic::ServerConfig, Arc<TransportConfig>), ConfigError> {
+    let mut quic = quic::ServerConfig::new(server_crypto(config)?, config.token_key.clone());
     quic.migration(config.migration)
         // The endpoint refuses what is beyond its own limit; quinn-proto would say nothing, and the peer wait.
         .max_incoming(config.max_incoming.saturating_add(1))

@@ -1,0 +1,174 @@
+//! One concrete world: everything a simulation needs and nothing it has to look up.
+
+use std::fmt;
+
+use rc3_core::{rlp::ladder::Ladder, units::Level};
+
+use super::spec::{Congestion, Discipline, LowPriority, MeasureSpec, Mode, SchemeKind};
+use crate::{
+    agent::{Flow, FlowId, HostId, SchemeId},
+    random,
+    topology::Topology,
+    workload::{Merge, Workload},
+};
+
+/// One world of a scenario.
+#[derive(Debug, Clone)]
+pub struct Run {
+    /// Where in the scenario it stands.
+    pub label: Label,
+    /// Seed of everything random in it. Runs that differ in their schemes alone share it, and so their flows.
+    pub seed: u64,
+    /// The network.
+    pub topology: Topology,
+    /// The queues in front of its links.
+    pub queues: Queues,
+    /// What can carry a flow; [`SchemeId`] is the place in here.
+    pub schemes: Vec<Scheme>,
+    /// Who uses which of them.
+    pub assignment: Assignment,
+    /// The flows that are measured.
+    pub workload: Workload,
+    /// Flows beside them.
+    pub background: Vec<Workload>,
+    /// How much is measured.
+    pub measure: MeasureSpec,
+}
+
+impl Run {
+    /// All flows, in order of arrival, numbered, with their schemes; made one at a time. Random arrivals never
+    /// end: whoever takes them stops.
+    pub fn flows(&self) -> impl Iterator<Item = Flow> + use<> {
+        let parts = std::iter::once(&self.workload).chain(&self.background);
+        let parts = parts.enumerate().map(|(part, workload)| {
+            workload.flows(&self.topology, random::derive(self.seed, random::WORKLOADS + part as u64))
+        });
+        let assignment = self.assignment.clone();
+        Merge::new(parts).map(move |(part, flow)| Flow { scheme: assignment.scheme(part, &flow), ..flow })
+    }
+}
+
+/// Where in a scenario a run stands.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Label {
+    /// The case, if the scenario has any.
+    pub case: Option<String>,
+    /// The keys swept and their values here.
+    pub point: Vec<(String, toml::Value)>,
+    /// The run's name.
+    pub run: String,
+    /// Counted from 0.
+    pub repetition: u32,
+}
+
+impl fmt::Display for Label {
+    /// For example `Telstra Topology, workload.load=0.5, RC3 #2`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(case) = &self.case {
+            write!(f, "{case}, ")?;
+        }
+        for (key, value) in &self.point {
+            match value.as_str() {
+                Some(text) => write!(f, "{key}={text}, ")?,
+                None => write!(f, "{key}={value}, ")?,
+            }
+        }
+        f.write_str(&self.run)?;
+        if self.repetition > 0 {
+            write!(f, " #{}", self.repetition + 1)?;
+        }
+        Ok(())
+    }
+}
+
+/// What waits in front of the links. Limits are bytes on the wire; `None` is unlimited.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Queues {
+    /// Order of service at routers with priorities.
+    pub discipline: Discipline,
+    /// Limit of each core and downlink queue.
+    pub buffer: Option<u64>,
+    /// Limit of each uplink queue.
+    pub uplink_buffer: Option<u64>,
+    /// Probability that a core link loses a packet.
+    pub loss: f64,
+    /// What routers without priorities ([`crate::topology::Router::priorities`]) do with low ones.
+    pub low_priority: LowPriority,
+}
+
+/// Something that carries flows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scheme {
+    /// What results call it.
+    pub name: String,
+    /// What it is.
+    pub kind: SchemeKind,
+    /// When RLP sends.
+    pub mode: Mode,
+    /// Congestion controller of the primary loop.
+    pub congestion: Congestion,
+    /// Initial congestion window in packets.
+    pub initial_window: u64,
+    /// Whether the primary loop paces.
+    pub paced: bool,
+    /// The levels of RLP.
+    pub ladder: Ladder,
+    /// Level of the primary loop's packets.
+    pub level: Level,
+    /// Whether cryptography is real.
+    pub real_crypto: bool,
+}
+
+/// Who uses which scheme.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Assignment {
+    /// Of the measured flows.
+    pub scheme: SchemeId,
+    /// Of the flows beside them.
+    pub background: SchemeId,
+    /// A second scheme for some of the measured flows.
+    pub mix: Option<Mix>,
+}
+
+impl Assignment {
+    /// The scheme of a flow of the measured workload (`part` 0) or one beside it.
+    fn scheme(&self, part: usize, flow: &Flow) -> SchemeId {
+        match &self.mix {
+            _ if part > 0 => self.background,
+            Some(mix) if mix.takes(flow.id, flow.from) => mix.scheme,
+            _ => self.scheme,
+        }
+    }
+}
+
+/// A second scheme for some.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Mix {
+    /// The scheme.
+    pub scheme: SchemeId,
+    /// Who uses it.
+    pub of: Mixed,
+}
+
+/// Who uses the second scheme.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Mixed {
+    /// Whatever these hosts send; indexed by host.
+    Hosts(Vec<bool>),
+    /// A share of the flows, 0 to 1, chosen by a seed.
+    Flows {
+        /// The share.
+        share: f64,
+        /// The seed.
+        seed: u64,
+    },
+}
+
+impl Mix {
+    fn takes(&self, flow: FlowId, from: HostId) -> bool {
+        match &self.of {
+            Mixed::Hosts(takes) => takes[from.0 as usize],
+            Mixed::Flows { share, seed } => random::unit(random::derive(*seed, u64::from(flow.0))) < *share,
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Changes of a network: what the papers' robustness experiments do to it (RC3 §5.1.2, §6).
+
+use rc3_core::units::Rate;
+
+use super::Topology;
+use crate::random::Random;
+
+impl Topology {
+    /// Multiplies the rate of each core link by a number drawn uniformly between `low` and `high`.
+    ///
+    /// RC3 §5.1.2 draws core rates between 500 Mbit/s and 2 Gbit/s where all were alike; what that is for links
+    /// of 1.1 to 14.4 Gbit/s is 0.5 to 2 times their rate. The offered load stays as it was.
+    pub fn vary_core_rates(&mut self, low: f64, high: f64, seed: u64) {
+        let mut random = Random::new(seed);
+        for core in &mut self.cores {
+            let factor = low + (high - low) * random.unit();
+            let bits = (core.rate.bits_per_second() as f64 * factor) as u64;
+            core.rate = Rate::from_bits_per_second(bits).unwrap_or(core.rate);
+        }
+    }
+
+    /// Makes uplinks of the downlinks and the other way round, so that flows meet at the receiver's link (RC3
+    /// §5.1.2, downlink bottleneck).
+    pub fn swap_access(&mut self) {
+        for host in &mut self.hosts {
+            std::mem::swap(&mut host.access.uplink, &mut host.access.downlink);
+        }
+    }
+
+    /// Takes the priorities away from a share (0 to 1) of the routers, rounded to the next whole number and
+    /// drawn by `seed` (RC3 §6, partial support). A larger share of the same seed takes them from the same
+    /// routers and some more.
+    pub fn withdraw_priorities(&mut self, share: f64, seed: u64) {
+        let mut random = Random::new(seed);
+        let mut order: Vec<usize> = (0..self.routers.len()).collect();
+        for at in (1..order.len()).rev() {
+            order.swap(at, random.below(at + 1));
+        }
+        let count = (share * order.len() as f64).round() as usize;
+        for &router in order.iter().take(count) {
+            self.routers[router].priorities = false;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::topology::{Access, Map};
+
+    fn internet2() -> Topology {
+        let rate = Rate::from_bits_per_second(1_000_000_000).unwrap();
+        Map::Internet2.topology(rate, Duration::from_millis(40), 10, Access::uplink(rate))
+    }
+
+    #[test]
+    fn core_rates_vary_within_their_bounds_and_by_seed() {
+        let even = internet2();
+        let vary = |seed| {
+            let mut topology = even.clone();
+            topology.vary_core_rates(0.5, 2.0, seed);
+            topology
+        };
+        let factors = |topology: &Topology| -> Vec<f64> {
+            let rate = |rate: Rate| rate.bits_per_second() as f64;
+            topology.cores.iter().zip(&even.cores).map(|(a, b)| rate(a.rate) / rate(b.rate)).collect()
+        };
+        let factors_of_1 = factors(&vary(1));
+        assert!(factors_of_1.iter().all(|factor| (0.499..2.0).contains(factor)), "{factors_of_1:?}");
+        assert!(factors_of_1.iter().any(|&factor| factor < 1.0));
+        assert!(factors_of_1.iter().any(|&factor| factor > 1.0));
+        assert_eq!(vary(1), vary(1));
+        assert_ne!(vary(1), vary(2));
+        assert_eq!(vary(1).nominal, even.nominal);
+    }
+
+    #[test]
+    fn swapped_hosts_have_their_bottleneck_at_the_downlink() {
+        let mut topology = internet2();
+        let access = topology.hosts[0].access;
+        topology.swap_access();
+        for host in &topology.hosts {
+            assert_eq!((host.access.uplink, host.access.downlink), (access.downlink, access.uplink));
+        }
+    }
+
+    #[test]
+    fn a_share_of_the_routers_loses_its_priorities_and_a_larger_one_contains_it() {
+        let without = |share, seed| {
+            let mut topology = internet2();
+            topology.withdraw_priorities(share, seed);
+            let routers = topology.routers.iter().enumerate();
+            routers.filter(|(_, router)| !router.priorities).map(|(n, _)| n).collect::<Vec<_>>()
+        };
+        assert!(without(0.0, 1).is_empty());
+        assert_eq!(without(0.2, 1).len(), 2);
+        assert_eq!(without(0.5, 1).len(), 5);
+        assert_eq!(without(1.0, 1).len(), 10);
+        assert!(without(0.2, 1).iter().all(|router| without(0.5, 1).contains(router)));
+        assert!((2..20).any(|seed| without(0.5, seed) != without(0.5, 1)));
+    }
+}

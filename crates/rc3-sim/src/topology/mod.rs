@@ -1,0 +1,151 @@
+//! Who is connected to whom, at which rate and delay: data without behaviour, and the routes that follow from it.
+//!
+//! Hosts hang on routers by an uplink and a downlink; core links join routers, alike in both directions. A
+//! [`Topology`] comes from a generator ([`dumbbell`], [`parking_lot`], [`fat_tree`]), from an embedded map
+//! ([`Map`]) or from a file ([`from_csv`]), and can be changed afterwards ([`Topology::vary_core_rates`],
+//! [`Topology::swap_access`], [`Topology::withdraw_priorities`]).
+//!
+//! Units: rates in bits per second on the wire, delays one way.
+
+mod change;
+mod csv;
+mod generate;
+mod map;
+mod routes;
+
+use std::time::Duration;
+
+use rc3_core::units::Rate;
+
+pub use csv::from_csv;
+pub use generate::{dumbbell, fat_tree, parking_lot};
+pub use map::Map;
+pub use routes::{DirectedCore, Routes};
+
+use crate::agent::HostId;
+
+/// A network.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Topology {
+    /// The routers.
+    pub routers: Vec<Router>,
+    /// The hosts; [`HostId`] is the place in here. Those of one router are neighbours.
+    pub hosts: Vec<HostSite>,
+    /// The core links, both directions of each.
+    pub cores: Vec<Core>,
+    /// Which of several shortest paths is taken.
+    pub routing: Routing,
+    /// What relative figures are relative to.
+    pub nominal: Nominal,
+}
+
+/// What relative figures are relative to: a load of 0.3 to `capacity`, a buffer of `1bdp` to `rate` and `rtt`.
+/// Changes of single links leave it alone, so that an offered load stays the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Nominal {
+    /// Rate of the bottleneck of a single flow.
+    pub rate: Rate,
+    /// Round trip of a typical path.
+    pub rtt: Duration,
+    /// Traffic of all hosts together at a load of 1.
+    pub capacity: Rate,
+}
+
+impl Nominal {
+    /// Bandwidth-delay product in bytes.
+    pub fn bdp(&self) -> u64 {
+        self.rate.bytes_in(self.rtt)
+    }
+}
+
+/// A router.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Router {
+    /// Its name on the map.
+    pub name: String,
+    /// Whether its queues know priorities (RC3 §6, partial support).
+    pub priorities: bool,
+}
+
+/// Where a host is, and how it is connected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HostSite {
+    /// Its router.
+    pub router: usize,
+    /// How.
+    pub access: Access,
+}
+
+/// The two links between a host and its router. Without a rate nothing ever waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Access {
+    /// From the host to the router.
+    pub uplink: Option<Rate>,
+    /// From the router to the host.
+    pub downlink: Option<Rate>,
+    /// Of each of them.
+    pub delay: Duration,
+}
+
+impl Access {
+    /// An uplink of this rate, a downlink where nothing waits, no delay: the papers' hosts.
+    pub fn uplink(rate: Rate) -> Self {
+        Self { uplink: Some(rate), downlink: None, delay: Duration::ZERO }
+    }
+}
+
+/// A link between two routers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Core {
+    /// One end.
+    pub a: usize,
+    /// The other end.
+    pub b: usize,
+    /// Rate of each direction.
+    pub rate: Rate,
+    /// Propagation delay of each direction.
+    pub delay: Duration,
+}
+
+/// Which of several shortest paths is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Routing {
+    /// To the lowest-numbered neighbour that is on one: the same for all.
+    #[default]
+    LowestNeighbour,
+    /// Equal-cost multipath (RFC 2992): by a hash of source and destination, the same for all packets from one
+    /// host to another.
+    HashOfEnds,
+}
+
+impl Topology {
+    /// The routes of this network, as it is now.
+    pub fn routes(&self) -> Routes {
+        Routes::new(self)
+    }
+
+    /// Mean round trip over ordered pairs of routers, without the access links; zero without a pair that can
+    /// reach each other.
+    pub fn mean_rtt(&self) -> Duration {
+        self.routes().mean_rtt(self)
+    }
+
+    /// Attaches `count` hosts to each of `routers`.
+    pub(crate) fn attach(&mut self, routers: std::ops::Range<usize>, count: u32, access: Access) {
+        let sites = routers.flat_map(|router| (0..count).map(move |_| HostSite { router, access }));
+        self.hosts.extend(sites);
+    }
+
+    /// The router of a host.
+    ///
+    /// # Panics
+    /// If there is no such host.
+    pub fn router_of(&self, host: HostId) -> usize {
+        self.hosts[host.0 as usize].router
+    }
+}
+
+/// Routers with these names, all of which know priorities.
+pub(crate) fn routers(names: impl IntoIterator<Item = String>) -> Vec<Router> {
+    names.into_iter().map(|name| Router { name, priorities: true }).collect()
+}

@@ -1,0 +1,223 @@
+//! Random arrivals: Poisson, and Pareto on-off sources.
+
+use std::{cmp::Reverse, collections::BinaryHeap, time::Duration};
+
+use rc3_core::units::Rate;
+
+use super::{
+    PACKET, PACKET_ON_THE_WIRE, Sizes,
+    ends::{Ends, Pairs},
+};
+use crate::{
+    agent::{Flow, FlowId, HostId, SchemeId, Writes},
+    random::Random,
+    topology::Topology,
+};
+
+/// How often an on-off source writes while on.
+const ON_OFF_WRITES_EVERY: Duration = Duration::from_millis(10);
+
+/// Flows with exponential gaps.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Poisson {
+    /// How large they are.
+    pub sizes: Sizes,
+    /// Offered traffic as a share of [`crate::topology::Nominal::capacity`], full packets of
+    /// [`PACKET_ON_THE_WIRE`] bytes. Zero: there are none.
+    pub load: f64,
+    /// Between whom.
+    pub ends: Ends,
+}
+
+impl Poisson {
+    /// Mean gap between two flows; `None` if there are none.
+    pub fn mean_gap(&self, topology: &Topology) -> Option<Duration> {
+        let bits_per_flow = self.sizes.mean() * (8 * PACKET_ON_THE_WIRE) as f64;
+        let bits_per_second = self.load * topology.nominal.capacity.bits_per_second() as f64;
+        Duration::try_from_secs_f64(bits_per_flow / bits_per_second).ok().filter(|gap| !gap.is_zero())
+    }
+
+    /// The flows, without end, unless no flow is possible.
+    pub(super) fn flows(&self, topology: &Topology, seed: u64) -> impl Iterator<Item = Flow> + use<> {
+        let state = self.mean_gap(topology).zip(self.ends.pairs(topology));
+        let sizes = self.sizes.clone();
+        let mut random = Random::new(seed);
+        let mut at = Duration::ZERO;
+        let ids = if state.is_some() { 0..u32::MAX } else { 0..0 };
+        ids.map_while(move |id| {
+            let (gap, pairs) = state.as_ref()?;
+            at += random.exponential(*gap);
+            let bytes = sizes.draw(&mut random) * PACKET;
+            let (from, to) = pairs.draw(&mut random);
+            Some(flow(id, at, (from, to), bytes, Writes::AtOnce))
+        })
+    }
+}
+
+/// Sources whose bursts and silences have Pareto lengths. While on, a source is one flow that is written at its
+/// peak rate, a chunk every 10 ms; all bursts of a source go to the same host.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OnOff {
+    /// How many sources.
+    pub sources: u32,
+    /// What a source writes while on.
+    pub peak: Rate,
+    /// Mean length of a burst.
+    pub on: Duration,
+    /// Mean length of a silence.
+    pub off: Duration,
+    /// Exponent of both tails, above 1.
+    pub shape: f64,
+    /// Between whom.
+    pub ends: Ends,
+}
+
+impl OnOff {
+    /// The bursts, without end, unless no flow is possible. Each source begins somewhere within a first silence.
+    pub(super) fn flows(&self, topology: &Topology, seed: u64) -> impl Iterator<Item = Flow> + use<> {
+        let mut random = Random::new(seed);
+        let pairs: Option<Pairs> = self.ends.pairs(topology);
+        let mut next = BinaryHeap::new();
+        let mut ends: Vec<(HostId, HostId)> = Vec::new();
+        if let Some(pairs) = pairs {
+            for source in 0..self.sources {
+                ends.push(pairs.draw(&mut random));
+                let begins = self.length(self.off, &mut random).mul_f64(random.unit());
+                next.push(Reverse((begins, source)));
+            }
+        }
+        let on_off = self.clone();
+        (0..u32::MAX).map_while(move |id| {
+            let Reverse((at, source)) = next.pop()?;
+            let on = on_off.length(on_off.on, &mut random);
+            let off = on_off.length(on_off.off, &mut random);
+            next.push(Reverse((at.saturating_add(on).saturating_add(off), source)));
+            let chunk = on_off.peak.bytes_in(ON_OFF_WRITES_EVERY).max(1);
+            let writes = Writes::Chunked { first: chunk, chunk, every: ON_OFF_WRITES_EVERY };
+            let bytes = on_off.peak.bytes_in(on).max(1);
+            Some(flow(id, at, ends[source as usize], bytes, writes))
+        })
+    }
+
+    fn length(&self, mean: Duration, random: &mut Random) -> Duration {
+        let scale = mean.as_secs_f64() * (self.shape - 1.0) / self.shape;
+        Duration::try_from_secs_f64(random.pareto(scale, self.shape)).unwrap_or(Duration::MAX)
+    }
+}
+
+fn flow(id: u32, at: Duration, (from, to): (HostId, HostId), bytes: u64, writes: Writes) -> Flow {
+    Flow { id: FlowId(id), at, from, to, bytes, scheme: SchemeId(0), writes }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::topology::{Access, Map, dumbbell};
+
+    fn internet2() -> Topology {
+        let rate = Rate::from_bits_per_second(1_000_000_000).unwrap();
+        Map::Internet2.topology(rate, Duration::from_millis(40), 10, Access::uplink(rate))
+    }
+
+    fn poisson(load: f64) -> Poisson {
+        Poisson { sizes: Sizes::allman2013(), load, ends: Ends::default() }
+    }
+
+    #[test]
+    fn offered_load_is_the_one_asked_for() {
+        let topology = internet2();
+        let flows: Vec<Flow> = poisson(0.3).flows(&topology, 3).take(200_000).collect();
+        let bits: f64 = flows.iter().map(|flow| (flow.bytes / PACKET * 8 * PACKET_ON_THE_WIRE) as f64).sum();
+        let load = bits / flows.last().unwrap().at.as_secs_f64() / 100e9;
+        assert!((load - 0.3).abs() < 0.005, "{load}");
+        // 30 Gbit/s in flows of 184.475 packets.
+        assert!((flows.last().unwrap().at.as_secs_f64() / 200_000.0 * 13_552.0 - 1.0).abs() < 0.01);
+    }
+
+    #[test]
+    fn every_core_link_is_loaded_alike() {
+        let topology = internet2();
+        let routes = topology.routes();
+        let mut bits = vec![0.0; 2 * topology.cores.len()];
+        let mut last = Duration::ZERO;
+        for flow in poisson(0.3).flows(&topology, 1).take(400_000) {
+            last = flow.at;
+            for step in routes.path(flow.from, flow.to) {
+                bits[step.index()] += (flow.bytes / PACKET * 8 * PACKET_ON_THE_WIRE) as f64;
+            }
+        }
+        for (direction, bits) in bits.iter().enumerate() {
+            let rate = topology.cores[direction / 2].rate.bits_per_second() as f64;
+            let load = bits / last.as_secs_f64() / rate;
+            assert!((0.27..0.33).contains(&load), "direction {direction}: {load}");
+        }
+    }
+
+    #[test]
+    fn gaps_are_exponential() {
+        let topology = internet2();
+        let times: Vec<f64> =
+            poisson(0.3).flows(&topology, 3).take(100_000).map(|flow| flow.at.as_secs_f64()).collect();
+        let mean = times.last().unwrap() / times.len() as f64;
+        // P(gap > 2 means) = e^-2 = 0.1353, give or take 0.0011.
+        let long = times.windows(2).filter(|pair| pair[1] - pair[0] > 2.0 * mean).count();
+        assert!((13_000..14_060).contains(&long), "{long}");
+    }
+
+    #[test]
+    fn a_seed_gives_the_same_flows_at_every_load() {
+        let topology = internet2();
+        let flows = |load, seed| poisson(load).flows(&topology, seed).take(1000).collect::<Vec<_>>();
+        assert_eq!(flows(0.3, 1), flows(0.3, 1));
+        assert_ne!(flows(0.3, 1), flows(0.3, 2));
+        for (a, b) in flows(0.1, 1).iter().zip(&flows(0.5, 1)) {
+            assert_eq!((a.from, a.to, a.bytes), (b.from, b.to, b.bytes));
+            let ratio = a.at.as_secs_f64() / b.at.as_secs_f64();
+            assert!((ratio - 5.0).abs() < 1e-3, "{ratio}");
+        }
+    }
+
+    #[test]
+    fn without_load_or_anybody_to_send_to_there_are_no_flows() {
+        assert_eq!(poisson(0.0).flows(&internet2(), 1).count(), 0);
+        let rate = Rate::from_bits_per_second(1).unwrap();
+        let alone = dumbbell(rate, Duration::ZERO, 0, Access::uplink(rate));
+        assert_eq!(poisson(0.3).flows(&alone, 1).count(), 0);
+        assert_eq!(on_off().flows(&alone, 1).count(), 0);
+    }
+
+    fn on_off() -> OnOff {
+        OnOff {
+            sources: 50,
+            peak: Rate::from_bits_per_second(10_000_000).unwrap(),
+            on: Duration::from_millis(200),
+            off: Duration::from_millis(600),
+            shape: 1.9,
+            ends: Ends::default(),
+        }
+    }
+
+    #[test]
+    fn on_off_sources_are_on_for_their_share_of_the_time() {
+        let topology = internet2();
+        let flows: Vec<Flow> = on_off().flows(&topology, 1).take(100_000).collect();
+        assert!(flows.windows(2).all(|pair| pair[0].at <= pair[1].at));
+        let bits: f64 = flows.iter().map(|flow| flow.bytes as f64 * 8.0).sum();
+        let rate = bits / flows.last().unwrap().at.as_secs_f64();
+        // A quarter of 50 x 10 Mbit/s; the tails are heavy.
+        assert!((rate / 125e6 - 1.0).abs() < 0.1, "{rate}");
+    }
+
+    #[test]
+    fn a_source_is_never_on_twice_at_once() {
+        let topology = internet2();
+        let mut busy_until = std::collections::BTreeMap::new();
+        let sources = OnOff { sources: 1, ..on_off() };
+        for flow in sources.flows(&topology, 1).take(1000) {
+            let until = busy_until.entry((flow.from, flow.to)).or_insert(Duration::ZERO);
+            assert!(*until <= flow.at);
+            *until = flow.at + sources.peak.time_for(flow.bytes);
+        }
+        assert_eq!(busy_until.len(), 1);
+    }
+}

@@ -1,0 +1,65 @@
+//! Who sends how much to whom, and when: iterators of flows, made one at a time.
+//!
+//! A [`Workload`] describes, [`Workload::flows`] draws. All draws follow from the topology and one seed, and each
+//! flow takes the same number of them, so that two worlds that differ in their schemes, or in their load alone,
+//! have the same flows between the same hosts.
+//!
+//! Units: sizes are packets of [`PACKET`] bytes or bytes of the application, times run from the beginning of the
+//! world.
+
+mod arrivals;
+mod ends;
+mod merge;
+mod replay;
+mod sizes;
+
+pub use arrivals::{OnOff, Poisson};
+pub use ends::Ends;
+pub use merge::Merge;
+pub use replay::{Listed, replay};
+pub use sizes::{Sizes, SizesError};
+
+use crate::{
+    agent::{Flow, Writes},
+    topology::Topology,
+};
+
+/// Bytes of the application in a full packet (the papers' maximum segment size).
+pub const PACKET: u64 = 1460;
+
+/// Bytes of a full packet on the wire with the headers of TCP and IPv4, which load is counted in.
+pub const PACKET_ON_THE_WIRE: u64 = 1500;
+
+/// A source of flows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Workload {
+    /// When, between whom and how large.
+    pub arrivals: Arrivals,
+    /// How the application hands its bytes over. Not for [`Arrivals::OnOff`], which write at their peak rate.
+    pub writes: Writes,
+}
+
+/// When, between whom and how large.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Arrivals {
+    /// A Poisson process.
+    Poisson(Poisson),
+    /// Sources that alternate between sending and silence.
+    OnOff(OnOff),
+    /// Known flows, ordered by time.
+    List(Vec<Listed>),
+}
+
+impl Workload {
+    /// The flows, in order of arrival, numbered from 0, all of scheme 0. [`Merge`] joins several workloads.
+    pub fn flows(&self, topology: &Topology, seed: u64) -> Box<dyn Iterator<Item = Flow>> {
+        let writes = self.writes;
+        match &self.arrivals {
+            Arrivals::Poisson(poisson) => {
+                Box::new(poisson.flows(topology, seed).map(move |flow| Flow { writes, ..flow }))
+            }
+            Arrivals::OnOff(on_off) => Box::new(on_off.flows(topology, seed)),
+            Arrivals::List(flows) => Box::new(replay::flows(flows.clone(), writes)),
+        }
+    }
+}
