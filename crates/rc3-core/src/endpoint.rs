@@ -107,7 +107,7 @@ impl Shedding {
 #[derive(Debug)]
 pub struct Endpoint {
     quic: QuicEndpoint,
-    connections: FxHashMap<ConnectionHandle, Connection>,
+    connections: FxHashMap<ConnectionHandle, Box<Connection>>,
     /// Hashed with a key: peers have a say in what the exporter yields.
     ids: HashMap<ReceiverId, ConnectionHandle>,
     deadlines: FxHashMap<ConnectionHandle, Instant>,
@@ -358,7 +358,7 @@ impl Endpoint {
 
     /// A connection to look at.
     pub fn connection(&self, handle: ConnectionHandle) -> Option<&Connection> {
-        self.connections.get(&handle)
+        self.connections.get(&handle).map(Box::as_ref)
     }
 
     /// As [`Self::with_connection`], for what does no more than read from streams: mostly nothing follows from it,
@@ -479,7 +479,7 @@ impl Endpoint {
     // --- keeping the books ---
 
     fn add(&mut self, now: Instant, handle: ConnectionHandle, connection: Connection) {
-        self.connections.insert(handle, connection);
+        self.connections.insert(handle, Box::new(connection));
         self.handshaking += 1;
         self.touch(now, handle);
     }
@@ -562,7 +562,7 @@ impl Endpoint {
         }
         self.primary_queue.retain(|&queued| queued != handle);
         self.rlp_queue.retain(|&queued| queued != handle);
-        self.events.push_back(EndpointEvent::Drained(Drained { handle, connection: Box::new(connection) }));
+        self.events.push_back(EndpointEvent::Drained(Drained { handle, connection }));
     }
 
     fn arm(&mut self, handle: ConnectionHandle) {

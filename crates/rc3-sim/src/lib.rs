@@ -17,13 +17,14 @@ mod queue;
 mod random;
 pub mod rcp;
 pub mod record;
-pub mod trace;
-pub mod world;
 pub mod scenario;
+pub mod simulation;
 mod table;
 pub mod topology;
+pub mod trace;
 pub mod units;
 pub mod workload;
+pub mod world;
 
 pub use background::{Background, BackgroundConfig};
 pub use flow::{FlowReport, pattern};
@@ -31,5 +32,7 @@ pub use identity::Crypto;
 pub use impair::Impairments;
 pub use link::{LevelStats, Link, LinkConfig, LinkStats, Stamped, Tally};
 pub use pair::{Datagram, IP_UDP_HEADERS, LinkQueue, Node, Pair, PairConfig, Tamper};
-pub use queue::{Dropped, Packet, Queue, drop_tail::DropTail, strict_priority::StrictPriority};
+pub use queue::{
+    Dropped, Packet, Queue, drop_tail::DropTail, primary_only::PrimaryOnly, strict_priority::StrictPriority,
+};
 pub use table::TableError;

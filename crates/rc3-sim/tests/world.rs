@@ -37,7 +37,8 @@ fn world(megabits: u64, one_way: Duration) -> World {
         delay: one_way,
         ..LinkConfig::default()
     };
-    let mut world = World::new(Box::new(|from: HostId, to: HostId| [LinkId(2 * from.0), LinkId(2 * to.0 + 1)].into()));
+    let mut world =
+        World::new(Box::new(|from: HostId, to: HostId| [LinkId(2 * from.0), LinkId(2 * to.0 + 1)].into()));
     for host in 0..2 {
         let uplink = world.add_link(link.clone(), Box::new(StrictPriority::new(u64::MAX)));
         world.add_link(LinkConfig::default(), Box::new(StrictPriority::new(u64::MAX)));

@@ -4,6 +4,7 @@
 //! transmitting has left its queue and counts against no limit.
 
 pub(crate) mod drop_tail;
+pub(crate) mod primary_only;
 pub(crate) mod strict_priority;
 
 use std::time::Instant;

@@ -39,12 +39,18 @@ impl Run {
     /// All flows, in order of arrival, numbered, with their schemes; made one at a time. Random arrivals never
     /// end: whoever takes them stops.
     pub fn flows(&self) -> impl Iterator<Item = Flow> + use<> {
+        self.arrivals().map(|(_, flow)| flow)
+    }
+
+    /// The same, each with whether it belongs to the measured workload.
+    pub(crate) fn arrivals(&self) -> impl Iterator<Item = (bool, Flow)> + use<> {
         let parts = std::iter::once(&self.workload).chain(&self.background);
         let parts = parts.enumerate().map(|(part, workload)| {
             workload.flows(&self.topology, random::derive(self.seed, random::WORKLOADS + part as u64))
         });
         let assignment = self.assignment.clone();
-        Merge::new(parts).map(move |(part, flow)| Flow { scheme: assignment.scheme(part, &flow), ..flow })
+        Merge::new(parts)
+            .map(move |(part, flow)| (part == 0, Flow { scheme: assignment.scheme(part, &flow), ..flow }))
     }
 }
 

@@ -12,12 +12,12 @@ pub struct Merge {
 struct Part {
     /// The next flow, already drawn.
     next: Option<Flow>,
-    rest: Box<dyn Iterator<Item = Flow>>,
+    rest: Box<dyn Iterator<Item = Flow> + Send>,
 }
 
 impl Merge {
     /// Joins iterators each of which is in order of arrival.
-    pub fn new(parts: impl Iterator<Item = Box<dyn Iterator<Item = Flow>>>) -> Self {
+    pub fn new(parts: impl Iterator<Item = Box<dyn Iterator<Item = Flow> + Send>>) -> Self {
         let parts = parts.map(|mut rest| Part { next: rest.next(), rest }).collect();
         Self { parts, flows: 0 }
     }
@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn flows_of_several_workloads_come_in_order_of_arrival() {
-        let list = |times: &[u64]| -> Box<dyn Iterator<Item = Flow>> {
+        let list = |times: &[u64]| -> Box<dyn Iterator<Item = Flow> + Send> {
             let listed = times.iter().map(|&ms| Listed {
                 at: Duration::from_millis(ms),
                 from: HostId(0),

@@ -52,7 +52,7 @@ pub enum Arrivals {
 
 impl Workload {
     /// The flows, in order of arrival, numbered from 0, all of scheme 0. [`Merge`] joins several workloads.
-    pub fn flows(&self, topology: &Topology, seed: u64) -> Box<dyn Iterator<Item = Flow>> {
+    pub fn flows(&self, topology: &Topology, seed: u64) -> Box<dyn Iterator<Item = Flow> + Send> {
         let writes = self.writes;
         match &self.arrivals {
             Arrivals::Poisson(poisson) => {

@@ -1,10 +1,6 @@
 //! Who is to be woken next.
 
-use std::{
-    cmp::Reverse,
-    collections::BinaryHeap,
-    time::Instant,
-};
+use std::{cmp::Reverse, collections::BinaryHeap, time::Instant};
 
 /// Something in the world that asks to be woken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -78,7 +78,10 @@ pub struct Counts {
 impl World {
     /// An empty world at rest, in which `router` knows the ways.
     pub fn new(router: Router) -> Self {
-        #[expect(clippy::disallowed_methods, reason = "a name for time zero; all others are computed from it")]
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "a name for time zero; all others are computed from it"
+        )]
         let epoch = Instant::now();
         Self {
             epoch,
@@ -117,6 +120,11 @@ impl World {
     /// The beginning, for queues that count from then.
     pub fn epoch(&self) -> Instant {
         self.epoch
+    }
+
+    /// Links added so far.
+    pub fn links(&self) -> u32 {
+        self.links.len() as u32
     }
 
     /// Time since the beginning.

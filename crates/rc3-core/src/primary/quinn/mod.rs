@@ -787,6 +787,10 @@ fn with_control(dir: Dir, count: VarInt) -> VarInt {
 type ClientCryptoParts = (Arc<dyn quic::crypto::ClientConfig>, Option<Arc<ConnectionSessions>>);
 
 /// What one connection of a client is secured with, and the sessions it takes from if it may use 0-RTT.
+#[cfg_attr(
+    not(feature = "simulation"),
+    expect(clippy::infallible_destructuring_match, reason = "there is one kind only")
+)]
 fn client_crypto(config: &ClientConfig) -> Result<ClientCryptoParts, ConfigError> {
     let crypto = match &config.crypto {
         ClientTls::Rustls(crypto) => crypto,
@@ -808,6 +812,10 @@ fn client_crypto(config: &ClientConfig) -> Result<ClientCryptoParts, ConfigError
     Ok((Arc::new(crypto), sessions))
 }
 
+#[cfg_attr(
+    not(feature = "simulation"),
+    expect(clippy::infallible_destructuring_match, reason = "there is one kind only")
+)]
 fn server_crypto(config: &ServerConfig) -> Result<Arc<dyn quic::crypto::ServerConfig>, ConfigError> {
     let crypto = match &config.crypto {
         ServerTls::Rustls(crypto) => crypto,

@@ -6,6 +6,7 @@ use quinn_proto::{
     crypto::{AeadKey, CryptoError, HandshakeTokenKey, HeaderKey, HmacKey, KeyPair, Keys, PacketKey},
 };
 
+use super::padding;
 use crate::simulation::tag::{self, Tagger};
 
 /// Bytes of ciphertext that header protection samples (RFC 9001 §5.4.2): quinn-proto pads packets to have them.
@@ -69,7 +70,7 @@ impl PacketKey for Tags {
 
     fn decrypt(&self, packet: u64, header: &[u8], payload: &mut BytesMut) -> Result<(), CryptoError> {
         let len = self.0.check(packet, header, payload).ok_or(CryptoError)?;
-        payload.truncate(len);
+        payload.truncate(padding::len_without(&payload[..len]));
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 //! ```text
 //! byte 0      kind
 //! bytes 1-2   length of the body, big endian
-//! body        fields, then zeros up to the length
+//! body        fields, then ones up to the length: zeros would look like PADDING
 //! ```
 
 /// Bytes before the body.
@@ -67,7 +67,7 @@ impl Message {
             Self::ClientFinished | Self::SessionTickets => {}
         }
         if buf.len() - start < self.len() {
-            buf.resize(start + self.len(), 0);
+            buf.resize(start + self.len(), 0xff);
         }
         let body = u16::try_from(buf.len() - start - HEADER_LEN).expect("names and parameters are short");
         buf[start + 1..start + HEADER_LEN].copy_from_slice(&body.to_be_bytes());

@@ -2,6 +2,7 @@
 
 mod keys;
 mod message;
+mod padding;
 mod session;
 
 use std::{io::Cursor, sync::Arc};

@@ -1,0 +1,166 @@
+//! From a run to its world: links, queues and hosts.
+
+use std::sync::Arc;
+
+use rc3_core::{Congestion, RlpMode, ServerConfig, TransportConfig, units::Rate};
+
+use super::SimulationError;
+use crate::{
+    Crypto, DropTail, Impairments, LinkConfig, PrimaryOnly, Queue, Stamped, StrictPriority,
+    agent::{Agent, HostId, Parcel, SchemeId},
+    host::{self, Host, HostConfig},
+    random::derive,
+    rcp::{self, RcpQueue},
+    scenario::{self, Discipline, LowPriority, Mode, Run, SchemeKind},
+    topology::Topology,
+    world::{LinkId, ParcelQueue, World},
+};
+
+/// UDP payload of a full packet: 1460 bytes of the application, as much as a TCP segment has, and what QUIC and a
+/// head record put before and behind them.
+const MTU: u16 = 1460 + 36;
+
+/// The world of a run, and the uplink of each host.
+pub(super) fn world(run: &Run) -> Result<(World, Vec<LinkId>), SimulationError> {
+    let topology = &run.topology;
+    let builder = Builder { run, rcp: speaks_rcp(run)? };
+    let routes = topology.routes();
+    let uplink = |host: HostId| LinkId(2 * host.0);
+    let cores = 2 * topology.hosts.len() as u32;
+    let mut world = World::new(Box::new(move |from, to| {
+        let path = routes.path(from, to);
+        let cores = path.into_iter().map(|step| LinkId(cores + step.index() as u32));
+        std::iter::once(uplink(from)).chain(cores).chain([LinkId(uplink(to).0 + 1)]).collect()
+    }));
+    for site in &topology.hosts {
+        let link = |rate| LinkConfig { rate, delay: site.access.delay, ..LinkConfig::default() };
+        let up = link(site.access.uplink);
+        let queue = builder.queue(&world, up.rate, run.queues.uplink_buffer, true);
+        world.add_link(up, queue);
+        let down = link(site.access.downlink);
+        let queue =
+            builder.queue(&world, down.rate, run.queues.buffer, topology.routers[site.router].priorities);
+        world.add_link(down, queue);
+    }
+    for (at, core) in topology.cores.iter().enumerate() {
+        for (direction, from) in [core.a, core.b].into_iter().enumerate() {
+            let config = LinkConfig {
+                rate: Some(core.rate),
+                delay: core.delay,
+                impairments: Impairments::loss(run.queues.loss),
+                seed: derive(run.seed, 1 + (2 * at + direction) as u64),
+            };
+            let queue =
+                builder.queue(&world, config.rate, run.queues.buffer, topology.routers[from].priorities);
+            world.add_link(config, queue);
+        }
+    }
+    let uplinks: Vec<LinkId> = (0..topology.hosts.len()).map(|host| uplink(HostId(host as u32))).collect();
+    let mut agents = builder.agents(topology);
+    for &uplink in &uplinks {
+        world.add_host(agents(), uplink);
+    }
+    Ok((world, uplinks))
+}
+
+/// Whether the hosts of a run speak RCP.
+fn speaks_rcp(run: &Run) -> Result<bool, SimulationError> {
+    let mix = run.assignment.mix.as_ref().map(|mix| mix.scheme);
+    let background = (!run.background.is_empty()).then_some(run.assignment.background);
+    let used = [Some(run.assignment.scheme), mix, background];
+    let rcp = |scheme: SchemeId| run.schemes[usize::from(scheme.0)].kind == SchemeKind::Rcp;
+    let mut kinds = used.into_iter().flatten().map(rcp);
+    let first = kinds.next().unwrap_or(false);
+    match kinds.all(|kind| kind == first) {
+        true => Ok(first),
+        false => Err(SimulationError::Mixed(run.label.run.clone())),
+    }
+}
+
+struct Builder<'a> {
+    run: &'a Run,
+    rcp: bool,
+}
+
+impl Builder<'_> {
+    fn queue(&self, world: &World, rate: Option<Rate>, limit: Option<u64>, priorities: bool) -> ParcelQueue {
+        let limit = limit.unwrap_or(u64::MAX);
+        match (self.run.queues.discipline, priorities, self.run.queues.low_priority) {
+            (Discipline::Priority, true, _) => self.stamping(world, rate, StrictPriority::new(limit)),
+            (Discipline::Priority, false, LowPriority::Drop) => {
+                self.stamping(world, rate, PrimaryOnly(DropTail::new(limit)))
+            }
+            _ => self.stamping(world, rate, DropTail::new(limit)),
+        }
+    }
+
+    /// The queue, with RCP around it where the hosts speak that and there is a rate to share.
+    fn stamping(
+        &self,
+        world: &World,
+        rate: Option<Rate>,
+        queue: impl Queue<Stamped<Parcel>> + Send + 'static,
+    ) -> ParcelQueue {
+        let Some(rate) = rate.filter(|_| self.rcp) else { return Box::new(queue) };
+        let seed = derive(self.run.seed, u64::from(world.links()) << 32);
+        Box::new(RcpQueue::new(queue, kickass::rcp::Config::default(), rate, world.epoch(), seed))
+    }
+
+    /// Makes one host after another.
+    fn agents(&self, topology: &Topology) -> impl FnMut() -> Box<dyn Agent + Send> + use<> {
+        let rcp = self.rcp;
+        let config = Arc::new(host_config(self.run));
+        let hosts = topology.hosts.len() as u32;
+        let mut ids = (0..hosts).map(HostId);
+        move || {
+            let id = ids.next().expect("asked once for each host");
+            match rcp {
+                true => Box::new(rcp::Host::new(rcp::HostConfig::default())),
+                false => Box::new(Host::new(id, config.clone())),
+            }
+        }
+    }
+}
+
+fn host_config(run: &Run) -> HostConfig {
+    let real = run.schemes.iter().any(|scheme| scheme.real_crypto);
+    let crypto = if real { Crypto::Tls } else { Crypto::None };
+    let (client, mut server): (_, ServerConfig) = crypto.identity(&["sim"]);
+    // A receiver speaks rc3 with whoever does.
+    let mut receiving = common();
+    receiving.rlp(RlpMode::Trust);
+    server.transport_config(Arc::new(receiving));
+    let schemes = run.schemes.iter().map(|scheme| {
+        let mut client = client.clone();
+        client.transport_config(Arc::new(transport(scheme)));
+        host::Scheme { client, shift: scheme.level.get() }
+    });
+    HostConfig { schemes: schemes.collect(), server, uplink_backlog: u64::MAX, seed: run.seed }
+}
+
+/// What all connections have in common.
+fn common() -> TransportConfig {
+    let mut config = TransportConfig::default();
+    config.initial_mtu(MTU).mtu_discovery(false);
+    // A flow is one stream; room for more costs memory.
+    config.max_concurrent_uni_streams(1_u32.into()).max_concurrent_bidi_streams(0_u32.into());
+    config
+}
+
+fn transport(scheme: &scenario::Scheme) -> TransportConfig {
+    let mut config = common();
+    config.rlp(match (scheme.kind, scheme.mode) {
+        (SchemeKind::Rc3, Mode::Trust) => RlpMode::Trust,
+        (SchemeKind::Rc3, Mode::Guard) => RlpMode::Guard,
+        _ => RlpMode::Off,
+    });
+    config.congestion(match scheme.congestion {
+        scenario::Congestion::Newreno => Congestion::NewReno,
+        scenario::Congestion::Cubic => Congestion::Cubic,
+        scenario::Congestion::Bbr => Congestion::Bbr,
+    });
+    // A packet leaves while `in flight + MTU < window`.
+    config.initial_window(Some(scheme.initial_window * u64::from(MTU) + 1));
+    config.paced(scheme.paced).ladder(scheme.ladder);
+    config
+}

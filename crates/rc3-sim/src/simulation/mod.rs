@@ -1,0 +1,157 @@
+//! Runs one world of a scenario: builds it, lets flows arrive, and ends when all that are measured have ended.
+//!
+//! Flows go on arriving, unmeasured, until the last measured one is done: the network is as busy for the last as
+//! for the first.
+
+mod build;
+
+use std::time::Duration;
+
+use rustc_hash::FxHashSet;
+use thiserror::Error;
+
+use crate::{
+    agent::{Flow, FlowId},
+    record::FlowRecord,
+    scenario::Run,
+    world::{Counts, LinkId, Tap, World},
+};
+
+/// After the last measured flow has begun, the others may take this long, in virtual time.
+const PATIENCE: Duration = Duration::from_secs(3600);
+
+/// How far the clock moves on at a time once nothing arrives any more.
+const STRIDE: Duration = Duration::from_millis(100);
+
+/// Why a world could not be run.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum SimulationError {
+    /// RCP hosts speak nothing else.
+    #[error("run `{0}` mixes RCP with other schemes, which cannot talk to its hosts")]
+    Mixed(String),
+    /// The topology is in pieces.
+    #[error("no path from host {0} to host {1}")]
+    NoPath(u32, u32),
+    /// Some flows never end.
+    #[error("{0} of the measured flows had not ended {1} seconds after the last began")]
+    NoEnd(usize, u64),
+}
+
+/// A world under way.
+#[derive(Debug)]
+pub struct Simulation {
+    world: World,
+    arrivals: Arrivals,
+    uplinks: Vec<LinkId>,
+    /// Measured flows under way.
+    measured: FxHashSet<FlowId>,
+}
+
+/// What arrives, and how much of it is measured.
+struct Arrivals {
+    flows: Box<dyn Iterator<Item = (bool, Flow)> + Send>,
+    /// Still to come before measuring begins.
+    warm_up: u64,
+    /// Still to be measured.
+    wanted: u64,
+    /// When the latest measured flow began.
+    latest: Duration,
+}
+
+impl Arrivals {
+    /// The next flow, and whether it is measured.
+    fn next(&mut self) -> Option<(bool, Flow)> {
+        let (candidate, flow) = self.flows.next()?;
+        if !candidate || self.wanted == 0 {
+            return Some((false, flow));
+        }
+        if self.warm_up > 0 {
+            self.warm_up -= 1;
+            return Some((false, flow));
+        }
+        self.wanted -= 1;
+        self.latest = flow.at;
+        Some((true, flow))
+    }
+}
+
+impl std::fmt::Debug for Arrivals {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Arrivals")
+            .field("warm_up", &self.warm_up)
+            .field("wanted", &self.wanted)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Simulation {
+    /// The world of `run`, at rest.
+    ///
+    /// # Errors
+    /// [`SimulationError::Mixed`].
+    pub fn new(run: &Run) -> Result<Self, SimulationError> {
+        let (world, uplinks) = build::world(run)?;
+        let arrivals = Arrivals {
+            flows: Box::new(run.arrivals()),
+            warm_up: run.measure.warm_up,
+            wanted: run.measure.flows,
+            latest: Duration::ZERO,
+        };
+        Ok(Self { world, arrivals, uplinks, measured: FxHashSet::default() })
+    }
+
+    /// Lets the next flow arrive, or time pass where none does; `false` once all measured flows have ended.
+    ///
+    /// # Errors
+    /// [`SimulationError::NoEnd`].
+    pub fn step(&mut self) -> Result<bool, SimulationError> {
+        let next = match self.arrivals.wanted == 0 && self.measured.is_empty() {
+            true => return Ok(false),
+            false => self.arrivals.next(),
+        };
+        match next {
+            Some((measured, flow)) => {
+                if measured {
+                    self.measured.insert(flow.id);
+                }
+                self.world.start(&flow);
+            }
+            None if self.measured.is_empty() => return Ok(false),
+            None => self.world.run_until(self.world.elapsed() + STRIDE),
+        }
+        if self.arrivals.wanted == 0 && self.world.elapsed() > self.arrivals.latest + PATIENCE {
+            return Err(SimulationError::NoEnd(self.measured.len(), PATIENCE.as_secs()));
+        }
+        Ok(true)
+    }
+
+    /// Records of measured flows that have ended, in the order in which they ended.
+    pub fn poll_record(&mut self) -> Option<FlowRecord> {
+        loop {
+            let record = self.world.poll_record()?;
+            if self.measured.remove(&record.flow) {
+                return Some(record);
+            }
+        }
+    }
+
+    /// How much has happened.
+    pub fn counts(&self) -> Counts {
+        self.world.counts()
+    }
+
+    /// The world itself.
+    pub fn world(&self) -> &World {
+        &self.world
+    }
+
+    /// The uplink of each host.
+    pub fn uplinks(&self) -> &[LinkId] {
+        &self.uplinks
+    }
+
+    /// From now on `tap` sees each packet that arrives at the end of a link.
+    pub fn set_tap(&mut self, tap: Tap) {
+        self.world.set_tap(tap);
+    }
+}
