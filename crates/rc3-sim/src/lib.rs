@@ -21,6 +21,7 @@ pub mod scenario;
 pub mod simulation;
 mod table;
 pub mod topology;
+pub mod trace;
 pub mod units;
 pub mod workload;
 pub mod world;

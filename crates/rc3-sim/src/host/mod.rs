@@ -275,13 +275,18 @@ impl Scheme {
 }
 
 /// Tells the flows between two hosts apart.
-fn port_of(flow: FlowId) -> u16 {
+pub(crate) fn port_of(flow: FlowId) -> u16 {
     PORT_FIRST + (flow.0 % u32::from(u16::MAX - PORT_FIRST)) as u16
 }
 
 /// Where a host is, as its peer in a flow sees it.
 fn address(host: HostId, port: u16) -> SocketAddr {
-    SocketAddr::from((Ipv4Addr::from_bits(NETWORK | host.0), port))
+    SocketAddr::from((ip_of(host), port))
+}
+
+/// The address of a host.
+pub(crate) fn ip_of(host: HostId) -> Ipv4Addr {
+    Ipv4Addr::from_bits(NETWORK | host.0)
 }
 
 fn host_at(address: SocketAddr) -> Option<HostId> {

@@ -430,6 +430,7 @@ impl Primary for Quic {
             local_ip: self.conn.local_ip(),
             rtt: stats.rtt,
             cwnd: self.shared.cwnd.load(Relaxed),
+            in_flight: self.shared.in_flight.load(Relaxed),
             mtu: stats.current_mtu,
             sent_packets: stats.sent_packets,
             lost_packets: stats.lost_packets,
