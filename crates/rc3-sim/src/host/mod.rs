@@ -14,7 +14,7 @@ use std::{
 use bytes::BytesMut;
 use rc3_core::{
     ClientConfig, ConnectionHandle, DatagramMeta, Dir, Endpoint, EndpointEvent, Event, ServerConfig,
-    Transmit, units::Level,
+    Transmit, TransportConfig, units::Level,
 };
 use receiver::Receiver;
 use rustc_hash::FxHashMap;
@@ -23,7 +23,7 @@ use sender::Sender;
 use crate::{
     IP_UDP_HEADERS, Packet,
     agent::{Agent, Body, Flow, FlowEvent, FlowId, HostId, Milestone, Parcel, SchemeId},
-    identity::SERVER_NAME,
+    identity::{Crypto, SERVER_NAME},
 };
 
 /// Hosts are in 10.0.0.0/8.
@@ -53,6 +53,26 @@ pub struct HostConfig {
     pub uplink_backlog: u64,
     /// Seed of connection ids.
     pub seed: u64,
+}
+
+impl HostConfig {
+    /// Schemes with these settings for the sender, best service for all; receivers have `receiver`. Nothing is
+    /// encrypted unless `crypto` says so, and RLP leaves as fast as it is made.
+    pub fn new(
+        schemes: impl IntoIterator<Item = TransportConfig>,
+        receiver: TransportConfig,
+        crypto: Crypto,
+        seed: u64,
+    ) -> Self {
+        let (client, mut server) = crypto.identity(&["sim"]);
+        server.transport_config(Arc::new(receiver));
+        let schemes = schemes.into_iter().map(|transport| {
+            let mut client = client.clone();
+            client.transport_config(Arc::new(transport));
+            Scheme { client, shift: 0 }
+        });
+        Self { schemes: schemes.collect(), server, uplink_backlog: u64::MAX, seed }
+    }
 }
 
 /// A host that sends and receives with rc3-core.

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use rc3_core::{Congestion, RlpMode, ServerConfig, TransportConfig, units::Rate};
+use rc3_core::{Congestion, RlpMode, TransportConfig, units::Rate};
 
 use super::SimulationError;
 use crate::{
     Crypto, DropTail, Impairments, LinkConfig, PrimaryOnly, Queue, Stamped, StrictPriority,
     agent::{Agent, HostId, Parcel, SchemeId},
-    host::{self, Host, HostConfig},
+    host::{Host, HostConfig},
     random::{LINKS, derive},
     rcp::{self, RcpQueue},
     scenario::{self, Discipline, LowPriority, Mode, Run, SchemeKind},
@@ -125,17 +125,14 @@ impl Builder<'_> {
 fn host_config(run: &Run) -> HostConfig {
     let real = run.schemes.iter().any(|scheme| scheme.real_crypto);
     let crypto = if real { Crypto::Tls } else { Crypto::None };
-    let (client, mut server): (_, ServerConfig) = crypto.identity(&["sim"]);
     // A receiver speaks rc3 with whoever does.
-    let mut receiving = common();
-    receiving.rlp(RlpMode::Trust);
-    server.transport_config(Arc::new(receiving));
-    let schemes = run.schemes.iter().map(|scheme| {
-        let mut client = client.clone();
-        client.transport_config(Arc::new(transport(scheme)));
-        host::Scheme { client, shift: scheme.level.get() }
-    });
-    HostConfig { schemes: schemes.collect(), server, uplink_backlog: u64::MAX, seed: run.seed }
+    let mut receiver = common();
+    receiver.rlp(RlpMode::Trust);
+    let mut config = HostConfig::new(run.schemes.iter().map(transport), receiver, crypto, run.seed);
+    for (scheme, of) in config.schemes.iter_mut().zip(&run.schemes) {
+        scheme.shift = of.level.get();
+    }
+    config
 }
 
 /// What all connections have in common.
