@@ -8,7 +8,7 @@ use rand_pcg::{
     rand_core::{Rng, SeedableRng},
 };
 
-/// Places below a world's seed, for [`derive`]: core rates, routers without priorities, flows with the second
+/// Places below a world's seed, for [`derive()`]: core rates, routers without priorities, flows with the second
 /// scheme, and from here on one for each workload and for each link.
 pub(crate) const CORE_RATES: u64 = 1;
 pub(crate) const WITHOUT_PRIORITIES: u64 = 2;

@@ -9,10 +9,10 @@ use rc3_core::{
 
 use super::{
     document::{Fault, nearest, quoted},
-    run::{Assignment, Mix, Mixed, Queues, Scheme},
+    run::{Assignment, Measure, Mix, Mixed, Queues, Scheme},
     spec::{
-        Arrivals, Congestion, LadderReading, ListedFlow, MixOf, MixSpec, Mode, QueueSpec, RunSpec, Rung,
-        SchemeKind, SchemeSpec, SizesSpec, TopologyKind, TopologySpec, WorkloadSpec,
+        Arrivals, Congestion, LadderReading, ListedFlow, MeasureSpec, MixOf, MixSpec, Mode, QueueSpec,
+        RunSpec, Rung, SchemeKind, SchemeSpec, SizesSpec, TopologyKind, TopologySpec, WorkloadSpec,
     },
 };
 use crate::{
@@ -130,6 +130,15 @@ pub(super) fn queues(spec: &QueueSpec, bdp: u64) -> Queues {
         loss: loss.get(),
         low_priority: *low_priority,
     }
+}
+
+/// How many flows are measured, and how many before them are not.
+pub(super) fn measure(spec: &MeasureSpec, arrivals: Arrivals) -> Measure {
+    let warm_up = match arrivals {
+        Arrivals::Poisson | Arrivals::OnOff => 6000,
+        Arrivals::Csv | Arrivals::List => 0,
+    };
+    Measure { flows: spec.flows, warm_up: spec.warm_up.unwrap_or(warm_up) }
 }
 
 /// The flows of the table `key`.

@@ -63,6 +63,7 @@ fn defaults_are_the_papers_choices() {
     assert_eq!(run.queues.uplink_buffer, None);
     assert_eq!((run.queues.discipline, run.queues.loss), (Discipline::Priority, 0.0));
     assert_eq!(run.topology.hosts.len(), 100);
+    assert_eq!(run.measure, Measure { flows: 10_000, warm_up: 6000 });
     assert_eq!(run.topology.mean_rtt().as_micros(), 39_555);
     let [tcp, rc3] = &run.schemes[..] else { panic!("two schemes") };
     assert_eq!(
@@ -424,6 +425,7 @@ fn files_are_looked_for_beside_the_scenario() {
     let runs = Scenario::parse(&text, file.to_str().unwrap()).and_then(|scenario| scenario.expand());
     std::fs::remove_dir_all(&folder).unwrap();
     let runs = runs.unwrap();
+    assert_eq!(runs[0].measure.warm_up, 0, "a replay is measured whole");
     let flows: Vec<(u128, u64)> = runs[0].flows().map(|flow| (flow.at.as_millis(), flow.bytes)).collect();
     assert_eq!(flows, [(250, 3 * 1460), (500, 7 * 1460)]);
     assert_eq!(runs[0].topology.nominal.rtt, Duration::from_millis(20));
