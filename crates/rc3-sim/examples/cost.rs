@@ -153,6 +153,7 @@ fn main() {
         measure("one connection at a time, 1 byte", rlp, scale, 1, 1);
         measure("200 connections at once, 1 byte", rlp, scale / 200, 200, 1);
         measure("200 connections at once, 50 KB", rlp, scale / 200, 200, 50_000);
+        measure("1000 connections at once, 50 KB", rlp, scale / 1000, 1000, 50_000);
         measure("one flow of 10 KB", rlp, scale, 1, 10_000);
         measure("one flow of 1 MB", rlp, scale / 20, 1, 1_000_000);
         measure("one flow of 100 MB", rlp, scale / 1000, 1, 100_000_000);
