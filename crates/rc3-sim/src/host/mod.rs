@@ -223,7 +223,7 @@ impl Agent for Host {
     fn handle(&mut self, now: Instant, parcel: Parcel) {
         let Body::Udp { ecn, contents } = parcel.body else { return };
         let remote = address(parcel.from, port_of(parcel.flow));
-        self.flows.entry(remote).or_insert((parcel.flow, parcel.scheme));
+        self.flows.insert(remote, (parcel.flow, parcel.scheme));
         let meta = DatagramMeta { remote, local_ip: None, ecn };
         self.endpoint.handle_datagram(now, meta, contents);
         self.take_events(now);
@@ -244,14 +244,13 @@ impl Agent for Host {
         loop {
             let transmit = self.poll_datagram(now, backlog);
             self.take_events(now);
-            match transmit {
+            if let Some(transmit) = transmit {
                 // Where there is no flow any more, there is nobody to hear it.
-                Some(transmit) => match self.packet(&transmit) {
-                    Some(packet) => return Some(packet),
-                    None => {}
-                },
-                None if self.endpoint.wants_primary() => {}
-                None => return None,
+                if let Some(packet) = self.packet(&transmit) {
+                    return Some(packet);
+                }
+            } else if !self.endpoint.wants_primary() {
+                return None;
             }
         }
     }

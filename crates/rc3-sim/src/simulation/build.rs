@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rc3_core::{Congestion, RlpMode, TransportConfig, units::Rate};
+use rc3_core::{AckFrequencyConfig, Congestion, RlpMode, TransportConfig, VarInt, units::Rate};
 
 use super::SimulationError;
 use crate::{
@@ -16,9 +16,8 @@ use crate::{
     world::{LinkId, ParcelQueue, World},
 };
 
-/// UDP payload of a full packet: 1460 bytes of the application, as much as a TCP segment has, and what QUIC and a
-/// head record put before and behind them.
-const MTU: u16 = 1460 + 36;
+/// Bytes of the application in a full packet: a TCP segment of an Ethernet frame.
+const SEGMENT: u16 = 1460;
 
 /// The world of a run, and the uplink of each host.
 pub(super) fn world(run: &Run) -> Result<(World, Vec<LinkId>), SimulationError> {
@@ -138,7 +137,11 @@ fn host_config(run: &Run) -> HostConfig {
 /// What all connections have in common.
 fn common() -> TransportConfig {
     let mut config = TransportConfig::default();
-    config.initial_mtu(MTU).mtu_discovery(false);
+    config.segment_size(Some(SEGMENT));
+    // The papers' receivers acknowledge each packet.
+    let mut every_packet = AckFrequencyConfig::default();
+    every_packet.ack_eliciting_threshold(VarInt::from_u32(0));
+    config.ack_frequency_config(Some(every_packet));
     // A flow is one stream; room for more costs memory.
     config.max_concurrent_uni_streams(1_u32.into()).max_concurrent_bidi_streams(0_u32.into());
     config
@@ -156,8 +159,7 @@ fn transport(scheme: &scenario::Scheme) -> TransportConfig {
         scenario::Congestion::Cubic => Congestion::Cubic,
         scenario::Congestion::Bbr => Congestion::Bbr,
     });
-    // A packet leaves while `in flight + MTU < window`.
-    config.initial_window(Some(scheme.initial_window * u64::from(MTU) + 1));
+    config.initial_packets(Some(u32::try_from(scheme.initial_window).unwrap_or(u32::MAX)));
     config.paced(scheme.paced).ladder(scheme.ladder);
     config
 }
