@@ -17,13 +17,14 @@ use rc3_core::{
     Transmit, TransportConfig, units::Level,
 };
 use receiver::Receiver;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use sender::Sender;
 
 use crate::{
     IP_UDP_HEADERS, Packet,
     agent::{Agent, Body, Flow, FlowEvent, FlowId, HostId, Milestone, Parcel, SchemeId},
     identity::{Crypto, SERVER_NAME},
+    random::{self, derive},
 };
 
 /// Hosts are in 10.0.0.0/8.
@@ -51,7 +52,9 @@ pub struct HostConfig {
     /// RLP waits while this many bytes wait on the uplink; `u64::MAX` hands everything over at once, as the papers'
     /// kernel does.
     pub uplink_backlog: u64,
-    /// Seed of connection ids.
+    /// Probability that the first packet of a flow is lost on its way.
+    pub first_loss: f64,
+    /// Seed of connection ids and of that.
     pub seed: u64,
 }
 
@@ -71,7 +74,7 @@ impl HostConfig {
             client.transport_config(Arc::new(transport));
             Scheme { client, shift: 0 }
         });
-        Self { schemes: schemes.collect(), server, uplink_backlog: u64::MAX, seed }
+        Self { schemes: schemes.collect(), server, uplink_backlog: u64::MAX, first_loss: 0.0, seed }
     }
 }
 
@@ -87,6 +90,8 @@ pub struct Host {
     chunks: BTreeSet<(Instant, ConnectionHandle)>,
     events: VecDeque<FlowEvent>,
     buf: Vec<u8>,
+    /// Flows that have not lost their first packet yet, but will.
+    doomed: FxHashSet<FlowId>,
     /// RLP has something, but the uplink was busy.
     held_back: bool,
 }
@@ -114,6 +119,7 @@ impl Host {
             chunks: BTreeSet::new(),
             events: VecDeque::new(),
             buf: Vec::new(),
+            doomed: FxHashSet::default(),
             held_back: false,
         }
     }
@@ -190,6 +196,9 @@ impl Host {
         let contents = BytesMut::from(&self.buf[..]);
         self.buf.clear();
         let &(flow, scheme) = self.flows.get(&transmit.destination)?;
+        if self.doomed.remove(&flow) {
+            return None;
+        }
         let to = host_at(transmit.destination)?;
         let level = self.config.schemes[usize::from(scheme.0)].level(transmit.level);
         let size = contents.len() + IP_UDP_HEADERS;
@@ -217,6 +226,10 @@ impl Agent for Host {
         let connected = self.endpoint.connect(now, &scheme.client, remote, SERVER_NAME);
         let handle = connected.expect("settings that work");
         self.flows.insert(remote, (flow.id, flow.scheme));
+        let draw = derive(derive(self.config.seed, random::FIRST_LOSS), u64::from(flow.id.0));
+        if random::unit(draw) < self.config.first_loss {
+            self.doomed.insert(flow.id);
+        }
         self.connections.insert(handle, Role::Sender(Sender::new(flow, remote)));
     }
 
@@ -245,7 +258,7 @@ impl Agent for Host {
             let transmit = self.poll_datagram(now, backlog);
             self.take_events(now);
             if let Some(transmit) = transmit {
-                // Where there is no flow any more, there is nobody to hear it.
+                // It may be lost here, or its flow is over and nobody hears it.
                 if let Some(packet) = self.packet(&transmit) {
                     return Some(packet);
                 }

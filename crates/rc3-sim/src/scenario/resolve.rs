@@ -29,9 +29,6 @@ const HOSTS_MAX: u32 = 10_000;
 pub(super) fn topology(spec: &TopologySpec, folder: &Path, seed: u64) -> Result<Topology, Fault> {
     check_topology_keys(spec)?;
     let mut topology = plain_topology(spec, folder)?;
-    if spec.downlink_bottleneck {
-        topology.swap_access();
-    }
     if let Some((low, high)) = spec.core_factors {
         topology.vary_core_rates(low, high, derive(seed, random::CORE_RATES));
     }
@@ -54,7 +51,11 @@ fn plain_topology(spec: &TopologySpec, folder: &Path) -> Result<Topology, Fault>
         Kind::Dumbbell | Kind::ParkingLot => spec.uplink.unwrap_or_else(wide),
         _ => spec.uplink.unwrap_or(rate),
     };
-    let access = Access { uplink: Some(uplink), downlink: spec.downlink, delay: Duration::ZERO };
+    let access = Access {
+        uplink: Some(uplink),
+        downlink: Some(spec.downlink.unwrap_or(uplink)),
+        delay: Duration::ZERO,
+    };
     let map = |map: Map| map.topology(rate, rtt, hosts, access);
     Ok(match spec.kind {
         Kind::Internet2 => map(Map::Internet2),
@@ -92,7 +93,6 @@ fn check_topology_keys(spec: &TopologySpec) -> Result<(), Fault> {
         ("hosts", spec.hosts.is_some(), !tree),
         ("uplink", spec.uplink.is_some(), !tree),
         ("downlink", spec.downlink.is_some(), !tree),
-        ("downlink-bottleneck", spec.downlink_bottleneck, !tree),
         ("ports", spec.ports.is_some(), tree),
         ("links", spec.links.is_some(), spec.kind == Kind::ParkingLot),
         ("file", spec.file.is_some(), spec.kind == Kind::File),
@@ -122,12 +122,13 @@ fn read(folder: &Path, file: &str, key: &str) -> Result<String, Fault> {
 
 /// The queues of a network with this bandwidth-delay product, in bytes.
 pub(super) fn queues(spec: &QueueSpec, bdp: u64) -> Queues {
-    let QueueSpec { discipline, buffer, uplink_buffer, loss, low_priority } = spec;
+    let QueueSpec { discipline, buffer, uplink_buffer, loss, first_loss, low_priority } = spec;
     Queues {
         discipline: *discipline,
         buffer: buffer.bytes(bdp),
         uplink_buffer: uplink_buffer.and_then(|buffer| buffer.bytes(bdp)),
         loss: loss.get(),
+        first_loss: first_loss.get(),
         low_priority: *low_priority,
     }
 }

@@ -107,6 +107,8 @@ pub struct Queues {
     pub uplink_buffer: Option<u64>,
     /// Probability that a core link loses a packet.
     pub loss: f64,
+    /// Probability that the first packet of a flow does not get through.
+    pub first_loss: f64,
     /// What routers without priorities ([`crate::topology::Router::priorities`]) do with low ones.
     pub low_priority: LowPriority,
 }

@@ -76,12 +76,9 @@ pub struct TopologySpec {
     /// Rate of a host's uplink. Default `rate`; in a dumbbell and a parking lot ten times that.
     #[serde(default, deserialize_with = "quantity::rate")]
     pub uplink: Option<Rate>,
-    /// Rate of a host's downlink. Default: so fast that nothing waits.
+    /// Rate of a host's downlink. Default: that of its uplink.
     #[serde(default, deserialize_with = "quantity::rate")]
     pub downlink: Option<Rate>,
-    /// Uplinks and downlinks change places, so that flows meet at the receiver's (RC3 §5.1.2, the worst case).
-    #[serde(default)]
-    pub downlink_bottleneck: bool,
     /// Ports of a fat tree's switches; even. Default 8.
     pub ports: Option<u32>,
     /// Core links of a parking lot. Default 3.
@@ -102,7 +99,7 @@ pub struct TopologySpec {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TopologyKind {
-    /// Ten routers, sixteen core links: the papers' Internet-2. `hosts`, `uplink`, `downlink`, `downlink-bottleneck`.
+    /// Ten routers, sixteen core links: the papers' Internet-2. `hosts`, `uplink`, `downlink`.
     Internet2,
     /// Rocketfuel's AS 1221. As internet2.
     Telstra,
@@ -134,6 +131,9 @@ pub struct QueueSpec {
     pub uplink_buffer: Option<BufferSize>,
     /// Probability, 0 to 1, that a core link loses a packet (RC3 Fig. 11). Default 0.
     pub loss: Probability,
+    /// Probability, 0 to 1, that the first packet of a flow does not get through, for whatever reason networks
+    /// have; its sender tries again after three seconds (RFC 2988 §2). Default 0.
+    pub first_loss: Probability,
     /// What routers without priorities do with low ones. Default `pass`.
     pub low_priority: LowPriority,
 }

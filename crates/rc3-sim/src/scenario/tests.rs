@@ -382,7 +382,7 @@ fn every_change_of_a_topology_can_be_written() {
         set = { topology.core-factors = [0.5, 2] }
         [[case]]
         name = "downlink"
-        set = { topology.downlink-bottleneck = true }
+        set = { topology.uplink = "10Gbit", topology.downlink = "1Gbit" }
         [[case]]
         name = "partial"
         set = { topology.without-priorities = 0.2, queue.low-priority = "drop" }
@@ -399,7 +399,11 @@ fn every_change_of_a_topology_can_be_written() {
     let plain = &plain().expand().unwrap()[0].topology;
     assert_ne!(runs[0].topology.cores, plain.cores);
     assert_eq!(runs[0].topology, runs[1].topology, "TCP and RC3 have the same links");
-    assert!(runs[2].topology.hosts.iter().all(|host| host.access.uplink.is_none()));
+    let access = runs[2].topology.hosts[0].access;
+    assert_eq!(
+        access.uplink.zip(access.downlink).map(|(up, down)| up.bits_per_second() / down.bits_per_second()),
+        Some(10)
+    );
     assert_eq!(runs[4].topology.routers.iter().filter(|router| !router.priorities).count(), 2);
     assert_eq!(runs[4].queues.low_priority, LowPriority::Drop);
     assert_eq!(runs[6].topology.hosts.len(), 16);

@@ -1,6 +1,6 @@
 //! From a run to its world: links, queues and hosts.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use rc3_core::{AckFrequencyConfig, Congestion, RlpMode, TransportConfig, VarInt, units::Rate};
 
@@ -128,6 +128,7 @@ fn host_config(run: &Run) -> HostConfig {
     let mut receiver = common();
     receiver.rlp(RlpMode::Trust);
     let mut config = HostConfig::new(run.schemes.iter().map(transport), receiver, crypto, run.seed);
+    config.first_loss = run.queues.first_loss;
     for (scheme, of) in config.schemes.iter_mut().zip(&run.schemes) {
         scheme.shift = of.level.get();
     }
@@ -138,6 +139,8 @@ fn host_config(run: &Run) -> HostConfig {
 fn common() -> TransportConfig {
     let mut config = TransportConfig::default();
     config.segment_size(Some(SEGMENT));
+    // Three seconds until the first packet is sent again, as TCP had it (RFC 2988 §2) and the papers' simulator has.
+    config.initial_rtt(Duration::from_secs(1));
     // The papers' receivers acknowledge each packet.
     let mut every_packet = AckFrequencyConfig::default();
     every_packet.ack_eliciting_threshold(VarInt::from_u32(0));
