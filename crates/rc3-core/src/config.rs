@@ -1,6 +1,7 @@
 //! What an application or operator may choose, the defaults, and the reason for each.
 
 mod passed;
+mod segment;
 
 use std::{
     fmt,
@@ -70,6 +71,8 @@ pub struct TransportConfig {
     pub(crate) rlp_window: u64,
     pub(crate) congestion: Congestion,
     pub(crate) initial_window: Option<u64>,
+    pub(crate) initial_packets: Option<u32>,
+    pub(crate) segment_size: Option<u16>,
     pub(crate) paced: bool,
     pub(crate) stream_receive_window: u32,
     pub(crate) receive_window: u32,
@@ -97,6 +100,8 @@ impl Default for TransportConfig {
             rlp_window: WINDOW_MAX,
             congestion: Congestion::default(),
             initial_window: None,
+            initial_packets: None,
+            segment_size: None,
             paced: true,
             // One stream may have all of the connection's: it is that which starts small and grows.
             stream_receive_window: WINDOW_MAX as u32,

@@ -84,6 +84,8 @@ struct Place {
     queued_for_rlp: bool,
     /// Something came in since it was last settled.
     changed: bool,
+    /// Its deadline among the endpoint's.
+    armed: Option<Instant>,
     /// A read had consequences beyond the stream itself: credit, or the primary's flow control.
     news: bool,
     handshake_ended: bool,
@@ -127,6 +129,11 @@ impl Connection {
     /// As [`Self::set_queued_for_primary`].
     pub(crate) fn set_changed(&mut self, changed: bool) -> bool {
         std::mem::replace(&mut self.place.changed, changed) != changed
+    }
+
+    /// Takes note of the deadline the endpoint has for it; the one it had.
+    pub(crate) fn set_armed(&mut self, deadline: Option<Instant>) -> Option<Instant> {
+        std::mem::replace(&mut self.place.armed, deadline)
     }
 
     /// Whether reading, since the last call, had consequences for others than the reader.

@@ -110,7 +110,6 @@ pub struct Endpoint {
     connections: FxHashMap<ConnectionHandle, Box<Connection>>,
     /// Hashed with a key: peers have a say in what the exporter yields.
     ids: HashMap<ReceiverId, ConnectionHandle>,
-    deadlines: FxHashMap<ConnectionHandle, Instant>,
     timers: BTreeSet<(Instant, ConnectionHandle)>,
     primary_queue: VecDeque<ConnectionHandle>,
     rlp_queue: VecDeque<ConnectionHandle>,
@@ -134,7 +133,6 @@ impl Endpoint {
             quic: QuicEndpoint::new(server, seed)?,
             connections: FxHashMap::default(),
             ids: HashMap::new(),
-            deadlines: FxHashMap::default(),
             timers: BTreeSet::new(),
             primary_queue: VecDeque::new(),
             rlp_queue: VecDeque::new(),
@@ -248,8 +246,8 @@ impl Endpoint {
                 break;
             }
             self.timers.pop_first();
-            self.deadlines.remove(&handle);
             if let Some(connection) = self.connections.get_mut(&handle) {
+                connection.set_armed(None);
                 connection.handle_timeout(now);
                 self.touch(now, handle);
             }
@@ -557,7 +555,7 @@ impl Endpoint {
         if let Some(id) = connection.receiver_id() {
             self.ids.remove(&id);
         }
-        if let Some(deadline) = self.deadlines.remove(&handle) {
+        if let Some(deadline) = connection.set_armed(None) {
             self.timers.remove(&(deadline, handle));
         }
         self.primary_queue.retain(|&queued| queued != handle);
@@ -568,17 +566,15 @@ impl Endpoint {
     fn arm(&mut self, handle: ConnectionHandle) {
         let Some(connection) = self.connections.get_mut(&handle) else { return };
         let deadline = connection.poll_timeout();
-        let armed = self.deadlines.get(&handle).copied();
+        let armed = connection.set_armed(deadline);
         if deadline == armed {
             return;
         }
         if let Some(armed) = armed {
             self.timers.remove(&(armed, handle));
-            self.deadlines.remove(&handle);
         }
         if let Some(deadline) = deadline {
             self.timers.insert((deadline, handle));
-            self.deadlines.insert(handle, deadline);
         }
     }
 

@@ -19,12 +19,14 @@ pub(crate) struct WindowTuner {
     max: u64,
     /// When counting began, and what had moved by then.
     counted_from: Option<(Instant, u64)>,
+    /// What had moved at the last look, which are many more than movements.
+    moved: Option<u64>,
 }
 
 impl WindowTuner {
     /// A window of `initial` bytes that grows up to `max`, and is never larger.
     pub(crate) fn new(initial: u64, max: u64) -> Self {
-        Self { window: initial.min(max), max, counted_from: None }
+        Self { window: initial.min(max), max, counted_from: None, moved: None }
     }
 
     /// The window as it stands.
@@ -37,6 +39,9 @@ impl WindowTuner {
     ///
     /// `moved` and `now` never go backwards.
     pub(crate) fn on_moved(&mut self, now: Instant, moved: u64, rtt: Duration) -> bool {
+        if self.moved.replace(moved) == Some(moved) {
+            return false;
+        }
         let (began, from) = *self.counted_from.get_or_insert((now, moved));
         let within = now.saturating_duration_since(began) <= rtt * ROUND_TRIPS;
         let half = moved.saturating_sub(from) >= (self.window / 2).max(1);

@@ -8,19 +8,22 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use rc3_core::{Congestion, ConnectionHandle, Dir, RlpMode, StreamId, VarInt, units::Rate};
+use rc3_core::{
+    AckFrequencyConfig, Congestion, ConnectionHandle, Dir, RlpMode, StreamId, VarInt, units::Rate,
+};
 use rc3_sim::{Crypto, LinkConfig, Pair, PairConfig};
 
-const MTU: u16 = 1500;
 const RTT: Duration = Duration::from_millis(40);
 
 fn world(rlp: RlpMode) -> Pair {
     let rate = Rate::from_bits_per_second(1_000_000_000);
     let link = LinkConfig { rate, delay: RTT / 2, ..LinkConfig::default() };
     let mut config = PairConfig::symmetric(link, 5_000_000);
+    let mut every_packet = AckFrequencyConfig::default();
+    every_packet.ack_eliciting_threshold(VarInt::from_u32(0));
     for side in [&mut config.client, &mut config.server] {
-        side.rlp(rlp).nic_rate(rate).initial_mtu(MTU).mtu_discovery(false).paced(false);
-        side.congestion(Congestion::NewReno).initial_window(Some(4 * u64::from(MTU) + 1));
+        side.rlp(rlp).nic_rate(rate).segment_size(Some(1460)).initial_packets(Some(4)).paced(false);
+        side.congestion(Congestion::NewReno).ack_frequency_config(Some(every_packet.clone()));
         side.max_concurrent_bidi_streams(VarInt::from_u32(0)).max_concurrent_uni_streams(VarInt::from_u32(1));
     }
     config.crypto = Crypto::None;
@@ -153,6 +156,7 @@ fn main() {
         measure("one connection at a time, 1 byte", rlp, scale, 1, 1);
         measure("200 connections at once, 1 byte", rlp, scale / 200, 200, 1);
         measure("200 connections at once, 50 KB", rlp, scale / 200, 200, 50_000);
+        measure("1000 connections at once, 50 KB", rlp, scale / 1000, 1000, 50_000);
         measure("one flow of 10 KB", rlp, scale, 1, 10_000);
         measure("one flow of 1 MB", rlp, scale / 20, 1, 1_000_000);
         measure("one flow of 100 MB", rlp, scale / 1000, 1, 100_000_000);

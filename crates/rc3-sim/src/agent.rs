@@ -40,6 +40,15 @@ pub struct Flow {
     pub writes: Writes,
 }
 
+impl Flow {
+    /// The first flow of a world, at its beginning, with its first scheme, all bytes at once; change what is to be
+    /// otherwise.
+    pub fn new(from: HostId, to: HostId, bytes: u64) -> Self {
+        let (id, scheme) = (FlowId(0), SchemeId(0));
+        Self { id, at: Duration::ZERO, from, to, bytes, scheme, writes: Writes::AtOnce }
+    }
+}
+
 /// When an application hands its bytes to the transport.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Writes {

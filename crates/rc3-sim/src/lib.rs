@@ -23,6 +23,7 @@ pub mod simulation;
 pub mod summary;
 mod table;
 pub mod topology;
+pub mod trace;
 pub mod units;
 pub mod workload;
 pub mod world;

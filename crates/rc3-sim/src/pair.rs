@@ -321,9 +321,9 @@ impl Node {
             let meta = DatagramMeta { remote: self.address, local_ip: None, ecn: transmit.ecn };
             let mut datagram = Datagram { meta, contents: contents.to_vec(), background: None };
             let copies = self.tamper.as_mut().map_or(1, |tamper| tamper(transmit.level, &mut datagram));
-            for _ in 0..copies {
-                let size = datagram.contents.len() + IP_UDP_HEADERS;
-                link.send(now, Packet { size, level: transmit.level, payload: datagram.clone() });
+            let size = datagram.contents.len() + IP_UDP_HEADERS;
+            for payload in std::iter::repeat_n(datagram, copies) {
+                link.send(now, Packet { size, level: transmit.level, payload });
             }
         }
     }

@@ -4,12 +4,11 @@ use std::{sync::Arc, time::Duration};
 
 use rc3_core::{Congestion, RlpMode, TransportConfig, units::Rate};
 use rc3_sim::{
-    LinkConfig, StrictPriority,
+    Crypto, LinkConfig, StrictPriority,
     agent::{Flow, FlowId, HostId, SchemeId, Writes},
-    host::{Host, HostConfig, Scheme},
-    identity::identity,
+    host::{Host, HostConfig},
     record::FlowRecord,
-    world::{LinkId, World},
+    world::{Counts, LinkId, World},
 };
 
 const MTU: u16 = 1472;
@@ -22,27 +21,19 @@ fn transport(rlp: RlpMode) -> TransportConfig {
 }
 
 /// Two hosts at one router; scheme 0 is plain, scheme 1 rc3.
-fn world(megabits: u64, one_way: Duration) -> World {
-    let (client, mut server) = identity(&["sim"]);
-    server.transport_config(Arc::new(transport(RlpMode::Trust)));
-    let scheme = |rlp| {
-        let mut client = client.clone();
-        client.transport_config(Arc::new(transport(rlp)));
-        Scheme { client, shift: 0 }
-    };
-    let schemes = vec![scheme(RlpMode::Off), scheme(RlpMode::Trust)];
-    let config = Arc::new(HostConfig { schemes, server, uplink_backlog: u64::MAX, seed: 1 });
+fn world(crypto: Crypto, one_way: Duration) -> World {
+    let schemes = [transport(RlpMode::Off), transport(RlpMode::Trust)];
+    let config = Arc::new(HostConfig::new(schemes, transport(RlpMode::Trust), crypto, 1));
     let link = LinkConfig {
-        rate: Rate::from_bits_per_second(megabits * 1_000_000),
+        rate: Rate::from_bits_per_second(1_000_000_000),
         delay: one_way,
         ..LinkConfig::default()
     };
-    let mut world =
-        World::new(Box::new(|from: HostId, to: HostId| [LinkId(2 * from.0), LinkId(2 * to.0 + 1)].into()));
-    for host in 0..2 {
+    let mut world = World::new(Box::new(|from, to| [LinkId(2 * from.0), LinkId(2 * to.0 + 1)].into()));
+    for host in [HostId(0), HostId(1)] {
         let uplink = world.add_link(link.clone(), Box::new(StrictPriority::new(u64::MAX)));
         world.add_link(LinkConfig::default(), Box::new(StrictPriority::new(u64::MAX)));
-        world.add_host(Box::new(Host::new(HostId(host), config.clone())), uplink);
+        world.add_host(Box::new(Host::new(host, config.clone())), uplink);
     }
     world
 }
@@ -61,14 +52,57 @@ fn records(world: &mut World) -> Vec<FlowRecord> {
 fn a_flow_alone_takes_what_arithmetic_says() {
     for (bytes, plain_ms) in [(1_000, 60.0), (100_000, 220.0)] {
         for scheme in [0, 1] {
-            let mut world = world(1000, Duration::from_millis(20));
+            let mut world = world(Crypto::None, Duration::from_millis(20));
             world.start(&flow(0, Duration::ZERO, bytes, scheme));
-            let records = records(&mut world);
-            let fct = records[0].fct.unwrap().as_secs_f64() * 1e3;
+            let record = &records(&mut world)[0];
+            let ms = |time: Option<Duration>| time.expect("it ended").as_secs_f64() * 1e3;
             let ideal = 60.0 + bytes as f64 * 8e-6;
             let expected = if scheme == 0 { plain_ms } else { ideal };
-            println!("{bytes} {scheme}: {fct} {:?} {:?}", records[0], world.counts());
+            let fct = ms(record.fct);
             assert!(fct > expected && fct < expected * 1.03, "{bytes} bytes, scheme {scheme}: {fct} ms");
+            // The handshake takes one round trip, the last acknowledgement half a one or more.
+            assert!((fct - ms(record.fct_data) - 40.0).abs() < 0.1, "{record:?}");
+            assert!(ms(record.fct_acked) >= fct + 20.0, "{record:?}");
         }
+    }
+}
+
+#[test]
+fn chunks_leave_in_their_rhythm() {
+    let mut world = world(Crypto::None, Duration::from_millis(5));
+    let every = Duration::from_millis(100);
+    let writes = Writes::Chunked { first: 200_000, chunk: 64_000, every };
+    world.start(&Flow { writes, ..flow(0, Duration::ZERO, 520_000, 1) });
+    // Five chunks, the last one half a second after the connection is there, which takes 10 ms.
+    let fct = records(&mut world)[0].fct.expect("it ended");
+    assert!(fct > Duration::from_millis(515) && fct < Duration::from_millis(518), "{fct:?}");
+}
+
+/// Flows of several sizes at once, both ways.
+fn crowd(crypto: Crypto) -> (Vec<FlowRecord>, Counts) {
+    let mut world = world(crypto, Duration::from_millis(10));
+    for id in 0..60 {
+        let bytes = [1_000, 30_000, 400_000][id as usize % 3];
+        world.start(&flow(id, Duration::from_millis(u64::from(id) * 3), bytes, (id % 2) as u16));
+    }
+    (records(&mut world), world.counts())
+}
+
+#[test]
+fn a_world_with_one_seed_has_one_future() {
+    assert_eq!(crowd(Crypto::None), crowd(Crypto::None));
+}
+
+#[test]
+fn flows_take_as_long_with_cryptography_as_without() {
+    let fcts = |crypto| {
+        let mut records = crowd(crypto).0;
+        records.sort_by_key(|record| record.flow);
+        records.into_iter().map(|record| record.fct.expect("it ended")).collect::<Vec<_>>()
+    };
+    for (flow, (real, mock)) in fcts(Crypto::Tls).into_iter().zip(fcts(Crypto::None)).enumerate() {
+        // Certificates and tickets are on the wire in one and not in the other.
+        let apart = real.abs_diff(mock);
+        assert!(apart < Duration::from_millis(1), "flow {flow}: {real:?} with, {mock:?} without");
     }
 }

@@ -47,7 +47,8 @@ impl TransportConfig {
         self
     }
 
-    /// How rarely the peer should acknowledge, where it knows the extension. Default: as RFC 9000 has it.
+    /// How rarely the peer should acknowledge, where it knows the extension. Default: as RFC 9000 has it. With an
+    /// `ack_eliciting_threshold` of 0 it acknowledges every packet.
     pub fn ack_frequency_config(&mut self, config: Option<AckFrequencyConfig>) -> &mut Self {
         self.passed.ack_frequency = config;
         self

@@ -171,6 +171,8 @@ pub struct PathStats {
     pub rtt: Duration,
     /// Congestion window in bytes.
     pub cwnd: u64,
+    /// Bytes in flight, in packets of the primary.
+    pub in_flight: u64,
     /// Largest UDP payload in bytes known to pass.
     pub mtu: u16,
     /// Packets sent.

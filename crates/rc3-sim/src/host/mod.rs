@@ -14,16 +14,17 @@ use std::{
 use bytes::BytesMut;
 use rc3_core::{
     ClientConfig, ConnectionHandle, DatagramMeta, Dir, Endpoint, EndpointEvent, Event, ServerConfig,
-    Transmit, units::Level,
+    Transmit, TransportConfig, units::Level,
 };
 use receiver::Receiver;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use sender::Sender;
 
 use crate::{
     IP_UDP_HEADERS, Packet,
     agent::{Agent, Body, Flow, FlowEvent, FlowId, HostId, Milestone, Parcel, SchemeId},
-    identity::SERVER_NAME,
+    identity::{Crypto, SERVER_NAME},
+    random::{self, derive},
 };
 
 /// Hosts are in 10.0.0.0/8.
@@ -51,8 +52,30 @@ pub struct HostConfig {
     /// RLP waits while this many bytes wait on the uplink; `u64::MAX` hands everything over at once, as the papers'
     /// kernel does.
     pub uplink_backlog: u64,
-    /// Seed of connection ids.
+    /// Probability that the first packet of a flow is lost on its way.
+    pub first_loss: f64,
+    /// Seed of connection ids and of that.
     pub seed: u64,
+}
+
+impl HostConfig {
+    /// Schemes with these settings for the sender, best service for all; receivers have `receiver`. Nothing is
+    /// encrypted unless `crypto` says so, and RLP leaves as fast as it is made.
+    pub fn new(
+        schemes: impl IntoIterator<Item = TransportConfig>,
+        receiver: TransportConfig,
+        crypto: Crypto,
+        seed: u64,
+    ) -> Self {
+        let (client, mut server) = crypto.identity(&["sim"]);
+        server.transport_config(Arc::new(receiver));
+        let schemes = schemes.into_iter().map(|transport| {
+            let mut client = client.clone();
+            client.transport_config(Arc::new(transport));
+            Scheme { client, shift: 0 }
+        });
+        Self { schemes: schemes.collect(), server, uplink_backlog: u64::MAX, first_loss: 0.0, seed }
+    }
 }
 
 /// A host that sends and receives with rc3-core.
@@ -67,6 +90,8 @@ pub struct Host {
     chunks: BTreeSet<(Instant, ConnectionHandle)>,
     events: VecDeque<FlowEvent>,
     buf: Vec<u8>,
+    /// Flows that have not lost their first packet yet, but will.
+    doomed: FxHashSet<FlowId>,
     /// RLP has something, but the uplink was busy.
     held_back: bool,
 }
@@ -94,6 +119,7 @@ impl Host {
             chunks: BTreeSet::new(),
             events: VecDeque::new(),
             buf: Vec::new(),
+            doomed: FxHashSet::default(),
             held_back: false,
         }
     }
@@ -170,6 +196,9 @@ impl Host {
         let contents = BytesMut::from(&self.buf[..]);
         self.buf.clear();
         let &(flow, scheme) = self.flows.get(&transmit.destination)?;
+        if self.doomed.remove(&flow) {
+            return None;
+        }
         let to = host_at(transmit.destination)?;
         let level = self.config.schemes[usize::from(scheme.0)].level(transmit.level);
         let size = contents.len() + IP_UDP_HEADERS;
@@ -197,13 +226,17 @@ impl Agent for Host {
         let connected = self.endpoint.connect(now, &scheme.client, remote, SERVER_NAME);
         let handle = connected.expect("settings that work");
         self.flows.insert(remote, (flow.id, flow.scheme));
+        let draw = derive(derive(self.config.seed, random::FIRST_LOSS), u64::from(flow.id.0));
+        if random::unit(draw) < self.config.first_loss {
+            self.doomed.insert(flow.id);
+        }
         self.connections.insert(handle, Role::Sender(Sender::new(flow, remote)));
     }
 
     fn handle(&mut self, now: Instant, parcel: Parcel) {
         let Body::Udp { ecn, contents } = parcel.body else { return };
         let remote = address(parcel.from, port_of(parcel.flow));
-        self.flows.entry(remote).or_insert((parcel.flow, parcel.scheme));
+        self.flows.insert(remote, (parcel.flow, parcel.scheme));
         let meta = DatagramMeta { remote, local_ip: None, ecn };
         self.endpoint.handle_datagram(now, meta, contents);
         self.take_events(now);
@@ -224,14 +257,13 @@ impl Agent for Host {
         loop {
             let transmit = self.poll_datagram(now, backlog);
             self.take_events(now);
-            match transmit {
-                // Where there is no flow any more, there is nobody to hear it.
-                Some(transmit) => match self.packet(&transmit) {
-                    Some(packet) => return Some(packet),
-                    None => {}
-                },
-                None if self.endpoint.wants_primary() => {}
-                None => return None,
+            if let Some(transmit) = transmit {
+                // It may be lost here, or its flow is over and nobody hears it.
+                if let Some(packet) = self.packet(&transmit) {
+                    return Some(packet);
+                }
+            } else if !self.endpoint.wants_primary() {
+                return None;
             }
         }
     }
@@ -275,13 +307,18 @@ impl Scheme {
 }
 
 /// Tells the flows between two hosts apart.
-fn port_of(flow: FlowId) -> u16 {
+pub(crate) fn port_of(flow: FlowId) -> u16 {
     PORT_FIRST + (flow.0 % u32::from(u16::MAX - PORT_FIRST)) as u16
 }
 
 /// Where a host is, as its peer in a flow sees it.
 fn address(host: HostId, port: u16) -> SocketAddr {
-    SocketAddr::from((Ipv4Addr::from_bits(NETWORK | host.0), port))
+    SocketAddr::from((ip_of(host), port))
+}
+
+/// The address of a host.
+pub(crate) fn ip_of(host: HostId) -> Ipv4Addr {
+    Ipv4Addr::from_bits(NETWORK | host.0)
 }
 
 fn host_at(address: SocketAddr) -> Option<HostId> {

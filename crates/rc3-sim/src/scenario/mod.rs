@@ -54,7 +54,7 @@ use toml::Value;
 pub use document::ScenarioError;
 use document::{Document, Fault, flatten};
 pub use quantity::{BufferSize, Probability, Share};
-pub use run::{Assignment, Label, Mix, Mixed, Queues, Run, Scheme};
+pub use run::{Assignment, Label, Measure, Mix, Mixed, Queues, Run, Scheme};
 pub use spec::*;
 
 use crate::random::derive;
@@ -231,7 +231,7 @@ fn worlds(spec: &Spec, folder: &Path, case: Option<&str>, point: &Point) -> Resu
                 schemes: schemes.clone(),
                 workload,
                 background,
-                measure: spec.measure.clone(),
+                measure: resolve::measure(&spec.measure, spec.workload.arrivals),
             });
             if runs.len() > RUNS_MAX {
                 return Err(Fault::new("measure.repetitions", format!("makes more than {RUNS_MAX} worlds")));

@@ -9,10 +9,10 @@ use rc3_core::{
 
 use super::{
     document::{Fault, nearest, quoted},
-    run::{Assignment, Mix, Mixed, Queues, Scheme},
+    run::{Assignment, Measure, Mix, Mixed, Queues, Scheme},
     spec::{
-        Arrivals, Congestion, LadderReading, ListedFlow, MixOf, MixSpec, Mode, QueueSpec, RunSpec, Rung,
-        SchemeKind, SchemeSpec, SizesSpec, TopologyKind, TopologySpec, WorkloadSpec,
+        Arrivals, Congestion, LadderReading, ListedFlow, MeasureSpec, MixOf, MixSpec, Mode, QueueSpec,
+        RunSpec, Rung, SchemeKind, SchemeSpec, SizesSpec, TopologyKind, TopologySpec, WorkloadSpec,
     },
 };
 use crate::{
@@ -29,9 +29,6 @@ const HOSTS_MAX: u32 = 10_000;
 pub(super) fn topology(spec: &TopologySpec, folder: &Path, seed: u64) -> Result<Topology, Fault> {
     check_topology_keys(spec)?;
     let mut topology = plain_topology(spec, folder)?;
-    if spec.downlink_bottleneck {
-        topology.swap_access();
-    }
     if let Some((low, high)) = spec.core_factors {
         topology.vary_core_rates(low, high, derive(seed, random::CORE_RATES));
     }
@@ -43,7 +40,7 @@ fn plain_topology(spec: &TopologySpec, folder: &Path) -> Result<Topology, Fault>
     use TopologyKind as Kind;
     let megabits = |megabits: u64| Rate::from_bits_per_second(megabits * 1_000_000).expect("not zero");
     let tree = spec.kind == Kind::FatTree;
-    let rate = spec.rate.unwrap_or(megabits(if tree { 100_000 } else { 1000 }));
+    let rate = spec.rate.unwrap_or_else(|| megabits(if tree { 100_000 } else { 1000 }));
     let rtt = spec.rtt.unwrap_or(if tree { Duration::from_micros(96) } else { Duration::from_millis(40) });
     let hosts = spec.hosts.unwrap_or(10);
     if !(1..=HOSTS_MAX).contains(&hosts) {
@@ -54,7 +51,11 @@ fn plain_topology(spec: &TopologySpec, folder: &Path) -> Result<Topology, Fault>
         Kind::Dumbbell | Kind::ParkingLot => spec.uplink.unwrap_or_else(wide),
         _ => spec.uplink.unwrap_or(rate),
     };
-    let access = Access { uplink: Some(uplink), downlink: spec.downlink, delay: Duration::ZERO };
+    let access = Access {
+        uplink: Some(uplink),
+        downlink: Some(spec.downlink.unwrap_or(uplink)),
+        delay: Duration::ZERO,
+    };
     let map = |map: Map| map.topology(rate, rtt, hosts, access);
     Ok(match spec.kind {
         Kind::Internet2 => map(Map::Internet2),
@@ -92,7 +93,6 @@ fn check_topology_keys(spec: &TopologySpec) -> Result<(), Fault> {
         ("hosts", spec.hosts.is_some(), !tree),
         ("uplink", spec.uplink.is_some(), !tree),
         ("downlink", spec.downlink.is_some(), !tree),
-        ("downlink-bottleneck", spec.downlink_bottleneck, !tree),
         ("ports", spec.ports.is_some(), tree),
         ("links", spec.links.is_some(), spec.kind == Kind::ParkingLot),
         ("file", spec.file.is_some(), spec.kind == Kind::File),
@@ -122,14 +122,24 @@ fn read(folder: &Path, file: &str, key: &str) -> Result<String, Fault> {
 
 /// The queues of a network with this bandwidth-delay product, in bytes.
 pub(super) fn queues(spec: &QueueSpec, bdp: u64) -> Queues {
-    let QueueSpec { discipline, buffer, uplink_buffer, loss, low_priority } = spec;
+    let QueueSpec { discipline, buffer, uplink_buffer, loss, first_loss, low_priority } = spec;
     Queues {
         discipline: *discipline,
         buffer: buffer.bytes(bdp),
         uplink_buffer: uplink_buffer.and_then(|buffer| buffer.bytes(bdp)),
         loss: loss.get(),
+        first_loss: first_loss.get(),
         low_priority: *low_priority,
     }
+}
+
+/// How many flows are measured, and how many before them are not.
+pub(super) fn measure(spec: &MeasureSpec, arrivals: Arrivals) -> Measure {
+    let warm_up = match arrivals {
+        Arrivals::Poisson | Arrivals::OnOff => 6000,
+        Arrivals::Csv | Arrivals::List => 0,
+    };
+    Measure { flows: spec.flows, warm_up: spec.warm_up.unwrap_or(warm_up) }
 }
 
 /// The flows of the table `key`.

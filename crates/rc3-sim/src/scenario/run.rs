@@ -4,7 +4,7 @@ use std::fmt;
 
 use rc3_core::{rlp::ladder::Ladder, units::Level};
 
-use super::spec::{Congestion, Discipline, LowPriority, MeasureSpec, Mode, SchemeKind};
+use super::spec::{Congestion, Discipline, LowPriority, Mode, SchemeKind};
 use crate::{
     agent::{Flow, FlowId, HostId, SchemeId},
     random,
@@ -32,7 +32,7 @@ pub struct Run {
     /// Flows beside them.
     pub background: Vec<Workload>,
     /// How much is measured.
-    pub measure: MeasureSpec,
+    pub measure: Measure,
 }
 
 impl Run {
@@ -52,6 +52,15 @@ impl Run {
         Merge::new(parts)
             .map(move |(part, flow)| (part == 0, Flow { scheme: assignment.scheme(part, &flow), ..flow }))
     }
+}
+
+/// How much is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Measure {
+    /// Flows measured, if there are so many.
+    pub flows: u64,
+    /// Flows before them that are not.
+    pub warm_up: u64,
 }
 
 /// Where in a scenario a run stands.
@@ -98,6 +107,8 @@ pub struct Queues {
     pub uplink_buffer: Option<u64>,
     /// Probability that a core link loses a packet.
     pub loss: f64,
+    /// Probability that the first packet of a flow does not get through.
+    pub first_loss: f64,
     /// What routers without priorities ([`crate::topology::Router::priorities`]) do with low ones.
     pub low_priority: LowPriority,
 }

@@ -1,7 +1,8 @@
 //! A scenario file as it is written: every table and key, with its unit and default.
 //!
-//! Rates, sizes and times are strings with a unit (`"1Gbit"`, `"5MB"`, `"40ms"`, see [`crate::units`]). A key
-//! that means nothing beside the others is an error, not a silent default.
+//! Keys are the names below with hyphens, `initial-window`. Rates, sizes and times are strings with a unit
+//! (`"1Gbit"`, `"5MB"`, `"40ms"`, see [`crate::units`]). A key that means nothing beside the others is an error, not
+//! a silent default.
 
 use std::time::Duration;
 
@@ -75,12 +76,9 @@ pub struct TopologySpec {
     /// Rate of a host's uplink. Default `rate`; in a dumbbell and a parking lot ten times that.
     #[serde(default, deserialize_with = "quantity::rate")]
     pub uplink: Option<Rate>,
-    /// Rate of a host's downlink. Default: so fast that nothing waits.
+    /// Rate of a host's downlink. Default: that of its uplink.
     #[serde(default, deserialize_with = "quantity::rate")]
     pub downlink: Option<Rate>,
-    /// Uplinks and downlinks change places, so that flows meet at the receiver's (RC3 §5.1.2, the worst case).
-    #[serde(default)]
-    pub downlink_bottleneck: bool,
     /// Ports of a fat tree's switches; even. Default 8.
     pub ports: Option<u32>,
     /// Core links of a parking lot. Default 3.
@@ -101,7 +99,7 @@ pub struct TopologySpec {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TopologyKind {
-    /// Ten routers, sixteen core links: the papers' Internet-2. `hosts`, `uplink`, `downlink`, `downlink-bottleneck`.
+    /// Ten routers, sixteen core links: the papers' Internet-2. `hosts`, `uplink`, `downlink`.
     Internet2,
     /// Rocketfuel's AS 1221. As internet2.
     Telstra,
@@ -133,6 +131,9 @@ pub struct QueueSpec {
     pub uplink_buffer: Option<BufferSize>,
     /// Probability, 0 to 1, that a core link loses a packet (RC3 Fig. 11). Default 0.
     pub loss: Probability,
+    /// Probability, 0 to 1, that the first packet of a flow does not get through, for whatever reason networks
+    /// have; its sender tries again after three seconds (RFC 2988 §2). Default 0.
+    pub first_loss: Probability,
     /// What routers without priorities do with low ones. Default `pass`.
     pub low_priority: LowPriority,
 }
@@ -424,8 +425,9 @@ pub enum MixOf {
 pub struct MeasureSpec {
     /// Flows measured in each world. A `list` or a file may have fewer. Default 10,000.
     pub flows: u64,
-    /// Flows before them that are not, while queues fill. Default 1000.
-    pub warm_up: u64,
+    /// Flows before them that are not, while queues fill. Default 6000, of the papers' baseline 0.44 s, the mean
+    /// FCT of a byte under TCP; where the flows are a `list` or a file, none.
+    pub warm_up: Option<u64>,
     /// Worlds of each kind, with seeds of their own. Default 1.
     pub repetitions: u32,
     /// The seed all others follow from. Default 1.
@@ -434,7 +436,7 @@ pub struct MeasureSpec {
 
 impl Default for MeasureSpec {
     fn default() -> Self {
-        Self { flows: 10_000, warm_up: 1000, repetitions: 1, seed: 1 }
+        Self { flows: 10_000, warm_up: None, repetitions: 1, seed: 1 }
     }
 }
 

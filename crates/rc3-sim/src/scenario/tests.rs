@@ -63,6 +63,7 @@ fn defaults_are_the_papers_choices() {
     assert_eq!(run.queues.uplink_buffer, None);
     assert_eq!((run.queues.discipline, run.queues.loss), (Discipline::Priority, 0.0));
     assert_eq!(run.topology.hosts.len(), 100);
+    assert_eq!(run.measure, Measure { flows: 10_000, warm_up: 6000 });
     assert_eq!(run.topology.mean_rtt().as_micros(), 39_555);
     let [tcp, rc3] = &run.schemes[..] else { panic!("two schemes") };
     assert_eq!(
@@ -365,7 +366,7 @@ fn both_readings_of_the_ladder_are_those_of_the_papers() {
             "kind = \"rc3\"",
             &format!("kind = \"rc3\"\nladder = [40, 400, 4000]\nladder-reading = \"{reading}\""),
         );
-        Scenario::parse(&text, "my.toml").unwrap().expand().unwrap()[0].schemes[1].ladder.clone()
+        Scenario::parse(&text, "my.toml").unwrap().expand().unwrap()[0].schemes[1].ladder
     };
     use rc3_core::rlp::ladder::Ladder;
     assert_eq!(ladder("counts"), Ladder::new(&[40, 400, 4000]).unwrap());
@@ -381,7 +382,7 @@ fn every_change_of_a_topology_can_be_written() {
         set = { topology.core-factors = [0.5, 2] }
         [[case]]
         name = "downlink"
-        set = { topology.downlink-bottleneck = true }
+        set = { topology.uplink = "10Gbit", topology.downlink = "1Gbit" }
         [[case]]
         name = "partial"
         set = { topology.without-priorities = 0.2, queue.low-priority = "drop" }
@@ -398,7 +399,11 @@ fn every_change_of_a_topology_can_be_written() {
     let plain = &plain().expand().unwrap()[0].topology;
     assert_ne!(runs[0].topology.cores, plain.cores);
     assert_eq!(runs[0].topology, runs[1].topology, "TCP and RC3 have the same links");
-    assert!(runs[2].topology.hosts.iter().all(|host| host.access.uplink.is_none()));
+    let access = runs[2].topology.hosts[0].access;
+    assert_eq!(
+        access.uplink.zip(access.downlink).map(|(up, down)| up.bits_per_second() / down.bits_per_second()),
+        Some(10)
+    );
     assert_eq!(runs[4].topology.routers.iter().filter(|router| !router.priorities).count(), 2);
     assert_eq!(runs[4].queues.low_priority, LowPriority::Drop);
     assert_eq!(runs[6].topology.hosts.len(), 16);
@@ -424,6 +429,7 @@ fn files_are_looked_for_beside_the_scenario() {
     let runs = Scenario::parse(&text, file.to_str().unwrap()).and_then(|scenario| scenario.expand());
     std::fs::remove_dir_all(&folder).unwrap();
     let runs = runs.unwrap();
+    assert_eq!(runs[0].measure.warm_up, 0, "a replay is measured whole");
     let flows: Vec<(u128, u64)> = runs[0].flows().map(|flow| (flow.at.as_millis(), flow.bytes)).collect();
     assert_eq!(flows, [(250, 3 * 1460), (500, 7 * 1460)]);
     assert_eq!(runs[0].topology.nominal.rtt, Duration::from_millis(20));

@@ -1,24 +1,23 @@
 //! From a run to its world: links, queues and hosts.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
-use rc3_core::{Congestion, RlpMode, ServerConfig, TransportConfig, units::Rate};
+use rc3_core::{AckFrequencyConfig, Congestion, RlpMode, TransportConfig, VarInt, units::Rate};
 
 use super::SimulationError;
 use crate::{
     Crypto, DropTail, Impairments, LinkConfig, PrimaryOnly, Queue, Stamped, StrictPriority,
     agent::{Agent, HostId, Parcel, SchemeId},
-    host::{self, Host, HostConfig},
-    random::derive,
+    host::{Host, HostConfig},
+    random::{LINKS, derive},
     rcp::{self, RcpQueue},
     scenario::{self, Discipline, LowPriority, Mode, Run, SchemeKind},
     topology::Topology,
     world::{LinkId, ParcelQueue, World},
 };
 
-/// UDP payload of a full packet: 1460 bytes of the application, as much as a TCP segment has, and what QUIC and a
-/// head record put before and behind them.
-const MTU: u16 = 1460 + 36;
+/// Bytes of the application in a full packet: a TCP segment of an Ethernet frame.
+const SEGMENT: u16 = 1460;
 
 /// The world of a run, and the uplink of each host.
 pub(super) fn world(run: &Run) -> Result<(World, Vec<LinkId>), SimulationError> {
@@ -48,7 +47,7 @@ pub(super) fn world(run: &Run) -> Result<(World, Vec<LinkId>), SimulationError> 
                 rate: Some(core.rate),
                 delay: core.delay,
                 impairments: Impairments::loss(run.queues.loss),
-                seed: derive(run.seed, 1 + (2 * at + direction) as u64),
+                seed: derive(run.seed, LINKS + (2 * at + direction) as u64),
             };
             let queue =
                 builder.queue(&world, config.rate, run.queues.buffer, topology.routers[from].priorities);
@@ -125,23 +124,27 @@ impl Builder<'_> {
 fn host_config(run: &Run) -> HostConfig {
     let real = run.schemes.iter().any(|scheme| scheme.real_crypto);
     let crypto = if real { Crypto::Tls } else { Crypto::None };
-    let (client, mut server): (_, ServerConfig) = crypto.identity(&["sim"]);
     // A receiver speaks rc3 with whoever does.
-    let mut receiving = common();
-    receiving.rlp(RlpMode::Trust);
-    server.transport_config(Arc::new(receiving));
-    let schemes = run.schemes.iter().map(|scheme| {
-        let mut client = client.clone();
-        client.transport_config(Arc::new(transport(scheme)));
-        host::Scheme { client, shift: scheme.level.get() }
-    });
-    HostConfig { schemes: schemes.collect(), server, uplink_backlog: u64::MAX, seed: run.seed }
+    let mut receiver = common();
+    receiver.rlp(RlpMode::Trust);
+    let mut config = HostConfig::new(run.schemes.iter().map(transport), receiver, crypto, run.seed);
+    config.first_loss = run.queues.first_loss;
+    for (scheme, of) in config.schemes.iter_mut().zip(&run.schemes) {
+        scheme.shift = of.level.get();
+    }
+    config
 }
 
 /// What all connections have in common.
 fn common() -> TransportConfig {
     let mut config = TransportConfig::default();
-    config.initial_mtu(MTU).mtu_discovery(false);
+    config.segment_size(Some(SEGMENT));
+    // Three seconds until the first packet is sent again, as TCP had it (RFC 2988 §2) and the papers' simulator has.
+    config.initial_rtt(Duration::from_secs(1));
+    // The papers' receivers acknowledge each packet.
+    let mut every_packet = AckFrequencyConfig::default();
+    every_packet.ack_eliciting_threshold(VarInt::from_u32(0));
+    config.ack_frequency_config(Some(every_packet));
     // A flow is one stream; room for more costs memory.
     config.max_concurrent_uni_streams(1_u32.into()).max_concurrent_bidi_streams(0_u32.into());
     config
@@ -159,8 +162,7 @@ fn transport(scheme: &scenario::Scheme) -> TransportConfig {
         scenario::Congestion::Cubic => Congestion::Cubic,
         scenario::Congestion::Bbr => Congestion::Bbr,
     });
-    // A packet leaves while `in flight + MTU < window`.
-    config.initial_window(Some(scheme.initial_window * u64::from(MTU) + 1));
+    config.initial_packets(Some(u32::try_from(scheme.initial_window).unwrap_or(u32::MAX)));
     config.paced(scheme.paced).ladder(scheme.ladder);
     config
 }

@@ -4,6 +4,8 @@
 //! for the first.
 
 mod build;
+#[cfg(test)]
+mod tests;
 
 use std::time::Duration;
 
@@ -29,9 +31,6 @@ pub enum SimulationError {
     /// RCP hosts speak nothing else.
     #[error("run `{0}` mixes RCP with other schemes, which cannot talk to its hosts")]
     Mixed(String),
-    /// The topology is in pieces.
-    #[error("no path from host {0} to host {1}")]
-    NoPath(u32, u32),
     /// Some flows never end.
     #[error("{0} of the measured flows had not ended {1} seconds after the last began")]
     NoEnd(usize, u64),

@@ -19,14 +19,6 @@ impl Topology {
         }
     }
 
-    /// Makes uplinks of the downlinks and the other way round, so that flows meet at the receiver's link (RC3
-    /// §5.1.2, downlink bottleneck).
-    pub fn swap_access(&mut self) {
-        for host in &mut self.hosts {
-            std::mem::swap(&mut host.access.uplink, &mut host.access.downlink);
-        }
-    }
-
     /// Takes the priorities away from a share (0 to 1) of the routers, rounded to the next whole number and
     /// drawn by `seed` (RC3 §6, partial support). A larger share of the same seed takes them from the same
     /// routers and some more.
@@ -74,16 +66,6 @@ mod tests {
         assert_eq!(vary(1), vary(1));
         assert_ne!(vary(1), vary(2));
         assert_eq!(vary(1).nominal, even.nominal);
-    }
-
-    #[test]
-    fn swapped_hosts_have_their_bottleneck_at_the_downlink() {
-        let mut topology = internet2();
-        let access = topology.hosts[0].access;
-        topology.swap_access();
-        for host in &topology.hosts {
-            assert_eq!((host.access.uplink, host.access.downlink), (access.downlink, access.uplink));
-        }
     }
 
     #[test]

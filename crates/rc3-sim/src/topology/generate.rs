@@ -7,7 +7,7 @@ use rc3_core::units::Rate;
 use super::{Access, Core, Nominal, Routing, Topology, csv::capacity, routers};
 
 /// Two routers and one link of `rate` between them, with `hosts` hosts at each. `rtt` is that of the link; a
-/// load of 1 fills one of its directions.
+/// load of 1 fills one of its directions if only one side sends.
 pub fn dumbbell(rate: Rate, rtt: Duration, hosts: u32, access: Access) -> Topology {
     parking_lot(1, rate, rtt, hosts, access)
 }
@@ -37,7 +37,7 @@ pub fn parking_lot(links: u32, rate: Rate, rtt: Duration, hosts: u32, access: Ac
 /// # Panics
 /// If `ports` is odd or zero.
 pub fn fat_tree(ports: u32, rate: Rate, rtt: Duration) -> Topology {
-    assert!(ports > 0 && ports % 2 == 0, "a fat tree needs an even number of ports, not {ports}");
+    assert!(ports > 0 && ports.is_multiple_of(2), "a fat tree needs an even number of ports, not {ports}");
     let half = ports as usize / 2;
     let pods = ports as usize;
     let delay = rtt / 12;

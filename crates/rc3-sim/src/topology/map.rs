@@ -2,8 +2,8 @@
 //!
 //! All their core links are equally used when hosts send to random hosts at other routers: a link's rate is the
 //! number of ordered router pairs that cross it in its busier direction, times the traffic of a pair when all
-//! uplinks are full. So a load of 0.3 is a utilisation of 30 % everywhere, as in the papers, and a host's uplink
-//! is the bottleneck of its flows.
+//! uplinks are full. So a load of 0.3 is a utilisation of 30 % everywhere, as in the papers. Only a link that few
+//! pairs cross is used less: none is slower than an uplink, which is thereby the bottleneck of a host's flows.
 //!
 //! Where a map has no delays the papers' mean round trip of 40 ms is met with the same delay on all links, as
 //! the papers' footnote on "uniform link latencies" has it (RC3 §5.1.2). Every node of a map is a router with
@@ -85,7 +85,7 @@ impl Map {
 }
 
 /// A core link carries what the ordered router pairs that cross it send at full uplinks, rounded up to a
-/// thousandth of an uplink: 1112 Mbit/s for each pair among ten routers with ten hosts of 1 Gbit/s.
+/// thousandth of an uplink: 1112 Mbit/s for one pair among ten routers with ten hosts of 1 Gbit/s.
 fn set_rates(topology: &mut Topology) {
     let crossings = topology.routes().crossings();
     let routers = topology.routers.len() as u64;
@@ -95,6 +95,7 @@ fn set_rates(topology: &mut Topology) {
     for (core, crossings) in topology.cores.iter_mut().zip(crossings.chunks_exact(2)) {
         let pairs_crossing = crossings.iter().copied().max().unwrap_or_default();
         let bits = (u128::from(pairs_crossing) * full).div_ceil(pairs).next_multiple_of(step);
+        let bits = bits.max(topology.nominal.rate.bits_per_second().into());
         core.rate = u64::try_from(bits).ok().and_then(Rate::from_bits_per_second).unwrap_or(core.rate);
     }
 }
@@ -180,6 +181,15 @@ mod tests {
             assert_eq!((topology.routers.len(), topology.cores.len()), (routers, cores), "{map:?}");
             let routes = topology.routes();
             assert!((0..routers).all(|to| routes.distance(0, to).is_some()), "{map:?}");
+        }
+    }
+
+    #[test]
+    fn no_core_link_is_slower_than_an_uplink() {
+        for map in Map::ALL {
+            let topology = gbit(map);
+            let slow = topology.cores.iter().filter(|core| core.rate < topology.nominal.rate).count();
+            assert_eq!(slow, 0, "{map:?}");
         }
     }
 

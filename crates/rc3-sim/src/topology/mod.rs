@@ -3,7 +3,7 @@
 //! Hosts hang on routers by an uplink and a downlink; core links join routers, alike in both directions. A
 //! [`Topology`] comes from a generator ([`dumbbell`], [`parking_lot`], [`fat_tree`]), from an embedded map
 //! ([`Map`]) or from a file ([`from_csv`]), and can be changed afterwards ([`Topology::vary_core_rates`],
-//! [`Topology::swap_access`], [`Topology::withdraw_priorities`]).
+//! [`Topology::withdraw_priorities`]).
 //!
 //! Units: rates in bits per second on the wire, delays one way.
 

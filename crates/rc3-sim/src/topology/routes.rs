@@ -11,8 +11,8 @@ pub struct DirectedCore(u32);
 
 impl DirectedCore {
     /// The direction from `a` to `b` of a core link, or else the other one.
-    pub fn new(core: usize, from_a: bool) -> Self {
-        Self(u32::try_from(2 * core).expect("few links") + u32::from(!from_a))
+    pub fn new(core: usize, forward: bool) -> Self {
+        Self(u32::try_from(2 * core).expect("few links") + u32::from(!forward))
     }
 
     /// The place of the link in [`Topology::cores`].
@@ -21,8 +21,8 @@ impl DirectedCore {
     }
 
     /// Whether it leads from `a` to `b`.
-    pub fn from_a(self) -> bool {
-        self.0 % 2 == 0
+    pub fn is_forward(self) -> bool {
+        self.0.is_multiple_of(2)
     }
 
     /// Its place in a table of all directions, two for each core link.
@@ -36,7 +36,7 @@ impl DirectedCore {
     /// If `topology` has no such link.
     pub fn end(self, topology: &Topology) -> usize {
         let core = &topology.cores[self.core()];
-        if self.from_a() { core.b } else { core.a }
+        if self.is_forward() { core.b } else { core.a }
     }
 }
 
@@ -262,9 +262,7 @@ mod tests {
             let routes = topology.routes();
             // Floyd and Warshall's algorithm, for another opinion.
             let mut oracle = [[100_usize; 9]; 9];
-            for at in 0..9 {
-                oracle[at][at] = 0;
-            }
+            oracle.iter_mut().enumerate().for_each(|(at, row)| row[at] = 0);
             for &(a, b) in &links {
                 oracle[a][b] = 1;
                 oracle[b][a] = 1;
@@ -290,7 +288,7 @@ mod tests {
                     let mut at = from as usize;
                     for step in path {
                         let core = &topology.cores[step.core()];
-                        prop_assert_eq!(at, if step.from_a() { core.a } else { core.b });
+                        prop_assert_eq!(at, if step.is_forward() { core.a } else { core.b });
                         at = step.end(&topology);
                     }
                     prop_assert_eq!(at, to as usize);

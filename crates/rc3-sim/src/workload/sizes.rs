@@ -8,10 +8,8 @@ use crate::{
     table::{self, TableError},
 };
 
-/// Larger flows than 14.6 TB are a mistake, and means are sums over all sizes.
-const PACKETS_MAX: u64 = 10_000_000_000;
-/// Sizes of a law that is summed up one by one.
-const LAW_MAX: u64 = 10_000_000;
+/// Larger flows than 14.6 GB are a mistake, and means are sums over all sizes.
+const PACKETS_MAX: u64 = 10_000_000;
 
 /// A distribution of flow sizes, in whole packets of 1460 bytes.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,7 +23,7 @@ pub enum SizesError {
     #[error(transparent)]
     Table(#[from] TableError),
     /// A flow without packets, or with more than anybody sends.
-    #[error("sizes are 1 to {max} packets, not {0}", max = LAW_MAX)]
+    #[error("sizes are 1 to {max} packets, not {0}", max = PACKETS_MAX)]
     Range(u64),
     /// Nothing lies between.
     #[error("the smallest size, {0}, is above the largest, {1}")]
@@ -197,7 +195,7 @@ fn check_range(min: u64, max: u64) -> Result<(), SizesError> {
     if min > max {
         return Err(SizesError::Order(min, max));
     }
-    match [min, max].into_iter().find(|packets| !(1..=LAW_MAX).contains(packets)) {
+    match [min, max].into_iter().find(|packets| !(1..=PACKETS_MAX).contains(packets)) {
         Some(packets) => Err(SizesError::Range(packets)),
         None => Ok(()),
     }

@@ -14,30 +14,38 @@ pub(super) enum Sleeper {
 /// The wishes of all sleepers, earliest first; equal instants in the order of [`Sleeper`], so that nothing hangs on
 /// the order in which they were made known.
 ///
-/// Each sleeper has one wish. A wish that is put off stays in the heap until its turn and is dropped then, which is
-/// cheaper than finding it.
+/// Each sleeper has one wish. Timers are put off far more often than they fire, so a wish put off leaves its entry in
+/// the heap alone, which is made again when its turn comes: the heap holds about one entry for each sleeper.
 #[derive(Debug, Default)]
 pub(super) struct Agenda {
     heap: BinaryHeap<Reverse<(Instant, Sleeper)>>,
-    links: Vec<Option<Instant>>,
-    hosts: Vec<Option<Instant>>,
+    links: Vec<Wish>,
+    hosts: Vec<Wish>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Wish {
+    /// When the sleeper wants to be woken.
+    at: Option<Instant>,
+    /// Its earliest entry in the heap: at `at` or before.
+    queued: Option<Instant>,
 }
 
 impl Agenda {
     /// From now on there are this many sleepers.
     pub(super) fn make_room(&mut self, links: usize, hosts: usize) {
-        self.links.resize(links, None);
-        self.hosts.resize(hosts, None);
+        self.links.resize(links, Wish::default());
+        self.hosts.resize(hosts, Wish::default());
     }
 
     /// From now on `sleeper` wants to be woken at `at` and at no other time.
     pub(super) fn set(&mut self, sleeper: Sleeper, at: Option<Instant>) {
         let wish = self.wish(sleeper);
-        if *wish == at {
-            return;
-        }
-        *wish = at;
-        if let Some(at) = at {
+        wish.at = at;
+        if let Some(at) = at
+            && wish.queued.is_none_or(|queued| at < queued)
+        {
+            wish.queued = Some(at);
             self.heap.push(Reverse((at, sleeper)));
         }
     }
@@ -46,10 +54,19 @@ impl Agenda {
     pub(super) fn next(&mut self) -> Option<Instant> {
         loop {
             let &Reverse((at, sleeper)) = self.heap.peek()?;
-            if *self.wish(sleeper) == Some(at) {
-                return Some(at);
+            let wish = self.wish(sleeper);
+            if wish.queued != Some(at) {
+                self.heap.pop();
+                continue;
             }
-            self.heap.pop();
+            match wish.at {
+                Some(wanted) if wanted == at => return Some(at),
+                wanted => {
+                    wish.queued = wanted;
+                    self.heap.pop();
+                    self.heap.extend(wanted.map(|at| Reverse((at, sleeper))));
+                }
+            }
         }
     }
 
@@ -59,11 +76,11 @@ impl Agenda {
             return None;
         }
         let Reverse((_, sleeper)) = self.heap.pop()?;
-        *self.wish(sleeper) = None;
+        *self.wish(sleeper) = Wish::default();
         Some(sleeper)
     }
 
-    fn wish(&mut self, sleeper: Sleeper) -> &mut Option<Instant> {
+    fn wish(&mut self, sleeper: Sleeper) -> &mut Wish {
         match sleeper {
             Sleeper::Link(index) => &mut self.links[index as usize],
             Sleeper::Host(index) => &mut self.hosts[index as usize],

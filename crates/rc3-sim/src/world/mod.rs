@@ -4,6 +4,30 @@
 //! delay. What happens at one instant happens in a fixed order: links deliver in the order of their numbers, then
 //! hosts whose time has come are woken, then hosts that heard something send. Nothing hangs on a wall clock or on
 //! threads, so a world with one seed has one future.
+//!
+//! ```
+//! use std::{sync::Arc, time::Duration};
+//! use rc3_core::{TransportConfig, units::Rate};
+//! use rc3_sim::{Crypto, DropTail, LinkConfig, StrictPriority};
+//! use rc3_sim::{agent::{Flow, HostId}, host::{Host, HostConfig}, world::{LinkId, World}};
+//!
+//! let transport = TransportConfig::default();
+//! let config = Arc::new(HostConfig::new([transport.clone()], transport, Crypto::None, 1));
+//! // Uplink and downlink of each host, in this order; one router in the middle.
+//! let mut world = World::new(Box::new(|from, to| [LinkId(2 * from.0), LinkId(2 * to.0 + 1)].into()));
+//! let rate = Rate::from_bits_per_second(1_000_000_000);
+//! for host in [HostId(0), HostId(1)] {
+//!     let slow = LinkConfig { rate, delay: Duration::from_millis(20), ..LinkConfig::default() };
+//!     let uplink = world.add_link(slow, Box::new(StrictPriority::new(5_000_000)));
+//!     world.add_link(LinkConfig::default(), Box::new(DropTail::new(u64::MAX)));
+//!     world.add_host(Box::new(Host::new(host, config.clone())), uplink);
+//! }
+//! world.start(&Flow::new(HostId(0), HostId(1), 1_000_000));
+//! assert!(world.run_to_end(Duration::from_secs(10)));
+//! let fct = world.poll_record().and_then(|record| record.fct).unwrap();
+//! // One round trip to connect, half a one and 8 ms for the bytes.
+//! assert!(fct > Duration::from_millis(68) && fct < Duration::from_millis(70), "{fct:?}");
+//! ```
 
 mod agenda;
 mod ledger;
@@ -271,7 +295,10 @@ impl World {
     }
 
     fn route(&mut self, from: HostId, to: HostId) -> &[LinkId] {
-        self.routes.entry((from, to)).or_insert_with(|| (self.router)(from, to))
+        if !self.routes.contains_key(&(from, to)) {
+            self.routes.insert((from, to), (self.router)(from, to));
+        }
+        &self.routes[&(from, to)]
     }
 }
 

@@ -430,6 +430,7 @@ impl Primary for Quic {
             local_ip: self.conn.local_ip(),
             rtt: stats.rtt,
             cwnd: self.shared.cwnd.load(Relaxed),
+            in_flight: self.shared.in_flight.load(Relaxed),
             mtu: stats.current_mtu,
             sent_packets: stats.sent_packets,
             lost_packets: stats.lost_packets,
@@ -522,6 +523,8 @@ impl QuicEndpoint {
         // The fixed bit tells QUIC from RLP datagrams: it must not be greased (RFC 9287).
         config.grease_quic_bit(false).rng_seed(seed);
         if let Some(seed) = seed {
+            // A simulated link takes datagrams of any length.
+            config.max_udp_payload_size(u16::MAX - 8).expect("the largest there is");
             seed_endpoint(&mut config, seed);
         }
         let server = server.map(server_config).transpose()?;
@@ -745,7 +748,7 @@ fn controller_factory(
     macro_rules! with_window {
         ($config:expr) => {{
             let mut inner = $config;
-            if let Some(bytes) = config.initial_window {
+            if let Some(bytes) = config.initial_window_bytes() {
                 inner.initial_window(bytes);
             }
             Arc::new(inner)
@@ -769,11 +772,14 @@ fn quic_transport(config: &TransportConfig, factory: Factory) -> quic::Transport
         .receive_window(varint(config.receive_tuner().window()))
         .send_window(config.send_tuner().window())
         .initial_rtt(config.initial_rtt)
-        .initial_mtu(config.initial_mtu)
+        .initial_mtu(config.mtu())
         .keep_alive_interval(config.keep_alive_interval)
         .congestion_controller_factory(Arc::new(factory));
     quic.max_idle_timeout(config.max_idle_timeout);
     config.passed.apply(&mut quic);
+    if config.segment_size.is_some() {
+        quic.mtu_discovery_config(None);
+    }
     quic
 }
 

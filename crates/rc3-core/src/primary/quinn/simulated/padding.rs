@@ -9,28 +9,33 @@ const WORTH_IT: usize = 64;
 /// The length of `payload` without the PADDING at its end, but for one frame of it; the whole length if it ends in
 /// another frame, or one that is not known here comes before.
 pub(super) fn len_without(payload: &[u8]) -> usize {
-    let zeros = payload.iter().rev().take_while(|&&byte| byte == 0).count();
-    if zeros < WORTH_IT {
+    if payload.last_chunk() != Some(&[0; WORTH_IT]) {
         return payload.len();
     }
-    // Zeros at the end may belong to a frame: to see where that ends, all have to be walked.
+    // The zeros may belong to a frame: to see where that ends, all have to be walked.
     let mut rest = payload;
-    while let Some(&first) = rest.first() {
-        if first == 0 && rest.len() <= zeros {
-            return payload.len() - rest.len() + 1;
+    while let Some(&kind) = rest.first() {
+        let after = if kind == 0 { after_zeros(rest) } else { after_frame(rest) };
+        match after {
+            Some([]) if kind == 0 => return payload.len() - rest.len() + 1,
+            Some(after) => rest = after,
+            None => break,
         }
-        let Some(after) = after_frame(rest) else { break };
-        rest = after;
     }
     payload.len()
+}
+
+fn after_zeros(rest: &[u8]) -> Option<&[u8]> {
+    let zeros = rest.iter().position(|&byte| byte != 0).unwrap_or(rest.len());
+    rest.get(zeros..)
 }
 
 /// What follows the first frame (RFC 9000 §19); `None` where that cannot be told.
 fn after_frame(mut rest: &[u8]) -> Option<&[u8]> {
     let kind = integer(&mut rest)?;
     match kind {
-        // PADDING, PING, HANDSHAKE_DONE.
-        0x00 | 0x01 | 0x1e => {}
+        // PING, HANDSHAKE_DONE.
+        0x01 | 0x1e => {}
         // ACK, with ECN counts or without.
         0x02 | 0x03 => {
             integers(&mut rest, 2)?;

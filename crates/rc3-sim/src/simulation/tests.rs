@@ -1,0 +1,109 @@
+use std::time::Duration;
+
+use super::*;
+use crate::scenario::Scenario;
+
+const DUMBBELL: &str = r#"
+name = "dumbbell"
+title = "Two routers, one link"
+
+[topology]
+kind = "dumbbell"
+rate = "200Mbit"
+rtt = "20ms"
+hosts = 4
+
+[workload]
+arrivals = "poisson"
+sizes = "allman2013"
+load = 0.4
+
+[[scheme]]
+name = "plain"
+kind = "plain"
+
+[[scheme]]
+name = "rc3"
+kind = "rc3"
+
+[[scheme]]
+name = "rcp"
+kind = "rcp"
+
+[measure]
+flows = 60
+warm-up = 20
+"#;
+
+fn run(changes: &[&str], name: &str) -> Run {
+    let mut scenario = Scenario::parse(DUMBBELL, "dumbbell.toml").unwrap();
+    for change in changes {
+        scenario.set(change).unwrap();
+    }
+    scenario.expand().unwrap().into_iter().find(|run| run.label.run == name).unwrap()
+}
+
+fn simulate(run: &Run) -> (Vec<FlowRecord>, Counts) {
+    let mut simulation = Simulation::new(run).unwrap();
+    let mut records = Vec::new();
+    while simulation.step().unwrap() {
+        records.extend(std::iter::from_fn(|| simulation.poll_record()));
+    }
+    records.sort_by_key(|record| record.flow);
+    (records, simulation.counts())
+}
+
+#[test]
+fn a_seed_has_one_result_and_another_seed_another() {
+    for name in ["plain", "rc3", "rcp"] {
+        let once = simulate(&run(&[], name));
+        assert_eq!(once, simulate(&run(&[], name)), "{name}");
+        assert_ne!(once.0, simulate(&run(&["measure.seed=2"], name)).0, "{name}");
+    }
+}
+
+#[test]
+fn as_many_flows_are_measured_as_were_asked_for_and_they_end() {
+    let (records, counts) = simulate(&run(&[], "rc3"));
+    assert_eq!(records.len(), 60);
+    assert_eq!(records[0].flow, FlowId(20), "the warm-up is not measured");
+    assert!(records.iter().all(|record| record.fct.is_some() && record.hops == 1));
+    assert!(counts.flows_started > 80, "others go on arriving until the last measured flow has ended");
+}
+
+#[test]
+fn schemes_share_their_flows() {
+    let flows = |name| -> Vec<_> {
+        let records = simulate(&run(&[], name)).0.into_iter();
+        records.map(|record| (record.start, record.from, record.to, record.bytes)).collect()
+    };
+    assert_eq!(flows("plain"), flows("rc3"));
+    assert_eq!(flows("plain"), flows("rcp"));
+}
+
+#[test]
+fn a_lost_first_packet_costs_three_seconds() {
+    let without = simulate(&run(&[], "plain")).0;
+    let with = simulate(&run(&["queue.first-loss=0.2"], "plain")).0;
+    let late = |record: &&FlowRecord| record.fct.unwrap() > Duration::from_secs(3);
+    let hit = with.iter().filter(late).count();
+    assert!((4..=24).contains(&hit), "{hit} of 60 at 20 %");
+    assert_eq!(without.iter().filter(late).count(), 0);
+}
+
+#[test]
+fn rc3_ends_flows_sooner() {
+    let mean = |name| simulate(&run(&[], name)).0.iter().map(|record| record.fct.unwrap()).sum::<Duration>();
+    assert!(mean("rc3") < mean("plain").mul_f64(0.8));
+}
+
+#[test]
+fn rcp_and_other_hosts_do_not_mix() {
+    let mixed = DUMBBELL.replace(
+        "[measure]",
+        "[[run]]\nname = \"mixed\"\nscheme = \"plain\"\nmix = { scheme = \"rcp\", share = 0.5, of = \"hosts\" }\n\n[measure]",
+    );
+    let scenario = Scenario::parse(&mixed, "mixed.toml").unwrap();
+    let refused = Simulation::new(&scenario.expand().unwrap()[0]).unwrap_err();
+    assert_eq!(refused, SimulationError::Mixed("mixed".to_owned()));
+}
