@@ -113,8 +113,7 @@ fn reduction_by_size(picture: &PictureSpec, results: &Results, network: Network)
     for (index, cell) in compared.iter().enumerate() {
         let Some(base) = base(cell) else { continue };
         // Where flows are of two schemes, the second is what the run is about.
-        let flows =
-            |cell: &Cell| cell.parts.last().map_or(cell.all.flows.clone(), |part| part.group.flows.clone());
+        let flows = |cell: &Cell| cell.parts.last().map_or(&cell.all, |part| &part.group).flows.clone();
         let (base, flows) = (flows(base), flows(cell));
         let point = |(index, bucket): (usize, &Bucket)| {
             let of_size = flows.of_size(bucket.from, bucket.to);

@@ -310,9 +310,9 @@ fn apart(wanted: &[f64], bottom: f64) -> Vec<f64> {
 /// A line that looks the same with fewer points (Douglas and Peucker).
 fn thin(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let mut keep = vec![false; points.len()];
-    if let (Some(first), Some(last)) = (keep.first().is_some().then_some(0), points.len().checked_sub(1)) {
-        (keep[first], keep[last]) = (true, true);
-        let mut spans = vec![(first, last)];
+    if let Some(last) = points.len().checked_sub(1) {
+        (keep[0], keep[last]) = (true, true);
+        let mut spans = vec![(0, last)];
         while let Some((from, to)) = spans.pop() {
             let far = |index: usize| distance(points[index], points[from], points[to]);
             let between = (from + 1..to).map(|index| (far(index), index));
