@@ -7,5 +7,7 @@ pub mod demo;
 pub mod doctor;
 #[cfg(unix)]
 pub mod emulator;
+pub mod font;
+pub mod sim;
 pub mod transfer;
 pub use rc3_sim::units;

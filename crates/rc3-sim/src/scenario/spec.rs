@@ -466,6 +466,8 @@ pub struct ExpectSpec {
     pub at: toml::Table,
     /// Which flows, by scheme, where a run has several.
     pub scheme: Option<String>,
+    /// Which flows, by size in packets of 1460 bytes: the smallest and the largest.
+    pub packets: Option<(u64, u64)>,
     /// What is printed.
     pub metric: Metric,
     /// The printed value, in the metric's unit.
@@ -491,8 +493,6 @@ pub enum Metric {
     ReductionBytes,
     /// Share of packets lost, in per cent.
     Loss,
-    /// Time until the first part of a chunked flow is there, reduction in per cent (RC3 §5.1.2).
-    BufferingReduction,
 }
 
 impl Metric {
@@ -500,7 +500,7 @@ impl Metric {
     pub fn unit(self) -> &'static str {
         match self {
             Self::Fct | Self::FctBytes => "s",
-            Self::Reduction | Self::ReductionBytes | Self::Loss | Self::BufferingReduction => "%",
+            Self::Reduction | Self::ReductionBytes | Self::Loss => "%",
         }
     }
 }

@@ -38,6 +38,9 @@ fn run(command: Command) -> Exit {
         Command::Send(job, style) => send_files(job, style),
         Command::Doctor(ticket, json) => doctor::look(ticket.as_ref(), json),
         Command::DoctorListen(listen, advertise) => doctor::listen(listen, advertise),
+        Command::SimList(json) => sim::list(json),
+        Command::SimToml(text) => finish(output::print(text)),
+        Command::SimRun(job) => sim::run(&job),
         Command::Completions(shell) => {
             let mut text = Vec::new();
             clap_complete::generate(shell, &mut LowArgs::command(), "rc3", &mut text);
@@ -103,6 +106,54 @@ fn manual(directory: Option<&Path>) -> io::Result<()> {
             clap_mangen::Man::new(LowArgs::command()).render(&mut text)?;
             output::print(&String::from_utf8_lossy(&text))
         }
+    }
+}
+
+mod sim {
+    use rc3_tools::{
+        cli::{exit::Exit, high::SimJob, output},
+        sim::{
+            catalogue,
+            experiment::{self, Experiment, ExperimentError},
+            progress::Progress,
+            report,
+            simulator::Simulator,
+        },
+    };
+
+    pub(super) fn list(json: bool) -> Exit {
+        super::finish(output::print(&catalogue::list(json)))
+    }
+
+    pub(super) fn run(job: &SimJob) -> Exit {
+        match run_all(job) {
+            Ok(()) => Exit::Success,
+            Err(error) => {
+                output::complain(&error, error.hint());
+                if error.is_usage() { Exit::Usage } else { Exit::Failure }
+            }
+        }
+    }
+
+    fn run_all(job: &SimJob) -> Result<(), ExperimentError> {
+        // All of them first: a slip of the finger in the last should not cost an hour.
+        let load = |name: &String| Experiment::load(name, &job.plan);
+        let experiments = job.names.iter().map(load).collect::<Result<Vec<_>, _>>()?;
+        let mut findings = Vec::new();
+        for experiment in &experiments {
+            let mut progress = Progress::new(experiment, job.json);
+            let finding = experiment.run(&Simulator, &job.plan, |event| progress.tell(&event))?;
+            progress.end(&finding);
+            if !job.json {
+                // A reader of the output that is gone is no reason to stop.
+                let _ = output::print(&report::text(&finding));
+            }
+            findings.push(finding);
+        }
+        if findings.len() > 1 {
+            experiment::write_overview(&findings, &job.plan.out)?;
+        }
+        Ok(())
     }
 }
 

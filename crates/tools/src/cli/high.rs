@@ -1,6 +1,6 @@
 //! What it means here: settings resolved, defaults that depend on others filled in, nonsense refused.
 
-use std::{io, net::SocketAddr, path::PathBuf};
+use std::{collections::HashSet, io, net::SocketAddr, num::NonZero, path::PathBuf, thread};
 
 use clap_complete::Shell;
 use rc3_net::RlpMode;
@@ -8,19 +8,28 @@ use thiserror::Error;
 
 #[cfg(unix)]
 use super::low::DemoArgs;
-use super::low::{DoctorArgs, LowArgs, LowCommand, RecvArgs, RlpChoice, SendArgs};
-use crate::transfer::{
-    destination::Policy,
-    progress::Style,
-    receive::ReceiveJob,
-    send::SendJob,
-    ticket::{Ticket, TicketError},
+use super::low::{
+    DoctorArgs, LowArgs, LowCommand, RecvArgs, RlpChoice, SendArgs, SimCommand, SimHowArgs, SimListArgs,
+    SimPlotArgs, SimRunArgs,
 };
 #[cfg(unix)]
 use crate::{
     demo::scenario::{RUNS_MAX, Runs, SIZE_BYTES_MAX, SIZES_MAX, Scenario},
     emulator::EmulatorConfig,
     units::size_text,
+};
+use crate::{
+    sim::{
+        catalogue,
+        experiment::{ExperimentError, Plan},
+    },
+    transfer::{
+        destination::Policy,
+        progress::Style,
+        receive::ReceiveJob,
+        send::SendJob,
+        ticket::{Ticket, TicketError},
+    },
 };
 
 /// A command ready to run.
@@ -44,10 +53,27 @@ pub enum Command {
     Doctor(Option<Ticket>, bool),
     /// Be the peer of such a look: where to listen, and what the ticket says.
     DoctorListen(Option<SocketAddr>, Option<(String, Option<u16>)>),
+    /// List the experiments, as JSON or not.
+    SimList(bool),
+    /// Print the scenario file of an experiment.
+    SimToml(&'static str),
+    /// Run experiments.
+    SimRun(SimJob),
     /// Completions.
     Completions(Shell),
     /// Manual pages, into a directory or the first to standard output.
     Man(Option<PathBuf>),
+}
+
+/// Experiments to run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SimJob {
+    /// Their names, or files.
+    pub names: Vec<String>,
+    /// How.
+    pub plan: Plan,
+    /// JSON instead of words.
+    pub json: bool,
 }
 
 /// What was typed is well-formed but makes no sense.
@@ -60,6 +86,9 @@ pub enum UsageError {
     /// No ticket on standard input.
     #[error("cannot read the ticket from standard input: {0}")]
     Input(#[from] io::Error),
+    /// See [`ExperimentError`].
+    #[error(transparent)]
+    Experiment(#[from] ExperimentError),
     /// Too many or too large.
     #[cfg(unix)]
     #[error("choose at most {SIZES_MAX} sizes from 1 byte to {}", size_text(SIZE_BYTES_MAX))]
@@ -75,6 +104,7 @@ impl UsageError {
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Ticket(_) | Self::Input(_) => "the ticket is the last argument: rc3 send PATH... TICKET",
+            Self::Experiment(error) => error.hint(),
             #[cfg(unix)]
             Self::Sizes | Self::Link => "see rc3 demo --help",
         }
@@ -96,6 +126,7 @@ impl Command {
             LowCommand::Recv(args) => recv(args),
             LowCommand::Send(args) => send(args)?,
             LowCommand::Doctor(args) => doctor(args)?,
+            LowCommand::Sim(command) => sim(command)?,
             LowCommand::Completions { shell } => Self::Completions(shell),
             LowCommand::Man { out } => Self::Man(out),
         })
@@ -136,6 +167,41 @@ fn doctor(args: DoctorArgs) -> Result<Command, UsageError> {
         return Ok(Command::DoctorListen(bind, advertise));
     }
     Ok(Command::Doctor(ticket.map(|ticket| ticket.parse()).transpose()?, json))
+}
+
+fn sim(command: SimCommand) -> Result<Command, UsageError> {
+    let known = |name: &str| catalogue::EXPERIMENTS.iter().find(|(known, _)| *known == name);
+    match command {
+        SimCommand::List(SimListArgs { toml: None, json }) => Ok(Command::SimList(json)),
+        SimCommand::List(SimListArgs { toml: Some(name), .. }) => {
+            let (_, text) = known(&name).ok_or(ExperimentError::Unknown(name))?;
+            Ok(Command::SimToml(text))
+        }
+        SimCommand::Run(SimRunArgs { names, how }) => Ok(Command::SimRun(sim_job(&names, how))),
+        SimCommand::Plot(SimPlotArgs { names, how }) => {
+            let plots = || catalogue::PLOTS.iter().map(|&name| name.to_owned()).collect();
+            let names = if names.is_empty() { plots() } else { names };
+            Ok(Command::SimRun(sim_job(&names, how)))
+        }
+    }
+}
+
+fn sim_job(names: &[String], how: SimHowArgs) -> SimJob {
+    let all = || catalogue::EXPERIMENTS.iter().map(|(name, _)| (*name).to_owned()).collect();
+    let mut named: Vec<String> = Vec::new();
+    for name in names {
+        named.extend(if name == "all" { all() } else { vec![name.clone()] });
+    }
+    let mut seen = HashSet::new();
+    named.retain(|name| seen.insert(name.clone()));
+    // The short ways first, so that --set has the last word.
+    let mut changes = Vec::new();
+    changes.extend(how.seed.map(|seed| format!("measure.seed={seed}")));
+    changes.extend(how.runs.map(|runs| format!("measure.repetitions={runs}")));
+    changes.extend(how.flows.map(|flows| format!("measure.flows={flows}")));
+    changes.extend(how.set);
+    let threads = how.jobs.or_else(|| thread::available_parallelism().ok()).unwrap_or(NonZero::<usize>::MIN);
+    SimJob { names: named, plan: Plan { changes, out: how.out, threads }, json: how.json }
 }
 
 fn rlp(choice: RlpChoice) -> RlpMode {
@@ -203,6 +269,19 @@ mod tests {
         let words = ["rc3", "demo", "--nic", "2gbit", "--buffer", "1MiB"];
         let Ok(Command::Demo { scenario, .. }) = resolve(&words) else { panic!("not a demonstration") };
         assert_eq!((scenario.nic.bits_per_second(), scenario.buffer), (2_000_000_000, 1 << 20));
+    }
+
+    #[test]
+    fn experiments_are_named_once_and_changes_keep_their_order() {
+        let words =
+            ["rc3", "sim", "run", "fig8", "all", "my.toml", "--seed", "7", "--flows", "9", "--set", "a.b=c"];
+        let Ok(Command::SimRun(job)) = resolve(&words) else { panic!("not a run") };
+        assert_eq!(job.names.len(), catalogue::EXPERIMENTS.len() + 1);
+        assert_eq!((job.names[0].as_str(), job.names.last().unwrap().as_str()), ("fig8", "my.toml"));
+        assert_eq!(job.plan.changes, ["measure.seed=7", "measure.flows=9", "a.b=c"]);
+        let Ok(Command::SimRun(job)) = resolve(&["rc3", "sim", "plot"]) else { panic!("not a run") };
+        assert_eq!(job.names, catalogue::PLOTS);
+        assert!(matches!(resolve(&["rc3", "sim", "list", "--toml", "x"]), Err(UsageError::Experiment(_))));
     }
 
     #[test]

@@ -30,6 +30,9 @@ pub enum LowCommand {
     Send(SendArgs),
     /// Say what stands between RC3 and the network: sockets of this host, and the path to a peer
     Doctor(DoctorArgs),
+    /// Run the experiments of the RC3 papers in a simulator
+    #[command(subcommand)]
+    Sim(SimCommand),
     /// Print completions for a shell
     Completions {
         /// Which shell
@@ -177,6 +180,81 @@ pub struct DoctorArgs {
     pub advertise: Option<(String, Option<u16>)>,
     /// Print one JSON object and nothing else
     #[arg(long, conflicts_with = "listen")]
+    pub json: bool,
+}
+
+/// `rc3 sim`
+#[derive(Debug, Clone, Subcommand)]
+pub enum SimCommand {
+    /// List the experiments
+    List(SimListArgs),
+    /// Run experiments, and write what they measured into a folder for each
+    Run(SimRunArgs),
+    /// Draw the two loops of one flow, as in Figs. 2 and 3 of the paper
+    Plot(SimPlotArgs),
+}
+
+/// `rc3 sim list`
+#[derive(Debug, Clone, Args)]
+pub struct SimListArgs {
+    /// Print the scenario file of this experiment instead: a start for one's own
+    #[arg(long, value_name = "NAME", conflicts_with = "json")]
+    pub toml: Option<String>,
+    /// Print one JSON object per line
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `rc3 sim run`
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "\
+Each experiment leaves a folder: flows.csv, summary.csv, scenario.toml, pictures as SVG and PNG, and \
+report.md and report.html, which put the figures printed in the papers beside the measured ones. Several \
+experiments have a report of all besides. The same seed gives the same files, however many worlds run at a \
+time. A key for --set is dotted as in the scenario file: workload.load=0.5, scheme.rc3.paced=true.")]
+pub struct SimRunArgs {
+    /// Experiments by name, scenario files that end in .toml, or `all`
+    #[arg(required = true, value_name = "NAME|FILE")]
+    pub names: Vec<String>,
+    /// How to run them
+    #[command(flatten)]
+    pub how: SimHowArgs,
+}
+
+/// `rc3 sim plot`
+#[derive(Debug, Clone, Args)]
+pub struct SimPlotArgs {
+    /// Experiments or scenario files with such pictures [default: fig2 fig3]
+    #[arg(value_name = "NAME|FILE")]
+    pub names: Vec<String>,
+    /// How to run them
+    #[command(flatten)]
+    pub how: SimHowArgs,
+}
+
+/// How experiments are run.
+#[derive(Debug, Clone, Args)]
+pub struct SimHowArgs {
+    /// Seed of everything random [default: the scenario's]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Repetitions, each with a seed of its own [default: the scenario's]
+    #[arg(long, value_name = "R", value_parser = value_parser!(u32).range(1..=1000))]
+    pub runs: Option<u32>,
+    /// Flows measured in each world [default: the scenario's]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..))]
+    pub flows: Option<u64>,
+    /// Change a key of the scenario; may be given more than once
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// Folder for the results
+    #[arg(long, default_value = "sim-results", value_name = "DIR")]
+    pub out: PathBuf,
+    /// Worlds that run at a time [default: one per core]
+    #[arg(long, value_name = "N")]
+    pub jobs: Option<std::num::NonZero<usize>>,
+    /// Print one JSON event per line: begin, world, done
+    #[arg(long)]
     pub json: bool,
 }
 

@@ -5,7 +5,7 @@ use std::{error::Error, io, path::Path};
 use plotters::prelude::*;
 
 use super::report::{Measured, Report};
-use crate::units::about_bytes;
+use crate::{font, units::about_bytes};
 
 const SIZE: (u32, u32) = (900, 560);
 
@@ -30,10 +30,11 @@ fn draw(report: &Report, text: &mut String) -> Result<(), Box<dyn Error>> {
     let y_from = low(times().fold(f64::INFINITY, f64::min)) / 1.5;
     let y_to = times().fold(y_from * 2.0, f64::max) * 1.5;
 
+    font::register();
     let root = SVGBackend::with_string(text, SIZE).into_drawing_area();
     root.fill(&WHITE)?;
     let mut chart = ChartBuilder::on(&root)
-        .caption(report.scenario.headline(), ("sans-serif", 22))
+        .caption(report.scenario.headline(), (font::FAMILY, 22))
         .margin(16)
         .x_label_area_size(44)
         .y_label_area_size(70)
@@ -45,7 +46,7 @@ fn draw(report: &Report, text: &mut String) -> Result<(), Box<dyn Error>> {
         .x_label_formatter(&|bytes| about_bytes(bytes.round() as u64))
         .y_label_formatter(&|ms| super::report::time(*ms))
         .light_line_style(TRANSPARENT)
-        .label_style(("sans-serif", 16))
+        .label_style((font::FAMILY, 16))
         .draw()?;
 
     let plain: Vec<&Measured> = rows.iter().map(|row| &row.plain).collect();
@@ -70,7 +71,7 @@ fn draw(report: &Report, text: &mut String) -> Result<(), Box<dyn Error>> {
     chart
         .configure_series_labels()
         .position(SeriesLabelPosition::UpperLeft)
-        .label_font(("sans-serif", 16))
+        .label_font((font::FAMILY, 16))
         .background_style(WHITE.mix(0.9))
         .border_style(BLACK.mix(0.3))
         .draw()?;

@@ -1,0 +1,57 @@
+//! What runs a world: the simulator, or records made up by a test.
+
+use std::time::Duration;
+
+use rc3_core::units::Level;
+use rc3_sim::{record::FlowRecord, scenario::Run};
+
+/// Runs worlds.
+pub trait Engine: Sync {
+    /// Runs one world to its end. `progress` is told now and then how many flows have ended in it; `trace` asks
+    /// for [`Outcome::sent`].
+    ///
+    /// # Errors
+    /// When the world cannot be built or does not end; the text says why.
+    fn simulate(&self, run: &Run, trace: bool, progress: &mut dyn FnMut(u64)) -> Result<Outcome, String>;
+}
+
+/// What a world leaves behind.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Outcome {
+    /// The measured flows, in order of arrival.
+    pub records: Vec<FlowRecord>,
+    /// What the sender of the first measured flow put on its uplink, if that was asked for.
+    pub sent: Vec<SentPacket>,
+    /// How much there was to do.
+    pub cost: Cost,
+}
+
+/// How much a world had to do.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// Flows that ended, measured or not.
+    pub flows: u64,
+    /// Times a link or a host was woken.
+    pub events: u64,
+    /// Packets at the end of a link: one packet on three links counts three times.
+    pub link_packets: u64,
+}
+
+impl std::ops::AddAssign for Cost {
+    fn add_assign(&mut self, other: Self) {
+        self.flows += other.flows;
+        self.events += other.events;
+        self.link_packets += other.link_packets;
+    }
+}
+
+/// A packet on a flow's uplink.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SentPacket {
+    /// When, from the beginning of the world.
+    pub at: Duration,
+    /// Its level; 0 is the primary loop's.
+    pub level: Level,
+    /// Bytes on the wire.
+    pub size: usize,
+}

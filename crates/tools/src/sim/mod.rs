@@ -1,0 +1,21 @@
+//! `rc3 sim`: the experiments of the papers, run in the simulator, and what they leave behind.
+//!
+//! A [`catalogue`] entry or a file becomes worlds; [`work`] runs them on an [`engine`]; [`results`] pools their
+//! flows; [`compare`] puts the printed figures beside; [`table`], [`figures`] and [`report`] write it down.
+
+pub mod catalogue;
+pub mod compare;
+pub mod document;
+pub mod engine;
+pub mod experiment;
+pub mod figures;
+pub mod picture;
+pub mod progress;
+pub mod report;
+pub mod results;
+pub mod simulator;
+pub mod table;
+pub mod work;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,172 @@
+//! What a picture shows, before anybody knows how many pixels there are.
+
+/// A picture: one pair of axes and what is drawn between them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Chart {
+    /// First line above the picture.
+    pub title: String,
+    /// Second line above the picture, smaller.
+    pub subtitle: String,
+    /// The horizontal axis.
+    pub x: Axis,
+    /// The vertical axis.
+    pub y: Axis,
+    /// What is drawn, the last on top.
+    pub series: Vec<Series>,
+}
+
+/// An axis.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Axis {
+    /// What it measures.
+    pub name: String,
+    /// How values become distances.
+    pub scale: Scale,
+    /// How values are written.
+    pub unit: Unit,
+    /// Where it begins, if not at the smallest value.
+    pub from: Option<f64>,
+    /// Where it ends, if not at the largest value.
+    pub to: Option<f64>,
+}
+
+impl Axis {
+    /// An axis that spans its values.
+    pub fn new(name: impl Into<String>, scale: Scale, unit: Unit) -> Self {
+        Self { name: name.into(), scale, unit, from: None, to: None }
+    }
+
+    /// The same, from a given value on.
+    pub fn starting(self, from: f64) -> Self {
+        Self { from: Some(from), ..self }
+    }
+
+    /// The same, up to a given value.
+    pub fn ending(self, to: f64) -> Self {
+        Self { to: Some(to), ..self }
+    }
+}
+
+/// How values of an axis become distances.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Scale {
+    /// Equal differences are equal distances.
+    Linear,
+    /// Equal ratios are equal distances.
+    Log,
+    /// Names side by side; the value is the index.
+    Names(Vec<String>),
+}
+
+/// How values of an axis are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// A number.
+    Number,
+    /// A share, as per cent.
+    Share,
+    /// A time in seconds.
+    Seconds,
+    /// Bytes.
+    Bytes,
+    /// A rate in bits per second.
+    BitsPerSecond,
+}
+
+/// A row of points drawn alike.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Series {
+    /// What it is called beside the line or in the legend.
+    pub name: String,
+    /// Its colour.
+    pub colour: Colour,
+    /// How it is drawn.
+    pub shape: Shape,
+    /// Where.
+    pub points: Vec<Point>,
+}
+
+/// How a series is drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    /// A line with a mark at each point.
+    Marked,
+    /// A line.
+    Line,
+    /// A dashed line: computed and not measured.
+    Dashed,
+    /// A line that holds each value until the next.
+    Steps,
+    /// Bars beside those of the other series.
+    Bars,
+    /// Bars on top of those of the series before.
+    Stack,
+    /// Outlines of bars beside those of the other series: printed by somebody else.
+    Frames,
+}
+
+/// A point.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Point {
+    /// Where, from left to right.
+    pub x: f64,
+    /// Where, from bottom to top.
+    pub y: f64,
+    /// Half the height of its error bar.
+    pub error: Option<f64>,
+}
+
+impl Point {
+    /// A point without an error bar.
+    pub fn new(x: f64, y: f64) -> Self {
+        Self { x, y, error: None }
+    }
+}
+
+/// A colour of the palette of Okabe and Ito, which people with any colour vision tell apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Colour {
+    /// rc3.
+    Blue,
+    /// The plain scheme.
+    Vermillion,
+    /// A third.
+    Green,
+    /// A fourth.
+    Orange,
+    /// A fifth.
+    Purple,
+    /// A sixth.
+    Sky,
+    /// What is no scheme.
+    Grey,
+}
+
+impl Colour {
+    /// The colour of the `index`-th of many.
+    pub fn nth(index: usize) -> Self {
+        const ORDER: [Colour; 7] = [
+            Colour::Blue,
+            Colour::Vermillion,
+            Colour::Green,
+            Colour::Orange,
+            Colour::Purple,
+            Colour::Sky,
+            Colour::Grey,
+        ];
+        ORDER[index % ORDER.len()]
+    }
+
+    /// Red, green, blue.
+    pub fn rgb(self) -> (u8, u8, u8) {
+        match self {
+            Self::Blue => (0, 114, 178),
+            Self::Vermillion => (213, 94, 0),
+            Self::Green => (0, 158, 115),
+            Self::Orange => (230, 159, 0),
+            Self::Purple => (204, 121, 167),
+            Self::Sky => (86, 180, 233),
+            Self::Grey => (110, 110, 110),
+        }
+    }
+}

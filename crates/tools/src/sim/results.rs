@@ -1,0 +1,194 @@
+//! What an experiment has measured: the flows of each place in it, pooled over repetitions.
+
+use rc3_sim::{
+    record::FlowRecord,
+    scenario::{Label, Metric, Run},
+    summary::{Estimate, Flows, Observation, Weight},
+};
+use toml::Value;
+
+use super::engine::{Cost, Outcome, SentPacket};
+
+/// Bytes of the application in a full packet of the papers.
+pub const PACKET_BYTES: u64 = 1460;
+
+/// A place in an experiment: a [`Label`] of any repetition.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Place {
+    /// The case, if there are any.
+    pub case: Option<String>,
+    /// Keys swept and their values.
+    pub point: Vec<(String, Value)>,
+    /// The run.
+    pub run: String,
+}
+
+impl Place {
+    fn of(label: &Label) -> Self {
+        Self { case: label.case.clone(), point: label.point.clone(), run: label.run.clone() }
+    }
+
+    /// Case and point, for people; empty where there is neither.
+    pub fn setting(&self) -> String {
+        let values = self.point.iter().map(|(key, value)| format!("{} {}", short(key), value_text(value)));
+        self.case.iter().cloned().chain(values).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Whether the other place differs in its run at most.
+    pub fn same_setting(&self, other: &Self) -> bool {
+        self.case == other.case && self.point == other.point
+    }
+}
+
+/// The last part of a dotted key.
+pub fn short(key: &str) -> &str {
+    key.rsplit('.').next().unwrap_or(key)
+}
+
+/// A value of a key as people write it.
+pub fn value_text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// The flows of one scheme at a place.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Group {
+    /// Completion times, from connect to the last byte.
+    pub flows: Flows,
+    /// Flows that never ended.
+    pub unfinished: u64,
+    /// Sums over the flows.
+    pub totals: Totals,
+}
+
+/// Sums over flows.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Packets the primary loop sent.
+    pub primary_packets: u64,
+    /// Of them, declared lost.
+    pub lost_packets: u64,
+    /// Packets RLP sent.
+    pub rlp_packets: u64,
+    /// Bytes the primary loop brought first.
+    pub primary_bytes: u64,
+    /// Bytes RLP brought first.
+    pub rlp_bytes: u64,
+}
+
+impl Totals {
+    fn add(&mut self, record: &FlowRecord) {
+        self.primary_packets += record.sent.primary_packets;
+        self.lost_packets += record.sent.lost_packets;
+        self.rlp_packets += record.sent.rlp_packets;
+        self.primary_bytes += record.received.primary_bytes;
+        self.rlp_bytes += record.received.rlp_bytes;
+    }
+}
+
+/// The flows of a run that use one of its two schemes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Part {
+    /// The scheme.
+    pub scheme: String,
+    /// Its flows.
+    pub group: Group,
+}
+
+/// A place and what was measured there.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cell {
+    /// The place.
+    pub place: Place,
+    /// All flows.
+    pub all: Group,
+    /// Where some of the flows use a second scheme: those of the first, then those of the second.
+    pub parts: Vec<Part>,
+    /// What the sender of the first flow sent, if it was traced.
+    pub sent: Vec<SentPacket>,
+}
+
+/// What an experiment has measured.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Results {
+    /// Its places, in the order of the scenario.
+    pub cells: Vec<Cell>,
+    /// What it took.
+    pub cost: Cost,
+}
+
+impl Results {
+    /// Adds what a world has left behind.
+    pub fn add(&mut self, run: &Run, outcome: Outcome) {
+        let place = Place::of(&run.label);
+        let index = self.cells.iter().position(|cell| cell.place == place).unwrap_or_else(|| {
+            self.cells.push(Cell { place, all: Group::default(), parts: parts(run), sent: Vec::new() });
+            self.cells.len() - 1
+        });
+        let cell = &mut self.cells[index];
+        self.cost += outcome.cost;
+        if cell.sent.is_empty() {
+            cell.sent = outcome.sent;
+        }
+        absorb(&mut cell.all, outcome.records.iter());
+        let second = run.assignment.mix.as_ref().map(|mix| mix.scheme);
+        for (index, part) in cell.parts.iter_mut().enumerate() {
+            let of_part = |record: &&FlowRecord| (Some(record.scheme) == second) == (index == 1);
+            absorb(&mut part.group, outcome.records.iter().filter(of_part));
+        }
+    }
+
+    /// The run reductions of `place` are relative to: the first of the same setting.
+    pub fn base(&self, place: &Place) -> Option<&Cell> {
+        self.cells.iter().find(|cell| cell.place.same_setting(place))
+    }
+}
+
+fn parts(run: &Run) -> Vec<Part> {
+    let Some(mix) = &run.assignment.mix else { return Vec::new() };
+    [run.assignment.scheme, mix.scheme]
+        .iter()
+        .filter_map(|scheme| run.schemes.get(usize::from(scheme.0)))
+        .map(|scheme| Part { scheme: scheme.name.clone(), group: Group::default() })
+        .collect()
+}
+
+fn absorb<'a>(group: &mut Group, records: impl Iterator<Item = &'a FlowRecord>) {
+    let mut flows = Vec::new();
+    for record in records {
+        group.totals.add(record);
+        match record.fct {
+            Some(fct) => flows.push(Observation { bytes: record.bytes, fct: fct.as_secs_f64() }),
+            None => group.unfinished += 1,
+        }
+    }
+    group.flows.push(flows);
+}
+
+impl Group {
+    /// The flows of `from..=to` bytes; packets and bytes of the loops are not counted by size.
+    pub fn of_size(&self, from: u64, to: u64) -> Self {
+        Self { flows: self.flows.of_size(from, to), ..Self::default() }
+    }
+
+    /// A metric of these flows in its own unit, reductions relative to `base`; `None` where nothing was measured
+    /// it could come from.
+    pub fn metric(&self, metric: Metric, base: Option<&Self>) -> Option<Estimate> {
+        match metric {
+            Metric::Fct => self.flows.mean(Weight::Flows),
+            Metric::FctBytes => self.flows.mean(Weight::Bytes),
+            Metric::Reduction => base?.flows.reduction(&self.flows, Weight::Flows).map(per_cent),
+            Metric::ReductionBytes => base?.flows.reduction(&self.flows, Weight::Bytes).map(per_cent),
+            Metric::Loss => {
+                let Totals { primary_packets, lost_packets, .. } = self.totals;
+                let value = 100.0 * lost_packets as f64 / primary_packets as f64;
+                value.is_finite().then_some(Estimate { value, error: None, parts: 1 })
+            }
+        }
+    }
+}
+
+/// A share as per cent.
+pub fn per_cent(share: Estimate) -> Estimate {
+    Estimate { value: 100.0 * share.value, error: share.error.map(|error| 100.0 * error), ..share }
+}

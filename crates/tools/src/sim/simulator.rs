@@ -1,0 +1,66 @@
+//! The simulator as an engine.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rc3_sim::{
+    agent::FlowId,
+    scenario::Run,
+    simulation::Simulation,
+    world::{Counts, Tap},
+};
+
+use super::engine::{Cost, Engine, Outcome, SentPacket};
+
+/// Flows after which it is told how many have ended.
+const TELL_FLOWS: u64 = 100;
+
+/// Runs worlds in virtual time, with the real transport in the hosts.
+#[derive(Debug, Clone, Copy)]
+pub struct Simulator;
+
+impl Engine for Simulator {
+    fn simulate(&self, run: &Run, trace: bool, progress: &mut dyn FnMut(u64)) -> Result<Outcome, String> {
+        let text = |error: rc3_sim::simulation::SimulationError| error.to_string();
+        let mut simulation = Simulation::new(run).map_err(text)?;
+        let sent = Arc::new(Mutex::new(Vec::new()));
+        if trace {
+            let flow = FlowId(u32::try_from(run.measure.warm_up).unwrap_or(u32::MAX));
+            simulation.set_tap(tap(&simulation, flow, sent.clone()));
+        }
+        let mut records = Vec::new();
+        let mut told = 0;
+        loop {
+            let goes_on = simulation.step().map_err(text)?;
+            records.extend(std::iter::from_fn(|| simulation.poll_record()));
+            let ended = simulation.counts().flows_ended;
+            if ended >= told + TELL_FLOWS || !goes_on {
+                told = ended;
+                progress(ended);
+            }
+            if !goes_on {
+                break;
+            }
+        }
+        records.sort_by_key(|record| record.flow);
+        let Counts { events, link_packets, flows_ended, .. } = simulation.counts();
+        let sent = std::mem::take(&mut *sent.lock().unwrap_or_else(PoisonError::into_inner));
+        Ok(Outcome { records, sent, cost: Cost { flows: flows_ended, events, link_packets } })
+    }
+}
+
+/// Notes what the sender of a flow puts on its uplink.
+fn tap(simulation: &Simulation, flow: FlowId, sent: Arc<Mutex<Vec<SentPacket>>>) -> Tap {
+    let uplinks = simulation.uplinks().to_vec();
+    let mut sender = None;
+    Box::new(move |at, link, packet| {
+        if packet.payload.flow != flow {
+            return;
+        }
+        // Who is heard of first is who connects.
+        let sender = *sender.get_or_insert(packet.payload.from);
+        if packet.payload.from == sender && uplinks.get(sender.0 as usize) == Some(&link) {
+            let mut sent = sent.lock().unwrap_or_else(PoisonError::into_inner);
+            sent.push(SentPacket { at, level: packet.level, size: packet.size });
+        }
+    })
+}

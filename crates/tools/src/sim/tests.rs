@@ -1,0 +1,257 @@
+//! An experiment from its scenario to its files, with flows made up.
+
+use std::{num::NonZero, path::Path, time::Duration};
+
+use rc3_core::units::Level;
+use rc3_sim::{
+    agent::{FlowId, HostId, Received, Sent},
+    record::FlowRecord,
+    scenario::Run,
+};
+
+use super::{
+    compare::Verdict,
+    engine::{Cost, Engine, Outcome, SentPacket},
+    experiment::{Event, Experiment, ExperimentError, Plan},
+    table::{FlowRow, SummaryRow},
+};
+
+const SCENARIO: &str = r#"
+name = "made-up"
+title = "Made up"
+source = "nowhere"
+about = "Flows take 100 ms with plain, 60 ms with rc3; those of the second size twice as long."
+expect = [
+  { at = { workload.load = 0.1 }, run = "plain", metric = "fct", value = 0.150, tolerance = 1 },
+  { at = { workload.load = 0.1 }, run = "rc3", metric = "reduction", value = 45.0, tolerance = 4, note = "a note" },
+  { at = { workload.load = 0.2 }, run = "rc3", metric = "reduction", value = 40.0 },
+  { at = { workload.load = 0.2 }, run = "rc3", metric = "reduction", value = 40.0, packets = [1, 1], tolerance = 1 },
+  { at = { workload.load = 0.1 }, run = "rc3", scheme = "none", metric = "reduction", value = 70.0 },
+]
+
+[topology]
+kind = "internet2"
+
+[workload]
+arrivals = "poisson"
+sizes = "allman2013"
+load = 0.3
+
+[[scheme]]
+name = "plain"
+kind = "plain"
+
+[[scheme]]
+name = "rc3"
+kind = "rc3"
+
+[measure]
+flows = 40
+warm-up = 0
+repetitions = 2
+
+[sweep]
+workload.load = [0.1, 0.2]
+
+[[picture]]
+kind = "reduction-by-size"
+
+[[picture]]
+kind = "fct-by-key"
+x = "workload.load"
+
+[[picture]]
+kind = "fct-distribution"
+sizes = [1]
+
+[[picture]]
+kind = "throughput-by-size"
+
+[[picture]]
+kind = "time-line"
+
+[[picture]]
+kind = "packets-by-round"
+
+[[picture]]
+kind = "model"
+"#;
+
+/// Flows of one and of ten packets in turn; later worlds are quicker done.
+struct MadeUp;
+
+impl Engine for MadeUp {
+    fn simulate(&self, run: &Run, trace: bool, progress: &mut dyn FnMut(u64)) -> Result<Outcome, String> {
+        std::thread::sleep(Duration::from_millis(if run.label.repetition == 0 { 20 } else { 1 }));
+        progress(40);
+        let rc3 = run.label.run == "rc3";
+        let record = |index: u32| {
+            let large = u64::from(index % 2);
+            let fct = Duration::from_millis(if rc3 { 60 } else { 100 } * (1 + large));
+            FlowRecord {
+                flow: FlowId(index),
+                start: Duration::from_millis(u64::from(index)),
+                from: HostId(index % 100),
+                to: HostId(99 - index % 100),
+                bytes: 1460 * (1 + 9 * large),
+                scheme: run.assignment.scheme,
+                hops: 2,
+                fct: (index != 39).then_some(fct),
+                fct_data: (index != 39).then(|| fct - Duration::from_millis(40)),
+                fct_acked: None,
+                received: Received { primary_bytes: 1460, rlp_bytes: 1460 * 9 * large },
+                sent: Sent { lost_packets: large, primary_packets: 2, rlp_packets: 9 * large },
+            }
+        };
+        let packet = |index: u64| SentPacket {
+            at: Duration::from_millis(40 * (index / 4)),
+            level: Level::new((index % 3) as u8).unwrap(),
+            size: 1496,
+        };
+        Ok(Outcome {
+            records: (0..40).map(record).collect(),
+            sent: if trace { (0..12).map(packet).collect() } else { Vec::new() },
+            cost: Cost { flows: 40, events: 1000, link_packets: 500 },
+        })
+    }
+}
+
+fn plan(out: &Path, threads: usize) -> Plan {
+    Plan { changes: Vec::new(), out: out.to_owned(), threads: NonZero::new(threads).unwrap() }
+}
+
+fn experiment(folder: &Path, text: &str) -> Experiment {
+    let file = folder.join("made-up.toml");
+    std::fs::write(&file, text).unwrap();
+    Experiment::load(file.to_str().unwrap(), &plan(folder, 1)).unwrap()
+}
+
+fn read(folder: &Path, name: &str) -> String {
+    std::fs::read_to_string(folder.join("made-up").join(name)).unwrap()
+}
+
+#[test]
+fn printed_figures_stand_beside_measured_ones() {
+    let folder = tempfile::tempdir().unwrap();
+    let finding = experiment(folder.path(), SCENARIO).run(&MadeUp, &plan(folder.path(), 1), |_| ()).unwrap();
+    let verdicts: Vec<Verdict> = finding.rows.iter().map(super::compare::Row::verdict).collect();
+    // The mean of plain is (20 x 100 + 19 x 200) / 39 ms, 0.8 % below the printed one.
+    let expected = [Verdict::Within, Verdict::Outside, Verdict::Open, Verdict::Within, Verdict::Missing];
+    assert_eq!(verdicts, expected);
+    let text = read(folder.path(), "report.md");
+    for line in [
+        "# Made up",
+        "| load 0.1 | plain | FCT over flows | 0.1500 s | 0.1487 ± 0.0000 s | -0.9 % | yes |  |",
+        "| load 0.1 | rc3 | reduction over flows | 45.00 % | 40.00 ± 0.00 % | -5.0 points | no | a note |",
+        "| load 0.2 | rc3, flows of 1 to 1 packets | reduction over flows | 40.00 % | 40.00 ± 0.00 % | +0.0 points | yes |  |",
+        "| load 0.1 | rc3: none | reduction over flows | 70.00 % |  |  | not measured |  |",
+        "| load 0.2 | rc3 | 78 | 2 | 0.0892 ± 0.0000 | 0.1143 ± 0.0000 | 0.0600 | 0.0600 | 0.1200 | \
+         40.00 ± 0.00 % | 40.00 ± 0.00 % | 25.00 % | 81.82 % |",
+    ] {
+        assert!(text.lines().any(|there| there == line), "{line}\nis missing in\n{text}");
+    }
+    let page = read(folder.path(), "report.html");
+    for (file, _) in &finding.pictures {
+        assert!(page.contains(file) && text.contains(file), "{file}");
+        let picture = read(folder.path(), file);
+        roxmltree::Document::parse(&picture).unwrap();
+        assert!(picture.len() < 60_000, "{file} has {} bytes", picture.len());
+    }
+    assert_eq!(finding.pictures.len(), 7);
+}
+
+#[test]
+fn tables_read_back_as_they_were_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    experiment(folder.path(), SCENARIO).run(&MadeUp, &plan(folder.path(), 1), |_| ()).unwrap();
+    let text = read(folder.path(), "flows.csv");
+    let rows: Vec<FlowRow> =
+        csv::Reader::from_reader(text.as_bytes()).deserialize().collect::<Result<_, _>>().unwrap();
+    assert_eq!(rows.len(), 2 * 2 * 2 * 40);
+    let row = &rows[1];
+    assert_eq!((row.setting.as_str(), row.run.as_str(), row.scheme.as_str()), ("load 0.1", "plain", "plain"));
+    assert_eq!((row.start_s.as_str(), row.fct_s.as_deref()), ("0.001000000", Some("0.200000000")));
+    assert_eq!((row.bytes, row.lost_packets, row.fct_acked_s.as_deref()), (14_600, 1, None));
+    assert_eq!(rows[39].fct_s, None);
+
+    let text = read(folder.path(), "summary.csv");
+    let rows: Vec<SummaryRow> =
+        csv::Reader::from_reader(text.as_bytes()).deserialize().collect::<Result<_, _>>().unwrap();
+    // Four places, each with all sizes and two buckets.
+    assert_eq!(rows.len(), 4 * 3);
+    let large = rows.iter().find(|row| row.run == "rc3" && row.from_bytes == Some(14_600)).unwrap();
+    assert_eq!((large.flows, large.fct_s, large.reduction_percent), (38, Some(0.12), Some(40.0)));
+}
+
+#[test]
+fn files_do_not_depend_on_threads() {
+    let folders = [1, 3].map(|threads| {
+        let folder = tempfile::tempdir().unwrap();
+        let mut worlds = Vec::new();
+        let tell = |event| {
+            if let Event::World { before, .. } = event {
+                worlds.push(before);
+            }
+        };
+        experiment(folder.path(), SCENARIO).run(&MadeUp, &plan(folder.path(), threads), tell).unwrap();
+        assert_eq!(worlds, (0..8).collect::<Vec<_>>());
+        folder
+    });
+    let mut names: Vec<_> = std::fs::read_dir(folders[0].path().join("made-up"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    names.sort();
+    // Two tables, two reports, the scenario, and pictures twice.
+    assert_eq!(names.len(), 5 + 2 * 7);
+    for name in names.iter().filter(|name| *name != "report.md" && *name != "report.html") {
+        let [one, three] =
+            folders.each_ref().map(|folder| std::fs::read(folder.path().join("made-up").join(name)).unwrap());
+        assert!(one == three, "{name:?} differs");
+    }
+}
+
+/// Nothing works.
+struct Broken;
+
+impl Engine for Broken {
+    fn simulate(&self, run: &Run, _: bool, _: &mut dyn FnMut(u64)) -> Result<Outcome, String> {
+        if run.label.run == "rc3" {
+            Err("it broke".to_owned())
+        } else {
+            MadeUp.simulate(run, false, &mut |_| ())
+        }
+    }
+}
+
+#[test]
+fn world_that_fails_is_named_and_ends_the_experiment() {
+    let folder = tempfile::tempdir().unwrap();
+    let error =
+        experiment(folder.path(), SCENARIO).run(&Broken, &plan(folder.path(), 2), |_| ()).unwrap_err();
+    assert_eq!(error.to_string(), "workload.load=0.1, rc3: it broke");
+    assert!(!error.is_usage());
+}
+
+#[test]
+fn unknown_names_keys_and_files_are_told_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let load = |name: &str, change: &str| {
+        let changes = vec![change.to_owned()];
+        Experiment::load(name, &Plan { changes, ..plan(folder.path(), 1) }).unwrap_err()
+    };
+    assert!(matches!(load("fig99", "a=1"), ExperimentError::Unknown(_)));
+    assert!(matches!(load("/none.toml", "a=1"), ExperimentError::Read { .. }));
+    let error = load("fig8", "workload.lod=0.1");
+    assert!(error.is_usage() && error.to_string().contains("lod"), "{error}");
+}
+
+#[test]
+fn overview_counts_what_is_within() {
+    let folder = tempfile::tempdir().unwrap();
+    let finding = experiment(folder.path(), SCENARIO).run(&MadeUp, &plan(folder.path(), 1), |_| ()).unwrap();
+    let text = super::report::overview(&[finding]).markdown();
+    assert!(text.contains("| made-up | nowhere | 5 | 2 | 1 | 1 |"), "{text}");
+    assert!(text.contains("![Made up](made-up/made-up.svg)"));
+    assert!(text.contains("[All figures](made-up/report.md)"));
+}
