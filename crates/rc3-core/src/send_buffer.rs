@@ -9,8 +9,8 @@
 //! from which pieces are asked for, supplied, and given up again when they are not needed soon. Only what is
 //! asked for costs memory.
 //!
-//! The bound: n appended bytes make at most 1 + n / 1024 entries, plus one for each release that leaves bytes
-//! on both of its sides; a supplied piece makes one entry for each part of it that is missing. An entry costs some 40 bytes, and the tail keeps its room (2 KiB). A released part
+//! The bound: n appended bytes make at most 1 + n / 512 entries, plus one for each release that leaves bytes
+//! on both of its sides; a supplied piece makes one entry for each part of it that is missing. An entry costs some 40 bytes, and the tail keeps its room (1 KiB). A released part
 //! of a large write is given back to the allocator when the last byte of that write is released, as ever with
 //! [`Bytes`].
 //!
@@ -22,8 +22,9 @@ use bytes::Bytes;
 
 use crate::{range_map::SpanSet, units::Span};
 
-/// Appends smaller than this many bytes are copied together.
-pub const COALESCE_BELOW: usize = 2048;
+/// Appends smaller than this many bytes are copied together. What the primary receives in a packet is larger: a program
+/// that passes it on pays for no copy.
+pub const COALESCE_BELOW: usize = 1024;
 
 /// What one send stream holds.
 #[derive(Debug, Clone, Default)]
@@ -333,7 +334,7 @@ mod tests {
             append(&mut buffer, 1);
             append(&mut buffer, COALESCE_BELOW as u64);
         }
-        assert!(buffer.chunks.len() as u64 <= 1 + buffer.end() / 1024);
+        assert!(buffer.chunks.len() as u64 <= 1 + buffer.end() / 512);
     }
 
     #[test]
@@ -468,7 +469,7 @@ mod tests {
                 let held: u64 = buffer.chunks.values().map(|chunk| chunk.len() as u64).sum();
                 prop_assert_eq!(buffer.held(), held + buffer.tail.len() as u64);
                 prop_assert!(buffer.chunks.values().all(|chunk| !chunk.is_empty()));
-                prop_assert!(buffer.chunks.len() as u64 <= 1 + buffer.end() / 1024 + releases);
+                prop_assert!(buffer.chunks.len() as u64 <= 1 + buffer.end() / 512 + releases);
             }
         }
     }

@@ -2,7 +2,8 @@
 //!
 //! Each round takes at most one batch from each socket, the primary's first, so that a flood of low-priority
 //! datagrams never holds the primary up; then the primaries of all connections send, and only when they have
-//! nothing left, or wait for their window or pacer, may RLP. After each round the task lets others run.
+//! nothing left, or wait for their window or pacer, may RLP. After a heavy round, or a few light ones, the task lets
+//! others run.
 //!
 //! The lock is held per batch, never while the kernel is called.
 
@@ -11,7 +12,7 @@ use std::{
     io,
     pin::Pin,
     sync::Arc,
-    task::{Context, Poll},
+    task::{Context, Poll, Waker},
     time::{Duration, Instant},
 };
 
@@ -38,6 +39,13 @@ const PRIMARY_SEGMENTS_MAX: usize = 44;
 /// The same in the first batch after a pause: the receiver works on it while the next, twice as long, is made.
 const PRIMARY_SEGMENTS_FIRST: usize = 11;
 
+/// Light rounds before others run. A task that yields has the runtime wake another thread to take it over, which costs
+/// more than a round that finds nothing.
+const ROUNDS_MAX: usize = 4;
+
+/// Datagrams received in light rounds together.
+const LIGHT_DATAGRAMS_MAX: usize = 64;
+
 /// When to try a full socket again: tokio's timers know no less, and Linux calls a socket writable only when
 /// half its buffer is free.
 const RETRY_AFTER: Duration = Duration::from_millis(1);
@@ -54,6 +62,10 @@ pub(crate) struct Driver {
     backlog: Backlog,
     /// Datagrams in the primary's next batch.
     burst: usize,
+    /// RLP had something to send when the primary last had nothing.
+    rlp_waits: bool,
+    /// Whom to wake as soon as the lock is not needed.
+    wakers: Vec<Waker>,
     timer: Pin<Box<Sleep>>,
     armed: Instant,
     #[cfg(feature = "metrics")]
@@ -72,6 +84,8 @@ impl Driver {
             low: Channel::default(),
             backlog: Backlog::new(send_buffer),
             burst: PRIMARY_SEGMENTS_FIRST,
+            rlp_waits: false,
+            wakers: Vec::new(),
             timer: Box::pin(sleep_until(armed.into())),
             armed,
             #[cfg(feature = "metrics")]
@@ -79,35 +93,63 @@ impl Driver {
         }
     }
 
-    /// One round; whether there is more to do at once.
-    fn round(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
-        let mut more = self.primary.receive(cx, &self.shared, &self.bound.primary)?;
-        if let Some(low) = &self.bound.low {
-            more |= self.low.receive(cx, &self.shared, low)?;
+    /// Rounds until there is nothing to do, and then armed for what comes; or until others should have a turn.
+    fn rounds(&mut self, cx: &mut Context<'_>) -> io::Result<Next> {
+        let mut received = 0;
+        for _ in 0..ROUNDS_MAX {
+            let load = self.round(cx, &mut received)?;
+            self.wakers.drain(..).for_each(Waker::wake);
+            match load {
+                Load::Light if received <= LIGHT_DATAGRAMS_MAX => {}
+                Load::Light | Load::Heavy => break,
+                Load::None => match self.sleep(cx)? {
+                    Next::Round => {}
+                    next => return Ok(next),
+                },
+            }
         }
+        Ok(Next::Round)
+    }
+
+    /// One round; what it suggests is still there to do. Adds how many datagrams it `received`.
+    fn round(&mut self, cx: &mut Context<'_>, received: &mut usize) -> io::Result<Load> {
+        let Self { shared, bound, wakers, .. } = self;
+        let mut count = self.primary.receive(cx, shared, wakers, &bound.primary)?;
+        if let Some(low) = &bound.low {
+            count += self.low.receive(cx, shared, wakers, low)?;
+        }
+        *received += count;
+        let mut load = if count > 0 { Load::Light } else { Load::None };
+        // Who waited for these may go on while the rest is done.
+        wakers.drain(..).for_each(Waker::wake);
         let now = Instant::now();
-        let rebound = self.shared.with(|state| {
+        let rebound = shared.with_later(wakers, |state| {
             state.driver.begin();
             if state.core.poll_timeout().is_some_and(|deadline| deadline <= now) {
                 state.core.handle_timeout(now);
             }
-            (!Arc::ptr_eq(&state.bound, &self.bound)).then(|| state.bound.clone())
+            (!Arc::ptr_eq(&state.bound, bound)).then(|| state.bound.clone())
         });
         if let Some(bound) = rebound {
             self.rebind(bound);
-            more = true;
+            load = load.max(Load::Light);
         }
         #[cfg(feature = "metrics")]
         self.reporter.tick(&self.shared, now);
         let sent = self.send_primary()?;
-        more |= sent == Sent::More;
+        load = load.max(sent.load());
         // With the primary's socket full, the low one would be next to hurt it.
         if sent == Sent::All {
-            more |= self.send_low()? == Sent::More;
-            // RLP may have left the primary something to send.
-            more |= self.shared.with(|state| state.core.wants_primary());
+            self.low.blocked = false;
+            if self.low.unsent.is_some() || self.rlp_waits {
+                load = load.max(self.send_low()?.load());
+                // RLP may have left the primary something to send.
+                if self.shared.with_later(&mut self.wakers, |state| state.core.wants_primary()) {
+                    load = load.max(Load::Light);
+                }
+            }
         }
-        Ok(more)
+        Ok(load)
     }
 
     /// From here on over other sockets. What the old ones still held is lost, as on the way.
@@ -119,13 +161,16 @@ impl Driver {
     }
 
     fn send_primary(&mut self) -> io::Result<Sent> {
-        let Self { shared, bound, primary, burst, .. } = self;
+        let Self { shared, bound, primary, burst, rlp_waits, wakers, .. } = self;
         let segments_max = bound.primary.capabilities().gso_segments_max.min(PRIMARY_SEGMENTS_MAX);
         for _ in 0..PRIMARY_BATCHES_MAX {
             let segments = (*burst).min(segments_max);
-            let poll =
-                |state: &mut State, buf: &mut Vec<u8>| state.core.poll_primary(Instant::now(), segments, buf);
-            match primary.send(shared, &bound.primary, poll)? {
+            let poll = |state: &mut State, buf: &mut Vec<u8>| {
+                let transmit = state.core.poll_primary(Instant::now(), segments, buf);
+                *rlp_waits = transmit.is_none() && state.core.wants_rlp();
+                transmit
+            };
+            match primary.send(shared, wakers, &bound.primary, poll)? {
                 Sent::More => *burst = (*burst * 2).min(PRIMARY_SEGMENTS_MAX),
                 Sent::All => {
                     *burst = PRIMARY_SEGMENTS_FIRST;
@@ -138,11 +183,7 @@ impl Driver {
     }
 
     fn send_low(&mut self) -> io::Result<Sent> {
-        let Self { shared, bound, low, backlog, .. } = self;
-        low.blocked = false;
-        if low.unsent.is_none() && !shared.with(|state| state.core.wants_rlp()) {
-            return Ok(Sent::All);
-        }
+        let Self { shared, bound, low, backlog, wakers, .. } = self;
         let socket = bound.low();
         let segments_max = socket.capabilities().gso_segments_max;
         for _ in 0..LOW_BATCHES_MAX {
@@ -153,7 +194,7 @@ impl Driver {
             let segments = backlog.segments().min(segments_max);
             let poll =
                 |state: &mut State, buf: &mut Vec<u8>| state.core.poll_rlp(Instant::now(), segments, buf);
-            match low.send(shared, socket, poll)? {
+            match low.send(shared, wakers, socket, poll)? {
                 Sent::More => {}
                 end => return Ok(end),
             }
@@ -161,30 +202,34 @@ impl Driver {
         Ok(Sent::More)
     }
 
-    /// Arms what wakes the task again; whether there is something to do at once.
-    fn sleep(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
+    /// Arms what wakes the task again, unless there is something to do at once.
+    fn sleep(&mut self, cx: &mut Context<'_>) -> io::Result<Next> {
         let retry = Instant::now() + RETRY_AFTER;
         let mut deadline = None;
         if self.primary.blocked {
             deadline = Some(retry);
             if self.bound.primary.poll_writable(cx)?.is_ready() {
-                return Ok(true);
+                return Ok(Next::Round);
             }
         } else if self.low.blocked {
             deadline = Some(retry);
         }
-        let due = self.shared.with(|state| {
-            let asleep = state.driver.sleep(cx.waker());
-            asleep.then(|| state.core.poll_timeout())
-        });
-        let Some(due) = due else { return Ok(true) };
+        let (asleep, over, due) = self
+            .shared
+            .with(|state| (state.driver.sleep(cx.waker()), state.is_over(), state.core.poll_timeout()));
+        if over {
+            return Ok(Next::End);
+        }
+        if !asleep {
+            return Ok(Next::Round);
+        }
         let deadline = [deadline, due].into_iter().flatten().min();
         let deadline = deadline.unwrap_or_else(|| if self.armed > retry { self.armed } else { retry + FAR });
         if deadline != self.armed {
             self.armed = deadline;
             self.timer.as_mut().reset(deadline.into());
         }
-        Ok(self.timer.as_mut().poll(cx).is_ready())
+        Ok(if self.timer.as_mut().poll(cx).is_ready() { Next::Round } else { Next::Sleep })
     }
 }
 
@@ -192,26 +237,21 @@ impl Future for Driver {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let more = match self.round(cx) {
-            Ok(true) => Ok(true),
-            Ok(false) => self.sleep(cx),
-            Err(error) => Err(error),
-        };
-        let more = match more {
-            Ok(more) => more,
+        match self.rounds(cx) {
+            Ok(Next::Sleep) => Poll::Pending,
+            Ok(Next::Round) => {
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            }
+            Ok(Next::End) => {
+                tracing::debug!("the last connection is gone, and nobody holds the endpoint");
+                Poll::Ready(())
+            }
             Err(error) => {
                 tracing::error!(%error, "a socket is unusable, the endpoint ends");
-                return Poll::Ready(());
+                Poll::Ready(())
             }
-        };
-        if self.shared.with(|state| state.is_over()) {
-            tracing::debug!("the last connection is gone, and nobody holds the endpoint");
-            return Poll::Ready(());
         }
-        if more {
-            cx.waker().wake_by_ref();
-        }
-        Poll::Pending
     }
 }
 
@@ -220,7 +260,30 @@ impl Drop for Driver {
         #[cfg(feature = "metrics")]
         self.reporter.report(&self.shared);
         self.shared.with(|state| state.on_driver_lost(&self.shared));
+        self.wakers.drain(..).for_each(Waker::wake);
     }
+}
+
+/// What comes after some rounds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Next {
+    /// There is more to do at once.
+    Round,
+    /// Nothing, until something wakes the task.
+    Sleep,
+    /// Nothing, ever.
+    End,
+}
+
+/// What a round suggests is still there to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Load {
+    /// Nothing.
+    None,
+    /// Little, perhaps nothing: worth another look.
+    Light,
+    /// Much. The application should have a turn, to take what came or to bring what is next.
+    Heavy,
 }
 
 /// How sending ended.
@@ -234,6 +297,12 @@ enum Sent {
     Blocked,
 }
 
+impl Sent {
+    fn load(self) -> Load {
+        if self == Self::More { Load::Heavy } else { Load::None }
+    }
+}
+
 /// The driver's end of one socket.
 #[derive(Default)]
 struct Channel {
@@ -245,13 +314,19 @@ struct Channel {
 }
 
 impl Channel {
-    /// Hands in one batch; whether there was one.
-    fn receive(&mut self, cx: &mut Context<'_>, shared: &Shared, socket: &AsyncSocket) -> io::Result<bool> {
-        let Poll::Ready(received) = socket.poll_recv(cx, &mut self.batch) else { return Ok(false) };
+    /// Hands in one batch, if there is one; of how many datagrams.
+    fn receive(
+        &mut self,
+        cx: &mut Context<'_>,
+        shared: &Shared,
+        wakers: &mut Vec<Waker>,
+        socket: &AsyncSocket,
+    ) -> io::Result<usize> {
+        let Poll::Ready(received) = socket.poll_recv(cx, &mut self.batch) else { return Ok(0) };
         let messages = received?;
         let mut count = 0;
         loop {
-            let taken = shared.with(|state| {
+            let taken = shared.with_later(wakers, |state| {
                 let mut taken = 0;
                 let datagrams = self.batch.datagrams().take(DATAGRAMS_PER_LOCK);
                 let datagrams = datagrams.inspect(|_| taken += 1).map(|Datagram { meta, data }| {
@@ -267,13 +342,15 @@ impl Channel {
             }
         }
         tracing::trace!(messages, datagrams = count, "received");
-        Ok(true)
+        // Only a socket that has nothing wakes the task again, so another look is due in any case.
+        Ok(count.max(1))
     }
 
     /// Sends what was left, or what `poll` has.
     fn send(
         &mut self,
         shared: &Shared,
+        wakers: &mut Vec<Waker>,
         socket: &AsyncSocket,
         poll: impl FnOnce(&mut State, &mut Vec<u8>) -> Option<Transmit>,
     ) -> io::Result<Sent> {
@@ -282,7 +359,7 @@ impl Channel {
             Some(transmit) => transmit,
             None => {
                 self.buf.clear();
-                match shared.with(|state| poll(state, &mut self.buf)) {
+                match shared.with_later(wakers, |state| poll(state, &mut self.buf)) {
                     Some(transmit) => transmit,
                     None => return Ok(Sent::All),
                 }

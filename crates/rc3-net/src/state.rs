@@ -86,6 +86,16 @@ impl Shared {
         })
     }
 
+    /// As [`Self::with`]; whom it concerns is added to `later`, for the caller to wake.
+    pub(crate) fn with_later<T>(&self, later: &mut Vec<Waker>, change: impl FnOnce(&mut State) -> T) -> T {
+        self.state.with_later(|state| {
+            let result = change(state);
+            state.take_events(self);
+            later.append(&mut state.wakers);
+            result
+        })
+    }
+
     /// The sockets of now.
     pub(crate) fn bound(&self) -> Arc<Bound> {
         self.with(|state| state.bound.clone())

@@ -23,13 +23,16 @@ impl<S> Monitor<S> {
 
     /// Does something with the state; `change` also returns whom to wake, which happens after the lock is free again.
     pub(crate) fn with<T>(&self, change: impl FnOnce(&mut S) -> (T, Vec<Waker>)) -> T {
-        let (result, wakers) = {
-            // A panic in a machine leaves its connection odd, not the lock.
-            let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            change(&mut state)
-        };
+        let (result, wakers) = self.with_later(change);
         wakers.into_iter().for_each(Waker::wake);
         result
+    }
+
+    /// As [`Self::with`], but whom to wake is left to the caller.
+    pub(crate) fn with_later<T>(&self, change: impl FnOnce(&mut S) -> T) -> T {
+        // A panic in a machine leaves its connection odd, not the lock.
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut state)
     }
 }
 

@@ -6,6 +6,7 @@
 use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
+use rc3_core::ConnectionStats;
 
 use crate::{Packet, rcp};
 
@@ -116,6 +117,11 @@ pub trait Agent {
     /// Whether there is more to send once the uplink's queue is shorter.
     fn waits_for_uplink(&self) -> bool {
         false
+    }
+
+    /// Counters of the sender of a flow of this host, where the transport has any and the flow is under way.
+    fn sender_stats(&self, _flow: FlowId) -> Option<ConnectionStats> {
+        None
     }
 
     /// The next thing a flow has reached.

@@ -17,6 +17,9 @@ use crate::{
 /// control reaches the peer.
 const READY_MAX: u64 = 1 << 20;
 
+/// Pieces of the primary that are taken before room for them grows: about those of a batch.
+const CHUNKS_AT_ONCE: usize = 44;
+
 /// Separate spans a stream may hold. RLP data that would need more is turned away: the primary brings it.
 const SPANS_MAX: usize = 16 * 1024;
 
@@ -124,7 +127,7 @@ impl RecvStream {
     ) -> Result<Taken, PeerMisbehaved> {
         let mut taken = Taken::default();
         self.backlogged = false;
-        let mut chunks = Vec::new();
+        let mut chunks = Vec::with_capacity(CHUNKS_AT_ONCE);
         while self.head == HeadState::Open {
             let max = self.pull_max(room.saturating_sub(taken.new));
             if max == 0 {

@@ -90,10 +90,12 @@ impl RecvBatch {
 
     /// Empties all slots and gives each at least [`SLOT_BYTES`] of room.
     pub(super) fn refill(&mut self) {
+        // The others were left as they are.
+        let used = if self.slots[0].capacity() == 0 { RECV_MESSAGES_MAX } else { self.messages.len() };
         self.messages.clear();
         self.next = 0;
         self.current = BytesMut::new();
-        for slot in &mut self.slots {
+        for slot in &mut self.slots[..used] {
             slot.clear();
             slot.reserve(SLOT_BYTES);
         }

@@ -13,8 +13,8 @@ use std::{
 
 use bytes::BytesMut;
 use rc3_core::{
-    ClientConfig, ConnectionHandle, DatagramMeta, Dir, Endpoint, EndpointEvent, Event, ServerConfig,
-    Transmit, TransportConfig, units::Level,
+    ClientConfig, ConnectionHandle, ConnectionStats, DatagramMeta, Dir, Endpoint, EndpointEvent, Event,
+    ServerConfig, Transmit, TransportConfig, units::Level,
 };
 use receiver::Receiver;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -270,6 +270,14 @@ impl Agent for Host {
 
     fn waits_for_uplink(&self) -> bool {
         self.held_back
+    }
+
+    fn sender_stats(&self, flow: FlowId) -> Option<ConnectionStats> {
+        // Asked for single flows and seldom, so it may look at all.
+        let mut roles = self.connections.iter();
+        let (&handle, _) =
+            roles.find(|(_, role)| matches!(role, Role::Sender(sender) if sender.flow == flow))?;
+        Some(self.endpoint.connection(handle)?.stats())
     }
 
     fn poll_event(&mut self) -> Option<FlowEvent> {

@@ -13,10 +13,10 @@ use rustc_hash::FxHashSet;
 use thiserror::Error;
 
 use crate::{
-    agent::{Flow, FlowId},
+    agent::{Flow, FlowId, HostId},
     record::FlowRecord,
     scenario::Run,
-    world::{Counts, LinkId, Tap, World},
+    world::{Counts, LinkId, Tap, Watch, World},
 };
 
 /// After the last measured flow has begun, the others may take this long, in virtual time.
@@ -147,6 +147,11 @@ impl Simulation {
     /// The uplink of each host.
     pub fn uplinks(&self) -> &[LinkId] {
         &self.uplinks
+    }
+
+    /// From now on `watch` follows a flow, see [`World::set_watch`].
+    pub fn set_watch(&mut self, host: HostId, flow: FlowId, watch: Watch) {
+        self.world.set_watch(host, flow, watch);
     }
 
     /// From now on `tap` sees each packet that arrives at the end of a link.

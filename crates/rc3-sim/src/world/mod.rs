@@ -39,11 +39,12 @@ use std::{
 
 use agenda::{Agenda, Sleeper};
 use ledger::Ledger;
+use rc3_core::ConnectionStats;
 use rustc_hash::FxHashMap;
 
 use crate::{
     Link, LinkConfig, LinkStats, Packet, Stamped,
-    agent::{Agent, Flow, HostId, Parcel},
+    agent::{Agent, Flow, FlowId, HostId, Parcel},
     queue::Queue,
     record::FlowRecord,
 };
@@ -64,6 +65,9 @@ pub type Router = Box<dyn FnMut(HostId, HostId) -> Route + Send>;
 /// Who looks on while packets arrive at the end of a link.
 pub type Tap = Box<dyn FnMut(Duration, LinkId, &Packet<Parcel>) + Send>;
 
+/// Who follows the sender of a flow: is shown its counters after each packet and whenever it was asked to send.
+pub type Watch = Box<dyn FnMut(Duration, &ConnectionStats) + Send>;
+
 /// Hosts, links and a clock.
 pub struct World {
     epoch: Instant,
@@ -77,6 +81,7 @@ pub struct World {
     roused: VecDeque<usize>,
     flows: Ledger,
     tap: Option<Tap>,
+    watch: Option<(HostId, FlowId, Watch)>,
     counts: Counts,
 }
 
@@ -118,6 +123,7 @@ impl World {
             roused: VecDeque::new(),
             flows: Ledger::new(epoch),
             tap: None,
+            watch: None,
             counts: Counts::default(),
         }
     }
@@ -139,6 +145,11 @@ impl World {
     /// From now on `tap` sees each packet that arrives at the end of a link.
     pub fn set_tap(&mut self, tap: Tap) {
         self.tap = Some(tap);
+    }
+
+    /// From now on `watch` follows a flow that `host` sends, in the place of any other.
+    pub fn set_watch(&mut self, host: HostId, flow: FlowId, watch: Watch) {
+        self.watch = Some((host, flow, watch));
     }
 
     /// The beginning, for queues that count from then.
@@ -270,7 +281,9 @@ impl World {
                 let backlog = self.links[uplink.0 as usize].queue_bytes();
                 let Some(packet) = self.hosts[index].agent.poll_transmit(self.now, backlog) else { break };
                 self.put(uplink, packet);
+                self.show(index);
             }
+            self.show(index);
             let host = &mut self.hosts[index];
             host.roused = false;
             while let Some(event) = host.agent.poll_event() {
@@ -285,6 +298,16 @@ impl World {
                 (a, b) => a.or(b),
             };
             self.agenda.set(Sleeper::Host(index as u32), wish);
+        }
+    }
+
+    /// Shows the sender to whoever follows one of this host.
+    fn show(&mut self, index: usize) {
+        if let Some((host, flow, watch)) = &mut self.watch
+            && host.0 as usize == index
+            && let Some(stats) = self.hosts[index].agent.sender_stats(*flow)
+        {
+            watch(self.now - self.epoch, &stats);
         }
     }
 
