@@ -76,3 +76,41 @@ fn one_seed_leaves_the_same_files_however_many_worlds_run_at_a_time() {
     assert_eq!(flows.lines().count(), 2, "{flows}");
     assert!(one.path().join("report.html").exists());
 }
+
+#[test]
+fn a_trace_has_the_packets_of_its_links_and_the_steps_of_its_sender() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().to_str().expect("text");
+    let output = rc3(&["sim", "trace", "fig3", "--link", "core:0-1", "--link", "uplink:1", "--out", out]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("flow 0 of 96360 bytes, host 0 to host 1"));
+
+    let rows = fs::read_to_string(folder.path().join("timeline.csv")).expect("a time line");
+    let mut rows = rows.lines().map(|row| row.split(',').collect::<Vec<_>>());
+    assert_eq!(rows.next().expect("a head")[6], "level");
+    let rows: Vec<_> = rows.collect();
+    let of = |row: &Vec<&str>, column: usize| row[column].parse::<u64>().expect("a number");
+    assert!(rows.is_sorted_by_key(|row| of(row, 3) + of(row, 4)), "bytes sent only grow");
+    let last = rows.last().expect("rows");
+    assert!(of(last, 3) + of(last, 4) >= 96_360, "both loops together sent the flow");
+    assert!(rows.iter().any(|row| row[6] == "2"), "some of RLP went at level 2");
+
+    // The data goes one way over the core link, what acknowledges it leaves by the receiver's uplink.
+    let bytes = |name: &str| fs::read(folder.path().join(name)).expect("a capture").len();
+    assert!(bytes("core-0-1.pcap") > 96_360);
+    assert!((24..96_360).contains(&bytes("uplink-1.pcap")));
+}
+
+#[test]
+fn what_cannot_be_traced_is_said_in_a_line_and_a_hint() {
+    for (words, says) in [
+        (["--world", "2"], "there is no world 2, the scenario makes 1"),
+        (["--flow", "2"], "there is no flow 2"),
+        (["--link", "core:0-7"], "there is no link core:0-7"),
+    ] {
+        let output = rc3(&[&["sim", "trace", "fig3", "--out", "/dev/null/x"][..], &words].concat());
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(says) && said.contains("hint: "), "{said}");
+    }
+}

@@ -4,12 +4,14 @@
 //! for the first.
 
 mod build;
+mod site;
 #[cfg(test)]
 mod tests;
 
 use std::time::Duration;
 
 use rustc_hash::FxHashSet;
+pub use site::{NoSite, Site};
 use thiserror::Error;
 
 use crate::{

@@ -317,7 +317,8 @@ impl World {
         self.agenda.set(Sleeper::Link(link.0), self.links[index].poll_timeout());
     }
 
-    fn route(&mut self, from: HostId, to: HostId) -> &[LinkId] {
+    /// The way from one host to another.
+    pub(crate) fn route(&mut self, from: HostId, to: HostId) -> &[LinkId] {
         if !self.routes.contains_key(&(from, to)) {
             self.routes.insert((from, to), (self.router)(from, to));
         }

@@ -41,6 +41,7 @@ fn run(command: Command) -> Exit {
         Command::SimList(json) => sim::list(json),
         Command::SimToml(text) => finish(output::print(text)),
         Command::SimRun(job) => sim::run(&job),
+        Command::SimTrace { name, trace, plan } => sim::trace(&name, &trace, &plan),
         Command::Completions(shell) => {
             let mut text = Vec::new();
             clap_complete::generate(shell, &mut LowArgs::command(), "rc3", &mut text);
@@ -114,10 +115,11 @@ mod sim {
         cli::{exit::Exit, high::SimJob, output},
         sim::{
             catalogue,
-            experiment::{self, Experiment, ExperimentError},
+            experiment::{self, Experiment, ExperimentError, Plan},
             progress::Progress,
             report,
             simulator::Simulator,
+            trace::{self, TracePlan},
         },
     };
 
@@ -131,6 +133,34 @@ mod sim {
             Err(error) => {
                 output::complain(&error, error.hint());
                 if error.is_usage() { Exit::Usage } else { Exit::Failure }
+            }
+        }
+    }
+
+    pub(super) fn trace(name: &str, wanted: &TracePlan, plan: &Plan) -> Exit {
+        let exit = |usage| if usage { Exit::Usage } else { Exit::Failure };
+        let experiment = match Experiment::load(name, plan) {
+            Ok(experiment) => experiment,
+            Err(error) => {
+                output::complain(&error, error.hint());
+                return exit(error.is_usage());
+            }
+        };
+        match trace::trace(experiment.runs(), wanted, &plan.out) {
+            Ok(traced) => {
+                let flow = &traced.flow;
+                let mut text = format!(
+                    "{}: flow {} of {} bytes, host {} to host {}\n",
+                    traced.world, flow.id.0, flow.bytes, flow.from.0, flow.to.0
+                );
+                for file in &traced.files {
+                    text += &format!("{}\n", file.display());
+                }
+                super::finish(output::print(&text))
+            }
+            Err(error) => {
+                output::complain(&error, error.hint());
+                exit(error.is_usage())
             }
         }
     }

@@ -10,7 +10,7 @@ use thiserror::Error;
 use super::low::DemoArgs;
 use super::low::{
     DoctorArgs, LowArgs, LowCommand, RecvArgs, RlpChoice, SendArgs, SimCommand, SimHowArgs, SimListArgs,
-    SimPlotArgs, SimRunArgs,
+    SimPlotArgs, SimRunArgs, SimTraceArgs,
 };
 #[cfg(unix)]
 use crate::{
@@ -22,6 +22,7 @@ use crate::{
     sim::{
         catalogue,
         experiment::{ExperimentError, Plan},
+        trace::TracePlan,
     },
     transfer::{
         destination::Policy,
@@ -59,6 +60,15 @@ pub enum Command {
     SimToml(&'static str),
     /// Run experiments.
     SimRun(SimJob),
+    /// Trace a world of an experiment: its name, changes of keys, what to trace, where to write.
+    SimTrace {
+        /// The experiment or file.
+        name: String,
+        /// What to trace.
+        trace: TracePlan,
+        /// How to read the scenario and where to write.
+        plan: Plan,
+    },
     /// Completions.
     Completions(Shell),
     /// Manual pages, into a directory or the first to standard output.
@@ -178,6 +188,14 @@ fn sim(command: SimCommand) -> Result<Command, UsageError> {
             Ok(Command::SimToml(text))
         }
         SimCommand::Run(SimRunArgs { names, how }) => Ok(Command::SimRun(sim_job(&names, how))),
+        SimCommand::Trace(SimTraceArgs { name, world, flow, link, packets, set, out }) => {
+            let trace = TracePlan { world, flow, links: link, packets };
+            Ok(Command::SimTrace {
+                name,
+                trace,
+                plan: Plan { changes: set, out, threads: NonZero::<usize>::MIN },
+            })
+        }
         SimCommand::Plot(SimPlotArgs { names, how }) => {
             let plots = || catalogue::PLOTS.iter().map(|&name| name.to_owned()).collect();
             let names = if names.is_empty() { plots() } else { names };

@@ -5,6 +5,7 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 use clap::{Args, Parser, Subcommand, value_parser};
 use clap_complete::Shell;
 use rc3_core::units::Rate;
+use rc3_sim::simulation::Site;
 
 use super::exit::Exit;
 use crate::units::{parse_rate, parse_size, parse_time};
@@ -192,6 +193,8 @@ pub enum SimCommand {
     Run(SimRunArgs),
     /// Draw the two loops of one flow, as in Figs. 2 and 3 of the paper
     Plot(SimPlotArgs),
+    /// Capture links of one world, and follow the sender of a flow
+    Trace(SimTraceArgs),
 }
 
 /// `rc3 sim list`
@@ -230,6 +233,36 @@ pub struct SimPlotArgs {
     /// How to run them
     #[command(flatten)]
     pub how: SimHowArgs,
+}
+
+/// `rc3 sim trace`
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "\
+Into the folder go timeline.csv (cwnd, bytes in flight, bytes by each loop, where RLP is and on which level, one row for \
+each change) and a pcap file for each link, as it sees packets leave. DSCP there is the number of the level.")]
+pub struct SimTraceArgs {
+    /// Experiment, or scenario file that ends in .toml
+    #[arg(value_name = "NAME|FILE")]
+    pub name: String,
+    /// Which of its worlds, in the order of `rc3 sim run --json`, from 1
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub world: usize,
+    /// Which of the measured flows to follow, from 1
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub flow: u64,
+    /// A link to capture: uplink:HOST, downlink:HOST or core:ROUTER-ROUTER, counted from 0; may be given more than
+    /// once [default: the uplink of the flow's sender]
+    #[arg(long, value_name = "LINK")]
+    pub link: Vec<Site>,
+    /// Packets captured of each link at most
+    #[arg(long, default_value_t = 1_000_000, value_name = "N")]
+    pub packets: u64,
+    /// Change a key of the scenario; may be given more than once
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// Folder for the files
+    #[arg(long, default_value = "sim-trace", value_name = "DIR")]
+    pub out: PathBuf,
 }
 
 /// How experiments are run.

@@ -15,6 +15,7 @@ pub mod report;
 pub mod results;
 pub mod simulator;
 pub mod table;
+pub mod trace;
 pub mod work;
 
 #[cfg(test)]

@@ -1,0 +1,109 @@
+//! What people call the links of a world: `uplink:3`, `downlink:3`, `core:0-4`.
+
+use std::{fmt, str::FromStr};
+
+use thiserror::Error;
+
+use crate::{agent::HostId, topology::Topology, world::LinkId};
+
+/// A link of a world, by its place in the topology.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Site {
+    /// From a host to its router.
+    Uplink(HostId),
+    /// From a router to its host.
+    Downlink(HostId),
+    /// From one router to another.
+    Core(usize, usize),
+}
+
+/// Not the name of a link.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("`{0}` is no link, write uplink:HOST, downlink:HOST or core:ROUTER-ROUTER")]
+pub struct NoSite(String);
+
+impl Site {
+    /// The link, numbered as [`super::Simulation`] builds its worlds: uplink and downlink of each host, then both
+    /// directions of each core link. `None` if the topology has none there.
+    pub fn link(self, topology: &Topology) -> Option<LinkId> {
+        let hosts = topology.hosts.len() as u32;
+        match self {
+            Self::Uplink(host) => (host.0 < hosts).then_some(LinkId(2 * host.0)),
+            Self::Downlink(host) => (host.0 < hosts).then_some(LinkId(2 * host.0 + 1)),
+            Self::Core(from, to) => topology.cores.iter().enumerate().find_map(|(at, core)| {
+                let direction =
+                    [(core.a, core.b), (core.b, core.a)].iter().position(|ends| *ends == (from, to))?;
+                Some(LinkId(2 * hosts + (2 * at + direction) as u32))
+            }),
+        }
+    }
+}
+
+impl FromStr for Site {
+    type Err = NoSite;
+
+    fn from_str(text: &str) -> Result<Self, NoSite> {
+        let parse = || {
+            let (kind, place) = text.split_once(':')?;
+            match kind {
+                "uplink" => Some(Self::Uplink(HostId(place.parse().ok()?))),
+                "downlink" => Some(Self::Downlink(HostId(place.parse().ok()?))),
+                "core" => {
+                    let (from, to) = place.split_once('-')?;
+                    Some(Self::Core(from.parse().ok()?, to.parse().ok()?))
+                }
+                _ => None,
+            }
+        };
+        parse().ok_or_else(|| NoSite(text.to_owned()))
+    }
+}
+
+impl fmt::Display for Site {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Uplink(host) => write!(f, "uplink:{}", host.0),
+            Self::Downlink(host) => write!(f, "downlink:{}", host.0),
+            Self::Core(from, to) => write!(f, "core:{from}-{to}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::Scenario;
+
+    #[test]
+    fn links_have_names_that_parse() {
+        for site in [Site::Uplink(HostId(3)), Site::Downlink(HostId(0)), Site::Core(1, 12)] {
+            assert_eq!(site.to_string().parse(), Ok(site));
+        }
+        for text in ["", "uplink", "uplink:", "uplink:x", "core:1", "core:1-", "cable:1", "core:1-2-3"] {
+            assert!(text.parse::<Site>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn names_lead_to_the_links_the_world_was_built_of() {
+        let text = "name='x'\ntitle='x'\n[topology]\nkind='internet2'\n[workload]\narrivals='poisson'\n\
+                    sizes='allman2013'\nload=0.1\n[[scheme]]\nname='rc3'\nkind='rc3'\n";
+        let run = Scenario::parse(text, "x.toml").unwrap().expand().unwrap().remove(0);
+        let (mut world, uplinks) = super::super::build::world(&run).unwrap();
+        assert_eq!(Site::Uplink(HostId(7)).link(&run.topology), Some(uplinks[7]));
+        let (from, to) = (HostId(0), HostId(99));
+        let steps = run.topology.routes().path(from, to);
+        let mut at = run.topology.router_of(from);
+        let mut expected = vec![Site::Uplink(from)];
+        for step in steps {
+            let end = step.end(&run.topology);
+            expected.push(Site::Core(at, end));
+            at = end;
+        }
+        expected.push(Site::Downlink(to));
+        let expected: Vec<_> = expected.iter().map(|site| site.link(&run.topology).unwrap()).collect();
+        assert_eq!(world.route(from, to), expected);
+        assert_eq!(Site::Core(0, 9).link(&run.topology), None);
+        assert_eq!(Site::Downlink(HostId(100)).link(&run.topology), None);
+    }
+}
