@@ -15,6 +15,7 @@ pub const EXPERIMENTS: &[(&str, &str)] = experiments![
     "fig4",
     "fig7",
     "fig8",
+    "sensitivity",
     "fig9",
     "fig10",
     "table1",
