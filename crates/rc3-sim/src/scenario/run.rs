@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// One world of a scenario.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Run {
     /// Where in the scenario it stands.
     pub label: Label,

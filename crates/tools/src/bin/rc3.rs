@@ -118,6 +118,7 @@ mod sim {
             experiment::{self, Experiment, ExperimentError, Plan},
             progress::Progress,
             report,
+            shared::Shared,
             simulator::Simulator,
             trace::{self, TracePlan},
         },
@@ -169,10 +170,11 @@ mod sim {
         // All of them first: a slip of the finger in the last should not cost an hour.
         let load = |name: &String| Experiment::load(name, &job.plan);
         let experiments = job.names.iter().map(load).collect::<Result<Vec<_>, _>>()?;
+        let engine = Shared::new(Simulator);
         let mut findings = Vec::new();
         for experiment in &experiments {
             let mut progress = Progress::new(experiment, job.json);
-            let finding = experiment.run(&Simulator, &job.plan, |event| progress.tell(&event))?;
+            let finding = experiment.run(&engine, &job.plan, |event| progress.tell(&event))?;
             progress.end(&finding);
             if !job.json {
                 // A reader of the output that is gone is no reason to stop.

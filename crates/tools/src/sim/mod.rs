@@ -1,7 +1,8 @@
 //! `rc3 sim`: the experiments of the papers, run in the simulator, and what they leave behind.
 //!
-//! A [`catalogue`] entry or a file becomes worlds; [`work`] runs them on an [`engine`]; [`results`] pools their
-//! flows; [`compare`] puts the printed figures beside; [`table`], [`figures`] and [`report`] write it down.
+//! A [`catalogue`] entry or a file becomes worlds; [`work`] runs them on an [`engine`], each of them once
+//! ([`shared`]); [`results`] pools their flows; [`compare`] puts the printed figures beside; [`table`],
+//! [`figures`] and [`report`] write it down.
 
 pub mod catalogue;
 pub mod compare;
@@ -13,6 +14,7 @@ pub mod picture;
 pub mod progress;
 pub mod report;
 pub mod results;
+pub mod shared;
 pub mod simulator;
 pub mod table;
 pub mod trace;

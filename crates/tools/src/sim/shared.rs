@@ -1,0 +1,193 @@
+//! Worlds that several experiments have in common, run once.
+//!
+//! Plain TCP and RC3 on Internet-2 at 30 % load are in most of the papers' figures. Which names an experiment
+//! gives to its schemes, and which of them a world leaves unused, makes no difference to what happens in it.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, OnceLock, PoisonError},
+};
+
+use rc3_sim::{
+    agent::SchemeId,
+    scenario::{Label, Run, Scheme},
+};
+
+use super::engine::{Cost, Engine, Outcome};
+
+/// An engine that remembers every world another one has run.
+#[derive(Debug)]
+pub struct Shared<E> {
+    engine: E,
+    worlds: Mutex<Vec<Arc<World>>>,
+}
+
+/// A world as it is whatever it is called, and what came of it once it has run.
+#[derive(Debug)]
+struct World {
+    run: Run,
+    traced: bool,
+    outcome: OnceLock<Result<Outcome, String>>,
+}
+
+impl<E> Shared<E> {
+    /// Runs with `engine` what it has not run yet.
+    pub fn new(engine: E) -> Self {
+        Self { engine, worlds: Mutex::default() }
+    }
+
+    fn world(&self, run: &Run, traced: bool) -> Arc<World> {
+        let mut worlds = self.worlds.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(world) = worlds.iter().find(|world| world.traced == traced && world.run == *run) {
+            return world.clone();
+        }
+        let world = Arc::new(World { run: run.clone(), traced, outcome: OnceLock::new() });
+        worlds.push(world.clone());
+        world
+    }
+}
+
+impl<E: Engine> Engine for Shared<E> {
+    /// As the engine below; a world that has run before costs nothing.
+    fn simulate(&self, run: &Run, trace: bool, progress: &mut dyn FnMut(u64)) -> Result<Outcome, String> {
+        let (anonymous, names) = anonymous(run);
+        let world = self.world(&anonymous, trace);
+        let mut ran = false;
+        let outcome = world.outcome.get_or_init(|| {
+            ran = true;
+            self.engine.simulate(&world.run, trace, progress)
+        });
+        let mut outcome = outcome.clone()?;
+        if !ran {
+            progress(outcome.cost.flows);
+            outcome.cost = Cost::default();
+        }
+        for record in &mut outcome.records {
+            record.scheme = names.get(&record.scheme).copied().unwrap_or(record.scheme);
+        }
+        Ok(outcome)
+    }
+}
+
+/// The run without its names and with the schemes that carry its flows only, and what those are in the run
+/// itself.
+fn anonymous(run: &Run) -> (Run, BTreeMap<SchemeId, SchemeId>) {
+    let mut anonymous = run.clone();
+    anonymous.label = Label { case: None, point: Vec::new(), run: String::new(), repetition: 0 };
+    anonymous.schemes.clear();
+    let (mut there, mut back) = (BTreeMap::new(), BTreeMap::new());
+    let mut take = |scheme: &mut SchemeId| {
+        *scheme = *there.entry(*scheme).or_insert_with_key(|&before| {
+            let now = SchemeId(u16::try_from(anonymous.schemes.len()).expect("no more than before"));
+            if let Some(scheme) = run.schemes.get(usize::from(before.0)) {
+                anonymous.schemes.push(Scheme { name: String::new(), ..scheme.clone() });
+            }
+            back.insert(now, before);
+            now
+        });
+    };
+    let assignment = &mut anonymous.assignment;
+    take(&mut assignment.scheme);
+    if let Some(mix) = &mut assignment.mix {
+        take(&mut mix.scheme);
+    }
+    if run.background.is_empty() {
+        assignment.background = assignment.scheme;
+    } else {
+        take(&mut assignment.background);
+    }
+    (anonymous, back)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use rc3_sim::{
+        agent::{FlowId, HostId, Received, Sent},
+        record::FlowRecord,
+        scenario::Scenario,
+    };
+
+    use super::*;
+
+    /// Tells worlds apart and nothing else: each has one flow, of as many bytes as worlds ran before it, by the
+    /// second scheme if there is one.
+    #[derive(Default)]
+    struct Counting(AtomicU64);
+
+    impl Engine for Counting {
+        fn simulate(&self, run: &Run, _: bool, progress: &mut dyn FnMut(u64)) -> Result<Outcome, String> {
+            progress(1);
+            let assignment = &run.assignment;
+            let record = FlowRecord {
+                flow: FlowId(0),
+                start: std::time::Duration::ZERO,
+                from: HostId(0),
+                to: HostId(1),
+                bytes: self.0.fetch_add(1, Ordering::Relaxed),
+                scheme: assignment.mix.as_ref().map_or(assignment.scheme, |mix| mix.scheme),
+                hops: 1,
+                fct: None,
+                fct_data: None,
+                fct_acked: None,
+                received: Received::default(),
+                sent: Sent::default(),
+            };
+            let cost = Cost { flows: 1, events: 1, link_packets: 1 };
+            Ok(Outcome { records: vec![record], sent: Vec::new(), cost })
+        }
+    }
+
+    fn runs(schemes: &str) -> Vec<Run> {
+        let text = format!(
+            "name = 'x'\ntitle = 'x'\n[topology]\nkind = 'internet2'\n[workload]\narrivals = 'poisson'\n\
+             sizes = 'allman2013'\nload = 0.3\n{schemes}[measure]\nflows = 10\n"
+        );
+        Scenario::parse(&text, "x.toml").unwrap().expand().unwrap()
+    }
+
+    #[test]
+    fn worlds_that_differ_in_names_alone_run_once() {
+        let first =
+            runs("[[scheme]]\nname = 'plain'\nkind = 'plain'\n[[scheme]]\nname = 'rc3'\nkind = 'rc3'\n");
+        let second = runs(
+            "[[scheme]]\nname = 'IW 10'\nkind = 'plain'\ninitial-window = 10\n\
+             [[scheme]]\nname = 'RC3'\nkind = 'rc3'\n[[scheme]]\nname = 'TCP'\nkind = 'plain'\n",
+        );
+        let shared = Shared::new(Counting::default());
+        let mut flows = 0;
+        let mut ask = |run: &Run, trace| {
+            let outcome = shared.simulate(run, trace, &mut |ended| flows += ended).unwrap();
+            (outcome.records[0].bytes, outcome.records[0].scheme, outcome.cost.flows)
+        };
+        assert_eq!(ask(&first[0], false), (0, SchemeId(0), 1));
+        assert_eq!(ask(&first[1], false), (1, SchemeId(1), 1));
+        assert_eq!(ask(&second[0], false), (2, SchemeId(0), 1), "another window");
+        assert_eq!(ask(&second[1], false), (1, SchemeId(1), 0));
+        assert_eq!(ask(&second[2], false), (0, SchemeId(2), 0), "with the place it has here");
+        assert_eq!(ask(&first[0], true), (3, SchemeId(0), 1), "nothing was traced before");
+        assert_eq!(flows, 6, "progress is told of all");
+    }
+
+    #[test]
+    fn seeds_and_second_schemes_make_other_worlds() {
+        let schemes = "[[scheme]]\nname = 'a'\nkind = 'plain'\n[[scheme]]\nname = 'b'\nkind = 'rc3'\n";
+        let mixed = |share: &str, of: &str| {
+            let run = format!(
+                "{schemes}[[run]]\nname = 'r'\nscheme = 'b'\nmix = {{ scheme = 'a', share = {share}, of = '{of}' }}\n"
+            );
+            runs(&run).remove(0)
+        };
+        let plain = runs(schemes).remove(0);
+        let other_seed = Run { seed: plain.seed + 1, ..plain.clone() };
+        let worlds =
+            [plain.clone(), other_seed, mixed("0.5", "hosts"), mixed("0.5", "flows"), mixed("0.4", "flows")];
+        let shared = Shared::new(Counting::default());
+        for (index, run) in worlds.iter().chain(&worlds).enumerate() {
+            let outcome = shared.simulate(run, false, &mut |_| ()).unwrap();
+            assert_eq!(outcome.records[0].bytes as usize, index % worlds.len());
+            assert_eq!(outcome.records[0].scheme, SchemeId(0));
+        }
+    }
+}
