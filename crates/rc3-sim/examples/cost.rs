@@ -5,9 +5,12 @@
 //! cargo run --release -p rc3-sim --example cost [CONNECTIONS [NAME]]
 //! ```
 
+mod meter;
+
 use std::time::Duration;
 
 use bytes::Bytes;
+use meter::{busy, resident};
 use rc3_core::{
     AckFrequencyConfig, Congestion, ConnectionHandle, Dir, RlpMode, StreamId, VarInt, units::Rate,
 };
@@ -128,18 +131,6 @@ fn measure(name: &str, rlp: RlpMode, rounds: usize, together: usize, bytes: u64)
         elapsed / packets,
         most.saturating_sub(before) as f64 / 1e3 / together as f64,
     );
-}
-
-/// Seconds this process has run on a core: others may share it.
-fn busy() -> f64 {
-    let schedstat = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
-    schedstat.split(' ').next().and_then(|ns| ns.parse::<f64>().ok()).unwrap_or(0.0) / 1e9
-}
-
-/// Bytes of memory in use.
-fn resident() -> u64 {
-    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
-    statm.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or(0) * 4096
 }
 
 fn main() {

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use crate::agent::{FlowId, HostId, Received, SchemeId, Sent};
+use crate::{
+    agent::{FlowId, HostId, Received, SchemeId, Sent},
+    scenario::Fct,
+};
 
 /// What became of one flow.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,4 +34,15 @@ pub struct FlowRecord {
     pub received: Received,
     /// What the sender counted.
     pub sent: Sent,
+}
+
+impl FlowRecord {
+    /// How long the flow took by this definition; `None` if it never ended.
+    pub fn completion(&self, fct: Fct) -> Option<Duration> {
+        match fct {
+            Fct::ConnectToLastByte => self.fct,
+            Fct::DataToLastByte => self.fct_data,
+            Fct::ConnectToLastAck => self.fct_acked,
+        }
+    }
 }

@@ -139,7 +139,7 @@ pub(super) fn measure(spec: &MeasureSpec, arrivals: Arrivals) -> Measure {
         Arrivals::Poisson | Arrivals::OnOff => 6000,
         Arrivals::Csv | Arrivals::List => 0,
     };
-    Measure { flows: spec.flows, warm_up: spec.warm_up.unwrap_or(warm_up) }
+    Measure { flows: spec.flows, warm_up: spec.warm_up.unwrap_or(warm_up), fct: spec.fct }
 }
 
 /// The flows of the table `key`.
@@ -299,6 +299,7 @@ fn scheme(spec: &SchemeSpec, key: &str) -> Result<Scheme, Fault> {
         ("mode", spec.mode.is_some(), rc3),
         ("congestion", spec.congestion.is_some(), loops),
         ("initial-window", spec.initial_window.is_some(), loops),
+        ("initial-rtt", spec.initial_rtt.is_some(), loops),
         ("paced", spec.paced.is_some(), loops),
         ("ladder", spec.ladder.is_some(), rc3),
         ("ladder-reading", spec.ladder_reading.is_some(), rc3),
@@ -308,6 +309,9 @@ fn scheme(spec: &SchemeSpec, key: &str) -> Result<Scheme, Fault> {
     let initial_window = spec.initial_window.unwrap_or(4);
     if !(1..=1_000_000).contains(&initial_window) {
         return Err(Fault::new(format!("{key}.initial-window"), "not within 1 to 1,000,000 packets"));
+    }
+    if spec.initial_rtt.is_some_and(|rtt| rtt.is_zero()) {
+        return Err(Fault::new(format!("{key}.initial-rtt"), "no time at all"));
     }
     let level = Level::new(spec.level)
         .ok_or_else(|| Fault::new(format!("{key}.level"), format!("not within 0 to {}", Level::MAX)))?;
@@ -321,6 +325,7 @@ fn scheme(spec: &SchemeSpec, key: &str) -> Result<Scheme, Fault> {
         mode: spec.mode.unwrap_or(if rc3 { Mode::Trust } else { Mode::Off }),
         congestion: spec.congestion.unwrap_or(Congestion::Newreno),
         initial_window,
+        initial_rtt: spec.initial_rtt.unwrap_or(Duration::from_secs(1)),
         paced: spec.paced.unwrap_or(false),
         ladder,
         level,

@@ -1,10 +1,10 @@
 //! One concrete world: everything a simulation needs and nothing it has to look up.
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use rc3_core::{rlp::ladder::Ladder, units::Level};
 
-use super::spec::{Congestion, Discipline, LowPriority, Mode, SchemeKind};
+use super::spec::{Congestion, Discipline, Fct, LowPriority, Mode, SchemeKind};
 use crate::{
     agent::{Flow, FlowId, HostId, SchemeId},
     random,
@@ -61,6 +61,8 @@ pub struct Measure {
     pub flows: u64,
     /// Flows before them that are not.
     pub warm_up: u64,
+    /// From when to when a flow takes.
+    pub fct: Fct,
 }
 
 /// Where in a scenario a run stands.
@@ -126,6 +128,8 @@ pub struct Scheme {
     pub congestion: Congestion,
     /// Initial congestion window in packets.
     pub initial_window: u64,
+    /// Round trip assumed before one has been measured.
+    pub initial_rtt: Duration,
     /// Whether the primary loop paces.
     pub paced: bool,
     /// The levels of RLP.

@@ -310,6 +310,11 @@ pub struct SchemeSpec {
     pub congestion: Option<Congestion>,
     /// Initial congestion window in packets. Default 4.
     pub initial_window: Option<u64>,
+    /// Round trip assumed before one has been measured (RFC 9002 §6.2.2); a first packet is sent again after three
+    /// of them. Receivers assume the longest of all schemes. Default `1s`: TCP's three seconds (RFC 2988 §2), which
+    /// the papers' simulator has.
+    #[serde(default, deserialize_with = "quantity::time")]
+    pub initial_rtt: Option<Duration>,
     /// Whether the primary loop paces. Default no.
     pub paced: Option<bool>,
     /// Packets of each level, from the end of the flow; `"rest"` is without end and only the last may be it.
@@ -432,11 +437,26 @@ pub struct MeasureSpec {
     pub repetitions: u32,
     /// The seed all others follow from. Default 1.
     pub seed: u64,
+    /// From when to when a flow takes. Default `connect-to-last-byte`.
+    pub fct: Fct,
+}
+
+/// From when to when a flow takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fct {
+    /// From connect to the last byte at the receiver.
+    #[default]
+    ConnectToLastByte,
+    /// From the first data sent to the last byte at the receiver.
+    DataToLastByte,
+    /// From connect to the last acknowledgement at the sender.
+    ConnectToLastAck,
 }
 
 impl Default for MeasureSpec {
     fn default() -> Self {
-        Self { flows: 10_000, warm_up: None, repetitions: 1, seed: 1 }
+        Self { flows: 10_000, warm_up: None, repetitions: 1, seed: 1, fct: Fct::default() }
     }
 }
 

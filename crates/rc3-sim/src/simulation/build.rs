@@ -1,6 +1,6 @@
 //! From a run to its world: links, queues and hosts.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use rc3_core::{AckFrequencyConfig, Congestion, RlpMode, TransportConfig, VarInt, units::Rate};
 
@@ -127,6 +127,7 @@ fn host_config(run: &Run) -> HostConfig {
     // A receiver speaks rc3 with whoever does.
     let mut receiver = common();
     receiver.rlp(RlpMode::Trust);
+    receiver.initial_rtt(run.schemes.iter().map(|scheme| scheme.initial_rtt).max().unwrap_or_default());
     let mut config = HostConfig::new(run.schemes.iter().map(transport), receiver, crypto, run.seed);
     config.first_loss = run.queues.first_loss;
     for (scheme, of) in config.schemes.iter_mut().zip(&run.schemes) {
@@ -139,8 +140,6 @@ fn host_config(run: &Run) -> HostConfig {
 fn common() -> TransportConfig {
     let mut config = TransportConfig::default();
     config.segment_size(Some(SEGMENT));
-    // Three seconds until the first packet is sent again, as TCP had it (RFC 2988 §2) and the papers' simulator has.
-    config.initial_rtt(Duration::from_secs(1));
     // The papers' receivers acknowledge each packet.
     let mut every_packet = AckFrequencyConfig::default();
     every_packet.ack_eliciting_threshold(VarInt::from_u32(0));
@@ -162,6 +161,7 @@ fn transport(scheme: &scenario::Scheme) -> TransportConfig {
         scenario::Congestion::Cubic => Congestion::Cubic,
         scenario::Congestion::Bbr => Congestion::Bbr,
     });
+    config.initial_rtt(scheme.initial_rtt);
     config.initial_packets(Some(u32::try_from(scheme.initial_window).unwrap_or(u32::MAX)));
     config.paced(scheme.paced).ladder(scheme.ladder);
     config

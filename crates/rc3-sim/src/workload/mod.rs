@@ -51,6 +51,14 @@ pub enum Arrivals {
 }
 
 impl Workload {
+    /// How many flows there are; `None` if they never end.
+    pub fn count(&self) -> Option<u64> {
+        match &self.arrivals {
+            Arrivals::Poisson(_) | Arrivals::OnOff(_) => None,
+            Arrivals::List(flows) => Some(flows.len() as u64),
+        }
+    }
+
     /// The flows, in order of arrival, numbered from 0, all of scheme 0. [`Merge`] joins several workloads.
     pub fn flows(&self, topology: &Topology, seed: u64) -> Box<dyn Iterator<Item = Flow> + Send> {
         let writes = self.writes;

@@ -16,6 +16,7 @@ pub const EXPERIMENTS: &[(&str, &str)] = experiments![
     "fig7",
     "fig8",
     "sensitivity",
+    "first-loss",
     "fig9",
     "fig10",
     "table1",

@@ -1,6 +1,6 @@
 //! What an experiment's documents say.
 
-use rc3_sim::scenario::{Metric, Spec};
+use rc3_sim::scenario::{MeasureSpec, Metric, Spec};
 
 use super::{
     compare::{Row, Verdict},
@@ -24,6 +24,8 @@ pub struct Finding {
     pub about: String,
     /// The command that makes it again.
     pub command: String,
+    /// Seed and size.
+    pub measured: String,
     /// Pictures: file and title.
     pub pictures: Vec<(String, String)>,
     /// Printed figures beside measured ones.
@@ -49,6 +51,7 @@ impl Finding {
             source: spec.source.clone(),
             about: spec.about.clone(),
             command,
+            measured: measured(&spec.measure),
             pictures: Vec::new(),
             rows,
             summary,
@@ -79,6 +82,7 @@ impl Finding {
         let texts = [&self.source, &self.about].into_iter().filter(|text| !text.is_empty());
         let mut blocks: Vec<Block> = texts.map(|text| Block::Text(text.trim().to_owned())).collect();
         blocks.push(Block::Command(self.command.clone()));
+        blocks.push(Block::Text(self.measured.clone()));
         blocks.extend(
             self.pictures
                 .iter()
@@ -88,9 +92,16 @@ impl Finding {
     }
 }
 
-const MEANING: &str = "FCT is from connect to the last byte at the receiver, in seconds; behind ± is the standard \
-                       error. Reductions are relative to the first run of the same setting. Everything else is in \
-                       summary.csv, each flow in flows.csv.";
+const MEANING: &str = "FCT is from connect to the last byte at the receiver unless the setting says otherwise, in \
+                       seconds; behind ± is the standard error. Reductions are relative to the first run of the same \
+                       setting. Everything else is in summary.csv, each flow in flows.csv.";
+
+/// What the same files can be made from again.
+fn measured(measure: &MeasureSpec) -> String {
+    let MeasureSpec { flows, repetitions, seed, .. } = measure;
+    let of = if *repetitions == 1 { "once".to_owned() } else { format!("{repetitions} times") };
+    format!("At most {flows} flows measured in each world, {of}, seed {seed}.")
+}
 
 /// The document of several experiments.
 pub fn overview(findings: &[Finding]) -> Document {

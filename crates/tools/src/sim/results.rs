@@ -2,7 +2,7 @@
 
 use rc3_sim::{
     record::FlowRecord,
-    scenario::{Label, Metric, Run},
+    scenario::{Fct, Label, Metric, Run},
     summary::{Estimate, Flows, Observation, Weight},
 };
 use toml::Value;
@@ -130,11 +130,12 @@ impl Results {
         if cell.sent.is_empty() {
             cell.sent = outcome.sent;
         }
-        absorb(&mut cell.all, outcome.records.iter());
+        let fct = run.measure.fct;
+        absorb(&mut cell.all, fct, outcome.records.iter());
         let second = run.assignment.mix.as_ref().map(|mix| mix.scheme);
         for (index, part) in cell.parts.iter_mut().enumerate() {
             let of_part = |record: &&FlowRecord| (Some(record.scheme) == second) == (index == 1);
-            absorb(&mut part.group, outcome.records.iter().filter(of_part));
+            absorb(&mut part.group, fct, outcome.records.iter().filter(of_part));
         }
     }
 
@@ -153,11 +154,11 @@ fn parts(run: &Run) -> Vec<Part> {
         .collect()
 }
 
-fn absorb<'a>(group: &mut Group, records: impl Iterator<Item = &'a FlowRecord>) {
+fn absorb<'a>(group: &mut Group, fct: Fct, records: impl Iterator<Item = &'a FlowRecord>) {
     let mut flows = Vec::new();
     for record in records {
         group.totals.add(record);
-        match record.fct {
+        match record.completion(fct) {
             Some(fct) => flows.push(Observation { bytes: record.bytes, fct: fct.as_secs_f64() }),
             None => group.unfinished += 1,
         }

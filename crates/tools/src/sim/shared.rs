@@ -10,7 +10,7 @@ use std::{
 
 use rc3_sim::{
     agent::SchemeId,
-    scenario::{Label, Run, Scheme},
+    scenario::{Fct, Label, Run, Scheme},
 };
 
 use super::engine::{Cost, Engine, Outcome};
@@ -69,11 +69,12 @@ impl<E: Engine> Engine for Shared<E> {
     }
 }
 
-/// The run without its names and with the schemes that carry its flows only, and what those are in the run
-/// itself.
+/// The run without its names, without what is made of its records, and with the schemes that carry its flows
+/// only; and what those are in the run itself.
 fn anonymous(run: &Run) -> (Run, BTreeMap<SchemeId, SchemeId>) {
     let mut anonymous = run.clone();
     anonymous.label = Label { case: None, point: Vec::new(), run: String::new(), repetition: 0 };
+    anonymous.measure.fct = Fct::default();
     anonymous.schemes.clear();
     let (mut there, mut back) = (BTreeMap::new(), BTreeMap::new());
     let mut take = |scheme: &mut SchemeId| {
