@@ -128,6 +128,7 @@ fn host_config(run: &Run) -> HostConfig {
     let mut receiver = common();
     receiver.rlp(RlpMode::Trust);
     let mut config = HostConfig::new(run.schemes.iter().map(transport), receiver, crypto, run.seed);
+    config.uplink_backlog = run.queues.uplink_backlog;
     config.first_loss = run.queues.first_loss;
     for (scheme, of) in config.schemes.iter_mut().zip(&run.schemes) {
         scheme.shift = of.level.get();

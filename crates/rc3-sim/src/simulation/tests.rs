@@ -98,6 +98,27 @@ fn rc3_ends_flows_sooner() {
 }
 
 #[test]
+fn rlp_that_waits_for_the_uplink_stops_where_the_loops_meet() {
+    let alone = |backlog: &str| {
+        let backlog = format!("queue.uplink-backlog={backlog}");
+        let flow = [
+            "workload.sizes={ fixed = 2000 }",
+            "workload.load=0.001",
+            "measure.flows=1",
+            "measure.warm-up=0",
+        ];
+        let changes = [&flow[..], &["topology.uplink=200Mbit", &backlog]].concat();
+        let record = simulate(&run(&changes, "rc3")).0.remove(0);
+        (record.sent, record.fct.unwrap())
+    };
+    let (at_once, fct_at_once) = alone("unlimited");
+    let (waiting, fct) = alone("3KB");
+    assert!(at_once.rlp_packets > 1990, "all but the first window: {at_once:?}");
+    assert!(waiting.rlp_packets < 1800, "none of what the primary brought: {waiting:?}");
+    assert!(fct <= fct_at_once, "{fct:?}, at once {fct_at_once:?}");
+}
+
+#[test]
 fn rcp_and_other_hosts_do_not_mix() {
     let mixed = DUMBBELL.replace(
         "[measure]",
