@@ -45,7 +45,7 @@ mod resolve;
 mod run;
 mod spec;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::path::{Path, PathBuf};
 

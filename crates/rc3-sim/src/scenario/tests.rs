@@ -3,7 +3,8 @@ use std::time::Duration;
 use super::*;
 use crate::agent::{Flow, SchemeId, Writes};
 
-const PLAIN: &str = r#"name = "plain"
+/// As short as a scenario can be.
+pub(crate) const PLAIN: &str = r#"name = "plain"
 title = "Plain"
 
 [topology]
