@@ -153,3 +153,27 @@ impl PeerMisbehaved {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::document::DOCUMENT;
+
+    #[test]
+    fn close_codes_are_those_of_the_document() {
+        for (sin, fault) in [
+            (PeerMisbehaved::Malformed("frame"), "a head record, control frame or RLP frame is malformed"),
+            (PeerMisbehaved::SkippedMissing, "a head record skips bytes that were not acknowledged"),
+            (PeerMisbehaved::FinalSize, "final sizes that contradict each other or the data"),
+            (PeerMisbehaved::Credit, "DATA beyond the stream limit"),
+            (PeerMisbehaved::StreamLimit, "DATA for a stream past the limit on streams"),
+            (PeerMisbehaved::StreamDirection, "DATA for a stream of the wrong direction"),
+            (PeerMisbehaved::ControlClosed, "the control stream ended or was reset"),
+            (PeerMisbehaved::OutOfOrder, "more of a stream is out of order than losses explain"),
+            (PeerMisbehaved::EarlyProtocol, "early data accepted under an identifier of the other kind"),
+        ] {
+            let row = format!("| {} | {fault} |", sin.code().into_inner() - 0x7263_3300);
+            assert!(DOCUMENT.lines().any(|line| line == row), "{sin:?}: {row}");
+        }
+    }
+}

@@ -10,9 +10,9 @@
 //! asked for costs memory.
 //!
 //! The bound: n appended bytes make at most 1 + n / 512 entries, plus one for each release that leaves bytes
-//! on both of its sides; a supplied piece makes one entry for each part of it that is missing. An entry costs some 40 bytes, and the tail keeps its room (1 KiB). A released part
-//! of a large write is given back to the allocator when the last byte of that write is released, as ever with
-//! [`Bytes`].
+//! on both of its sides; a supplied piece makes one entry for each part of it that is missing. An entry costs
+//! some 40 bytes, and the tail keeps its room (1 KiB). A released part of a large write is given back to the
+//! allocator when the last byte of that write is released, as ever with [`Bytes`].
 //!
 //! All offsets and lengths are bytes of the stream.
 
@@ -22,8 +22,8 @@ use bytes::Bytes;
 
 use crate::{range_map::SpanSet, units::Span};
 
-/// Appends smaller than this many bytes are copied together. What the primary receives in a packet is larger: a program
-/// that passes it on pays for no copy.
+/// Appends smaller than this many bytes are copied together. What the primary receives in a packet is larger:
+/// a program that passes it on pays for no copy.
 pub const COALESCE_BELOW: usize = 1024;
 
 /// What one send stream holds.

@@ -1,10 +1,18 @@
 //! Claims about 0-RTT, in virtual time.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use rc3_core::{ConnectionHandle, Dir, Event, ReadError, VarInt, units::Rate};
-use rc3_sim::{LinkConfig, Pair, PairConfig, pattern};
+use rc3_core::{
+    ClientConfig, ConnectionError, ConnectionHandle, Dir, Event, ReadError, RlpMode, ServerConfig,
+    TransportConfig, TransportErrorCode, VarInt, units::Rate,
+};
+use rc3_sim::{
+    LinkConfig, Pair, PairConfig,
+    identity::{SERVER_NAME, tls},
+    pattern,
+};
+use rustls::server::{ServerSessionMemoryCache, StoresServerSessions};
 
 const DELAY: Duration = Duration::from_millis(50);
 
@@ -98,4 +106,70 @@ fn rlp_takes_over_when_the_handshake_is_complete() {
     assert!(first > 3 * DELAY);
     // Both send nearly all of it in one flight after the handshake.
     assert!(early <= late, "{early:?} against {late:?}");
+}
+
+/// Sessions that spoke `rc3/1+sim` come back as if they had spoken `sim`.
+#[derive(Debug)]
+struct Falsified(Arc<ServerSessionMemoryCache>);
+
+impl StoresServerSessions for Falsified {
+    fn put(&self, key: Vec<u8>, mut session: Vec<u8>) -> bool {
+        // The name with its length before it, as in the ALPN extension (RFC 7301 §3.1).
+        let spoken = b"\x09rc3/1+sim";
+        let at = session.windows(spoken.len()).position(|window| window == spoken).expect("it is in there");
+        session.splice(at..at + spoken.len(), *b"\x03sim");
+        self.0.put(key, session)
+    }
+
+    fn get(&self, key: &[u8]) -> Option<Vec<u8>> {
+        self.0.get(key)
+    }
+
+    fn take(&self, key: &[u8]) -> Option<Vec<u8>> {
+        self.0.take(key)
+    }
+
+    fn can_cache(&self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn a_server_that_takes_early_records_for_plain_bytes_is_left() {
+    let (client, mut server) = tls(&["sim"]);
+    server.session_storage = Arc::new(Falsified(ServerSessionMemoryCache::new(8)));
+    let (client, server) = (ClientConfig::new(Arc::new(client)), Arc::new(server));
+    let mut pair = world();
+    let connect = |pair: &mut Pair, rlp| {
+        let mut config = ServerConfig::with_crypto(server.clone());
+        let mut transport = TransportConfig::default();
+        transport.rlp(rlp);
+        config.transport_config(Arc::new(transport));
+        pair.server.endpoint().set_server_config(Some(&config)).unwrap();
+        let (now, remote) = (pair.now, pair.server.address());
+        pair.client.endpoint().connect(now, &client, remote, SERVER_NAME).unwrap()
+    };
+
+    let first = connect(&mut pair, RlpMode::Guard);
+    pair.drive_until(Duration::from_secs(1), |_| false);
+    assert!(pair.client.connection(first).unwrap().is_rc3());
+    pair.client.events.clear();
+    pair.server.events.clear();
+
+    let second = connect(&mut pair, RlpMode::Off);
+    assert!(pair.client.with(second, |c| c.begin_early() && c.is_rc3()));
+    let id = pair.client.with(second, |c| c.open(Dir::Uni)).unwrap();
+    pair.client.with(second, |c| c.write(id, Bytes::from_static(b"early"))).unwrap();
+    pair.drive_until(Duration::from_secs(1), |_| false);
+    let lost = |(_, event): &(_, Event)| match event {
+        Event::Lost(error) => Some(error.clone()),
+        _ => None,
+    };
+    let said: Vec<_> = pair.client.events.iter().filter_map(lost).collect();
+    let [ConnectionError::TransportError(error)] = &said[..] else { panic!("{said:?}") };
+    assert_eq!(error.reason, "accepted early data and changed the protocol");
+    // The server has no keys yet for the packet with the close code (RFC 9000 §10.2.3).
+    let heard: Vec<_> = pair.server.events.iter().filter_map(lost).collect();
+    let [ConnectionError::ConnectionClosed(close)] = &heard[..] else { panic!("{heard:?}") };
+    assert_eq!(close.error_code, TransportErrorCode::APPLICATION_ERROR);
 }

@@ -23,7 +23,7 @@ use crate::{
     marks::Marks,
     socket::{self, AsyncSocket},
     state::{Bound, Shared, State},
-    wait::poll_until,
+    wake::poll_until,
 };
 
 /// One UDP port that connects, accepts, or both. Clones are handles to the same one.

@@ -48,7 +48,6 @@ mod send_stream;
 mod state;
 mod stream;
 mod sync;
-mod wait;
 mod wake;
 mod zero_rtt;
 

@@ -9,7 +9,7 @@ use pin_project_lite::pin_project;
 use rc3_core::{ConnectionError, Dir, Side, StreamId};
 use tokio::sync::{Notify, futures::Notified};
 
-use crate::{connection::ConnectionRef, recv_stream::RecvStream, send_stream::SendStream, wait::poll_until};
+use crate::{connection::ConnectionRef, recv_stream::RecvStream, send_stream::SendStream, wake::poll_until};
 
 macro_rules! future {
     ($(#[$doc:meta])* $name:ident -> $output:ty, |$connection:ident| $notify:expr, $attempt:expr, |$id:ident, $early:ident| $streams:expr) => {

@@ -6,10 +6,16 @@
 //! - one task per stream and direction ([`remember`]): looks and leaves its waker under one lock;
 //! - any number of tasks ([`until`]): begin to listen, then look.
 
-use std::{collections::HashMap, hash::Hash, task::Waker};
+use std::{
+    collections::HashMap,
+    future::poll_fn,
+    hash::Hash,
+    pin::{Pin, pin},
+    task::{Context, Poll, Waker, ready},
+};
 
 use rustc_hash::FxBuildHasher;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, futures::Notified};
 
 use crate::sync::{Mutex, PoisonError};
 
@@ -78,12 +84,23 @@ pub(crate) fn remember<K: Hash + Eq>(wakers: &mut HashMap<K, Waker, FxBuildHashe
 
 /// Tries again whenever `notify` speaks.
 pub(crate) async fn until<T>(notify: &Notify, mut attempt: impl FnMut() -> Option<T>) -> T {
+    let mut notified = pin!(notify.notified());
+    poll_fn(|cx| poll_until(cx, notify, notified.as_mut(), &mut attempt)).await
+}
+
+/// The same for futures that have a name; `notified` was made by `notify` before the first attempt.
+pub(crate) fn poll_until<'a, T>(
+    cx: &mut Context<'_>,
+    notify: &'a Notify,
+    mut notified: Pin<&mut Notified<'a>>,
+    mut attempt: impl FnMut() -> Option<T>,
+) -> Poll<T> {
     loop {
-        // Made before the attempt, it misses nothing that happens after.
-        let notified = notify.notified();
+        // Made before the attempt, `notified` misses nothing that happens after.
         if let Some(result) = attempt() {
-            return result;
+            return Poll::Ready(result);
         }
-        notified.await;
+        ready!(notified.as_mut().poll(cx));
+        notified.set(notify.notified());
     }
 }

@@ -126,7 +126,8 @@ impl<T: Clone> Link<T> {
         }
     }
 
-    /// When the packet in service will have left; then the queue is shorter. `None`: the transmitter is idle.
+    /// When the packet in service will have left, as of the latest instant named to the link; then the queue is shorter.
+    /// `None`: the transmitter is idle.
     pub fn service_end(&self) -> Option<Instant> {
         self.busy.map(|busy| busy.until)
     }
@@ -136,8 +137,9 @@ impl<T: Clone> Link<T> {
         &self.stats
     }
 
-    /// Bytes that wait in the queue, as of the latest instant named to the link.
-    pub fn queue_bytes(&self) -> u64 {
+    /// Bytes that wait in the queue at `now`, without the packet in service.
+    pub fn queue_bytes(&mut self, now: Instant) -> u64 {
+        self.advance(now);
         self.queue.bytes()
     }
 

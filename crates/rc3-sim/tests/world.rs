@@ -20,10 +20,15 @@ fn transport(rlp: RlpMode) -> TransportConfig {
     config
 }
 
-/// Two hosts at one router; scheme 0 is plain, scheme 1 rc3.
-fn world(crypto: Crypto, one_way: Duration) -> World {
+/// What hosts are like; scheme 0 is plain, scheme 1 rc3.
+fn config(crypto: Crypto) -> HostConfig {
     let schemes = [transport(RlpMode::Off), transport(RlpMode::Trust)];
-    let config = Arc::new(HostConfig::new(schemes, transport(RlpMode::Trust), crypto, 1));
+    HostConfig::new(schemes, transport(RlpMode::Trust), crypto, 1)
+}
+
+/// Two hosts at one router.
+fn world(config: HostConfig, one_way: Duration) -> World {
+    let config = Arc::new(config);
     let link = LinkConfig {
         rate: Rate::from_bits_per_second(1_000_000_000),
         delay: one_way,
@@ -52,7 +57,7 @@ fn records(world: &mut World) -> Vec<FlowRecord> {
 fn a_flow_alone_takes_what_arithmetic_says() {
     for (bytes, plain_ms) in [(1_000, 60.0), (100_000, 220.0)] {
         for scheme in [0, 1] {
-            let mut world = world(Crypto::None, Duration::from_millis(20));
+            let mut world = world(config(Crypto::None), Duration::from_millis(20));
             world.start(&flow(0, Duration::ZERO, bytes, scheme));
             let record = &records(&mut world)[0];
             let ms = |time: Option<Duration>| time.expect("it ended").as_secs_f64() * 1e3;
@@ -69,7 +74,7 @@ fn a_flow_alone_takes_what_arithmetic_says() {
 
 #[test]
 fn chunks_leave_in_their_rhythm() {
-    let mut world = world(Crypto::None, Duration::from_millis(5));
+    let mut world = world(config(Crypto::None), Duration::from_millis(5));
     let every = Duration::from_millis(100);
     let writes = Writes::Chunked { first: 200_000, chunk: 64_000, every };
     world.start(&Flow { writes, ..flow(0, Duration::ZERO, 520_000, 1) });
@@ -78,9 +83,26 @@ fn chunks_leave_in_their_rhythm() {
     assert!(fct > Duration::from_millis(515) && fct < Duration::from_millis(518), "{fct:?}");
 }
 
+#[test]
+fn rlp_waits_while_enough_waits_at_the_uplink() {
+    let alone = |uplink_backlog| {
+        let config = HostConfig { uplink_backlog, ..config(Crypto::None) };
+        let mut world = world(config, Duration::from_millis(20));
+        world.start(&flow(0, Duration::ZERO, 1_000_000, 1));
+        let fct = records(&mut world)[0].fct.expect("it ended");
+        (world.link_stats(LinkId(0)).total().queueing_delay_max, fct)
+    };
+    let (at_once, fct_at_once) = alone(None);
+    let (waited, fct) = alone(Some(3000));
+    // 1 MB at 1 Gbit/s is 8 ms. The primary's first window is four packets.
+    assert!(at_once > Duration::from_millis(7), "{at_once:?}");
+    assert!(waited < Duration::from_micros(60), "{waited:?}");
+    assert!(fct <= fct_at_once, "{fct:?}, at once {fct_at_once:?}");
+}
+
 /// Flows of several sizes at once, both ways.
 fn crowd(crypto: Crypto) -> (Vec<FlowRecord>, Counts) {
-    let mut world = world(crypto, Duration::from_millis(10));
+    let mut world = world(config(crypto), Duration::from_millis(10));
     for id in 0..60 {
         let bytes = [1_000, 30_000, 400_000][id as usize % 3];
         world.start(&flow(id, Duration::from_millis(u64::from(id) * 3), bytes, (id % 2) as u16));

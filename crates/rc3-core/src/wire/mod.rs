@@ -20,9 +20,10 @@ pub const ALPN_VERSION: &str = "rc3/1";
 
 #[cfg(test)]
 pub(crate) mod document {
-    //! The worked example of the document, so that tests can hold it against the code.
+    //! The document, so that tests can hold its worked example and its tables against the code.
 
-    const DOCUMENT: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/WIRE.md"));
+    pub(crate) const DOCUMENT: &str =
+        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/WIRE.md"));
 
     /// The bytes behind `name:` at the front of a line.
     pub(crate) fn documented(name: &str) -> Vec<u8> {

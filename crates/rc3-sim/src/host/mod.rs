@@ -49,9 +49,9 @@ pub struct HostConfig {
     pub schemes: Vec<Scheme>,
     /// Settings of every receiver.
     pub server: ServerConfig,
-    /// RLP waits while this many bytes wait on the uplink; `u64::MAX` hands everything over at once, as the papers'
-    /// kernel does.
-    pub uplink_backlog: u64,
+    /// RLP waits while this many bytes wait on the uplink, above 0; without, everything is handed over at once, as
+    /// by the papers' kernel.
+    pub uplink_backlog: Option<u64>,
     /// Probability that the first packet of a flow is lost on its way.
     pub first_loss: f64,
     /// Seed of connection ids and of that.
@@ -74,7 +74,7 @@ impl HostConfig {
             client.transport_config(Arc::new(transport));
             Scheme { client, shift: 0 }
         });
-        Self { schemes: schemes.collect(), server, uplink_backlog: u64::MAX, first_loss: 0.0, seed }
+        Self { schemes: schemes.collect(), server, uplink_backlog: None, first_loss: 0.0, seed }
     }
 }
 
@@ -211,7 +211,8 @@ impl Host {
         if let Some(transmit) = self.endpoint.poll_primary(now, 1, &mut self.buf) {
             return Some(transmit);
         }
-        self.held_back = self.endpoint.wants_rlp() && backlog >= self.config.uplink_backlog;
+        let full = self.config.uplink_backlog.is_some_and(|limit| backlog >= limit);
+        self.held_back = full && self.endpoint.wants_rlp();
         if self.held_back {
             return None;
         }

@@ -100,7 +100,7 @@ impl World {
         for (host, link) in [(&mut self.sender, &mut self.forward), (&mut self.receiver, &mut self.backward)]
         {
             host.handle_timeout(now);
-            while let Some(packet) = host.poll_transmit(now, link.queue_bytes()) {
+            while let Some(packet) = host.poll_transmit(now, link.queue_bytes(now)) {
                 link.send(now, packet);
             }
             while let Some(FlowEvent { flow, at, milestone }) = host.poll_event() {

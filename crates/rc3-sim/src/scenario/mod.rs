@@ -45,7 +45,7 @@ mod resolve;
 mod run;
 mod spec;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::path::{Path, PathBuf};
 
@@ -225,7 +225,7 @@ fn worlds(spec: &Spec, folder: &Path, case: Option<&str>, point: &Point) -> Resu
                     repetition,
                 },
                 seed,
-                queues: resolve::queues(&spec.queue, topology.nominal.bdp()),
+                queues: resolve::queues(&spec.queue, topology.nominal.bdp())?,
                 assignment: resolve::assignment(run, n, &schemes, &topology, seed)?,
                 topology,
                 schemes: schemes.clone(),

@@ -121,16 +121,22 @@ fn read(folder: &Path, file: &str, key: &str) -> Result<String, Fault> {
 }
 
 /// The queues of a network with this bandwidth-delay product, in bytes.
-pub(super) fn queues(spec: &QueueSpec, bdp: u64) -> Queues {
-    let QueueSpec { discipline, buffer, uplink_buffer, loss, first_loss, low_priority } = spec;
-    Queues {
+pub(super) fn queues(spec: &QueueSpec, bdp: u64) -> Result<Queues, Fault> {
+    let QueueSpec { discipline, buffer, uplink_buffer, uplink_backlog, loss, first_loss, low_priority } =
+        spec;
+    let uplink_backlog = uplink_backlog.and_then(|backlog| backlog.bytes(bdp));
+    if uplink_backlog == Some(0) {
+        return Err(Fault::new("queue.uplink-backlog", "RLP would wait even where nothing does"));
+    }
+    Ok(Queues {
         discipline: *discipline,
         buffer: buffer.bytes(bdp),
         uplink_buffer: uplink_buffer.and_then(|buffer| buffer.bytes(bdp)),
+        uplink_backlog,
         loss: loss.get(),
         first_loss: first_loss.get(),
         low_priority: *low_priority,
-    }
+    })
 }
 
 /// How many flows are measured, and how many before them are not.

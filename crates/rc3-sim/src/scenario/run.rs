@@ -107,6 +107,8 @@ pub struct Queues {
     pub buffer: Option<u64>,
     /// Limit of each uplink queue.
     pub uplink_buffer: Option<u64>,
+    /// RLP waits while so many bytes wait at its uplink.
+    pub uplink_backlog: Option<u64>,
     /// Probability that a core link loses a packet.
     pub loss: f64,
     /// Probability that the first packet of a flow does not get through.

@@ -129,6 +129,10 @@ pub struct QueueSpec {
     pub buffer: BufferSize,
     /// Limit of the queues at the uplinks. Default `unlimited`.
     pub uplink_buffer: Option<BufferSize>,
+    /// RLP waits while this much waits at its uplink, so that its packets leave as fast as the card takes them, and
+    /// none once the loops have met; above 0. Default `unlimited`: all of RLP is handed over at once, as by the
+    /// papers' kernel.
+    pub uplink_backlog: Option<BufferSize>,
     /// Probability, 0 to 1, that a core link loses a packet (RC3 Fig. 11). Default 0.
     pub loss: Probability,
     /// Probability, 0 to 1, that the first packet of a flow does not get through, for whatever reason networks

@@ -3,7 +3,8 @@ use std::time::Duration;
 use super::*;
 use crate::agent::{Flow, SchemeId, Writes};
 
-const PLAIN: &str = r#"name = "plain"
+/// As short as a scenario can be.
+pub(crate) const PLAIN: &str = r#"name = "plain"
 title = "Plain"
 
 [topology]
@@ -60,7 +61,7 @@ fn defaults_are_the_papers_choices() {
     let run = &runs[1];
     assert_eq!(run.label.to_string(), "RC3");
     assert_eq!(run.queues.buffer, Some(5_000_000));
-    assert_eq!(run.queues.uplink_buffer, None);
+    assert_eq!((run.queues.uplink_buffer, run.queues.uplink_backlog), (None, None));
     assert_eq!((run.queues.discipline, run.queues.loss), (Discipline::Priority, 0.0));
     assert_eq!(run.topology.hosts.len(), 100);
     assert_eq!(run.measure, Measure { flows: 10_000, warm_up: 6000, fct: Fct::ConnectToLastByte });
@@ -177,6 +178,10 @@ fn errors_between_tables_name_line_and_key() {
         (
             "[queue]\nbuffer = -1\n",
             "my.toml:20: `queue.buffer`: invalid value: integer `-1`, expected a size such as \"1bdp\", \"5MB\" or \"unlimited\", or a number of bytes",
+        ),
+        (
+            "[queue]\nuplink-backlog = \"0bdp\"\n",
+            "my.toml:20: `queue.uplink-backlog`: RLP would wait even where nothing does",
         ),
         (
             "[[run]]\nname = \"a\"\nscheme = \"RCP\"\n",

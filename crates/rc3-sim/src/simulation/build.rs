@@ -129,6 +129,7 @@ fn host_config(run: &Run) -> HostConfig {
     receiver.rlp(RlpMode::Trust);
     receiver.initial_rtt(run.schemes.iter().map(|scheme| scheme.initial_rtt).max().unwrap_or_default());
     let mut config = HostConfig::new(run.schemes.iter().map(transport), receiver, crypto, run.seed);
+    config.uplink_backlog = run.queues.uplink_backlog;
     config.first_loss = run.queues.first_loss;
     for (scheme, of) in config.schemes.iter_mut().zip(&run.schemes) {
         scheme.shift = of.level.get();

@@ -1,42 +1,33 @@
 use std::time::Duration;
 
 use super::*;
-use crate::scenario::Scenario;
+use crate::scenario::{Scenario, tests::PLAIN};
 
-const DUMBBELL: &str = r#"
-name = "dumbbell"
-title = "Two routers, one link"
-
-[topology]
-kind = "dumbbell"
-rate = "200Mbit"
-rtt = "20ms"
-hosts = 4
-
-[workload]
-arrivals = "poisson"
-sizes = "allman2013"
-load = 0.4
-
+const RCP: &str = r#"
 [[scheme]]
-name = "plain"
-kind = "plain"
-
-[[scheme]]
-name = "rc3"
-kind = "rc3"
-
-[[scheme]]
-name = "rcp"
+name = "RCP"
 kind = "rcp"
-
-[measure]
-flows = 60
-warm-up = 20
 "#;
 
+/// Two routers and one link, with all three kinds of schemes.
+fn scenario(more: &str) -> Scenario {
+    let mut scenario = Scenario::parse(&format!("{PLAIN}{RCP}{more}"), "dumbbell.toml").unwrap();
+    for change in [
+        "topology.kind=dumbbell",
+        "topology.rate=200Mbit",
+        "topology.rtt=20ms",
+        "topology.hosts=4",
+        "workload.load=0.4",
+        "measure.flows=60",
+        "measure.warm-up=20",
+    ] {
+        scenario.set(change).unwrap();
+    }
+    scenario
+}
+
 fn run(changes: &[&str], name: &str) -> Run {
-    let mut scenario = Scenario::parse(DUMBBELL, "dumbbell.toml").unwrap();
+    let mut scenario = scenario("");
     for change in changes {
         scenario.set(change).unwrap();
     }
@@ -55,7 +46,7 @@ fn simulate(run: &Run) -> (Vec<FlowRecord>, Counts) {
 
 #[test]
 fn a_seed_has_one_result_and_another_seed_another() {
-    for name in ["plain", "rc3", "rcp"] {
+    for name in ["TCP", "RC3", "RCP"] {
         let once = simulate(&run(&[], name));
         assert_eq!(once, simulate(&run(&[], name)), "{name}");
         assert_ne!(once.0, simulate(&run(&["measure.seed=2"], name)).0, "{name}");
@@ -64,7 +55,7 @@ fn a_seed_has_one_result_and_another_seed_another() {
 
 #[test]
 fn as_many_flows_are_measured_as_were_asked_for_and_they_end() {
-    let (records, counts) = simulate(&run(&[], "rc3"));
+    let (records, counts) = simulate(&run(&[], "RC3"));
     assert_eq!(records.len(), 60);
     assert_eq!(records[0].flow, FlowId(20), "the warm-up is not measured");
     assert!(records.iter().all(|record| record.fct.is_some() && record.hops == 1));
@@ -77,14 +68,14 @@ fn schemes_share_their_flows() {
         let records = simulate(&run(&[], name)).0.into_iter();
         records.map(|record| (record.start, record.from, record.to, record.bytes)).collect()
     };
-    assert_eq!(flows("plain"), flows("rc3"));
-    assert_eq!(flows("plain"), flows("rcp"));
+    assert_eq!(flows("TCP"), flows("RC3"));
+    assert_eq!(flows("TCP"), flows("RCP"));
 }
 
 #[test]
 fn a_lost_first_packet_costs_three_seconds() {
-    let without = simulate(&run(&[], "plain")).0;
-    let with = simulate(&run(&["queue.first-loss=0.2"], "plain")).0;
+    let without = simulate(&run(&[], "TCP")).0;
+    let with = simulate(&run(&["queue.first-loss=0.2"], "TCP")).0;
     let late = |record: &&FlowRecord| record.fct.unwrap() > Duration::from_secs(3);
     let hit = with.iter().filter(late).count();
     assert!((4..=24).contains(&hit), "{hit} of 60 at 20 %");
@@ -94,16 +85,34 @@ fn a_lost_first_packet_costs_three_seconds() {
 #[test]
 fn rc3_ends_flows_sooner() {
     let mean = |name| simulate(&run(&[], name)).0.iter().map(|record| record.fct.unwrap()).sum::<Duration>();
-    assert!(mean("rc3") < mean("plain").mul_f64(0.8));
+    assert!(mean("RC3") < mean("TCP").mul_f64(0.8));
+}
+
+#[test]
+fn rlp_that_waits_for_the_uplink_stops_where_the_loops_meet() {
+    let alone = |backlog: &str| {
+        let backlog = format!("queue.uplink-backlog={backlog}");
+        let flow = [
+            "workload.sizes={ fixed = 2000 }",
+            "workload.load=0.001",
+            "measure.flows=1",
+            "measure.warm-up=0",
+        ];
+        let changes = [&flow[..], &["topology.uplink=200Mbit", &backlog]].concat();
+        let record = simulate(&run(&changes, "RC3")).0.remove(0);
+        (record.sent, record.fct.unwrap())
+    };
+    let (at_once, fct_at_once) = alone("unlimited");
+    let (waiting, fct) = alone("3KB");
+    assert!(at_once.rlp_packets > 1990, "all but the first window: {at_once:?}");
+    assert!(waiting.rlp_packets < 1800, "none of what the primary brought: {waiting:?}");
+    assert!(fct <= fct_at_once, "{fct:?}, at once {fct_at_once:?}");
 }
 
 #[test]
 fn rcp_and_other_hosts_do_not_mix() {
-    let mixed = DUMBBELL.replace(
-        "[measure]",
-        "[[run]]\nname = \"mixed\"\nscheme = \"plain\"\nmix = { scheme = \"rcp\", share = 0.5, of = \"hosts\" }\n\n[measure]",
-    );
-    let scenario = Scenario::parse(&mixed, "mixed.toml").unwrap();
+    let mix = "mix = { scheme = \"RCP\", share = 0.5, of = \"hosts\" }";
+    let scenario = scenario(&format!("[[run]]\nname = \"mixed\"\nscheme = \"TCP\"\n{mix}\n"));
     let refused = Simulation::new(&scenario.expand().unwrap()[0]).unwrap_err();
     assert_eq!(refused, SimulationError::Mixed("mixed".to_owned()));
 }

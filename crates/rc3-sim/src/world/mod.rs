@@ -278,7 +278,7 @@ impl World {
         while let Some(index) = self.roused.pop_front() {
             let uplink = self.hosts[index].uplink;
             loop {
-                let backlog = self.links[uplink.0 as usize].queue_bytes();
+                let backlog = self.links[uplink.0 as usize].queue_bytes(self.now);
                 let Some(packet) = self.hosts[index].agent.poll_transmit(self.now, backlog) else { break };
                 self.put(uplink, packet);
                 self.show(index);

@@ -104,13 +104,9 @@ fn anonymous(run: &Run) -> (Run, BTreeMap<SchemeId, SchemeId>) {
 mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 
-    use rc3_sim::{
-        agent::{FlowId, HostId, Received, Sent},
-        record::FlowRecord,
-        scenario::Scenario,
-    };
+    use rc3_sim::{record::FlowRecord, scenario::Scenario};
 
-    use super::*;
+    use super::{super::tests, *};
 
     /// Tells worlds apart and nothing else: each has one flow, of as many bytes as worlds ran before it, by the
     /// second scheme if there is one.
@@ -121,30 +117,16 @@ mod tests {
         fn simulate(&self, run: &Run, _: bool, progress: &mut dyn FnMut(u64)) -> Result<Outcome, String> {
             progress(1);
             let assignment = &run.assignment;
-            let record = FlowRecord {
-                flow: FlowId(0),
-                start: std::time::Duration::ZERO,
-                from: HostId(0),
-                to: HostId(1),
-                bytes: self.0.fetch_add(1, Ordering::Relaxed),
-                scheme: assignment.mix.as_ref().map_or(assignment.scheme, |mix| mix.scheme),
-                hops: 1,
-                fct: None,
-                fct_data: None,
-                fct_acked: None,
-                received: Received::default(),
-                sent: Sent::default(),
-            };
+            let bytes = self.0.fetch_add(1, Ordering::Relaxed);
+            let scheme = assignment.mix.as_ref().map_or(assignment.scheme, |mix| mix.scheme);
+            let record = FlowRecord { bytes, scheme, ..tests::record(0) };
             let cost = Cost { flows: 1, events: 1, link_packets: 1 };
             Ok(Outcome { records: vec![record], sent: Vec::new(), cost })
         }
     }
 
     fn runs(schemes: &str) -> Vec<Run> {
-        let text = format!(
-            "name = 'x'\ntitle = 'x'\n[topology]\nkind = 'internet2'\n[workload]\narrivals = 'poisson'\n\
-             sizes = 'allman2013'\nload = 0.3\n{schemes}[measure]\nflows = 10\n"
-        );
+        let text = tests::scenario("", &format!("{schemes}[measure]\nflows = 10\n"));
         Scenario::parse(&text, "x.toml").unwrap().expand().unwrap()
     }
 

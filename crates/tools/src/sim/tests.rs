@@ -4,7 +4,7 @@ use std::{num::NonZero, path::Path, time::Duration};
 
 use rc3_core::units::Level;
 use rc3_sim::{
-    agent::{FlowId, HostId, Received, Sent},
+    agent::{FlowId, HostId, Received, SchemeId, Sent},
     record::FlowRecord,
     scenario::Run,
 };
@@ -16,9 +16,32 @@ use super::{
     table::{FlowRow, SummaryRow},
 };
 
-const SCENARIO: &str = r#"
-name = "made-up"
-title = "Made up"
+/// A name and the most common network and flows; what else is to be said before the tables, and after them.
+pub(super) fn scenario(keys: &str, tables: &str) -> String {
+    let network = "[topology]\nkind = \"internet2\"\n";
+    let flows = "[workload]\narrivals = \"poisson\"\nsizes = \"allman2013\"\nload = 0.3\n";
+    format!("name = \"made-up\"\ntitle = \"Made up\"\n{keys}{network}{flows}{tables}")
+}
+
+/// A flow that never ended.
+pub(super) fn record(index: u32) -> FlowRecord {
+    FlowRecord {
+        flow: FlowId(index),
+        start: Duration::from_millis(u64::from(index)),
+        from: HostId(index % 100),
+        to: HostId(99 - index % 100),
+        bytes: 1460,
+        scheme: SchemeId(0),
+        hops: 2,
+        fct: None,
+        fct_data: None,
+        fct_acked: None,
+        received: Received::default(),
+        sent: Sent::default(),
+    }
+}
+
+const KEYS: &str = r#"
 source = "nowhere"
 about = "Flows take 100 ms with plain, 60 ms with rc3; those of the second size twice as long."
 expect = [
@@ -28,15 +51,9 @@ expect = [
   { at = { workload.load = 0.2 }, run = "rc3", metric = "reduction", value = 40.0, packets = [1, 1], tolerance = 1 },
   { at = { workload.load = 0.1 }, run = "rc3", scheme = "none", metric = "reduction", value = 70.0 },
 ]
+"#;
 
-[topology]
-kind = "internet2"
-
-[workload]
-arrivals = "poisson"
-sizes = "allman2013"
-load = 0.3
-
+const TABLES: &str = r#"
 [[scheme]]
 name = "plain"
 kind = "plain"
@@ -85,22 +102,17 @@ impl Engine for MadeUp {
         std::thread::sleep(Duration::from_millis(if run.label.repetition == 0 { 20 } else { 1 }));
         progress(40);
         let rc3 = run.label.run == "rc3";
-        let record = |index: u32| {
+        let ended = |index: u32| {
             let large = u64::from(index % 2);
             let fct = Duration::from_millis(if rc3 { 60 } else { 100 } * (1 + large));
             FlowRecord {
-                flow: FlowId(index),
-                start: Duration::from_millis(u64::from(index)),
-                from: HostId(index % 100),
-                to: HostId(99 - index % 100),
                 bytes: 1460 * (1 + 9 * large),
                 scheme: run.assignment.scheme,
-                hops: 2,
                 fct: (index != 39).then_some(fct),
                 fct_data: (index != 39).then(|| fct - Duration::from_millis(40)),
-                fct_acked: None,
                 received: Received { primary_bytes: 1460, rlp_bytes: 1460 * 9 * large },
                 sent: Sent { lost_packets: large, primary_packets: 2, rlp_packets: 9 * large },
+                ..record(index)
             }
         };
         let packet = |index: u64| SentPacket {
@@ -109,7 +121,7 @@ impl Engine for MadeUp {
             size: 1496,
         };
         Ok(Outcome {
-            records: (0..40).map(record).collect(),
+            records: (0..40).map(ended).collect(),
             sent: if trace { (0..12).map(packet).collect() } else { Vec::new() },
             cost: Cost { flows: 40, events: 1000, link_packets: 500 },
         })
@@ -120,9 +132,9 @@ fn plan(out: &Path, threads: usize) -> Plan {
     Plan { changes: Vec::new(), out: out.to_owned(), threads: NonZero::new(threads).unwrap() }
 }
 
-fn experiment(folder: &Path, text: &str) -> Experiment {
+fn experiment(folder: &Path) -> Experiment {
     let file = folder.join("made-up.toml");
-    std::fs::write(&file, text).unwrap();
+    std::fs::write(&file, scenario(KEYS, TABLES)).unwrap();
     Experiment::load(file.to_str().unwrap(), &plan(folder, 1)).unwrap()
 }
 
@@ -133,7 +145,7 @@ fn read(folder: &Path, name: &str) -> String {
 #[test]
 fn printed_figures_stand_beside_measured_ones() {
     let folder = tempfile::tempdir().unwrap();
-    let finding = experiment(folder.path(), SCENARIO).run(&MadeUp, &plan(folder.path(), 1), |_| ()).unwrap();
+    let finding = experiment(folder.path()).run(&MadeUp, &plan(folder.path(), 1), |_| ()).unwrap();
     let verdicts: Vec<Verdict> = finding.rows.iter().map(super::compare::Row::verdict).collect();
     // The mean of plain is (20 x 100 + 19 x 200) / 39 ms, 0.8 % below the printed one.
     let expected = [Verdict::Within, Verdict::Outside, Verdict::Open, Verdict::Within, Verdict::Missing];
@@ -163,7 +175,7 @@ fn printed_figures_stand_beside_measured_ones() {
 #[test]
 fn tables_read_back_as_they_were_measured() {
     let folder = tempfile::tempdir().unwrap();
-    experiment(folder.path(), SCENARIO).run(&MadeUp, &plan(folder.path(), 1), |_| ()).unwrap();
+    experiment(folder.path()).run(&MadeUp, &plan(folder.path(), 1), |_| ()).unwrap();
     let text = read(folder.path(), "flows.csv");
     let rows: Vec<FlowRow> =
         csv::Reader::from_reader(text.as_bytes()).deserialize().collect::<Result<_, _>>().unwrap();
@@ -193,7 +205,7 @@ fn files_do_not_depend_on_threads() {
                 worlds.push(before);
             }
         };
-        experiment(folder.path(), SCENARIO).run(&MadeUp, &plan(folder.path(), threads), tell).unwrap();
+        experiment(folder.path()).run(&MadeUp, &plan(folder.path(), threads), tell).unwrap();
         assert_eq!(worlds, (0..8).collect::<Vec<_>>());
         folder
     });
@@ -227,8 +239,7 @@ impl Engine for Broken {
 #[test]
 fn world_that_fails_is_named_and_ends_the_experiment() {
     let folder = tempfile::tempdir().unwrap();
-    let error =
-        experiment(folder.path(), SCENARIO).run(&Broken, &plan(folder.path(), 2), |_| ()).unwrap_err();
+    let error = experiment(folder.path()).run(&Broken, &plan(folder.path(), 2), |_| ()).unwrap_err();
     assert_eq!(error.to_string(), "workload.load=0.1, rc3: it broke");
     assert!(!error.is_usage());
 }
@@ -249,7 +260,7 @@ fn unknown_names_keys_and_files_are_told_apart() {
 #[test]
 fn overview_counts_what_is_within() {
     let folder = tempfile::tempdir().unwrap();
-    let finding = experiment(folder.path(), SCENARIO).run(&MadeUp, &plan(folder.path(), 1), |_| ()).unwrap();
+    let finding = experiment(folder.path()).run(&MadeUp, &plan(folder.path(), 1), |_| ()).unwrap();
     let text = super::report::overview(&[finding]).markdown();
     assert!(text.contains("| made-up | nowhere | 5 | 2 | 1 | 1 |"), "{text}");
     assert!(text.contains("![Made up](made-up/made-up.svg)"));

@@ -1,10 +1,15 @@
-//! TLS settings in the two forms an application may have them: as rustls has them, or checked for QUIC, under the
-//! names programs written for quinn use.
+//! TLS settings. An application may have them in two forms: as rustls has them, or checked for QUIC, under the names
+//! programs written for quinn use. Connections get them in the form quinn-proto wants.
 
 use std::sync::Arc;
 
-use quinn_proto::crypto::rustls as quic;
+use quinn_proto as quic;
 use thiserror::Error;
+
+#[cfg(feature = "simulation")]
+use super::simulated;
+use super::{HandshakeTokenKey, sessions::ConnectionSessions};
+use crate::config::{ClientConfig, ServerConfig, alpn_offer};
 
 /// What a client's sessions are made of.
 #[derive(Clone)]
@@ -46,7 +51,7 @@ impl TryFrom<Arc<rustls::ClientConfig>> for QuicClientConfig {
     type Error = NoInitialCipherSuite;
 
     fn try_from(inner: Arc<rustls::ClientConfig>) -> Result<Self, NoInitialCipherSuite> {
-        quic::QuicClientConfig::try_from(inner.clone()).map_err(|_| NoInitialCipherSuite)?;
+        quic::crypto::rustls::QuicClientConfig::try_from(inner.clone()).map_err(|_| NoInitialCipherSuite)?;
         Ok(Self(inner))
     }
 }
@@ -63,7 +68,7 @@ impl TryFrom<Arc<rustls::ServerConfig>> for QuicServerConfig {
     type Error = NoInitialCipherSuite;
 
     fn try_from(inner: Arc<rustls::ServerConfig>) -> Result<Self, NoInitialCipherSuite> {
-        quic::QuicServerConfig::try_from(inner.clone()).map_err(|_| NoInitialCipherSuite)?;
+        quic::crypto::rustls::QuicServerConfig::try_from(inner.clone()).map_err(|_| NoInitialCipherSuite)?;
         Ok(Self(inner))
     }
 }
@@ -121,4 +126,86 @@ pub(crate) mod sealed {
             self.0.clone()
         }
     }
+}
+
+/// Settings that cannot work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// QUIC's Initial packets need it (RFC 9001 §5.2).
+    #[error("the TLS configuration lacks TLS13_AES_128_GCM_SHA256; add it to the crypto provider")]
+    NoInitialCipherSuite,
+    /// QUIC is TLS 1.3, and knows early data of no length or any (RFC 9001 §4.2, §4.6.1).
+    #[error(
+        "the TLS configuration is not for QUIC; enable TLS 1.3, set max_early_data_size to 0 or u32::MAX"
+    )]
+    NotForQuic,
+}
+
+pub(super) type ClientCryptoParts = (Arc<dyn quic::crypto::ClientConfig>, Option<Arc<ConnectionSessions>>);
+
+/// What one connection of a client is secured with, and the sessions it takes from if it may use 0-RTT.
+#[cfg_attr(
+    not(feature = "simulation"),
+    expect(clippy::infallible_destructuring_match, reason = "there is one kind only")
+)]
+pub(super) fn client_crypto(config: &ClientConfig) -> Result<ClientCryptoParts, ConfigError> {
+    let crypto = match &config.crypto {
+        ClientTls::Rustls(crypto) => crypto,
+        #[cfg(feature = "simulation")]
+        ClientTls::Simulated(application) => {
+            let offer = alpn_offer(application, config.transport.rlp);
+            return Ok((Arc::new(simulated::Settings::new(offer)), None));
+        }
+    };
+    let mut crypto = rustls::ClientConfig::clone(crypto);
+    crypto.alpn_protocols = alpn_offer(&crypto.alpn_protocols, config.transport.rlp);
+    let sessions = crypto.enable_early_data.then(|| {
+        let sessions = Arc::new(ConnectionSessions::new(config.sessions.clone()));
+        crypto.resumption = rustls::client::Resumption::store(sessions.clone());
+        sessions
+    });
+    let crypto = quic::crypto::rustls::QuicClientConfig::try_from(crypto)
+        .map_err(|_| ConfigError::NoInitialCipherSuite)?;
+    Ok((Arc::new(crypto), sessions))
+}
+
+#[cfg_attr(
+    not(feature = "simulation"),
+    expect(clippy::infallible_destructuring_match, reason = "there is one kind only")
+)]
+pub(super) fn server_crypto(
+    config: &ServerConfig,
+) -> Result<Arc<dyn quic::crypto::ServerConfig>, ConfigError> {
+    let crypto = match &config.crypto {
+        ServerTls::Rustls(crypto) => crypto,
+        #[cfg(feature = "simulation")]
+        ServerTls::Simulated(application) => {
+            let offer = alpn_offer(application, config.transport.rlp);
+            return Ok(Arc::new(simulated::Settings::new(offer)));
+        }
+    };
+    let mut crypto = rustls::ServerConfig::clone(crypto);
+    crypto.alpn_protocols = alpn_offer(&crypto.alpn_protocols, config.transport.rlp);
+    let crypto = Arc::new(crypto);
+    // quinn-proto takes for granted that this succeeds whenever a client comes.
+    rustls::quic::ServerConnection::new(crypto.clone(), rustls::quic::Version::V1, Vec::new())
+        .map_err(|_| ConfigError::NotForQuic)?;
+    let crypto = quic::crypto::rustls::QuicServerConfig::try_from(crypto)
+        .map_err(|_| ConfigError::NoInitialCipherSuite)?;
+    Ok(Arc::new(crypto))
+}
+
+/// A key for tokens that nobody else has.
+///
+/// # Panics
+/// When the system has no randomness to give.
+pub(crate) fn random_token_key() -> Arc<dyn HandshakeTokenKey> {
+    let random = ring::rand::generate::<[u8; 32]>(&ring::rand::SystemRandom::new());
+    let key = random.expect("the system has randomness").expose();
+    Arc::new(ring::hkdf::Salt::new(ring::hkdf::HKDF_SHA256, &[]).extract(&key))
+}
+
+pub(crate) fn ring_provider() -> Arc<rustls::crypto::CryptoProvider> {
+    Arc::new(rustls::crypto::ring::default_provider())
 }

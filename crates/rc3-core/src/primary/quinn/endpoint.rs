@@ -1,0 +1,241 @@
+//! The QUIC side of an endpoint: connection ids, stateless answers, handshakes that begin.
+
+use std::{
+    fmt,
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+    time::Instant,
+};
+
+use bytes::BytesMut;
+use quinn_proto as quic;
+use thiserror::Error;
+
+#[cfg(feature = "simulation")]
+use super::simulated;
+use super::{
+    ConfigError, ConnectError, ConnectionError, ConnectionHandle, ConnectionId, Quic, Side,
+    accepting::{Accepting, server_config},
+    crypto::client_crypto,
+    from_transmit,
+    seam::Seam,
+};
+use crate::{
+    config::{ClientConfig, ServerConfig, TransportConfig},
+    primary::PrimaryTransmit,
+};
+
+/// A handshake somebody wants to begin. Answer it with one of the endpoint's `accept`, `refuse`, `retry` or
+/// `ignore`.
+pub struct Incoming(Box<quic::Incoming>);
+
+impl Incoming {
+    /// The peer's address.
+    pub fn remote_address(&self) -> SocketAddr {
+        self.0.remote_address()
+    }
+
+    /// Our address, where known.
+    pub fn local_ip(&self) -> Option<IpAddr> {
+        self.0.local_ip()
+    }
+
+    /// Whether the peer has shown that it receives at its address.
+    pub fn remote_address_validated(&self) -> bool {
+        self.0.remote_address_validated()
+    }
+
+    /// Whether `retry` is still possible.
+    pub fn may_retry(&self) -> bool {
+        self.0.may_retry()
+    }
+
+    /// The connection id the peer chose for us to begin with.
+    pub fn orig_dst_cid(&self) -> ConnectionId {
+        *self.0.orig_dst_cid()
+    }
+}
+
+impl fmt::Debug for Incoming {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// What became of a datagram.
+pub(crate) enum Routed {
+    /// It went to this connection.
+    Connection(ConnectionHandle, ToConnection),
+    /// Somebody wants to connect.
+    Incoming(Incoming),
+    /// It wants this answer, which is in the buffer.
+    Response(PrimaryTransmit),
+}
+
+/// Why a handshake could not go on, and what to answer.
+pub(crate) struct AcceptFailed {
+    pub(crate) cause: ConnectionError,
+    pub(crate) response: Option<PrimaryTransmit>,
+}
+
+/// Something for one connection only.
+pub(crate) struct ToConnection(quic::ConnectionEvent);
+
+/// The QUIC side of an endpoint: connection ids, stateless answers, new connections.
+pub(crate) struct QuicEndpoint {
+    endpoint: quic::Endpoint,
+    server: Option<(quic::ServerConfig, Arc<TransportConfig>)>,
+}
+
+impl QuicEndpoint {
+    /// `seed` makes ids and tokens repeatable: for simulations only.
+    pub(crate) fn new(server: Option<&ServerConfig>, seed: Option<[u8; 32]>) -> Result<Self, ConfigError> {
+        let mut config = quic::EndpointConfig::default();
+        // The fixed bit tells QUIC from RLP datagrams: it must not be greased (RFC 9287).
+        config.grease_quic_bit(false).rng_seed(seed);
+        if let Some(seed) = seed {
+            // A simulated link takes datagrams of any length.
+            config.max_udp_payload_size(u16::MAX - 8).expect("the largest there is");
+            seed_endpoint(&mut config, seed);
+        }
+        let server = server.map(server_config).transpose()?;
+        let for_endpoint = server.as_ref().map(|(config, _)| Arc::new(config.clone()));
+        Ok(Self { endpoint: quic::Endpoint::new(Arc::new(config), for_endpoint, true, None), server })
+    }
+
+    pub(crate) fn set_server(&mut self, server: Option<&ServerConfig>) -> Result<(), ConfigError> {
+        self.server = server.map(server_config).transpose()?;
+        let for_endpoint = self.server.as_ref().map(|(config, _)| Arc::new(config.clone()));
+        self.endpoint.set_server_config(for_endpoint);
+        Ok(())
+    }
+
+    pub(crate) fn handle(
+        &mut self,
+        now: Instant,
+        remote: SocketAddr,
+        local_ip: Option<IpAddr>,
+        ecn: u8,
+        data: BytesMut,
+        response: &mut Vec<u8>,
+    ) -> Option<Routed> {
+        let ecn = quic::EcnCodepoint::from_bits(ecn);
+        Some(match self.endpoint.handle(now, remote, local_ip, ecn, data, response)? {
+            quic::DatagramEvent::ConnectionEvent(handle, event) => {
+                Routed::Connection(handle, ToConnection(event))
+            }
+            quic::DatagramEvent::NewConnection(incoming) => Routed::Incoming(Incoming(Box::new(incoming))),
+            quic::DatagramEvent::Response(transmit) => Routed::Response(from_transmit(transmit)),
+        })
+    }
+
+    pub(crate) fn connect(
+        &mut self,
+        now: Instant,
+        config: &ClientConfig,
+        remote: SocketAddr,
+        server_name: &str,
+    ) -> Result<(ConnectionHandle, Quic), ConnectFailed> {
+        let (crypto, sessions) = client_crypto(config)?;
+        let mut client = quic::ClientConfig::new(crypto);
+        let seam = Seam::new(now, &config.transport, Side::Client, remote);
+        client.transport_config(seam.transport.clone()).token_store(config.token_store.clone());
+        let (handle, conn) = self.endpoint.connect(now, client, remote, server_name)?;
+        Ok((handle, seam.quic(now, conn, sessions)))
+    }
+
+    /// The settings new connections are accepted with.
+    pub(crate) fn server_transport(&self) -> Option<&Arc<TransportConfig>> {
+        self.server.as_ref().map(|(_, transport)| transport)
+    }
+
+    /// Goes on with a handshake, with settings of its own if given.
+    pub(crate) fn accept(
+        &mut self,
+        now: Instant,
+        incoming: Incoming,
+        server: Option<&Accepting>,
+        response: &mut Vec<u8>,
+    ) -> Result<(ConnectionHandle, Quic), Box<AcceptFailed>> {
+        let remote = incoming.remote_address();
+        let (seam, config) = match server.map(|server| &server.0).or(self.server.as_ref()) {
+            Some((config, transport)) => {
+                let seam = Seam::new(now, transport, Side::Server, remote);
+                let mut config = config.clone();
+                config.transport_config(seam.transport.clone());
+                (seam, Some(Arc::new(config)))
+            }
+            None => (Seam::new(now, &TransportConfig::default(), Side::Server, remote), None),
+        };
+        match self.endpoint.accept(*incoming.0, now, response, config) {
+            Ok((handle, conn)) => Ok((handle, seam.quic(now, conn, None))),
+            Err(error) => Err(Box::new(AcceptFailed {
+                cause: error.cause,
+                response: error.response.map(from_transmit),
+            })),
+        }
+    }
+
+    pub(crate) fn refuse(&mut self, incoming: Incoming, response: &mut Vec<u8>) -> PrimaryTransmit {
+        from_transmit(self.endpoint.refuse(*incoming.0, response))
+    }
+
+    pub(crate) fn retry(
+        &mut self,
+        incoming: Incoming,
+        response: &mut Vec<u8>,
+    ) -> Result<PrimaryTransmit, Incoming> {
+        self.endpoint
+            .retry(*incoming.0, response)
+            .map(from_transmit)
+            .map_err(|e| Incoming(Box::new(e.into_incoming())))
+    }
+
+    pub(crate) fn ignore(&mut self, incoming: Incoming) {
+        self.endpoint.ignore(*incoming.0);
+    }
+
+    pub(crate) fn deliver(conn: &mut Quic, event: ToConnection) {
+        conn.conn.handle_event(event.0);
+    }
+
+    /// Settles what a connection and its endpoint have to tell each other. Call it after every change.
+    pub(crate) fn service(&mut self, handle: ConnectionHandle, conn: &mut Quic) {
+        while let Some(event) = conn.conn.poll_endpoint_events() {
+            if let Some(answer) = self.endpoint.handle_event(handle, event) {
+                conn.conn.handle_event(answer);
+            }
+        }
+    }
+}
+
+impl fmt::Debug for QuicEndpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.endpoint.fmt(f)
+    }
+}
+
+/// Why a connection could not even be tried.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ConnectFailed {
+    /// The address, name or endpoint does not allow it.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// The TLS settings do not allow it.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+}
+
+/// What quinn-proto draws at random for an endpoint beside its seeded generator.
+#[cfg(not(feature = "simulation"))]
+fn seed_endpoint(config: &mut quic::EndpointConfig, _: [u8; 32]) {
+    let reset_key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, &[0; 32]);
+    config.reset_key(Arc::new(reset_key));
+}
+
+#[cfg(feature = "simulation")]
+fn seed_endpoint(config: &mut quic::EndpointConfig, seed: [u8; 32]) {
+    config
+        .reset_key(Arc::new(simulated::ResetKey))
+        .cid_generator(move || Box::new(simulated::ConnectionIds::new(&seed)));
+}

@@ -1,0 +1,201 @@
+//! A QUIC connection as the primary loop: quinn-proto behind [`Primary`].
+
+use std::{sync::atomic::Ordering::Relaxed, time::Instant};
+
+use bytes::Bytes;
+use quinn_proto as quic;
+use thiserror::Error;
+
+use super::{Dir, Quic, StreamId, VarInt, from_transmit};
+use crate::primary::{End, PathStats, Primary, PrimaryEvent, PrimaryTransmit, Waiting, Window};
+
+/// Why bytes were not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum WriteError {
+    /// Flow control: [`PrimaryEvent::Writable`] follows.
+    #[error("blocked by flow control")]
+    Blocked,
+    /// The peer no longer reads the stream.
+    #[error("stopped by peer: code {0}")]
+    Stopped(VarInt),
+    /// Never opened, or ended already.
+    #[error("closed stream")]
+    Closed,
+}
+
+/// Why no more bytes of a stream were read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReadEnd {
+    /// As many as were asked for were read.
+    More,
+    /// No more are here: [`PrimaryEvent::Readable`] follows.
+    Blocked,
+    /// All were read.
+    Finished,
+    /// The peer has given up the rest, with its code.
+    Reset(VarInt),
+    /// Never opened, or read to its end already.
+    Closed,
+}
+
+impl Primary for Quic {
+    fn poll_event(&mut self) -> Option<PrimaryEvent> {
+        Some(match self.conn.poll()? {
+            quic::Event::HandshakeDataReady => PrimaryEvent::Negotiated,
+            quic::Event::Connected => PrimaryEvent::Connected,
+            quic::Event::ConnectionLost { reason } => PrimaryEvent::Lost(reason),
+            quic::Event::Stream(event) => match event {
+                quic::StreamEvent::Opened { dir } => PrimaryEvent::Opened(dir),
+                quic::StreamEvent::Readable { id } => PrimaryEvent::Readable(id),
+                quic::StreamEvent::Writable { id } => PrimaryEvent::Writable(id),
+                quic::StreamEvent::Finished { id } => PrimaryEvent::Finished(id),
+                quic::StreamEvent::Stopped { id, error_code } => PrimaryEvent::Stopped(id, error_code),
+                quic::StreamEvent::Available { dir } => PrimaryEvent::Available(dir),
+            },
+            quic::Event::DatagramReceived => PrimaryEvent::DatagramReceived,
+            quic::Event::DatagramsUnblocked => PrimaryEvent::DatagramsUnblocked,
+        })
+    }
+
+    fn poll_timeout(&mut self) -> Option<Instant> {
+        [self.conn.poll_timeout(), self.stall_deadline()].into_iter().flatten().min()
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        if self.conn.poll_timeout().is_some_and(|deadline| deadline <= now) {
+            self.conn.handle_timeout(now);
+            self.stall.on_timeout();
+        }
+        if self.stall_deadline().is_some_and(|deadline| deadline <= now) {
+            self.stall.on_probe();
+            self.shared.window_open.store(true, Relaxed);
+            self.probe();
+        }
+    }
+
+    fn poll_transmit(
+        &mut self,
+        now: Instant,
+        datagrams_max: usize,
+        buf: &mut Vec<u8>,
+    ) -> Option<PrimaryTransmit> {
+        debug_assert!(buf.is_empty());
+        // Also back to the old path, when the new one could not be validated. Counted too few, quinn-proto still holds
+        // the window; too many, nothing would ever be fed again.
+        if self.remote != self.conn.remote_address() {
+            self.remote = self.conn.remote_address();
+            self.shared.in_flight.store(0, Relaxed);
+        }
+        if self.shared.acks_came.swap(false, Relaxed) {
+            self.stall.on_moved(now);
+        }
+        self.shared.consulted.store(0, Relaxed);
+        let mtu = self.conn.current_mtu();
+        // One packet ends a stall: its acknowledgment tells of all that was lost before it.
+        let stalled = self.shared.window_open.load(Relaxed);
+        let datagrams_max = if stalled { 1 } else { datagrams_max };
+        let transmit = self.conn.poll_transmit(now, datagrams_max, buf);
+        let consulted = self.shared.consulted.load(Relaxed);
+        if consulted > 0 || transmit.is_none() {
+            self.shared.window_open.store(false, Relaxed);
+        }
+        let Some(transmit) = transmit else {
+            // See `controller`.
+            self.waiting = match consulted {
+                0 => Waiting::Nothing,
+                1 => Waiting::ForWindow,
+                _ => Waiting::ForPacer,
+            };
+            return None;
+        };
+        match consulted {
+            0 => self.stall.on_exempt(),
+            _ if stalled => {}
+            _ => self.stall.on_moved(now),
+        }
+        // A probe of the path MTU: in flight, but the controller is not told.
+        if transmit.segment_size.is_none() && transmit.size > usize::from(mtu) {
+            self.shared.in_flight.fetch_add(transmit.size as u64, Relaxed);
+        }
+        Some(from_transmit(transmit))
+    }
+
+    fn window(&self) -> Window {
+        Window {
+            cwnd: self.shared.cwnd.load(Relaxed),
+            in_flight: self.shared.in_flight.load(Relaxed),
+            mtu: self.conn.current_mtu(),
+            waiting: self.waiting,
+        }
+    }
+
+    fn set_app_limited(&mut self, app_limited: bool) {
+        self.shared.app_limited.store(app_limited, Relaxed);
+    }
+
+    fn open(&mut self, dir: Dir) -> Option<StreamId> {
+        self.conn.streams().open(dir)
+    }
+
+    fn accept(&mut self, dir: Dir) -> Option<StreamId> {
+        self.conn.streams().accept(dir)
+    }
+
+    fn write(&mut self, id: StreamId, chunks: &mut [Bytes]) -> Result<usize, WriteError> {
+        self.waiting = Waiting::ForPacer;
+        match self.conn.send_stream(id).write_chunks(chunks) {
+            Ok(written) => Ok(written.bytes),
+            Err(quic::WriteError::Blocked) => Err(WriteError::Blocked),
+            Err(quic::WriteError::Stopped(code)) => Err(WriteError::Stopped(code)),
+            Err(quic::WriteError::ClosedStream) => Err(WriteError::Closed),
+        }
+    }
+
+    fn end(&mut self, id: StreamId, how: End) {
+        self.waiting = Waiting::ForPacer;
+        let mut stream = self.conn.send_stream(id);
+        // Both fail only for a stream that has ended already, which is what was asked for.
+        match how {
+            End::Finish => drop(stream.finish()),
+            End::Reset(code) => drop(stream.reset(code)),
+        }
+    }
+
+    fn read(&mut self, id: StreamId, max: usize, ordered: bool, chunks: &mut Vec<(u64, Bytes)>) -> ReadEnd {
+        let mut stream = self.conn.recv_stream(id);
+        let Ok(mut reader) = stream.read(ordered) else { return ReadEnd::Closed };
+        let mut left = max;
+        while left > 0 {
+            match reader.next(left) {
+                Ok(Some(chunk)) => {
+                    left -= chunk.bytes.len();
+                    chunks.push((chunk.offset, chunk.bytes));
+                }
+                Ok(None) => return ReadEnd::Finished,
+                Err(quic::ReadError::Blocked) => return ReadEnd::Blocked,
+                Err(quic::ReadError::Reset(code)) => return ReadEnd::Reset(code),
+            }
+        }
+        ReadEnd::More
+    }
+
+    fn stop(&mut self, id: StreamId, code: VarInt) {
+        // Fails only for a stream that is closed already.
+        let _ = self.conn.recv_stream(id).stop(code);
+    }
+
+    fn path(&self) -> PathStats {
+        let stats = self.conn.stats().path;
+        PathStats {
+            remote: self.conn.remote_address(),
+            local_ip: self.conn.local_ip(),
+            rtt: stats.rtt,
+            cwnd: self.shared.cwnd.load(Relaxed),
+            in_flight: self.shared.in_flight.load(Relaxed),
+            mtu: stats.current_mtu,
+            sent_packets: stats.sent_packets,
+            lost_packets: stats.lost_packets,
+            congestion_events: stats.congestion_events,
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! What seals: the sending direction.
+
+use std::fmt;
+
+use super::{
+    Limits, ReceiverId,
+    generation::Generation,
+    secret::{Mask, Secret},
+};
+use crate::{
+    units::Level,
+    wire::header::{self, HEADER_LEN, Header, PACKET_NUMBER_END, SAMPLE_LEN, TAG_LEN},
+};
+
+/// Seals datagrams in the order they are finished, which is the order of their packet numbers.
+pub struct Sealer {
+    pub(super) id: ReceiverId,
+    pub(super) mask: Mask,
+    pub(super) generation: Generation,
+    key_phase: bool,
+    pub(super) packet_number: u64,
+    /// How many packets `generation` may still seal.
+    pub(super) packets_left: u64,
+    packets_per_key: u64,
+}
+
+impl Sealer {
+    /// What a datagram is longer than its payload, in bytes: header and tag.
+    pub const OVERHEAD: usize = HEADER_LEN + TAG_LEN;
+
+    pub(super) fn new(secret: &Secret, limits: Limits) -> Self {
+        let packets_per_key = limits.packets_per_key.max(1);
+        Self {
+            id: secret.id(),
+            mask: secret.mask(),
+            generation: secret.generation(),
+            key_phase: false,
+            packet_number: 0,
+            packets_left: packets_per_key,
+            packets_per_key,
+        }
+    }
+
+    /// Starts a datagram at the end of `buf`, which may hold finished ones already (a GSO batch). The caller
+    /// then appends the payload and calls [`Self::finish`]; or truncates `buf` to what it was and drops the
+    /// [`Sealing`], and no packet number is spent.
+    ///
+    /// `level` must not be the primary's: no receiver would take the datagram.
+    pub fn begin(&mut self, level: Level, buf: &mut Vec<u8>) -> Sealing {
+        debug_assert!(!level.is_primary(), "level 0 belongs to the primary loop");
+        let start = buf.len();
+        buf.extend_from_slice(&[0; HEADER_LEN]);
+        Sealing { start, level }
+    }
+
+    /// Seals the datagram from where `sealing` began to the end of `buf`, and returns its packet number.
+    ///
+    /// # Panics
+    /// When `buf` has been cut to before the payload, or after 2^62 packets.
+    pub fn finish(&mut self, sealing: Sealing, buf: &mut Vec<u8>) -> u64 {
+        if self.packets_left == 0 {
+            self.generation = self.generation.next();
+            self.key_phase = !self.key_phase;
+            self.packets_left = self.packets_per_key;
+        }
+        let packet_number = self.packet_number;
+        assert!(packet_number < PACKET_NUMBER_END, "the packet numbers of this connection are used up");
+        let mut header = Header {
+            key_phase: self.key_phase,
+            reserved: false,
+            level: sealing.level,
+            receiver: self.id,
+            packet_number: packet_number as u32,
+        }
+        .emit();
+
+        let tag = self.generation.seal(packet_number, &header, &mut buf[sealing.start + HEADER_LEN..]);
+        buf.extend_from_slice(&tag);
+        let (place, sealed) = buf[sealing.start..].split_at_mut(HEADER_LEN);
+        let mask = self.mask.of(&sealed[..SAMPLE_LEN]).expect("the sample has the length of a block");
+        header::apply_mask(&mut header, mask);
+        place.copy_from_slice(&header);
+
+        self.packet_number += 1;
+        self.packets_left -= 1;
+        packet_number
+    }
+}
+
+impl fmt::Debug for Sealer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sealer")
+            .field("id", &self.id)
+            .field("packet_number", &self.packet_number)
+            .field("key_phase", &self.key_phase)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A datagram that has been begun: see [`Sealer::begin`].
+#[derive(Debug)]
+#[must_use = "the datagram is not sealed before `Sealer::finish`"]
+pub struct Sealing {
+    start: usize,
+    level: Level,
+}
