@@ -1,24 +1,36 @@
 #!/usr/bin/env bash
-# Runs every experiment of the RC3 papers and writes docs/REPRODUCTION.md with its pictures: what was found
-# (docs/reproduction/findings.md), then what was measured. Usage: benches/reproduction.sh [OPTIONS of rc3 sim run]
+# Runs experiments of the RC3 papers and writes them into docs/: the report and the pictures of each, and
+# docs/REPRODUCTION.md with what was found (docs/reproduction/findings.md) and all reports that are there.
+# Usage: benches/reproduction.sh NAME... [OPTIONS of rc3 sim run], for example all --runs 1 --flows 4000.
+# Without arguments the page is put together from the reports that are there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 cargo build --release --bin rc3
 rc3=${CARGO_TARGET_DIR:-target}/release/rc3
-out=${OUT:-$(mktemp -d)}
-"$rc3" sim run all "$@" --out "$out"
-
 docs=docs/reproduction
-for folder in "$out"/*/; do
-    name=$(basename "$folder")
-    mkdir -p "$docs/$name"
-    cp "$folder"/*.svg "$folder/report.md" "$docs/$name/"
-done
-# The title stands in findings.md already; links lead one folder further down.
+if [ $# -gt 0 ]; then
+    out=${OUT:-$(mktemp -d)}
+    "$rc3" sim run "$@" --out "$out"
+    for folder in "$out"/*/; do
+        name=$(basename "$folder")
+        mkdir -p "$docs/$name"
+        cp "$folder"/*.svg "$folder/report.md" "$docs/$name/"
+    done
+    echo "every flow and all tables are in $out"
+fi
 {
     cat "$docs/findings.md"
-    echo
-    tail -n +2 "$out/report.md" | sed -E 's#\]\(([a-z0-9-]+/)#](reproduction/\1#'
+    for name in $("$rc3" sim list --json | sed -E 's/.*"name":"([^"]*)".*/\1/'); do
+        report=$docs/$name/report.md
+        if [ ! -f "$report" ]; then continue; fi
+        echo
+        # One heading deeper, pictures from where the page is; flow sizes are left to the report.
+        awk -v name="$name" '
+            /^#/ { $0 = "#" $0 }
+            /^## / && !titled { $0 = $0 " (" name ")"; titled = 1 }
+            /^### By flow size/ { exit }
+            { gsub(/\]\(/, "](reproduction/" name "/"); print }' "$report"
+        if grep -q '^## By flow size' "$report"; then echo "[By flow size](reproduction/$name/report.md)"; fi
+    done
 } >docs/REPRODUCTION.md
-echo "every flow and all tables are in $out"
