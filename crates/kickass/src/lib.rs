@@ -4,7 +4,9 @@
 
 pub mod code;
 pub mod indicator;
+pub mod packet;
 mod rate;
 pub mod rcp;
+pub mod reassembly;
 
 pub use rate::Rate;
