@@ -5,6 +5,7 @@
 pub mod code;
 pub mod indicator;
 pub mod packet;
+pub mod queue;
 mod rate;
 pub mod rcp;
 pub mod reassembly;
