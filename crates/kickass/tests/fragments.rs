@@ -1,5 +1,7 @@
 //! Fragmentation against its inverse and against the parser of another crate.
 
+#![expect(clippy::disallowed_methods, reason = "tests need some instant to start from")]
+
 mod common;
 
 use std::time::{Duration, Instant};

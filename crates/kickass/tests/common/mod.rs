@@ -205,7 +205,10 @@ pub(crate) fn v6_packets() -> impl Strategy<Value = Packet> {
                 destination_last,
                 traffic_class: dscp << 2,
             };
-            fragment.map_or(packet.clone(), |identification| packet.atomic(identification)).packet()
+            match fragment {
+                Some(identification) => packet.atomic(identification).packet(),
+                None => packet.packet(),
+            }
         },
     )
 }
