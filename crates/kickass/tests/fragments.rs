@@ -234,6 +234,7 @@ fn overlapping_fragments_end_their_packet() {
     let overlaps = [
         V4 { payload_len: 488, more_fragments: true, ..V4::default() },
         V4 { offset: 472, payload_len: 16, more_fragments: true, ..V4::default() },
+        V4 { offset: 952, payload_len: 16, more_fragments: true, ..V4::default() },
         V4 { offset: 488, payload_len: 8, more_fragments: true, ..V4::default() },
         V4 { offset: 0, payload_len: 1480, more_fragments: true, ..V4::default() },
     ];
