@@ -1,25 +1,56 @@
-//! Explicit rates for routers, sans-IO: time and packets come in as arguments, rates come out.
+//! Explicit rates from routers to the ends of an IP network that knows nothing of them, sans-IO: Kick-Ass (Flores,
+//! Wenzel, Kuzmanovic, *Enabling Router-Assisted Congestion Control*, NU-EECS-16-09).
 //!
-//! Here now: [`rcp`], the law by which a router finds the one rate that each flow through a link may use (Rate
-//! Control Protocol, Dukkipati and McKeown).
+//! A router tells a flow its rate by where it fragments a packet: the length of the leading fragment is the
+//! [`code`] of the rate, so the lowest along a path arrives. Routers hear of round trips by the lengths of
+//! other packets, the RTT [`indicator`]s. Whoever knows nothing of this sees fragments and puts them together.
 //!
-//! Not here yet: how Kick-Ass (Northwestern EECS-16-09) brings that rate to the ends in the lengths of fragments,
-//! and the router and the forwarder around it.
+//! Time and packets come in as arguments; nothing here has a clock or a socket.
+//!
+//! - [`router`] joins the rest into an output port: `enqueue`, `dequeue`, `poll_timeout`.
+//! - [`packet`] checks IPv4 and IPv6 packets and cuts them; [`reassembly`] is the inverse.
+//! - [`queue`] has drop-tail, strict priority with push-out, and FQ-CoDel with ECN.
+//! - [`law`] is what a router asks of a rate law, [`rcp`] the one of the paper (Rate Control Protocol, Dukkipati and
+//!   McKeown).
+//! - [`signal`] decides which packets carry a code, [`sampling`] how often.
+//! - [`code`] and [`indicator`] are all an end needs.
 //!
 //! ```
 //! use std::time::{Duration, Instant};
-//! use kickass::rcp::{Config, Law};
+//! use kickass::{Rate, code::Code, queue::DropTail, rcp, router::{Config, Router}};
 //!
-//! let start = Instant::now();
-//! // A link of 100 Mbit/s, in bytes per second.
-//! let mut law = Law::new(Config::default(), 12.5e6, start, Duration::from_millis(10));
-//! // Each packet that comes, with the round trip its sender measured.
-//! law.on_arrival(1500, Duration::from_millis(40));
-//! // Before each packet that comes or goes: the time, and the bytes that have waited until then.
-//! law.advance(start + Duration::from_millis(25), 0);
-//! assert!(law.rate() > 0.05 * 12.5e6);
+//! # let mut packet = [0; 1500]; // A UDP datagram without Don't Fragment.
+//! # packet[..20].copy_from_slice(&[0x45, 0, 0x05, 0xdc, 0, 7, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+//! # let sum: u32 = packet[..20].chunks(2).map(|word| u32::from(word[0]) << 8 | u32::from(word[1])).sum();
+//! # packet[10..12].copy_from_slice(&(!((sum & 0xffff) + (sum >> 16)) as u16).to_be_bytes());
+//! # let packet = packet.to_vec();
+//! let now = Instant::now();
+//! let link = Rate::from_bits_per_second(100e6).unwrap();
+//! let law = rcp::Law::new(rcp::Config::default(), link.bytes_per_second(), now, Duration::from_millis(10));
+//! let mut router = Router::new(Config::default(), DropTail::new(1 << 20), law, now);
+//! router.enqueue(now, packet)?;
+//! let leading = router.dequeue(now).unwrap();
+//! // RCP begins at a twentieth of the link; a code is within 3.2 % of it.
+//! let code = leading.leading_len().and_then(Code::from_len).unwrap();
+//! assert!((code.rate().bits_per_second() / 5e6 - 1.0).abs() < 0.032);
+//! assert_eq!(router.dequeue(now).unwrap().fragment().unwrap().offset, code.payload_len());
+//! # Ok::<(), kickass::packet::Malformed>(())
 //! ```
 #![forbid(unsafe_code)]
 #![cfg_attr(test, expect(clippy::disallowed_methods, reason = "tests need some instant to start from"))]
 
+pub mod code;
+pub mod indicator;
+pub mod law;
+mod link;
+pub mod packet;
+pub mod queue;
+mod rate;
 pub mod rcp;
+pub mod reassembly;
+pub mod router;
+pub mod sampling;
+pub mod signal;
+pub mod stats;
+
+pub use rate::Rate;

@@ -1,0 +1,105 @@
+//! What one packet costs in a router: in and out, with and without a signal, by discipline. Packets of 1500 bytes.
+
+use std::{hint::black_box, time::Duration, time::Instant};
+
+use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
+use kickass::{
+    Rate,
+    code::Code,
+    packet::Packet,
+    queue::{DropTail, FqCodel, FqCodelConfig, Levels, Queue, StrictPriority},
+    rcp,
+    reassembly::{self, Reassembler},
+    router::{Config, Router},
+};
+
+const LEN: usize = 1500;
+const LIMIT: u64 = 1 << 20;
+/// Packets that wait while one is measured.
+const WAITING: usize = 32;
+
+/// A UDP datagram over IPv4.
+fn packet(dont_fragment: bool) -> Vec<u8> {
+    let mut bytes = vec![0; LEN];
+    let flags = if dont_fragment { 0x40 } else { 0 };
+    bytes[..20].copy_from_slice(&[0x45, 0, 5, 0xdc, 0, 7, flags, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+    let sum: u32 = bytes[..20].chunks(2).map(|word| u32::from(word[0]) << 8 | u32::from(word[1])).sum();
+    let sum = (sum & 0xffff) + (sum >> 16);
+    bytes[10..12].copy_from_slice(&(!(sum as u16)).to_be_bytes());
+    bytes
+}
+
+/// A router of 1 Gbit/s with the law of RCP, in which some packets wait.
+fn router<Q: Queue<Packet>>(queue: Q, packet: &[u8], now: Instant) -> Router<Q, rcp::Law> {
+    let capacity = Rate::from_bits_per_second(1e9).expect("a rate");
+    let law =
+        rcp::Law::new(rcp::Config::default(), capacity.bytes_per_second(), now, Duration::from_millis(10));
+    let mut router = Router::new(Config::default(), queue, law, now);
+    for _ in 0..WAITING {
+        router.enqueue(now, packet.to_vec()).expect("well formed");
+    }
+    router
+}
+
+fn pass<Q: Queue<Packet>>(c: &mut Criterion, name: &str, queue: fn() -> Q) {
+    let mut group = c.benchmark_group("router");
+    group.throughput(Throughput::Elements(1));
+    for (kind, dont_fragment) in [("whole", true), ("signalled", false)] {
+        let packet = packet(dont_fragment);
+        let mut now = Instant::now();
+        let mut router = router(queue(), &packet, now);
+        group.bench_function(format!("{name}/{kind}"), |b| {
+            b.iter_batched(
+                || packet.clone(),
+                |packet| {
+                    now += Duration::from_micros(12);
+                    router.enqueue(now, packet).expect("well formed");
+                    // A signalled packet leaves in two.
+                    (router.dequeue(now), (!dont_fragment).then(|| router.dequeue(now)))
+                },
+                BatchSize::SmallInput,
+            );
+        });
+        let stats = router.stats();
+        assert_eq!((stats.dropped().packets, stats.signalled > 0), (0, !dont_fragment), "{stats:?}");
+    }
+    group.finish();
+}
+
+fn routers(c: &mut Criterion) {
+    pass(c, "drop_tail", || DropTail::new(LIMIT));
+    pass(c, "strict_priority", || StrictPriority::new(Levels::ladder(), LIMIT));
+    pass(c, "fq_codel", || FqCodel::new(FqCodelConfig { limit: LIMIT, ..FqCodelConfig::default() }));
+}
+
+fn parts(c: &mut Criterion) {
+    let bytes = packet(false);
+    let mut group = c.benchmark_group("packet");
+    group.throughput(Throughput::Elements(1));
+    let owned = || bytes.clone();
+    group.bench_function("parse", |b| b.iter_batched(owned, Packet::parse, BatchSize::SmallInput));
+    let whole = Packet::parse(bytes.clone()).expect("well formed");
+    group.bench_function("split", |b| {
+        b.iter_batched(|| whole.clone(), |mut packet| (packet.split(592, 0), packet), BatchSize::SmallInput);
+    });
+    let mut leading = whole.clone();
+    let rest = leading.split(592, 0).expect("may be fragmented");
+    let mut reassembler = Reassembler::new(reassembly::Config::default());
+    let now = Instant::now();
+    group.bench_function("reassemble", |b| {
+        b.iter_batched(
+            || (leading.clone(), rest.clone()),
+            |(leading, rest)| {
+                reassembler.handle(now, leading).expect("one part");
+                reassembler.handle(now, rest).expect("the other").expect("whole")
+            },
+            BatchSize::SmallInput,
+        );
+    });
+    group.finish();
+    let rate = Rate::from_bits_per_second(13.6e6).expect("a rate");
+    c.bench_function("code/nearest", |b| b.iter(|| Code::nearest(black_box(rate))));
+}
+
+criterion_group!(benches, routers, parts);
+criterion_main!(benches);

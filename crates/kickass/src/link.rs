@@ -1,0 +1,44 @@
+//! When the next packet may leave: a link of a given rate, in virtual time.
+
+use std::time::{Duration, Instant};
+
+use crate::rate::Rate;
+
+/// Nobody waits longer than this for one packet, however slow the link is said to be.
+const TIME_MAX: Duration = Duration::from_secs(3600);
+
+/// The output of a router.
+#[derive(Debug)]
+pub(crate) struct Link {
+    /// `None` if somebody else keeps the pace.
+    rate: Option<Rate>,
+    /// How far it may lag behind.
+    catch_up: Duration,
+    /// When what was sent last has left.
+    free: Instant,
+}
+
+impl Link {
+    pub(crate) fn new(rate: Option<Rate>, catch_up: Duration, now: Instant) -> Self {
+        Self { rate, catch_up, free: now }
+    }
+
+    /// When it can take another packet.
+    pub(crate) fn free(&self) -> Instant {
+        self.free
+    }
+
+    /// Nothing has waited until now, so no time was lost.
+    pub(crate) fn on_idle(&mut self, now: Instant) {
+        self.free = self.free.max(now);
+    }
+
+    /// A packet leaves.
+    pub(crate) fn on_sent(&mut self, now: Instant, bytes: usize) {
+        let Some(rate) = self.rate else { return };
+        let seconds = bytes as f64 / rate.bytes_per_second();
+        let time = Duration::try_from_secs_f64(seconds).map_or(TIME_MAX, |time| time.min(TIME_MAX));
+        let since = now.checked_sub(self.catch_up).map_or(self.free, |earliest| self.free.max(earliest));
+        self.free = since + time;
+    }
+}

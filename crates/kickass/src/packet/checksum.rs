@@ -1,0 +1,33 @@
+//! The Internet checksum (RFC 1071).
+
+/// The ones' complement sum over 16-bit words, an odd byte at the end padded with zero: `0xffff` over a header
+/// whose checksum is right.
+pub(super) fn sum(bytes: &[u8]) -> u16 {
+    let (words, rest) = bytes.as_chunks::<2>();
+    let last = rest.first().map_or(0, |&byte| u64::from(byte) << 8);
+    // Less than 2^48 words fit into memory, so nothing is lost.
+    let mut sum = words.iter().map(|&word| u64::from(u16::from_be_bytes(word))).sum::<u64>() + last;
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    sum as u16
+}
+
+/// The checksum that belongs into a header whose checksum field is zero.
+pub(super) fn checksum(header: &[u8]) -> u16 {
+    !sum(header)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_example_of_rfc_1071_holds() {
+        let bytes = [0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7];
+        assert_eq!(sum(&bytes), 0xddf2);
+        assert_eq!(sum(&bytes[..7]), 0xdcfb);
+        assert_eq!(sum(&[]), 0);
+        assert_eq!(checksum(&[0xff; 60]), 0);
+    }
+}

@@ -1,0 +1,176 @@
+//! The IPv6 header and its extensions (RFC 8200 §3, §4). All functions but [`parse`] take the bytes of a packet that
+//! it has accepted.
+
+use std::net::Ipv6Addr;
+
+use super::{FRAGMENT_UNIT, Fragment, Malformed, Packet, Parts, REASSEMBLED_MAX, Version};
+
+const PAYLOAD_LEN: usize = 4;
+const NEXT_HEADER: usize = 6;
+pub(super) const SOURCE: usize = 8;
+pub(super) const DESTINATION: usize = 24;
+pub(super) const HEADER_LEN: usize = 40;
+
+/// Next header, a reserved byte, offset and flags, identification (RFC 8200 §4.5).
+pub(super) const FRAGMENT_HEADER_LEN: usize = 8;
+const FRAGMENT_OFFSET: usize = 2;
+const FRAGMENT_IDENTIFICATION: usize = 4;
+const MORE_FRAGMENTS: u16 = 1;
+/// Bytes in units of 8, three bits to the left: the offset in bytes.
+const OFFSET: u16 = 0xfff8;
+
+const HOP_BY_HOP: u8 = 0;
+const TCP: u8 = 6;
+const ROUTING: u8 = 43;
+const FRAGMENT: u8 = 44;
+const AUTHENTICATION: u8 = 51;
+const DESTINATION_OPTIONS: u8 = 60;
+const MOBILITY: u8 = 135;
+const HIP: u8 = 139;
+const SHIM6: u8 = 140;
+
+pub(super) fn parse(mut bytes: Vec<u8>) -> Result<Packet, Malformed> {
+    let fixed: &[u8; HEADER_LEN] = bytes.first_chunk().ok_or(Malformed::Truncated)?;
+    let payload_len = usize::from(u16::from_be_bytes([fixed[PAYLOAD_LEN], fixed[PAYLOAD_LEN + 1]]));
+    if bytes.len() - HEADER_LEN < payload_len {
+        return Err(Malformed::Truncated);
+    }
+    // A jumbogram says 0 and carries more (RFC 2675 §3); what it carries is cut off here with the padding.
+    bytes.truncate(HEADER_LEN + payload_len);
+
+    // Up to the last of the headers that routers on the way look at, or up to a Fragment header.
+    let mut headers = HEADER_LEN;
+    let mut next_header_at = NEXT_HEADER;
+    let (mut at, mut named_at) = (headers, next_header_at);
+    let fragment_header = loop {
+        match bytes[named_at] {
+            FRAGMENT => {
+                (headers, next_header_at) = (at, named_at);
+                break true;
+            }
+            HOP_BY_HOP if at != HEADER_LEN => break false,
+            kind @ (HOP_BY_HOP | ROUTING | DESTINATION_OPTIONS) => {
+                let len = extension_len(kind, &bytes[at..]).ok_or(Malformed::Truncated)?;
+                (at, named_at) = (at + len, at);
+                if kind != DESTINATION_OPTIONS {
+                    (headers, next_header_at) = (at, named_at);
+                }
+            }
+            _ => break false,
+        }
+    };
+    let parts = Parts { version: Version::V6, headers, next_header_at, fragment_header };
+    let packet = Packet { bytes, parts };
+    if fragment_header {
+        let bytes = &packet.bytes;
+        if bytes.len() < headers + FRAGMENT_HEADER_LEN {
+            return Err(Malformed::Truncated);
+        }
+        // The headers that all fragments repeat count into the length of the whole (RFC 8200 §4.5).
+        let whole = headers - HEADER_LEN + fragment(&bytes[headers..]).offset + packet.payload().len();
+        if whole > REASSEMBLED_MAX {
+            return Err(Malformed::TooLong);
+        }
+    }
+    Ok(packet)
+}
+
+pub(super) fn traffic_class(bytes: &[u8]) -> u8 {
+    bytes[0] << 4 | bytes[1] >> 4
+}
+
+pub(super) fn set_ce(bytes: &mut [u8]) {
+    bytes[1] |= 0b11 << 4;
+}
+
+pub(super) fn address(bytes: &[u8], at: usize) -> Ipv6Addr {
+    let mut octets = [0; 16];
+    octets.copy_from_slice(&bytes[at..at + 16]);
+    octets.into()
+}
+
+/// What a Fragment header says, at the front of `header`.
+pub(super) fn fragment(header: &[u8]) -> Fragment {
+    let place = u16::from_be_bytes([header[FRAGMENT_OFFSET], header[FRAGMENT_OFFSET + 1]]);
+    let mut identification = [0; 4];
+    identification.copy_from_slice(&header[FRAGMENT_IDENTIFICATION..FRAGMENT_HEADER_LEN]);
+    Fragment {
+        offset: (place & OFFSET).into(),
+        more: place & MORE_FRAGMENTS != 0,
+        identification: u32::from_be_bytes(identification),
+    }
+}
+
+/// A Fragment header in front of a payload that begins with `next_header`.
+pub(super) fn fragment_header(next_header: u8, fragment: Fragment) -> [u8; FRAGMENT_HEADER_LEN] {
+    // A multiple of 8 below 2^16, as the payload it points into is no longer.
+    let place = fragment.offset as u16 & OFFSET | u16::from(fragment.more);
+    let [offset_high, offset_low] = place.to_be_bytes();
+    let [a, b, c, d] = fragment.identification.to_be_bytes();
+    [next_header, 0, offset_high, offset_low, a, b, c, d]
+}
+
+/// The number of the Fragment header itself.
+pub(super) const fn fragment_header_number() -> u8 {
+    FRAGMENT
+}
+
+/// Writes how long the packet is.
+pub(super) fn set_payload_len(bytes: &mut [u8]) {
+    let len = (bytes.len() - HEADER_LEN) as u16;
+    bytes[PAYLOAD_LEN..PAYLOAD_LEN + 2].copy_from_slice(&len.to_be_bytes());
+}
+
+/// Where the transport begins in a payload.
+pub(super) struct UpperLayer {
+    /// Its number.
+    pub(super) protocol: u8,
+    /// Where its header begins, at most at the end of the payload.
+    pub(super) offset: usize,
+    /// Whether all headers before it are there.
+    whole: bool,
+}
+
+/// The end of the chain of extension headers that a payload begins with.
+pub(super) fn upper_layer(mut protocol: u8, payload: &[u8]) -> UpperLayer {
+    let mut offset = 0;
+    loop {
+        let header = &payload[offset..];
+        if !matches!(
+            protocol,
+            HOP_BY_HOP | ROUTING | AUTHENTICATION | DESTINATION_OPTIONS | MOBILITY | HIP | SHIM6
+        ) {
+            return UpperLayer { protocol, offset, whole: true };
+        }
+        let Some(len) = extension_len(protocol, header) else {
+            return UpperLayer { protocol, offset, whole: false };
+        };
+        (protocol, offset) = (header[0], offset + len);
+    }
+}
+
+/// Bytes of payload up to the end of the transport's header: the rest of the header chain (RFC 7112 §3). More than
+/// there are if it is cut off.
+pub(super) fn chain_len(protocol: u8, payload: &[u8]) -> usize {
+    /// UDP's, and enough to tell what anything else is.
+    const TRANSPORT_HEADER: usize = 8;
+    const TCP_HEADER: usize = 20;
+    const TCP_DATA_OFFSET: usize = 12;
+    let UpperLayer { protocol, offset, whole } = upper_layer(protocol, payload);
+    if !whole {
+        return usize::MAX;
+    }
+    let header = match (protocol, payload.get(offset + TCP_DATA_OFFSET)) {
+        (TCP, Some(&byte)) => (usize::from(byte >> 4) * 4).max(TCP_HEADER),
+        (TCP, None) => TCP_HEADER,
+        _ => TRANSPORT_HEADER,
+    };
+    offset + header
+}
+
+/// Length of the extension header at the front of `bytes`; `None` if it is not all there.
+fn extension_len(kind: u8, bytes: &[u8]) -> Option<usize> {
+    let units = usize::from(*bytes.get(1)?);
+    let len = if kind == AUTHENTICATION { (units + 2) * 4 } else { (units + 1) * FRAGMENT_UNIT };
+    (len <= bytes.len()).then_some(len)
+}

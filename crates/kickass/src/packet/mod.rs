@@ -1,0 +1,284 @@
+//! IP packets: checked once, then read and cut in place.
+//!
+//! A [`Packet`] owns the bytes of one whole IPv4 or IPv6 packet and knows where its parts are. What is not a
+//! packet never becomes one, so nothing here fails or panics later on account of what the network sent. Time and
+//! memory for checking are linear in the packet's length.
+//!
+//! "Payload" is what fragmentation divides: all after the header in IPv4; in IPv6 all after the headers that
+//! every fragment repeats and after the Fragment header, if there is one (the fragmentable part of RFC 8200
+//! §4.5).
+
+mod checksum;
+mod flow;
+mod ipv4;
+mod ipv6;
+mod join;
+mod split;
+
+use std::{fmt, net::IpAddr, ops::Range};
+
+pub use flow::Flow;
+pub use split::Indivisible;
+use thiserror::Error;
+
+/// Number of bytes a reassembled payload can have in either version at most (RFC 791 §3.1, RFC 8200 §4.5).
+pub(crate) const REASSEMBLED_MAX: usize = 65_535;
+/// Fragments begin at multiples of this.
+pub(crate) const FRAGMENT_UNIT: usize = 8;
+
+/// Why bytes are no packet. Routers discard such (RFC 1812 §5.2.2, RFC 8200 §4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum Malformed {
+    /// The version is neither 4 nor 6.
+    #[error("neither ipv4 nor ipv6")]
+    Version,
+    /// It ends before its headers do, or before the length they tell.
+    #[error("shorter than its headers say")]
+    Truncated,
+    /// A length in a header cannot be.
+    #[error("a header length that cannot be")]
+    Length,
+    /// The header's checksum is wrong.
+    #[error("wrong header checksum")]
+    Checksum,
+    /// A fragment that reaches beyond the longest packet there is.
+    #[error("fragment beyond the longest packet")]
+    TooLong,
+}
+
+/// Explicit Congestion Notification, the two low bits of the traffic class (RFC 3168 §5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Ecn {
+    /// The ends do not know it.
+    NotEct,
+    /// The ends know it, ECT(1).
+    Ect1,
+    /// The ends know it, ECT(0).
+    Ect0,
+    /// Congestion was met.
+    Ce,
+}
+
+/// Which part of a packet a fragment is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Fragment {
+    /// Where in the whole payload it begins, in bytes, a multiple of 8.
+    pub offset: usize,
+    /// Whether others follow it.
+    pub more: bool,
+    /// What the fragments of one packet have in common: 16 bits in IPv4, 32 in IPv6.
+    pub identification: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Version {
+    V4,
+    V6,
+}
+
+/// One IP packet, with `bytes` of exactly the length its header tells.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Packet {
+    bytes: Vec<u8>,
+    parts: Parts,
+}
+
+/// Where the parts of a packet are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Parts {
+    version: Version,
+    /// Bytes of headers that all fragments have, before a Fragment header; in IPv4 all of the header. The payload
+    /// begins here or after the Fragment header.
+    headers: usize,
+    /// The byte that tells which header comes at `headers`. Without meaning in IPv4.
+    next_header_at: usize,
+    /// Whether an IPv6 Fragment header is at `headers`.
+    fragment_header: bool,
+}
+
+impl Packet {
+    /// Checks the headers. Bytes after the length that they tell are cut off: links pad short packets.
+    ///
+    /// # Errors
+    /// If a router would have to discard it. An IPv6 packet is also refused if an extension header before its
+    /// Fragment header or payload is cut off, and a jumbogram (RFC 2675).
+    pub fn parse(bytes: Vec<u8>) -> Result<Self, Malformed> {
+        match bytes.first().ok_or(Malformed::Truncated)? >> 4 {
+            4 => ipv4::parse(bytes),
+            6 => ipv6::parse(bytes),
+            _ => Err(Malformed::Version),
+        }
+    }
+
+    /// The packet as it is on the wire.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The packet as it is on the wire.
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
+    /// IP total length: bytes with all headers.
+    pub fn total_len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Whether it is IPv6.
+    pub fn is_ipv6(&self) -> bool {
+        self.parts.version == Version::V6
+    }
+
+    /// Whether it may not be fragmented: Don't Fragment is set. IPv6 has no such bit.
+    pub fn dont_fragment(&self) -> bool {
+        self.parts.version == Version::V4 && ipv4::dont_fragment(&self.bytes)
+    }
+
+    /// Whether it has an IPv6 Fragment header, be it a fragment or not (RFC 6946).
+    pub fn has_fragment_header(&self) -> bool {
+        self.parts.fragment_header
+    }
+
+    /// Differentiated services code point, 0 to 63 (RFC 2474 §3).
+    pub fn dscp(&self) -> u8 {
+        self.traffic_class() >> 2
+    }
+
+    /// Explicit Congestion Notification.
+    pub fn ecn(&self) -> Ecn {
+        match self.traffic_class() & 0b11 {
+            0b00 => Ecn::NotEct,
+            0b01 => Ecn::Ect1,
+            0b10 => Ecn::Ect0,
+            _ => Ecn::Ce,
+        }
+    }
+
+    /// Marks that it met congestion, if its ends know what that means. Says whether they do.
+    pub fn mark_congestion(&mut self) -> bool {
+        match self.ecn() {
+            Ecn::NotEct => false,
+            Ecn::Ce => true,
+            Ecn::Ect0 | Ecn::Ect1 => {
+                match self.parts.version {
+                    Version::V4 => ipv4::set_ce(&mut self.bytes),
+                    Version::V6 => ipv6::set_ce(&mut self.bytes),
+                }
+                true
+            }
+        }
+    }
+
+    /// Address of the sender.
+    pub fn source(&self) -> IpAddr {
+        match self.parts.version {
+            Version::V4 => ipv4::address(&self.bytes, ipv4::SOURCE).into(),
+            Version::V6 => ipv6::address(&self.bytes, ipv6::SOURCE).into(),
+        }
+    }
+
+    /// Address of the receiver.
+    pub fn destination(&self) -> IpAddr {
+        match self.parts.version {
+            Version::V4 => ipv4::address(&self.bytes, ipv4::DESTINATION).into(),
+            Version::V6 => ipv6::address(&self.bytes, ipv6::DESTINATION).into(),
+        }
+    }
+
+    /// Protocol number of what the payload begins with; in IPv6 perhaps another extension header.
+    pub fn protocol(&self) -> u8 {
+        match (self.parts.version, self.parts.fragment_header) {
+            (Version::V4, _) => self.bytes[ipv4::PROTOCOL],
+            (Version::V6, false) => self.bytes[self.parts.next_header_at],
+            (Version::V6, true) => self.bytes[self.parts.headers],
+        }
+    }
+
+    /// Which part of a packet it is; `None` if it is a whole one.
+    pub fn fragment(&self) -> Option<Fragment> {
+        let fragment = match self.parts.version {
+            Version::V4 => ipv4::fragment(&self.bytes),
+            Version::V6 if self.parts.fragment_header => ipv6::fragment(&self.bytes[self.parts.headers..]),
+            Version::V6 => return None,
+        };
+        (fragment.more || fragment.offset > 0).then_some(fragment)
+    }
+
+    /// What fragmentation divides.
+    pub fn payload(&self) -> &[u8] {
+        &self.bytes[self.payload_range()]
+    }
+
+    /// Bytes of payload, if it is a fragment and the leading one: the length that can be a
+    /// [`Code`](crate::code::Code).
+    pub fn leading_len(&self) -> Option<usize> {
+        let fragment = self.fragment()?;
+        (fragment.offset == 0).then(|| self.payload().len())
+    }
+
+    /// The flow it belongs to.
+    pub fn flow(&self) -> Flow {
+        let leading = self.fragment().is_none_or(|fragment| fragment.offset == 0);
+        let (protocol, ports) = match self.parts.version {
+            _ if !leading => (self.protocol(), None),
+            Version::V4 => (self.protocol(), ports(self.protocol(), self.payload())),
+            Version::V6 => {
+                let upper = ipv6::upper_layer(self.protocol(), self.payload());
+                (upper.protocol, ports(upper.protocol, &self.payload()[upper.offset..]))
+            }
+        };
+        Flow { source: self.source(), destination: self.destination(), protocol, ports }
+    }
+
+    /// Bytes of payload that a leading fragment has to hold at least. In IPv6 these are the remaining extension
+    /// headers and the header of the transport (RFC 7112 §5); in IPv4 there is no such rule.
+    pub(crate) fn leading_min(&self) -> usize {
+        match self.parts.version {
+            Version::V4 => FRAGMENT_UNIT,
+            Version::V6 => ipv6::chain_len(self.protocol(), self.payload()).max(FRAGMENT_UNIT),
+        }
+    }
+
+    fn traffic_class(&self) -> u8 {
+        match self.parts.version {
+            Version::V4 => self.bytes[ipv4::TRAFFIC_CLASS],
+            Version::V6 => ipv6::traffic_class(&self.bytes),
+        }
+    }
+
+    fn payload_range(&self) -> Range<usize> {
+        let fragment_header = if self.parts.fragment_header { ipv6::FRAGMENT_HEADER_LEN } else { 0 };
+        self.parts.headers + fragment_header..self.bytes.len()
+    }
+}
+
+/// Without the payload, which would hide the rest.
+impl fmt::Debug for Packet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Packet")
+            .field("headers", &&self.bytes[..self.payload_range().start])
+            .field("payload_len", &self.payload().len())
+            .field("parts", &self.parts)
+            .finish()
+    }
+}
+
+impl AsRef<[u8]> for Packet {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// The ports at the front of a transport's header, in protocols that have them there.
+fn ports(protocol: u8, header: &[u8]) -> Option<(u16, u16)> {
+    const TCP: u8 = 6;
+    const UDP: u8 = 17;
+    const DCCP: u8 = 33;
+    const SCTP: u8 = 132;
+    const UDP_LITE: u8 = 136;
+    let &[a, b, c, d] = header.first_chunk()?;
+    matches!(protocol, TCP | UDP | DCCP | SCTP | UDP_LITE)
+        .then(|| (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])))
+}

@@ -1,0 +1,81 @@
+//! Fragmentation at a chosen length (RFC 791 §3.2, RFC 8200 §4.5).
+
+use thiserror::Error;
+
+use super::{FRAGMENT_UNIT, Fragment, Packet, Parts, Version, ipv4, ipv6};
+
+/// Why a packet is not cut in two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum Indivisible {
+    /// It says so itself.
+    #[error("don't fragment is set")]
+    DontFragment,
+    /// The leading part would not be a multiple of 8 above zero, or not shorter than the payload.
+    #[error("no fragment of that length can be cut off")]
+    Length,
+    /// The options in the header do not end where they should, so nobody knows which to copy.
+    #[error("malformed options")]
+    Options,
+}
+
+impl Packet {
+    /// Cuts it after the first `lead` bytes of payload. `self` becomes the first part, the other one is returned.
+    ///
+    /// Fragments can be cut again. Either part is in order: lengths, offsets, flags, and in IPv4 the checksum; of the
+    /// options the other part has those that are to be copied. In IPv6 a packet without a Fragment header gets one
+    /// with this `identification`, which must not be that of another packet between the same addresses for as long as
+    /// fragments live; what has an identification already keeps it.
+    ///
+    /// # Errors
+    /// If Don't Fragment is set, `lead` is not a positive multiple of 8 and less than the payload, or the options are
+    /// malformed. `self` is then as it was.
+    pub fn split(&mut self, lead: usize, identification: u32) -> Result<Self, Indivisible> {
+        if self.dont_fragment() {
+            return Err(Indivisible::DontFragment);
+        }
+        if lead == 0 || !lead.is_multiple_of(FRAGMENT_UNIT) || lead >= self.payload().len() {
+            return Err(Indivisible::Length);
+        }
+        match self.parts.version {
+            Version::V4 => self.split_v4(lead),
+            Version::V6 => Ok(self.split_v6(lead, identification)),
+        }
+    }
+
+    fn split_v4(&mut self, lead: usize) -> Result<Self, Indivisible> {
+        let Fragment { offset, more, .. } = ipv4::fragment(&self.bytes);
+        let rest = &self.payload()[lead..];
+        let header = &self.bytes[..self.parts.headers];
+        let mut bytes = ipv4::header_of_rest(header, rest.len()).ok_or(Indivisible::Options)?;
+        let headers = bytes.len();
+        bytes.extend_from_slice(rest);
+        ipv4::set_fragment(&mut bytes, offset + lead, more);
+        self.bytes.truncate(self.parts.headers + lead);
+        ipv4::set_fragment(&mut self.bytes, offset, true);
+        Ok(Self { bytes, parts: Parts { headers, ..self.parts } })
+    }
+
+    fn split_v6(&mut self, lead: usize, identification: u32) -> Self {
+        let whole = match self.parts.fragment_header {
+            true => ipv6::fragment(&self.bytes[self.parts.headers..]),
+            false => Fragment { offset: 0, more: false, identification },
+        };
+        let protocol = self.protocol();
+        let part = |fragment| ipv6::fragment_header(protocol, fragment);
+        let other = part(Fragment { offset: whole.offset + lead, ..whole });
+        let first = part(Fragment { more: true, ..whole });
+
+        let mut bytes = [&self.bytes[..self.parts.headers], &other, &self.payload()[lead..]].concat();
+        bytes[self.parts.next_header_at] = ipv6::fragment_header_number();
+        ipv6::set_payload_len(&mut bytes);
+
+        let payload_at = self.payload_range().start;
+        self.bytes.truncate(payload_at + lead);
+        self.bytes.splice(self.parts.headers..payload_at, first);
+        self.bytes[self.parts.next_header_at] = ipv6::fragment_header_number();
+        self.parts.fragment_header = true;
+        ipv6::set_payload_len(&mut self.bytes);
+        Self { bytes, parts: self.parts }
+    }
+}

@@ -1,0 +1,195 @@
+//! FQ-CoDel with ECN (RFC 8290): flows take turns, new ones first, and CoDel watches each.
+//!
+//! Invariants: `bytes` is the sum of the flows' bytes and at most the limit, and a flow that holds packets is in
+//! exactly one of the two lists.
+
+use std::{collections::VecDeque, time::Instant};
+
+use super::{
+    CoDel, Queue, Queued,
+    codel::{State, Verdict},
+};
+
+/// So many packets at most go at once where room is wanting (RFC 8290 §4.1): finding the fattest flow is dear.
+const DROP_BATCH: usize = 64;
+/// A flow that is done keeps room for so many packets.
+const IDLE_CAPACITY: usize = 64;
+
+/// How an [`FqCodel`] is built.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FqCodelConfig {
+    /// Bytes that may wait, over all flows: 10 MiB.
+    pub limit: u64,
+    /// How long packets may wait.
+    pub codel: CoDel,
+    /// Bytes a flow may send in its turn: 1514, a full Ethernet frame. A packet with no more than that behind it
+    /// never counts as waiting too long.
+    pub quantum: u32,
+    /// Number of queues that flows are hashed into: 1024.
+    pub flows: u16,
+    /// Whether packets of ends that know ECN are marked instead of dropped: yes.
+    pub ecn: bool,
+    /// Random, so that nobody can choose which flows share a queue: 0.
+    pub key: u64,
+}
+
+impl Default for FqCodelConfig {
+    fn default() -> Self {
+        Self { limit: 10 << 20, codel: CoDel::default(), quantum: 1514, flows: 1024, ecn: true, key: 0 }
+    }
+}
+
+/// Flow queues under CoDel.
+#[derive(Debug)]
+pub struct FqCodel<T> {
+    config: FqCodelConfig,
+    flows: Vec<FlowQueue<T>>,
+    new: VecDeque<u16>,
+    old: VecDeque<u16>,
+    bytes: u64,
+    packets: usize,
+    marked: u64,
+}
+
+#[derive(Debug)]
+struct FlowQueue<T> {
+    /// With their arrival.
+    packets: VecDeque<(Instant, T)>,
+    bytes: u64,
+    /// Bytes it may still send in its turn.
+    deficit: i64,
+    codel: State,
+    listed: bool,
+}
+
+impl<T> Default for FlowQueue<T> {
+    fn default() -> Self {
+        Self { packets: VecDeque::new(), bytes: 0, deficit: 0, codel: State::default(), listed: false }
+    }
+}
+
+impl<T: Queued> FlowQueue<T> {
+    fn pop(&mut self) -> Option<(Instant, T)> {
+        let (arrived, packet) = self.packets.pop_front()?;
+        self.bytes -= packet.bytes();
+        Some((arrived, packet))
+    }
+}
+
+impl<T: Queued> FqCodel<T> {
+    /// An empty queue.
+    ///
+    /// # Panics
+    /// If there are no flows, or they may send nothing in their turns.
+    pub fn new(config: FqCodelConfig) -> Self {
+        assert!(config.flows > 0 && config.quantum > 0, "no flow would ever have its turn: {config:?}");
+        let flows = (0..config.flows).map(|_| FlowQueue::default()).collect();
+        Self { config, flows, new: VecDeque::new(), old: VecDeque::new(), bytes: 0, packets: 0, marked: 0 }
+    }
+
+    /// Drops from the head of the fattest flow, half of it at most (RFC 8290 §4.1).
+    fn drop_from_fattest(&mut self, lost: &mut dyn FnMut(T)) {
+        let Some(fattest) = self.flows.iter_mut().max_by_key(|flow| flow.bytes) else { return };
+        let keep = fattest.bytes / 2;
+        for _ in 0..DROP_BATCH {
+            let Some((_, packet)) = fattest.pop() else { break };
+            self.bytes -= packet.bytes();
+            self.packets -= 1;
+            lost(packet);
+            if fattest.bytes <= keep {
+                break;
+            }
+        }
+    }
+
+    /// The next packet of a flow that CoDel lets go.
+    fn dequeue_flow(&mut self, index: u16, now: Instant, lost: &mut dyn FnMut(T)) -> Option<T> {
+        let flow = &mut self.flows[usize::from(index)];
+        loop {
+            let Some((arrived, mut packet)) = flow.pop() else {
+                flow.codel.on_empty();
+                return None;
+            };
+            let short = flow.bytes <= u64::from(self.config.quantum);
+            self.bytes -= packet.bytes();
+            self.packets -= 1;
+            let sojourn = now.saturating_duration_since(arrived);
+            match flow.codel.judge(&self.config.codel, now, sojourn, short) {
+                Verdict::Send => return Some(packet),
+                Verdict::Signal if self.config.ecn && packet.mark_congestion() => {
+                    self.marked += 1;
+                    return Some(packet);
+                }
+                Verdict::Signal => lost(packet),
+            }
+        }
+    }
+}
+
+impl<T: Queued> Queue<T> for FqCodel<T> {
+    fn enqueue(&mut self, now: Instant, packet: T, lost: &mut dyn FnMut(T)) {
+        let index = (packet.flow_hash(self.config.key) % u64::from(self.config.flows)) as u16;
+        let flow = &mut self.flows[usize::from(index)];
+        self.bytes += packet.bytes();
+        self.packets += 1;
+        flow.bytes += packet.bytes();
+        flow.packets.push_back((now, packet));
+        if !flow.listed {
+            flow.listed = true;
+            flow.deficit = self.config.quantum.into();
+            self.new.push_back(index);
+        }
+        while self.bytes > self.config.limit {
+            self.drop_from_fattest(lost);
+        }
+    }
+
+    fn dequeue(&mut self, now: Instant, lost: &mut dyn FnMut(T)) -> Option<T> {
+        loop {
+            let (index, is_new) = match self.new.front() {
+                Some(&index) => (index, true),
+                None => (*self.old.front()?, false),
+            };
+            let list = if is_new { &mut self.new } else { &mut self.old };
+            let flow = &mut self.flows[usize::from(index)];
+            if flow.deficit <= 0 {
+                flow.deficit += i64::from(self.config.quantum);
+                list.pop_front();
+                self.old.push_back(index);
+                continue;
+            }
+            if let Some(packet) = self.dequeue_flow(index, now, lost) {
+                self.flows[usize::from(index)].deficit -= packet.bytes() as i64;
+                return Some(packet);
+            }
+            // A new flow that is done waits for one turn of the old ones, or it could come back as a new one before
+            // them for ever (RFC 8290 §4.2).
+            if is_new && !self.old.is_empty() {
+                self.new.pop_front();
+                self.old.push_back(index);
+            } else {
+                let list = if is_new { &mut self.new } else { &mut self.old };
+                list.pop_front();
+                let flow = &mut self.flows[usize::from(index)];
+                flow.listed = false;
+                flow.packets.shrink_to(IDLE_CAPACITY);
+            }
+        }
+    }
+
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    fn packets(&self) -> usize {
+        self.packets
+    }
+
+    fn limit(&self) -> u64 {
+        self.config.limit
+    }
+
+    fn marked(&self) -> u64 {
+        self.marked
+    }
+}

@@ -1,0 +1,175 @@
+//! A router's output port: a queue, a rate law, and signals in the lengths of what leaves (Kick-Ass §2).
+//!
+//! Packets go in by [`Router::enqueue`] and come out of [`Router::dequeue`], at the rate of the link if one is given;
+//! [`Router::poll_timeout`] says when to ask again. The two parts of a packet that is fragmented leave one right after
+//! the other.
+//!
+//! The rate is one for the traffic of the best level: lower ones only take what that leaves, so the law neither counts
+//! them nor sees them wait, and they carry no signals.
+
+use std::time::{Duration, Instant};
+
+use crate::{
+    law::RateLaw,
+    link::Link,
+    packet::{Malformed, Packet},
+    queue::Queue,
+    rate::Rate,
+    signal::{self, Backlog, Place, Signaller, Subject, Withheld},
+    stats::{Stats, Tally},
+};
+
+/// How a [`Router`] is built.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Config {
+    /// How it signals; whether, the law says.
+    pub signals: signal::Config,
+    /// The rate at which packets leave, IP headers included; `None`, the default, if whoever takes them keeps the pace.
+    pub link: Option<Rate>,
+    /// A caller that is late is given what it missed, up to this much time: 10 ms.
+    pub catch_up: Duration,
+    /// Random: the key of its hashes, and where identifications of IPv6 fragments begin. 0.
+    pub seed: u64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { signals: signal::Config::default(), link: None, catch_up: Duration::from_millis(10), seed: 0 }
+    }
+}
+
+/// One output port. `now` never runs backwards between calls.
+#[derive(Debug)]
+pub struct Router<Q, L> {
+    queue: Q,
+    law: L,
+    signaller: Signaller,
+    link: Link,
+    /// The second part of the packet that left last.
+    rest: Option<Packet>,
+    /// Of the next IPv6 packet that gets a Fragment header.
+    identification: u32,
+    /// Without what the queue knows.
+    stats: Stats,
+}
+
+impl<Q: Queue<Packet>, L: RateLaw> Router<Q, L> {
+    /// A router whose link is idle at `now`.
+    pub fn new(config: Config, queue: Q, law: L, now: Instant) -> Self {
+        let Config { signals, link, catch_up, seed } = config;
+        Self {
+            queue,
+            law,
+            signaller: Signaller::new(signals, seed),
+            link: Link::new(link, catch_up, now),
+            rest: None,
+            identification: (seed >> 32) as u32 ^ seed as u32,
+            stats: Stats::default(),
+        }
+    }
+
+    /// Takes in what came for this port: the bytes of one IP packet. The queue may drop it or others.
+    ///
+    /// # Errors
+    /// If the bytes are no packet. They are counted and gone.
+    pub fn enqueue(&mut self, now: Instant, bytes: Vec<u8>) -> Result<(), Malformed> {
+        let packet = Packet::parse(bytes).inspect_err(|_| self.stats.malformed += 1)?;
+        self.stats.arrived.add(packet.total_len());
+        if self.is_empty() {
+            self.link.on_idle(now);
+        }
+        if self.queue.is_best(&packet) {
+            self.law.advance(now, self.best_bytes());
+            let rtt = self.signaller.on_arrival(&Subject::of(&packet), || packet.flow());
+            self.stats.indicators += u64::from(rtt.is_some());
+            self.law.on_arrival(packet.total_len() as u64, rtt.map(|bucket| bucket.rtt()));
+        }
+        self.queue.enqueue(now, packet, &mut drop);
+        Ok(())
+    }
+
+    /// The packet that leaves now; `None` if nothing waits, or the link is busy.
+    pub fn dequeue(&mut self, now: Instant) -> Option<Packet> {
+        if self.link.free() > now {
+            return None;
+        }
+        let packet = match self.rest.take() {
+            Some(rest) => rest,
+            None => self.dequeue_signalled(now)?,
+        };
+        self.link.on_sent(now, packet.total_len());
+        self.stats.departed.add(packet.total_len());
+        Some(packet)
+    }
+
+    /// When [`Self::dequeue`] will have a packet: a time that has passed if it has one now, `None` if nothing waits.
+    /// CoDel may drop all that waits when it is asked.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        (!self.is_empty()).then(|| self.link.free())
+    }
+
+    /// Whether nothing waits.
+    pub fn is_empty(&self) -> bool {
+        self.rest.is_none() && self.queue.is_empty()
+    }
+
+    /// What it has done so far.
+    pub fn stats(&self) -> Stats {
+        let rest = self.rest.as_ref();
+        let waiting = Tally {
+            packets: self.queue.packets() as u64 + u64::from(rest.is_some()),
+            bytes: self.queue.bytes() + rest.map_or(0, |rest| rest.total_len() as u64),
+        };
+        Stats { waiting, marked: self.queue.marked(), ..self.stats }
+    }
+
+    /// Its law, as of the last packet that came or went.
+    pub fn law(&self) -> &L {
+        &self.law
+    }
+
+    /// Its queue.
+    pub fn queue(&self) -> &Q {
+        &self.queue
+    }
+
+    /// What the law is told to wait. Only packets of the best level are fragmented.
+    fn best_bytes(&self) -> u64 {
+        self.queue.best_bytes() + self.rest.as_ref().map_or(0, |rest| rest.total_len() as u64)
+    }
+
+    /// The next packet of the queue, shortened if it is to carry a signal.
+    fn dequeue_signalled(&mut self, now: Instant) -> Option<Packet> {
+        self.law.advance(now, self.best_bytes());
+        let mut packet = self.queue.dequeue(now, &mut drop)?;
+        if let Err(reason) = self.signal(now, &mut packet) {
+            self.stats.withheld[reason as usize] += 1;
+        }
+        Some(packet)
+    }
+
+    fn signal(&mut self, now: Instant, packet: &mut Packet) -> Result<(), Withheld> {
+        if !self.queue.is_best(packet) {
+            return Err(Withheld::Level);
+        }
+        let subject = Subject::of(packet);
+        let backlog = Backlog { bytes: self.queue.best_bytes(), limit: self.queue.limit() };
+        let rate = self.law.rate();
+        let code = self.signaller.decide(now, &subject, || packet.flow(), backlog, rate)?;
+        let before = packet.total_len();
+        let rest = packet.split(code.payload_len(), self.identification).map_err(|_| Withheld::Headers)?;
+        let overhead = packet.total_len() + rest.total_len() - before;
+        if subject.ipv6 && !subject.fragment_header {
+            self.identification = self.identification.wrapping_add(1);
+        }
+        self.rest = Some(rest);
+        // The link carries these as well, and nobody else will tell the law.
+        self.law.on_arrival(overhead as u64, None);
+        self.stats.overhead += overhead as u64;
+        match subject.place {
+            Place::Leading => self.stats.lowered += 1,
+            Place::Whole | Place::Other => self.stats.signalled += 1,
+        }
+        Ok(())
+    }
+}

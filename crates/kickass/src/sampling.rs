@@ -1,0 +1,146 @@
+//! Which packets are worth a signal: most would repeat what their flow has just heard (Kick-Ass §5).
+
+use std::time::{Duration, Instant};
+
+use crate::{indicator::Bucket, packet::Flow};
+
+/// How often whole packets are made to carry a signal.
+///
+/// Signals that upstream routers have set are lowered whatever this says: a flow must not take their rate for that
+/// of the path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Sampling {
+    /// Each time it is possible.
+    #[default]
+    Always,
+    /// Once in so long, over all flows. Among many flows some will be without a signal for a round trip, and so fall
+    /// back to TCP: for links with few.
+    Interval(Duration),
+    /// About twice per flow and round trip, so that no flow is without a signal for a round trip. The round trips are
+    /// those that RTT indicators tell; flows without are signalled always.
+    Flows {
+        /// Flows that are remembered, in 40 bytes each. Those that are not are signalled more often than necessary.
+        table: usize,
+    },
+}
+
+/// Decides when a flow is due.
+#[derive(Debug)]
+pub(crate) struct Sampler {
+    key: u64,
+    rule: Rule,
+}
+
+#[derive(Debug)]
+enum Rule {
+    Always,
+    Interval {
+        every: Duration,
+        next: Option<Instant>,
+    },
+    /// By hash of the flow; one that comes takes the place of another.
+    Flows(Vec<Option<Entry>>),
+}
+
+/// A flow whose round trip is known.
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    hash: u64,
+    rtt: Bucket,
+    next: Option<Instant>,
+}
+
+impl Sampler {
+    pub(crate) fn new(sampling: Sampling, key: u64) -> Self {
+        let rule = match sampling {
+            Sampling::Always | Sampling::Flows { table: 0 } => Rule::Always,
+            Sampling::Interval(every) => Rule::Interval { every, next: None },
+            Sampling::Flows { table } => Rule::Flows(vec![None; table]),
+        };
+        Self { key, rule }
+    }
+
+    /// The flow has told its round trip.
+    pub(crate) fn on_indicator(&mut self, flow: impl FnOnce() -> Flow, rtt: Bucket) {
+        let Rule::Flows(table) = &mut self.rule else { return };
+        let (hash, slot) = look_up(table, self.key, flow());
+        let next = slot.filter(|entry| entry.hash == hash).and_then(|entry| entry.next);
+        *slot = Some(Entry { hash, rtt, next });
+    }
+
+    /// Whether a packet of the flow is to carry a signal now. If so, the next one is due later.
+    pub(crate) fn is_due(&mut self, now: Instant, flow: impl FnOnce() -> Flow) -> bool {
+        let (next, every) = match &mut self.rule {
+            Rule::Always => return true,
+            Rule::Interval { every, next } => (next, *every),
+            Rule::Flows(table) => {
+                let (hash, slot) = look_up(table, self.key, flow());
+                let Some(entry) = slot.as_mut().filter(|entry| entry.hash == hash) else { return true };
+                (&mut entry.next, entry.rtt.low() / 2)
+            }
+        };
+        let due = next.is_none_or(|next| next <= now);
+        if due {
+            *next = now.checked_add(every);
+        }
+        due
+    }
+}
+
+/// The hash of a flow and its place in a table, which is not empty.
+fn look_up(table: &mut [Option<Entry>], key: u64, flow: Flow) -> (u64, &mut Option<Entry>) {
+    let hash = flow.hash(key);
+    let index = (hash % table.len() as u64) as usize;
+    (hash, &mut table[index])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flow(port: u16) -> Flow {
+        Flow {
+            source: [10, 0, 0, 1].into(),
+            destination: [10, 0, 0, 2].into(),
+            protocol: 17,
+            ports: Some((port, 443)),
+        }
+    }
+
+    /// How many of the packets, one each 100 us for a second, are sampled.
+    fn sampled(sampler: &mut Sampler, start: Instant, port: u16) -> usize {
+        let times = (0..10_000).map(|nth| start + Duration::from_micros(100) * nth);
+        times.filter(|&now| sampler.is_due(now, || flow(port))).count()
+    }
+
+    #[test]
+    fn an_interval_holds_over_all_flows() {
+        let start = Instant::now();
+        let mut sampler = Sampler::new(Sampling::Interval(Duration::from_millis(10)), 0);
+        assert_eq!(sampled(&mut sampler, start, 1), 100);
+        assert!(!sampler.is_due(start + Duration::from_micros(999_900), || flow(2)));
+        assert!(sampler.is_due(start + Duration::from_secs(1), || flow(2)));
+    }
+
+    #[test]
+    fn a_flow_is_sampled_twice_per_round_trip_that_it_told() {
+        let start = Instant::now();
+        let mut sampler = Sampler::new(Sampling::Flows { table: 64 }, 0);
+        assert_eq!(sampled(&mut sampler, start, 1), 10_000, "nothing is known of it");
+        sampler.on_indicator(|| flow(1), Bucket::of(Duration::from_millis(100)));
+        // The bucket begins at 64 ms.
+        assert_eq!(sampled(&mut sampler, start, 1), 1000_usize.div_ceil(32));
+        assert_eq!(sampled(&mut sampler, start, 2), 10_000, "another flow");
+    }
+
+    #[test]
+    fn flows_in_one_place_are_sampled_too_often_and_not_too_seldom() {
+        let start = Instant::now();
+        let mut sampler = Sampler::new(Sampling::Flows { table: 1 }, 0);
+        let rtt = Bucket::of(Duration::from_millis(100));
+        sampler.on_indicator(|| flow(1), rtt);
+        sampler.on_indicator(|| flow(2), rtt);
+        assert_eq!(sampled(&mut sampler, start, 1), 10_000);
+        assert_eq!(sampled(&mut sampler, start, 2), 32);
+    }
+}

@@ -1,0 +1,407 @@
+//! Fragmentation against its inverse and against the parser of another crate.
+
+#![expect(clippy::disallowed_methods, reason = "tests need some instant to start from")]
+
+mod common;
+
+use std::time::{Duration, Instant};
+
+use common::{V4, V6, packets, v4};
+use etherparse::{Ipv4Header, LaxIpSlice};
+use kickass::{
+    packet::{Ecn, Fragment, Indivisible, Malformed, Packet},
+    reassembly::{Config, Reassembler, Refused},
+};
+use proptest::prelude::*;
+
+fn reassembler() -> Reassembler {
+    Reassembler::new(Config::default())
+}
+
+/// What comes out of a reassembler for these, the last one.
+fn reassemble(parts: impl IntoIterator<Item = Packet>) -> Option<Packet> {
+    let now = Instant::now();
+    let mut reassembler = reassembler();
+    let mut whole = None;
+    for part in parts {
+        assert_eq!(whole, None, "whole before its last part");
+        whole = reassembler.handle(now, part).unwrap();
+    }
+    assert_eq!(
+        (reassembler.packets(), reassembler.bytes()),
+        (usize::from(whole.is_none()), reassembler.bytes())
+    );
+    whole
+}
+
+/// Cuts a packet, and one of its parts again, at these places if there are such.
+fn cut(packet: Packet, cuts: &[(usize, usize)]) -> Vec<Packet> {
+    let mut parts = vec![packet];
+    for &(which, lead) in cuts {
+        let which = which % parts.len();
+        if let Ok(rest) = parts[which].split(lead * 8, 0xfeed_beef) {
+            parts.insert(which + 1, rest);
+        }
+    }
+    parts
+}
+
+/// Another crate reads the same out of it.
+fn check(packet: &Packet) {
+    let bytes = packet.as_bytes();
+    // It takes extension headers behind a Fragment header for whole in every fragment; hence the lax one.
+    let (parsed, _) = LaxIpSlice::from_slice(bytes).expect("readable");
+    assert_eq!((parsed.source_addr(), parsed.destination_addr()), (packet.source(), packet.destination()));
+    let fragment = packet.fragment();
+    assert_eq!(parsed.is_fragmenting_payload(), fragment.is_some());
+    match &parsed {
+        LaxIpSlice::Ipv4(parsed) => {
+            let header = parsed.header();
+            let (owned, payload) = Ipv4Header::from_slice(bytes).unwrap();
+            assert_eq!(header.header_checksum(), owned.calc_header_checksum());
+            assert_eq!(usize::from(header.total_len()), bytes.len());
+            assert_eq!(payload, packet.payload());
+            let place = (usize::from(header.fragments_offset().value()) * 8, header.more_fragments());
+            assert_eq!(place, fragment.map_or((0, false), |fragment| (fragment.offset, fragment.more)));
+            assert_eq!(header.dcp().value(), packet.dscp());
+        }
+        LaxIpSlice::Ipv6(parsed) => {
+            let header = parsed.header();
+            assert_eq!(usize::from(header.payload_length()) + 40, bytes.len());
+            assert_eq!(header.traffic_class() >> 2, packet.dscp());
+            assert!(bytes.ends_with(packet.payload()));
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn fragments_put_together_are_the_packet(
+        packet in packets(),
+        cuts in prop::collection::vec((any::<usize>(), 0..400_usize), 0..6),
+        order in any::<prop::sample::Index>(),
+    ) {
+        let whole = reassemble([packet.clone()]).unwrap();
+        if !packet.has_fragment_header() {
+            prop_assert_eq!(&whole, &packet);
+        }
+        let mut parts = cut(packet.clone(), &cuts);
+        for part in &parts {
+            check(part);
+            // What was cut is what its own bytes say.
+            prop_assert_eq!(&Packet::parse(part.as_bytes().to_vec()).unwrap(), part);
+        }
+        let turn = order.index(parts.len());
+        parts.rotate_left(turn);
+        let again = reassemble(parts).unwrap();
+        check(&again);
+        prop_assert_eq!(again, whole);
+    }
+
+    #[test]
+    fn a_cut_is_where_it_was_asked_for(packet in packets(), lead in 0..4000_usize) {
+        let payload = packet.payload().to_vec();
+        let mut first = packet.clone();
+        match first.split(lead, 9) {
+            Ok(rest) => {
+                prop_assert_eq!(first.payload(), &payload[..lead]);
+                prop_assert_eq!(rest.payload(), &payload[lead..]);
+                prop_assert_eq!(first.leading_len(), Some(lead));
+                prop_assert_eq!(rest.leading_len(), None);
+            }
+            Err(error) => {
+                prop_assert_eq!(error, Indivisible::Length);
+                prop_assert!(lead == 0 || lead % 8 > 0 || lead >= payload.len());
+                prop_assert_eq!(first, packet);
+            }
+        }
+    }
+
+    #[test]
+    fn bytes_of_any_kind_are_a_packet_or_not(
+        mut bytes in prop_oneof![
+            prop::collection::vec(any::<u8>(), 0..200),
+            packets().prop_map(Packet::into_bytes),
+        ],
+        damage in prop::collection::vec((0..80_usize, any::<u8>()), 0..4),
+        cuts in prop::collection::vec((any::<usize>(), 0..20_usize), 0..4),
+    ) {
+        for (at, byte) in damage {
+            if let Some(at) = bytes.get_mut(at) {
+                *at = byte;
+            }
+        }
+        let Ok(packet) = Packet::parse(bytes.clone()) else { return Ok(()) };
+        prop_assert!(bytes.starts_with(packet.as_bytes()));
+        let mut reassembler = reassembler();
+        for part in cut(packet, &cuts) {
+            let _ = (part.flow(), part.protocol(), part.ecn(), part.dscp());
+            prop_assert_eq!(&Packet::parse(part.as_bytes().to_vec()).unwrap(), &part);
+            let _ = reassembler.handle(Instant::now(), part);
+        }
+    }
+}
+
+#[test]
+fn only_copied_options_are_in_all_fragments() {
+    // Record route is in the first only, the stream identifier in all (RFC 791 §3.1).
+    let (record_route, stream) = ([7, 7, 4, 0, 0, 0, 0], [0x88, 4, 1, 2]);
+    let options = [&record_route[..], &[1], &stream].concat();
+    let mut first = V4 { options: options.clone(), ..V4::default() }.packet();
+    let rest = first.split(24, 0).unwrap();
+    assert_eq!(first.as_bytes()[20..32], options);
+    assert_eq!(first.payload().len(), 24);
+    assert_eq!(rest.as_bytes()[20..24], stream);
+    assert_eq!(rest.total_len(), 24 + 1480 - 24);
+    assert_eq!(rest.fragment(), Some(Fragment { offset: 24, more: false, identification: 7 }));
+}
+
+#[test]
+fn options_that_nobody_can_read_are_left_alone() {
+    let mut packet = V4 { options: vec![0x88, 0, 0, 0], ..V4::default() }.packet();
+    let before = packet.clone();
+    assert_eq!(packet.split(24, 0), Err(Indivisible::Options));
+    assert_eq!(packet, before);
+}
+
+#[test]
+fn a_packet_that_may_not_be_fragmented_is_not() {
+    let mut packet = common::v4_dont_fragment(1500);
+    assert_eq!(packet.split(24, 0), Err(Indivisible::DontFragment));
+}
+
+#[test]
+fn a_fragment_header_goes_behind_the_headers_that_routers_read() {
+    let packet = V6 {
+        hop_by_hop: Some(vec![1; 6]),
+        destination_first: Some(vec![1; 14]),
+        routing: Some(vec![0; 6]),
+        destination_last: Some(vec![1; 6]),
+        ..V6::default()
+    };
+    let mut first = packet.packet();
+    let rest = first.split(200, 0xdead_beef).unwrap();
+    let fragment = |offset, more| Some(Fragment { offset, more, identification: 0xdead_beef });
+    assert_eq!(first.fragment(), fragment(0, true));
+    assert_eq!(rest.fragment(), fragment(200, false));
+    // 8 of hop-by-hop options, 16 for the destinations in the routing header, 8 of it, 8 of the Fragment header.
+    assert_eq!((first.total_len(), rest.total_len()), (40 + 40 + 200, 40 + 40 + 8 + 1440 - 200));
+    // Without a routing header the options are for the last destination, and so part of what is divided.
+    let mut first = V6 { routing: None, ..packet }.packet();
+    first.split(200, 1).unwrap();
+    assert_eq!(first.total_len(), 40 + 8 + 8 + 200);
+}
+
+#[test]
+fn malformed_packets_are_none() {
+    let good = v4(100).into_bytes();
+    let with = |at: usize, byte: u8| {
+        let mut bytes = good.clone();
+        bytes[at] = byte;
+        Packet::parse(bytes)
+    };
+    assert_eq!(Packet::parse(vec![]), Err(Malformed::Truncated));
+    assert_eq!(Packet::parse(good[..19].to_vec()), Err(Malformed::Truncated));
+    assert_eq!(Packet::parse(good[..99].to_vec()), Err(Malformed::Truncated));
+    assert_eq!(with(0, 0x55), Err(Malformed::Version));
+    assert_eq!(with(0, 0x44), Err(Malformed::Length));
+    assert_eq!(with(3, 19), Err(Malformed::Length));
+    assert_eq!(with(8, 63), Err(Malformed::Checksum));
+    let padded = [&good[..], &[0; 6]].concat();
+    assert_eq!(Packet::parse(padded).unwrap().as_bytes(), good);
+    let death = V4 { offset: 65_528, payload_len: 8, ..V4::default() };
+    assert_eq!(Packet::parse(death.bytes()), Err(Malformed::TooLong));
+
+    let mut cut = V6 { hop_by_hop: Some(vec![0; 6]), payload_len: 0, ..V6::default() }.bytes();
+    cut[41] = 1;
+    assert_eq!(Packet::parse(cut), Err(Malformed::Truncated));
+    let mut cut = V6 { payload_len: 7, ..V6::default() }.bytes();
+    cut[6] = 44;
+    assert_eq!(Packet::parse(cut), Err(Malformed::Truncated));
+}
+
+/// The parts of a packet of 1500 bytes, of 480, 480 and 520 bytes of payload.
+fn three() -> [Packet; 3] {
+    let mut first = v4(1500);
+    let mut second = first.split(480, 0).unwrap();
+    let third = second.split(480, 0).unwrap();
+    [first, second, third]
+}
+
+#[test]
+fn overlapping_fragments_end_their_packet() {
+    let now = Instant::now();
+    let overlaps = [
+        V4 { payload_len: 488, more_fragments: true, ..V4::default() },
+        V4 { offset: 472, payload_len: 16, more_fragments: true, ..V4::default() },
+        V4 { offset: 952, payload_len: 16, more_fragments: true, ..V4::default() },
+        V4 { offset: 488, payload_len: 8, more_fragments: true, ..V4::default() },
+        V4 { offset: 0, payload_len: 1480, more_fragments: true, ..V4::default() },
+    ];
+    for overlap in overlaps {
+        let [first, second, third] = three();
+        let mut reassembler = reassembler();
+        assert_eq!(reassembler.handle(now, second), Ok(None));
+        assert_eq!(reassembler.handle(now, overlap.packet()), Err(Refused::Overlap), "{overlap:?}");
+        assert_eq!(reassembler.handle(now, first), Err(Refused::Lost));
+        assert_eq!(reassembler.handle(now, third), Err(Refused::Lost));
+    }
+}
+
+#[test]
+fn a_fragment_that_comes_twice_is_ignored() {
+    let now = Instant::now();
+    let [first, second, third] = three();
+    let mut reassembler = reassembler();
+    assert_eq!(reassembler.handle(now, third.clone()), Ok(None));
+    assert_eq!(reassembler.handle(now, first.clone()), Ok(None));
+    let bytes = reassembler.bytes();
+    assert_eq!(reassembler.handle(now, third), Ok(None));
+    assert_eq!(reassembler.handle(now, first), Ok(None));
+    assert_eq!(reassembler.bytes(), bytes);
+    assert_eq!(reassembler.handle(now, second), Ok(Some(v4(1500))));
+    assert_eq!((reassembler.packets(), reassembler.bytes(), reassembler.poll_timeout()), (0, 0, None));
+}
+
+#[test]
+fn fragments_that_contradict_each_other_about_the_end_end_their_packet() {
+    let now = Instant::now();
+    let part = |offset, payload_len, more_fragments| {
+        V4 { offset, payload_len, more_fragments, ..V4::default() }.packet()
+    };
+    for [one, other] in [
+        [part(800, 100, false), part(904, 8, true)],
+        [part(904, 8, true), part(800, 100, false)],
+        [part(800, 100, false), part(1600, 100, false)],
+    ] {
+        let mut reassembler = reassembler();
+        assert_eq!(reassembler.handle(now, one), Ok(None));
+        assert_eq!(reassembler.handle(now, other), Err(Refused::End));
+        assert_eq!(reassembler.handle(now, part(0, 8, true)), Err(Refused::Lost));
+    }
+    let odd = part(0, 99, true);
+    assert_eq!(reassembler().handle(now, odd), Err(Refused::Length));
+}
+
+#[test]
+fn a_whole_longer_than_a_packet_is_refused() {
+    let now = Instant::now();
+    let mut reassembler = reassembler();
+    let options = [1, 1, 1, 1].repeat(10);
+    // Without options the end fits, with those of the first fragment it does not.
+    let last = V4 { offset: 65_504, payload_len: 8, ..V4::default() };
+    let first = V4 { options, payload_len: 65_464, more_fragments: true, ..V4::default() };
+    let middle = V4 { offset: 65_464, payload_len: 40, more_fragments: true, ..V4::default() };
+    assert_eq!(reassembler.handle(now, last.packet()), Ok(None));
+    assert_eq!(reassembler.handle(now, first.packet()), Ok(None));
+    assert_eq!(reassembler.handle(now, middle.packet()), Err(Refused::Whole(Malformed::TooLong)));
+}
+
+#[test]
+fn packets_with_different_keys_do_not_mix() {
+    let now = Instant::now();
+    let mut reassembler = reassembler();
+    let base = V4 { payload_len: 16, ..V4::default() };
+    let packets = [
+        base.clone(),
+        V4 { identification: 8, ..base.clone() },
+        V4 { source: [10, 0, 0, 9], ..base.clone() },
+        V4 { protocol: 6, ..base },
+    ];
+    let split: Vec<_> = packets
+        .iter()
+        .map(|packet| {
+            let mut first = packet.packet();
+            let rest = first.split(8, 0).unwrap();
+            (first, rest)
+        })
+        .collect();
+    for (first, _) in &split {
+        assert_eq!(reassembler.handle(now, first.clone()), Ok(None));
+    }
+    for ((_, rest), packet) in split.into_iter().zip(packets) {
+        assert_eq!(reassembler.handle(now, rest), Ok(Some(packet.packet())));
+    }
+}
+
+#[test]
+fn what_stays_incomplete_is_given_up() {
+    let now = Instant::now();
+    let [first, second, third] = three();
+    let mut reassembler = reassembler();
+    assert_eq!(reassembler.handle(now, first), Ok(None));
+    let later = now + Duration::from_secs(20);
+    assert_eq!(reassembler.handle(later, second), Ok(None));
+    assert_eq!(reassembler.poll_timeout(), Some(now + Duration::from_secs(30)));
+    assert_eq!(reassembler.handle(now + Duration::from_secs(30), third), Ok(None));
+    assert_eq!(reassembler.packets(), 1);
+    reassembler.handle_timeout(now + Duration::from_secs(60));
+    assert_eq!((reassembler.packets(), reassembler.bytes()), (0, 0));
+}
+
+#[test]
+fn first_fragments_without_end_take_no_more_than_their_bounds() {
+    let now = Instant::now();
+    let config = Config { packets_max: 100, bytes_max: 50_000, ..Config::default() };
+    let mut reassembler = Reassembler::new(config);
+    for identification in 0..1000 {
+        let len = if identification < 500 { 8 } else { 1480 };
+        let part = V4 { identification, payload_len: len, more_fragments: true, ..V4::default() };
+        assert_eq!(reassembler.handle(now, part.packet()), Ok(None));
+        assert!(reassembler.packets() <= 100 && reassembler.bytes() <= 50_000);
+    }
+    // The newest survive.
+    let rest = V4 { identification: 999, offset: 1480, payload_len: 8, ..V4::default() };
+    assert!(reassembler.handle(now, rest.packet()).unwrap().is_some());
+    let large = V4 { payload_len: 50_000, more_fragments: true, ..V4::default() };
+    assert_eq!(reassembler.handle(now, large.packet()), Err(Refused::NoRoom));
+}
+
+#[test]
+fn no_congestion_mark_is_lost_with_the_fragment_that_has_it() {
+    let now = Instant::now();
+    let parts = |traffic_class| {
+        let mut first = V4 { traffic_class, ..V4::default() }.packet();
+        let rest = first.split(480, 0).unwrap();
+        (first, rest)
+    };
+    let (first, mut rest) = parts(2);
+    assert!(rest.mark_congestion());
+    check(&rest);
+    let mut reassembler = reassembler();
+    assert_eq!(reassembler.handle(now, first), Ok(None));
+    let whole = reassembler.handle(now, rest).unwrap().unwrap();
+    assert_eq!(whole.ecn(), Ecn::Ce);
+    check(&whole);
+
+    let ((first, _), (_, rest)) = (parts(0), parts(3));
+    assert_eq!(reassembler.handle(now, first), Ok(None));
+    assert_eq!(reassembler.handle(now, rest), Err(Refused::Ecn));
+}
+
+#[test]
+fn marks_of_either_version_are_read_and_set() {
+    for class in 0..=255_u8 {
+        let v4 = V4 { traffic_class: class, ..V4::default() }.packet();
+        let v6 = V6 { traffic_class: class, ..V6::default() }.packet();
+        for mut packet in [v4, v6] {
+            assert_eq!(packet.dscp(), class >> 2);
+            let knows = class & 3 != 0;
+            assert_eq!(packet.mark_congestion(), knows);
+            assert_eq!(packet.ecn(), if knows { Ecn::Ce } else { Ecn::NotEct });
+            assert_eq!(packet.dscp(), class >> 2);
+            check(&packet);
+        }
+    }
+}
+
+#[test]
+fn a_fragment_inside_a_fragment_comes_out_as_one() {
+    let now = Instant::now();
+    // An atomic fragment whose content begins with another Fragment header.
+    let mut bytes = V6 { payload_len: 64, ..V6::default() }.atomic(1).bytes();
+    bytes[40] = 44;
+    bytes[48..56].copy_from_slice(&[17, 0, 0, 1, 0, 0, 0, 2]);
+    let inner = reassembler().handle(now, Packet::parse(bytes).unwrap()).unwrap().unwrap();
+    assert_eq!(inner.fragment(), Some(Fragment { offset: 0, more: true, identification: 2 }));
+}
