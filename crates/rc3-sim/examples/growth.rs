@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let flows: Vec<u64> = std::env::args().skip(1).map(|count| count.parse()).collect::<Result<_, _>>()?;
     let flows = if flows.is_empty() { vec![1000, 5000, 20_000, 50_000] } else { flows };
     println!(
-        "scheme   flows   most live  data packets  link-packets  CPU s  link-packets/CPU s  us/link-packet  MB resident"
+        "scheme measured   begun  most live  data packets  link-packets  CPU s  link-packets/CPU s  us/link-packet  MB resident"
     );
     for flows in flows {
         let mut scenario = Scenario::parse(SCENARIO, "growth.toml")?;
@@ -45,7 +45,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         for run in scenario.expand()? {
             let start = busy();
             let mut simulation = Simulation::new(&run)?;
-            let (mut live, mut memory, mut data, mut told) = (0, 0, 0, 0);
+            let (mut live, mut memory, mut told) = (0, 0, 0);
             while simulation.step()? {
                 let counts = simulation.counts();
                 live = live.max(counts.flows_started - counts.flows_ended);
@@ -53,13 +53,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                     told = counts.flows_started;
                     memory = memory.max(resident());
                 }
-                while let Some(record) = simulation.poll_record() {
-                    data += record.bytes.div_ceil(1460);
-                }
+                while simulation.poll_record().is_some() {}
             }
-            let (seconds, packets) = (busy() - start, simulation.counts().link_packets);
+            let (seconds, counts) = (busy() - start, simulation.counts());
+            let (begun, packets) = (counts.flows_started, counts.link_packets);
+            let begun_flows = run.flows().take(usize::try_from(begun)?);
+            let data: u64 = begun_flows.map(|flow| flow.bytes.div_ceil(1460)).sum();
             println!(
-                "{:<6} {flows:>7} {live:>11} {data:>13} {packets:>13} {seconds:>6.1} {:>19.0} {:>15.3} {:>12.0}",
+                "{:<6} {flows:>8} {begun:>7} {live:>10} {data:>13} {packets:>13} {seconds:>6.1} {:>19.0} {:>15.3} {:>12.0}",
                 run.label.run,
                 packets as f64 / seconds,
                 seconds * 1e6 / packets as f64,
