@@ -17,6 +17,7 @@ pub const EXPERIMENTS: &[(&str, &str)] = experiments![
     "fig8",
     "sensitivity",
     "first-loss",
+    "sensitivity-slow",
     "fig9",
     "fig10",
     "table1",
