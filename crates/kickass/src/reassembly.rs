@@ -47,7 +47,7 @@ pub enum Refused {
     /// It lies beyond the end that another fragment has told, or tells another end. Its packet is lost.
     #[error("contradicts another fragment about the end")]
     End,
-    /// It is not the last one, and its length is not a multiple of 8.
+    /// It is not the last one, and its length is not a multiple of 8; or it is empty.
     #[error("does not end where another can begin")]
     Length,
     /// The whole would be longer than a packet can be, or its headers, now that they can all be seen, are wrong. It is
@@ -114,7 +114,8 @@ impl Assembly {
         }
         let len = packet.payload().len();
         let end = fragment.offset + len;
-        if fragment.more && !len.is_multiple_of(FRAGMENT_UNIT) {
+        // An empty one would share its place with another.
+        if len == 0 || fragment.more && !len.is_multiple_of(FRAGMENT_UNIT) {
             return Err(Refused::Length);
         }
         if let Some(same) = self.parts.get(&fragment.offset)

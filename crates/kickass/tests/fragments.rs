@@ -249,6 +249,22 @@ fn overlapping_fragments_end_their_packet() {
 }
 
 #[test]
+fn an_empty_fragment_takes_no_place() {
+    let now = Instant::now();
+    let [first, second, third] = three();
+    let at_the_second = second.fragment().unwrap().offset;
+    for (offset, more_fragments) in [(0, true), (at_the_second, true), (at_the_second, false)] {
+        let empty = V4 { offset, payload_len: 0, more_fragments, ..V4::default() };
+        let mut reassembler = reassembler();
+        assert_eq!(reassembler.handle(now, empty.packet()), Err(Refused::Length));
+        assert_eq!(reassembler.handle(now, first.clone()), Ok(None));
+        assert_eq!(reassembler.handle(now, second.clone()), Ok(None));
+        assert!(reassembler.handle(now, third.clone()).unwrap().is_some());
+        assert_eq!((reassembler.packets(), reassembler.bytes()), (0, 0));
+    }
+}
+
+#[test]
 fn a_fragment_that_comes_twice_is_ignored() {
     let now = Instant::now();
     let [first, second, third] = three();
