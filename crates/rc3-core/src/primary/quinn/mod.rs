@@ -1,6 +1,6 @@
 //! The primary loop over an unmodified quinn-proto: the only module that names that crate.
 //!
-//! A [`Quic`] is one connection, and `primary.rs` puts it behind [`super::Primary`]; a [`QuicEndpoint`] makes them.
+//! A [`Quic`] is one connection, and `primary.rs` puts it behind [`super::Primary`]; a `QuicEndpoint` makes them.
 //! `seam.rs` gives each a controller that is watched, `controller.rs`; `sample.rs` and `stall.rs` judge what is seen
 //! there. The rest are settings: `settings.rs`, `crypto.rs`, `sessions.rs`, `accepting.rs`.
 
