@@ -8,8 +8,8 @@ use crate::random::Random;
 impl Topology {
     /// Multiplies the rate of each core link by a number drawn uniformly between `low` and `high`.
     ///
-    /// RC3 §5.1.2 draws core rates between 500 Mbit/s and 2 Gbit/s where all were alike; what that is for links
-    /// of 1.1 to 14.4 Gbit/s is 0.5 to 2 times their rate. The offered load stays as it was.
+    /// RC3 §5.1.2 draws core rates between 500 Mbit/s and 2 Gbit/s. For links of 1.1 to 14.4 Gbit/s half to twice
+    /// their rate is a stand-in for that, and a weak one. The offered load stays as it was.
     pub fn vary_core_rates(&mut self, low: f64, high: f64, seed: u64) {
         let mut random = Random::new(seed);
         for core in &mut self.cores {
