@@ -42,7 +42,15 @@ impl Run {
         self.arrivals().map(|(_, flow)| flow)
     }
 
-    /// The same, each with whether it belongs to the measured workload.
+    /// The schemes that carry its flows; the same one may come twice.
+    pub(crate) fn used(&self) -> impl Iterator<Item = &Scheme> {
+        let Assignment { scheme, background, mix } = &self.assignment;
+        let background = (!self.background.is_empty()).then_some(*background);
+        let used = [Some(*scheme), mix.as_ref().map(|mix| mix.scheme), background];
+        used.into_iter().flatten().map(|scheme| &self.schemes[usize::from(scheme.0)])
+    }
+
+    /// All flows, each with whether it belongs to the measured workload.
     pub(crate) fn arrivals(&self) -> impl Iterator<Item = (bool, Flow)> + use<> {
         let parts = std::iter::once(&self.workload).chain(&self.background);
         let parts = parts.enumerate().map(|(part, workload)| {

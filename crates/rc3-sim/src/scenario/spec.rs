@@ -315,7 +315,7 @@ pub struct SchemeSpec {
     /// Initial congestion window in packets. Default 4.
     pub initial_window: Option<u64>,
     /// Round trip assumed before one has been measured (RFC 9002 §6.2.2); a first packet is sent again after three
-    /// of them. Receivers assume the longest of all schemes. Default `1s`: TCP's three seconds (RFC 2988 §2), which
+    /// of them. Receivers assume the longest of the schemes in the world. Default `1s`: TCP's three seconds (RFC 2988 §2), which
     /// the papers' simulator has.
     #[serde(default, deserialize_with = "quantity::time")]
     pub initial_rtt: Option<Duration>,

@@ -7,7 +7,7 @@ use rc3_core::{AckFrequencyConfig, Congestion, RlpMode, TransportConfig, VarInt,
 use super::SimulationError;
 use crate::{
     Crypto, DropTail, Impairments, LinkConfig, PrimaryOnly, Queue, Stamped, StrictPriority,
-    agent::{Agent, HostId, Parcel, SchemeId},
+    agent::{Agent, HostId, Parcel},
     host::{Host, HostConfig},
     random::{LINKS, derive},
     rcp::{self, RcpQueue},
@@ -64,11 +64,7 @@ pub(super) fn world(run: &Run) -> Result<(World, Vec<LinkId>), SimulationError> 
 
 /// Whether the hosts of a run speak RCP.
 fn speaks_rcp(run: &Run) -> Result<bool, SimulationError> {
-    let mix = run.assignment.mix.as_ref().map(|mix| mix.scheme);
-    let background = (!run.background.is_empty()).then_some(run.assignment.background);
-    let used = [Some(run.assignment.scheme), mix, background];
-    let rcp = |scheme: SchemeId| run.schemes[usize::from(scheme.0)].kind == SchemeKind::Rcp;
-    let mut kinds = used.into_iter().flatten().map(rcp);
+    let mut kinds = run.used().map(|scheme| scheme.kind == SchemeKind::Rcp);
     let first = kinds.next().unwrap_or(false);
     match kinds.all(|kind| kind == first) {
         true => Ok(first),
@@ -122,12 +118,12 @@ impl Builder<'_> {
 }
 
 fn host_config(run: &Run) -> HostConfig {
-    let real = run.schemes.iter().any(|scheme| scheme.real_crypto);
+    let real = run.used().any(|scheme| scheme.real_crypto);
     let crypto = if real { Crypto::Tls } else { Crypto::None };
     // A receiver speaks rc3 with whoever does.
     let mut receiver = common();
     receiver.rlp(RlpMode::Trust);
-    receiver.initial_rtt(run.schemes.iter().map(|scheme| scheme.initial_rtt).max().unwrap_or_default());
+    receiver.initial_rtt(run.used().map(|scheme| scheme.initial_rtt).max().unwrap_or_default());
     let mut config = HostConfig::new(run.schemes.iter().map(transport), receiver, crypto, run.seed);
     config.uplink_backlog = run.queues.uplink_backlog;
     config.first_loss = run.queues.first_loss;

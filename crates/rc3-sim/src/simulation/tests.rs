@@ -59,7 +59,49 @@ fn as_many_flows_are_measured_as_were_asked_for_and_they_end() {
     assert_eq!(records.len(), 60);
     assert_eq!(records[0].flow, FlowId(20), "the warm-up is not measured");
     assert!(records.iter().all(|record| record.fct.is_some() && record.hops == 1));
-    assert!(counts.flows_started > 80, "others go on arriving until the last measured flow has ended");
+    assert!(counts.flows_started > 80, "others go on arriving while measured flows are under way");
+}
+
+#[test]
+fn nothing_arrives_any_more_for_the_last_flow_in_a_hundred() {
+    let run = run(&["measure.flows=200", "queue.first-loss=0.0015"], "TCP");
+    let (records, counts) = simulate(&run);
+    let end = records.iter().map(|record| record.start + record.fct.unwrap()).max().unwrap();
+    let late = records.iter().filter(|record| record.fct.unwrap() > Duration::from_secs(3)).count();
+    assert!((1..=2).contains(&late), "{late} flows begin late: choose another seed");
+    let meanwhile = run.flows().take_while(|flow| flow.at <= end).count() as u64;
+    assert!(counts.flows_started < meanwhile, "{} of {meanwhile}", counts.flows_started);
+}
+
+#[test]
+fn a_list_beside_a_workload_without_end_ends() {
+    let text = r#"
+        name = "list"
+        title = "A list and more"
+        [topology]
+        kind = "dumbbell"
+        [workload]
+        arrivals = "list"
+        flows = [{ from = 0, to = 10, size = "10KB" }]
+        [[background]]
+        arrivals = "poisson"
+        sizes = "allman2013"
+        load = 0.1
+        [[scheme]]
+        name = "TCP"
+        kind = "plain"
+    "#;
+    let run = Scenario::parse(text, "list.toml").unwrap().expand().unwrap().remove(0);
+    assert_eq!(simulate(&run).0.len(), 1);
+}
+
+#[test]
+fn a_scheme_that_nobody_uses_changes_nothing() {
+    let alone = run(&["queue.first-loss=0.1"], "TCP");
+    let mut beside = alone.clone();
+    beside.schemes.iter_mut().skip(1).for_each(|scheme| scheme.initial_rtt = Duration::from_secs(30));
+    assert_ne!(alone, beside);
+    assert_eq!(simulate(&alone), simulate(&beside));
 }
 
 #[test]
