@@ -77,10 +77,19 @@ pub struct Parcel {
     pub from: HostId,
     /// The host it goes to.
     pub to: HostId,
-    /// Links it has taken so far.
-    pub hops: u8,
+    /// How far it is; agents begin with the default, the world does the rest.
+    pub progress: Progress,
     /// What the other end gets.
     pub body: Body,
+}
+
+/// How far a parcel is on its way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Progress {
+    /// The way it takes, as the world counts them.
+    pub(crate) route: u32,
+    /// Links it has taken.
+    pub(crate) hops: u8,
 }
 
 /// What a parcel carries.

@@ -22,7 +22,7 @@ use sender::Sender;
 
 use crate::{
     IP_UDP_HEADERS, Packet,
-    agent::{Agent, Body, Flow, FlowEvent, FlowId, HostId, Milestone, Parcel, SchemeId},
+    agent::{Agent, Body, Flow, FlowEvent, FlowId, HostId, Milestone, Parcel, Progress, SchemeId},
     identity::{Crypto, SERVER_NAME},
     random::{self, derive},
 };
@@ -203,7 +203,8 @@ impl Host {
         let level = self.config.schemes[usize::from(scheme.0)].level(transmit.level);
         let size = contents.len() + IP_UDP_HEADERS;
         let body = Body::Udp { ecn: transmit.ecn, contents };
-        Some(Packet { size, level, payload: Parcel { flow, scheme, from: self.id, to, hops: 0, body } })
+        let progress = Progress::default();
+        Some(Packet { size, level, payload: Parcel { flow, scheme, from: self.id, to, progress, body } })
     }
 
     fn poll_datagram(&mut self, now: Instant, backlog: u64) -> Option<Transmit> {

@@ -58,6 +58,10 @@ impl<T, Q: Queue<T> + ?Sized> Queue<T> for Box<Q> {
     fn len(&self) -> usize {
         (**self).len()
     }
+
+    fn is_empty(&self) -> bool {
+        (**self).is_empty()
+    }
 }
 
 /// What an arrival cost. It iterates over the dropped packets, in the order in which they went.

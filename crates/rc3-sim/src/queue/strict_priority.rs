@@ -110,6 +110,10 @@ impl<T> Queue<T> for StrictPriority<T> {
     fn len(&self) -> usize {
         self.levels.iter().map(VecDeque::len).sum()
     }
+
+    fn is_empty(&self) -> bool {
+        self.occupied == 0
+    }
 }
 
 #[cfg(test)]

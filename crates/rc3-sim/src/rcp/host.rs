@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     Packet,
-    agent::{Agent, Body, Flow, FlowEvent, FlowId, HostId, Milestone, Parcel, Received, SchemeId},
+    agent::{Agent, Body, Flow, FlowEvent, FlowId, HostId, Milestone, Parcel, Progress, Received, SchemeId},
 };
 
 /// Bytes on the wire of a packet that carries none of the application: as TCP over IPv4.
@@ -232,6 +232,6 @@ impl Agent for Host {
 
 fn packet(flow: FlowId, Route { scheme, from, to }: Route, header: Header) -> Packet<Parcel> {
     let size = HEADER_BYTES + header.kind.payload() as usize;
-    let payload = Parcel { flow, scheme, from, to, hops: 0, body: Body::Rcp(header) };
+    let payload = Parcel { flow, scheme, from, to, progress: Progress::default(), body: Body::Rcp(header) };
     Packet { size, level: Level::PRIMARY, payload }
 }

@@ -94,7 +94,7 @@ fn write_packet(packet: &Packet<Parcel>, buf: &mut Vec<u8>) -> io::Result<()> {
         dscp: dscp(packet.level),
         ecn: IpEcn::try_new(ecn & 3).unwrap_or(IpEcn::ZERO),
         dont_fragment: true,
-        time_to_live: TTL - parcel.hops.min(TTL),
+        time_to_live: TTL - parcel.progress.hops.min(TTL),
         protocol,
         source: ip_of(parcel.from).octets(),
         destination: ip_of(parcel.to).octets(),
@@ -145,7 +145,7 @@ mod tests {
     use pcap_file::{DataLink, pcap::PcapReader};
 
     use super::*;
-    use crate::agent::{FlowId, HostId, SchemeId};
+    use crate::agent::{FlowId, HostId, Progress, SchemeId};
 
     fn packet(level: u8, body: Body, size: usize) -> Packet<Parcel> {
         let payload = Parcel {
@@ -153,7 +153,7 @@ mod tests {
             scheme: SchemeId(0),
             from: HostId(5),
             to: HostId(0x0001_0203),
-            hops: 2,
+            progress: Progress { hops: 2, ..Progress::default() },
             body,
         };
         Packet { size, level: Level::new(level).unwrap(), payload }

@@ -75,7 +75,9 @@ pub struct World {
     links: Vec<Link<Parcel>>,
     hosts: Vec<Host>,
     router: Router,
-    routes: FxHashMap<(HostId, HostId), Route>,
+    routes: Vec<Route>,
+    /// Where in `routes` the way from host to host is.
+    known: FxHashMap<(HostId, HostId), u32>,
     agenda: Agenda,
     /// Hosts that have heard something since they were last asked to send.
     roused: VecDeque<usize>,
@@ -118,8 +120,9 @@ impl World {
             links: Vec::new(),
             hosts: Vec::new(),
             router,
-            routes: FxHashMap::default(),
-            agenda: Agenda::default(),
+            routes: Vec::new(),
+            known: FxHashMap::default(),
+            agenda: Agenda::new(epoch),
             roused: VecDeque::new(),
             flows: Ledger::new(epoch),
             tap: None,
@@ -244,12 +247,12 @@ impl World {
             if let Some(tap) = &mut self.tap {
                 tap(self.now - self.epoch, LinkId(index as u32), &packet);
             }
-            packet.payload.hops += 1;
-            let Parcel { from, to, hops, .. } = packet.payload;
-            match self.route(from, to).get(usize::from(hops)).copied() {
+            let progress = &mut packet.payload.progress;
+            progress.hops += 1;
+            match self.routes[progress.route as usize].get(usize::from(progress.hops)).copied() {
                 Some(next) => self.put(next, packet),
                 None => {
-                    let host = to.0 as usize;
+                    let host = packet.payload.to.0 as usize;
                     self.hosts[host].agent.handle(self.now, packet.payload);
                     self.rouse(host);
                 }
@@ -279,7 +282,11 @@ impl World {
             let uplink = self.hosts[index].uplink;
             loop {
                 let backlog = self.links[uplink.0 as usize].queue_bytes(self.now);
-                let Some(packet) = self.hosts[index].agent.poll_transmit(self.now, backlog) else { break };
+                let Some(mut packet) = self.hosts[index].agent.poll_transmit(self.now, backlog) else {
+                    break;
+                };
+                let Parcel { from, to, .. } = packet.payload;
+                packet.payload.progress.route = self.way(from, to);
                 self.put(uplink, packet);
                 self.show(index);
             }
@@ -319,10 +326,16 @@ impl World {
 
     /// The way from one host to another.
     pub(crate) fn route(&mut self, from: HostId, to: HostId) -> &[LinkId] {
-        if !self.routes.contains_key(&(from, to)) {
-            self.routes.insert((from, to), (self.router)(from, to));
-        }
-        &self.routes[&(from, to)]
+        let way = self.way(from, to);
+        &self.routes[way as usize]
+    }
+
+    /// Where in `routes` that is.
+    fn way(&mut self, from: HostId, to: HostId) -> u32 {
+        *self.known.entry((from, to)).or_insert_with(|| {
+            self.routes.push((self.router)(from, to));
+            self.routes.len() as u32 - 1
+        })
     }
 }
 
