@@ -4,7 +4,7 @@
 
 use std::{collections::VecDeque, time::Instant};
 
-use super::{Dropped, Packet, Queue};
+use super::{Dropped, Packet, Queue, restart};
 
 /// A FIFO with a byte limit that ignores levels: a path that does not know RC3.
 #[derive(Debug)]
@@ -35,6 +35,9 @@ impl<T> Queue<T> for DropTail<T> {
     fn dequeue(&mut self, _now: Instant) -> Option<Packet<T>> {
         let packet = self.packets.pop_front()?;
         self.bytes -= packet.size as u64;
+        if self.packets.is_empty() {
+            restart(&mut self.packets);
+        }
         Some(packet)
     }
 

@@ -7,7 +7,7 @@ pub(crate) mod drop_tail;
 pub(crate) mod primary_only;
 pub(crate) mod strict_priority;
 
-use std::time::Instant;
+use std::{collections::VecDeque, time::Instant};
 
 use rc3_core::units::Level;
 
@@ -62,6 +62,13 @@ impl<T, Q: Queue<T> + ?Sized> Queue<T> for Box<Q> {
     fn is_empty(&self) -> bool {
         (**self).is_empty()
     }
+}
+
+/// Begins an empty FIFO at its first slot again. Through most queues packets go one at a time, and after a long burst
+/// each would otherwise find a slot that no cache holds.
+fn restart<T>(fifo: &mut VecDeque<T>) {
+    debug_assert!(fifo.is_empty(), "packets that wait");
+    fifo.clear();
 }
 
 /// What an arrival cost. It iterates over the dropped packets, in the order in which they went.

@@ -17,7 +17,7 @@ use std::{array, collections::VecDeque, time::Instant};
 
 use rc3_core::units::Level;
 
-use super::{Dropped, Packet, Queue};
+use super::{Dropped, Packet, Queue, restart};
 
 /// Strict priority over all levels with push-out, under one shared byte limit.
 #[derive(Debug)]
@@ -68,6 +68,7 @@ impl<T> StrictPriority<T> {
         let fifo = &mut self.levels[index];
         let packet = end(fifo)?;
         if fifo.is_empty() {
+            restart(fifo);
             self.occupied &= !(1 << index);
         }
         self.level_bytes[index] -= packet.size as u64;
