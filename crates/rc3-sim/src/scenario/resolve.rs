@@ -145,7 +145,7 @@ pub(super) fn measure(spec: &MeasureSpec, arrivals: Arrivals) -> Measure {
         Arrivals::Poisson | Arrivals::OnOff => 6000,
         Arrivals::Csv | Arrivals::List => 0,
     };
-    Measure { flows: spec.flows, warm_up: spec.warm_up.unwrap_or(warm_up), fct: spec.fct }
+    Measure { flows: spec.flows, warm_up: spec.warm_up.unwrap_or(warm_up), fct: spec.fct, until: spec.until }
 }
 
 /// The flows of the table `key`.

@@ -71,6 +71,8 @@ pub struct Measure {
     pub warm_up: u64,
     /// From when to when a flow takes.
     pub fct: Fct,
+    /// When the world ends, whatever is under way.
+    pub until: Option<Duration>,
 }
 
 /// Where in a scenario a run stands.

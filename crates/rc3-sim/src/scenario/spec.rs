@@ -443,6 +443,10 @@ pub struct MeasureSpec {
     pub seed: u64,
     /// From when to when a flow takes. Default `connect-to-last-byte`.
     pub fct: Fct,
+    /// When the world ends, whatever is under way: a flow that has not ended by then is not counted. Without, it ends when
+    /// all measured flows have.
+    #[serde(deserialize_with = "quantity::time")]
+    pub until: Option<Duration>,
 }
 
 /// From when to when a flow takes.
@@ -460,7 +464,7 @@ pub enum Fct {
 
 impl Default for MeasureSpec {
     fn default() -> Self {
-        Self { flows: 10_000, warm_up: None, repetitions: 1, seed: 1, fct: Fct::default() }
+        Self { flows: 10_000, warm_up: None, repetitions: 1, seed: 1, fct: Fct::default(), until: None }
     }
 }
 

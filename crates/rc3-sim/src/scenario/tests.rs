@@ -64,7 +64,10 @@ fn defaults_are_the_papers_choices() {
     assert_eq!((run.queues.uplink_buffer, run.queues.uplink_backlog), (None, None));
     assert_eq!((run.queues.discipline, run.queues.loss), (Discipline::Priority, 0.0));
     assert_eq!(run.topology.hosts.len(), 100);
-    assert_eq!(run.measure, Measure { flows: 10_000, warm_up: 6000, fct: Fct::ConnectToLastByte });
+    assert_eq!(
+        run.measure,
+        Measure { flows: 10_000, warm_up: 6000, fct: Fct::ConnectToLastByte, until: None }
+    );
     assert_eq!(run.topology.mean_rtt().as_micros(), 39_555);
     let [tcp, rc3] = &run.schemes[..] else { panic!("two schemes") };
     assert_eq!(

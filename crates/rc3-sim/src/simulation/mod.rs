@@ -52,6 +52,8 @@ pub struct Simulation {
     measured: FxHashSet<FlowId>,
     /// Of all that are measured, how few are left when arrivals end.
     stragglers: u64,
+    /// When the world ends, whatever is under way.
+    until: Option<Duration>,
 }
 
 /// What arrives, and how much of it is measured.
@@ -108,20 +110,22 @@ impl Simulation {
             latest: Duration::ZERO,
         };
         let stragglers = wanted / STRAGGLERS;
-        Ok(Self { world, arrivals, uplinks, measured: FxHashSet::default(), stragglers })
+        let until = run.measure.until;
+        Ok(Self { world, arrivals, uplinks, measured: FxHashSet::default(), stragglers, until })
     }
 
-    /// Lets the next flow arrive, or time pass where none does; `false` once all measured flows have ended.
+    /// Lets the next flow arrive, or time pass where none does; `false` once all measured flows have ended, or the world has.
     ///
     /// # Errors
     /// [`SimulationError::NoEnd`].
     pub fn step(&mut self) -> Result<bool, SimulationError> {
         let left = self.arrivals.wanted + self.measured.len() as u64;
-        if left == 0 {
+        if left == 0 || self.until.is_some_and(|until| self.world.elapsed() >= until) {
             return Ok(false);
         }
         let arrives = self.arrivals.wanted > 0 || left > self.stragglers;
         match arrives.then(|| self.arrivals.next()).flatten() {
+            Some((_, flow)) if self.until.is_some_and(|until| flow.at > until) => self.pass(flow.at),
             Some((measured, flow)) => {
                 if measured {
                     self.measured.insert(flow.id);
@@ -129,12 +133,17 @@ impl Simulation {
                 self.world.start(&flow);
             }
             None if self.measured.is_empty() => return Ok(false),
-            None => self.world.run_until(self.world.elapsed() + STRIDE),
+            None => self.pass(self.world.elapsed() + STRIDE),
         }
         if self.arrivals.wanted == 0 && self.world.elapsed() > self.arrivals.latest + PATIENCE {
             return Err(SimulationError::NoEnd(self.measured.len(), PATIENCE.as_secs()));
         }
         Ok(true)
+    }
+
+    /// Lets time pass until `then`, or the end of the world if that is sooner.
+    fn pass(&mut self, then: Duration) {
+        self.world.run_until(self.until.map_or(then, |until| until.min(then)));
     }
 
     /// Records of measured flows that have ended, in the order in which they ended.

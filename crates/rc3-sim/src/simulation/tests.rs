@@ -74,6 +74,19 @@ fn nothing_arrives_any_more_for_the_last_flow_in_a_hundred() {
 }
 
 #[test]
+fn what_is_under_way_at_the_end_of_the_world_is_not_counted() {
+    let until = Duration::from_millis(100);
+    let change = ["measure.flows=1000", "measure.warm-up=0", "measure.until=100ms"];
+    let (records, counts) = simulate(&run(&change, "TCP"));
+    assert!(records.iter().all(|record| record.start + record.fct.unwrap() <= until));
+    let begun = run(&change, "TCP").flows().take_while(|flow| flow.at <= until).count() as u64;
+    assert_eq!(counts.flows_started, begun, "all that began before");
+    assert!(counts.flows_ended < begun && records.len() as u64 == counts.flows_ended);
+    let whole = simulate(&run(&["measure.warm-up=0", &format!("measure.flows={begun}")], "TCP")).0;
+    assert!(records.iter().all(|record| whole.contains(record)), "nothing else is different");
+}
+
+#[test]
 fn a_list_beside_a_workload_without_end_ends() {
     let text = r#"
         name = "list"

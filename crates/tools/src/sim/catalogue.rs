@@ -18,6 +18,7 @@ pub const EXPERIMENTS: &[(&str, &str)] = experiments![
     "sensitivity",
     "first-loss",
     "sensitivity-slow",
+    "short-run",
     "fig9",
     "fig10",
     "table1",
