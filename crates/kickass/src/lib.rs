@@ -13,7 +13,7 @@
 //! - [`law`] is what a router asks of a rate law, [`rcp`] the one of the paper (Rate Control Protocol, Dukkipati and
 //!   McKeown).
 //! - [`signal`] decides which packets carry a code, [`sampling`] how often.
-//! - [`code`] and [`indicator`] are all an end needs.
+//! - [`endpoint`] is what ends do with rates; [`code`] and [`indicator`] are all they need besides.
 //!
 //! ```
 //! use std::time::{Duration, Instant};
@@ -40,6 +40,7 @@
 #![cfg_attr(test, expect(clippy::disallowed_methods, reason = "tests need some instant to start from"))]
 
 pub mod code;
+pub mod endpoint;
 pub mod indicator;
 pub mod law;
 mod link;

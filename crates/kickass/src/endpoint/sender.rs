@@ -1,0 +1,347 @@
+//! The sender: Kick-Ass mode while routers tell rates, TCP mode otherwise (Kick-Ass §2.3.1 to §2.3.3).
+//!
+//! In Kick-Ass mode the window is the rate times the round trip, and packets go at the rate (§3.1). It ends
+//! - with a loss or an ECN mark, which some router makes that tells no rate: TCP mode begins with half the window and
+//!   lasts until it has grown to what routers allow;
+//! - when nothing was told for more than a round trip, because a router that tells rates has to do with senders that do not
+//!   listen, or the route is another: TCP mode begins with the same window and lasts until a rate is told again.
+//!
+//! So what TCP would do bounds what routers can be made to say, upwards: a rate is followed only while nothing is lost.
+//!
+//! Invariant: in Kick-Ass mode there is a signal, at most one round trip old as of the latest call. Units: windows are
+//! bytes, rates bytes per second.
+
+use std::time::{Duration, Instant};
+
+use super::newreno::NewReno;
+use crate::{Rate, code::Code};
+
+/// What a [`Sender`] begins with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Config {
+    /// Bytes of a full packet.
+    pub mtu: u64,
+    /// Window before anything is known, in packets.
+    pub initial_window: u64,
+    /// Round trip before one has been measured.
+    pub initial_rtt: Duration,
+}
+
+impl Default for Config {
+    /// Packets of 1500 bytes, ten of them (RFC 6928), and 333 ms (RFC 9002 §6.2.2).
+    fn default() -> Self {
+        Self { mtu: 1500, initial_window: 10, initial_rtt: Duration::from_millis(333) }
+    }
+}
+
+/// Who decides how fast a [`Sender`] is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// Routers.
+    KickAss,
+    /// The sender itself, as NewReno.
+    Tcp(Cause),
+}
+
+/// Why a [`Sender`] is in TCP mode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    /// No router has told a rate for a round trip.
+    Silence,
+    /// Something was lost or marked by a router that tells no rate.
+    Congestion,
+}
+
+/// A congestion controller that follows routers where they speak.
+///
+/// The transport calls [`Self::on_ack`], [`Self::on_congestion`] and [`Self::on_signal`] as things happen, and
+/// [`Self::handle_timeout`] at [`Self::poll_timeout`]; it keeps at most [`Self::window`] bytes in flight, and packets apart
+/// by [`Self::pacing`].
+#[derive(Debug, Clone)]
+pub struct Sender {
+    mtu: u64,
+    rtt: Duration,
+    mode: Mode,
+    signal: Option<Signal>,
+    tcp: NewReno,
+}
+
+/// What routers allow, and when that was heard last.
+#[derive(Debug, Clone, Copy)]
+struct Signal {
+    rate: Rate,
+    heard: Instant,
+}
+
+impl Sender {
+    /// A sender that nobody has told anything.
+    pub fn new(config: Config) -> Self {
+        Self {
+            mtu: config.mtu,
+            rtt: config.initial_rtt,
+            mode: Mode::Tcp(Cause::Silence),
+            signal: None,
+            tcp: NewReno::new(config.initial_window * config.mtu),
+        }
+    }
+
+    /// The receiver has told the code of a leading fragment.
+    pub fn on_signal(&mut self, now: Instant, code: Code) {
+        self.signal = Some(Signal { rate: code.rate(), heard: now });
+        match self.mode {
+            Mode::KickAss => {}
+            Mode::Tcp(Cause::Silence) => self.mode = Mode::KickAss,
+            Mode::Tcp(Cause::Congestion) => self.end_recovery(now),
+        }
+    }
+
+    /// `bytes` sent at `sent` have arrived, and the round trip is `rtt`. `app_limited`: the window was not used, so it
+    /// proves nothing.
+    pub fn on_ack(&mut self, now: Instant, sent: Instant, bytes: u64, app_limited: bool, rtt: Duration) {
+        self.rtt = rtt;
+        self.handle_timeout(now);
+        if let Mode::Tcp(_) = self.mode
+            && !app_limited
+        {
+            self.tcp.on_ack(sent, bytes, self.mtu);
+        }
+        if self.mode == Mode::Tcp(Cause::Congestion) {
+            self.end_recovery(now);
+        }
+    }
+
+    /// A packet sent at `sent` is lost, or was marked on its way. `persistent`: nothing has arrived for long
+    /// (RFC 9002 §7.6).
+    pub fn on_congestion(&mut self, now: Instant, sent: Instant, persistent: bool) {
+        if self.tcp.answered(sent) && !persistent {
+            return;
+        }
+        if self.mode == Mode::KickAss {
+            self.tcp.go_on_from(self.window(), self.mtu);
+        }
+        self.tcp.reduce(now, self.mtu, persistent);
+        self.mode = Mode::Tcp(Cause::Congestion);
+    }
+
+    /// The path now takes packets of so many bytes.
+    pub fn on_mtu_update(&mut self, mtu: u64) {
+        self.mtu = mtu;
+    }
+
+    /// When silence will have lasted for a round trip.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        match (self.mode, self.signal) {
+            (Mode::KickAss, Some(signal)) => Some(signal.heard + self.rtt),
+            _ => None,
+        }
+    }
+
+    /// Looks whether silence has lasted for more than a round trip.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        if self.poll_timeout().is_some_and(|until| now > until) {
+            self.tcp.go_on_from(self.window(), self.mtu);
+            self.mode = Mode::Tcp(Cause::Silence);
+        }
+    }
+
+    /// Who decides.
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// The rate heard last, followed or not.
+    pub fn signalled(&self) -> Option<Rate> {
+        self.signal.map(|signal| signal.rate)
+    }
+
+    /// Bytes that may be in flight: what the rate brings in a round trip, at least a packet, or NewReno's window.
+    pub fn window(&self) -> u64 {
+        match (self.mode, self.signal) {
+            (Mode::KickAss, Some(Signal { rate, .. })) => self.of_a_round_trip(rate).max(self.mtu),
+            _ => self.tcp.window,
+        }
+    }
+
+    /// From one full packet to the next in Kick-Ass mode (§3.1); TCP mode leaves that to the transport.
+    pub fn pacing(&self) -> Option<Duration> {
+        let Mode::KickAss = self.mode else { return None };
+        let rate = self.signalled()?.bytes_per_second();
+        Some(Duration::from_secs_f64(self.mtu as f64 / rate))
+    }
+
+    /// Ends TCP mode after congestion once it is as fast as routers allowed last (§2.3.3). If they have fallen silent since,
+    /// the next signal ends it.
+    fn end_recovery(&mut self, now: Instant) {
+        if let Some(Signal { rate, heard }) = self.signal
+            && self.tcp.window >= self.of_a_round_trip(rate)
+        {
+            let told = now <= heard + self.rtt;
+            self.mode = if told { Mode::KickAss } else { Mode::Tcp(Cause::Silence) };
+        }
+    }
+
+    fn of_a_round_trip(&self, rate: Rate) -> u64 {
+        (rate.bytes_per_second() * self.rtt.as_secs_f64()) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const RTT: Duration = Duration::from_millis(40);
+
+    fn sender() -> Sender {
+        Sender::new(Config { initial_rtt: RTT, ..Config::default() })
+    }
+
+    fn code(megabits: f64) -> Code {
+        Code::nearest(Rate::from_bits_per_second(megabits * 1e6).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_signal_sets_window_and_pace() {
+        let start = Instant::now();
+        let mut sender = sender();
+        assert_eq!(
+            (sender.mode(), sender.window(), sender.pacing()),
+            (Mode::Tcp(Cause::Silence), 15_000, None)
+        );
+        sender.on_signal(start, code(10.0));
+        assert_eq!(sender.mode(), Mode::KickAss);
+        // 10 Mbit/s for 40 ms, and 1500 bytes of it, within the error of a code.
+        assert!((48_400..51_600).contains(&sender.window()), "{}", sender.window());
+        let gap = sender.pacing().unwrap().as_secs_f64();
+        assert!((gap / 0.0012 - 1.0).abs() < 0.033, "{gap}");
+    }
+
+    #[test]
+    fn a_round_trip_of_silence_is_tcp_with_the_same_window_until_a_signal_comes() {
+        let start = Instant::now();
+        let mut sender = sender();
+        sender.on_signal(start, code(10.0));
+        let window = sender.window();
+        assert_eq!(sender.poll_timeout(), Some(start + RTT));
+        sender.handle_timeout(start + RTT);
+        assert_eq!(sender.mode(), Mode::KickAss, "not more than a round trip");
+        sender.handle_timeout(start + RTT + Duration::from_nanos(1));
+        assert_eq!((sender.mode(), sender.window()), (Mode::Tcp(Cause::Silence), window));
+        // A whole window acknowledged is a packet more: congestion avoidance.
+        sender.on_ack(start + 2 * RTT, start + RTT, window, false, RTT);
+        assert_eq!(sender.window(), window + 1500);
+        sender.on_signal(start + 3 * RTT, code(5.0));
+        assert_eq!(sender.mode(), Mode::KickAss);
+        assert!(sender.window() < window);
+    }
+
+    #[test]
+    fn a_loss_is_tcp_with_half_the_window_until_it_has_recovered() {
+        let start = Instant::now();
+        let mut sender = sender();
+        sender.on_signal(start, code(10.0));
+        let window = sender.window();
+        sender.on_congestion(start + RTT / 2, start, false);
+        assert_eq!((sender.mode(), sender.window()), (Mode::Tcp(Cause::Congestion), window / 2));
+        sender.on_congestion(start + RTT / 2, start, false);
+        assert_eq!(sender.window(), window / 2, "once for what was under way");
+        let mut now = start + RTT / 2;
+        let mut round_trips = 0;
+        while sender.mode() != Mode::KickAss {
+            let sent = now + Duration::from_millis(1);
+            now += RTT;
+            sender.on_signal(now, code(10.0));
+            assert!(sender.window() < window, "signals are only noted");
+            sender.on_ack(now, sent, sender.window(), false, RTT);
+            round_trips += 1;
+        }
+        // Half the window, a packet each round trip.
+        assert!((16..=18).contains(&round_trips), "{round_trips}");
+        assert_eq!(sender.window(), window);
+    }
+
+    #[test]
+    fn recovery_to_a_rate_that_nobody_tells_any_more_waits_for_the_next_signal() {
+        let start = Instant::now();
+        let mut sender = sender();
+        sender.on_signal(start, code(1.0));
+        sender.on_congestion(start + RTT, start, false);
+        for round_trip in 3..20 {
+            let now = start + round_trip * RTT;
+            sender.on_ack(now, now - RTT, sender.window(), false, RTT);
+        }
+        assert_eq!(sender.mode(), Mode::Tcp(Cause::Silence));
+        assert!(sender.window() > 5000, "beyond the old rate: {}", sender.window());
+        sender.on_signal(start + 20 * RTT, code(2.0));
+        assert_eq!(sender.mode(), Mode::KickAss);
+    }
+
+    #[test]
+    fn without_signals_it_is_newreno() {
+        let start = Instant::now();
+        let mut sender = sender();
+        sender.on_ack(start + RTT, start, 15_000, false, RTT);
+        assert_eq!(sender.window(), 30_000, "slow start");
+        sender.on_ack(start + 2 * RTT, start + RTT, 30_000, true, RTT);
+        assert_eq!(sender.window(), 30_000, "a window that was not used does not grow");
+        sender.on_congestion(start + 3 * RTT, start + RTT, false);
+        assert_eq!(sender.window(), 15_000);
+        sender.on_congestion(start + 4 * RTT, start + RTT, true);
+        assert_eq!(sender.window(), 3000, "persistent congestion");
+    }
+
+    #[derive(Debug, Clone)]
+    enum Event {
+        Signal(usize),
+        Ack { bytes: u64, app_limited: bool },
+        Congestion { persistent: bool },
+        Nothing,
+    }
+
+    fn event() -> impl Strategy<Value = Event> {
+        prop_oneof![
+            (3..=185_usize).prop_map(|steps| Event::Signal(8 * steps)),
+            (1..100_000_u64, any::<bool>())
+                .prop_map(|(bytes, app_limited)| Event::Ack { bytes, app_limited }),
+            any::<bool>().prop_map(|persistent| Event::Congestion { persistent }),
+            Just(Event::Nothing),
+        ]
+    }
+
+    proptest! {
+        /// No order of events stops a sender, and Kick-Ass mode always rests on a signal of the last round trip.
+        #[test]
+        fn rates_are_followed_only_while_they_are_told(events in prop::collection::vec((event(), 0..100_u64), 0..200)) {
+            let mut now = Instant::now();
+            let mut sender = sender();
+            let mut heard = None;
+            for (event, pause) in events {
+                let sent = now;
+                now += Duration::from_millis(pause);
+                sender.handle_timeout(now);
+                match event {
+                    Event::Signal(len) => {
+                        sender.on_signal(now, Code::from_len(len).unwrap());
+                        heard = Some(now);
+                    }
+                    Event::Ack { bytes, app_limited } => sender.on_ack(now, sent, bytes, app_limited, RTT),
+                    Event::Congestion { persistent } => {
+                        sender.on_congestion(now, sent, persistent);
+                        if persistent {
+                            prop_assert_eq!(sender.mode(), Mode::Tcp(Cause::Congestion));
+                        }
+                    }
+                    Event::Nothing => {}
+                }
+                prop_assert!(sender.window() >= 1500);
+                if sender.mode() == Mode::KickAss {
+                    prop_assert!(heard.is_some_and(|heard| now <= heard + RTT));
+                    prop_assert!(sender.pacing().is_some());
+                } else {
+                    prop_assert_eq!(sender.poll_timeout(), None);
+                }
+            }
+        }
+    }
+}
