@@ -171,3 +171,55 @@ fn rcp_and_other_hosts_do_not_mix() {
     let refused = Simulation::new(&scenario.expand().unwrap()[0]).unwrap_err();
     assert_eq!(refused, SimulationError::Mixed("mixed".to_owned()));
 }
+
+/// With loss, since slow start is the same for most.
+#[test]
+fn each_controller_mode_and_pacing_carries_the_same_flows_in_its_own_time() {
+    let schemes = [
+        ("TCP", "scheme.TCP.congestion=newreno"),
+        ("TCP", "scheme.TCP.congestion=cubic"),
+        ("TCP", "scheme.TCP.congestion=bbr"),
+        ("TCP", "scheme.TCP.initial-window=10"),
+        ("TCP", "scheme.TCP.paced=true"),
+        ("RC3", "scheme.RC3.mode=trust"),
+        ("RC3", "scheme.RC3.paced=true"),
+    ];
+    let fcts: Vec<Vec<Duration>> = schemes
+        .iter()
+        .map(|(name, change)| {
+            let (records, _) = simulate(&run(&[change, "queue.loss=0.01"], name));
+            assert_eq!(records.len(), 60, "{change}");
+            records
+                .iter()
+                .map(|record| record.fct.unwrap_or_else(|| panic!("{change}: {record:?}")))
+                .collect()
+        })
+        .collect();
+    for (index, one) in fcts.iter().enumerate() {
+        for (other, two) in fcts.iter().enumerate().take(index) {
+            assert_ne!(one, two, "{:?} is the same as {:?}", schemes[index], schemes[other]);
+        }
+    }
+    let guard = simulate(&run(&["scheme.RC3.mode=guard", "queue.loss=0.01"], "RC3")).0;
+    let guard: Vec<_> = guard.iter().filter_map(|record| record.fct).collect();
+    assert!(fcts.contains(&guard), "guard mode has nothing to object to where marks are honoured");
+    let off = simulate(&run(&["scheme.RC3.mode=off"], "RC3")).0;
+    assert!(off.iter().all(|record| record.sent.rlp_packets == 0 && record.fct.is_some()));
+}
+
+#[test]
+fn sources_that_go_on_and_off_are_in_the_way_of_others() {
+    let background = r#"
+        [[background]]
+        arrivals = "on-off"
+        on-off = { sources = 8, peak = "40Mbit", on = "200ms", off = "100ms" }
+    "#;
+    let mean = |more: &str| {
+        let run = scenario(more).expand().unwrap().into_iter().find(|run| run.label.run == "TCP").unwrap();
+        let (records, _) = simulate(&run);
+        assert_eq!(records.len(), 60);
+        records.iter().map(|record| record.fct.unwrap().as_secs_f64()).sum::<f64>() / 60.0
+    };
+    let (alone, beside) = (mean(""), mean(background));
+    assert!(beside > 1.1 * alone, "{alone} s alone, {beside} s beside the others");
+}
