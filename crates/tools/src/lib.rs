@@ -1,7 +1,8 @@
-//! The rc3 command: a WAN demonstration and verified file transfer.
+//! The rc3 command: a WAN demonstration and verified file transfer. The kickass command: codes of rates.
 #![forbid(unsafe_code)]
 
 pub mod cli;
+pub mod codes;
 #[cfg(unix)]
 pub mod demo;
 pub mod doctor;
