@@ -9,6 +9,8 @@ pub mod doctor;
 #[cfg(unix)]
 pub mod emulator;
 pub mod font;
+#[cfg(target_os = "linux")]
+pub mod forward;
 pub mod sim;
 pub mod transfer;
 pub use rc3_sim::units;

@@ -25,6 +25,8 @@ fn main() -> ExitCode {
         KickassCommand::Decode(DecodeArgs { lengths, json }) => {
             tell(lengths.into_iter().map(codes::decode).collect(), json, codes::decoded_text)
         }
+        #[cfg(target_os = "linux")]
+        KickassCommand::Forward(args) => forward::run(&args),
     };
     exit.into()
 }
@@ -50,4 +52,62 @@ fn tell<T: Serialize>(found: Result<Vec<T>, CodeError>, json: bool, words: fn(&[
 
 fn json_lines<T: Serialize>(all: &[T]) -> serde_json::Result<String> {
     all.iter().map(|one| Ok(serde_json::to_string(one)? + "\n")).collect()
+}
+
+#[cfg(target_os = "linux")]
+mod forward {
+    use std::io::{self, Write};
+
+    use rc3_tools::{
+        cli::{exit::Exit, kickass::ForwardArgs, output},
+        forward::{
+            error::ForwardError,
+            run::{self, Event},
+        },
+    };
+    use serde_json::json;
+
+    use super::NAME;
+
+    pub(super) fn run(args: &ForwardArgs) -> Exit {
+        let done = match args.check {
+            true => run::load(&args.config).map(drop),
+            false => run::run(&args.config, |event| tell(&event, args.json)),
+        };
+        match done {
+            Ok(()) => Exit::Success,
+            Err(error) => {
+                output::complain_as(NAME, &error, error.hint());
+                if matches!(error, ForwardError::Config(_)) { Exit::Usage } else { Exit::Failure }
+            }
+        }
+    }
+
+    /// Words go to standard error but for numbers; JSON goes to standard output.
+    fn tell(event: &Event<'_>, json: bool) {
+        let say = |text: String| drop(writeln!(io::stderr(), "{NAME}: {text}"));
+        let text = match event {
+            Event::Ready(config) => {
+                let ports: Vec<&str> = config.port.iter().map(|port| port.name.as_str()).collect();
+                if !json {
+                    return say(format!("forwarding between {}", ports.join(", ")));
+                }
+                format!("{}\n", json!({ "event": "ready", "ports": ports }))
+            }
+            Event::Reloaded if json => format!("{}\n", json!({ "event": "reloaded" })),
+            Event::Reloaded => return say("reloaded".to_owned()),
+            Event::NotReloaded(error) if json => {
+                format!("{}\n", json!({ "event": "not_reloaded", "error": error.to_string() }))
+            }
+            Event::NotReloaded(error) => return say(format!("{error}; nothing was changed")),
+            Event::Statistics { totals, uptime, .. } if json => totals.json("statistics", *uptime),
+            Event::Statistics { totals, earlier, interval, .. } => totals.text(*earlier, *interval),
+            Event::Stopped(totals, uptime) if json => totals.json("stopped", *uptime),
+            Event::Stopped(totals, uptime) => {
+                format!("{:.1} s in all:\n{}", uptime.as_secs_f64(), totals.text(None, *uptime))
+            }
+        };
+        // Nobody reads it: forwarding goes on.
+        let _ = output::print(&text);
+    }
 }

@@ -1,5 +1,8 @@
 //! The command line of `kickass`.
 
+#[cfg(target_os = "linux")]
+use std::path::PathBuf;
+
 use clap::{Args, Parser, Subcommand};
 use kickass::Rate;
 
@@ -27,6 +30,27 @@ pub enum KickassCommand {
     Encode(EncodeArgs),
     /// Say what a length tells: a rate or a round trip
     Decode(DecodeArgs),
+    /// Forward packets between TUN devices, over links with rate, delay, queue and signals
+    #[cfg(target_os = "linux")]
+    Forward(ForwardArgs),
+}
+
+/// `kickass forward`
+#[cfg(target_os = "linux")]
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "\
+Started as root, it becomes the user of the configuration, or nobody, once its devices are open. SIGHUP has \
+the file read again, so it must be readable for that user; SIGINT and SIGTERM end it.")]
+pub struct ForwardArgs {
+    /// Configuration file
+    #[arg(long, value_name = "FILE")]
+    pub config: PathBuf,
+    /// Read the configuration, say what is wrong with it, and end
+    #[arg(long)]
+    pub check: bool,
+    /// Print one JSON object per event, and nothing else
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `kickass encode`
