@@ -13,8 +13,9 @@ use tun_rs::{DeviceBuilder, SyncDevice};
 
 use super::{config::PortConfig, error::ForwardError};
 
-/// What the kernel keeps for a reader that is busy: 12 ms of full packets at 1 Gbit/s.
-const TX_QUEUE_LEN: u32 = 1000;
+/// Packets the kernel keeps while this process does not run: 48 ms of full ones at 1 Gbit/s. It reads them as soon as it
+/// runs, so this is no queue in which packets wait for the link.
+const TX_QUEUE_LEN: u32 = 4000;
 
 /// An open device; closing it makes it disappear, if opening has made it.
 pub(crate) struct Device(SyncDevice);

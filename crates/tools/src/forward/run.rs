@@ -31,7 +31,10 @@ use super::{
 };
 
 /// So many packets are read from a device before others have their turn.
-const BATCH: usize = 64;
+const READ_BATCH: usize = 64;
+/// So many are written: more than what can become of the former, each cut in two, so that those that have been read do
+/// not pile up; and not all there are, or the kernel would drop others meanwhile.
+const WRITE_BATCH: usize = 4 * READ_BATCH;
 /// The kernel may let us sleep longer by so much; by default it is 50 us.
 const TIMER_SLACK: NonZeroU64 = NonZeroU64::MIN;
 
@@ -152,11 +155,12 @@ impl<T: FnMut(Event<'_>)> Running<T> {
         }
     }
 
-    /// Writes what is due.
+    /// Writes a batch of what is due.
     fn transmit(&mut self, now: Instant) {
         self.forwarder.advance(now);
         for (port, device) in self.devices.iter().enumerate() {
-            while let Some(packet) = self.forwarder.poll_transmit(now, port) {
+            for _ in 0..WRITE_BATCH {
+                let Some(packet) = self.forwarder.poll_transmit(now, port) else { break };
                 let taken = device.write(&packet);
                 self.forwarder.on_transmit(port, packet.len(), taken);
                 self.forwarder.recycle(packet);
@@ -166,7 +170,7 @@ impl<T: FnMut(Event<'_>)> Running<T> {
 
     /// Reads a batch.
     fn receive(&mut self, now: Instant, port: usize) -> io::Result<()> {
-        for _ in 0..BATCH {
+        for _ in 0..READ_BATCH {
             let mut packet = self.forwarder.buffer();
             if !self.devices[port].read(&mut packet)? {
                 self.forwarder.recycle(packet);
