@@ -11,6 +11,8 @@ pub mod emulator;
 pub mod font;
 #[cfg(target_os = "linux")]
 pub mod forward;
+#[cfg(target_os = "linux")]
+pub mod probe;
 pub mod sim;
 pub mod transfer;
 pub use rc3_sim::units;

@@ -40,19 +40,30 @@ const HOP_LIMIT: u8 = 64;
 const DELAY: Duration = Duration::from_millis(30);
 const TCP_BYTES: usize = 2_000_000;
 
+/// A process that ends with the test.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// Two hosts and the forwarder between them; gone when dropped, by panic or not.
 struct Lab {
     left: String,
     right: String,
     folder: TempDir,
-    forwarder: Option<Child>,
+    forwarder: Option<Killed>,
     events: Option<Lines<BufReader<ChildStdout>>>,
     metrics: u16,
 }
 
 impl Lab {
     /// `None` with a line that says why not.
-    fn new(test: &str, rate: &str) -> Option<Self> {
+    fn new(test: &str, kickass: &str) -> Option<Self> {
         let name = |side| format!("kickass-{test}-{side}-{}", id());
         let folder = tempfile::tempdir().unwrap();
         // The forwarder reads its file again as nobody.
@@ -67,7 +78,7 @@ impl Lab {
                 return None;
             }
         }
-        lab.configure(rate);
+        lab.configure(kickass);
         let mut forwarder = Command::new(env!("CARGO_BIN_EXE_kickass"))
             .args(["forward", "--json", "--config"])
             .arg(lab.config())
@@ -75,7 +86,7 @@ impl Lab {
             .spawn()
             .unwrap();
         lab.events = forwarder.stdout.take().map(|events| BufReader::new(events).lines());
-        lab.forwarder = Some(forwarder);
+        lab.forwarder = Some(Killed(forwarder));
         assert_eq!(lab.event()["event"], "ready");
         ip(&format!("-n {} route add 10.90.2.0/24 dev kick-a", lab.left));
         ip(&format!("-n {} route add 10.90.1.0/24 dev kick-b", lab.right));
@@ -86,8 +97,8 @@ impl Lab {
         self.folder.path().join("forward.toml")
     }
 
-    /// Writes the configuration, with another rate that is signalled.
-    fn configure(&self, rate: &str) {
+    /// Writes the configuration, with these keys for the port on the right.
+    fn configure(&self, keys: &str) {
         let (left, right, metrics, delay) = (&self.left, &self.right, self.metrics, DELAY.as_millis());
         let text = format!(
             r#"
@@ -108,7 +119,7 @@ addresses = ["{RIGHT}/24"]
 routes = ["10.90.2.0/24"]
 rate = "100mbit"
 delay = "{delay}ms"
-kickass = {{ fixed = "{rate}" }}
+{keys}
 "#
         );
         fs::write(self.config(), text).unwrap();
@@ -121,7 +132,7 @@ kickass = {{ fixed = "{rate}" }}
     }
 
     fn signal(&self, signal: Signal) {
-        let pid = self.forwarder.as_ref().and_then(|child| i32::try_from(child.id()).ok());
+        let pid = self.forwarder.as_ref().and_then(|child| i32::try_from(child.0.id()).ok());
         kill_process(pid.and_then(Pid::from_raw).unwrap(), signal).unwrap();
     }
 
@@ -159,10 +170,7 @@ kickass = {{ fixed = "{rate}" }}
 
 impl Drop for Lab {
     fn drop(&mut self) {
-        if let Some(forwarder) = &mut self.forwarder {
-            let _ = forwarder.kill();
-            let _ = forwarder.wait();
-        }
+        self.forwarder = None;
         for host in [&self.left, &self.right] {
             // One that was never made is no matter.
             let _ = Command::new("ip").args(["netns", "delete", host]).output();
@@ -190,14 +198,19 @@ fn role(host: &str, role: &str) -> Command {
     command
 }
 
+/// The key for a rate set by hand.
+fn fixed(megabits: f64) -> String {
+    format!("kickass = {{ fixed = \"{megabits}mbit\" }}")
+}
+
 fn code_len(megabits: f64) -> usize {
     Code::nearest(Rate::from_bits_per_second(megabits * 1e6).unwrap()).unwrap().payload_len()
 }
 
 #[test]
 fn rates_cross_in_the_lengths_of_fragments_and_change_while_it_runs() {
-    let Some(mut lab) = Lab::new("rates", "20mbit") else { return };
-    let pid = lab.forwarder.as_ref().unwrap().id();
+    let Some(mut lab) = Lab::new("rates", &fixed(20.0)) else { return };
+    let pid = lab.forwarder.as_ref().unwrap().0.id();
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = |name| status.lines().find(|line| line.starts_with(name)).unwrap();
     assert!(!line("Uid:").split_whitespace().any(|id| id == "0"), "it is still root");
@@ -207,7 +220,7 @@ fn rates_cross_in_the_lengths_of_fragments_and_change_while_it_runs() {
     let (_, whole) = lab.play("send whole", "capture");
     assert_eq!(whole.lines().filter(|line| *line == "whole 1400").count(), DATAGRAMS, "{whole}");
 
-    lab.configure("5mbit");
+    lab.configure(&fixed(5.0));
     lab.signal(Signal::HUP);
     assert_eq!(lab.event()["event"], "reloaded");
     assert_eq!(lab.leading_lens(), [code_len(5.0); DATAGRAMS]);
@@ -228,13 +241,13 @@ fn rates_cross_in_the_lengths_of_fragments_and_change_while_it_runs() {
     lab.signal(Signal::TERM);
     let stopped = lab.event();
     assert_eq!((&stopped["event"], &stopped["ports"][1]["signalled"]), (&"stopped".into(), &60.into()));
-    assert_eq!(lab.forwarder.as_mut().unwrap().wait().unwrap().code(), Some(0));
+    assert_eq!(lab.forwarder.as_mut().unwrap().0.wait().unwrap().code(), Some(0));
     assert!(!lab.has_device(&lab.left, "kick-a") && !lab.has_device(&lab.right, "kick-b"));
 }
 
 #[test]
 fn the_delay_is_at_least_what_was_configured() {
-    let Some(lab) = Lab::new("delay", "20mbit") else { return };
+    let Some(lab) = Lab::new("delay", "") else { return };
     let (said, _) = lab.play("ping", "echo");
     let micros = said.lines().find_map(|line| line.strip_prefix("round trip ")?.parse().ok());
     // Only one direction has a delay.
@@ -243,7 +256,7 @@ fn the_delay_is_at_least_what_was_configured() {
 
 #[test]
 fn kernel_tcp_is_whole_behind_fragments() {
-    let Some(lab) = Lab::new("tcp", "50mbit") else { return };
+    let Some(lab) = Lab::new("tcp", &fixed(50.0)) else { return };
     lab.play("tcp send", "tcp receive");
     // At least a third of the segments were fragmented; the first ones may be short.
     let metrics = lab.metrics();
@@ -253,6 +266,42 @@ fn kernel_tcp_is_whole_behind_fragments() {
         .and_then(|count| count.parse().ok())
         .unwrap_or(0);
     assert!(signalled > TCP_BYTES / 1500 / 3, "{metrics}");
+}
+
+#[test]
+fn a_probe_sees_what_does_not_survive() {
+    // Whole packets longer than the link's are refused, fragments are cut again.
+    let Some(lab) = Lab::new("probe", "mtu = 1000") else { return };
+    // `ip` becomes what it starts, so that killing it kills that.
+    let probe = |host: &str| {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", host, env!("CARGO_BIN_EXE_kickass"), "probe"]);
+        command
+    };
+    let mut listener = Killed(probe(&lab.right).arg("--listen").stdout(Stdio::piped()).spawn().unwrap());
+    let mut lines = BufReader::new(listener.0.stdout.take().unwrap()).lines();
+    assert!(lines.next().unwrap().unwrap().starts_with("listening"));
+    let picture = lab.folder.path().join("survival.svg");
+    let output = probe(&lab.left)
+        .args([RIGHT, "--tries", "1", "--json", "--interval", "1ms", "--picture"])
+        .arg(&picture)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", text(&output));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let lengths = report["lengths"].as_array().unwrap();
+    assert_eq!(lengths.len(), Code::COUNT);
+    for row in lengths {
+        let length = row["length"].as_u64().unwrap();
+        let share =
+            |form: &str| (row[form]["sent"].as_u64().unwrap(), row[form]["arrived"].as_u64().unwrap());
+        // A question does not fit into the shortest, and the longest leaves nothing for a second fragment.
+        let whole = u64::from(length >= 48);
+        assert_eq!(share("whole"), (whole, if length <= 1000 { whole } else { 0 }), "{row}");
+        let fragmented = u64::from(length < 1500);
+        assert_eq!(share("fragmented"), (fragmented, fragmented), "{row}");
+    }
+    assert!(fs::read_to_string(picture).unwrap().contains("fragmented packets"));
 }
 
 /// Not a test of its own: what the processes inside the namespaces run.

@@ -1,7 +1,7 @@
 //! The `kickass` command: runs what the command line means, and turns the outcome into an exit code.
 #![forbid(unsafe_code)]
 
-use std::process::ExitCode;
+use std::{io, process::ExitCode};
 
 use clap::Parser;
 use rc3_tools::{
@@ -27,6 +27,8 @@ fn main() -> ExitCode {
         }
         #[cfg(target_os = "linux")]
         KickassCommand::Forward(args) => forward::run(&args),
+        #[cfg(target_os = "linux")]
+        KickassCommand::Probe(args) => probe::run(&args),
     };
     exit.into()
 }
@@ -41,10 +43,14 @@ fn tell<T: Serialize>(found: Result<Vec<T>, CodeError>, json: bool, words: fn(&[
         }
     };
     let text = if json { json_lines(&found) } else { Ok(words(&found)) };
-    match text.map_err(Into::into).and_then(|text| output::print(&text)) {
+    finish(text.map_err(Into::into).and_then(|text| output::print(&text)))
+}
+
+fn finish(result: io::Result<()>) -> Exit {
+    match result {
         Ok(()) => Exit::Success,
         Err(error) => {
-            output::complain_as(NAME, &error, "check the reader of the output");
+            output::complain_as(NAME, &error, "check free space, permissions and limits of the system");
             Exit::Failure
         }
     }
@@ -109,5 +115,60 @@ mod forward {
         };
         // Nobody reads it: forwarding goes on.
         let _ = output::print(&text);
+    }
+}
+
+#[cfg(target_os = "linux")]
+mod probe {
+    use std::{fs, io, net::UdpSocket, path::Path};
+
+    use rc3_tools::{
+        cli::{exit::Exit, kickass::ProbeArgs, output},
+        probe::{
+            listen,
+            report::Report,
+            sweep::{Plan, sweep},
+        },
+        sim::picture,
+    };
+
+    use super::{NAME, finish};
+
+    pub(super) fn run(args: &ProbeArgs) -> Exit {
+        let Some(target) = args.target else { return finish(answer(args)) };
+        let plan = Plan { target, tries: args.tries, interval: args.interval };
+        let shown = sweep(&plan).and_then(|report| {
+            output::print(&if args.json { report.json()? } else { report.text() })?;
+            if let Some(path) = &args.picture {
+                draw(&report, &target.ip().to_string(), path)?;
+            }
+            Ok(report.is_answered())
+        });
+        match shown {
+            Ok(true) => Exit::Success,
+            Ok(false) => {
+                output::complain_as(
+                    NAME,
+                    &"nobody answered",
+                    "is kickass probe --listen running there, and UDP let through?",
+                );
+                Exit::Failure
+            }
+            Err(error) => finish(Err(error)),
+        }
+    }
+
+    fn answer(args: &ProbeArgs) -> io::Result<()> {
+        let socket = UdpSocket::bind(args.bind)?;
+        output::print(&format!("listening at {}\n", socket.local_addr()?))?;
+        listen::serve(&socket)
+    }
+
+    fn draw(report: &Report, target: &str, path: &Path) -> io::Result<()> {
+        let chart = report.chart(target);
+        match path.extension().is_some_and(|extension| extension == "png") {
+            true => fs::write(path, picture::png(&chart)?),
+            false => fs::write(path, picture::svg(&chart)?),
+        }
     }
 }
