@@ -96,6 +96,10 @@ impl Port {
             let Some(packet) = self.router.dequeue(at) else { break };
             self.line.push(self.router.link_free(), self.config.delay, packet.into_bytes());
         }
+        if self.router.is_empty() {
+            // Nobody else tells the law that time passes, and its rate is shown.
+            self.router.law_mut().advance(now, 0);
+        }
     }
 
     /// A packet that has arrived at the other end by `now`.

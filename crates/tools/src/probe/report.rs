@@ -75,7 +75,10 @@ impl Report {
         let alike = |a: &Row, b: &Row| (a.whole, a.fragmented) == (b.whole, b.fragmented);
         for rows in self.lengths.chunk_by(alike) {
             if let (Some(first), Some(last)) = (rows.first(), rows.last()) {
-                let range = format!("{} to {}", first.length, last.length);
+                let range = match first.length == last.length {
+                    true => first.length.to_string(),
+                    false => format!("{} to {}", first.length, last.length),
+                };
                 let share = |survival: Survival| {
                     survival.share().map_or_else(|| "-".to_owned(), |share| format!("{:.0} %", 100.0 * share))
                 };

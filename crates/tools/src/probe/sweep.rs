@@ -141,8 +141,7 @@ impl Sweep<'_> {
     fn packet(&self, question: &[u8], form: Form, identification: u16) -> Option<Packet> {
         let (from, to) = (self.local, self.plan.target);
         let addresses = (from.ip().octets(), to.ip().octets());
-        let mut header =
-            Ipv4Header::new(0, HOP_LIMIT, ip_number::UDP.into(), addresses.0, addresses.1).ok()?;
+        let mut header = Ipv4Header::new(0, HOP_LIMIT, ip_number::UDP, addresses.0, addresses.1).ok()?;
         header.dont_fragment = form == Form::Whole;
         header.identification = identification;
         let builder = PacketBuilder::ip(IpHeaders::Ipv4(header, Default::default()));

@@ -218,6 +218,16 @@ fn answers_are_few() {
 }
 
 #[test]
+fn the_rate_of_an_idle_link_comes_to_rest_at_all_of_it() {
+    let mut world = World::new(&config("kickass = {}"));
+    let rate = |world: &World| world.forwarder.totals().ports[1].signalled_bits_per_second;
+    assert_eq!(rate(&world), Some(0.05 * 12e6));
+    world.now += Duration::from_secs(10);
+    world.forwarder.advance(world.now);
+    assert_eq!(rate(&world), Some(12e6));
+}
+
+#[test]
 fn what_goes_nowhere_is_counted() {
     let mut world = World::new(&config(""));
     let mut stray = datagram(100, true, 0);
