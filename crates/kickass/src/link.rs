@@ -23,6 +23,12 @@ impl Link {
         Self { rate, catch_up, free: now }
     }
 
+    /// What leaves from now on takes its time at this rate.
+    pub(crate) fn reconfigure(&mut self, rate: Option<Rate>, catch_up: Duration) {
+        self.rate = rate;
+        self.catch_up = catch_up;
+    }
+
     /// When it can take another packet.
     pub(crate) fn free(&self) -> Instant {
         self.free

@@ -136,6 +136,18 @@ impl Law {
         self.rate
     }
 
+    /// The link carries `capacity` bytes per second from now on. The rate follows by itself, but is never above
+    /// gamma C.
+    ///
+    /// # Panics
+    /// If the capacity is not above zero.
+    pub fn set_capacity(&mut self, capacity: f64) {
+        assert!(capacity.is_finite() && capacity > 0.0, "a capacity of {capacity} carries nothing");
+        self.capacity = capacity;
+        self.target = self.config.gamma * capacity;
+        self.rate = self.rate.min(self.target);
+    }
+
     /// d, the mean round trip of the traffic.
     pub fn rtt(&self) -> Duration {
         Duration::from_secs_f64(self.rtt)
@@ -300,6 +312,17 @@ mod tests {
             assert!((fluid.law.rate() / fair - 1.0).abs() < 0.01, "{flows}: {}", fluid.law.rate() / fair);
             assert!(fluid.queue < 1500.0, "{}", fluid.queue);
         }
+    }
+
+    #[test]
+    fn a_link_that_changes_its_capacity_is_followed() {
+        let mut fluid = Fluid::new(Config::default(), 150.0 * MBIT, millis(100));
+        fluid.run(10.0, Duration::from_secs(30));
+        fluid.capacity = 30.0 * MBIT;
+        fluid.law.set_capacity(fluid.capacity);
+        assert!(fluid.law.rate() <= fluid.capacity);
+        fluid.run(10.0, Duration::from_secs(30));
+        assert!((fluid.law.rate() / (3.0 * MBIT) - 1.0).abs() < 0.01, "{}", fluid.law.rate());
     }
 
     #[test]

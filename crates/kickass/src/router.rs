@@ -74,6 +74,12 @@ impl<Q: Queue<Packet>, L: RateLaw> Router<Q, L> {
     /// If the bytes are no packet. They are counted and gone.
     pub fn enqueue(&mut self, now: Instant, bytes: Vec<u8>) -> Result<(), Malformed> {
         let packet = Packet::parse(bytes).inspect_err(|_| self.stats.malformed += 1)?;
+        self.enqueue_packet(now, packet);
+        Ok(())
+    }
+
+    /// The same for a packet that the caller has checked already.
+    pub fn enqueue_packet(&mut self, now: Instant, packet: Packet) {
         self.stats.arrived.add(packet.total_len());
         if self.is_empty() {
             self.link.on_idle(now);
@@ -85,7 +91,6 @@ impl<Q: Queue<Packet>, L: RateLaw> Router<Q, L> {
             self.law.on_arrival(packet.total_len() as u64, rtt.map(|bucket| bucket.rtt()));
         }
         self.queue.enqueue(now, packet, &mut drop);
-        Ok(())
     }
 
     /// The packet that leaves now; `None` if nothing waits, or the link is busy.
@@ -108,6 +113,19 @@ impl<Q: Queue<Packet>, L: RateLaw> Router<Q, L> {
         (!self.is_empty()).then(|| self.link.free())
     }
 
+    /// When the packet that left last has wholly left, if the link has a rate; else some time that has passed.
+    pub fn link_free(&self) -> Instant {
+        self.link.free()
+    }
+
+    /// Works by another configuration from now on; what waits goes on waiting. Only with other sampling is forgotten
+    /// which flows were told what.
+    pub fn reconfigure(&mut self, config: Config) {
+        let Config { signals, link, catch_up, seed } = config;
+        self.signaller.reconfigure(signals, seed);
+        self.link.reconfigure(link, catch_up);
+    }
+
     /// Whether nothing waits.
     pub fn is_empty(&self) -> bool {
         self.rest.is_none() && self.queue.is_empty()
@@ -128,9 +146,19 @@ impl<Q: Queue<Packet>, L: RateLaw> Router<Q, L> {
         &self.law
     }
 
+    /// Its law, to change it.
+    pub fn law_mut(&mut self) -> &mut L {
+        &mut self.law
+    }
+
     /// Its queue.
     pub fn queue(&self) -> &Q {
         &self.queue
+    }
+
+    /// Its queue, to change it. What is taken out counts as dropped, what is put in makes [`Self::stats`] wrong.
+    pub fn queue_mut(&mut self) -> &mut Q {
+        &mut self.queue
     }
 
     /// What the law is told to wait. Only packets of the best level are fragmented.

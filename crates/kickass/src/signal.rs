@@ -160,6 +160,14 @@ impl Signaller {
         Self { config, sampler }
     }
 
+    /// Decides by another configuration from now on. Only with other sampling is forgotten what flows were told.
+    pub fn reconfigure(&mut self, config: Config, key: u64) {
+        if config.sampling != self.config.sampling {
+            self.sampler = Sampler::new(config.sampling, key);
+        }
+        self.config = config;
+    }
+
     /// A packet has come. Says which round trip it indicates, if it does; `flow` is called only then.
     pub fn on_arrival(&mut self, subject: &Subject, flow: impl FnOnce() -> Flow) -> Option<Bucket> {
         let rtt = subject.indicator()?;

@@ -165,6 +165,20 @@ fn options_that_nobody_can_read_are_left_alone() {
 }
 
 #[test]
+fn a_packet_is_forwarded_as_often_as_it_may_be() {
+    for mut packet in [v4(1500), V6::default().packet()] {
+        let limit = packet.hop_limit();
+        let times = std::iter::from_fn(|| {
+            check(&packet);
+            packet.decrement_hop_limit().then_some(())
+        });
+        assert_eq!(times.count(), usize::from(limit) - 1);
+        assert_eq!(packet.hop_limit(), 1);
+        assert!(limit > 1);
+    }
+}
+
+#[test]
 fn a_packet_that_may_not_be_fragmented_is_not() {
     let mut packet = common::v4_dont_fragment(1500);
     assert_eq!(packet.split(24, 0), Err(Indivisible::DontFragment));

@@ -268,6 +268,26 @@ fn a_link_keeps_its_rate_and_catches_up() {
 }
 
 #[test]
+fn what_waits_leaves_by_the_new_configuration() {
+    let now = Instant::now();
+    let config = |megabits| Config { link: Some(rate(megabits)), ..Config::default() };
+    let mut router = Router::new(config(12.0), DropTail::new(1 << 20), Fixed(rate(10.0)), now);
+    for _ in 0..2 {
+        router.enqueue(now, v4_dont_fragment(1500).into_bytes()).unwrap();
+    }
+    assert!(router.dequeue(now).is_some());
+    router.reconfigure(config(120.0));
+    let begun = now + Duration::from_millis(1);
+    assert_eq!(router.poll_timeout(), Some(begun), "it left at the old rate");
+    assert!(router.dequeue(begun).is_some());
+    assert_eq!(router.link_free(), begun + Duration::from_micros(100));
+    router.law_mut().0 = rate(20.0);
+    router.enqueue(begun, v4(1500).into_bytes()).unwrap();
+    let leading = router.dequeue(router.link_free()).unwrap();
+    assert_eq!(code(&leading), Code::nearest(rate(20.0)));
+}
+
+#[test]
 fn what_is_dropped_is_what_neither_left_nor_waits() {
     let now = Instant::now();
     let mut router = Router::new(Config::default(), DropTail::new(10_000), Fixed(rate(10.0)), now);

@@ -8,6 +8,7 @@ pub(super) const TRAFFIC_CLASS: usize = 1;
 const TOTAL_LEN: usize = 2;
 const IDENTIFICATION: usize = 4;
 const FLAGS: usize = 6;
+pub(super) const TIME_TO_LIVE: usize = 8;
 pub(super) const PROTOCOL: usize = 9;
 const CHECKSUM: usize = 10;
 pub(super) const SOURCE: usize = 12;
@@ -67,6 +68,11 @@ pub(super) fn address(bytes: &[u8], at: usize) -> Ipv4Addr {
 
 pub(super) fn set_ce(bytes: &mut [u8]) {
     bytes[TRAFFIC_CLASS] |= 0b11;
+    finish(bytes);
+}
+
+pub(super) fn set_time_to_live(bytes: &mut [u8], left: u8) {
+    bytes[TIME_TO_LIVE] = left;
     finish(bytes);
 }
 

@@ -7,6 +7,7 @@ use super::{FRAGMENT_UNIT, Fragment, Malformed, Packet, Parts, REASSEMBLED_MAX, 
 
 const PAYLOAD_LEN: usize = 4;
 const NEXT_HEADER: usize = 6;
+pub(super) const HOP_LIMIT: usize = 7;
 pub(super) const SOURCE: usize = 8;
 pub(super) const DESTINATION: usize = 24;
 pub(super) const HEADER_LEN: usize = 40;

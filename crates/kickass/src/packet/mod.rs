@@ -171,6 +171,26 @@ impl Packet {
         }
     }
 
+    /// How many more routers may forward it: time to live, hop limit.
+    pub fn hop_limit(&self) -> u8 {
+        match self.parts.version {
+            Version::V4 => self.bytes[ipv4::TIME_TO_LIVE],
+            Version::V6 => self.bytes[ipv6::HOP_LIMIT],
+        }
+    }
+
+    /// Takes one from the hop limit, as a router has to before it forwards a packet. Says whether it may: a packet
+    /// that came with one or zero ends here, as it came.
+    #[must_use]
+    pub fn decrement_hop_limit(&mut self) -> bool {
+        let Some(left) = self.hop_limit().checked_sub(1).filter(|left| *left > 0) else { return false };
+        match self.parts.version {
+            Version::V4 => ipv4::set_time_to_live(&mut self.bytes, left),
+            Version::V6 => self.bytes[ipv6::HOP_LIMIT] = left,
+        }
+        true
+    }
+
     /// Address of the sender.
     pub fn source(&self) -> IpAddr {
         match self.parts.version {

@@ -1,11 +1,12 @@
-//! A scenario file as a tree of keys: parsed, changed, and read as a [`Spec`], with the line of every key at hand
-//! for errors.
+//! A TOML file as a tree of keys: parsed, changed, and read as what it describes (a scenario as a
+//! [`Spec`](super::Spec)), with the line of every key at hand for errors.
 //!
 //! Keys are dotted, `workload.load`. In an array a part is the place, or the `name` of a table in it:
 //! `scheme.rc3.paced` and `scheme.0.paced`.
 
 use std::{collections::BTreeMap, fmt};
 
+use serde::de::DeserializeOwned;
 use serde_path_to_error::Segment;
 use thiserror::Error;
 use toml::{
@@ -13,9 +14,7 @@ use toml::{
     de::{DeTable, DeValue},
 };
 
-use super::spec::Spec;
-
-/// Why a scenario cannot be used.
+/// Why a file cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub struct ScenarioError {
     /// The file's name, as it was given.
@@ -43,20 +42,23 @@ impl fmt::Display for ScenarioError {
 
 /// What is wrong with a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Fault {
-    pub(super) key: String,
-    pub(super) message: String,
+pub struct Fault {
+    /// The key, dotted.
+    pub key: String,
+    /// What is wrong.
+    pub message: String,
 }
 
 impl Fault {
-    pub(super) fn new(key: impl Into<String>, message: impl fmt::Display) -> Self {
+    /// A fault of one key.
+    pub fn new(key: impl Into<String>, message: impl fmt::Display) -> Self {
         Self { key: key.into(), message: message.to_string() }
     }
 }
 
 /// The tree.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Document {
+pub struct Document {
     file: String,
     table: Table,
     /// The line of each key; none for keys set afterwards.
@@ -64,7 +66,11 @@ pub(super) struct Document {
 }
 
 impl Document {
-    pub(super) fn parse(text: &str, file: &str) -> Result<Self, ScenarioError> {
+    /// Parses a file; `file` is its name in errors.
+    ///
+    /// # Errors
+    /// If it is no TOML.
+    pub fn parse(text: &str, file: &str) -> Result<Self, ScenarioError> {
         let error = |error: toml::de::Error| ScenarioError {
             file: file.to_owned(),
             line: error.span().map(|span| line_of(text, span.start)),
@@ -117,7 +123,10 @@ impl Document {
     }
 
     /// The tree, read.
-    pub(super) fn spec(&self) -> Result<Spec, ScenarioError> {
+    ///
+    /// # Errors
+    /// If a key is unknown, missing or has a value that is none.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T, ScenarioError> {
         serde_path_to_error::deserialize(Value::Table(self.table.clone())).map_err(|error| {
             let parts = error.path().iter().filter_map(|segment| match segment {
                 Segment::Seq { index } => Some(index.to_string()),
@@ -139,7 +148,7 @@ impl Document {
     }
 
     /// What is wrong, with the line of its key or of the table around it.
-    pub(super) fn error(&self, fault: Fault) -> ScenarioError {
+    pub fn error(&self, fault: Fault) -> ScenarioError {
         let Fault { key, message } = fault;
         let line = prefixes(&key).find_map(|prefix| self.lines.get(prefix)).copied().flatten();
         ScenarioError { file: self.file.clone(), line, key, message }

@@ -51,8 +51,8 @@ use std::path::{Path, PathBuf};
 
 use toml::Value;
 
-pub use document::ScenarioError;
-use document::{Document, Fault, flatten};
+use document::flatten;
+pub use document::{Document, Fault, ScenarioError};
 pub use quantity::{BufferSize, Probability, Share};
 pub use run::{Assignment, Label, Measure, Mix, Mixed, Queues, Run, Scheme};
 pub use spec::*;
@@ -77,7 +77,7 @@ impl Scenario {
     /// shows in [`Self::expand`].
     pub fn parse(text: &str, file: &str) -> Result<Self, ScenarioError> {
         let document = Document::parse(text, file)?;
-        let spec = document.spec()?;
+        let spec = document.read::<Spec>()?;
         Ok(Self { document, spec })
     }
 
@@ -95,7 +95,7 @@ impl Scenario {
         let value = text.parse().unwrap_or_else(|_| Value::String(text.to_owned()));
         let mut document = self.document.clone();
         document.set(key, value, None).map_err(fault)?;
-        self.spec = document.spec()?;
+        self.spec = document.read::<Spec>()?;
         self.document = document;
         Ok(())
     }
@@ -118,7 +118,7 @@ impl Scenario {
         let mut runs = Vec::new();
         for (case, document) in self.cases()? {
             for (point, document) in points(&self.spec, document)? {
-                let spec = document.spec()?;
+                let spec = document.read::<Spec>()?;
                 let here = worlds(&spec, &folder(document.file()), case.as_deref(), &point)
                     .map_err(|fault| document.error(fault))?;
                 runs.extend(here);

@@ -3,5 +3,6 @@
 
 pub mod exit;
 pub mod high;
+pub mod kickass;
 pub mod low;
 pub mod output;

@@ -25,7 +25,12 @@ pub fn print(text: &str) -> io::Result<()> {
 
 /// One line for what went wrong and one for what to do about it.
 pub fn complain(error: &dyn std::fmt::Display, hint: &str) {
-    let _ = writeln!(io::stderr(), "rc3: {error}\nhint: {hint}");
+    complain_as("rc3", error, hint);
+}
+
+/// The same by a command of another name.
+pub fn complain_as(command: &str, error: &dyn std::fmt::Display, hint: &str) {
+    let _ = writeln!(io::stderr(), "{command}: {error}\nhint: {hint}");
 }
 
 /// What standard output can show.

@@ -1,0 +1,292 @@
+use std::{
+    net::{Ipv4Addr, Ipv6Addr},
+    time::Duration,
+};
+
+use etherparse::{Icmpv4Type, Icmpv6Type, NetSlice, PacketBuilder, SlicedPacket, TransportSlice, icmpv4};
+use kickass::{Rate, code::Code};
+
+use super::*;
+
+const LEFT: [u8; 4] = [10, 0, 1, 2];
+const RIGHT: [u8; 4] = [10, 0, 2, 2];
+const HOP_LIMIT: u8 = 64;
+
+const CONFIG: &str = r#"
+[forward]
+addresses = ["10.0.0.1", "fd00::1"]
+
+[[port]]
+name = "left"
+routes = ["10.0.1.0/24", "fd00:1::/64"]
+rate = "100mbit"
+delay = "10ms"
+
+[[port]]
+name = "right"
+routes = ["10.0.2.0/24", "fd00:2::/64"]
+rate = "12mbit"
+delay = "20ms"
+buffer = "15000"
+"#;
+
+fn config(more: &str) -> Config {
+    Config::parse(&format!("{CONFIG}{more}"), "test.toml").unwrap()
+}
+
+/// A UDP datagram from left to right of so many bytes, IP header included.
+fn datagram(bytes: usize, dont_fragment: bool, dscp: u8) -> Vec<u8> {
+    let mut header = etherparse::Ipv4Header::new(0, HOP_LIMIT, 17.into(), LEFT, RIGHT).unwrap();
+    (header.dont_fragment, header.identification) = (dont_fragment, 7);
+    header.dscp = dscp.try_into().unwrap();
+    let builder = PacketBuilder::ip(etherparse::IpHeaders::Ipv4(header, Default::default()));
+    let mut packet = Vec::new();
+    builder.udp(1000, 2000).write(&mut packet, &vec![7; bytes - 28]).unwrap();
+    packet
+}
+
+fn datagram_v6(bytes: usize, hop_limit: u8) -> Vec<u8> {
+    let address = |net| Ipv6Addr::new(0xfd00, net, 0, 0, 0, 0, 0, 2).octets();
+    let mut packet = Vec::new();
+    let builder = PacketBuilder::ipv6(address(1), address(2), hop_limit);
+    builder.udp(1000, 2000).write(&mut packet, &vec![7; bytes - 48]).unwrap();
+    packet
+}
+
+/// A forwarder and its time.
+struct World {
+    forwarder: Forwarder,
+    start: Instant,
+    now: Instant,
+}
+
+impl World {
+    fn new(config: &Config) -> Self {
+        let start = Instant::now();
+        Self { forwarder: Forwarder::new(config, 1, start), start, now: start }
+    }
+
+    fn send(&mut self, packet: Vec<u8>) {
+        self.forwarder.advance(self.now);
+        self.forwarder.receive(self.now, 0, packet);
+    }
+
+    /// Everything that arrives from now on: when since the start, at which port, what.
+    fn run(&mut self) -> Vec<(Duration, usize, Vec<u8>)> {
+        let mut arrived = Vec::new();
+        while let Some(next) = self.forwarder.poll_timeout() {
+            self.now = self.now.max(next);
+            self.forwarder.advance(self.now);
+            for port in 0..2 {
+                while let Some(packet) = self.forwarder.poll_transmit(self.now, port) {
+                    arrived.push((self.now - self.start, port, packet));
+                }
+            }
+        }
+        arrived
+    }
+}
+
+fn micros(micros: u64) -> Duration {
+    Duration::from_micros(micros)
+}
+
+#[test]
+fn packets_keep_rate_and_delay_and_lose_a_hop() {
+    let mut world = World::new(&config(""));
+    for _ in 0..3 {
+        world.send(datagram(1500, true, 0));
+    }
+    let arrived = world.run();
+    // 1 ms on the link each, and 20 ms under way.
+    let times: Vec<_> = arrived.iter().map(|(time, _, _)| *time).collect();
+    assert_eq!(times, [micros(21_000), micros(22_000), micros(23_000)]);
+    for (_, port, bytes) in arrived {
+        let (header, _) = etherparse::Ipv4Header::from_slice(&bytes).unwrap();
+        assert_eq!((port, header.time_to_live), (1, HOP_LIMIT - 1));
+        assert_eq!(header.header_checksum, header.calc_header_checksum());
+        assert_eq!(bytes[20..], datagram(1500, true, 0)[20..]);
+    }
+}
+
+#[test]
+fn whoever_wakes_late_changes_nothing_about_when_packets_arrive() {
+    let mut world = World::new(&config(""));
+    for _ in 0..3 {
+        world.send(datagram(1500, true, 0));
+    }
+    // Nobody looks until all has left the link.
+    world.now += micros(20_500);
+    world.forwarder.advance(world.now);
+    let times: Vec<_> = world.run().into_iter().map(|(time, _, _)| time).collect();
+    assert_eq!(times, [micros(21_000), micros(22_000), micros(23_000)]);
+}
+
+#[test]
+fn a_signal_is_where_packets_without_df_are_cut() {
+    let mut world = World::new(&config("kickass = { fixed = \"5mbit\" }"));
+    world.send(datagram(1400, false, 0));
+    world.send(datagram(1400, true, 0));
+    let packets: Vec<Packet> =
+        world.run().into_iter().map(|(_, _, bytes)| Packet::parse(bytes).unwrap()).collect();
+    let code = Code::nearest(Rate::from_bits_per_second(5e6).unwrap()).unwrap();
+    assert_eq!(packets.len(), 3);
+    assert_eq!(packets[0].leading_len(), Some(code.payload_len()));
+    assert_eq!(packets[2].fragment(), None);
+    let totals = world.forwarder.totals();
+    let port = &totals.ports[1];
+    assert_eq!((port.signalled, port.withheld["dont_fragment"], port.overhead), (1, 1, 20));
+    assert_eq!(port.withheld.values().sum::<u64>(), 1);
+}
+
+#[test]
+fn the_buffer_is_that_of_the_better_levels() {
+    let mut world = World::new(&config("queue = { kind = \"strict-priority\", levels = { 8 = 15 } }"));
+    for dscp in [8, 3, 0] {
+        for _ in 0..10 {
+            world.send(datagram(1500, true, dscp));
+        }
+    }
+    let dscps: Vec<u8> =
+        world.run().into_iter().map(|(_, _, bytes)| Packet::parse(bytes).unwrap().dscp()).collect();
+    // The first is on the link when the others come.
+    assert_eq!(dscps, [&[8][..], &[0; 10]].concat());
+    assert_eq!(world.forwarder.totals().ports[1].dropped["queue_full"], 19);
+}
+
+#[test]
+fn too_long_packets_are_cut_or_answered() {
+    let mut config = config("");
+    config.port[1].mtu = 1300;
+    let mut world = World::new(&config);
+    world.send(datagram(1400, false, 0));
+    world.send(datagram(1400, true, 0));
+    world.send(datagram_v6(1400, HOP_LIMIT));
+    let arrived = world.run();
+    let lens: Vec<_> =
+        arrived.iter().filter(|(_, port, _)| *port == 1).map(|(_, _, bytes)| bytes.len()).collect();
+    assert_eq!(lens, [1300, 120]);
+    let answers: Vec<_> = arrived.iter().filter(|(_, port, _)| *port == 0).collect();
+    let [(_, _, v4), (_, _, v6)] = answers[..] else { panic!("{answers:?}") };
+    let v4 = SlicedPacket::from_ip(v4).unwrap();
+    let Some(NetSlice::Ipv4(ip)) = &v4.net else { panic!("{v4:?}") };
+    assert_eq!(ip.header().source_addr(), Ipv4Addr::new(10, 0, 0, 1));
+    assert_eq!(ip.header().destination_addr(), Ipv4Addr::from(LEFT));
+    let Some(TransportSlice::Icmpv4(message)) = &v4.transport else { panic!("{v4:?}") };
+    let needed = icmpv4::DestUnreachableHeader::FragmentationNeeded { next_hop_mtu: 1300 };
+    assert_eq!(message.icmp_type(), Icmpv4Type::DestinationUnreachable(needed));
+    assert_eq!(message.payload(), &datagram(1400, true, 0)[..548]);
+    let v6 = SlicedPacket::from_ip(v6).unwrap();
+    let Some(TransportSlice::Icmpv6(message)) = &v6.transport else { panic!("{v6:?}") };
+    assert_eq!(message.icmp_type(), Icmpv6Type::PacketTooBig { mtu: 1300 });
+    assert_eq!(message.payload().len(), 1280 - 48);
+    assert_eq!(world.forwarder.totals().ports[0].dropped["too_big"], 2);
+}
+
+#[test]
+fn used_up_hop_limits_are_answered_and_errors_are_not() {
+    let mut world = World::new(&config(""));
+    for hop_limit in [1, 0] {
+        world.send(datagram_v6(100, hop_limit));
+    }
+    let arrived = world.run();
+    assert_eq!(arrived.len(), 2);
+    for (_, port, bytes) in &arrived {
+        let packet = SlicedPacket::from_ip(bytes).unwrap();
+        let Some(TransportSlice::Icmpv6(message)) = &packet.transport else { panic!("{packet:?}") };
+        assert_eq!((*port, message.type_u8()), (0, 3));
+    }
+    // The message itself, sent on with a used up hop limit, gets no answer.
+    let mut message = arrived[0].2.clone();
+    message[7] = 1;
+    world.send(message);
+    assert_eq!(world.run(), []);
+    assert_eq!(world.forwarder.totals().ports[0].icmp, 2);
+}
+
+#[test]
+fn answers_are_few() {
+    let mut world = World::new(&config(""));
+    for _ in 0..1000 {
+        world.send(datagram_v6(100, 1));
+    }
+    assert_eq!(world.run().len(), 20);
+    world.now += Duration::from_secs(10);
+    world.send(datagram_v6(100, 1));
+    assert_eq!(world.run().len(), 1);
+    assert_eq!(world.forwarder.totals().ports[0].dropped["hop_limit"], 1001);
+}
+
+#[test]
+fn the_rate_of_an_idle_link_comes_to_rest_at_all_of_it() {
+    let mut world = World::new(&config("kickass = {}"));
+    let rate = |world: &World| world.forwarder.totals().ports[1].signalled_bits_per_second;
+    assert_eq!(rate(&world), Some(0.05 * 12e6));
+    world.now += Duration::from_secs(10);
+    world.forwarder.advance(world.now);
+    assert_eq!(rate(&world), Some(12e6));
+}
+
+#[test]
+fn what_goes_nowhere_is_counted() {
+    let mut world = World::new(&config(""));
+    let mut stray = datagram(100, true, 0);
+    stray[16] = 11;
+    world.send(stray);
+    world.send(vec![0x45; 100]);
+    world.send(Vec::new());
+    assert_eq!(world.forwarder.totals().ports[0].dropped["malformed"], 3, "the checksum is wrong");
+    let mut header = etherparse::Ipv4Header::new(0, 9, 17.into(), LEFT, [192, 0, 2, 1]).unwrap();
+    header.header_checksum = header.calc_header_checksum();
+    world.send(header.to_bytes().to_vec());
+    assert_eq!(world.forwarder.totals().ports[0].dropped["no_route"], 1);
+    assert_eq!(world.run().len(), 1, "and told");
+}
+
+#[test]
+fn a_reload_changes_rates_and_queues_and_loses_nothing() {
+    let mut world = World::new(&config(""));
+    for _ in 0..5 {
+        world.send(datagram(1500, false, 0));
+    }
+    let mut new = config("queue = { kind = \"fq-codel\" }\nkickass = { fixed = \"5mbit\" }");
+    new.port[1].rate = Rate::from_bits_per_second(120e6).unwrap();
+    new.port[1].delay = micros(1_000);
+    new.port[1].buffer = Some(30_000);
+    world.forwarder.reload(&new, world.now);
+    let arrived = world.run();
+    assert_eq!(arrived.len(), 1 + 2 * 4, "the first was on the link already");
+    // What was under way arrives when it would have, and what left later not before.
+    assert!(arrived.iter().all(|(time, _, _)| *time == micros(21_000)), "{arrived:?}");
+    world.send(datagram(1500, true, 0));
+    let sent = world.now - world.start;
+    assert_eq!(world.run()[0].0, sent + micros(1_100));
+    let totals = world.forwarder.totals();
+    assert_eq!((totals.ports[1].drops(), totals.ports[1].waiting.packets), (0, 0));
+    assert_eq!(totals.ports[1].delays.count(), 6);
+}
+
+#[test]
+fn nothing_that_comes_from_a_device_panics() {
+    let mut world = World::new(&config("kickass = { ipv6 = \"all\" }"));
+    let whole = [datagram(200, false, 3), datagram_v6(200, 2)];
+    for packet in &whole {
+        for at in 0..60 {
+            for value in [0, 1, 0x7f, 0xff] {
+                let mut packet = packet.clone();
+                packet[at] = value;
+                world.send(packet);
+            }
+        }
+        for len in 0..packet.len() {
+            world.send(packet[..len].to_vec());
+        }
+    }
+    world.run();
+    let totals = world.forwarder.totals();
+    let [left, right] = &totals.ports[..] else { panic!("two ports") };
+    assert_eq!(left.received.packets, 2 * (240 + 200));
+    // Whatever came was dropped or arrived, an answer or not.
+    assert!(left.dropped["malformed"] > 400);
+    assert_eq!((left.waiting.packets, right.waiting.packets), (0, 0));
+}

@@ -1,0 +1,136 @@
+//! Messages to senders whose packets a router cannot forward (RFC 792, RFC 4443).
+
+use std::{
+    net::IpAddr,
+    time::{Duration, Instant},
+};
+
+use etherparse::{Icmpv4Type, Icmpv6Type, PacketBuilder, icmpv4, icmpv4::DestUnreachableHeader, icmpv6};
+use kickass::packet::Packet;
+
+/// So many messages per second at most (RFC 4443 §2.4 f).
+const PER_SECOND: u32 = 100;
+/// And so many at once.
+const BURST: u32 = 20;
+/// Hop limit of the messages.
+const HOP_LIMIT: u8 = 64;
+/// A message of IPv4 is no longer than this (RFC 1812 §4.3.2.3).
+const LEN_MAX_V4: usize = 576;
+/// And one of IPv6 than this (RFC 4443 §2.4 c).
+const LEN_MAX_V6: usize = 1280;
+const HEADERS_V4: usize = 20 + 8;
+const HEADERS_V6: usize = 40 + 8;
+const ICMP: u8 = 1;
+const ICMPV6: u8 = 58;
+
+/// Why a packet was not forwarded, as far as its sender is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    /// Its hop limit was used up.
+    HopLimit,
+    /// It is too long for a link of this MTU, and may not be fragmented.
+    TooBig(u16),
+    /// No port leads to its destination.
+    NoRoute,
+}
+
+/// Writes messages, not too many.
+#[derive(Debug)]
+pub(crate) struct Icmp {
+    addresses: Vec<IpAddr>,
+    /// When all messages that were sent are paid for.
+    paid: Instant,
+}
+
+impl Icmp {
+    pub(crate) fn new(addresses: Vec<IpAddr>, now: Instant) -> Self {
+        Self { addresses, paid: now }
+    }
+
+    pub(crate) fn set_addresses(&mut self, addresses: Vec<IpAddr>) {
+        self.addresses = addresses;
+    }
+
+    /// The message about a packet; `None` if there is to be none.
+    pub(crate) fn message(&mut self, now: Instant, packet: &Packet, trouble: Trouble) -> Option<Vec<u8>> {
+        if !may_be_answered(packet) {
+            return None;
+        }
+        let to = packet.source();
+        let from = *self.addresses.iter().find(|address| address.is_ipv4() == to.is_ipv4())?;
+        let cost = Duration::from_secs(1) / PER_SECOND;
+        let paid = self.paid.max(now) + cost;
+        if paid > now + cost * BURST {
+            return None;
+        }
+        let bytes = write(from, to, packet.as_bytes(), trouble)?;
+        self.paid = paid;
+        Some(bytes)
+    }
+}
+
+/// Not about other such messages, fragments but the leading one, or what has no single sender (RFC 1122 §3.2.2, RFC
+/// 4443 §2.4 e).
+fn may_be_answered(packet: &Packet) -> bool {
+    let leading = packet.fragment().is_none_or(|fragment| fragment.offset == 0);
+    let one_sender = match packet.source() {
+        IpAddr::V4(from) => {
+            !(from.is_unspecified() || from.is_multicast() || from.is_broadcast() || from.is_loopback())
+        }
+        IpAddr::V6(from) => !(from.is_unspecified() || from.is_multicast() || from.is_loopback()),
+    };
+    let to_many = match packet.destination() {
+        IpAddr::V4(to) => to.is_multicast() || to.is_broadcast(),
+        IpAddr::V6(to) => to.is_multicast(),
+    };
+    leading && one_sender && !to_many && !is_error(packet)
+}
+
+fn is_error(packet: &Packet) -> bool {
+    let kind = packet.payload().first().copied();
+    match packet.flow().protocol {
+        // A message without a type is no question either.
+        ICMP => kind.is_none_or(|kind| {
+            ![icmpv4::TYPE_ECHO_REPLY, icmpv4::TYPE_ECHO_REQUEST, icmpv4::TYPE_TIMESTAMP].contains(&kind)
+        }),
+        // Behind extension headers the type is elsewhere: rather silent than a loop.
+        ICMPV6 => packet.protocol() != ICMPV6 || kind.is_none_or(|kind| kind < icmpv6::TYPE_ECHO_REQUEST),
+        _ => false,
+    }
+}
+
+fn write(from: IpAddr, to: IpAddr, packet: &[u8], trouble: Trouble) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    match (from, to) {
+        (IpAddr::V4(from), IpAddr::V4(to)) => {
+            let kind = match trouble {
+                Trouble::HopLimit => Icmpv4Type::TimeExceeded(icmpv4::TimeExceededCode::TtlExceededInTransit),
+                Trouble::TooBig(next_hop_mtu) => {
+                    Icmpv4Type::DestinationUnreachable(DestUnreachableHeader::FragmentationNeeded {
+                        next_hop_mtu,
+                    })
+                }
+                Trouble::NoRoute => Icmpv4Type::DestinationUnreachable(DestUnreachableHeader::Network),
+            };
+            let quoted = &packet[..packet.len().min(LEN_MAX_V4 - HEADERS_V4)];
+            PacketBuilder::ipv4(from.octets(), to.octets(), HOP_LIMIT)
+                .icmpv4(kind)
+                .write(&mut bytes, quoted)
+                .ok()?;
+        }
+        (IpAddr::V6(from), IpAddr::V6(to)) => {
+            let kind = match trouble {
+                Trouble::HopLimit => Icmpv6Type::TimeExceeded(icmpv6::TimeExceededCode::HopLimitExceeded),
+                Trouble::TooBig(mtu) => Icmpv6Type::PacketTooBig { mtu: mtu.into() },
+                Trouble::NoRoute => Icmpv6Type::DestinationUnreachable(icmpv6::DestUnreachableCode::NoRoute),
+            };
+            let quoted = &packet[..packet.len().min(LEN_MAX_V6 - HEADERS_V6)];
+            PacketBuilder::ipv6(from.octets(), to.octets(), HOP_LIMIT)
+                .icmpv6(kind)
+                .write(&mut bytes, quoted)
+                .ok()?;
+        }
+        _ => return None,
+    }
+    Some(bytes)
+}

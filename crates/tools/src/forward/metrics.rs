@@ -1,0 +1,247 @@
+//! Metrics for Prometheus, served over HTTP by a thread of their own.
+//!
+//! The thread asks the forwarder, by a byte, for its totals and waits for them: numbers are those of the moment, and
+//! nobody keeps them up to date who does not ask.
+
+use std::{
+    convert::Infallible,
+    fmt,
+    io::{self, Read, Write},
+    net::TcpListener,
+    os::{fd::AsFd, unix::net::UnixStream},
+    sync::{
+        Arc, Mutex,
+        mpsc::{self, Receiver, Sender},
+    },
+    thread,
+    time::Duration,
+};
+
+use http_body_util::Full;
+use hyper::{
+    Method, Request, Response, StatusCode,
+    body::{Bytes, Incoming},
+    header,
+    server::conn::http1,
+    service::service_fn,
+};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use prometheus_client::{
+    collector::Collector,
+    encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder, NoLabelSet, text::encode},
+    metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
+    registry::{Registry, Unit},
+};
+use rustix::fd::BorrowedFd;
+use tokio::sync::Semaphore;
+
+use super::{
+    histogram::{BOUNDS, Histogram},
+    statistics::{PortTotals, Totals},
+};
+
+/// The forwarder answers within microseconds, unless it is gone.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// A reader that takes longer is sent away.
+const SCRAPE_MAX: Duration = Duration::from_secs(10);
+/// So many readers at once.
+const READERS_MAX: usize = 16;
+const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// The forwarder's side.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    questions: UnixStream,
+    answers: Sender<Totals>,
+}
+
+impl Asked {
+    /// Serves metrics at a socket that listens.
+    pub(crate) fn serve(listener: TcpListener) -> io::Result<Self> {
+        let (questions, asking) = UnixStream::pair()?;
+        questions.set_nonblocking(true)?;
+        let (answers, answered) = mpsc::channel();
+        let source = Source { ask: Mutex::new((asking, answered)) };
+        listener.set_nonblocking(true)?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        thread::Builder::new().name("metrics".to_owned()).spawn(move || {
+            runtime.block_on(listen(listener, source));
+        })?;
+        Ok(Self { questions, answers })
+    }
+
+    /// Answers those who have asked.
+    pub(crate) fn answer(&mut self, totals: impl FnOnce() -> Totals) {
+        let mut asked = [0; 64];
+        if self.questions.read(&mut asked).is_ok_and(|bytes| bytes > 0) {
+            // A thread that is gone asks no more.
+            let _ = self.answers.send(totals());
+        }
+    }
+}
+
+impl AsFd for Asked {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.questions.as_fd()
+    }
+}
+
+async fn listen(listener: TcpListener, source: Source) {
+    let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
+    let mut registry = Registry::with_prefix("kickass");
+    registry.register_collector(Box::new(source));
+    let registry = Arc::new(registry);
+    let places = Arc::new(Semaphore::new(READERS_MAX));
+    loop {
+        let Ok(place) = places.clone().acquire_owned().await else { return };
+        let Ok((stream, _)) = listener.accept().await else {
+            // Out of files, perhaps: not again at once.
+            tokio::time::sleep(PATIENCE).await;
+            continue;
+        };
+        let registry = registry.clone();
+        tokio::spawn(async move {
+            let service = service_fn(move |request| {
+                let response = respond(&request, &registry);
+                async move { Ok::<_, Infallible>(response) }
+            });
+            let connection = http1::Builder::new()
+                .timer(TokioTimer::new())
+                .keep_alive(false)
+                .serve_connection(TokioIo::new(stream), service);
+            let _ = tokio::time::timeout(SCRAPE_MAX, connection).await;
+            drop(place);
+        });
+    }
+}
+
+fn respond(request: &Request<Incoming>, registry: &Registry) -> Response<Full<Bytes>> {
+    let status = |status| {
+        let mut response = Response::new(Full::default());
+        *response.status_mut() = status;
+        response
+    };
+    if request.uri().path() != "/metrics" {
+        return status(StatusCode::NOT_FOUND);
+    }
+    if request.method() != Method::GET {
+        return status(StatusCode::METHOD_NOT_ALLOWED);
+    }
+    let mut text = String::new();
+    match encode(&mut text, registry) {
+        Ok(()) => {
+            let mut response = Response::new(Full::new(text.into()));
+            response
+                .headers_mut()
+                .insert(header::CONTENT_TYPE, header::HeaderValue::from_static(CONTENT_TYPE));
+            response
+        }
+        Err(_) => status(StatusCode::SERVICE_UNAVAILABLE),
+    }
+}
+
+/// The thread's side.
+struct Source {
+    ask: Mutex<(UnixStream, Receiver<Totals>)>,
+}
+
+impl Source {
+    fn totals(&self) -> Option<Totals> {
+        let mut ask = self.ask.lock().ok()?;
+        let (questions, answers) = &mut *ask;
+        // Of a question that nobody waited for to the end.
+        while answers.try_recv().is_ok() {}
+        questions.write_all(&[0]).ok()?;
+        answers.recv_timeout(PATIENCE).ok()
+    }
+}
+
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Source").finish_non_exhaustive()
+    }
+}
+
+impl Collector for Source {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let totals = self.totals().ok_or(fmt::Error)?;
+        write_metrics(&totals, &mut encoder)
+    }
+}
+
+/// What a metric has besides the port: one label more, or none.
+type Labelled = Vec<(Option<(&'static str, &'static str)>, u64)>;
+
+/// A counter: its name, what it counts, its unit, and its values in the totals of a port.
+type CounterOf = (&'static str, &'static str, Option<Unit>, fn(&PortTotals) -> Labelled);
+
+const COUNTERS: [CounterOf; 12] = [
+    ("received_packets", "Packets that came from the device", None, |port| one(port.received.packets)),
+    ("received", "Bytes that came from the device", Some(Unit::Bytes), |port| one(port.received.bytes)),
+    ("sent_packets", "Packets written to the device", None, |port| one(port.sent.packets)),
+    ("sent", "Bytes written to the device", Some(Unit::Bytes), |port| one(port.sent.bytes)),
+    ("dropped_packets", "Packets dropped, by reason", None, |port| {
+        port.dropped.iter().map(|(reason, count)| (Some(("reason", *reason)), *count)).collect()
+    }),
+    ("marked_packets", "Packets marked instead of dropped", None, |port| one(port.marked)),
+    ("signalled_packets", "Packets fragmented to carry a rate, two fragments each", None, |port| {
+        one(port.signalled)
+    }),
+    ("lowered_fragments", "Leading fragments shortened to a lower rate", None, |port| one(port.lowered)),
+    ("rtt_indicators", "RTT indicators that passed", None, |port| one(port.indicators)),
+    ("signal_overhead", "Bytes of headers that signals have added", Some(Unit::Bytes), |port| {
+        one(port.overhead)
+    }),
+    ("withheld_signals", "Packets that left without a new signal, by reason", None, |port| {
+        port.withheld.iter().map(|(reason, count)| (Some(("reason", *reason)), *count)).collect()
+    }),
+    ("icmp_messages", "ICMP messages about packets that came from the device", None, |port| one(port.icmp)),
+];
+
+/// A gauge, likewise, of which there may be none.
+type GaugeOf = (&'static str, &'static str, Option<Unit>, fn(&PortTotals) -> Option<f64>);
+
+const GAUGES: [GaugeOf; 4] = [
+    ("queue", "Bytes that wait", Some(Unit::Bytes), |port| Some(port.waiting.bytes as f64)),
+    ("queue_packets", "Packets that wait", None, |port| Some(port.waiting.packets as f64)),
+    ("link_bits_per_second", "Rate of the link", None, |port| Some(port.link_bits_per_second)),
+    ("signalled_bits_per_second", "Rate that is signalled", None, |port| port.signalled_bits_per_second),
+];
+
+fn one(value: u64) -> Labelled {
+    vec![(None, value)]
+}
+
+fn write_metrics(totals: &Totals, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    for (name, help, unit, values) in &COUNTERS {
+        let mut metric = encoder.encode_descriptor(name, help, unit.as_ref(), MetricType::Counter)?;
+        for port in &totals.ports {
+            for (label, value) in values(port) {
+                let labels: Vec<_> = [("port", port.name.as_str())].into_iter().chain(label).collect();
+                ConstCounter::new(value).encode(metric.encode_family(&labels)?)?;
+            }
+        }
+    }
+    for (name, help, unit, value) in &GAUGES {
+        let mut metric = encoder.encode_descriptor(name, help, unit.as_ref(), MetricType::Gauge)?;
+        for port in &totals.ports {
+            if let Some(value) = value(port) {
+                let labels = [("port", port.name.as_str())];
+                ConstGauge::new(value).encode(metric.encode_family(&labels)?)?;
+            }
+        }
+    }
+    let (name, help) = ("queue_delay", "How long packets waited before they left");
+    let mut metric = encoder.encode_descriptor(name, help, Some(&Unit::Seconds), MetricType::Histogram)?;
+    for port in &totals.ports {
+        let labels = [("port", port.name.as_str())];
+        encode_histogram(&port.delays, metric.encode_family(&labels)?)?;
+    }
+    Ok(())
+}
+
+fn encode_histogram(histogram: &Histogram, mut metric: MetricEncoder<'_>) -> fmt::Result {
+    let ends = BOUNDS.into_iter().chain([f64::INFINITY]);
+    let buckets: Vec<(f64, u64)> = ends.zip(histogram.counts).collect();
+    metric.encode_histogram::<NoLabelSet>(histogram.sum, histogram.count(), &buckets, None)
+}

@@ -1,0 +1,171 @@
+//! A port of a forwarder: queue and link in virtual time, then the delay.
+
+use std::time::{Duration, Instant};
+
+use kickass::{
+    law::RateLaw,
+    packet::Packet,
+    router::{self, Router},
+    signal::Withheld,
+};
+
+use super::{
+    config::PortConfig,
+    law::PortLaw,
+    line::Line,
+    queue::PortQueue,
+    statistics::{Count, PortTotals},
+};
+
+/// A link that nobody looked after is given at most so much time to make up for.
+const CATCH_UP: Duration = Duration::from_millis(10);
+
+/// One port.
+#[derive(Debug)]
+pub(crate) struct Port {
+    config: PortConfig,
+    number: usize,
+    seed: u64,
+    router: Router<PortQueue, PortLaw>,
+    line: Line,
+    pub(crate) drops: Drops,
+    pub(crate) received: Count,
+    pub(crate) sent: Count,
+    pub(crate) icmp: u64,
+}
+
+/// Packets that came from the device and went nowhere, or that the device did not take.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Drops {
+    pub(crate) malformed: u64,
+    pub(crate) hop_limit: u64,
+    pub(crate) no_route: u64,
+    pub(crate) too_big: u64,
+    pub(crate) device: u64,
+}
+
+impl Port {
+    pub(crate) fn new(config: PortConfig, number: usize, seed: u64, now: Instant) -> Self {
+        let router = Router::new(
+            router_config(&config, seed),
+            PortQueue::new(&config, seed),
+            PortLaw::new(&config, number, now),
+            now,
+        );
+        Self {
+            config,
+            number,
+            seed,
+            router,
+            line: Line::default(),
+            drops: Drops::default(),
+            received: Count::default(),
+            sent: Count::default(),
+            icmp: 0,
+        }
+    }
+
+    /// Goes over to another configuration; what waits goes on waiting, what is under way arrives when it would have.
+    pub(crate) fn change(&mut self, config: PortConfig, now: Instant) {
+        self.router.reconfigure(router_config(&config, self.seed));
+        self.router.law_mut().change(&config, self.number, now);
+        if (&config.queue, config.buffer()) != (&self.config.queue, self.config.buffer()) {
+            self.router.queue_mut().change(now, &config, self.seed);
+        }
+        self.config = config;
+    }
+
+    pub(crate) fn mtu(&self) -> u16 {
+        self.config.mtu
+    }
+
+    /// A packet that is to leave through the port. [`Self::advance`] comes first.
+    pub(crate) fn enqueue(&mut self, now: Instant, packet: Packet) {
+        self.router.enqueue_packet(now, packet);
+    }
+
+    /// Lets leave what the link has had time for.
+    ///
+    /// Each packet leaves at the instant at which the link was free, however late this is called, so that neither
+    /// the pace nor the delay depends on when somebody wakes up.
+    pub(crate) fn advance(&mut self, now: Instant) {
+        let floor = now.checked_sub(self.config.delay + CATCH_UP);
+        while let Some(free) = self.router.poll_timeout().filter(|free| *free <= now) {
+            let at = floor.map_or(free, |floor| free.max(floor));
+            // The discipline may have dropped all that waited.
+            let Some(packet) = self.router.dequeue(at) else { break };
+            self.line.push(self.router.link_free(), self.config.delay, packet.into_bytes());
+        }
+        if self.router.is_empty() {
+            // Nobody else tells the law that time passes, and its rate is shown.
+            self.router.law_mut().advance(now, 0);
+        }
+    }
+
+    /// A packet that has arrived at the other end by `now`.
+    pub(crate) fn poll_transmit(&mut self, now: Instant) -> Option<Vec<u8>> {
+        self.line.pop(now)
+    }
+
+    /// When something arrives next, or may. What leaves the link arrives a delay later, so nobody has to wake up for
+    /// the former.
+    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+        let departure = self.router.poll_timeout().map(|free| free + self.config.delay);
+        self.line.next().into_iter().chain(departure).min()
+    }
+
+    pub(crate) fn totals(&self) -> PortTotals {
+        let stats = self.router.stats();
+        let queue = self.router.queue();
+        let Drops { malformed, hop_limit, no_route, too_big, device } = self.drops;
+        let rate = self.router.law().rate();
+        PortTotals {
+            name: self.config.name.clone(),
+            received: self.received,
+            sent: self.sent,
+            dropped: [
+                ("malformed", malformed),
+                ("hop_limit", hop_limit),
+                ("no_route", no_route),
+                ("too_big", too_big),
+                ("queue_full", queue.overflowed),
+                ("queue_delay", queue.aged),
+                ("device", device),
+            ]
+            .into(),
+            marked: stats.marked,
+            waiting: Count { packets: stats.waiting.packets, bytes: stats.waiting.bytes },
+            link_bits_per_second: self.config.rate.bits_per_second(),
+            signalled_bits_per_second: rate.map(|rate| rate.bits_per_second()),
+            signalled: stats.signalled,
+            lowered: stats.lowered,
+            indicators: stats.indicators,
+            overhead: stats.overhead,
+            withheld: Withheld::ALL.map(|reason| (reason_name(reason), stats.withheld(reason))).into(),
+            icmp: self.icmp,
+            delays: queue.delays,
+        }
+    }
+}
+
+fn router_config(port: &PortConfig, seed: u64) -> router::Config {
+    router::Config {
+        signals: port.kickass.clone().unwrap_or_default().signals(),
+        link: Some(port.rate),
+        catch_up: CATCH_UP,
+        seed,
+    }
+}
+
+fn reason_name(reason: Withheld) -> &'static str {
+    match reason {
+        Withheld::Rate => "rate",
+        Withheld::Queue => "queue",
+        Withheld::Level => "level",
+        Withheld::Place => "place",
+        Withheld::DontFragment => "dont_fragment",
+        Withheld::Short => "short",
+        Withheld::Headers => "headers",
+        Withheld::Sampling => "sampling",
+    }
+}

@@ -1,0 +1,146 @@
+//! The queue of a port: one of the disciplines, watched, and changed while packets wait.
+
+use std::time::Instant;
+
+use kickass::{
+    packet::Packet,
+    queue::{DropTail, FqCodel, FqCodelConfig, Levels, Queue, Queued, StrictPriority},
+};
+
+use super::{
+    config::{PortConfig, QueueConfig},
+    histogram::Histogram,
+};
+
+/// A packet and when it came.
+#[derive(Debug)]
+struct Waiting {
+    since: Instant,
+    packet: Packet,
+}
+
+impl Queued for Waiting {
+    fn bytes(&self) -> u64 {
+        self.packet.bytes()
+    }
+
+    fn dscp(&self) -> u8 {
+        self.packet.dscp()
+    }
+
+    fn flow_hash(&self, key: u64) -> u64 {
+        self.packet.flow_hash(key)
+    }
+
+    fn mark_congestion(&mut self) -> bool {
+        self.packet.mark_congestion()
+    }
+}
+
+/// A discipline that says how long packets wait and why they are dropped.
+pub(crate) struct PortQueue {
+    discipline: Box<dyn Queue<Waiting>>,
+    levels: Option<Levels>,
+    /// Marked by disciplines that are no longer there.
+    marked_before: u64,
+    pub(crate) delays: Histogram,
+    /// Packets dropped when they or others came: there was no room.
+    pub(crate) overflowed: u64,
+    /// Packets dropped on their way out: they had waited too long.
+    pub(crate) aged: u64,
+}
+
+impl PortQueue {
+    pub(crate) fn new(port: &PortConfig, key: u64) -> Self {
+        Self {
+            discipline: discipline(port, key),
+            levels: port.queue.levels(),
+            marked_before: 0,
+            delays: Histogram::default(),
+            overflowed: 0,
+            aged: 0,
+        }
+    }
+
+    /// Goes over to another discipline or limit. What waits is put into it in the order in which it would have left.
+    pub(crate) fn change(&mut self, now: Instant, port: &PortConfig, key: u64) {
+        let mut new = discipline(port, key);
+        let (mut aged, mut overflowed) = (0, 0);
+        while let Some(waiting) = self.discipline.dequeue(now, &mut |_| aged += 1) {
+            new.enqueue(now, waiting, &mut |_| overflowed += 1);
+        }
+        self.aged += aged;
+        self.overflowed += overflowed;
+        self.marked_before += self.discipline.marked();
+        self.discipline = new;
+        self.levels = port.queue.levels();
+    }
+}
+
+fn discipline(port: &PortConfig, key: u64) -> Box<dyn Queue<Waiting>> {
+    let limit = port.buffer();
+    match &port.queue {
+        QueueConfig::DropTail => Box::new(DropTail::new(limit)),
+        QueueConfig::StrictPriority { .. } => {
+            Box::new(StrictPriority::new(port.queue.levels().unwrap_or_default(), limit))
+        }
+        QueueConfig::FqCodel { ecn, .. } => Box::new(FqCodel::new(FqCodelConfig {
+            limit,
+            codel: port.queue.codel(),
+            quantum: u32::from(port.mtu) + 14,
+            ecn: *ecn,
+            key,
+            ..FqCodelConfig::default()
+        })),
+    }
+}
+
+impl Queue<Packet> for PortQueue {
+    fn enqueue(&mut self, now: Instant, packet: Packet, lost: &mut dyn FnMut(Packet)) {
+        let overflowed = &mut self.overflowed;
+        self.discipline.enqueue(now, Waiting { since: now, packet }, &mut |waiting| {
+            *overflowed += 1;
+            lost(waiting.packet);
+        });
+    }
+
+    fn dequeue(&mut self, now: Instant, lost: &mut dyn FnMut(Packet)) -> Option<Packet> {
+        let aged = &mut self.aged;
+        let waiting = self.discipline.dequeue(now, &mut |waiting| {
+            *aged += 1;
+            lost(waiting.packet);
+        })?;
+        self.delays.add(now.saturating_duration_since(waiting.since));
+        Some(waiting.packet)
+    }
+
+    fn bytes(&self) -> u64 {
+        self.discipline.bytes()
+    }
+
+    fn packets(&self) -> usize {
+        self.discipline.packets()
+    }
+
+    fn limit(&self) -> u64 {
+        self.discipline.limit()
+    }
+
+    fn is_best(&self, packet: &Packet) -> bool {
+        self.levels.as_ref().is_none_or(|levels| levels.of(packet.dscp()) == 0)
+    }
+
+    fn best_bytes(&self) -> u64 {
+        self.discipline.best_bytes()
+    }
+
+    fn marked(&self) -> u64 {
+        self.marked_before + self.discipline.marked()
+    }
+}
+
+impl std::fmt::Debug for PortQueue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PortQueue").field("bytes", &self.bytes()).finish_non_exhaustive()
+    }
+}

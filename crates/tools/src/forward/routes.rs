@@ -1,0 +1,45 @@
+//! Which port a destination is reached through: the longest prefix decides.
+
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+
+use super::config::PortConfig;
+
+/// Prefixes and the number of their port, the longest prefix first. There are few, so they are looked through.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Routes(Vec<(IpNet, usize)>);
+
+impl Routes {
+    pub(crate) fn new(ports: &[PortConfig]) -> Self {
+        let of_port = |(n, port): (usize, &PortConfig)| {
+            port.routes.iter().map(|net| (net.trunc(), n)).collect::<Vec<_>>()
+        };
+        let mut routes: Vec<_> = ports.iter().enumerate().flat_map(of_port).collect();
+        routes.sort_by_key(|(net, _)| std::cmp::Reverse(net.prefix_len()));
+        Self(routes)
+    }
+
+    pub(crate) fn find(&self, destination: IpAddr) -> Option<usize> {
+        self.0.iter().find(|(net, _)| net.contains(&destination)).map(|(_, port)| *port)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_prefix_decides() {
+        let nets = ["10.0.0.0/8", "10.1.0.9/16", "fd00::/8", "0.0.0.0/0"];
+        let mut routes: Vec<(IpNet, usize)> =
+            nets.iter().enumerate().map(|(n, net)| (net.parse::<IpNet>().unwrap().trunc(), n)).collect();
+        routes.sort_by_key(|(net, _)| std::cmp::Reverse(net.prefix_len()));
+        let find = |address: &str| Routes(routes.clone()).find(address.parse().unwrap());
+        assert_eq!(find("10.1.2.3"), Some(1));
+        assert_eq!(find("10.2.2.3"), Some(0));
+        assert_eq!(find("192.0.2.1"), Some(3));
+        assert_eq!(find("fd00::1"), Some(2));
+        assert_eq!(find("fe80::1"), None);
+    }
+}

@@ -1,0 +1,110 @@
+//! What the two sides say to each other, in the payload of UDP.
+//!
+//! A question is at least as long as its answer, so nobody can be flooded by answers to made-up questions.
+
+use kickass::code::Code;
+
+/// Begins questions.
+const QUESTION: [u8; 8] = *b"kickass?";
+/// Begins answers.
+const ANSWER: [u8; 8] = *b"kickass!";
+
+/// How a question was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Form {
+    /// Whole, with a payload as long as the code.
+    Whole,
+    /// As long as possible, cut into fragments after the code.
+    Fragmented,
+}
+
+/// A question, or the answer to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Message {
+    /// Random, one for each sweep.
+    pub run: u64,
+    /// How the question was sent.
+    pub form: Form,
+    /// The length asked about.
+    pub code: Code,
+    /// How often it was asked about before.
+    pub attempt: u8,
+}
+
+impl Message {
+    /// Bytes of an answer, and the least of a question.
+    pub const LEN: usize = 20;
+
+    /// The question, in so many bytes of payload of UDP, [`Self::LEN`] at least.
+    pub fn question(&self, len: usize) -> Vec<u8> {
+        let mut bytes = self.bytes(QUESTION).to_vec();
+        bytes.resize(len.max(Self::LEN), 0);
+        bytes
+    }
+
+    /// The answer to a question, whatever else is in it.
+    pub fn answer(question: &[u8]) -> Option<[u8; Self::LEN]> {
+        Self::parse(question, QUESTION).map(|message| message.bytes(ANSWER))
+    }
+
+    /// Reads an answer.
+    pub fn parse_answer(bytes: &[u8]) -> Option<Self> {
+        Self::parse(bytes, ANSWER)
+    }
+
+    fn bytes(&self, kind: [u8; 8]) -> [u8; Self::LEN] {
+        let mut bytes = [0; Self::LEN];
+        bytes[..8].copy_from_slice(&kind);
+        bytes[8..16].copy_from_slice(&self.run.to_be_bytes());
+        // Lengths of codes are below 2^16.
+        bytes[16..18].copy_from_slice(&(self.code.payload_len() as u16).to_be_bytes());
+        bytes[18] = u8::from(self.form == Form::Fragmented);
+        bytes[19] = self.attempt;
+        bytes
+    }
+
+    fn parse(bytes: &[u8], kind: [u8; 8]) -> Option<Self> {
+        let bytes: &[u8; Self::LEN] = bytes.first_chunk()?;
+        let (begin, rest) = bytes.split_first_chunk::<8>()?;
+        let (run, rest) = rest.split_first_chunk::<8>()?;
+        let &[high, low, form, attempt] = rest else { return None };
+        if *begin != kind || form > 1 {
+            return None;
+        }
+        Some(Self {
+            run: u64::from_be_bytes(*run),
+            form: if form == 1 { Form::Fragmented } else { Form::Whole },
+            code: Code::from_len(u16::from_be_bytes([high, low]).into())?,
+            attempt,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_repeats_its_question() {
+        for form in [Form::Whole, Form::Fragmented] {
+            let message = Message { run: 7, form, code: Code::MAX, attempt: 2 };
+            let answer = Message::answer(&message.question(1000)).unwrap();
+            assert_eq!(Message::parse_answer(&answer), Some(message));
+            assert_eq!(message.question(0).len(), answer.len());
+        }
+    }
+
+    #[test]
+    fn what_is_no_question_gets_no_answer() {
+        let question = Message { run: 7, form: Form::Whole, code: Code::MIN, attempt: 0 }.question(100);
+        let answer = Message::answer(&question).unwrap();
+        assert_eq!(Message::answer(&answer), None, "two listeners would talk for ever");
+        for at in [0, 17, 18] {
+            let mut broken = question.clone();
+            broken[at] ^= 0x83;
+            assert_eq!(Message::answer(&broken), None, "{at}");
+        }
+        assert_eq!(Message::answer(&question[..Message::LEN - 1]), None);
+        assert_eq!(Message::parse_answer(&question), None);
+    }
+}

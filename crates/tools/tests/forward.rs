@@ -1,0 +1,400 @@
+//! `kickass forward` between two hosts, played by network namespaces. Needs root; skips itself without.
+//!
+//! A process cannot change its namespace without a raw system call, so each host is this very test program, started
+//! again under `ip netns exec` and told by [`ROLE`] what to do.
+#![cfg(target_os = "linux")]
+#![forbid(unsafe_code)]
+
+use std::{
+    env,
+    fs::{self, Permissions},
+    io::{BufRead, BufReader, Lines, Read, Write},
+    net::{Shutdown, TcpListener, TcpStream, UdpSocket},
+    os::unix::fs::PermissionsExt,
+    process::{Child, ChildStdout, Command, Output, Stdio, id},
+    thread,
+    time::{Duration, Instant},
+};
+
+use kickass::{Rate, code::Code, packet::Packet};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use socket2::{Domain, Protocol, Socket, Type};
+use tempfile::TempDir;
+
+const ROLE: &str = "KICKASS_FORWARD_ROLE";
+/// More than any role takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE_SECONDS: &str = "60";
+const READY: &str = "ready";
+const LEFT: &str = "10.90.1.2";
+const RIGHT: &str = "10.90.2.2";
+const PORT: u16 = 4433;
+/// IP total length 1400.
+const PAYLOAD: usize = 1372;
+const DATAGRAMS: usize = 20;
+const ETHERTYPE_IPV4: u16 = 0x0800;
+/// Whether the kernel leaves Don't Fragment clear, unless a socket wants it otherwise; one for each namespace.
+const NO_DONT_FRAGMENT: &str = "/proc/sys/net/ipv4/ip_no_pmtu_disc";
+const HOP_LIMIT: u8 = 64;
+const DELAY: Duration = Duration::from_millis(30);
+const TCP_BYTES: usize = 2_000_000;
+
+/// A process that ends with the test.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Two hosts and the forwarder between them; gone when dropped, by panic or not.
+struct Lab {
+    left: String,
+    right: String,
+    folder: TempDir,
+    forwarder: Option<Killed>,
+    events: Option<Lines<BufReader<ChildStdout>>>,
+    metrics: u16,
+}
+
+impl Lab {
+    /// `None` with a line that says why not.
+    fn new(test: &str, kickass: &str) -> Option<Self> {
+        let name = |side| format!("kickass-{test}-{side}-{}", id());
+        let folder = tempfile::tempdir().unwrap();
+        // The forwarder reads its file again as nobody.
+        fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
+        let metrics = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let mut lab =
+            Self { left: name("a"), right: name("b"), folder, forwarder: None, events: None, metrics };
+        for host in [&lab.left, &lab.right] {
+            let output = Command::new("ip").args(["netns", "add", host]).output();
+            if !output.as_ref().is_ok_and(|output| output.status.success()) {
+                println!("skipped: no right to make network namespaces, or no ip: {output:?}");
+                return None;
+            }
+        }
+        lab.configure(kickass);
+        let mut forwarder = Command::new(env!("CARGO_BIN_EXE_kickass"))
+            .args(["forward", "--json", "--config"])
+            .arg(lab.config())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        lab.events = forwarder.stdout.take().map(|events| BufReader::new(events).lines());
+        lab.forwarder = Some(Killed(forwarder));
+        assert_eq!(lab.event()["event"], "ready");
+        ip(&format!("-n {} route add 10.90.2.0/24 dev kick-a", lab.left));
+        ip(&format!("-n {} route add 10.90.1.0/24 dev kick-b", lab.right));
+        Some(lab)
+    }
+
+    fn config(&self) -> std::path::PathBuf {
+        self.folder.path().join("forward.toml")
+    }
+
+    /// Writes the configuration, with these keys for the port on the right.
+    fn configure(&self, keys: &str) {
+        let (left, right, metrics, delay) = (&self.left, &self.right, self.metrics, DELAY.as_millis());
+        let text = format!(
+            r#"
+[forward]
+prometheus = "127.0.0.1:{metrics}"
+
+[[port]]
+name = "kick-a"
+netns = "{left}"
+addresses = ["{LEFT}/24"]
+routes = ["10.90.1.0/24"]
+rate = "100mbit"
+
+[[port]]
+name = "kick-b"
+netns = "{right}"
+addresses = ["{RIGHT}/24"]
+routes = ["10.90.2.0/24"]
+rate = "100mbit"
+delay = "{delay}ms"
+{keys}
+"#
+        );
+        fs::write(self.config(), text).unwrap();
+    }
+
+    /// The next thing the forwarder says.
+    fn event(&mut self) -> Value {
+        let line = self.events.as_mut().unwrap().next().expect("it has ended").unwrap();
+        serde_json::from_str(&line).unwrap()
+    }
+
+    fn signal(&self, signal: Signal) {
+        let pid = self.forwarder.as_ref().and_then(|child| i32::try_from(child.0.id()).ok());
+        kill_process(pid.and_then(Pid::from_raw).unwrap(), signal).unwrap();
+    }
+
+    /// Runs the receiver on the right and the sender on the left, and says what they printed.
+    fn play(&self, sender: &str, receiver: &str) -> (String, String) {
+        let mut right = role(&self.right, receiver).stdout(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(right.stdout.take().unwrap()).lines();
+        assert!(lines.by_ref().map_while(Result::ok).any(|line| line.contains(READY)), "never ready");
+        let left = role(&self.left, sender).output().unwrap();
+        let said = lines.map_while(Result::ok).collect::<Vec<_>>().join("\n");
+        assert!(right.wait().unwrap().success(), "{receiver}: {said}");
+        assert!(left.status.success(), "{sender}: {}", text(&left));
+        (text(&left), said)
+    }
+
+    /// Lengths of the leading fragments that come to the right.
+    fn leading_lens(&self) -> Vec<usize> {
+        let (_, said) = self.play("send fragmentable", "capture");
+        said.lines().filter_map(|line| line.strip_prefix("leading ")?.parse().ok()).collect()
+    }
+
+    fn has_device(&self, host: &str, device: &str) -> bool {
+        Command::new("ip").args(["-n", host, "link", "show", device]).output().unwrap().status.success()
+    }
+
+    /// The text for Prometheus.
+    fn metrics(&self) -> String {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.metrics)).unwrap();
+        stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        text
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        self.forwarder = None;
+        for host in [&self.left, &self.right] {
+            // One that was never made is no matter.
+            let _ = Command::new("ip").args(["netns", "delete", host]).output();
+        }
+    }
+}
+
+fn ip(arguments: &str) {
+    let output = Command::new("ip").args(arguments.split(' ')).output().unwrap();
+    assert!(output.status.success(), "ip {arguments}: {}", text(&output));
+}
+
+fn text(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+/// This program again, inside a namespace; killed after a while.
+fn role(host: &str, role: &str) -> Command {
+    let mut command = Command::new("timeout");
+    command
+        .args([PATIENCE_SECONDS, "ip", "netns", "exec", host])
+        .arg(env::current_exe().unwrap())
+        .args(["--exact", "be_a_host", "--ignored", "--nocapture"])
+        .env(ROLE, role);
+    command
+}
+
+/// The key for a rate set by hand.
+fn fixed(megabits: f64) -> String {
+    format!("kickass = {{ fixed = \"{megabits}mbit\" }}")
+}
+
+fn code_len(megabits: f64) -> usize {
+    Code::nearest(Rate::from_bits_per_second(megabits * 1e6).unwrap()).unwrap().payload_len()
+}
+
+#[test]
+fn rates_cross_in_the_lengths_of_fragments_and_change_while_it_runs() {
+    let Some(mut lab) = Lab::new("rates", &fixed(20.0)) else { return };
+    let pid = lab.forwarder.as_ref().unwrap().0.id();
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = |name| status.lines().find(|line| line.starts_with(name)).unwrap();
+    assert!(!line("Uid:").split_whitespace().any(|id| id == "0"), "it is still root");
+    assert!(line("CapEff:").ends_with("0000000000000000") && line("NoNewPrivs:").ends_with('1'));
+
+    assert_eq!(lab.leading_lens(), [code_len(20.0); DATAGRAMS]);
+    let (_, whole) = lab.play("send whole", "capture");
+    assert_eq!(whole.lines().filter(|line| *line == "whole 1400").count(), DATAGRAMS, "{whole}");
+
+    lab.configure(&fixed(5.0));
+    lab.signal(Signal::HUP);
+    assert_eq!(lab.event()["event"], "reloaded");
+    assert_eq!(lab.leading_lens(), [code_len(5.0); DATAGRAMS]);
+
+    // What does not hold is refused, and nothing changes.
+    fs::write(lab.config(), "[[port]]\nname = 3\n").unwrap();
+    lab.signal(Signal::HUP);
+    let refused = lab.event();
+    assert_eq!(refused["event"], "not_reloaded");
+    assert!(refused["error"].as_str().unwrap().contains("forward.toml:2"), "{refused}");
+    assert_eq!(lab.leading_lens(), [code_len(5.0); DATAGRAMS]);
+
+    let metrics = lab.metrics();
+    let signalled = format!("kickass_signalled_packets_total{{port=\"kick-b\"}} {}\n", 3 * DATAGRAMS);
+    assert!(metrics.contains(&signalled), "{metrics}");
+    assert!(metrics.contains("kickass_queue_delay_seconds_bucket{le=\"+Inf\",port=\"kick-b\"}"), "{metrics}");
+
+    lab.signal(Signal::TERM);
+    let stopped = lab.event();
+    assert_eq!((&stopped["event"], &stopped["ports"][1]["signalled"]), (&"stopped".into(), &60.into()));
+    assert_eq!(lab.forwarder.as_mut().unwrap().0.wait().unwrap().code(), Some(0));
+    assert!(!lab.has_device(&lab.left, "kick-a") && !lab.has_device(&lab.right, "kick-b"));
+}
+
+#[test]
+fn the_delay_is_at_least_what_was_configured() {
+    let Some(lab) = Lab::new("delay", "") else { return };
+    let (said, _) = lab.play("ping", "echo");
+    let micros = said.lines().find_map(|line| line.strip_prefix("round trip ")?.parse().ok());
+    // Only one direction has a delay.
+    assert!(Duration::from_micros(micros.expect("a time")) >= DELAY, "{said}");
+}
+
+#[test]
+fn kernel_tcp_is_whole_behind_fragments() {
+    let Some(lab) = Lab::new("tcp", &fixed(50.0)) else { return };
+    lab.play("tcp send", "tcp receive");
+    // At least a third of the segments were fragmented; the first ones may be short.
+    let metrics = lab.metrics();
+    let signalled = metrics
+        .lines()
+        .find_map(|line| line.strip_prefix("kickass_signalled_packets_total{port=\"kick-b\"} "))
+        .and_then(|count| count.parse().ok())
+        .unwrap_or(0);
+    assert!(signalled > TCP_BYTES / 1500 / 3, "{metrics}");
+}
+
+#[test]
+fn a_probe_sees_what_does_not_survive() {
+    // Whole packets longer than the link's are refused, fragments are cut again.
+    let Some(lab) = Lab::new("probe", "mtu = 1000") else { return };
+    // `ip` becomes what it starts, so that killing it kills that.
+    let probe = |host: &str| {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", host, env!("CARGO_BIN_EXE_kickass"), "probe"]);
+        command
+    };
+    let mut listener = Killed(probe(&lab.right).arg("--listen").stdout(Stdio::piped()).spawn().unwrap());
+    let mut lines = BufReader::new(listener.0.stdout.take().unwrap()).lines();
+    assert!(lines.next().unwrap().unwrap().starts_with("listening"));
+    let picture = lab.folder.path().join("survival.svg");
+    let output = probe(&lab.left)
+        .args([RIGHT, "--tries", "1", "--json", "--interval", "1ms", "--picture"])
+        .arg(&picture)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", text(&output));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let lengths = report["lengths"].as_array().unwrap();
+    assert_eq!(lengths.len(), Code::COUNT);
+    for row in lengths {
+        let length = row["length"].as_u64().unwrap();
+        let share =
+            |form: &str| (row[form]["sent"].as_u64().unwrap(), row[form]["arrived"].as_u64().unwrap());
+        // A question does not fit into the shortest, and the longest leaves nothing for a second fragment.
+        let whole = u64::from(length >= 48);
+        assert_eq!(share("whole"), (whole, if length <= 1000 { whole } else { 0 }), "{row}");
+        let fragmented = u64::from(length < 1500);
+        assert_eq!(share("fragmented"), (fragmented, fragmented), "{row}");
+    }
+    assert!(fs::read_to_string(picture).unwrap().contains("fragmented packets"));
+}
+
+/// Not a test of its own: what the processes inside the namespaces run.
+#[test]
+#[ignore = "started by the others inside a namespace"]
+fn be_a_host() {
+    match env::var(ROLE).as_deref() {
+        Ok("send fragmentable") => send("1"),
+        Ok("send whole") => send("0"),
+        Ok("capture") => capture(),
+        Ok("ping") => ping(),
+        Ok("echo") => echo(),
+        Ok("tcp send") => tcp_send(),
+        Ok("tcp receive") => tcp_receive(),
+        _ => println!("skipped: not started by another test"),
+    }
+}
+
+fn send(no_dont_fragment: &str) {
+    fs::write(NO_DONT_FRAGMENT, no_dont_fragment).unwrap();
+    let socket = UdpSocket::bind((LEFT, 0)).unwrap();
+    for _ in 0..DATAGRAMS {
+        socket.send_to(&[7; PAYLOAD], (RIGHT, PORT)).unwrap();
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+fn capture() {
+    let protocol = Protocol::from(i32::from(ETHERTYPE_IPV4.to_be()));
+    let mut packets = Socket::new(Domain::PACKET, Type::DGRAM, Some(protocol)).unwrap();
+    packets.set_read_timeout(Some(PATIENCE)).unwrap();
+    let socket = UdpSocket::bind((RIGHT, PORT)).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    println!("{READY}");
+    for _ in 0..DATAGRAMS {
+        let mut datagram = [0; 2000];
+        assert_eq!(socket.recv(&mut datagram).expect("a datagram in time"), PAYLOAD);
+        assert!(datagram[..PAYLOAD].iter().all(|byte| *byte == 7));
+    }
+    packets.set_nonblocking(true).unwrap();
+    let mut bytes = [0; 2000];
+    while let Ok(len) = packets.read(&mut bytes) {
+        let packet = Packet::parse(bytes[..len].to_vec()).unwrap();
+        assert_eq!(packet.hop_limit(), HOP_LIMIT - 1);
+        match packet.fragment() {
+            None => println!("whole {}", packet.total_len()),
+            Some(_) => {
+                if let Some(len) = packet.leading_len() {
+                    println!("leading {len}");
+                }
+            }
+        }
+    }
+}
+
+fn ping() {
+    let socket = UdpSocket::bind((LEFT, 0)).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    let begun = Instant::now();
+    socket.send_to(b"ping", (RIGHT, PORT)).unwrap();
+    socket.recv(&mut [0; 10]).expect("an answer in time");
+    println!("round trip {}", begun.elapsed().as_micros());
+}
+
+fn echo() {
+    let socket = UdpSocket::bind((RIGHT, PORT)).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    println!("{READY}");
+    let (_, from) = socket.recv_from(&mut [0; 10]).expect("a ping in time");
+    socket.send_to(b"pong", from).unwrap();
+}
+
+/// Bytes that differ from place to place.
+fn content() -> Vec<u8> {
+    (0..TCP_BYTES).map(|n| (n * n / 251) as u8).collect()
+}
+
+fn tcp_send() {
+    fs::write(NO_DONT_FRAGMENT, "1").unwrap();
+    let mut stream = TcpStream::connect((RIGHT, PORT)).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.write_all(&content()).unwrap();
+    stream.shutdown(Shutdown::Write).unwrap();
+    // The other side closes once it has compared.
+    assert_eq!(stream.read(&mut [0; 1]).expect("the end in time"), 0);
+}
+
+fn tcp_receive() {
+    let listener = TcpListener::bind((RIGHT, PORT)).unwrap();
+    println!("{READY}");
+    let (mut stream, _) = listener.accept().unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut received = Vec::new();
+    stream.read_to_end(&mut received).unwrap();
+    assert!(received == content(), "{} bytes, not those that were sent", received.len());
+}
