@@ -49,6 +49,9 @@ pub struct DatagramMeta {
     pub local_ip: Option<IpAddr>,
     /// ECN bits of the IP header.
     pub ecn: u8,
+    /// If it came in fragments: bytes of payload of the leading one, without its IP header; where known. It may be a
+    /// router's signal, which is told to the sender.
+    pub leading_len: Option<u16>,
 }
 
 /// What an endpoint has to say.
@@ -215,10 +218,14 @@ impl Endpoint {
             Routed::Connection(handle, event) => {
                 let connection = self.connections.get_mut(&handle)?;
                 QuicEndpoint::deliver(connection.primary_mut(), event);
+                meta.leading_len.map(|len| connection.on_leading(len));
                 connection.watch_primary(now);
                 return Some(handle);
             }
-            Routed::Incoming(incoming) => self.handle_incoming(incoming),
+            Routed::Incoming(mut incoming) => {
+                incoming.leading_len = meta.leading_len;
+                self.handle_incoming(incoming);
+            }
             Routed::Response(transmit) => self.respond(transmit, response),
         }
         None
@@ -301,9 +308,13 @@ impl Endpoint {
         let mut response = Vec::new();
         let transport = with.map(Accepting::transport).or_else(|| self.quic.server_transport());
         let config = transport.cloned().unwrap_or_default();
+        let leading_len = incoming.leading_len;
         match self.quic.accept(now, incoming, with, &mut response) {
             Ok((handle, primary)) => {
-                self.add(now, handle, Connection::new(primary, config));
+                let mut connection = Connection::new(primary, config);
+                // A signal in the first flight: the client knows the rate after one round trip.
+                leading_len.map(|len| connection.on_leading(len));
+                self.add(now, handle, connection);
                 Ok(handle)
             }
             Err(failed) => {
