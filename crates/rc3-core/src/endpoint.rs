@@ -18,8 +18,10 @@ use crate::{
     config::{ClientConfig, ServerConfig},
     connection::Connection,
     event::Event,
+    memory::Memory,
     primary::{
         ConnectionError, PrimaryTransmit,
+        fragments::Drops,
         quinn::{Accepting, ConfigError, ConnectFailed, ConnectionHandle, Incoming, QuicEndpoint, Routed},
     },
     rlp::{
@@ -126,6 +128,8 @@ pub struct Endpoint {
     handshaking: usize,
     early: VecDeque<BytesMut>,
     verdicts: Verdicts,
+    /// Paths on which fragments are dropped.
+    drops: Memory<Drops>,
 }
 
 impl Endpoint {
@@ -147,6 +151,7 @@ impl Endpoint {
             handshaking: 0,
             early: VecDeque::new(),
             verdicts: Verdicts::default(),
+            drops: Memory::default(),
         })
     }
 
@@ -400,12 +405,19 @@ impl Endpoint {
 
     /// What is known at `now` about the paths to destinations, by [`crate::RlpMode::Guard`].
     pub fn verdicts(&self, now: Instant) -> impl Iterator<Item = DestinationVerdict> {
-        self.verdicts.iter(now)
+        self.verdicts.verdicts(now)
     }
 
-    /// Forgets all of it, as after a change of networks. Connections that exist go on as they are.
+    /// Destinations that fragments do not reach, as far as is known at `now`: [`crate::Congestion::KickAss`] does without
+    /// signals there.
+    pub fn fragments_dropped(&self, now: Instant) -> impl Iterator<Item = IpAddr> {
+        self.drops.iter(now).map(|(destination, _)| destination)
+    }
+
+    /// Forgets all of both, as after a change of networks. Connections that exist go on as they are.
     pub fn forget_verdicts(&mut self) {
         self.verdicts.clear();
+        self.drops.clear();
     }
 
     // --- outputs ---
@@ -487,7 +499,10 @@ impl Endpoint {
 
     // --- keeping the books ---
 
-    fn add(&mut self, now: Instant, handle: ConnectionHandle, connection: Connection) {
+    fn add(&mut self, now: Instant, handle: ConnectionHandle, mut connection: Connection) {
+        if self.drops.recall(now, connection.remote_address()).is_some() {
+            connection.forbid_fragments();
+        }
         self.connections.insert(handle, Box::new(connection));
         self.handshaking += 1;
         self.touch(now, handle);
@@ -521,6 +536,9 @@ impl Endpoint {
             }
         }
         let Some(connection) = self.connections.get_mut(&handle) else { return };
+        if let Some(drops) = connection.take_drops(now) {
+            self.drops.remember(connection.remote_address(), drops);
+        }
         if let Some(record) = connection.take_record() {
             self.verdicts.remember(connection.remote_address(), record);
         }

@@ -12,6 +12,7 @@ mod connection;
 mod endpoint;
 mod error;
 mod event;
+mod memory;
 mod overlay;
 mod pieces;
 mod qlog;

@@ -4,7 +4,11 @@ use std::time::{Duration, Instant};
 
 use kickass::endpoint::Mode;
 
-use crate::{primary::PathStats, rlp::guard::GuardStats, units::{Level, Rate}};
+use crate::{
+    primary::PathStats,
+    rlp::guard::GuardStats,
+    units::{Level, Rate},
+};
 
 /// A connection in numbers. Bytes are stream bytes unless said otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -203,8 +203,10 @@ impl Pair {
     fn send(&mut self) {
         if let Some(background) = &mut self.background {
             while let Some(size) = background.due(self.now) {
-                let meta = DatagramMeta { remote: self.client.address, local_ip: None, ecn: 0, leading_len: None };
-                let payload = Datagram { meta, contents: Vec::new(), dont_fragment: true, background: Some(self.now) };
+                let meta =
+                    DatagramMeta { remote: self.client.address, local_ip: None, ecn: 0, leading_len: None };
+                let payload =
+                    Datagram { meta, contents: Vec::new(), dont_fragment: true, background: Some(self.now) };
                 self.forward.send(self.now, Packet { size, level: Level::PRIMARY, payload });
             }
         }
@@ -319,8 +321,10 @@ impl Node {
     }
 
     fn put(&mut self, now: Instant, transmit: &Transmit, buf: &[u8], link: &mut Link<Datagram>) {
+        assert!(transmit.dont_fragment || transmit.segment_size.is_none(), "{transmit:?}");
         for contents in buf.chunks(transmit.segment_size.unwrap_or(buf.len())) {
-            let meta = DatagramMeta { remote: self.address, local_ip: None, ecn: transmit.ecn, leading_len: None };
+            let meta =
+                DatagramMeta { remote: self.address, local_ip: None, ecn: transmit.ecn, leading_len: None };
             let (contents, dont_fragment) = (contents.to_vec(), transmit.dont_fragment);
             let mut datagram = Datagram { meta, contents, dont_fragment, background: None };
             let copies = self.tamper.as_mut().map_or(1, |tamper| tamper(transmit.level, &mut datagram));

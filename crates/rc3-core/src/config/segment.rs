@@ -44,11 +44,13 @@ impl TransportConfig {
     /// With [`Congestion::KickAss`] it is no multiple of 8, see [`Self::congestion`].
     pub fn mtu(&self) -> u16 {
         let overhead = if self.speaks_rc3() { RLP_OVERHEAD } else { PRIMARY_OVERHEAD };
-        self.readable(self.segment_size.map_or(self.initial_mtu, |bytes| bytes.saturating_add(overhead).max(1200)))
+        self.readable(
+            self.segment_size.map_or(self.initial_mtu, |bytes| bytes.saturating_add(overhead).max(1200)),
+        )
     }
 
     /// The length that handshake packets are padded to, in bytes.
-    pub(crate) fn min_mtu(&self) -> u16 {
+    pub(crate) fn padded(&self) -> u16 {
         self.readable(self.passed.min_mtu.unwrap_or(1200).max(1200))
     }
 

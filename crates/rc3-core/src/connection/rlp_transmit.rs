@@ -69,7 +69,8 @@ impl Connection {
         match &self.overlay {
             Some(Overlay { rlp: Some(_), sacks, .. }) if self.lost.is_none() => {
                 let data = self.config.rlp != RlpMode::Off;
-                !sacks.is_empty() || (data && self.rlp_wake.is_none() && self.streams.next_for_rlp().is_some())
+                !sacks.is_empty()
+                    || (data && self.rlp_wake.is_none() && self.streams.next_for_rlp().is_some())
             }
             _ => false,
         }

@@ -11,7 +11,7 @@ use kickass::{
 
 use super::Connection;
 use crate::{
-    primary::{Primary, quinn::udp_ip_headers},
+    primary::{Primary, fragments::Drops, quinn::udp_ip_headers},
     qlog::QlogEvent,
     rlp::keys::Sealer,
     transmit::Transmit,
@@ -32,6 +32,8 @@ pub(super) struct Steering {
     due: bool,
     /// When the last one left.
     indicated: Option<Instant>,
+    /// It was known from the start, or is by now, that fragments do not reach the peer.
+    drops_noted: bool,
 }
 
 impl Connection {
@@ -97,6 +99,22 @@ impl Connection {
             size: buf.len(),
             segment_size: None,
             dont_fragment: true,
+        })
+    }
+
+    /// Fragments do not reach the peer, as earlier connections have learned.
+    pub(crate) fn forbid_fragments(&mut self) {
+        self.steering.drops_noted = true;
+        self.primary.forbid_fragments();
+    }
+
+    /// What later connections should know, once it shows that fragments do not reach the peer.
+    pub(crate) fn take_drops(&mut self, now: Instant) -> Option<Drops> {
+        let news = !self.steering.drops_noted && self.primary.drops_fragments();
+        news.then(|| {
+            self.steering.drops_noted = true;
+            tracing::warn!(remote = %self.remote_address(), "fragments do not reach the peer: routers can tell no rates");
+            Drops::new(now, self.config.verdict_age)
         })
     }
 

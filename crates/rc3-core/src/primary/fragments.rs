@@ -17,7 +17,33 @@
 //!
 //! Pure law: what became of packets comes in. Units: bytes, [`Instant`].
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+use crate::memory::Aged;
+
+/// What is remembered of a path that drops fragments.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Drops {
+    at: Instant,
+    age: Duration,
+}
+
+impl Drops {
+    /// Learned at `at`, and too old after `age`.
+    pub(crate) fn new(at: Instant, age: Duration) -> Self {
+        Self { at, age }
+    }
+}
+
+impl Aged for Drops {
+    fn at(&self) -> Instant {
+        self.at
+    }
+
+    fn until(&self) -> Instant {
+        self.at + self.age
+    }
+}
 
 /// Probe timeouts in a row. The second probe of a handshake leaves three seconds after the first packet, if nothing is
 /// known of the round trip (RFC 9002 §6.2).

@@ -161,7 +161,11 @@ mod tests {
     }
 
     fn udp(level: u8, contents: &[u8], ecn: u8) -> Packet<Parcel> {
-        packet(level, Body::Udp { ecn, contents: BytesMut::from(contents), leading: None, dont_fragment: true }, contents.len() + IP_UDP_HEADERS)
+        packet(
+            level,
+            Body::Udp { ecn, contents: BytesMut::from(contents), leading: None, dont_fragment: true },
+            contents.len() + IP_UDP_HEADERS,
+        )
     }
 
     #[test]

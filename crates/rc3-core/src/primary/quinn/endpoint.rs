@@ -130,7 +130,7 @@ impl QuicEndpoint {
             }
             quic::DatagramEvent::NewConnection(incoming) => {
                 Routed::Incoming(Incoming { quic: Box::new(incoming), leading_len: None })
-            },
+            }
             quic::DatagramEvent::Response(transmit) => Routed::Response(answer(transmit)),
         })
     }
@@ -175,10 +175,9 @@ impl QuicEndpoint {
         };
         match self.endpoint.accept(*incoming.quic, now, response, config) {
             Ok((handle, conn)) => Ok((handle, seam.quic(now, conn, None))),
-            Err(error) => Err(Box::new(AcceptFailed {
-                cause: error.cause,
-                response: error.response.map(answer),
-            })),
+            Err(error) => {
+                Err(Box::new(AcceptFailed { cause: error.cause, response: error.response.map(answer) }))
+            }
         }
     }
 

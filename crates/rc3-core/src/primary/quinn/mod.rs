@@ -36,7 +36,6 @@ pub(crate) use self::{
     sample::PathSample,
     sessions::Sessions,
     settings::Settings,
-    steering::Switch,
 };
 pub use self::{
     connection::{HandshakeData, Quic},

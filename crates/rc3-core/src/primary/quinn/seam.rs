@@ -122,7 +122,7 @@ fn quic_transport(config: &TransportConfig, factory: Factory) -> quic::Transport
     }
     if config.steered() {
         // Probes that may be fragmented prove nothing, and packets that are by chance tell a wrong rate.
-        quic.mtu_discovery_config(None).min_mtu(config.min_mtu());
+        quic.mtu_discovery_config(None).min_mtu(config.padded());
     }
     quic
 }
