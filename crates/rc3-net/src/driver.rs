@@ -330,7 +330,12 @@ impl Channel {
                 let mut taken = 0;
                 let datagrams = self.batch.datagrams().take(DATAGRAMS_PER_LOCK);
                 let datagrams = datagrams.inspect(|_| taken += 1).map(|Datagram { meta, data }| {
-                    let meta = DatagramMeta { remote: meta.remote, local_ip: meta.local, ecn: meta.ecn };
+                    let meta = DatagramMeta {
+                        remote: meta.remote,
+                        local_ip: meta.local,
+                        ecn: meta.ecn,
+                        leading_len: meta.leading_len,
+                    };
                     (meta, data)
                 });
                 state.core.handle_datagrams(Instant::now(), datagrams);
@@ -373,6 +378,7 @@ impl Channel {
             priority: shared.marks.priority(transmit.level),
             contents: &self.buf,
             segment_size: transmit.segment_size,
+            dont_fragment: transmit.dont_fragment,
         });
         match sent {
             Ok(()) => {

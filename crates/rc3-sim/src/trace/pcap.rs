@@ -85,15 +85,16 @@ fn wire_size(packet: &Packet<Parcel>) -> u16 {
 
 fn write_packet(packet: &Packet<Parcel>, buf: &mut Vec<u8>) -> io::Result<()> {
     let parcel = &packet.payload;
-    let (protocol, ecn) = match &parcel.body {
-        Body::Udp { ecn, .. } => (IpNumber::UDP, *ecn),
-        Body::Rcp(_) => (PROTOCOL_RCP, 0),
+    // Fragments are not told apart: the packet is shown whole.
+    let (protocol, ecn, dont_fragment) = match &parcel.body {
+        Body::Udp { ecn, dont_fragment, .. } => (IpNumber::UDP, *ecn, *dont_fragment),
+        Body::Rcp(_) => (PROTOCOL_RCP, 0, true),
     };
     let mut ip = Ipv4Header {
         total_len: wire_size(packet),
         dscp: dscp(packet.level),
         ecn: IpEcn::try_new(ecn & 3).unwrap_or(IpEcn::ZERO),
-        dont_fragment: true,
+        dont_fragment,
         time_to_live: TTL - parcel.progress.hops.min(TTL),
         protocol,
         source: ip_of(parcel.from).octets(),
@@ -160,7 +161,11 @@ mod tests {
     }
 
     fn udp(level: u8, contents: &[u8], ecn: u8) -> Packet<Parcel> {
-        packet(level, Body::Udp { ecn, contents: BytesMut::from(contents) }, contents.len() + IP_UDP_HEADERS)
+        packet(
+            level,
+            Body::Udp { ecn, contents: BytesMut::from(contents), leading: None, dont_fragment: true },
+            contents.len() + IP_UDP_HEADERS,
+        )
     }
 
     #[test]
