@@ -44,7 +44,7 @@ pub use primary::{
         AckFrequencyConfig, ApplicationClose, ClientCrypto, ConfigError, ConnectError, ConnectFailed,
         ConnectionClose, ConnectionHandle, ConnectionId, HandshakeData, HandshakeTokenKey, IdleTimeout,
         Incoming, MtuDiscoveryConfig, NoInitialCipherSuite, NoneTokenStore, QuicClientConfig,
-        QuicServerConfig, ServerCrypto, TokenLog, TokenMemoryCache, TokenReuseError, TokenStore,
+        QuicServerConfig, RttEstimator, ServerCrypto, TokenLog, TokenMemoryCache, TokenReuseError, TokenStore,
         TransportError, TransportErrorCode, ValidationTokenConfig, VarIntBoundsExceeded, congestion,
     },
 };

@@ -101,6 +101,10 @@ pub enum Body {
         ecn: u8,
         /// The UDP payload.
         contents: BytesMut,
+        /// If it is under way in fragments: bytes of IP payload in the leading one.
+        leading: Option<u16>,
+        /// Whether routers may not fragment it.
+        dont_fragment: bool,
     },
     /// A packet of the RCP comparison.
     Rcp(rcp::Header),

@@ -225,7 +225,7 @@ fn worlds(spec: &Spec, folder: &Path, case: Option<&str>, point: &Point) -> Resu
                     repetition,
                 },
                 seed,
-                queues: resolve::queues(&spec.queue, topology.nominal.bdp())?,
+                queues: resolve::queues(&spec.queue, &topology)?,
                 assignment: resolve::assignment(run, n, &schemes, &topology, seed)?,
                 topology,
                 schemes: schemes.clone(),

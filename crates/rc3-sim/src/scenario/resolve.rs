@@ -11,7 +11,7 @@ use super::{
     document::{Fault, nearest, quoted},
     run::{Assignment, Measure, Mix, Mixed, Queues, Scheme},
     spec::{
-        Arrivals, Congestion, LadderReading, ListedFlow, MeasureSpec, MixOf, MixSpec, Mode, QueueSpec,
+        Arrivals, Congestion, KickAssSpec, LadderReading, ListedFlow, MeasureSpec, MixOf, MixSpec, Mode, QueueSpec,
         RunSpec, Rung, SchemeKind, SchemeSpec, SizesSpec, TopologyKind, TopologySpec, WorkloadSpec,
     },
 };
@@ -120,10 +120,25 @@ fn read(folder: &Path, file: &str, key: &str) -> Result<String, Fault> {
     fs::read_to_string(folder.join(file)).map_err(|error| Fault::new(key, format!("{file}: {error}")))
 }
 
-/// The queues of a network with this bandwidth-delay product, in bytes.
-pub(super) fn queues(spec: &QueueSpec, bdp: u64) -> Result<Queues, Fault> {
-    let QueueSpec { discipline, buffer, uplink_buffer, uplink_backlog, loss, first_loss, low_priority } =
-        spec;
+/// The queues of a network.
+pub(super) fn queues(spec: &QueueSpec, topology: &Topology) -> Result<Queues, Fault> {
+    let QueueSpec {
+        discipline,
+        buffer,
+        uplink_buffer,
+        uplink_backlog,
+        loss,
+        first_loss,
+        low_priority,
+        kickass,
+    } = spec;
+    let bdp = topology.nominal.bdp();
+    if let KickAssSpec::Routers(routers) = kickass
+        && let Some(router) = routers.iter().find(|router| **router >= topology.routers.len())
+    {
+        let message = format!("there is no router {router}, only {} of them", topology.routers.len());
+        return Err(Fault::new("queue.kickass", message));
+    }
     let uplink_backlog = uplink_backlog.and_then(|backlog| backlog.bytes(bdp));
     if uplink_backlog == Some(0) {
         return Err(Fault::new("queue.uplink-backlog", "RLP would wait even where nothing does"));
@@ -136,6 +151,7 @@ pub(super) fn queues(spec: &QueueSpec, bdp: u64) -> Result<Queues, Fault> {
         loss: loss.get(),
         first_loss: first_loss.get(),
         low_priority: *low_priority,
+        kickass: kickass.clone(),
     })
 }
 

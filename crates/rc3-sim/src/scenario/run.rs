@@ -4,7 +4,7 @@ use std::{fmt, time::Duration};
 
 use rc3_core::{rlp::ladder::Ladder, units::Level};
 
-use super::spec::{Congestion, Discipline, Fct, LowPriority, Mode, SchemeKind};
+use super::spec::{Congestion, Discipline, Fct, KickAssSpec, LowPriority, Mode, SchemeKind};
 use crate::{
     agent::{Flow, FlowId, HostId, SchemeId},
     random,
@@ -109,7 +109,7 @@ impl fmt::Display for Label {
 }
 
 /// What waits in front of the links. Limits are bytes on the wire; `None` is unlimited.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Queues {
     /// Order of service at routers with priorities.
     pub discipline: Discipline,
@@ -125,6 +125,8 @@ pub struct Queues {
     pub first_loss: f64,
     /// What routers without priorities ([`crate::topology::Router::priorities`]) do with low ones.
     pub low_priority: LowPriority,
+    /// Which queues tell rates.
+    pub kickass: KickAssSpec,
 }
 
 /// Something that carries flows.

@@ -140,6 +140,26 @@ pub struct QueueSpec {
     pub first_loss: Probability,
     /// What routers without priorities do with low ones. Default `pass`.
     pub low_priority: LowPriority,
+    /// Which queues tell rates by where they fragment packets (Kick-Ass §2): `true` for those of all links with a
+    /// rate, the hosts' uplinks among them, or the numbers of routers. Not in runs of RCP, whose routers have means of
+    /// their own. Default `false`.
+    pub kickass: KickAssSpec,
+}
+
+/// Which queues tell rates.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(untagged)]
+pub enum KickAssSpec {
+    /// All, or none.
+    All(bool),
+    /// Those of these routers.
+    Routers(Vec<usize>),
+}
+
+impl Default for KickAssSpec {
+    fn default() -> Self {
+        Self::All(false)
+    }
 }
 
 /// Order of service.
@@ -151,6 +171,8 @@ pub enum Discipline {
     Priority,
     /// First come, first served.
     DropTail,
+    /// Flows take turns, and what has waited for too long is marked or dropped (RFC 8290). Levels make no difference.
+    FqCodel,
 }
 
 /// What a router without priorities does with packets of a low one (RC3 §6).
@@ -370,6 +392,10 @@ pub enum Congestion {
     Cubic,
     /// As quinn-proto has it.
     Bbr,
+    /// The rates that routers tell, NewReno where they tell none (Kick-Ass §2.3).
+    Kickass,
+    /// See [`crate::pcc`].
+    Pcc,
 }
 
 /// A level of a ladder.

@@ -160,7 +160,7 @@ mod tests {
     }
 
     fn udp(level: u8, contents: &[u8], ecn: u8) -> Packet<Parcel> {
-        packet(level, Body::Udp { ecn, contents: BytesMut::from(contents) }, contents.len() + IP_UDP_HEADERS)
+        packet(level, Body::Udp { ecn, contents: BytesMut::from(contents), leading: None, dont_fragment: true }, contents.len() + IP_UDP_HEADERS)
     }
 
     #[test]
