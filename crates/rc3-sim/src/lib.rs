@@ -19,6 +19,7 @@ mod queue;
 mod random;
 pub mod rcp;
 pub mod record;
+pub mod sample;
 pub mod scenario;
 pub mod simulation;
 pub mod summary;

@@ -219,6 +219,11 @@ pub struct Stamped<T> {
 }
 
 impl<T> Stamped<T> {
+    /// A payload that is handed over now.
+    pub fn new(sent: Instant, payload: T) -> Self {
+        Self { sent, payload }
+    }
+
     /// The payload, for queues that look into it.
     pub fn payload(&self) -> &T {
         &self.payload

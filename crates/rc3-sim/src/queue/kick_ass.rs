@@ -131,3 +131,118 @@ impl<Q: Queue<Stamped<Parcel>>> Queue<Stamped<Parcel>> for KickAssQueue<Q> {
         self.queue.poll_dropped()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use bytes::BytesMut;
+    use kickass::{code::Code, indicator::Bucket};
+    use rc3_core::units::Level;
+
+    use super::*;
+    use crate::{
+        DropTail, Link, LinkConfig, StrictPriority,
+        agent::{FlowId, HostId, Progress, SchemeId},
+    };
+
+    fn rate(megabits: u64) -> Rate {
+        Rate::from_bits_per_second(megabits * 1_000_000).unwrap()
+    }
+
+    fn parcel(size: usize, level: Level, dont_fragment: bool) -> Packet<Parcel> {
+        let contents = BytesMut::zeroed(size - 28);
+        let body = Body::Udp { ecn: 2, contents, leading: None, dont_fragment };
+        let (flow, scheme, progress) = (FlowId(1), SchemeId(0), Progress::default());
+        Packet { size, level, payload: Parcel { flow, scheme, from: HostId(0), to: HostId(1), progress, body } }
+    }
+
+    fn link<Q>(queue: Q, megabits: u64, start: Instant) -> Link<Parcel>
+    where
+        Q: Queue<Stamped<Parcel>> + Send + 'static,
+    {
+        let queue =
+            KickAssQueue::new(queue, 30_000, KickAssConfig::default(), rate(megabits), start, 1);
+        Link::new(LinkConfig { rate: Some(rate(megabits)), ..LinkConfig::default() }, queue)
+    }
+
+    /// What comes out at the end: size, and payload of the leading fragment.
+    fn through(link: &mut Link<Parcel>, now: Instant, packets: Vec<Packet<Parcel>>) -> Vec<(usize, Option<u16>)> {
+        packets.into_iter().for_each(|packet| link.send(now, packet));
+        let later = now + Duration::from_secs(1);
+        let out = std::iter::from_fn(|| link.poll_packet(later));
+        out.map(|packet| match packet.payload.body {
+            Body::Udp { leading, .. } => (packet.size, leading),
+            Body::Rcp(_) => panic!("nobody speaks RCP"),
+        })
+        .collect()
+    }
+
+    #[test]
+    fn a_packet_that_may_be_fragmented_carries_the_rate_and_a_header_more() {
+        let start = Instant::now();
+        let mut link = link(DropTail::new(30_000), 100, start);
+        let packets = [(1500, false), (1500, true), (400, false)];
+        let packets = packets.map(|(size, whole)| parcel(size, Level::PRIMARY, whole));
+        // RCP begins at a twentieth of the link; 400 bytes are too short for that code.
+        let code = Code::nearest(kickass::Rate::from_bits_per_second(5e6).unwrap()).unwrap();
+        let leading = u16::try_from(code.payload_len()).unwrap();
+        let out = through(&mut link, start, packets.into());
+        assert_eq!(out, [(1520, Some(leading)), (1500, None), (400, None)]);
+    }
+
+    #[test]
+    fn routers_only_ever_shorten() {
+        let start = Instant::now();
+        let lengths = |rates: [u64; 2]| {
+            let mut packets = vec![parcel(1500, Level::PRIMARY, false)];
+            for megabits in rates {
+                let mut link = link(DropTail::new(30_000), megabits, start);
+                packets.drain(..).for_each(|packet| link.send(start, packet));
+                packets.extend(link.poll_packet(start + Duration::from_secs(1)));
+            }
+            let Body::Udp { leading, .. } = packets[0].payload.body else { panic!("nobody speaks RCP") };
+            (packets[0].size, leading)
+        };
+        let [(fast, up), (slow, down)] = [lengths([10, 100]), lengths([100, 10])];
+        assert_eq!(up, down, "the lower rate arrives");
+        assert_eq!((fast, slow), (1520, 1540), "three fragments where the second router is the slower one");
+    }
+
+    #[test]
+    fn only_the_best_level_counts_and_carries_rates() {
+        let start = Instant::now();
+        let mut link = link(StrictPriority::new(30_000), 100, start);
+        let low = (0..15).map(|_| parcel(1500, Level::FIRST, false));
+        let packets = low.chain([parcel(1500, Level::PRIMARY, false)]).collect();
+        let out = through(&mut link, start, packets);
+        assert_eq!(out.iter().filter(|(_, leading)| leading.is_some()).count(), 1, "{out:?}");
+        // The first was in service when the best one came.
+        assert!(out[1].1.is_some(), "what waits below is not in its way");
+    }
+
+    #[test]
+    fn while_more_than_half_waits_nothing_is_told() {
+        let start = Instant::now();
+        let mut link = link(DropTail::new(30_000), 100, start);
+        let packets = (0..18).map(|_| parcel(1500, Level::PRIMARY, false)).collect();
+        let out = through(&mut link, start, packets);
+        let told: Vec<bool> = out.iter().map(|(_, leading)| leading.is_some()).collect();
+        // The first left an empty queue; the others when 16, 15, ... waited behind them, of 20 that may.
+        assert!(told[0] && told[1..7].iter().all(|told| !told) && told[7..].iter().all(|told| *told), "{told:?}");
+    }
+
+    #[test]
+    fn round_trips_are_learnt_from_lengths() {
+        let start = Instant::now();
+        let bucket = Bucket::of(Duration::from_millis(20));
+        let mut queue =
+            KickAssQueue::new(DropTail::new(30_000), 30_000, KickAssConfig::default(), rate(100), start, 1);
+        let before = queue.law().rtt();
+        for nth in 0..1000 {
+            let now = start + Duration::from_millis(nth);
+            let Packet { size, level, payload } = parcel(bucket.total_len(), Level::PRIMARY, true);
+            let _ = queue.enqueue(now, Packet { size, level, payload: Stamped::new(now, payload) });
+            queue.dequeue(now);
+        }
+        assert!(queue.law().rtt() < before.mul_f64(0.95), "{:?}", queue.law().rtt());
+    }
+}

@@ -8,6 +8,7 @@ use super::spec::{Congestion, Discipline, Fct, KickAssSpec, LowPriority, Mode, S
 use crate::{
     agent::{Flow, FlowId, HostId, SchemeId},
     random,
+    simulation::Site,
     topology::Topology,
     workload::{Merge, Workload},
 };
@@ -73,6 +74,17 @@ pub struct Measure {
     pub fct: Fct,
     /// When the world ends, whatever is under way.
     pub until: Option<Duration>,
+    /// What is looked at meanwhile.
+    pub sample: Option<Sampling>,
+}
+
+/// A link that is looked at again and again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sampling {
+    /// The link, which the topology has.
+    pub site: Site,
+    /// From one look to the next, above zero.
+    pub every: Duration,
 }
 
 /// Where in a scenario a run stands.
