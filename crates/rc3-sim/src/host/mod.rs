@@ -205,7 +205,8 @@ impl Host {
         let to = host_at(transmit.destination)?;
         let level = self.config.schemes[usize::from(scheme.0)].level(transmit.level);
         let size = contents.len() + IP_UDP_HEADERS;
-        let body = Body::Udp { ecn: transmit.ecn, contents, leading: None, dont_fragment: true };
+        let dont_fragment = transmit.dont_fragment;
+        let body = Body::Udp { ecn: transmit.ecn, contents, leading: None, dont_fragment };
         let progress = Progress::default();
         Some(Packet { size, level, payload: Parcel { flow, scheme, from: self.id, to, progress, body } })
     }
@@ -241,10 +242,10 @@ impl Agent for Host {
     }
 
     fn handle(&mut self, now: Instant, parcel: Parcel) {
-        let Body::Udp { ecn, contents, .. } = parcel.body else { return };
+        let Body::Udp { ecn, contents, leading, .. } = parcel.body else { return };
         let remote = address(parcel.from, port_of(parcel.flow));
         self.flows.insert(remote, (parcel.flow, parcel.scheme));
-        let meta = DatagramMeta { remote, local_ip: None, ecn };
+        let meta = DatagramMeta { remote, local_ip: None, ecn, leading_len: leading };
         self.endpoint.handle_datagram(now, meta, contents);
         self.take_events(now);
     }

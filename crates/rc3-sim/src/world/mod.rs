@@ -38,6 +38,7 @@ use std::{
 };
 
 use agenda::{Agenda, Sleeper};
+use kickass::endpoint::Mode;
 use ledger::Ledger;
 use rc3_core::ConnectionStats;
 use rustc_hash::FxHashMap;
@@ -364,8 +365,8 @@ impl World {
 }
 
 /// Whether a sender follows the rates of routers now; `None` if it never does.
-fn follows(_stats: ConnectionStats) -> Option<bool> {
-    None // KACORE stats.kickass.map(|kickass| kickass.mode == Mode::KickAss)
+fn follows(stats: ConnectionStats) -> Option<bool> {
+    stats.kickass.map(|kickass| kickass.mode == Mode::KickAss)
 }
 
 impl std::fmt::Debug for World {
