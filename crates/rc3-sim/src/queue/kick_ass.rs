@@ -152,20 +152,27 @@ mod tests {
         let contents = BytesMut::zeroed(size - 28);
         let body = Body::Udp { ecn: 2, contents, leading: None, dont_fragment };
         let (flow, scheme, progress) = (FlowId(1), SchemeId(0), Progress::default());
-        Packet { size, level, payload: Parcel { flow, scheme, from: HostId(0), to: HostId(1), progress, body } }
+        Packet {
+            size,
+            level,
+            payload: Parcel { flow, scheme, from: HostId(0), to: HostId(1), progress, body },
+        }
     }
 
     fn link<Q>(queue: Q, megabits: u64, start: Instant) -> Link<Parcel>
     where
         Q: Queue<Stamped<Parcel>> + Send + 'static,
     {
-        let queue =
-            KickAssQueue::new(queue, 30_000, KickAssConfig::default(), rate(megabits), start, 1);
+        let queue = KickAssQueue::new(queue, 30_000, KickAssConfig::default(), rate(megabits), start, 1);
         Link::new(LinkConfig { rate: Some(rate(megabits)), ..LinkConfig::default() }, queue)
     }
 
     /// What comes out at the end: size, and payload of the leading fragment.
-    fn through(link: &mut Link<Parcel>, now: Instant, packets: Vec<Packet<Parcel>>) -> Vec<(usize, Option<u16>)> {
+    fn through(
+        link: &mut Link<Parcel>,
+        now: Instant,
+        packets: Vec<Packet<Parcel>>,
+    ) -> Vec<(usize, Option<u16>)> {
         packets.into_iter().for_each(|packet| link.send(now, packet));
         let later = now + Duration::from_secs(1);
         let out = std::iter::from_fn(|| link.poll_packet(later));
@@ -227,7 +234,10 @@ mod tests {
         let out = through(&mut link, start, packets);
         let told: Vec<bool> = out.iter().map(|(_, leading)| leading.is_some()).collect();
         // The first left an empty queue; the others when 16, 15, ... waited behind them, of 20 that may.
-        assert!(told[0] && told[1..7].iter().all(|told| !told) && told[7..].iter().all(|told| *told), "{told:?}");
+        assert!(
+            told[0] && told[1..7].iter().all(|told| !told) && told[7..].iter().all(|told| *told),
+            "{told:?}"
+        );
     }
 
     #[test]

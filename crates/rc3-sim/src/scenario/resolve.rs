@@ -11,8 +11,9 @@ use super::{
     document::{Fault, nearest, quoted},
     run::{Assignment, Measure, Mix, Mixed, Queues, Sampling, Scheme},
     spec::{
-        Arrivals, Congestion, KickAssSpec, LadderReading, ListedFlow, MeasureSpec, MixOf, MixSpec, Mode, QueueSpec,
-        RunSpec, Rung, SampleSpec, SchemeKind, SchemeSpec, SizesSpec, TopologyKind, TopologySpec, WorkloadSpec,
+        Arrivals, Congestion, KickAssSpec, LadderReading, ListedFlow, MeasureSpec, MixOf, MixSpec, Mode,
+        QueueSpec, RunSpec, Rung, SampleSpec, SchemeKind, SchemeSpec, SizesSpec, TopologyKind, TopologySpec,
+        WorkloadSpec,
     },
 };
 use crate::{

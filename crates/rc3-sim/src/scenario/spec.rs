@@ -518,7 +518,15 @@ pub enum Fct {
 
 impl Default for MeasureSpec {
     fn default() -> Self {
-        Self { flows: 10_000, warm_up: None, repetitions: 1, seed: 1, fct: Fct::default(), until: None, sample: None }
+        Self {
+            flows: 10_000,
+            warm_up: None,
+            repetitions: 1,
+            seed: 1,
+            fct: Fct::default(),
+            until: None,
+            sample: None,
+        }
     }
 }
 

@@ -7,7 +7,8 @@ use rc3_core::{AckFrequencyConfig, Congestion, RlpMode, TransportConfig, VarInt,
 
 use super::SimulationError;
 use crate::{
-    Crypto, DropTail, FqCodel, Impairments, KickAssConfig, KickAssQueue, LinkConfig, PrimaryOnly, StrictPriority,
+    Crypto, DropTail, FqCodel, Impairments, KickAssConfig, KickAssQueue, LinkConfig, PrimaryOnly,
+    StrictPriority,
     agent::{Agent, HostId},
     host::{Host, HostConfig},
     pcc,
@@ -142,7 +143,12 @@ fn host_config(run: &Run) -> HostConfig {
     let mut receiver = common();
     receiver.rlp(RlpMode::Trust);
     receiver.initial_rtt(run.used().map(|scheme| scheme.initial_rtt).max().unwrap_or_default());
-    let mut config = HostConfig::new(run.schemes.iter().map(|scheme| transport(scheme, run.seed)), receiver, crypto, run.seed);
+    let mut config = HostConfig::new(
+        run.schemes.iter().map(|scheme| transport(scheme, run.seed)),
+        receiver,
+        crypto,
+        run.seed,
+    );
     config.uplink_backlog = run.queues.uplink_backlog;
     config.first_loss = run.queues.first_loss;
     for (scheme, of) in config.schemes.iter_mut().zip(&run.schemes) {

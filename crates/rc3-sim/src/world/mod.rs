@@ -171,7 +171,12 @@ impl World {
         let hosts = &self.hosts;
         let flow = |(flow, metered): (FlowId, Metered)| {
             let stats = hosts[metered.from.0 as usize].agent.sender_stats(flow);
-            FlowSample { flow, scheme: metered.scheme, bytes: metered.bytes, kickass: stats.and_then(follows) }
+            FlowSample {
+                flow,
+                scheme: metered.scheme,
+                bytes: metered.bytes,
+                kickass: stats.and_then(follows),
+            }
         };
         let flows = meter.take().into_iter().map(flow).collect();
         Some(Sample { at: self.now - self.epoch, queue_bytes, flows })

@@ -46,7 +46,8 @@ impl Sampled {
 
     /// The same with the flows of one scheme alone.
     pub fn of_scheme(&self, name: &str) -> Self {
-        let is_of = |flow: &FlowSample| self.schemes.get(usize::from(flow.scheme.0)).is_some_and(|n| n == name);
+        let is_of =
+            |flow: &FlowSample| self.schemes.get(usize::from(flow.scheme.0)).is_some_and(|n| n == name);
         let samples = self.samples.iter().map(|sample| Sample {
             flows: sample.flows.iter().copied().filter(is_of).collect(),
             ..sample.clone()
@@ -77,7 +78,9 @@ impl Sampled {
                 let flows = self.bytes().len() as f64;
                 self.throughput()? / flows * 8.0 / 1e6
             }
-            Metric::Queueing => mean(self.samples.iter().map(|sample| sample.queue_bytes as f64))? / self.rate,
+            Metric::Queueing => {
+                mean(self.samples.iter().map(|sample| sample.queue_bytes as f64))? / self.rate
+            }
             Metric::KickassMode => 100.0 * mean(self.samples.iter().filter_map(following))?,
             Metric::Fct | Metric::FctBytes | Metric::Reduction | Metric::ReductionBytes | Metric::Loss => {
                 return None;

@@ -1,6 +1,7 @@
 //! Pictures of a sampled link against time (Kick-Ass Figs. 2, 5, 7), and of its queue (Fig. 9).
 
 use rc3_sim::{
+    agent::FlowId,
     sample::Sample,
     scenario::{PictureKind, PictureSpec},
 };
@@ -14,14 +15,12 @@ use crate::sim::{
 
 /// A line of each run.
 pub(super) fn chart(picture: &PictureSpec, results: &Results) -> Chart {
-    let value = |sampled: &Sampled, sample: &Sample| {
+    let value = |sampled: &Sampled, first: Option<FlowId>, sample: &Sample| {
         let every = sampled.every.as_secs_f64();
         let bytes = |bytes: u64| bytes as f64 / every;
         match picture.kind {
             PictureKind::RateOverTime => {
-                // The first is the one that began first.
-                let first = sampled.samples.iter().flat_map(|sample| &sample.flows).map(|flow| flow.flow).min()?;
-                let flow = sample.flows.iter().find(|flow| flow.flow == first);
+                let flow = sample.flows.iter().find(|flow| Some(flow.flow) == first);
                 Some(8.0 * bytes(flow.map_or(0, |flow| flow.bytes)))
             }
             PictureKind::UtilisationOverTime => {
@@ -34,7 +33,10 @@ pub(super) fn chart(picture: &PictureSpec, results: &Results) -> Chart {
     let cells: Vec<&Cell> = shown(picture, results).collect();
     let line = |(index, cell): (usize, &&Cell)| {
         let sampled = &cell.sampled;
-        let point = |sample: &Sample| Some(Point::new(sample.at.as_secs_f64(), value(sampled, sample)?));
+        // Flows are numbered in the order in which they begin.
+        let first = sampled.samples.iter().flat_map(|sample| &sample.flows).map(|flow| flow.flow).min();
+        let point =
+            |sample: &Sample| Some(Point::new(sample.at.as_secs_f64(), value(sampled, first, sample)?));
         Series {
             name: name(cell, &cells),
             colour: Colour::nth(index),
