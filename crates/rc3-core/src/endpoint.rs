@@ -408,13 +408,8 @@ impl Endpoint {
         self.verdicts.verdicts(now)
     }
 
-    /// Destinations that fragments do not reach, as far as is known at `now`: [`crate::Congestion::KickAss`] does without
-    /// signals there.
-    pub fn fragments_dropped(&self, now: Instant) -> impl Iterator<Item = IpAddr> {
-        self.drops.iter(now).map(|(destination, _)| destination)
-    }
-
-    /// Forgets all of both, as after a change of networks. Connections that exist go on as they are.
+    /// Forgets all of it, and which destinations fragments do not reach, as after a change of networks. Connections that
+    /// exist go on as they are.
     pub fn forget_verdicts(&mut self) {
         self.verdicts.clear();
         self.drops.clear();
