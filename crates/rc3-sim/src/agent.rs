@@ -64,6 +64,8 @@ pub enum Writes {
         /// From one chunk to the next.
         every: Duration,
     },
+    /// All of them at once; what has not arrived so long after the connect is given up.
+    Until(Duration),
 }
 
 /// A packet between two hosts.

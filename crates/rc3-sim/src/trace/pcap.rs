@@ -78,9 +78,14 @@ impl<W: Write> Pcap<W> {
     }
 }
 
-/// Bytes on the wire, headers included, as far as IPv4 can say it.
+/// Bytes of the whole packet, headers included, as far as IPv4 can say it.
 fn wire_size(packet: &Packet<Parcel>) -> u16 {
-    u16::try_from(packet.size).unwrap_or(u16::MAX)
+    let size = match &packet.payload.body {
+        // In fragments it has more headers on the wire.
+        Body::Udp { contents, .. } => contents.len() + IP_UDP_HEADERS,
+        Body::Rcp(_) => packet.size,
+    };
+    u16::try_from(size).unwrap_or(u16::MAX)
 }
 
 fn write_packet(packet: &Packet<Parcel>, buf: &mut Vec<u8>) -> io::Result<()> {

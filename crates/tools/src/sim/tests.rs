@@ -6,6 +6,7 @@ use rc3_core::units::Level;
 use rc3_sim::{
     agent::{FlowId, HostId, Received, SchemeId, Sent},
     record::FlowRecord,
+    sample::{FlowSample, Sample},
     scenario::Run,
 };
 
@@ -50,6 +51,7 @@ expect = [
   { at = { workload.load = 0.2 }, run = "rc3", metric = "reduction", value = 40.0 },
   { at = { workload.load = 0.2 }, run = "rc3", metric = "reduction", value = 40.0, packets = [1, 1], tolerance = 1 },
   { at = { workload.load = 0.1 }, run = "rc3", scheme = "none", metric = "reduction", value = 70.0 },
+  { at = { workload.load = 0.1 }, run = "rc3", between = ["0s", "1s"], metric = "utilisation", value = 95.0, tolerance = 10 },
 ]
 "#;
 
@@ -66,6 +68,7 @@ kind = "rc3"
 flows = 40
 warm-up = 0
 repetitions = 2
+sample = { link = "uplink:0", every = "1s", epochs = ["0s", "1s", "2s"] }
 
 [sweep]
 workload.load = [0.1, 0.2]
@@ -92,6 +95,24 @@ kind = "packets-by-round"
 
 [[picture]]
 kind = "model"
+
+[[picture]]
+kind = "fct-by-size"
+
+[[picture]]
+kind = "rate-over-time"
+
+[[picture]]
+kind = "utilisation-over-time"
+
+[[picture]]
+kind = "queue-over-time"
+
+[[picture]]
+kind = "mode-over-time"
+
+[[picture]]
+kind = "queueing-distribution"
 "#;
 
 /// Flows of one and of ten packets in turn; later worlds are quicker done.
@@ -123,9 +144,26 @@ impl Engine for MadeUp {
         Ok(Outcome {
             records: (0..40).map(ended).collect(),
             sent: if trace { (0..12).map(packet).collect() } else { Vec::new() },
+            samples: samples(rc3),
             cost: Cost { flows: 40, events: 1000, link_packets: 500 },
         })
     }
+}
+
+/// A link of 1 Gbit/s that two flows share evenly in the first second; the second flow ends with it.
+fn samples(kickass: bool) -> Vec<Sample> {
+    let flow = |number| FlowSample {
+        flow: FlowId(number),
+        scheme: SchemeId(u16::from(kickass)),
+        bytes: 62_500_000,
+        kickass: kickass.then_some(number == 0),
+    };
+    let sample = |second: u32, flows| Sample {
+        at: Duration::from_secs(1) * second,
+        queue_bytes: 125_000,
+        flows: (0..flows).map(flow).collect(),
+    };
+    vec![sample(1, 2), sample(2, 1)]
 }
 
 fn plan(out: &Path, threads: usize) -> Plan {
@@ -148,7 +186,8 @@ fn printed_figures_stand_beside_measured_ones() {
     let finding = experiment(folder.path()).run(&MadeUp, &plan(folder.path(), 1), |_| ()).unwrap();
     let verdicts: Vec<Verdict> = finding.rows.iter().map(super::compare::Row::verdict).collect();
     // The mean of plain is (20 x 100 + 19 x 200) / 39 ms, 0.8 % below the printed one.
-    let expected = [Verdict::Within, Verdict::Outside, Verdict::Open, Verdict::Within, Verdict::Missing];
+    use Verdict::{Missing, Open, Outside, Within};
+    let expected = [Within, Outside, Open, Within, Missing, Within];
     assert_eq!(verdicts, expected);
     let text = read(folder.path(), "report.md");
     for line in [
@@ -159,6 +198,8 @@ fn printed_figures_stand_beside_measured_ones() {
         "| load 0.1 | rc3: none | reduction over flows | 70.00 % |  |  | not measured |  |",
         "| load 0.2 | rc3 | 78 | 2 | 0.0892 ± 0.0000 | 0.1143 ± 0.0000 | 0.0600 | 0.0600 | 0.1200 | \
          40.00 ± 0.00 % | 40.00 ± 0.00 % | 25.00 % | 81.82 % |",
+        "| load 0.1 | plain | 0 to 1 s | 2 | 500.000 Mbit/s | 100.00 % | 100.00 % | 1.00 ms |  |",
+        "| load 0.2 | rc3 | 1 to 2 s | 1 | 500.000 Mbit/s | 50.00 % | 100.00 % | 1.00 ms | 100.0 % |",
     ] {
         assert!(text.lines().any(|there| there == line), "{line}\nis missing in\n{text}");
     }
@@ -169,7 +210,7 @@ fn printed_figures_stand_beside_measured_ones() {
         roxmltree::Document::parse(&picture).unwrap();
         assert!(picture.len() < 60_000, "{file} has {} bytes", picture.len());
     }
-    assert_eq!(finding.pictures.len(), 7);
+    assert_eq!(finding.pictures.len(), 13);
 }
 
 #[test]
@@ -215,7 +256,7 @@ fn files_do_not_depend_on_threads() {
         .collect();
     names.sort();
     // Two tables, two reports, the scenario, and pictures twice.
-    assert_eq!(names.len(), 5 + 2 * 7);
+    assert_eq!(names.len(), 5 + 2 * 13);
     for name in names.iter().filter(|name| *name != "report.md" && *name != "report.html") {
         let [one, three] =
             folders.each_ref().map(|folder| std::fs::read(folder.path().join("made-up").join(name)).unwrap());
@@ -262,7 +303,7 @@ fn overview_counts_what_is_within() {
     let folder = tempfile::tempdir().unwrap();
     let finding = experiment(folder.path()).run(&MadeUp, &plan(folder.path(), 1), |_| ()).unwrap();
     let text = super::report::overview(&[finding]).markdown();
-    assert!(text.contains("| made-up | nowhere | 5 | 2 | 1 | 1 |"), "{text}");
+    assert!(text.contains("| made-up | nowhere | 6 | 3 | 1 | 1 |"), "{text}");
     assert!(text.contains("![Made up](made-up/made-up.svg)"));
     assert!(text.contains("[All figures](made-up/report.md)"));
 }
