@@ -1,0 +1,34 @@
+//! Who controls how fast a flow is.
+
+use clap::ValueEnum;
+use rc3_net::{Congestion, RlpMode, TransportConfig};
+
+/// A transport and its congestion control.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Scheme {
+    /// Kernel TCP with CUBIC.
+    Cubic,
+    /// rc3 without RLP, NewReno.
+    Rc3,
+}
+
+impl Scheme {
+    /// The name on the command line and in the lines of flows.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Cubic => "cubic",
+            Self::Rc3 => "rc3",
+        }
+    }
+
+    /// Settings of rc3; none of kernel TCP.
+    pub(crate) fn transport(self) -> Option<TransportConfig> {
+        let (congestion, rlp) = match self {
+            Self::Cubic => return None,
+            Self::Rc3 => (Congestion::NewReno, RlpMode::Off),
+        };
+        let mut config = TransportConfig::default();
+        config.congestion(congestion).rlp(rlp);
+        Some(config)
+    }
+}
