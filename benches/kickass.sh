@@ -17,11 +17,12 @@ work=$(mktemp -d)
 # The forwarder reads its configuration as nobody.
 chmod 755 "$work"
 a=kickass-a-$$ b=kickass-b-$$
-forwarder= receiver=
+forwarder= receiver= senders=
 stop() {
     if [ -n "$1" ]; then kill "$1" 2>/dev/null && wait "$1" || true; fi
 }
 finish() {
+    stop "$senders"
     stop "$receiver"
     stop "$forwarder"
     ip netns delete "$a" || true
@@ -77,7 +78,7 @@ buffer = "1500k"
 $keys
 TOML
     rm -f "$results".* "$work"/events "$work"/flows
-    # Before the others, so that packets do not wait for a processor.
+    # All of them before other processes, so that packets do not wait for a processor.
     nice -n -10 "$bin/kickass" forward --config "$work/forward.toml" --json >"$work/events" &
     forwarder=$!
     until_there "$work/events"
@@ -85,11 +86,14 @@ TOML
     ip -n "$b" route add 10.90.1.0/24 dev kick-b
     for namespace in "$a" "$b"; do inside "$namespace" sysctl -qw net.ipv4.tcp_ecn="$ecn"; done
     # ip becomes what it starts, so that killing it kills that.
-    ip netns exec "$b" "$bin/flows" serve 10.90.2.2:4433 "$work/certificate" >"$work/flows" &
+    ip netns exec "$b" nice -n -10 "$bin/flows" serve 10.90.2.2:4433 "$work/certificate" >"$work/flows" &
     receiver=$!
     until_there "$work/flows"
-    inside "$a" timeout $((seconds + 300)) "$bin/flows" send 10.90.2.2:4433 "$work/certificate" \
-        --load "$load" --schemes "$schemes" --time "${seconds}s" --seed "$seed"
+    ip netns exec "$a" nice -n -10 timeout $((seconds + 300)) "$bin/flows" send 10.90.2.2:4433 "$work/certificate" \
+        --load "$load" --schemes "$schemes" --time "${seconds}s" --seed "$seed" &
+    senders=$!
+    wait "$senders"
+    senders=
     stop "$receiver"
     receiver=
     stop "$forwarder"

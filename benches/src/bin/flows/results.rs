@@ -6,6 +6,9 @@ use serde_json::Value;
 
 use crate::{Result, statistics::Sample};
 
+/// Reasons for which packets that were to leave by a port are dropped.
+const WANTED: [&str; 3] = ["queue_full", "queue_delay", "device"];
+
 /// A run of a load.
 #[derive(Debug, Clone)]
 pub(crate) struct Run {
@@ -33,6 +36,7 @@ pub(crate) type Id = (u32, u32);
 pub(crate) struct Bottleneck {
     /// How long packets waited: ends of buckets in seconds, packets. Those at the best level, if there are levels.
     pub(crate) delays: Vec<(f64, u64)>,
+    /// Packets that were to leave by it and did not.
     pub(crate) dropped: u64,
     pub(crate) marked: u64,
     pub(crate) signalled: u64,
@@ -91,12 +95,7 @@ impl Bottleneck {
         let count = |value: &Value| value.as_u64().unwrap_or(0);
         Ok(Self {
             delays: serde_json::from_value(delays["buckets"].clone())?,
-            dropped: port["dropped"]
-                .as_object()
-                .into_iter()
-                .flat_map(|reasons| reasons.values())
-                .map(count)
-                .sum(),
+            dropped: WANTED.map(|reason| count(&port["dropped"][reason])).iter().sum(),
             marked: count(&port["marked"]),
             signalled: count(&port["signalled"]),
         })
