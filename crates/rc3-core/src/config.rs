@@ -33,7 +33,8 @@ pub enum RlpMode {
     Guard,
     /// The network is trusted to honour the marks (RC3 §2.1).
     Trust,
-    /// No RLP at all, not even on offer: plain QUIC v1.
+    /// No RLP at all, not even on offer: plain QUIC v1. With [`Congestion::KickAss`] rc3 is spoken all the same, since
+    /// signals travel on its control stream, but no data is sent by RLP.
     Off,
 }
 
@@ -48,6 +49,11 @@ pub enum Congestion {
     Cubic,
     /// BBR as quinn-proto has it (experimental).
     Bbr,
+    /// The rates that routers tell by the lengths of fragments (Kick-Ass §2.3), NewReno where they tell none.
+    ///
+    /// Packets may then be fragmented on their way, leave one by one, and look for no larger path MTU; see
+    /// [`TransportConfig::initial_mtu`]. Where that loses them, the endpoint notices and forbids it.
+    KickAss,
 }
 
 /// Windows grow up to this: two products of 1 Gbit/s and 400 ms, and a quarter more.
@@ -254,6 +260,11 @@ impl TransportConfig {
 }
 
 impl TransportConfig {
+    /// Whether rc3 is spoken with peers that do.
+    pub(crate) fn speaks_rc3(&self) -> bool {
+        self.rlp != RlpMode::Off || self.steered()
+    }
+
     pub(crate) fn receive_tuner(&self) -> WindowTuner {
         WindowTuner::new(WINDOW_INITIAL, self.receive_window.into())
     }
@@ -470,8 +481,8 @@ impl fmt::Debug for ServerConfig {
 const ALPN: &[u8] = b"rc3/1";
 
 /// The names to offer: the rc3 variant of each of the application's, then these themselves.
-pub(crate) fn alpn_offer(application: &[Vec<u8>], rlp: RlpMode) -> Vec<Vec<u8>> {
-    if rlp == RlpMode::Off {
+pub(crate) fn alpn_offer(application: &[Vec<u8>], rc3: bool) -> Vec<Vec<u8>> {
+    if !rc3 {
         return application.to_vec();
     }
     if application.is_empty() {
@@ -496,12 +507,12 @@ mod tests {
 
     #[test]
     fn alpn_puts_rc3_first_and_keeps_the_plain_names() {
-        let offer = alpn_offer(&[b"h3".to_vec(), b"hq".to_vec()], RlpMode::Trust);
+        let offer = alpn_offer(&[b"h3".to_vec(), b"hq".to_vec()], true);
         assert_eq!(offer, [&b"rc3/1+h3"[..], b"rc3/1+hq", b"h3", b"hq"]);
         assert_eq!(alpn_parse(&offer[0]), (true, Some(&b"h3"[..])));
         assert_eq!(alpn_parse(b"h3"), (false, Some(&b"h3"[..])));
         assert_eq!(alpn_parse(b"rc3/1"), (true, None));
         assert_eq!(alpn_parse(b"rc3/10"), (false, Some(&b"rc3/10"[..])));
-        assert_eq!(alpn_offer(&[b"h3".to_vec()], RlpMode::Off), [b"h3"]);
+        assert_eq!(alpn_offer(&[b"h3".to_vec()], false), [b"h3"]);
     }
 }

@@ -14,6 +14,7 @@ mod limits;
 mod receive;
 mod rlp_transmit;
 mod source;
+mod steering;
 mod windows;
 
 use std::{
@@ -24,7 +25,7 @@ use std::{
 
 use bytes::{Bytes, BytesMut};
 
-use self::windows::Windows;
+use self::{steering::Steering, windows::Windows};
 use crate::{
     config::{TransportConfig, alpn_parse},
     error::{ClosedStream, FinishError, PeerMisbehaved, ReadError, WriteError},
@@ -65,6 +66,7 @@ pub struct Connection {
     /// Bytes held for the application over all streams.
     buffered: u64,
     windows: Windows,
+    steering: Steering,
     early: early::Early,
     /// When a rate-capped or paused RLP loop may go on.
     rlp_wake: Option<Instant>,
@@ -100,6 +102,7 @@ impl Connection {
             streams: Streams::new(primary.side()),
             primary,
             windows: Windows::new(&config),
+            steering: Steering::default(),
             early: early::Early::Unused,
             config,
             overlay: None,
@@ -158,6 +161,9 @@ impl Connection {
         while let Some(event) = self.primary.poll_event() {
             self.on_primary_event(event);
         }
+        self.follow(now);
+        self.echo(now);
+        self.note_switches();
         self.watch_primary(now);
         self.tune_windows(now);
         self.close_on_fault(now);
@@ -369,8 +375,13 @@ impl Connection {
         // The pacer gives way for one datagram at a time only, see `primary::quinn::controller`.
         let datagrams_max = if self.config.paced { datagrams_max } else { 1 };
         loop {
+            if let Some(transmit) = self.write_indicator(now, buf) {
+                return Some(transmit);
+            }
+            self.primary.pace(now);
             self.feed();
             if let Some(transmit) = self.primary.poll_transmit(now, datagrams_max, buf) {
+                self.note_departure(now, transmit.size);
                 if let Some(rlp) = self.rlp() {
                     rlp.on_primary_sent(now, transmit.size as u64);
                 }
@@ -391,6 +402,8 @@ impl Connection {
                 Waiting::ForWindow | Waiting::ForPacer => {}
             }
             self.note_app_limited();
+            let waits = !self.unsettled.is_empty() || self.streams.wants_primary();
+            self.primary.rest(waits || self.primary.window().waiting == Waiting::ForPacer);
             self.wake_writers();
             return None;
         }
@@ -474,6 +487,7 @@ impl Connection {
             path: self.primary.path(),
             rc3: self.is_rc3(),
             guard: guard.map(Guard::stats),
+            kickass: self.primary.kickass(),
             sent,
             received,
         }

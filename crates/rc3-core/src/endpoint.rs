@@ -18,8 +18,10 @@ use crate::{
     config::{ClientConfig, ServerConfig},
     connection::Connection,
     event::Event,
+    memory::Memory,
     primary::{
         ConnectionError, PrimaryTransmit,
+        fragments::Drops,
         quinn::{Accepting, ConfigError, ConnectFailed, ConnectionHandle, Incoming, QuicEndpoint, Routed},
     },
     rlp::{
@@ -49,6 +51,9 @@ pub struct DatagramMeta {
     pub local_ip: Option<IpAddr>,
     /// ECN bits of the IP header.
     pub ecn: u8,
+    /// If it came in fragments: bytes of payload of the leading one, without its IP header; where known. It may be a
+    /// router's signal, which is told to the sender.
+    pub leading_len: Option<u16>,
 }
 
 /// What an endpoint has to say.
@@ -123,6 +128,8 @@ pub struct Endpoint {
     handshaking: usize,
     early: VecDeque<BytesMut>,
     verdicts: Verdicts,
+    /// Paths on which fragments are dropped.
+    drops: Memory<Drops>,
 }
 
 impl Endpoint {
@@ -144,6 +151,7 @@ impl Endpoint {
             handshaking: 0,
             early: VecDeque::new(),
             verdicts: Verdicts::default(),
+            drops: Memory::default(),
         })
     }
 
@@ -215,10 +223,14 @@ impl Endpoint {
             Routed::Connection(handle, event) => {
                 let connection = self.connections.get_mut(&handle)?;
                 QuicEndpoint::deliver(connection.primary_mut(), event);
+                meta.leading_len.map(|len| connection.on_leading(len));
                 connection.watch_primary(now);
                 return Some(handle);
             }
-            Routed::Incoming(incoming) => self.handle_incoming(incoming),
+            Routed::Incoming(mut incoming) => {
+                incoming.leading_len = meta.leading_len;
+                self.handle_incoming(incoming);
+            }
             Routed::Response(transmit) => self.respond(transmit, response),
         }
         None
@@ -301,9 +313,13 @@ impl Endpoint {
         let mut response = Vec::new();
         let transport = with.map(Accepting::transport).or_else(|| self.quic.server_transport());
         let config = transport.cloned().unwrap_or_default();
+        let leading_len = incoming.leading_len;
         match self.quic.accept(now, incoming, with, &mut response) {
             Ok((handle, primary)) => {
-                self.add(now, handle, Connection::new(primary, config));
+                let mut connection = Connection::new(primary, config);
+                // A signal in the first flight: the client knows the rate after one round trip.
+                leading_len.map(|len| connection.on_leading(len));
+                self.add(now, handle, connection);
                 Ok(handle)
             }
             Err(failed) => {
@@ -389,12 +405,19 @@ impl Endpoint {
 
     /// What is known at `now` about the paths to destinations, by [`crate::RlpMode::Guard`].
     pub fn verdicts(&self, now: Instant) -> impl Iterator<Item = DestinationVerdict> {
-        self.verdicts.iter(now)
+        self.verdicts.verdicts(now)
     }
 
-    /// Forgets all of it, as after a change of networks. Connections that exist go on as they are.
+    /// Destinations that fragments do not reach, as far as is known at `now`: [`crate::Congestion::KickAss`] does without
+    /// signals there.
+    pub fn fragments_dropped(&self, now: Instant) -> impl Iterator<Item = IpAddr> {
+        self.drops.iter(now).map(|(destination, _)| destination)
+    }
+
+    /// Forgets all of both, as after a change of networks. Connections that exist go on as they are.
     pub fn forget_verdicts(&mut self) {
         self.verdicts.clear();
+        self.drops.clear();
     }
 
     // --- outputs ---
@@ -476,7 +499,10 @@ impl Endpoint {
 
     // --- keeping the books ---
 
-    fn add(&mut self, now: Instant, handle: ConnectionHandle, connection: Connection) {
+    fn add(&mut self, now: Instant, handle: ConnectionHandle, mut connection: Connection) {
+        if self.drops.recall(now, connection.remote_address()).is_some() {
+            connection.forbid_fragments();
+        }
         self.connections.insert(handle, Box::new(connection));
         self.handshaking += 1;
         self.touch(now, handle);
@@ -510,6 +536,9 @@ impl Endpoint {
             }
         }
         let Some(connection) = self.connections.get_mut(&handle) else { return };
+        if let Some(drops) = connection.take_drops(now) {
+            self.drops.remember(connection.remote_address(), drops);
+        }
         if let Some(record) = connection.take_record() {
             self.verdicts.remember(connection.remote_address(), record);
         }

@@ -12,6 +12,7 @@ mod connection;
 mod endpoint;
 mod error;
 mod event;
+mod memory;
 mod overlay;
 mod pieces;
 mod qlog;
@@ -44,7 +45,7 @@ pub use primary::{
         AckFrequencyConfig, ApplicationClose, ClientCrypto, ConfigError, ConnectError, ConnectFailed,
         ConnectionClose, ConnectionHandle, ConnectionId, HandshakeData, HandshakeTokenKey, IdleTimeout,
         Incoming, MtuDiscoveryConfig, NoInitialCipherSuite, NoneTokenStore, QuicClientConfig,
-        QuicServerConfig, ServerCrypto, TokenLog, TokenMemoryCache, TokenReuseError, TokenStore,
+        QuicServerConfig, RttEstimator, ServerCrypto, TokenLog, TokenMemoryCache, TokenReuseError, TokenStore,
         TransportError, TransportErrorCode, ValidationTokenConfig, VarIntBoundsExceeded, congestion,
     },
 };
@@ -54,6 +55,6 @@ pub use rlp::{
     guard::{GuardStats, Verdict},
     verdicts::DestinationVerdict,
 };
-pub use stats::{ConnectionStats, LevelStats, ReceivedStats, SentStats};
+pub use stats::{ConnectionStats, KickAssStats, LevelStats, ReceivedStats, SentStats, SwitchCounts};
 pub use stream::{recv::Chunk, source::SourceRead};
 pub use transmit::Transmit;

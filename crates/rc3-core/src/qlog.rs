@@ -5,6 +5,8 @@
 
 use std::time::Instant;
 
+use kickass::endpoint::Mode;
+
 use crate::{
     primary::{StreamId, VarInt},
     stream::recv::Taken,
@@ -31,6 +33,7 @@ pub(crate) enum QlogEvent {
     LevelChanged { old: Level, new: Level, packets: u64 },
     Paused { until: Instant },
     WindowGrown { window: &'static str, bytes: u64 },
+    ModeChanged { mode: Mode },
 }
 
 /// The file of one connection, if there is one.

@@ -20,11 +20,14 @@ pub struct Transmit {
     pub size: usize,
     /// Length of each datagram but the last, when there are several.
     pub segment_size: Option<usize>,
+    /// Whether routers may not fragment it. Where they may, it is one datagram, which must have an IP identification of
+    /// its own.
+    pub dont_fragment: bool,
 }
 
 impl From<PrimaryTransmit> for Transmit {
     fn from(transmit: PrimaryTransmit) -> Self {
-        let PrimaryTransmit { destination, source, ecn, size, segment_size } = transmit;
-        Self { destination, source, level: Level::PRIMARY, ecn, size, segment_size }
+        let PrimaryTransmit { destination, source, ecn, size, segment_size, dont_fragment } = transmit;
+        Self { destination, source, level: Level::PRIMARY, ecn, size, segment_size, dont_fragment }
     }
 }

@@ -67,7 +67,12 @@ impl Town {
             for (address, client) in &mut self.clients {
                 while let Some(transmit) = client.poll_primary(self.now, 1, &mut buf) {
                     moved = true;
-                    let meta = DatagramMeta { remote: *address, local_ip: None, ecn: transmit.ecn };
+                    let meta = DatagramMeta {
+                        remote: *address,
+                        local_ip: None,
+                        ecn: transmit.ecn,
+                        leading_len: None,
+                    };
                     self.server.handle_datagram(self.now, meta, BytesMut::from(&buf[..]));
                     buf.clear();
                 }
@@ -79,7 +84,12 @@ impl Town {
             }
             while let Some(transmit) = self.server.poll_primary(self.now, 1, &mut buf) {
                 moved = true;
-                let meta = DatagramMeta { remote: server_address(), local_ip: None, ecn: transmit.ecn };
+                let meta = DatagramMeta {
+                    remote: server_address(),
+                    local_ip: None,
+                    ecn: transmit.ecn,
+                    leading_len: None,
+                };
                 let found = self.clients.iter_mut().find(|(address, _)| *address == transmit.destination);
                 found.unwrap().1.handle_datagram(self.now, meta, BytesMut::from(&buf[..]));
                 buf.clear();
@@ -167,7 +177,8 @@ fn made_up_addresses_take_no_more_places_than_are_free_for_the_asking() {
         client.connect(town.now, &town.config, server_address(), SERVER_NAME).unwrap();
         client.poll_primary(town.now, 1, &mut buf).unwrap();
         let [_, b, c, d] = nth.to_be_bytes();
-        let meta = DatagramMeta { remote: ([b, c, d, 9], 9).into(), local_ip: None, ecn: 0 };
+        let meta =
+            DatagramMeta { remote: ([b, c, d, 9], 9).into(), local_ip: None, ecn: 0, leading_len: None };
         town.server.handle_datagram(town.now, meta, BytesMut::from(&buf[..]));
         buf.clear();
     }

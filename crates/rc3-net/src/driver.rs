@@ -330,7 +330,12 @@ impl Channel {
                 let mut taken = 0;
                 let datagrams = self.batch.datagrams().take(DATAGRAMS_PER_LOCK);
                 let datagrams = datagrams.inspect(|_| taken += 1).map(|Datagram { meta, data }| {
-                    let meta = DatagramMeta { remote: meta.remote, local_ip: meta.local, ecn: meta.ecn };
+                    let meta = DatagramMeta {
+                        remote: meta.remote,
+                        local_ip: meta.local,
+                        ecn: meta.ecn,
+                        leading_len: None,
+                    };
                     (meta, data)
                 });
                 state.core.handle_datagrams(Instant::now(), datagrams);

@@ -64,6 +64,8 @@ pub enum Writes {
         /// From one chunk to the next.
         every: Duration,
     },
+    /// All of them at once; what has not arrived so long after the connect is given up.
+    Until(Duration),
 }
 
 /// A packet between two hosts.
@@ -101,6 +103,10 @@ pub enum Body {
         ecn: u8,
         /// The UDP payload.
         contents: BytesMut,
+        /// If it is under way in fragments: bytes of IP payload in the leading one.
+        leading: Option<u16>,
+        /// Whether routers may not fragment it.
+        dont_fragment: bool,
     },
     /// A packet of the RCP comparison.
     Rcp(rcp::Header),

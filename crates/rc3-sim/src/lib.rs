@@ -14,10 +14,12 @@ mod impair;
 mod link;
 pub mod model;
 mod pair;
+pub mod pcc;
 mod queue;
 mod random;
 pub mod rcp;
 pub mod record;
+pub mod sample;
 pub mod scenario;
 pub mod simulation;
 pub mod summary;
@@ -35,6 +37,11 @@ pub use impair::Impairments;
 pub use link::{LevelStats, Link, LinkConfig, LinkStats, Stamped, Tally};
 pub use pair::{Datagram, IP_UDP_HEADERS, LinkQueue, Node, Pair, PairConfig, Tamper};
 pub use queue::{
-    Dropped, Packet, Queue, drop_tail::DropTail, primary_only::PrimaryOnly, strict_priority::StrictPriority,
+    Dropped, Packet, Queue,
+    drop_tail::DropTail,
+    fq_codel::FqCodel,
+    kick_ass::{KickAssConfig, KickAssQueue},
+    primary_only::PrimaryOnly,
+    strict_priority::StrictPriority,
 };
 pub use table::TableError;

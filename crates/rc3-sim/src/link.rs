@@ -151,7 +151,7 @@ impl<T: Clone> Link<T> {
             if busy.until > now {
                 break;
             }
-            match self.queue.dequeue(busy.until) {
+            match self.dequeue(busy.until) {
                 Some(packet) => self.serve(busy, packet),
                 None => self.busy = None,
             }
@@ -159,8 +159,16 @@ impl<T: Clone> Link<T> {
         now
     }
 
+    fn dequeue(&mut self, now: Instant) -> Option<Packet<Stamped<T>>> {
+        let next = self.queue.dequeue(now);
+        while let Some(packet) = self.queue.poll_dropped() {
+            self.stats.at(packet.level).dropped.add(packet.size);
+        }
+        next
+    }
+
     fn start_busy_period(&mut self, now: Instant) {
-        if let Some(packet) = self.queue.dequeue(now) {
+        if let Some(packet) = self.dequeue(now) {
             self.serve(BusyPeriod { since: now, bytes: 0, until: now }, packet);
             self.advance(now);
         }
@@ -211,6 +219,11 @@ pub struct Stamped<T> {
 }
 
 impl<T> Stamped<T> {
+    /// A payload that is handed over now.
+    pub fn new(sent: Instant, payload: T) -> Self {
+        Self { sent, payload }
+    }
+
     /// The payload, for queues that look into it.
     pub fn payload(&self) -> &T {
         &self.payload
@@ -245,7 +258,8 @@ impl Tally {
 
 /// What a link did to the packets of one level.
 ///
-/// Once the link is empty, `offered + duplicated = dropped + lost + delivered`.
+/// Once the link is empty, `offered + duplicated = dropped + lost + delivered` of packets, and of bytes where the queue
+/// fragments none: a fragmented packet leaves with one more header than it came with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LevelStats {
     /// Handed to the link.

@@ -109,6 +109,8 @@ pub struct Datagram {
     pub meta: DatagramMeta,
     /// The UDP payload.
     pub contents: Vec<u8>,
+    /// Whether routers may not fragment it.
+    pub dont_fragment: bool,
     /// When it was sent, if it is somebody else's.
     background: Option<Instant>,
 }
@@ -201,8 +203,10 @@ impl Pair {
     fn send(&mut self) {
         if let Some(background) = &mut self.background {
             while let Some(size) = background.due(self.now) {
-                let meta = DatagramMeta { remote: self.client.address, local_ip: None, ecn: 0 };
-                let payload = Datagram { meta, contents: Vec::new(), background: Some(self.now) };
+                let meta =
+                    DatagramMeta { remote: self.client.address, local_ip: None, ecn: 0, leading_len: None };
+                let payload =
+                    Datagram { meta, contents: Vec::new(), dont_fragment: true, background: Some(self.now) };
                 self.forward.send(self.now, Packet { size, level: Level::PRIMARY, payload });
             }
         }
@@ -292,7 +296,7 @@ impl Node {
 
     /// Hands the endpoint a datagram from anywhere.
     pub fn inject(&mut self, remote: SocketAddr, contents: &[u8]) {
-        let meta = DatagramMeta { remote, local_ip: None, ecn: 0 };
+        let meta = DatagramMeta { remote, local_ip: None, ecn: 0, leading_len: None };
         self.endpoint.handle_datagram(self.now, meta, BytesMut::from(contents));
         self.take_events();
     }
@@ -317,9 +321,12 @@ impl Node {
     }
 
     fn put(&mut self, now: Instant, transmit: &Transmit, buf: &[u8], link: &mut Link<Datagram>) {
+        assert!(transmit.dont_fragment || transmit.segment_size.is_none(), "{transmit:?}");
         for contents in buf.chunks(transmit.segment_size.unwrap_or(buf.len())) {
-            let meta = DatagramMeta { remote: self.address, local_ip: None, ecn: transmit.ecn };
-            let mut datagram = Datagram { meta, contents: contents.to_vec(), background: None };
+            let meta =
+                DatagramMeta { remote: self.address, local_ip: None, ecn: transmit.ecn, leading_len: None };
+            let (contents, dont_fragment) = (contents.to_vec(), transmit.dont_fragment);
+            let mut datagram = Datagram { meta, contents, dont_fragment, background: None };
             let copies = self.tamper.as_mut().map_or(1, |tamper| tamper(transmit.level, &mut datagram));
             let size = datagram.contents.len() + IP_UDP_HEADERS;
             for payload in std::iter::repeat_n(datagram, copies) {
@@ -330,7 +337,7 @@ impl Node {
 
     fn receive(&mut self, now: Instant, link: &mut Link<Datagram>, mut others: Option<&mut Background>) {
         self.now = now;
-        while let Some(Datagram { meta, contents, background }) = link.poll_output(now) {
+        while let Some(Datagram { meta, contents, background, .. }) = link.poll_output(now) {
             if let Some(sent) = background {
                 if let Some(others) = &mut others {
                     others.on_arrival(now - sent);

@@ -6,10 +6,13 @@
 //! - when nothing was told for more than a round trip, because a router that tells rates has to do with senders that do not
 //!   listen, or the route is another: TCP mode begins with the same window and lasts until a rate is told again.
 //!
-//! So what TCP would do bounds what routers can be made to say, upwards: a rate is followed only while nothing is lost.
+//! So TCP bounds what routers can be made to say. Upwards, because a rate is followed only while nothing is lost; and
+//! downwards, because no rate makes a sender slower than a packet in a round trip, TCP's smallest window (the loss window,
+//! RFC 5681 §3.1) and what the lowest code was made for (§2.1). Whoever shortens fragments on the path can do no worse
+//! with that than by dropping packets, which stops TCP longer.
 //!
-//! Invariant: in Kick-Ass mode there is a signal, at most one round trip old as of the latest call. Units: windows are
-//! bytes, rates bytes per second.
+//! Invariant: in Kick-Ass mode there is a signal, at most a round trip and a packet's time old as of the latest call.
+//! Units: windows are bytes, rates bytes per second.
 
 use std::time::{Duration, Instant};
 
@@ -21,7 +24,7 @@ use crate::{Rate, code::Code};
 pub struct Config {
     /// Bytes of a full packet.
     pub mtu: u64,
-    /// Window before anything is known, in packets.
+    /// Window before anything is known, in bytes.
     pub initial_window: u64,
     /// Round trip before one has been measured.
     pub initial_rtt: Duration,
@@ -30,7 +33,7 @@ pub struct Config {
 impl Default for Config {
     /// Packets of 1500 bytes, ten of them (RFC 6928), and 333 ms (RFC 9002 §6.2.2).
     fn default() -> Self {
-        Self { mtu: 1500, initial_window: 10, initial_rtt: Duration::from_millis(333) }
+        Self { mtu: 1500, initial_window: 15_000, initial_rtt: Duration::from_millis(333) }
     }
 }
 
@@ -81,7 +84,7 @@ impl Sender {
             rtt: config.initial_rtt,
             mode: Mode::Tcp(Cause::Silence),
             signal: None,
-            tcp: NewReno::new(config.initial_window * config.mtu),
+            tcp: NewReno::new(config.initial_window),
         }
     }
 
@@ -128,17 +131,17 @@ impl Sender {
         self.mtu = mtu;
     }
 
-    /// When silence will have lasted for a round trip.
+    /// When silence will have lasted for more than a round trip, and the time from one packet to the next: at low rates not
+    /// every round trip has a packet that could carry a signal.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        match (self.mode, self.signal) {
-            (Mode::KickAss, Some(signal)) => Some(signal.heard + self.rtt),
-            _ => None,
-        }
+        let Mode::KickAss = self.mode else { return None };
+        let patience = self.rtt + self.pacing()? + Duration::from_nanos(1);
+        self.signal.map(|signal| signal.heard + patience)
     }
 
-    /// Looks whether silence has lasted for more than a round trip.
+    /// Looks whether silence has lasted that long.
     pub fn handle_timeout(&mut self, now: Instant) {
-        if self.poll_timeout().is_some_and(|until| now > until) {
+        if self.poll_timeout().is_some_and(|until| now >= until) {
             self.tcp.go_on_from(self.window(), self.mtu);
             self.mode = Mode::Tcp(Cause::Silence);
         }
@@ -162,10 +165,18 @@ impl Sender {
         }
     }
 
-    /// From one full packet to the next in Kick-Ass mode (§3.1); TCP mode leaves that to the transport.
-    pub fn pacing(&self) -> Option<Duration> {
+    /// How fast packets leave in Kick-Ass mode (§3.1): at the rate that routers tell, at least a packet in a round trip.
+    /// TCP mode leaves that to the transport.
+    pub fn pace(&self) -> Option<Rate> {
         let Mode::KickAss = self.mode else { return None };
-        let rate = self.signalled()?.bytes_per_second();
+        let told = self.signalled()?;
+        let least = Rate::from_bytes_per_second(self.mtu as f64 / self.rtt.as_secs_f64());
+        Some(least.map_or(told, |least| if least > told { least } else { told }))
+    }
+
+    /// From one full packet to the next at that pace.
+    pub fn pacing(&self) -> Option<Duration> {
+        let rate = self.pace()?.bytes_per_second();
         Some(Duration::from_secs_f64(self.mtu as f64 / rate))
     }
 
@@ -223,10 +234,12 @@ mod tests {
         let mut sender = sender();
         sender.on_signal(start, code(10.0));
         let window = sender.window();
-        assert_eq!(sender.poll_timeout(), Some(start + RTT));
-        sender.handle_timeout(start + RTT);
+        let patience = RTT + sender.pacing().unwrap();
+        sender.handle_timeout(start + patience);
         assert_eq!(sender.mode(), Mode::KickAss, "not more than a round trip");
-        sender.handle_timeout(start + RTT + Duration::from_nanos(1));
+        let deadline = sender.poll_timeout().unwrap();
+        assert_eq!(deadline, start + patience + Duration::from_nanos(1));
+        sender.handle_timeout(deadline);
         assert_eq!((sender.mode(), sender.window()), (Mode::Tcp(Cause::Silence), window));
         // A whole window acknowledged is a packet more: congestion avoidance.
         sender.on_ack(start + 2 * RTT, start + RTT, window, false, RTT);
@@ -275,6 +288,16 @@ mod tests {
         assert!(sender.window() > 5000, "beyond the old rate: {}", sender.window());
         sender.on_signal(start + 20 * RTT, code(2.0));
         assert_eq!(sender.mode(), Mode::KickAss);
+    }
+
+    #[test]
+    fn no_rate_is_slower_than_a_packet_in_a_round_trip() {
+        let start = Instant::now();
+        let mut sender = sender();
+        sender.on_signal(start, Code::MIN);
+        // 120 kbit/s would be a packet of 1500 bytes in 100 ms.
+        assert_eq!((sender.window(), sender.pacing()), (1500, Some(RTT)));
+        assert_eq!(sender.signalled(), Some(Code::MIN.rate()));
     }
 
     #[test]
@@ -336,8 +359,9 @@ mod tests {
                 }
                 prop_assert!(sender.window() >= 1500);
                 if sender.mode() == Mode::KickAss {
-                    prop_assert!(heard.is_some_and(|heard| now <= heard + RTT));
-                    prop_assert!(sender.pacing().is_some());
+                    let gap = sender.pacing();
+                    prop_assert!(gap.is_some_and(|gap| gap <= RTT));
+                    prop_assert!(heard.is_some_and(|heard| now <= heard + 2 * RTT));
                 } else {
                     prop_assert_eq!(sender.poll_timeout(), None);
                 }

@@ -111,6 +111,7 @@ impl Connection {
                 self.streams.with_send(id, |stream| stream.rlp_limit = stream.rlp_limit.max(limit));
                 self.streams.queue_for_rlp(id);
             }
+            ControlFrame::Signal { leading } => self.on_signal(leading),
             ControlFrame::StreamReset { stream, used } => {
                 let Ok(id) = VarInt::from_u64(stream).map(StreamId::from) else { return };
                 match self.streams.recv(id) {

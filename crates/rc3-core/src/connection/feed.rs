@@ -35,7 +35,10 @@ impl Connection {
 
     /// Late feeding: only when all that was handed over before is in packets and the window is open.
     pub(super) fn may_feed(&self) -> bool {
-        self.overlay.is_none() || (self.unsettled.is_empty() && self.primary.window().packets() > 0)
+        self.overlay.is_none() || {
+            let window = self.primary.window();
+            self.unsettled.is_empty() && window.packets() > 0 && window.due > 0
+        }
     }
 
     pub(super) fn note_app_limited(&mut self) {
@@ -43,6 +46,8 @@ impl Connection {
             let window = self.primary.window();
             // Beside what was fed, application datagrams may wait in the primary.
             let idle = self.unsettled.is_empty() && window.waiting == Waiting::Nothing;
+            // What waits for a told rate is not with the primary yet.
+            let idle = idle && !self.streams.wants_primary();
             self.primary.set_app_limited(window.packets() > 0 && idle);
         }
     }

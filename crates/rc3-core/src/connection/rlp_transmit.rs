@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use super::Connection;
 use crate::{
+    config::RlpMode,
     overlay::Overlay,
     primary::{Primary, StreamId, VarInt, Waiting},
     qlog::QlogEvent,
@@ -59,6 +60,7 @@ impl Connection {
             ecn: 0,
             size: buf.len(),
             segment_size: (buf.len() > segment_size).then_some(segment_size),
+            dont_fragment: true,
         })
     }
 
@@ -66,7 +68,9 @@ impl Connection {
     pub fn wants_rlp(&self) -> bool {
         match &self.overlay {
             Some(Overlay { rlp: Some(_), sacks, .. }) if self.lost.is_none() => {
-                !sacks.is_empty() || (self.rlp_wake.is_none() && self.streams.next_for_rlp().is_some())
+                let data = self.config.rlp != RlpMode::Off;
+                !sacks.is_empty()
+                    || (data && self.rlp_wake.is_none() && self.streams.next_for_rlp().is_some())
             }
             _ => false,
         }
@@ -117,6 +121,9 @@ impl Connection {
         datagrams_max: usize,
         buf: &mut Vec<u8>,
     ) -> Option<(Level, usize)> {
+        if self.config.rlp == RlpMode::Off {
+            return None;
+        }
         let window = self.primary.window();
         let mtu = usize::from(window.mtu);
         let (remote, _) = self.primary.addresses();

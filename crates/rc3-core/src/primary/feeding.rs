@@ -9,6 +9,8 @@
 
 use std::time::Duration;
 
+use kickass::Rate;
+
 use super::Window;
 
 /// Bytes of a full packet that are not stream data: short header with an 8-byte id (13), AEAD tag (16), STREAM
@@ -25,6 +27,13 @@ const BURST: Duration = Duration::from_millis(2);
 /// Packets in a batch of the kernel.
 const BATCH_PACKETS: u64 = 44;
 
+/// Full packets that a told rate brings in [`BURST`]. Two at least: the first of them then is full, and an ACK waits for
+/// the other no longer than a packet takes.
+pub(super) fn due(rate: Rate, mtu: u16) -> u64 {
+    let bytes = rate.bytes_per_second() * BURST.as_secs_f64();
+    (bytes as u64 / u64::from(mtu)).max(2)
+}
+
 /// Stream bytes the primary should be handed now, with this round-trip time; 0 while its window is closed.
 pub(crate) fn quantum(window: &Window, rtt: Duration) -> u64 {
     let mtu = u64::from(window.mtu);
@@ -32,7 +41,7 @@ pub(crate) fn quantum(window: &Window, rtt: Duration) -> u64 {
     let burst = u128::from(packets) * BURST.as_nanos() / rtt.as_nanos().max(1);
     let burst = burst.min(BATCH_PACKETS.into()) as u64;
     let wanted = (packets / QUANTA_PER_WINDOW).clamp(QUANTUM_PACKETS_MIN, QUANTUM_PACKETS_MAX).max(burst);
-    window.packets().min(wanted) * mtu.saturating_sub(PACKET_OVERHEAD)
+    window.packets().min(window.due).min(wanted) * mtu.saturating_sub(PACKET_OVERHEAD)
 }
 
 #[cfg(test)]
@@ -43,7 +52,7 @@ mod tests {
     const RTT: Duration = Duration::from_millis(40);
 
     fn window(cwnd: u64, in_flight: u64) -> Window {
-        Window { cwnd, in_flight, mtu: 1460, waiting: Waiting::Nothing }
+        Window { cwnd, in_flight, mtu: 1460, waiting: Waiting::Nothing, due: u64::MAX }
     }
 
     #[test]

@@ -3,7 +3,9 @@
 //! Everything rc3 asks of that transport is in [`Primary`]. The one implementation for real traffic is
 //! [`quinn::Quic`]; tests put simpler ones behind the same trait.
 
+pub(crate) mod departures;
 pub(crate) mod feeding;
+pub(crate) mod fragments;
 pub mod quinn;
 
 use std::{
@@ -97,6 +99,8 @@ pub struct PrimaryTransmit {
     pub size: usize,
     /// Length of each datagram but the last, when there are several.
     pub segment_size: Option<usize>,
+    /// Whether routers may not fragment it.
+    pub dont_fragment: bool,
 }
 
 /// The primary's congestion window, for feeding it late.
@@ -111,6 +115,9 @@ pub struct Window {
     /// What the bytes written and not yet in a packet wait for, as of the last [`Primary::poll_transmit`] that
     /// returned `None`.
     pub waiting: Waiting,
+    /// Full packets that pacing lets go within a moment, when routers tell the rate; otherwise quinn-proto paces, and this
+    /// is no bound.
+    pub due: u64,
 }
 
 /// What written bytes wait for before they go into a packet.

@@ -12,6 +12,7 @@ use ::qlog::{
     events::{EventImportance, JsonEvent},
     streamer::QlogStreamer,
 };
+use kickass::endpoint::{Cause, Mode};
 use serde_json::{Value, json};
 
 use super::{QlogEvent, Trace};
@@ -174,6 +175,14 @@ impl Writer {
             QlogEvent::Paused { until } => {
                 let until = until.saturating_duration_since(self.start).as_secs_f64() * 1e3;
                 ("rlp:paused", json!({ "until": until, "reason": "path_changed" }))
+            }
+            QlogEvent::ModeChanged { mode } => {
+                let (mode, trigger) = match mode {
+                    Mode::KickAss => ("kickass", "signal"),
+                    Mode::Tcp(Cause::Silence) => ("tcp", "silence"),
+                    Mode::Tcp(Cause::Congestion) => ("tcp", "congestion"),
+                };
+                ("rc3:mode_changed", json!({ "mode": mode, "trigger": trigger }))
             }
             QlogEvent::WindowGrown { window, bytes } => {
                 ("rc3:window_grown", json!({ "window": window, "bytes": bytes }))

@@ -21,6 +21,7 @@ const SETTINGS: u64 = 0x00;
 const MAX_RLP_DATA: u64 = 0x01;
 const MAX_RLP_STREAM_DATA: u64 = 0x02;
 const STREAM_RESET: u64 = 0x03;
+const SIGNAL: u64 = 0x04;
 
 const SETTING_CONNECTION_CREDIT: u64 = 0x01;
 const SETTING_STREAM_CREDIT: u64 = 0x02;
@@ -45,6 +46,11 @@ pub enum ControlFrame {
         stream: u64,
         /// The highest offset either loop had sent.
         used: u64,
+    },
+    /// A packet of the peer came in fragments: routers tell it a rate (Kick-Ass §2).
+    Signal {
+        /// Payload of the leading fragment in bytes. One that is no code means nothing.
+        leading: u64,
     },
 }
 
@@ -106,6 +112,7 @@ impl ControlFrame {
                 emit_varints(MAX_RLP_STREAM_DATA, &[stream, limit], out);
             }
             Self::StreamReset { stream, used } => emit_varints(STREAM_RESET, &[stream, used], out),
+            Self::Signal { leading } => emit_varints(SIGNAL, &[leading], out),
         }
     }
 
@@ -118,6 +125,7 @@ impl ControlFrame {
             MAX_RLP_DATA => Self::MaxRlpData(field()?),
             MAX_RLP_STREAM_DATA => Self::MaxRlpStreamData { stream: field()?, limit: field()? },
             STREAM_RESET => Self::StreamReset { stream: field()?, used: field()? },
+            SIGNAL => Self::Signal { leading: field()? },
             _ => return Ok(None),
         };
         if reader.is_empty() { Ok(Some(frame)) } else { Err(ControlError::Malformed) }
@@ -243,7 +251,8 @@ mod tests {
                 .prop_map(|(stream, limit)| Ok(ControlFrame::MaxRlpStreamData { stream, limit })),
             (0..=VARINT_MAX, 0..=VARINT_MAX)
                 .prop_map(|(stream, used)| Ok(ControlFrame::StreamReset { stream, used })),
-            (4..=VARINT_MAX, prop::collection::vec(any::<u8>(), 0..200)).prop_map(Err),
+            (0..=VARINT_MAX).prop_map(|leading| Ok(ControlFrame::Signal { leading })),
+            (5..=VARINT_MAX, prop::collection::vec(any::<u8>(), 0..200)).prop_map(Err),
         ]
     }
 

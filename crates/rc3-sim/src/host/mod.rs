@@ -86,7 +86,7 @@ pub struct Host {
     connections: FxHashMap<ConnectionHandle, Role>,
     /// Which flow rides between this host and an address.
     flows: FxHashMap<SocketAddr, (FlowId, SchemeId)>,
-    /// When an application has its next chunk to write.
+    /// When an application has its next chunk to write, or gives up.
     chunks: BTreeSet<(Instant, ConnectionHandle)>,
     events: VecDeque<FlowEvent>,
     buf: Vec<u8>,
@@ -169,13 +169,16 @@ impl Host {
         self.events.extend(reached.map(|milestone| FlowEvent { flow, at: now, milestone }));
     }
 
-    /// Lets applications write whose next chunk is due.
+    /// Lets applications write whose next chunk is due, or give up.
     fn write_chunks(&mut self, now: Instant) {
         while let Some(&(at, handle)) = self.chunks.first()
             && at <= now
         {
             self.chunks.pop_first();
             if let Some(Role::Sender(sender)) = self.connections.get_mut(&handle) {
+                let flow = sender.flow;
+                let given_up = sender.give_up(now, &mut self.endpoint, handle);
+                self.events.extend(given_up.map(|milestone| FlowEvent { flow, at: now, milestone }));
                 sender.write(now, &mut self.endpoint, handle);
                 self.chunks.extend(sender.next_write().map(|at| (at, handle)));
             }
@@ -202,7 +205,8 @@ impl Host {
         let to = host_at(transmit.destination)?;
         let level = self.config.schemes[usize::from(scheme.0)].level(transmit.level);
         let size = contents.len() + IP_UDP_HEADERS;
-        let body = Body::Udp { ecn: transmit.ecn, contents };
+        let dont_fragment = transmit.dont_fragment;
+        let body = Body::Udp { ecn: transmit.ecn, contents, leading: None, dont_fragment };
         let progress = Progress::default();
         Some(Packet { size, level, payload: Parcel { flow, scheme, from: self.id, to, progress, body } })
     }
@@ -232,14 +236,16 @@ impl Agent for Host {
         if random::unit(draw) < self.config.first_loss {
             self.doomed.insert(flow.id);
         }
-        self.connections.insert(handle, Role::Sender(Sender::new(flow, remote)));
+        let sender = Sender::new(now, flow, remote);
+        self.chunks.extend(sender.until().map(|at| (at, handle)));
+        self.connections.insert(handle, Role::Sender(sender));
     }
 
     fn handle(&mut self, now: Instant, parcel: Parcel) {
-        let Body::Udp { ecn, contents } = parcel.body else { return };
+        let Body::Udp { ecn, contents, leading, .. } = parcel.body else { return };
         let remote = address(parcel.from, port_of(parcel.flow));
         self.flows.insert(remote, (parcel.flow, parcel.scheme));
-        let meta = DatagramMeta { remote, local_ip: None, ecn };
+        let meta = DatagramMeta { remote, local_ip: None, ecn, leading_len: leading };
         self.endpoint.handle_datagram(now, meta, contents);
         self.take_events(now);
     }

@@ -16,6 +16,8 @@ pub(super) struct Sender {
     pub(super) remote: SocketAddr,
     bytes: u64,
     writes: Writes,
+    /// When the application gives up, if it does.
+    until: Option<Instant>,
     stream: Option<StreamId>,
     began: Option<Instant>,
     written: u64,
@@ -24,8 +26,12 @@ pub(super) struct Sender {
 }
 
 impl Sender {
-    pub(super) fn new(flow: &Flow, remote: SocketAddr) -> Self {
+    pub(super) fn new(now: Instant, flow: &Flow, remote: SocketAddr) -> Self {
         Self {
+            until: match flow.writes {
+                Writes::Until(after) => Some(now + after),
+                Writes::AtOnce | Writes::Chunked { .. } => None,
+            },
             flow: flow.id,
             remote,
             bytes: flow.bytes,
@@ -46,7 +52,7 @@ impl Sender {
 
     /// Writes what is due and finds room.
     pub(super) fn write(&mut self, now: Instant, endpoint: &mut Endpoint, handle: ConnectionHandle) {
-        let (Some(stream), false) = (self.stream, self.finished) else { return };
+        let (Some(stream), false) = (self.stream, self.finished || self.over) else { return };
         let due = self.due(now);
         let done = endpoint.with_connection(now, handle, |connection| {
             let written = fill(connection, stream, due.saturating_sub(self.written));
@@ -54,6 +60,28 @@ impl Sender {
             self.written == self.bytes && connection.finish(stream).is_ok()
         });
         self.finished = done.unwrap_or(false);
+    }
+
+    /// When the application gives up.
+    pub(super) fn until(&self) -> Option<Instant> {
+        self.until
+    }
+
+    /// Gives up, if it is time and not all has arrived.
+    pub(super) fn give_up(
+        &mut self,
+        now: Instant,
+        endpoint: &mut Endpoint,
+        handle: ConnectionHandle,
+    ) -> Option<Milestone> {
+        if self.over || self.until.is_none_or(|until| now < until) {
+            return None;
+        }
+        endpoint.with_connection(now, handle, |connection| {
+            connection.close(now, VarInt::from_u32(0), Bytes::new());
+        });
+        self.over = true;
+        Some(Milestone::Failed)
     }
 
     /// When the application has more to write.

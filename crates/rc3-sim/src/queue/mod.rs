@@ -4,6 +4,9 @@
 //! transmitting has left its queue and counts against no limit.
 
 pub(crate) mod drop_tail;
+pub(crate) mod fq_codel;
+mod ip;
+pub(crate) mod kick_ass;
 pub(crate) mod primary_only;
 pub(crate) mod strict_priority;
 
@@ -40,6 +43,23 @@ pub trait Queue<T> {
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
+
+    /// Whether a packet is of the best level, which the others do not keep waiting. Disciplines without levels have
+    /// only that one.
+    fn is_best(&self, _packet: &Packet<T>) -> bool {
+        true
+    }
+
+    /// Bytes waiting at the best level.
+    fn best_bytes(&self) -> u64 {
+        self.bytes()
+    }
+
+    /// A packet that was dropped while it waited, one after the other. For disciplines that drop when they are asked
+    /// for a packet; what an arrival costs is told at once.
+    fn poll_dropped(&mut self) -> Option<Packet<T>> {
+        None
+    }
 }
 
 impl<T, Q: Queue<T> + ?Sized> Queue<T> for Box<Q> {
@@ -61,6 +81,18 @@ impl<T, Q: Queue<T> + ?Sized> Queue<T> for Box<Q> {
 
     fn is_empty(&self) -> bool {
         (**self).is_empty()
+    }
+
+    fn is_best(&self, packet: &Packet<T>) -> bool {
+        (**self).is_best(packet)
+    }
+
+    fn best_bytes(&self) -> u64 {
+        (**self).best_bytes()
+    }
+
+    fn poll_dropped(&mut self) -> Option<Packet<T>> {
+        (**self).poll_dropped()
     }
 }
 

@@ -115,6 +115,14 @@ impl<T> Queue<T> for StrictPriority<T> {
     fn is_empty(&self) -> bool {
         self.occupied == 0
     }
+
+    fn is_best(&self, packet: &Packet<T>) -> bool {
+        packet.level.is_primary()
+    }
+
+    fn best_bytes(&self) -> u64 {
+        self.level_bytes[Level::PRIMARY.index()]
+    }
 }
 
 #[cfg(test)]

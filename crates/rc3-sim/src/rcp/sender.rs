@@ -41,6 +41,8 @@ pub(super) struct Sender {
     bytes: u64,
     writes: Writes,
     state: State,
+    /// When the flow is given up, if it lasts so long.
+    until: Option<Instant>,
     /// Timeouts in a row.
     timeouts: u32,
     sent: Sent,
@@ -92,6 +94,7 @@ struct InFlight {
 /// What a sender can do when its time comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Step {
+    GiveUp,
     Syn,
     Timeout,
     Data,
@@ -114,6 +117,10 @@ impl Sender {
         Self {
             bytes: flow.bytes,
             writes: flow.writes,
+            until: match flow.writes {
+                Writes::Until(after) => Some(now + after),
+                Writes::AtOnce | Writes::Chunked { .. } => None,
+            },
             state: State::Connecting { syn: now },
             timeouts: 0,
             sent: Sent::default(),
@@ -134,6 +141,7 @@ impl Sender {
     pub(super) fn step(&mut self, now: Instant, config: &HostConfig) -> Outcome {
         let Some((_, step)) = self.next(config) else { return Outcome::Quiet };
         match (step, &mut self.state) {
+            (Step::GiveUp, _) => Outcome::Failed,
             (Step::Syn, State::Connecting { syn }) => {
                 if self.timeouts > TIMEOUTS_MAX {
                     return Outcome::Failed;
@@ -186,6 +194,12 @@ impl Sender {
 
     /// The first thing to do, and when. `None`: only an answer, which will come, brings more.
     fn next(&self, config: &HostConfig) -> Option<(Instant, Step)> {
+        let until = self.until.map(|at| (at, Step::GiveUp));
+        let next = self.next_of_state(config);
+        until.into_iter().chain(next).min()
+    }
+
+    fn next_of_state(&self, config: &HostConfig) -> Option<(Instant, Step)> {
         match &self.state {
             State::Connecting { syn } => Some((*syn, Step::Syn)),
             State::Open(open) => {
@@ -337,7 +351,7 @@ impl Open {
 /// Bytes the application has handed over so long after the handshake, were it endless.
 fn written_by(writes: Writes, elapsed: Duration) -> u64 {
     match writes {
-        Writes::AtOnce => u64::MAX,
+        Writes::AtOnce | Writes::Until(_) => u64::MAX,
         Writes::Chunked { first, chunk, every } => {
             let chunks = elapsed.as_nanos() / every.as_nanos().max(1);
             let chunks = u64::try_from(chunks).unwrap_or(u64::MAX);
@@ -349,7 +363,7 @@ fn written_by(writes: Writes, elapsed: Duration) -> u64 {
 /// How long after the handshake the application has handed over more than `bytes`.
 fn writes_until(writes: Writes, bytes: u64) -> Duration {
     match writes {
-        Writes::AtOnce => Duration::ZERO,
+        Writes::AtOnce | Writes::Until(_) => Duration::ZERO,
         Writes::Chunked { first, .. } if bytes < first => Duration::ZERO,
         Writes::Chunked { first, chunk, every } => {
             let chunks = (bytes - first) / chunk.max(1) + 1;

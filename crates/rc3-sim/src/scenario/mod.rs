@@ -54,7 +54,7 @@ use toml::Value;
 use document::flatten;
 pub use document::{Document, Fault, ScenarioError};
 pub use quantity::{BufferSize, Probability, Share};
-pub use run::{Assignment, Label, Measure, Mix, Mixed, Queues, Run, Scheme};
+pub use run::{Assignment, Label, Measure, Mix, Mixed, Queues, Run, Sampling, Scheme};
 pub use spec::*;
 
 use crate::random::derive;
@@ -212,6 +212,7 @@ fn worlds(spec: &Spec, folder: &Path, case: Option<&str>, point: &Point) -> Resu
         for repetition in 0..spec.measure.repetitions {
             let seed = derive(spec.measure.seed, u64::from(repetition));
             let topology = resolve::topology(&spec.topology, folder, seed)?;
+            let measure = resolve::measure(&spec.measure, spec.workload.arrivals, &topology)?;
             let workload = resolve::workload(&spec.workload, "workload", folder, &topology)?;
             let background = spec.background.iter().enumerate();
             let background = background
@@ -225,13 +226,13 @@ fn worlds(spec: &Spec, folder: &Path, case: Option<&str>, point: &Point) -> Resu
                     repetition,
                 },
                 seed,
-                queues: resolve::queues(&spec.queue, topology.nominal.bdp())?,
+                queues: resolve::queues(&spec.queue, &topology)?,
                 assignment: resolve::assignment(run, n, &schemes, &topology, seed)?,
                 topology,
                 schemes: schemes.clone(),
                 workload,
                 background,
-                measure: resolve::measure(&spec.measure, spec.workload.arrivals),
+                measure,
             });
             if runs.len() > RUNS_MAX {
                 return Err(Fault::new("measure.repetitions", format!("makes more than {RUNS_MAX} worlds")));

@@ -37,6 +37,25 @@ pub(super) fn required_time<'de, D: Deserializer<'de>>(from: D) -> Result<Durati
     parse_time(&String::deserialize(from)?).map_err(Error::custom)
 }
 
+/// The smaller and the larger one.
+pub(super) fn times<'de, D: Deserializer<'de>>(from: D) -> Result<Option<(Duration, Duration)>, D::Error> {
+    match instants(from)?[..] {
+        [first, last] => Ok(Some((first, last))),
+        _ => Err(Error::custom("two times, the smaller one first")),
+    }
+}
+
+/// At least two, each later than the one before or at least not earlier.
+pub(super) fn instants<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Duration>, D::Error> {
+    let texts = Vec::<String>::deserialize(from)?;
+    let times = texts.iter().map(|text| parse_time(text).map_err(Error::custom));
+    let times = times.collect::<Result<Vec<_>, _>>()?;
+    match times.len() > 1 && times.is_sorted() {
+        true => Ok(times),
+        false => Err(Error::custom("at least two times, the smaller ones first")),
+    }
+}
+
 /// Bytes, as a string with a unit or as a plain number.
 pub(super) fn size<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
     struct Size;

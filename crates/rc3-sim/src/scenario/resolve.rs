@@ -9,15 +9,16 @@ use rc3_core::{
 
 use super::{
     document::{Fault, nearest, quoted},
-    run::{Assignment, Measure, Mix, Mixed, Queues, Scheme},
+    run::{Assignment, Measure, Mix, Mixed, Queues, Sampling, Scheme},
     spec::{
-        Arrivals, Congestion, LadderReading, ListedFlow, MeasureSpec, MixOf, MixSpec, Mode, QueueSpec,
-        RunSpec, Rung, SchemeKind, SchemeSpec, SizesSpec, TopologyKind, TopologySpec, WorkloadSpec,
+        Arrivals, Congestion, KickAssSpec, LadderReading, ListedFlow, MeasureSpec, MixOf, MixSpec, Mode, QueueSpec,
+        RunSpec, Rung, SampleSpec, SchemeKind, SchemeSpec, SizesSpec, TopologyKind, TopologySpec, WorkloadSpec,
     },
 };
 use crate::{
     agent::{HostId, SchemeId, Writes},
     random::{self, derive},
+    simulation::Site,
     topology::{Access, Map, Topology, dumbbell, fat_tree, from_csv, parking_lot},
     workload::{self, Ends, Listed, OnOff, Poisson, Sizes, Workload},
 };
@@ -31,6 +32,9 @@ pub(super) fn topology(spec: &TopologySpec, folder: &Path, seed: u64) -> Result<
     let mut topology = plain_topology(spec, folder)?;
     if let Some((low, high)) = spec.core_factors {
         topology.vary_core_rates(low, high, derive(seed, random::CORE_RATES));
+    }
+    if let Some((first, last)) = spec.access_rtts {
+        topology.spread_access(0, first, last);
     }
     topology.withdraw_priorities(spec.without_priorities.get(), derive(seed, random::WITHOUT_PRIORITIES));
     Ok(topology)
@@ -96,6 +100,7 @@ fn check_topology_keys(spec: &TopologySpec) -> Result<(), Fault> {
         ("ports", spec.ports.is_some(), tree),
         ("links", spec.links.is_some(), spec.kind == Kind::ParkingLot),
         ("file", spec.file.is_some(), spec.kind == Kind::File),
+        ("access-rtts", spec.access_rtts.is_some(), matches!(spec.kind, Kind::Dumbbell | Kind::ParkingLot)),
     ];
     refuse("topology", &given, "this `kind`")
 }
@@ -120,10 +125,25 @@ fn read(folder: &Path, file: &str, key: &str) -> Result<String, Fault> {
     fs::read_to_string(folder.join(file)).map_err(|error| Fault::new(key, format!("{file}: {error}")))
 }
 
-/// The queues of a network with this bandwidth-delay product, in bytes.
-pub(super) fn queues(spec: &QueueSpec, bdp: u64) -> Result<Queues, Fault> {
-    let QueueSpec { discipline, buffer, uplink_buffer, uplink_backlog, loss, first_loss, low_priority } =
-        spec;
+/// The queues of a network.
+pub(super) fn queues(spec: &QueueSpec, topology: &Topology) -> Result<Queues, Fault> {
+    let QueueSpec {
+        discipline,
+        buffer,
+        uplink_buffer,
+        uplink_backlog,
+        loss,
+        first_loss,
+        low_priority,
+        kickass,
+    } = spec;
+    let bdp = topology.nominal.bdp();
+    if let KickAssSpec::Routers(routers) = kickass
+        && let Some(router) = routers.iter().find(|router| **router >= topology.routers.len())
+    {
+        let message = format!("there is no router {router}, only {} of them", topology.routers.len());
+        return Err(Fault::new("queue.kickass", message));
+    }
     let uplink_backlog = uplink_backlog.and_then(|backlog| backlog.bytes(bdp));
     if uplink_backlog == Some(0) {
         return Err(Fault::new("queue.uplink-backlog", "RLP would wait even where nothing does"));
@@ -136,16 +156,31 @@ pub(super) fn queues(spec: &QueueSpec, bdp: u64) -> Result<Queues, Fault> {
         loss: loss.get(),
         first_loss: first_loss.get(),
         low_priority: *low_priority,
+        kickass: kickass.clone(),
     })
 }
 
 /// How many flows are measured, and how many before them are not.
-pub(super) fn measure(spec: &MeasureSpec, arrivals: Arrivals) -> Measure {
+pub(super) fn measure(spec: &MeasureSpec, arrivals: Arrivals, topology: &Topology) -> Result<Measure, Fault> {
     let warm_up = match arrivals {
         Arrivals::Poisson | Arrivals::OnOff => 6000,
         Arrivals::Csv | Arrivals::List => 0,
     };
-    Measure { flows: spec.flows, warm_up: spec.warm_up.unwrap_or(warm_up), fct: spec.fct, until: spec.until }
+    let warm_up = spec.warm_up.unwrap_or(warm_up);
+    let sample = spec.sample.as_ref().map(|sample| sampling(sample, topology)).transpose()?;
+    Ok(Measure { flows: spec.flows, warm_up, fct: spec.fct, until: spec.until, sample })
+}
+
+fn sampling(spec: &SampleSpec, topology: &Topology) -> Result<Sampling, Fault> {
+    let site: Site = spec.link.parse().map_err(|error| Fault::new("measure.sample.link", error))?;
+    if site.link(topology).is_none() {
+        return Err(Fault::new("measure.sample.link", format!("there is no link {site}")));
+    }
+    let every = spec.every.unwrap_or(Duration::from_millis(100));
+    if every.is_zero() {
+        return Err(Fault::new("measure.sample.every", "no time at all"));
+    }
+    Ok(Sampling { site, every })
 }
 
 /// The flows of the table `key`.
@@ -195,13 +230,17 @@ pub(super) fn workload(
         Arrivals::List => {
             let flows = spec.flows.iter().flatten().enumerate();
             let flows = flows.map(|(n, flow)| listed(flow, &format!("{key}.flows.{n}"), topology));
-            let mut flows = flows.collect::<Result<Vec<Listed>, Fault>>()?;
+            let flows = flows.collect::<Result<Vec<Vec<Listed>>, Fault>>()?;
+            let mut flows = flows.concat();
             flows.sort_by_key(|flow| flow.at);
             workload::Arrivals::List(flows)
         }
     };
     let writes = match spec.writes {
-        None => Writes::AtOnce,
+        None => spec.give_up.map_or(Writes::AtOnce, Writes::Until),
+        Some(_) if spec.give_up.is_some() => {
+            return Err(Fault::new(format!("{key}.give-up"), "means nothing with `writes`"));
+        }
         Some(writes) if writes.chunk == 0 || writes.every.is_zero() => {
             return Err(Fault::new(format!("{key}.writes"), "chunks and what lies between them are above 0"));
         }
@@ -222,6 +261,7 @@ fn check_workload_keys(spec: &WorkloadSpec, key: &str) -> Result<(), Fault> {
         ("flows", spec.flows.is_some(), list),
         ("on-off", spec.on_off.is_some(), on_off),
         ("writes", spec.writes.is_some(), !on_off),
+        ("give-up", spec.give_up.is_some(), !on_off),
     ];
     refuse(key, &given, "these `arrivals`")?;
     let needed: &[(&str, bool)] = match spec.arrivals {
@@ -263,10 +303,13 @@ fn ends(spec: &WorkloadSpec, key: &str, topology: &Topology) -> Result<Ends, Fau
     Ok(ends)
 }
 
-fn listed(flow: &ListedFlow, key: &str, topology: &Topology) -> Result<Listed, Fault> {
+/// A flow and those that are like it.
+fn listed(flow: &ListedFlow, key: &str, topology: &Topology) -> Result<Vec<Listed>, Fault> {
+    let count = flow.count.unwrap_or(1);
     for (name, host) in [("from", flow.from), ("to", flow.to)] {
-        if host as usize >= topology.hosts.len() {
-            let message = format!("there is no host {host}, only {} of them", topology.hosts.len());
+        let last = u64::from(host) + u64::from(count.saturating_sub(1));
+        if last >= topology.hosts.len() as u64 {
+            let message = format!("there is no host {last}, only {} of them", topology.hosts.len());
             return Err(Fault::new(format!("{key}.{name}"), message));
         }
     }
@@ -276,8 +319,14 @@ fn listed(flow: &ListedFlow, key: &str, topology: &Topology) -> Result<Listed, F
     if flow.size == 0 {
         return Err(Fault::new(format!("{key}.size"), "a flow without bytes"));
     }
-    let at = flow.at.unwrap_or_default();
-    Ok(Listed { at, from: HostId(flow.from), to: HostId(flow.to), bytes: flow.size })
+    let (at, every) = (flow.at.unwrap_or_default(), flow.every.unwrap_or_default());
+    let like = (0..count).map(|n| Listed {
+        at: at + every * n,
+        from: HostId(flow.from + n),
+        to: HostId(flow.to + n),
+        bytes: flow.size,
+    });
+    Ok(like.collect())
 }
 
 /// All schemes, whose names must differ.

@@ -4,10 +4,11 @@ use std::{fmt, time::Duration};
 
 use rc3_core::{rlp::ladder::Ladder, units::Level};
 
-use super::spec::{Congestion, Discipline, Fct, LowPriority, Mode, SchemeKind};
+use super::spec::{Congestion, Discipline, Fct, KickAssSpec, LowPriority, Mode, SchemeKind};
 use crate::{
     agent::{Flow, FlowId, HostId, SchemeId},
     random,
+    simulation::Site,
     topology::Topology,
     workload::{Merge, Workload},
 };
@@ -73,6 +74,17 @@ pub struct Measure {
     pub fct: Fct,
     /// When the world ends, whatever is under way.
     pub until: Option<Duration>,
+    /// What is looked at meanwhile.
+    pub sample: Option<Sampling>,
+}
+
+/// A link that is looked at again and again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sampling {
+    /// The link, which the topology has.
+    pub site: Site,
+    /// From one look to the next, above zero.
+    pub every: Duration,
 }
 
 /// Where in a scenario a run stands.
@@ -109,7 +121,7 @@ impl fmt::Display for Label {
 }
 
 /// What waits in front of the links. Limits are bytes on the wire; `None` is unlimited.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Queues {
     /// Order of service at routers with priorities.
     pub discipline: Discipline,
@@ -125,6 +137,8 @@ pub struct Queues {
     pub first_loss: f64,
     /// What routers without priorities ([`crate::topology::Router::priorities`]) do with low ones.
     pub low_priority: LowPriority,
+    /// Which queues tell rates.
+    pub kickass: KickAssSpec,
 }
 
 /// Something that carries flows.

@@ -89,6 +89,10 @@ pub struct TopologySpec {
     /// §5.1.2, link heterogeneity).
     #[serde(default, deserialize_with = "quantity::factors")]
     pub core_factors: Option<(f64, f64)>,
+    /// Round trips that the access links of the hosts of router 0 add, those of the first and the last host; evenly
+    /// spread between them, `["10ms", "250ms"]`. In a dumbbell and a parking lot.
+    #[serde(default, deserialize_with = "quantity::times")]
+    pub access_rtts: Option<(Duration, Duration)>,
     /// Share of the routers, 0 to 1, without queues by priority (RC3 §6, partial support). Default 0.
     #[serde(default)]
     pub without_priorities: Share,
@@ -140,6 +144,26 @@ pub struct QueueSpec {
     pub first_loss: Probability,
     /// What routers without priorities do with low ones. Default `pass`.
     pub low_priority: LowPriority,
+    /// Which queues tell rates by where they fragment packets (Kick-Ass §2): `true` for those of all links with a
+    /// rate, the hosts' uplinks among them, or the numbers of routers. Not in runs of RCP, whose routers have means of
+    /// their own. Default `false`.
+    pub kickass: KickAssSpec,
+}
+
+/// Which queues tell rates.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(untagged)]
+pub enum KickAssSpec {
+    /// All, or none.
+    All(bool),
+    /// Those of these routers.
+    Routers(Vec<usize>),
+}
+
+impl Default for KickAssSpec {
+    fn default() -> Self {
+        Self::All(false)
+    }
 }
 
 /// Order of service.
@@ -151,6 +175,8 @@ pub enum Discipline {
     Priority,
     /// First come, first served.
     DropTail,
+    /// Flows take turns, and what has waited for too long is marked or dropped (RFC 8290). Levels make no difference.
+    FqCodel,
 }
 
 /// What a router without priorities does with packets of a low one (RC3 §6).
@@ -187,6 +213,9 @@ pub struct WorkloadSpec {
     pub on_off: Option<OnOffSpec>,
     /// How the application hands its bytes over; all at once without.
     pub writes: Option<WritesSpec>,
+    /// Flows that have not ended so long after their connect are given up. Not with `writes`.
+    #[serde(default, deserialize_with = "quantity::time")]
+    pub give_up: Option<Duration>,
 }
 
 /// Where flows come from, and the keys that go with it besides `writes`.
@@ -263,6 +292,11 @@ pub struct ListedFlow {
     /// Its length.
     #[serde(deserialize_with = "quantity::size")]
     pub size: u64,
+    /// So many like it, each from and to the hosts after those of the one before. Default 1.
+    pub count: Option<u32>,
+    /// How much later each of them connects than the one before. Default `0s`.
+    #[serde(default, deserialize_with = "quantity::time")]
+    pub every: Option<Duration>,
 }
 
 /// Sources whose silences and bursts have Pareto lengths. While on, a source is one flow that is written at its
@@ -370,6 +404,10 @@ pub enum Congestion {
     Cubic,
     /// As quinn-proto has it.
     Bbr,
+    /// The rates that routers tell, NewReno where they tell none (Kick-Ass §2.3).
+    Kickass,
+    /// See [`crate::pcc`].
+    Pcc,
 }
 
 /// A level of a ladder.
@@ -447,6 +485,22 @@ pub struct MeasureSpec {
     /// all measured flows have.
     #[serde(deserialize_with = "quantity::time")]
     pub until: Option<Duration>,
+    /// A link that is looked at again and again.
+    pub sample: Option<SampleSpec>,
+}
+
+/// What is looked at while a world runs: a link, and the senders of the flows that cross it.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct SampleSpec {
+    /// The link, `core:0-1`; see [`crate::simulation::Site`].
+    pub link: String,
+    /// From one look to the next. Default `100ms`.
+    #[serde(default, deserialize_with = "quantity::time")]
+    pub every: Option<Duration>,
+    /// Where a line of the report ends and the next begins; the first and the last are its ends.
+    #[serde(deserialize_with = "quantity::instants")]
+    pub epochs: Vec<Duration>,
 }
 
 /// From when to when a flow takes.
@@ -464,7 +518,7 @@ pub enum Fct {
 
 impl Default for MeasureSpec {
     fn default() -> Self {
-        Self { flows: 10_000, warm_up: None, repetitions: 1, seed: 1, fct: Fct::default(), until: None }
+        Self { flows: 10_000, warm_up: None, repetitions: 1, seed: 1, fct: Fct::default(), until: None, sample: None }
     }
 }
 
@@ -496,6 +550,9 @@ pub struct ExpectSpec {
     pub scheme: Option<String>,
     /// Which flows, by size in packets of 1460 bytes: the smallest and the largest.
     pub packets: Option<(u64, u64)>,
+    /// Between which instants, of metrics that a link is sampled for; all the time without.
+    #[serde(default, deserialize_with = "quantity::times")]
+    pub between: Option<(Duration, Duration)>,
     /// What is printed.
     pub metric: Metric,
     /// The printed value, in the metric's unit.
@@ -521,14 +578,30 @@ pub enum Metric {
     ReductionBytes,
     /// Share of packets lost, in per cent.
     Loss,
+    /// Share of the sampled link's rate in use, in per cent.
+    Utilisation,
+    /// Jain's index of the flows' throughputs on the sampled link, in per cent: 100 if all are alike.
+    Fairness,
+    /// Mean throughput of a flow on the sampled link, in Mbit/s.
+    FlowRate,
+    /// Mean wait in front of the sampled link, in seconds.
+    Queueing,
+    /// Share of the flows that are in Kick-Ass mode, in per cent.
+    KickassMode,
 }
 
 impl Metric {
-    /// The unit of its values: `s` or `%`.
+    /// The unit of its values: `s`, `%` or `Mbit/s`.
     pub fn unit(self) -> &'static str {
         match self {
-            Self::Fct | Self::FctBytes => "s",
-            Self::Reduction | Self::ReductionBytes | Self::Loss => "%",
+            Self::Fct | Self::FctBytes | Self::Queueing => "s",
+            Self::FlowRate => "Mbit/s",
+            Self::Reduction
+            | Self::ReductionBytes
+            | Self::Loss
+            | Self::Utilisation
+            | Self::Fairness
+            | Self::KickassMode => "%",
         }
     }
 }
@@ -569,4 +642,16 @@ pub enum PictureKind {
     PacketsByRound,
     /// The model of RC3 §3 (Fig. 4).
     Model,
+    /// Mean FCT by flow size (Kick-Ass Figs. 3, 4, 8).
+    FctBySize,
+    /// Throughput of the first flow on the sampled link against time (Kick-Ass Figs. 2a, 5a, 7a).
+    RateOverTime,
+    /// Use of the sampled link against time (Kick-Ass Figs. 2b, 5b, 7b).
+    UtilisationOverTime,
+    /// What waits in front of the sampled link against time (Kick-Ass Fig. 2c).
+    QueueOverTime,
+    /// Share of the flows in Kick-Ass mode against time.
+    ModeOverTime,
+    /// Cumulative distribution of the wait in front of the sampled link (Kick-Ass Fig. 9).
+    QueueingDistribution,
 }

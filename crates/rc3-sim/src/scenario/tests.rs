@@ -66,7 +66,7 @@ fn defaults_are_the_papers_choices() {
     assert_eq!(run.topology.hosts.len(), 100);
     assert_eq!(
         run.measure,
-        Measure { flows: 10_000, warm_up: 6000, fct: Fct::ConnectToLastByte, until: None }
+        Measure { flows: 10_000, warm_up: 6000, fct: Fct::ConnectToLastByte, until: None, sample: None }
     );
     assert_eq!(run.topology.mean_rtt().as_micros(), 39_555);
     let [tcp, rc3] = &run.schemes[..] else { panic!("two schemes") };
@@ -473,4 +473,45 @@ mod any_text {
             }
         }
     }
+}
+
+#[test]
+fn flows_that_are_alike_are_written_once_and_may_be_given_up() {
+    let text = PLAIN
+        .replace("internet2", "dumbbell")
+        .replace("arrivals = \"poisson\"\nsizes = \"allman2013\"\nload = 0.3", "arrivals = \"list\"\ngive-up = \"20s\"\nflows = [{ at = \"1s\", from = 0, to = 10, size = 5, count = 3, every = \"2s\" }]");
+    let runs = Scenario::parse(&text, "my.toml").unwrap().expand().unwrap();
+    let flows: Vec<Flow> = runs[0].flows().collect();
+    let found: Vec<_> = flows.iter().map(|flow| (flow.at.as_secs(), flow.from.0, flow.to.0)).collect();
+    assert_eq!(found, [(1, 0, 10), (3, 1, 11), (5, 2, 12)]);
+    assert!(flows.iter().all(|flow| flow.writes == Writes::Until(Duration::from_secs(20))));
+    let error = |from: &str, to: &str| {
+        Scenario::parse(&text.replace(from, to), "my.toml").unwrap().expand().unwrap_err().to_string()
+    };
+    assert!(error("count = 3", "count = 11").contains("there is no host 20, only 20 of them"));
+}
+
+#[test]
+fn routers_that_tell_rates_and_links_that_are_sampled_exist() {
+    for (more, expected) in [
+        ("[queue]\nkickass = [10]\n", "`queue.kickass`: there is no router 10, only 10 of them"),
+        (
+            "[measure]\nsample = { link = \"core:0-9\", epochs = [\"0s\", \"1s\"] }\n",
+            "`measure.sample.link`: there is no link core:0-9",
+        ),
+        ("[measure]\nsample = { link = \"core:0-1\", epochs = [\"1s\"] }\n", "at least two times"),
+    ] {
+        let error = error_with(more);
+        assert!(error.contains(expected), "{error}");
+    }
+    let run = &parse("[queue]\nkickass = [9]\n").unwrap().expand().unwrap()[0];
+    assert_eq!(run.queues.kickass, KickAssSpec::Routers(vec![9]));
+}
+
+#[test]
+fn access_round_trips_are_spread_over_the_hosts_of_the_first_router() {
+    let text = PLAIN.replace("internet2\"", "dumbbell\"\naccess-rtts = [\"0ms\", \"240ms\"]\nhosts = 4");
+    let run = Scenario::parse(&text, "my.toml").unwrap().expand().unwrap().remove(0);
+    let delays: Vec<_> = run.topology.hosts.iter().map(|host| host.access.delay.as_millis()).collect();
+    assert_eq!(delays, [0, 40, 80, 120, 0, 0, 0, 0]);
 }

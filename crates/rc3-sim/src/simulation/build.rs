@@ -2,16 +2,18 @@
 
 use std::sync::Arc;
 
+use kickass::queue::FqCodelConfig;
 use rc3_core::{AckFrequencyConfig, Congestion, RlpMode, TransportConfig, VarInt, units::Rate};
 
 use super::SimulationError;
 use crate::{
-    Crypto, DropTail, Impairments, LinkConfig, PrimaryOnly, Queue, Stamped, StrictPriority,
-    agent::{Agent, HostId, Parcel},
+    Crypto, DropTail, FqCodel, Impairments, KickAssConfig, KickAssQueue, LinkConfig, PrimaryOnly, StrictPriority,
+    agent::{Agent, HostId},
     host::{Host, HostConfig},
+    pcc,
     random::{LINKS, derive},
     rcp::{self, RcpQueue},
-    scenario::{self, Discipline, LowPriority, Mode, Run, SchemeKind},
+    scenario::{self, Discipline, KickAssSpec, LowPriority, Mode, Run, SchemeKind},
     topology::Topology,
     world::{LinkId, ParcelQueue, World},
 };
@@ -34,11 +36,10 @@ pub(super) fn world(run: &Run) -> Result<(World, Vec<LinkId>), SimulationError> 
     for site in &topology.hosts {
         let link = |rate| LinkConfig { rate, delay: site.access.delay, ..LinkConfig::default() };
         let up = link(site.access.uplink);
-        let queue = builder.queue(&world, up.rate, run.queues.uplink_buffer, true);
+        let queue = builder.queue(&world, None, up.rate, run.queues.uplink_buffer);
         world.add_link(up, queue);
         let down = link(site.access.downlink);
-        let queue =
-            builder.queue(&world, down.rate, run.queues.buffer, topology.routers[site.router].priorities);
+        let queue = builder.queue(&world, Some(site.router), down.rate, run.queues.buffer);
         world.add_link(down, queue);
     }
     for (at, core) in topology.cores.iter().enumerate() {
@@ -49,8 +50,7 @@ pub(super) fn world(run: &Run) -> Result<(World, Vec<LinkId>), SimulationError> 
                 impairments: Impairments::loss(run.queues.loss),
                 seed: derive(run.seed, LINKS + (2 * at + direction) as u64),
             };
-            let queue =
-                builder.queue(&world, config.rate, run.queues.buffer, topology.routers[from].priorities);
+            let queue = builder.queue(&world, Some(from), config.rate, run.queues.buffer);
             world.add_link(config, queue);
         }
     }
@@ -78,27 +78,45 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    fn queue(&self, world: &World, rate: Option<Rate>, limit: Option<u64>, priorities: bool) -> ParcelQueue {
+    /// The queue of a link that leaves this router, or a host.
+    fn queue(
+        &self,
+        world: &World,
+        router: Option<usize>,
+        rate: Option<Rate>,
+        limit: Option<u64>,
+    ) -> ParcelQueue {
         let limit = limit.unwrap_or(u64::MAX);
-        match (self.run.queues.discipline, priorities, self.run.queues.low_priority) {
-            (Discipline::Priority, true, _) => self.stamping(world, rate, StrictPriority::new(limit)),
-            (Discipline::Priority, false, LowPriority::Drop) => {
-                self.stamping(world, rate, PrimaryOnly(DropTail::new(limit)))
+        let seed = derive(self.run.seed, u64::from(world.links()) << 32);
+        let priorities = router.is_none_or(|router| self.run.topology.routers[router].priorities);
+        let queue: ParcelQueue = match (self.run.queues.discipline, self.run.queues.low_priority) {
+            (Discipline::Priority, _) if priorities => Box::new(StrictPriority::new(limit)),
+            (Discipline::Priority, LowPriority::Drop) => Box::new(PrimaryOnly(DropTail::new(limit))),
+            (Discipline::FqCodel, _) => {
+                let config = FqCodelConfig { limit, key: seed, ..FqCodelConfig::default() };
+                Box::new(FqCodel::new(config))
             }
-            _ => self.stamping(world, rate, DropTail::new(limit)),
+            (Discipline::Priority | Discipline::DropTail, _) => Box::new(DropTail::new(limit)),
+        };
+        match rate {
+            Some(rate) if self.rcp => {
+                let config = kickass::rcp::Config::default();
+                Box::new(RcpQueue::new(queue, config, rate, world.epoch(), seed))
+            }
+            Some(rate) if self.signals(router) => {
+                let config = KickAssConfig::default();
+                Box::new(KickAssQueue::new(queue, limit, config, rate, world.epoch(), seed))
+            }
+            _ => queue,
         }
     }
 
-    /// The queue, with RCP around it where the hosts speak that and there is a rate to share.
-    fn stamping(
-        &self,
-        world: &World,
-        rate: Option<Rate>,
-        queue: impl Queue<Stamped<Parcel>> + Send + 'static,
-    ) -> ParcelQueue {
-        let Some(rate) = rate.filter(|_| self.rcp) else { return Box::new(queue) };
-        let seed = derive(self.run.seed, u64::from(world.links()) << 32);
-        Box::new(RcpQueue::new(queue, kickass::rcp::Config::default(), rate, world.epoch(), seed))
+    /// Whether queues of this router, or of hosts, tell rates.
+    fn signals(&self, router: Option<usize>) -> bool {
+        match &self.run.queues.kickass {
+            KickAssSpec::All(all) => *all,
+            KickAssSpec::Routers(routers) => router.is_some_and(|router| routers.contains(&router)),
+        }
     }
 
     /// Makes one host after another.
@@ -124,7 +142,7 @@ fn host_config(run: &Run) -> HostConfig {
     let mut receiver = common();
     receiver.rlp(RlpMode::Trust);
     receiver.initial_rtt(run.used().map(|scheme| scheme.initial_rtt).max().unwrap_or_default());
-    let mut config = HostConfig::new(run.schemes.iter().map(transport), receiver, crypto, run.seed);
+    let mut config = HostConfig::new(run.schemes.iter().map(|scheme| transport(scheme, run.seed)), receiver, crypto, run.seed);
     config.uplink_backlog = run.queues.uplink_backlog;
     config.first_loss = run.queues.first_loss;
     for (scheme, of) in config.schemes.iter_mut().zip(&run.schemes) {
@@ -146,20 +164,23 @@ fn common() -> TransportConfig {
     config
 }
 
-fn transport(scheme: &scenario::Scheme) -> TransportConfig {
+fn transport(scheme: &scenario::Scheme, seed: u64) -> TransportConfig {
     let mut config = common();
     config.rlp(match (scheme.kind, scheme.mode) {
         (SchemeKind::Rc3, Mode::Trust) => RlpMode::Trust,
         (SchemeKind::Rc3, Mode::Guard) => RlpMode::Guard,
         _ => RlpMode::Off,
     });
-    config.congestion(match scheme.congestion {
-        scenario::Congestion::Newreno => Congestion::NewReno,
-        scenario::Congestion::Cubic => Congestion::Cubic,
-        scenario::Congestion::Bbr => Congestion::Bbr,
-    });
+    match scheme.congestion {
+        scenario::Congestion::Newreno => config.congestion(Congestion::NewReno),
+        scenario::Congestion::Cubic => config.congestion(Congestion::Cubic),
+        scenario::Congestion::Bbr => config.congestion(Congestion::Bbr),
+        scenario::Congestion::Kickass => config.congestion(Congestion::KickAss),
+        scenario::Congestion::Pcc => config.congestion_controller_factory(Arc::new(pcc::Config::new(seed))),
+    };
     config.initial_rtt(scheme.initial_rtt);
     config.initial_packets(Some(u32::try_from(scheme.initial_window).unwrap_or(u32::MAX)));
-    config.paced(scheme.paced).ladder(scheme.ladder);
+    // A law of rates says nothing about bursts.
+    config.paced(scheme.paced || scheme.congestion == scenario::Congestion::Pcc).ladder(scheme.ladder);
     config
 }

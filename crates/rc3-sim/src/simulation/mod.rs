@@ -18,7 +18,8 @@ use thiserror::Error;
 use crate::{
     agent::{Flow, FlowId, HostId},
     record::FlowRecord,
-    scenario::Run,
+    sample::Sample,
+    scenario::{Run, Sampling},
     world::{Counts, LinkId, Tap, Watch, World},
 };
 
@@ -54,6 +55,15 @@ pub struct Simulation {
     stragglers: u64,
     /// When the world ends, whatever is under way.
     until: Option<Duration>,
+    sampler: Option<Sampler>,
+}
+
+/// When a link is looked at, and what was seen.
+#[derive(Debug)]
+struct Sampler {
+    every: Duration,
+    next: Duration,
+    samples: Vec<Sample>,
 }
 
 /// What arrives, and how much of it is measured.
@@ -99,7 +109,7 @@ impl Simulation {
     /// # Errors
     /// [`SimulationError::Mixed`].
     pub fn new(run: &Run) -> Result<Self, SimulationError> {
-        let (world, uplinks) = build::world(run)?;
+        let (mut world, uplinks) = build::world(run)?;
         // A list may have fewer than are wanted, and what runs beside it no end.
         let there = run.workload.count().map(|flows| flows.saturating_sub(run.measure.warm_up));
         let wanted = there.map_or(run.measure.flows, |flows| flows.min(run.measure.flows));
@@ -111,7 +121,11 @@ impl Simulation {
         };
         let stragglers = wanted / STRAGGLERS;
         let until = run.measure.until;
-        Ok(Self { world, arrivals, uplinks, measured: FxHashSet::default(), stragglers, until })
+        let sampler = run.measure.sample.map(|Sampling { site, every }| {
+            world.set_meter(site.link(&run.topology).expect("a link that the topology has"));
+            Sampler { every, next: every, samples: Vec::new() }
+        });
+        Ok(Self { world, arrivals, uplinks, measured: FxHashSet::default(), stragglers, until, sampler })
     }
 
     /// Lets the next flow arrive, or time pass where none does; `false` once all measured flows have ended, or the world has.
@@ -127,6 +141,7 @@ impl Simulation {
         match arrives.then(|| self.arrivals.next()).flatten() {
             Some((_, flow)) if self.until.is_some_and(|until| flow.at > until) => self.pass(flow.at),
             Some((measured, flow)) => {
+                self.pass(flow.at);
                 if measured {
                     self.measured.insert(flow.id);
                 }
@@ -143,7 +158,20 @@ impl Simulation {
 
     /// Lets time pass until `then`, or the end of the world if that is sooner.
     fn pass(&mut self, then: Duration) {
-        self.world.run_until(self.until.map_or(then, |until| until.min(then)));
+        let then = self.until.map_or(then, |until| until.min(then));
+        if let Some(Sampler { every, next, samples }) = &mut self.sampler {
+            while *next <= then {
+                self.world.run_until(*next);
+                samples.extend(self.world.sample());
+                *next += *every;
+            }
+        }
+        self.world.run_until(then);
+    }
+
+    /// What was seen of the link that is sampled, if one is; asked once.
+    pub fn take_samples(&mut self) -> Vec<Sample> {
+        self.sampler.as_mut().map(|sampler| std::mem::take(&mut sampler.samples)).unwrap_or_default()
     }
 
     /// Records of measured flows that have ended, in the order in which they ended.

@@ -1,5 +1,7 @@
 //! Changes of a network: what the papers' robustness experiments do to it (RC3 §5.1.2, §6).
 
+use std::time::Duration;
+
 use rc3_core::units::Rate;
 
 use super::Topology;
@@ -16,6 +18,16 @@ impl Topology {
             let factor = low + (high - low) * random.unit();
             let bits = (core.rate.bits_per_second() as f64 * factor) as u64;
             core.rate = Rate::from_bits_per_second(bits).unwrap_or(core.rate);
+        }
+    }
+
+    /// Gives the access links of the hosts of a router round trips from `first` to `last`, evenly spread.
+    pub fn spread_access(&mut self, router: usize, first: Duration, last: Duration) {
+        let mut hosts: Vec<_> = self.hosts.iter_mut().filter(|host| host.router == router).collect();
+        let steps = hosts.len().saturating_sub(1).max(1) as f64;
+        for (at, host) in hosts.iter_mut().enumerate() {
+            let rtt = first + last.saturating_sub(first).mul_f64(at as f64 / steps);
+            host.access.delay = rtt / 2;
         }
     }
 
@@ -37,8 +49,6 @@ impl Topology {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::topology::{Access, Map};
 

@@ -78,22 +78,28 @@ impl<W: Write> Pcap<W> {
     }
 }
 
-/// Bytes on the wire, headers included, as far as IPv4 can say it.
+/// Bytes of the whole packet, headers included, as far as IPv4 can say it.
 fn wire_size(packet: &Packet<Parcel>) -> u16 {
-    u16::try_from(packet.size).unwrap_or(u16::MAX)
+    let size = match &packet.payload.body {
+        // In fragments it has more headers on the wire.
+        Body::Udp { contents, .. } => contents.len() + IP_UDP_HEADERS,
+        Body::Rcp(_) => packet.size,
+    };
+    u16::try_from(size).unwrap_or(u16::MAX)
 }
 
 fn write_packet(packet: &Packet<Parcel>, buf: &mut Vec<u8>) -> io::Result<()> {
     let parcel = &packet.payload;
-    let (protocol, ecn) = match &parcel.body {
-        Body::Udp { ecn, .. } => (IpNumber::UDP, *ecn),
-        Body::Rcp(_) => (PROTOCOL_RCP, 0),
+    // Fragments are not told apart: the packet is shown whole.
+    let (protocol, ecn, dont_fragment) = match &parcel.body {
+        Body::Udp { ecn, dont_fragment, .. } => (IpNumber::UDP, *ecn, *dont_fragment),
+        Body::Rcp(_) => (PROTOCOL_RCP, 0, true),
     };
     let mut ip = Ipv4Header {
         total_len: wire_size(packet),
         dscp: dscp(packet.level),
         ecn: IpEcn::try_new(ecn & 3).unwrap_or(IpEcn::ZERO),
-        dont_fragment: true,
+        dont_fragment,
         time_to_live: TTL - parcel.progress.hops.min(TTL),
         protocol,
         source: ip_of(parcel.from).octets(),
@@ -160,7 +166,11 @@ mod tests {
     }
 
     fn udp(level: u8, contents: &[u8], ecn: u8) -> Packet<Parcel> {
-        packet(level, Body::Udp { ecn, contents: BytesMut::from(contents) }, contents.len() + IP_UDP_HEADERS)
+        packet(
+            level,
+            Body::Udp { ecn, contents: BytesMut::from(contents), leading: None, dont_fragment: true },
+            contents.len() + IP_UDP_HEADERS,
+        )
     }
 
     #[test]

@@ -38,6 +38,7 @@ use std::{
 };
 
 use agenda::{Agenda, Sleeper};
+use kickass::endpoint::Mode;
 use ledger::Ledger;
 use rc3_core::ConnectionStats;
 use rustc_hash::FxHashMap;
@@ -47,6 +48,7 @@ use crate::{
     agent::{Agent, Flow, FlowId, HostId, Parcel},
     queue::Queue,
     record::FlowRecord,
+    sample::{FlowSample, Meter, Metered, Sample},
 };
 
 /// A queue in front of a link of a [`World`].
@@ -84,6 +86,7 @@ pub struct World {
     flows: Ledger,
     tap: Option<Tap>,
     watch: Option<(HostId, FlowId, Watch)>,
+    meter: Option<Meter>,
     counts: Counts,
 }
 
@@ -127,6 +130,7 @@ impl World {
             flows: Ledger::new(epoch),
             tap: None,
             watch: None,
+            meter: None,
             counts: Counts::default(),
         }
     }
@@ -153,6 +157,24 @@ impl World {
     /// From now on `watch` follows a flow that `host` sends, in the place of any other.
     pub fn set_watch(&mut self, host: HostId, flow: FlowId, watch: Watch) {
         self.watch = Some((host, flow, watch));
+    }
+
+    /// From now on [`Self::sample`] tells of this link.
+    pub fn set_meter(&mut self, link: LinkId) {
+        self.meter = Some(Meter::new(link));
+    }
+
+    /// What the metered link has done since this was last asked, and its flows' modes now; `None` if none is metered.
+    pub fn sample(&mut self) -> Option<Sample> {
+        let meter = self.meter.as_mut()?;
+        let queue_bytes = self.links[meter.link.0 as usize].queue_bytes(self.now);
+        let hosts = &self.hosts;
+        let flow = |(flow, metered): (FlowId, Metered)| {
+            let stats = hosts[metered.from.0 as usize].agent.sender_stats(flow);
+            FlowSample { flow, scheme: metered.scheme, bytes: metered.bytes, kickass: stats.and_then(follows) }
+        };
+        let flows = meter.take().into_iter().map(flow).collect();
+        Some(Sample { at: self.now - self.epoch, queue_bytes, flows })
     }
 
     /// The beginning, for queues that count from then.
@@ -247,6 +269,9 @@ impl World {
             if let Some(tap) = &mut self.tap {
                 tap(self.now - self.epoch, LinkId(index as u32), &packet);
             }
+            if let Some(meter) = self.meter.as_mut().filter(|meter| meter.link.0 as usize == index) {
+                meter.count(&packet.payload, packet.size);
+            }
             let progress = &mut packet.payload.progress;
             progress.hops += 1;
             match self.routes[progress.route as usize].get(usize::from(progress.hops)).copied() {
@@ -337,6 +362,11 @@ impl World {
             self.routes.len() as u32 - 1
         })
     }
+}
+
+/// Whether a sender follows the rates of routers now; `None` if it never does.
+fn follows(stats: ConnectionStats) -> Option<bool> {
+    stats.kickass.map(|kickass| kickass.mode == Mode::KickAss)
 }
 
 impl std::fmt::Debug for World {

@@ -38,6 +38,15 @@ pub const EXPERIMENTS: &[(&str, &str)] = experiments![
     "hotnets-fig7",
     "hotnets-loss",
     "hotnets-fig8",
+    "kickass-fig2",
+    "kickass-fig3",
+    "kickass-table1",
+    "kickass-fig4",
+    "kickass-fig5",
+    "kickass-fig7",
+    "kickass-fig8",
+    "kickass-fig9",
+    "kickass-rc3",
 ];
 
 /// Those that draw the two loops of one flow (`rc3 sim plot`).

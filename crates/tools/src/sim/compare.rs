@@ -91,13 +91,17 @@ fn row(expect: &ExpectSpec, results: &Results) -> Row {
             Some((from, to)) => group.of_size(from * PACKET_BYTES, to * PACKET_BYTES),
         })
     };
-    let measured = group(cell).and_then(|of| of.metric(expect.metric, group(base).as_ref()));
+    let of_flows = group(cell).and_then(|of| of.metric(expect.metric, group(base).as_ref()));
+    let measured = of_flows.or_else(|| of_link(expect, cell?));
     let mut run = expect.run.clone();
     if let Some(scheme) = &expect.scheme {
         run += &format!(": {scheme}");
     }
     if let Some((from, to)) = expect.packets {
         run += &format!(", flows of {from} to {to} packets");
+    }
+    if let Some((from, to)) = expect.between {
+        run += &format!(", {} to {} s", from.as_secs_f64(), to.as_secs_f64());
     }
     Row {
         setting: setting(expect, cell),
@@ -108,6 +112,17 @@ fn row(expect: &ExpectSpec, results: &Results) -> Row {
         tolerance: expect.tolerance,
         note: expect.note.clone(),
     }
+}
+
+/// What was seen of the sampled link.
+fn of_link(expect: &ExpectSpec, cell: &Cell) -> Option<Estimate> {
+    let then = expect.between.map(|between| cell.sampled.between(between));
+    let sampled = then.as_ref().unwrap_or(&cell.sampled);
+    let value = match &expect.scheme {
+        Some(scheme) => sampled.of_scheme(scheme).metric(expect.metric),
+        None => sampled.metric(expect.metric),
+    };
+    value.map(|value| Estimate { value, error: None, parts: 1 })
 }
 
 fn setting(expect: &ExpectSpec, cell: Option<&Cell>) -> String {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rc3_core::units::Level;
-use rc3_sim::{record::FlowRecord, scenario::Run};
+use rc3_sim::{record::FlowRecord, sample::Sample, scenario::Run};
 
 /// Runs worlds.
 pub trait Engine: Sync {
@@ -22,6 +22,8 @@ pub struct Outcome {
     pub records: Vec<FlowRecord>,
     /// What the sender of the first measured flow put on its uplink, if that was asked for.
     pub sent: Vec<SentPacket>,
+    /// What was seen of the link that the run samples, if it does.
+    pub samples: Vec<Sample>,
     /// How much there was to do.
     pub cost: Cost,
 }

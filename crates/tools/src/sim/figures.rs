@@ -1,5 +1,7 @@
 //! From measured flows to charts: one function for each kind of picture of the papers.
 
+mod over_time;
+
 use std::time::Duration;
 
 use rc3_core::units::Level;
@@ -48,6 +50,12 @@ pub fn chart(picture: &PictureSpec, spec: &Spec, results: &Results, network: Net
         PictureKind::TimeLine => time_line(picture, results, network),
         PictureKind::PacketsByRound => packets_by_round(picture, results, network),
         PictureKind::Model => modelled(picture, results, network),
+        PictureKind::FctBySize => fct_by_size(picture, results),
+        PictureKind::RateOverTime
+        | PictureKind::UtilisationOverTime
+        | PictureKind::QueueOverTime
+        | PictureKind::ModeOverTime => over_time::chart(picture, results),
+        PictureKind::QueueingDistribution => over_time::distribution(picture, results),
     };
     chart.title = picture.title.clone().unwrap_or_else(|| spec.title.clone());
     let shows = chart.series.iter().any(|series| !series.points.is_empty());
@@ -241,6 +249,34 @@ fn throughput_by_size(picture: &PictureSpec, results: &Results) -> Chart {
     let x = Axis::new("flow size", Scale::Log, Unit::Bytes);
     let y = Axis::new("median throughput", Scale::Log, Unit::BitsPerSecond);
     blank(x, y, "size divided by FCT, handshake included".to_owned(), series.collect())
+}
+
+/// Kick-Ass Figs. 3, 4 and 8: mean FCT by flow size; of each scheme where a run has two.
+fn fct_by_size(picture: &PictureSpec, results: &Results) -> Chart {
+    let buckets = table::buckets(results);
+    let cells: Vec<&Cell> = shown(picture, results).collect();
+    let mut series: Vec<Series> = Vec::new();
+    for cell in &cells {
+        let parts = cell.parts.iter().map(|part| (Some(&part.scheme), &part.group));
+        let whole = cell.parts.is_empty().then_some((None, &cell.all));
+        for (scheme, group) in parts.chain(whole) {
+            let point = |bucket: &Bucket| {
+                let mean = group.flows.of_size(bucket.from, bucket.to).mean(Weight::Flows)?;
+                let size = (bucket.from as f64 * bucket.to as f64).sqrt();
+                Some(Point { x: size, y: mean.value, error: mean.error })
+            };
+            let name = name(cell, &cells);
+            series.push(Series {
+                name: scheme.map_or(name.clone(), |scheme| format!("{name}: {scheme}")),
+                colour: Colour::nth(series.len()),
+                shape: Shape::Marked,
+                points: buckets.iter().filter_map(point).collect(),
+            });
+        }
+    }
+    let x = Axis::new("flow size", Scale::Log, Unit::Bytes);
+    let y = Axis::new("mean FCT", Scale::Log, Unit::Seconds);
+    blank(x, y, "bars: standard error".to_owned(), series)
 }
 
 /// Fig. 2: how far either loop has come, from both ends of the flow, against time.

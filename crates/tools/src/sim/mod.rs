@@ -1,7 +1,7 @@
 //! `rc3 sim`: the experiments of the papers, run in the simulator, and what they leave behind.
 //!
 //! A [`catalogue`] entry or a file becomes worlds; [`work`] runs them on an [`engine`], each of them once
-//! ([`shared`]); [`results`] pools their flows; [`compare`] puts the printed figures beside; [`table`],
+//! ([`shared`]); [`results`] pools their flows, [`sampled`] has what was seen of a link; [`compare`] puts the printed figures beside; [`table`],
 //! [`figures`] and [`report`] write it down.
 
 pub mod catalogue;
@@ -14,6 +14,7 @@ pub mod picture;
 pub mod progress;
 pub mod report;
 pub mod results;
+pub mod sampled;
 pub mod shared;
 pub mod simulator;
 pub mod table;

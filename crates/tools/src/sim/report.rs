@@ -32,6 +32,8 @@ pub struct Finding {
     pub rows: Vec<Row>,
     /// Lines of `summary.csv`.
     pub summary: Vec<SummaryRow>,
+    /// What was seen of the sampled link.
+    pub over_time: Table,
     /// What all worlds took.
     pub cost: Cost,
 }
@@ -55,6 +57,7 @@ impl Finding {
             pictures: Vec::new(),
             rows,
             summary,
+            over_time: over_time(spec, results),
             cost: results.cost,
         }
     }
@@ -69,6 +72,10 @@ impl Finding {
         blocks.push(Block::Heading("Measured".to_owned()));
         blocks.push(Block::Text(MEANING.to_owned()));
         blocks.push(Block::Table(overall(&self.summary)));
+        if !self.over_time.rows.is_empty() {
+            blocks.push(Block::Heading("Over time".to_owned()));
+            blocks.push(Block::Table(self.over_time.clone()));
+        }
         let sizes = by_size(&self.summary);
         if !sizes.rows.is_empty() {
             blocks.push(Block::Heading("By flow size".to_owned()));
@@ -183,6 +190,11 @@ fn metric(metric: Metric) -> &'static str {
         Metric::Reduction => "reduction over flows",
         Metric::ReductionBytes => "reduction over bytes",
         Metric::Loss => "packets lost",
+        Metric::Utilisation => "utilisation",
+        Metric::Fairness => "fairness (Jain)",
+        Metric::FlowRate => "rate of a flow",
+        Metric::Queueing => "mean wait in the queue",
+        Metric::KickassMode => "flows in Kick-Ass mode",
     }
 }
 
@@ -227,6 +239,52 @@ fn overall(rows: &[SummaryRow]) -> Table {
             part(row.lost_packets, row.primary_packets),
             part(row.rlp_bytes, bytes),
         ]);
+    }
+    table.without_empty_columns()
+}
+
+/// What was seen of the sampled link in each epoch: of all flows, and of each scheme where there are several.
+fn over_time(spec: &Spec, results: &Results) -> Table {
+    let mut table = Table::new(&[
+        "setting",
+        "run",
+        "scheme",
+        "time",
+        "#flows",
+        "#rate of a flow",
+        "#utilisation",
+        "#fairness (Jain)",
+        "#mean wait in the queue",
+        "#in Kick-Ass mode",
+    ]);
+    let epochs = spec.measure.sample.as_ref().map_or(&[][..], |sample| &sample.epochs);
+    for cell in &results.cells {
+        for (&from, &to) in epochs.iter().zip(epochs.iter().skip(1)) {
+            let all = cell.sampled.between((from, to));
+            let schemes = all.schemes_seen();
+            let parts = if schemes.len() > 1 { schemes } else { Vec::new() };
+            let parts = parts.into_iter().map(|scheme| (scheme, all.of_scheme(scheme)));
+            for (scheme, sampled) in std::iter::once(("", all.clone())).chain(parts) {
+                let value = |metric: Metric, decimals: usize, unit: &str, scale: f64| {
+                    let value = sampled.metric(metric);
+                    value.map(|value| format!("{:.decimals$} {unit}", value * scale)).unwrap_or_default()
+                };
+                let wait = value(Metric::Queueing, 2, "ms", 1000.0);
+                table.rows.push(vec![
+                    cell.place.setting(),
+                    cell.place.run.clone(),
+                    scheme.to_owned(),
+                    format!("{} to {} s", from.as_secs_f64(), to.as_secs_f64()),
+                    sampled.flows_seen().to_string(),
+                    value(Metric::FlowRate, 3, "Mbit/s", 1.0),
+                    value(Metric::Utilisation, 2, "%", 1.0),
+                    value(Metric::Fairness, 2, "%", 1.0),
+                    // All of them wait in the same queue.
+                    if scheme.is_empty() { wait } else { String::new() },
+                    value(Metric::KickassMode, 1, "%", 1.0),
+                ]);
+            }
+        }
     }
     table.without_empty_columns()
 }

@@ -7,7 +7,10 @@ use rc3_sim::{
 };
 use toml::Value;
 
-use super::engine::{Cost, Outcome, SentPacket};
+use super::{
+    engine::{Cost, Outcome, SentPacket},
+    sampled::Sampled,
+};
 
 /// Bytes of the application in a full packet of the papers.
 pub const PACKET_BYTES: u64 = 1460;
@@ -106,6 +109,8 @@ pub struct Cell {
     pub parts: Vec<Part>,
     /// What the sender of the first flow sent, if it was traced.
     pub sent: Vec<SentPacket>,
+    /// What was seen of the sampled link, in the first repetition.
+    pub sampled: Sampled,
 }
 
 /// What an experiment has measured.
@@ -122,13 +127,17 @@ impl Results {
     pub fn add(&mut self, run: &Run, outcome: Outcome) {
         let place = Place::of(&run.label);
         let index = self.cells.iter().position(|cell| cell.place == place).unwrap_or_else(|| {
-            self.cells.push(Cell { place, all: Group::default(), parts: parts(run), sent: Vec::new() });
+            let (all, parts) = (Group::default(), parts(run));
+            self.cells.push(Cell { place, all, parts, sent: Vec::new(), sampled: Sampled::default() });
             self.cells.len() - 1
         });
         let cell = &mut self.cells[index];
         self.cost += outcome.cost;
         if cell.sent.is_empty() {
             cell.sent = outcome.sent;
+        }
+        if cell.sampled.samples.is_empty() {
+            cell.sampled = Sampled::new(run, outcome.samples);
         }
         let fct = run.measure.fct;
         absorb(&mut cell.all, fct, outcome.records.iter());
@@ -185,6 +194,12 @@ impl Group {
                 let value = 100.0 * lost_packets as f64 / primary_packets as f64;
                 value.is_finite().then_some(Estimate { value, error: None, parts: 1 })
             }
+            // Of a link, not of flows.
+            Metric::Utilisation
+            | Metric::Fairness
+            | Metric::FlowRate
+            | Metric::Queueing
+            | Metric::KickassMode => None,
         }
     }
 }

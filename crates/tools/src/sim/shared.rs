@@ -62,8 +62,10 @@ impl<E: Engine> Engine for Shared<E> {
             progress(outcome.cost.flows);
             outcome.cost = Cost::default();
         }
-        for record in &mut outcome.records {
-            record.scheme = names.get(&record.scheme).copied().unwrap_or(record.scheme);
+        let samples = outcome.samples.iter_mut().flat_map(|sample| &mut sample.flows);
+        let samples = samples.map(|flow| &mut flow.scheme);
+        for scheme in outcome.records.iter_mut().map(|record| &mut record.scheme).chain(samples) {
+            *scheme = names.get(scheme).copied().unwrap_or(*scheme);
         }
         Ok(outcome)
     }
@@ -121,7 +123,7 @@ mod tests {
             let scheme = assignment.mix.as_ref().map_or(assignment.scheme, |mix| mix.scheme);
             let record = FlowRecord { bytes, scheme, ..tests::record(0) };
             let cost = Cost { flows: 1, events: 1, link_packets: 1 };
-            Ok(Outcome { records: vec![record], sent: Vec::new(), cost })
+            Ok(Outcome { records: vec![record], cost, ..Outcome::default() })
         }
     }
 

@@ -44,7 +44,8 @@ impl Engine for Simulator {
         records.sort_by_key(|record| record.flow);
         let Counts { events, link_packets, flows_ended, .. } = simulation.counts();
         let sent = std::mem::take(&mut *sent.lock().unwrap_or_else(PoisonError::into_inner));
-        Ok(Outcome { records, sent, cost: Cost { flows: flows_ended, events, link_packets } })
+        let samples = simulation.take_samples();
+        Ok(Outcome { records, sent, samples, cost: Cost { flows: flows_ended, events, link_packets } })
     }
 }
 

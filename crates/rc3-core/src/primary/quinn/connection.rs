@@ -11,22 +11,25 @@ use std::{
 };
 
 use bytes::Bytes;
+use kickass::code::Code;
 use quinn_proto as quic;
 
 #[cfg(feature = "simulation")]
 use super::simulated;
 use super::{
     Dir, Side, VarInt,
-    controller::Shared,
+    controller::{Pace, Shared},
     sample::{PathSample, without_ack_delay},
     seam::{varint, with_control},
     sessions::ConnectionSessions,
     stall::Stall,
+    steering::{SharedSteering, Switch},
 };
 use crate::{
     error::SendDatagramError,
-    primary::{Primary, Waiting},
+    primary::{Primary, Waiting, feeding, fragments::Fragments},
     qlog::Trace,
+    stats::KickAssStats,
 };
 
 /// One QUIC connection.
@@ -36,6 +39,12 @@ pub struct Quic {
     pub(super) fed_late: Arc<AtomicBool>,
     pub(super) waiting: Waiting,
     pub(super) stall: Stall,
+    /// Present if routers may tell the rate.
+    pub(super) steering: Option<SharedSteering>,
+    /// See [`crate::primary::Window::due`].
+    pub(super) due: u64,
+    /// When something that waits for its time may leave.
+    pub(super) departure: Option<Instant>,
     /// Of clients that may use 0-RTT.
     pub(super) sessions: Option<Arc<ConnectionSessions>>,
     pub(super) trace: Trace,
@@ -65,6 +74,84 @@ impl Quic {
     pub(crate) fn probe(&mut self) {
         self.waiting = Waiting::ForPacer;
         self.conn.ping();
+    }
+
+    /// Looks whether a packet may leave at `now`, if routers tell the rate. Before bytes are handed over.
+    pub(crate) fn pace(&mut self, now: Instant) {
+        let Some(steering) = &self.steering else { return };
+        let steering = steering.lock();
+        let (pace, due) = match steering.pace() {
+            None => (Pace::Quinn, u64::MAX),
+            Some(rate) if steering.departures.next(rate) <= now => {
+                (Pace::Due, feeding::due(rate, self.conn.current_mtu()))
+            }
+            Some(_) => (Pace::Early, 0),
+        };
+        self.shared.set_pace(pace);
+        self.due = due;
+    }
+
+    /// There is no more to send now. `waiting`: because of the pace, if routers tell it.
+    pub(crate) fn rest(&mut self, waiting: bool) {
+        let Some(steering) = &self.steering else { return };
+        let mut steering = steering.lock();
+        let waiting = waiting && self.shared.is_early();
+        steering.departures.set_backlogged(waiting);
+        self.departure = steering.pace().filter(|_| waiting).map(|rate| steering.departures.next(rate));
+    }
+
+    /// `bytes` of UDP payload have left that the pace is to account for.
+    pub(crate) fn on_departed(&mut self, now: Instant, bytes: usize) {
+        let Some(steering) = &self.steering else { return };
+        let mut steering = steering.lock();
+        if let Some(rate) = steering.pace() {
+            let bytes = (bytes + udp_ip_headers(self.remote)) as u64;
+            steering.departures.on_sent(now, rate, bytes);
+        }
+    }
+
+    /// What timed out leaves once more.
+    pub(super) fn on_probe(&mut self, now: Instant, bytes: usize) {
+        if let Some(steering) = &self.steering {
+            let mut steering = steering.lock();
+            if steering.is_long(bytes as u64) {
+                steering.fragments().on_probe(now);
+            }
+        }
+    }
+
+    /// The peer has told the code of a leading fragment.
+    pub(crate) fn on_signal(&mut self, now: Instant, code: Code) {
+        if let Some(steering) = &self.steering {
+            steering.lock().on_signal(now, code);
+        }
+    }
+
+    /// Whether packets may be fragmented on their way.
+    pub(crate) fn may_fragment(&self) -> bool {
+        self.steering.as_ref().is_some_and(|steering| steering.lock().fragments().are_allowed())
+    }
+
+    /// Fragments do not reach this peer.
+    pub(crate) fn forbid_fragments(&mut self) {
+        if let Some(steering) = &self.steering {
+            *steering.lock().fragments() = Fragments::Dropped;
+        }
+    }
+
+    /// Whether it has shown that fragments do not reach the peer.
+    pub(crate) fn drops_fragments(&self) -> bool {
+        self.steering.as_ref().is_some_and(|steering| *steering.lock().fragments() == Fragments::Dropped)
+    }
+
+    /// Changes of modes since the last call.
+    pub(crate) fn take_switches(&mut self) -> Vec<Switch> {
+        self.steering.as_ref().map(|steering| steering.lock().take_switches()).unwrap_or_default()
+    }
+
+    /// What routers say and what comes of it.
+    pub(crate) fn kickass(&self) -> Option<KickAssStats> {
+        self.steering.as_ref().map(|steering| steering.lock().stats())
     }
 
     /// When quinn-proto will not move any more by itself, if nothing comes.
@@ -223,6 +310,11 @@ impl fmt::Debug for Quic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Quic").field("side", &self.conn.side()).finish_non_exhaustive()
     }
+}
+
+/// Headers of UDP and IP in bytes, which routers count.
+pub(crate) fn udp_ip_headers(remote: SocketAddr) -> usize {
+    if remote.ip().to_canonical().is_ipv4() { 28 } else { 48 }
 }
 
 /// What the handshake settled.

@@ -1,5 +1,5 @@
 //! A congestion controller around quinn-proto's own ones: it watches the bytes in flight, decides what counts as
-//! application-limited, and can switch the pacer off.
+//! application-limited, and can switch the pacer off, or take its place.
 //!
 //! Facts of quinn-proto 0.11.19 it rests on (each held by a test in `rc3-core/tests/primary.rs`):
 //! - `window()` is consulted in `poll_transmit` exactly when something ack-eliciting waits to be sent and no loss
@@ -14,7 +14,7 @@ use std::{
     any::Any,
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed},
     },
     time::Instant,
 };
@@ -36,10 +36,24 @@ pub(super) struct Shared {
     pub(super) app_limited: AtomicBool,
     /// Whether the window lets everything pass.
     pub(super) window_open: AtomicBool,
+    /// A [`Pace`].
+    pace: AtomicU8,
     /// Whether acks came since this was last cleared.
     pub(super) acks_came: AtomicBool,
     /// What the last acks said, for whoever compares the loops.
     fates: Mutex<Fates>,
+}
+
+/// Who spreads the window over the round trip.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Pace {
+    /// quinn-proto, or nobody.
+    Quinn,
+    /// We do, and a packet may leave now.
+    Due,
+    /// We do, and none may.
+    Early,
 }
 
 /// Send times of packets whose fate was learned since [`Shared::take_fates`].
@@ -54,6 +68,14 @@ pub(super) struct Fates {
 impl Shared {
     pub(super) fn take_fates(&self) -> Fates {
         std::mem::take(&mut *self.fates.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(super) fn set_pace(&self, pace: Pace) {
+        self.pace.store(pace as u8, Relaxed);
+    }
+
+    pub(super) fn is_early(&self) -> bool {
+        self.pace.load(Relaxed) == Pace::Early as u8
     }
 
     fn note(&self, change: impl FnOnce(&mut Fates)) {
@@ -71,11 +93,15 @@ impl Default for Shared {
             // The acks of the handshake open no window.
             app_limited: AtomicBool::new(true),
             window_open: AtomicBool::new(false),
+            pace: AtomicU8::new(Pace::Quinn as u8),
             acks_came: AtomicBool::new(false),
             fates: Mutex::default(),
         }
     }
 }
+
+/// A window through which no packet goes. quinn-proto takes zero for nonsense.
+const NOTHING: u64 = 1;
 
 /// Builds [`Watched`] controllers; one factory per connection, so a migrated path keeps its `Shared`.
 pub(super) struct Factory {
@@ -191,9 +217,16 @@ impl Controller for Watched {
         self.shared.consulted.fetch_add(1, Relaxed);
         let cwnd = self.inner.window();
         let room = self.shared.in_flight.load(Relaxed) + self.shared.mtu.load(Relaxed) < cwnd;
+        let everything = u64::from(u32::MAX) + 1 + cwnd;
+        if self.shared.window_open.load(Relaxed) {
+            return everything;
+        }
+        if self.shared.is_early() {
+            return NOTHING;
+        }
         // The pacer lets everything pass above u32::MAX; the window test is made here instead.
-        let open = self.shared.window_open.load(Relaxed) || (!self.paced && room);
-        if open { u64::from(u32::MAX) + 1 + cwnd } else { cwnd }
+        let unpaced = !self.paced || self.shared.pace.load(Relaxed) == Pace::Due as u8;
+        if unpaced && room { everything } else { cwnd }
     }
 
     fn metrics(&self) -> ControllerMetrics {

@@ -154,12 +154,12 @@ pub(super) fn client_crypto(config: &ClientConfig) -> Result<ClientCryptoParts, 
         ClientTls::Rustls(crypto) => crypto,
         #[cfg(feature = "simulation")]
         ClientTls::Simulated(application) => {
-            let offer = alpn_offer(application, config.transport.rlp);
+            let offer = alpn_offer(application, config.transport.speaks_rc3());
             return Ok((Arc::new(simulated::Settings::new(offer)), None));
         }
     };
     let mut crypto = rustls::ClientConfig::clone(crypto);
-    crypto.alpn_protocols = alpn_offer(&crypto.alpn_protocols, config.transport.rlp);
+    crypto.alpn_protocols = alpn_offer(&crypto.alpn_protocols, config.transport.speaks_rc3());
     let sessions = crypto.enable_early_data.then(|| {
         let sessions = Arc::new(ConnectionSessions::new(config.sessions.clone()));
         crypto.resumption = rustls::client::Resumption::store(sessions.clone());
@@ -181,12 +181,12 @@ pub(super) fn server_crypto(
         ServerTls::Rustls(crypto) => crypto,
         #[cfg(feature = "simulation")]
         ServerTls::Simulated(application) => {
-            let offer = alpn_offer(application, config.transport.rlp);
+            let offer = alpn_offer(application, config.transport.speaks_rc3());
             return Ok(Arc::new(simulated::Settings::new(offer)));
         }
     };
     let mut crypto = rustls::ServerConfig::clone(crypto);
-    crypto.alpn_protocols = alpn_offer(&crypto.alpn_protocols, config.transport.rlp);
+    crypto.alpn_protocols = alpn_offer(&crypto.alpn_protocols, config.transport.speaks_rc3());
     let crypto = Arc::new(crypto);
     // quinn-proto takes for granted that this succeeds whenever a client comes.
     rustls::quic::ServerConnection::new(crypto.clone(), rustls::quic::Version::V1, Vec::new())

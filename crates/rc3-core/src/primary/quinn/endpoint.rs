@@ -27,38 +27,42 @@ use crate::{
 
 /// A handshake somebody wants to begin. Answer it with one of the endpoint's `accept`, `refuse`, `retry` or
 /// `ignore`.
-pub struct Incoming(Box<quic::Incoming>);
+pub struct Incoming {
+    quic: Box<quic::Incoming>,
+    /// Bytes of payload of its leading fragment, if it came in fragments.
+    pub(crate) leading_len: Option<u16>,
+}
 
 impl Incoming {
     /// The peer's address.
     pub fn remote_address(&self) -> SocketAddr {
-        self.0.remote_address()
+        self.quic.remote_address()
     }
 
     /// Our address, where known.
     pub fn local_ip(&self) -> Option<IpAddr> {
-        self.0.local_ip()
+        self.quic.local_ip()
     }
 
     /// Whether the peer has shown that it receives at its address.
     pub fn remote_address_validated(&self) -> bool {
-        self.0.remote_address_validated()
+        self.quic.remote_address_validated()
     }
 
     /// Whether `retry` is still possible.
     pub fn may_retry(&self) -> bool {
-        self.0.may_retry()
+        self.quic.may_retry()
     }
 
     /// The connection id the peer chose for us to begin with.
     pub fn orig_dst_cid(&self) -> ConnectionId {
-        *self.0.orig_dst_cid()
+        *self.quic.orig_dst_cid()
     }
 }
 
 impl fmt::Debug for Incoming {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        self.quic.fmt(f)
     }
 }
 
@@ -124,8 +128,10 @@ impl QuicEndpoint {
             quic::DatagramEvent::ConnectionEvent(handle, event) => {
                 Routed::Connection(handle, ToConnection(event))
             }
-            quic::DatagramEvent::NewConnection(incoming) => Routed::Incoming(Incoming(Box::new(incoming))),
-            quic::DatagramEvent::Response(transmit) => Routed::Response(from_transmit(transmit)),
+            quic::DatagramEvent::NewConnection(incoming) => {
+                Routed::Incoming(Incoming { quic: Box::new(incoming), leading_len: None })
+            }
+            quic::DatagramEvent::Response(transmit) => Routed::Response(answer(transmit)),
         })
     }
 
@@ -167,17 +173,16 @@ impl QuicEndpoint {
             }
             None => (Seam::new(now, &TransportConfig::default(), Side::Server, remote), None),
         };
-        match self.endpoint.accept(*incoming.0, now, response, config) {
+        match self.endpoint.accept(*incoming.quic, now, response, config) {
             Ok((handle, conn)) => Ok((handle, seam.quic(now, conn, None))),
-            Err(error) => Err(Box::new(AcceptFailed {
-                cause: error.cause,
-                response: error.response.map(from_transmit),
-            })),
+            Err(error) => {
+                Err(Box::new(AcceptFailed { cause: error.cause, response: error.response.map(answer) }))
+            }
         }
     }
 
     pub(crate) fn refuse(&mut self, incoming: Incoming, response: &mut Vec<u8>) -> PrimaryTransmit {
-        from_transmit(self.endpoint.refuse(*incoming.0, response))
+        answer(self.endpoint.refuse(*incoming.quic, response))
     }
 
     pub(crate) fn retry(
@@ -185,14 +190,15 @@ impl QuicEndpoint {
         incoming: Incoming,
         response: &mut Vec<u8>,
     ) -> Result<PrimaryTransmit, Incoming> {
+        let leading_len = incoming.leading_len;
         self.endpoint
-            .retry(*incoming.0, response)
-            .map(from_transmit)
-            .map_err(|e| Incoming(Box::new(e.into_incoming())))
+            .retry(*incoming.quic, response)
+            .map(answer)
+            .map_err(|e| Incoming { quic: Box::new(e.into_incoming()), leading_len })
     }
 
     pub(crate) fn ignore(&mut self, incoming: Incoming) {
-        self.endpoint.ignore(*incoming.0);
+        self.endpoint.ignore(*incoming.quic);
     }
 
     pub(crate) fn deliver(conn: &mut Quic, event: ToConnection) {
@@ -213,6 +219,11 @@ impl fmt::Debug for QuicEndpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.endpoint.fmt(f)
     }
+}
+
+/// What goes out beside connections is not to be fragmented.
+fn answer(transmit: quic::Transmit) -> PrimaryTransmit {
+    from_transmit(transmit, true)
 }
 
 /// Why a connection could not even be tried.

@@ -17,18 +17,20 @@ mod settings;
 #[cfg(feature = "simulation")]
 pub(crate) mod simulated;
 mod stall;
+mod steering;
 
 use quinn_proto as quic;
 
 pub use quic::{
     AckFrequencyConfig, ApplicationClose, ConnectError, ConnectionClose, ConnectionError, ConnectionHandle,
-    ConnectionId, Dir, IdleTimeout, MtuDiscoveryConfig, NoneTokenStore, Side, StreamId, TokenLog,
+    ConnectionId, Dir, IdleTimeout, MtuDiscoveryConfig, NoneTokenStore, RttEstimator, Side, StreamId, TokenLog,
     TokenMemoryCache, TokenReuseError, TokenStore, TransportError, TransportErrorCode, ValidationTokenConfig,
     VarInt, VarIntBoundsExceeded, congestion, crypto::HandshakeTokenKey,
 };
 
 pub(crate) use self::{
     accepting::Accepting,
+    connection::udp_ip_headers,
     crypto::{ClientTls, ServerTls, random_token_key, ring_provider},
     endpoint::{QuicEndpoint, Routed},
     sample::PathSample,
@@ -45,12 +47,13 @@ pub use self::{
 };
 use super::PrimaryTransmit;
 
-fn from_transmit(transmit: quic::Transmit) -> PrimaryTransmit {
+fn from_transmit(transmit: quic::Transmit, dont_fragment: bool) -> PrimaryTransmit {
     PrimaryTransmit {
         destination: transmit.destination,
         source: transmit.src_ip,
         ecn: transmit.ecn.map_or(0, |ecn| ecn as u8),
         size: transmit.size,
         segment_size: transmit.segment_size,
+        dont_fragment,
     }
 }

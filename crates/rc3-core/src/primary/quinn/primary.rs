@@ -58,10 +58,15 @@ impl Primary for Quic {
     }
 
     fn poll_timeout(&mut self) -> Option<Instant> {
-        [self.conn.poll_timeout(), self.stall_deadline()].into_iter().flatten().min()
+        let silence = self.steering.as_ref().and_then(|steering| steering.lock().poll_timeout());
+        [self.conn.poll_timeout(), self.stall_deadline(), self.departure, silence].into_iter().flatten().min()
     }
 
     fn handle_timeout(&mut self, now: Instant) {
+        if let Some(steering) = &self.steering {
+            steering.lock().handle_timeout(now);
+        }
+        self.departure = self.departure.filter(|&departure| departure > now);
         if self.conn.poll_timeout().is_some_and(|deadline| deadline <= now) {
             self.conn.handle_timeout(now);
             self.stall.on_timeout();
@@ -93,7 +98,11 @@ impl Primary for Quic {
         let mtu = self.conn.current_mtu();
         // One packet ends a stall: its acknowledgment tells of all that was lost before it.
         let stalled = self.shared.window_open.load(Relaxed);
-        let datagrams_max = if stalled { 1 } else { datagrams_max };
+        self.pace(now);
+        let may_fragment = self.may_fragment();
+        // The pace is asked for each packet, and what may be fragmented leaves alone.
+        let alone = stalled || may_fragment || self.due != u64::MAX;
+        let datagrams_max = if alone { 1 } else { datagrams_max };
         let transmit = self.conn.poll_transmit(now, datagrams_max, buf);
         let consulted = self.shared.consulted.load(Relaxed);
         if consulted > 0 || transmit.is_none() {
@@ -103,21 +112,29 @@ impl Primary for Quic {
             // See `controller`.
             self.waiting = match consulted {
                 0 => Waiting::Nothing,
+                _ if self.shared.is_early() => Waiting::ForPacer,
                 1 => Waiting::ForWindow,
                 _ => Waiting::ForPacer,
             };
             return None;
         };
         match consulted {
-            0 => self.stall.on_exempt(),
+            0 => {
+                if self.stall.on_exempt() {
+                    self.on_probe(now, transmit.size);
+                }
+            }
             _ if stalled => {}
             _ => self.stall.on_moved(now),
+        }
+        if consulted > 0 {
+            self.on_departed(now, transmit.size);
         }
         // A probe of the path MTU: in flight, but the controller is not told.
         if transmit.segment_size.is_none() && transmit.size > usize::from(mtu) {
             self.shared.in_flight.fetch_add(transmit.size as u64, Relaxed);
         }
-        Some(from_transmit(transmit))
+        Some(from_transmit(transmit, !may_fragment))
     }
 
     fn window(&self) -> Window {
@@ -126,6 +143,7 @@ impl Primary for Quic {
             in_flight: self.shared.in_flight.load(Relaxed),
             mtu: self.conn.current_mtu(),
             waiting: self.waiting,
+            due: self.due,
         }
     }
 

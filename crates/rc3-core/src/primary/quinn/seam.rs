@@ -14,6 +14,7 @@ use super::{
     controller::{Factory, Shared},
     sessions::ConnectionSessions,
     stall::Stall,
+    steering::{SharedSteering, SteeringFactory},
 };
 use crate::{
     config::{Congestion, TransportConfig},
@@ -25,6 +26,7 @@ use crate::{
 pub(super) struct Seam {
     shared: Arc<Shared>,
     fed_late: Arc<AtomicBool>,
+    steering: Option<SharedSteering>,
     pub(super) transport: Arc<quic::TransportConfig>,
     trace: Trace,
 }
@@ -34,8 +36,12 @@ impl Seam {
     pub(super) fn new(now: Instant, config: &TransportConfig, side: Side, remote: SocketAddr) -> Self {
         let shared = Arc::<Shared>::default();
         let fed_late = Arc::<AtomicBool>::default();
+        let steering = config.steered().then(|| SharedSteering::new(now, SteeringFactory::config(config)));
         let factory = Factory {
-            inner: controller_factory(config),
+            inner: match &steering {
+                Some(steering) => Arc::new(SteeringFactory::new(steering.clone(), config)),
+                None => controller_factory(config),
+            },
             shared: shared.clone(),
             paced: config.paced,
             fed_late: fed_late.clone(),
@@ -49,7 +55,7 @@ impl Seam {
             transport.qlog_stream(qlog.into_stream());
             trace = ours;
         }
-        Self { shared, fed_late, transport: Arc::new(transport), trace }
+        Self { shared, fed_late, steering, transport: Arc::new(transport), trace }
     }
 
     pub(super) fn quic(
@@ -66,6 +72,9 @@ impl Seam {
             fed_late: self.fed_late,
             waiting: Waiting::ForPacer,
             stall: Stall::new(now),
+            steering: self.steering,
+            due: u64::MAX,
+            departure: None,
             sessions,
             trace: self.trace,
         }
@@ -88,7 +97,8 @@ fn controller_factory(
         return factory.clone();
     }
     match config.congestion {
-        Congestion::NewReno => with_window!(quic::congestion::NewRenoConfig::default()),
+        // What Kick-Ass is without routers that tell rates.
+        Congestion::NewReno | Congestion::KickAss => with_window!(quic::congestion::NewRenoConfig::default()),
         Congestion::Cubic => with_window!(quic::congestion::CubicConfig::default()),
         Congestion::Bbr => with_window!(quic::congestion::BbrConfig::default()),
     }
@@ -109,6 +119,10 @@ fn quic_transport(config: &TransportConfig, factory: Factory) -> quic::Transport
     config.passed.apply(&mut quic);
     if config.segment_size.is_some() {
         quic.mtu_discovery_config(None);
+    }
+    if config.steered() {
+        // Probes that may be fragmented prove nothing, and packets that are by chance tell a wrong rate.
+        quic.mtu_discovery_config(None).min_mtu(config.padded());
     }
     quic
 }

@@ -54,9 +54,11 @@ impl Stall {
         self.timed_out = true;
     }
 
-    /// A packet left that did not ask for the window.
-    pub(super) fn on_exempt(&mut self) {
-        self.probes += u32::from(std::mem::take(&mut self.timed_out));
+    /// A packet left that did not ask for the window. Whether it may be a probe.
+    pub(super) fn on_exempt(&mut self) -> bool {
+        let probe = std::mem::take(&mut self.timed_out);
+        self.probes += u32::from(probe);
+        probe
     }
 
     /// A probe of ours is about to leave.

@@ -1,0 +1,129 @@
+//! Rates that routers tell (Kick-Ass): what came in fragments is told to the peer, what the peer tells goes to the
+//! congestion controller, and RTT indicators go to the routers.
+
+use std::time::Instant;
+
+use kickass::{
+    code::Code,
+    endpoint::Echo,
+    indicator::{Bucket, INTERVAL},
+};
+
+use super::Connection;
+use crate::{
+    primary::{Primary, fragments::Drops, quinn::udp_ip_headers},
+    qlog::QlogEvent,
+    rlp::keys::Sealer,
+    transmit::Transmit,
+    units::Level,
+    wire::control::ControlFrame,
+};
+
+/// The level that is in the header of indicators, for want of a better one; they leave at the primary's.
+const HEADER_LEVEL: u8 = 1;
+
+/// Both directions of a connection with routers.
+#[derive(Debug, Default)]
+pub(super) struct Steering {
+    echo: Echo,
+    /// What the peer has told since it was last passed on.
+    told: Option<Code>,
+    /// When data left after which an indicator is to follow, if none has since.
+    due: bool,
+    /// When the last one left.
+    indicated: Option<Instant>,
+    /// It was known from the start, or is by now, that fragments do not reach the peer.
+    drops_noted: bool,
+}
+
+impl Connection {
+    /// A datagram of QUIC came whose leading fragment carried so many bytes of payload.
+    pub(crate) fn on_leading(&mut self, len: u16) {
+        self.steering.echo.on_leading(len.into());
+    }
+
+    /// Tells the peer what routers have told it, if there is something to tell.
+    pub(super) fn echo(&mut self, now: Instant) {
+        if self.overlay.as_ref().is_some_and(|overlay| overlay.control.is_some())
+            && let Some(code) = self.steering.echo.poll(now, self.primary.rtt())
+        {
+            // Lengths of codes are below 2^62.
+            self.send_control(ControlFrame::Signal { leading: code.payload_len() as u64 });
+        }
+    }
+
+    /// The peer tells what routers say. Lengths that are no code mean nothing.
+    pub(super) fn on_signal(&mut self, leading: u64) {
+        let code = usize::try_from(leading).ok().and_then(Code::from_len);
+        self.steering.told = code.or(self.steering.told);
+    }
+
+    /// Lets the congestion controller know, the last one of several.
+    pub(super) fn follow(&mut self, now: Instant) {
+        if let Some(code) = self.steering.told.take() {
+            self.primary.on_signal(now, code);
+        }
+    }
+
+    /// A primary packet of `bytes` has left.
+    pub(super) fn note_departure(&mut self, now: Instant, bytes: usize) {
+        let long = 2 * bytes >= usize::from(self.primary.window().mtu);
+        let silent = self.steering.indicated.is_none_or(|last| now >= last + INTERVAL);
+        if long && silent && self.primary.may_fragment() {
+            self.steering.due = true;
+        }
+    }
+
+    /// An RTT indicator, into the empty `buf`, if one is due: a datagram that says nothing but by its length.
+    pub(super) fn write_indicator(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
+        if !self.steering.due || self.lost.is_some() {
+            return None;
+        }
+        let (destination, source) = self.primary.addresses();
+        let total = Bucket::of(self.primary.rtt()).total_len();
+        let level = Level::new(HEADER_LEVEL)?;
+        let seal = &mut self.rlp()?.keys().seal;
+        let sealing = seal.begin(level, buf);
+        let padding = total - udp_ip_headers(destination) - Sealer::OVERHEAD;
+        // PADDING frames (docs/WIRE.md).
+        buf.resize(buf.len() + padding, 0);
+        seal.finish(sealing, buf);
+        self.steering.due = false;
+        self.steering.indicated = Some(now);
+        self.primary.on_departed(now, buf.len());
+        Some(Transmit {
+            destination,
+            source,
+            level: Level::PRIMARY,
+            ecn: 0,
+            size: buf.len(),
+            segment_size: None,
+            dont_fragment: true,
+        })
+    }
+
+    /// Fragments do not reach the peer, as earlier connections have learned.
+    pub(crate) fn forbid_fragments(&mut self) {
+        self.steering.drops_noted = true;
+        self.primary.forbid_fragments();
+    }
+
+    /// What later connections should know, once it shows that fragments do not reach the peer.
+    pub(crate) fn take_drops(&mut self, now: Instant) -> Option<Drops> {
+        let news = !self.steering.drops_noted && self.primary.drops_fragments();
+        news.then(|| {
+            self.steering.drops_noted = true;
+            tracing::warn!(remote = %self.remote_address(), "fragments do not reach the peer: routers can tell no rates");
+            Drops::new(now, self.config.verdict_age)
+        })
+    }
+
+    /// Reports changes of modes.
+    pub(super) fn note_switches(&mut self) {
+        for switch in self.primary.take_switches() {
+            let rate = self.primary.kickass().and_then(|stats| stats.rate);
+            tracing::debug!(remote = %self.remote_address(), mode = ?switch.mode, ?rate, "mode changes");
+            self.trace.emit(switch.at, || QlogEvent::ModeChanged { mode: switch.mode });
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! When packets leave at a told rate: one full packet's time apart, never in bursts.
+//!
+//! Pure law: times, rates and lengths come in, times go out. Rates may change between packets; what was sent last is then
+//! paid off at the new one.
+
+use std::time::{Duration, Instant};
+
+use kickass::Rate;
+
+/// How much a sender may catch up that woke too late: timers of user space are late by about a millisecond.
+const LATENESS_MAX: Duration = Duration::from_millis(2);
+
+/// The times of one sender.
+#[derive(Debug, Clone)]
+pub(crate) struct Departures {
+    /// When the last packet was to leave.
+    last: Instant,
+    /// Its length, and that of what left beside it.
+    bytes: u64,
+    /// Something waited for its time when last looked at.
+    backlogged: bool,
+}
+
+impl Departures {
+    /// Nothing has left yet.
+    pub(crate) fn new(now: Instant) -> Self {
+        Self { last: now, bytes: 0, backlogged: false }
+    }
+
+    /// When the next packet may leave.
+    pub(crate) fn next(&self, rate: Rate) -> Instant {
+        self.last + Duration::from_secs_f64(self.bytes as f64 / rate.bytes_per_second())
+    }
+
+    /// Whether something waits for that time. Only then is being late the timer's fault, and made up for.
+    pub(crate) fn set_backlogged(&mut self, backlogged: bool) {
+        self.backlogged = backlogged;
+    }
+
+    /// A packet of `bytes` has left.
+    pub(crate) fn on_sent(&mut self, now: Instant, rate: Rate, bytes: u64) {
+        let next = self.next(rate);
+        if next > now {
+            // Out of turn: the next one waits for both.
+            self.bytes += bytes;
+            return;
+        }
+        let earliest = if self.backlogged { now.checked_sub(LATENESS_MAX).unwrap_or(now) } else { now };
+        self.last = next.max(earliest);
+        self.bytes = bytes;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    /// 1500 bytes in a millisecond.
+    fn rate() -> Rate {
+        Rate::from_bytes_per_second(1.5e6).unwrap()
+    }
+
+    #[test]
+    fn packets_leave_exactly_their_time_apart() {
+        let start = Instant::now();
+        let mut departures = Departures::new(start);
+        departures.set_backlogged(true);
+        for nth in 0..1000 {
+            assert_eq!(departures.next(rate()), start + nth * MS);
+            departures.on_sent(start + nth * MS, rate(), 1500);
+        }
+    }
+
+    #[test]
+    fn a_late_timer_is_made_up_for_and_idleness_is_not() {
+        let start = Instant::now();
+        let mut departures = Departures::new(start);
+        departures.on_sent(start, rate(), 1500);
+        departures.set_backlogged(true);
+        departures.on_sent(start + 2 * MS, rate(), 1500);
+        assert_eq!(departures.next(rate()), start + 2 * MS, "due at 1 ms, so one more may leave at once");
+        departures.on_sent(start + 100 * MS, rate(), 1500);
+        assert_eq!(departures.next(rate()), start + 99 * MS, "two milliseconds and no more");
+        departures.set_backlogged(false);
+        departures.on_sent(start + 200 * MS, rate(), 1500);
+        assert_eq!(departures.next(rate()), start + 201 * MS);
+    }
+
+    #[test]
+    fn a_new_rate_holds_for_what_was_sent_last() {
+        let start = Instant::now();
+        let mut departures = Departures::new(start);
+        departures.on_sent(start, rate(), 1500);
+        let half = Rate::from_bytes_per_second(0.75e6).unwrap();
+        assert_eq!(departures.next(half), start + 2 * MS);
+        // A packet that cannot wait, as probes of loss: the next one pays for it.
+        departures.on_sent(start, rate(), 1500);
+        assert_eq!(departures.next(rate()), start + 2 * MS);
+    }
+}

@@ -1,0 +1,242 @@
+//! Kick-Ass in the primary: [`kickass::endpoint::Sender`] as a congestion controller of quinn-proto, and what the seam
+//! has to know of it. The connection passes signals in; the pace comes out.
+//!
+//! In Kick-Ass mode quinn-proto's pacer is switched off, see `controller.rs`, since it lets a quarter more than a window per
+//! round trip go, in bursts. [`Departures`] paces instead, one packet at a time.
+
+use std::{
+    any::Any,
+    mem,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use kickass::{
+    Rate,
+    code::Code,
+    endpoint::{Cause, Config, Mode, Sender},
+};
+use quinn_proto::{
+    RttEstimator,
+    congestion::{Controller, ControllerFactory},
+};
+
+use crate::{
+    config::TransportConfig,
+    primary::{departures::Departures, fragments::Fragments},
+    stats::{KickAssStats, SwitchCounts},
+    units,
+};
+
+/// Packets in flight beyond what the rate brings in a round trip: quinn-proto sends only while one more than a full packet
+/// fits, and every second packet waits for the next before it is acknowledged (RFC 9000 §13.2.2). Pacing holds the rate;
+/// a window without them would not let it be reached.
+const UNACKNOWLEDGED: u64 = 3;
+
+/// quinn-proto's own initial window for NewReno, in bytes (RFC 9002 §7.2 with packets of 1200).
+const INITIAL_WINDOW: u64 = 12_000;
+
+/// What the controller and the seam share: one per connection.
+#[derive(Debug)]
+pub(super) struct Steering {
+    sender: Sender,
+    pub(super) departures: Departures,
+    fragments: Fragments,
+    mtu: u64,
+    /// When the mode became what it is.
+    since: Instant,
+    /// Time in Kick-Ass mode before that.
+    steered: Duration,
+    signals: u64,
+    counts: SwitchCounts,
+    switches: Vec<Switch>,
+}
+
+/// A change of modes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Switch {
+    pub(crate) at: Instant,
+    pub(crate) mode: Mode,
+}
+
+/// A handle to it. Only one thread touches a connection at a time.
+#[derive(Debug, Clone)]
+pub(super) struct SharedSteering(Arc<Mutex<Steering>>);
+
+impl SharedSteering {
+    pub(super) fn new(now: Instant, config: Config) -> Self {
+        Self(Arc::new(Mutex::new(Steering {
+            sender: Sender::new(config),
+            departures: Departures::new(now),
+            fragments: Fragments::NEW,
+            mtu: config.mtu,
+            since: now,
+            steered: Duration::ZERO,
+            signals: 0,
+            counts: SwitchCounts::default(),
+            switches: Vec::new(),
+        })))
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, Steering> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Steering {
+    /// Does something to the sender, and takes note of what that does to its mode.
+    fn with_sender<T>(&mut self, now: Instant, change: impl FnOnce(&mut Sender) -> T) -> T {
+        let before = self.sender.mode();
+        let result = change(&mut self.sender);
+        let mode = self.sender.mode();
+        if mode != before {
+            if before == Mode::KickAss {
+                self.steered += now.saturating_duration_since(self.since);
+            }
+            if (mode == Mode::KickAss) != (before == Mode::KickAss) {
+                self.since = now;
+            }
+            match mode {
+                Mode::KickAss => self.counts.to_kickass += 1,
+                Mode::Tcp(Cause::Silence) => self.counts.by_silence += 1,
+                Mode::Tcp(Cause::Congestion) => self.counts.by_congestion += 1,
+            }
+            self.switches.push(Switch { at: now, mode });
+        }
+        result
+    }
+
+    /// The peer has told the code of a leading fragment.
+    pub(super) fn on_signal(&mut self, now: Instant, code: Code) {
+        self.fragments.on_signal();
+        self.signals += 1;
+        self.with_sender(now, |sender| sender.on_signal(now, code));
+    }
+
+    pub(super) fn handle_timeout(&mut self, now: Instant) {
+        self.with_sender(now, |sender| sender.handle_timeout(now));
+    }
+
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        self.sender.poll_timeout()
+    }
+
+    /// How fast packets leave, if routers say so.
+    pub(super) fn pace(&self) -> Option<Rate> {
+        self.sender.pace()
+    }
+
+    /// Whether a packet of so many bytes is one that routers may well fragment.
+    pub(super) fn is_long(&self, bytes: u64) -> bool {
+        2 * bytes >= self.mtu
+    }
+
+    pub(super) fn fragments(&mut self) -> &mut Fragments {
+        &mut self.fragments
+    }
+
+    pub(super) fn take_switches(&mut self) -> Vec<Switch> {
+        mem::take(&mut self.switches)
+    }
+
+    pub(super) fn stats(&self) -> KickAssStats {
+        let rate = self.sender.signalled().map(|rate| rate.bits_per_second() as u64);
+        KickAssStats {
+            mode: self.sender.mode(),
+            since: self.since,
+            steered: self.steered,
+            rate: rate.and_then(units::Rate::from_bits_per_second),
+            signals: self.signals,
+            switches: self.counts,
+            fragments: self.fragments.are_allowed(),
+        }
+    }
+}
+
+/// Builds the controllers of a connection. All share one [`Steering`], which begins anew with each: a new path has other
+/// routers.
+pub(super) struct SteeringFactory {
+    steering: SharedSteering,
+    config: Config,
+}
+
+impl SteeringFactory {
+    pub(super) fn new(steering: SharedSteering, config: &TransportConfig) -> Self {
+        Self { steering, config: Self::config(config) }
+    }
+
+    pub(super) fn config(config: &TransportConfig) -> Config {
+        Config {
+            mtu: config.mtu().into(),
+            initial_window: config.initial_window_bytes().unwrap_or(INITIAL_WINDOW),
+            initial_rtt: config.initial_rtt,
+        }
+    }
+}
+
+impl ControllerFactory for SteeringFactory {
+    fn build(self: Arc<Self>, now: Instant, current_mtu: u16) -> Box<dyn Controller> {
+        let config = Config { mtu: current_mtu.into(), ..self.config };
+        let mut steering = self.steering.lock();
+        steering.mtu = config.mtu;
+        steering.departures = Departures::new(now);
+        if steering.fragments.are_allowed() {
+            steering.fragments = Fragments::NEW;
+        }
+        steering.with_sender(now, |sender| *sender = Sender::new(config));
+        drop(steering);
+        Box::new(Steered { steering: self.steering.clone(), initial_window: config.initial_window })
+    }
+}
+
+/// The controller.
+struct Steered {
+    steering: SharedSteering,
+    initial_window: u64,
+}
+
+impl Controller for Steered {
+    fn on_ack(&mut self, now: Instant, sent: Instant, bytes: u64, app_limited: bool, rtt: &RttEstimator) {
+        let mut steering = self.steering.lock();
+        if steering.is_long(bytes) {
+            steering.fragments.on_acked(sent);
+        }
+        steering.with_sender(now, |sender| sender.on_ack(now, sent, bytes, app_limited, rtt.get()));
+    }
+
+    fn on_congestion_event(&mut self, now: Instant, sent: Instant, persistent: bool, lost_bytes: u64) {
+        let mut steering = self.steering.lock();
+        if persistent && steering.is_long(lost_bytes) {
+            steering.fragments.on_persistent_congestion(now);
+        }
+        steering.with_sender(now, |sender| sender.on_congestion(now, sent, persistent));
+    }
+
+    fn on_mtu_update(&mut self, new_mtu: u16) {
+        let mut steering = self.steering.lock();
+        steering.mtu = new_mtu.into();
+        steering.sender.on_mtu_update(new_mtu.into());
+    }
+
+    fn window(&self) -> u64 {
+        let steering = self.steering.lock();
+        let beyond = match steering.sender.mode() {
+            Mode::KickAss => UNACKNOWLEDGED * steering.mtu,
+            Mode::Tcp(_) => 0,
+        };
+        steering.sender.window() + beyond
+    }
+
+    /// quinn-proto clones for the path of a peer whose port has changed: most likely the same path.
+    fn clone_box(&self) -> Box<dyn Controller> {
+        Box::new(Self { steering: self.steering.clone(), initial_window: self.initial_window })
+    }
+
+    fn initial_window(&self) -> u64 {
+        self.initial_window
+    }
+
+    fn into_any(self: Box<Self>) -> Box<dyn Any> {
+        self
+    }
+}

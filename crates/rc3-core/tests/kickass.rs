@@ -1,0 +1,377 @@
+//! Connections that follow the rates routers tell by the lengths of fragments (Kick-Ass §2.3), in simulated time. The
+//! router is somebody behind the sender who sees each datagram.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
+
+use kickass::{Rate, code::Code, endpoint::Mode};
+use rc3_core::{
+    Congestion, ConnectionHandle, Dir, KickAssStats, ReadError, RlpMode, StreamId, TransportConfig,
+    units::{self, Level},
+};
+use rc3_sim::{Datagram, LinkConfig, Pair, PairConfig};
+
+const RTT: Duration = Duration::from_millis(40);
+/// IPv4 and UDP headers in bytes.
+const HEADERS: usize = 28;
+const UDP_HEADER: usize = 8;
+const MTU: usize = 1471;
+
+/// What the router does.
+#[derive(Debug, Clone, Copy, Default)]
+struct Router {
+    /// The rate it tells, if any.
+    code: Option<Code>,
+    /// Only to packets that begin with a short header.
+    after_handshake: bool,
+    /// Drops packets that it would have to fragment.
+    drops_fragments: bool,
+    /// Drops long packets whether they may be fragmented or not.
+    drops_long: bool,
+}
+
+/// A datagram that has passed the router.
+#[derive(Debug, Clone, Copy)]
+struct Passed {
+    at: Instant,
+    first_byte: u8,
+    len: usize,
+    level: Level,
+    dont_fragment: bool,
+}
+
+/// A world with a router behind the client.
+struct World {
+    pair: Pair,
+    router: Arc<Mutex<Router>>,
+    fresh: Arc<Mutex<Vec<Passed>>>,
+    passed: Vec<Passed>,
+}
+
+impl World {
+    fn new(rlp: RlpMode, router: Router, change: impl FnOnce(&mut TransportConfig)) -> Self {
+        let rate = units::Rate::from_bits_per_second(1_000_000_000);
+        let link = LinkConfig { rate, delay: RTT / 2, ..LinkConfig::default() };
+        let mut config = PairConfig::symmetric(link, 5_000_000);
+        config.batch = 10;
+        config.client.rlp(rlp).nic_rate(rate).initial_mtu(1472).congestion(Congestion::KickAss);
+        config.server.rlp(RlpMode::Trust);
+        change(&mut config.client);
+        let mut pair = Pair::new(config);
+        let (router, fresh) = (Arc::new(Mutex::new(router)), Arc::<Mutex<Vec<Passed>>>::default());
+        let (decide, log, start) = (router.clone(), fresh.clone(), pair.now);
+        pair.client.set_tamper(Box::new(move |level, datagram: &mut Datagram| {
+            let len = datagram.contents.len();
+            let dont_fragment = datagram.dont_fragment;
+            let first_byte = datagram.contents[0];
+            log.lock().unwrap().push(Passed { at: start, first_byte, len, level, dont_fragment });
+            let router = *decide.lock().unwrap();
+            let told = router.code.filter(|_| !router.after_handshake || first_byte & 0x80 == 0);
+            let cut = told
+                .filter(|code| !dont_fragment && level.is_primary() && code.payload_len() < len + UDP_HEADER);
+            datagram.meta.leading_len = cut.map(|code| code.payload_len() as u16);
+            let dropped = (router.drops_fragments && cut.is_some()) || (router.drops_long && len > 700);
+            usize::from(!dropped)
+        }));
+        Self { pair, router, fresh, passed: Vec::new() }
+    }
+
+    fn set(&self, change: impl FnOnce(&mut Router)) {
+        change(&mut self.router.lock().unwrap());
+    }
+
+    /// Steps until `done` or for `limit`; whether it was done.
+    fn run(&mut self, limit: Duration, mut done: impl FnMut(&mut Pair) -> bool) -> bool {
+        let end = self.pair.now + limit;
+        while self.pair.now < end {
+            if done(&mut self.pair) {
+                return true;
+            }
+            let at = self.pair.now;
+            let more = self.pair.step();
+            self.passed.extend(self.fresh.lock().unwrap().drain(..).map(|passed| Passed { at, ..passed }));
+            if !more {
+                return done(&mut self.pair);
+            }
+        }
+        done(&mut self.pair)
+    }
+
+    fn connect(&mut self) -> ConnectionHandle {
+        let client = self.pair.connect();
+        let up = self.run(Duration::from_secs(20), |pair| {
+            pair.client.connection(client).is_some_and(|c| !c.is_handshaking())
+        });
+        assert!(up);
+        client
+    }
+
+    fn write(&mut self, client: ConnectionHandle, bytes: usize) {
+        let id = self.pair.client.with(client, |c| c.open(Dir::Uni)).unwrap();
+        assert_eq!(self.pair.client.with(client, |c| c.write(id, vec![1; bytes].into())), Ok(bytes));
+        self.pair.client.with(client, |c| c.finish(id)).unwrap();
+    }
+
+    /// Runs until the newest connection of the server has read a stream to its end.
+    fn deliver(&mut self, limit: Duration) -> bool {
+        let mut ids: HashMap<ConnectionHandle, Vec<StreamId>> = HashMap::new();
+        self.run(limit, |pair| {
+            let Some(&server) = pair.server.accepted.back() else { return false };
+            let ids = ids.entry(server).or_default();
+            ids.extend(std::iter::from_fn(|| pair.server.with(server, |c| c.accept(Dir::Uni))));
+            ids.iter().any(|&id| {
+                loop {
+                    match pair.server.with(server, |c| c.read(id, usize::MAX, true)) {
+                        Ok(Some(_)) => {}
+                        Err(ReadError::Blocked) => break false,
+                        Ok(None) => break true,
+                        Err(error) => panic!("{error}"),
+                    }
+                }
+            })
+        })
+    }
+
+    fn stats(&self, client: ConnectionHandle) -> KickAssStats {
+        self.pair.client.connection(client).unwrap().stats().kickass.unwrap()
+    }
+
+    /// Full packets of the primary that passed, with a gap above zero to the next one, and those gaps.
+    fn gaps(&self) -> Vec<Duration> {
+        let full: Vec<_> = self.passed.iter().filter(|passed| passed.len == MTU).collect();
+        full.windows(2).map(|pair| pair[1].at - pair[0].at).collect()
+    }
+}
+
+fn code(megabits: f64) -> Code {
+    Code::nearest(Rate::from_bits_per_second(megabits * 1e6).unwrap()).unwrap()
+}
+
+fn tells(megabits: f64) -> Router {
+    Router { code: Some(code(megabits)), ..Router::default() }
+}
+
+/// From one full packet to the next.
+fn gap(code: Code) -> Duration {
+    Duration::from_secs_f64((MTU + HEADERS) as f64 / code.rate().bytes_per_second())
+}
+
+#[test]
+fn the_first_packet_of_the_handshake_brings_the_rate_a_round_trip_before_the_first_data_could() {
+    // Links are fast: what is sent takes microseconds.
+    let serialisation = Duration::from_millis(1);
+    for rlp in [RlpMode::Off, RlpMode::Trust] {
+        let mut world = World::new(rlp, tells(20.0), |_| ());
+        let start = world.pair.now;
+        let client = world.pair.connect();
+        let told = world.run(RTT * 10, |pair| {
+            let stats = pair.client.connection(client).unwrap().stats().kickass.unwrap();
+            stats.mode == Mode::KickAss
+        });
+        assert!(told && world.pair.now - start < RTT + serialisation, "{:?}", world.pair.now - start);
+
+        // A TCP cannot have a signal before it has sent data, which it does after a round trip.
+        let mut world = World::new(rlp, Router { after_handshake: true, ..tells(20.0) }, |_| ());
+        let start = world.pair.now;
+        let client = world.connect();
+        world.write(client, 10_000);
+        let told = world.run(RTT * 10, |pair| {
+            let stats = pair.client.connection(client).unwrap().stats().kickass.unwrap();
+            stats.mode == Mode::KickAss
+        });
+        let took = world.pair.now - start;
+        assert!(told && took >= 2 * RTT && took < 2 * RTT + serialisation, "{took:?}");
+    }
+}
+
+#[test]
+fn full_packets_leave_exactly_their_time_at_the_rate_apart() {
+    for megabits in [1.0, 20.0, 200.0] {
+        let mut world = World::new(RlpMode::Off, tells(megabits), |_| ());
+        let client = world.connect();
+        world.write(client, 1_000_000);
+        world.run(RTT * 10, |_| false);
+        assert_eq!(world.stats(client).mode, Mode::KickAss);
+        let expected = gap(code(megabits));
+        // Indicators and acknowledgments take their time too, so some gaps are longer; none is shorter.
+        let gaps = world.gaps();
+        let exact = gaps.iter().filter(|&&gap| gap.abs_diff(expected) < Duration::from_nanos(10)).count();
+        assert!(gaps.iter().all(|&gap| gap + Duration::from_nanos(10) > expected), "{gaps:?}");
+        assert!(exact * 10 > gaps.len() * 4, "{megabits}: {exact} of {}", gaps.len());
+        let bytes: usize = world
+            .passed
+            .iter()
+            .filter(|passed| passed.at > world.passed[0].at + RTT)
+            .map(|p| p.len + HEADERS)
+            .sum();
+        let rate = bytes as f64 / (RTT * 9).as_secs_f64();
+        let told = code(megabits).rate().bytes_per_second();
+        assert!((0.93..1.05).contains(&(rate / told)), "{megabits}: {rate} of {told}");
+    }
+}
+
+#[test]
+fn what_may_be_fragmented_has_a_length_that_receivers_can_read_signals_from() {
+    let mut world = World::new(RlpMode::Trust, tells(20.0), |_| ());
+    let client = world.connect();
+    world.write(client, 1_000_000);
+    world.run(RTT * 5, |_| false);
+    let mut full = 0;
+    for passed in &world.passed {
+        if passed.first_byte & 0xc0 == 0 {
+            assert!(passed.dont_fragment, "{passed:?}");
+        } else {
+            assert!(!passed.dont_fragment, "{passed:?}");
+            assert!(passed.len <= MTU);
+            // Handshake packets are padded to 1201.
+            if passed.first_byte & 0x80 != 0 || passed.len == MTU {
+                assert_ne!((passed.len + UDP_HEADER) % 8, 0, "{passed:?}");
+                full += 1;
+            }
+        }
+    }
+    assert!(full > 50, "{full}");
+}
+
+#[test]
+fn indicators_leave_every_100_ms_at_the_best_level_and_the_peer_passes_over_them() {
+    let mut world = World::new(RlpMode::Off, tells(20.0), |_| ());
+    let client = world.connect();
+    world.write(client, 4_000_000);
+    world.run(Duration::from_millis(1050), |_| false);
+    let indicators: Vec<_> = world.passed.iter().filter(|passed| passed.dont_fragment).collect();
+    // 32 to 63 ms is bucket 5.
+    assert!(indicators.iter().all(|passed| passed.len + HEADERS == 605 && passed.level.is_primary()));
+    assert!((10..=11).contains(&indicators.len()), "{}", indicators.len());
+    for pair in indicators.windows(2) {
+        let gap = pair[1].at - pair[0].at;
+        assert!(gap >= Duration::from_millis(100) && gap < Duration::from_millis(103), "{gap:?}");
+    }
+    let server = world.pair.server.accepted[0];
+    let received = world.pair.server.connection(server).unwrap().stats().received;
+    assert_eq!((received.rlp_datagrams, received.rlp_discarded), (indicators.len() as u64, 0));
+}
+
+#[test]
+fn silence_and_loss_are_tcp_mode_and_signals_end_it() {
+    let mut world = World::new(RlpMode::Off, tells(20.0), |_| ());
+    let client = world.connect();
+    world.write(client, 16_000_000);
+    world.run(RTT * 5, |_| false);
+    assert_eq!(world.stats(client).mode, Mode::KickAss);
+    let window = world.pair.client.connection(client).unwrap().stats().path.cwnd;
+    world.set(|router| router.code = None);
+    world.run(RTT * 3, |_| false);
+    let stats = world.stats(client);
+    assert_eq!((stats.switches.by_silence, stats.switches.by_congestion), (1, 0));
+    assert!(matches!(stats.mode, Mode::Tcp(_)));
+    let now = world.pair.client.connection(client).unwrap().stats().path.cwnd;
+    assert!(now > window / 2, "it goes on from where it was: {now} of {window}");
+    world.set(|router| router.code = Some(code(20.0)));
+    world.run(RTT * 2, |_| false);
+    assert_eq!(world.stats(client).mode, Mode::KickAss);
+    assert_eq!(world.stats(client).switches.to_kickass, 2);
+
+    world.set(|router| router.drops_long = true);
+    world.run(Duration::from_millis(2), |_| false);
+    world.set(|router| router.drops_long = false);
+    world.run(RTT * 2, |_| false);
+    assert_eq!(world.stats(client).switches.by_congestion, 1);
+    // Half of 100 kB in packets of 1.5 kB, one each round trip.
+    world.run(RTT * 40, |_| false);
+    let stats = world.stats(client);
+    assert_eq!((stats.mode, stats.switches.by_congestion), (Mode::KickAss, 1), "{stats:?}");
+    assert!(stats.fragments);
+    let total = stats.steered_until(world.pair.now);
+    assert!(total > RTT * 6 && total < RTT * 50, "{total:?}");
+}
+
+#[test]
+fn with_rlp_the_first_round_trip_is_not_wasted_and_the_primary_keeps_to_the_rate() {
+    let deliver = |rlp| {
+        let mut world = World::new(rlp, tells(20.0), |_| ());
+        let client = world.connect();
+        let start = world.pair.now;
+        world.write(client, 1_000_000);
+        assert!(world.deliver(Duration::from_secs(10)));
+        assert_eq!(world.stats(client).mode, Mode::KickAss);
+        let primary = world.passed.iter().filter(|p| p.first_byte & 0x40 != 0 && p.at >= start);
+        (world.pair.now - start, primary.map(|p| p.len + HEADERS).sum::<usize>())
+    };
+    let (alone, _) = deliver(RlpMode::Off);
+    let (both, primary) = deliver(RlpMode::Trust);
+    // 1 MB at 20 Mbit/s, or at the 1 Gbit/s of the link.
+    assert!(alone > Duration::from_millis(350), "{alone:?}");
+    assert!(both < RTT, "{both:?}");
+    let rate = code(20.0).rate().bytes_per_second();
+    // Two packets more: the first at once, and the last whole.
+    assert!((primary as f64) < rate * (both + RTT).as_secs_f64() + 2.0 * 1500.0, "{primary}");
+}
+
+#[test]
+fn a_path_that_drops_fragments_is_noticed_remembered_and_carries_packets_that_may_not_be_fragmented() {
+    for rlp in [RlpMode::Off, RlpMode::Trust] {
+        let mut world = World::new(rlp, Router { drops_fragments: true, ..tells(20.0) }, |_| ());
+        let start = world.pair.now;
+        let client = world.connect();
+        // RFC 9002: probes after 1 s and 3 s; the second may not be fragmented.
+        let took = world.pair.now - start;
+        assert!(took > Duration::from_secs(2) && took < Duration::from_millis(3100), "{took:?}");
+        world.write(client, 100_000);
+        assert!(world.deliver(Duration::from_secs(5)));
+        let stats = world.stats(client);
+        assert!(!stats.fragments && matches!(stats.mode, Mode::Tcp(_)), "{stats:?}");
+
+        let start = world.pair.now;
+        world.passed.clear();
+        let client = world.connect();
+        assert!(world.pair.now - start < RTT * 3 / 2, "{:?}", world.pair.now - start);
+        world.write(client, 100_000);
+        assert!(world.deliver(Duration::from_secs(5)));
+        assert!(world.passed.iter().all(|passed| passed.dont_fragment));
+    }
+}
+
+#[test]
+fn a_path_that_begins_to_drop_fragments_later_is_noticed_too() {
+    let quiet = Router { drops_fragments: true, ..Router::default() };
+    let mut world = World::new(RlpMode::Off, quiet, |_| ());
+    let client = world.connect();
+    world.write(client, 2_000_000);
+    world.run(RTT * 3, |_| false);
+    world.set(|router| router.code = Some(code(20.0)));
+    assert!(world.deliver(Duration::from_secs(20)));
+    assert!(!world.stats(client).fragments);
+}
+
+#[test]
+fn an_outage_on_a_path_of_known_signals_is_not_held_against_fragments() {
+    let mut world = World::new(RlpMode::Off, tells(20.0), |_| ());
+    let client = world.connect();
+    world.write(client, 2_000_000);
+    world.run(RTT * 3, |_| false);
+    world.set(|router| router.drops_long = true);
+    world.run(Duration::from_secs(3), |_| false);
+    world.set(|router| router.drops_long = false);
+    assert!(world.deliver(Duration::from_secs(20)));
+    assert!(world.stats(client).fragments);
+}
+
+#[test]
+fn whoever_shortens_fragments_cannot_make_it_slower_than_a_packet_in_a_round_trip() {
+    let attacker = Router { code: Some(Code::MIN), ..Router::default() };
+    let mut world = World::new(RlpMode::Off, attacker, |_| ());
+    let client = world.connect();
+    world.write(client, 1_000_000);
+    world.run(RTT * 2, |_| false);
+    let (start, now) = (world.passed.len(), world.pair.now);
+    world.run(RTT * 100, |_| false);
+    let bytes: usize = world.passed[start..].iter().map(|passed| passed.len + HEADERS).sum();
+    let packets = bytes / (MTU + HEADERS);
+    let round_trips = (world.pair.now - now).as_secs_f64() / RTT.as_secs_f64();
+    // 120 kbit/s would be 40.
+    assert!(packets as f64 > 0.95 * round_trips, "{packets} in {round_trips}");
+}

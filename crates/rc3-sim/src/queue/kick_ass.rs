@@ -1,0 +1,248 @@
+//! A router's queue that runs a rate law and tells the rate by where it fragments what passes (Kick-Ass §2).
+
+use std::time::{Duration, Instant};
+
+use kickass::{
+    law::RateLaw,
+    rcp,
+    signal::{self, Backlog, Signaller, Withheld},
+};
+use rc3_core::units::Rate;
+
+use super::{Dropped, Packet, Queue, ip};
+use crate::{
+    Stamped,
+    agent::{Body, Parcel},
+    random::{derive, unit},
+};
+
+/// Settings of a [`KickAssQueue`].
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct KickAssConfig {
+    /// The rate law.
+    pub law: rcp::Config,
+    /// How it signals.
+    pub signals: signal::Config,
+}
+
+/// Any queue, with Kick-Ass around it.
+///
+/// The law hears of all arrivals of the best level, of whatever protocol and also those dropped, and of round trips by
+/// indicators. A packet that is fragmented leaves with one more IP header, also on the link behind the queue.
+#[derive(Debug)]
+pub struct KickAssQueue<Q> {
+    queue: Q,
+    law: rcp::Law,
+    signaller: Signaller,
+    /// How many bytes may wait.
+    limit: u64,
+}
+
+impl<Q: Queue<Stamped<Parcel>>> KickAssQueue<Q> {
+    /// Kick-Ass around `queue`, in which `limit` bytes may wait, in front of a link of this capacity that is idle
+    /// `since` then. The seed shifts the updates against those of other routers.
+    ///
+    /// # Panics
+    /// As [`rcp::Law::new`].
+    pub fn new(
+        queue: Q,
+        limit: u64,
+        config: KickAssConfig,
+        capacity: Rate,
+        since: Instant,
+        seed: u64,
+    ) -> Self {
+        let KickAssConfig { law, signals } = config;
+        let first = first_interval(&law, seed);
+        let law = rcp::Law::new(law, capacity.bits_per_second() as f64 / 8.0, since, first);
+        Self { queue, law, signaller: Signaller::new(signals, seed), limit }
+    }
+
+    /// The law, as of the latest packet that came or went.
+    pub fn law(&self) -> &rcp::Law {
+        &self.law
+    }
+
+    /// Fragments a packet that leaves, if it is to carry a signal.
+    fn signal(&mut self, now: Instant, packet: &mut Packet<Stamped<Parcel>>) -> Result<(), Withheld> {
+        if !self.queue.is_best(packet) {
+            return Err(Withheld::Level);
+        }
+        let subject = ip::subject(packet);
+        let backlog = Backlog { bytes: self.queue.best_bytes(), limit: self.limit };
+        let flow = || ip::flow(packet.payload.payload());
+        let code = self.signaller.decide(now, &subject, flow, backlog, RateLaw::rate(&self.law))?;
+        let Body::Udp { leading, .. } = &mut packet.payload.payload_mut().body else {
+            return Err(Withheld::Place);
+        };
+        *leading = u16::try_from(code.payload_len()).ok();
+        packet.size += ip::HEADER;
+        // The link carries these as well, and nobody else will tell the law.
+        self.law.on_arrival(ip::HEADER as u64, Duration::ZERO);
+        Ok(())
+    }
+}
+
+/// Half to one and a half of the longest interval: what matters is that routers differ.
+fn first_interval(config: &rcp::Config, seed: u64) -> Duration {
+    config.interval_max.mul_f64(0.5 + unit(derive(seed, 0)))
+}
+
+impl<Q: Queue<Stamped<Parcel>>> Queue<Stamped<Parcel>> for KickAssQueue<Q> {
+    fn enqueue(&mut self, now: Instant, packet: Packet<Stamped<Parcel>>) -> Dropped<Stamped<Parcel>> {
+        if self.queue.is_best(&packet) {
+            self.law.advance(now, self.queue.best_bytes());
+            let flow = || ip::flow(packet.payload.payload());
+            let rtt = self.signaller.on_arrival(&ip::subject(&packet), flow);
+            self.law.on_arrival(packet.size as u64, rtt.map(|bucket| bucket.rtt()).unwrap_or_default());
+        }
+        self.queue.enqueue(now, packet)
+    }
+
+    fn dequeue(&mut self, now: Instant) -> Option<Packet<Stamped<Parcel>>> {
+        self.law.advance(now, self.queue.best_bytes());
+        let mut packet = self.queue.dequeue(now)?;
+        // Why a packet leaves as it came is nobody's business here.
+        let _ = self.signal(now, &mut packet);
+        Some(packet)
+    }
+
+    fn bytes(&self) -> u64 {
+        self.queue.bytes()
+    }
+
+    fn len(&self) -> usize {
+        self.queue.len()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    fn is_best(&self, packet: &Packet<Stamped<Parcel>>) -> bool {
+        self.queue.is_best(packet)
+    }
+
+    fn best_bytes(&self) -> u64 {
+        self.queue.best_bytes()
+    }
+
+    fn poll_dropped(&mut self) -> Option<Packet<Stamped<Parcel>>> {
+        self.queue.poll_dropped()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::BytesMut;
+    use kickass::{code::Code, indicator::Bucket};
+    use rc3_core::units::Level;
+
+    use super::*;
+    use crate::{
+        DropTail, Link, LinkConfig, StrictPriority,
+        agent::{FlowId, HostId, Progress, SchemeId},
+    };
+
+    fn rate(megabits: u64) -> Rate {
+        Rate::from_bits_per_second(megabits * 1_000_000).unwrap()
+    }
+
+    fn parcel(size: usize, level: Level, dont_fragment: bool) -> Packet<Parcel> {
+        let contents = BytesMut::zeroed(size - 28);
+        let body = Body::Udp { ecn: 2, contents, leading: None, dont_fragment };
+        let (flow, scheme, progress) = (FlowId(1), SchemeId(0), Progress::default());
+        Packet { size, level, payload: Parcel { flow, scheme, from: HostId(0), to: HostId(1), progress, body } }
+    }
+
+    fn link<Q>(queue: Q, megabits: u64, start: Instant) -> Link<Parcel>
+    where
+        Q: Queue<Stamped<Parcel>> + Send + 'static,
+    {
+        let queue =
+            KickAssQueue::new(queue, 30_000, KickAssConfig::default(), rate(megabits), start, 1);
+        Link::new(LinkConfig { rate: Some(rate(megabits)), ..LinkConfig::default() }, queue)
+    }
+
+    /// What comes out at the end: size, and payload of the leading fragment.
+    fn through(link: &mut Link<Parcel>, now: Instant, packets: Vec<Packet<Parcel>>) -> Vec<(usize, Option<u16>)> {
+        packets.into_iter().for_each(|packet| link.send(now, packet));
+        let later = now + Duration::from_secs(1);
+        let out = std::iter::from_fn(|| link.poll_packet(later));
+        out.map(|packet| match packet.payload.body {
+            Body::Udp { leading, .. } => (packet.size, leading),
+            Body::Rcp(_) => panic!("nobody speaks RCP"),
+        })
+        .collect()
+    }
+
+    #[test]
+    fn a_packet_that_may_be_fragmented_carries_the_rate_and_a_header_more() {
+        let start = Instant::now();
+        let mut link = link(DropTail::new(30_000), 100, start);
+        let packets = [(1500, false), (1500, true), (400, false)];
+        let packets = packets.map(|(size, whole)| parcel(size, Level::PRIMARY, whole));
+        // RCP begins at a twentieth of the link; 400 bytes are too short for that code.
+        let code = Code::nearest(kickass::Rate::from_bits_per_second(5e6).unwrap()).unwrap();
+        let leading = u16::try_from(code.payload_len()).unwrap();
+        let out = through(&mut link, start, packets.into());
+        assert_eq!(out, [(1520, Some(leading)), (1500, None), (400, None)]);
+    }
+
+    #[test]
+    fn routers_only_ever_shorten() {
+        let start = Instant::now();
+        let lengths = |rates: [u64; 2]| {
+            let mut packets = vec![parcel(1500, Level::PRIMARY, false)];
+            for megabits in rates {
+                let mut link = link(DropTail::new(30_000), megabits, start);
+                packets.drain(..).for_each(|packet| link.send(start, packet));
+                packets.extend(link.poll_packet(start + Duration::from_secs(1)));
+            }
+            let Body::Udp { leading, .. } = packets[0].payload.body else { panic!("nobody speaks RCP") };
+            (packets[0].size, leading)
+        };
+        let [(fast, up), (slow, down)] = [lengths([10, 100]), lengths([100, 10])];
+        assert_eq!(up, down, "the lower rate arrives");
+        assert_eq!((fast, slow), (1520, 1540), "three fragments where the second router is the slower one");
+    }
+
+    #[test]
+    fn only_the_best_level_counts_and_carries_rates() {
+        let start = Instant::now();
+        let mut link = link(StrictPriority::new(30_000), 100, start);
+        let low = (0..15).map(|_| parcel(1500, Level::FIRST, false));
+        let packets = low.chain([parcel(1500, Level::PRIMARY, false)]).collect();
+        let out = through(&mut link, start, packets);
+        assert_eq!(out.iter().filter(|(_, leading)| leading.is_some()).count(), 1, "{out:?}");
+        // The first was in service when the best one came.
+        assert!(out[1].1.is_some(), "what waits below is not in its way");
+    }
+
+    #[test]
+    fn while_more_than_half_waits_nothing_is_told() {
+        let start = Instant::now();
+        let mut link = link(DropTail::new(30_000), 100, start);
+        let packets = (0..18).map(|_| parcel(1500, Level::PRIMARY, false)).collect();
+        let out = through(&mut link, start, packets);
+        let told: Vec<bool> = out.iter().map(|(_, leading)| leading.is_some()).collect();
+        // The first left an empty queue; the others when 16, 15, ... waited behind them, of 20 that may.
+        assert!(told[0] && told[1..7].iter().all(|told| !told) && told[7..].iter().all(|told| *told), "{told:?}");
+    }
+
+    #[test]
+    fn round_trips_are_learnt_from_lengths() {
+        let start = Instant::now();
+        let bucket = Bucket::of(Duration::from_millis(20));
+        let mut queue =
+            KickAssQueue::new(DropTail::new(30_000), 30_000, KickAssConfig::default(), rate(100), start, 1);
+        let before = queue.law().rtt();
+        for nth in 0..1000 {
+            let now = start + Duration::from_millis(nth);
+            let Packet { size, level, payload } = parcel(bucket.total_len(), Level::PRIMARY, true);
+            let _ = queue.enqueue(now, Packet { size, level, payload: Stamped::new(now, payload) });
+            queue.dequeue(now);
+        }
+        assert!(queue.law().rtt() < before.mul_f64(0.95), "{:?}", queue.law().rtt());
+    }
+}
