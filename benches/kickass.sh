@@ -90,7 +90,7 @@ TOML
     receiver=$!
     until_there "$work/flows"
     ip netns exec "$a" nice -n -10 timeout $((seconds + 300)) "$bin/flows" send 10.90.2.2:4433 "$work/certificate" \
-        --load "$load" --schemes "$schemes" --time "${seconds}s" --seed "$seed" &
+        --load "$load" --schemes "$schemes" --time "${seconds}s" --seed "$seed" >"$work/modes" &
     senders=$!
     wait "$senders"
     senders=
@@ -99,6 +99,7 @@ TOML
     stop "$forwarder"
     forwarder=
     cp "$work/flows" "$results.csv"
+    cp "$work/modes" "$results.modes"
     tail -n 1 "$work/events" >"$results.json"
     printf '%s/%s: %s flows\n' "$load" "$name" "$(($(wc -l <"$results.csv") - 1))"
 }
@@ -112,7 +113,11 @@ run() {
     case $name in
         cubic) measure "$load" "$name" 0 cubic "" ;;
         cubic-fq-codel) measure "$load" "$name" 1 cubic "$fq_codel" ;;
-        rc3) measure "$load" "$name" 0 rc3 "" ;;
+        pcc | rc3) measure "$load" "$name" 0 "$name" "" ;;
+        rlp) measure "$load" "$name" 0 "$name" "$levels" ;;
+        kickass) measure "$load" "$name" 0 "$name" "$signals" ;;
+        kickass-rlp) measure "$load" "$name" 0 "$name" "$levels"$'\n'"$signals" ;;
+        shared) measure "$load" "$name" 0 cubic,kickass "$signals" ;;
         alone) measure "$load" "$name" 0 cubic "$signals" ;;
         *)
             echo "there is no run $1" >&2
@@ -122,7 +127,7 @@ run() {
 }
 
 if [ $# -eq 0 ]; then
-    set -- light/{cubic,cubic-fq-codel,rc3,alone} heavy/{cubic,cubic-fq-codel,rc3}
+    set -- {light,heavy}/{cubic,cubic-fq-codel,pcc,rc3,rlp,kickass,kickass-rlp} light/{alone,shared}
 fi
 for each; do run "$each"; done
 "$bin/flows" report "$out" docs/reproduction

@@ -1,6 +1,9 @@
 //! A flow: how it introduces itself to the receiver, and what is written down when it has arrived.
 
+use std::time::Instant;
+
 use clap::ValueEnum;
+use rc3_core::{KickAssStats, SwitchCounts};
 
 use crate::{Result, clock, scheme::Scheme};
 
@@ -50,5 +53,17 @@ impl Header {
         let Self { sender, number, scheme, begun, len } = self;
         let seconds = clock::now().saturating_sub(*begun) as f64 / 1e9;
         println!("{sender},{number},{},{len},{begun},{seconds:.6}", scheme.name());
+    }
+
+    /// Prints its line of modes: all of it is acknowledged.
+    pub(crate) fn steered(&self, kickass: &KickAssStats) {
+        let Self { sender, number, begun, .. } = self;
+        let seconds = clock::now().saturating_sub(*begun) as f64 / 1e9;
+        let steered = kickass.steered_until(Instant::now()).as_secs_f64();
+        let SwitchCounts { to_kickass, by_silence, by_congestion, .. } = kickass.switches;
+        let signals = kickass.signals;
+        println!(
+            "{sender},{number},{seconds:.6},{steered:.6},{signals},{to_kickass},{by_silence},{by_congestion}"
+        );
     }
 }

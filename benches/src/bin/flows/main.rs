@@ -42,7 +42,7 @@ enum Command {
         /// File to write the certificate to
         certificate: PathBuf,
     },
-    /// Send flows
+    /// Send flows, and print in which mode those of Kick-Ass were
     Send {
         address: SocketAddr,
         /// File with the certificate

@@ -73,7 +73,7 @@ pub(crate) fn client(certificate: &[u8], transport: Arc<TransportConfig>) -> Res
     Ok(endpoint)
 }
 
-/// Sends a flow, and waits until all of it is acknowledged.
+/// Sends a flow, and waits until all of it is acknowledged. Of one of Kick-Ass it prints in which mode it was.
 pub(crate) async fn send(endpoint: &Endpoint, to: SocketAddr, header: &Header) -> Result<()> {
     let connection = endpoint.connect(to, NAME)?.await?;
     let mut stream = connection.open_uni().await?;
@@ -87,6 +87,9 @@ pub(crate) async fn send(endpoint: &Endpoint, to: SocketAddr, header: &Header) -
     }
     stream.finish()?;
     stream.stopped().await?;
+    if let Some(kickass) = connection.stats().kickass {
+        header.steered(&kickass);
+    }
     connection.close(VarInt::from_u32(0), b"");
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! The figures: a picture and a document each.
 
 mod completion;
+mod modes;
 mod scene;
 mod shared;
 mod throughput;

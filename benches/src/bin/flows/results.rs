@@ -16,6 +16,20 @@ pub(crate) struct Run {
     pub(crate) name: String,
     pub(crate) flows: Vec<Flow>,
     pub(crate) bottleneck: Bottleneck,
+    /// Of flows of Kick-Ass.
+    pub(crate) modes: Vec<Modes>,
+}
+
+/// In which mode a flow of Kick-Ass was, until all of it was acknowledged.
+#[derive(Debug, Clone)]
+pub(crate) struct Modes {
+    pub(crate) seconds: f64,
+    /// Of them in Kick-Ass mode.
+    pub(crate) steered: f64,
+    pub(crate) signals: u64,
+    pub(crate) to_kickass: u64,
+    pub(crate) by_silence: u64,
+    pub(crate) by_congestion: u64,
 }
 
 /// A flow that has arrived.
@@ -52,7 +66,9 @@ impl Run {
         let flows = fs::read_to_string(&file)?.lines().skip(1).map(Flow::parse).collect::<Result<_>>()?;
         let events = fs::read_to_string(folder.join(format!("{name}.json")))?;
         let bottleneck = Bottleneck::parse(events.lines().last().ok_or("the forwarder has said nothing")?)?;
-        Ok(Some(Self { name: name.to_owned(), flows, bottleneck }))
+        let modes = fs::read_to_string(folder.join(format!("{name}.modes")))?;
+        let modes = modes.lines().map(Modes::parse).collect::<Result<_>>()?;
+        Ok(Some(Self { name: name.to_owned(), flows, bottleneck, modes }))
     }
 
     /// Completion times of flows between these sizes, in seconds.
@@ -84,6 +100,24 @@ impl Flow {
         };
         let id = (sender.parse()?, number.parse()?);
         Ok(Self { id, scheme: scheme.to_owned(), bytes: bytes.parse()?, seconds: seconds.parse()? })
+    }
+}
+
+impl Modes {
+    fn parse(line: &str) -> Result<Self> {
+        let fields: Vec<&str> = line.split(',').collect();
+        let [_sender, _number, seconds, steered, signals, to_kickass, by_silence, by_congestion] = fields[..]
+        else {
+            return Err(format!("not modes: {line}").into());
+        };
+        Ok(Self {
+            seconds: seconds.parse()?,
+            steered: steered.parse()?,
+            signals: signals.parse()?,
+            to_kickass: to_kickass.parse()?,
+            by_silence: by_silence.parse()?,
+            by_congestion: by_congestion.parse()?,
+        })
     }
 }
 

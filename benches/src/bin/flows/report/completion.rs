@@ -9,7 +9,7 @@ use rc3_tools::{
 };
 
 use super::{
-    Claim, Figure,
+    Claim, Figure, modes,
     scene::{Scene, find, series, title},
 };
 use crate::{results::Run, statistics::Sample};
@@ -37,7 +37,10 @@ pub(super) fn figure(light: &Scene) -> Option<Figure> {
         ],
         charts: vec![by_size(&runs), distribution(&runs)],
         claims: claims(&runs),
-        tables: vec![("All flows", overall(&runs)), ("By flow size", sizes(&runs))],
+        tables: [("All flows", overall(&runs)), ("By flow size", sizes(&runs))]
+            .into_iter()
+            .chain(modes::table(&runs))
+            .collect(),
     })
 }
 

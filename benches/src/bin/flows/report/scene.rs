@@ -10,18 +10,19 @@ use crate::{
 };
 
 /// Names of files, what people call them, and colours.
-const RUNS: [(&str, &str, Colour); 8] = [
+const RUNS: [(&str, &str, Colour); 9] = [
     ("cubic", "CUBIC, drop-tail", Colour::Vermillion),
     ("cubic-fq-codel", "CUBIC, FQ-CoDel with ECN", Colour::Orange),
     ("pcc", "PCC, drop-tail", Colour::Purple),
     ("rc3", "rc3, NewReno, drop-tail", Colour::Grey),
     ("kickass", "rc3, Kick-Ass", Colour::Blue),
+    ("rlp", "rc3, NewReno and RLP", Colour::Green),
     ("kickass-rlp", "rc3, Kick-Ass and RLP", Colour::Sky),
     (ALONE, "TCP alone", Colour::Vermillion),
     (SHARED, "TCP beside Kick-Ass", Colour::Blue),
 ];
 /// Of them, those that have the port for themselves and make the paper's figures.
-const SCHEMES: usize = 6;
+const SCHEMES: usize = 7;
 
 /// Kernel TCP alone at a port with signals.
 pub(super) const ALONE: &str = "alone";

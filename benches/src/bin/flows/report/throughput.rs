@@ -6,7 +6,7 @@ use rc3_tools::sim::{
 };
 
 use super::{
-    Claim, Figure,
+    Claim, Figure, modes,
     scene::{Scene, find, series, title},
     waiting,
 };
@@ -28,7 +28,7 @@ pub(super) fn figure(heavy: &Scene) -> Option<Figure> {
         ],
         charts: vec![distribution(&runs)],
         claims: claims(&runs),
-        tables: vec![("Throughput", rates(&runs))],
+        tables: [("Throughput", rates(&runs))].into_iter().chain(modes::table(&runs)).collect(),
     })
 }
 
