@@ -138,12 +138,6 @@ impl World {
     fn stats(&self, client: ConnectionHandle) -> KickAssStats {
         self.pair.client.connection(client).unwrap().stats().kickass.unwrap()
     }
-
-    /// Full packets of the primary that passed, with a gap above zero to the next one, and those gaps.
-    fn gaps(&self) -> Vec<Duration> {
-        let full: Vec<_> = self.passed.iter().filter(|passed| passed.len == MTU).collect();
-        full.windows(2).map(|pair| pair[1].at - pair[0].at).collect()
-    }
 }
 
 fn code(megabits: f64) -> Code {
@@ -152,11 +146,6 @@ fn code(megabits: f64) -> Code {
 
 fn tells(megabits: f64) -> Router {
     Router { code: Some(code(megabits)), ..Router::default() }
-}
-
-/// From one full packet to the next.
-fn gap(code: Code) -> Duration {
-    Duration::from_secs_f64((MTU + HEADERS) as f64 / code.rate().bytes_per_second())
 }
 
 #[test]
@@ -188,28 +177,33 @@ fn the_first_packet_of_the_handshake_brings_the_rate_a_round_trip_before_the_fir
 }
 
 #[test]
-fn full_packets_leave_exactly_their_time_at_the_rate_apart() {
+fn packets_leave_exactly_their_time_at_the_rate_apart() {
     for megabits in [1.0, 20.0, 200.0] {
         let mut world = World::new(RlpMode::Off, tells(megabits), |_| ());
         let client = world.connect();
-        world.write(client, 1_000_000);
+        let start = world.pair.now;
+        world.write(client, 4_000_000);
         world.run(RTT * 10, |_| false);
         assert_eq!(world.stats(client).mode, Mode::KickAss);
-        let expected = gap(code(megabits));
-        // Indicators and acknowledgments take their time too, so some gaps are longer; none is shorter.
-        let gaps = world.gaps();
-        let exact = gaps.iter().filter(|&&gap| gap.abs_diff(expected) < Duration::from_nanos(10)).count();
-        assert!(gaps.iter().all(|&gap| gap + Duration::from_nanos(10) > expected), "{gaps:?}");
-        assert!(exact * 10 > gaps.len() * 4, "{megabits}: {exact} of {}", gaps.len());
-        let bytes: usize = world
+        let told = code(megabits).rate().bytes_per_second();
+        // Acknowledgments, which may leave in between, are not charged; indicators are.
+        let paced: Vec<_> = world
             .passed
             .iter()
-            .filter(|passed| passed.at > world.passed[0].at + RTT)
-            .map(|p| p.len + HEADERS)
-            .sum();
-        let rate = bytes as f64 / (RTT * 9).as_secs_f64();
-        let told = code(megabits).rate().bytes_per_second();
-        assert!((0.93..1.05).contains(&(rate / told)), "{megabits}: {rate} of {told}");
+            .filter(|p| p.at >= start && p.len > 500 && p.first_byte & 0x80 == 0)
+            .collect();
+        let time = |p: &Passed| Duration::from_secs_f64((p.len + HEADERS) as f64 / told);
+        let rounding = Duration::from_nanos(50);
+        let mut exact = 0;
+        for pair in paced.windows(2) {
+            let gap = pair[1].at - pair[0].at;
+            // Indicators do not wait for their turn; who comes behind them does.
+            exact += usize::from(gap.abs_diff(time(pair[0])) < rounding);
+        }
+        assert!(exact + 12 > paced.len(), "{megabits}: {exact} of {}", paced.len());
+        let bytes: usize = paced.iter().map(|p| p.len + HEADERS).sum();
+        let expected = told * (RTT * 10).as_secs_f64();
+        assert!((bytes as f64 - expected).abs() < 3000.0, "{megabits}: {bytes} of {expected}");
     }
 }
 
@@ -217,7 +211,7 @@ fn full_packets_leave_exactly_their_time_at_the_rate_apart() {
 fn what_may_be_fragmented_has_a_length_that_receivers_can_read_signals_from() {
     let mut world = World::new(RlpMode::Trust, tells(20.0), |_| ());
     let client = world.connect();
-    world.write(client, 1_000_000);
+    world.write(client, 4_000_000);
     world.run(RTT * 5, |_| false);
     let mut full = 0;
     for passed in &world.passed {
@@ -233,7 +227,7 @@ fn what_may_be_fragmented_has_a_length_that_receivers_can_read_signals_from() {
             }
         }
     }
-    assert!(full > 50, "{full}");
+    assert!(full > 20, "{full}");
 }
 
 #[test]
@@ -257,9 +251,9 @@ fn indicators_leave_every_100_ms_at_the_best_level_and_the_peer_passes_over_them
 
 #[test]
 fn silence_and_loss_are_tcp_mode_and_signals_end_it() {
-    let mut world = World::new(RlpMode::Off, tells(20.0), |_| ());
+    let mut world = World::new(RlpMode::Off, tells(10.0), |_| ());
     let client = world.connect();
-    world.write(client, 16_000_000);
+    world.write(client, 4_000_000);
     world.run(RTT * 5, |_| false);
     assert_eq!(world.stats(client).mode, Mode::KickAss);
     let window = world.pair.client.connection(client).unwrap().stats().path.cwnd;
@@ -270,7 +264,7 @@ fn silence_and_loss_are_tcp_mode_and_signals_end_it() {
     assert!(matches!(stats.mode, Mode::Tcp(_)));
     let now = world.pair.client.connection(client).unwrap().stats().path.cwnd;
     assert!(now > window / 2, "it goes on from where it was: {now} of {window}");
-    world.set(|router| router.code = Some(code(20.0)));
+    world.set(|router| router.code = Some(code(10.0)));
     world.run(RTT * 2, |_| false);
     assert_eq!(world.stats(client).mode, Mode::KickAss);
     assert_eq!(world.stats(client).switches.to_kickass, 2);
@@ -280,13 +274,13 @@ fn silence_and_loss_are_tcp_mode_and_signals_end_it() {
     world.set(|router| router.drops_long = false);
     world.run(RTT * 2, |_| false);
     assert_eq!(world.stats(client).switches.by_congestion, 1);
-    // Half of 100 kB in packets of 1.5 kB, one each round trip.
-    world.run(RTT * 40, |_| false);
+    // Half of 50 kB in packets of 1.5 kB, one each round trip.
+    world.run(RTT * 25, |_| false);
     let stats = world.stats(client);
     assert_eq!((stats.mode, stats.switches.by_congestion), (Mode::KickAss, 1), "{stats:?}");
     assert!(stats.fragments);
     let total = stats.steered_until(world.pair.now);
-    assert!(total > RTT * 6 && total < RTT * 50, "{total:?}");
+    assert!(total > RTT * 6 && total < RTT * 30, "{total:?}");
 }
 
 #[test]

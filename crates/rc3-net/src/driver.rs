@@ -334,7 +334,7 @@ impl Channel {
                         remote: meta.remote,
                         local_ip: meta.local,
                         ecn: meta.ecn,
-                        leading_len: None,
+                        leading_len: meta.leading_len,
                     };
                     (meta, data)
                 });
@@ -378,6 +378,7 @@ impl Channel {
             priority: shared.marks.priority(transmit.level),
             contents: &self.buf,
             segment_size: transmit.segment_size,
+            dont_fragment: transmit.dont_fragment,
         });
         match sent {
             Ok(()) => {

@@ -82,6 +82,7 @@ fn send() {
             priority: marks.priority(level),
             contents: &contents,
             segment_size: Some(SEGMENT),
+            dont_fragment: true,
         };
         socket.try_send(&out).unwrap();
         thread::sleep(Duration::from_millis(5));
@@ -142,6 +143,7 @@ fn out_of(contents: &[u8]) -> Outgoing<'_> {
         priority: None,
         contents,
         segment_size: None,
+        dont_fragment: true,
     }
 }
 

@@ -35,7 +35,16 @@ fn bind(text: &str, options: &Options) -> Option<Socket> {
 }
 
 fn to(destination: SocketAddr, contents: &[u8]) -> Outgoing<'_> {
-    Outgoing { destination, source: None, ecn: 0, dscp: 0, priority: None, contents, segment_size: None }
+    Outgoing {
+        destination,
+        source: None,
+        ecn: 0,
+        dscp: 0,
+        priority: None,
+        contents,
+        segment_size: None,
+        dont_fragment: true,
+    }
 }
 
 /// Receives until `count` datagrams are there or patience ends.

@@ -269,6 +269,51 @@ fn kernel_tcp_is_whole_behind_fragments() {
 }
 
 #[test]
+fn an_rc3_sender_follows_the_rate_it_is_told() {
+    for rlp in ["off", "trust"] {
+        let Some(lab) = Lab::new(&format!("rc3-{rlp}"), &fixed(20.0)) else { return };
+        // `ip` becomes what it starts, so that killing it kills that.
+        let rc3 = |host: &str| {
+            let mut command = Command::new("ip");
+            command.args(["netns", "exec", host, env!("CARGO_BIN_EXE_rc3")]);
+            command
+        };
+        let (to, file) = (lab.folder.path().join("received"), lab.folder.path().join("file"));
+        fs::create_dir(&to).unwrap();
+        fs::write(&file, content()).unwrap();
+        let listen = format!("{RIGHT}:{PORT}");
+        let mut receiver = rc3(&lab.right);
+        let receiver =
+            receiver.args(["recv", "--quiet", "--listen", &listen, "--advertise", &listen, "--dir"]);
+        let mut receiver = Killed(receiver.arg(&to).stdout(Stdio::piped()).spawn().unwrap());
+        let mut lines = BufReader::new(receiver.0.stdout.take().unwrap()).lines();
+        let ticket = lines.next().unwrap().unwrap();
+        let output = rc3(&lab.left)
+            .args(["send", "--json", "--congestion", "kickass", "--rlp", rlp])
+            .arg(&file)
+            .arg(ticket)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", text(&output));
+        assert!(receiver.0.wait().unwrap().success());
+        assert_eq!(fs::read(to.join("file")).unwrap(), content());
+
+        let events: Vec<Value> =
+            output.stdout.lines().map(|line| serde_json::from_str(&line.unwrap()).unwrap()).collect();
+        let done = events.last().unwrap();
+        let number = |key: &str| done[key].as_f64().unwrap_or_default();
+        println!("{done}");
+        assert!(number("steered_seconds") > 0.0, "{done}");
+        if rlp == "off" {
+            // A code is at most 3.2 % too high, and timers may be made up for by 2 ms.
+            assert!(number("bytes_per_second") * 8.0 < 21e6, "{done}");
+            assert!(number("steered_seconds") > 0.5 * number("seconds"), "{done}");
+            assert!(events.iter().any(|event| event["mode"] == "kickass"), "{events:?}");
+        }
+    }
+}
+
+#[test]
 fn a_probe_sees_what_does_not_survive() {
     // Whole packets longer than the link's are refused, fragments are cut again.
     let Some(lab) = Lab::new("probe", "mtu = 1000") else { return };

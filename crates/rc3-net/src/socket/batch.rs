@@ -38,6 +38,8 @@ pub struct RecvMeta {
     pub ecn: u8,
     /// Differentiated services code point, 0 to 63.
     pub dscp: u8,
+    /// If it came in fragments and the system tells enough: bytes of payload of the leading one, without its IP header.
+    pub leading_len: Option<u16>,
 }
 
 /// One received datagram.
@@ -167,6 +169,7 @@ mod tests {
         local: None,
         ecn: 0,
         dscp: 0,
+        leading_len: None,
     };
 
     fn batch(messages: &[(usize, usize)]) -> RecvBatch {

@@ -80,6 +80,10 @@ pub struct Outgoing<'a> {
     pub contents: &'a [u8],
     /// Length of each datagram but the last; `None` for one datagram. At most [`MAX_GSO_SEGMENTS`] datagrams.
     pub segment_size: Option<usize>,
+    /// Whether routers may not fragment it. They may only one datagram at a time, since those of a batch share IP
+    /// identifications with the next batch. Without effect in IPv6, where routers never may, and where the system has no
+    /// such choice.
+    pub dont_fragment: bool,
 }
 
 impl Outgoing<'_> {
@@ -99,6 +103,9 @@ impl Outgoing<'_> {
             return invalid("more than 65507 bytes in one send, make the batch shorter");
         }
         match self.segment_size {
+            Some(_) if !self.dont_fragment => {
+                invalid("a batch that may be fragmented, send its datagrams singly")
+            }
             Some(0) => invalid("segment size is zero, leave it out for one datagram"),
             Some(size) if self.contents.len().div_ceil(size) > MAX_GSO_SEGMENTS => {
                 invalid("more than 64 datagrams in one send, make the batch shorter")
@@ -297,6 +304,7 @@ mod tests {
             priority: None,
             contents,
             segment_size,
+            dont_fragment: true,
         }
     }
 
@@ -319,6 +327,12 @@ mod tests {
         assert_eq!(out(&[0; 10], Some(10)).checked_segment().unwrap(), None);
         assert_eq!(out(&[0; 10], Some(11)).checked_segment().unwrap(), None);
         assert_eq!(out(&[], Some(11)).checked_segment().unwrap(), None);
+    }
+
+    #[test]
+    fn a_batch_that_may_be_fragmented_is_refused() {
+        assert!(refused(Outgoing { dont_fragment: false, ..out(&[0; 10], Some(5)) }));
+        assert!(!refused(Outgoing { dont_fragment: false, ..out(&[0; 10], None) }));
     }
 
     #[test]

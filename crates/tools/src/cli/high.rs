@@ -3,7 +3,7 @@
 use std::{collections::HashSet, io, net::SocketAddr, num::NonZero, path::PathBuf, thread};
 
 use clap_complete::Shell;
-use rc3_net::RlpMode;
+use rc3_net::{Congestion, RlpMode};
 use thiserror::Error;
 
 #[cfg(unix)]
@@ -230,6 +230,15 @@ fn rlp(choice: RlpChoice) -> RlpMode {
     }
 }
 
+fn congestion(choice: CongestionChoice) -> Congestion {
+    match choice {
+        CongestionChoice::Cubic => Congestion::Cubic,
+        CongestionChoice::Newreno => Congestion::NewReno,
+        CongestionChoice::Bbr => Congestion::Bbr,
+        CongestionChoice::Kickass => Congestion::KickAss,
+    }
+}
+
 fn recv(args: RecvArgs) -> Command {
     let style = Style::choose(args.tell.json, args.tell.quiet);
     let qlog = args.tell.qlog.or_else(rc3_net::qlog::directory_from_env);
@@ -248,9 +257,9 @@ fn send(args: SendArgs) -> Result<Command, UsageError> {
     let ticket: Ticket = line.parse()?;
     let style = Style::choose(args.tell.json, args.tell.quiet);
     let qlog = args.tell.qlog.or_else(rc3_net::qlog::directory_from_env);
-    let rlp = rlp(args.rlp);
+    let (rlp, congestion) = (rlp(args.rlp), congestion(args.congestion));
     let SendArgs { paths, dry_run, rate_limit, .. } = args;
-    Ok(Command::Send(SendJob { paths, ticket, dry_run, rate_limit, rlp, qlog }, style))
+    Ok(Command::Send(SendJob { paths, ticket, dry_run, rate_limit, rlp, congestion, qlog }, style))
 }
 
 #[cfg(all(test, unix))]

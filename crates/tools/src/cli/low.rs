@@ -155,6 +155,9 @@ pub struct SendArgs {
     /// Whether low priority is used
     #[arg(long, value_enum, default_value_t = RlpChoice::Guard, value_name = "MODE")]
     pub rlp: RlpChoice,
+    /// Congestion control of what goes at normal priority
+    #[arg(long, value_enum, default_value_t = CongestionChoice::Cubic, value_name = "CONTROL")]
+    pub congestion: CongestionChoice,
     /// How to tell it
     #[command(flatten)]
     pub tell: TellArgs,
@@ -300,6 +303,19 @@ pub enum RlpChoice {
     Trust,
     /// Never: plain QUIC
     Off,
+}
+
+/// Who decides how fast to send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum CongestionChoice {
+    /// RFC 9438
+    Cubic,
+    /// RFC 9002
+    Newreno,
+    /// As quinn has it, experimental
+    Bbr,
+    /// The rates that routers tell by fragments, as `kickass forward` does; New Reno where none do
+    Kickass,
 }
 
 /// How a transfer is told.

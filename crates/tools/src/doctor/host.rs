@@ -175,6 +175,7 @@ fn dscp_survives(ip: IpAddr) -> Option<bool> {
         priority: None,
         contents: b"rc3",
         segment_size: None,
+        dont_fragment: true,
     };
     sender.try_send(&out).ok()?;
     let mut batch = RecvBatch::new();

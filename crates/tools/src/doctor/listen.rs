@@ -120,6 +120,7 @@ pub(super) async fn send_marked(
         priority: Marks::default().priority(level),
         contents,
         segment_size: None,
+        dont_fragment: true,
     };
     loop {
         match socket.try_send(&out) {

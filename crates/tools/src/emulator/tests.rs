@@ -31,7 +31,16 @@ impl Host {
 
     /// One batch; without a segment size, one datagram.
     fn send(&self, destination: SocketAddr, dscp: u8, ecn: u8, contents: &[u8], segment_size: Option<usize>) {
-        let out = Outgoing { destination, source: None, ecn, dscp, priority: None, contents, segment_size };
+        let out = Outgoing {
+            destination,
+            source: None,
+            ecn,
+            dscp,
+            priority: None,
+            contents,
+            segment_size,
+            dont_fragment: true,
+        };
         self.socket.try_send(&out).unwrap();
     }
 

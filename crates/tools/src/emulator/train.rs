@@ -65,6 +65,7 @@ impl Train {
             priority: None,
             contents: &self.contents,
             segment_size: Some(self.segment_size),
+            dont_fragment: true,
         });
         if sent.is_err() {
             self.failed += self.datagrams as u64;

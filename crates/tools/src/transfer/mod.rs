@@ -8,7 +8,7 @@
 
 use std::{path::Path, time::Duration};
 
-use rc3_net::{ConnectionError, RlpMode, TransportConfig, VarInt};
+use rc3_net::{Congestion, ConnectionError, RlpMode, TransportConfig, VarInt};
 
 use error::TransferError;
 
@@ -36,10 +36,17 @@ const KEEP_ALIVE: Duration = Duration::from_secs(3);
 const STREAMS_MAX: u32 = 200;
 
 /// Transport settings of both sides, with a directory for qlog files.
-fn transport(rlp: RlpMode, qlog: Option<&Path>) -> Result<TransportConfig, TransferError> {
+fn transport(
+    rlp: RlpMode,
+    congestion: Congestion,
+    qlog: Option<&Path>,
+) -> Result<TransportConfig, TransferError> {
     let mut config = TransportConfig::default();
     config.rlp(rlp).max_idle_timeout(Some(IDLE_TIMEOUT.into())).keep_alive_interval(Some(KEEP_ALIVE));
-    config.max_concurrent_uni_streams(STREAMS_MAX.into()).max_concurrent_bidi_streams(1_u8.into());
+    config
+        .congestion(congestion)
+        .max_concurrent_uni_streams(STREAMS_MAX.into())
+        .max_concurrent_bidi_streams(1_u8.into());
     let qlog = qlog.map(rc3_net::qlog::directory).transpose();
     config.qlog(
         qlog.map_err(|error| TransferError::Local { what: "make the qlog directory".to_owned(), error })?,

@@ -10,6 +10,8 @@ use std::{
 };
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use kickass::endpoint::Mode;
+use rc3_net::KickAssStats;
 use serde::Serialize;
 
 use super::{error::TransferError, paths::printable};
@@ -78,6 +80,9 @@ pub enum Event<'a> {
         bytes_per_second: f64,
         /// How much longer at that rate.
         eta_seconds: Option<f64>,
+        /// What routers say, of a sender that listens to them.
+        #[serde(flatten)]
+        steered: Option<Steered>,
     },
     /// A file is verified and in place.
     File {
@@ -95,6 +100,28 @@ pub enum Event<'a> {
         /// What to do about it.
         hint: &'a str,
     },
+}
+
+/// A sender that follows the rates routers tell, as it is now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Steered {
+    /// `kickass` or `tcp`.
+    pub mode: &'static str,
+    /// The rate told last, IP headers included.
+    pub told_bits_per_second: Option<u64>,
+    /// How often it has gone into Kick-Ass mode.
+    pub switches: u64,
+}
+
+impl From<KickAssStats> for Steered {
+    fn from(stats: KickAssStats) -> Self {
+        let mode = match stats.mode {
+            Mode::KickAss => "kickass",
+            Mode::Tcp(_) => "tcp",
+        };
+        let told_bits_per_second = stats.rate.map(|rate| rate.bits_per_second());
+        Self { mode, told_bits_per_second, switches: stats.switches.to_kickass }
+    }
 }
 
 /// A whole transfer in numbers.
@@ -116,6 +143,9 @@ pub struct Summary {
     pub rlp_bytes: Vec<u64>,
     /// Bytes that went (sender) or came (receiver) twice.
     pub duplicate_bytes: u64,
+    /// Time a sender spent in Kick-Ass mode, if it listens to routers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steered_seconds: Option<f64>,
 }
 
 /// Tells one side of a transfer.
@@ -127,13 +157,15 @@ pub struct Reporter {
     started: Instant,
     line_at: Instant,
     total: u64,
+    /// What routers say, for those who follow them.
+    pub steered: Option<Steered>,
 }
 
 impl Reporter {
     /// `verb` says what this side does: `sending` or `receiving`.
     pub fn new(style: Style, verb: &'static str) -> Self {
         let now = Instant::now();
-        Self { style, verb, bar: None, started: now, line_at: now, total: 0 }
+        Self { style, verb, bar: None, started: now, line_at: now, total: 0, steered: None }
     }
 
     /// A receiver waits. The ticket is for the other side: even a quiet receiver prints it, to standard
@@ -201,15 +233,17 @@ impl Reporter {
         let left = self.total.saturating_sub(bytes) as f64;
         let eta_seconds = (bytes > 0).then(|| left / rate);
         if self.style == Style::Json {
-            json(&Event::Progress { bytes, total_bytes: self.total, bytes_per_second: rate, eta_seconds });
+            let (total_bytes, steered) = (self.total, self.steered);
+            json(&Event::Progress { bytes, total_bytes, bytes_per_second: rate, eta_seconds, steered });
             return;
         }
         let percent = 100 * u128::from(bytes) / u128::from(self.total.max(1));
         let eta = eta_seconds
             .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
             .map_or(String::new(), |eta| format!(", {} left", about_time(eta)));
+        let mode = self.steered.map_or(String::new(), |steered| format!(", {} mode", steered.mode));
         self.print(&format!(
-            "{percent} %, {} of {}, {}{eta}",
+            "{percent} %, {} of {}, {}{eta}{mode}",
             about_bytes(bytes),
             about_bytes(self.total),
             about_rate(rate * 8.0),
@@ -237,8 +271,10 @@ impl Reporter {
         }
         let rlp: u64 = summary.rlp_bytes.iter().sum();
         let share = if rlp == 0 { String::new() } else { format!(", {} of them by RLP", about_bytes(rlp)) };
+        let steered = summary.steered_seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        let mode = steered.map_or(String::new(), |time| format!(", {} in Kick-Ass mode", about_time(time)));
         self.note(&format!(
-            "verified: {}, {} in {}, {}{share}",
+            "verified: {}, {} in {}, {}{share}{mode}",
             count(summary.files, "file"),
             about_bytes(summary.bytes),
             about_time(Duration::try_from_secs_f64(summary.seconds).unwrap_or_default()),
@@ -315,6 +351,7 @@ mod tests {
             primary_bytes: 2,
             rlp_bytes: vec![3],
             duplicate_bytes: 0,
+            steered_seconds: None,
         };
         let text = serde_json::to_string(&Event::Done(summary)).unwrap();
         assert!(text.starts_with(r#"{"event":"done","files":1,"bytes":5,"seconds":0.5,"#), "{text}");

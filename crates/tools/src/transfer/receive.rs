@@ -19,7 +19,7 @@ use std::{
 };
 
 use rc3_net::{
-    Connection, Endpoint, Incoming, RecvStream, RlpMode, SendStream, ServerConfig, VarInt,
+    Congestion, Connection, Endpoint, Incoming, RecvStream, RlpMode, SendStream, ServerConfig, VarInt,
     file::RecvFileError,
 };
 use tokio::{
@@ -85,7 +85,7 @@ pub struct ReceiveJob {
 pub async fn receive(job: ReceiveJob, reporter: &mut Reporter) -> Result<(), TransferError> {
     let identity = Identity::generate()?;
     let mut config = ServerConfig::with_crypto(Arc::new(identity.server(ALPN)?));
-    config.transport_config(Arc::new(transport(job.rlp, job.qlog.as_deref())?));
+    config.transport_config(Arc::new(transport(job.rlp, Congestion::default(), job.qlog.as_deref())?));
     let endpoint = bind(config, job.listen)?;
     let local = |what: &str, error| TransferError::Local { what: what.to_owned(), error };
     let address = endpoint.local_addr().map_err(|error| local("find the port", error))?;
@@ -372,6 +372,7 @@ impl Transfer<'_> {
             primary_bytes: stats.primary_bytes,
             rlp_bytes: stats.rlp_bytes.iter().skip(1).copied().collect(),
             duplicate_bytes: stats.duplicate_bytes,
+            steered_seconds: None,
         });
         // The sender closes once it has heard; closing first could cut it off.
         let _ = timeout(LAST_WORD_PATIENCE, guest.connection.closed()).await;

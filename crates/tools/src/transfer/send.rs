@@ -10,13 +10,13 @@ use std::{
     net::{Ipv4Addr, Ipv6Addr, SocketAddr},
     path::PathBuf,
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use rc3_core::units::Rate;
 use rc3_net::{
-    ClientConfig, Connection, ConnectionError, Endpoint, RlpMode, SendStream, TransportErrorCode, WriteError,
-    file::SendFileError,
+    ClientConfig, Congestion, Connection, ConnectionError, Endpoint, RlpMode, SendStream, TransportErrorCode,
+    WriteError, file::SendFileError,
 };
 use tokio::{task::JoinSet, time::MissedTickBehavior};
 
@@ -29,7 +29,7 @@ use super::{
     manifest::{self, Found},
     message::{self, ALPN, Fault, FromReceiver, FromSender, Refusal, VERSION},
     paths::printable,
-    progress::{Reporter, Summary},
+    progress::{Reporter, Steered, Summary},
     source::{Source, Throttle, read_error},
     ticket::Ticket,
     transport,
@@ -54,6 +54,8 @@ pub struct SendJob {
     pub rate_limit: Option<Rate>,
     /// Whether the RLP loop may run.
     pub rlp: RlpMode,
+    /// Who decides how fast to send at normal priority.
+    pub congestion: Congestion,
     /// Where qlog files go.
     pub qlog: Option<PathBuf>,
 }
@@ -102,7 +104,7 @@ async fn converse(
     reporter: &mut Reporter,
 ) -> Result<(), TransferError> {
     let mut config = ClientConfig::new(Arc::new(identity::client(job.ticket.fingerprint(), ALPN)?));
-    config.transport_config(Arc::new(transport(job.rlp, job.qlog.as_deref())?));
+    config.transport_config(Arc::new(transport(job.rlp, job.congestion, job.qlog.as_deref())?));
     let refused = |error: &dyn ToString| TransferError::Connect { address, reason: error.to_string() };
     let connecting = endpoint.connect_with(config, address, SERVER_NAME).map_err(|error| refused(&error))?;
     let connection = connecting.await.map_err(|error| not_connected(address, &error))?;
@@ -152,11 +154,16 @@ async fn converse(
                 FromReceiver::Finished if all_sent => break,
                 other => return Err(unwelcome(other, &found.files)),
             },
-            _ = tick.tick() => reporter.progress((there + delivered(&connection)).min(total)),
+            _ = tick.tick() => {
+                reporter.steered = connection.try_stats().and_then(|stats| stats.kickass).map(Steered::from);
+                reporter.progress((there + delivered(&connection)).min(total));
+            }
         }
     }
     let seconds = reporter.elapsed();
-    let stats = connection.stats().sent;
+    let stats = connection.stats();
+    let steered = stats.kickass.map(|kickass| kickass.steered_until(Instant::now()).as_secs_f64());
+    let stats = stats.sent;
     reporter.done(Summary {
         files: found.files.len(),
         bytes: total,
@@ -165,6 +172,7 @@ async fn converse(
         primary_bytes: stats.primary_bytes,
         rlp_bytes: stats.levels.iter().skip(1).map(|level| level.delivered_bytes).collect(),
         duplicate_bytes: stats.duplicate_bytes,
+        steered_seconds: steered,
     });
     Ok(())
 }

@@ -99,7 +99,8 @@ impl State {
             // spare room.
             unsafe { slot.set_len(len) };
             self.counters.received_datagrams.add(1);
-            let meta = RecvMeta { remote: canonical(remote), local: None, ecn: 0, dscp: 0 };
+            let meta =
+                RecvMeta { remote: canonical(remote), local: None, ecn: 0, dscp: 0, leading_len: None };
             batch.messages.push(Message { meta, stride: len });
         }
         Ok(batch.messages.len())

@@ -10,7 +10,7 @@ use std::{
     os::fd::AsRawFd,
     ptr,
     sync::{
-        Mutex, Once, OnceLock, PoisonError,
+        Mutex, MutexGuard, Once, OnceLock, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     },
 };
@@ -34,6 +34,8 @@ const SEND_CONTROL: usize = cmsg::space(4) + cmsg::space(4) + cmsg::space(2) + c
 const RECV_CONTROL: usize = 256;
 /// Room for a sender's address, a `sockaddr_in6`.
 const NAME: usize = 28;
+/// The longest fragment of what was received, from linux/in.h; libc does not have it.
+const IP_RECVFRAGSIZE: c_int = 25;
 /// How often a receive is repeated after an error that belongs to some earlier datagram.
 const RECV_RETRIES: usize = 8;
 
@@ -67,6 +69,8 @@ pub(in crate::socket) struct State {
     priority_end: AtomicU64,
     /// The marks set on the socket itself, once any were.
     socket_marks: Mutex<Option<SocketMarks>>,
+    /// Whether the socket sets DF: there is no control message for it. Held while it is changed and a datagram sent.
+    dont_fragment: Mutex<bool>,
     recv_buffer: usize,
     send_buffer: usize,
     counters: Counters,
@@ -346,12 +350,25 @@ impl State {
             None => {}
         }
         let control_len = encoder.len();
+        // IPv6 has no such bit. Held to the end, so that nobody changes it before the datagram has left.
+        let _held = to_ipv4.then(|| self.set_dont_fragment(io, out.dont_fragment)).transpose()?;
         let destination = SockAddr::from(destination);
         #[cfg(test)]
         if let Some(error) = self.fault(segment.is_some()) {
             return Err(error);
         }
         self.call_sendmsg(io, &destination, contents, &control.0[..control_len])
+    }
+
+    /// Whether routers may fragment what is sent from now on.
+    fn set_dont_fragment(&self, io: &Socket, dont_fragment: bool) -> io::Result<MutexGuard<'_, bool>> {
+        let mut current = self.dont_fragment.lock().unwrap_or_else(PoisonError::into_inner);
+        if *current != dont_fragment {
+            let mode = if dont_fragment { libc::IP_PMTUDISC_PROBE } else { libc::IP_PMTUDISC_DONT };
+            set(io, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, mode)?;
+            *current = dont_fragment;
+        }
+        Ok(current)
     }
 
     /// Lets sends fail from now on.
@@ -420,8 +437,13 @@ struct Sendmsg<'a> {
     priority: Option<u32>,
 }
 
-const NO_META: RecvMeta =
-    RecvMeta { remote: SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0), local: None, ecn: 0, dscp: 0 };
+const NO_META: RecvMeta = RecvMeta {
+    remote: SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0),
+    local: None,
+    ecn: 0,
+    dscp: 0,
+    leading_len: None,
+};
 
 /// What the kernel reported of one message.
 #[derive(Clone, Copy, Default)]
@@ -519,6 +541,10 @@ fn decode(name: &[u8], control: &[u8], len: usize) -> Option<Message> {
                     meta.local = Some(local);
                 }
             }
+            // Never joined with others: the card sees fragments, the socket what was made of them.
+            (libc::IPPROTO_IP, IP_RECVFRAGSIZE) => {
+                meta.leading_len = leading_len(usize::try_from(message.number()?).ok()?, len);
+            }
             (libc::SOL_UDP, libc::UDP_GRO) => stride = usize::try_from(message.number()?).ok()?,
             _ => {}
         }
@@ -526,6 +552,23 @@ fn decode(name: &[u8], control: &[u8], len: usize) -> Option<Message> {
     meta.local = meta.local.filter(|local| !local.is_multicast() && !local.is_unspecified());
     // A stride of zero would cut off nothing for ever.
     Some(Message { meta, stride: if stride == 0 { len } else { stride } })
+}
+
+/// Bytes of payload of the leading fragment of a datagram of `len` bytes, of whose fragments the longest was `longest`
+/// bytes long, IPv4 header included.
+///
+/// All but the last carry a multiple of 8 bytes (RFC 791 §3.2). So if the longest does not, it is the last, and of two the
+/// other one is the first; if it does, it is the first, unless all do. Three fragments or more deceive where the first is
+/// not the longest.
+fn leading_len(longest: usize, len: usize) -> Option<u16> {
+    const IPV4_HEADER: usize = 20;
+    const UDP_HEADER: usize = 8;
+    let (whole, longest) = (len + UDP_HEADER, longest.checked_sub(IPV4_HEADER)?);
+    if whole.is_multiple_of(8) || longest >= whole {
+        return None;
+    }
+    let leading = if longest.is_multiple_of(8) { longest } else { whole - longest };
+    u16::try_from(leading).ok()
 }
 
 /// A `sockaddr_in` or `sockaddr_in6` as the kernel writes it.
@@ -550,10 +593,12 @@ fn prepare(address: SocketAddr, options: &Options) -> io::Result<(Socket, State)
     let ipv6 = address.is_ipv6();
     let io = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
     io.set_nonblocking(true)?;
-    // Options of IPv4 count for the IPv4 side of a dual-stack socket. DF is always set and the path's MTU not
-    // remembered: the primary loop probes for it (RFC 9000 §14.3).
+    // Options of IPv4 count for the IPv4 side of a dual-stack socket. DF is set, but for what routers may fragment, and
+    // the path's MTU not remembered: the primary loop probes for it (RFC 9000 §14.3).
     set(&io, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_PROBE)?;
     set(&io, libc::IPPROTO_IP, libc::IP_RECVTOS, 1)?;
+    // Since Linux 4.13; without it signals of routers go unseen.
+    let _ = set(&io, libc::IPPROTO_IP, IP_RECVFRAGSIZE, 1);
     set(&io, libc::IPPROTO_IP, libc::IP_PKTINFO, 1)?;
     if ipv6 {
         io.set_only_v6(false)?;
@@ -581,6 +626,7 @@ fn prepare(address: SocketAddr, options: &Options) -> io::Result<(Socket, State)
         priority_cmsg: AtomicBool::new(options.priority_cmsg && knows_priority_cmsg()),
         priority_end: AtomicU64::new(u64::MAX),
         socket_marks: Mutex::new(None),
+        dont_fragment: Mutex::new(true),
         recv_buffer,
         send_buffer,
         counters: Counters::default(),
@@ -622,6 +668,7 @@ fn knows_priority_cmsg() -> bool {
             priority_cmsg: AtomicBool::new(true),
             priority_end: AtomicU64::new(u64::MAX),
             socket_marks: Mutex::new(None),
+            dont_fragment: Mutex::new(true),
             recv_buffer: 0,
             send_buffer: 0,
             counters: Counters::default(),
@@ -636,6 +683,7 @@ fn knows_priority_cmsg() -> bool {
             priority: Some(0),
             contents: &[],
             segment_size: None,
+            dont_fragment: true,
         };
         let message = Sendmsg { out: &out, contents: &[], segment: None, tos: None, priority: Some(0) };
         !is_os_error(&state.sendmsg(&io, message), &[libc::EINVAL])
@@ -770,6 +818,7 @@ mod tests {
             priority,
             contents: &[7; 3_000],
             segment_size: batch.then_some(1_000),
+            dont_fragment: true,
         };
         state.send(io, &out).unwrap();
     }
@@ -841,6 +890,17 @@ mod tests {
         }
         assert!(state.capabilities().priority_cmsg, "the priority was not to blame");
         assert_eq!(state.stats(&io).send_drops, 0);
+    }
+
+    #[test]
+    fn the_leading_fragment_is_told_by_which_lengths_are_multiples_of_eight() {
+        // UDP payload of 1471: 1479 bytes behind the IP header, whatever the first fragment carries.
+        for leading in (24..1479).step_by(8) {
+            let longest = leading.max(1479 - leading);
+            assert_eq!(leading_len(20 + longest, 1471), u16::try_from(leading).ok(), "{leading}");
+        }
+        assert_eq!(leading_len(20 + 800, 1472), None, "680 or 800");
+        assert_eq!((leading_len(10, 1471), leading_len(1499, 1471)), (None, None));
     }
 
     #[test]
