@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use clap::ValueEnum;
-use rc3_core::{KickAssStats, SwitchCounts};
+use rc3_net::{KickAssStats, SwitchCounts};
 
 use crate::{Result, clock, scheme::Scheme};
 
