@@ -123,7 +123,10 @@ impl Quic {
     /// The peer has told the code of a leading fragment.
     pub(crate) fn on_signal(&mut self, now: Instant, code: Code) {
         if let Some(steering) = &self.steering {
-            steering.lock().on_signal(now, code);
+            let mut steering = steering.lock();
+            steering.on_signal(now, code);
+            // The controller is told only what quinn-proto knows of.
+            self.shared.cwnd.store(steering.window(), Relaxed);
         }
     }
 

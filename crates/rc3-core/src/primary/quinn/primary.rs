@@ -64,7 +64,9 @@ impl Primary for Quic {
 
     fn handle_timeout(&mut self, now: Instant) {
         if let Some(steering) = &self.steering {
-            steering.lock().handle_timeout(now);
+            let mut steering = steering.lock();
+            steering.handle_timeout(now);
+            self.shared.cwnd.store(steering.window(), Relaxed);
         }
         self.departure = self.departure.filter(|&departure| departure > now);
         if self.conn.poll_timeout().is_some_and(|deadline| deadline <= now) {

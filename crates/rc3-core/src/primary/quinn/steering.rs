@@ -121,6 +121,15 @@ impl Steering {
         self.sender.poll_timeout()
     }
 
+    /// Bytes that may be in flight.
+    pub(super) fn window(&self) -> u64 {
+        let beyond = match self.sender.mode() {
+            Mode::KickAss => UNACKNOWLEDGED * self.mtu,
+            Mode::Tcp(_) => 0,
+        };
+        self.sender.window() + beyond
+    }
+
     /// How fast packets leave, if routers say so.
     pub(super) fn pace(&self) -> Option<Rate> {
         self.sender.pace()
@@ -219,12 +228,7 @@ impl Controller for Steered {
     }
 
     fn window(&self) -> u64 {
-        let steering = self.steering.lock();
-        let beyond = match steering.sender.mode() {
-            Mode::KickAss => UNACKNOWLEDGED * steering.mtu,
-            Mode::Tcp(_) => 0,
-        };
-        steering.sender.window() + beyond
+        self.steering.lock().window()
     }
 
     /// quinn-proto clones for the path of a peer whose port has changed: most likely the same path.
