@@ -59,6 +59,9 @@ measure() {
     mkdir -p "$out/$load"
     local results=$out/$load/$name
     cat >"$work/forward.toml" <<TOML
+[forward]
+statistics = "50ms"
+
 [[port]]
 name = "kick-a"
 netns = "$a"
@@ -101,6 +104,8 @@ TOML
     cp "$work/flows" "$results.csv"
     cp "$work/modes" "$results.modes"
     tail -n 1 "$work/events" >"$results.json"
+    # Bytes that wait at the second port, each time.
+    sed -nE 's/.*"waiting":\{"packets":[0-9]+,"bytes":([0-9]+)\}.*/\1/p' "$work/events" >"$results.waiting"
     printf '%s/%s: %s flows\n' "$load" "$name" "$(($(wc -l <"$results.csv") - 1))"
 }
 
@@ -130,5 +135,10 @@ if [ $# -eq 0 ]; then
     set -- {light,heavy}/{cubic,cubic-fq-codel,pcc,rc3,rlp,kickass,kickass-rlp} light/{alone,shared}
 fi
 for each; do run "$each"; done
-"$bin/flows" report "$out" docs/reproduction
+"$bin/flows" report "$out" "$out/report"
+for folder in "$out"/report/*/; do
+    docs=docs/reproduction/$(basename "$folder")
+    mkdir -p "$docs"
+    cp "$folder"/*.svg "$folder/report.md" "$docs/"
+done
 echo "lines of all flows and totals of the forwarder are in $out"

@@ -62,12 +62,12 @@ impl Figure {
         let mut blocks: Vec<Block> = self.about.into_iter().map(Block::Text).collect();
         blocks.push(Block::Command("benches/kickass.sh".to_owned()));
         for (n, chart) in self.charts.iter().enumerate() {
-            let file = match n {
-                0 => format!("{}.svg", self.name),
-                n => format!("{}-{}.svg", self.name, n + 1),
+            let stem = match n {
+                0 => self.name.to_owned(),
+                n => format!("{}-{}", self.name, n + 1),
             };
-            fs::write(folder.join(&file), picture::svg(chart)?)?;
-            blocks.push(Block::Picture { file, alt: chart.title.clone() });
+            picture::write(chart, &folder, &stem)?;
+            blocks.push(Block::Picture { file: format!("{stem}.svg"), alt: chart.title.clone() });
         }
         if !self.claims.is_empty() {
             blocks.push(Block::Heading("Printed and measured".to_owned()));
@@ -79,7 +79,6 @@ impl Figure {
         }
         let document = Document { title: self.title.to_owned(), blocks };
         fs::write(folder.join("report.md"), document.markdown())?;
-        println!("{}", folder.display());
         Ok(())
     }
 }

@@ -50,6 +50,9 @@ pub(crate) type Id = (u32, u32);
 pub(crate) struct Bottleneck {
     /// How long packets waited: ends of buckets in seconds, packets. Those at the best level, if there are levels.
     pub(crate) delays: Vec<(f64, u64)>,
+    /// Looked at over time: how long what waits will take to leave, in seconds. None where there are levels, of which
+    /// the better ones wait less.
+    pub(crate) backlog: Option<Sample>,
     /// Packets that were to leave by it and did not.
     pub(crate) dropped: u64,
     pub(crate) marked: u64,
@@ -65,7 +68,10 @@ impl Run {
         }
         let flows = fs::read_to_string(&file)?.lines().skip(1).map(Flow::parse).collect::<Result<_>>()?;
         let events = fs::read_to_string(folder.join(format!("{name}.json")))?;
-        let bottleneck = Bottleneck::parse(events.lines().last().ok_or("the forwarder has said nothing")?)?;
+        let total = events.lines().last().ok_or("the forwarder has said nothing")?;
+        let waiting = fs::read_to_string(folder.join(format!("{name}.waiting")))?;
+        let waiting = waiting.lines().map(|line| Ok(line.parse()?)).collect::<Result<Vec<f64>>>()?;
+        let bottleneck = Bottleneck::parse(total, &waiting)?;
         let modes = fs::read_to_string(folder.join(format!("{name}.modes")))?;
         let modes = modes.lines().map(Modes::parse).collect::<Result<_>>()?;
         Ok(Some(Self { name: name.to_owned(), flows, bottleneck, modes }))
@@ -122,13 +128,17 @@ impl Modes {
 }
 
 impl Bottleneck {
-    fn parse(event: &str) -> Result<Self> {
+    /// Of its totals, and of the bytes that have waited each time somebody looked.
+    fn parse(event: &str, waiting: &[f64]) -> Result<Self> {
         let event: Value = serde_json::from_str(event)?;
         let port = event["ports"].as_array().and_then(|ports| ports.last()).ok_or("no totals")?;
-        let delays = port.get("queue_delay_best").unwrap_or(&port["queue_delay"]);
+        let best = port.get("queue_delay_best");
+        let delays = best.unwrap_or(&port["queue_delay"]);
+        let rate = port["link_bits_per_second"].as_f64().ok_or("no rate")?;
         let count = |value: &Value| value.as_u64().unwrap_or(0);
         Ok(Self {
             delays: serde_json::from_value(delays["buckets"].clone())?,
+            backlog: best.is_none().then(|| waiting.iter().map(|bytes| 8.0 * bytes / rate).collect()),
             dropped: WANTED.map(|reason| count(&port["dropped"][reason])).iter().sum(),
             marked: count(&port["marked"]),
             signalled: count(&port["signalled"]),

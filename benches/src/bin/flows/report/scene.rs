@@ -13,7 +13,7 @@ use crate::{
 const RUNS: [(&str, &str, Colour); 9] = [
     ("cubic", "CUBIC, drop-tail", Colour::Vermillion),
     ("cubic-fq-codel", "CUBIC, FQ-CoDel with ECN", Colour::Orange),
-    ("pcc", "PCC, drop-tail", Colour::Purple),
+    (PCC, "PCC, drop-tail", Colour::Purple),
     ("rc3", "rc3, NewReno, drop-tail", Colour::Grey),
     ("kickass", "rc3, Kick-Ass", Colour::Blue),
     ("rlp", "rc3, NewReno and RLP", Colour::Green),
@@ -24,6 +24,7 @@ const RUNS: [(&str, &str, Colour); 9] = [
 /// Of them, those that have the port for themselves and make the paper's figures.
 const SCHEMES: usize = 7;
 
+const PCC: &str = "pcc";
 /// Kernel TCP alone at a port with signals.
 pub(super) const ALONE: &str = "alone";
 /// Every other sender is one of Kick-Ass instead.
@@ -39,11 +40,11 @@ impl Scene {
         Ok(Self(runs.filter_map(Result::transpose).collect::<Result<_>>()?))
     }
 
-    /// Those of the paper's figures, with the flows that all of them have.
+    /// Those of the paper's figures, with the flows that all of them have; all but PCC, which would leave few.
     pub(super) fn schemes(&self) -> Vec<Run> {
         let runs = RUNS[..SCHEMES].iter().filter_map(|(name, ..)| find(&self.0, name));
         let mut runs: Vec<Run> = runs.cloned().collect();
-        let ids = common(&runs);
+        let ids = common(runs.iter().filter(|run| run.name != PCC));
         runs.iter_mut().for_each(|run| run.retain(&ids));
         runs
     }

@@ -28,24 +28,41 @@ pub(super) fn figure(heavy: &Scene) -> Option<Figure> {
         about: vec![
             "Enabling Router-Assisted Congestion Control (NU-EECS-16-09) §4.1, Fig. 9".to_owned(),
             ABOUT.to_owned(),
-            "Each packet counts with the time it has waited in the queue, in virtual time, to 5 % of it; with RLP, each \
-             of the primary level."
+            "Of the queue, looked at 20 times per second, what is drawn is how long it would take to send it, and of \
+             packets, how long each has waited, to 5 % of it. With RLP these are the packets of the primary level, and \
+             the whole queue says nothing about their delay."
                 .to_owned(),
         ],
-        charts: vec![distribution(&runs)],
+        charts: vec![over_time(&runs), over_packets(&runs)],
         claims: claims(&runs),
-        tables: vec![("Queueing delay", delays(&runs))],
+        tables: vec![("Over time", backlogs(&runs)), ("Over packets", delays(&runs))],
     })
 }
 
-fn distribution(runs: &[Run]) -> Chart {
+fn over_time(runs: &[Run]) -> Chart {
+    let line = |run: &Run| {
+        let backlog = run.bottleneck.backlog.as_ref()?;
+        let points: Vec<Point> =
+            backlog.distribution().map(|(x, y)| Point::new(x.max(SHORTEST), y)).collect();
+        Some(series(run, Shape::Line, points))
+    };
+    Chart {
+        title: "Instantaneous queueing delay under heavy load".to_owned(),
+        subtitle: "10 Mbit/s, 100 ms, 8 senders, real sockets; no delay at all is drawn as 0.1 ms".to_owned(),
+        x: Axis::new("queueing delay", Scale::Log, Unit::Seconds).starting(SHORTEST),
+        y: Axis::new("time", Scale::Linear, Unit::Share).starting(0.0).ending(1.0),
+        series: runs.iter().filter_map(line).collect(),
+    }
+}
+
+fn over_packets(runs: &[Run]) -> Chart {
     let line = |run: &Run| {
         let points: Vec<Point> =
             run.bottleneck.distribution().map(|(x, y)| Point::new(x.max(SHORTEST), y)).collect();
         series(run, Shape::Line, points)
     };
     Chart {
-        title: "Queueing delay under heavy load".to_owned(),
+        title: "Queueing delay of packets under heavy load".to_owned(),
         subtitle: "10 Mbit/s, 100 ms, 8 senders, real sockets; no delay at all is drawn as 0.1 ms".to_owned(),
         x: Axis::new("queueing delay", Scale::Log, Unit::Seconds).starting(SHORTEST),
         y: Axis::new("packets", Scale::Linear, Unit::Share).starting(0.0).ending(1.0),
@@ -55,16 +72,15 @@ fn distribution(runs: &[Run]) -> Chart {
 
 fn claims(runs: &[Run]) -> Vec<Claim> {
     let mut claims = Vec::new();
-    for (name, what) in [("kickass", "Kick-Ass"), ("kickass-rlp", "Kick-Ass and RLP")] {
-        if let Some(run) = find(runs, name) {
-            let median = 1e3 * run.bottleneck.delay(0.5);
-            claims.push(Claim {
-                what: format!("median queueing delay of {what}"),
-                printed: "0 ms",
-                measured: format!("{median:.2} ms"),
-                holds: median < 0.5,
-            });
-        }
+    let kickass = find(runs, "kickass").and_then(|run| run.bottleneck.backlog.as_ref());
+    if let Some(backlog) = kickass {
+        let median = 1e3 * backlog.quantile(0.5);
+        claims.push(Claim {
+            what: "median queueing delay of Kick-Ass over time".to_owned(),
+            printed: "0 ms",
+            measured: format!("{median:.2} ms"),
+            holds: median < 0.5,
+        });
     }
     for (name, what) in [("cubic", "CUBIC, drop-tail"), ("pcc", "PCC")] {
         if let Some(run) = find(runs, name) {
@@ -78,6 +94,21 @@ fn claims(runs: &[Run]) -> Vec<Claim> {
         }
     }
     claims
+}
+
+const PARTS: [f64; 5] = [0.5, 0.75, 0.9, 0.99, 1.0];
+
+fn backlogs(runs: &[Run]) -> Table {
+    let mut table = Table::new(&["run", "#median, ms", "#75 %", "#90 %", "#99 %", "#longest", "#mean"]);
+    for run in runs {
+        if let Some(backlog) = &run.bottleneck.backlog {
+            let mut row = vec![title(run)];
+            row.extend(PARTS.map(|part| format!("{:.2}", 1e3 * backlog.quantile(part))));
+            row.push(format!("{:.2}", 1e3 * backlog.mean()));
+            table.rows.push(row);
+        }
+    }
+    table
 }
 
 fn delays(runs: &[Run]) -> Table {
@@ -96,7 +127,7 @@ fn delays(runs: &[Run]) -> Table {
     for run in runs {
         let port = &run.bottleneck;
         let mut row = vec![title(run)];
-        row.extend([0.5, 0.75, 0.9, 0.99, 1.0].map(|part| format!("{:.2}", 1e3 * port.delay(part))));
+        row.extend(PARTS.map(|part| format!("{:.2}", 1e3 * port.delay(part))));
         row.push(format!("{:.1} %", 100.0 * port.share_within(0.001)));
         row.extend([port.dropped, port.marked, port.signalled].map(|count| count.to_string()));
         table.rows.push(row);
