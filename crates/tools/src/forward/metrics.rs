@@ -242,6 +242,6 @@ fn write_metrics(totals: &Totals, encoder: &mut DescriptorEncoder<'_>) -> fmt::R
 
 fn encode_histogram(histogram: &Histogram, mut metric: MetricEncoder<'_>) -> fmt::Result {
     let ends = BOUNDS.into_iter().chain([f64::INFINITY]);
-    let buckets: Vec<(f64, u64)> = ends.zip(histogram.counts).collect();
+    let buckets: Vec<(f64, u64)> = ends.zip(histogram.coarse()).collect();
     metric.encode_histogram::<NoLabelSet>(histogram.sum, histogram.count(), &buckets, None)
 }

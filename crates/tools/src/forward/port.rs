@@ -143,7 +143,8 @@ impl Port {
             overhead: stats.overhead,
             withheld: Withheld::ALL.map(|reason| (reason_name(reason), stats.withheld(reason))).into(),
             icmp: self.icmp,
-            delays: queue.delays,
+            delays: queue.delays.clone(),
+            best_delays: queue.best_delays.clone(),
         }
     }
 }

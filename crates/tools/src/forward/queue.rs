@@ -44,6 +44,8 @@ pub(crate) struct PortQueue {
     /// Marked by disciplines that are no longer there.
     marked_before: u64,
     pub(crate) delays: Histogram,
+    /// Of packets at the best level, while there are levels.
+    pub(crate) best_delays: Histogram,
     /// Packets dropped when they or others came: there was no room.
     pub(crate) overflowed: u64,
     /// Packets dropped on their way out: they had waited too long.
@@ -57,6 +59,7 @@ impl PortQueue {
             levels: port.queue.levels(),
             marked_before: 0,
             delays: Histogram::default(),
+            best_delays: Histogram::default(),
             overflowed: 0,
             aged: 0,
         }
@@ -110,7 +113,11 @@ impl Queue<Packet> for PortQueue {
             *aged += 1;
             lost(waiting.packet);
         })?;
-        self.delays.add(now.saturating_duration_since(waiting.since));
+        let delay = now.saturating_duration_since(waiting.since);
+        self.delays.add(delay);
+        if self.levels.is_some() && self.is_best(&waiting.packet) {
+            self.best_delays.add(delay);
+        }
         Some(waiting.packet)
     }
 

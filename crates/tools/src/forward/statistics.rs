@@ -49,8 +49,11 @@ pub struct PortTotals {
     /// Messages to senders whose packets could not be forwarded.
     pub icmp: u64,
     /// How long packets waited.
-    #[serde(skip)]
+    #[serde(rename = "queue_delay")]
     pub(crate) delays: Histogram,
+    /// Of those at the best level, if there are levels.
+    #[serde(rename = "queue_delay_best", skip_serializing_if = "Histogram::is_empty")]
+    pub(crate) best_delays: Histogram,
 }
 
 /// Packets and bytes.
