@@ -223,7 +223,9 @@ impl Endpoint {
             Routed::Connection(handle, event) => {
                 let connection = self.connections.get_mut(&handle)?;
                 QuicEndpoint::deliver(connection.primary_mut(), event);
-                meta.leading_len.map(|len| connection.on_leading(len));
+                if let Some(len) = meta.leading_len {
+                    connection.on_leading(len);
+                }
                 connection.watch_primary(now);
                 return Some(handle);
             }
@@ -318,7 +320,9 @@ impl Endpoint {
             Ok((handle, primary)) => {
                 let mut connection = Connection::new(primary, config);
                 // A signal in the first flight: the client knows the rate after one round trip.
-                leading_len.map(|len| connection.on_leading(len));
+                if let Some(len) = leading_len {
+                    connection.on_leading(len);
+                }
                 self.add(now, handle, connection);
                 Ok(handle)
             }

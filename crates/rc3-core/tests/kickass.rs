@@ -370,3 +370,27 @@ fn whoever_shortens_fragments_cannot_make_it_slower_than_a_packet_in_a_round_tri
     // 120 kbit/s would be 40.
     assert!(packets as f64 > 0.95 * round_trips, "{packets} in {round_trips}");
 }
+
+#[test]
+fn a_server_knows_the_rate_once_the_client_has_answered_its_handshake() {
+    let rate = units::Rate::from_bits_per_second(1_000_000_000);
+    let link = LinkConfig { rate, delay: RTT / 2, ..LinkConfig::default() };
+    let mut config = PairConfig::symmetric(link, 5_000_000);
+    config.server.congestion(Congestion::KickAss);
+    let mut pair = Pair::new(config);
+    let told = code(20.0);
+    pair.server.set_tamper(Box::new(move |_, datagram: &mut Datagram| {
+        let cut = !datagram.dont_fragment && told.payload_len() < datagram.contents.len() + UDP_HEADER;
+        datagram.meta.leading_len = cut.then(|| told.payload_len() as u16);
+        1
+    }));
+    let start = pair.now;
+    pair.connect();
+    let told = pair.drive_until(RTT * 10, |pair| {
+        let server = pair.server.accepted.front().and_then(|&server| pair.server.connection(server));
+        server.is_some_and(|server| server.stats().kickass.unwrap().mode == Mode::KickAss)
+    });
+    // Its first flight leaves after half a round trip.
+    let took = pair.now - start;
+    assert!(told && took < RTT * 3 / 2 + Duration::from_millis(1), "{took:?}");
+}

@@ -41,7 +41,7 @@ impl TransportConfig {
     /// UDP payload in bytes of a full packet, unless discovery finds a larger one: [`Self::initial_mtu`], or what
     /// [`Self::segment_size`] makes of it. Never below 1200 (RFC 9000 §14).
     ///
-    /// With [`Congestion::KickAss`] it is no multiple of 8, see [`Self::congestion`].
+    /// With [`Congestion::KickAss`] it is no multiple of 8, so that receivers can read signals off it (docs/WIRE.md).
     pub fn mtu(&self) -> u16 {
         let overhead = if self.speaks_rc3() { RLP_OVERHEAD } else { PRIMARY_OVERHEAD };
         self.readable(

@@ -67,11 +67,12 @@ impl Connection {
 
     /// A primary packet of `bytes` has left.
     pub(super) fn note_departure(&mut self, now: Instant, bytes: usize) {
+        if self.steering.due || !self.config.steered() {
+            return;
+        }
         let long = 2 * bytes >= usize::from(self.primary.window().mtu);
         let silent = self.steering.indicated.is_none_or(|last| now >= last + INTERVAL);
-        if long && silent && self.primary.may_fragment() {
-            self.steering.due = true;
-        }
+        self.steering.due = long && silent && self.primary.may_fragment();
     }
 
     /// An RTT indicator, into the empty `buf`, if one is due: a datagram that says nothing but by its length.
