@@ -10,19 +10,20 @@ use crate::{
 };
 
 /// Names of files, what people call them, and colours.
-const RUNS: [(&str, &str, Colour); 9] = [
+const RUNS: [(&str, &str, Colour); 10] = [
     ("cubic", "CUBIC, drop-tail", Colour::Vermillion),
     ("cubic-fq-codel", "CUBIC, FQ-CoDel with ECN", Colour::Orange),
-    (PCC, "PCC, drop-tail", Colour::Purple),
-    ("rc3", "rc3, NewReno, drop-tail", Colour::Grey),
+    (PCC, "PCC, drop-tail", Colour::Grey),
+    ("rc3", "rc3, NewReno", Colour::Grey),
     ("kickass", "rc3, Kick-Ass", Colour::Blue),
+    ("kickass-fct", "rc3, Kick-Ass, other RCP", Colour::Purple),
     ("rlp", "rc3, NewReno and RLP", Colour::Green),
     ("kickass-rlp", "rc3, Kick-Ass and RLP", Colour::Sky),
     (ALONE, "TCP alone", Colour::Vermillion),
     (SHARED, "TCP beside Kick-Ass", Colour::Blue),
 ];
 /// Of them, those that have the port for themselves and make the paper's figures.
-const SCHEMES: usize = 7;
+const SCHEMES: usize = 8;
 
 const PCC: &str = "pcc";
 /// Kernel TCP alone at a port with signals.
