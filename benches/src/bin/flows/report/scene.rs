@@ -31,6 +31,13 @@ pub(super) const ALONE: &str = "alone";
 /// Every other sender is one of Kick-Ass instead.
 pub(super) const SHARED: &str = "shared";
 
+/// What tells the runs of Kick-Ass and RLP apart.
+pub(super) const VARIANTS: &str = "Ports without signals have drop-tail queues unless the run says otherwise. Those of \
+                                   Kick-Ass have RCP with the gains of its authors' model (alpha and beta 0.4), and as \
+                                   other RCP with those of their scripts for completion times (0.1 and 1). With RLP \
+                                   ports have strict priorities. One run of each, on two cores that had other work \
+                                   as well.";
+
 /// The runs of one load that are there.
 #[derive(Debug)]
 pub(super) struct Scene(Vec<Run>);
