@@ -133,7 +133,7 @@ impl Bottleneck {
         let event: Value = serde_json::from_str(event)?;
         let port = event["ports"].as_array().and_then(|ports| ports.last()).ok_or("no totals")?;
         let best = port.get("queue_delay_best");
-        let delays = best.unwrap_or(&port["queue_delay"]);
+        let delays = best.unwrap_or_else(|| &port["queue_delay"]);
         let rate = port["link_bits_per_second"].as_f64().ok_or("no rate")?;
         let count = |value: &Value| value.as_u64().unwrap_or(0);
         Ok(Self {

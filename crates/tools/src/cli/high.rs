@@ -9,7 +9,7 @@ use thiserror::Error;
 #[cfg(unix)]
 use super::low::DemoArgs;
 use super::low::{
-    DoctorArgs, LowArgs, LowCommand, RecvArgs, RlpChoice, SendArgs, SimCommand, SimHowArgs, SimListArgs,
+    CongestionChoice, DoctorArgs, LowArgs, LowCommand, RecvArgs, RlpChoice, SendArgs, SimCommand, SimHowArgs, SimListArgs,
     SimPlotArgs, SimRunArgs, SimTraceArgs,
 };
 #[cfg(unix)]

@@ -10,7 +10,7 @@ use rc3_tools::{
 
 use super::{
     Claim, Figure, modes,
-    scene::{Scene, find, series, title},
+    scene::{Scene, VARIANTS, find, series, title},
 };
 use crate::{results::Run, statistics::Sample};
 
@@ -28,12 +28,13 @@ pub(super) fn figure(light: &Scene) -> Option<Figure> {
             "Enabling Router-Assisted Congestion Control (NU-EECS-16-09) §4.1, Fig. 8".to_owned(),
             format!(
                 "Eight senders in one network namespace, their receiver in another, `kickass forward` between them: \
-                 100 Mbit/s, a buffer of 1000 packets, a round trip of 100 ms. Sizes are Pareto, on average 100 packets \
-                 of 1460 bytes, 2000 at most; silences are exponential, on average 0.5 s. All schemes have the same \
-                 sizes and silences, and the {flows} flows that all of them have finished are compared. Each has a \
-                 connection of its own, and its time is from connect to the last byte at the receiver. TCP is the \
+                 100 Mbit/s, a buffer of 1000 packets, a round trip of 100 ms. Sizes are Pareto, on average 100 \
+                 packets of 1460 bytes, 2000 at most; silences are exponential, on average 0.5 s. All schemes have the \
+                 same sizes and silences, and the {flows} flows that all of them have finished are compared. Each has \
+                 a connection of its own, and its time is from connect to the last byte at the receiver. TCP is the \
                  kernel's and has no TLS; rc3 has, and its handshake takes one round trip, too."
             ),
+            VARIANTS.to_owned(),
         ],
         charts: vec![by_size(&runs), distribution(&runs)],
         claims: claims(&runs),
@@ -85,7 +86,9 @@ fn mean(runs: &[Run], name: &str) -> Option<f64> {
 fn claims(runs: &[Run]) -> Vec<Claim> {
     let Some(cubic) = mean(runs, "cubic") else { return Vec::new() };
     let mut claims = Vec::new();
-    for (name, what) in [("kickass", "Kick-Ass"), ("kickass-rlp", "Kick-Ass and RLP")] {
+    for (name, what) in
+        [("kickass", "Kick-Ass"), ("kickass-fct", "Kick-Ass, other RCP"), ("kickass-rlp", "Kick-Ass and RLP")]
+    {
         if let Some(fct) = mean(runs, name) {
             claims.push(Claim {
                 what: format!("mean FCT of CUBIC over that of {what}"),

@@ -11,7 +11,7 @@ pub(super) fn table(runs: &[Run]) -> Option<(&'static str, Table)> {
         "run",
         "#flows",
         "#time in Kick-Ass mode",
-        "#signals",
+        "#signals received",
         "#to Kick-Ass mode, per flow",
         "#back for silence",
         "#back for loss or mark",

@@ -10,25 +10,33 @@ use crate::{
 };
 
 /// Names of files, what people call them, and colours.
-const RUNS: [(&str, &str, Colour); 9] = [
+const RUNS: [(&str, &str, Colour); 10] = [
     ("cubic", "CUBIC, drop-tail", Colour::Vermillion),
     ("cubic-fq-codel", "CUBIC, FQ-CoDel with ECN", Colour::Orange),
-    (PCC, "PCC, drop-tail", Colour::Purple),
-    ("rc3", "rc3, NewReno, drop-tail", Colour::Grey),
+    (PCC, "PCC, drop-tail", Colour::Grey),
+    ("rc3", "rc3, NewReno", Colour::Grey),
     ("kickass", "rc3, Kick-Ass", Colour::Blue),
+    ("kickass-fct", "rc3, Kick-Ass, other RCP", Colour::Purple),
     ("rlp", "rc3, NewReno and RLP", Colour::Green),
     ("kickass-rlp", "rc3, Kick-Ass and RLP", Colour::Sky),
     (ALONE, "TCP alone", Colour::Vermillion),
     (SHARED, "TCP beside Kick-Ass", Colour::Blue),
 ];
 /// Of them, those that have the port for themselves and make the paper's figures.
-const SCHEMES: usize = 7;
+const SCHEMES: usize = 8;
 
 const PCC: &str = "pcc";
 /// Kernel TCP alone at a port with signals.
 pub(super) const ALONE: &str = "alone";
 /// Every other sender is one of Kick-Ass instead.
 pub(super) const SHARED: &str = "shared";
+
+/// What tells the runs of Kick-Ass and RLP apart.
+pub(super) const VARIANTS: &str = "Ports without signals have drop-tail queues unless the run says otherwise. Those of \
+                                   Kick-Ass have RCP with the gains of its authors' model (alpha and beta 0.4), and as \
+                                   other RCP with those of their scripts for completion times (0.1 and 1). With RLP \
+                                   ports have strict priorities. One run of each, on two cores that had other work \
+                                   as well.";
 
 /// The runs of one load that are there.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use rc3_tools::sim::{
 
 use super::{
     Claim, Figure, modes,
-    scene::{Scene, find, series, title},
+    scene::{Scene, VARIANTS, find, series, title},
     waiting,
 };
 use crate::{results::Run, statistics::Sample};
@@ -21,6 +21,7 @@ pub(super) fn figure(heavy: &Scene) -> Option<Figure> {
         about: vec![
             "Enabling Router-Assisted Congestion Control (NU-EECS-16-09) §4.1, Fig. 10".to_owned(),
             waiting::ABOUT.to_owned(),
+            VARIANTS.to_owned(),
             format!(
                 "The throughput of a flow is its bytes by the time from connect to the last byte at the receiver. The \
                  {flows} flows that all schemes have finished are compared."
