@@ -14,7 +14,6 @@ mod impair;
 mod link;
 pub mod model;
 mod pair;
-pub mod pcc;
 mod queue;
 mod random;
 pub mod rcp;
