@@ -2,7 +2,7 @@
 # Figures 8, 9 and 10 of the Kick-Ass paper on real sockets, as root: eight senders in one network namespace, their
 # receiver in another, `kickass forward` with a round trip of 100 ms between them. Usage:
 #   benches/kickass.sh [RUN...]
-# where a RUN is LOAD/NAME, for example light/cubic; without one all but those of PCC. Results are kept in the folder $OUT,
+# where a RUN is LOAD/NAME, for example light/cubic; without one all. Results are kept in the folder $OUT,
 # so that runs can be added; reports and pictures of all that are there go to docs/reproduction. SECONDS_LIGHT (60),
 # SECONDS_HEAVY (120) and SEED (1) say for how long flows begin, and which.
 set -euo pipefail
@@ -120,7 +120,7 @@ run() {
     case $name in
         cubic) measure "$load" "$name" 0 cubic "" ;;
         cubic-fq-codel) measure "$load" "$name" 1 cubic "$fq_codel" ;;
-        pcc | rc3) measure "$load" "$name" 0 "$name" "" ;;
+        rc3) measure "$load" "$name" 0 "$name" "" ;;
         rlp) measure "$load" "$name" 0 "$name" "$levels" ;;
         kickass) measure "$load" "$name" 0 "$name" "$signals" ;;
         kickass-fct) measure "$load" "$name" 0 kickass "$signals_fct" ;;

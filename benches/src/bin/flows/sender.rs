@@ -53,7 +53,7 @@ pub(crate) async fn play(
     let mut playing = JoinSet::new();
     for sender in 0..senders {
         let scheme = schemes[sender as usize % schemes.len()];
-        let transport = match scheme.transport(seed ^ u64::from(sender)) {
+        let transport = match scheme.transport() {
             None => Transport::Tcp,
             Some(config) => Transport::Rc3(rc3::client(certificate, Arc::new(config))?),
         };

@@ -41,7 +41,7 @@ pub(super) fn subject(packet: &Packet<Stamped<Parcel>>) -> Subject {
         Body::Udp { leading, dont_fragment, .. } => (leading.map(usize::from), dont_fragment),
         Body::Rcp(_) => (None, true),
     };
-    let payload_len = leading.unwrap_or(packet.size.saturating_sub(HEADER));
+    let payload_len = leading.unwrap_or_else(|| packet.size.saturating_sub(HEADER));
     Subject {
         total_len: payload_len + HEADER,
         payload_len,

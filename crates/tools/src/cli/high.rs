@@ -9,8 +9,8 @@ use thiserror::Error;
 #[cfg(unix)]
 use super::low::DemoArgs;
 use super::low::{
-    CongestionChoice, DoctorArgs, LowArgs, LowCommand, RecvArgs, RlpChoice, SendArgs, SimCommand, SimHowArgs, SimListArgs,
-    SimPlotArgs, SimRunArgs, SimTraceArgs,
+    CongestionChoice, DoctorArgs, LowArgs, LowCommand, RecvArgs, RlpChoice, SendArgs, SimCommand, SimHowArgs,
+    SimListArgs, SimPlotArgs, SimRunArgs, SimTraceArgs,
 };
 #[cfg(unix)]
 use crate::{

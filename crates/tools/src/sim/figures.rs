@@ -267,7 +267,7 @@ fn fct_by_size(picture: &PictureSpec, results: &Results) -> Chart {
             };
             let name = name(cell, &cells);
             series.push(Series {
-                name: scheme.map_or(name.clone(), |scheme| format!("{name}: {scheme}")),
+                name: scheme.map_or_else(|| name.clone(), |scheme| format!("{name}: {scheme}")),
                 colour: Colour::nth(series.len()),
                 shape: Shape::Marked,
                 points: buckets.iter().filter_map(point).collect(),

@@ -106,14 +106,6 @@ fn claims(runs: &[Run]) -> Vec<Claim> {
             holds: fct / cubic >= 0.9,
         });
     }
-    if let Some(fct) = mean(runs, "pcc") {
-        claims.push(Claim {
-            what: "mean FCT of PCC over that of CUBIC".to_owned(),
-            printed: "longer",
-            measured: format!("{:.2}", fct / cubic),
-            holds: fct > cubic,
-        });
-    }
     claims
 }
 

@@ -10,10 +10,9 @@ use crate::{
 };
 
 /// Names of files, what people call them, and colours.
-const RUNS: [(&str, &str, Colour); 10] = [
+const RUNS: [(&str, &str, Colour); 9] = [
     ("cubic", "CUBIC, drop-tail", Colour::Vermillion),
     ("cubic-fq-codel", "CUBIC, FQ-CoDel with ECN", Colour::Orange),
-    (PCC, "PCC, drop-tail", Colour::Grey),
     ("rc3", "rc3, NewReno", Colour::Grey),
     ("kickass", "rc3, Kick-Ass", Colour::Blue),
     ("kickass-fct", "rc3, Kick-Ass, other RCP", Colour::Purple),
@@ -23,9 +22,8 @@ const RUNS: [(&str, &str, Colour); 10] = [
     (SHARED, "TCP beside Kick-Ass", Colour::Blue),
 ];
 /// Of them, those that have the port for themselves and make the paper's figures.
-const SCHEMES: usize = 8;
+const SCHEMES: usize = 7;
 
-const PCC: &str = "pcc";
 /// Kernel TCP alone at a port with signals.
 pub(super) const ALONE: &str = "alone";
 /// Every other sender is one of Kick-Ass instead.
@@ -48,11 +46,11 @@ impl Scene {
         Ok(Self(runs.filter_map(Result::transpose).collect::<Result<_>>()?))
     }
 
-    /// Those of the paper's figures, with the flows that all of them have; all but PCC, which would leave few.
+    /// Those of the paper's figures, with the flows that all of them have.
     pub(super) fn schemes(&self) -> Vec<Run> {
         let runs = RUNS[..SCHEMES].iter().filter_map(|(name, ..)| find(&self.0, name));
         let mut runs: Vec<Run> = runs.cloned().collect();
-        let ids = common(runs.iter().filter(|run| run.name != PCC));
+        let ids = common(&runs);
         runs.iter_mut().for_each(|run| run.retain(&ids));
         runs
     }
