@@ -271,7 +271,7 @@ fn kernel_tcp_is_whole_behind_fragments() {
 #[test]
 fn an_rc3_sender_follows_the_rate_it_is_told() {
     for rlp in ["off", "trust"] {
-        let Some(lab) = Lab::new(&format!("rc3-{rlp}"), &fixed(20.0)) else { return };
+        let Some(lab) = Lab::new(&format!("rc3-{rlp}"), &fixed(10.0)) else { return };
         // `ip` becomes what it starts, so that killing it kills that.
         let rc3 = |host: &str| {
             let mut command = Command::new("ip");
@@ -302,12 +302,12 @@ fn an_rc3_sender_follows_the_rate_it_is_told() {
             output.stdout.lines().map(|line| serde_json::from_str(&line.unwrap()).unwrap()).collect();
         let done = events.last().unwrap();
         let number = |key: &str| done[key].as_f64().unwrap_or_default();
-        println!("{done}");
         assert!(number("steered_seconds") > 0.0, "{done}");
         if rlp == "off" {
             // A code is at most 3.2 % too high, and timers may be made up for by 2 ms.
-            assert!(number("bytes_per_second") * 8.0 < 21e6, "{done}");
+            assert!(number("bytes_per_second") * 8.0 < 10.5e6, "{done}");
             assert!(number("steered_seconds") > 0.5 * number("seconds"), "{done}");
+            // It lasts longer than a second, after which the first line of progress comes.
             assert!(events.iter().any(|event| event["mode"] == "kickass"), "{events:?}");
         }
     }
