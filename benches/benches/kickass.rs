@@ -33,7 +33,7 @@ fn packet(dont_fragment: bool) -> Vec<u8> {
 fn router<Q: Queue<Packet>>(queue: Q, packet: &[u8], now: Instant) -> Router<Q, rcp::Law> {
     let capacity = Rate::from_bits_per_second(1e9).expect("a rate");
     let law =
-        rcp::Law::new(rcp::Config::default(), capacity.bytes_per_second(), now, Duration::from_millis(10));
+        rcp::Law::new(rcp::Config::for_codes(), capacity.bytes_per_second(), now, Duration::from_millis(10));
     let mut router = Router::new(Config::default(), queue, law, now);
     for _ in 0..WAITING {
         router.enqueue(now, packet.to_vec()).expect("well formed");

@@ -78,7 +78,7 @@ pub(crate) fn router(input: &[u8]) {
         Box::new(Fixed(code.rate()))
     } else {
         let capacity = code.rate().bytes_per_second();
-        Box::new(rcp::Law::new(rcp::Config::default(), capacity, now, Duration::from_millis(10)))
+        Box::new(rcp::Law::new(rcp::Config::for_codes(), capacity, now, Duration::from_millis(10)))
     };
     let signals = signal::Config {
         sampling: match sampling & 3 {

@@ -20,6 +20,8 @@
 
 use std::time::{Duration, Instant};
 
+use crate::code::Code;
+
 /// Round trips below count as this: nothing on the wire may make intervals arbitrarily short.
 const RTT_MIN: Duration = Duration::from_micros(10);
 /// Round trips above count as this: nothing on the wire may make the law arbitrarily slow.
@@ -42,6 +44,8 @@ pub struct Config {
     pub interval_max: Duration,
     /// Mean round trip before any was heard of: 200 ms.
     pub rtt_initial: Duration,
+    /// No rate is below it, in bytes per second: 0, and half the lowest code for [`Self::for_codes`].
+    pub floor: f64,
 }
 
 impl Default for Config {
@@ -53,16 +57,27 @@ impl Default for Config {
             initial_fraction: 0.05,
             interval_max: Duration::from_millis(10),
             rtt_initial: Duration::from_millis(200),
+            floor: 0.0,
         }
     }
 }
 
 impl Config {
+    /// The default for routers that tell rates by codes.
+    ///
+    /// Below the lowest code they tell nothing, and senders are TCP's equals. While these hold the link and the queue, the
+    /// law falls by some 20 % each round trip. Had it fallen as far as it can, it would need more round trips of an idle
+    /// link to say something again than TCP needs to fill that link: nobody would ever be told a rate again.
+    pub fn for_codes() -> Self {
+        Self { floor: Code::RATE_MIN_BITS_PER_SECOND / 8.0 / 2.0, ..Self::default() }
+    }
+
     fn check(&self) {
-        let Self { alpha, beta, gamma, initial_fraction, interval_max, rtt_initial: _ } = self;
+        let Self { alpha, beta, gamma, initial_fraction, interval_max, rtt_initial: _, floor } = self;
         for gain in [alpha, beta] {
             assert!(gain.is_finite() && *gain >= 0.0, "a gain of {gain} is not a number from 0 on");
         }
+        assert!(floor.is_finite() && *floor >= 0.0, "a floor of {floor} is no rate");
         for part in [gamma, initial_fraction] {
             assert!(*part > 0.0 && *part <= 1.0, "{part} is not a part of the capacity");
         }
@@ -113,7 +128,7 @@ impl Law {
     /// length `first`. Give every link another `first`, and not all of them update at the same instants.
     ///
     /// # Panics
-    /// If the capacity or an interval is not above zero, a gain is negative, or a fraction not within 0 to 1.
+    /// If the capacity or an interval is not above zero, a gain or the floor is negative, or a fraction not within 0 to 1.
     pub fn new(config: Config, capacity: f64, since: Instant, first: Duration) -> Self {
         config.check();
         assert!(capacity.is_finite() && capacity > 0.0, "a capacity of {capacity} carries nothing");
@@ -199,7 +214,7 @@ impl Law {
         let spare = self.target - arrivals.bytes as f64 / interval;
         let drain = queue_bytes as f64 / self.rtt;
         let correction = (self.config.alpha * spare - self.config.beta * drain) / self.target;
-        let floor = (BYTES_PER_RTT_MIN / self.rtt).min(self.target);
+        let floor = (BYTES_PER_RTT_MIN / self.rtt).max(self.config.floor).min(self.target);
         self.rate = (self.rate * (1.0 + interval / self.rtt * correction)).clamp(floor, self.target);
         self.since = self.until;
         self.until = self.since + self.interval();
@@ -323,6 +338,34 @@ mod tests {
         assert!(fluid.law.rate() <= fluid.capacity);
         fluid.run(10.0, Duration::from_secs(30));
         assert!((fluid.law.rate() / (3.0 * MBIT) - 1.0).abs() < 0.01, "{}", fluid.law.rate());
+    }
+
+    #[test]
+    fn with_a_floor_the_lowest_code_is_told_again_within_five_round_trips_of_a_half_idle_link() {
+        let capacity = 150.0 * MBIT;
+        let after = |config: Config| {
+            let start = Instant::now();
+            let mut law = Law::new(config, capacity, start, millis(10));
+            // Others fill the link, and 60 ms of queue, for 20 s; then half the link.
+            for interval in 0..2000 {
+                law.on_arrival((capacity / 100.0) as u64, millis(160));
+                law.advance(start + millis(10) * (interval + 1), (capacity * 0.06) as u64);
+            }
+            let fallen = law.rate();
+            let round_trips = (1..).find(|trip| {
+                let now = law.next_update();
+                for nth in 0..16 {
+                    law.on_arrival((capacity / 200.0) as u64, millis(160));
+                    law.advance(now + millis(10) * nth, 0);
+                }
+                law.rate() >= Code::RATE_MIN_BITS_PER_SECOND / 8.0 || *trip == 100
+            });
+            (fallen, round_trips.unwrap())
+        };
+        let (fallen, round_trips) = after(Config::default());
+        assert!(fallen < 100.0 && round_trips > 25, "{fallen} bytes per second, {round_trips} round trips");
+        let (fallen, round_trips) = after(Config::for_codes());
+        assert!(fallen == 7500.0 && round_trips <= 5, "{fallen} bytes per second, {round_trips} round trips");
     }
 
     #[test]

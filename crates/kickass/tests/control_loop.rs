@@ -148,7 +148,7 @@ fn run(flows: u8, apart: Duration, sampling: Sampling) -> Outcome {
     let start = Instant::now();
     let link = Rate::from_bits_per_second(MEGABITS * 1e6).unwrap();
     let law =
-        rcp::Law::new(rcp::Config::default(), link.bytes_per_second(), start, Duration::from_millis(10));
+        rcp::Law::new(rcp::Config::for_codes(), link.bytes_per_second(), start, Duration::from_millis(10));
     let signals = signal::Config { sampling, ..signal::Config::default() };
     let config = Config { signals, link: Some(link), ..Config::default() };
     let mut router = Router::new(config, DropTail::new(375_000), law, start);

@@ -121,7 +121,7 @@ fn low_levels_are_neither_signalled_nor_counted() {
     let now = Instant::now();
     let capacity = rate(100.0);
     let law =
-        rcp::Law::new(rcp::Config::default(), capacity.bytes_per_second(), now, Duration::from_millis(10));
+        rcp::Law::new(rcp::Config::for_codes(), capacity.bytes_per_second(), now, Duration::from_millis(10));
     let levels = StrictPriority::new(Levels::default(), 100_000);
     let mut router = Router::new(Config::default(), levels, law, now);
     let low = V4 { traffic_class: 1 << 2, ..V4::default() };
@@ -143,7 +143,7 @@ fn low_levels_are_neither_signalled_nor_counted() {
 #[test]
 fn the_law_hears_of_round_trips_from_indicators() {
     let start = Instant::now();
-    let law = rcp::Law::new(rcp::Config::default(), 12.5e6, start, Duration::from_millis(10));
+    let law = rcp::Law::new(rcp::Config::for_codes(), 12.5e6, start, Duration::from_millis(10));
     let mut router = Router::new(Config::default(), DropTail::new(1 << 20), law, start);
     let bucket = Bucket::of(Duration::from_millis(1000));
     for milli in 0..3000 {
@@ -163,7 +163,7 @@ fn the_law_hears_of_round_trips_from_indicators() {
 fn what_fragmentation_adds_is_load() {
     let start = Instant::now();
     let capacity = 12.5e6;
-    let law = || rcp::Law::new(rcp::Config::default(), capacity, start, Duration::from_millis(10));
+    let law = || rcp::Law::new(rcp::Config::for_codes(), capacity, start, Duration::from_millis(10));
     let run = |packet: Packet| {
         let mut router = Router::new(Config::default(), DropTail::new(1 << 20), law(), start);
         // 95 % of the link.
@@ -392,7 +392,7 @@ proptest! {
             _ => Box::new(FqCodel::new(FqCodelConfig { limit: 20_000, ..FqCodelConfig::default() })),
         };
         let link = rate(megabits);
-        let law = rcp::Law::new(rcp::Config::default(), link.bytes_per_second(), now, Duration::from_millis(3));
+        let law = rcp::Law::new(rcp::Config::for_codes(), link.bytes_per_second(), now, Duration::from_millis(3));
         let config = Config {
             signals: signal::Config { ipv6: Ipv6::All, sampling, ..signal::Config::default() },
             link: paced.then_some(link),

@@ -17,12 +17,18 @@ use crate::{
 };
 
 /// Settings of a [`KickAssQueue`].
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct KickAssConfig {
     /// The rate law.
     pub law: rcp::Config,
     /// How it signals.
     pub signals: signal::Config,
+}
+
+impl Default for KickAssConfig {
+    fn default() -> Self {
+        Self { law: rcp::Config::for_codes(), signals: signal::Config::default() }
+    }
 }
 
 /// Any queue, with Kick-Ass around it.

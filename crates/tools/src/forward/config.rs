@@ -159,7 +159,7 @@ impl Default for SignalConfig {
     }
 }
 
-/// Parameters of RCP; those that are not set are those of [`rcp::Config`].
+/// Parameters of RCP; those that are not set are those of [`rcp::Config::for_codes`].
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct RcpConfig {
@@ -371,7 +371,7 @@ impl SignalConfig {
 
     /// As the law wants it.
     pub fn rcp(&self) -> rcp::Config {
-        let default = rcp::Config::default();
+        let default = rcp::Config::for_codes();
         let set = &self.rcp;
         rcp::Config {
             alpha: set.alpha.unwrap_or(default.alpha),
@@ -380,6 +380,7 @@ impl SignalConfig {
             initial_fraction: set.initial_fraction.unwrap_or(default.initial_fraction),
             interval_max: set.interval_max.unwrap_or(default.interval_max),
             rtt_initial: set.rtt_initial.unwrap_or(default.rtt_initial),
+            floor: default.floor,
         }
     }
 
@@ -475,7 +476,7 @@ rate = "10mbit"
         assert_eq!((left.mtu, left.delay, left.buffer()), (1500, Duration::ZERO, 12_500_000));
         assert_eq!((&left.queue, &left.kickass), (&QueueConfig::DropTail, &None));
         let signals = right.kickass.as_ref().unwrap();
-        assert_eq!((signals.signals(), signals.rcp()), (signal::Config::default(), rcp::Config::default()));
+        assert_eq!((signals.signals(), signals.rcp()), (signal::Config::default(), rcp::Config::for_codes()));
     }
 
     #[test]
