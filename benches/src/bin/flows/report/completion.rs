@@ -22,7 +22,7 @@ pub(super) fn figure(light: &Scene) -> Option<Figure> {
     let runs = light.schemes();
     let flows = runs.first()?.flows.len();
     Some(Figure {
-        name: "kickass-fig8",
+        name: "sockets-fig8",
         title: "Completion times under light load, real sockets",
         about: vec![
             "Enabling Router-Assisted Congestion Control (NU-EECS-16-09) §4.1, Fig. 8".to_owned(),

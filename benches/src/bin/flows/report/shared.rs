@@ -57,7 +57,7 @@ pub(super) fn figure(light: &Scene) -> Option<Figure> {
         series(run, Shape::Line, points)
     };
     Some(Figure {
-        name: "kickass-shared",
+        name: "sockets-shared",
         title: "TCP beside Kick-Ass under light load, real sockets",
         about: vec![
             "Enabling Router-Assisted Congestion Control (NU-EECS-16-09) §4.1, which leaves out the figure".to_owned(),

@@ -16,7 +16,7 @@ pub(super) fn figure(heavy: &Scene) -> Option<Figure> {
     let runs = heavy.schemes();
     let flows = runs.first()?.flows.len();
     Some(Figure {
-        name: "kickass-fig10",
+        name: "sockets-fig10",
         title: "Throughput of flows under heavy load, real sockets",
         about: vec![
             "Enabling Router-Assisted Congestion Control (NU-EECS-16-09) §4.1, Fig. 10".to_owned(),

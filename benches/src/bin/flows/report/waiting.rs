@@ -23,7 +23,7 @@ pub(super) fn figure(heavy: &Scene) -> Option<Figure> {
     let runs = heavy.schemes();
     runs.first()?;
     Some(Figure {
-        name: "kickass-fig9",
+        name: "sockets-fig9",
         title: "Queueing delay under heavy load, real sockets",
         about: vec![
             "Enabling Router-Assisted Congestion Control (NU-EECS-16-09) §4.1, Fig. 9".to_owned(),
