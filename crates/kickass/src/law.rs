@@ -15,6 +15,10 @@ pub trait RateLaw {
 
     /// What each flow may send; `None` if the law has nothing to say.
     fn rate(&self) -> Option<Rate>;
+
+    /// Whether the router tells nobody the rate from `now` on, because too much waits. What comes a round trip later is
+    /// then no answer to it. Called before [`Self::advance`]; a law need not care.
+    fn set_silent(&mut self, _now: Instant, _silent: bool) {}
 }
 
 impl RateLaw for rcp::Law {
@@ -28,6 +32,10 @@ impl RateLaw for rcp::Law {
 
     fn rate(&self) -> Option<Rate> {
         Rate::from_bytes_per_second(self.rate())
+    }
+
+    fn set_silent(&mut self, now: Instant, silent: bool) {
+        self.set_silent(now, silent);
     }
 }
 
@@ -67,5 +75,9 @@ impl<L: RateLaw + ?Sized> RateLaw for Box<L> {
 
     fn rate(&self) -> Option<Rate> {
         (**self).rate()
+    }
+
+    fn set_silent(&mut self, now: Instant, silent: bool) {
+        (**self).set_silent(now, silent);
     }
 }

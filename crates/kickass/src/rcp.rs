@@ -13,6 +13,9 @@
 //! there, a packet counts wholly in the interval in which it arrives, and *d* stays where it is while no packet
 //! tells its round trip.
 //!
+//! A router that tells codes tells nothing while too much waits, see [`Law::set_silent`]; what comes then mostly is no
+//! answer to *R*, which stands still.
+//!
 //! Nothing has to be called on time: [`Law::advance`] makes up for every update that was due, in the order in
 //! which they were. Ends of intervals lie on a lattice of whole nanoseconds, so lateness never adds up.
 //!
@@ -20,7 +23,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::code::Code;
+use crate::{code::Code, indicator::INTERVAL};
 
 /// Round trips below count as this: nothing on the wire may make intervals arbitrarily short.
 const RTT_MIN: Duration = Duration::from_micros(10);
@@ -101,6 +104,9 @@ pub struct Law {
     /// Its end.
     until: Instant,
     arrivals: Arrivals,
+    indications: Indications,
+    /// Since when senders are not told the rate, if they are not.
+    silent: Option<Instant>,
 }
 
 /// What came in an interval.
@@ -111,6 +117,33 @@ struct Arrivals {
     rtt_bytes: u64,
     /// Sum of their round trips in nanoseconds, each times the bytes of its packet.
     rtt_sum: u128,
+}
+
+/// How often senders have told their round trips lately.
+#[derive(Debug, Clone, Copy)]
+struct Indications {
+    /// Beginning of the present second.
+    since: Instant,
+    /// Those in it so far.
+    now: u64,
+    /// Those in the one before.
+    before: u64,
+}
+
+impl Indications {
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn advance(&mut self, now: Instant) {
+        if now >= self.since + Self::SECOND {
+            *self = Self { since: now, now: 0, before: self.now };
+        }
+    }
+
+    /// How many senders that makes: each tells it once in an [`INTERVAL`], and in TCP mode, where packets leave in a burst
+    /// each round trip `rtt`, once in a round trip.
+    fn senders(&self, rtt: Duration) -> f64 {
+        self.before as f64 * rtt.max(INTERVAL).as_secs_f64()
+    }
 }
 
 impl Arrivals {
@@ -143,6 +176,8 @@ impl Law {
             since,
             until: since + first,
             arrivals: Arrivals::default(),
+            indications: Indications { since, now: 0, before: 0 },
+            silent: None,
         }
     }
 
@@ -163,6 +198,28 @@ impl Law {
         self.rate = self.rate.min(self.target);
     }
 
+    /// Whether senders are told nothing from `now` on, since too much waits.
+    ///
+    /// What comes meanwhile is no answer to the rate, which stands still: else it would fall as long as senders that do not
+    /// listen keep the queue full, and be so low when they have gone that no code tells it. When senders are told again
+    /// after a round trip or more, they begin with half of what would be fair if they were alone. How many they are is
+    /// known, since each tells its round trip again and again (Kick-Ass §2.2); so much of the link they can surely take,
+    /// and beside as many TCP flows it is their share.
+    ///
+    /// Call it before [`Self::advance`] for the same time.
+    pub fn set_silent(&mut self, now: Instant, silent: bool) {
+        let since = match (self.silent, silent) {
+            (None, true) => return self.silent = Some(now),
+            (Some(since), false) => since,
+            _ => return,
+        };
+        self.silent = None;
+        let senders = self.indications.senders(self.rtt());
+        if now >= since + self.rtt() && senders > 0.0 {
+            self.rate = (self.target / senders / 2.0).clamp(self.floor(), self.target);
+        }
+    }
+
     /// d, the mean round trip of the traffic.
     pub fn rtt(&self) -> Duration {
         Duration::from_secs_f64(self.rtt)
@@ -180,6 +237,7 @@ impl Law {
     pub fn on_arrival(&mut self, bytes: u64, rtt: Duration) {
         self.arrivals.bytes = self.arrivals.bytes.saturating_add(bytes);
         if !rtt.is_zero() {
+            self.indications.now += 1;
             let nanos = rtt.min(RTT_MAX).as_nanos();
             self.arrivals.rtt_bytes = self.arrivals.rtt_bytes.saturating_add(bytes);
             self.arrivals.rtt_sum = self.arrivals.rtt_sum.saturating_add(nanos * u128::from(bytes));
@@ -211,13 +269,20 @@ impl Law {
             let gain = (trust * interval / self.rtt).min(1.0);
             self.rtt += gain * (sample - self.rtt);
         }
-        let spare = self.target - arrivals.bytes as f64 / interval;
-        let drain = queue_bytes as f64 / self.rtt;
-        let correction = (self.config.alpha * spare - self.config.beta * drain) / self.target;
-        let floor = (BYTES_PER_RTT_MIN / self.rtt).max(self.config.floor).min(self.target);
-        self.rate = (self.rate * (1.0 + interval / self.rtt * correction)).clamp(floor, self.target);
+        if self.silent.is_none() {
+            let spare = self.target - arrivals.bytes as f64 / interval;
+            let drain = queue_bytes as f64 / self.rtt;
+            let correction = (self.config.alpha * spare - self.config.beta * drain) / self.target;
+            self.rate =
+                (self.rate * (1.0 + interval / self.rtt * correction)).clamp(self.floor(), self.target);
+        }
+        self.indications.advance(self.until);
         self.since = self.until;
         self.until = self.since + self.interval();
+    }
+
+    fn floor(&self) -> f64 {
+        (BYTES_PER_RTT_MIN / self.rtt).max(self.config.floor).min(self.target)
     }
 
     /// T, until the next update.
@@ -366,6 +431,32 @@ mod tests {
         assert!(fallen < 100.0 && round_trips > 25, "{fallen} bytes per second, {round_trips} round trips");
         let (fallen, round_trips) = after(Config::for_codes());
         assert!(fallen == 7500.0 && round_trips <= 5, "{fallen} bytes per second, {round_trips} round trips");
+    }
+
+    #[test]
+    fn in_silence_the_rate_stands_still_and_then_is_half_of_what_is_fair_to_those_who_listen() {
+        let capacity = 150.0 * MBIT;
+        let start = Instant::now();
+        let mut law = Law::new(Config::for_codes(), capacity, start, millis(10));
+        // Senders that tell 500 round trips a second, and others, fill the link and 60 ms of queue.
+        let run = |law: &mut Law, intervals: u32, silent: bool| {
+            for _ in 0..intervals {
+                let now = law.next_update();
+                law.set_silent(now, silent);
+                law.advance(now, (capacity * 0.06) as u64);
+                (0..5).for_each(|_| law.on_arrival(600, millis(160)));
+                law.on_arrival((capacity / 100.0) as u64, Duration::ZERO);
+            }
+            law.rate()
+        };
+        let told = run(&mut law, 10, false);
+        assert_eq!(run(&mut law, 2000, true), told);
+        let again = run(&mut law, 1, false);
+        let senders = 500.0 * law.rtt().as_secs_f64();
+        assert!((again / (capacity / senders / 2.0) - 1.0).abs() < 0.05, "{again}");
+        // Nobody notices a silence that is shorter than a round trip.
+        let before = run(&mut law, 2, true);
+        assert!(run(&mut law, 1, false) < before);
     }
 
     #[test]

@@ -85,7 +85,7 @@ impl<Q: Queue<Packet>, L: RateLaw> Router<Q, L> {
             self.link.on_idle(now);
         }
         if self.queue.is_best(&packet) {
-            self.law.advance(now, self.best_bytes());
+            self.advance(now);
             let rtt = self.signaller.on_arrival(&Subject::of(&packet), || packet.flow());
             self.stats.indicators += u64::from(rtt.is_some());
             self.law.on_arrival(packet.total_len() as u64, rtt.map(|bucket| bucket.rtt()));
@@ -141,7 +141,16 @@ impl<Q: Queue<Packet>, L: RateLaw> Router<Q, L> {
         Stats { waiting, marked: self.queue.marked(), ..self.stats }
     }
 
-    /// Its law, as of the last packet that came or went.
+    /// Lets its law do what was due by `now`. Each packet that comes or goes does that; this is for who wants to see the rate
+    /// of an idle link.
+    pub fn advance(&mut self, now: Instant) {
+        // Only packets of the best level are fragmented.
+        let rest = self.rest.as_ref().map_or(0, |rest| rest.total_len() as u64);
+        self.law.set_silent(now, self.signaller.is_silent(self.backlog()));
+        self.law.advance(now, self.queue.best_bytes() + rest);
+    }
+
+    /// Its law, as of the last packet that came or went, or the last [`Self::advance`].
     pub fn law(&self) -> &L {
         &self.law
     }
@@ -161,14 +170,13 @@ impl<Q: Queue<Packet>, L: RateLaw> Router<Q, L> {
         &mut self.queue
     }
 
-    /// What the law is told to wait. Only packets of the best level are fragmented.
-    fn best_bytes(&self) -> u64 {
-        self.queue.best_bytes() + self.rest.as_ref().map_or(0, |rest| rest.total_len() as u64)
+    fn backlog(&self) -> Backlog {
+        Backlog { bytes: self.queue.best_bytes(), limit: self.queue.limit() }
     }
 
     /// The next packet of the queue, shortened if it is to carry a signal.
     fn dequeue_signalled(&mut self, now: Instant) -> Option<Packet> {
-        self.law.advance(now, self.best_bytes());
+        self.advance(now);
         let mut packet = self.queue.dequeue(now, &mut drop)?;
         if let Err(reason) = self.signal(now, &mut packet) {
             self.stats.withheld[reason as usize] += 1;
@@ -181,9 +189,8 @@ impl<Q: Queue<Packet>, L: RateLaw> Router<Q, L> {
             return Err(Withheld::Level);
         }
         let subject = Subject::of(packet);
-        let backlog = Backlog { bytes: self.queue.best_bytes(), limit: self.queue.limit() };
         let rate = self.law.rate();
-        let code = self.signaller.decide(now, &subject, || packet.flow(), backlog, rate)?;
+        let code = self.signaller.decide(now, &subject, || packet.flow(), self.backlog(), rate)?;
         let before = packet.total_len();
         let rest = packet.split(code.payload_len(), self.identification).map_err(|_| Withheld::Headers)?;
         let overhead = packet.total_len() + rest.total_len() - before;

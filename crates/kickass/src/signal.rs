@@ -175,6 +175,11 @@ impl Signaller {
         Some(rtt)
     }
 
+    /// Whether nobody is told anything, because too much waits.
+    pub fn is_silent(&self, backlog: Backlog) -> bool {
+        backlog.bytes as f64 > self.config.queue_threshold * backlog.limit as f64
+    }
+
     /// Which code a packet of the best level that leaves now is to carry; `flow` is called only if it matters.
     ///
     /// # Errors
@@ -200,7 +205,7 @@ impl Signaller {
         if subject.leading_min > code.payload_len() {
             return Err(Withheld::Headers);
         }
-        if backlog.bytes as f64 > self.config.queue_threshold * backlog.limit as f64 {
+        if self.is_silent(backlog) {
             return Err(Withheld::Queue);
         }
         // A signal from upstream that is too high would be taken for that of the path: it is always lowered.

@@ -4,7 +4,8 @@
 //! - with a loss or an ECN mark, which some router makes that tells no rate: TCP mode begins with half the window and
 //!   lasts until it has grown to what routers allow;
 //! - when nothing was told for more than a round trip, because a router that tells rates has to do with senders that do not
-//!   listen, or the route is another: TCP mode begins with the same window and lasts until a rate is told again.
+//!   listen, or the route is another: TCP mode begins with the same window and lasts until a rate is told again. What is
+//!   lost meanwhile is lost there.
 //!
 //! So TCP bounds what routers can be made to say. Upwards, because a rate is followed only while nothing is lost; and
 //! downwards, because no rate makes a sender slower than a packet in a round trip, TCP's smallest window (the loss window,
@@ -55,6 +56,9 @@ pub enum Cause {
     Congestion,
 }
 
+/// Round trips without a signal after a loss: where TCP's window goes out in one burst, signals are one apart.
+const SILENCE: u32 = 2;
+
 /// A congestion controller that follows routers where they speak.
 ///
 /// The transport calls [`Self::on_ack`], [`Self::on_congestion`] and [`Self::on_signal`] as things happen, and
@@ -90,11 +94,13 @@ impl Sender {
 
     /// The receiver has told the code of a leading fragment.
     pub fn on_signal(&mut self, now: Instant, code: Code) {
+        // Then it was the router that spoke before which overflowed: a full queue silences it (§2.3.2), and this ends that.
+        let silence = self.signal.is_none_or(|before| now > before.heard + SILENCE * self.rtt);
         self.signal = Some(Signal { rate: code.rate(), heard: now });
         match self.mode {
             Mode::KickAss => {}
-            Mode::Tcp(Cause::Silence) => self.mode = Mode::KickAss,
-            Mode::Tcp(Cause::Congestion) => self.end_recovery(now),
+            Mode::Tcp(Cause::Congestion) if !silence => self.end_recovery(now),
+            Mode::Tcp(_) => self.mode = Mode::KickAss,
         }
     }
 
@@ -123,7 +129,9 @@ impl Sender {
             self.tcp.go_on_from(self.window(), self.mtu);
         }
         self.tcp.reduce(now, self.mtu, persistent);
-        self.mode = Mode::Tcp(Cause::Congestion);
+        if self.mode == Mode::KickAss {
+            self.mode = Mode::Tcp(Cause::Congestion);
+        }
     }
 
     /// The path now takes packets of so many bytes.
@@ -291,6 +299,35 @@ mod tests {
     }
 
     #[test]
+    fn a_loss_at_a_router_that_has_fallen_silent_is_over_when_it_speaks_again() {
+        let start = Instant::now();
+        let told = || {
+            let mut sender = sender();
+            sender.on_signal(start, code(10.0));
+            sender
+        };
+        // Lost before the silence is noticed, and after.
+        let mut before = told();
+        before.on_congestion(start + RTT / 2, start, false);
+        let mut after = told();
+        after.handle_timeout(start + 2 * RTT);
+        after.on_congestion(start + 2 * RTT, start + RTT, false);
+        assert_eq!(after.mode(), Mode::Tcp(Cause::Silence));
+        for mut sender in [before, after] {
+            assert!(sender.window() < 30_000, "{}", sender.window());
+            sender.on_signal(start + 4 * RTT, code(10.0));
+            assert_eq!(sender.mode(), Mode::KickAss);
+        }
+        // While routers go on telling the rate, it is not they who lose.
+        let mut sender = told();
+        sender.on_congestion(start + RTT / 2, start, false);
+        for round_trip in 1..5 {
+            sender.on_signal(start + round_trip * RTT, code(10.0));
+            assert_eq!(sender.mode(), Mode::Tcp(Cause::Congestion));
+        }
+    }
+
+    #[test]
     fn no_rate_is_slower_than_a_packet_in_a_round_trip() {
         let start = Instant::now();
         let mut sender = sender();
@@ -352,7 +389,7 @@ mod tests {
                     Event::Congestion { persistent } => {
                         sender.on_congestion(now, sent, persistent);
                         if persistent {
-                            prop_assert_eq!(sender.mode(), Mode::Tcp(Cause::Congestion));
+                            prop_assert_ne!(sender.mode(), Mode::KickAss);
                         }
                     }
                     Event::Nothing => {}

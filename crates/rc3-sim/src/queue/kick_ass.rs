@@ -69,15 +69,23 @@ impl<Q: Queue<Stamped<Parcel>>> KickAssQueue<Q> {
         &self.law
     }
 
+    fn advance_law(&mut self, now: Instant) {
+        self.law.set_silent(now, self.signaller.is_silent(self.backlog()));
+        self.law.advance(now, self.queue.best_bytes());
+    }
+
+    fn backlog(&self) -> Backlog {
+        Backlog { bytes: self.queue.best_bytes(), limit: self.limit }
+    }
+
     /// Fragments a packet that leaves, if it is to carry a signal.
     fn signal(&mut self, now: Instant, packet: &mut Packet<Stamped<Parcel>>) -> Result<(), Withheld> {
         if !self.queue.is_best(packet) {
             return Err(Withheld::Level);
         }
         let subject = ip::subject(packet);
-        let backlog = Backlog { bytes: self.queue.best_bytes(), limit: self.limit };
         let flow = || ip::flow(packet.payload.payload());
-        let code = self.signaller.decide(now, &subject, flow, backlog, RateLaw::rate(&self.law))?;
+        let code = self.signaller.decide(now, &subject, flow, self.backlog(), RateLaw::rate(&self.law))?;
         let Body::Udp { leading, .. } = &mut packet.payload.payload_mut().body else {
             return Err(Withheld::Place);
         };
@@ -97,7 +105,7 @@ fn first_interval(config: &rcp::Config, seed: u64) -> Duration {
 impl<Q: Queue<Stamped<Parcel>>> Queue<Stamped<Parcel>> for KickAssQueue<Q> {
     fn enqueue(&mut self, now: Instant, packet: Packet<Stamped<Parcel>>) -> Dropped<Stamped<Parcel>> {
         if self.queue.is_best(&packet) {
-            self.law.advance(now, self.queue.best_bytes());
+            self.advance_law(now);
             let flow = || ip::flow(packet.payload.payload());
             let rtt = self.signaller.on_arrival(&ip::subject(&packet), flow);
             self.law.on_arrival(packet.size as u64, rtt.map(|bucket| bucket.rtt()).unwrap_or_default());
@@ -106,7 +114,7 @@ impl<Q: Queue<Stamped<Parcel>>> Queue<Stamped<Parcel>> for KickAssQueue<Q> {
     }
 
     fn dequeue(&mut self, now: Instant) -> Option<Packet<Stamped<Parcel>>> {
-        self.law.advance(now, self.queue.best_bytes());
+        self.advance_law(now);
         let mut packet = self.queue.dequeue(now)?;
         // Why a packet leaves as it came is nobody's business here.
         let _ = self.signal(now, &mut packet);

@@ -71,4 +71,10 @@ impl RateLaw for PortLaw {
             Self::None => None,
         }
     }
+
+    fn set_silent(&mut self, now: Instant, silent: bool) {
+        if let Self::Rcp { law, .. } = self {
+            law.set_silent(now, silent);
+        }
+    }
 }

@@ -97,8 +97,8 @@ impl Port {
             self.line.push(self.router.link_free(), self.config.delay, packet.into_bytes());
         }
         if self.router.is_empty() {
-            // Nobody else tells the law that time passes, and its rate is shown.
-            self.router.law_mut().advance(now, 0);
+            // Its rate is shown.
+            self.router.advance(now);
         }
     }
 
