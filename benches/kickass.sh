@@ -120,7 +120,7 @@ run() {
     case $name in
         cubic) measure "$load" "$name" 0 cubic "" ;;
         cubic-fq-codel) measure "$load" "$name" 1 cubic "$fq_codel" ;;
-        rc3) measure "$load" "$name" 0 "$name" "" ;;
+        rc3 | pcc) measure "$load" "$name" 0 "$name" "" ;;
         rlp) measure "$load" "$name" 0 "$name" "$levels" ;;
         kickass) measure "$load" "$name" 0 "$name" "$signals" ;;
         kickass-fct) measure "$load" "$name" 0 kickass "$signals_fct" ;;
@@ -135,7 +135,7 @@ run() {
 }
 
 if [ $# -eq 0 ]; then
-    set -- {light,heavy}/{cubic,cubic-fq-codel,rc3,rlp,kickass,kickass-fct,kickass-rlp} light/{alone,shared}
+    set -- {light,heavy}/{cubic,cubic-fq-codel,pcc,rc3,rlp,kickass,kickass-fct,kickass-rlp} light/{alone,shared}
 fi
 for each; do run "$each"; done
 "$bin/flows" report "$out" "$out/report"

@@ -45,8 +45,9 @@ pub use primary::{
         AckFrequencyConfig, ApplicationClose, ClientCrypto, ConfigError, ConnectError, ConnectFailed,
         ConnectionClose, ConnectionHandle, ConnectionId, HandshakeData, HandshakeTokenKey, IdleTimeout,
         Incoming, MtuDiscoveryConfig, NoInitialCipherSuite, NoneTokenStore, QuicClientConfig,
-        QuicServerConfig, ServerCrypto, TokenLog, TokenMemoryCache, TokenReuseError, TokenStore,
-        TransportError, TransportErrorCode, ValidationTokenConfig, VarIntBoundsExceeded, congestion,
+        QuicServerConfig, RttEstimator, ServerCrypto, TokenLog, TokenMemoryCache, TokenReuseError,
+        TokenStore, TransportError, TransportErrorCode, ValidationTokenConfig, VarIntBoundsExceeded,
+        congestion,
     },
 };
 #[cfg(feature = "qlog")]

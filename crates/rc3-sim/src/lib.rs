@@ -14,6 +14,7 @@ mod impair;
 mod link;
 pub mod model;
 mod pair;
+pub mod pcc;
 mod queue;
 mod random;
 pub mod rcp;

@@ -39,6 +39,11 @@ impl Load {
     }
 }
 
+/// What one sender draws from.
+pub(crate) fn seed_of(seed: u64, sender: u32) -> u64 {
+    seed ^ u64::from(sender + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
 /// The silences and flows of one sender: the same for each scheme.
 #[derive(Debug)]
 pub(crate) struct Draws {
@@ -48,8 +53,7 @@ pub(crate) struct Draws {
 
 impl Draws {
     pub(crate) fn new(load: Load, seed: u64, sender: u32) -> Self {
-        let seed = seed ^ u64::from(sender + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        Self { load, random: Pcg64::seed_from_u64(seed) }
+        Self { load, random: Pcg64::seed_from_u64(seed_of(seed, sender)) }
     }
 
     /// Above 0, at most 1, so that its logarithm is finite.

@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use crate::{
     Result, clock,
     flow::Header,
-    load::{Draws, Load},
+    load::{Draws, Load, seed_of},
     rc3,
     scheme::Scheme,
     tcp,
@@ -53,7 +53,7 @@ pub(crate) async fn play(
     let mut playing = JoinSet::new();
     for sender in 0..senders {
         let scheme = schemes[sender as usize % schemes.len()];
-        let transport = match scheme.transport() {
+        let transport = match scheme.transport(seed_of(seed, sender)) {
             None => Transport::Tcp,
             Some(config) => Transport::Rc3(rc3::client(certificate, Arc::new(config))?),
         };

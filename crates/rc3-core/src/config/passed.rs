@@ -80,6 +80,9 @@ impl TransportConfig {
     }
 
     /// A congestion controller in place of [`Self::congestion`] and [`Self::initial_window`].
+    ///
+    /// While its metrics name a pacing rate, packets leave one by one at that rate, in bytes of UDP payload, whatever
+    /// [`Self::paced`] says; its window still bounds what is in flight.
     pub fn congestion_controller_factory(
         &mut self,
         factory: Arc<dyn ControllerFactory + Send + Sync + 'static>,

@@ -91,7 +91,7 @@ impl Connection {
         seal.finish(sealing, buf);
         self.steering.due = false;
         self.steering.indicated = Some(now);
-        self.primary.on_departed(now, buf.len());
+        self.primary.on_departed(now, self.primary.rate(), buf.len());
         Some(Transmit {
             destination,
             source,

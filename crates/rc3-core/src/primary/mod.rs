@@ -115,8 +115,8 @@ pub struct Window {
     /// What the bytes written and not yet in a packet wait for, as of the last [`Primary::poll_transmit`] that
     /// returned `None`.
     pub waiting: Waiting,
-    /// Full packets that pacing lets go within a moment, when routers tell the rate; otherwise quinn-proto paces, and this
-    /// is no bound.
+    /// Full packets that pacing lets go within a moment, where a rate is told; otherwise quinn-proto paces, and this is
+    /// no bound.
     pub due: u64,
 }
 

@@ -406,6 +406,8 @@ pub enum Congestion {
     Bbr,
     /// The rates that routers tell, NewReno where they tell none (Kick-Ass §2.3).
     Kickass,
+    /// See [`crate::pcc`].
+    Pcc,
 }
 
 /// A level of a ladder.

@@ -11,6 +11,7 @@ use crate::{
     StrictPriority,
     agent::{Agent, HostId},
     host::{Host, HostConfig},
+    pcc,
     random::{LINKS, derive},
     rcp::{self, RcpQueue},
     scenario::{self, Discipline, KickAssSpec, LowPriority, Mode, Run, SchemeKind},
@@ -142,7 +143,8 @@ fn host_config(run: &Run) -> HostConfig {
     let mut receiver = common();
     receiver.rlp(RlpMode::Trust);
     receiver.initial_rtt(run.used().map(|scheme| scheme.initial_rtt).max().unwrap_or_default());
-    let mut config = HostConfig::new(run.schemes.iter().map(transport), receiver, crypto, run.seed);
+    let schemes = run.schemes.iter().map(|scheme| transport(scheme, run.seed));
+    let mut config = HostConfig::new(schemes, receiver, crypto, run.seed);
     config.uplink_backlog = run.queues.uplink_backlog;
     config.first_loss = run.queues.first_loss;
     for (scheme, of) in config.schemes.iter_mut().zip(&run.schemes) {
@@ -164,7 +166,7 @@ fn common() -> TransportConfig {
     config
 }
 
-fn transport(scheme: &scenario::Scheme) -> TransportConfig {
+fn transport(scheme: &scenario::Scheme, seed: u64) -> TransportConfig {
     let mut config = common();
     config.rlp(match (scheme.kind, scheme.mode) {
         (SchemeKind::Rc3, Mode::Trust) => RlpMode::Trust,
@@ -176,6 +178,7 @@ fn transport(scheme: &scenario::Scheme) -> TransportConfig {
         scenario::Congestion::Cubic => config.congestion(Congestion::Cubic),
         scenario::Congestion::Bbr => config.congestion(Congestion::Bbr),
         scenario::Congestion::Kickass => config.congestion(Congestion::KickAss),
+        scenario::Congestion::Pcc => config.congestion_controller_factory(Arc::new(pcc::Config::new(seed))),
     };
     config.initial_rtt(scheme.initial_rtt);
     config.initial_packets(Some(u32::try_from(scheme.initial_window).unwrap_or(u32::MAX)));

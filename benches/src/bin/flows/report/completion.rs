@@ -98,6 +98,14 @@ fn claims(runs: &[Run]) -> Vec<Claim> {
             });
         }
     }
+    if let Some(fct) = mean(runs, "pcc") {
+        claims.push(Claim {
+            what: "mean FCT of PCC over that of CUBIC".to_owned(),
+            printed: "longer",
+            measured: format!("{:.2}", fct / cubic),
+            holds: fct > cubic,
+        });
+    }
     if let Some(fct) = mean(runs, "cubic-fq-codel") {
         claims.push(Claim {
             what: "mean FCT with FQ-CoDel and ECN over that without".to_owned(),

@@ -10,9 +10,10 @@ use crate::{
 };
 
 /// Names of files, what people call them, and colours.
-const RUNS: [(&str, &str, Colour); 9] = [
+const RUNS: [(&str, &str, Colour); 10] = [
     ("cubic", "CUBIC, drop-tail", Colour::Vermillion),
     ("cubic-fq-codel", "CUBIC, FQ-CoDel with ECN", Colour::Orange),
+    ("pcc", "rc3, PCC", Colour::Black),
     ("rc3", "rc3, NewReno", Colour::Grey),
     ("kickass", "rc3, Kick-Ass", Colour::Blue),
     ("kickass-fct", "rc3, Kick-Ass, other RCP", Colour::Purple),
@@ -22,7 +23,7 @@ const RUNS: [(&str, &str, Colour); 9] = [
     (SHARED, "TCP beside Kick-Ass", Colour::Blue),
 ];
 /// Of them, those that have the port for themselves and make the paper's figures.
-const SCHEMES: usize = 7;
+const SCHEMES: usize = 8;
 
 /// Kernel TCP alone at a port with signals.
 pub(super) const ALONE: &str = "alone";

@@ -54,7 +54,8 @@ fn distribution(runs: &[Run]) -> Chart {
 fn claims(runs: &[Run]) -> Vec<Claim> {
     let median = |name: &str| find(runs, name).map(|run| rates_of(run).quantile(0.5));
     let Some(kickass) = median("kickass") else { return Vec::new() };
-    let others = [("cubic", "CUBIC, drop-tail"), ("cubic-fq-codel", "CUBIC, FQ-CoDel with ECN")];
+    let others =
+        [("cubic", "CUBIC, drop-tail"), ("cubic-fq-codel", "CUBIC, FQ-CoDel with ECN"), ("pcc", "PCC")];
     let claim = |(name, what): (&str, &str)| {
         let factor = kickass / median(name)?;
         Some(Claim {

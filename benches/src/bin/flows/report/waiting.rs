@@ -84,14 +84,16 @@ fn claims(runs: &[Run]) -> Vec<Claim> {
             });
         }
     }
-    if let Some(run) = find(runs, "cubic") {
-        let longest = run.bottleneck.delay(1.0);
-        claims.push(Claim {
-            what: "longest queueing delay of CUBIC, drop-tail".to_owned(),
-            printed: "above 1 s",
-            measured: format!("{longest:.2} s"),
-            holds: longest > 1.0,
-        });
+    for (name, what) in [("cubic", "CUBIC, drop-tail"), ("pcc", "PCC")] {
+        if let Some(run) = find(runs, name) {
+            let longest = run.bottleneck.delay(1.0);
+            claims.push(Claim {
+                what: format!("longest queueing delay of {what}"),
+                printed: "above 1 s",
+                measured: format!("{longest:.2} s"),
+                holds: longest > 1.0,
+            });
+        }
     }
     claims
 }

@@ -11,7 +11,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use kickass::code::Code;
+use kickass::{Rate, code::Code};
 use quinn_proto as quic;
 
 #[cfg(feature = "simulation")]
@@ -27,7 +27,7 @@ use super::{
 };
 use crate::{
     error::SendDatagramError,
-    primary::{Primary, Waiting, feeding, fragments::Fragments},
+    primary::{Primary, Waiting, departures::Departures, feeding, fragments::Fragments},
     qlog::Trace,
     stats::KickAssStats,
 };
@@ -41,6 +41,8 @@ pub struct Quic {
     pub(super) stall: Stall,
     /// Present if routers may tell the rate.
     pub(super) steering: Option<SharedSteering>,
+    /// Where [`Self::rate`] says how fast.
+    pub(super) departures: Departures,
     /// See [`crate::primary::Window::due`].
     pub(super) due: u64,
     /// When something that waits for its time may leave.
@@ -76,13 +78,19 @@ impl Quic {
         self.conn.ping();
     }
 
-    /// Looks whether a packet may leave at `now`, if routers tell the rate. Before bytes are handed over.
+    /// How fast packets leave, where routers tell it or the controller does. Otherwise quinn-proto's pacer decides.
+    pub(crate) fn rate(&self) -> Option<Rate> {
+        match &self.steering {
+            Some(steering) => steering.lock().pace(),
+            None => self.shared.rate(),
+        }
+    }
+
+    /// Looks whether a packet may leave at `now`, if there is a rate. Before bytes are handed over.
     pub(crate) fn pace(&mut self, now: Instant) {
-        let Some(steering) = &self.steering else { return };
-        let steering = steering.lock();
-        let (pace, due) = match steering.pace() {
+        let (pace, due) = match self.rate() {
             None => (Pace::Quinn, u64::MAX),
-            Some(rate) if steering.departures.next(rate) <= now => {
+            Some(rate) if self.departures.next(rate) <= now => {
                 (Pace::Due, feeding::due(rate, self.conn.current_mtu()))
             }
             Some(_) => (Pace::Early, 0),
@@ -91,22 +99,20 @@ impl Quic {
         self.due = due;
     }
 
-    /// There is no more to send now. `waiting`: because of the pace, if routers tell it.
+    /// There is no more to send now. `waiting`: because of the pace, if there is a rate.
     pub(crate) fn rest(&mut self, waiting: bool) {
-        let Some(steering) = &self.steering else { return };
-        let mut steering = steering.lock();
         let waiting = waiting && self.shared.is_early();
-        steering.departures.set_backlogged(waiting);
-        self.departure = steering.pace().filter(|_| waiting).map(|rate| steering.departures.next(rate));
+        self.departures.set_backlogged(waiting);
+        self.departure = self.rate().filter(|_| waiting).map(|rate| self.departures.next(rate));
     }
 
-    /// `bytes` of UDP payload have left that the pace is to account for.
-    pub(crate) fn on_departed(&mut self, now: Instant, bytes: usize) {
-        let Some(steering) = &self.steering else { return };
-        let mut steering = steering.lock();
-        if let Some(rate) = steering.pace() {
-            let bytes = (bytes + udp_ip_headers(self.remote)) as u64;
-            steering.departures.on_sent(now, rate, bytes);
+    /// `bytes` of UDP payload have left that the pace is to account for. `rate`: the one that let them go, which sending
+    /// them may have changed.
+    pub(crate) fn on_departed(&mut self, now: Instant, rate: Option<Rate>, bytes: usize) {
+        if let Some(rate) = rate {
+            // Routers count all of a packet; a controller's rate, as its window, is of UDP payload (RFC 9002 §B.1).
+            let headers = if self.steering.is_some() { udp_ip_headers(self.remote) } else { 0 };
+            self.departures.on_sent(now, rate, (bytes + headers) as u64);
         }
     }
 

@@ -1,6 +1,10 @@
 //! A congestion controller around quinn-proto's own ones: it watches the bytes in flight, decides what counts as
 //! application-limited, and can switch the pacer off, or take its place.
 //!
+//! It takes its place where routers tell the rate, and where a controller that was given from outside names one: quinn-proto
+//! lets a quarter more than a window per round trip go, in bursts, and does not ask for the rate. The law is
+//! [`crate::primary::departures`], one packet at a time.
+//!
 //! Facts of quinn-proto 0.11.19 it rests on (each held by a test in `rc3-core/tests/primary.rs`):
 //! - `window()` is consulted in `poll_transmit` exactly when something ack-eliciting waits to be sent and no loss
 //!   probe is due: once for the window test, and if that lets it pass once more for the pacer. Nothing sent and not
@@ -19,6 +23,7 @@ use std::{
     time::Instant,
 };
 
+use kickass::Rate;
 use quinn_proto::{
     RttEstimator,
     congestion::{Controller, ControllerFactory, ControllerMetrics},
@@ -38,6 +43,8 @@ pub(super) struct Shared {
     pub(super) window_open: AtomicBool,
     /// A [`Pace`].
     pace: AtomicU8,
+    /// Bits per second that the controller wants to send; zero: it does not say.
+    rate: AtomicU64,
     /// Whether acks came since this was last cleared.
     pub(super) acks_came: AtomicBool,
     /// What the last acks said, for whoever compares the loops.
@@ -78,6 +85,11 @@ impl Shared {
         self.pace.load(Relaxed) == Pace::Early as u8
     }
 
+    /// How fast the controller wants packets to leave, if it says so.
+    pub(super) fn rate(&self) -> Option<Rate> {
+        Rate::from_bits_per_second(self.rate.load(Relaxed) as f64)
+    }
+
     fn note(&self, change: impl FnOnce(&mut Fates)) {
         change(&mut self.fates.lock().unwrap_or_else(PoisonError::into_inner));
     }
@@ -94,6 +106,7 @@ impl Default for Shared {
             app_limited: AtomicBool::new(true),
             window_open: AtomicBool::new(false),
             pace: AtomicU8::new(Pace::Quinn as u8),
+            rate: AtomicU64::new(0),
             acks_came: AtomicBool::new(false),
             fates: Mutex::default(),
         }
@@ -108,6 +121,9 @@ pub(super) struct Factory {
     pub(super) inner: Arc<dyn ControllerFactory + Send + Sync>,
     pub(super) shared: Arc<Shared>,
     pub(super) paced: bool,
+    /// Whether the pacing rate among the controller's metrics holds. quinn-proto's own have none, but for BBR, which goes
+    /// with quinn-proto's pacer.
+    pub(super) names_rate: bool,
     /// Bytes are handed over late, so quinn's own idea of app-limited is always true and must be replaced.
     pub(super) fed_late: Arc<AtomicBool>,
 }
@@ -117,15 +133,17 @@ impl ControllerFactory for Factory {
         let inner = self.inner.clone().build(now, current_mtu);
         self.shared.in_flight.store(0, Relaxed);
         self.shared.mtu.store(current_mtu.into(), Relaxed);
-        self.shared.cwnd.store(inner.window(), Relaxed);
-        Box::new(Watched {
+        let watched = Watched {
             inner,
             shared: self.shared.clone(),
             fed_late: self.fed_late.clone(),
             paced: self.paced,
+            names_rate: self.names_rate,
             newest_acked: None,
             acked: None,
-        })
+        };
+        watched.publish();
+        Box::new(watched)
     }
 }
 
@@ -134,6 +152,7 @@ struct Watched {
     shared: Arc<Shared>,
     fed_late: Arc<AtomicBool>,
     paced: bool,
+    names_rate: bool,
     /// Send time of the newest packet acknowledged so far.
     newest_acked: Option<Instant>,
     /// The same, if it is of the present acks.
@@ -152,6 +171,10 @@ impl Watched {
 
     fn publish(&self) {
         self.shared.cwnd.store(self.inner.window(), Relaxed);
+        if self.names_rate {
+            let rate = self.inner.metrics().pacing_rate;
+            self.shared.rate.store(rate.unwrap_or(0), Relaxed);
+        }
     }
 }
 
@@ -162,6 +185,9 @@ impl Controller for Watched {
             self.shared.in_flight.fetch_add(bytes, Relaxed);
         }
         self.inner.on_sent(now, bytes, last_packet_number);
+        if self.names_rate {
+            self.publish();
+        }
     }
 
     fn on_ack(&mut self, now: Instant, sent: Instant, bytes: u64, app_limited: bool, rtt: &RttEstimator) {
@@ -241,6 +267,7 @@ impl Controller for Watched {
             shared: self.shared.clone(),
             fed_late: self.fed_late.clone(),
             paced: self.paced,
+            names_rate: self.names_rate,
             newest_acked: self.newest_acked,
             acked: self.acked,
         })

@@ -23,9 +23,9 @@ use quinn_proto as quic;
 
 pub use quic::{
     AckFrequencyConfig, ApplicationClose, ConnectError, ConnectionClose, ConnectionError, ConnectionHandle,
-    ConnectionId, Dir, IdleTimeout, MtuDiscoveryConfig, NoneTokenStore, Side, StreamId, TokenLog,
-    TokenMemoryCache, TokenReuseError, TokenStore, TransportError, TransportErrorCode, ValidationTokenConfig,
-    VarInt, VarIntBoundsExceeded, congestion, crypto::HandshakeTokenKey,
+    ConnectionId, Dir, IdleTimeout, MtuDiscoveryConfig, NoneTokenStore, RttEstimator, Side, StreamId,
+    TokenLog, TokenMemoryCache, TokenReuseError, TokenStore, TransportError, TransportErrorCode,
+    ValidationTokenConfig, VarInt, VarIntBoundsExceeded, congestion, crypto::HandshakeTokenKey,
 };
 
 pub(crate) use self::{

@@ -7,7 +7,9 @@ use quinn_proto as quic;
 use thiserror::Error;
 
 use super::{Dir, Quic, StreamId, VarInt, from_transmit};
-use crate::primary::{End, PathStats, Primary, PrimaryEvent, PrimaryTransmit, Waiting, Window};
+use crate::primary::{
+    End, PathStats, Primary, PrimaryEvent, PrimaryTransmit, Waiting, Window, departures::Departures,
+};
 
 /// Why bytes were not taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -92,6 +94,7 @@ impl Primary for Quic {
         if self.remote != self.conn.remote_address() {
             self.remote = self.conn.remote_address();
             self.shared.in_flight.store(0, Relaxed);
+            self.departures = Departures::new(now);
         }
         if self.shared.acks_came.swap(false, Relaxed) {
             self.stall.on_moved(now);
@@ -101,6 +104,7 @@ impl Primary for Quic {
         // One packet ends a stall: its acknowledgment tells of all that was lost before it.
         let stalled = self.shared.window_open.load(Relaxed);
         self.pace(now);
+        let rate = self.rate();
         let may_fragment = self.may_fragment();
         // The pace is asked for each packet, and what may be fragmented leaves alone.
         let alone = stalled || may_fragment || self.due != u64::MAX;
@@ -130,7 +134,7 @@ impl Primary for Quic {
             _ => self.stall.on_moved(now),
         }
         if consulted > 0 {
-            self.on_departed(now, transmit.size);
+            self.on_departed(now, rate, transmit.size);
         }
         // A probe of the path MTU: in flight, but the controller is not told.
         if transmit.segment_size.is_none() && transmit.size > usize::from(mtu) {

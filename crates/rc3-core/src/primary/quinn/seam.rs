@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     config::{Congestion, TransportConfig},
-    primary::Waiting,
+    primary::{Waiting, departures::Departures},
     qlog::Trace,
 };
 
@@ -44,6 +44,7 @@ impl Seam {
             },
             shared: shared.clone(),
             paced: config.paced,
+            names_rate: config.passed.controller.is_some(),
             fed_late: fed_late.clone(),
         };
         #[cfg_attr(not(feature = "qlog"), expect(unused_mut, reason = "the log is all that is added"))]
@@ -73,6 +74,7 @@ impl Seam {
             waiting: Waiting::ForPacer,
             stall: Stall::new(now),
             steering: self.steering,
+            departures: Departures::new(now),
             due: u64::MAX,
             departure: None,
             sessions,

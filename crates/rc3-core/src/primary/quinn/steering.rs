@@ -1,8 +1,7 @@
 //! Kick-Ass in the primary: [`kickass::endpoint::Sender`] as a congestion controller of quinn-proto, and what the seam
 //! has to know of it. The connection passes signals in; the pace comes out.
 //!
-//! In Kick-Ass mode quinn-proto's pacer is switched off, see `controller.rs`, since it lets a quarter more than a window per
-//! round trip go, in bursts. [`Departures`] paces instead, one packet at a time.
+//! In Kick-Ass mode [`crate::primary::departures`] paces, see `controller.rs`.
 
 use std::{
     any::Any,
@@ -23,7 +22,7 @@ use quinn_proto::{
 
 use crate::{
     config::TransportConfig,
-    primary::{departures::Departures, fragments::Fragments},
+    primary::fragments::Fragments,
     stats::{KickAssStats, SwitchCounts},
     units,
 };
@@ -40,7 +39,6 @@ const INITIAL_WINDOW: u64 = 12_000;
 #[derive(Debug)]
 pub(super) struct Steering {
     sender: Sender,
-    pub(super) departures: Departures,
     fragments: Fragments,
     mtu: u64,
     /// When the mode became what it is.
@@ -67,7 +65,6 @@ impl SharedSteering {
     pub(super) fn new(now: Instant, config: Config) -> Self {
         Self(Arc::new(Mutex::new(Steering {
             sender: Sender::new(config),
-            departures: Departures::new(now),
             fragments: Fragments::NEW,
             mtu: config.mtu,
             since: now,
@@ -188,7 +185,6 @@ impl ControllerFactory for SteeringFactory {
         let config = Config { mtu: current_mtu.into(), ..self.config };
         let mut steering = self.steering.lock();
         steering.mtu = config.mtu;
-        steering.departures = Departures::new(now);
         if steering.fragments.are_allowed() {
             steering.fragments = Fragments::NEW;
         }

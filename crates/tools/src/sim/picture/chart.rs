@@ -140,12 +140,14 @@ pub enum Colour {
     Sky,
     /// What is no scheme.
     Grey,
+    /// An eighth.
+    Black,
 }
 
 impl Colour {
     /// The colour of the `index`-th of many.
     pub fn nth(index: usize) -> Self {
-        const ORDER: [Colour; 7] = [
+        const ORDER: [Colour; 8] = [
             Colour::Blue,
             Colour::Vermillion,
             Colour::Green,
@@ -153,6 +155,7 @@ impl Colour {
             Colour::Purple,
             Colour::Sky,
             Colour::Grey,
+            Colour::Black,
         ];
         ORDER[index % ORDER.len()]
     }
@@ -167,6 +170,7 @@ impl Colour {
             Self::Purple => (204, 121, 167),
             Self::Sky => (86, 180, 233),
             Self::Grey => (110, 110, 110),
+            Self::Black => (0, 0, 0),
         }
     }
 }
