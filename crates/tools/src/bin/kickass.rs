@@ -3,12 +3,12 @@
 
 use std::{io, process::ExitCode};
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use rc3_tools::{
     cli::{
         exit::Exit,
         kickass::{DecodeArgs, EncodeArgs, KickassArgs, KickassCommand},
-        output,
+        manual, output,
     },
     codes::{self, CodeError},
 };
@@ -29,6 +29,8 @@ fn main() -> ExitCode {
         KickassCommand::Forward(args) => forward::run(&args),
         #[cfg(target_os = "linux")]
         KickassCommand::Probe(args) => probe::run(&args),
+        KickassCommand::Completions { shell } => finish(manual::complete(KickassArgs::command(), shell)),
+        KickassCommand::Man { out } => finish(manual::write(KickassArgs::command(), out.as_deref())),
     };
     exit.into()
 }

@@ -1,13 +1,14 @@
 //! The command line of `kickass`.
 
+use std::path::PathBuf;
 #[cfg(target_os = "linux")]
 use std::{
     net::{Ipv4Addr, SocketAddrV4},
-    path::PathBuf,
     time::Duration,
 };
 
 use clap::{Args, Parser, Subcommand};
+use clap_complete::Shell;
 use kickass::Rate;
 
 use crate::units::parse_rate;
@@ -40,6 +41,17 @@ pub enum KickassCommand {
     /// Say which lengths of packets and of fragments survive a path
     #[cfg(target_os = "linux")]
     Probe(ProbeArgs),
+    /// Print completions for a shell
+    Completions {
+        /// Which shell
+        shell: Shell,
+    },
+    /// Print the manual page, or write one per command
+    Man {
+        /// Write `kickass.1`, `kickass-forward.1` and so on into this directory
+        #[arg(long, value_name = "DIR")]
+        out: Option<PathBuf>,
+    },
 }
 
 /// `kickass forward`
