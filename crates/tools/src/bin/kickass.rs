@@ -122,10 +122,14 @@ mod forward {
 
 #[cfg(target_os = "linux")]
 mod probe {
-    use std::{fs, io, net::UdpSocket, path::Path};
+    use std::{fs, io, path::Path};
 
     use rc3_tools::{
-        cli::{exit::Exit, kickass::ProbeArgs, output},
+        cli::{
+            exit::Exit,
+            kickass::{PROBE_PORT, ProbeArgs},
+            output,
+        },
         probe::{
             listen,
             report::Report,
@@ -161,7 +165,7 @@ mod probe {
     }
 
     fn answer(args: &ProbeArgs) -> io::Result<()> {
-        let socket = UdpSocket::bind(args.bind)?;
+        let socket = listen::bind(args.bind, PROBE_PORT)?;
         output::print(&format!("listening at {}\n", socket.local_addr()?))?;
         listen::serve(&socket)
     }
