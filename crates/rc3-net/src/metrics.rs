@@ -13,8 +13,11 @@ use crate::{socket, state::Shared};
 /// How often living connections are looked at.
 const INTERVAL: Duration = Duration::from_secs(1);
 
+/// Where a number is.
+type Value<T> = fn(&T) -> u64;
+
 /// A counter: name, unit, meaning, and where the number is.
-type Counted<T> = (&'static str, Unit, &'static str, fn(&T) -> u64);
+type Counted<T> = (&'static str, Unit, &'static str, Value<T>);
 
 const CONNECTION: [Counted<ConnectionStats>; 11] = [
     ("rc3_primary_sent_bytes", Unit::Bytes, "handed to the primary", |s| s.sent.primary_bytes),
@@ -47,7 +50,7 @@ const KICKASS: [Counted<KickAssStats>; 2] = [
 
 const SWITCHES: &str = "rc3_kickass_mode_changes";
 /// Triggers, as qlog has them.
-const TRIGGERS: [(&str, fn(&KickAssStats) -> u64); 3] = [
+const TRIGGERS: [(&str, Value<KickAssStats>); 3] = [
     ("signal", |s| s.switches.to_kickass),
     ("silence", |s| s.switches.by_silence),
     ("congestion", |s| s.switches.by_congestion),
@@ -106,7 +109,7 @@ impl Reported {
     pub(crate) fn report(&mut self, stats: &ConnectionStats, now: Instant) {
         let last = self.0.replace((*stats, now));
         let (last, then) = last.unzip();
-        let since = |value: fn(&ConnectionStats) -> u64| value(stats) - last.as_ref().map_or(0, value);
+        let since = |value: Value<ConnectionStats>| value(stats) - last.as_ref().map_or(0, value);
         for (name, _, _, value) in CONNECTION {
             add(since(value), |count| counter!(name).increment(count));
         }
@@ -139,7 +142,7 @@ impl Reported {
 }
 
 fn report_kickass(stats: &KickAssStats, now: Instant, last: Option<&(KickAssStats, Instant)>) {
-    let since = |value: fn(&KickAssStats) -> u64| value(stats) - last.map_or(0, |(last, _)| value(last));
+    let since = |value: Value<KickAssStats>| value(stats) - last.map_or(0, |(last, _)| value(last));
     for (name, _, _, value) in KICKASS {
         add(since(value), |count| counter!(name).increment(count));
     }
