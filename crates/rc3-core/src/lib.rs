@@ -39,6 +39,7 @@ pub use error::{
     ClosedStream, FinishError, PeerMisbehaved, ReadError, SendDatagramError, SourceError, WriteError,
 };
 pub use event::Event;
+pub use kickass::endpoint::{Cause as TcpCause, Mode as KickAssMode};
 pub use primary::{
     ConnectionError, Dir, PathStats, Side, StreamId, VarInt,
     quinn::{

@@ -258,7 +258,7 @@ impl Future for Driver {
 impl Drop for Driver {
     fn drop(&mut self) {
         #[cfg(feature = "metrics")]
-        self.reporter.report(&self.shared);
+        self.reporter.report(&self.shared, Instant::now());
         self.shared.with(|state| state.on_driver_lost(&self.shared));
         self.wakers.drain(..).for_each(Waker::wake);
     }

@@ -60,10 +60,10 @@ pub mod socket;
 pub use rc3_core::{
     AckFrequencyConfig, ApplicationClose, Chunk, ClientConfig, ClosedStream, ConfigError, Congestion,
     ConnectionClose, ConnectionError, ConnectionId, ConnectionStats, DestinationVerdict, Dir, GuardStats,
-    IdleTimeout, IncomingStats, KickAssStats, LevelStats, MtuDiscoveryConfig, NoneTokenStore, PathStats,
-    ReceivedStats, RlpMode, SentStats, ServerConfig, Side, StreamId, SwitchCounts, TokenLog,
-    TokenMemoryCache, TokenReuseError, TokenStore, TransportConfig, TransportError, TransportErrorCode,
-    ValidationTokenConfig, VarInt, VarIntBoundsExceeded, Verdict, congestion,
+    IdleTimeout, IncomingStats, KickAssMode, KickAssStats, LevelStats, MtuDiscoveryConfig, NoneTokenStore,
+    PathStats, ReceivedStats, RlpMode, SentStats, ServerConfig, Side, StreamId, SwitchCounts, TcpCause,
+    TokenLog, TokenMemoryCache, TokenReuseError, TokenStore, TransportConfig, TransportError,
+    TransportErrorCode, ValidationTokenConfig, VarInt, VarIntBoundsExceeded, Verdict, congestion,
 };
 pub use rustls;
 

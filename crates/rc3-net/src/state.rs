@@ -7,6 +7,8 @@
 use std::{collections::VecDeque, fmt, io, mem, net::SocketAddr, sync::Arc, task::Waker, time::Instant};
 
 use bytes::Bytes;
+#[cfg(feature = "metrics")]
+use rc3_core::KickAssMode;
 use rc3_core::{self as core, ConnectionError, ConnectionHandle, Event, StreamId, VarInt};
 use rustc_hash::{FxHashMap, FxHashSet};
 use tokio::sync::{Notify, oneshot};
@@ -357,16 +359,21 @@ impl State {
         }
     }
 
-    /// Reports what the living connections have done since the last time.
+    /// Reports what the living connections have done since the last time, and says how many are in Kick-Ass mode.
     #[cfg(feature = "metrics")]
-    pub(crate) fn report_metrics(&mut self) {
+    pub(crate) fn report_metrics(&mut self, now: Instant) -> usize {
+        let mut steered = 0;
         for (&handle, id) in &self.ids {
             if let (Some(state), Some(connection)) =
                 (self.connections.get_mut(id), self.core.connection(handle))
             {
-                state.reported.report(&connection.stats());
+                let stats = connection.stats();
+                steered +=
+                    usize::from(stats.kickass.is_some_and(|kickass| kickass.mode == KickAssMode::KickAss));
+                state.reported.report(&stats, now);
             }
         }
+        steered
     }
 
     fn on_drained(&mut self, handle: ConnectionHandle, connection: Box<core::Connection>) {
@@ -374,7 +381,7 @@ impl State {
         tracing::trace!(id, "connection drained");
         if let Some(state) = self.connections.get_mut(&id) {
             #[cfg(feature = "metrics")]
-            state.reported.report_end(&connection.stats());
+            state.reported.report_end(&connection.stats(), Instant::now());
             state.gone = Some(connection);
             if !state.held {
                 self.connections.remove(&id);

@@ -29,6 +29,7 @@ const PATIENCE_SECONDS: &str = "60";
 const READY: &str = "ready";
 const LEFT: &str = "10.90.1.2";
 const RIGHT: &str = "10.90.2.2";
+const RIGHT_IPV6: &str = "fd90:2::2";
 const PORT: u16 = 4433;
 /// IP total length 1400.
 const PAYLOAD: usize = 1372;
@@ -88,8 +89,10 @@ impl Lab {
         lab.events = forwarder.stdout.take().map(|events| BufReader::new(events).lines());
         lab.forwarder = Some(Killed(forwarder));
         assert_eq!(lab.event()["event"], "ready");
-        ip(&format!("-n {} route add 10.90.2.0/24 dev kick-a", lab.left));
-        ip(&format!("-n {} route add 10.90.1.0/24 dev kick-b", lab.right));
+        for (left, right) in [("10.90.1.0/24", "10.90.2.0/24"), ("fd90:1::/64", "fd90:2::/64")] {
+            ip(&format!("-n {} route add {right} dev kick-a", lab.left));
+            ip(&format!("-n {} route add {left} dev kick-b", lab.right));
+        }
         Some(lab)
     }
 
@@ -108,15 +111,15 @@ prometheus = "127.0.0.1:{metrics}"
 [[port]]
 name = "kick-a"
 netns = "{left}"
-addresses = ["{LEFT}/24"]
-routes = ["10.90.1.0/24"]
+addresses = ["{LEFT}/24", "fd90:1::2/64"]
+routes = ["10.90.1.0/24", "fd90:1::/64"]
 rate = "100mbit"
 
 [[port]]
 name = "kick-b"
 netns = "{right}"
-addresses = ["{RIGHT}/24"]
-routes = ["10.90.2.0/24"]
+addresses = ["{RIGHT}/24", "{RIGHT_IPV6}/64"]
+routes = ["10.90.2.0/24", "fd90:2::/64"]
 rate = "100mbit"
 delay = "{delay}ms"
 {keys}
@@ -315,38 +318,58 @@ fn an_rc3_sender_follows_the_rate_it_is_told() {
 
 #[test]
 fn a_probe_sees_what_does_not_survive() {
-    // Whole packets longer than the link's are refused, fragments are cut again.
-    let Some(lab) = Lab::new("probe", "mtu = 1000") else { return };
+    const MTU: u64 = 1300;
+    let Some(lab) = Lab::new("probe", &format!("mtu = {MTU}")) else { return };
     // `ip` becomes what it starts, so that killing it kills that.
     let probe = |host: &str| {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", host, env!("CARGO_BIN_EXE_kickass"), "probe"]);
         command
     };
+    // One listener for both versions of IP.
     let mut listener = Killed(probe(&lab.right).arg("--listen").stdout(Stdio::piped()).spawn().unwrap());
     let mut lines = BufReader::new(listener.0.stdout.take().unwrap()).lines();
     assert!(lines.next().unwrap().unwrap().starts_with("listening"));
     let picture = lab.folder.path().join("survival.svg");
-    let output = probe(&lab.left)
-        .args([RIGHT, "--tries", "1", "--json", "--interval", "1ms", "--picture"])
-        .arg(&picture)
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{}", text(&output));
-    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let lengths = report["lengths"].as_array().unwrap();
-    assert_eq!(lengths.len(), Code::COUNT);
-    for row in lengths {
+    let sweep = |target: &str| -> Vec<Value> {
+        let output = probe(&lab.left)
+            .args([target, "--tries", "1", "--json", "--interval", "1ms", "--picture"])
+            .arg(&picture)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", text(&output));
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        report["lengths"].as_array().unwrap().clone()
+    };
+    let fared = |row: &Value, form: &str| {
+        let count = |what| row[form][what].as_u64().unwrap();
+        (count("sent"), count("arrived"))
+    };
+    let expected = |sent: bool, arrived: bool| (u64::from(sent), u64::from(sent && arrived));
+
+    // Whole packets longer than the link's are refused, fragments are cut again. A question does not fit into the
+    // shortest, and the longest leaves nothing for a second fragment.
+    let rows = sweep(RIGHT);
+    assert_eq!(rows.len(), Code::COUNT);
+    for row in &rows {
         let length = row["length"].as_u64().unwrap();
-        let share =
-            |form: &str| (row[form]["sent"].as_u64().unwrap(), row[form]["arrived"].as_u64().unwrap());
-        // A question does not fit into the shortest, and the longest leaves nothing for a second fragment.
-        let whole = u64::from(length >= 48);
-        assert_eq!(share("whole"), (whole, if length <= 1000 { whole } else { 0 }), "{row}");
-        let fragmented = u64::from(length < 1500);
-        assert_eq!(share("fragmented"), (fragmented, fragmented), "{row}");
+        assert_eq!(fared(row, "whole"), expected(length >= 48, length <= MTU), "{row}");
+        assert_eq!(fared(row, "atomic"), (0, 0), "{row}");
+        assert_eq!(fared(row, "fragmented"), expected(length < 1500, true), "{row}");
     }
-    assert!(fs::read_to_string(picture).unwrap().contains("fragmented packets"));
+
+    // Nobody but the source cuts packets of IPv6: both fragments must fit, of 1500 bytes with their first headers.
+    let rows = sweep(RIGHT_IPV6);
+    assert_eq!(rows.last().unwrap()["length"], 1496);
+    for row in &rows {
+        let length = row["length"].as_u64().unwrap();
+        let rest = 1500 - length + 48;
+        assert_eq!(fared(row, "whole"), expected(true, length <= MTU), "{row}");
+        assert_eq!(fared(row, "atomic"), expected(length >= 76, length <= MTU), "{row}");
+        assert_eq!(fared(row, "fragmented"), expected(true, length.max(rest) <= MTU), "{row}");
+    }
+    let picture = fs::read_to_string(picture).unwrap();
+    assert!(picture.contains("fragmented packets") && picture.contains("with Fragment header"));
 }
 
 /// Not a test of its own: what the processes inside the namespaces run.

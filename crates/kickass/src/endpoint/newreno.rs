@@ -8,6 +8,8 @@ const MINIMUM: u64 = 2;
 #[derive(Debug, Clone)]
 pub(super) struct NewReno {
     pub(super) window: u64,
+    /// The window before anything was known.
+    initial: u64,
     threshold: u64,
     /// Acknowledged since the window last grew in congestion avoidance.
     acked: u64,
@@ -17,7 +19,7 @@ pub(super) struct NewReno {
 
 impl NewReno {
     pub(super) fn new(window: u64) -> Self {
-        Self { window, threshold: u64::MAX, acked: 0, reduced: None }
+        Self { window, initial: window, threshold: u64::MAX, acked: 0, reduced: None }
     }
 
     /// Whether congestion of packets sent at `sent` has been answered.
@@ -49,10 +51,22 @@ impl NewReno {
         self.window = if persistent { MINIMUM * mtu } else { self.threshold };
     }
 
-    /// Goes on from a window that somebody else had found, without slow start.
+    /// Goes on from a window that somebody else had found: without slow start, but up to half of what it had found itself,
+    /// as after a timeout (RFC 5681 §3.1).
     pub(super) fn go_on_from(&mut self, window: u64, mtu: u64) {
+        let found = self.found();
         self.window = window.max(MINIMUM * mtu);
-        self.threshold = self.window;
+        self.threshold = self.window.max(found);
         self.acked = 0;
+    }
+
+    /// Up to where slow start is sound, by what has been acknowledged here.
+    fn found(&self) -> u64 {
+        match self.threshold {
+            u64::MAX if self.window <= self.initial => 0,
+            // It was on its way there.
+            threshold if self.window < threshold && threshold != u64::MAX => threshold,
+            _ => self.window / 2,
+        }
     }
 }

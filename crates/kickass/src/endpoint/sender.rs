@@ -4,13 +4,14 @@
 //! - with a loss or an ECN mark, which some router makes that tells no rate: TCP mode begins with half the window and
 //!   lasts until it has grown to what routers allow;
 //! - when nothing was told for more than a round trip, because a router that tells rates has to do with senders that do not
-//!   listen, or the route is another: TCP mode begins with the same window and lasts until a rate is told again. What is
-//!   lost meanwhile is lost there.
+//!   listen, or the route is another: TCP mode begins with the same window, from which slow start goes up to half of what
+//!   TCP mode had before, and lasts until a rate is told again. What is lost meanwhile is lost there.
 //!
 //! So TCP bounds what routers can be made to say. Upwards, because a rate is followed only while nothing is lost; and
 //! downwards, because no rate makes a sender slower than a packet in a round trip, TCP's smallest window (the loss window,
-//! RFC 5681 §3.1) and what the lowest code was made for (§2.1). Whoever shortens fragments on the path can do no worse
-//! with that than by dropping packets, which stops TCP longer.
+//! RFC 5681 §3.1) and what the lowest code was made for (§2.1); nor is it slower afterwards than after a timeout. Whoever
+//! shortens fragments on the path can do no worse with that than by dropping packets. Nothing tighter is sound: where a
+//! router shares a link between many, low rates and empty queues are as they should be.
 //!
 //! Invariant: in Kick-Ass mode there is a signal, at most a round trip and a packet's time old as of the latest call.
 //! Units: windows are bytes, rates bytes per second.
@@ -335,6 +336,38 @@ mod tests {
         // 120 kbit/s would be a packet of 1500 bytes in 100 ms.
         assert_eq!((sender.window(), sender.pacing()), (1500, Some(RTT)));
         assert_eq!(sender.signalled(), Some(Code::MIN.rate()));
+    }
+
+    #[test]
+    fn a_rate_that_is_told_for_a_moment_costs_no_more_than_a_timeout() {
+        let start = Instant::now();
+        let mut sender = sender();
+        for round_trip in 1..4 {
+            let now = start + round_trip * RTT;
+            sender.on_ack(now, now - RTT, sender.window(), false, RTT);
+        }
+        assert_eq!(sender.window(), 120_000);
+        let mut now = start + 4 * RTT;
+        // The second time it has not yet recovered from the first.
+        for window in [3000, 6000] {
+            sender.on_signal(now, Code::MIN);
+            now = sender.poll_timeout().unwrap();
+            sender.handle_timeout(now);
+            assert_eq!((sender.mode(), sender.window()), (Mode::Tcp(Cause::Silence), 3000));
+            now += RTT;
+            sender.on_ack(now, now - RTT, window - 3000, false, RTT);
+            assert_eq!(sender.window(), window);
+        }
+        for window in [12_000, 24_000, 48_000] {
+            now += RTT;
+            sender.on_ack(now, now - RTT, sender.window(), false, RTT);
+            assert_eq!(sender.window(), window, "slow start");
+        }
+        now += RTT;
+        sender.on_ack(now, now - RTT, 12_000, false, RTT);
+        now += RTT;
+        sender.on_ack(now, now - RTT, 60_000, false, RTT);
+        assert_eq!(sender.window(), 61_500, "congestion avoidance from half the window on");
     }
 
     #[test]

@@ -35,6 +35,40 @@ impl Default for KickAssConfig {
 ///
 /// The law hears of all arrivals of the best level, of whatever protocol and also those dropped, and of round trips by
 /// indicators. A packet that is fragmented leaves with one more IP header, also on the link behind the queue.
+///
+/// ```
+/// use std::{sync::Arc, time::Duration};
+/// use rc3_core::{Congestion, RlpMode, TransportConfig, units::Rate};
+/// use rc3_sim::{Crypto, DropTail, KickAssConfig, KickAssQueue, LinkConfig};
+/// use rc3_sim::{agent::{Flow, HostId}, host::{Host, HostConfig}, world::{LinkId, World}};
+///
+/// let mut transport = TransportConfig::default();
+/// transport.congestion(Congestion::KickAss).rlp(RlpMode::Off);
+/// let config = Arc::new(HostConfig::new([transport.clone()], transport, Crypto::None, 1));
+/// // Uplink and downlink of each host, in this order; one router in the middle.
+/// let mut world = World::new(Box::new(|from, to| [LinkId(2 * from.0), LinkId(2 * to.0 + 1)].into()));
+/// let rate = Rate::from_bits_per_second(20_000_000).unwrap();
+/// for host in [HostId(0), HostId(1)] {
+///     let slow = LinkConfig { rate: Some(rate), delay: Duration::from_millis(20), ..LinkConfig::default() };
+///     let (queue, rates, since) = (DropTail::new(200_000), KickAssConfig::default(), world.epoch());
+///     let queue = KickAssQueue::new(queue, 200_000, rates, rate, since, host.0.into());
+///     let uplink = world.add_link(slow, Box::new(queue));
+///     world.add_link(LinkConfig::default(), Box::new(DropTail::new(u64::MAX)));
+///     world.add_host(Box::new(Host::new(host, config.clone())), uplink);
+/// }
+/// world.set_meter(LinkId(0));
+/// world.start(&Flow::new(HostId(0), HostId(1), 20_000_000));
+/// // The law begins with a twentieth of the link.
+/// world.run_until(Duration::from_secs(4));
+/// let _ = world.sample();
+/// world.run_until(Duration::from_secs(5));
+/// let look = world.sample().unwrap();
+/// assert_eq!(look.flows[0].kickass, Some(true), "it follows the router");
+/// // Which gives it the link, and lets nothing wait for long.
+/// let rate = 8 * look.flows[0].bytes;
+/// assert!(rate > 19_000_000 && look.queue_bytes < 10_000, "{look:?}");
+/// assert_eq!(world.link_stats(LinkId(0)).total().dropped.packets, 0);
+/// ```
 #[derive(Debug)]
 pub struct KickAssQueue<Q> {
     queue: Q,

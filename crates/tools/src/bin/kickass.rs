@@ -3,12 +3,12 @@
 
 use std::{io, process::ExitCode};
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use rc3_tools::{
     cli::{
         exit::Exit,
         kickass::{DecodeArgs, EncodeArgs, KickassArgs, KickassCommand},
-        output,
+        manual, output,
     },
     codes::{self, CodeError},
 };
@@ -29,6 +29,8 @@ fn main() -> ExitCode {
         KickassCommand::Forward(args) => forward::run(&args),
         #[cfg(target_os = "linux")]
         KickassCommand::Probe(args) => probe::run(&args),
+        KickassCommand::Completions { shell } => finish(manual::complete(KickassArgs::command(), shell)),
+        KickassCommand::Man { out } => finish(manual::write(KickassArgs::command(), out.as_deref())),
     };
     exit.into()
 }
@@ -120,10 +122,14 @@ mod forward {
 
 #[cfg(target_os = "linux")]
 mod probe {
-    use std::{fs, io, net::UdpSocket, path::Path};
+    use std::{fs, io, path::Path};
 
     use rc3_tools::{
-        cli::{exit::Exit, kickass::ProbeArgs, output},
+        cli::{
+            exit::Exit,
+            kickass::{PROBE_PORT, ProbeArgs},
+            output,
+        },
         probe::{
             listen,
             report::Report,
@@ -159,7 +165,7 @@ mod probe {
     }
 
     fn answer(args: &ProbeArgs) -> io::Result<()> {
-        let socket = UdpSocket::bind(args.bind)?;
+        let socket = listen::bind(args.bind, PROBE_PORT)?;
         output::print(&format!("listening at {}\n", socket.local_addr()?))?;
         listen::serve(&socket)
     }

@@ -1,11 +1,11 @@
 //! The `rc3` command: runs what the command line means, and turns the outcome into an exit code.
 #![forbid(unsafe_code)]
 
-use std::{fs, io, path::Path, process::ExitCode, time::Duration};
+use std::{io, process::ExitCode, time::Duration};
 
 use clap::{CommandFactory, Parser};
 use rc3_tools::{
-    cli::{exit::Exit, high::Command, low::LowArgs, output},
+    cli::{exit::Exit, high::Command, low::LowArgs, manual, output},
     transfer::{
         progress::{Reporter, Style},
         receive::{ReceiveJob, receive},
@@ -42,12 +42,8 @@ fn run(command: Command) -> Exit {
         Command::SimToml(text) => finish(output::print(text)),
         Command::SimRun(job) => sim::run(&job),
         Command::SimTrace { name, trace, plan } => sim::trace(&name, &trace, &plan),
-        Command::Completions(shell) => {
-            let mut text = Vec::new();
-            clap_complete::generate(shell, &mut LowArgs::command(), "rc3", &mut text);
-            finish(output::print(&String::from_utf8_lossy(&text)))
-        }
-        Command::Man(directory) => finish(manual(directory.as_deref())),
+        Command::Completions(shell) => finish(manual::complete(LowArgs::command(), shell)),
+        Command::Man(directory) => finish(manual::write(LowArgs::command(), directory.as_deref())),
     }
 }
 
@@ -91,21 +87,6 @@ fn finish(result: io::Result<()>) -> Exit {
         Err(error) => {
             output::complain(&error, "check free space, permissions and limits of the system");
             Exit::Failure
-        }
-    }
-}
-
-/// All manual pages into a directory, or the main one to standard output.
-fn manual(directory: Option<&Path>) -> io::Result<()> {
-    match directory {
-        Some(directory) => {
-            fs::create_dir_all(directory)?;
-            clap_mangen::generate_to(LowArgs::command(), directory)
-        }
-        None => {
-            let mut text = Vec::new();
-            clap_mangen::Man::new(LowArgs::command()).render(&mut text)?;
-            output::print(&String::from_utf8_lossy(&text))
         }
     }
 }

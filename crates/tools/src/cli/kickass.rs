@@ -1,13 +1,14 @@
 //! The command line of `kickass`.
 
+use std::path::PathBuf;
 #[cfg(target_os = "linux")]
 use std::{
-    net::{Ipv4Addr, SocketAddrV4},
-    path::PathBuf,
+    net::{IpAddr, SocketAddr},
     time::Duration,
 };
 
 use clap::{Args, Parser, Subcommand};
+use clap_complete::Shell;
 use kickass::Rate;
 
 use crate::units::parse_rate;
@@ -40,6 +41,17 @@ pub enum KickassCommand {
     /// Say which lengths of packets and of fragments survive a path
     #[cfg(target_os = "linux")]
     Probe(ProbeArgs),
+    /// Print completions for a shell
+    Completions {
+        /// Which shell
+        shell: Shell,
+    },
+    /// Print the manual page, or write one per command
+    Man {
+        /// Write `kickass.1`, `kickass-forward.1` and so on into this directory
+        #[arg(long, value_name = "DIR")]
+        out: Option<PathBuf>,
+    },
 }
 
 /// `kickass forward`
@@ -87,18 +99,18 @@ pub struct DecodeArgs {
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
 Run kickass probe --listen on the other host first. Each code of a rate is tried as the length of a whole packet \
-with Don't Fragment and as that of a leading fragment; fragments need CAP_NET_RAW. A picture needs a name that ends \
-in .svg or .png.")]
+with Don't Fragment and as that of a leading fragment, in IPv6 also as that of a whole packet with a Fragment header; \
+fragments need CAP_NET_RAW. A picture needs a name that ends in .svg or .png.")]
 pub struct ProbeArgs {
-    /// Host that listens: IPv4 address, with or without a port
+    /// Host that listens: IP address, with or without a port
     #[arg(value_name = "TARGET", value_parser = parse_target, required_unless_present = "listen")]
-    pub target: Option<SocketAddrV4>,
+    pub target: Option<SocketAddr>,
     /// Answer those who probe
     #[arg(long, conflicts_with_all = ["target", "tries", "interval", "json", "picture"])]
     pub listen: bool,
-    /// Where to listen
-    #[arg(long, value_name = "ADDR", value_parser = parse_target, requires = "listen", default_value = "0.0.0.0")]
-    pub bind: SocketAddrV4,
+    /// Where to listen, unless at all addresses
+    #[arg(long, value_name = "ADDR", value_parser = parse_target, requires = "listen")]
+    pub bind: Option<SocketAddr>,
     /// How often each length is tried
     #[arg(long, default_value_t = 3, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=100))]
     pub tries: u8,
@@ -115,13 +127,16 @@ pub struct ProbeArgs {
 
 /// Where `kickass probe --listen` listens, unless told otherwise.
 #[cfg(target_os = "linux")]
-const PROBE_PORT: u16 = 4484;
+pub const PROBE_PORT: u16 = 4484;
 
 #[cfg(target_os = "linux")]
-fn parse_target(text: &str) -> Result<SocketAddrV4, String> {
-    let address =
-        text.parse().or_else(|_| text.parse().map(|ip: Ipv4Addr| SocketAddrV4::new(ip, PROBE_PORT)));
-    address.map_err(|_| format!("`{text}` is no IPv4 address, write for example 192.0.2.1 or 192.0.2.1:4484"))
+fn parse_target(text: &str) -> Result<SocketAddr, String> {
+    let address = text.parse().or_else(|_| text.parse().map(|ip: IpAddr| SocketAddr::new(ip, PROBE_PORT)));
+    address.map_err(|_| {
+        format!(
+            "`{text}` is no IP address, write for example 192.0.2.1, 192.0.2.1:4484 or [2001:db8::1]:4484"
+        )
+    })
 }
 
 #[cfg(target_os = "linux")]
@@ -159,11 +174,12 @@ mod tests {
                 other => Err(other.map(drop)),
             }
         };
-        let any: SocketAddrV4 = "0.0.0.0:4484".parse().unwrap();
-        assert_eq!(probe(&["192.0.2.1"]).unwrap(), ("192.0.2.1:4484".parse().ok(), any));
-        assert_eq!(probe(&["192.0.2.1:5", "--tries", "1"]).unwrap(), ("192.0.2.1:5".parse().ok(), any));
+        assert_eq!(probe(&["192.0.2.1"]).unwrap(), ("192.0.2.1:4484".parse().ok(), None));
+        assert_eq!(probe(&["192.0.2.1:5", "--tries", "1"]).unwrap(), ("192.0.2.1:5".parse().ok(), None));
+        assert_eq!(probe(&["2001:db8::1"]).unwrap(), ("[2001:db8::1]:4484".parse().ok(), None));
+        assert_eq!(probe(&["[2001:db8::1]:5"]).unwrap(), ("[2001:db8::1]:5".parse().ok(), None));
         let bound = probe(&["--listen", "--bind", "10.0.0.1:7"]).unwrap();
-        assert_eq!(bound, (None, "10.0.0.1:7".parse().unwrap()));
+        assert_eq!(bound, (None, "10.0.0.1:7".parse().ok()));
         for words in [&[][..], &["--listen", "192.0.2.1"], &["example"], &["192.0.2.1", "--picture", "a.gif"]]
         {
             assert!(probe(words).is_err(), "{words:?}");

@@ -1,8 +1,25 @@
 //! The answering side.
 
-use std::{io, net::UdpSocket};
+use std::{
+    io,
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket},
+};
 
 use super::message::Message;
+
+/// A socket at `address`, or at this port of all addresses of both versions of IP, or of IPv4 where that is all there is.
+///
+/// # Errors
+/// When that is not this host's, or taken.
+pub fn bind(address: Option<SocketAddr>, port: u16) -> io::Result<UdpSocket> {
+    match address {
+        Some(address) => UdpSocket::bind(address),
+        None => UdpSocket::bind((Ipv6Addr::UNSPECIFIED, port)).or_else(|error| match error.kind() {
+            io::ErrorKind::AddrInUse => Err(error),
+            _ => UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port)),
+        }),
+    }
+}
 
 /// Answers questions for ever.
 ///

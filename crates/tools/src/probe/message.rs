@@ -10,12 +10,20 @@ const QUESTION: [u8; 8] = *b"kickass?";
 const ANSWER: [u8; 8] = *b"kickass!";
 
 /// How a question was sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Form {
     /// Whole, with a payload as long as the code.
     Whole,
     /// As long as possible, cut into fragments after the code.
     Fragmented,
+    /// In IPv6: whole, with a Fragment header (RFC 6946).
+    Atomic,
+}
+
+impl Form {
+    fn from_byte(byte: u8) -> Option<Self> {
+        [Self::Whole, Self::Fragmented, Self::Atomic].into_iter().find(|form| *form as u8 == byte)
+    }
 }
 
 /// A question, or the answer to it.
@@ -58,7 +66,7 @@ impl Message {
         bytes[8..16].copy_from_slice(&self.run.to_be_bytes());
         // Lengths of codes are below 2^16.
         bytes[16..18].copy_from_slice(&(self.code.payload_len() as u16).to_be_bytes());
-        bytes[18] = u8::from(self.form == Form::Fragmented);
+        bytes[18] = self.form as u8;
         bytes[19] = self.attempt;
         bytes
     }
@@ -68,12 +76,12 @@ impl Message {
         let (begin, rest) = bytes.split_first_chunk::<8>()?;
         let (run, rest) = rest.split_first_chunk::<8>()?;
         let &[high, low, form, attempt] = rest else { return None };
-        if *begin != kind || form > 1 {
+        if *begin != kind {
             return None;
         }
         Some(Self {
             run: u64::from_be_bytes(*run),
-            form: if form == 1 { Form::Fragmented } else { Form::Whole },
+            form: Form::from_byte(form)?,
             code: Code::from_len(u16::from_be_bytes([high, low]).into())?,
             attempt,
         })
@@ -86,7 +94,7 @@ mod tests {
 
     #[test]
     fn an_answer_repeats_its_question() {
-        for form in [Form::Whole, Form::Fragmented] {
+        for form in [Form::Whole, Form::Fragmented, Form::Atomic] {
             let message = Message { run: 7, form, code: Code::MAX, attempt: 2 };
             let answer = Message::answer(&message.question(1000)).unwrap();
             assert_eq!(Message::parse_answer(&answer), Some(message));

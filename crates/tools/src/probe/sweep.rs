@@ -3,25 +3,21 @@
 use std::{
     collections::{BTreeMap, HashSet},
     io,
-    net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket},
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket},
     time::{Duration, Instant},
 };
 
-use etherparse::{IpHeaders, Ipv4Header, PacketBuilder, ip_number};
 use kickass::{code::Code, packet::Packet};
 use ring::rand::{SecureRandom, SystemRandom};
+use rustix::net::sockopt::{Ipv6PathMtuDiscovery, set_ipv6_mtu_discover};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
 use super::{
     message::{Form, Message},
+    question,
     report::{Report, Survival},
 };
 
-/// A fragmented question is as long as an Ethernet frame lets it.
-const TOTAL_LEN: usize = 1500;
-const IP_HEADER: usize = 20;
-const UDP_HEADER: usize = 8;
-const HOP_LIMIT: u8 = 64;
 /// Answers come at most so long after the last question.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How often to see whether all have come.
@@ -33,7 +29,7 @@ const RAW: u8 = 255;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
     /// Who answers.
-    pub target: SocketAddrV4,
+    pub target: SocketAddr,
     /// How often each length is asked about.
     pub tries: u8,
     /// Time between questions.
@@ -48,18 +44,21 @@ enum Way {
     Plain,
 }
 
-/// Asks about every code, each whole and, if this process may, fragmented.
+/// Asks about every code, each whole and, if this process may, fragmented, in IPv6 also whole with a Fragment header.
 ///
 /// # Errors
 /// When a socket fails.
 pub fn sweep(plan: &Plan) -> io::Result<Report> {
-    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+    let any = if plan.target.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    let socket = UdpSocket::bind(SocketAddr::new(any, 0))?;
     socket.connect(plan.target)?;
-    let SocketAddr::V4(local) = socket.local_addr()? else {
-        return Err(io::Error::other("no address of IPv4 leads there"));
-    };
+    if plan.target.is_ipv6() {
+        // IPv4 has it by default.
+        set_ipv6_mtu_discover(&socket, Ipv6PathMtuDiscovery::DO)?;
+    }
+    let local = socket.local_addr()?;
     // Raw sockets of this protocol take packets with their headers.
-    let raw = Socket::new(Domain::IPV4, Type::RAW, Some(Protocol::from(i32::from(RAW))));
+    let raw = Socket::new(Domain::for_address(plan.target), Type::RAW, Some(Protocol::from(i32::from(RAW))));
     let way = match raw {
         Ok(raw) => Way::Raw(raw),
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Way::Plain,
@@ -73,7 +72,7 @@ pub fn sweep(plan: &Plan) -> io::Result<Report> {
     // All lengths, then all again: what befalls the path for a moment befalls no single length.
     for attempt in 0..plan.tries {
         for code in Code::all() {
-            for form in [Form::Whole, Form::Fragmented] {
+            for &form in question::forms(plan.target) {
                 sweep.ask(Message { run, form, code, attempt })?;
             }
         }
@@ -82,18 +81,18 @@ pub fn sweep(plan: &Plan) -> io::Result<Report> {
     while !sweep.is_complete() && Instant::now() < end {
         sweep.listen_until(end.min(Instant::now() + LOOK))?;
     }
-    Ok(Report::new(&sweep.found))
+    Ok(Report::new(&sweep.found, question::headers(plan.target)))
 }
 
 struct Sweep<'a> {
     socket: UdpSocket,
-    local: SocketAddrV4,
+    local: SocketAddr,
     way: Way,
     plan: &'a Plan,
     run: u64,
     found: BTreeMap<(Code, Form), Survival>,
     /// Networks may repeat packets.
-    answered: HashSet<(usize, bool, u8)>,
+    answered: HashSet<(usize, Form, u8)>,
 }
 
 impl Sweep<'_> {
@@ -107,47 +106,23 @@ impl Sweep<'_> {
 
     /// Whether the question could be put and left this host.
     fn send(&self, message: Message) -> bool {
-        let total_len = match message.form {
-            Form::Whole => IP_HEADER + message.code.payload_len(),
-            Form::Fragmented => TOTAL_LEN,
-        };
-        let Some(len) = total_len.checked_sub(IP_HEADER + UDP_HEADER).filter(|len| *len >= Message::LEN)
-        else {
-            return false;
-        };
-        let question = message.question(len);
+        let Some(payload) = question::payload(&message, self.plan.target) else { return false };
         match (&self.way, message.form) {
-            (Way::Plain, Form::Whole) => self.socket.send(&question).is_ok(),
-            (Way::Plain, Form::Fragmented) => false,
-            (Way::Raw(raw), form) => {
-                // Different ones for all that may be under way.
-                let identification = 1 + u16::from(message.attempt) + message.code.payload_len() as u16 * 37;
-                let Some(packet) = self.packet(&question, form, identification) else { return false };
-                let parts = match form {
-                    Form::Whole => vec![packet],
-                    Form::Fragmented => {
-                        let mut leading = packet;
-                        // The longest code leaves nothing for another fragment.
-                        let Ok(rest) = leading.split(message.code.payload_len(), 0) else { return false };
-                        vec![leading, rest]
-                    }
+            (Way::Plain, Form::Whole) => self.socket.send(&payload).is_ok(),
+            (Way::Plain, Form::Fragmented | Form::Atomic) => false,
+            (Way::Raw(raw), _) => {
+                let packets = question::packets(&message, &payload, self.local, self.plan.target);
+                let mut to = self.plan.target;
+                // In IPv6 it would have to be the protocol.
+                to.set_port(0);
+                let leaves = |packets: Vec<_>| {
+                    packets
+                        .iter()
+                        .all(|part: &Packet| raw.send_to(part.as_bytes(), &SockAddr::from(to)).is_ok())
                 };
-                let to = SockAddr::from(self.plan.target);
-                parts.iter().all(|part| raw.send_to(part.as_bytes(), &to).is_ok())
+                packets.is_some_and(leaves)
             }
         }
-    }
-
-    fn packet(&self, question: &[u8], form: Form, identification: u16) -> Option<Packet> {
-        let (from, to) = (self.local, self.plan.target);
-        let addresses = (from.ip().octets(), to.ip().octets());
-        let mut header = Ipv4Header::new(0, HOP_LIMIT, ip_number::UDP, addresses.0, addresses.1).ok()?;
-        header.dont_fragment = form == Form::Whole;
-        header.identification = identification;
-        let builder = PacketBuilder::ip(IpHeaders::Ipv4(header, Default::default()));
-        let mut bytes = Vec::new();
-        builder.udp(from.port(), to.port()).write(&mut bytes, question).ok()?;
-        Packet::parse(bytes).ok()
     }
 
     fn listen_until(&mut self, end: Instant) -> io::Result<()> {
@@ -177,9 +152,7 @@ impl Sweep<'_> {
         };
         let Message { form, code, attempt, .. } = answer;
         let Some(survival) = self.found.get_mut(&(code, form)) else { return };
-        if attempt < self.plan.tries
-            && self.answered.insert((code.payload_len(), form == Form::Fragmented, attempt))
-        {
+        if attempt < self.plan.tries && self.answered.insert((code.payload_len(), form, attempt)) {
             survival.arrived += 1;
         }
     }

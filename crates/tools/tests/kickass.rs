@@ -1,0 +1,51 @@
+//! The `kickass` command as it is run, but for what needs rights.
+#![forbid(unsafe_code)]
+
+use std::{fs, process::Command};
+
+fn kickass(words: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_kickass")).args(words).output().unwrap();
+    assert!(output.status.success(), "{words:?}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// What `--help` lists, but for itself.
+fn commands() -> Vec<String> {
+    let help = kickass(&["--help"]);
+    let list =
+        help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    let names = list.filter_map(|line| line.split_whitespace().next());
+    names.filter(|name| *name != "help").map(str::to_owned).collect()
+}
+
+#[test]
+fn manual_pages_cover_every_command() {
+    let directory = tempfile::tempdir().unwrap();
+    let pages = directory.path().join("new/man1");
+    kickass(&["man", "--out", pages.to_str().unwrap()]);
+    let commands = commands();
+    assert!(commands.len() >= 4, "{commands:?}");
+    for command in &commands {
+        let page = fs::read_to_string(pages.join(format!("kickass-{command}.1"))).unwrap();
+        assert!(page.contains(".SH SYNOPSIS"), "{command}: {page}");
+    }
+    let main = fs::read_to_string(pages.join("kickass.1")).unwrap();
+    for page in [main, kickass(&["man"])] {
+        assert!(
+            page.contains("Exit codes") && commands.iter().all(|command| page.contains(command)),
+            "{page}"
+        );
+    }
+}
+
+#[test]
+fn completions_know_every_command() {
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let script = kickass(&["completions", shell]);
+        for command in commands() {
+            assert!(script.contains(&command), "{shell} does not know {command}");
+        }
+    }
+    #[cfg(target_os = "linux")]
+    assert!(kickass(&["completions", "bash"]).contains("--picture"));
+}
