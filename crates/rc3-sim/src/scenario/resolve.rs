@@ -2,6 +2,7 @@
 
 use std::{fs, path::Path, time::Duration};
 
+use kickass::signal;
 use rc3_core::{
     rlp::ladder::Ladder,
     units::{Level, Rate},
@@ -137,7 +138,12 @@ pub(super) fn queues(spec: &QueueSpec, topology: &Topology) -> Result<Queues, Fa
         first_loss,
         low_priority,
         kickass,
+        kickass_threshold,
     } = spec;
+    let mut signals = signal::Config::default();
+    if let Some(threshold) = kickass_threshold {
+        signals.queue_threshold = threshold.get();
+    }
     let bdp = topology.nominal.bdp();
     if let KickAssSpec::Routers(routers) = kickass
         && let Some(router) = routers.iter().find(|router| **router >= topology.routers.len())
@@ -158,6 +164,7 @@ pub(super) fn queues(spec: &QueueSpec, topology: &Topology) -> Result<Queues, Fa
         first_loss: first_loss.get(),
         low_priority: *low_priority,
         kickass: kickass.clone(),
+        signals,
     })
 }
 

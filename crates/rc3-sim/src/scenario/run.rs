@@ -139,6 +139,8 @@ pub struct Queues {
     pub low_priority: LowPriority,
     /// Which queues tell rates.
     pub kickass: KickAssSpec,
+    /// How those do.
+    pub signals: kickass::signal::Config,
 }
 
 /// Something that carries flows.

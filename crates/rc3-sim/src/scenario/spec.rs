@@ -148,6 +148,8 @@ pub struct QueueSpec {
     /// rate, the hosts' uplinks among them, or the numbers of routers. Not in runs of RCP, whose routers have means of
     /// their own. Default `false`.
     pub kickass: KickAssSpec,
+    /// Part of the buffer, 0 to 1, beyond which such a queue tells nothing (Kick-Ass §2.3.2). Default 0.5.
+    pub kickass_threshold: Option<Probability>,
 }
 
 /// Which queues tell rates.

@@ -504,8 +504,10 @@ fn routers_that_tell_rates_and_links_that_are_sampled_exist() {
         let error = error_with(more);
         assert!(error.contains(expected), "{error}");
     }
-    let run = &parse("[queue]\nkickass = [9]\n").unwrap().expand().unwrap()[0];
-    assert_eq!(run.queues.kickass, KickAssSpec::Routers(vec![9]));
+    let queues = |text: &str| parse(text).unwrap().expand().unwrap().remove(0).queues;
+    let some = queues("[queue]\nkickass = [9]\n");
+    assert_eq!((some.kickass, some.signals.queue_threshold), (KickAssSpec::Routers(vec![9]), 0.5));
+    assert_eq!(queues("[queue]\nkickass-threshold = 0.9\n").signals.queue_threshold, 0.9);
 }
 
 #[test]

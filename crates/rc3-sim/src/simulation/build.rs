@@ -105,7 +105,8 @@ impl Builder<'_> {
                 Box::new(RcpQueue::new(queue, config, rate, world.epoch(), seed))
             }
             Some(rate) if self.signals(router) => {
-                let config = KickAssConfig::default();
+                let signals = self.run.queues.signals.clone();
+                let config = KickAssConfig { signals, ..KickAssConfig::default() };
                 Box::new(KickAssQueue::new(queue, limit, config, rate, world.epoch(), seed))
             }
             _ => queue,
