@@ -34,7 +34,7 @@ impl ControllerFactory for Told {
 
 impl Controller for Told {
     fn on_sent(&mut self, _: Instant, bytes: u64, _: u64) {
-        self.full_packets += usize::from(bytes == MTU.into());
+        self.full_packets += usize::from(bytes == u64::from(MTU));
     }
 
     fn on_congestion_event(&mut self, _: Instant, _: Instant, _: bool, _: u64) {}
