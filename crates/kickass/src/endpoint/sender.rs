@@ -9,9 +9,10 @@
 //!
 //! So TCP bounds what routers can be made to say. Upwards, because a rate is followed only while nothing is lost; and
 //! downwards, because no rate makes a sender slower than a packet in a round trip, TCP's smallest window (the loss window,
-//! RFC 5681 §3.1) and what the lowest code was made for (§2.1); nor is it slower afterwards than after a timeout. Whoever
-//! shortens fragments on the path can do no worse with that than by dropping packets. Nothing tighter is sound: where a
-//! router shares a link between many, low rates and empty queues are as they should be.
+//! RFC 5681 §3.1) and what the lowest code was made for (§2.1); nor is it slower afterwards than after a timeout. That is
+//! what shortening fragments on the path can do: for a moment it costs more than dropping the same packets, for long it
+//! stops less (docs/HARDENING.md). Nothing tighter is sound: where a router shares a link between many, low rates and empty
+//! queues are as they should be.
 //!
 //! Invariant: in Kick-Ass mode there is a signal, at most a round trip and a packet's time old as of the latest call.
 //! Units: windows are bytes, rates bytes per second.
