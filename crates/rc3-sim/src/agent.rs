@@ -108,8 +108,8 @@ pub enum Body {
         /// Whether routers may not fragment it.
         dont_fragment: bool,
     },
-    /// A packet of the RCP comparison.
-    Rcp(rcp::Header),
+    /// A packet of the RCP comparison. Boxed: moved on every link, a parcel costs what its largest body is long.
+    Rcp(Box<rcp::Header>),
 }
 
 /// The software of a host.

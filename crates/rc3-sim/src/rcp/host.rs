@@ -196,7 +196,7 @@ impl Agent for Host {
         match header.kind {
             Kind::Syn | Kind::Data(_) | Kind::Ref => {
                 if let Some(kind) = self.receive(now, flow, header.kind) {
-                    let answer = Header { kind, rtt: Duration::ZERO, ..header };
+                    let answer = Header { kind, rtt: Duration::ZERO, ..*header };
                     self.ready.push_back(packet(flow, Route { scheme, from: to, to: from }, answer));
                 }
             }
@@ -232,6 +232,7 @@ impl Agent for Host {
 
 fn packet(flow: FlowId, Route { scheme, from, to }: Route, header: Header) -> Packet<Parcel> {
     let size = HEADER_BYTES + header.kind.payload() as usize;
-    let payload = Parcel { flow, scheme, from, to, progress: Progress::default(), body: Body::Rcp(header) };
+    let body = Body::Rcp(Box::new(header));
+    let payload = Parcel { flow, scheme, from, to, progress: Progress::default(), body };
     Packet { size, level: Level::PRIMARY, payload }
 }

@@ -271,7 +271,7 @@ fn packets_of_unknown_flows_bring_no_answer() {
         );
         other.poll_transmit(world.now, 0).unwrap()
     };
-    let crate::agent::Body::Rcp(header) = syn.body else { panic!("RCP speaks RCP") };
+    let crate::agent::Body::Rcp(header) = &syn.body else { panic!("RCP speaks RCP") };
     let segment = super::Segment { number: u64::MAX - 1, offset: 7, len: 9, last: true };
     for kind in [
         super::Kind::Data(segment),
@@ -279,7 +279,7 @@ fn packets_of_unknown_flows_bring_no_answer() {
         super::Kind::SynAck,
         super::Kind::RefAck,
     ] {
-        let body = crate::agent::Body::Rcp(super::Header { kind, ..header });
+        let body = crate::agent::Body::Rcp(Box::new(super::Header { kind, ..**header }));
         world.sender.handle(world.now, Parcel { body, ..syn.clone() });
     }
     assert_eq!(world.sender.poll_transmit(world.now, 0).map(|packet| packet.size), None);

@@ -214,7 +214,7 @@ mod tests {
             sent: Instant::now(),
         };
         let mut pcap = Pcap::new(Vec::new()).unwrap();
-        pcap.packet(Duration::ZERO, &packet(0, Body::Rcp(header), 1500)).unwrap();
+        pcap.packet(Duration::ZERO, &packet(0, Body::Rcp(Box::new(header)), 1500)).unwrap();
         let mut reader = PcapReader::new(&pcap.out[..]).unwrap();
         let read = reader.next_packet().unwrap().unwrap();
         assert_eq!((read.orig_len, read.data.len()), (1500, 40));
