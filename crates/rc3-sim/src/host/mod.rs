@@ -33,6 +33,9 @@ const NETWORK: u32 = 10 << 24;
 /// Each flow has a port, the same at both ends; the first.
 const PORT_FIRST: u16 = 1024;
 
+/// Bytes allocated for packets at a time: enough for eleven full ones, little enough that few kept ones hold much.
+const BLOCK: usize = 1 << 14;
+
 /// What carries the flows of a scheme.
 #[derive(Debug, Clone)]
 pub struct Scheme {
@@ -90,6 +93,8 @@ pub struct Host {
     chunks: BTreeSet<(Instant, ConnectionHandle)>,
     events: VecDeque<FlowEvent>,
     buf: Vec<u8>,
+    /// Memory of the packets to come. Cut from one piece, they are allocated eleven at a time and lie side by side.
+    block: BytesMut,
     /// Flows that have not lost their first packet yet, but will.
     doomed: FxHashSet<FlowId>,
     /// RLP has something, but the uplink was busy.
@@ -119,6 +124,7 @@ impl Host {
             chunks: BTreeSet::new(),
             events: VecDeque::new(),
             buf: Vec::new(),
+            block: BytesMut::new(),
             doomed: FxHashSet::default(),
             held_back: false,
         }
@@ -196,7 +202,11 @@ impl Host {
 
     /// The packet in `buf`, addressed.
     fn packet(&mut self, transmit: &Transmit) -> Option<Packet<Parcel>> {
-        let contents = BytesMut::from(&self.buf[..]);
+        if self.block.capacity() < self.buf.len() {
+            self.block = BytesMut::with_capacity(BLOCK);
+        }
+        self.block.extend_from_slice(&self.buf);
+        let contents = self.block.split();
         self.buf.clear();
         let &(flow, scheme) = self.flows.get(&transmit.destination)?;
         if self.doomed.remove(&flow) {
