@@ -70,8 +70,6 @@ pub struct RecvBatch {
 pub(super) struct Message {
     pub(super) meta: RecvMeta,
     pub(super) stride: usize,
-    /// If it came in fragments and the system tells: bytes of the longest one, with its IP header.
-    pub(super) longest_fragment: Option<usize>,
 }
 
 impl RecvBatch {
@@ -155,7 +153,7 @@ impl Iterator for Datagrams<'_> {
                 return None;
             }
         }
-        let Message { meta, stride, .. } = self.batch.messages[self.batch.next - 1];
+        let Message { meta, stride } = self.batch.messages[self.batch.next - 1];
         let current = &mut self.batch.current;
         // The last one takes the handle along, so that the slot can have its memory back.
         let data = if stride < current.len() { current.split_to(stride) } else { mem::take(current) };
@@ -185,7 +183,7 @@ mod tests {
     fn fill(batch: &mut RecvBatch, messages: &[(usize, usize)]) {
         for (index, &(len, stride)) in messages.iter().enumerate() {
             batch.slots[index].extend((0..len).map(|byte| byte as u8));
-            batch.messages.push(Message { meta: META, stride, longest_fragment: None });
+            batch.messages.push(Message { meta: META, stride });
         }
     }
 

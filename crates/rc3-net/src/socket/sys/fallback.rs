@@ -101,7 +101,7 @@ impl State {
             self.counters.received_datagrams.add(1);
             let meta =
                 RecvMeta { remote: canonical(remote), local: None, ecn: 0, dscp: 0, leading_len: None };
-            batch.messages.push(Message { meta, stride: len, longest_fragment: None });
+            batch.messages.push(Message { meta, stride: len });
         }
         Ok(batch.messages.len())
     }

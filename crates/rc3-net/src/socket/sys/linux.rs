@@ -168,6 +168,7 @@ impl State {
         let RecvBatch { slots, messages, scratch, .. } = batch;
         let received = receive(io, slots, scratch)?;
         self.counters.recv_syscalls.add(1);
+        let mut longest_fragments = [None; RECV_MESSAGES_MAX];
         for (index, slot) in slots.iter_mut().enumerate().take(received) {
             let Filled { len, name_len, control_len, flags } = scratch.filled[index];
             let name = scratch.names[index].0.get(..name_len).unwrap_or_default();
@@ -176,7 +177,8 @@ impl State {
             // Without all of its control messages the borders inside are unknown.
             let cut = flags & (libc::MSG_TRUNC | libc::MSG_CTRUNC) != 0;
             match message {
-                Some(message) if !cut => {
+                Some((message, longest_fragment)) if !cut => {
+                    longest_fragments[index] = longest_fragment;
                     self.counters.received_datagrams.add(len.div_ceil(message.stride.max(1)));
                     messages.push(message);
                 }
@@ -184,24 +186,29 @@ impl State {
                     self.counters.recv_unusable.add(1);
                     slot.clear();
                     // Keeps slots and messages in step; an empty slot yields no datagram.
-                    messages.push(Message { meta: NO_META, stride: 0, longest_fragment: None });
+                    messages.push(Message { meta: NO_META, stride: 0 });
                 }
             }
         }
-        if messages.iter().any(|message| message.longest_fragment.is_some()) {
-            self.find_leading_fragments(slots, messages);
+        if longest_fragments != [None; RECV_MESSAGES_MAX] {
+            self.find_leading_fragments(slots, messages, &longest_fragments);
         }
         Ok(received)
     }
 
-    /// Completes `messages`, as received with these contents, by the lengths of their leading fragments.
-    fn find_leading_fragments(&self, slots: &[BytesMut], messages: &mut [Message]) {
+    /// Completes `messages`, received with the contents of `slots`, by the lengths of their leading fragments.
+    fn find_leading_fragments(
+        &self,
+        slots: &[BytesMut],
+        messages: &mut [Message],
+        longest: &[Option<usize>; RECV_MESSAGES_MAX],
+    ) {
         let mut watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
         let mut look = watch.begin(messages.len() < RECV_MESSAGES_MAX);
-        for (slot, Message { meta, longest_fragment, .. }) in slots.iter().zip(messages) {
-            let Some(longest) = *longest_fragment else { continue };
-            let found = look.find(meta.remote, slot, longest);
-            meta.leading_len = found.leading_len;
+        for ((slot, message), longest) in slots.iter().zip(messages).zip(longest) {
+            let Some(longest) = *longest else { continue };
+            let found = look.find(message.meta.remote, slot, longest);
+            message.meta.leading_len = found.leading_len;
             self.counters.fragmented_datagrams.add(1);
             self.counters.exact_leading_lens.add(usize::from(found.exact));
         }
@@ -541,8 +548,9 @@ fn receive(io: &Socket, slots: &mut [BytesMut], scratch: &mut Scratch) -> io::Re
     Ok(received)
 }
 
-/// Makes sense of a message's address and control messages; `None` without a sender.
-fn decode(name: &[u8], control: &[u8], len: usize) -> Option<Message> {
+/// Makes sense of a message's address and control messages; `None` without a sender. If it came in fragments, with the
+/// bytes of the longest, its IP header included.
+fn decode(name: &[u8], control: &[u8], len: usize) -> Option<(Message, Option<usize>)> {
     let mut meta = RecvMeta { remote: canonical(decode_name(name)?), ..NO_META };
     let mut stride = len;
     let mut longest_fragment = None;
@@ -576,7 +584,7 @@ fn decode(name: &[u8], control: &[u8], len: usize) -> Option<Message> {
     }
     meta.local = meta.local.filter(|local| !local.is_multicast() && !local.is_unspecified());
     // A stride of zero would cut off nothing for ever.
-    Some(Message { meta, stride: if stride == 0 { len } else { stride }, longest_fragment })
+    Some((Message { meta, stride: if stride == 0 { len } else { stride } }, longest_fragment))
 }
 
 /// A `sockaddr_in` or `sockaddr_in6` as the kernel writes it.
@@ -927,7 +935,7 @@ mod tests {
         let name = [2, 0, 0, 9, 127, 0, 0, 1];
         if cfg!(target_endian = "little") {
             assert_eq!(
-                decode(&name, &control.0[..len], 100).unwrap().stride,
+                decode(&name, &control.0[..len], 100).unwrap().0.stride,
                 100,
                 "a stride of zero is none"
             );
