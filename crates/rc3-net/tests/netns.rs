@@ -69,6 +69,24 @@ fn of_three_fragments_the_leading_one_is_told_with_a_packet_socket_and_the_longe
     }
 }
 
+#[test]
+fn without_the_right_to_a_packet_socket_the_longest_fragment_is_told() {
+    let mut setpriv = Command::new("setpriv");
+    setpriv.args(["--bounding-set=-net_raw", "--inh-caps=-net_raw"]);
+    if !setpriv.arg("true").output().is_ok_and(|output| output.status.success()) {
+        println!("skipped: no setpriv, or no right to drop rights");
+        return;
+    }
+    let Some(link) = Namespaces::new("refused", SENDER, RECEIVER_IP) else { return };
+    for when in ["refused at bind", "refused on demand"] {
+        let role = link.role(&link.right, ROLE, when);
+        let mut refused = Command::new("setpriv");
+        refused.args(["--bounding-set=-net_raw", "--inh-caps=-net_raw"]);
+        refused.arg(role.get_program()).args(role.get_args()).env(ROLE, when);
+        play(refused, link.role(&link.left, ROLE, "three fragments"));
+    }
+}
+
 /// Not a test of its own: what the processes inside the namespaces run.
 #[test]
 #[ignore = "started by the others inside a namespace"]
@@ -78,9 +96,11 @@ fn role() {
         Ok("receiver") => receive(),
         Ok("pushed back") => be_pushed_back(),
         Ok("three fragments") => send_fragments(),
-        Ok("at bind") => receive_fragments(PacketSocket::AtBind),
-        Ok("on demand") => receive_fragments(PacketSocket::OnDemand),
-        Ok("never") => receive_fragments(PacketSocket::Never),
+        Ok("at bind") => receive_fragments(PacketSocket::AtBind, true),
+        Ok("on demand") => receive_fragments(PacketSocket::OnDemand, true),
+        Ok("refused at bind") => receive_fragments(PacketSocket::AtBind, false),
+        Ok("refused on demand") => receive_fragments(PacketSocket::OnDemand, false),
+        Ok("never") => receive_fragments(PacketSocket::Never, true),
         _ => println!("skipped: not started by another test"),
     }
 }
@@ -217,12 +237,12 @@ fn fragment_of(number: u16, index: usize) -> Vec<u8> {
     packet
 }
 
-fn receive_fragments(packet_socket: PacketSocket) {
+fn receive_fragments(packet_socket: PacketSocket, may: bool) {
     const LONGEST: Option<u16> = Some(600);
     let options = Options { packet_socket, ..Options::default() };
     let socket = Socket::bind_plain(RECEIVER.parse().unwrap(), &options).unwrap();
     let leading_lens = || socket.capabilities().leading_lens;
-    let exact_at_once = packet_socket == PacketSocket::AtBind;
+    let exact_at_once = may && packet_socket == PacketSocket::AtBind;
     assert_eq!(leading_lens() == LeadingLens::Exact, exact_at_once);
     println!("{READY}");
     let mut batch = RecvBatch::new();
@@ -248,12 +268,13 @@ fn receive_fragments(packet_socket: PacketSocket) {
     let longest = lens.iter().filter(|len| **len == LONGEST).count();
     assert_eq!(exact + longest, lens.len(), "{lens:?}");
     match packet_socket {
+        _ if !may => assert_eq!(exact, 0),
         PacketSocket::Never => assert_eq!(exact, 0),
         // Of the one that came before it was there it knows nothing.
         PacketSocket::OnDemand => assert!(lens[0] == LONGEST && longest == 1, "{lens:?}"),
         PacketSocket::AtBind => assert_eq!(longest, 0, "{lens:?}"),
     }
-    assert_eq!(leading_lens() == LeadingLens::Exact, packet_socket != PacketSocket::Never);
+    assert_eq!(leading_lens() == LeadingLens::Exact, may && packet_socket != PacketSocket::Never);
     let stats = socket.stats();
     assert_eq!((stats.fragmented_datagrams, stats.exact_leading_lens), (lens.len() as u64, exact as u64));
 }

@@ -16,7 +16,7 @@ const PENDING_MAX: usize = 512;
 /// Fragments read for the datagrams of one receive call at most.
 const READS_MAX: usize = 1024;
 
-/// A packet socket that shows none of the leading fragments of so many datagrams never will.
+/// A packet socket that has shown nothing when so many datagrams have come in fragments never will.
 const MISSES_MAX: u32 = 32;
 
 /// The way by which lengths of leading fragments are learned.
@@ -40,9 +40,9 @@ pub(super) struct Sight {
     pending: VecDeque<LeadingFragment>,
     /// Datagrams are still being received that may be older than the socket.
     behind: bool,
-    /// It has shown a fragment that had to be there.
+    /// It has shown something, if only what nobody's datagram begins with: a stranger can send that, too.
     proven: bool,
-    /// Before that: datagrams of which it has not.
+    /// Before that: datagrams that it should have shown something of.
     misses: u32,
 }
 
@@ -148,15 +148,11 @@ impl Sight {
                 self.pending.push_back(fragment);
             },
         };
-        if found.is_some() && !self.proven {
-            tracing::info!("lengths of leading fragments are exact, a packet socket shows them");
-            self.proven = true;
-        }
         found.map(|fragment| fragment.len())
     }
 
     /// The next fragment that the socket shows.
-    fn next(&self, reads: &mut usize) -> Option<LeadingFragment> {
+    fn next(&mut self, reads: &mut usize) -> Option<LeadingFragment> {
         let mut packet = [0; SNAP];
         while *reads > 0 {
             let Ok(len) = (&self.io).read(&mut packet) else {
@@ -165,6 +161,10 @@ impl Sight {
                 return None;
             };
             *reads -= 1;
+            if !self.proven {
+                tracing::info!("lengths of leading fragments are exact, a packet socket shows them");
+                self.proven = true;
+            }
             if let Some(fragment) = LeadingFragment::parse(&packet[..len]) {
                 return Some(fragment);
             }
@@ -235,13 +235,14 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_that_has_shown_one_is_kept_whatever_it_misses() {
+    fn a_socket_that_has_shown_anything_is_kept_whatever_it_misses() {
         let (mut watch, by) = watch(false);
-        show(&by, 1);
-        assert_eq!(find(&mut watch, true, 1), SEEN);
+        by.send(b"whose leading fragment is too short").unwrap();
         for _ in 0..10 * MISSES_MAX {
-            assert_eq!(find(&mut watch, true, 2), CONCLUDED);
+            assert_eq!(find(&mut watch, true, 1), CONCLUDED);
         }
+        show(&by, 2);
+        assert_eq!(find(&mut watch, true, 2), SEEN);
         assert_eq!(watch.leading_lens(), LeadingLens::Exact);
     }
 
