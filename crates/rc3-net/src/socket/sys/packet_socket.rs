@@ -19,7 +19,7 @@ const RECV_BUFFER: usize = 1 << 20;
 /// Opens one, on all interfaces: an address can be reached by any of them, and may move.
 ///
 /// It asks for all protocols, not for IPv4. To those the kernel shows a packet first, and only then to the IP stack; to
-/// sockets for one protocol afterwards (since 6.15), which makes the IP stack copy the header of every packet.
+/// sockets for one protocol afterwards (seen on 6.18), which makes the IP stack copy the header of every packet.
 ///
 /// # Errors
 /// `EPERM` without `CAP_NET_RAW`; what a sandbox makes of it.
