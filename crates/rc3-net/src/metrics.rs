@@ -67,13 +67,19 @@ const CONNECTIONS: &str = "rc3_connections_closed";
 const OPEN: &str = "rc3_connections_open";
 const RTT: &str = "rc3_rtt_seconds";
 
-const SOCKET: [Counted<socket::Stats>; 7] = [
+const SOCKET: [Counted<socket::Stats>; 9] = [
     ("rc3_socket_sent_datagrams", Unit::Count, "datagrams the kernel took", |s| s.sent_datagrams),
     ("rc3_socket_send_syscalls", Unit::Count, "calls to send them", |s| s.send_syscalls),
     ("rc3_socket_send_would_block", Unit::Count, "sends that met a full buffer", |s| s.send_would_block),
     ("rc3_socket_send_drops", Unit::Count, "datagrams refused by host or route", |s| s.send_drops),
     ("rc3_socket_received_datagrams", Unit::Count, "datagrams received", |s| s.received_datagrams),
     ("rc3_socket_recv_syscalls", Unit::Count, "calls that received some", |s| s.recv_syscalls),
+    ("rc3_socket_fragmented_datagrams", Unit::Count, "datagrams that came in fragments", |s| {
+        s.fragmented_datagrams
+    }),
+    ("rc3_socket_exact_leading_lens", Unit::Count, "whose leading fragment was seen", |s| {
+        s.exact_leading_lens
+    }),
     ("rc3_socket_recv_overflows", Unit::Count, "dropped for want of receive buffer", |s| s.recv_overflows),
 ];
 

@@ -12,7 +12,7 @@ use std::{
     env,
     future::poll_fn,
     io,
-    net::SocketAddr,
+    net::{Ipv4Addr, SocketAddr, UdpSocket},
     process::Command,
     thread,
     time::{Duration, Instant},
@@ -22,7 +22,7 @@ use netns::{Namespaces, READY, play, text};
 use rc3_core::units::Level;
 use rc3_net::{
     marks::Marks,
-    socket::{AsyncSocket, Options, Outgoing, RecvBatch, Socket, Sockets},
+    socket::{AsyncSocket, LeadingLens, Options, Outgoing, PacketSocket, RecvBatch, Socket, Sockets},
 };
 
 const ROLE: &str = "RC3_NETNS_ROLE";
@@ -34,6 +34,11 @@ const RECEIVER: &str = "10.83.0.2:4433";
 const SEGMENT: usize = 1_452;
 const SEGMENTS: usize = 44;
 const BATCHES: usize = 10;
+
+/// Payload of the fragments of a datagram of 1471 bytes that a router has cut at 1000, and the next at 400.
+const FRAGMENTS: [usize; 3] = [400, 600, 479];
+const DATAGRAMS: u16 = 40;
+const SENDER_PORT: u16 = 4444;
 
 #[test]
 fn a_marked_batch_crosses_a_link_as_marked_datagrams() {
@@ -56,6 +61,32 @@ fn a_slow_link_pushes_back_and_wakes_the_sender() {
     assert!(sender.status.success(), "sender: {}", text(&sender));
 }
 
+#[test]
+fn of_three_fragments_the_leading_one_is_told_with_a_packet_socket_and_the_longest_without() {
+    let Some(link) = Namespaces::new("fragments", SENDER, RECEIVER_IP) else { return };
+    for when in ["at bind", "on demand", "never"] {
+        play(link.role(&link.right, ROLE, when), link.role(&link.left, ROLE, "three fragments"));
+    }
+}
+
+#[test]
+fn without_the_right_to_a_packet_socket_the_longest_fragment_is_told() {
+    let mut setpriv = Command::new("setpriv");
+    setpriv.args(["--bounding-set=-net_raw", "--inh-caps=-net_raw"]);
+    if !setpriv.arg("true").output().is_ok_and(|output| output.status.success()) {
+        println!("skipped: no setpriv, or no right to drop rights");
+        return;
+    }
+    let Some(link) = Namespaces::new("refused", SENDER, RECEIVER_IP) else { return };
+    for when in ["refused at bind", "refused on demand"] {
+        let role = link.role(&link.right, ROLE, when);
+        let mut refused = Command::new("setpriv");
+        refused.args(["--bounding-set=-net_raw", "--inh-caps=-net_raw"]);
+        refused.arg(role.get_program()).args(role.get_args()).env(ROLE, when);
+        play(refused, link.role(&link.left, ROLE, "three fragments"));
+    }
+}
+
 /// Not a test of its own: what the processes inside the namespaces run.
 #[test]
 #[ignore = "started by the others inside a namespace"]
@@ -64,6 +95,12 @@ fn role() {
         Ok("sender") => send(),
         Ok("receiver") => receive(),
         Ok("pushed back") => be_pushed_back(),
+        Ok("three fragments") => send_fragments(),
+        Ok("at bind") => receive_fragments(PacketSocket::AtBind, true),
+        Ok("on demand") => receive_fragments(PacketSocket::OnDemand, true),
+        Ok("refused at bind") => receive_fragments(PacketSocket::AtBind, false),
+        Ok("refused on demand") => receive_fragments(PacketSocket::OnDemand, false),
+        Ok("never") => receive_fragments(PacketSocket::Never, true),
         _ => println!("skipped: not started by another test"),
     }
 }
@@ -145,6 +182,101 @@ fn out_of(contents: &[u8]) -> Outgoing<'_> {
         segment_size: None,
         dont_fragment: true,
     }
+}
+
+/// Datagrams in three fragments each, in disorder, twice or among lone ones.
+fn send_fragments() {
+    const RAW: i32 = 255;
+    let raw = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::RAW, Some(RAW.into())).unwrap();
+    let to = RECEIVER.parse::<SocketAddr>().unwrap().into();
+    let send = |packet: Vec<u8>| raw.send_to(&packet, &to).unwrap();
+    let answers = UdpSocket::bind((SENDER, SENDER_PORT)).unwrap();
+    answers.set_read_timeout(Some(PATIENCE)).unwrap();
+    for number in 0..DATAGRAMS {
+        let fragment = |index| fragment_of(number, index);
+        match number % 4 {
+            0 => [0, 1, 2].map(|index| send(fragment(index))),
+            1 => [1, 0, 2].map(|index| send(fragment(index))),
+            2 => [0, 0, 1].map(|index| send(fragment(index))),
+            _ => {
+                // Lone ones: their datagrams never come.
+                for lone in 0..20 {
+                    send(fragment_of(1000 + 20 * number + lone, 0));
+                }
+                [1, 2, 0].map(|index| send(fragment(index)))
+            }
+        };
+        if number % 4 == 2 {
+            send(fragment(2));
+        }
+        if number == 0 {
+            answers.recv(&mut [0]).expect("an answer to the first in time");
+        }
+    }
+}
+
+fn fragment_of(number: u16, index: usize) -> Vec<u8> {
+    const UDP: u8 = 17;
+    let mut udp = vec![0x40; FRAGMENTS.iter().sum()];
+    // Without a checksum, which IPv4 allows.
+    for (field, value) in [SENDER_PORT, 4433, udp.len() as u16, 0, number].into_iter().enumerate() {
+        udp[2 * field..][..2].copy_from_slice(&value.to_be_bytes());
+    }
+    let offset: usize = FRAGMENTS[..index].iter().sum();
+    let more = index + 1 < FRAGMENTS.len();
+    let payload = &udp[offset..][..FRAGMENTS[index]];
+    // The kernel fills in length and checksum.
+    let mut packet = vec![0; 20];
+    packet[0] = 0x45;
+    packet[4..6].copy_from_slice(&(number + 1).to_be_bytes());
+    packet[6..8].copy_from_slice(&(u16::from(more) << 13 | (offset / 8) as u16).to_be_bytes());
+    (packet[8], packet[9]) = (64, UDP);
+    packet[12..16].copy_from_slice(&SENDER.parse::<Ipv4Addr>().unwrap().octets());
+    packet[16..20].copy_from_slice(&RECEIVER_IP.parse::<Ipv4Addr>().unwrap().octets());
+    packet.extend(payload);
+    packet
+}
+
+fn receive_fragments(packet_socket: PacketSocket, may: bool) {
+    const LONGEST: Option<u16> = Some(600);
+    let options = Options { packet_socket, ..Options::default() };
+    let socket = Socket::bind_plain(RECEIVER.parse().unwrap(), &options).unwrap();
+    let leading_lens = || socket.capabilities().leading_lens;
+    let exact_at_once = may && packet_socket == PacketSocket::AtBind;
+    assert_eq!(leading_lens() == LeadingLens::Exact, exact_at_once);
+    println!("{READY}");
+    let mut batch = RecvBatch::new();
+    let mut lens = Vec::new();
+    let end = Instant::now() + PATIENCE;
+    while lens.len() < DATAGRAMS.into() && Instant::now() < end {
+        match socket.try_recv(&mut batch) {
+            Ok(_) => {
+                if lens.is_empty() {
+                    let destination = (SENDER.parse::<Ipv4Addr>().unwrap(), SENDER_PORT).into();
+                    socket.try_send(&Outgoing { destination, ..out_of(b"!") }).unwrap();
+                }
+                lens.extend(batch.datagrams().map(|datagram| datagram.meta.leading_len));
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                thread::sleep(Duration::from_millis(1))
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+    assert_eq!(lens.len(), usize::from(DATAGRAMS));
+    let exact = lens.iter().filter(|len| **len == Some(FRAGMENTS[0] as u16)).count();
+    let longest = lens.iter().filter(|len| **len == LONGEST).count();
+    assert_eq!(exact + longest, lens.len(), "{lens:?}");
+    match packet_socket {
+        _ if !may => assert_eq!(exact, 0),
+        PacketSocket::Never => assert_eq!(exact, 0),
+        // Of the one that came before it was there it knows nothing.
+        PacketSocket::OnDemand => assert!(lens[0] == LONGEST && longest == 1, "{lens:?}"),
+        PacketSocket::AtBind => assert_eq!(longest, 0, "{lens:?}"),
+    }
+    assert_eq!(leading_lens() == LeadingLens::Exact, may && packet_socket != PacketSocket::Never);
+    let stats = socket.stats();
+    assert_eq!((stats.fragmented_datagrams, stats.exact_leading_lens), (lens.len() as u64, exact as u64));
 }
 
 fn receive() {

@@ -11,6 +11,7 @@ use std::{
     io::{BufRead, BufReader, Lines, Read, Write},
     net::{Shutdown, TcpListener, TcpStream, UdpSocket},
     os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
     process::{Child, ChildStdout, Command, Output, Stdio, id},
     thread,
     time::{Duration, Instant},
@@ -29,6 +30,8 @@ const PATIENCE_SECONDS: &str = "60";
 const READY: &str = "ready";
 const LEFT: &str = "10.90.1.2";
 const RIGHT: &str = "10.90.2.2";
+/// Behind a second forwarder.
+const FURTHER: &str = "10.90.3.2";
 const RIGHT_IPV6: &str = "fd90:2::2";
 const PORT: u16 = 4433;
 /// IP total length 1400.
@@ -80,23 +83,19 @@ impl Lab {
             }
         }
         lab.configure(kickass);
-        let mut forwarder = Command::new(env!("CARGO_BIN_EXE_kickass"))
-            .args(["forward", "--json", "--config"])
-            .arg(lab.config())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        lab.events = forwarder.stdout.take().map(|events| BufReader::new(events).lines());
-        lab.forwarder = Some(Killed(forwarder));
+        let mut forwarder = forward(&lab.config());
+        lab.events = forwarder.0.stdout.take().map(|events| BufReader::new(events).lines());
+        lab.forwarder = Some(forwarder);
         assert_eq!(lab.event()["event"], "ready");
         for (left, right) in [("10.90.1.0/24", "10.90.2.0/24"), ("fd90:1::/64", "fd90:2::/64")] {
             ip(&format!("-n {} route add {right} dev kick-a", lab.left));
             ip(&format!("-n {} route add {left} dev kick-b", lab.right));
         }
+        ip(&format!("-n {} route add 10.90.3.0/24 dev kick-a", lab.left));
         Some(lab)
     }
 
-    fn config(&self) -> std::path::PathBuf {
+    fn config(&self) -> PathBuf {
         self.folder.path().join("forward.toml")
     }
 
@@ -119,7 +118,7 @@ rate = "100mbit"
 name = "kick-b"
 netns = "{right}"
 addresses = ["{RIGHT}/24", "{RIGHT_IPV6}/64"]
-routes = ["10.90.2.0/24", "fd90:2::/64"]
+routes = ["10.90.2.0/24", "10.90.3.0/24", "fd90:2::/64"]
 rate = "100mbit"
 delay = "{delay}ms"
 {keys}
@@ -181,6 +180,64 @@ impl Drop for Lab {
     }
 }
 
+/// A second forwarder, from the right of a [`Lab`] to one more host; gone when dropped, by panic or not.
+struct Further {
+    host: String,
+    forwarder: Option<Killed>,
+}
+
+impl Further {
+    /// With these keys for the port to the further host.
+    fn behind(lab: &Lab, kickass: &str) -> Self {
+        let (near, host) = (&lab.right, format!("{}-further", lab.right));
+        ip(&format!("netns add {host}"));
+        let mut further = Self { host, forwarder: None };
+        let host = &further.host;
+        let text = format!(
+            r#"
+[[port]]
+name = "kick-c"
+netns = "{near}"
+addresses = ["10.90.4.2/24"]
+routes = ["10.90.1.0/24"]
+rate = "100mbit"
+
+[[port]]
+name = "kick-d"
+netns = "{host}"
+addresses = ["{FURTHER}/24"]
+routes = ["10.90.3.0/24"]
+rate = "100mbit"
+{kickass}
+"#
+        );
+        let config = lab.folder.path().join("further.toml");
+        fs::write(&config, text).unwrap();
+        let mut forwarder = forward(&config);
+        let mut events = BufReader::new(forwarder.0.stdout.take().unwrap()).lines();
+        further.forwarder = Some(forwarder);
+        let ready = events.next().expect("it has ended").unwrap();
+        assert!(ready.contains("ready"), "{ready}");
+        ip(&format!("-n {near} route add 10.90.3.0/24 dev kick-c"));
+        ip(&format!("-n {host} route add 10.90.1.0/24 dev kick-d"));
+        ip(&format!("netns exec {near} sysctl -q -w net.ipv4.ip_forward=1"));
+        further
+    }
+}
+
+impl Drop for Further {
+    fn drop(&mut self) {
+        self.forwarder = None;
+        let _ = Command::new("ip").args(["netns", "delete", &self.host]).output();
+    }
+}
+
+fn forward(config: &Path) -> Killed {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kickass"));
+    command.args(["forward", "--json", "--config"]).arg(config).stdout(Stdio::piped());
+    Killed(command.spawn().unwrap())
+}
+
 fn ip(arguments: &str) {
     let output = Command::new("ip").args(arguments.split(' ')).output().unwrap();
     assert!(output.status.success(), "ip {arguments}: {}", text(&output));
@@ -204,6 +261,35 @@ fn role(host: &str, role: &str) -> Command {
 /// The key for a rate set by hand.
 fn fixed(megabits: f64) -> String {
     format!("kickass = {{ fixed = \"{megabits}mbit\" }}")
+}
+
+/// What a sender on the left says that sends a file by Kick-Ass to a `host` with this `address`. It arrives whole.
+fn transfer(lab: &Lab, host: &str, address: &str, rlp: &str) -> Vec<Value> {
+    // `ip` becomes what it starts, so that killing it kills that.
+    let rc3 = |host: &str| {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", host, env!("CARGO_BIN_EXE_rc3")]);
+        command
+    };
+    let (to, file) = (lab.folder.path().join("received"), lab.folder.path().join("file"));
+    fs::create_dir(&to).unwrap();
+    fs::write(&file, content()).unwrap();
+    let listen = format!("{address}:{PORT}");
+    let mut receiver = rc3(host);
+    let receiver = receiver.args(["recv", "--quiet", "--listen", &listen, "--advertise", &listen, "--dir"]);
+    let mut receiver = Killed(receiver.arg(&to).stdout(Stdio::piped()).spawn().unwrap());
+    let mut lines = BufReader::new(receiver.0.stdout.take().unwrap()).lines();
+    let ticket = lines.next().unwrap().unwrap();
+    let output = rc3(&lab.left)
+        .args(["send", "--json", "--congestion", "kickass", "--rlp", rlp])
+        .arg(&file)
+        .arg(ticket)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", text(&output));
+    assert!(receiver.0.wait().unwrap().success());
+    assert_eq!(fs::read(to.join("file")).unwrap(), content());
+    output.stdout.lines().map(|line| serde_json::from_str(&line.unwrap()).unwrap()).collect()
 }
 
 fn code_len(megabits: f64) -> usize {
@@ -275,34 +361,7 @@ fn kernel_tcp_is_whole_behind_fragments() {
 fn an_rc3_sender_follows_the_rate_it_is_told() {
     for rlp in ["off", "trust"] {
         let Some(lab) = Lab::new(&format!("rc3-{rlp}"), &fixed(10.0)) else { return };
-        // `ip` becomes what it starts, so that killing it kills that.
-        let rc3 = |host: &str| {
-            let mut command = Command::new("ip");
-            command.args(["netns", "exec", host, env!("CARGO_BIN_EXE_rc3")]);
-            command
-        };
-        let (to, file) = (lab.folder.path().join("received"), lab.folder.path().join("file"));
-        fs::create_dir(&to).unwrap();
-        fs::write(&file, content()).unwrap();
-        let listen = format!("{RIGHT}:{PORT}");
-        let mut receiver = rc3(&lab.right);
-        let receiver =
-            receiver.args(["recv", "--quiet", "--listen", &listen, "--advertise", &listen, "--dir"]);
-        let mut receiver = Killed(receiver.arg(&to).stdout(Stdio::piped()).spawn().unwrap());
-        let mut lines = BufReader::new(receiver.0.stdout.take().unwrap()).lines();
-        let ticket = lines.next().unwrap().unwrap();
-        let output = rc3(&lab.left)
-            .args(["send", "--json", "--congestion", "kickass", "--rlp", rlp])
-            .arg(&file)
-            .arg(ticket)
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "{}", text(&output));
-        assert!(receiver.0.wait().unwrap().success());
-        assert_eq!(fs::read(to.join("file")).unwrap(), content());
-
-        let events: Vec<Value> =
-            output.stdout.lines().map(|line| serde_json::from_str(&line.unwrap()).unwrap()).collect();
+        let events = transfer(&lab, &lab.right, RIGHT, rlp);
         let done = events.last().unwrap();
         let number = |key: &str| done[key].as_f64().unwrap_or_default();
         assert!(number("steered_seconds") > 0.0, "{done}");
@@ -314,6 +373,18 @@ fn an_rc3_sender_follows_the_rate_it_is_told() {
             assert!(events.iter().any(|event| event["mode"] == "kickass"), "{events:?}");
         }
     }
+}
+
+/// Three fragments come of each packet, the leading one not the longest: from that 20 Mbit/s would be read.
+#[test]
+fn of_two_routers_in_a_row_an_rc3_sender_follows_the_slower() {
+    let Some(lab) = Lab::new("two", &fixed(20.0)) else { return };
+    let further = Further::behind(&lab, &fixed(5.0));
+    let events = transfer(&lab, &further.host, FURTHER, "off");
+    let done = events.last().unwrap();
+    let number = |key: &str| done[key].as_f64().unwrap_or_default();
+    assert!(number("bytes_per_second") * 8.0 < 5.25e6, "{done}");
+    assert!(number("steered_seconds") > 0.5 * number("seconds"), "{done}");
 }
 
 #[test]

@@ -39,6 +39,7 @@ pub struct RecvMeta {
     /// Differentiated services code point, 0 to 63.
     pub dscp: u8,
     /// If it came in fragments and the system tells enough: bytes of payload of the leading one, without its IP header.
+    /// How sure that is: [`super::LeadingLens`].
     pub leading_len: Option<u16>,
 }
 

@@ -54,11 +54,52 @@ pub struct Options {
     /// marks are set on the socket itself whenever they change. That costs three more system calls per
     /// change, not per packet.
     pub priority_cmsg: bool,
+    /// When to open a packet socket, which tells exactly how long leading fragments were.
+    pub packet_socket: PacketSocket,
+}
+
+/// When to open a packet socket beside a UDP socket.
+///
+/// By how long the leading fragment of a datagram is, Kick-Ass routers tell a rate. Linux tells everybody how long the
+/// longest was, from which the leading one can be concluded if there are two; a packet socket sees it, and needs
+/// `CAP_NET_RAW`. It takes nothing but leading fragments of datagrams to the same port, and costs every packet that the host
+/// receives or sends some tens of nanoseconds. Where it cannot be had, or shows nothing, lengths are concluded. Which it has
+/// become is in [`Capabilities::leading_lens`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum PacketSocket {
+    /// Never.
+    Never,
+    /// Once a datagram has come in fragments, with the rights of then.
+    #[default]
+    OnDemand,
+    /// When the UDP socket is bound, with the rights of then: for processes that drop them afterwards, and for rates from
+    /// the first datagram on. With the descriptor frames can also be sent: a process that is taken over later can
+    /// do that, although it could not open one any more.
+    AtBind,
+}
+
+/// How the lengths of leading fragments are learned, see [`RecvMeta::leading_len`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LeadingLens {
+    /// Seen by a packet socket. Where that has missed one, as [`Self::Concluded`].
+    Exact,
+    /// Concluded from the length of the longest: right for two fragments. With more it is that of another one, where the
+    /// leading is not the longest.
+    Concluded,
+    /// Not at all.
+    Unknown,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { recv_buffer: 4 << 20, send_buffer: 1 << 20, gso: true, gro: true, priority_cmsg: true }
+        Self {
+            recv_buffer: 4 << 20,
+            send_buffer: 1 << 20,
+            gso: true,
+            gro: true,
+            priority_cmsg: true,
+            packet_socket: PacketSocket::default(),
+        }
     }
 }
 
@@ -131,6 +172,8 @@ pub struct Capabilities {
     pub so_priority: bool,
     /// Whether they can change with every packet at no cost. Without, keep levels apart in long runs.
     pub priority_cmsg: bool,
+    /// How the lengths of leading IPv4 fragments are learned.
+    pub leading_lens: LeadingLens,
     /// Receive buffer as the kernel counts it, in bytes of its own memory; on Linux twice what was granted.
     pub recv_buffer: usize,
     /// Send buffer in the same unit, which is that of [`Socket::queued_bytes`] too.

@@ -20,6 +20,10 @@ pub struct Stats {
     pub recv_syscalls: u64,
     /// Messages received but unusable: cut short, or without a sender's address.
     pub recv_unusable: u64,
+    /// Datagrams that came in fragments; 0 where the system does not tell.
+    pub fragmented_datagrams: u64,
+    /// Those of them whose leading fragment was seen, so that its length is exact.
+    pub exact_leading_lens: u64,
     /// Datagrams the kernel threw away because the receive buffer was full; 0 where the system does not tell.
     /// Wraps at 32 bits.
     pub recv_overflows: u64,
@@ -35,6 +39,8 @@ pub(super) struct Counters {
     pub(super) received_datagrams: Counter,
     pub(super) recv_syscalls: Counter,
     pub(super) recv_unusable: Counter,
+    pub(super) fragmented_datagrams: Counter,
+    pub(super) exact_leading_lens: Counter,
 }
 
 impl Counters {
@@ -47,6 +53,8 @@ impl Counters {
             received_datagrams: self.received_datagrams.value(),
             recv_syscalls: self.recv_syscalls.value(),
             recv_unusable: self.recv_unusable.value(),
+            fragmented_datagrams: self.fragmented_datagrams.value(),
+            exact_leading_lens: self.exact_leading_lens.value(),
             recv_overflows,
         }
     }

@@ -10,9 +10,9 @@ use std::{
 
 use rc3_net::{
     marks::DSCP_LOWER_EFFORT,
-    socket::{Options, Outgoing, RecvBatch, Socket, Sockets},
+    socket::{LeadingLens, Options, Outgoing, PacketSocket, RecvBatch, Socket, Sockets},
 };
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 /// How long a datagram over loopback may take, in steps of a millisecond.
 const LOOPBACK_PATIENCE_MS: u32 = 200;
@@ -52,6 +52,9 @@ pub struct HostReport {
     pub priority_cmsg: bool,
     /// Low-priority datagrams have a socket and buffers of their own.
     pub steering: bool,
+    /// How lengths of leading fragments are learned: `exact`, `concluded` or `unknown`.
+    #[serde(serialize_with = "name")]
+    pub leading_lens: LeadingLens,
     /// Receive buffer of each socket.
     pub receive: Buffer,
     /// Send buffer of each socket.
@@ -70,7 +73,8 @@ impl HostReport {
     /// # Errors
     /// When no socket can be had.
     pub fn look() -> io::Result<Self> {
-        let options = Options::default();
+        // Endpoints ask for a packet socket when fragments come; only asking tells whether they would get it.
+        let options = Options { packet_socket: PacketSocket::AtBind, ..Options::default() };
         let any = |ip: IpAddr| Sockets::bind(SocketAddr::new(ip, 0), &options);
         let sockets = any(Ipv6Addr::UNSPECIFIED.into()).or_else(|_| any(Ipv4Addr::UNSPECIFIED.into()))?;
         let can = sockets.primary.capabilities();
@@ -84,6 +88,7 @@ impl HostReport {
             so_priority: can.so_priority,
             priority_cmsg: can.priority_cmsg,
             steering: sockets.low.is_some(),
+            leading_lens: can.leading_lens,
             receive: Buffer { asked: options.recv_buffer, got: granted(can.recv_buffer) },
             send: Buffer { asked: options.send_buffer, got: granted(can.send_buffer) },
             default_qdisc: fs::read_to_string("/proc/sys/net/core/default_qdisc")
@@ -136,6 +141,11 @@ impl HostReport {
     pub(super) fn text(&self) -> String {
         let yes = |can: bool| if can { "yes" } else { "NO" };
         let family = |can: Option<bool>| can.map_or("no such family", yes);
+        let leading_lens = match self.leading_lens {
+            LeadingLens::Exact => "exact",
+            LeadingLens::Concluded => "from the longest; exact needs CAP_NET_RAW",
+            LeadingLens::Unknown => "NO",
+        };
         let mut text = String::from("This host\n");
         let lines = [
             ("many datagrams per send (GSO)", yes(self.gso).to_owned()),
@@ -145,6 +155,7 @@ impl HostReport {
             ("queue priority (SO_PRIORITY)", yes(self.so_priority).to_owned()),
             ("  with each packet (Linux 6.14)", yes(self.priority_cmsg).to_owned()),
             ("own socket for low priority", yes(self.steering).to_owned()),
+            ("lengths of leading fragments", leading_lens.to_owned()),
             ("receive buffer, bytes", format!("{} of {} asked", self.receive.got, self.receive.asked)),
             ("send buffer, bytes", format!("{} of {} asked", self.send.got, self.send.asked)),
             ("default queue discipline", self.default_qdisc.clone().unwrap_or_else(|| "unknown".to_owned())),
@@ -160,6 +171,14 @@ impl HostReport {
         }
         text
     }
+}
+
+fn name<S: Serializer>(leading_lens: &LeadingLens, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(match leading_lens {
+        LeadingLens::Exact => "exact",
+        LeadingLens::Concluded => "concluded",
+        LeadingLens::Unknown => "unknown",
+    })
 }
 
 /// Whether a marked datagram to ourselves arrives marked.
@@ -212,6 +231,7 @@ mod tests {
             so_priority: true,
             priority_cmsg: true,
             steering: true,
+            leading_lens: LeadingLens::Exact,
             receive: Buffer { asked: 100, got: 100 },
             send: Buffer { asked: 100, got: 100 },
             default_qdisc: Some("pfifo_fast".to_owned()),

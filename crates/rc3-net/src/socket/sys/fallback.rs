@@ -5,8 +5,8 @@ use std::{io, net::SocketAddr};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
 use super::super::{
-    Capabilities, Options, Outgoing, RECV_MESSAGES_MAX, RecvBatch, RecvMeta, Stats, batch::Message,
-    canonical, for_family, stats::Counters,
+    Capabilities, LeadingLens, Options, Outgoing, RECV_MESSAGES_MAX, RecvBatch, RecvMeta, Stats,
+    batch::Message, canonical, for_family, stats::Counters,
 };
 
 /// What is known about a socket.
@@ -113,6 +113,7 @@ impl State {
             dscp: false,
             so_priority: false,
             priority_cmsg: false,
+            leading_lens: LeadingLens::Unknown,
             recv_buffer: self.recv_buffer,
             send_buffer: self.send_buffer,
         }

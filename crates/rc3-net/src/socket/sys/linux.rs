@@ -25,6 +25,7 @@ use super::{
         batch::Message, canonical, for_family, local_addr, stats::Counters,
     },
     cmsg::{self, Control, Decoder, Encoder},
+    watch::Watch,
 };
 use crate::marks::PRIORITY_FILLER;
 
@@ -71,6 +72,8 @@ pub(in crate::socket) struct State {
     socket_marks: Mutex<Option<SocketMarks>>,
     /// Whether the socket sets DF: there is no control message for it. Held while it is changed and a datagram sent.
     dont_fragment: Mutex<bool>,
+    /// Held while datagrams that came in fragments are looked at.
+    watch: Mutex<Watch>,
     recv_buffer: usize,
     send_buffer: usize,
     counters: Counters,
@@ -99,8 +102,12 @@ struct SocketMarks {
 
 /// A socket bound alone.
 pub(in crate::socket) fn open(address: SocketAddr, options: &Options) -> io::Result<(Socket, State)> {
-    let (io, state) = prepare(address, options)?;
+    let (io, mut state) = prepare(address, options)?;
     io.bind(&SockAddr::from(address))?;
+    let watch = state.watch.get_mut().unwrap_or_else(PoisonError::into_inner);
+    if let Watch::Concluding = watch {
+        *watch = Watch::new(local_addr(&io)?.port(), options.packet_socket);
+    }
     Ok((io, state))
 }
 
@@ -161,6 +168,7 @@ impl State {
         let RecvBatch { slots, messages, scratch, .. } = batch;
         let received = receive(io, slots, scratch)?;
         self.counters.recv_syscalls.add(1);
+        let mut longest_fragments = [None; RECV_MESSAGES_MAX];
         for (index, slot) in slots.iter_mut().enumerate().take(received) {
             let Filled { len, name_len, control_len, flags } = scratch.filled[index];
             let name = scratch.names[index].0.get(..name_len).unwrap_or_default();
@@ -169,7 +177,8 @@ impl State {
             // Without all of its control messages the borders inside are unknown.
             let cut = flags & (libc::MSG_TRUNC | libc::MSG_CTRUNC) != 0;
             match message {
-                Some(message) if !cut => {
+                Some((message, longest_fragment)) if !cut => {
+                    longest_fragments[index] = longest_fragment;
                     self.counters.received_datagrams.add(len.div_ceil(message.stride.max(1)));
                     messages.push(message);
                 }
@@ -181,7 +190,28 @@ impl State {
                 }
             }
         }
+        if longest_fragments != [None; RECV_MESSAGES_MAX] {
+            self.find_leading_fragments(slots, messages, &longest_fragments);
+        }
         Ok(received)
+    }
+
+    /// Completes `messages`, received with the contents of `slots`, by the lengths of their leading fragments.
+    fn find_leading_fragments(
+        &self,
+        slots: &[BytesMut],
+        messages: &mut [Message],
+        longest: &[Option<usize>; RECV_MESSAGES_MAX],
+    ) {
+        let mut watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut look = watch.begin(messages.len() < RECV_MESSAGES_MAX);
+        for ((slot, message), longest) in slots.iter().zip(messages).zip(longest) {
+            let Some(longest) = *longest else { continue };
+            let found = look.find(message.meta.remote, slot, longest);
+            message.meta.leading_len = found.leading_len;
+            self.counters.fragmented_datagrams.add(1);
+            self.counters.exact_leading_lens.add(usize::from(found.exact));
+        }
     }
 
     pub(in crate::socket) fn capabilities(&self) -> Capabilities {
@@ -191,6 +221,7 @@ impl State {
             dscp: true,
             so_priority: self.priority_end.load(Relaxed) > u64::from(PRIORITY_FILLER),
             priority_cmsg: self.priority_cmsg.load(Relaxed),
+            leading_lens: self.watch.lock().unwrap_or_else(PoisonError::into_inner).leading_lens(),
             recv_buffer: self.recv_buffer,
             send_buffer: self.send_buffer,
         }
@@ -517,10 +548,12 @@ fn receive(io: &Socket, slots: &mut [BytesMut], scratch: &mut Scratch) -> io::Re
     Ok(received)
 }
 
-/// Makes sense of a message's address and control messages; `None` without a sender.
-fn decode(name: &[u8], control: &[u8], len: usize) -> Option<Message> {
+/// Makes sense of a message's address and control messages; `None` without a sender. If it came in fragments, with the
+/// bytes of the longest, its IP header included.
+fn decode(name: &[u8], control: &[u8], len: usize) -> Option<(Message, Option<usize>)> {
     let mut meta = RecvMeta { remote: canonical(decode_name(name)?), ..NO_META };
     let mut stride = len;
+    let mut longest_fragment = None;
     for message in Decoder::new(control) {
         match (message.level, message.kind) {
             (libc::IPPROTO_IP, libc::IP_TOS) | (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) => {
@@ -543,7 +576,7 @@ fn decode(name: &[u8], control: &[u8], len: usize) -> Option<Message> {
             }
             // Never joined with others: the card sees fragments, the socket what was made of them.
             (libc::IPPROTO_IP, IP_RECVFRAGSIZE) => {
-                meta.leading_len = leading_len(usize::try_from(message.number()?).ok()?, len);
+                longest_fragment = usize::try_from(message.number()?).ok();
             }
             (libc::SOL_UDP, libc::UDP_GRO) => stride = usize::try_from(message.number()?).ok()?,
             _ => {}
@@ -551,24 +584,7 @@ fn decode(name: &[u8], control: &[u8], len: usize) -> Option<Message> {
     }
     meta.local = meta.local.filter(|local| !local.is_multicast() && !local.is_unspecified());
     // A stride of zero would cut off nothing for ever.
-    Some(Message { meta, stride: if stride == 0 { len } else { stride } })
-}
-
-/// Bytes of payload of the leading fragment of a datagram of `len` bytes, of whose fragments the longest was `longest`
-/// bytes long, IPv4 header included.
-///
-/// All but the last carry a multiple of 8 bytes (RFC 791 §3.2). So if the longest does not, it is the last, and of two the
-/// other one is the first; if it does, it is the first, unless all do. Three fragments or more deceive where the first is
-/// not the longest.
-fn leading_len(longest: usize, len: usize) -> Option<u16> {
-    const IPV4_HEADER: usize = 20;
-    const UDP_HEADER: usize = 8;
-    let (whole, longest) = (len + UDP_HEADER, longest.checked_sub(IPV4_HEADER)?);
-    if whole.is_multiple_of(8) || longest >= whole {
-        return None;
-    }
-    let leading = if longest.is_multiple_of(8) { longest } else { whole - longest };
-    u16::try_from(leading).ok()
+    Some((Message { meta, stride: if stride == 0 { len } else { stride } }, longest_fragment))
 }
 
 /// A `sockaddr_in` or `sockaddr_in6` as the kernel writes it.
@@ -591,15 +607,17 @@ fn decode_name(name: &[u8]) -> Option<SocketAddr> {
 /// A socket with all options set, not yet bound.
 fn prepare(address: SocketAddr, options: &Options) -> io::Result<(Socket, State)> {
     let ipv6 = address.is_ipv6();
+    let takes_ipv4 = !ipv6 || address.ip().is_unspecified() || address.ip().to_canonical().is_ipv4();
     let io = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
     io.set_nonblocking(true)?;
     // Options of IPv4 count for the IPv4 side of a dual-stack socket. DF is set, but for what routers may fragment, and
     // the path's MTU not remembered: the primary loop probes for it (RFC 9000 §14.3).
     set(&io, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_PROBE)?;
     set(&io, libc::IPPROTO_IP, libc::IP_RECVTOS, 1)?;
-    // Since Linux 4.13; without it signals of routers go unseen.
-    let _ = set(&io, libc::IPPROTO_IP, IP_RECVFRAGSIZE, 1);
     set(&io, libc::IPPROTO_IP, libc::IP_PKTINFO, 1)?;
+    // Since Linux 4.13; without it signals of routers go unseen. The leading fragments are seen where most of them
+    // belong to, at the socket bound first.
+    let tells_longest = takes_ipv4 && set(&io, libc::IPPROTO_IP, IP_RECVFRAGSIZE, 1).is_ok();
     if ipv6 {
         io.set_only_v6(false)?;
         set(&io, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_PROBE)?;
@@ -627,6 +645,7 @@ fn prepare(address: SocketAddr, options: &Options) -> io::Result<(Socket, State)
         priority_end: AtomicU64::new(u64::MAX),
         socket_marks: Mutex::new(None),
         dont_fragment: Mutex::new(true),
+        watch: Mutex::new(if tells_longest { Watch::Concluding } else { Watch::Blind }),
         recv_buffer,
         send_buffer,
         counters: Counters::default(),
@@ -669,6 +688,7 @@ fn knows_priority_cmsg() -> bool {
             priority_end: AtomicU64::new(u64::MAX),
             socket_marks: Mutex::new(None),
             dont_fragment: Mutex::new(true),
+            watch: Mutex::new(Watch::Blind),
             recv_buffer: 0,
             send_buffer: 0,
             counters: Counters::default(),
@@ -717,7 +737,7 @@ fn set_priority(io: &Socket, priority: u32) -> io::Result<()> {
 /// # Safety
 /// The type is plain data without padding that the kernel would read, and pointers in it stay valid for the
 /// call.
-unsafe trait OptionValue {}
+pub(super) unsafe trait OptionValue {}
 // SAFETY: a number.
 unsafe impl OptionValue for c_int {}
 // SAFETY: a number.
@@ -726,7 +746,7 @@ unsafe impl OptionValue for u32 {}
 // The one caller keeps the array alive.
 unsafe impl OptionValue for libc::sock_fprog {}
 
-fn set<T: OptionValue>(io: &Socket, level: c_int, name: c_int, value: T) -> io::Result<()> {
+pub(super) fn set<T: OptionValue>(io: &Socket, level: c_int, name: c_int, value: T) -> io::Result<()> {
     // SAFETY: the descriptor is open as long as `io` is borrowed; pointer and length describe `value`, which
     // lives to the end of this function, and `OptionValue` vouches for its contents.
     let result = unsafe {
@@ -893,17 +913,6 @@ mod tests {
     }
 
     #[test]
-    fn the_leading_fragment_is_told_by_which_lengths_are_multiples_of_eight() {
-        // UDP payload of 1471: 1479 bytes behind the IP header, whatever the first fragment carries.
-        for leading in (24..1479).step_by(8) {
-            let longest = leading.max(1479 - leading);
-            assert_eq!(leading_len(20 + longest, 1471), u16::try_from(leading).ok(), "{leading}");
-        }
-        assert_eq!(leading_len(20 + 800, 1472), None, "680 or 800");
-        assert_eq!((leading_len(10, 1471), leading_len(1499, 1471)), (None, None));
-    }
-
-    #[test]
     fn names_and_control_messages_cut_anywhere_do_no_harm() {
         let v4 = SockAddr::from("192.0.2.1:4433".parse::<SocketAddr>().unwrap());
         let v6 = SockAddr::from("[fe80::1%7]:4433".parse::<SocketAddr>().unwrap());
@@ -926,7 +935,7 @@ mod tests {
         let name = [2, 0, 0, 9, 127, 0, 0, 1];
         if cfg!(target_endian = "little") {
             assert_eq!(
-                decode(&name, &control.0[..len], 100).unwrap().stride,
+                decode(&name, &control.0[..len], 100).unwrap().0.stride,
                 100,
                 "a stride of zero is none"
             );

@@ -6,7 +6,13 @@
 #[cfg(target_os = "linux")]
 mod cmsg;
 #[cfg(target_os = "linux")]
+mod leading;
+#[cfg(target_os = "linux")]
 mod linux;
+#[cfg(target_os = "linux")]
+mod packet_socket;
+#[cfg(target_os = "linux")]
+mod watch;
 #[cfg(all(test, target_os = "linux"))]
 pub(crate) use linux::Fault;
 #[cfg(target_os = "linux")]

@@ -1,0 +1,92 @@
+//! A packet socket that sees leading IPv4 fragments of UDP datagrams to one port, before the IP stack does.
+
+use std::io;
+
+use libc::c_int;
+use socket2::{Domain, SockAddr, SockFilter, Socket, Type};
+
+use super::{
+    leading::{IPV4_HEADER_MAX, START_MAX, UDP_HEADER},
+    linux::set,
+};
+
+/// Bytes of each fragment that are kept.
+pub(super) const SNAP: usize = IPV4_HEADER_MAX + UDP_HEADER + START_MAX;
+
+/// Asked for; each fragment takes as much as the card has given it.
+const RECV_BUFFER: usize = 1 << 20;
+
+/// Opens one, on all interfaces: an address can be reached by any of them, and may move.
+///
+/// It asks for all protocols, not for IPv4. To those the kernel shows a packet first, and only then to the IP stack; to
+/// sockets for one protocol afterwards (seen on 6.18), which makes the IP stack copy the header of every packet.
+///
+/// # Errors
+/// `EPERM` without `CAP_NET_RAW`; what a sandbox makes of it.
+pub(super) fn open(port: u16) -> io::Result<Socket> {
+    // Of no protocol yet: it sees nothing until it is bound, when the filter is there.
+    let io = Socket::new(Domain::PACKET, Type::DGRAM, None)?;
+    io.set_nonblocking(true)?;
+    // Less will do.
+    let _ = io.set_recv_buffer_size(RECV_BUFFER);
+    io.attach_filter(&filter(port))?;
+    // Whoever gets hold of the descriptor later sees no more than we do.
+    set(&io, libc::SOL_SOCKET, libc::SO_LOCK_FILTER, 1)?;
+    // Since Linux 4.20; before, the filter is asked about what is sent, too.
+    let _ = set(&io, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, 1);
+    io.bind(&everything())?;
+    Ok(io)
+}
+
+/// All protocols on all interfaces.
+fn everything() -> SockAddr {
+    // SAFETY: sockaddr_ll is numbers only, for which zeros are a valid value.
+    let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+    address.sll_family = libc::AF_PACKET as _;
+    address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
+    // SAFETY: the storage is large enough and aligned for every kind of address, so for a sockaddr_ll, which is written
+    // as a whole; the length is its length.
+    let initialised = unsafe {
+        SockAddr::try_init(|storage, len| {
+            storage.cast::<libc::sockaddr_ll>().write(address);
+            *len = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+            Ok(())
+        })
+    };
+    match initialised {
+        Ok(((), address)) => address,
+        Err(_) => unreachable!("nothing fails in there"),
+    }
+}
+
+/// Lets through what came to this host, is IPv4 and UDP, more to follow, offset 0, and to `port`. Most packets leave at
+/// the third test.
+fn filter(port: u16) -> [SockFilter; 14] {
+    const UDP: u32 = 17;
+    // A load past the end of the packet rejects it.
+    let load = |size: u32, mode: u32, at: u32| SockFilter::new((libc::BPF_LD | size | mode) as u16, 0, 0, at);
+    let extension = |which: c_int| (libc::SKF_AD_OFF + which) as u32;
+    // To the next instruction if equal, else over as many as there are to the rejection.
+    let jump_equal = |value: u32, over: u8| {
+        SockFilter::new((libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16, 0, over, value)
+    };
+    let and = |mask: u32| SockFilter::new((libc::BPF_ALU | libc::BPF_AND | libc::BPF_K) as u16, 0, 0, mask);
+    let header_len = SockFilter::new((libc::BPF_LDX | libc::BPF_B | libc::BPF_MSH) as u16, 0, 0, 0);
+    let ret = |len: u32| SockFilter::new((libc::BPF_RET | libc::BPF_K) as u16, 0, 0, len);
+    [
+        load(libc::BPF_H, libc::BPF_ABS, extension(libc::SKF_AD_PROTOCOL)),
+        jump_equal(libc::ETH_P_IP as u32, 11),
+        load(libc::BPF_H, libc::BPF_ABS, 6),
+        and(0x3fff),
+        jump_equal(0x2000, 8),
+        load(libc::BPF_B, libc::BPF_ABS, 9),
+        jump_equal(UDP, 6),
+        header_len,
+        load(libc::BPF_H, libc::BPF_IND, 2),
+        jump_equal(port.into(), 3),
+        load(libc::BPF_H, libc::BPF_ABS, extension(libc::SKF_AD_PKTTYPE)),
+        jump_equal(libc::PACKET_HOST.into(), 1),
+        ret(SNAP as u32),
+        ret(0),
+    ]
+}

@@ -1,0 +1,269 @@
+//! What is known about the leading fragments of the datagrams that a socket receives, and how.
+
+use std::{collections::VecDeque, io::Read, net::SocketAddr};
+
+use socket2::Socket;
+
+use super::{
+    super::{LeadingLens, PacketSocket},
+    leading::{LeadingFragment, concluded_len},
+    packet_socket::{self, SNAP},
+};
+
+/// Fragments kept whose datagrams have not come; lone ones, of a flood, push each other out.
+const PENDING_MAX: usize = 512;
+
+/// Fragments read for the datagrams of one receive call at most.
+const READS_MAX: usize = 1024;
+
+/// A packet socket that has shown nothing when so many datagrams have come in fragments never will.
+const MISSES_MAX: u32 = 32;
+
+/// The way by which lengths of leading fragments are learned.
+#[derive(Debug)]
+pub(super) enum Watch {
+    /// The kernel does not say which datagrams came in fragments.
+    Blind,
+    /// There is no packet socket until a datagram comes in fragments.
+    Waiting { port: u16 },
+    /// There is one.
+    Seeing(Box<Sight>),
+    /// There will be none.
+    Concluding,
+}
+
+/// A packet socket, and what it has shown.
+#[derive(Debug)]
+pub(super) struct Sight {
+    io: Socket,
+    /// In the order of arrival.
+    pending: VecDeque<LeadingFragment>,
+    /// Datagrams are still being received that may be older than the socket.
+    behind: bool,
+    /// It has shown something, if only what nobody's datagram begins with: a stranger can send that, too.
+    proven: bool,
+    /// Before that: datagrams that it should have shown something of.
+    misses: u32,
+}
+
+impl Watch {
+    /// For a socket that receives IPv4 datagrams at `port`.
+    pub(super) fn new(port: u16, packet_socket: PacketSocket) -> Self {
+        match packet_socket {
+            PacketSocket::Never => Self::Concluding,
+            PacketSocket::OnDemand => Self::Waiting { port },
+            PacketSocket::AtBind => Self::open(port, false),
+        }
+    }
+
+    fn open(port: u16, behind: bool) -> Self {
+        match packet_socket::open(port) {
+            Ok(io) => {
+                let pending = VecDeque::with_capacity(PENDING_MAX);
+                Self::Seeing(Box::new(Sight { io, pending, behind, proven: false, misses: 0 }))
+            }
+            Err(error) => {
+                tracing::info!(port, %error, "lengths of leading fragments are concluded from the longest");
+                Self::Concluding
+            }
+        }
+    }
+
+    /// Begins to look at the datagrams of one receive call that came in fragments. `drained`: it has left nothing.
+    pub(super) fn begin(&mut self, drained: bool) -> Look<'_> {
+        if let Self::Waiting { port } = *self {
+            *self = Self::open(port, true);
+        }
+        Look { watch: self, reads: READS_MAX, drained }
+    }
+
+    pub(super) fn leading_lens(&self) -> LeadingLens {
+        match self {
+            Self::Blind => LeadingLens::Unknown,
+            Self::Seeing(_) => LeadingLens::Exact,
+            Self::Waiting { .. } | Self::Concluding => LeadingLens::Concluded,
+        }
+    }
+}
+
+/// One look.
+pub(super) struct Look<'a> {
+    watch: &'a mut Watch,
+    /// Fragments that may still be read.
+    reads: usize,
+    drained: bool,
+}
+
+/// What is known of one datagram.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Found {
+    /// Bytes of payload of its leading fragment.
+    pub(super) leading_len: Option<u16>,
+    /// It was seen.
+    pub(super) exact: bool,
+}
+
+impl Look<'_> {
+    /// The datagram with this payload came from `remote` in fragments, of which the longest was `longest` bytes long, IP
+    /// header included.
+    pub(super) fn find(&mut self, remote: SocketAddr, payload: &[u8], longest: usize) -> Found {
+        let concluded = Found { leading_len: concluded_len(longest, payload.len()), exact: false };
+        let Watch::Seeing(sight) = &mut *self.watch else { return concluded };
+        if let Some(len) = sight.find(remote, payload, longest, &mut self.reads) {
+            return Found { leading_len: Some(len), exact: true };
+        }
+        if !sight.proven && !sight.behind {
+            sight.misses += 1;
+            if sight.misses == MISSES_MAX {
+                tracing::info!("a packet socket shows no fragments, lengths are concluded from the longest");
+                *self.watch = Watch::Concluding;
+            }
+        }
+        concluded
+    }
+}
+
+impl Drop for Look<'_> {
+    fn drop(&mut self) {
+        if let Watch::Seeing(sight) = &mut *self.watch {
+            sight.behind &= !self.drained;
+        }
+    }
+}
+
+impl Sight {
+    fn find(&mut self, remote: SocketAddr, payload: &[u8], longest: usize, reads: &mut usize) -> Option<u16> {
+        let is_it = |fragment: &LeadingFragment| fragment.is_of(remote, payload, longest);
+        let found = match self.pending.iter().rposition(is_it) {
+            Some(index) => self.pending.remove(index),
+            // The kernel keeps the others until they are asked for.
+            None => loop {
+                let Some(fragment) = self.next(reads) else { break None };
+                if is_it(&fragment) {
+                    break Some(fragment);
+                }
+                if self.pending.len() == PENDING_MAX {
+                    self.pending.pop_front();
+                }
+                self.pending.push_back(fragment);
+            },
+        };
+        found.map(|fragment| fragment.len())
+    }
+
+    /// The next fragment that the socket shows.
+    fn next(&mut self, reads: &mut usize) -> Option<LeadingFragment> {
+        let mut packet = [0; SNAP];
+        while *reads > 0 {
+            let Ok(len) = (&self.io).read(&mut packet) else {
+                // Nothing is there, and nothing that comes from now on can be of what was received before.
+                *reads = 0;
+                return None;
+            };
+            *reads -= 1;
+            if !self.proven {
+                tracing::info!("lengths of leading fragments are exact, a packet socket shows them");
+                self.proven = true;
+            }
+            if let Some(fragment) = LeadingFragment::parse(&packet[..len]) {
+                return Some(fragment);
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+
+    use super::{
+        super::leading::tests::{FROM, fragment},
+        *,
+    };
+
+    const LEN: u16 = 400;
+
+    /// The longest of 400, 600 and 479 bytes of payload; concluded from it is 600.
+    const LONGEST: usize = 620;
+    const CONCLUDED: Found = Found { leading_len: Some(600), exact: false };
+    const SEEN: Found = Found { leading_len: Some(LEN), exact: true };
+
+    fn payload(number: usize) -> Vec<u8> {
+        number.to_be_bytes().repeat(184)[..1471].to_vec()
+    }
+
+    /// As of a packet socket, for which one of UDP stands in: it shows what is sent by the other.
+    fn watch(behind: bool) -> (Watch, UdpSocket) {
+        let (shown, show) =
+            (UdpSocket::bind("127.0.0.1:0").unwrap(), UdpSocket::bind("127.0.0.1:0").unwrap());
+        show.connect(shown.local_addr().unwrap()).unwrap();
+        shown.set_nonblocking(true).unwrap();
+        let sight = Sight { io: shown.into(), pending: VecDeque::new(), behind, proven: false, misses: 0 };
+        (Watch::Seeing(Box::new(sight)), show)
+    }
+
+    fn find(watch: &mut Watch, drained: bool, number: usize) -> Found {
+        watch.begin(drained).find(FROM.parse().unwrap(), &payload(number), LONGEST)
+    }
+
+    fn show(by: &UdpSocket, number: usize) {
+        by.send(&fragment(0, LEN.into(), &payload(number))[..SNAP]).unwrap();
+    }
+
+    #[test]
+    fn a_socket_that_shows_nothing_is_given_up() {
+        let (mut watch, _show) = watch(false);
+        for _ in 0..MISSES_MAX {
+            assert_eq!(watch.leading_lens(), LeadingLens::Exact);
+            assert_eq!(find(&mut watch, true, 0), CONCLUDED);
+        }
+        assert_eq!(watch.leading_lens(), LeadingLens::Concluded);
+    }
+
+    #[test]
+    fn what_was_received_before_the_socket_was_there_speaks_not_against_it() {
+        let (mut watch, _show) = watch(true);
+        for _ in 0..10 * MISSES_MAX {
+            find(&mut watch, false, 0);
+        }
+        assert_eq!(watch.leading_lens(), LeadingLens::Exact);
+        for _ in 0..MISSES_MAX + 1 {
+            find(&mut watch, true, 0);
+        }
+        assert_eq!(watch.leading_lens(), LeadingLens::Concluded);
+    }
+
+    #[test]
+    fn a_socket_that_has_shown_anything_is_kept_whatever_it_misses() {
+        let (mut watch, by) = watch(false);
+        by.send(b"whose leading fragment is too short").unwrap();
+        for _ in 0..10 * MISSES_MAX {
+            assert_eq!(find(&mut watch, true, 1), CONCLUDED);
+        }
+        show(&by, 2);
+        assert_eq!(find(&mut watch, true, 2), SEEN);
+        assert_eq!(watch.leading_lens(), LeadingLens::Exact);
+    }
+
+    #[test]
+    fn fragments_wait_for_their_datagrams_in_bounded_memory_and_are_of_one_each() {
+        let (mut watch, by) = watch(false);
+        let lone = 3 * PENDING_MAX;
+        for number in 0..lone {
+            show(&by, number);
+            if number % 64 == 63 {
+                find(&mut watch, true, lone);
+            }
+        }
+        by.send(b"nonsense").unwrap();
+        show(&by, lone + 1);
+        assert_eq!(find(&mut watch, true, lone + 1), SEEN);
+        let Watch::Seeing(sight) = &watch else { panic!("given up") };
+        assert_eq!(sight.pending.len(), PENDING_MAX);
+        assert_eq!(find(&mut watch, true, lone - 1), SEEN);
+        assert_eq!(find(&mut watch, true, lone - 1), CONCLUDED);
+        assert_eq!(find(&mut watch, true, lone - PENDING_MAX), SEEN);
+        assert_eq!(find(&mut watch, true, lone - PENDING_MAX - 1), CONCLUDED);
+    }
+}
