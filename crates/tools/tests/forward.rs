@@ -375,6 +375,16 @@ fn an_rc3_sender_follows_the_rate_it_is_told() {
     }
 }
 
+#[test]
+fn over_ipv6_it_follows_routers_that_are_set_to_cut_its_packets() {
+    let Some(lab) = Lab::new("rc3-ipv6", "kickass = { fixed = \"10mbit\", ipv6 = \"all\" }") else { return };
+    let events = transfer(&lab, &lab.right, &format!("[{RIGHT_IPV6}]"), "off");
+    let done = events.last().unwrap();
+    let number = |key: &str| done[key].as_f64().unwrap_or_default();
+    assert!(number("bytes_per_second") * 8.0 < 10.5e6, "{done}");
+    assert!(number("steered_seconds") > 0.5 * number("seconds"), "{done}");
+}
+
 /// Three fragments come of each packet, the leading one not the longest: from that 20 Mbit/s would be read.
 #[test]
 fn of_two_routers_in_a_row_an_rc3_sender_follows_the_slower() {

@@ -81,7 +81,7 @@ pub enum PacketSocket {
 /// How the lengths of leading fragments are learned, see [`RecvMeta::leading_len`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeadingLens {
-    /// Seen by a packet socket. Where that has missed one, as [`Self::Concluded`].
+    /// Seen by a packet socket. Where that has missed one, and over IPv6, as [`Self::Concluded`].
     Exact,
     /// Concluded from the length of the longest: right for two fragments. With more it is that of another one, where the
     /// leading is not the longest.

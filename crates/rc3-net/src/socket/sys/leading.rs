@@ -5,7 +5,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 /// Bytes of an IPv4 header without options, and with as many as there may be.
-const IPV4_HEADER: usize = 20;
+pub(super) const IPV4_HEADER: usize = 20;
 pub(super) const IPV4_HEADER_MAX: usize = 60;
 pub(super) const UDP_HEADER: usize = 8;
 
@@ -61,14 +61,14 @@ impl LeadingFragment {
         Some(fragment)
     }
 
-    /// Whether it is of the datagram with this payload from `remote`, of whose fragments the longest was `longest` bytes
-    /// long, IP header included.
+    /// Whether it is of the datagram with this payload from `remote`, of whose fragments the longest had `longest` bytes of
+    /// payload.
     pub(super) fn is_of(&self, remote: SocketAddr, payload: &[u8], longest: usize) -> bool {
         self.source == remote
             && usize::from(self.whole) == payload.len() + UDP_HEADER
             && payload.starts_with(&self.start[..self.start_len])
             // The kernel has put together none that was longer: this one lies.
-            && usize::from(self.len) + IPV4_HEADER <= longest
+            && usize::from(self.len) <= longest
     }
 
     /// Bytes of payload, without the IP header.
@@ -77,14 +77,13 @@ impl LeadingFragment {
     }
 }
 
-/// Bytes of payload of the leading fragment of a datagram of `len` bytes, of whose fragments the longest was `longest`
-/// bytes long, IPv4 header included.
+/// Bytes of payload of the leading fragment of a datagram of `len` bytes, of whose fragments the longest had `longest`.
 ///
-/// All but the last carry a multiple of 8 bytes (RFC 791 §3.2). So if the longest does not, it is the last, and of two the
+/// All but the last carry a multiple of 8 bytes (RFC 791 §3.2, RFC 8200 §4.5). So if the longest does not, it is the last, and of two the
 /// other one is the first; if it does, it is the first, unless all do. Three fragments or more deceive where the first is
 /// not the longest.
 pub(super) fn concluded_len(longest: usize, len: usize) -> Option<u16> {
-    let (whole, longest) = (len + UDP_HEADER, longest.checked_sub(IPV4_HEADER)?);
+    let whole = len + UDP_HEADER;
     if whole.is_multiple_of(8) || longest >= whole {
         return None;
     }
@@ -123,10 +122,10 @@ pub(super) mod tests {
         // UDP payload of 1471: 1479 bytes behind the IP header, whatever the first fragment carries.
         for leading in (24..1479).step_by(8) {
             let longest = leading.max(1479 - leading);
-            assert_eq!(concluded_len(20 + longest, 1471), u16::try_from(leading).ok(), "{leading}");
+            assert_eq!(concluded_len(longest, 1471), u16::try_from(leading).ok(), "{leading}");
         }
-        assert_eq!(concluded_len(20 + 800, 1472), None, "680 or 800");
-        assert_eq!((concluded_len(10, 1471), concluded_len(1499, 1471)), (None, None));
+        assert_eq!(concluded_len(800, 1472), None, "680 or 800");
+        assert_eq!(concluded_len(1479, 1471), None);
     }
 
     #[test]
@@ -140,8 +139,8 @@ pub(super) mod tests {
     fn one_that_claims_to_be_longer_than_the_longest_is_of_none() {
         let payload = [7; 1471];
         let leading = LeadingFragment::parse(&fragment(0, 800, &payload)).unwrap();
-        assert!(leading.is_of(FROM.parse().unwrap(), &payload, 820));
-        assert!(!leading.is_of(FROM.parse().unwrap(), &payload, 812));
+        assert!(leading.is_of(FROM.parse().unwrap(), &payload, 800));
+        assert!(!leading.is_of(FROM.parse().unwrap(), &payload, 792));
     }
 
     proptest! {
@@ -157,7 +156,7 @@ pub(super) mod tests {
             let packet = fragment(options, lead, &payload);
             let leading = LeadingFragment::parse(&packet[..packet.len().min(SNAP)]).unwrap();
             prop_assert_eq!(usize::from(leading.len()), lead);
-            let (from, longest) = (FROM.parse().unwrap(), packet.len());
+            let (from, longest) = (FROM.parse().unwrap(), lead);
             prop_assert!(leading.is_of(from, &payload, longest));
 
             prop_assert!(!leading.is_of("192.0.2.7:4434".parse().unwrap(), &payload, longest));

@@ -25,6 +25,7 @@ use super::{
         batch::Message, canonical, for_family, local_addr, stats::Counters,
     },
     cmsg::{self, Control, Decoder, Encoder},
+    leading::IPV4_HEADER,
     watch::Watch,
 };
 use crate::marks::PRIORITY_FILLER;
@@ -35,8 +36,9 @@ const SEND_CONTROL: usize = cmsg::space(4) + cmsg::space(4) + cmsg::space(2) + c
 const RECV_CONTROL: usize = 256;
 /// Room for a sender's address, a `sockaddr_in6`.
 const NAME: usize = 28;
-/// The longest fragment of what was received, from linux/in.h; libc does not have it.
+/// The longest fragment of what was received, from linux/in.h and linux/in6.h; libc does not have them.
 const IP_RECVFRAGSIZE: c_int = 25;
+const IPV6_RECVFRAGSIZE: c_int = 77;
 /// How often a receive is repeated after an error that belongs to some earlier datagram.
 const RECV_RETRIES: usize = 8;
 
@@ -105,7 +107,9 @@ pub(in crate::socket) fn open(address: SocketAddr, options: &Options) -> io::Res
     let (io, mut state) = prepare(address, options)?;
     io.bind(&SockAddr::from(address))?;
     let watch = state.watch.get_mut().unwrap_or_else(PoisonError::into_inner);
-    if let Watch::Concluding = watch {
+    if let Watch::Concluding = watch
+        && takes_ipv4(address)
+    {
         *watch = Watch::new(local_addr(&io)?.port(), options.packet_socket);
     }
     Ok((io, state))
@@ -549,7 +553,7 @@ fn receive(io: &Socket, slots: &mut [BytesMut], scratch: &mut Scratch) -> io::Re
 }
 
 /// Makes sense of a message's address and control messages; `None` without a sender. If it came in fragments, with the
-/// bytes of the longest, its IP header included.
+/// bytes of payload of the longest.
 fn decode(name: &[u8], control: &[u8], len: usize) -> Option<(Message, Option<usize>)> {
     let mut meta = RecvMeta { remote: canonical(decode_name(name)?), ..NO_META };
     let mut stride = len;
@@ -576,7 +580,12 @@ fn decode(name: &[u8], control: &[u8], len: usize) -> Option<(Message, Option<us
             }
             // Never joined with others: the card sees fragments, the socket what was made of them.
             (libc::IPPROTO_IP, IP_RECVFRAGSIZE) => {
-                longest_fragment = usize::try_from(message.number()?).ok();
+                longest_fragment = usize::try_from(message.number()?).ok()?.checked_sub(IPV4_HEADER);
+            }
+            // With any other extension header the length stands for a higher rate, which ends in a loss.
+            (libc::IPPROTO_IPV6, IPV6_RECVFRAGSIZE) => {
+                const HEADERS: usize = 40 + 8;
+                longest_fragment = usize::try_from(message.number()?).ok()?.checked_sub(HEADERS);
             }
             (libc::SOL_UDP, libc::UDP_GRO) => stride = usize::try_from(message.number()?).ok()?,
             _ => {}
@@ -607,7 +616,6 @@ fn decode_name(name: &[u8]) -> Option<SocketAddr> {
 /// A socket with all options set, not yet bound.
 fn prepare(address: SocketAddr, options: &Options) -> io::Result<(Socket, State)> {
     let ipv6 = address.is_ipv6();
-    let takes_ipv4 = !ipv6 || address.ip().is_unspecified() || address.ip().to_canonical().is_ipv4();
     let io = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
     io.set_nonblocking(true)?;
     // Options of IPv4 count for the IPv4 side of a dual-stack socket. DF is set, but for what routers may fragment, and
@@ -617,8 +625,9 @@ fn prepare(address: SocketAddr, options: &Options) -> io::Result<(Socket, State)
     set(&io, libc::IPPROTO_IP, libc::IP_PKTINFO, 1)?;
     // Since Linux 4.13; without it signals of routers go unseen. The leading fragments are seen where most of them
     // belong to, at the socket bound first.
-    let tells_longest = takes_ipv4 && set(&io, libc::IPPROTO_IP, IP_RECVFRAGSIZE, 1).is_ok();
+    let mut tells_longest = takes_ipv4(address) && set(&io, libc::IPPROTO_IP, IP_RECVFRAGSIZE, 1).is_ok();
     if ipv6 {
+        tells_longest |= set(&io, libc::IPPROTO_IPV6, IPV6_RECVFRAGSIZE, 1).is_ok();
         io.set_only_v6(false)?;
         set(&io, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_PROBE)?;
         set(&io, libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS, 1)?;
@@ -653,6 +662,11 @@ fn prepare(address: SocketAddr, options: &Options) -> io::Result<(Socket, State)
         faults: Mutex::default(),
     };
     Ok((io, state))
+}
+
+/// Whether a socket bound to `address` gets datagrams over IPv4.
+fn takes_ipv4(address: SocketAddr) -> bool {
+    address.ip().is_unspecified() || address.ip().to_canonical().is_ipv4()
 }
 
 /// The kernel doubles what it grants and says nothing when that is less than was asked for.
