@@ -44,7 +44,12 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        Self { queue_threshold: 0.5, silence: Rule::default(), sampling: Sampling::default(), ipv6: Ipv6::default() }
+        Self {
+            queue_threshold: 0.5,
+            silence: Rule::default(),
+            sampling: Sampling::default(),
+            ipv6: Ipv6::default(),
+        }
     }
 }
 

@@ -82,6 +82,8 @@ pub struct Sender {
     signal: Option<Signal>,
     tcp: NewReno,
     delivered: Delivered,
+    /// The most that arrived in a round trip since there was congestion, bytes per second.
+    carried: f64,
     /// Whether the latest acknowledgement found the window unused.
     app_limited: bool,
 }
@@ -126,6 +128,7 @@ impl Sender {
             signal: None,
             tcp: NewReno::new(config.initial_window),
             delivered: Delivered::default(),
+            carried: 0.0,
             app_limited: true,
         }
     }
@@ -150,6 +153,7 @@ impl Sender {
     pub fn on_ack(&mut self, now: Instant, sent: Instant, bytes: u64, app_limited: bool, rtt: Duration) {
         self.rtt = rtt;
         self.delivered.on_ack(now, bytes, rtt);
+        self.carried = self.carried.max(self.delivered.before as f64 / rtt.as_secs_f64());
         self.app_limited = app_limited;
         self.handle_timeout(now);
         if let Mode::Tcp(_) = self.mode
@@ -173,6 +177,7 @@ impl Sender {
             self.tcp.go_on_from(self.window().min(self.delivered.bytes()), self.mtu);
         }
         self.tcp.reduce(now, self.mtu, persistent);
+        self.carried = 0.0;
         if self.mode == Mode::KickAss {
             self.mode = Mode::Tcp(Cause::Congestion);
         }
@@ -243,15 +248,16 @@ impl Sender {
         }
     }
 
-    /// Whether another router says so than the one that spoke last: the rate is further above it, and in TCP mode above the
-    /// window, than a law goes from one signal to the next. A sender that did not use what it had knows nothing of that.
+    /// Whether another router says so than the one that spoke last: the rate is further above its, and above all that the path
+    /// has carried or a window allows, than a law goes from one signal to the next. A sender that did not use what it had
+    /// knows nothing of that.
     fn is_from_elsewhere(&self, rate: Rate) -> bool {
         let Some(before) = self.signal.filter(|_| !self.app_limited) else { return false };
         let own = match self.mode {
             Mode::KickAss => 0.0,
             Mode::Tcp(_) => self.tcp.window as f64 / self.rtt.as_secs_f64(),
         };
-        rate.bytes_per_second() > RISE_MAX * before.rate.bytes_per_second().max(own)
+        rate.bytes_per_second() > RISE_MAX * before.rate.bytes_per_second().max(own).max(self.carried)
     }
 
     fn of_a_round_trip(&self, rate: Rate) -> u64 {
