@@ -16,6 +16,11 @@ pub trait RateLaw {
     /// What each flow may send; `None` if the law has nothing to say.
     fn rate(&self) -> Option<Rate>;
 
+    /// The mean round trip of senders; `None` if the law does not know one.
+    fn rtt(&self) -> Option<Duration> {
+        None
+    }
+
     /// Whether the router tells nobody the rate from `now` on, because too much waits. What comes a round trip later is
     /// then no answer to it. Called before [`Self::advance`]; a law need not care.
     fn set_silent(&mut self, _now: Instant, _silent: bool) {}
@@ -32,6 +37,10 @@ impl RateLaw for rcp::Law {
 
     fn rate(&self) -> Option<Rate> {
         Rate::from_bytes_per_second(self.rate())
+    }
+
+    fn rtt(&self) -> Option<Duration> {
+        Some(self.rtt())
     }
 
     fn set_silent(&mut self, now: Instant, silent: bool) {
@@ -75,6 +84,10 @@ impl<L: RateLaw + ?Sized> RateLaw for Box<L> {
 
     fn rate(&self) -> Option<Rate> {
         (**self).rate()
+    }
+
+    fn rtt(&self) -> Option<Duration> {
+        (**self).rtt()
     }
 
     fn set_silent(&mut self, now: Instant, silent: bool) {

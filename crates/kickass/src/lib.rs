@@ -12,7 +12,7 @@
 //! - [`queue`] has drop-tail, strict priority with push-out, and FQ-CoDel with ECN.
 //! - [`law`] is what a router asks of a rate law, [`rcp`] the one of the paper (Rate Control Protocol, Dukkipati and
 //!   McKeown).
-//! - [`signal`] decides which packets carry a code, [`sampling`] how often.
+//! - [`signal`] decides which packets carry a code, [`sampling`] how often, [`silence`] when to stop.
 //! - [`endpoint`] is what ends do with rates; [`code`] and [`indicator`] are all they need besides.
 //!
 //! ```
@@ -52,6 +52,7 @@ pub mod reassembly;
 pub mod router;
 pub mod sampling;
 pub mod signal;
+pub mod silence;
 pub mod stats;
 
 pub use rate::Rate;

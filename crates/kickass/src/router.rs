@@ -146,7 +146,8 @@ impl<Q: Queue<Packet>, L: RateLaw> Router<Q, L> {
     pub fn advance(&mut self, now: Instant) {
         // Only packets of the best level are fragmented.
         let rest = self.rest.as_ref().map_or(0, |rest| rest.total_len() as u64);
-        self.law.set_silent(now, self.signaller.is_silent(self.backlog()));
+        let silent = self.signaller.advance(now, self.backlog(), self.law.rtt());
+        self.law.set_silent(now, silent);
         self.law.advance(now, self.queue.best_bytes() + rest);
     }
 

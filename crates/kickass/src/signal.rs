@@ -2,7 +2,7 @@
 //!
 //! Routers ask it about each packet that leaves; simulators can ask the same about packets of their own.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::{
     code::Code,
@@ -10,6 +10,7 @@ use crate::{
     packet::{Flow, Packet},
     rate::Rate,
     sampling::{Sampler, Sampling},
+    silence::{Rule, Silence},
 };
 
 /// Which IPv6 packets may be fragmented. They have no Don't Fragment bit, and IPv6 leaves fragmentation to their
@@ -30,9 +31,11 @@ pub enum Ipv6 {
 /// How a router signals.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
-    /// While more than this part of the queue's limit waits at the best level, nothing is signalled, and the ends fall
+    /// Only while more than this part of the queue's limit waits at the best level, nothing is signalled, and the ends fall
     /// back to TCP (Kick-Ass §2.3.2): 0.5.
     pub queue_threshold: f64,
+    /// Whether that is enough for silence.
+    pub silence: Rule,
     /// How often: always.
     pub sampling: Sampling,
     /// Which IPv6 packets: those with a Fragment header.
@@ -41,7 +44,12 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        Self { queue_threshold: 0.5, sampling: Sampling::default(), ipv6: Ipv6::default() }
+        Self {
+            queue_threshold: 0.5,
+            silence: Rule::default(),
+            sampling: Sampling::default(),
+            ipv6: Ipv6::default(),
+        }
     }
 }
 
@@ -106,7 +114,7 @@ impl Subject {
 pub enum Withheld {
     /// The law has no rate, or one below all codes.
     Rate,
-    /// Too much waits.
+    /// Too much waits, and by [`Rule::Ignored`] the rate is ignored.
     Queue,
     /// It is not of the best level, which alone the rate is about.
     Level,
@@ -150,6 +158,7 @@ pub struct Backlog {
 pub struct Signaller {
     config: Config,
     sampler: Sampler,
+    silence: Silence,
 }
 
 impl Signaller {
@@ -157,7 +166,7 @@ impl Signaller {
     /// table of [`Sampling::Flows`].
     pub fn new(config: Config, key: u64) -> Self {
         let sampler = Sampler::new(config.sampling, key);
-        Self { config, sampler }
+        Self { config, sampler, silence: Silence::default() }
     }
 
     /// Decides by another configuration from now on. Only with other sampling is forgotten what flows were told.
@@ -168,15 +177,27 @@ impl Signaller {
         self.config = config;
     }
 
-    /// A packet has come. Says which round trip it indicates, if it does; `flow` is called only then.
+    /// A packet of the best level has come. Says which round trip it indicates, if it does; `flow` is called only then.
     pub fn on_arrival(&mut self, subject: &Subject, flow: impl FnOnce() -> Flow) -> Option<Bucket> {
+        self.silence.on_arrival(subject.total_len);
         let rtt = subject.indicator()?;
         self.sampler.on_indicator(flow, rtt);
         Some(rtt)
     }
 
-    /// Whether nobody is told anything, because too much waits.
-    pub fn is_silent(&self, backlog: Backlog) -> bool {
+    /// So much waits at `now`, before it changes; senders' mean round trip is `rtt`, if any have told theirs. Whether nobody is
+    /// told anything from now on.
+    pub fn advance(&mut self, now: Instant, backlog: Backlog, rtt: Option<Duration>) -> bool {
+        let above = self.is_above(backlog);
+        self.silence.advance(now, backlog.bytes, above, rtt);
+        self.is_silent(backlog)
+    }
+
+    fn is_silent(&self, backlog: Backlog) -> bool {
+        self.is_above(backlog) && (self.config.silence == Rule::Threshold || self.silence.is_ignored())
+    }
+
+    fn is_above(&self, backlog: Backlog) -> bool {
         backlog.bytes as f64 > self.config.queue_threshold * backlog.limit as f64
     }
 

@@ -21,6 +21,7 @@ use kickass::{
     router::{Config, Router},
     sampling::Sampling,
     signal,
+    silence::Rule,
 };
 
 const RTT: Duration = Duration::from_millis(50);
@@ -144,12 +145,12 @@ struct Outcome {
 }
 
 /// Lets so many flows send for twenty seconds, of which each begins so long `apart` from the one before.
-fn run(flows: u8, apart: Duration, sampling: Sampling) -> Outcome {
+fn run(flows: u8, apart: Duration, sampling: Sampling, silence: Rule) -> Outcome {
     let start = Instant::now();
     let link = Rate::from_bits_per_second(MEGABITS * 1e6).unwrap();
     let law =
         rcp::Law::new(rcp::Config::for_codes(), link.bytes_per_second(), start, Duration::from_millis(10));
-    let signals = signal::Config { sampling, ..signal::Config::default() };
+    let signals = signal::Config { sampling, silence, ..signal::Config::default() };
     let config = Config { signals, link: Some(link), ..Config::default() };
     let mut router = Router::new(config, DropTail::new(375_000), law, start);
     let mut flows: Vec<Flow> =
@@ -215,7 +216,7 @@ fn check(outcome: &Outcome) {
 #[test]
 fn senders_that_do_as_they_are_told_share_the_link_and_leave_its_queue_empty() {
     for flows in [1, 3, 10, 40] {
-        let outcome = run(flows, APART, Sampling::Always);
+        let outcome = run(flows, APART, Sampling::Always, Rule::default());
         check(&outcome);
         assert!(outcome.fragmented > 0.5);
     }
@@ -223,18 +224,23 @@ fn senders_that_do_as_they_are_told_share_the_link_and_leave_its_queue_empty() {
 
 #[test]
 fn a_few_signals_per_round_trip_do_as_well() {
-    let outcome = run(3, APART, Sampling::Flows { table: 1024 });
+    let outcome = run(3, APART, Sampling::Flows { table: 1024 }, Rule::default());
     check(&outcome);
     // A bucket that begins at 32 ms makes 62 signals per second of each flow, of 833 packets.
     assert!(outcome.fragmented < 0.1, "{}", outcome.fragmented);
 }
 
-/// Forty initial windows at once fill more than half the queue, so the router says nothing, and NewReno keeps it so
-/// (Kick-Ass §2.3.2): the price of not being starved by TCP is that nothing leads back where all have turned to it.
+/// Forty initial windows at once fill more than half the queue. By the paper's rule the router says nothing then, and NewReno
+/// keeps it so (Kick-Ass §2.3.2); one that waits to see whether it is ignored is not.
 #[test]
-fn flows_that_fill_the_queue_before_they_are_told_anything_do_as_tcp_would() {
-    let outcome = run(40, Duration::from_millis(7), Sampling::Always);
+fn flows_that_fill_the_queue_before_they_are_told_anything_do_as_tcp_would_unless_they_are_told_all_the_same()
+{
+    let run = |rule| run(40, Duration::from_millis(7), Sampling::Always, rule);
+    let outcome = run(Rule::Threshold);
     assert!(outcome.told < 10, "{}", outcome.told);
     assert!(outcome.utilisation > 0.94, "{}", outcome.utilisation);
     assert!(outcome.queue_median > 375_000 / 2, "{}", outcome.queue_median);
+    let outcome = run(Rule::Ignored);
+    assert_eq!(outcome.told, 40);
+    assert!(outcome.utilisation > 0.94 && outcome.queue_median < 5 * 1500, "{}", outcome.queue_median);
 }

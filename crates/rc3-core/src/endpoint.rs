@@ -500,7 +500,7 @@ impl Endpoint {
 
     fn add(&mut self, now: Instant, handle: ConnectionHandle, mut connection: Connection) {
         if self.drops.recall(now, connection.remote_address()).is_some() {
-            connection.forbid_fragments();
+            connection.forbid_fragments(now);
         }
         self.connections.insert(handle, Box::new(connection));
         self.handshaking += 1;
@@ -537,6 +537,9 @@ impl Endpoint {
         let Some(connection) = self.connections.get_mut(&handle) else { return };
         if let Some(drops) = connection.take_drops(now) {
             self.drops.remember(connection.remote_address(), drops);
+        }
+        if connection.take_refutation() {
+            self.drops.forget(connection.remote_address());
         }
         if let Some(record) = connection.take_record() {
             self.verdicts.remember(connection.remote_address(), record);

@@ -53,6 +53,11 @@ impl<R: Aged> Memory<R> {
         self.records.insert(destination, record);
     }
 
+    /// Forgets what was learned about the path to `remote`.
+    pub(crate) fn forget(&mut self, remote: SocketAddr) {
+        self.records.remove(&remote.ip().to_canonical());
+    }
+
     /// Forgets all.
     pub(crate) fn clear(&mut self) {
         self.records.clear();

@@ -356,6 +356,41 @@ fn a_path_that_drops_fragments_is_noticed_remembered_and_carries_packets_that_ma
 }
 
 #[test]
+fn a_verdict_on_fragments_is_tried_again_which_costs_a_packet_and_no_window() {
+    let router = Router { drops_fragments: true, ..tells(20.0) };
+    let alive = |config: &mut TransportConfig| {
+        config.keep_alive_interval(Some(Duration::from_millis(100)));
+    };
+    let mut world = World::new(RlpMode::Off, router, alive);
+    let client = world.connect();
+    // Little by little, so that nothing else is ever lost.
+    let write_for = |world: &mut World, time: Duration| {
+        let end = world.pair.now + time;
+        let mut windows = Vec::new();
+        while world.pair.now < end {
+            world.write(client, 20_000);
+            assert!(world.deliver(Duration::from_secs(1)));
+            world.run(Duration::from_millis(200), |_| false);
+            windows.push(world.pair.client.connection(client).unwrap().stats().path.cwnd);
+        }
+        windows
+    };
+    let windows = write_for(&mut world, Duration::from_secs(20));
+    let tried = world.passed.iter().filter(|passed| !passed.dont_fragment && passed.len > 1000).count();
+    let lost = world.passed.iter().filter(|passed| passed.dropped).count();
+    // Four packets of the handshake, and one each after 2, 6 and 14 s.
+    assert_eq!((tried, lost), (7, 7));
+    assert!(!world.stats(client).fragments);
+    assert!(windows.is_sorted(), "{windows:?}");
+
+    world.set(|router| router.drops_fragments = false);
+    write_for(&mut world, Duration::from_secs(15));
+    assert!(world.stats(client).fragments && world.stats(client).signals > 10, "{:?}", world.stats(client));
+    let other = world.connect();
+    assert!(world.stats(other).fragments, "the destination is acquitted");
+}
+
+#[test]
 fn a_path_that_begins_to_drop_fragments_later_is_noticed_too() {
     let quiet = Router { drops_fragments: true, ..Router::default() };
     let mut world = World::new(RlpMode::Off, quiet, |_| ());

@@ -7,6 +7,10 @@
 //!   listen, or the route is another: TCP mode begins with the same window, from which slow start goes up to half of what
 //!   TCP mode had before, and lasts until a rate is told again. What is lost meanwhile is lost there.
 //!
+//! Each router only ever lowers what those before it tell, so the end hears of the lowest rate. Once that router is silent it
+//! hears the next lowest, which may be any number of times as high: what a law never does between two signals is said by
+//! another router, and does not count. So several routers on a path are no worse than one, and silence is heard as such.
+//!
 //! So TCP bounds what routers can be made to say. Upwards, because a rate is followed only while nothing is lost; and
 //! downwards, because no rate makes a sender slower than a packet in a round trip, TCP's smallest window (the loss window,
 //! RFC 5681 §3.1) and what the lowest code was made for (§2.1); nor is it slower afterwards than after a timeout. That is
@@ -61,6 +65,10 @@ pub enum Cause {
 /// Round trips without a signal after a loss: where TCP's window goes out in one burst, signals are one apart.
 const SILENCE: u32 = 2;
 
+/// A rate so many times that of the last signal comes from another router. RCP raises its own by half in a mean round trip
+/// (alpha 0.4, on an idle link), and a sender hears of it once in its own, which may be three times that.
+const RISE_MAX: f64 = 4.0;
+
 /// A congestion controller that follows routers where they speak.
 ///
 /// The transport calls [`Self::on_ack`], [`Self::on_congestion`] and [`Self::on_signal`] as things happen, and
@@ -73,6 +81,34 @@ pub struct Sender {
     mode: Mode,
     signal: Option<Signal>,
     tcp: NewReno,
+    delivered: Delivered,
+    /// The most that arrived in a round trip since there was congestion, bytes per second.
+    carried: f64,
+    /// Whether the latest acknowledgement found the window unused.
+    app_limited: bool,
+}
+
+/// Bytes that arrived within a round trip.
+#[derive(Debug, Clone, Copy, Default)]
+struct Delivered {
+    /// Beginning of the present one.
+    since: Option<Instant>,
+    now: u64,
+    /// In the one before.
+    before: u64,
+}
+
+impl Delivered {
+    fn on_ack(&mut self, now: Instant, bytes: u64, rtt: Duration) {
+        if self.since.is_none_or(|since| now >= since + rtt) {
+            *self = Self { since: Some(now), now: 0, before: self.now };
+        }
+        self.now += bytes;
+    }
+
+    fn bytes(&self) -> u64 {
+        self.now.max(self.before)
+    }
 }
 
 /// What routers allow, and when that was heard last.
@@ -91,11 +127,17 @@ impl Sender {
             mode: Mode::Tcp(Cause::Silence),
             signal: None,
             tcp: NewReno::new(config.initial_window),
+            delivered: Delivered::default(),
+            carried: 0.0,
+            app_limited: true,
         }
     }
 
     /// The receiver has told the code of a leading fragment.
     pub fn on_signal(&mut self, now: Instant, code: Code) {
+        if self.is_from_elsewhere(code.rate()) {
+            return;
+        }
         // Then it was the router that spoke before which overflowed: a full queue silences it (§2.3.2), and this ends that.
         let silence = self.signal.is_none_or(|before| now > before.heard + SILENCE * self.rtt);
         self.signal = Some(Signal { rate: code.rate(), heard: now });
@@ -110,6 +152,9 @@ impl Sender {
     /// proves nothing.
     pub fn on_ack(&mut self, now: Instant, sent: Instant, bytes: u64, app_limited: bool, rtt: Duration) {
         self.rtt = rtt;
+        self.delivered.on_ack(now, bytes, rtt);
+        self.carried = self.carried.max(self.delivered.before as f64 / rtt.as_secs_f64());
+        self.app_limited = app_limited;
         self.handle_timeout(now);
         if let Mode::Tcp(_) = self.mode
             && !app_limited
@@ -128,9 +173,11 @@ impl Sender {
             return;
         }
         if self.mode == Mode::KickAss {
-            self.tcp.go_on_from(self.window(), self.mtu);
+            // Half of what was under way (RFC 5681 §3.1), of which only what arrived says what the path carries.
+            self.tcp.go_on_from(self.window().min(self.delivered.bytes()), self.mtu);
         }
         self.tcp.reduce(now, self.mtu, persistent);
+        self.carried = 0.0;
         if self.mode == Mode::KickAss {
             self.mode = Mode::Tcp(Cause::Congestion);
         }
@@ -201,6 +248,18 @@ impl Sender {
         }
     }
 
+    /// Whether another router says so than the one that spoke last: the rate is further above its, and above all that the path
+    /// has carried or a window allows, than a law goes from one signal to the next. A sender that did not use what it had
+    /// knows nothing of that.
+    fn is_from_elsewhere(&self, rate: Rate) -> bool {
+        let Some(before) = self.signal.filter(|_| !self.app_limited) else { return false };
+        let own = match self.mode {
+            Mode::KickAss => 0.0,
+            Mode::Tcp(_) => self.tcp.window as f64 / self.rtt.as_secs_f64(),
+        };
+        rate.bytes_per_second() > RISE_MAX * before.rate.bytes_per_second().max(own).max(self.carried)
+    }
+
     fn of_a_round_trip(&self, rate: Rate) -> u64 {
         (rate.bytes_per_second() * self.rtt.as_secs_f64()) as u64
     }
@@ -265,6 +324,7 @@ mod tests {
         let mut sender = sender();
         sender.on_signal(start, code(10.0));
         let window = sender.window();
+        sender.on_ack(start, start, window, false, RTT);
         sender.on_congestion(start + RTT / 2, start, false);
         assert_eq!((sender.mode(), sender.window()), (Mode::Tcp(Cause::Congestion), window / 2));
         sender.on_congestion(start + RTT / 2, start, false);
@@ -327,6 +387,73 @@ mod tests {
             sender.on_signal(start + round_trip * RTT, code(10.0));
             assert_eq!(sender.mode(), Mode::Tcp(Cause::Congestion));
         }
+    }
+
+    #[test]
+    fn a_rate_many_times_as_high_is_another_routers_and_ends_no_silence() {
+        let start = Instant::now();
+        let mut sender = sender();
+        sender.on_signal(start, code(2.0));
+        // The bottleneck is silent from now on, the sender's uplink is not.
+        for step in 1..=40 {
+            let now = start + step * RTT / 4;
+            sender.on_ack(now, now - RTT, 1500, false, RTT);
+            sender.on_signal(now, code(1500.0));
+            assert!(sender.window() < 30_000, "{}", sender.window());
+        }
+        assert_eq!(sender.mode(), Mode::Tcp(Cause::Silence));
+        // What it loses now the silent one loses, so this holds at once.
+        let now = start + 11 * RTT;
+        sender.on_congestion(now, now - RTT, false);
+        sender.on_signal(now, code(2.5));
+        assert_eq!(sender.mode(), Mode::KickAss);
+    }
+
+    #[test]
+    fn a_rate_that_rises_as_laws_do_is_followed_and_so_is_any_that_tcp_mode_has_found_itself() {
+        let start = Instant::now();
+        let mut now = start;
+        let mut sender = sender();
+        for megabits in [2.0, 5.0, 12.0, 40.0, 150.0] {
+            now += RTT;
+            sender.on_ack(now, now - RTT, 1500, false, RTT);
+            sender.on_signal(now, code(megabits));
+            assert_eq!(sender.mode(), Mode::KickAss);
+            assert!((sender.signalled().unwrap().bits_per_second() / 1e6 / megabits - 1.0).abs() < 0.05);
+        }
+        // A fifth of the rate, then nothing; its window grows until a quarter of the higher rate is its own.
+        sender.on_signal(now, code(10.0));
+        while sender.mode() != Mode::KickAss || sender.signalled().unwrap().bits_per_second() < 45e6 {
+            now += RTT;
+            sender.on_ack(now, now - RTT, sender.window(), false, RTT);
+            sender.on_signal(now, code(50.0));
+            assert!(now < start + 100 * RTT);
+        }
+    }
+
+    #[test]
+    fn a_sender_that_did_not_use_its_window_follows_any_rate() {
+        let start = Instant::now();
+        let mut sender = sender();
+        sender.on_signal(start, code(2.0));
+        sender.on_ack(start + RTT, start, 1500, true, RTT);
+        sender.on_signal(start + 100 * RTT, code(100.0));
+        assert_eq!(sender.mode(), Mode::KickAss);
+        assert!(sender.window() > 400_000);
+    }
+
+    #[test]
+    fn after_a_loss_the_window_is_half_of_what_arrived_in_a_round_trip_not_of_what_was_told() {
+        let start = Instant::now();
+        let mut sender = sender();
+        sender.on_signal(start, code(1500.0));
+        for packet in 0..40 {
+            let now = start + RTT + packet * RTT / 40;
+            sender.on_signal(now, code(1500.0));
+            sender.on_ack(now, now - RTT, 1500, false, RTT);
+        }
+        sender.on_congestion(start + 2 * RTT, start + RTT, false);
+        assert_eq!((sender.mode(), sender.window()), (Mode::Tcp(Cause::Congestion), 30_000));
     }
 
     #[test]

@@ -72,7 +72,7 @@ impl Connection {
         }
         let long = 2 * bytes >= usize::from(self.primary.window().mtu);
         let silent = self.steering.indicated.is_none_or(|last| now >= last + INTERVAL);
-        self.steering.due = long && silent && self.primary.may_fragment();
+        self.steering.due = long && silent && self.primary.fragments_allowed();
     }
 
     /// An RTT indicator, into the empty `buf`, if one is due: a datagram that says nothing but by its length.
@@ -104,9 +104,18 @@ impl Connection {
     }
 
     /// Fragments do not reach the peer, as earlier connections have learned.
-    pub(crate) fn forbid_fragments(&mut self) {
+    pub(crate) fn forbid_fragments(&mut self, now: Instant) {
         self.steering.drops_noted = true;
-        self.primary.forbid_fragments();
+        self.primary.forbid_fragments(now);
+    }
+
+    /// Whether a fragment has reached the peer after all, once.
+    pub(crate) fn take_refutation(&mut self) -> bool {
+        let refuted = self.steering.drops_noted && !self.primary.drops_fragments();
+        if refuted {
+            self.steering.drops_noted = false;
+        }
+        refuted
     }
 
     /// What later connections should know, once it shows that fragments do not reach the peer.

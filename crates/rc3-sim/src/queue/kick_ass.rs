@@ -104,7 +104,8 @@ impl<Q: Queue<Stamped<Parcel>>> KickAssQueue<Q> {
     }
 
     fn advance_law(&mut self, now: Instant) {
-        self.law.set_silent(now, self.signaller.is_silent(self.backlog()));
+        let silent = self.signaller.advance(now, self.backlog(), RateLaw::rtt(&self.law));
+        self.law.set_silent(now, silent);
         self.law.advance(now, self.queue.best_bytes());
     }
 

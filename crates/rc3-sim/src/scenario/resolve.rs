@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path, time::Duration};
 
-use kickass::signal;
+use kickass::{signal, silence::Rule};
 use rc3_core::{
     rlp::ladder::Ladder,
     units::{Level, Rate},
@@ -13,8 +13,8 @@ use super::{
     run::{Assignment, Measure, Mix, Mixed, Queues, Sampling, Scheme},
     spec::{
         Arrivals, Congestion, KickAssSpec, LadderReading, ListedFlow, MeasureSpec, MixOf, MixSpec, Mode,
-        QueueSpec, RunSpec, Rung, SampleSpec, SchemeKind, SchemeSpec, SizesSpec, TopologyKind, TopologySpec,
-        WorkloadSpec,
+        QueueSpec, RunSpec, Rung, SampleSpec, SchemeKind, SchemeSpec, SilenceSpec, SizesSpec, TopologyKind,
+        TopologySpec, WorkloadSpec,
     },
 };
 use crate::{
@@ -139,8 +139,13 @@ pub(super) fn queues(spec: &QueueSpec, topology: &Topology) -> Result<Queues, Fa
         low_priority,
         kickass,
         kickass_threshold,
+        kickass_silence,
     } = spec;
-    let mut signals = signal::Config::default();
+    let silence = match kickass_silence {
+        SilenceSpec::Threshold => Rule::Threshold,
+        SilenceSpec::Ignored => Rule::Ignored,
+    };
+    let mut signals = signal::Config { silence, ..signal::Config::default() };
     if let Some(threshold) = kickass_threshold {
         signals.queue_threshold = threshold.get();
     }

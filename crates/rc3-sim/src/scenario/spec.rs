@@ -148,8 +148,21 @@ pub struct QueueSpec {
     /// rate, the hosts' uplinks among them, or the numbers of routers. Not in runs of RCP, whose routers have means of
     /// their own. Default `false`.
     pub kickass: KickAssSpec,
-    /// Part of the buffer, 0 to 1, beyond which such a queue tells nothing (Kick-Ass §2.3.2). Default 0.5.
+    /// Part of the buffer, 0 to 1, beyond which such a queue may fall silent (Kick-Ass §2.3.2). Default 0.5.
     pub kickass_threshold: Option<Probability>,
+    /// When it does.
+    pub kickass_silence: SilenceSpec,
+}
+
+/// When a queue beyond its threshold falls silent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SilenceSpec {
+    /// At once, as in the paper.
+    Threshold,
+    /// Once neither load nor queue falls by what it tells.
+    #[default]
+    Ignored,
 }
 
 /// Which queues tell rates.

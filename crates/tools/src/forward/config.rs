@@ -15,6 +15,7 @@ use kickass::{
     rcp,
     sampling::Sampling,
     signal::{self, Ipv6},
+    silence::Rule,
 };
 use rc3_sim::scenario::{Document, Fault, ScenarioError};
 use serde::{Deserialize, Deserializer, de::Error};
@@ -138,8 +139,10 @@ pub struct SignalConfig {
     pub fixed: Option<Rate>,
     /// Parameters of RCP.
     pub rcp: RcpConfig,
-    /// Part of the buffer above which nothing is signalled: 0.5.
+    /// Part of the buffer above which silence is possible: 0.5.
     pub queue_threshold: f64,
+    /// When it begins there.
+    pub silence: SilenceConfig,
     /// How often to signal.
     pub sampling: SamplingConfig,
     /// Which packets of IPv6.
@@ -153,6 +156,7 @@ impl Default for SignalConfig {
             fixed: None,
             rcp: RcpConfig::default(),
             queue_threshold: signal::Config::default().queue_threshold,
+            silence: SilenceConfig::default(),
             sampling: SamplingConfig::default(),
             ipv6: Ipv6Config::default(),
         }
@@ -185,6 +189,17 @@ pub enum SamplingConfig {
     Interval(Duration),
     /// Twice per flow and round trip, with a table of so many flows.
     Flows(usize),
+}
+
+/// See [`Rule`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SilenceConfig {
+    /// As soon as the threshold is passed.
+    Threshold,
+    /// Once the rate is ignored.
+    #[default]
+    Ignored,
 }
 
 /// See [`Ipv6`].
@@ -356,6 +371,10 @@ impl SignalConfig {
     pub fn signals(&self) -> signal::Config {
         signal::Config {
             queue_threshold: self.queue_threshold,
+            silence: match self.silence {
+                SilenceConfig::Threshold => Rule::Threshold,
+                SilenceConfig::Ignored => Rule::Ignored,
+            },
             sampling: match self.sampling {
                 SamplingConfig::Always => Sampling::Always,
                 SamplingConfig::Interval(every) => Sampling::Interval(every),

@@ -136,21 +136,36 @@ impl Quic {
         }
     }
 
+    /// Whether the packet that leaves at `now` may be fragmented on its way.
+    pub(super) fn may_fragment(&self, now: Instant) -> bool {
+        self.steering.as_ref().is_some_and(|steering| steering.lock().fragments().may_fragment(now))
+    }
+
+    /// A packet of `bytes` that may be fragmented leaves.
+    pub(super) fn on_fragmentable(&mut self, now: Instant, bytes: usize) {
+        if let Some(steering) = &self.steering {
+            let mut steering = steering.lock();
+            if steering.is_long(bytes as u64) {
+                steering.fragments().on_sent(now, bytes as u64);
+            }
+        }
+    }
+
     /// Whether packets may be fragmented on their way.
-    pub(crate) fn may_fragment(&self) -> bool {
+    pub(crate) fn fragments_allowed(&self) -> bool {
         self.steering.as_ref().is_some_and(|steering| steering.lock().fragments().are_allowed())
     }
 
     /// Fragments do not reach this peer.
-    pub(crate) fn forbid_fragments(&mut self) {
+    pub(crate) fn forbid_fragments(&mut self, now: Instant) {
         if let Some(steering) = &self.steering {
-            *steering.lock().fragments() = Fragments::Dropped;
+            *steering.lock().fragments() = Fragments::dropped(now);
         }
     }
 
     /// Whether it has shown that fragments do not reach the peer.
     pub(crate) fn drops_fragments(&self) -> bool {
-        self.steering.as_ref().is_some_and(|steering| *steering.lock().fragments() == Fragments::Dropped)
+        self.steering.as_ref().is_some_and(|steering| steering.lock().fragments().are_dropped())
     }
 
     /// Changes of modes since the last call.

@@ -105,7 +105,7 @@ impl Primary for Quic {
         let stalled = self.shared.window_open.load(Relaxed);
         self.pace(now);
         let rate = self.rate();
-        let may_fragment = self.may_fragment();
+        let may_fragment = self.may_fragment(now);
         // The pace is asked for each packet, and what may be fragmented leaves alone.
         let alone = stalled || may_fragment || self.due != u64::MAX;
         let datagrams_max = if alone { 1 } else { datagrams_max };
@@ -139,6 +139,9 @@ impl Primary for Quic {
         // A probe of the path MTU: in flight, but the controller is not told.
         if transmit.segment_size.is_none() && transmit.size > usize::from(mtu) {
             self.shared.in_flight.fetch_add(transmit.size as u64, Relaxed);
+        }
+        if may_fragment {
+            self.on_fragmentable(now, transmit.size);
         }
         Some(from_transmit(transmit, !may_fragment))
     }

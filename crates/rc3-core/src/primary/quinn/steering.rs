@@ -204,13 +204,16 @@ impl Controller for Steered {
     fn on_ack(&mut self, now: Instant, sent: Instant, bytes: u64, app_limited: bool, rtt: &RttEstimator) {
         let mut steering = self.steering.lock();
         if steering.is_long(bytes) {
-            steering.fragments.on_acked(sent);
+            steering.fragments.on_acked(now, sent);
         }
         steering.with_sender(now, |sender| sender.on_ack(now, sent, bytes, app_limited, rtt.get()));
     }
 
     fn on_congestion_event(&mut self, now: Instant, sent: Instant, persistent: bool, lost_bytes: u64) {
         let mut steering = self.steering.lock();
+        if steering.fragments.is_retry(sent, lost_bytes) {
+            return;
+        }
         if persistent && steering.is_long(lost_bytes) {
             steering.fragments.on_persistent_congestion(now);
         }
