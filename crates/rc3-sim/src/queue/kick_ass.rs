@@ -184,7 +184,7 @@ impl<Q: Queue<Stamped<Parcel>>> Queue<Stamped<Parcel>> for KickAssQueue<Q> {
 #[cfg(test)]
 mod tests {
     use bytes::BytesMut;
-    use kickass::{code::Code, indicator::Bucket};
+    use kickass::{code::Code, indicator::Bucket, silence::Rule};
     use rc3_core::units::Level;
 
     use super::*;
@@ -212,7 +212,14 @@ mod tests {
     where
         Q: Queue<Stamped<Parcel>> + Send + 'static,
     {
-        let queue = KickAssQueue::new(queue, 30_000, KickAssConfig::default(), rate(megabits), start, 1);
+        link_by(KickAssConfig::default(), queue, megabits, start)
+    }
+
+    fn link_by<Q>(config: KickAssConfig, queue: Q, megabits: u64, start: Instant) -> Link<Parcel>
+    where
+        Q: Queue<Stamped<Parcel>> + Send + 'static,
+    {
+        let queue = KickAssQueue::new(queue, 30_000, config, rate(megabits), start, 1);
         Link::new(LinkConfig { rate: Some(rate(megabits)), ..LinkConfig::default() }, queue)
     }
 
@@ -276,12 +283,18 @@ mod tests {
     }
 
     #[test]
-    fn while_more_than_half_waits_nothing_is_told() {
+    fn while_more_than_half_waits_nothing_is_told_by_the_papers_rule() {
         let start = Instant::now();
-        let mut link = link(DropTail::new(30_000), 100, start);
-        let packets = (0..18).map(|_| parcel(1500, Level::PRIMARY, false)).collect();
-        let out = through(&mut link, start, packets);
-        let told: Vec<bool> = out.iter().map(|(_, leading)| leading.is_some()).collect();
+        let told_by = |rule| {
+            let mut config = KickAssConfig::default();
+            config.signals.silence = rule;
+            let mut link = link_by(config, DropTail::new(30_000), 100, start);
+            let packets = (0..18).map(|_| parcel(1500, Level::PRIMARY, false)).collect();
+            let out = through(&mut link, start, packets);
+            out.iter().map(|(_, leading)| leading.is_some()).collect::<Vec<_>>()
+        };
+        assert_eq!(told_by(Rule::Ignored), [true; 18], "nobody has had the time to listen");
+        let told = told_by(Rule::Threshold);
         // The first left an empty queue; the others when 16, 15, ... waited behind them, of 20 that may.
         assert!(
             told[0] && told[1..7].iter().all(|told| !told) && told[7..].iter().all(|told| *told),
