@@ -12,11 +12,11 @@ use std::{
 };
 
 use bytes::BytesMut;
-use rustc_hash::FxHashMap;
 
 use crate::{
     config::{ClientConfig, ServerConfig},
     connection::Connection,
+    connections::Connections,
     event::Event,
     memory::Memory,
     primary::{
@@ -112,7 +112,7 @@ impl Shedding {
 #[derive(Debug)]
 pub struct Endpoint {
     quic: QuicEndpoint,
-    connections: FxHashMap<ConnectionHandle, Box<Connection>>,
+    connections: Connections,
     /// Hashed with a key: peers have a say in what the exporter yields.
     ids: HashMap<ReceiverId, ConnectionHandle>,
     timers: BTreeSet<(Instant, ConnectionHandle)>,
@@ -138,7 +138,7 @@ impl Endpoint {
     pub fn new(server: Option<&ServerConfig>, seed: Option<[u8; 32]>) -> Result<Self, ConfigError> {
         Ok(Self {
             quic: QuicEndpoint::new(server, seed)?,
-            connections: FxHashMap::default(),
+            connections: Connections::default(),
             ids: HashMap::new(),
             timers: BTreeSet::new(),
             primary_queue: VecDeque::new(),
@@ -183,7 +183,7 @@ impl Endpoint {
             };
             if let Some(handle) = concerned
                 && self.changed.last() != Some(&handle)
-                && self.connections.get_mut(&handle).is_some_and(|connection| connection.set_changed(true))
+                && self.connections.get_mut(handle).is_some_and(|connection| connection.set_changed(true))
             {
                 self.changed.push(handle);
             }
@@ -199,7 +199,7 @@ impl Endpoint {
     fn handle_rlp(&mut self, now: Instant, datagram: BytesMut) -> Option<ConnectionHandle> {
         let id = receiver_id(&datagram)?;
         if let Some(&handle) = self.ids.get(&id) {
-            self.connections.get_mut(&handle)?.handle_rlp(now, datagram);
+            self.connections.get_mut(handle)?.handle_rlp(now, datagram);
             return Some(handle);
         }
         if self.handshaking > 0 {
@@ -221,7 +221,7 @@ impl Endpoint {
         let mut response = Vec::new();
         match self.quic.handle(now, meta.remote, meta.local_ip, meta.ecn, datagram, &mut response)? {
             Routed::Connection(handle, event) => {
-                let connection = self.connections.get_mut(&handle)?;
+                let connection = self.connections.get_mut(handle)?;
                 QuicEndpoint::deliver(connection.primary_mut(), event);
                 if let Some(len) = meta.leading_len {
                     connection.on_leading(len);
@@ -260,7 +260,7 @@ impl Endpoint {
                 break;
             }
             self.timers.pop_first();
-            if let Some(connection) = self.connections.get_mut(&handle) {
+            if let Some(connection) = self.connections.get_mut(handle) {
                 connection.set_armed(None);
                 connection.handle_timeout(now);
                 self.touch(now, handle);
@@ -368,7 +368,7 @@ impl Endpoint {
 
     /// The port's own address has changed: all peers are to hear from the new one.
     pub fn handle_local_address_change(&mut self, now: Instant) {
-        let handles: Vec<_> = self.connections.keys().copied().collect();
+        let handles: Vec<_> = self.connections.handles().collect();
         for handle in handles {
             self.with_connection(now, handle, Connection::handle_local_address_change);
         }
@@ -376,7 +376,7 @@ impl Endpoint {
 
     /// A connection to look at.
     pub fn connection(&self, handle: ConnectionHandle) -> Option<&Connection> {
-        self.connections.get(&handle).map(Box::as_ref)
+        self.connections.get(handle)
     }
 
     /// As [`Self::with_connection`], for what does no more than read from streams: mostly nothing follows from it,
@@ -387,7 +387,7 @@ impl Endpoint {
         handle: ConnectionHandle,
         read: impl FnOnce(&mut Connection) -> T,
     ) -> Option<T> {
-        let connection = self.connections.get_mut(&handle)?;
+        let connection = self.connections.get_mut(handle)?;
         let result = read(connection);
         if connection.take_news() {
             self.touch(now, handle);
@@ -402,7 +402,7 @@ impl Endpoint {
         handle: ConnectionHandle,
         change: impl FnOnce(&mut Connection) -> T,
     ) -> Option<T> {
-        let result = change(self.connections.get_mut(&handle)?);
+        let result = change(self.connections.get_mut(handle)?);
         self.touch(now, handle);
         Some(result)
     }
@@ -443,7 +443,7 @@ impl Endpoint {
             return Some(transmit);
         }
         while let Some(&handle) = self.primary_queue.front() {
-            let transmit = match self.connections.get_mut(&handle) {
+            let transmit = match self.connections.get_mut(handle) {
                 Some(connection) => connection.poll_primary(now, datagrams_max, buf),
                 None => None,
             };
@@ -451,12 +451,12 @@ impl Endpoint {
             if transmit.is_some() {
                 // Others first, then this one again.
                 self.primary_queue.push_back(handle);
-                if let Some(connection) = self.connections.get_mut(&handle) {
+                if let Some(connection) = self.connections.get_mut(handle) {
                     Self::take_events(handle, connection, &mut self.events);
                 }
                 return transmit;
             }
-            if let Some(connection) = self.connections.get_mut(&handle) {
+            if let Some(connection) = self.connections.get_mut(handle) {
                 connection.set_queued_for_primary(false);
             }
             self.settle(now, handle);
@@ -468,7 +468,7 @@ impl Endpoint {
     /// returned `None`.
     pub fn poll_rlp(&mut self, now: Instant, datagrams_max: usize, buf: &mut Vec<u8>) -> Option<Transmit> {
         while let Some(handle) = self.rlp_queue.pop_front() {
-            let Some(connection) = self.connections.get_mut(&handle) else { continue };
+            let Some(connection) = self.connections.get_mut(handle) else { continue };
             let transmit = connection.poll_rlp(now, datagrams_max, buf);
             if transmit.is_some() {
                 self.rlp_queue.push_back(handle);
@@ -502,7 +502,7 @@ impl Endpoint {
         if self.drops.recall(now, connection.remote_address()).is_some() {
             connection.forbid_fragments(now);
         }
-        self.connections.insert(handle, Box::new(connection));
+        self.connections.insert(handle, connection);
         self.handshaking += 1;
         self.touch(now, handle);
     }
@@ -510,7 +510,7 @@ impl Endpoint {
     /// A connection changed: settles it with the QUIC endpoint and lets it send.
     fn touch(&mut self, now: Instant, handle: ConnectionHandle) {
         self.settle(now, handle);
-        if let Some(connection) = self.connections.get_mut(&handle)
+        if let Some(connection) = self.connections.get_mut(handle)
             && connection.set_queued_for_primary(true)
         {
             self.primary_queue.push_back(handle);
@@ -519,7 +519,7 @@ impl Endpoint {
 
     /// Sources of streams are read while others of their bytes are sent.
     fn settle(&mut self, now: Instant, handle: ConnectionHandle) {
-        let Some(connection) = self.connections.get_mut(&handle) else { return };
+        let Some(connection) = self.connections.get_mut(handle) else { return };
         connection.set_changed(false);
         connection.settle(now);
         self.quic.service(handle, connection.primary_mut());
@@ -534,7 +534,7 @@ impl Endpoint {
                 self.replay_early(now, id, handle);
             }
         }
-        let Some(connection) = self.connections.get_mut(&handle) else { return };
+        let Some(connection) = self.connections.get_mut(handle) else { return };
         if let Some(drops) = connection.take_drops(now) {
             self.drops.remember(connection.remote_address(), drops);
         }
@@ -556,7 +556,7 @@ impl Endpoint {
 
     /// RLP datagrams that came before the keys.
     fn replay_early(&mut self, now: Instant, id: ReceiverId, handle: ConnectionHandle) {
-        let Some(connection) = self.connections.get_mut(&handle) else { return };
+        let Some(connection) = self.connections.get_mut(handle) else { return };
         self.early.retain(|datagram| {
             let ours = receiver_id(datagram) == Some(id);
             if ours {
@@ -582,7 +582,7 @@ impl Endpoint {
     }
 
     fn forget(&mut self, handle: ConnectionHandle) {
-        let Some(mut connection) = self.connections.remove(&handle) else { return };
+        let Some(mut connection) = self.connections.remove(handle) else { return };
         if let Some(id) = connection.receiver_id() {
             self.ids.remove(&id);
         }
@@ -595,7 +595,7 @@ impl Endpoint {
     }
 
     fn arm(&mut self, handle: ConnectionHandle) {
-        let Some(connection) = self.connections.get_mut(&handle) else { return };
+        let Some(connection) = self.connections.get_mut(handle) else { return };
         let deadline = connection.poll_timeout();
         let armed = connection.set_armed(deadline);
         if deadline == armed {

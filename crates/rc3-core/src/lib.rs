@@ -9,6 +9,7 @@
 
 mod config;
 mod connection;
+mod connections;
 mod endpoint;
 mod error;
 mod event;
