@@ -5,10 +5,9 @@
 
 use std::time::{Duration, Instant};
 
-use bytes::BytesMut;
 use rc3_core::ConnectionStats;
 
-use crate::{Packet, rcp};
+use crate::{Contents, Packet, rcp};
 
 /// A host of the world, counted from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -88,8 +87,8 @@ pub struct Parcel {
 /// How far a parcel is on its way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Progress {
-    /// The way it takes, as the world counts them.
-    pub(crate) route: u32,
+    /// Where among the world's ways the link is that it takes.
+    pub(crate) place: u32,
     /// Links it has taken.
     pub(crate) hops: u8,
 }
@@ -102,7 +101,7 @@ pub enum Body {
         /// ECN code point of the IP header.
         ecn: u8,
         /// The UDP payload.
-        contents: BytesMut,
+        contents: Contents,
         /// If it is under way in fragments: bytes of IP payload in the leading one.
         leading: Option<u16>,
         /// Whether routers may not fragment it.

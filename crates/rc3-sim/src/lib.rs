@@ -7,6 +7,7 @@
 
 pub mod agent;
 mod background;
+mod contents;
 mod flow;
 pub mod host;
 pub mod identity;
@@ -31,6 +32,7 @@ pub mod workload;
 pub mod world;
 
 pub use background::{Background, BackgroundConfig};
+pub use contents::Contents;
 pub use flow::{FlowReport, pattern};
 pub use identity::Crypto;
 pub use impair::Impairments;

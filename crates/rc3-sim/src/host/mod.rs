@@ -21,7 +21,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use sender::Sender;
 
 use crate::{
-    IP_UDP_HEADERS, Packet,
+    Contents, IP_UDP_HEADERS, Packet,
     agent::{Agent, Body, Flow, FlowEvent, FlowId, HostId, Milestone, Parcel, Progress, SchemeId},
     identity::{Crypto, SERVER_NAME},
     random::{self, derive},
@@ -33,7 +33,8 @@ const NETWORK: u32 = 10 << 24;
 /// Each flow has a port, the same at both ends; the first.
 const PORT_FIRST: u16 = 1024;
 
-/// Bytes allocated for packets at a time: enough for eleven full ones, little enough that few kept ones hold much.
+/// Bytes allocated for packets that come in, eleven full ones: more for those of which something is kept, and the block
+/// with them.
 const BLOCK: usize = 1 << 14;
 
 /// What carries the flows of a scheme.
@@ -93,7 +94,7 @@ pub struct Host {
     chunks: BTreeSet<(Instant, ConnectionHandle)>,
     events: VecDeque<FlowEvent>,
     buf: Vec<u8>,
-    /// Memory of the packets to come. Cut from one piece, they are allocated eleven at a time and lie side by side.
+    /// Memory of the packets that come in. Most are read at once and leave it to the next.
     block: BytesMut,
     /// Flows that have not lost their first packet yet, but will.
     doomed: FxHashSet<FlowId>,
@@ -124,7 +125,7 @@ impl Host {
             chunks: BTreeSet::new(),
             events: VecDeque::new(),
             buf: Vec::new(),
-            block: BytesMut::new(),
+            block: BytesMut::with_capacity(BLOCK),
             doomed: FxHashSet::default(),
             held_back: false,
         }
@@ -202,11 +203,7 @@ impl Host {
 
     /// The packet in `buf`, addressed.
     fn packet(&mut self, transmit: &Transmit) -> Option<Packet<Parcel>> {
-        if self.block.capacity() < self.buf.len() {
-            self.block = BytesMut::with_capacity(BLOCK);
-        }
-        self.block.extend_from_slice(&self.buf);
-        let contents = self.block.split();
+        let contents = Contents::new(&self.buf);
         self.buf.clear();
         let &(flow, scheme) = self.flows.get(&transmit.destination)?;
         if self.doomed.remove(&flow) {
@@ -256,7 +253,11 @@ impl Agent for Host {
         let remote = address(parcel.from, port_of(parcel.flow));
         self.flows.insert(remote, (parcel.flow, parcel.scheme));
         let meta = DatagramMeta { remote, local_ip: None, ecn, leading_len: leading };
-        self.endpoint.handle_datagram(now, meta, contents);
+        if !self.block.try_reclaim(BLOCK) && self.block.capacity() < contents.len() {
+            self.block.reserve(BLOCK);
+        }
+        let datagram = contents.cut_from(&mut self.block);
+        self.endpoint.handle_datagram(now, meta, datagram);
         self.take_events(now);
     }
 

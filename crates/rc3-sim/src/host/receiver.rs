@@ -30,7 +30,7 @@ impl Receiver {
         if self.ended {
             return None;
         }
-        self.ended = endpoint.with_connection(now, handle, |connection| {
+        self.ended = endpoint.with_reader(now, handle, |connection| {
             self.stream = self.stream.or_else(|| connection.accept(Dir::Uni));
             self.stream.is_some_and(|stream| drain(connection, stream))
         })?;

@@ -61,17 +61,16 @@ impl Queue<Stamped<Parcel>> for FqCodel {
 mod tests {
     use std::time::Duration;
 
-    use bytes::BytesMut;
     use rc3_core::units::{Level, Rate};
 
     use super::*;
     use crate::{
-        Link, LinkConfig,
+        Contents, Link, LinkConfig,
         agent::{Body, FlowId, HostId, Progress, SchemeId},
     };
 
     fn parcel(flow: u32, ecn: u8) -> Packet<Parcel> {
-        let body = Body::Udp { ecn, contents: BytesMut::zeroed(1472), leading: None, dont_fragment: true };
+        let body = Body::Udp { ecn, contents: Contents::new(&[0; 1472]), leading: None, dont_fragment: true };
         let (flow, scheme, progress) = (FlowId(flow), SchemeId(0), Progress::default());
         let payload = Parcel { flow, scheme, from: HostId(0), to: HostId(1), progress, body };
         Packet { size: 1500, level: Level::PRIMARY, payload }

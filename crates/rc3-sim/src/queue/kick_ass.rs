@@ -183,13 +183,12 @@ impl<Q: Queue<Stamped<Parcel>>> Queue<Stamped<Parcel>> for KickAssQueue<Q> {
 
 #[cfg(test)]
 mod tests {
-    use bytes::BytesMut;
     use kickass::{code::Code, indicator::Bucket, silence::Rule};
     use rc3_core::units::Level;
 
     use super::*;
     use crate::{
-        DropTail, Link, LinkConfig, StrictPriority,
+        Contents, DropTail, Link, LinkConfig, StrictPriority,
         agent::{FlowId, HostId, Progress, SchemeId},
     };
 
@@ -198,7 +197,7 @@ mod tests {
     }
 
     fn parcel(size: usize, level: Level, dont_fragment: bool) -> Packet<Parcel> {
-        let contents = BytesMut::zeroed(size - 28);
+        let contents = Contents::new(&vec![0; size - 28]);
         let body = Body::Udp { ecn: 2, contents, leading: None, dont_fragment };
         let (flow, scheme, progress) = (FlowId(1), SchemeId(0), Progress::default());
         Packet {

@@ -111,10 +111,12 @@ fn write_packet(packet: &Packet<Parcel>, buf: &mut Vec<u8>) -> io::Result<()> {
     match &parcel.body {
         Body::Udp { contents, .. } => {
             let port = port_of(parcel.flow);
-            let contents = &contents[..contents.len().min(usize::from(u16::MAX) - IP_UDP_HEADERS)];
-            let udp = UdpHeader::with_ipv4_checksum(port, port, &ip, contents).map_err(io::Error::other)?;
+            let mut bytes = Vec::with_capacity(contents.len());
+            contents.write_to(&mut bytes);
+            bytes.truncate(usize::from(u16::MAX) - IP_UDP_HEADERS);
+            let udp = UdpHeader::with_ipv4_checksum(port, port, &ip, &bytes).map_err(io::Error::other)?;
             udp.write(buf)?;
-            buf.extend_from_slice(contents);
+            buf.extend_from_slice(&bytes);
         }
         Body::Rcp(header) => write_rcp(header, buf),
     }
@@ -146,12 +148,14 @@ fn dscp(level: Level) -> IpDscp {
 mod tests {
     use std::time::Instant;
 
-    use bytes::BytesMut;
     use etherparse::{NetSlice, SlicedPacket, TransportSlice};
     use pcap_file::{DataLink, pcap::PcapReader};
 
     use super::*;
-    use crate::agent::{FlowId, HostId, Progress, SchemeId};
+    use crate::{
+        Contents,
+        agent::{FlowId, HostId, Progress, SchemeId},
+    };
 
     fn packet(level: u8, body: Body, size: usize) -> Packet<Parcel> {
         let payload = Parcel {
@@ -168,7 +172,7 @@ mod tests {
     fn udp(level: u8, contents: &[u8], ecn: u8) -> Packet<Parcel> {
         packet(
             level,
-            Body::Udp { ecn, contents: BytesMut::from(contents), leading: None, dont_fragment: true },
+            Body::Udp { ecn, contents: Contents::new(contents), leading: None, dont_fragment: true },
             contents.len() + IP_UDP_HEADERS,
         )
     }

@@ -1,10 +1,6 @@
 //! Who is to be woken next.
 
-use std::{
-    cmp::Reverse,
-    collections::{BinaryHeap, binary_heap::PeekMut},
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 /// Something in the world that asks to be woken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,133 +13,121 @@ pub(super) enum Sleeper {
 
 /// The wishes of all sleepers, earliest first; equal instants with links before hosts and each in the order of their
 /// numbers, so that nothing hangs on the order in which they were made known.
-///
-/// Each sleeper has one wish. Timers are put off far more often than they fire, so a wish put off leaves its entry in
-/// the heap alone, which is moved when its turn comes: the heap holds about one entry for each sleeper.
 #[derive(Debug)]
 pub(super) struct Agenda {
     epoch: Instant,
-    heap: BinaryHeap<Reverse<Entry>>,
-    links: Vec<Wish>,
-    hosts: Vec<Wish>,
-}
-
-/// Compared for every packet on every link, so it is small: nanoseconds since the epoch, then the sleeper.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Entry {
-    at: u64,
-    sleeper: u32,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Wish {
-    /// When the sleeper wants to be woken.
-    at: u64,
-    /// Its earliest entry in the heap: at `at` or before.
-    queued: u64,
-}
-
-/// No time at all, 584 years after the epoch.
-const NEVER: u64 = u64::MAX;
-
-impl Default for Wish {
-    fn default() -> Self {
-        Self { at: NEVER, queued: NEVER }
-    }
-}
-
-impl Sleeper {
-    /// Set in the number of a host.
-    const HOST: u32 = 1 << 31;
-
-    fn number(self) -> u32 {
-        match self {
-            Self::Link(index) => index,
-            Self::Host(index) => index | Self::HOST,
-        }
-    }
-
-    fn of(number: u32) -> Self {
-        if number & Self::HOST == 0 { Self::Link(number) } else { Self::Host(number & !Self::HOST) }
-    }
+    links: Tournament,
+    hosts: Tournament,
 }
 
 impl Agenda {
     /// Nobody sleeps; no instant is before `epoch`.
     pub(super) fn new(epoch: Instant) -> Self {
-        Self { epoch, heap: BinaryHeap::new(), links: Vec::new(), hosts: Vec::new() }
+        Self { epoch, links: Tournament::default(), hosts: Tournament::default() }
     }
 
     /// From now on there are this many sleepers.
-    ///
-    /// # Panics
-    /// With 2^31 of a kind.
     pub(super) fn make_room(&mut self, links: usize, hosts: usize) {
-        assert!(links.max(hosts) < Sleeper::HOST as usize, "too many sleepers");
-        self.links.resize(links, Wish::default());
-        self.hosts.resize(hosts, Wish::default());
+        self.links.make_room(links);
+        self.hosts.make_room(hosts);
     }
 
     /// From now on `sleeper` wants to be woken at `at` and at no other time.
     pub(super) fn set(&mut self, sleeper: Sleeper, at: Option<Instant>) {
         let at = at.map_or(NEVER, |at| at.saturating_duration_since(self.epoch).as_nanos() as u64);
-        let wish = self.wish(sleeper);
-        wish.at = at;
-        if at < wish.queued {
-            wish.queued = at;
-            self.heap.push(Reverse(Entry { at, sleeper: sleeper.number() }));
+        match sleeper {
+            Sleeper::Link(index) => self.links.set(index as usize, at),
+            Sleeper::Host(index) => self.hosts.set(index as usize, at),
         }
     }
 
     /// The first instant at which anybody is to be woken.
-    pub(super) fn next(&mut self) -> Option<Instant> {
-        let entry = self.first()?;
-        Some(self.epoch + Duration::from_nanos(entry.at))
+    pub(super) fn next(&self) -> Option<Instant> {
+        let at = self.links.first().min(self.hosts.first());
+        (at != NEVER).then(|| self.epoch + Duration::from_nanos(at))
     }
 
     /// Somebody who is to be woken by `now`; the wish is fulfilled with that.
     pub(super) fn pop(&mut self, now: Instant) -> Option<Sleeper> {
-        let entry = self.first().filter(|entry| self.epoch + Duration::from_nanos(entry.at) <= now)?;
-        let sleeper = Sleeper::of(entry.sleeper);
-        // The entry stays for the next wish, which most often is made at once.
-        self.wish(sleeper).at = NEVER;
-        Some(sleeper)
+        self.next().filter(|&at| at <= now)?;
+        Some(if self.links.first() <= self.hosts.first() {
+            Sleeper::Link(self.links.pop() as u32)
+        } else {
+            Sleeper::Host(self.hosts.pop() as u32)
+        })
+    }
+}
+
+/// No time at all, 584 years after the epoch.
+const NEVER: u64 = u64::MAX;
+
+/// Times in nanoseconds, one for each player, by a tree of who is earlier: below node `n` are `2n` and `2n + 1`, the
+/// leaves are the players, and every other node has the earlier time of the two below. Changed for every packet on every
+/// link, and mostly for a time that wins nothing, it is seldom changed up to the root.
+#[derive(Debug)]
+struct Tournament {
+    /// The root is at 1.
+    tree: Vec<u64>,
+}
+
+impl Default for Tournament {
+    fn default() -> Self {
+        Self { tree: vec![NEVER; 2] }
+    }
+}
+
+impl Tournament {
+    fn leaves(&self) -> usize {
+        self.tree.len() / 2
     }
 
-    /// The first entry that somebody waits for; those before are moved to where their sleepers wait, or go.
-    fn first(&mut self) -> Option<Entry> {
-        loop {
-            let mut top = self.heap.peek_mut()?;
-            let Reverse(entry) = *top;
-            let wish = match Sleeper::of(entry.sleeper) {
-                Sleeper::Link(index) => &mut self.links[index as usize],
-                Sleeper::Host(index) => &mut self.hosts[index as usize],
-            };
-            if wish.queued == entry.at {
-                if wish.at == entry.at {
-                    return Some(entry);
-                }
-                wish.queued = wish.at;
-                if wish.at != NEVER {
-                    top.0.at = wish.at;
-                    continue;
-                }
+    fn make_room(&mut self, players: usize) {
+        let before = self.leaves();
+        if players <= before {
+            return;
+        }
+        let leaves = players.next_power_of_two();
+        let times = self.tree.split_off(before);
+        self.tree = vec![NEVER; 2 * leaves];
+        for (player, at) in times.into_iter().enumerate() {
+            self.set(player, at);
+        }
+    }
+
+    fn set(&mut self, player: usize, at: u64) {
+        let mut node = self.leaves() + player;
+        self.tree[node] = at;
+        while node > 1 {
+            node /= 2;
+            let earlier = self.tree[2 * node].min(self.tree[2 * node + 1]);
+            if self.tree[node] == earlier {
+                break;
             }
-            PeekMut::pop(top);
+            self.tree[node] = earlier;
         }
     }
 
-    fn wish(&mut self, sleeper: Sleeper) -> &mut Wish {
-        match sleeper {
-            Sleeper::Link(index) => &mut self.links[index as usize],
-            Sleeper::Host(index) => &mut self.hosts[index as usize],
+    /// The earliest time.
+    fn first(&self) -> u64 {
+        self.tree[1]
+    }
+
+    /// Whose time that is, the first among equals; it never comes again until it is set.
+    fn pop(&mut self) -> usize {
+        let at = self.first();
+        let mut node = 1;
+        while node < self.leaves() {
+            node = 2 * node + usize::from(self.tree[2 * node] != at);
         }
+        let player = node - self.leaves();
+        self.set(player, NEVER);
+        player
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use proptest::prelude::*;
 
     use super::*;
 
@@ -165,6 +149,23 @@ mod tests {
         let woken: Vec<_> = std::iter::from_fn(|| agenda.pop(at(9))).collect();
         assert_eq!(woken, [Sleeper::Link(1), Sleeper::Host(1), Sleeper::Link(0)]);
         assert_eq!(agenda.next(), None);
+    }
+
+    proptest! {
+        #[test]
+        fn a_tournament_yields_all_times_in_order(times in prop::collection::vec(0..20_u64, 1..40)) {
+            let mut tournament = Tournament::default();
+            for (player, &at) in times.iter().enumerate() {
+                tournament.make_room(player + 1);
+                tournament.set(player, at);
+            }
+            let mut expected: Vec<_> = times.iter().copied().zip(0..).collect();
+            expected.sort_unstable();
+            for expected in expected {
+                prop_assert_eq!((tournament.first(), tournament.pop()), expected);
+            }
+            prop_assert_eq!(tournament.first(), NEVER);
+        }
     }
 
     #[test]

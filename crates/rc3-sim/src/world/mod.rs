@@ -31,6 +31,7 @@
 
 mod agenda;
 mod ledger;
+mod ways;
 
 use std::{
     collections::VecDeque,
@@ -41,7 +42,7 @@ use agenda::{Agenda, Sleeper};
 use kickass::endpoint::Mode;
 use ledger::Ledger;
 use rc3_core::ConnectionStats;
-use rustc_hash::FxHashMap;
+use ways::Ways;
 
 use crate::{
     Link, LinkConfig, LinkStats, Packet, Stamped,
@@ -76,10 +77,7 @@ pub struct World {
     now: Instant,
     links: Vec<Link<Parcel>>,
     hosts: Vec<Host>,
-    router: Router,
-    routes: Vec<Route>,
-    /// Where in `routes` the way from host to host is.
-    known: FxHashMap<(HostId, HostId), u32>,
+    ways: Ways,
     agenda: Agenda,
     /// Hosts that have heard something since they were last asked to send.
     roused: VecDeque<usize>,
@@ -122,9 +120,7 @@ impl World {
             now: epoch,
             links: Vec::new(),
             hosts: Vec::new(),
-            router,
-            routes: Vec::new(),
-            known: FxHashMap::default(),
+            ways: Ways::new(router),
             agenda: Agenda::new(epoch),
             roused: VecDeque::new(),
             flows: Ledger::new(epoch),
@@ -277,9 +273,7 @@ impl World {
             if let Some(meter) = self.meter.as_mut().filter(|meter| meter.link.0 as usize == index) {
                 meter.count(&packet.payload, packet.size);
             }
-            let progress = &mut packet.payload.progress;
-            progress.hops += 1;
-            match self.routes[progress.route as usize].get(usize::from(progress.hops)).copied() {
+            match self.ways.advance(&mut packet.payload.progress) {
                 Some(next) => self.put(next, packet),
                 None => {
                     let host = packet.payload.to.0 as usize;
@@ -316,7 +310,7 @@ impl World {
                     break;
                 };
                 let Parcel { from, to, .. } = packet.payload;
-                packet.payload.progress.route = self.way(from, to);
+                packet.payload.progress = self.ways.start(from, to);
                 self.put(uplink, packet);
                 self.show(index);
             }
@@ -356,16 +350,7 @@ impl World {
 
     /// The way from one host to another.
     pub(crate) fn route(&mut self, from: HostId, to: HostId) -> &[LinkId] {
-        let way = self.way(from, to);
-        &self.routes[way as usize]
-    }
-
-    /// Where in `routes` that is.
-    fn way(&mut self, from: HostId, to: HostId) -> u32 {
-        *self.known.entry((from, to)).or_insert_with(|| {
-            self.routes.push((self.router)(from, to));
-            self.routes.len() as u32 - 1
-        })
+        self.ways.links(from, to)
     }
 }
 
