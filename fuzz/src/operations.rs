@@ -183,6 +183,7 @@ fn config(world: &World) -> PairConfig {
             ..Impairments::default()
         },
         seed: 1,
+        ..LinkConfig::default()
     };
     let mut config = PairConfig::symmetric(link, (u64::from(world.buffer) + 4) * 1500);
     config.priority = world.priority;

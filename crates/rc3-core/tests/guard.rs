@@ -26,6 +26,7 @@ impl World {
             delay: Duration::from_micros(self.rtt_ms * 500),
             impairments: Impairments::loss(self.loss),
             seed,
+            ..LinkConfig::default()
         };
         let bdp = (bits / 8 * self.rtt_ms / 1000) as f64;
         let mut config = PairConfig::symmetric(link, ((bdp * self.buffer) as u64).max(15_000));

@@ -265,6 +265,7 @@ fn run(world: &World, ops: &[(bool, Op)]) {
         delay: world.delay,
         impairments: world.impairments.clone(),
         seed: world.seed,
+        ..LinkConfig::default()
     };
     let mut config = PairConfig::symmetric(link, world.buffer);
     config.priority = world.priority;

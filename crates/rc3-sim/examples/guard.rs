@@ -34,6 +34,7 @@ impl World {
             delay: Duration::from_micros(self.rtt_ms * 500),
             impairments: Impairments::loss(self.loss),
             seed: self.seed,
+            ..LinkConfig::default()
         };
         let bdp = self.mbits * MBIT / 8 * self.rtt_ms / 1000;
         let buffer = ((bdp as f64 * self.buffer) as u64).max(15_000);

@@ -25,6 +25,7 @@ use rc3_core::units::{Level, Rate};
 use crate::{
     impair::{Fate, Impairer, Impairments},
     queue::{Dropped, Packet, Queue},
+    random::{Random, derive},
 };
 
 /// The law of one direction of a link, but for its queue.
@@ -34,6 +35,8 @@ pub struct LinkConfig {
     pub rate: Option<Rate>,
     /// One-way propagation delay.
     pub delay: Duration,
+    /// Each packet occupies the transmitter for longer than its size at the rate, by a random time up to this.
+    pub overhead: Duration,
     /// What happens to packets after the queue.
     pub impairments: Impairments,
     /// Seed of everything random about the link.
@@ -48,6 +51,8 @@ pub struct Link<T> {
     config: LinkConfig,
     queue: Box<dyn Queue<Stamped<T>> + Send>,
     impairer: Impairer,
+    /// What overheads are drawn from.
+    random: Random,
     /// `None` while the transmitter is idle; then the queue is empty.
     busy: Option<BusyPeriod>,
     propagating: Propagating<T>,
@@ -66,6 +71,7 @@ impl<T: Clone> Link<T> {
     pub fn new(config: LinkConfig, queue: impl Queue<Stamped<T>> + Send + 'static) -> Self {
         Self {
             impairer: Impairer::new(config.impairments.clone(), config.seed),
+            random: Random::new(derive(config.seed, 0)),
             config,
             queue: Box::new(queue),
             busy: None,
@@ -180,6 +186,9 @@ impl<T: Clone> Link<T> {
         let stats = self.stats.at(level);
         stats.queueing_delay_max = stats.queueing_delay_max.max(busy.until.duration_since(sent));
         busy.transmit(size, self.config.rate);
+        if !self.config.overhead.is_zero() {
+            busy.linger(self.config.overhead.mul_f64(self.random.unit()));
+        }
         self.busy = Some(busy);
         let base = busy.until + self.config.delay;
         match self.impairer.fate(level) {
@@ -310,6 +319,7 @@ impl LinkStats {
 /// A time without a pause of the transmitter.
 #[derive(Debug, Clone, Copy)]
 struct BusyPeriod {
+    /// When it began, put off by what packets took beyond the time for their bytes.
     since: Instant,
     /// Bytes sent in it, the packet in service included.
     bytes: u64,
@@ -321,6 +331,12 @@ impl BusyPeriod {
     fn transmit(&mut self, size: usize, rate: Option<Rate>) {
         self.bytes += size as u64;
         self.until = self.since + rate.map_or(Duration::ZERO, |rate| rate.time_for(self.bytes));
+    }
+
+    /// Ends so much later.
+    fn linger(&mut self, time: Duration) {
+        self.since += time;
+        self.until += time;
     }
 }
 
@@ -439,6 +455,24 @@ mod tests {
         link.send(start + Duration::from_millis(30), packet(0, 750, 3));
         assert_eq!(arrivals(&mut link, start), [(50_500, 3)]);
         assert_eq!(link.poll_timeout(), None);
+    }
+
+    #[test]
+    fn an_overhead_delays_each_packet_by_some_of_it() {
+        let start = Instant::now();
+        let overhead = Duration::from_millis(1);
+        let mut link = Link::new(LinkConfig { overhead, ..config(12, 0) }, DropTail::new(u64::MAX));
+        for payload in 0..1000 {
+            link.send(start, packet(0, 1500, payload));
+        }
+        let arrivals = arrivals(&mut link, start);
+        assert!(arrivals.iter().is_sorted_by_key(|(_, payload)| *payload));
+        let gaps: Vec<_> = arrivals.windows(2).map(|pair| pair[1].0 - pair[0].0).collect();
+        // To the microsecond.
+        assert!(gaps.iter().all(|gap| (999..=2001).contains(gap)));
+        assert!(gaps.iter().filter(|gap| **gap < 1250).count() > 200);
+        let last = arrivals.last().unwrap().0;
+        assert!((1_450_000..1_550_000).contains(&last), "{last}");
     }
 
     #[test]

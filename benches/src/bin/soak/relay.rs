@@ -45,6 +45,7 @@ impl Faults {
                 delay: random.time(Duration::from_millis(15)),
                 impairments,
                 seed: random.next(),
+                ..LinkConfig::default()
             },
             buffer: 20_000 + random.below(500_000),
             damage_one_in: 50 + random.below(500),

@@ -119,7 +119,7 @@ fn addresses_that_change_all_the_time_cost_no_byte() {
         reorder_delay: Duration::from_millis(15),
         ..Impairments::loss(0.02)
     };
-    let link = LinkConfig { rate, delay: RTT / 2, impairments, seed: 7 };
+    let link = LinkConfig { rate, delay: RTT / 2, impairments, seed: 7, ..LinkConfig::default() };
     let mut pair = rc3_sim::Pair::new(rc3_sim::PairConfig::symmetric(link, 200_000));
     let (client, server) = connected(&mut pair);
     send(&mut pair, client, 6_000_000);

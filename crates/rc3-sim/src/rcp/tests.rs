@@ -35,7 +35,10 @@ impl World {
         let link = |seed| {
             let queue = RcpQueue::new(DropTail::new(buffer), Config::default(), rate, start, seed);
             let impairments = impairments.clone();
-            Link::new(LinkConfig { rate: Some(rate), delay: DELAY, impairments, seed }, queue)
+            Link::new(
+                LinkConfig { rate: Some(rate), delay: DELAY, impairments, seed, ..LinkConfig::default() },
+                queue,
+            )
         };
         Self {
             start,

@@ -58,9 +58,9 @@ fn plain_topology(spec: &TopologySpec, folder: &Path) -> Result<Topology, Fault>
         _ => spec.uplink.unwrap_or(rate),
     };
     let access = Access {
-        uplink: Some(uplink),
         downlink: Some(spec.downlink.unwrap_or(uplink)),
-        delay: Duration::ZERO,
+        overhead: spec.overhead.unwrap_or_default(),
+        ..Access::uplink(uplink)
     };
     let map = |map: Map| map.topology(rate, rtt, hosts, access);
     Ok(match spec.kind {
@@ -99,6 +99,7 @@ fn check_topology_keys(spec: &TopologySpec) -> Result<(), Fault> {
         ("hosts", spec.hosts.is_some(), !tree),
         ("uplink", spec.uplink.is_some(), !tree),
         ("downlink", spec.downlink.is_some(), !tree),
+        ("overhead", spec.overhead.is_some(), !tree),
         ("ports", spec.ports.is_some(), tree),
         ("links", spec.links.is_some(), spec.kind == Kind::ParkingLot),
         ("file", spec.file.is_some(), spec.kind == Kind::File),

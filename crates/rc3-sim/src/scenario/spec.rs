@@ -79,6 +79,11 @@ pub struct TopologySpec {
     /// Rate of a host's downlink. Default: that of its uplink.
     #[serde(default, deserialize_with = "quantity::rate")]
     pub downlink: Option<Rate>,
+    /// Random time that a host takes for each packet it sends, at most. Default none. With the service time of the
+    /// bottleneck it keeps packets of one size from always meeting the same place in a full queue (Floyd and Jacobson,
+    /// On Traffic Phase Effects in Packet-Switched Gateways, 1992).
+    #[serde(default, deserialize_with = "quantity::time")]
+    pub overhead: Option<Duration>,
     /// Ports of a fat tree's switches; even. Default 8.
     pub ports: Option<u32>,
     /// Core links of a parking lot. Default 3.

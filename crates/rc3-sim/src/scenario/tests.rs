@@ -519,3 +519,11 @@ fn access_round_trips_are_spread_over_the_hosts_of_the_first_router() {
     let delays: Vec<_> = run.topology.hosts.iter().map(|host| host.access.delay.as_millis()).collect();
     assert_eq!(delays, [0, 40, 80, 120, 0, 0, 0, 0]);
 }
+
+#[test]
+fn hosts_have_the_overhead_of_the_topology() {
+    let text = PLAIN.replace("internet2\"", "dumbbell\"\noverhead = \"80us\"\nhosts = 2");
+    let run = Scenario::parse(&text, "my.toml").unwrap().expand().unwrap().remove(0);
+    let overheads: Vec<_> = run.topology.hosts.iter().map(|host| host.access.overhead.as_micros()).collect();
+    assert_eq!(overheads, [80; 4]);
+}

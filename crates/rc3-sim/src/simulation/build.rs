@@ -12,7 +12,7 @@ use crate::{
     agent::{Agent, HostId},
     host::{Host, HostConfig},
     pcc,
-    random::{LINKS, derive},
+    random::{LINKS, UPLINKS, derive},
     rcp::{self, RcpQueue},
     scenario::{self, Discipline, KickAssSpec, LowPriority, Mode, Run, SchemeKind},
     topology::Topology,
@@ -36,7 +36,8 @@ pub(super) fn world(run: &Run) -> Result<(World, Vec<LinkId>), SimulationError> 
     }));
     for site in &topology.hosts {
         let link = |rate| LinkConfig { rate, delay: site.access.delay, ..LinkConfig::default() };
-        let up = link(site.access.uplink);
+        let seed = derive(run.seed, UPLINKS + u64::from(world.links()));
+        let up = LinkConfig { overhead: site.access.overhead, seed, ..link(site.access.uplink) };
         let queue = builder.queue(&world, None, up.rate, run.queues.uplink_buffer);
         world.add_link(up, queue);
         let down = link(site.access.downlink);
@@ -50,6 +51,7 @@ pub(super) fn world(run: &Run) -> Result<(World, Vec<LinkId>), SimulationError> 
                 delay: core.delay,
                 impairments: Impairments::loss(run.queues.loss),
                 seed: derive(run.seed, LINKS + (2 * at + direction) as u64),
+                ..LinkConfig::default()
             };
             let queue = builder.queue(&world, Some(from), config.rate, run.queues.buffer);
             world.add_link(config, queue);

@@ -65,7 +65,7 @@ pub fn fat_tree(ports: u32, rate: Rate, rtt: Duration) -> Topology {
         routing: Routing::HashOfEnds,
         nominal: Nominal { rate, rtt, capacity: capacity(rate, pods * half, half as u32) },
     };
-    let access = Access { uplink: Some(rate), downlink: Some(rate), delay };
+    let access = Access { downlink: Some(rate), delay, ..Access::uplink(rate) };
     topology.attach(0..pods * half, half as u32, access);
     topology
 }

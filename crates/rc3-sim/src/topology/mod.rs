@@ -85,12 +85,14 @@ pub struct Access {
     pub downlink: Option<Rate>,
     /// Of each of them.
     pub delay: Duration,
+    /// See [`crate::LinkConfig::overhead`]: of the uplink.
+    pub overhead: Duration,
 }
 
 impl Access {
     /// An uplink of this rate, a downlink where nothing waits, no delay: the papers' hosts.
     pub fn uplink(rate: Rate) -> Self {
-        Self { uplink: Some(rate), downlink: None, delay: Duration::ZERO }
+        Self { uplink: Some(rate), downlink: None, delay: Duration::ZERO, overhead: Duration::ZERO }
     }
 }
 

@@ -285,6 +285,7 @@ fn path(config: &EmulatorConfig, direction: Direction, now: Instant) -> Path<Car
         delay: rtt / 2,
         impairments: Impairments::loss(loss),
         seed: seed.wrapping_mul(4).wrapping_add(lane),
+        ..LinkConfig::default()
     };
     let link = if priority {
         Link::new(law, StrictPriority::new(buffer))
