@@ -315,12 +315,19 @@ proptest! {
         };
         let (events, stats, world) = run();
         for (id, (_, bytes)) in (0..).zip(&flows) {
+            let milestones: Vec<_> = events.iter().filter(|(_, flow, _)| flow.0 == id).map(|event| event.2).collect();
+            if milestones.last() == Some(&Milestone::Failed) {
+                // Nine timeouts in a row: with a tenth lost each way that is less likely than one in a million.
+                prop_assert!(loss > 0.1, "given up");
+                prop_assert!(!milestones.iter().any(|what| matches!(what, Milestone::LastAck(_))));
+                continue;
+            }
+            prop_assert_eq!(milestones.len(), 3);
             let received = Received { primary_bytes: *bytes, rlp_bytes: 0 };
             let last_byte = world.at(id, |what| *what == Milestone::LastByte(received));
             let last_ack = world.at(id, |what| matches!(what, Milestone::LastAck(_)));
             prop_assert!(last_ack >= last_byte + DELAY);
         }
-        prop_assert_eq!(events.len(), flows.len() * 3);
         let (again, stats_again, _) = run();
         prop_assert_eq!(events, again);
         prop_assert_eq!(stats, stats_again);
