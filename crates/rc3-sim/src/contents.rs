@@ -1,15 +1,16 @@
 //! What a UDP datagram holds, kept without its zeros.
 //!
 //! Simulated flows are made of zeros and mostly not encrypted, so that of a full packet under way some sixty bytes say
-//! something. A world holds as many packets as fit into its links; kept whole, they are most of its memory, and each
-//! is written and read where no cache reaches.
+//! something. A world holds as many packets as fit into its links; kept whole, they are more than a third of its memory, and
+//! each is written and read where no cache reaches.
 
 use bytes::{BufMut, BytesMut};
 
 /// Zeros are looked for in pieces of so many bytes.
 const PIECE: usize = 16;
 
-/// The bytes of a UDP datagram. Of the first row of zeros that is worth it, it is only known where and how long it is.
+/// The bytes of a UDP datagram. Of the first row of zeros, counted in whole pieces, it is only known where and how long it
+/// is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Contents {
     /// All others.

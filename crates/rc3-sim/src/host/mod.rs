@@ -33,8 +33,8 @@ const NETWORK: u32 = 10 << 24;
 /// Each flow has a port, the same at both ends; the first.
 const PORT_FIRST: u16 = 1024;
 
-/// Bytes allocated for packets that come in, eleven full ones: more for those of which something is kept, and the block
-/// with them.
+/// Bytes allocated for packets that come in, enough for eleven full ones. While something of one is kept, so is its block,
+/// and the next ones get another.
 const BLOCK: usize = 1 << 14;
 
 /// What carries the flows of a scheme.
