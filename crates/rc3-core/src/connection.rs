@@ -86,9 +86,7 @@ struct Place {
     queued_for_rlp: bool,
     /// Something came in since it was last settled.
     changed: bool,
-    /// Its deadline among the endpoint's.
-    armed: Option<Instant>,
-    /// A read had consequences beyond the stream itself: credit, or the primary's flow control.
+    /// A reader's doing had consequences beyond the stream itself: credit, or the primary's flow control.
     news: bool,
     handshake_ended: bool,
     /// The primary was given something to send outside of its turn.
@@ -134,12 +132,7 @@ impl Connection {
         std::mem::replace(&mut self.place.changed, changed) != changed
     }
 
-    /// Takes note of the deadline the endpoint has for it; the one it had.
-    pub(crate) fn set_armed(&mut self, deadline: Option<Instant>) -> Option<Instant> {
-        std::mem::replace(&mut self.place.armed, deadline)
-    }
-
-    /// Whether reading, since the last call, had consequences for others than the reader.
+    /// Whether what readers did since the last call had consequences for others.
     pub(crate) fn take_news(&mut self) -> bool {
         std::mem::take(&mut self.place.news) || !self.events.is_empty()
     }

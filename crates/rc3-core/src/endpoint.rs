@@ -5,7 +5,7 @@
 //! `rlp_queue` while its RLP side may have something; its deadline is in `timers`.
 
 use std::{
-    collections::{BTreeSet, HashMap, VecDeque},
+    collections::{HashMap, VecDeque},
     iter, mem,
     net::{IpAddr, SocketAddr},
     time::Instant,
@@ -28,6 +28,7 @@ use crate::{
         keys::{ReceiverId, receiver_id},
         verdicts::{DestinationVerdict, Verdicts},
     },
+    timers::Timers,
     transmit::Transmit,
 };
 
@@ -115,7 +116,7 @@ pub struct Endpoint {
     connections: Connections,
     /// Hashed with a key: peers have a say in what the exporter yields.
     ids: HashMap<ReceiverId, ConnectionHandle>,
-    timers: BTreeSet<(Instant, ConnectionHandle)>,
+    timers: Timers,
     primary_queue: VecDeque<ConnectionHandle>,
     rlp_queue: VecDeque<ConnectionHandle>,
     responses: VecDeque<(Transmit, Vec<u8>)>,
@@ -140,7 +141,7 @@ impl Endpoint {
             quic: QuicEndpoint::new(server, seed)?,
             connections: Connections::default(),
             ids: HashMap::new(),
-            timers: BTreeSet::new(),
+            timers: Timers::new(),
             primary_queue: VecDeque::new(),
             rlp_queue: VecDeque::new(),
             responses: VecDeque::new(),
@@ -255,13 +256,8 @@ impl Endpoint {
 
     /// The deadline of [`Self::poll_timeout`] has passed.
     pub fn handle_timeout(&mut self, now: Instant) {
-        while let Some(&(deadline, handle)) = self.timers.first() {
-            if deadline > now {
-                break;
-            }
-            self.timers.pop_first();
+        while let Some(handle) = self.timers.pop(now) {
             if let Some(connection) = self.connections.get_mut(handle) {
-                connection.set_armed(None);
                 connection.handle_timeout(now);
                 self.touch(now, handle);
             }
@@ -379,8 +375,8 @@ impl Endpoint {
         self.connections.get(handle)
     }
 
-    /// As [`Self::with_connection`], for what does no more than read from streams: mostly nothing follows from it,
-    /// and then nothing is done about it.
+    /// As [`Self::with_connection`], for what does no more than accept streams and read from them: mostly nothing
+    /// follows from it, and then nothing is done about it.
     pub fn with_reader<T>(
         &mut self,
         now: Instant,
@@ -428,7 +424,7 @@ impl Endpoint {
 
     /// When [`Self::handle_timeout`] wants to be called next.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.timers.first().map(|&(deadline, _)| deadline)
+        self.timers.first()
     }
 
     /// The next datagrams at normal priority, into the empty `buf`.
@@ -586,26 +582,15 @@ impl Endpoint {
         if let Some(id) = connection.receiver_id() {
             self.ids.remove(&id);
         }
-        if let Some(deadline) = connection.set_armed(None) {
-            self.timers.remove(&(deadline, handle));
-        }
+        self.timers.set(handle, None);
         self.primary_queue.retain(|&queued| queued != handle);
         self.rlp_queue.retain(|&queued| queued != handle);
         self.events.push_back(EndpointEvent::Drained(Drained { handle, connection }));
     }
 
     fn arm(&mut self, handle: ConnectionHandle) {
-        let Some(connection) = self.connections.get_mut(handle) else { return };
-        let deadline = connection.poll_timeout();
-        let armed = connection.set_armed(deadline);
-        if deadline == armed {
-            return;
-        }
-        if let Some(armed) = armed {
-            self.timers.remove(&(armed, handle));
-        }
-        if let Some(deadline) = deadline {
-            self.timers.insert((deadline, handle));
+        if let Some(connection) = self.connections.get_mut(handle) {
+            self.timers.set(handle, connection.poll_timeout());
         }
     }
 

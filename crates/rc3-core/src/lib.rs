@@ -19,6 +19,8 @@ mod pieces;
 mod qlog;
 mod stats;
 mod stream;
+mod timers;
+mod tournament;
 mod transmit;
 mod window;
 

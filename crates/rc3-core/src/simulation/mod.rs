@@ -12,6 +12,9 @@ pub(crate) mod tag;
 
 use std::sync::Arc;
 
+/// What an endpoint's own timers are kept in.
+pub use crate::tournament::Tournament;
+
 use crate::{
     ClientConfig, ServerConfig,
     primary::quinn::{ClientTls, ServerTls, simulated::TokenKey},

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use rc3_core::simulation::Tournament;
+
 /// Something in the world that asks to be woken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sleeper {
@@ -16,14 +18,14 @@ pub(super) enum Sleeper {
 #[derive(Debug)]
 pub(super) struct Agenda {
     epoch: Instant,
-    links: Tournament,
-    hosts: Tournament,
+    links: Tournament<u64>,
+    hosts: Tournament<u64>,
 }
 
 impl Agenda {
     /// Nobody sleeps; no instant is before `epoch`.
     pub(super) fn new(epoch: Instant) -> Self {
-        Self { epoch, links: Tournament::default(), hosts: Tournament::default() }
+        Self { epoch, links: Tournament::new(NEVER), hosts: Tournament::new(NEVER) }
     }
 
     /// From now on there are this many sleepers.
@@ -61,74 +63,8 @@ impl Agenda {
 /// No time at all, 584 years after the epoch.
 const NEVER: u64 = u64::MAX;
 
-/// Times in nanoseconds, one for each player, by a tree of who is earlier: below node `n` are `2n` and `2n + 1`, the
-/// leaves are the players, and every other node has the earlier time of the two below. Changed for every packet on every
-/// link, and mostly for a time that wins nothing, it is seldom changed up to the root.
-#[derive(Debug)]
-struct Tournament {
-    /// The root is at 1.
-    tree: Vec<u64>,
-}
-
-impl Default for Tournament {
-    fn default() -> Self {
-        Self { tree: vec![NEVER; 2] }
-    }
-}
-
-impl Tournament {
-    fn leaves(&self) -> usize {
-        self.tree.len() / 2
-    }
-
-    fn make_room(&mut self, players: usize) {
-        let before = self.leaves();
-        if players <= before {
-            return;
-        }
-        let leaves = players.next_power_of_two();
-        let times = self.tree.split_off(before);
-        self.tree = vec![NEVER; 2 * leaves];
-        for (player, at) in times.into_iter().enumerate() {
-            self.set(player, at);
-        }
-    }
-
-    fn set(&mut self, player: usize, at: u64) {
-        let mut node = self.leaves() + player;
-        self.tree[node] = at;
-        while node > 1 {
-            node /= 2;
-            let earlier = self.tree[2 * node].min(self.tree[2 * node + 1]);
-            if self.tree[node] == earlier {
-                break;
-            }
-            self.tree[node] = earlier;
-        }
-    }
-
-    /// The earliest time.
-    fn first(&self) -> u64 {
-        self.tree[1]
-    }
-
-    /// Whose time that is, the first among equals; it never comes again until it is set.
-    fn pop(&mut self) -> usize {
-        let at = self.first();
-        let mut node = 1;
-        while node < self.leaves() {
-            node = 2 * node + usize::from(self.tree[2 * node] != at);
-        }
-        let player = node - self.leaves();
-        self.set(player, NEVER);
-        player
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
 
     #[test]
@@ -149,23 +85,6 @@ mod tests {
         let woken: Vec<_> = std::iter::from_fn(|| agenda.pop(at(9))).collect();
         assert_eq!(woken, [Sleeper::Link(1), Sleeper::Host(1), Sleeper::Link(0)]);
         assert_eq!(agenda.next(), None);
-    }
-
-    proptest! {
-        #[test]
-        fn a_tournament_yields_all_times_in_order(times in prop::collection::vec(0..20_u64, 1..40)) {
-            let mut tournament = Tournament::default();
-            for (player, &at) in times.iter().enumerate() {
-                tournament.make_room(player + 1);
-                tournament.set(player, at);
-            }
-            let mut expected: Vec<_> = times.iter().copied().zip(0..).collect();
-            expected.sort_unstable();
-            for expected in expected {
-                prop_assert_eq!((tournament.first(), tournament.pop()), expected);
-            }
-            prop_assert_eq!(tournament.first(), NEVER);
-        }
     }
 
     #[test]
