@@ -65,6 +65,8 @@ pub struct Connection {
     blocked_writers: Vec<StreamId>,
     /// Bytes held for the application over all streams.
     buffered: u64,
+    /// Room for pieces on their way from the primary to a stream; empty between calls.
+    pulled: Vec<(u64, Bytes)>,
     windows: Windows,
     steering: Steering,
     early: early::Early,
@@ -108,6 +110,7 @@ impl Connection {
             unsettled: Vec::new(),
             blocked_writers: Vec::new(),
             buffered: 0,
+            pulled: Vec::new(),
             rlp_wake: None,
             fault: None,
             lost: None,
@@ -243,22 +246,31 @@ impl Connection {
     }
 
     /// Takes bytes for sending and returns how many, from the front.
-    pub fn write(&mut self, id: StreamId, mut data: Bytes) -> Result<usize, WriteError> {
+    pub fn write(&mut self, id: StreamId, data: Bytes) -> Result<usize, WriteError> {
+        self.write_chunks(id, &mut [data])
+    }
+
+    /// As [`Self::write`] for several pieces; what was taken is cut from them.
+    pub fn write_chunks(&mut self, id: StreamId, chunks: &mut [Bytes]) -> Result<usize, WriteError> {
         let stream = self.streams.send(id).ok_or(WriteError::ClosedStream)?;
         stream.writable()?;
         let room = self.windows.send().saturating_sub(self.streams.held());
-        if room == 0 && !data.is_empty() {
+        if room == 0 && chunks.iter().any(|chunk| !chunk.is_empty()) {
             if !self.blocked_writers.contains(&id) {
                 self.blocked_writers.push(id);
             }
             return Err(WriteError::Blocked);
         }
         self.note_busy_period();
-        data.truncate(usize::try_from(room).unwrap_or(usize::MAX));
-        let taken = data.len();
-        self.streams.with_send(id, |stream| stream.write(data)).ok_or(WriteError::ClosedStream)??;
+        let room = usize::try_from(room).unwrap_or(usize::MAX);
+        let taken = self.streams.with_send(id, |stream| stream.write(chunks, room));
         self.streams.queue_for_rlp(id);
-        Ok(taken)
+        taken.ok_or(WriteError::ClosedStream)
+    }
+
+    /// Whether [`Self::write`] would take bytes, room aside.
+    pub fn writable(&self, id: StreamId) -> Result<(), WriteError> {
+        self.streams.send(id).ok_or(WriteError::ClosedStream)?.writable()
     }
 
     /// No more bytes will be written: the peer will see the end after the last.

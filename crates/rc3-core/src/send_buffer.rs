@@ -18,7 +18,7 @@
 
 use std::{collections::BTreeMap, mem};
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 
 use crate::{range_map::SpanSet, units::Span};
 
@@ -29,8 +29,9 @@ pub const COALESCE_BELOW: usize = 1024;
 /// What one send stream holds.
 #[derive(Debug, Clone, Default)]
 pub struct SendBuffer {
-    /// Held bytes below the tail, by their first offset. No chunk is empty, none overlap.
-    chunks: BTreeMap<u64, Bytes>,
+    /// Held bytes below the tail, by an offset from which on there is nothing below their first one: releasing what
+    /// comes first moves the start of a chunk and not its key. No chunk is empty, none overlap.
+    chunks: BTreeMap<u64, Chunk>,
     /// The last bytes up to `end`, still growing; shorter than [`COALESCE_BELOW`].
     tail: Vec<u8>,
     /// Length of the stream so far.
@@ -38,6 +39,19 @@ pub struct SendBuffer {
     /// Sum of the lengths of `chunks` and `tail`, but for what was supplied.
     held: u64,
     lent: Option<Lent>,
+}
+
+/// Some consecutive bytes of the stream.
+#[derive(Debug, Clone)]
+struct Chunk {
+    start: u64,
+    bytes: Bytes,
+}
+
+impl Chunk {
+    fn span(&self) -> Span {
+        Span::new(self.start, self.start + self.bytes.len() as u64)
+    }
 }
 
 /// The part of a stream that is in a source: from `start` to the end.
@@ -55,7 +69,7 @@ impl SendBuffer {
         self.held += len;
         if data.len() >= COALESCE_BELOW {
             self.cut_tail();
-            self.chunks.insert(self.end, data);
+            self.insert(self.end, data);
             self.end += len;
             return;
         }
@@ -66,7 +80,8 @@ impl SendBuffer {
         if self.tail.len() == COALESCE_BELOW {
             // Full to the brim: becomes a chunk without another copy.
             let start = self.tail_start();
-            self.chunks.insert(start, Bytes::from(mem::take(&mut self.tail)));
+            let full = Bytes::from(mem::take(&mut self.tail));
+            self.insert(start, full);
         }
         self.tail.extend_from_slice(later);
         self.end += later.len() as u64;
@@ -117,10 +132,11 @@ impl SendBuffer {
         for mut piece in wanted {
             while !piece.is_empty() {
                 let held_to = self.held_from(piece.start, piece.end);
-                let gap_end = self.chunks.range(held_to..piece.end).next().map_or(piece.end, |(&at, _)| at);
+                let above = self.chunks.range(held_to..piece.end).next();
+                let gap_end = above.map_or(piece.end, |(_, chunk)| chunk.start);
                 if held_to < gap_end {
                     let part = (held_to - offset) as usize..(gap_end - offset) as usize;
-                    self.chunks.insert(held_to, data.slice(part));
+                    self.insert(held_to, data.slice(part));
                 }
                 piece.start = gap_end.max(held_to);
             }
@@ -135,8 +151,8 @@ impl SendBuffer {
                 at = self.end.max(at);
                 break;
             }
-            match self.chunks.range(..=at).next_back().map(|(&start, chunk)| chunk_span(start, chunk)) {
-                Some(chunk) if chunk.end > at => at = chunk.end,
+            match self.chunks.range(..=at).next_back().map(|(_, chunk)| chunk.span()) {
+                Some(chunk) if chunk.start <= at && chunk.end > at => at = chunk.end,
                 _ => break,
             }
         }
@@ -147,8 +163,8 @@ impl SendBuffer {
     pub fn held_below(&self, end: u64, start: u64) -> u64 {
         let mut at = if end > self.tail_start() { self.tail_start() } else { end };
         while at > start {
-            match self.chunks.range(..at).next_back().map(|(&start, chunk)| chunk_span(start, chunk)) {
-                Some(chunk) if chunk.end >= at => at = chunk.start,
+            match self.chunks.range(..at).next_back().map(|(_, chunk)| chunk.span()) {
+                Some(chunk) if chunk.start < at && chunk.end >= at => at = chunk.start,
                 _ => break,
             }
         }
@@ -203,20 +219,36 @@ impl SendBuffer {
             // A hole in the tail: let it be a chunk like any other.
             self.cut_tail();
         }
-        while let Some((start, chunk)) = self.first_chunk_in(span) {
-            let at = chunk_span(start, &chunk);
+        while let Some((key, at)) = self.first_chunk_in(span) {
             let gone = at.intersection(span);
-            if at.start < lent_from {
+            let is_own = at.start < lent_from;
+            if is_own {
                 self.held -= gone.len();
             }
-            self.chunks.remove(&start);
-            if at.start < gone.start {
-                self.chunks.insert(at.start, chunk.slice(..(gone.start - at.start) as usize));
+            if gone == at {
+                self.chunks.remove(&key);
+                continue;
             }
-            if gone.end < at.end {
-                self.chunks.insert(gone.end, chunk.slice((gone.end - at.start) as usize..));
+            let Some(chunk) = self.chunks.get_mut(&key) else { break };
+            // What a source has may come again, below; what was appended may not.
+            if is_own && gone.start == at.start {
+                chunk.bytes.advance(gone.len() as usize);
+                chunk.start = gone.end;
+                continue;
+            }
+            let mut above = chunk.bytes.split_off((gone.start - at.start) as usize);
+            if chunk.bytes.is_empty() {
+                self.chunks.remove(&key);
+            }
+            above.advance(gone.len() as usize);
+            if !above.is_empty() {
+                self.insert(gone.end, above);
             }
         }
+    }
+
+    fn insert(&mut self, start: u64, bytes: Bytes) {
+        self.chunks.insert(start, Chunk { start, bytes });
     }
 
     /// The held chunks that overlap a span, the tail last, each with its place in the stream.
@@ -227,7 +259,7 @@ impl SendBuffer {
         let tail = (!self.tail.is_empty())
             .then_some((Span::new(self.tail_start(), self.end), Piece::Tail(&self.tail)));
         chunks
-            .map(|(&start, chunk)| (chunk_span(start, chunk), Piece::Chunk(chunk)))
+            .map(|(_, chunk)| (chunk.span(), Piece::Chunk(&chunk.bytes)))
             .chain(tail)
             .filter(move |(at, _)| !at.intersection(span).is_empty())
     }
@@ -242,22 +274,23 @@ impl SendBuffer {
         self.held_pieces(span)
     }
 
-    /// The lowest chunk that overlaps the span.
-    fn first_chunk_in(&self, span: Span) -> Option<(u64, Bytes)> {
+    /// The lowest chunk that overlaps the span: its key, and where it is.
+    fn first_chunk_in(&self, span: Span) -> Option<(u64, Span)> {
         if span.is_empty() {
             return None;
         }
-        let before = self.chunks.range(..=span.start).next_back();
-        let (&start, chunk) = before
-            .filter(|&(&start, chunk)| chunk_span(start, chunk).end > span.start)
-            .or_else(|| self.chunks.range(span.start..span.end).next())?;
-        Some((start, chunk.clone()))
+        let overlapping = |(&key, chunk): (&u64, &Chunk)| {
+            let at = chunk.span();
+            (!at.intersection(span).is_empty()).then_some((key, at))
+        };
+        let before = self.chunks.range(..=span.start).next_back().and_then(overlapping);
+        before.or_else(|| self.chunks.range(span.start..span.end).next().and_then(overlapping))
     }
 
     /// Makes the tail a chunk of exactly its size; the room it had is used again.
     fn cut_tail(&mut self) {
         if !self.tail.is_empty() {
-            self.chunks.insert(self.tail_start(), Bytes::copy_from_slice(&self.tail));
+            self.insert(self.tail_start(), Bytes::copy_from_slice(&self.tail));
             self.tail.clear();
         }
     }
@@ -271,10 +304,6 @@ impl SendBuffer {
 enum Piece<'a> {
     Chunk(&'a Bytes),
     Tail(&'a [u8]),
-}
-
-fn chunk_span(start: u64, chunk: &Bytes) -> Span {
-    Span::new(start, start + chunk.len() as u64)
 }
 
 /// The part of the bytes at `at` that `span` covers, as indices into them.
@@ -466,9 +495,9 @@ mod tests {
                 }
                 prop_assert_eq!(buffer.end(), oracle.len() as u64);
                 prop_assert_eq!(buffer.held(), oracle.iter().flatten().count() as u64);
-                let held: u64 = buffer.chunks.values().map(|chunk| chunk.len() as u64).sum();
+                let held: u64 = buffer.chunks.values().map(|chunk| chunk.bytes.len() as u64).sum();
                 prop_assert_eq!(buffer.held(), held + buffer.tail.len() as u64);
-                prop_assert!(buffer.chunks.values().all(|chunk| !chunk.is_empty()));
+                prop_assert!(buffer.chunks.values().all(|chunk| !chunk.bytes.is_empty()));
                 prop_assert!(buffer.chunks.len() as u64 <= 1 + buffer.end() / 512 + releases);
             }
         }

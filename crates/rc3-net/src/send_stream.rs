@@ -251,20 +251,11 @@ impl SendStream {
                 if let Some(error) = &state.error {
                     return Poll::Ready(Err(error.clone().into()));
                 }
-                let mut written = Written::default();
-                for buf in bufs {
-                    let taken = match core.write(id, buf.clone()) {
-                        Ok(taken) => taken,
-                        Err(error) if written.bytes == 0 => return refused(cx, state, id, error),
-                        Err(_) => break,
-                    };
-                    let _ = buf.split_to(taken);
-                    written.bytes += taken;
-                    if !buf.is_empty() {
-                        break;
-                    }
-                    written.chunks += 1;
-                }
+                let bytes = match core.write_chunks(id, bufs) {
+                    Ok(bytes) => bytes,
+                    Err(error) => return refused(cx, state, id, error),
+                };
+                let written = Written { bytes, chunks: bufs.iter().take_while(|buf| buf.is_empty()).count() };
                 if written.bytes > 0 {
                     state.undelivered.insert(id);
                 }

@@ -41,7 +41,9 @@ impl Connection {
         let mut bytes = Vec::new();
         frame.emit(&mut bytes);
         // Refused only once the peer has stopped the stream, which it may not.
-        self.streams.with_send(id, |stream| stream.write(Bytes::from(bytes)));
+        self.streams.with_send(id, |stream| {
+            stream.writable().map(|()| stream.write(&mut [Bytes::from(bytes)], usize::MAX))
+        });
         self.place.news = true;
     }
 

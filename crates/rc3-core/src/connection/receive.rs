@@ -34,7 +34,7 @@ impl Connection {
         let Some(stream) = self.streams.recv(id) else { return };
         let (buffered, consumed) = (stream.buffered(), stream.consumed());
         let room = self.windows.memory().saturating_sub(self.buffered);
-        let result = stream.pull(&mut self.primary, id, room);
+        let result = stream.pull(&mut self.primary, id, room, &mut self.pulled);
         self.buffered = self.buffered + stream.buffered() - buffered;
         // What a reset drops counts as consumed.
         let dropped = stream.consumed() - consumed;

@@ -17,9 +17,6 @@ use crate::{
 /// control reaches the peer.
 const READY_MAX: u64 = 1 << 20;
 
-/// Pieces of the primary that are taken before room for them grows: about those of a batch.
-const CHUNKS_AT_ONCE: usize = 44;
-
 /// Separate spans a stream may hold. RLP data that would need more is turned away: the primary brings it.
 const SPANS_MAX: usize = 16 * 1024;
 
@@ -119,22 +116,23 @@ impl RecvStream {
 
     /// Takes what the primary has, up to what the application may still have unread on this stream, and on all of
     /// them (`room`). What would make a stream readable is always taken: another may wait for its room in vain.
+    /// `chunks` is room for pieces on their way, empty before and after.
     pub(crate) fn pull<P: Primary>(
         &mut self,
         primary: &mut P,
         id: StreamId,
         room: u64,
+        chunks: &mut Vec<(u64, Bytes)>,
     ) -> Result<Taken, PeerMisbehaved> {
         let mut taken = Taken::default();
         self.backlogged = false;
-        let mut chunks = Vec::with_capacity(CHUNKS_AT_ONCE);
         while self.head == HeadState::Open {
             let max = self.pull_max(room.saturating_sub(taken.new));
             if max == 0 {
                 self.backlogged = true;
                 break;
             }
-            let end = primary.read(id, max as usize, false, &mut chunks);
+            let end = primary.read(id, max as usize, false, chunks);
             for (offset, bytes) in chunks.drain(..) {
                 taken.read += bytes.len() as u64;
                 self.on_head_bytes(offset, bytes, &mut taken)?;

@@ -88,12 +88,22 @@ impl SendStream {
         }
     }
 
-    /// Takes bytes from the application; the caller has checked the send window.
-    pub(crate) fn write(&mut self, data: Bytes) -> Result<(), WriteError> {
-        self.writable()?;
-        self.ledger.append(data.len() as u64);
-        self.buffer.append(data);
-        Ok(())
+    /// Takes bytes from the application, at most `room`, cuts them from `chunks` and returns how many; the caller has
+    /// checked that it may write.
+    pub(crate) fn write(&mut self, chunks: &mut [Bytes], room: usize) -> usize {
+        let mut taken = 0;
+        for chunk in chunks {
+            let piece = chunk.split_to(chunk.len().min(room - taken));
+            if !piece.is_empty() {
+                taken += piece.len();
+                self.buffer.append(piece);
+            }
+            if !chunk.is_empty() {
+                break;
+            }
+        }
+        self.ledger.append(taken as u64);
+        taken
     }
 
     /// Whether the application may write at all, window aside.
@@ -373,7 +383,7 @@ mod tests {
 
     fn stream(bytes: &'static [u8]) -> SendStream {
         let mut stream = SendStream::new(StreamId::new(Side::Client, Dir::Uni, 1), 0, true, u64::MAX);
-        stream.write(Bytes::from_static(bytes)).unwrap();
+        stream.write(&mut [Bytes::from_static(bytes)], usize::MAX);
         stream
     }
 
