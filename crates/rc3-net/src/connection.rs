@@ -342,6 +342,18 @@ impl ConnectionRef {
         })
     }
 
+    /// As [`Self::command`], for what only accepts streams and reads from them: seldom something to send.
+    pub(crate) fn read<T>(
+        &self,
+        read: impl FnOnce(&mut core::Connection, &mut ConnectionState) -> T,
+    ) -> Result<T, ConnectionError> {
+        self.shared().with(|state| {
+            let result = state.reader(self.id(), read);
+            state.wake_driver_after_reader();
+            result
+        })
+    }
+
     /// Gives up what a stream has not delivered; the peer hears `code`.
     pub(crate) fn reset(&self, id: StreamId, code: VarInt) -> Result<(), ClosedStream> {
         let reset = self.shared().with(|endpoint| {

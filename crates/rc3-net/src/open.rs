@@ -103,8 +103,7 @@ fn try_open(connection: &ConnectionRef, dir: Dir) -> Attempt {
 
 /// A stream of the peer, and whether it came before the handshake was complete.
 fn try_accept(connection: &ConnectionRef, dir: Dir) -> Attempt {
-    // Taking a stream lets the peer open another.
-    let accepted = connection.command(|core, state| match core.accept(dir) {
+    let accepted = connection.read(|core, state| match core.accept(dir) {
         Some(id) => Some(Ok((id, core.is_handshaking()))),
         None => state.error.clone().map(Err),
     });

@@ -8,7 +8,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use rc3_core::{self as core, Chunk, ClosedStream, ConnectionError, StreamId, VarInt};
+use rc3_core::{self as core, Chunk, ClosedStream, StreamId, VarInt};
 use tokio::io::{AsyncRead, ReadBuf};
 
 use crate::{
@@ -305,7 +305,7 @@ impl RecvStream {
             let waits = !matches!(result, Ok(Poll::Ready(Ok(()))));
             if *consumed >= CONSUMED_MAX || (waits && *consumed > 0) || *over {
                 *consumed = 0;
-                endpoint.wake_driver();
+                endpoint.wake_driver_after_reader();
             }
             result
         });
@@ -364,17 +364,19 @@ impl AsyncRead for RecvStream {
 impl Drop for RecvStream {
     fn drop(&mut self) {
         let id = self.id;
+        let Self { connection, early, over, .. } = self;
         // Without a connection there is nothing to stop.
-        let _: Result<(), ConnectionError> = self.connection.command(|core, state| {
+        let forgotten = connection.read(|_, state| {
             // Another stream may have the number by now.
-            if self.early && state.zero_rtt_rejected {
-                return;
+            let rejected = *early && state.zero_rtt_rejected;
+            if !rejected {
+                state.readers.remove(&id);
             }
-            state.readers.remove(&id);
-            if !self.over && state.error.is_none() {
-                // One that is over anyway needs no stop.
-                let _ = core.stop(id, VarInt::from_u32(0));
-            }
+            rejected || *over || state.error.is_some()
         });
+        if let Ok(false) = forgotten {
+            // One that is over anyway needs no stop.
+            let _ = connection.command(|core, _| core.stop(id, VarInt::from_u32(0)));
+        }
     }
 }

@@ -330,23 +330,24 @@ impl Drop for SendStream {
     fn drop(&mut self) {
         let (id, early) = (self.id, self.early);
         // Without a connection there is nothing to finish.
-        let _: Result<(), ConnectionError> = self.connection.command(|core, state| {
+        let forgotten = self.connection.read(|core, state| {
             // Another stream may have the number by now.
-            if early && state.zero_rtt_rejected {
-                return;
+            let rejected = early && state.zero_rtt_rejected;
+            if !rejected {
+                state.writers.remove(&id);
             }
-            state.writers.remove(&id);
-            if state.error.is_some() {
-                return;
+            rejected || state.error.is_some() || core.writable(id) == Err(core::WriteError::ClosedStream)
+        });
+        if !matches!(forgotten, Ok(false)) {
+            return;
+        }
+        let _: Result<(), ConnectionError> = self.connection.command(|core, state| match core.finish(id) {
+            Ok(()) => {
+                state.undelivered.insert(id);
             }
-            match core.finish(id) {
-                Ok(()) => {
-                    state.undelivered.insert(id);
-                }
-                // Nobody will ask for the code any more: let the core forget the stream.
-                Err(core::FinishError::Stopped(code)) => drop(core.reset(id, code)),
-                Err(core::FinishError::ClosedStream) => {}
-            }
+            // Nobody will ask for the code any more: let the core forget the stream.
+            Err(core::FinishError::Stopped(code)) => drop(core.reset(id, code)),
+            Err(core::FinishError::ClosedStream) => {}
         });
     }
 }

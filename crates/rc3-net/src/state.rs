@@ -208,7 +208,7 @@ impl State {
         result.ok_or_else(driver_lost)
     }
 
-    /// As [`Self::connection`], for what only reads from streams.
+    /// As [`Self::connection`], for what only accepts streams and reads from them.
     ///
     /// # Errors
     /// As [`Self::connection`].
@@ -227,6 +227,13 @@ impl State {
         let handle = state.handle;
         let result = core.with_reader(Instant::now(), handle, |connection| read(connection, state));
         result.ok_or_else(driver_lost)
+    }
+
+    /// The driver should see to what readers have left to send, such as credit; mostly they leave nothing.
+    pub(crate) fn wake_driver_after_reader(&mut self) {
+        if self.core.wants_primary() {
+            self.wake_driver();
+        }
     }
 
     /// Looks at one connection without any consequence.
