@@ -163,7 +163,7 @@ impl Driver {
 
     fn send_primary(&mut self) -> io::Result<Sent> {
         let Self { shared, bound, primary, burst, rlp_waits, wakers, .. } = self;
-        let segments_max = bound.primary.capabilities().gso_segments_max.min(PRIMARY_SEGMENTS_MAX);
+        let segments_max = bound.primary.segments_max().min(PRIMARY_SEGMENTS_MAX);
         for _ in 0..PRIMARY_BATCHES_MAX {
             let segments = (*burst).min(segments_max);
             let poll = |state: &mut State, buf: &mut Vec<u8>| {
@@ -186,7 +186,7 @@ impl Driver {
     fn send_low(&mut self) -> io::Result<Sent> {
         let Self { shared, bound, low, backlog, wakers, .. } = self;
         let socket = bound.low();
-        let segments_max = socket.capabilities().gso_segments_max;
+        let segments_max = socket.segments_max();
         for _ in 0..LOW_BATCHES_MAX {
             if !backlog.has_room(socket.queued_bytes()) {
                 low.blocked = true;

@@ -94,6 +94,11 @@ impl AsyncSocket {
         local_addr(&SockRef::from(&self.io))
     }
 
+    /// [`Capabilities::gso_segments_max`].
+    pub(crate) fn segments_max(&self) -> usize {
+        self.state.segments_max()
+    }
+
     /// [`Socket::capabilities`].
     pub fn capabilities(&self) -> Capabilities {
         self.state.capabilities()

@@ -106,9 +106,13 @@ impl State {
         Ok(batch.messages.len())
     }
 
+    pub(in crate::socket) fn segments_max(&self) -> usize {
+        1
+    }
+
     pub(in crate::socket) fn capabilities(&self) -> Capabilities {
         Capabilities {
-            gso_segments_max: 1,
+            gso_segments_max: self.segments_max(),
             gro: false,
             dscp: false,
             so_priority: false,

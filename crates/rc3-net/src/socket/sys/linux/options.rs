@@ -1,0 +1,88 @@
+//! Options of sockets, and what the kernel tells of them.
+
+use std::{io, os::fd::AsRawFd, sync::Once};
+
+use libc::c_int;
+use socket2::Socket;
+
+/// The kernel doubles what it grants and says nothing when that is less than was asked for.
+pub(super) fn warn_if_capped(once: &Once, sysctl: &str, asked: usize, in_force: usize) {
+    let granted = in_force / 2;
+    if granted < asked {
+        once.call_once(|| {
+            tracing::warn!(
+                asked,
+                granted,
+                "socket buffer below what was asked for, run sysctl -w {sysctl}={asked}"
+            );
+        });
+    }
+}
+
+/// Sets `SO_PRIORITY` for the whole socket.
+pub(super) fn set_priority(io: &Socket, priority: u32) -> io::Result<()> {
+    set(io, libc::SOL_SOCKET, libc::SO_PRIORITY, priority)
+}
+
+/// Values that may be passed to `setsockopt` as they lie in memory.
+///
+/// # Safety
+/// The type is plain data without padding that the kernel would read, and pointers in it stay valid for the
+/// call.
+pub(in super::super) unsafe trait OptionValue {}
+// SAFETY: a number.
+unsafe impl OptionValue for c_int {}
+// SAFETY: a number.
+unsafe impl OptionValue for u32 {}
+// SAFETY: `repr(C)`; the kernel reads the two fields, not the padding, and copies what `filter` points to.
+// The one caller keeps the array alive.
+unsafe impl OptionValue for libc::sock_fprog {}
+
+pub(in super::super) fn set<T: OptionValue>(
+    io: &Socket,
+    level: c_int,
+    name: c_int,
+    value: T,
+) -> io::Result<()> {
+    // SAFETY: the descriptor is open as long as `io` is borrowed; pointer and length describe `value`, which
+    // lives to the end of this function, and `OptionValue` vouches for its contents.
+    let result = unsafe {
+        libc::setsockopt(
+            io.as_raw_fd(),
+            level,
+            name,
+            (&raw const value).cast(),
+            size_of::<T>() as libc::socklen_t,
+        )
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// `SIOCOUTQ`: memory of what was sent and not yet freed by the card.
+pub(in crate::socket) fn queued_bytes(io: &Socket) -> usize {
+    let mut bytes: c_int = 0;
+    // SAFETY: the descriptor is open as long as `io` is borrowed; TIOCOUTQ (= SIOCOUTQ) writes one int
+    // through the pointer, which is valid for that.
+    let result = unsafe { libc::ioctl(io.as_raw_fd(), libc::TIOCOUTQ, &mut bytes) };
+    if result == 0 { usize::try_from(bytes).unwrap_or(0) } else { 0 }
+}
+
+/// Datagrams dropped for want of receive buffer, from `SO_MEMINFO` (include/uapi/linux/sock_diag.h).
+pub(super) fn overflows(io: &Socket) -> u32 {
+    const DROPS: usize = 8;
+    let mut values = [0u32; DROPS + 1];
+    let mut len = size_of_val(&values) as libc::socklen_t;
+    // SAFETY: the descriptor is open as long as `io` is borrowed; the kernel writes at most `len` bytes,
+    // which is the size of `values`, and any bytes make valid numbers.
+    unsafe {
+        libc::getsockopt(
+            io.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_MEMINFO,
+            values.as_mut_ptr().cast(),
+            &mut len,
+        );
+    }
+    // Zero if the call failed or the kernel knows fewer values.
+    values[DROPS]
+}

@@ -1,0 +1,277 @@
+//! Receiving: `recvmmsg`, and making sense of what it reports.
+
+use std::{
+    io, mem,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6},
+    os::fd::AsRawFd,
+    ptr,
+    sync::PoisonError,
+};
+
+use bytes::BytesMut;
+use libc::c_int;
+use socket2::Socket;
+
+use super::{
+    super::{
+        super::{RECV_MESSAGES_MAX, RecvBatch, RecvMeta, batch::Message, canonical},
+        cmsg::{Control, Decoder},
+        leading::IPV4_HEADER,
+    },
+    IP_RECVFRAGSIZE, IPV6_RECVFRAGSIZE, State,
+};
+
+/// Room for those of one received message. A dual-stack socket may report both families' marks and addresses.
+const RECV_CONTROL: usize = 256;
+/// Room for a sender's address, a `sockaddr_in6`.
+const NAME: usize = 28;
+/// How often a receive is repeated after an error that belongs to some earlier datagram.
+const RECV_RETRIES: usize = 8;
+
+/// Memory that `recv` lends to the kernel, beside the slots. Boxed: it is too large to move about.
+pub(in crate::socket) struct Scratch {
+    pub(super) controls: Box<[Control<RECV_CONTROL>; RECV_MESSAGES_MAX]>,
+    names: Box<[Control<NAME>; RECV_MESSAGES_MAX]>,
+    pub(super) filled: [Filled; RECV_MESSAGES_MAX],
+}
+
+impl Default for Scratch {
+    fn default() -> Self {
+        Self {
+            controls: Box::new([const { Control::new() }; RECV_MESSAGES_MAX]),
+            names: Box::new([const { Control::new() }; RECV_MESSAGES_MAX]),
+            filled: [Filled::default(); RECV_MESSAGES_MAX],
+        }
+    }
+}
+
+const NO_META: RecvMeta = RecvMeta {
+    remote: SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0),
+    local: None,
+    ecn: 0,
+    dscp: 0,
+    leading_len: None,
+};
+
+impl State {
+    pub(in crate::socket) fn recv(&self, io: &Socket, batch: &mut RecvBatch) -> io::Result<usize> {
+        batch.refill();
+        let RecvBatch { slots, messages, scratch, .. } = batch;
+        let received = receive(io, slots, scratch)?;
+        self.counters.recv_syscalls.add(1);
+        let mut longest_fragments = [None; RECV_MESSAGES_MAX];
+        for (index, slot) in slots.iter_mut().enumerate().take(received) {
+            let Filled { len, name_len, control_len, flags } = scratch.filled[index];
+            let name = scratch.names[index].0.get(..name_len).unwrap_or_default();
+            let control = scratch.controls[index].0.get(..control_len).unwrap_or_default();
+            let message = decode(name, control, len);
+            // Without all of its control messages the borders inside are unknown.
+            let cut = flags & (libc::MSG_TRUNC | libc::MSG_CTRUNC) != 0;
+            match message {
+                Some((message, longest_fragment)) if !cut => {
+                    longest_fragments[index] = longest_fragment;
+                    self.counters.received_datagrams.add(len.div_ceil(message.stride.max(1)));
+                    messages.push(message);
+                }
+                _ => {
+                    self.counters.recv_unusable.add(1);
+                    slot.clear();
+                    // Keeps slots and messages in step; an empty slot yields no datagram.
+                    messages.push(Message { meta: NO_META, stride: 0 });
+                }
+            }
+        }
+        if longest_fragments != [None; RECV_MESSAGES_MAX] {
+            self.find_leading_fragments(slots, messages, &longest_fragments);
+        }
+        Ok(received)
+    }
+
+    /// Completes `messages`, received with the contents of `slots`, by the lengths of their leading fragments.
+    fn find_leading_fragments(
+        &self,
+        slots: &[BytesMut],
+        messages: &mut [Message],
+        longest: &[Option<usize>; RECV_MESSAGES_MAX],
+    ) {
+        let mut watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut look = watch.begin(messages.len() < RECV_MESSAGES_MAX);
+        for ((slot, message), longest) in slots.iter().zip(messages).zip(longest) {
+            let Some(longest) = *longest else { continue };
+            let found = look.find(message.meta.remote, slot, longest);
+            message.meta.leading_len = found.leading_len;
+            self.counters.fragmented_datagrams.add(1);
+            self.counters.exact_leading_lens.add(usize::from(found.exact));
+        }
+    }
+}
+
+/// What the kernel reported of one message.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Filled {
+    len: usize,
+    name_len: usize,
+    pub(super) control_len: usize,
+    flags: c_int,
+}
+
+/// `recvmmsg` into empty slots; the number of messages, each described in `scratch`.
+pub(super) fn receive(io: &Socket, slots: &mut [BytesMut], scratch: &mut Scratch) -> io::Result<usize> {
+    // SAFETY: iovec and mmsghdr are plain data for which zeros are a valid value: null pointers with zero
+    // lengths.
+    let (mut iovecs, mut headers): ([libc::iovec; RECV_MESSAGES_MAX], [libc::mmsghdr; RECV_MESSAGES_MAX]) =
+        unsafe { mem::zeroed() };
+    let count = slots.len().min(RECV_MESSAGES_MAX);
+    for (index, slot) in slots.iter_mut().take(count).enumerate() {
+        let room = slot.spare_capacity_mut();
+        iovecs[index] = libc::iovec { iov_base: room.as_mut_ptr().cast(), iov_len: room.len() };
+        let header = &mut headers[index].msg_hdr;
+        header.msg_name = scratch.names[index].0.as_mut_ptr().cast();
+        header.msg_namelen = NAME as _;
+        header.msg_iov = &mut iovecs[index];
+        header.msg_iovlen = 1;
+        header.msg_control = scratch.controls[index].0.as_mut_ptr().cast();
+        header.msg_controllen = RECV_CONTROL as _;
+    }
+    let mut retries = RECV_RETRIES;
+    let received = loop {
+        // SAFETY: the descriptor is open as long as `io` is borrowed. `headers` has `count` entries filled in
+        // above; their pointers are to distinct memory of `slots`, `scratch` and `iovecs`, all mutably
+        // borrowed or owned here and not touched in between, each with its exact length. The control buffers
+        // are aligned as cmsghdr must be.
+        let result = unsafe {
+            libc::recvmmsg(
+                io.as_raw_fd(),
+                headers.as_mut_ptr(),
+                count as _,
+                libc::MSG_DONTWAIT as _,
+                ptr::null_mut(),
+            )
+        };
+        if let Ok(received) = usize::try_from(result) {
+            break received;
+        }
+        let error = io::Error::last_os_error();
+        match error.raw_os_error() {
+            Some(libc::EINTR) => {}
+            // Answers to datagrams sent earlier, not about this call.
+            Some(
+                libc::ECONNREFUSED | libc::EHOSTUNREACH | libc::ENETUNREACH | libc::EMSGSIZE | libc::EPROTO,
+            ) if retries > 0 => retries -= 1,
+            _ => return Err(error),
+        }
+    };
+    for (index, slot) in slots.iter_mut().take(received).enumerate() {
+        let header = &headers[index];
+        // The kernel never reports more than it was given room for (no MSG_TRUNC was asked for in the call).
+        let len = (header.msg_len as usize).min(iovecs[index].iov_len);
+        // SAFETY: the slot was empty, so its spare room began at its start; the kernel has initialised `len`
+        // bytes of it, and `len` is no more than that room.
+        unsafe { slot.set_len(len) };
+        scratch.filled[index] = Filled {
+            len,
+            name_len: header.msg_hdr.msg_namelen as usize,
+            control_len: header.msg_hdr.msg_controllen as _,
+            flags: header.msg_hdr.msg_flags,
+        };
+    }
+    Ok(received)
+}
+
+/// Makes sense of a message's address and control messages; `None` without a sender. If it came in fragments, with the
+/// bytes of payload of the longest.
+fn decode(name: &[u8], control: &[u8], len: usize) -> Option<(Message, Option<usize>)> {
+    let mut meta = RecvMeta { remote: canonical(decode_name(name)?), ..NO_META };
+    let mut stride = len;
+    let mut longest_fragment = None;
+    for message in Decoder::new(control) {
+        match (message.level, message.kind) {
+            (libc::IPPROTO_IP, libc::IP_TOS) | (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) => {
+                let tos = message.number()? as u8;
+                (meta.dscp, meta.ecn) = (tos >> 2, tos & 3);
+            }
+            // ipi_spec_dst: the local address to answer from, also when the packet went to a broadcast
+            // address.
+            (libc::IPPROTO_IP, libc::IP_PKTINFO) => {
+                let local: [u8; 4] = message.data.get(4..8)?.try_into().ok()?;
+                meta.local = Some(Ipv4Addr::from(local).into());
+            }
+            (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) => {
+                let local: [u8; 16] = message.data.get(..16)?.try_into().ok()?;
+                let local = Ipv6Addr::from(local).to_canonical();
+                // For IPv4 the message above knows better, whichever comes first.
+                if meta.local.is_none() || local.is_ipv6() {
+                    meta.local = Some(local);
+                }
+            }
+            // Never joined with others: the card sees fragments, the socket what was made of them.
+            (libc::IPPROTO_IP, IP_RECVFRAGSIZE) => {
+                longest_fragment = usize::try_from(message.number()?).ok()?.checked_sub(IPV4_HEADER);
+            }
+            // With any other extension header the length stands for a higher rate, which ends in a loss.
+            (libc::IPPROTO_IPV6, IPV6_RECVFRAGSIZE) => {
+                const HEADERS: usize = 40 + 8;
+                longest_fragment = usize::try_from(message.number()?).ok()?.checked_sub(HEADERS);
+            }
+            (libc::SOL_UDP, libc::UDP_GRO) => stride = usize::try_from(message.number()?).ok()?,
+            _ => {}
+        }
+    }
+    meta.local = meta.local.filter(|local| !local.is_multicast() && !local.is_unspecified());
+    // A stride of zero would cut off nothing for ever.
+    Some((Message { meta, stride: if stride == 0 { len } else { stride } }, longest_fragment))
+}
+
+/// A `sockaddr_in` or `sockaddr_in6` as the kernel writes it.
+fn decode_name(name: &[u8]) -> Option<SocketAddr> {
+    let (family, rest) = name.split_first_chunk()?;
+    let (port, rest) = rest.split_first_chunk()?;
+    let port = u16::from_be_bytes(*port);
+    match c_int::from(u16::from_ne_bytes(*family)) {
+        libc::AF_INET => Some((*rest.first_chunk::<4>()?, port).into()),
+        libc::AF_INET6 => {
+            let (flow, rest) = rest.split_first_chunk()?;
+            let (ip, rest) = rest.split_first_chunk::<16>()?;
+            let scope = u32::from_ne_bytes(*rest.first_chunk()?);
+            Some(SocketAddrV6::new((*ip).into(), port, u32::from_be_bytes(*flow), scope).into())
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use socket2::SockAddr;
+
+    use super::{super::super::cmsg::Encoder, *};
+
+    #[test]
+    fn names_and_control_messages_cut_anywhere_do_no_harm() {
+        let v4 = SockAddr::from("192.0.2.1:4433".parse::<SocketAddr>().unwrap());
+        let v6 = SockAddr::from("[fe80::1%7]:4433".parse::<SocketAddr>().unwrap());
+        for (name, text) in [(v4, "192.0.2.1:4433"), (v6, "[fe80::1%7]:4433")] {
+            // SAFETY: a SockAddr owns `len` initialised bytes at its pointer and lives to the end of the
+            // body.
+            let bytes =
+                unsafe { std::slice::from_raw_parts(name.as_ptr().cast::<u8>(), name.len() as usize) };
+            assert_eq!(decode_name(bytes), Some(text.parse().unwrap()));
+            for cut in 0..8 {
+                assert_eq!(decode_name(&bytes[..cut]), None);
+            }
+        }
+        assert_eq!(decode_name(&[0xff; NAME]), None);
+
+        let mut control = Control::<64>::new();
+        let mut encoder = Encoder::new(&mut control);
+        encoder.push(libc::SOL_UDP, libc::UDP_GRO, &0i32.to_ne_bytes());
+        let len = encoder.len();
+        let name = [2, 0, 0, 9, 127, 0, 0, 1];
+        if cfg!(target_endian = "little") {
+            assert_eq!(
+                decode(&name, &control.0[..len], 100).unwrap().0.stride,
+                100,
+                "a stride of zero is none"
+            );
+        }
+    }
+}
