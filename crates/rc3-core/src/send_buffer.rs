@@ -345,6 +345,30 @@ mod tests {
     }
 
     #[test]
+    fn a_chunk_whose_start_was_released_stays_where_it_is() {
+        let mut buffer = SendBuffer::default();
+        append(&mut buffer, 4000);
+        append(&mut buffer, 4000);
+        buffer.release(span(0, 1000));
+        assert_eq!(
+            (buffer.held(), buffer.held_from(500, 8000), buffer.held_below(1000, 0)),
+            (7000, 500, 1000)
+        );
+        assert_eq!((buffer.held_from(1000, 8000), buffer.held_below(8000, 0)), (8000, 1000));
+        // From its middle, and what is left of it from its start again.
+        buffer.release(span(2000, 3000));
+        buffer.release(span(500, 1500));
+        assert_eq!(
+            (buffer.held(), buffer.held_from(1500, 8000), buffer.held_below(8000, 0)),
+            (5500, 2000, 3000)
+        );
+        let mut out = Vec::new();
+        buffer.copy_into(span(1500, 2000), &mut out);
+        buffer.copy_into(span(3000, 8000), &mut out);
+        assert!((1500..2000).chain(3000..8000).map(byte).eq(out));
+    }
+
+    #[test]
     fn one_byte_writes_share_entries() {
         let mut buffer = SendBuffer::default();
         for _ in 0..100_000 {

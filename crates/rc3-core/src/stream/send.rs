@@ -394,6 +394,18 @@ mod tests {
     }
 
     #[test]
+    fn pieces_are_taken_up_to_the_room_and_cut() {
+        let mut stream = stream(b"");
+        let mut chunks = [&b"ab"[..], b"", b"cdef", b"g"].map(Bytes::from_static);
+        assert_eq!(stream.write(&mut chunks, 4), 4);
+        assert_eq!(chunks, [&b""[..], b"", b"ef", b"g"]);
+        assert_eq!(stream.write(&mut chunks, usize::MAX), 3);
+        let mut held = Vec::new();
+        stream.buffer.copy_into(Span::new(0, stream.ledger.end()), &mut held);
+        assert_eq!(held, b"abcdefg");
+    }
+
+    #[test]
     fn a_stream_that_rlp_delivered_whole_is_still_opened_by_the_primary() {
         let mut stream = stream(b"12345678");
         stream.on_rlp_sent(Span::new(0, 8), Level::FIRST);
