@@ -62,4 +62,4 @@ pub use rlp::{
 };
 pub use stats::{ConnectionStats, KickAssStats, LevelStats, ReceivedStats, SentStats, SwitchCounts};
 pub use stream::{recv::Chunk, source::SourceRead};
-pub use transmit::Transmit;
+pub use transmit::{BATCH_BYTES_MAX, Transmit};

@@ -30,8 +30,8 @@ use std::{
 
 use bytes::BytesMut;
 use rc3_core::{
-    ClientConfig, Connection, ConnectionHandle, DatagramMeta, Endpoint, EndpointEvent, Event, ServerConfig,
-    Transmit, TransportConfig, units::Level,
+    BATCH_BYTES_MAX, ClientConfig, Connection, ConnectionHandle, DatagramMeta, Endpoint, EndpointEvent,
+    Event, ServerConfig, Transmit, TransportConfig, units::Level,
 };
 
 use crate::{
@@ -322,6 +322,7 @@ impl Node {
 
     fn put(&mut self, now: Instant, transmit: &Transmit, buf: &[u8], link: &mut Link<Datagram>) {
         assert!(transmit.dont_fragment || transmit.segment_size.is_none(), "{transmit:?}");
+        assert!(transmit.size == buf.len() && transmit.size <= BATCH_BYTES_MAX, "{transmit:?}");
         for contents in buf.chunks(transmit.segment_size.unwrap_or(buf.len())) {
             let meta =
                 DatagramMeta { remote: self.address, local_ip: None, ecn: transmit.ecn, leading_len: None };

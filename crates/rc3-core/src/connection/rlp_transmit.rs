@@ -9,13 +9,10 @@ use crate::{
     primary::{Primary, StreamId, VarInt, Waiting},
     qlog::QlogEvent,
     rlp::{Allowance, Rlp, keys::Sealer},
-    transmit::Transmit,
+    transmit::{BATCH_BYTES_MAX, Transmit},
     units::{Level, Span},
     wire::{frame::DataHeader, sack},
 };
-
-/// Bytes of one GSO batch at most: the largest UDP payload over IPv4.
-const BATCH_BYTES_MAX: usize = 65_507;
 
 /// Segments the primary may have been handed and not sent; RLP repeats that much where the loops meet.
 const OVERLAP_PACKETS: u64 = 2;

@@ -33,7 +33,7 @@ mod sys;
 pub const MAX_GSO_SEGMENTS: usize = 64;
 
 /// How many bytes one send may carry: the largest UDP payload of IPv4, 65,535 less 20 of IP and 8 of UDP.
-pub const MAX_GSO_BYTES: usize = 65_507;
+pub const MAX_GSO_BYTES: usize = rc3_core::BATCH_BYTES_MAX;
 
 /// What to ask of the kernel for a socket. What it granted is in [`Capabilities`].
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,8 +7,11 @@ use quinn_proto as quic;
 use thiserror::Error;
 
 use super::{Dir, Quic, StreamId, VarInt, from_transmit};
-use crate::primary::{
-    End, PathStats, Primary, PrimaryEvent, PrimaryTransmit, Waiting, Window, departures::Departures,
+use crate::{
+    primary::{
+        End, PathStats, Primary, PrimaryEvent, PrimaryTransmit, Waiting, Window, departures::Departures,
+    },
+    transmit::BATCH_BYTES_MAX,
 };
 
 /// Why bytes were not taken.
@@ -108,7 +111,7 @@ impl Primary for Quic {
         let may_fragment = self.may_fragment(now);
         // The pace is asked for each packet, and what may be fragmented leaves alone.
         let alone = stalled || may_fragment || self.due != u64::MAX;
-        let datagrams_max = if alone { 1 } else { datagrams_max };
+        let datagrams_max = if alone { 1 } else { datagrams_max.min(BATCH_BYTES_MAX / usize::from(mtu)) };
         let transmit = self.conn.poll_transmit(now, datagrams_max, buf);
         let consulted = self.shared.consulted.load(Relaxed);
         if consulted > 0 || transmit.is_none() {
