@@ -20,6 +20,7 @@ mod qlog;
 mod stats;
 mod stream;
 mod timers;
+#[cfg_attr(not(feature = "simulation"), expect(unreachable_pub, reason = "public there"))]
 mod tournament;
 mod transmit;
 mod window;

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use bytes::Buf;
 use rc3_core::{
-    Congestion, ConnectionHandle, Dir, ReadError, RlpMode, StreamId, TransportConfig, units::Rate,
+    Congestion, ConnectionHandle, Dir, MtuDiscoveryConfig, ReadError, RlpMode, StreamId, TransportConfig,
+    units::Rate,
 };
 use rc3_sim::{LinkConfig, Pair, PairConfig};
 
@@ -148,6 +149,23 @@ fn a_peer_without_rc3_gets_plain_quic() {
             assert!(stats.sent.levels.iter().all(|level| level.packets == 0));
         }
         assert_eq!(report.receiver.received.primary_bytes, 1_000_000);
+    }
+}
+
+#[test]
+fn packets_grow_to_what_the_path_takes() {
+    // One probe in each round trip, and with RLP there are few.
+    for (rlp, mtu_min) in [(RlpMode::Off, 8900), (RlpMode::Trust, 5000)] {
+        let mut world = config(rlp, |side| {
+            let mut discovery = MtuDiscoveryConfig::default();
+            discovery.upper_bound(8952);
+            side.mtu_discovery_config(Some(discovery));
+        });
+        // More of the longest packets than one batch holds; the pair asserts its limit.
+        world.batch = 64;
+        let report = Pair::new(world).flow(5_000_000, Duration::from_secs(10)).expect("it arrives");
+        let path = report.sender.path;
+        assert!(path.mtu > mtu_min && path.lost_packets == 0, "{rlp:?} {path:?}");
     }
 }
 

@@ -538,6 +538,26 @@ fn the_end_of_the_runtime_is_an_error_not_a_hang() {
 }
 
 #[test]
+fn packets_are_as_long_as_loopback_takes() {
+    for rlp in [RlpMode::Off, RlpMode::Trust] {
+        for ip in LOOPBACKS {
+            run(async {
+                let (client, server) = endpoints(ip, |transport| {
+                    transport.rlp(rlp);
+                });
+                let (near, far) = connect(&client, &server).await;
+                let data = pattern(20 << 20, 7);
+                let sending = async { send(near.open_uni().await.unwrap(), data.clone()).await };
+                let receiving = async { receive(far.accept_uni().await.unwrap(), &data).await };
+                tokio::join!(sending, receiving);
+                let stats = near.stats();
+                assert!(stats.path.mtu > 16_000, "{stats:?}");
+            });
+        }
+    }
+}
+
+#[test]
 fn without_rlp_a_connection_is_plain_quic() {
     run(async {
         let (client, server) = endpoints("127.0.0.1", |transport| {

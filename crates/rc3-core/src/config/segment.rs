@@ -23,8 +23,7 @@ impl TransportConfig {
     /// the first 16 KiB of a stream, up to 5 more before. The primary's then have 6 to 11 more, and are handed some 50
     /// fewer than fit, to leave room for acknowledgments.
     ///
-    /// A peer takes no more than 1472 bytes of UDP payload, which are segments of 1433, unless its endpoint was given a
-    /// seed for simulations.
+    /// Peers that run quinn take no more than 1472 bytes of UDP payload, which are segments of 1433.
     pub fn segment_size(&mut self, bytes: Option<u16>) -> &mut Self {
         self.segment_size = bytes;
         self

@@ -97,9 +97,9 @@ impl QuicEndpoint {
         let mut config = quic::EndpointConfig::default();
         // The fixed bit tells QUIC from RLP datagrams: it must not be greased (RFC 9287).
         config.grease_quic_bit(false).rng_seed(seed);
+        // Buffers have room for the longest datagram there is, so what passes is up to the path.
+        config.max_udp_payload_size(u16::MAX - 8).expect("the largest there is");
         if let Some(seed) = seed {
-            // A simulated link takes datagrams of any length.
-            config.max_udp_payload_size(u16::MAX - 8).expect("the largest there is");
             seed_endpoint(&mut config, seed);
         }
         let server = server.map(server_config).transpose()?;

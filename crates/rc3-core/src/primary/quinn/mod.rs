@@ -9,6 +9,7 @@ mod connection;
 mod controller;
 mod crypto;
 mod endpoint;
+mod mtu_discovery;
 mod primary;
 mod sample;
 mod seam;
@@ -33,6 +34,7 @@ pub(crate) use self::{
     connection::udp_ip_headers,
     crypto::{ClientTls, ServerTls, random_token_key, ring_provider},
     endpoint::{QuicEndpoint, Routed},
+    mtu_discovery::MtuDiscovery,
     sample::PathSample,
     sessions::Sessions,
     settings::Settings,

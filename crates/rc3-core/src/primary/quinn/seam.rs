@@ -48,7 +48,7 @@ impl Seam {
             fed_late: fed_late.clone(),
         };
         #[cfg_attr(not(feature = "qlog"), expect(unused_mut, reason = "the log is all that is added"))]
-        let (mut transport, mut trace) = (quic_transport(config, factory), Trace::default());
+        let (mut transport, mut trace) = (quic_transport(config, factory, remote), Trace::default());
         #[cfg(feature = "qlog")]
         if let Some((ours, output)) = crate::qlog::begin(config.qlog.as_ref(), now, side, remote) {
             let mut qlog = quic::QlogConfig::default();
@@ -106,7 +106,7 @@ fn controller_factory(
     }
 }
 
-fn quic_transport(config: &TransportConfig, factory: Factory) -> quic::TransportConfig {
+fn quic_transport(config: &TransportConfig, factory: Factory, remote: SocketAddr) -> quic::TransportConfig {
     let mut quic = quic::TransportConfig::default();
     quic.max_concurrent_uni_streams(with_control(Dir::Uni, config.max_concurrent_uni_streams))
         .max_concurrent_bidi_streams(with_control(Dir::Bi, config.max_concurrent_bidi_streams))
@@ -118,7 +118,7 @@ fn quic_transport(config: &TransportConfig, factory: Factory) -> quic::Transport
         .keep_alive_interval(config.keep_alive_interval)
         .congestion_controller_factory(Arc::new(factory));
     quic.max_idle_timeout(config.max_idle_timeout);
-    config.passed.apply(&mut quic);
+    config.passed.apply(&mut quic, remote);
     if config.segment_size.is_some() {
         quic.mtu_discovery_config(None);
     }

@@ -1,9 +1,11 @@
 //! Settings that go to quinn-proto as they are: rc3 has no opinion on them, and the defaults are quinn-proto's.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, net::SocketAddr, sync::Arc};
 
 use quinn_proto as quic;
 use quinn_proto::congestion::ControllerFactory;
+
+use super::mtu_discovery::MtuDiscovery;
 
 #[derive(Clone)]
 pub(crate) struct Settings {
@@ -11,7 +13,7 @@ pub(crate) struct Settings {
     pub(crate) time_threshold: Option<f32>,
     pub(crate) persistent_congestion_threshold: Option<u32>,
     pub(crate) min_mtu: Option<u16>,
-    pub(crate) mtu_discovery: Option<quic::MtuDiscoveryConfig>,
+    pub(crate) mtu_discovery: MtuDiscovery,
     pub(crate) pad_to_mtu: bool,
     pub(crate) ack_frequency: Option<quic::AckFrequencyConfig>,
     pub(crate) crypto_buffer_size: Option<usize>,
@@ -29,7 +31,7 @@ impl Default for Settings {
             time_threshold: None,
             persistent_congestion_threshold: None,
             min_mtu: None,
-            mtu_discovery: Some(quic::MtuDiscoveryConfig::default()),
+            mtu_discovery: MtuDiscovery::default(),
             pad_to_mtu: false,
             ack_frequency: None,
             crypto_buffer_size: None,
@@ -43,8 +45,8 @@ impl Default for Settings {
 }
 
 impl Settings {
-    pub(super) fn apply(&self, quic: &mut quic::TransportConfig) {
-        quic.mtu_discovery_config(self.mtu_discovery.clone())
+    pub(super) fn apply(&self, quic: &mut quic::TransportConfig, remote: SocketAddr) {
+        quic.mtu_discovery_config(self.mtu_discovery.config(remote))
             .pad_to_mtu(self.pad_to_mtu)
             .ack_frequency_config(self.ack_frequency.clone())
             .allow_spin(self.allow_spin)
