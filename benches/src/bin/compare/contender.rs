@@ -6,6 +6,9 @@ use clap::ValueEnum;
 
 use crate::{Result, latency::Exchange, quic, tcp};
 
+/// Of IPv6, so that a payload passes over either version.
+const IP_UDP_HEADERS: u16 = 48;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Contender {
     /// This project, default settings.
@@ -37,31 +40,53 @@ impl Contender {
             Self::Tcp => "tcp",
         }
     }
+}
+
+/// A contender, and what it is told for this run.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub(crate) struct Setup {
+    pub(crate) contender: Contender,
+    /// Look for packets up to this MTU; without, as the contender does by itself.
+    #[arg(long)]
+    pub(crate) mtu: Option<u16>,
+}
+
+impl Setup {
+    /// Where the search for a larger path MTU ends, in bytes of UDP payload.
+    pub(crate) fn upper_bound(self) -> Option<u16> {
+        self.mtu.map(|mtu| mtu - IP_UDP_HEADERS)
+    }
 
     /// Serves until killed. Prints its certificate in hexadecimal, then a line of CPU seconds for each long stream.
     pub(crate) fn serve(self, address: SocketAddr) -> Result<()> {
-        match self {
-            Self::Rc3 | Self::Rc3Trust | Self::Rc3Off => quic::rc3::serve(self, address),
-            Self::Quinn | Self::QuinnLarge => quic::quinn::serve(self, address),
-            Self::Tcp => tcp::serve(address),
+        match self.contender {
+            Contender::Rc3 | Contender::Rc3Trust | Contender::Rc3Off => quic::rc3::serve(self, address),
+            Contender::Quinn | Contender::QuinnLarge => quic::quinn::serve(self, address),
+            Contender::Tcp => tcp::serve(address),
         }
     }
 
     /// Sends one long stream. Prints seconds and CPU seconds.
     pub(crate) fn send(self, address: SocketAddr, certificate: &str, bytes: u64) -> Result<()> {
-        match self {
-            Self::Rc3 | Self::Rc3Trust | Self::Rc3Off => quic::rc3::send(self, address, certificate, bytes),
-            Self::Quinn | Self::QuinnLarge => quic::quinn::send(self, address, certificate, bytes),
-            Self::Tcp => tcp::send(address, bytes),
+        match self.contender {
+            Contender::Rc3 | Contender::Rc3Trust | Contender::Rc3Off => {
+                quic::rc3::send(self, address, certificate, bytes)
+            }
+            Contender::Quinn | Contender::QuinnLarge => quic::quinn::send(self, address, certificate, bytes),
+            Contender::Tcp => tcp::send(address, bytes),
         }
     }
 
     /// Makes exchanges. Prints the microseconds of each on one line.
     pub(crate) fn ask(self, address: SocketAddr, certificate: &str, exchange: &Exchange) -> Result<()> {
-        match self {
-            Self::Rc3 | Self::Rc3Trust | Self::Rc3Off => quic::rc3::ask(self, address, certificate, exchange),
-            Self::Quinn | Self::QuinnLarge => quic::quinn::ask(self, address, certificate, exchange),
-            Self::Tcp => tcp::ask(address, exchange),
+        match self.contender {
+            Contender::Rc3 | Contender::Rc3Trust | Contender::Rc3Off => {
+                quic::rc3::ask(self, address, certificate, exchange)
+            }
+            Contender::Quinn | Contender::QuinnLarge => {
+                quic::quinn::ask(self, address, certificate, exchange)
+            }
+            Contender::Tcp => tcp::ask(address, exchange),
         }
     }
 }

@@ -17,7 +17,10 @@ use std::{error::Error, net::SocketAddr};
 
 use clap::{Parser, Subcommand};
 
-use self::{contender::Contender, place::Place};
+use self::{
+    contender::{Contender, Setup},
+    place::Place,
+};
 
 /// What any part of this program may end with.
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
@@ -54,12 +57,23 @@ enum Command {
         common: Common,
     },
     #[command(hide = true)]
-    Serve { contender: Contender, address: SocketAddr },
+    Serve {
+        #[command(flatten)]
+        setup: Setup,
+        address: SocketAddr,
+    },
     #[command(hide = true)]
-    Send { contender: Contender, address: SocketAddr, certificate: String, bytes: u64 },
+    Send {
+        #[command(flatten)]
+        setup: Setup,
+        address: SocketAddr,
+        certificate: String,
+        bytes: u64,
+    },
     #[command(hide = true)]
     Ask {
-        contender: Contender,
+        #[command(flatten)]
+        setup: Setup,
         address: SocketAddr,
         certificate: String,
         exchanges: u32,
@@ -80,6 +94,10 @@ struct Common {
     /// Between two network namespaces instead of on loopback; as root.
     #[arg(long)]
     veth: bool,
+    /// MTU of the veth pair, up to which rc3 and quinn look for longer packets [default: 1500, and on loopback
+    /// what each does by itself]
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1280..=65535))]
+    mtu: Option<u16>,
 }
 
 impl Common {
@@ -88,7 +106,7 @@ impl Common {
     }
 
     fn place(&self) -> Result<Place> {
-        if self.veth { Place::veth() } else { Ok(Place::loopback()) }
+        if self.veth { Place::veth(self.mtu) } else { Ok(Place::loopback(self.mtu)) }
     }
 }
 
@@ -103,13 +121,11 @@ fn main() -> Result<()> {
             let exchange = latency::Exchange { count: exchanges, bytes, new_connections };
             latency::compare(&common.place()?, &contenders, &exchange, common.runs)
         }
-        Command::Serve { contender, address } => contender.serve(address),
-        Command::Send { contender, address, certificate, bytes } => {
-            contender.send(address, &certificate, bytes)
-        }
-        Command::Ask { contender, address, certificate, exchanges, bytes, new_connections } => {
+        Command::Serve { setup, address } => setup.serve(address),
+        Command::Send { setup, address, certificate, bytes } => setup.send(address, &certificate, bytes),
+        Command::Ask { setup, address, certificate, exchanges, bytes, new_connections } => {
             let exchange = latency::Exchange { count: exchanges, bytes, new_connections };
-            contender.ask(address, &certificate, &exchange)
+            setup.ask(address, &certificate, &exchange)
         }
     }
 }

@@ -9,26 +9,27 @@ use std::{
 use crate::{Result, contender::Contender};
 
 pub(crate) enum Place {
-    Loopback,
-    Veth { left: String, right: String },
+    Loopback { mtu: Option<u16> },
+    Veth { left: String, right: String, mtu: Option<u16> },
 }
 
 impl Place {
-    pub(crate) fn loopback() -> Self {
-        Self::Loopback
+    pub(crate) fn loopback(mtu: Option<u16>) -> Self {
+        Self::Loopback { mtu }
     }
 
     /// Makes the namespaces; they go with the value.
-    pub(crate) fn veth() -> Result<Self> {
+    pub(crate) fn veth(mtu: Option<u16>) -> Result<Self> {
         let name = |end| format!("rc3-compare-{end}-{}", std::process::id());
         let (left, right) = (name("a"), name("b"));
         ip(&["netns", "add", &left])?;
-        let place = Self::Veth { left: left.clone(), right: right.clone() };
+        let place = Self::Veth { left: left.clone(), right: right.clone(), mtu };
         ip(&["netns", "add", &right])?;
         ip(&["-n", &left, "link", "add", "veth0", "type", "veth", "peer", "name", "veth0", "netns", &right])?;
         for (namespace, address) in [(&left, "10.85.0.1/24"), (&right, "10.85.0.2/24")] {
             ip(&["-n", namespace, "addr", "add", address, "dev", "veth0"])?;
-            ip(&["-n", namespace, "link", "set", "veth0", "up"])?;
+            let mtu = mtu.unwrap_or(1500).to_string();
+            ip(&["-n", namespace, "link", "set", "veth0", "mtu", &mtu, "up"])?;
         }
         Ok(place)
     }
@@ -36,14 +37,20 @@ impl Place {
     /// What to call it in a table.
     pub(crate) fn name(&self) -> &'static str {
         match self {
-            Self::Loopback => "loopback",
+            Self::Loopback { .. } => "loopback",
             Self::Veth { .. } => "a veth pair",
         }
     }
 
+    /// What both processes are told of it.
+    fn mtu(&self) -> Vec<String> {
+        let (Self::Loopback { mtu } | Self::Veth { mtu, .. }) = self;
+        mtu.iter().flat_map(|mtu| ["--mtu".to_owned(), mtu.to_string()]).collect()
+    }
+
     fn server_address(&self) -> SocketAddr {
         match self {
-            Self::Loopback => SocketAddr::from(([127, 0, 0, 1], 14_433)),
+            Self::Loopback { .. } => SocketAddr::from(([127, 0, 0, 1], 14_433)),
             Self::Veth { .. } => SocketAddr::from(([10, 85, 0, 2], 14_433)),
         }
     }
@@ -51,8 +58,8 @@ impl Place {
     fn command(&self, server: bool) -> Result<Command> {
         let program = std::env::current_exe()?;
         Ok(match self {
-            Self::Loopback => Command::new(program),
-            Self::Veth { left, right } => {
+            Self::Loopback { .. } => Command::new(program),
+            Self::Veth { left, right, .. } => {
                 let mut command = Command::new("ip");
                 command.args(["netns", "exec", if server { right } else { left }]).arg(program);
                 command
@@ -64,7 +71,7 @@ impl Place {
     pub(crate) fn run(&self, contender: Contender, action: &str, arguments: &[String]) -> Result<String> {
         let address = self.server_address().to_string();
         let mut command = self.command(true)?;
-        command.args(["serve", contender.name(), &address]).stdout(Stdio::piped());
+        command.args(["serve", contender.name(), &address]).args(self.mtu()).stdout(Stdio::piped());
         let mut server = Server(command.spawn()?);
         let mut certificate = String::new();
         let stdout = server.0.stdout.take().ok_or("no output from the server")?;
@@ -73,6 +80,7 @@ impl Place {
             .command(false)?
             .args([action, contender.name(), &address, certificate.trim()])
             .args(arguments)
+            .args(self.mtu())
             .stderr(Stdio::inherit())
             .output()?;
         if !client.status.success() {
@@ -84,7 +92,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        if let Self::Veth { left, right } = self {
+        if let Self::Veth { left, right, .. } = self {
             for namespace in [left, right] {
                 // What is not there need not be deleted.
                 let _ = ip(&["netns", "delete", namespace]);

@@ -76,13 +76,13 @@ macro_rules! contender {
             use $library::{Connection, RecvStream, SendStream, VarInt};
 
             use super::{BLOCK, ECHO_MAX, Identity, configure::$name as configure, cpu_time};
-            use crate::{Result, contender::Contender, latency::Exchange};
+            use crate::{Result, contender::Setup, latency::Exchange};
 
             #[tokio::main]
-            pub(crate) async fn serve(contender: Contender, address: SocketAddr) -> Result<()> {
+            pub(crate) async fn serve(setup: Setup, address: SocketAddr) -> Result<()> {
                 let identity = Identity::new()?;
                 let certificate = data_encoding::HEXLOWER.encode(&identity.certificate);
-                let endpoint = configure::server(contender, identity, address)?;
+                let endpoint = configure::server(setup, identity, address)?;
                 println!("{certificate}");
                 while let Some(incoming) = endpoint.accept().await {
                     tokio::spawn(async move {
@@ -127,12 +127,12 @@ macro_rules! contender {
 
             #[tokio::main]
             pub(crate) async fn send(
-                contender: Contender,
+                setup: Setup,
                 address: SocketAddr,
                 certificate: &str,
                 bytes: u64,
             ) -> Result<()> {
-                let endpoint = configure::client(contender, certificate, address)?;
+                let endpoint = configure::client(setup, certificate, address)?;
                 let (begun, before) = (Instant::now(), cpu_time());
                 let connection = endpoint.connect(address, "localhost")?.await?;
                 let (mut send, mut recv) = connection.open_bi().await?;
@@ -154,12 +154,12 @@ macro_rules! contender {
 
             #[tokio::main]
             pub(crate) async fn ask(
-                contender: Contender,
+                setup: Setup,
                 address: SocketAddr,
                 certificate: &str,
                 exchange: &Exchange,
             ) -> Result<()> {
-                let endpoint = configure::client(contender, certificate, address)?;
+                let endpoint = configure::client(setup, certificate, address)?;
                 let request = vec![7; exchange.bytes];
                 let mut connection = None;
                 for _ in 0..exchange.count {
@@ -199,34 +199,38 @@ mod configure {
     pub(super) mod rc3 {
         use std::{net::SocketAddr, sync::Arc};
 
-        use rc3_net::{ClientConfig, Endpoint, RlpMode, ServerConfig, TransportConfig};
+        use rc3_net::{ClientConfig, Endpoint, MtuDiscoveryConfig, RlpMode, ServerConfig, TransportConfig};
 
         use super::super::{Identity, any_port, client as client_crypto};
-        use crate::{Result, contender::Contender};
+        use crate::{
+            Result,
+            contender::{Contender, Setup},
+        };
 
-        fn transport(contender: Contender) -> Arc<TransportConfig> {
+        fn transport(setup: Setup) -> Arc<TransportConfig> {
             let mut config = TransportConfig::default();
-            config.rlp(match contender {
+            config.rlp(match setup.contender {
                 Contender::Rc3Off => RlpMode::Off,
                 Contender::Rc3Trust => RlpMode::Trust,
                 _ => RlpMode::default(),
             });
+            if let Some(bytes) = setup.upper_bound() {
+                let mut discovery = MtuDiscoveryConfig::default();
+                discovery.upper_bound(bytes);
+                config.mtu_discovery_config(Some(discovery));
+            }
             Arc::new(config)
         }
 
-        pub(crate) fn server(
-            contender: Contender,
-            identity: Identity,
-            address: SocketAddr,
-        ) -> Result<Endpoint> {
+        pub(crate) fn server(setup: Setup, identity: Identity, address: SocketAddr) -> Result<Endpoint> {
             let mut config = ServerConfig::with_crypto(identity.server()?);
-            config.transport_config(transport(contender));
+            config.transport_config(transport(setup));
             Ok(Endpoint::server(config, address)?)
         }
 
-        pub(crate) fn client(contender: Contender, certificate: &str, peer: SocketAddr) -> Result<Endpoint> {
+        pub(crate) fn client(setup: Setup, certificate: &str, peer: SocketAddr) -> Result<Endpoint> {
             let mut config = ClientConfig::new(client_crypto(certificate)?);
-            config.transport_config(transport(contender));
+            config.transport_config(transport(setup));
             let mut endpoint = Endpoint::client(any_port(peer))?;
             endpoint.set_default_client_config(config);
             Ok(endpoint)
@@ -237,7 +241,8 @@ mod configure {
         use std::{net::SocketAddr, sync::Arc};
 
         use quinn::{
-            ClientConfig, Endpoint, EndpointConfig, ServerConfig, TokioRuntime, TransportConfig,
+            ClientConfig, Endpoint, EndpointConfig, MtuDiscoveryConfig, ServerConfig, TokioRuntime,
+            TransportConfig,
             crypto::rustls::{QuicClientConfig, QuicServerConfig},
         };
         use socket2::{Domain, Protocol, Socket, Type};
@@ -245,49 +250,53 @@ mod configure {
         use super::super::{
             Identity, LARGE_RECV_BUFFER, LARGE_SEND_BUFFER, LARGE_WINDOW, any_port, client as client_crypto,
         };
-        use crate::{Result, contender::Contender};
+        use crate::{
+            Result,
+            contender::{Contender, Setup},
+        };
 
-        fn transport(contender: Contender) -> Arc<TransportConfig> {
+        fn transport(setup: Setup) -> Arc<TransportConfig> {
             let mut config = TransportConfig::default();
-            if contender == Contender::QuinnLarge {
+            if setup.contender == Contender::QuinnLarge {
                 config
                     .stream_receive_window(LARGE_WINDOW.into())
                     .receive_window(LARGE_WINDOW.into())
                     .send_window(LARGE_WINDOW.into());
             }
+            if let Some(bytes) = setup.upper_bound() {
+                let mut discovery = MtuDiscoveryConfig::default();
+                discovery.upper_bound(bytes);
+                config.mtu_discovery_config(Some(discovery));
+            }
             Arc::new(config)
         }
 
-        fn endpoint(
-            contender: Contender,
-            server: Option<ServerConfig>,
-            address: SocketAddr,
-        ) -> Result<Endpoint> {
+        fn endpoint(setup: Setup, server: Option<ServerConfig>, address: SocketAddr) -> Result<Endpoint> {
             let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
-            if contender == Contender::QuinnLarge {
+            if setup.contender == Contender::QuinnLarge {
                 socket.set_recv_buffer_size(LARGE_RECV_BUFFER)?;
                 socket.set_send_buffer_size(LARGE_SEND_BUFFER)?;
             }
             socket.bind(&address.into())?;
-            Ok(Endpoint::new(EndpointConfig::default(), server, socket.into(), Arc::new(TokioRuntime))?)
+            let mut config = EndpointConfig::default();
+            if let Some(bytes) = setup.upper_bound() {
+                config.max_udp_payload_size(bytes)?;
+            }
+            Ok(Endpoint::new(config, server, socket.into(), Arc::new(TokioRuntime))?)
         }
 
-        pub(crate) fn server(
-            contender: Contender,
-            identity: Identity,
-            address: SocketAddr,
-        ) -> Result<Endpoint> {
+        pub(crate) fn server(setup: Setup, identity: Identity, address: SocketAddr) -> Result<Endpoint> {
             let crypto = QuicServerConfig::try_from(identity.server()?)?;
             let mut config = ServerConfig::with_crypto(Arc::new(crypto));
-            config.transport_config(transport(contender));
-            endpoint(contender, Some(config), address)
+            config.transport_config(transport(setup));
+            endpoint(setup, Some(config), address)
         }
 
-        pub(crate) fn client(contender: Contender, certificate: &str, peer: SocketAddr) -> Result<Endpoint> {
+        pub(crate) fn client(setup: Setup, certificate: &str, peer: SocketAddr) -> Result<Endpoint> {
             let crypto = QuicClientConfig::try_from(client_crypto(certificate)?)?;
             let mut config = ClientConfig::new(Arc::new(crypto));
-            config.transport_config(transport(contender));
-            let mut endpoint = endpoint(contender, None, any_port(peer))?;
+            config.transport_config(transport(setup));
+            let mut endpoint = endpoint(setup, None, any_port(peer))?;
             endpoint.set_default_client_config(config);
             Ok(endpoint)
         }
