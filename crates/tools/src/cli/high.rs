@@ -258,8 +258,8 @@ fn send(args: SendArgs) -> Result<Command, UsageError> {
     let style = Style::choose(args.tell.json, args.tell.quiet);
     let qlog = args.tell.qlog.or_else(rc3_net::qlog::directory_from_env);
     let (rlp, congestion) = (rlp(args.rlp), congestion(args.congestion));
-    let SendArgs { paths, dry_run, rate_limit, .. } = args;
-    Ok(Command::Send(SendJob { paths, ticket, dry_run, rate_limit, rlp, congestion, qlog }, style))
+    let SendArgs { paths, dry_run, rate_limit, mtu, .. } = args;
+    Ok(Command::Send(SendJob { paths, ticket, dry_run, rate_limit, rlp, congestion, mtu, qlog }, style))
 }
 
 #[cfg(all(test, unix))]

@@ -22,7 +22,8 @@ use rand_pcg::{
 };
 use rc3_net::{
     ClientConfig, Congestion, ConnectError, Connection, ConnectionError, ConnectionStats, Endpoint,
-    EndpointOptions, ReadError, RlpMode, ServerConfig, TransportConfig, VarInt, WriteError, marks::Marks,
+    EndpointOptions, MtuDiscoveryConfig, ReadError, RlpMode, ServerConfig, TransportConfig, VarInt,
+    WriteError, marks::Marks,
 };
 use thiserror::Error;
 
@@ -266,6 +267,8 @@ fn transport(scenario: &Scenario, mode: RlpMode) -> TransportConfig {
     config.rlp(mode).ladder(scenario.ladder).nic_rate(Some(scenario.nic)).congestion(Congestion::Cubic);
     config.stream_receive_window(primary_window).receive_window(primary_window).send_window(window);
     config.rlp_stream_window(window).rlp_window(window);
+    // As on the link that is emulated, not as on loopback.
+    config.mtu_discovery_config(Some(MtuDiscoveryConfig::default()));
     config
 }
 

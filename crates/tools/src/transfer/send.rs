@@ -15,8 +15,8 @@ use std::{
 
 use rc3_core::units::Rate;
 use rc3_net::{
-    ClientConfig, Congestion, Connection, ConnectionError, Endpoint, RlpMode, SendStream, TransportErrorCode,
-    WriteError, file::SendFileError,
+    ClientConfig, Congestion, Connection, ConnectionError, Endpoint, MtuDiscoveryConfig, RlpMode, SendStream,
+    TransportErrorCode, WriteError, file::SendFileError,
 };
 use tokio::{task::JoinSet, time::MissedTickBehavior};
 
@@ -56,6 +56,8 @@ pub struct SendJob {
     pub rlp: RlpMode,
     /// Who decides how fast to send at normal priority.
     pub congestion: Congestion,
+    /// The longest IP packet to try; `None` for what the library does by itself.
+    pub mtu: Option<u16>,
     /// Where qlog files go.
     pub qlog: Option<PathBuf>,
 }
@@ -95,6 +97,14 @@ pub async fn send(job: SendJob, reporter: &mut Reporter) -> Result<(), TransferE
     outcome
 }
 
+/// A search for packets of this many bytes, with the headers they have on their way there.
+fn up_to(mtu: u16, address: SocketAddr) -> MtuDiscoveryConfig {
+    let headers = if address.ip().to_canonical().is_ipv4() { 20 + 8 } else { 40 + 8 };
+    let mut discovery = MtuDiscoveryConfig::default();
+    discovery.upper_bound(mtu.saturating_sub(headers));
+    discovery
+}
+
 /// The whole conversation with one receiver.
 async fn converse(
     endpoint: &Endpoint,
@@ -104,7 +114,11 @@ async fn converse(
     reporter: &mut Reporter,
 ) -> Result<(), TransferError> {
     let mut config = ClientConfig::new(Arc::new(identity::client(job.ticket.fingerprint(), ALPN)?));
-    config.transport_config(Arc::new(transport(job.rlp, job.congestion, job.qlog.as_deref())?));
+    let mut transport = transport(job.rlp, job.congestion, job.qlog.as_deref())?;
+    if let Some(mtu) = job.mtu {
+        transport.mtu_discovery_config(Some(up_to(mtu, address)));
+    }
+    config.transport_config(Arc::new(transport));
     let refused = |error: &dyn ToString| TransferError::Connect { address, reason: error.to_string() };
     let connecting = endpoint.connect_with(config, address, SERVER_NAME).map_err(|error| refused(&error))?;
     let connection = connecting.await.map_err(|error| not_connected(address, &error))?;
