@@ -170,6 +170,28 @@ fn packets_grow_to_what_the_path_takes() {
 }
 
 #[test]
+fn a_small_window_of_long_packets_is_not_held_up() {
+    let mut world = config(RlpMode::Off, |side| {
+        let mut discovery = MtuDiscoveryConfig::default();
+        discovery.upper_bound(8952);
+        side.mtu_discovery_config(Some(discovery)).paced(true);
+    });
+    world.batch = 64;
+    let mut pair = Pair::new(world);
+    let (client, server) = connected(&mut pair);
+    pair.drive_until(RTT * 20, |_| false);
+    let path = pair.client.connection(client).unwrap().stats().path;
+    assert!(path.mtu > 8900 && path.cwnd > 2 * u64::from(path.mtu), "{path:?}");
+    let begun = pair.now;
+    write_all(&mut pair, true, client, 100_000);
+    let mut ids = Vec::new();
+    assert!(pair.drive_until(RTT * 20, |pair| read_all(pair, false, server, &mut ids)));
+    // 2, 4, 8 packets, the last of which arrive half a round trip after they left.
+    let rounds = (pair.now - begun).as_secs_f64() / RTT.as_secs_f64();
+    assert!(rounds < 2.7, "{rounds} round trips");
+}
+
+#[test]
 fn a_client_that_moves_goes_on_and_rlp_waits_for_the_new_path() {
     let mut pair = Pair::new(config(RlpMode::Trust, |_| ()));
     let (client, server) = connected(&mut pair);

@@ -45,7 +45,7 @@ impl TransportConfig {
     /// Whether to look for a larger path MTU (RFC 8899). Default: yes; simulations that fix it say no.
     ///
     /// The search ends at 1452 bytes of UDP payload, which is Ethernet's MTU over IPv6; where the peer has a loopback
-    /// address, at 16,336.
+    /// address, at 8144.
     pub fn mtu_discovery(&mut self, enabled: bool) -> &mut Self {
         self.passed.mtu_discovery = if enabled { MtuDiscovery::ByPeer } else { MtuDiscovery::Off };
         self

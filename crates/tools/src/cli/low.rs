@@ -159,7 +159,7 @@ pub struct SendArgs {
     #[arg(long, value_enum, default_value_t = CongestionChoice::Cubic, value_name = "CONTROL")]
     pub congestion: CongestionChoice,
     /// Try packets up to this long, IP header included: 9000 where all of the path takes jumbo frames
-    /// [default: 1500, on loopback 16384]
+    /// [default: 1500, on loopback 8192]
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(1280..))]
     pub mtu: Option<u16>,
     /// How to tell it

@@ -113,6 +113,9 @@ impl Default for Shared {
     }
 }
 
+/// What the pacer lets go at once, in packets.
+const PACKETS_IN_BURST: u64 = 10;
+
 /// A window through which no packet goes. quinn-proto takes zero for nonsense.
 const NOTHING: u64 = 1;
 
@@ -139,6 +142,7 @@ impl ControllerFactory for Factory {
             fed_late: self.fed_late.clone(),
             paced: self.paced,
             names_rate: self.names_rate,
+            found_mtu: None,
             newest_acked: None,
             acked: None,
         };
@@ -153,6 +157,9 @@ struct Watched {
     fed_late: Arc<AtomicBool>,
     paced: bool,
     names_rate: bool,
+    /// The path MTU in bytes, if it was found and not set. Simulations set it, and windows there are as the controllers
+    /// have them by themselves.
+    found_mtu: Option<u64>,
     /// Send time of the newest packet acknowledged so far.
     newest_acked: Option<Instant>,
     /// The same, if it is of the present acks.
@@ -169,8 +176,21 @@ impl Watched {
         self.shared.in_flight.store(in_flight.saturating_sub(bytes), Relaxed);
     }
 
+    /// At least two packets (RFC 9002 §7.2), and a byte for quinn-proto's test of the window: the inner controllers have no
+    /// such byte, so one packet leaves and its acknowledgment is delayed by 25 ms.
+    fn cwnd(&self) -> u64 {
+        self.inner.window().max(self.found_mtu.map_or(0, |mtu| 2 * mtu + 1))
+    }
+
+    /// quinn-proto's pacer fills its bucket, which holds ten packets or more, before it lets the next one go. With a window
+    /// below that, which long packets make likely, it would wait for several round trips. RFC 9002 §7.7 lets an initial
+    /// window leave at once, which is ten packets.
+    fn is_one_burst(&self, cwnd: u64) -> bool {
+        self.found_mtu.is_some_and(|mtu| cwnd <= PACKETS_IN_BURST * mtu)
+    }
+
     fn publish(&self) {
-        self.shared.cwnd.store(self.inner.window(), Relaxed);
+        self.shared.cwnd.store(self.cwnd(), Relaxed);
         if self.names_rate {
             let rate = self.inner.metrics().pacing_rate;
             self.shared.rate.store(rate.unwrap_or(0), Relaxed);
@@ -235,13 +255,14 @@ impl Controller for Watched {
 
     fn on_mtu_update(&mut self, new_mtu: u16) {
         self.shared.mtu.store(new_mtu.into(), Relaxed);
+        self.found_mtu = Some(new_mtu.into());
         self.inner.on_mtu_update(new_mtu);
         self.publish();
     }
 
     fn window(&self) -> u64 {
         self.shared.consulted.fetch_add(1, Relaxed);
-        let cwnd = self.inner.window();
+        let cwnd = self.cwnd();
         let room = self.shared.in_flight.load(Relaxed) + self.shared.mtu.load(Relaxed) < cwnd;
         let everything = u64::from(u32::MAX) + 1 + cwnd;
         if self.shared.window_open.load(Relaxed) {
@@ -251,7 +272,8 @@ impl Controller for Watched {
             return NOTHING;
         }
         // The pacer lets everything pass above u32::MAX; the window test is made here instead.
-        let unpaced = !self.paced || self.shared.pace.load(Relaxed) == Pace::Due as u8;
+        let unpaced =
+            !self.paced || self.is_one_burst(cwnd) || self.shared.pace.load(Relaxed) == Pace::Due as u8;
         if unpaced && room { everything } else { cwnd }
     }
 
@@ -268,6 +290,7 @@ impl Controller for Watched {
             fed_late: self.fed_late.clone(),
             paced: self.paced,
             names_rate: self.names_rate,
+            found_mtu: self.found_mtu,
             newest_acked: self.newest_acked,
             acked: self.acked,
         })
