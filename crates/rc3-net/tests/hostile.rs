@@ -113,7 +113,7 @@ fn a_transfer_outlives_its_address_again_and_again() {
         let (near, far) = tokio::join!(connecting, accepting);
         let near = near.unwrap();
         let first = far.remote_address();
-        relay.orders.rebind_after.store(1500, Relaxed);
+        relay.orders.rebind_after.store(300, Relaxed);
         let data = pattern(8 << 20, 3);
         for (from, to) in [(&near, &far), (&far, &near)] {
             let sending = async { send(from.open_uni().await.unwrap(), data.clone()).await };
