@@ -11,6 +11,7 @@ pub mod emulator;
 pub mod font;
 #[cfg(target_os = "linux")]
 pub mod forward;
+mod mtu;
 #[cfg(target_os = "linux")]
 pub mod probe;
 pub mod sim;

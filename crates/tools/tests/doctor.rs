@@ -56,6 +56,7 @@ fn a_path_that_keeps_marks_is_told_so() {
     let listener = Listener::start(&["127.0.0.1"]);
     let (report, _) = check(&listener.ticket);
     assert_eq!(report["host"]["dscp_ipv4"], true);
+    assert_eq!(report["path"]["mtu"], 16_384, "the longest that is tried");
     for dscp in 0..64 {
         assert_eq!(seen(&report, "there", dscp), Some(dscp.into()), "there, {dscp}");
         assert_eq!(seen(&report, "back", dscp), Some(dscp.into()), "back, {dscp}");
@@ -75,6 +76,7 @@ fn a_path_that_takes_marks_off_is_found_out() {
         assert_eq!(seen(&report, "there", dscp), Some(0), "there, {dscp}");
         assert_eq!(seen(&report, "back", dscp), Some(0), "back, {dscp}");
     }
+    assert_eq!(report["path"]["mtu"], 1500, "the hop cuts datagrams at 2048 bytes");
     assert_eq!(output.status.code(), Some(6), "something to set right");
 }
 

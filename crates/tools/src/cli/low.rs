@@ -170,9 +170,9 @@ pub struct SendArgs {
 /// `rc3 doctor`
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
-With a ticket of `rc3 doctor --listen` on another host it sends and gets back about 600 kB in a few seconds, \
-to see which DSCPs arrive as they were sent, and whether packets of normal priority overtake those of low \
-priority. Where no queue forms on the path, that cannot be told.")]
+With a ticket of `rc3 doctor --listen` on another host it sends and gets back about 700 kB in a few seconds, \
+to see which DSCPs arrive as they were sent, whether packets of normal priority overtake those of low \
+priority, and how long packets may be. Where no queue forms on the path, that cannot be told.")]
 pub struct DoctorArgs {
     /// The line `rc3 doctor --listen` printed on another host
     #[arg(value_name = "TICKET", conflicts_with = "listen")]

@@ -1,5 +1,5 @@
 //! What stands between RC3 and its network: [`host`] looks at this host's sockets, [`path`] asks a listening peer
-//! ([`listen`]) which marks survive the way and whether levels are treated differently.
+//! ([`listen`]) which marks survive the way, whether levels are treated differently, and how long packets may be.
 
 use std::{fmt::Write as _, io};
 
@@ -8,6 +8,7 @@ use serde::Serialize;
 use self::{host::HostReport, path::PathReport};
 
 pub mod host;
+mod lengths;
 pub mod listen;
 pub mod path;
 pub mod probe;

@@ -34,7 +34,7 @@ use super::{
     ticket::Ticket,
     transport,
 };
-use crate::units::about_bytes;
+use crate::{mtu, units::about_bytes};
 
 /// Files that are read at a time.
 const FILES_AHEAD: usize = 8;
@@ -99,9 +99,8 @@ pub async fn send(job: SendJob, reporter: &mut Reporter) -> Result<(), TransferE
 
 /// A search for packets of this many bytes, with the headers they have on their way there.
 fn up_to(mtu: u16, address: SocketAddr) -> MtuDiscoveryConfig {
-    let headers = if address.ip().to_canonical().is_ipv4() { 20 + 8 } else { 40 + 8 };
     let mut discovery = MtuDiscoveryConfig::default();
-    discovery.upper_bound(mtu.saturating_sub(headers));
+    discovery.upper_bound(mtu::payload(mtu, address));
     discovery
 }
 
