@@ -126,7 +126,7 @@ impl PathReport {
             Some(mtu @ 1501..) => {
                 format!("  packets of {mtu} bytes pass: `rc3 send --mtu {mtu}` takes less CPU time\n")
             }
-            Some(mtu) => format!("  packets of {mtu} bytes pass, longer ones do not\n"),
+            Some(mtu) => format!("  packets of {mtu} bytes pass, none of the longer ones that were tried\n"),
             None => "  ! not even packets of 1280 bytes pass both ways\n".to_owned(),
         }
     }
