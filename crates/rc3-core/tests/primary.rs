@@ -1,6 +1,12 @@
 //! What rc3 rests on in the primary, as seen on the wire and in time; and what it must not break there.
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+    time::Duration,
+};
 
 use bytes::Buf;
 use rc3_core::{
@@ -167,6 +173,38 @@ fn packets_grow_to_what_the_path_takes() {
         let path = report.sender.path;
         assert!(path.mtu > mtu_min && path.lost_packets == 0, "{rlp:?} {path:?}");
     }
+}
+
+#[test]
+fn a_search_beyond_what_the_path_takes_costs_a_dozen_probes() {
+    let mut pair = Pair::new(config(RlpMode::Off, |side| {
+        let mut discovery = MtuDiscoveryConfig::default();
+        discovery.upper_bound(8952);
+        side.initial_mtu(1200).mtu_discovery_config(Some(discovery));
+    }));
+    let dropped = Arc::new(AtomicUsize::new(0));
+    let count = dropped.clone();
+    pair.client.set_tamper(Box::new(move |_, datagram| {
+        let passes = datagram.contents.len() <= usize::from(MTU);
+        count.fetch_add(usize::from(!passes), Relaxed);
+        usize::from(passes)
+    }));
+    let (client, server) = connected(&mut pair);
+    let begun = pair.now;
+    let mut ids = Vec::new();
+    assert!(pair.drive_until(RTT * 60, |pair| {
+        let id = pair.client.with(client, |c| c.open(Dir::Uni));
+        if let Some(id) = id {
+            pair.client.with(client, |c| c.write(id, vec![1; 5000].into())).unwrap();
+            pair.client.with(client, |c| c.finish(id)).unwrap();
+        }
+        read_all(pair, false, server, &mut ids);
+        pair.client.connection(client).unwrap().stats().path.mtu > 1400
+    }));
+    let rounds = (pair.now - begun).as_secs_f64() / RTT.as_secs_f64();
+    let dropped = dropped.load(Relaxed);
+    println!("{dropped} probes lost, {rounds:.1} round trips");
+    assert!(dropped == 12 && rounds < 20.0, "{dropped} probes, {rounds} round trips");
 }
 
 #[test]

@@ -52,9 +52,18 @@ pub(crate) struct Setup {
 }
 
 impl Setup {
-    /// Where the search for a larger path MTU ends, in bytes of UDP payload.
-    pub(crate) fn upper_bound(self) -> Option<u16> {
+    /// The longest UDP payload, in bytes.
+    pub(crate) fn payload(self) -> Option<u16> {
         self.mtu.map(|mtu| mtu - IP_UDP_HEADERS)
+    }
+
+    /// The search for it: one type for rc3 and quinn, which is quinn-proto's.
+    pub(crate) fn mtu_discovery(self) -> Option<quinn::MtuDiscoveryConfig> {
+        self.payload().map(|bytes| {
+            let mut discovery = quinn::MtuDiscoveryConfig::default();
+            discovery.upper_bound(bytes);
+            discovery
+        })
     }
 
     /// Serves until killed. Prints its certificate in hexadecimal, then a line of CPU seconds for each long stream.

@@ -199,7 +199,7 @@ mod configure {
     pub(super) mod rc3 {
         use std::{net::SocketAddr, sync::Arc};
 
-        use rc3_net::{ClientConfig, Endpoint, MtuDiscoveryConfig, RlpMode, ServerConfig, TransportConfig};
+        use rc3_net::{ClientConfig, Endpoint, RlpMode, ServerConfig, TransportConfig};
 
         use super::super::{Identity, any_port, client as client_crypto};
         use crate::{
@@ -214,9 +214,7 @@ mod configure {
                 Contender::Rc3Trust => RlpMode::Trust,
                 _ => RlpMode::default(),
             });
-            if let Some(bytes) = setup.upper_bound() {
-                let mut discovery = MtuDiscoveryConfig::default();
-                discovery.upper_bound(bytes);
+            if let Some(discovery) = setup.mtu_discovery() {
                 config.mtu_discovery_config(Some(discovery));
             }
             Arc::new(config)
@@ -241,8 +239,7 @@ mod configure {
         use std::{net::SocketAddr, sync::Arc};
 
         use quinn::{
-            ClientConfig, Endpoint, EndpointConfig, MtuDiscoveryConfig, ServerConfig, TokioRuntime,
-            TransportConfig,
+            ClientConfig, Endpoint, EndpointConfig, ServerConfig, TokioRuntime, TransportConfig,
             crypto::rustls::{QuicClientConfig, QuicServerConfig},
         };
         use socket2::{Domain, Protocol, Socket, Type};
@@ -263,9 +260,7 @@ mod configure {
                     .receive_window(LARGE_WINDOW.into())
                     .send_window(LARGE_WINDOW.into());
             }
-            if let Some(bytes) = setup.upper_bound() {
-                let mut discovery = MtuDiscoveryConfig::default();
-                discovery.upper_bound(bytes);
+            if let Some(discovery) = setup.mtu_discovery() {
                 config.mtu_discovery_config(Some(discovery));
             }
             Arc::new(config)
@@ -279,7 +274,7 @@ mod configure {
             }
             socket.bind(&address.into())?;
             let mut config = EndpointConfig::default();
-            if let Some(bytes) = setup.upper_bound() {
+            if let Some(bytes) = setup.payload() {
                 config.max_udp_payload_size(bytes)?;
             }
             Ok(Endpoint::new(config, server, socket.into(), Arc::new(TokioRuntime))?)

@@ -1,8 +1,8 @@
 //! Asks a listening peer: which DSCPs survive the way there and back, and is low priority treated differently?
 //!
 //! The check sends two small datagrams per DSCP, then rounds of forty low-priority datagrams with eight normal ones
-//! right behind them, then packets of several lengths: at most 720 kB in all, and as much comes back. Where a queue forms and honours the marks, the
-//! normal ones overtake. Where none forms, nothing can be told, and that is said.
+//! right behind them, then packets of several lengths: at most 720 kB in all, and as much comes back. Where a queue
+//! forms and honours the marks, the normal ones overtake. Where none forms, nothing can be told, and that is said.
 
 use std::{
     collections::BTreeMap,
@@ -92,10 +92,11 @@ pub struct PathReport {
 impl PathReport {
     /// Whether nothing speaks against RLP on this path.
     pub fn is_healthy(&self) -> bool {
-        [&self.there, &self.back].into_iter().all(|direction| {
-            direction.treatment != Treatment::Same
-                && direction.marks.get(&DSCP_LOWER_EFFORT) == Some(&DSCP_LOWER_EFFORT)
-        })
+        self.mtu.is_some()
+            && [&self.there, &self.back].into_iter().all(|direction| {
+                direction.treatment != Treatment::Same
+                    && direction.marks.get(&DSCP_LOWER_EFFORT) == Some(&DSCP_LOWER_EFFORT)
+            })
     }
 
     pub(super) fn text(&self) -> String {

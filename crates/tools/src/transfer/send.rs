@@ -15,8 +15,8 @@ use std::{
 
 use rc3_core::units::Rate;
 use rc3_net::{
-    ClientConfig, Congestion, Connection, ConnectionError, Endpoint, MtuDiscoveryConfig, RlpMode, SendStream,
-    TransportErrorCode, WriteError, file::SendFileError,
+    ClientConfig, Congestion, Connection, ConnectionError, Endpoint, RlpMode, SendStream, TransportErrorCode,
+    WriteError, file::SendFileError,
 };
 use tokio::{task::JoinSet, time::MissedTickBehavior};
 
@@ -97,13 +97,6 @@ pub async fn send(job: SendJob, reporter: &mut Reporter) -> Result<(), TransferE
     outcome
 }
 
-/// A search for packets of this many bytes, with the headers they have on their way there.
-fn up_to(mtu: u16, address: SocketAddr) -> MtuDiscoveryConfig {
-    let mut discovery = MtuDiscoveryConfig::default();
-    discovery.upper_bound(mtu::payload(mtu, address));
-    discovery
-}
-
 /// The whole conversation with one receiver.
 async fn converse(
     endpoint: &Endpoint,
@@ -115,7 +108,7 @@ async fn converse(
     let mut config = ClientConfig::new(Arc::new(identity::client(job.ticket.fingerprint(), ALPN)?));
     let mut transport = transport(job.rlp, job.congestion, job.qlog.as_deref())?;
     if let Some(mtu) = job.mtu {
-        transport.mtu_discovery_config(Some(up_to(mtu, address)));
+        transport.mtu_discovery_config(Some(mtu::discovery(mtu, address)));
     }
     config.transport_config(Arc::new(transport));
     let refused = |error: &dyn ToString| TransferError::Connect { address, reason: error.to_string() };

@@ -142,7 +142,7 @@ impl ControllerFactory for Factory {
             fed_late: self.fed_late.clone(),
             paced: self.paced,
             names_rate: self.names_rate,
-            found_mtu: None,
+            mtu_grew: false,
             newest_acked: None,
             acked: None,
         };
@@ -157,9 +157,9 @@ struct Watched {
     fed_late: Arc<AtomicBool>,
     paced: bool,
     names_rate: bool,
-    /// The path MTU in bytes, if it was found and not set. Simulations set it, and windows there are as the controllers
-    /// have them by themselves.
-    found_mtu: Option<u64>,
+    /// Whether discovery has found a larger path MTU. Simulations set it, and windows there are as the controllers have them by
+    /// themselves.
+    mtu_grew: bool,
     /// Send time of the newest packet acknowledged so far.
     newest_acked: Option<Instant>,
     /// The same, if it is of the present acks.
@@ -179,14 +179,15 @@ impl Watched {
     /// At least two packets (RFC 9002 §7.2), and a byte for quinn-proto's test of the window: the inner controllers have no
     /// such byte, so one packet leaves and its acknowledgment is delayed by 25 ms.
     fn cwnd(&self) -> u64 {
-        self.inner.window().max(self.found_mtu.map_or(0, |mtu| 2 * mtu + 1))
+        let least = if self.mtu_grew { 2 * self.shared.mtu.load(Relaxed) + 1 } else { 0 };
+        self.inner.window().max(least)
     }
 
     /// quinn-proto's pacer fills its bucket, which holds ten packets or more, before it lets the next one go. With a window
     /// below that, which long packets make likely, it would wait for several round trips. RFC 9002 §7.7 lets an initial
     /// window leave at once, which is ten packets.
     fn is_one_burst(&self, cwnd: u64) -> bool {
-        self.found_mtu.is_some_and(|mtu| cwnd <= PACKETS_IN_BURST * mtu)
+        self.mtu_grew && cwnd <= PACKETS_IN_BURST * self.shared.mtu.load(Relaxed)
     }
 
     fn publish(&self) {
@@ -254,8 +255,8 @@ impl Controller for Watched {
     }
 
     fn on_mtu_update(&mut self, new_mtu: u16) {
-        self.shared.mtu.store(new_mtu.into(), Relaxed);
-        self.found_mtu = Some(new_mtu.into());
+        let before = self.shared.mtu.swap(new_mtu.into(), Relaxed);
+        self.mtu_grew |= u64::from(new_mtu) > before;
         self.inner.on_mtu_update(new_mtu);
         self.publish();
     }
@@ -290,7 +291,7 @@ impl Controller for Watched {
             fed_late: self.fed_late.clone(),
             paced: self.paced,
             names_rate: self.names_rate,
-            found_mtu: self.found_mtu,
+            mtu_grew: self.mtu_grew,
             newest_acked: self.newest_acked,
             acked: self.acked,
         })
