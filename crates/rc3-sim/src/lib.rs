@@ -27,6 +27,7 @@ pub mod summary;
 mod table;
 pub mod topology;
 pub mod trace;
+mod traffic;
 pub mod units;
 pub mod workload;
 pub mod world;
@@ -47,3 +48,4 @@ pub use queue::{
     strict_priority::StrictPriority,
 };
 pub use table::TableError;
+pub use traffic::{Exchanged, Strangers, Traffic};

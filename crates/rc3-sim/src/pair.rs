@@ -35,7 +35,8 @@ use rc3_core::{
 };
 
 use crate::{
-    Background, BackgroundConfig, DropTail, Link, LinkConfig, Packet, Queue, StrictPriority,
+    Background, BackgroundConfig, DropTail, Link, LinkConfig, Packet, Queue, Strangers, StrictPriority,
+    Traffic,
     identity::{Crypto, SERVER_NAME},
     link::Stamped,
 };
@@ -99,6 +100,8 @@ pub struct Pair {
     pub backward: Link<Datagram>,
     /// Somebody else's traffic from the client's side to the server's.
     pub background: Option<Background>,
+    /// What went to addresses that neither node has.
+    pub strangers: Strangers,
     config: ClientConfig,
 }
 
@@ -107,6 +110,8 @@ pub struct Pair {
 pub struct Datagram {
     /// As its receiver sees it: `remote` is where it claims to come from.
     pub meta: DatagramMeta,
+    /// Where it goes to.
+    pub to: SocketAddr,
     /// The UDP payload.
     pub contents: Vec<u8>,
     /// Whether routers may not fragment it.
@@ -130,6 +135,8 @@ pub struct Node {
     /// What happened on connections.
     pub events: VecDeque<(ConnectionHandle, Event)>,
     tamper: Option<Tamper>,
+    /// What it has sent and received, by address.
+    pub traffic: Traffic,
 }
 
 impl Pair {
@@ -154,6 +161,7 @@ impl Pair {
             accepted: VecDeque::new(),
             events: VecDeque::new(),
             tamper: None,
+            traffic: Traffic::default(),
         };
         let queue = || -> LinkQueue {
             match config.priority {
@@ -168,6 +176,7 @@ impl Pair {
             forward: Link::new(config.forward.clone(), queue()),
             backward: Link::new(config.backward.clone(), queue()),
             background: None,
+            strangers: Strangers::default(),
             config: client,
         }
     }
@@ -205,8 +214,13 @@ impl Pair {
             while let Some(size) = background.due(self.now) {
                 let meta =
                     DatagramMeta { remote: self.client.address, local_ip: None, ecn: 0, leading_len: None };
-                let payload =
-                    Datagram { meta, contents: Vec::new(), dont_fragment: true, background: Some(self.now) };
+                let payload = Datagram {
+                    meta,
+                    to: self.server.address,
+                    contents: Vec::new(),
+                    dont_fragment: true,
+                    background: Some(self.now),
+                };
                 self.forward.send(self.now, Packet { size, level: Level::PRIMARY, payload });
             }
         }
@@ -227,8 +241,9 @@ impl Pair {
 
     fn advance(&mut self, to: Instant) {
         self.now = self.now.max(to);
-        self.server.receive(self.now, &mut self.forward, self.background.as_mut());
-        self.client.receive(self.now, &mut self.backward, None);
+        let Self { now, client, server, forward, backward, background, strangers, .. } = self;
+        server.receive(*now, forward, background.as_mut(), strangers);
+        client.receive(*now, backward, None, strangers);
     }
 
     /// Steps until `done` says so, the world comes to rest or `limit` has passed; whether `done` said so.
@@ -284,7 +299,8 @@ impl Node {
         self.address
     }
 
-    /// Moves the node to another address, as a client does that changes networks.
+    /// Moves the node to another address, as a client does that changes networks. What still goes to the old one
+    /// does not arrive.
     pub fn set_address(&mut self, address: SocketAddr) {
         self.address = address;
     }
@@ -297,6 +313,7 @@ impl Node {
     /// Hands the endpoint a datagram from anywhere.
     pub fn inject(&mut self, remote: SocketAddr, contents: &[u8]) {
         let meta = DatagramMeta { remote, local_ip: None, ecn: 0, leading_len: None };
+        self.traffic.on_received(remote, contents.len());
         self.endpoint.handle_datagram(self.now, meta, BytesMut::from(contents));
         self.take_events();
     }
@@ -327,7 +344,9 @@ impl Node {
             let meta =
                 DatagramMeta { remote: self.address, local_ip: None, ecn: transmit.ecn, leading_len: None };
             let (contents, dont_fragment) = (contents.to_vec(), transmit.dont_fragment);
-            let mut datagram = Datagram { meta, contents, dont_fragment, background: None };
+            self.traffic.on_sent(transmit.destination, contents.len());
+            let to = transmit.destination;
+            let mut datagram = Datagram { meta, to, contents, dont_fragment, background: None };
             let copies = self.tamper.as_mut().map_or(1, |tamper| tamper(transmit.level, &mut datagram));
             let size = datagram.contents.len() + IP_UDP_HEADERS;
             for payload in std::iter::repeat_n(datagram, copies) {
@@ -336,15 +355,26 @@ impl Node {
         }
     }
 
-    fn receive(&mut self, now: Instant, link: &mut Link<Datagram>, mut others: Option<&mut Background>) {
+    fn receive(
+        &mut self,
+        now: Instant,
+        link: &mut Link<Datagram>,
+        mut others: Option<&mut Background>,
+        strangers: &mut Strangers,
+    ) {
         self.now = now;
-        while let Some(Datagram { meta, contents, background, .. }) = link.poll_output(now) {
+        while let Some(Datagram { meta, to, contents, background, .. }) = link.poll_output(now) {
             if let Some(sent) = background {
                 if let Some(others) = &mut others {
                     others.on_arrival(now - sent);
                 }
                 continue;
             }
+            if to != self.address {
+                strangers.deliver(now, to, contents);
+                continue;
+            }
+            self.traffic.on_received(meta.remote, contents.len());
             self.endpoint.handle_datagram(now, meta, BytesMut::from(&contents[..]));
         }
         if self.endpoint.poll_timeout().is_some_and(|deadline| deadline <= now) {
