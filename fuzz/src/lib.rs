@@ -26,7 +26,7 @@ pub fn frames(input: &[u8]) {
     let mut bytes = 0;
     while let Some(Ok(frame)) = frames.next() {
         match frame {
-            Frame::Padding => {}
+            Frame::Padding | Frame::Solicit => {}
             Frame::Data(data) => {
                 let content = &input[data.data.clone()];
                 bytes += content.len();

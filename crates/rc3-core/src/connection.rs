@@ -4,6 +4,7 @@
 //! After every input or command, drain the outputs: `poll_event`, `poll_primary` until `None`, `poll_rlp` while the
 //! network takes it, then arm a timer for `poll_timeout`. Time never runs backwards.
 
+mod addresses;
 mod control;
 mod datagrams;
 mod early;
@@ -19,6 +20,7 @@ mod windows;
 
 use std::{
     collections::VecDeque,
+    net::SocketAddr,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -27,6 +29,7 @@ use bytes::{Bytes, BytesMut};
 
 use self::{steering::Steering, windows::Windows};
 use crate::{
+    addresses::Addresses,
     config::{TransportConfig, alpn_parse},
     error::{ClosedStream, FinishError, PeerMisbehaved, ReadError, WriteError},
     event::Event,
@@ -70,6 +73,13 @@ pub struct Connection {
     windows: Windows,
     steering: Steering,
     early: early::Early,
+    /// `None` until the handshake is complete.
+    addresses: Option<Addresses>,
+    /// An address of the peer that is to be asked for a long datagram.
+    soliciting: Option<SocketAddr>,
+    /// The peer is to get a long datagram, and when it last asked for one.
+    announcing: bool,
+    announced: Option<Instant>,
     /// When a rate-capped or paused RLP loop may go on.
     rlp_wake: Option<Instant>,
     /// A fault of the peer, to be answered by closing.
@@ -93,6 +103,8 @@ struct Place {
     handshake_ended: bool,
     /// The primary was given something to send outside of its turn.
     probe_due: bool,
+    /// The peer has proved another address.
+    path_changed: bool,
 }
 
 impl Connection {
@@ -104,6 +116,10 @@ impl Connection {
             windows: Windows::new(&config),
             steering: Steering::default(),
             early: early::Early::Unused,
+            addresses: None,
+            soliciting: None,
+            announcing: false,
+            announced: None,
             config,
             overlay: None,
             events: VecDeque::new(),
@@ -157,6 +173,7 @@ impl Connection {
         while let Some(event) = self.primary.poll_event() {
             self.on_primary_event(event);
         }
+        self.look_for_validation();
         self.follow(now);
         self.echo(now);
         self.note_switches();
@@ -166,8 +183,9 @@ impl Connection {
         self.wake_writers();
     }
 
-    /// An RLP datagram for this connection. [`Self::settle`] is to follow the last of several.
-    pub fn handle_rlp(&mut self, now: Instant, mut datagram: BytesMut) {
+    /// An RLP datagram for this connection. [`Self::settle`] is to follow the last of several. Whether it was
+    /// authentic and new.
+    pub fn handle_rlp(&mut self, now: Instant, mut datagram: BytesMut) -> bool {
         let opened = match self.overlay.as_mut().and_then(|overlay| overlay.rlp.as_mut()) {
             Some(rlp) if self.lost.is_none() && self.fault.is_none() => rlp.keys().open.open(&mut datagram),
             _ => Err(OpenError::NotForUs),
@@ -180,7 +198,7 @@ impl Connection {
                 if error.is_peer_fault() {
                     self.fault = Some(PeerMisbehaved::Malformed("rlp header"));
                 }
-                return;
+                return false;
             }
         };
         self.received.rlp_datagrams += 1;
@@ -188,6 +206,7 @@ impl Connection {
         for frame in Frames::new(&payload) {
             match frame {
                 Ok(Frame::Padding) => {}
+                Ok(Frame::Solicit) => self.on_solicit(now),
                 Ok(Frame::Data(data)) => self.on_rlp_data(now, opened.level, &data, &payload),
                 Ok(Frame::Sack(sack)) => {
                     self.sent.sacks += 1;
@@ -207,6 +226,7 @@ impl Connection {
                 break;
             }
         }
+        true
     }
 
     /// A deadline of [`Self::poll_timeout`] has passed.
@@ -214,6 +234,7 @@ impl Connection {
         if self.rlp_wake.is_some_and(|wake| wake <= now) {
             self.rlp_wake = None;
         }
+        self.ask_again(now);
         self.primary.handle_timeout(now);
         self.settle(now);
     }
@@ -367,7 +388,7 @@ impl Connection {
 
     /// When [`Self::handle_timeout`] wants to be called next.
     pub fn poll_timeout(&mut self) -> Option<Instant> {
-        [self.primary.poll_timeout(), self.rlp_wake].into_iter().flatten().min()
+        [self.primary.poll_timeout(), self.rlp_wake, self.ask_at()].into_iter().flatten().min()
     }
 
     /// The primary's next datagrams, into the empty `buf`: at most `datagrams_max` of equal length.
@@ -379,6 +400,13 @@ impl Connection {
     ) -> Option<Transmit> {
         // The pacer gives way for one datagram at a time only, see `primary::quinn::controller`.
         let datagrams_max = if self.config.paced { datagrams_max } else { 1 };
+        if let Some(transmit) = self.write_solicit(buf).or_else(|| self.write_announcement(buf)) {
+            return Some(transmit);
+        }
+        let datagrams_max = self.datagrams_allowed(datagrams_max);
+        if datagrams_max == 0 {
+            return None;
+        }
         loop {
             if let Some(transmit) = self.write_indicator(now, buf) {
                 return Some(transmit);
@@ -386,9 +414,14 @@ impl Connection {
             self.primary.pace(now);
             self.feed();
             if let Some(transmit) = self.primary.poll_transmit(now, datagrams_max, buf) {
+                self.follow_path(now);
                 self.note_departure(now, transmit.size);
                 if let Some(rlp) = self.rlp() {
                     rlp.on_primary_sent(now, transmit.size as u64);
+                }
+                if !self.may_leave(&transmit) {
+                    buf.clear();
+                    continue;
                 }
                 return Some(transmit.into());
             }
@@ -469,7 +502,7 @@ impl Connection {
     }
 
     /// The peer's address.
-    pub fn remote_address(&self) -> std::net::SocketAddr {
+    pub fn remote_address(&self) -> SocketAddr {
         self.primary.addresses().0
     }
 

@@ -179,7 +179,7 @@ impl Endpoint {
         for (meta, datagram) in datagrams {
             let concerned = match datagram.first() {
                 None => None,
-                Some(first) if first & QUIC_BITS == 0 => self.handle_rlp(now, datagram),
+                Some(first) if first & QUIC_BITS == 0 => self.handle_rlp(now, meta, datagram),
                 Some(_) => self.handle_quic(now, meta, datagram),
             };
             if let Some(handle) = concerned
@@ -197,10 +197,19 @@ impl Endpoint {
     }
 
     /// Returns the connection it was for.
-    fn handle_rlp(&mut self, now: Instant, datagram: BytesMut) -> Option<ConnectionHandle> {
+    fn handle_rlp(
+        &mut self,
+        now: Instant,
+        meta: DatagramMeta,
+        datagram: BytesMut,
+    ) -> Option<ConnectionHandle> {
         let id = receiver_id(&datagram)?;
         if let Some(&handle) = self.ids.get(&id) {
-            self.connections.get_mut(handle)?.handle_rlp(now, datagram);
+            let connection = self.connections.get_mut(handle)?;
+            let len = datagram.len();
+            if connection.handle_rlp(now, datagram) {
+                connection.on_rlp_from(meta.remote, len);
+            }
             return Some(handle);
         }
         if self.handshaking > 0 {
@@ -220,9 +229,13 @@ impl Endpoint {
         datagram: BytesMut,
     ) -> Option<ConnectionHandle> {
         let mut response = Vec::new();
+        let len = datagram.len();
         match self.quic.handle(now, meta.remote, meta.local_ip, meta.ecn, datagram, &mut response)? {
             Routed::Connection(handle, event) => {
                 let connection = self.connections.get_mut(handle)?;
+                if !connection.admit(now, meta.remote, len) {
+                    return Some(handle);
+                }
                 QuicEndpoint::deliver(connection.primary_mut(), event);
                 if let Some(len) = meta.leading_len {
                     connection.on_leading(len);
@@ -538,7 +551,12 @@ impl Endpoint {
             self.drops.forget(connection.remote_address());
         }
         if let Some(record) = connection.take_record() {
-            self.verdicts.remember(connection.remote_address(), record);
+            self.verdicts.remember(connection.proven_address(), record);
+        }
+        if connection.take_path_change()
+            && let Some(record) = self.verdicts.recall(now, connection.proven_address())
+        {
+            connection.recall(now, record);
         }
         if connection.is_drained() {
             self.forget(handle);

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(test, expect(clippy::disallowed_methods, reason = "tests need some instant to start from"))]
 
+mod addresses;
 mod config;
 mod connection;
 mod connections;

@@ -3,7 +3,7 @@
 //!
 //! The format is qlog 0.3 as JSON text sequences (RFC 7464). The clock's zero is when the connection began.
 
-use std::time::Instant;
+use std::{net::SocketAddr, time::Instant};
 
 use kickass::endpoint::Mode;
 
@@ -31,7 +31,7 @@ pub(crate) enum QlogEvent {
     SackSent { level: Level, stream: StreamId, spans: Vec<Span> },
     SackReceived { level: Level, stream: VarInt, spans: Vec<Span> },
     LevelChanged { old: Level, new: Level, packets: u64 },
-    Paused { until: Instant },
+    PathChanged { remote: SocketAddr },
     WindowGrown { window: &'static str, bytes: u64 },
     ModeChanged { mode: Mode },
 }

@@ -120,6 +120,9 @@ pub struct ReceivedStats {
     pub rlp_datagrams: u64,
     /// RLP datagrams that did not open, were replayed, or came for a closed stream.
     pub rlp_discarded: u64,
+    /// QUIC datagrams from an address that had not proved itself, dropped because the answer could have been longer
+    /// than it may be.
+    pub unproven_discarded: u64,
     /// SACK frames sent.
     pub sacks: u64,
     /// Bytes held for the application, in order or not.

@@ -31,6 +31,9 @@ const CONNECTION: [Counted<ConnectionStats>; 11] = [
     ("rc3_refused_bytes", Unit::Bytes, "RLP bytes turned away for want of room", |s| {
         s.received.refused_bytes
     }),
+    ("rc3_unproven_discarded_datagrams", Unit::Count, "QUIC datagrams of addresses not proven", |s| {
+        s.received.unproven_discarded
+    }),
     ("rc3_rlp_discarded_datagrams", Unit::Count, "RLP datagrams that did not open", |s| {
         s.received.rlp_discarded
     }),

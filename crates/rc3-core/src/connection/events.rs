@@ -62,6 +62,7 @@ impl Connection {
 
     pub(super) fn on_connected(&mut self) {
         self.end_early();
+        self.prove_handshake();
         if self.fault.is_some() {
             return;
         }
@@ -69,8 +70,7 @@ impl Connection {
             self.open_control();
             match self.derive_keys() {
                 Some(keys) => {
-                    let (remote, _) = self.primary.addresses();
-                    let rlp = Rlp::new(keys, &self.config, remote, self.primary.rtt());
+                    let rlp = Rlp::new(keys, &self.config, self.primary.rtt());
                     self.overlay.as_mut().map(|overlay| overlay.rlp.insert(rlp));
                 }
                 None => tracing::error!("the TLS exporter yields no keys: RLP stays off"),

@@ -34,7 +34,7 @@ impl Connection {
     /// The RLP side's next datagrams, into the empty `buf`: at most `datagrams_max` of equal length, all at one
     /// level. To be called when [`Self::poll_primary`] has returned `None`: the primary goes first.
     pub fn poll_rlp(&mut self, now: Instant, datagrams_max: usize, buf: &mut Vec<u8>) -> Option<Transmit> {
-        if self.lost.is_some() || self.rlp().is_none() {
+        if self.lost.is_some() || self.rlp().is_none() || !self.is_proven() {
             return None;
         }
         let (level, segment_size) = match self.write_sack(now, buf) {
@@ -64,7 +64,7 @@ impl Connection {
     /// Whether [`Self::poll_rlp`] may have something now.
     pub fn wants_rlp(&self) -> bool {
         match &self.overlay {
-            Some(Overlay { rlp: Some(_), sacks, .. }) if self.lost.is_none() => {
+            Some(Overlay { rlp: Some(_), sacks, .. }) if self.lost.is_none() && self.is_proven() => {
                 let data = self.config.rlp != RlpMode::Off;
                 !sacks.is_empty()
                     || (data && self.rlp_wake.is_none() && self.streams.next_for_rlp().is_some())
@@ -123,11 +123,6 @@ impl Connection {
         }
         let window = self.primary.window();
         let mtu = usize::from(window.mtu);
-        let (remote, _) = self.primary.addresses();
-        let rtt = self.primary.rtt();
-        if let Some(until) = self.rlp()?.on_path(now, remote, rtt) {
-            self.trace.emit(now, || QlogEvent::Paused { until });
-        }
         while let Some(id) = self.streams.next_for_rlp() {
             let (level, packets_max) = match self.rlp()?.allowance(now, mtu as u64) {
                 Allowance::Send { level, packets } => (level, packets),

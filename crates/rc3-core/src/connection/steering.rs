@@ -13,14 +13,9 @@ use super::Connection;
 use crate::{
     primary::{Primary, fragments::Drops, quinn::udp_ip_headers},
     qlog::QlogEvent,
-    rlp::keys::Sealer,
     transmit::Transmit,
-    units::Level,
     wire::control::ControlFrame,
 };
-
-/// The level that is in the header of indicators, for want of a better one; they leave at the primary's.
-const HEADER_LEVEL: u8 = 1;
 
 /// Both directions of a connection with routers.
 #[derive(Debug, Default)]
@@ -77,30 +72,15 @@ impl Connection {
 
     /// An RTT indicator, into the empty `buf`, if one is due: a datagram that says nothing but by its length.
     pub(super) fn write_indicator(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
-        if !self.steering.due || self.lost.is_some() {
+        if !self.steering.due || self.lost.is_some() || !self.is_proven() {
             return None;
         }
-        let (destination, source) = self.primary.addresses();
         let total = Bucket::of(self.primary.rtt()).total_len();
-        let level = Level::new(HEADER_LEVEL)?;
-        let seal = &mut self.rlp()?.keys().seal;
-        let sealing = seal.begin(level, buf);
-        let padding = total - udp_ip_headers(destination) - Sealer::OVERHEAD;
-        // PADDING frames (docs/WIRE.md).
-        buf.resize(buf.len() + padding, 0);
-        seal.finish(sealing, buf);
+        let transmit = self.write_padding(total - udp_ip_headers(self.remote_address()), buf)?;
         self.steering.due = false;
         self.steering.indicated = Some(now);
         self.primary.on_departed(now, self.primary.rate(), buf.len());
-        Some(Transmit {
-            destination,
-            source,
-            level: Level::PRIMARY,
-            ecn: 0,
-            size: buf.len(),
-            segment_size: None,
-            dont_fragment: true,
-        })
+        Some(transmit)
     }
 
     /// Fragments do not reach the peer, as earlier connections have learned.

@@ -172,9 +172,8 @@ impl Writer {
             QlogEvent::LevelChanged { old, new, packets } => {
                 ("rlp:level_changed", json!({ "old": old.get(), "new": new.get(), "packets_sent": packets }))
             }
-            QlogEvent::Paused { until } => {
-                let until = until.saturating_duration_since(self.start).as_secs_f64() * 1e3;
-                ("rlp:paused", json!({ "until": until, "reason": "path_changed" }))
+            QlogEvent::PathChanged { remote } => {
+                ("rlp:path_changed", json!({ "remote": remote.to_string() }))
             }
             QlogEvent::ModeChanged { mode } => {
                 let (mode, trigger) = match mode {

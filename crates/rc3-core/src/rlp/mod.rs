@@ -1,13 +1,6 @@
 //! The RLP loop: when it may send, at which level, how much at once (RC3 §2.1). It knows neither streams nor bytes;
-//! the connection asks it for an [`Allowance`] and reports what was sent.
-//!
-//! ```text
-//!             keys                  path change
-//!   Closed ---------->  Running  ---------------->  Paused
-//!                          ^                           |
-//!                          +---------------------------+
-//!                               round trip on the new path
-//! ```
+//! the connection asks it for an [`Allowance`] and reports what was sent, and does not ask while the primary sends to an
+//! address that has not proved that it receives (`connection/addresses.rs`).
 //!
 //! In guard mode a [`guard`] may have it wait, or withdraw it until its verdict is too old.
 
@@ -39,10 +32,6 @@ const PACER_BURST: Duration = Duration::from_millis(2);
 
 /// The least of that on slow cards, in bytes: two packets.
 const PACER_BURST_MIN: u64 = 3000;
-
-/// How long RLP stays quiet on a path that has just changed: the primary validates it meanwhile
-/// (RFC 9000 §8.2), which takes one round trip; a lost probe costs as many again.
-const PAUSE_ROUND_TRIPS: u32 = 3;
 
 /// What the loop may do now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,22 +66,17 @@ pub struct Rlp {
     guard: Option<Guard>,
     /// Packets sent in this busy period.
     sent: u64,
-    path: SocketAddr,
-    /// Set while a new path is unproven.
-    paused_until: Option<Instant>,
 }
 
 impl Rlp {
-    /// A loop that starts at level 1 on the path to `remote`, whose round trip is about `rtt`.
-    pub fn new(keys: RlpKeys, config: &TransportConfig, remote: SocketAddr, rtt: Duration) -> Self {
+    /// A loop that starts at level 1 on a path whose round trip is about `rtt`.
+    pub fn new(keys: RlpKeys, config: &TransportConfig, rtt: Duration) -> Self {
         Self {
             keys,
             ladder: config.ladder,
             pacer: config.nic_rate.map(new_pacer),
             guard: (config.rlp == RlpMode::Guard).then(|| Guard::new(config.verdict_age, rtt)),
             sent: 0,
-            path: remote,
-            paused_until: None,
         }
     }
 
@@ -135,31 +119,18 @@ impl Rlp {
         self.sent = 0;
     }
 
-    /// The primary's path, before every transmission. On a new one the loop pauses, and this says until when.
-    pub fn on_path(&mut self, now: Instant, remote: SocketAddr, rtt: Duration) -> Option<Instant> {
-        if remote != self.path {
-            tracing::debug!(%remote, "path changed: RLP pauses");
-            // Another port is another mapping of the same address (RFC 4787), most likely the same path.
-            if remote.ip() != self.path.ip()
-                && let Some(guard) = &mut self.guard
-            {
-                guard.on_new_path(rtt);
-            }
-            self.path = remote;
-            self.paused_until = Some(now + rtt * PAUSE_ROUND_TRIPS);
-            return self.paused_until;
+    /// The peer has moved from `before` to `remote` and has proved it. The round trip there is about `rtt`.
+    pub fn on_new_path(&mut self, before: SocketAddr, remote: SocketAddr, rtt: Duration) {
+        // Another port is another mapping of the same address (RFC 4787), most likely the same path.
+        if remote.ip() != before.ip()
+            && let Some(guard) = &mut self.guard
+        {
+            guard.on_new_path(rtt);
         }
-        None
     }
 
     /// What may be sent now, in packets of `packet_bytes` (UDP payload).
     pub fn allowance(&mut self, now: Instant, packet_bytes: u64) -> Allowance {
-        if let Some(until) = self.paused_until {
-            if now < until {
-                return Allowance::Wait(until);
-            }
-            self.paused_until = None;
-        }
         let Some((level, mut remaining)) = self.ladder.level_of(self.sent) else {
             return Allowance::Stop(StopReason::LadderUsedUp);
         };

@@ -1,4 +1,4 @@
-//! The frames in the payload of an RLP datagram (`docs/WIRE.md#frames`): PADDING, DATA, SACK.
+//! The frames in the payload of an RLP datagram (`docs/WIRE.md#frames`): PADDING, SACK, SOLICIT, DATA.
 
 use std::{iter::FusedIterator, ops::Range};
 
@@ -11,6 +11,7 @@ use super::{
 use crate::units::Span;
 
 const PADDING: u64 = 0x00;
+const SOLICIT: u64 = 0x03;
 /// DATA is 0x08 to 0x0b; the two low bits say which fields are there.
 const DATA: u64 = 0x08;
 const DATA_LAST: u64 = 0x0b;
@@ -22,6 +23,8 @@ const DATA_HAS_FINAL_SIZE: u64 = 0x02;
 pub enum Frame<'a> {
     /// One byte of nothing.
     Padding,
+    /// The peer asks for a long datagram, so that it may answer in full.
+    Solicit,
     /// Bytes of a stream.
     Data(Data),
     /// What the peer holds of a stream.
@@ -118,6 +121,11 @@ impl DataHeader {
     }
 }
 
+/// Appends a SOLICIT frame to `out`.
+pub fn emit_solicit(out: &mut Vec<u8>) {
+    varint::emit(SOLICIT, out);
+}
+
 /// Iterator over the frames of a payload. Ends after the first error.
 #[derive(Debug, Clone)]
 pub struct Frames<'a> {
@@ -134,6 +142,7 @@ impl<'a> Frames<'a> {
     fn parse(&mut self) -> Result<Frame<'a>, FrameError> {
         match self.reader.varint().ok_or(FrameError::Truncated)? {
             PADDING => Ok(Frame::Padding),
+            SOLICIT => Ok(Frame::Solicit),
             sack::TYPE => Sack::parse(&mut self.reader).map(Frame::Sack),
             kind @ DATA..=DATA_LAST => Data::parse(kind, &mut self.reader).map(Frame::Data),
             unknown => Err(FrameError::UnknownType(unknown)),
@@ -189,6 +198,7 @@ mod tests {
     #[derive(Debug, Clone)]
     enum Item {
         Padding,
+        Solicit,
         Data(DataHeader, Vec<u8>),
         Sack(u64, Span),
     }
@@ -207,6 +217,7 @@ mod tests {
     fn any_item() -> impl Strategy<Value = Item> {
         prop_oneof![
             Just(Item::Padding),
+            Just(Item::Solicit),
             any_data().prop_map(|(header, data)| Item::Data(header, data)),
             (0..=VARINT_MAX, 0..1_u64 << 60, 1..1_u64 << 60)
                 .prop_map(|(stream, start, len)| Item::Sack(stream, Span::new(start, start + len))),
@@ -216,6 +227,7 @@ mod tests {
     fn emit(item: &Item, out: &mut Vec<u8>) {
         match item {
             Item::Padding => out.push(0),
+            Item::Solicit => emit_solicit(out),
             Item::Data(header, data) => {
                 let start = out.len();
                 header.emit(out);
@@ -228,7 +240,7 @@ mod tests {
 
     fn assert_same(frame: &Frame<'_>, item: &Item, payload: &[u8]) {
         match (frame, item) {
-            (Frame::Padding, Item::Padding) => {}
+            (Frame::Padding, Item::Padding) | (Frame::Solicit, Item::Solicit) => {}
             (Frame::Data(data), Item::Data(header, bytes)) => {
                 assert_eq!(
                     (data.stream, data.offset, data.final_size),
@@ -301,7 +313,7 @@ mod tests {
                         }
                         prop_assert!(end.is_some());
                     }
-                    Ok(Frame::Padding) | Err(_) => {}
+                    Ok(Frame::Padding | Frame::Solicit) | Err(_) => {}
                 }
             }
             prop_assert!(count <= payload.len());

@@ -47,7 +47,11 @@ fn transfer_under_attack(from: Option<&str>, attack: impl Fn(usize, &[u8]) -> Op
         reader.ended == 1
     });
     assert!(done, "{:?}", pair.server.connection(server).unwrap().lost());
-    assert!(thrown[0] > 400 && thrown[1] > 20, "{thrown:?}: hardly an attack");
+    // Who is taken for the client gets most of the answers.
+    assert!(
+        thrown[0] > 400 && thrown[1] > if from.is_none() { 20 } else { 3 },
+        "{thrown:?}: hardly an attack"
+    );
     // Whoever copies datagrams faster than the path may become the path of the primary for a moment
     // (RFC 9000 §9.3.2), but does not stay there.
     pair.drive_until(RTT * 20, |_| false);

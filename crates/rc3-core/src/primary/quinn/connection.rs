@@ -24,6 +24,7 @@ use super::{
     sessions::ConnectionSessions,
     stall::Stall,
     steering::{SharedSteering, Switch},
+    validation::Validation,
 };
 use crate::{
     error::SendDatagramError,
@@ -54,6 +55,7 @@ pub struct Quic {
     pub(super) rtt_before: Option<Duration>,
     /// The path the bytes in flight are counted on.
     pub(super) remote: SocketAddr,
+    pub(super) validation: Validation,
 }
 
 impl Quic {
@@ -76,6 +78,22 @@ impl Quic {
     pub(crate) fn probe(&mut self) {
         self.waiting = Waiting::ForPacer;
         self.conn.ping();
+    }
+
+    /// As [`Self::probe`], and soon: a shut window does not hold it up.
+    pub(crate) fn probe_at_once(&mut self) {
+        self.shared.window_open.store(true, Relaxed);
+        self.probe();
+    }
+
+    /// The last address of the peer that has proved that it receives; that of the handshake to begin with.
+    pub(crate) fn validated(&self) -> SocketAddr {
+        self.validation.validated()
+    }
+
+    /// Whether a packet would show that the path is validated by now.
+    pub(crate) fn may_be_validated(&self) -> bool {
+        self.validation.is_answered(&self.conn)
     }
 
     /// How fast packets leave, where routers tell it or the controller does. Otherwise quinn-proto's pacer decides.

@@ -1,8 +1,8 @@
 //! The primary loop over an unmodified quinn-proto: the only module that names that crate.
 //!
 //! A [`Quic`] is one connection, and `primary.rs` puts it behind [`super::Primary`]; a `QuicEndpoint` makes them.
-//! `seam.rs` gives each a controller that is watched, `controller.rs`; `sample.rs` and `stall.rs` judge what is seen
-//! there. The rest are settings: `settings.rs`, `crypto.rs`, `sessions.rs`, `accepting.rs`.
+//! `seam.rs` gives each a controller that is watched, `controller.rs`; `sample.rs`, `stall.rs` and `validation.rs` judge
+//! what is seen there. The rest are settings: `settings.rs`, `crypto.rs`, `sessions.rs`, `accepting.rs`.
 
 mod accepting;
 mod connection;
@@ -19,6 +19,7 @@ mod settings;
 pub(crate) mod simulated;
 mod stall;
 mod steering;
+mod validation;
 
 use quinn_proto as quic;
 

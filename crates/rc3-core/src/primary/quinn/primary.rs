@@ -80,8 +80,7 @@ impl Primary for Quic {
         }
         if self.stall_deadline().is_some_and(|deadline| deadline <= now) {
             self.stall.on_probe();
-            self.shared.window_open.store(true, Relaxed);
-            self.probe();
+            self.probe_at_once();
         }
     }
 
@@ -112,6 +111,7 @@ impl Primary for Quic {
         // The pace is asked for each packet, and what may be fragmented leaves alone.
         let alone = stalled || may_fragment || self.due != u64::MAX;
         let datagrams_max = if alone { 1 } else { datagrams_max.min(BATCH_BYTES_MAX / usize::from(mtu)) };
+        let before = self.validation.before(&self.conn);
         let transmit = self.conn.poll_transmit(now, datagrams_max, buf);
         let consulted = self.shared.consulted.load(Relaxed);
         if consulted > 0 || transmit.is_none() {
@@ -142,6 +142,8 @@ impl Primary for Quic {
         // A probe of the path MTU: in flight, but the controller is not told.
         if transmit.segment_size.is_none() && transmit.size > usize::from(mtu) {
             self.shared.in_flight.fetch_add(transmit.size as u64, Relaxed);
+        } else if let Some(before) = before {
+            self.validation.after(&self.conn, before, transmit.destination);
         }
         if may_fragment {
             self.on_fragmentable(now, transmit.size);

@@ -15,6 +15,7 @@ use super::{
     sessions::ConnectionSessions,
     stall::Stall,
     steering::{SharedSteering, SteeringFactory},
+    validation::Validation,
 };
 use crate::{
     config::{Congestion, TransportConfig},
@@ -67,6 +68,7 @@ impl Seam {
     ) -> Quic {
         Quic {
             remote: conn.remote_address(),
+            validation: Validation::new(conn.remote_address()),
             rtt_before: None,
             conn,
             shared: self.shared,

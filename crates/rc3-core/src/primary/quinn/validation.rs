@@ -1,0 +1,66 @@
+//! Whether quinn-proto has validated the path it sends on (RFC 9000 §8.2), which it keeps to itself.
+//!
+//! quinn-proto 0.11.19 puts a PATH_CHALLENGE with an unpredictable token into each packet on a path until the matching
+//! PATH_RESPONSE has come from there. It counts these frames. So a packet on the path that adds none to the count, after
+//! a PATH_RESPONSE has come, says that the path is validated. Probes of the path MTU carry no challenge in any case and
+//! say nothing.
+
+use std::net::SocketAddr;
+
+use quinn_proto as quic;
+
+/// Watches one connection.
+#[derive(Debug)]
+pub(super) struct Validation {
+    /// The last address that was validated; that of the handshake to begin with.
+    validated: SocketAddr,
+    /// Another that quinn-proto sends to, and the PATH_RESPONSE frames that had come before.
+    unvalidated: Option<(SocketAddr, u64)>,
+}
+
+/// What was counted before a packet was made.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Before {
+    challenges: u64,
+}
+
+impl Validation {
+    pub(super) fn new(remote: SocketAddr) -> Self {
+        Self { validated: remote, unvalidated: None }
+    }
+
+    /// A packet is about to be made. `None`: on a validated path.
+    pub(super) fn before(&mut self, conn: &quic::Connection) -> Option<Before> {
+        let remote = conn.remote_address();
+        if remote == self.validated {
+            self.unvalidated = None;
+            return None;
+        }
+        let stats = conn.stats();
+        if self.unvalidated.is_none_or(|(unvalidated, _)| unvalidated != remote) {
+            self.unvalidated = Some((remote, stats.frame_rx.path_response));
+        }
+        Some(Before { challenges: stats.frame_tx.path_challenge })
+    }
+
+    /// A packet was made for `destination` that is no probe of the path MTU.
+    pub(super) fn after(&mut self, conn: &quic::Connection, before: Before, destination: SocketAddr) {
+        let challenged = conn.stats().frame_tx.path_challenge > before.challenges;
+        if destination == conn.remote_address() && !challenged && self.is_answered(conn) && !conn.is_closed()
+        {
+            self.validated = destination;
+            self.unvalidated = None;
+        }
+    }
+
+    /// Whether a PATH_RESPONSE has come since the path changed: the next packet will tell whether it was the right one.
+    pub(super) fn is_answered(&self, conn: &quic::Connection) -> bool {
+        let Some((remote, responses)) = self.unvalidated else { return false };
+        remote == conn.remote_address() && conn.stats().frame_rx.path_response > responses
+    }
+
+    /// The last address that was validated.
+    pub(super) fn validated(&self) -> SocketAddr {
+        self.validated
+    }
+}

@@ -1,0 +1,362 @@
+//! Clients that name somebody else's address as theirs: no address gets more than three times what came from it before
+//! it has proved that it receives (RFC 9000 §8.1, §9.3).
+
+use std::{
+    net::SocketAddr,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use rc3_core::{ConnectionHandle, Dir, RlpMode, StreamId, VarInt, units::Span, wire::sack};
+use rc3_sim::{Crypto, Datagram, Impairments, LinkConfig, Pair, PairConfig};
+
+use super::support::*;
+
+const MODES: [RlpMode; 3] = [RlpMode::Guard, RlpMode::Trust, RlpMode::Off];
+
+/// Bytes that the server has to send, more than anybody could be made to wait for.
+const DOWNLOAD: u64 = 60_000_000;
+
+/// RFC 9000 §8.1.
+const LIMIT: u64 = 3;
+
+/// How long victims are attacked.
+const TIME: Duration = Duration::from_secs(10);
+
+/// What a victim of a connection without RLP may be sent beyond: one datagram each ten seconds (docs/HARDENING.md).
+const GRANTED: u64 = 2 * 1452;
+
+fn victim(nth: u8) -> SocketAddr {
+    ([203, 0, 113, nth], 999).into()
+}
+
+/// What the client's datagrams claim as their source, by number since the attack began; `None`: it is not sent.
+type Forge = Box<dyn FnMut(usize, SocketAddr) -> Option<SocketAddr> + Send>;
+
+/// A client that downloads from a server, and how its datagrams are forged.
+struct Attack {
+    pair: Pair,
+    client: ConnectionHandle,
+    server: ConnectionHandle,
+    stream: StreamId,
+    forge: Arc<Mutex<Option<Forge>>>,
+}
+
+impl Attack {
+    /// The client has downloaded for three round trips.
+    fn new(mode: RlpMode, crypto: Crypto) -> Self {
+        Self::with_loss(mode, crypto, 0.0)
+    }
+
+    fn with_loss(mode: RlpMode, crypto: Crypto, loss: f64) -> Self {
+        let rate = rc3_core::units::Rate::from_bits_per_second(100_000_000);
+        let impairments = Impairments::loss(loss);
+        let link = LinkConfig { rate, delay: RTT / 2, impairments, seed: 5, ..LinkConfig::default() };
+        let mut config = PairConfig { crypto, ..PairConfig::symmetric(link, 500_000) };
+        config.server.rlp(mode);
+        config.client.keep_alive_interval(Some(Duration::from_millis(500)));
+        let mut pair = Pair::new(config);
+        let (client, server) = connected(&mut pair);
+        let forge = Arc::<Mutex<Option<Forge>>>::default();
+        let tampering = forge.clone();
+        let (mut nth, address) = (0, pair.client.address());
+        pair.client.set_tamper(Box::new(move |_, datagram: &mut Datagram| {
+            let mut forge = tampering.lock().unwrap();
+            let Some(forge) = &mut *forge else { return 1 };
+            let source = forge(nth, address);
+            nth += 1;
+            datagram.meta.remote = source.unwrap_or(address);
+            usize::from(source.is_some())
+        }));
+        let stream = pair.server.with(server, |c| c.open(Dir::Uni)).expect("a stream");
+        pair.server.with(server, |c| c.set_send_window(256 << 20));
+        let mut attack = Self { pair, client, server, stream, forge };
+        attack.load(1_000_000);
+        attack.download(RTT * 3);
+        attack
+    }
+
+    /// The server has more to send, and the client asks for it.
+    fn load(&mut self, bytes: u64) {
+        let Self { pair, client, server, stream, .. } = self;
+        let id = pair.client.with(*client, |c| c.open(Dir::Uni)).expect("a stream");
+        pair.client.with(*client, |c| c.write(id, vec![1].into())).unwrap();
+        // The request, and whatever it was forged into, arrives.
+        pair.drive_until(RTT, |_| false);
+        let data = vec![7; bytes as usize];
+        assert_eq!(pair.server.with(*server, |c| c.write(*stream, data.into())), Ok(bytes as usize));
+    }
+
+    fn begin(&self, forge: impl FnMut(usize, SocketAddr) -> Option<SocketAddr> + Send + 'static) {
+        *self.forge.lock().unwrap() = Some(Box::new(forge));
+    }
+
+    fn end(&self) {
+        *self.forge.lock().unwrap() = None;
+    }
+
+    /// Lets the client read for a while; how much it has read.
+    fn download(&mut self, time: Duration) -> usize {
+        let Self { pair, client, .. } = self;
+        let mut read = 0;
+        pair.drive_until(time, |pair| {
+            while let Some(id) = pair.client.with(*client, |c| c.accept(Dir::Uni)) {
+                assert_eq!(id.dir(), Dir::Uni);
+            }
+            let id = StreamId::new(rc3_core::Side::Server, Dir::Uni, self.stream.index());
+            while let Ok(Some(chunk)) = pair.client.with(*client, |c| c.read(id, usize::MAX, false)) {
+                read += chunk.bytes.len();
+            }
+            false
+        });
+        read
+    }
+
+    /// No victim was flooded.
+    fn check(&self, what: &str, victims: impl IntoIterator<Item = SocketAddr>) {
+        let (mut received, mut beyond) = (0, 0);
+        for victim in victims {
+            let exchanged = self.pair.server.traffic.with(victim);
+            received += exchanged.received;
+            beyond += exchanged.sent.saturating_sub(LIMIT * exchanged.received);
+            println!("{what}: {victim} was sent {} bytes for {}", exchanged.sent, exchanged.received);
+        }
+        assert!(received > 0, "{what}: nothing was forged");
+        let rc3 = self.pair.server.connection(self.server).is_some_and(|connection| connection.is_rc3());
+        let granted = if rc3 { 0 } else { GRANTED };
+        assert!(beyond <= granted, "{what}: {beyond} bytes beyond the limit");
+    }
+}
+
+/// Runs an attack in each mode; the server sends to its victims for ten seconds if it wants to.
+fn in_each_mode(
+    what: &str,
+    victims: u8,
+    forge: impl Fn(usize, SocketAddr) -> Option<SocketAddr> + Copy + Send + 'static,
+) {
+    for mode in MODES {
+        let mut attack = Attack::new(mode, Crypto::Tls);
+        attack.begin(forge);
+        attack.load(DOWNLOAD);
+        attack.download(TIME);
+        attack.check(&format!("{what}, {mode:?}"), (1..=victims).map(victim));
+    }
+}
+
+#[test]
+fn one_forged_datagram_and_then_silence_floods_nobody() {
+    in_each_mode("one datagram", 1, |nth, _| (nth == 0).then(|| victim(1)));
+}
+
+#[test]
+fn a_forged_datagram_now_and_then_floods_nobody() {
+    in_each_mode("now and then", 1, |nth, own| Some(if nth % 10 == 0 { victim(1) } else { own }));
+}
+
+#[test]
+fn all_datagrams_forged_flood_nobody() {
+    in_each_mode("all", 1, |_, _| Some(victim(1)));
+}
+
+#[test]
+fn changing_victims_with_each_datagram_floods_none_of_them() {
+    in_each_mode("five victims in turn", 5, |nth, _| Some(victim(nth as u8 % 5 + 1)));
+}
+
+#[test]
+fn victims_in_turn_with_the_own_address_are_not_flooded() {
+    in_each_mode("own and victims in turn", 3, |nth, own| {
+        Some(if nth % 2 == 0 { own } else { victim((nth / 2) as u8 % 3 + 1) })
+    });
+}
+
+#[test]
+fn another_port_of_the_same_address_is_not_flooded() {
+    for mode in MODES {
+        let mut attack = Attack::new(mode, Crypto::Tls);
+        let other = SocketAddr::new(attack.pair.client.address().ip(), 4434);
+        attack.begin(move |nth, own| (nth < 3).then_some(if nth == 0 { other } else { own }));
+        attack.load(DOWNLOAD);
+        attack.download(TIME);
+        attack.check(&format!("another port, {mode:?}"), [other]);
+        let mut attack = Attack::new(mode, Crypto::Tls);
+        attack.begin(move |nth, _| (nth == 0).then_some(other));
+        attack.load(DOWNLOAD);
+        attack.download(TIME);
+        attack.check(&format!("another port and silence, {mode:?}"), [other]);
+    }
+}
+
+#[test]
+fn sacks_from_a_forged_address_do_not_open_it() {
+    for mode in [RlpMode::Guard, RlpMode::Trust] {
+        let mut attack = Attack::new(mode, Crypto::Tls);
+        let mut lying = keys(&attack.pair, attack.client, true);
+        attack.begin(|nth, _| (nth == 0).then(|| victim(1)));
+        attack.load(DOWNLOAD);
+        for end in (0..DOWNLOAD).step_by(1 << 20) {
+            attack.download(Duration::from_millis(100));
+            let number = VarInt::from(attack.stream).into_inner();
+            let datagram = seal(&mut lying, |buf| {
+                sack::emit(number, [Span::new(end, end + (1 << 20))], 1000, buf);
+            });
+            attack.pair.server.inject(victim(1), &datagram);
+        }
+        attack.check(&format!("with SACKs, {mode:?}"), [victim(1)]);
+    }
+}
+
+#[test]
+fn path_challenges_from_a_forged_address_are_answered_in_proportion() {
+    for mode in MODES {
+        let mut attack = Attack::new(mode, Crypto::None);
+        // Tags do not cover the payload there, so a frame can be put into a datagram of the same length.
+        let address = attack.pair.client.address();
+        let mut nth = 0_u64;
+        attack.pair.client.set_tamper(Box::new(move |level, datagram: &mut Datagram| {
+            const SHORT_HEADER: usize = 1 + 8 + 4;
+            if level.is_primary() && datagram.contents.len() >= SHORT_HEADER + 9 + 16 {
+                nth += 1;
+                let numbered = 1 + 8 + usize::from(datagram.contents[0] & 3) + 1;
+                let end = datagram.contents.len() - 16;
+                let payload = &mut datagram.contents[numbered..end];
+                payload.fill(0);
+                payload[0] = 0x1a;
+                payload[1..9].copy_from_slice(&nth.to_be_bytes());
+                datagram.meta.remote = victim(1);
+                return 1;
+            }
+            datagram.meta.remote = address;
+            1
+        }));
+        attack.load(DOWNLOAD);
+        attack.download(TIME);
+        attack.check(&format!("challenges, {mode:?}"), [victim(1)]);
+    }
+}
+
+/// RLP data with a gap after each byte, then a path that moves: the SACKs must not go to the victim.
+#[test]
+fn sacks_go_to_nobody_who_has_not_proved_an_address() {
+    for mode in MODES {
+        let rate = rc3_core::units::Rate::from_bits_per_second(100_000_000);
+        let link = LinkConfig { rate, delay: RTT / 2, ..LinkConfig::default() };
+        let mut config = PairConfig::symmetric(link, 500_000);
+        // A receiver that sends no RLP of its own still speaks rc3.
+        config.server.rlp(mode).congestion(rc3_core::Congestion::KickAss);
+        let mut pair = Pair::new(config);
+        let (client, server) = connected(&mut pair);
+        let mut gaps = keys(&pair, client, true);
+        for nth in 0..600 {
+            let datagram = seal(&mut gaps, data(STREAM, 2 * nth, None, b"x"));
+            pair.server.inject(pair.client.address(), &datagram);
+        }
+        pair.drive_until(RTT, |_| false);
+        let moved = victim(1);
+        pair.client.set_tamper(Box::new(move |_, datagram: &mut Datagram| {
+            datagram.meta.remote = moved;
+            1
+        }));
+        pair.client.with(client, |c| c.force_key_update());
+        let id = pair.client.with(client, |c| c.open(Dir::Uni)).expect("a stream");
+        pair.client.with(client, |c| c.write(id, vec![1].into())).unwrap();
+        pair.drive_until(RTT, |_| false);
+        for nth in 600..1200 {
+            let datagram = seal(&mut gaps, data(STREAM, 2 * nth, None, b"x"));
+            pair.server.inject(moved, &datagram);
+            pair.drive_until(Duration::from_millis(1), |_| false);
+        }
+        assert!(pair.server.connection(server).unwrap().lost().is_none());
+        let exchanged = pair.server.traffic.with(moved);
+        assert!(exchanged.received > 0);
+        assert!(exchanged.sent <= LIMIT * exchanged.received, "{mode:?}: {exchanged:?}");
+    }
+}
+
+#[test]
+fn validation_that_fails_goes_back_to_the_old_path() {
+    for mode in MODES {
+        let mut attack = Attack::new(mode, Crypto::Tls);
+        // One of the client's datagrams is copied from elsewhere, and overtakes.
+        attack.begin(|nth, own| Some(if nth == 0 { victim(1) } else { own }));
+        attack.load(DOWNLOAD);
+        let read = attack.download(Duration::from_secs(1));
+        // 100 Mbit/s, less what a change of paths costs the primary.
+        assert!(read > 2_000_000, "{mode:?}: {read} bytes in a second after one forged datagram");
+        attack.end();
+        attack.download(Duration::from_secs(5));
+        let address = attack.pair.client.address();
+        assert_eq!(attack.pair.server.connection(attack.server).unwrap().remote_address(), address);
+    }
+}
+
+/// A client that moves in mid-download: how much it has read in the three seconds after.
+fn after_a_move(mode: RlpMode, elsewhere: SocketAddr, notices: bool) -> usize {
+    let mut attack = Attack::new(mode, Crypto::Tls);
+    attack.load(DOWNLOAD);
+    attack.download(RTT);
+    attack.pair.client.set_address(elsewhere);
+    if notices {
+        let now = attack.pair.now;
+        attack.pair.client.endpoint().handle_local_address_change(now);
+    }
+    attack.download(Duration::from_secs(3))
+}
+
+#[test]
+fn a_client_behind_a_rebound_nat_goes_on() {
+    for mode in MODES {
+        for elsewhere in ["10.0.0.1:5555", "10.0.7.7:4433"] {
+            let read = after_a_move(mode, elsewhere.parse().unwrap(), false);
+            println!("{mode:?}: {read} bytes in three seconds after {elsewhere}");
+            assert!(read > 10_000_000, "{mode:?}: {read} bytes in three seconds after {elsewhere}");
+        }
+    }
+}
+
+#[test]
+fn a_client_that_moves_goes_on() {
+    for mode in MODES {
+        let read = after_a_move(mode, "10.0.7.7:4433".parse().unwrap(), true);
+        println!("{mode:?}: {read} bytes in three seconds after a move");
+        assert!(read > 10_000_000, "{mode:?}: {read} bytes in three seconds");
+    }
+}
+
+#[test]
+fn a_client_that_moves_under_loss_goes_on_and_rlp_with_it() {
+    for mode in [RlpMode::Guard, RlpMode::Trust] {
+        let mut attack = Attack::with_loss(mode, Crypto::Tls, 0.05);
+        let elsewhere = "10.0.7.7:4433".parse().unwrap();
+        attack.pair.client.set_address(elsewhere);
+        attack.download(Duration::from_secs(5));
+        let by_rlp = |attack: &Attack| {
+            let sent = attack.pair.server.connection(attack.server).unwrap().stats().sent;
+            sent.levels.iter().map(|level| level.delivered_bytes).sum::<u64>()
+        };
+        let before = by_rlp(&attack);
+        attack.load(1_000_000);
+        let read = attack.download(Duration::from_secs(5));
+        assert!(read >= 1_000_000, "{mode:?}: {read} bytes");
+        assert_eq!(attack.pair.server.connection(attack.server).unwrap().remote_address(), elsewhere);
+        let more = by_rlp(&attack) - before;
+        assert!(more > 200_000, "{mode:?}: RLP delivered {more} bytes on the new path");
+    }
+}
+
+/// An address from which datagrams come, and which receives nothing for a second and a half.
+#[test]
+fn an_address_that_answers_late_is_served_once_it_answers() {
+    for mode in MODES {
+        let mut attack = Attack::new(mode, Crypto::Tls);
+        let elsewhere = victim(1);
+        attack.begin(move |_, _| Some(elsewhere));
+        attack.load(DOWNLOAD);
+        attack.download(Duration::from_millis(1500));
+        attack.check(&format!("late, {mode:?}"), [elsewhere]);
+        attack.pair.client.set_address(elsewhere);
+        let read = attack.download(TIME);
+        assert!(read > 10_000_000, "{mode:?}: {read} bytes");
+        assert_eq!(attack.pair.server.connection(attack.server).unwrap().remote_address(), elsewhere);
+    }
+}
