@@ -6,7 +6,7 @@ use std::hint::black_box;
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use rc3_core::{
     rlp::keys::{RlpKeys, SECRET_LEN, Sealer},
-    units::{Level, Span},
+    units::{Level, Receipt, Span},
     wire::{
         frame::{DataHeader, Frame, Frames},
         header::TAG_LEN,
@@ -16,8 +16,13 @@ use rc3_core::{
 
 const DATAGRAM: usize = 1452;
 const SACK_SPANS: u64 = 300;
-const HEADER: DataHeader =
-    DataHeader { stream: 4, offset: 1_000_000, final_size: Some(9_000_000), explicit_len: None };
+const HEADER: DataHeader = DataHeader {
+    stream: 4,
+    offset: 1_000_000,
+    final_size: Some(9_000_000),
+    explicit_len: None,
+    receipt: Receipt(7),
+};
 
 fn keys() -> (RlpKeys, RlpKeys) {
     let (client, server) = ([1; SECRET_LEN], [2; SECRET_LEN]);
@@ -32,8 +37,8 @@ fn seal(keys: &mut RlpKeys, buf: &mut Vec<u8>) {
     keys.seal.finish(sealing, buf);
 }
 
-fn spans() -> impl Iterator<Item = Span> {
-    (0..SACK_SPANS).map(|nth| Span::new(2_000_000 + nth * 9_000, 2_001_400 + nth * 9_000))
+fn spans() -> impl Iterator<Item = (Span, Receipt)> {
+    (0..SACK_SPANS).map(|nth| (Span::new(2_000_000 + nth * 9_000, 2_001_400 + nth * 9_000), Receipt(7)))
 }
 
 fn datagrams(c: &mut Criterion) {
@@ -79,7 +84,7 @@ fn frames(c: &mut Criterion) {
     assert_eq!(sack::emit(4, spans(), usize::MAX, &mut buf) as u64, SACK_SPANS);
     group.bench_function("parse", |b| {
         b.iter(|| match Frames::new(black_box(&buf)).next() {
-            Some(Ok(Frame::Sack(sack))) => sack.spans().map(Span::len).sum::<u64>(),
+            Some(Ok(Frame::Sack(sack))) => sack.spans().map(|(span, _)| span.len()).sum::<u64>(),
             other => panic!("not the frame that was written: {other:?}"),
         });
     });

@@ -10,7 +10,7 @@ pub mod operations;
 use bytes::Bytes;
 use rc3_core::{
     rlp::keys::{Limits, OpenError, RlpKeys, SECRET_LEN},
-    units::{Level, Span},
+    units::{Level, Receipt, Span},
     wire::{
         control::{ControlDecoder, ControlError, ControlFrame, PAYLOAD_LEN_MAX},
         frame::{DataHeader, Frame, Frames},
@@ -37,6 +37,7 @@ pub fn frames(input: &[u8]) {
                     offset: data.offset,
                     final_size: data.final_size,
                     explicit_len: Some(len),
+                    receipt: data.receipt,
                 };
                 let mut again = Vec::new();
                 header.emit(&mut again);
@@ -45,12 +46,12 @@ pub fn frames(input: &[u8]) {
                 let Some(Ok(Frame::Data(parsed))) = Frames::new(&again).next() else {
                     panic!("{header:?} does not parse")
                 };
-                let fields = (parsed.stream, parsed.offset, parsed.final_size);
-                assert_eq!(fields, (data.stream, data.offset, data.final_size));
+                let fields = (parsed.stream, parsed.offset, parsed.final_size, parsed.receipt);
+                assert_eq!(fields, (data.stream, data.offset, data.final_size, data.receipt));
                 assert_eq!(&again[parsed.data], content);
             }
             Frame::Sack(frame) => {
-                let spans: Vec<Span> = frame.spans().collect();
+                let spans: Vec<(Span, Receipt)> = frame.spans().collect();
                 check_ascending(&spans);
                 bytes += 2 * spans.len();
                 let mut again = Vec::new();
@@ -69,7 +70,7 @@ pub fn sack(input: &[u8]) {
     let Some((&[stream, budget_high, budget_low], steps)) = input.split_first_chunk() else { return };
     let budget = usize::from(u16::from_be_bytes([budget_high, budget_low]));
     let mut at = 0_u64;
-    let spans: Vec<Span> = steps
+    let spans: Vec<(Span, Receipt)> = steps
         .chunks_exact(4)
         .map(|step| {
             // Steps back and empty spans are among them; the largest offsets come near to 2^62.
@@ -78,7 +79,7 @@ pub fn sack(input: &[u8]) {
             let start = if down { at.saturating_sub(gap) } else { (at + gap).min(1 << 61) };
             let len = u64::from(u16::from_be_bytes([step[2], step[3]]));
             at = start + len;
-            Span::new(start, at)
+            (Span::new(start, at), Receipt(gap as u32))
         })
         .collect();
     let mut frame = Vec::new();
@@ -179,12 +180,12 @@ pub fn open(input: &[u8]) {
     }
 }
 
-fn check_ascending(spans: &[Span]) {
-    assert!(spans.iter().all(|span| !span.is_empty()));
-    assert!(spans.windows(2).all(|pair| pair[0].end < pair[1].start));
+fn check_ascending(spans: &[(Span, Receipt)]) {
+    assert!(spans.iter().all(|(span, _)| !span.is_empty()));
+    assert!(spans.windows(2).all(|pair| pair[0].0.end < pair[1].0.start));
 }
 
-fn read_sack(frame: &[u8]) -> (u64, Vec<Span>) {
+fn read_sack(frame: &[u8]) -> (u64, Vec<(Span, Receipt)>) {
     let mut frames = Frames::new(frame);
     let Some(Ok(Frame::Sack(sack))) = frames.next() else { panic!("not one sack: {frame:x?}") };
     assert_eq!(frames.next(), None);

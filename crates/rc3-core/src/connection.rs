@@ -42,7 +42,7 @@ use crate::{
     rlp::{
         Rlp,
         guard::Guard,
-        keys::{OpenError, ReceiverId},
+        keys::{IdChange, OpenError, RECEIPT_SECRET_LEN, ReceiverId},
     },
     stats::{ConnectionStats, ReceivedStats, SentStats},
     stream::{recv::Chunk, send::SendStream, set::Streams},
@@ -73,6 +73,8 @@ pub struct Connection {
     windows: Windows,
     steering: Steering,
     early: early::Early,
+    /// What receipts are made of.
+    secret: [u8; RECEIPT_SECRET_LEN],
     /// `None` until the handshake is complete.
     addresses: Option<Addresses>,
     /// An address of the peer that is to be asked for a long datagram.
@@ -108,7 +110,12 @@ struct Place {
 }
 
 impl Connection {
-    pub(crate) fn new(mut primary: Quic, config: Arc<TransportConfig>) -> Self {
+    /// `secret` is drawn at random for this connection.
+    pub(crate) fn new(
+        mut primary: Quic,
+        config: Arc<TransportConfig>,
+        secret: [u8; RECEIPT_SECRET_LEN],
+    ) -> Self {
         Self {
             trace: primary.take_trace(),
             streams: Streams::new(primary.side()),
@@ -116,6 +123,7 @@ impl Connection {
             windows: Windows::new(&config),
             steering: Steering::default(),
             early: early::Early::Unused,
+            secret,
             addresses: None,
             soliciting: None,
             announcing: false,
@@ -214,7 +222,7 @@ impl Connection {
                         self.trace.emit(now, || QlogEvent::SackReceived {
                             level: opened.level,
                             stream,
-                            spans: sack.spans().collect(),
+                            spans: sack.spans().map(|(span, _)| span).collect(),
                         });
                         self.on_sack(now, stream.into(), sack.spans());
                         self.judge(now);
@@ -531,9 +539,15 @@ impl Connection {
         }
     }
 
-    /// The id RLP datagrams for this connection carry, once there is one.
-    pub(crate) fn receiver_id(&mut self) -> Option<ReceiverId> {
-        self.rlp().map(|rlp| rlp.keys().local_id)
+    /// The ids RLP datagrams for this connection may carry, once there are keys.
+    pub(crate) fn receiver_ids(&self) -> impl Iterator<Item = ReceiverId> + '_ {
+        let rlp = self.overlay.as_ref().and_then(|overlay| overlay.rlp.as_ref());
+        rlp.into_iter().flat_map(Rlp::receiver_ids)
+    }
+
+    /// What has changed about them since the last call.
+    pub(crate) fn take_id_change(&mut self) -> IdChange {
+        self.rlp().map(|rlp| rlp.keys().open.take_id_change()).unwrap_or_default()
     }
 
     // --- the rest ---

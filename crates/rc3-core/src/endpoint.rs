@@ -17,6 +17,7 @@ use crate::{
     config::{ClientConfig, ServerConfig},
     connection::Connection,
     connections::Connections,
+    early::Early,
     event::Event,
     memory::Memory,
     primary::{
@@ -25,7 +26,7 @@ use crate::{
         quinn::{Accepting, ConfigError, ConnectFailed, ConnectionHandle, Incoming, QuicEndpoint, Routed},
     },
     rlp::{
-        keys::{ReceiverId, receiver_id},
+        keys::{ReceiverId, Secrets, receiver_id},
         verdicts::{DestinationVerdict, Verdicts},
     },
     timers::Timers,
@@ -35,9 +36,6 @@ use crate::{
 /// The two top bits of the first byte: both clear in RLP datagrams. QUIC sets the lower of them (RFC 9000 §17), but
 /// for Version Negotiation, which sets the upper.
 const QUIC_BITS: u8 = 0xc0;
-
-/// RLP datagrams kept while a handshake is going on whose keys may open them: they can overtake its last flight.
-const EARLY_MAX: usize = 256;
 
 /// Answers to datagrams of no connection that wait to be sent. Whoever is not answered asks again; a flood of such
 /// datagrams must not cost memory, nor keep connections from sending.
@@ -116,6 +114,7 @@ pub struct Endpoint {
     connections: Connections,
     /// Hashed with a key: peers have a say in what the exporter yields.
     ids: HashMap<ReceiverId, ConnectionHandle>,
+    secrets: Secrets,
     timers: Timers,
     primary_queue: VecDeque<ConnectionHandle>,
     rlp_queue: VecDeque<ConnectionHandle>,
@@ -125,9 +124,7 @@ pub struct Endpoint {
     changed: Vec<ConnectionHandle>,
     incoming: IncomingStats,
     shedding: Shedding,
-    /// Connections in their handshake.
-    handshaking: usize,
-    early: VecDeque<BytesMut>,
+    early: Early,
     verdicts: Verdicts,
     /// Paths on which fragments are dropped.
     drops: Memory<Drops>,
@@ -141,6 +138,7 @@ impl Endpoint {
             quic: QuicEndpoint::new(server, seed)?,
             connections: Connections::default(),
             ids: HashMap::new(),
+            secrets: Secrets::new(seed),
             timers: Timers::new(),
             primary_queue: VecDeque::new(),
             rlp_queue: VecDeque::new(),
@@ -149,8 +147,7 @@ impl Endpoint {
             changed: Vec::new(),
             incoming: IncomingStats::default(),
             shedding: Shedding::new(server),
-            handshaking: 0,
-            early: VecDeque::new(),
+            early: Early::default(),
             verdicts: Verdicts::default(),
             drops: Memory::default(),
         })
@@ -212,12 +209,7 @@ impl Endpoint {
             }
             return Some(handle);
         }
-        if self.handshaking > 0 {
-            if self.early.len() == EARLY_MAX {
-                self.early.pop_front();
-            }
-            self.early.push_back(datagram);
-        }
+        self.early.keep(meta.remote, &datagram);
         None
     }
 
@@ -288,7 +280,7 @@ impl Endpoint {
         server_name: &str,
     ) -> Result<ConnectionHandle, ConnectFailed> {
         let (handle, primary) = self.quic.connect(now, config, remote, server_name)?;
-        let connection = Connection::new(primary, config.transport.clone());
+        let connection = Connection::new(primary, config.transport.clone(), self.secrets.next());
         self.add(now, handle, connection);
         Ok(handle)
     }
@@ -327,7 +319,7 @@ impl Endpoint {
         let leading_len = incoming.leading_len;
         match self.quic.accept(now, incoming, with, &mut response) {
             Ok((handle, primary)) => {
-                let mut connection = Connection::new(primary, config);
+                let mut connection = Connection::new(primary, config, self.secrets.next());
                 // A signal in the first flight: the client knows the rate after one round trip.
                 if let Some(len) = leading_len {
                     connection.on_leading(len);
@@ -511,8 +503,8 @@ impl Endpoint {
         if self.drops.recall(now, connection.remote_address()).is_some() {
             connection.forbid_fragments(now);
         }
+        self.early.begin(connection.proven_address());
         self.connections.insert(handle, connection);
-        self.handshaking += 1;
         self.touch(now, handle);
     }
 
@@ -533,15 +525,12 @@ impl Endpoint {
         connection.settle(now);
         self.quic.service(handle, connection.primary_mut());
         Self::take_events(handle, connection, &mut self.events);
+        Self::register(&mut self.ids, handle, connection);
         if connection.take_handshake_end() {
-            self.handshaking -= 1;
             if let Some(record) = self.verdicts.recall(now, connection.remote_address()) {
                 connection.recall(now, record);
             }
-            if let Some(id) = connection.receiver_id() {
-                self.ids.insert(id, handle);
-                self.replay_early(now, id, handle);
-            }
+            self.replay_early(now, handle);
         }
         let Some(connection) = self.connections.get_mut(handle) else { return };
         if let Some(drops) = connection.take_drops(now) {
@@ -569,19 +558,15 @@ impl Endpoint {
     }
 
     /// RLP datagrams that came before the keys.
-    fn replay_early(&mut self, now: Instant, id: ReceiverId, handle: ConnectionHandle) {
+    fn replay_early(&mut self, now: Instant, handle: ConnectionHandle) {
         let Some(connection) = self.connections.get_mut(handle) else { return };
-        self.early.retain(|datagram| {
-            let ours = receiver_id(datagram) == Some(id);
-            if ours {
-                connection.handle_rlp(now, datagram.clone());
-            }
-            !ours
-        });
-        connection.settle(now);
-        if self.handshaking == 0 {
-            self.early.clear();
+        let ids = &self.ids;
+        let ours = |datagram: &[u8]| receiver_id(datagram).is_some_and(|id| ids.get(&id) == Some(&handle));
+        for datagram in self.early.end(connection.proven_address(), ours) {
+            connection.handle_rlp(now, datagram);
         }
+        Self::register(&mut self.ids, handle, connection);
+        connection.settle(now);
         Self::take_events(handle, connection, &mut self.events);
     }
 
@@ -595,9 +580,23 @@ impl Endpoint {
         );
     }
 
+    /// Has datagrams with the ids that the connection takes find it.
+    fn register(
+        ids: &mut HashMap<ReceiverId, ConnectionHandle>,
+        handle: ConnectionHandle,
+        connection: &mut Connection,
+    ) {
+        let change = connection.take_id_change();
+        ids.extend(change.issued.into_iter().map(|id| (id, handle)));
+        // An id may have been issued and retired since.
+        for id in &change.retired {
+            ids.remove(id);
+        }
+    }
+
     fn forget(&mut self, handle: ConnectionHandle) {
-        let Some(mut connection) = self.connections.remove(handle) else { return };
-        if let Some(id) = connection.receiver_id() {
+        let Some(connection) = self.connections.remove(handle) else { return };
+        for id in connection.receiver_ids() {
             self.ids.remove(&id);
         }
         self.timers.set(handle, None);

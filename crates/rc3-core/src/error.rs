@@ -115,6 +115,9 @@ pub enum PeerMisbehaved {
     /// More of a stream lies beyond its first missing byte than any loss explains.
     #[error("left too much of a stream out of order")]
     OutOfOrder,
+    /// A SACK of what it has not received.
+    #[error("acknowledged rlp data that it has not received")]
+    Receipt,
     /// Took 0-RTT data under another protocol than that of the resumed session (RFC 8446 §4.2.10).
     #[error("accepted early data and changed the protocol")]
     EarlyProtocol,
@@ -135,6 +138,7 @@ impl PeerMisbehaved {
                     Self::ControlClosed => 7,
                     Self::OutOfOrder => 8,
                     Self::EarlyProtocol => 9,
+                    Self::Receipt => 10,
                 },
         )
     }
@@ -147,9 +151,11 @@ impl PeerMisbehaved {
             Self::Credit => TransportErrorCode::FLOW_CONTROL_ERROR,
             Self::StreamLimit => TransportErrorCode::STREAM_LIMIT_ERROR,
             Self::StreamDirection => TransportErrorCode::STREAM_STATE_ERROR,
-            Self::SkippedMissing | Self::ControlClosed | Self::OutOfOrder | Self::EarlyProtocol => {
-                TransportErrorCode::PROTOCOL_VIOLATION
-            }
+            Self::SkippedMissing
+            | Self::ControlClosed
+            | Self::OutOfOrder
+            | Self::EarlyProtocol
+            | Self::Receipt => TransportErrorCode::PROTOCOL_VIOLATION,
         }
     }
 }
@@ -170,6 +176,7 @@ mod tests {
             (PeerMisbehaved::StreamDirection, "DATA for a stream of the wrong direction"),
             (PeerMisbehaved::ControlClosed, "the control stream ended or was reset"),
             (PeerMisbehaved::OutOfOrder, "more of a stream is out of order than losses explain"),
+            (PeerMisbehaved::Receipt, "a SACK of bytes that were not received"),
             (PeerMisbehaved::EarlyProtocol, "early data accepted under an identifier of the other kind"),
         ] {
             let row = format!("| {} | {fault} |", sin.code().into_inner() - 0x7263_3300);

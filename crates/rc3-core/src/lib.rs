@@ -11,6 +11,7 @@ mod addresses;
 mod config;
 mod connection;
 mod connections;
+mod early;
 mod endpoint;
 mod error;
 mod event;

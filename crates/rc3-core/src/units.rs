@@ -1,6 +1,10 @@
 //! The few quantities of the protocol, each with only the operators that make sense.
 
-use std::{fmt, ops::Range, time::Duration};
+use std::{
+    fmt,
+    ops::{self, Range},
+    time::Duration,
+};
 
 /// A service level: 0 is the primary loop's normal priority, 1 to 15 are the worse and worse levels of the
 /// RLP loop (RC3 §2.1).
@@ -43,6 +47,19 @@ impl Level {
 impl fmt::Display for Level {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
+    }
+}
+
+/// What a receiver shows to be believed that it has a span of a stream (docs/WIRE.md, receipts). Those of spans that
+/// adjoin, exclusive-ored, are that of both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Receipt(pub u32);
+
+impl ops::BitXor for Receipt {
+    type Output = Self;
+
+    fn bitxor(self, other: Self) -> Self {
+        Self(self.0 ^ other.0)
     }
 }
 

@@ -8,8 +8,8 @@ use super::{Congestion, TransportConfig};
 /// frames that ride in some packets must not make a flow one packet longer.
 const PRIMARY_OVERHEAD: u16 = 37;
 
-/// The same for RLP: header (13), AEAD tag (16), DATA frame with an offset and a final size below 1 GiB (10).
-const RLP_OVERHEAD: u16 = 39;
+/// The same for RLP: header (13), AEAD tag (16), DATA frame with an offset and a final size below 1 GiB (14).
+const RLP_OVERHEAD: u16 = 43;
 
 /// UDP payload in bytes of an Ethernet frame, over IPv4. More may not pass.
 const ETHERNET: u16 = 1472;
@@ -20,10 +20,10 @@ impl TransportConfig {
     ///
     /// With [`super::RlpMode::Off`] packets of the primary have room for 4 to 9 bytes more than that: other frames take some, and
     /// small offsets and packet numbers are encoded in fewer bytes. With RLP its packets carry exactly `bytes` beyond
-    /// the first 16 KiB of a stream, up to 5 more before. The primary's then have 6 to 11 more, and are handed some 50
+    /// the first 16 KiB of a stream, up to 5 more before. The primary's then have 10 to 15 more, and are handed some 50
     /// fewer than fit, to leave room for acknowledgments.
     ///
-    /// Peers that run quinn take no more than 1472 bytes of UDP payload, which are segments of 1433.
+    /// Peers that run quinn take no more than 1472 bytes of UDP payload, which are segments of 1429.
     pub fn segment_size(&mut self, bytes: Option<u16>) -> &mut Self {
         self.segment_size = bytes;
         self

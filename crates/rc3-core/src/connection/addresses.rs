@@ -7,10 +7,10 @@ use crate::{
     addresses::Addresses,
     primary::{Primary, PrimaryTransmit, Side},
     qlog::QlogEvent,
-    rlp::keys::Sealer,
+    rlp::keys::{Sealer, Sealing},
     transmit::Transmit,
     units::Level,
-    wire::frame,
+    wire::{control::ControlFrame, frame},
 };
 
 /// Round trips before an unproven address is asked again.
@@ -25,12 +25,13 @@ const SOLICIT_BYTES: usize = Sealer::OVERHEAD + 1;
 impl Connection {
     /// The handshake has proved the peer's address.
     pub(super) fn prove_handshake(&mut self) {
-        self.addresses = Some(Addresses::new(self.primary.addresses().0));
+        // Not where the primary sends by now: a later datagram of the same batch may have moved that.
+        self.addresses = Some(Addresses::new(self.primary.validated()));
     }
 
-    /// The last address of the peer that has proved that it receives.
+    /// The last address of the peer that has proved that it receives; that of the handshake to begin with.
     pub(crate) fn proven_address(&self) -> SocketAddr {
-        self.addresses.as_ref().map_or_else(|| self.remote_address(), Addresses::proven)
+        self.primary.validated()
     }
 
     /// Whether the peer receives at the address that the primary sends to. Until the handshake is complete the
@@ -82,7 +83,7 @@ impl Connection {
     /// The question, into the empty `buf`, if one is due.
     pub(super) fn write_solicit(&mut self, buf: &mut Vec<u8>) -> Option<Transmit> {
         let destination = self.soliciting.take().filter(|_| self.lost.is_none())?;
-        let transmit = self.write_alone(destination, frame::emit_solicit, buf)?;
+        let transmit = self.write_alone(destination, Sealer::begin_on_next_path, frame::emit_solicit, buf)?;
         self.addresses.as_mut()?.on_sent(destination, transmit.size);
         Some(transmit)
     }
@@ -145,6 +146,7 @@ impl Connection {
         if let Some(rlp) = self.rlp() {
             rlp.on_new_path(before, validated, rtt);
         }
+        self.change_receiver_id();
     }
 
     /// Whether the peer has proved another address since the last call.
@@ -159,8 +161,21 @@ impl Connection {
         }
     }
 
+    /// Our own address has changed: what leaves from the new one names the peer anew, and shows it where to answer.
+    pub(super) fn move_away(&mut self) {
+        self.change_receiver_id();
+        self.announce();
+    }
+
+    /// RLP datagrams leave on another path from now on: with another receiver id, and the peer hears which.
+    fn change_receiver_id(&mut self) {
+        if let Some(number) = self.rlp().map(|rlp| rlp.keys().seal.change_path()) {
+            self.send_control(ControlFrame::Path(number));
+        }
+    }
+
     /// The peer is to see our address and may answer there in full: a long datagram goes out, and one of the primary.
-    pub(super) fn announce(&mut self) {
+    fn announce(&mut self) {
         if self.rlp().is_some() {
             self.announcing = true;
             self.primary.probe_at_once();
@@ -179,19 +194,21 @@ impl Connection {
     pub(super) fn write_padding(&mut self, len: usize, buf: &mut Vec<u8>) -> Option<Transmit> {
         let padding = len.saturating_sub(Sealer::OVERHEAD);
         // PADDING frames (docs/WIRE.md).
-        self.write_alone(self.remote_address(), |buf| buf.resize(buf.len() + padding, 0), buf)
+        let remote = self.remote_address();
+        self.write_alone(remote, Sealer::begin, |buf| buf.resize(buf.len() + padding, 0), buf)
     }
 
     /// One RLP datagram at the primary's priority, into the empty `buf`.
     fn write_alone(
         &mut self,
         destination: SocketAddr,
+        begin: fn(&mut Sealer, Level, &mut Vec<u8>) -> Sealing,
         payload: impl FnOnce(&mut Vec<u8>),
         buf: &mut Vec<u8>,
     ) -> Option<Transmit> {
         let source = self.primary.addresses().1;
         let seal = &mut self.rlp()?.keys().seal;
-        let sealing = seal.begin(HEADER_LEVEL, buf);
+        let sealing = begin(seal, HEADER_LEVEL, buf);
         payload(buf);
         seal.finish(sealing, buf);
         Some(Transmit {

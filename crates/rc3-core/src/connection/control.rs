@@ -114,6 +114,11 @@ impl Connection {
                 self.streams.queue_for_rlp(id);
             }
             ControlFrame::Signal { leading } => self.on_signal(leading),
+            ControlFrame::Path(number) => {
+                if let Some(rlp) = &mut overlay.rlp {
+                    rlp.keys().open.on_path(number);
+                }
+            }
             ControlFrame::StreamReset { stream, used } => {
                 let Ok(id) = VarInt::from_u64(stream).map(StreamId::from) else { return };
                 match self.streams.recv(id) {

@@ -8,7 +8,7 @@ use crate::{
     primary::{ConnectionError, Dir, End, Primary, PrimaryEvent, Side, StreamId, VarInt},
     rlp::{
         Rlp,
-        keys::{EXPORTER_CONTEXT_CLIENT, EXPORTER_CONTEXT_SERVER, EXPORTER_LABEL, RlpKeys},
+        keys::{EXPORTER_CONTEXT_CLIENT, EXPORTER_CONTEXT_SERVER, EXPORTER_LABEL, ReceiptKey, RlpKeys},
     },
     stream::send::SendStream,
 };
@@ -70,7 +70,7 @@ impl Connection {
             self.open_control();
             match self.derive_keys() {
                 Some(keys) => {
-                    let rlp = Rlp::new(keys, &self.config, self.primary.rtt());
+                    let rlp = Rlp::new(keys, self.receipt_key(), &self.config, self.primary.rtt());
                     self.overlay.as_mut().map(|overlay| overlay.rlp.insert(rlp));
                 }
                 None => tracing::error!("the TLS exporter yields no keys: RLP stays off"),
@@ -92,6 +92,14 @@ impl Connection {
             return Some(RlpKeys::simulated(&client, &server, is_client));
         }
         Some(RlpKeys::new(&client, &server, is_client))
+    }
+
+    fn receipt_key(&self) -> ReceiptKey {
+        #[cfg(feature = "simulation")]
+        if self.primary.is_simulated() {
+            return ReceiptKey::simulated();
+        }
+        ReceiptKey::new(&self.secret)
     }
 
     pub(super) fn on_lost(&mut self, reason: ConnectionError, tell: bool) {

@@ -35,7 +35,7 @@ impl Connection {
     pub(crate) fn handle_local_address_change(&mut self) {
         if self.lost.is_none() && !self.primary.is_handshaking() {
             self.primary.on_local_address_changed();
-            self.announce();
+            self.move_away();
         }
     }
 }

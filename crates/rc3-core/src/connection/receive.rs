@@ -114,7 +114,7 @@ impl Connection {
         let Some(stream) = self.streams.recv(id) else { return Ok(None) };
         let buffered = stream.buffered();
         let bytes = payload.slice(data.data.clone());
-        let result = stream.on_rlp(data.offset, bytes, data.final_size, room);
+        let result = stream.on_rlp(data.offset, bytes, data.final_size, data.receipt, room);
         self.buffered = self.buffered + stream.buffered() - buffered;
         result.map(Some)
     }

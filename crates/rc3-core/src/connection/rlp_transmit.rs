@@ -5,12 +5,13 @@ use std::time::Instant;
 use super::Connection;
 use crate::{
     config::RlpMode,
+    error::PeerMisbehaved,
     overlay::Overlay,
     primary::{Primary, StreamId, VarInt, Waiting},
     qlog::QlogEvent,
     rlp::{Allowance, Rlp, keys::Sealer},
     transmit::{BATCH_BYTES_MAX, Transmit},
-    units::{Level, Span},
+    units::{Level, Receipt, Span},
     wire::{frame::DataHeader, sack},
 };
 
@@ -96,7 +97,8 @@ impl Connection {
                     received.sacks += 1;
                     trace.emit(now, || {
                         let stream = streams.recv(id);
-                        let spans = stream.map(|stream| stream.sack_spans().take(count).collect());
+                        let spans = stream
+                            .map(|stream| stream.sack_spans().map(|(span, _)| span).take(count).collect());
                         QlogEvent::SackSent { level, stream: id, spans: spans.unwrap_or_default() }
                     });
                 }
@@ -190,7 +192,9 @@ impl Connection {
         let stream = VarInt::from(id).into_inner();
         let mut packets = Vec::new();
         let mut end = span.end;
-        let header = |offset| DataHeader { stream, offset, final_size, explicit_len: None };
+        // Sealed with it.
+        let receipt = Receipt::default();
+        let header = |offset| DataHeader { stream, offset, final_size, explicit_len: None, receipt };
         let start_below = |end: u64, offset| {
             end.saturating_sub(payload_max.saturating_sub(header(offset).encoded_len()) as u64)
         };
@@ -209,12 +213,13 @@ impl Connection {
 
     fn write_packets(&mut self, id: StreamId, level: Level, packets: &[Packet], buf: &mut Vec<u8>) {
         let Self { overlay: Some(overlay), streams, .. } = self else { return };
-        let Some(seal) = overlay.rlp.as_mut().map(|rlp| &mut rlp.keys().seal) else { return };
+        let Some((seal, receipts)) = overlay.rlp.as_mut().map(Rlp::sealing) else { return };
+        let number = VarInt::from(id).into_inner();
         let usage = streams.send(id).map_or(0, |stream| stream.usage());
         streams.with_send(id, |stream| {
             for packet in packets {
                 let sealing = seal.begin(level, buf);
-                packet.header.emit(buf);
+                DataHeader { receipt: receipts.receipt(number, packet.span), ..packet.header }.emit(buf);
                 let before = buf.len();
                 stream.buffer.copy_into(packet.span, buf);
                 // Anything else would put bytes where they do not belong.
@@ -237,13 +242,26 @@ impl Connection {
         overlay.allowed.on_usage(more);
     }
 
-    /// A SACK: the peer holds these spans.
-    pub(super) fn on_sack(&mut self, now: Instant, id: StreamId, spans: impl Iterator<Item = Span>) {
+    /// A SACK: the peer holds these spans, and shows it.
+    pub(super) fn on_sack(
+        &mut self,
+        now: Instant,
+        id: StreamId,
+        spans: impl Iterator<Item = (Span, Receipt)> + Clone,
+    ) {
+        let number = VarInt::from(id).into_inner();
+        if !self
+            .rlp()
+            .is_some_and(|rlp| spans.clone().all(|(span, receipt)| rlp.is_shown(number, span, receipt)))
+        {
+            self.fault = Some(PeerMisbehaved::Receipt);
+            return;
+        }
         let Self { streams, sent, overlay, .. } = self;
         let mut guard = overlay.as_mut().and_then(|overlay| overlay.rlp.as_mut()).and_then(Rlp::guard);
         let has_source = streams.with_send(id, |stream| {
             let mut newly = 0;
-            for span in spans {
+            for (span, _) in spans {
                 if let Some(guard) = &mut guard {
                     guard.on_sacked(now, id, span);
                 }

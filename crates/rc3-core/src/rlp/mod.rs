@@ -18,13 +18,13 @@ use std::{
 
 use self::{
     guard::{Guard, Permit, Record},
-    keys::RlpKeys,
+    keys::{ReceiptKey, ReceiverId, RlpKeys, Sealer},
     ladder::Ladder,
     pacer::Pacer,
 };
 use crate::{
     config::{RlpMode, TransportConfig},
-    units::{Level, Rate},
+    units::{Level, Rate, Receipt, Span},
 };
 
 /// Time a rate-capped RLP loop may catch up at once: timers of user space are late by about a millisecond.
@@ -60,6 +60,7 @@ pub enum StopReason {
 #[derive(Debug)]
 pub struct Rlp {
     keys: RlpKeys,
+    receipts: ReceiptKey,
     ladder: Ladder,
     pacer: Option<Pacer>,
     /// Present in [`RlpMode::Guard`].
@@ -70,9 +71,10 @@ pub struct Rlp {
 
 impl Rlp {
     /// A loop that starts at level 1 on a path whose round trip is about `rtt`.
-    pub fn new(keys: RlpKeys, config: &TransportConfig, rtt: Duration) -> Self {
+    pub fn new(keys: RlpKeys, receipts: ReceiptKey, config: &TransportConfig, rtt: Duration) -> Self {
         Self {
             keys,
+            receipts,
             ladder: config.ladder,
             pacer: config.nic_rate.map(new_pacer),
             guard: (config.rlp == RlpMode::Guard).then(|| Guard::new(config.verdict_age, rtt)),
@@ -83,6 +85,21 @@ impl Rlp {
     /// The keys of both directions.
     pub fn keys(&mut self) -> &mut RlpKeys {
         &mut self.keys
+    }
+
+    /// The ids that datagrams for us may carry.
+    pub fn receiver_ids(&self) -> impl Iterator<Item = ReceiverId> + '_ {
+        self.keys.open.ids()
+    }
+
+    /// What seals datagrams, and what makes the receipts in them.
+    pub fn sealing(&mut self) -> (&mut Sealer, &ReceiptKey) {
+        (&mut self.keys.seal, &self.receipts)
+    }
+
+    /// Whether a SACK shows that the peer has received what it names.
+    pub fn is_shown(&self, stream: u64, span: Span, receipt: Receipt) -> bool {
+        self.receipts.receipt(stream, span) == receipt
     }
 
     /// The guard, in guard mode.

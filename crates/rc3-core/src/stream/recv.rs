@@ -5,11 +5,12 @@
 
 use bytes::Bytes;
 
+use super::receipts::Receipts;
 use crate::{
     error::{ClosedStream, PeerMisbehaved, ReadError},
     primary::{Primary, StreamId, StreamReadEnd, VarInt},
     reassembler::{Reassembler, Source},
-    units::Span,
+    units::{Receipt, Span},
     wire::head::{Head, HeadDecoder},
 };
 
@@ -48,6 +49,8 @@ pub(crate) struct RecvStream {
     framing: Framing,
     head: HeadState,
     final_size: Option<u64>,
+    /// What RLP has brought.
+    receipts: Receipts,
     /// The application has seen the end, or does not want it.
     done: bool,
     /// Whether the application reads in order: bytes past a hole are then nothing to wake it for.
@@ -103,6 +106,7 @@ impl RecvStream {
             },
             head: HeadState::Open,
             final_size: None,
+            receipts: Receipts::default(),
             done: false,
             ordered: true,
             backlogged: false,
@@ -145,6 +149,7 @@ impl RecvStream {
                 StreamReadEnd::Closed => self.head = HeadState::Ended,
             }
         }
+        self.receipts.forget_below(self.head_position());
         Ok(taken)
     }
 
@@ -239,6 +244,7 @@ impl RecvStream {
         offset: u64,
         data: Bytes,
         final_size: Option<u64>,
+        receipt: Receipt,
         room: u64,
     ) -> Result<Taken, PeerMisbehaved> {
         let mut taken = Taken::default();
@@ -261,6 +267,9 @@ impl RecvStream {
             taken.refused = data.len() as u64;
         } else {
             taken.add(&mut self.reassembler, offset, data, Source::Rlp);
+            if taken.refused == 0 {
+                self.receipts.insert(Span::new(offset, end), receipt);
+            }
         }
         Ok(taken)
     }
@@ -346,6 +355,7 @@ impl RecvStream {
 
     fn drop_all(&mut self) {
         self.reassembler.clear();
+        self.receipts = Receipts::default();
         if let Framing::Records { early, .. } = &mut self.framing {
             early.clear();
         }
@@ -398,13 +408,17 @@ impl RecvStream {
                 || self.final_size == Some(self.reassembler.consumed()))
     }
 
-    /// What RLP brought beyond the head, lowest first: the content of a SACK.
-    pub(crate) fn sack_spans(&self) -> impl Iterator<Item = Span> + '_ {
-        let position = match &self.framing {
+    /// What RLP brought that reaches beyond the head, lowest first, with receipts: the content of a SACK.
+    pub(crate) fn sack_spans(&self) -> impl Iterator<Item = (Span, Receipt)> + '_ {
+        self.receipts.iter()
+    }
+
+    /// Up to where the primary has come.
+    fn head_position(&self) -> u64 {
+        match &self.framing {
             Framing::Plain => self.reassembler.end(),
             Framing::Records { decoder, .. } => decoder.position(),
-        };
-        self.reassembler.received_from(position)
+        }
     }
 
     /// The final size, once either loop has told it.

@@ -22,6 +22,7 @@ const MAX_RLP_DATA: u64 = 0x01;
 const MAX_RLP_STREAM_DATA: u64 = 0x02;
 const STREAM_RESET: u64 = 0x03;
 const SIGNAL: u64 = 0x04;
+const PATH: u64 = 0x05;
 
 const SETTING_CONNECTION_CREDIT: u64 = 0x01;
 const SETTING_STREAM_CREDIT: u64 = 0x02;
@@ -52,6 +53,8 @@ pub enum ControlFrame {
         /// Payload of the leading fragment in bytes. One that is no code means nothing.
         leading: u64,
     },
+    /// RLP datagrams come on another path from now on, with the receiver id of this number.
+    Path(u64),
 }
 
 /// The content of a SETTINGS frame.
@@ -113,6 +116,7 @@ impl ControlFrame {
             }
             Self::StreamReset { stream, used } => emit_varints(STREAM_RESET, &[stream, used], out),
             Self::Signal { leading } => emit_varints(SIGNAL, &[leading], out),
+            Self::Path(number) => emit_varints(PATH, &[number], out),
         }
     }
 
@@ -126,6 +130,7 @@ impl ControlFrame {
             MAX_RLP_STREAM_DATA => Self::MaxRlpStreamData { stream: field()?, limit: field()? },
             STREAM_RESET => Self::StreamReset { stream: field()?, used: field()? },
             SIGNAL => Self::Signal { leading: field()? },
+            PATH => Self::Path(field()?),
             _ => return Ok(None),
         };
         if reader.is_empty() { Ok(Some(frame)) } else { Err(ControlError::Malformed) }
@@ -252,6 +257,7 @@ mod tests {
             (0..=VARINT_MAX, 0..=VARINT_MAX)
                 .prop_map(|(stream, used)| Ok(ControlFrame::StreamReset { stream, used })),
             (0..=VARINT_MAX).prop_map(|leading| Ok(ControlFrame::Signal { leading })),
+            (0..=VARINT_MAX).prop_map(|number| Ok(ControlFrame::Path(number))),
             (5..=VARINT_MAX, prop::collection::vec(any::<u8>(), 0..200)).prop_map(Err),
         ]
     }

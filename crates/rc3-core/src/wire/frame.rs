@@ -8,7 +8,7 @@ use super::{
     sack::{self, Sack},
     varint::{self, Reader, VARINT_MAX},
 };
-use crate::units::Span;
+use crate::units::{Receipt, Span};
 
 const PADDING: u64 = 0x00;
 const SOLICIT: u64 = 0x03;
@@ -17,6 +17,8 @@ const DATA: u64 = 0x08;
 const DATA_LAST: u64 = 0x0b;
 const DATA_HAS_LEN: u64 = 0x01;
 const DATA_HAS_FINAL_SIZE: u64 = 0x02;
+/// Length of the receipt of a DATA frame and of a span in a SACK, in bytes.
+pub(super) const RECEIPT_LEN: usize = 4;
 
 /// One frame of an RLP datagram.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,6 +45,8 @@ pub struct Data {
     pub offset: u64,
     /// The final size of the stream, if the frame tells.
     pub final_size: Option<u64>,
+    /// What a SACK of these bytes is to show.
+    pub receipt: Receipt,
     /// Where the bytes lie in the payload given to [`Frames::new`]; always inside it, possibly empty.
     pub data: Range<usize>,
 }
@@ -61,9 +65,11 @@ impl Data {
             _ => Some(reader.varint().ok_or(FrameError::Truncated)?),
         };
         let len = match kind & DATA_HAS_LEN {
-            0 => reader.rest().len() as u64,
-            _ => reader.varint().ok_or(FrameError::Truncated)?,
+            0 => None,
+            _ => Some(reader.varint().ok_or(FrameError::Truncated)?),
         };
+        let receipt = Receipt::parse(reader)?;
+        let len = len.unwrap_or(reader.rest().len() as u64);
         let start = reader.position();
         reader.take(len).ok_or(FrameError::Truncated)?;
         // Both are below 2^62.
@@ -74,7 +80,7 @@ impl Data {
         if final_size.is_some_and(|size| end > size) {
             return Err(FrameError::BeyondFinalSize);
         }
-        Ok(Self { stream, offset, final_size, data: start..reader.position() })
+        Ok(Self { stream, offset, final_size, receipt, data: start..reader.position() })
     }
 }
 
@@ -89,6 +95,8 @@ pub struct DataHeader {
     pub final_size: Option<u64>,
     /// How many bytes follow; `None` when they run to the end of the datagram.
     pub explicit_len: Option<u64>,
+    /// What a SACK of the bytes will show.
+    pub receipt: Receipt,
 }
 
 impl DataHeader {
@@ -99,6 +107,7 @@ impl DataHeader {
             + varint::encoded_len(self.offset)
             + self.final_size.map_or(0, varint::encoded_len)
             + self.explicit_len.map_or(0, varint::encoded_len)
+            + RECEIPT_LEN
     }
 
     /// Appends the header to `out`.
@@ -112,12 +121,25 @@ impl DataHeader {
         for field in [self.final_size, self.explicit_len].into_iter().flatten() {
             varint::emit(field, out);
         }
+        self.receipt.emit(out);
     }
 
     fn kind(&self) -> u64 {
         let final_size = if self.final_size.is_some() { DATA_HAS_FINAL_SIZE } else { 0 };
         let len = if self.explicit_len.is_some() { DATA_HAS_LEN } else { 0 };
         DATA | final_size | len
+    }
+}
+
+impl Receipt {
+    pub(super) fn parse(reader: &mut Reader<'_>) -> Result<Self, FrameError> {
+        let field = reader.take(RECEIPT_LEN as u64).ok_or(FrameError::Truncated)?;
+        let field = field.first_chunk().ok_or(FrameError::Truncated)?;
+        Ok(Self(u32::from_be_bytes(*field)))
+    }
+
+    pub(super) fn emit(self, out: &mut Vec<u8>) {
+        out.extend(self.0.to_be_bytes());
     }
 }
 
@@ -209,7 +231,8 @@ mod tests {
             |(stream, offset, slack, data)| {
                 let len = data.len() as u64;
                 let final_size = slack.map(|slack| offset + len + slack);
-                (DataHeader { stream, offset, final_size, explicit_len: Some(len) }, data)
+                let receipt = Receipt(stream as u32);
+                (DataHeader { stream, offset, final_size, explicit_len: Some(len), receipt }, data)
             },
         )
     }
@@ -234,7 +257,9 @@ mod tests {
                 assert_eq!(out.len() - start, header.encoded_len());
                 out.extend(data);
             }
-            Item::Sack(stream, span) => assert_eq!(sack::emit(*stream, [*span], usize::MAX, out), 1),
+            Item::Sack(stream, span) => {
+                assert_eq!(sack::emit(*stream, [(*span, Receipt(9))], usize::MAX, out), 1);
+            }
         }
     }
 
@@ -243,14 +268,14 @@ mod tests {
             (Frame::Padding, Item::Padding) | (Frame::Solicit, Item::Solicit) => {}
             (Frame::Data(data), Item::Data(header, bytes)) => {
                 assert_eq!(
-                    (data.stream, data.offset, data.final_size),
-                    (header.stream, header.offset, header.final_size)
+                    (data.stream, data.offset, data.final_size, data.receipt),
+                    (header.stream, header.offset, header.final_size, header.receipt)
                 );
                 assert_eq!(payload[data.data.clone()], bytes[..]);
                 assert_eq!(data.span(), Span::new(header.offset, header.offset + bytes.len() as u64));
             }
             (Frame::Sack(sack), Item::Sack(stream, span)) => {
-                assert_eq!((sack.stream, sack.spans().collect()), (*stream, vec![*span]));
+                assert_eq!((sack.stream, sack.spans().collect()), (*stream, vec![(*span, Receipt(9))]));
             }
             _ => panic!("{frame:?} is not {item:?}"),
         }
@@ -263,9 +288,13 @@ mod tests {
             (&[0x0c], FrameError::UnknownType(12)),
             (&[0x40], FrameError::Truncated),
             (&[0x08, 4], FrameError::Truncated),
-            (&[0x09, 4, 0, 2, 0xaa], FrameError::Truncated),
-            (&[0x0a, 4, 3, 4, 0xaa, 0xbb], FrameError::BeyondFinalSize),
-            (&[0x08, 4, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xaa], FrameError::OffsetOverflow),
+            (&[0x08, 4, 0, 1, 2, 3], FrameError::Truncated),
+            (&[0x09, 4, 0, 2, 1, 2, 3, 4, 0xaa], FrameError::Truncated),
+            (&[0x0a, 4, 3, 4, 1, 2, 3, 4, 0xaa, 0xbb], FrameError::BeyondFinalSize),
+            (
+                &[0x08, 4, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 2, 3, 4, 0xaa],
+                FrameError::OffsetOverflow,
+            ),
         ] {
             let mut frames = Frames::new(payload);
             assert_eq!(frames.next(), Some(Err(error)), "{payload:x?}");
@@ -306,7 +335,7 @@ mod tests {
                     }
                     Ok(Frame::Sack(sack)) => {
                         let mut end = None;
-                        for span in sack.spans() {
+                        for (span, _) in sack.spans() {
                             prop_assert!(!span.is_empty() && span.end <= VARINT_MAX);
                             prop_assert!(end.is_none_or(|end| end < span.start));
                             end = Some(span.end);

@@ -1,15 +1,16 @@
 //! The SACK frame (`docs/WIRE.md#sack`): spans of stream bytes the receiver holds.
 //!
 //! Spans ascend, are not empty and do not touch; parser and emitter both hold to that. A SACK is cumulative
-//! and idempotent: it only ever says "I have these", and leaving spans out says nothing.
+//! and idempotent: it only ever says "I have these", and leaving spans out says nothing. Each span comes with the
+//! receipt that shows it.
 
 use std::fmt;
 
 use super::{
-    frame::FrameError,
+    frame::{FrameError, RECEIPT_LEN},
     varint::{self, Reader, VARINT_MAX},
 };
-use crate::units::Span;
+use crate::units::{Receipt, Span};
 
 /// Frame type of a SACK.
 pub(super) const TYPE: u64 = 0x02;
@@ -45,7 +46,7 @@ impl<'a> Sack<'a> {
         Ok(Self { stream, fields })
     }
 
-    /// The spans, ascending.
+    /// The spans, ascending, each with its receipt.
     pub fn spans(&self) -> Spans<'a> {
         Spans::new(self.fields)
     }
@@ -73,7 +74,7 @@ impl<'a> Spans<'a> {
         Self { reader: Reader::new(fields), end: None }
     }
 
-    fn step(&mut self) -> Result<Span, FrameError> {
+    fn step(&mut self) -> Result<(Span, Receipt), FrameError> {
         let distance = self.reader.varint().ok_or(FrameError::Truncated)?;
         let len = self.reader.varint().ok_or(FrameError::Truncated)?;
         if len == 0 || (distance == 0 && self.end.is_some()) {
@@ -86,14 +87,14 @@ impl<'a> Spans<'a> {
             return Err(FrameError::OffsetOverflow);
         }
         self.end = Some(end);
-        Ok(Span::new(start, end))
+        Ok((Span::new(start, end), Receipt::parse(&mut self.reader)?))
     }
 }
 
 impl Iterator for Spans<'_> {
-    type Item = Span;
+    type Item = (Span, Receipt);
 
-    fn next(&mut self) -> Option<Span> {
+    fn next(&mut self) -> Option<Self::Item> {
         if self.reader.is_empty() {
             return None;
         }
@@ -110,7 +111,12 @@ impl Iterator for Spans<'_> {
 ///
 /// # Panics
 /// When `stream` or an offset is above [`VARINT_MAX`].
-pub fn emit(stream: u64, spans: impl IntoIterator<Item = Span>, budget: usize, out: &mut Vec<u8>) -> usize {
+pub fn emit(
+    stream: u64,
+    spans: impl IntoIterator<Item = (Span, Receipt)>,
+    budget: usize,
+    out: &mut Vec<u8>,
+) -> usize {
     let frame_start = out.len();
     varint::emit(TYPE, out);
     varint::emit(stream, out);
@@ -119,12 +125,12 @@ pub fn emit(stream: u64, spans: impl IntoIterator<Item = Span>, budget: usize, o
     let mut budget_left = budget.saturating_sub(out.len() - frame_start);
     let mut count = 0;
     let mut previous_end = None;
-    for span in spans {
+    for (span, receipt) in spans {
         let Some(distance) = span.start.checked_sub(previous_end.unwrap_or(0)) else { break };
         if span.start >= span.end || (distance == 0 && previous_end.is_some()) || count == COUNT_MAX {
             break;
         }
-        let mut cost = varint::encoded_len(distance) + varint::encoded_len(span.len());
+        let mut cost = varint::encoded_len(distance) + varint::encoded_len(span.len()) + RECEIPT_LEN;
         if count == ONE_BYTE_COUNT_MAX {
             cost += 1;
         }
@@ -138,6 +144,7 @@ pub fn emit(stream: u64, spans: impl IntoIterator<Item = Span>, budget: usize, o
         }
         varint::emit(distance, out);
         varint::emit(span.len(), out);
+        receipt.emit(out);
         previous_end = Some(span.end);
         count += 1;
     }
@@ -159,20 +166,20 @@ mod tests {
     use super::*;
     use crate::wire::frame::{Frame, Frames};
 
-    fn parsed(frame: &[u8]) -> (u64, Vec<Span>) {
+    fn parsed(frame: &[u8]) -> (u64, Vec<(Span, Receipt)>) {
         let mut frames = Frames::new(frame);
         let Some(Ok(Frame::Sack(sack))) = frames.next() else { panic!("not one sack: {frame:x?}") };
         assert_eq!(frames.next(), None);
         (sack.stream, sack.spans().collect())
     }
 
-    fn ascending(steps: Vec<(u64, u64)>) -> Vec<Span> {
+    fn ascending(steps: Vec<(u64, u64)>) -> Vec<(Span, Receipt)> {
         let mut end = 0;
         let mut spans = Vec::new();
         for (gap, len) in steps {
             let start = end + gap;
             end = start + len;
-            spans.push(Span::new(start, end));
+            spans.push((Span::new(start, end), Receipt(end as u32)));
         }
         spans
     }
@@ -180,8 +187,8 @@ mod tests {
     #[test]
     fn the_64th_span_costs_one_byte_more() {
         let spans = ascending(vec![(1, 1); 64]);
-        // Type, stream and count, then two bytes for each span.
-        for (budget, count, len) in [(3 + 126, 63, 129), (3 + 128, 63, 129), (3 + 129, 64, 132)] {
+        // Type, stream and count, then two bytes and a receipt for each span.
+        for (budget, count, len) in [(3 + 378, 63, 381), (3 + 384, 63, 381), (3 + 385, 64, 388)] {
             let mut out = Vec::new();
             assert_eq!(emit(0, spans.iter().copied(), budget, &mut out), count);
             assert_eq!(out.len(), len);
@@ -192,9 +199,9 @@ mod tests {
     #[test]
     fn touching_spans_are_not_emitted() {
         let mut out = Vec::new();
-        let spans = [Span::new(0, 5), Span::new(5, 6)];
+        let spans = [Span::new(0, 5), Span::new(5, 6)].map(|span| (span, Receipt(7)));
         assert_eq!(emit(0, spans, 100, &mut out), 1);
-        assert_eq!(parsed(&out).1, [Span::new(0, 5)]);
+        assert_eq!(parsed(&out).1, [(Span::new(0, 5), Receipt(7))]);
     }
 
     #[test]
@@ -209,8 +216,9 @@ mod tests {
         for (frame, error) in [
             (&[2, 0, 0][..], FrameError::EmptySack),
             (&[2, 0, 1, 9, 0], FrameError::EmptySpan),
-            (&[2, 0, 2, 9, 1, 0, 1], FrameError::EmptySpan),
-            (&[2, 0, 2, 9, 1], FrameError::Truncated),
+            (&[2, 0, 2, 9, 1, 0, 0, 0, 0, 0, 1], FrameError::EmptySpan),
+            (&[2, 0, 2, 9, 1, 0, 0, 0, 0], FrameError::Truncated),
+            (&[2, 0, 1, 9, 1, 0, 0, 0], FrameError::Truncated),
             (&[2, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 9, 1], FrameError::Truncated),
             (&[2, 0, 1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1], FrameError::OffsetOverflow),
         ] {

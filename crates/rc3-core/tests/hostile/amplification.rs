@@ -7,7 +7,11 @@ use std::{
     time::Duration,
 };
 
-use rc3_core::{ConnectionHandle, Dir, RlpMode, StreamId, VarInt, units::Span, wire::sack};
+use rc3_core::{
+    ConnectionHandle, Dir, RlpMode, StreamId, VarInt,
+    units::{Receipt, Span},
+    wire::sack,
+};
 use rc3_sim::{Crypto, Datagram, Impairments, LinkConfig, Pair, PairConfig};
 
 use super::support::*;
@@ -198,7 +202,7 @@ fn sacks_from_a_forged_address_do_not_open_it() {
             attack.download(Duration::from_millis(100));
             let number = VarInt::from(attack.stream).into_inner();
             let datagram = seal(&mut lying, |buf| {
-                sack::emit(number, [Span::new(end, end + (1 << 20))], 1000, buf);
+                sack::emit(number, [(Span::new(end, end + (1 << 20)), Receipt(0))], 1000, buf);
             });
             attack.pair.server.inject(victim(1), &datagram);
         }
@@ -247,6 +251,10 @@ fn sacks_go_to_nobody_who_has_not_proved_an_address() {
         let mut pair = Pair::new(config);
         let (client, server) = connected(&mut pair);
         let mut gaps = keys(&pair, client, true);
+        // The honest half of this client would not know the receipts of what the other half makes up.
+        let tap = Tap::default();
+        tap.lock().lose_low = true;
+        pair.server.set_tamper(tap.tamper());
         for nth in 0..600 {
             let datagram = seal(&mut gaps, data(STREAM, 2 * nth, None, b"x"));
             pair.server.inject(pair.client.address(), &datagram);
@@ -358,5 +366,46 @@ fn an_address_that_answers_late_is_served_once_it_answers() {
         let read = attack.download(TIME);
         assert!(read > 10_000_000, "{mode:?}: {read} bytes");
         assert_eq!(attack.pair.server.connection(attack.server).unwrap().remote_address(), elsewhere);
+    }
+}
+
+/// The end of the handshake and a forged datagram come together, before the endpoint has looked at either.
+#[test]
+fn an_address_forged_right_behind_the_handshake_is_not_taken_for_proven() {
+    for mode in MODES {
+        let rate = rc3_core::units::Rate::from_bits_per_second(100_000_000);
+        let link = LinkConfig { rate, delay: RTT / 2, ..LinkConfig::default() };
+        let mut config = PairConfig::symmetric(link, 500_000);
+        config.server.rlp(mode);
+        let mut pair = Pair::new(config);
+        let client = pair.connect();
+        // What the client answers to the server's flight is kept.
+        pair.drive_until(RTT * 3 / 4, |_| false);
+        let tap = Tap::default();
+        tap.lock().lose_all = true;
+        pair.client.set_tamper(tap.tamper());
+        pair.drive_until(RTT / 2, |pair| !pair.client.connection(client).unwrap().is_handshaking());
+        let id = pair.client.with(client, |c| c.open(Dir::Uni)).expect("a stream");
+        pair.client.with(client, |c| c.write(id, vec![1].into())).unwrap();
+        pair.drive_until(RTT / 4, |_| false);
+        let seen: Vec<_> = tap.lock().seen.iter().map(|(_, datagram)| datagram.clone()).collect();
+        assert!(seen.len() >= 2, "{} datagrams", seen.len());
+        let (own, last) = (pair.client.address(), seen.len() - 1);
+        let now = pair.now;
+        let batch = seen.iter().enumerate().map(|(nth, datagram)| {
+            let remote = if nth == last { victim(1) } else { own };
+            let meta = rc3_core::DatagramMeta { remote, local_ip: None, ecn: 0, leading_len: None };
+            (meta, bytes::BytesMut::from(&datagram[..]))
+        });
+        pair.server.endpoint().handle_datagrams(now, batch);
+        pair.drive_until(Duration::from_millis(1), |_| false);
+        let server = pair.server.accepted[0];
+        assert!(!pair.server.connection(server).unwrap().is_handshaking());
+        let stream = pair.server.with(server, |c| c.open(Dir::Uni)).expect("a stream");
+        pair.server.with(server, |c| c.write(stream, vec![7; 3_000_000].into())).unwrap();
+        pair.drive_until(TIME, |_| false);
+        let sent = pair.server.traffic.with(victim(1)).sent;
+        let granted = if mode == RlpMode::Off { GRANTED } else { 0 };
+        assert!(sent <= LIMIT * seen[last].len() as u64 + granted, "{mode:?}: {sent} bytes");
     }
 }

@@ -1,121 +1,155 @@
 //! Receivers that lie.
 
+use std::time::Duration;
+
 use bytes::BytesMut;
-use rc3_core::{Dir, Event, VarInt, units::Span, wire::sack};
+use rc3_core::{
+    ConnectionHandle, Dir, Event, VarInt,
+    rlp::keys::RlpKeys,
+    units::{Rate, Receipt, Span},
+    wire::{
+        frame::{Frame, Frames},
+        sack,
+    },
+};
+use rc3_sim::{LinkConfig, Pair, PairConfig};
 
 use super::support::*;
 
-#[test]
-fn optimistic_sacks_neither_speed_the_sender_up_nor_lose_data() {
-    let bytes = 1_000_000;
-    let run = |lie: bool| {
-        let mut pair = world();
-        let (client, server) = connected(&mut pair);
-        let id = pair.client.with(client, |c| c.open(Dir::Uni)).unwrap();
-        pair.client.with(client, |c| c.write(id, vec![1; bytes].into())).unwrap();
-        if lie {
-            // Before anything was sent: "I have all of it".
-            let mut keys = keys(&pair, server, false);
-            let everything = [Span::new(0, bytes as u64)];
-            let datagram = seal(&mut keys, |buf| {
-                sack::emit(STREAM, everything, 1000, buf);
-            });
-            let now = pair.now;
-            pair.client.with(client, |c| c.handle_rlp(now, BytesMut::from(&datagram[..])));
-            let sent = pair.client.connection(client).unwrap().stats().sent;
-            assert_eq!(sent.sacked_unsent_bytes, bytes as u64);
-        }
-        pair.client.with(client, |c| c.finish(id)).unwrap();
-        let start = pair.now;
-        let mut stream = None;
-        let mut read = 0;
-        assert!(pair.drive_until(RTT * 100, |pair| {
-            stream = stream.or_else(|| pair.server.with(server, |c| c.accept(Dir::Uni)));
-            let Some(id) = stream else { return false };
-            loop {
-                match pair.server.with(server, |c| c.read(id, usize::MAX, true)) {
-                    Ok(Some(chunk)) => read += chunk.bytes.len(),
-                    Ok(None) => return true,
-                    Err(_) => return false,
-                }
-            }
-        }));
-        assert_eq!(read, bytes);
-        let cwnd = pair.client.connection(client).unwrap().stats().path.cwnd;
-        (pair.now - start, cwnd)
-    };
-    let (honest, lying) = (run(false), run(true));
-    assert!(lying.0 >= honest.0 && lying.1 <= honest.1, "{honest:?} {lying:?}");
-}
-
-#[test]
-fn what_was_sacked_but_never_arrived_is_an_error_at_the_reader_and_no_silent_loss() {
-    const BYTES: u64 = 400_000;
-    let mut pair = world();
-    let (client, server) = connected(&mut pair);
-    let mut lying = keys(&pair, server, false);
-    let tap = Tap::default();
-    tap.lock().lose_low = true;
-    pair.client.set_tamper(tap.tamper());
-    let id = send(&mut pair, client, BYTES);
-    // The first flight leaves; all of RLP is lost, and is claimed to have come.
-    pair.drive_until(RTT / 4, |_| false);
-    let datagram = seal(&mut lying, |buf| {
-        sack::emit(VarInt::from(id).into_inner(), [Span::new(0, BYTES)], 1000, buf);
+/// What the server lies, and what became of the client's connection.
+fn lie(
+    pair: &mut Pair,
+    client: ConnectionHandle,
+    lying: &mut RlpKeys,
+    stream: u64,
+    spans: &[(Span, Receipt)],
+) {
+    let datagram = seal(lying, |buf| {
+        sack::emit(stream, spans.iter().copied(), 1400, buf);
     });
     let now = pair.now;
     pair.client.with(client, |c| c.handle_rlp(now, BytesMut::from(&datagram[..])));
-    let delivered: u64 =
-        pair.client.connection(client).unwrap().stats().sent.levels.iter().map(|l| l.delivered_bytes).sum();
-    assert!(delivered > BYTES / 4, "only {delivered} bytes were claimed");
-    let mut reader = Reader::default();
-    assert!(pair.drive_until(RTT * 100, |pair| {
-        reader.pump(pair, server);
-        pair.server.connection(server).unwrap().lost().is_some()
-    }));
-    assert_eq!(reader.ended, 0, "a stream with a hole was read to its end");
-    let lost = pair.server.connection(server).unwrap().lost().map(ToString::to_string).unwrap_or_default();
-    assert!(lost.contains("skipped stream bytes"), "{lost}");
-    let lost = |pair: &mut rc3_sim::Pair| {
-        pair.client.events.iter().any(|(_, event)| matches!(event, Event::Lost(_)))
-    };
-    assert!(pair.drive_until(RTT * 3, lost), "the sender hears of it");
+}
+
+fn assert_closed(pair: &Pair, client: ConnectionHandle, what: &str) {
+    let lost = pair.client.connection(client).unwrap().lost().map(ToString::to_string).unwrap_or_default();
+    assert!(lost.contains("has not received"), "{what}: {lost:?}");
 }
 
 #[test]
-fn sacks_of_every_other_byte_neither_stop_the_transfer_nor_pile_up() {
-    const BYTES: u64 = 200_000;
-    let mut pair = world();
-    let (client, server) = connected(&mut pair);
-    let mut picky = keys(&pair, server, false);
-    // Not a word from the honest receiver, so that the picky one is all there is.
-    let tap = Tap::default();
-    tap.lock().lose_low = true;
-    pair.server.set_tamper(tap.tamper());
-    let id = send(&mut pair, client, BYTES);
-    // What is claimed has arrived.
-    pair.drive_until(RTT, |_| false);
-    let mut at = BYTES;
-    while at > BYTES / 2 {
-        let spans = (0..500).map(|nth| Span::new(at - 1000 + 2 * nth, at - 1000 + 2 * nth + 1));
-        let datagram = seal(&mut picky, |buf| {
-            sack::emit(VarInt::from(id).into_inner(), spans, 1400, buf);
-        });
-        let now = pair.now;
-        pair.client.with(client, |c| c.handle_rlp(now, BytesMut::from(&datagram[..])));
-        at -= 1000;
+fn sacks_without_receipts_end_the_connection() {
+    const BYTES: u64 = 400_000;
+    let every_other = (0..100).map(|nth| Span::new(BYTES - 400 + 2 * nth, BYTES - 399 + 2 * nth)).collect();
+    let cases: [(&str, u64, Vec<Span>); 6] = [
+        ("all of it", STREAM, vec![Span::new(0, BYTES)]),
+        ("the last byte", STREAM, vec![Span::new(BYTES - 1, BYTES)]),
+        ("what was never written", STREAM, vec![Span::new(BYTES, BYTES + 1)]),
+        ("every other byte", STREAM, every_other),
+        ("of a stream that is not there", 977 * 4, vec![Span::new(0, 1 << 40), Span::new(1 << 41, 1 << 42)]),
+        ("of the control stream", 2, vec![Span::new(0, 1)]),
+    ];
+    for (what, stream, spans) in cases {
+        // Before anything has left, and after all of it has been lost on the way.
+        for wait in [Duration::ZERO, RTT / 4] {
+            let mut pair = world();
+            let (client, server) = connected(&mut pair);
+            let mut lying = keys(&pair, server, false);
+            let tap = Tap::default();
+            tap.lock().lose_low = true;
+            pair.client.set_tamper(tap.tamper());
+            send(&mut pair, client, BYTES);
+            pair.drive_until(wait, |_| false);
+            let spans: Vec<_> = spans.iter().map(|&span| (span, Receipt(0x1234_5678))).collect();
+            lie(&mut pair, client, &mut lying, stream, &spans);
+            assert_closed(&pair, client, what);
+        }
     }
-    let mut reader = Reader::default();
-    let done = pair.drive_until(RTT * 100, |pair| {
-        reader.pump(pair, server);
-        reader.ended == 1
-    });
-    assert!(done, "{:?}", pair.server.connection(server).unwrap().lost());
-    let finished =
-        |pair: &mut rc3_sim::Pair| pair.client.events.iter().any(|(_, e)| *e == Event::Finished(id));
-    assert!(pair.drive_until(RTT * 100, finished), "the sender does not finish");
-    let sent = pair.client.connection(client).unwrap().stats().sent;
-    assert!(sent.skipped_bytes > 10_000, "{sent:?}");
+}
+
+/// The spans of the client's DATA with their receipts, as the server could read them.
+fn received(tap: &Tap, keys: &mut RlpKeys) -> Vec<(Span, Receipt)> {
+    let mut received = Vec::new();
+    for (level, datagram) in &tap.lock().seen {
+        let mut datagram = datagram.clone();
+        let Ok(opened) = keys.open.open(&mut datagram) else { continue };
+        assert!(!level.is_primary());
+        for frame in Frames::new(&datagram[opened.payload]) {
+            if let Ok(Frame::Data(data)) = frame {
+                received.push((data.span(), data.receipt));
+            }
+        }
+    }
+    received.sort_unstable_by_key(|(span, _)| span.start);
+    received
+}
+
+#[test]
+fn who_lacks_one_datagram_of_a_run_cannot_claim_it() {
+    const BYTES: u64 = 400_000;
+    let claim = |name: &str, make: fn(&[(Span, Receipt)]) -> Vec<(Span, Receipt)>, honest: bool| {
+        let mut pair = world();
+        let (client, server) = connected(&mut pair);
+        let (mut lying, tap) = (keys(&pair, server, false), Tap::default());
+        tap.lock().lose_low = true;
+        pair.client.set_tamper(tap.tamper());
+        send(&mut pair, client, BYTES);
+        pair.drive_until(RTT / 4, |_| false);
+        let received = received(&tap, &mut lying);
+        assert!(received.len() > 50);
+        lie(&mut pair, client, &mut lying, STREAM, &make(&received));
+        match honest {
+            true => assert!(pair.client.connection(client).unwrap().lost().is_none(), "{name}"),
+            false => assert_closed(&pair, client, name),
+        }
+    };
+    fn joined(datagrams: &[(Span, Receipt)]) -> (Span, Receipt) {
+        let receipt = datagrams.iter().fold(Receipt(0), |all, &(_, receipt)| all ^ receipt);
+        (Span::new(datagrams[0].0.start, datagrams[datagrams.len() - 1].0.end), receipt)
+    }
+    // What arrived is believed, in whatever pieces.
+    claim("one", |all| vec![all[3]], true);
+    claim("two apart", |all| vec![all[3], all[5]], true);
+    claim("a run", |all| vec![joined(&all[3..30])], true);
+    // One datagram is missing, at an end or within; one byte too many or too few; another's receipt.
+    claim("without the first", |all| vec![(joined(&all[3..30]).0, joined(&all[4..30]).1)], false);
+    claim("without the last", |all| vec![(joined(&all[3..30]).0, joined(&all[3..29]).1)], false);
+    claim(
+        "with a hole",
+        |all| {
+            let (ends, hole) = (joined(&all[3..30]), all[10].1);
+            vec![(ends.0, ends.1 ^ hole)]
+        },
+        false,
+    );
+    claim("a byte more", |all| vec![(Span::new(all[3].0.start - 1, all[3].0.end), all[3].1)], false);
+    claim("a byte less", |all| vec![(Span::new(all[3].0.start, all[3].0.end - 1), all[3].1)], false);
+    claim("its neighbour", |all| vec![(all[3].0, all[4].1)], false);
+}
+
+/// On a slow path that ignores marks a receiver claims everything as soon as it can have been sent.
+#[test]
+fn a_receiver_that_claims_everything_gets_no_more_than_an_honest_one() {
+    const BYTES: u64 = 30_000_000;
+    let sent = |lies: bool| {
+        let rate = Rate::from_bits_per_second(20_000_000);
+        let link = LinkConfig { rate, delay: RTT / 2, ..LinkConfig::default() };
+        let mut pair = Pair::new(PairConfig { priority: false, ..PairConfig::symmetric(link, 100_000) });
+        let (client, server) = connected(&mut pair);
+        let mut lying = keys(&pair, server, false);
+        send(&mut pair, client, BYTES);
+        for nth in 0..25 {
+            pair.drive_until(RTT, |_| false);
+            if lies && pair.client.connection(client).is_some_and(|connection| connection.lost().is_none()) {
+                let end = BYTES - nth * 1_000_000;
+                lie(&mut pair, client, &mut lying, STREAM, &[(Span::new(end - 1_000_000, end), Receipt(1))]);
+            }
+        }
+        let sent = pair.client.traffic.with(pair.server.address()).sent;
+        (sent, pair.client.connection(client).is_none_or(|connection| connection.lost().is_some()))
+    };
+    let ((honest, ended), (lying, closed)) = (sent(false), sent(true));
+    assert!(!ended && closed);
+    assert!(lying <= honest, "{lying} bytes to a liar, {honest} to an honest receiver");
 }
 
 #[test]
@@ -143,22 +177,4 @@ fn a_stream_stopped_while_rlp_is_at_work_is_left_alone() {
     send(&mut pair, client, 10_000);
     let mut reader = Reader::default();
     assert!(pair.drive_until(RTT * 20, |pair| reader.pump(pair, server) == 10_000));
-}
-
-#[test]
-fn a_sack_flood_for_streams_that_are_not_there_is_ignored() {
-    let mut pair = world();
-    let (client, server) = connected(&mut pair);
-    let mut lying = keys(&pair, server, false);
-    for stream in 0..2000 {
-        let datagram = seal(&mut lying, |buf| {
-            sack::emit(stream * 977, [Span::new(0, 1 << 40), Span::new(1 << 41, 1 << 42)], 1000, buf);
-        });
-        let now = pair.now;
-        pair.client.with(client, |c| c.handle_rlp(now, BytesMut::from(&datagram[..])));
-    }
-    assert!(pair.client.connection(client).unwrap().lost().is_none());
-    send(&mut pair, client, 50_000);
-    let mut reader = Reader::default();
-    assert!(pair.drive_until(RTT * 10, |pair| reader.pump(pair, server) == 50_000));
 }

@@ -9,7 +9,7 @@ use bytes::BytesMut;
 use rc3_core::{
     ConnectionHandle, Dir, ReadError, StreamId, TransportConfig,
     rlp::keys::{EXPORTER_CONTEXT_CLIENT, EXPORTER_CONTEXT_SERVER, EXPORTER_LABEL, RlpKeys},
-    units::{Level, Rate},
+    units::{Level, Rate, Receipt},
     wire::frame::DataHeader,
 };
 use rc3_sim::{LinkConfig, Pair, PairConfig, pattern};
@@ -70,7 +70,7 @@ pub(crate) fn data(
 ) -> impl FnOnce(&mut Vec<u8>) {
     let bytes = bytes.to_vec();
     move |buf| {
-        DataHeader { stream, offset, final_size, explicit_len: None }.emit(buf);
+        DataHeader { stream, offset, final_size, explicit_len: None, receipt: Receipt(0) }.emit(buf);
         buf.extend(bytes);
     }
 }

@@ -3,20 +3,27 @@
 //! Owns the keys of both directions, the packet numbers of the sending one (`sealer.rs`) and the replay window of the
 //! receiving one (`opener.rs`). Invariant: no nonce is used twice with one key, and what fails to authenticate changes
 //! nothing but a counter. Nothing here allocates for each packet. The only module of the RLP loop that knows `ring`:
-//! `secret.rs` derives, `generation.rs` protects.
+//! `secret.rs` derives, `generation.rs` protects, `ids.rs` names
+//! the receiver, `receipt.rs` shows who has received what.
 
 mod generation;
+mod ids;
 mod opener;
+mod receipt;
 mod sealer;
 mod secret;
+mod secrets;
 #[cfg(test)]
 mod tests;
 
 use ring::hkdf::{HKDF_SHA256, Prk};
 
 use self::secret::Secret;
+pub(crate) use self::secrets::Secrets;
 pub use self::{
+    ids::IdChange,
     opener::{OpenError, Opened, Opener},
+    receipt::{RECEIPT_SECRET_LEN, ReceiptKey},
     sealer::{Sealer, Sealing},
 };
 #[cfg(feature = "simulation")]
@@ -55,10 +62,6 @@ pub struct RlpKeys {
     pub seal: Sealer,
     /// Opens what we receive.
     pub open: Opener,
-    /// The id we receive on.
-    pub local_id: ReceiverId,
-    /// The id we send to.
-    pub remote_id: ReceiverId,
 }
 
 impl RlpKeys {
@@ -99,8 +102,6 @@ impl RlpKeys {
     }
 
     fn of(local: &Secret, remote: &Secret, limits: Limits) -> Self {
-        let seal = Sealer::new(local, limits);
-        let open = Opener::new(remote, limits);
-        Self { local_id: open.id, remote_id: seal.id, seal, open }
+        Self { seal: Sealer::new(local, limits), open: Opener::new(remote, limits) }
     }
 }

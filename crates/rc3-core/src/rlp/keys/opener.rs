@@ -7,6 +7,7 @@ use thiserror::Error;
 use super::{
     Limits, ReceiverId,
     generation::Generation,
+    ids::{IdChange, ReceivingIds},
     receiver_id,
     secret::{Mask, Secret},
 };
@@ -22,10 +23,11 @@ use crate::{
 /// and all keys that can be chosen are there beforehand: a forged key phase costs what any other forgery
 /// does.
 pub struct Opener {
-    pub(super) id: ReceiverId,
+    pub(super) ids: ReceivingIds,
     mask: Mask,
-    /// For packets that were overtaken by the key update.
-    previous: Option<Generation>,
+    /// For packets that were overtaken by the key update. Before the first update keys that nobody has, so that a
+    /// flipped key phase takes as long to refuse as any other forgery (RFC 9001 §9.5).
+    previous: Generation,
     pub(super) current: Generation,
     /// Moves up when the first packet sealed with it has authenticated.
     next: Generation,
@@ -41,9 +43,9 @@ impl Opener {
     pub(super) fn new(secret: &Secret, limits: Limits) -> Self {
         let current = secret.generation();
         Self {
-            id: secret.id(),
+            ids: ReceivingIds::new(secret.clone()),
             mask: secret.mask(),
-            previous: None,
+            previous: secret.decoy(),
             next: current.next(),
             current,
             key_phase: false,
@@ -61,9 +63,7 @@ impl Opener {
         if self.failures >= self.failures_max {
             return Err(OpenError::IntegrityLimit);
         }
-        if receiver_id(datagram) != Some(self.id) {
-            return Err(OpenError::NotForUs);
-        }
+        let path = receiver_id(datagram).and_then(|id| self.ids.number(id)).ok_or(OpenError::NotForUs)?;
         let (header, sealed) = datagram.split_first_chunk_mut::<HEADER_LEN>().ok_or(OpenError::NotForUs)?;
         let sample = sealed.get(..SAMPLE_LEN).ok_or(OpenError::NotForUs)?;
         let mask = self.mask.of(sample).ok_or(OpenError::NotForUs)?;
@@ -73,12 +73,11 @@ impl Opener {
 
         let era = self.era(fields.key_phase, packet_number);
         let generation = match era {
-            Era::Previous => self.previous.as_ref(),
-            Era::Current => Some(&self.current),
-            Era::Next => Some(&self.next),
+            Era::Previous => &self.previous,
+            Era::Current => &self.current,
+            Era::Next => &self.next,
         };
-        let payload_len = generation.and_then(|generation| generation.open(packet_number, header, sealed));
-        let Some(payload_len) = payload_len else {
+        let Some(payload_len) = generation.open(packet_number, header, sealed) else {
             self.failures += 1;
             let is_last = self.failures >= self.failures_max;
             return Err(if is_last { OpenError::IntegrityLimit } else { OpenError::Unauthentic });
@@ -88,7 +87,7 @@ impl Opener {
         if era == Era::Next {
             let following = self.next.next();
             self.previous =
-                Some(std::mem::replace(&mut self.current, std::mem::replace(&mut self.next, following)));
+                std::mem::replace(&mut self.current, std::mem::replace(&mut self.next, following));
             self.key_phase = fields.key_phase;
         }
         match self.replay.check(packet_number) {
@@ -96,6 +95,7 @@ impl Opener {
             Verdict::Duplicate => return Err(OpenError::Duplicate),
             Verdict::TooOld => return Err(OpenError::TooOld),
         }
+        self.ids.on_number(path);
         if fields.reserved {
             return Err(OpenError::ReservedBit);
         }
@@ -103,6 +103,21 @@ impl Opener {
             return Err(OpenError::PrimaryLevel);
         }
         Ok(Opened { level: fields.level, packet_number, payload: HEADER_LEN..HEADER_LEN + payload_len })
+    }
+
+    /// The ids that are taken now.
+    pub fn ids(&self) -> impl Iterator<Item = ReceiverId> + '_ {
+        self.ids.iter()
+    }
+
+    /// The sender is on the path with this number by now.
+    pub fn on_path(&mut self, number: u64) {
+        self.ids.on_number(number);
+    }
+
+    /// What has changed about them since the last call; at first, all of them.
+    pub fn take_id_change(&mut self) -> IdChange {
+        self.ids.take_change()
     }
 
     /// Which keys an honest sender has sealed the packet with (RFC 9001 §6.5): it never goes back to older
@@ -121,7 +136,7 @@ impl Opener {
 impl fmt::Debug for Opener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Opener")
-            .field("id", &self.id)
+            .field("ids", &self.ids.iter().collect::<Vec<_>>())
             .field("key_phase", &self.key_phase)
             .field("replay", &self.replay)
             .field("failures", &self.failures)

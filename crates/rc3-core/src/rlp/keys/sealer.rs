@@ -5,6 +5,7 @@ use std::fmt;
 use super::{
     Limits, ReceiverId,
     generation::Generation,
+    ids::SendingIds,
     secret::{Mask, Secret},
 };
 use crate::{
@@ -14,7 +15,7 @@ use crate::{
 
 /// Seals datagrams in the order they are finished, which is the order of their packet numbers.
 pub struct Sealer {
-    pub(super) id: ReceiverId,
+    pub(super) ids: SendingIds,
     pub(super) mask: Mask,
     pub(super) generation: Generation,
     key_phase: bool,
@@ -31,7 +32,7 @@ impl Sealer {
     pub(super) fn new(secret: &Secret, limits: Limits) -> Self {
         let packets_per_key = limits.packets_per_key.max(1);
         Self {
-            id: secret.id(),
+            ids: SendingIds::new(secret.clone()),
             mask: secret.mask(),
             generation: secret.generation(),
             key_phase: false,
@@ -47,10 +48,25 @@ impl Sealer {
     ///
     /// `level` must not be the primary's: no receiver would take the datagram.
     pub fn begin(&mut self, level: Level, buf: &mut Vec<u8>) -> Sealing {
+        self.begin_for(level, self.ids.current(), buf)
+    }
+
+    /// As [`Self::begin`], for a path that may be used next.
+    pub fn begin_on_next_path(&mut self, level: Level, buf: &mut Vec<u8>) -> Sealing {
+        self.begin_for(level, self.ids.next(), buf)
+    }
+
+    /// Datagrams begun from now on are for another path, on which the receiver has another id. Returns its number, which
+    /// the receiver has to hear of.
+    pub fn change_path(&mut self) -> u64 {
+        self.ids.advance()
+    }
+
+    fn begin_for(&mut self, level: Level, receiver: ReceiverId, buf: &mut Vec<u8>) -> Sealing {
         debug_assert!(!level.is_primary(), "level 0 belongs to the primary loop");
         let start = buf.len();
         buf.extend_from_slice(&[0; HEADER_LEN]);
-        Sealing { start, level }
+        Sealing { start, level, receiver }
     }
 
     /// Seals the datagram from where `sealing` began to the end of `buf`, and returns its packet number.
@@ -69,7 +85,7 @@ impl Sealer {
             key_phase: self.key_phase,
             reserved: false,
             level: sealing.level,
-            receiver: self.id,
+            receiver: sealing.receiver,
             packet_number: packet_number as u32,
         }
         .emit();
@@ -90,7 +106,7 @@ impl Sealer {
 impl fmt::Debug for Sealer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Sealer")
-            .field("id", &self.id)
+            .field("id", &self.ids.current())
             .field("packet_number", &self.packet_number)
             .field("key_phase", &self.key_phase)
             .finish_non_exhaustive()
@@ -103,4 +119,5 @@ impl fmt::Debug for Sealer {
 pub struct Sealing {
     start: usize,
     level: Level,
+    receiver: ReceiverId,
 }

@@ -2,7 +2,7 @@
 
 use ring::{
     aead::quic,
-    hkdf::{self, Prk},
+    hkdf::{self, HKDF_SHA256, Prk},
 };
 
 use super::{
@@ -13,6 +13,7 @@ use super::{
 use crate::simulation::tag::Tagger;
 
 /// What the keys of one direction are derived from.
+#[derive(Clone)]
 pub(super) enum Secret {
     Prk(Prk),
     #[cfg(feature = "simulation")]
@@ -20,15 +21,23 @@ pub(super) enum Secret {
 }
 
 impl Secret {
-    pub(super) fn id(&self) -> ReceiverId {
+    /// The receiver id of the path with this number.
+    pub(super) fn id(&self, path: u64) -> ReceiverId {
         match self {
             Self::Prk(secret) => {
-                let mut id = [0; 8];
-                expand_into(secret, b"rc3 id", &mut id);
+                let (mut info, mut id) = ([0; 14], [0; 8]);
+                let (label, number) = info.split_at_mut(6);
+                label.copy_from_slice(b"rc3 id");
+                number.copy_from_slice(&path.to_be_bytes());
+                expand_into(secret, &info, &mut id);
                 ReceiverId(id)
             }
             #[cfg(feature = "simulation")]
-            Self::Simulated(tagger) => ReceiverId(tagger.key().to_be_bytes()),
+            Self::Simulated(tagger) => {
+                // Those below are for keys.
+                const FIRST: u64 = 16;
+                ReceiverId(tagger.derive(FIRST + path).key().to_be_bytes())
+            }
         }
     }
 
@@ -40,6 +49,18 @@ impl Secret {
             }
             #[cfg(feature = "simulation")]
             Self::Simulated(_) => Mask::Simulated,
+        }
+    }
+
+    /// Keys that nobody seals with.
+    pub(super) fn decoy(&self) -> Generation {
+        match self {
+            Self::Prk(secret) => {
+                let decoy = secret.expand(&[b"rc3 decoy"], HKDF_SHA256).expect("hkdf can yield 32 bytes");
+                Generation::Aead(Box::new(AeadGeneration::new(Prk::from(decoy))))
+            }
+            #[cfg(feature = "simulation")]
+            Self::Simulated(tagger) => Generation::Simulated(tagger.derive(0)),
         }
     }
 

@@ -6,7 +6,7 @@ use super::{
     *,
 };
 use crate::{
-    units::{Level, Span},
+    units::{Level, Receipt, Span},
     wire::{
         document::documented,
         frame::DataHeader,
@@ -72,7 +72,7 @@ fn header(keys: &RlpKeys, packet_number: u64) -> Header {
         key_phase: false,
         reserved: false,
         level: Level::FIRST,
-        receiver: keys.remote_id,
+        receiver: keys.seal.ids.current(),
         packet_number: packet_number as u32,
     }
 }
@@ -91,13 +91,20 @@ fn the_worked_example_of_the_document_is_what_we_seal() {
     assert_eq!(documented("client key"), expanded(&secret, b"rc3 key", 16));
     assert_eq!(documented("client iv"), client.seal.generation.aead().iv);
     assert_eq!(documented("client hp"), expanded(&secret, b"rc3 hp", 16));
-    assert_eq!(documented("client id"), client.remote_id.0);
+    assert_eq!(documented("client id"), client.seal.ids.current().0);
+    assert_eq!(documented("client id of the second path"), client.seal.ids.next().0);
     assert_eq!(documented("client next"), expanded(&secret, b"rc3 ku", 32));
-    assert_eq!(documented("server id"), client.local_id.0);
+    assert_eq!(documented("server id"), client.open.ids.first().0);
 
     let mut payload = Vec::new();
-    sack::emit(1, [Span::new(0, 10), Span::new(100, 400)], 100, &mut payload);
-    let data = DataHeader { stream: 4, offset: 1_000, final_size: Some(1_003), explicit_len: None };
+    sack::emit(1, [Span::new(0, 10), Span::new(100, 400)].map(|span| (span, Receipt(7))), 100, &mut payload);
+    let data = DataHeader {
+        stream: 4,
+        offset: 1_000,
+        final_size: Some(1_003),
+        explicit_len: None,
+        receipt: Receipt(0x0102_0304),
+    };
     data.emit(&mut payload);
     payload.extend(b"rc3");
     assert_eq!(documented("payload"), payload);
@@ -132,7 +139,7 @@ fn a_batch_opens_datagram_by_datagram() {
     for (number, border) in borders.windows(2).enumerate() {
         let datagram = &mut buf[border[0]..border[1]];
         assert_eq!(datagram.len(), 20 + Sealer::OVERHEAD);
-        assert_eq!(receiver_id(datagram), Some(server.local_id));
+        assert_eq!(receiver_id(datagram), Some(server.open.ids.first()));
         let opened = server.open.open(datagram).unwrap();
         assert_eq!((opened.level.index(), opened.packet_number), (number + 1, number as u64));
         assert_eq!(datagram[opened.payload], [number as u8; 20]);
@@ -160,14 +167,38 @@ fn a_dropped_sealing_spends_no_packet_number() {
 #[test]
 fn directions_do_not_open_each_other() {
     let (mut client, mut server) = pair(Limits::default());
-    assert_ne!(client.local_id, client.remote_id);
-    assert_eq!((client.local_id, client.remote_id), (server.remote_id, server.local_id));
+    let ids = |keys: &RlpKeys| (keys.open.ids.first(), keys.seal.ids.current());
+    assert_ne!(ids(&client).0, ids(&client).1);
+    assert_eq!(ids(&client), (ids(&server).1, ids(&server).0));
     let datagram = seal(&mut client.seal, 1, b"to the server");
     assert_eq!(open(&mut client.open, &datagram), Err(OpenError::NotForUs));
     let mut reflected = datagram.clone();
-    reflected[1..9].copy_from_slice(&client.local_id.0);
+    reflected[1..9].copy_from_slice(&client.open.ids.first().0);
     assert_eq!(open(&mut client.open, &reflected), Err(OpenError::Unauthentic));
     assert!(open(&mut server.open, &datagram).is_ok());
+}
+
+#[test]
+fn each_path_has_an_id_of_its_own() {
+    let (mut client, mut server) = pair(Limits::default());
+    let mut ids = Vec::new();
+    for path in 0..20_u8 {
+        let probe = {
+            let mut buf = Vec::new();
+            let sealing = client.seal.begin_on_next_path(Level::FIRST, &mut buf);
+            client.seal.finish(sealing, &mut buf);
+            buf
+        };
+        let datagram = seal(&mut client.seal, 1, &[path]);
+        assert!(open(&mut server.open, &datagram).is_ok());
+        assert!(open(&mut server.open, &probe).is_ok());
+        client.seal.change_path();
+        assert_eq!(receiver_id(&probe), Some(client.seal.ids.current()));
+        ids.extend(receiver_id(&datagram));
+    }
+    ids.sort_unstable_by_key(|id| id.0);
+    ids.dedup();
+    assert_eq!(ids.len(), 20);
 }
 
 #[test]

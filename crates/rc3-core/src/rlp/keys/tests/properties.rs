@@ -40,7 +40,7 @@ proptest! {
         let mut garbage = garbage;
         if routed && garbage.len() >= 9 {
             garbage[0] &= 0x3f;
-            garbage[1..9].copy_from_slice(&server.local_id.0);
+            garbage[1..9].copy_from_slice(&server.open.ids.first().0);
         }
         prop_assert!(open(&mut server.open, &garbage).is_err());
     }
@@ -77,7 +77,7 @@ proptest! {
     fn what_was_framed_comes_out_framed(data in prop::collection::vec(any::<u8>(), 0..1200)) {
         let (mut client, mut server) = pair(Limits::default());
         let mut payload = Vec::new();
-        DataHeader { stream: 8, offset: 9, final_size: None, explicit_len: None }.emit(&mut payload);
+        DataHeader { stream: 8, offset: 9, final_size: None, explicit_len: None, receipt: Receipt(0) }.emit(&mut payload);
         payload.extend(&data);
         let mut datagram = seal(&mut client.seal, 3, &payload);
         let opened = server.open.open(&mut datagram).unwrap();

@@ -1,0 +1,99 @@
+//! What RLP has brought of a stream, with what shows it: the content of SACKs.
+
+use std::collections::BTreeMap;
+
+use crate::units::{Receipt, Span};
+
+/// Runs of datagrams that adjoin. No two of them touch.
+#[derive(Debug, Default)]
+pub(crate) struct Receipts {
+    /// Start to end and receipt of every run.
+    runs: BTreeMap<u64, (u64, Receipt)>,
+}
+
+impl Receipts {
+    /// A datagram brought `span`. One that overlaps with others is left out: its receipt is that of all of its bytes.
+    pub(crate) fn insert(&mut self, span: Span, mut receipt: Receipt) {
+        let Span { mut start, mut end } = span;
+        let below = self.runs.range(..end).next_back();
+        if span.is_empty() || below.is_some_and(|(_, &(end, _))| end > start) {
+            return;
+        }
+        if let Some((above_end, above)) = self.runs.remove(&end) {
+            end = above_end;
+            receipt = receipt ^ above;
+        }
+        if let Some((&below_start, &(below_end, below))) = self.runs.range(..start).next_back()
+            && below_end == start
+        {
+            start = below_start;
+            receipt = receipt ^ below;
+        }
+        self.runs.insert(start, (end, receipt));
+    }
+
+    /// Runs that end at `position` or below are of no more use.
+    pub(crate) fn forget_below(&mut self, position: u64) {
+        while let Some(run) = self.runs.first_entry()
+            && run.get().0 <= position
+        {
+            run.remove();
+        }
+    }
+
+    /// All runs, lowest first.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Span, Receipt)> + '_ {
+        self.runs.iter().map(|(&start, &(end, receipt))| (Span::new(start, end), receipt))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::rlp::keys::ReceiptKey;
+
+    fn span(start: u64, end: u64) -> Span {
+        Span::new(start, end)
+    }
+
+    #[test]
+    fn datagrams_that_adjoin_become_one_run_and_overlaps_are_left_out() {
+        let mut receipts = Receipts::default();
+        receipts.insert(span(0, 10), Receipt(1));
+        receipts.insert(span(20, 30), Receipt(4));
+        receipts.insert(span(5, 12), Receipt(99));
+        receipts.insert(span(15, 21), Receipt(99));
+        receipts.insert(span(0, 10), Receipt(1));
+        assert_eq!(receipts.iter().count(), 2);
+        receipts.insert(span(10, 20), Receipt(2));
+        assert_eq!(receipts.iter().collect::<Vec<_>>(), [(span(0, 30), Receipt(7))]);
+        receipts.forget_below(29);
+        assert_eq!(receipts.iter().count(), 1);
+        receipts.forget_below(30);
+        assert_eq!(receipts.iter().count(), 0);
+    }
+
+    proptest! {
+        /// In whatever order datagrams come and are lost: what is claimed is what came, and the sender believes it.
+        #[test]
+        fn what_is_claimed_came_and_is_believed(
+            cuts in prop::collection::btree_set(0..10_000_u64, 2..60),
+            order in prop::collection::vec(any::<prop::sample::Index>(), 0..80),
+        ) {
+            let key = ReceiptKey::new(b"a secret of ours");
+            let cuts: Vec<u64> = cuts.into_iter().collect();
+            let datagrams: Vec<Span> = cuts.windows(2).map(|pair| span(pair[0], pair[1])).collect();
+            let mut receipts = Receipts::default();
+            let mut came = crate::range_map::SpanSet::new();
+            for nth in order {
+                let datagram = datagrams[nth.index(datagrams.len())];
+                came.insert(datagram);
+                receipts.insert(datagram, key.receipt(4, datagram));
+            }
+            prop_assert_eq!(receipts.iter().map(|(run, _)| run).collect::<Vec<_>>(), came.iter().collect::<Vec<_>>());
+            prop_assert!(receipts.iter().all(|(run, receipt)| key.receipt(4, run) == receipt));
+        }
+    }
+}
