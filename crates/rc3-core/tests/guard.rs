@@ -52,14 +52,21 @@ fn verdict(report: &FlowReport) -> Verdict {
     report.sender.guard.expect("guard mode").verdict
 }
 
+/// How many long flows it takes until it is known that the path ignores marks: each is sent one burst of RLP.
+fn flows_until_ignored(pair: &mut Pair) -> usize {
+    let ignored = (1..=20).find(|_| verdict(&flow(pair, 20_000_000)) == Verdict::Ignored);
+    ignored.expect("it is found out")
+}
+
 const IGNORING: World = World { mbits: 100, rtt_ms: 40, buffer: 1.0, load: 0.3, loss: 0.0, honours: false };
 
 #[test]
 fn rlp_is_withdrawn_from_a_path_that_ignores_marks_and_next_connections_know() {
     for seed in 1..4 {
         let mut pair = IGNORING.pair(RlpMode::Guard, seed);
-        let report = flow(&mut pair, 20_000_000);
-        assert_eq!(verdict(&report), Verdict::Ignored, "seed {seed}");
+        let flows = flows_until_ignored(&mut pair);
+        println!("withdrawn after {flows} flows");
+        assert!(flows <= 5, "seed {seed}: {flows} flows");
         let report = flow(&mut pair, 1_000_000);
         let guard = report.sender.guard.expect("guard mode");
         assert!(guard.remembered && guard.withdrawn_until.is_some());
@@ -87,7 +94,7 @@ fn repeated_short_flows_over_new_connections_are_found_out_as_well() {
 #[test]
 fn a_verdict_that_is_too_old_is_forgotten_and_rlp_tries_again() {
     let mut pair = IGNORING.pair(RlpMode::Guard, 1);
-    assert_eq!(verdict(&flow(&mut pair, 20_000_000)), Verdict::Ignored);
+    flows_until_ignored(&mut pair);
     // Nothing happens any more in this world, so time must be told.
     pair.background = None;
     pair.drive();
@@ -132,4 +139,23 @@ fn flows_up_to_the_bound_cost_nothing_where_marks_are_honoured() {
 fn guard_has_nothing_to_say_in_trust() {
     let report = flow(&mut IGNORING.pair(RlpMode::Trust, 1), 1_000_000);
     assert_eq!(report.sender.guard, None);
+}
+
+/// Idle, first in first out, and a card much faster than the link: the worst that today's networks do to RLP as the
+/// papers have it, which sends each byte once and loses what the buffer does not hold.
+#[test]
+fn long_flows_through_an_idle_fifo_take_no_longer_than_plain_quic() {
+    // On a slow link the first burst alone is many times what link and buffer hold, and ends the primary's slow start.
+    for (mbits, rtt_ms, most) in [(20, 20, 1.25), (100, 40, 1.05), (100, 150, 1.05), (1000, 20, 1.05)] {
+        for buffer in [0.5, 1.0, 4.0] {
+            for bytes in [5_000_000, 10_000_000, 30_000_000] {
+                let world = World { mbits, rtt_ms, buffer, load: 0.0, loss: 0.0, honours: false };
+                let fct = |mode| flow(&mut world.pair(mode, 1), bytes).fct.as_secs_f64();
+                let ratio = fct(RlpMode::Guard) / fct(RlpMode::Off);
+                let cell = format!("{mbits} Mbit/s x {rtt_ms} ms, {buffer} BDP, {bytes} bytes");
+                println!("{cell}: {ratio:.3} x plain");
+                assert!(ratio <= most, "{cell}: {ratio:.3} x plain");
+            }
+        }
+    }
 }

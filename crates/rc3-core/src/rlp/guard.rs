@@ -24,7 +24,8 @@ use std::{
 
 use crate::{primary::StreamId, units::Span};
 
-/// How much RLP a path about which nothing is known is sent ahead of what is known to have left it.
+/// How much RLP a path about which nothing is known is sent in a busy period. What has arrived of it makes no room for
+/// more: a second burst would meet the primary's own slow start in the queue, and what it loses is not sent again.
 pub const UNPROVEN_BYTES: u64 = 4 << 20;
 
 /// RLP packets watched at a time: six round trips, since a queue and the detection of a loss multiply them.
@@ -128,6 +129,8 @@ pub struct Guard {
     /// RLP bytes sent in all, and up to the packet whose fate was learned last.
     sent: u64,
     learned: u64,
+    /// RLP bytes sent before this busy period.
+    begun: u64,
     /// The RLP packet whose fate was learned last came through without waiting.
     room: bool,
     /// When RLP's loss was evidence last.
@@ -214,6 +217,7 @@ impl Guard {
             samples: VecDeque::new(),
             sent: 0,
             learned: 0,
+            begun: 0,
             room: false,
             rlp_lost: None,
             behind: 0,
@@ -262,6 +266,11 @@ impl Guard {
 
     // --- what may be done ---
 
+    /// All that was sent is answered for: what comes next is another flow.
+    pub fn start_busy_period(&mut self) {
+        self.begun = self.sent;
+    }
+
     /// What RLP may send now.
     pub fn permit(&mut self, now: Instant) -> Permit {
         if let Some(until) = self.withdrawn_until {
@@ -272,12 +281,12 @@ impl Guard {
             self.withdrawn_until = None;
             self.score = 0;
             self.room = false;
-            self.learned = self.sent;
+            self.start_busy_period();
         }
         if self.room || self.verdict() == Verdict::Honoured {
             return Permit::Bytes(u64::MAX);
         }
-        match UNPROVEN_BYTES.saturating_sub(self.sent - self.learned) {
+        match UNPROVEN_BYTES.saturating_sub(self.sent - self.begun) {
             0 => Permit::Wait(now + self.rtt_min),
             bytes => Permit::Bytes(bytes),
         }

@@ -134,6 +134,9 @@ impl Rlp {
     /// again (RC3 §4.2.1).
     pub fn start_busy_period(&mut self) {
         self.sent = 0;
+        if let Some(guard) = &mut self.guard {
+            guard.start_busy_period();
+        }
     }
 
     /// The peer has moved from `before` to `remote` and has proved it. The round trip there is about `rtt`.
