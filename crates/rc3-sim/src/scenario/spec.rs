@@ -413,7 +413,7 @@ pub enum Mode {
     Off,
 }
 
-/// Congestion controllers.
+/// Congestion controllers. quinn-proto's BBR is not among them: see [`rc3_core::Congestion::Bbr`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Congestion {
@@ -422,8 +422,6 @@ pub enum Congestion {
     Newreno,
     /// RFC 9438.
     Cubic,
-    /// As quinn-proto has it.
-    Bbr,
     /// The rates that routers tell, NewReno where they tell none (Kick-Ass §2.3).
     Kickass,
     /// See [`crate::pcc`].

@@ -527,3 +527,15 @@ fn hosts_have_the_overhead_of_the_topology() {
     let overheads: Vec<_> = run.topology.hosts.iter().map(|host| host.access.overhead.as_micros()).collect();
     assert_eq!(overheads, [80; 4]);
 }
+
+#[test]
+fn quinn_s_bbr_is_refused_and_the_others_are_named() {
+    let text = PLAIN.replace("internet2\"", "dumbbell\"");
+    let mut scenario = Scenario::parse(&text, "my.toml").unwrap();
+    let outcome = scenario.set("scheme.TCP.congestion=bbr").map_err(|error| error.to_string());
+    let error = match outcome {
+        Err(error) => error,
+        Ok(()) => scenario.expand().unwrap_err().to_string(),
+    };
+    assert!(error.contains("bbr") && error.contains("cubic"), "{error}");
+}

@@ -179,7 +179,6 @@ fn transport(scheme: &scenario::Scheme, seed: u64) -> TransportConfig {
     match scheme.congestion {
         scenario::Congestion::Newreno => config.congestion(Congestion::NewReno),
         scenario::Congestion::Cubic => config.congestion(Congestion::Cubic),
-        scenario::Congestion::Bbr => config.congestion(Congestion::Bbr),
         scenario::Congestion::Kickass => config.congestion(Congestion::KickAss),
         scenario::Congestion::Pcc => config.congestion_controller_factory(Arc::new(pcc::Config::new(seed))),
     };

@@ -178,7 +178,6 @@ fn each_controller_mode_and_pacing_carries_the_same_flows_in_its_own_time() {
     let schemes = [
         ("TCP", "scheme.TCP.congestion=newreno"),
         ("TCP", "scheme.TCP.congestion=cubic"),
-        ("TCP", "scheme.TCP.congestion=bbr"),
         ("TCP", "scheme.TCP.initial-window=10"),
         ("TCP", "scheme.TCP.paced=true"),
         ("RC3", "scheme.RC3.mode=trust"),

@@ -234,7 +234,6 @@ fn congestion(choice: CongestionChoice) -> Congestion {
     match choice {
         CongestionChoice::Cubic => Congestion::Cubic,
         CongestionChoice::Newreno => Congestion::NewReno,
-        CongestionChoice::Bbr => Congestion::Bbr,
         CongestionChoice::Kickass => Congestion::KickAss,
     }
 }

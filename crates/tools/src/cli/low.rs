@@ -316,8 +316,6 @@ pub enum CongestionChoice {
     Cubic,
     /// RFC 9002
     Newreno,
-    /// As quinn has it, experimental
-    Bbr,
     /// The rates that routers tell by fragments, as `kickass forward` does; New Reno where none do
     Kickass,
 }
