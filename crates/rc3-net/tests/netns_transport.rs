@@ -6,25 +6,19 @@
 #![forbid(unsafe_code)]
 
 mod common;
+#[path = "common/identity.rs"]
+mod identity;
 #[path = "common/netns.rs"]
 mod netns;
 
-use std::{
-    env, fs,
-    path::{Path, PathBuf},
-    process::id,
-    sync::Arc,
-};
+use std::env;
 
 use common::{SERVER_NAME, code, pattern, run, send};
+use identity::{Identity, client_config, server_config};
 use netns::{Namespaces, READY, play};
-use rc3_net::{
-    ClientConfig, ConnectionError, Endpoint, ServerConfig,
-    rustls::{self, pki_types::PrivateKeyDer},
-};
+use rc3_net::{ConnectionError, Endpoint};
 
 const ROLE: &str = "RC3_NETNS_TRANSPORT_ROLE";
-const IDENTITY: &str = "RC3_NETNS_TRANSPORT_IDENTITY";
 
 const SENDER: &str = "10.84.0.1";
 const RECEIVER_IP: &str = "10.84.0.2";
@@ -34,10 +28,10 @@ const BYTES: usize = 50_000_000;
 #[test]
 fn a_large_stream_crosses_a_link_whole_by_both_loops() {
     let Some(link) = Namespaces::new("transport", SENDER, RECEIVER_IP) else { return };
-    let identity = Identity::new();
+    let identity = Identity::new("transport");
     let role = |namespace, role| {
         let mut command = link.role(namespace, ROLE, role);
-        command.env(IDENTITY, &identity.0);
+        identity.give(&mut command);
         command
     };
     play(role(&link.right, "receiver"), role(&link.left, "sender"));
@@ -55,11 +49,8 @@ fn role() {
 }
 
 async fn be_sender() {
-    let mut roots = rustls::RootCertStore::empty();
-    roots.add(read("cert").into()).unwrap();
-    let crypto = rustls::ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
     let endpoint = Endpoint::client(format!("{SENDER}:0").parse().unwrap()).unwrap();
-    let config = ClientConfig::new(Arc::new(crypto));
+    let config = client_config();
     let connecting = endpoint.connect_with(config, RECEIVER.parse().unwrap(), SERVER_NAME).unwrap();
     let connection = connecting.await.unwrap();
     assert!(connection.is_rc3());
@@ -71,12 +62,7 @@ async fn be_sender() {
 }
 
 async fn be_receiver() {
-    let key = PrivateKeyDer::Pkcs8(read("key").into());
-    let crypto = rustls::ServerConfig::builder()
-        .with_no_client_auth()
-        .with_single_cert(vec![read("cert").into()], key)
-        .unwrap();
-    let config = ServerConfig::with_crypto(Arc::new(crypto));
+    let config = server_config();
     let endpoint = Endpoint::server(config, RECEIVER.parse().unwrap()).unwrap();
     println!("{READY}");
     let connection = endpoint.accept().await.unwrap().await.unwrap();
@@ -88,29 +74,5 @@ async fn be_receiver() {
     assert!(received.rlp_bytes.iter().sum::<u64>() > 0, "{received:?}");
     if let Some(low) = endpoint.stats().low {
         assert!(low.received_datagrams > 0, "steered away from the primary's socket: {low:?}");
-    }
-}
-
-fn read(name: &str) -> Vec<u8> {
-    fs::read(Path::new(&env::var(IDENTITY).unwrap()).join(name)).unwrap()
-}
-
-/// A certificate for both ends in a folder of its own; gone when dropped, by panic or not.
-struct Identity(PathBuf);
-
-impl Identity {
-    fn new() -> Self {
-        let folder = env::temp_dir().join(format!("rc3-transport-{}", id()));
-        let certified = rcgen::generate_simple_self_signed([SERVER_NAME.to_string()]).unwrap();
-        fs::create_dir(&folder).unwrap();
-        fs::write(folder.join("cert"), certified.cert.der()).unwrap();
-        fs::write(folder.join("key"), certified.signing_key.serialize_der()).unwrap();
-        Self(folder)
-    }
-}
-
-impl Drop for Identity {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }

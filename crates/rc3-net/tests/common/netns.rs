@@ -73,6 +73,7 @@ pub(crate) fn play(mut receiver: Command, mut sender: Command) {
         assert_ne!(lines.read_line(&mut said).unwrap(), 0, "the receiver ended before it was ready");
     }
     let sender = sender.output().expect("the sending end");
+    print!("{}", String::from_utf8_lossy(&sender.stdout));
     // Read on, or the receiver would block on its pipe.
     let rest: String = lines.lines().map_while(Result::ok).collect::<Vec<_>>().join("\n");
     let receiver = receiver.wait().expect("its end");
