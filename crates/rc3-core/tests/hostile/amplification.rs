@@ -409,3 +409,34 @@ fn an_address_forged_right_behind_the_handshake_is_not_taken_for_proven() {
         assert!(sent <= LIMIT * seen[last].len() as u64 + granted, "{mode:?}: {sent} bytes");
     }
 }
+
+/// First packets of handshakes under a forged address, with and without a server that asks for tokens.
+#[test]
+fn handshakes_begun_for_somebody_else_do_not_flood_him() {
+    for retry in [false, true] {
+        let mut pair = world();
+        let tap = Tap::default();
+        tap.lock().lose_all = true;
+        pair.client.set_tamper(tap.tamper());
+        for _ in 0..50 {
+            pair.connect();
+        }
+        pair.drive_until(Duration::from_millis(1), |_| false);
+        let first: Vec<_> = tap.lock().seen.iter().map(|(_, datagram)| datagram.clone()).collect();
+        assert_eq!(first.len(), 50);
+        if retry {
+            // What a server under load does from a number of handshakes on.
+            let (_, mut server) = Crypto::Tls.identity(&["sim"]);
+            server.retry_incoming_from(0);
+            pair.server.endpoint().set_server_config(Some(&server)).unwrap();
+        }
+        for datagram in &first {
+            pair.server.inject(victim(1), datagram);
+        }
+        pair.drive_until(TIME, |_| false);
+        let exchanged = pair.server.traffic.with(victim(1));
+        println!("handshakes, retry {retry}: {exchanged:?}");
+        assert!(exchanged.sent > 0);
+        assert!(exchanged.sent <= LIMIT * exchanged.received, "retry {retry}: {exchanged:?}");
+    }
+}

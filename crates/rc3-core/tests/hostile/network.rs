@@ -2,7 +2,7 @@
 
 use bytes::BytesMut;
 use proptest::prelude::*;
-use rc3_core::{DatagramMeta, units::Level};
+use rc3_core::{DatagramMeta, rlp::keys::receiver_id, units::Level};
 use rc3_sim::pattern;
 
 use super::support::*;
@@ -150,6 +150,35 @@ fn a_flood_that_wants_answers_gets_few_and_short_ones() {
     send(&mut pair, client, 1000);
     let mut reader = Reader::default();
     assert!(pair.drive_until(RTT * 10, |pair| reader.pump(pair, server) == 1000));
+}
+
+#[test]
+fn a_flood_with_a_valid_receiver_id_changes_nothing_but_a_counter() {
+    const FLOOD: u64 = 20_000;
+    let mut pair = world();
+    let (client, server) = connected(&mut pair);
+    let id = receiver_id(&seal(&mut keys(&pair, client, true), |buf| buf.push(0))).unwrap();
+    let before = pair.server.connection(server).unwrap().stats();
+    let mut random = 1_u64;
+    for _ in 0..FLOOD {
+        let mut datagram: Vec<u8> = (0..60)
+            .map(|_| {
+                random =
+                    random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                (random >> 33) as u8
+            })
+            .collect();
+        datagram[0] &= 0x3f;
+        datagram[1..9].copy_from_slice(&id.0);
+        pair.server.inject("203.0.113.9:999".parse().unwrap(), &datagram);
+    }
+    let after = pair.server.connection(server).unwrap().stats();
+    assert_eq!(after.received.rlp_discarded - before.received.rlp_discarded, FLOOD);
+    assert_eq!(after.received.rlp_datagrams, before.received.rlp_datagrams);
+    assert_eq!(pair.server.traffic.with("203.0.113.9:999".parse().unwrap()).sent, 0);
+    send(&mut pair, client, 300_000);
+    let mut reader = Reader::default();
+    assert!(pair.drive_until(RTT * 20, |pair| reader.pump(pair, server) == 300_000));
 }
 
 /// Only whoever holds the keys can make a datagram that opens, whatever the level says.

@@ -83,6 +83,38 @@ fn received(tap: &Tap, keys: &mut RlpKeys) -> Vec<(Span, Receipt)> {
     received
 }
 
+/// Datagrams that adjoin, as one span.
+fn joined(datagrams: &[(Span, Receipt)]) -> (Span, Receipt) {
+    let receipt = datagrams.iter().fold(Receipt(0), |all, &(_, receipt)| all ^ receipt);
+    (Span::new(datagrams[0].0.start, datagrams[datagrams.len() - 1].0.end), receipt)
+}
+
+/// Somebody shows the sender what the reader never got: the sender skips it, and the reader will not have that.
+#[test]
+fn a_skip_over_bytes_that_never_arrived_is_an_error_at_the_reader_and_no_silent_loss() {
+    const BYTES: u64 = 400_000;
+    let mut pair = world();
+    let (client, server) = connected(&mut pair);
+    let (mut lying, tap) = (keys(&pair, server, false), Tap::default());
+    tap.lock().lose_low = true;
+    pair.client.set_tamper(tap.tamper());
+    send(&mut pair, client, BYTES);
+    pair.drive_until(RTT / 4, |_| false);
+    let lost = joined(&received(&tap, &mut lying));
+    assert!(lost.0.len() > BYTES / 4);
+    lie(&mut pair, client, &mut lying, STREAM, &[lost]);
+    let mut reader = Reader::default();
+    assert!(pair.drive_until(RTT * 100, |pair| {
+        reader.pump(pair, server);
+        pair.server.connection(server).unwrap().lost().is_some()
+    }));
+    assert_eq!(reader.ended, 0, "a stream with a hole was read to its end");
+    let lost = pair.server.connection(server).unwrap().lost().map(ToString::to_string).unwrap_or_default();
+    assert!(lost.contains("skipped stream bytes"), "{lost}");
+    let lost = |pair: &mut Pair| pair.client.events.iter().any(|(_, event)| matches!(event, Event::Lost(_)));
+    assert!(pair.drive_until(RTT * 3, lost), "the sender hears of it");
+}
+
 #[test]
 fn who_lacks_one_datagram_of_a_run_cannot_claim_it() {
     const BYTES: u64 = 400_000;
@@ -102,10 +134,6 @@ fn who_lacks_one_datagram_of_a_run_cannot_claim_it() {
             false => assert_closed(&pair, client, name),
         }
     };
-    fn joined(datagrams: &[(Span, Receipt)]) -> (Span, Receipt) {
-        let receipt = datagrams.iter().fold(Receipt(0), |all, &(_, receipt)| all ^ receipt);
-        (Span::new(datagrams[0].0.start, datagrams[datagrams.len() - 1].0.end), receipt)
-    }
     // What arrived is believed, in whatever pieces.
     claim("one", |all| vec![all[3]], true);
     claim("two apart", |all| vec![all[3], all[5]], true);
