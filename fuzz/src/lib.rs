@@ -1,10 +1,11 @@
 //! The claims the fuzzer tries to refute, one function per target. Ordinary tests replay the corpora through
 //! the same functions (`crates/rc3-core/tests/corpus.rs`), so this file uses nothing but `rc3-core` and
-//! `bytes`. [`operations`] also uses `rc3-sim`; `messages.rs` belongs to another crate's tests.
+//! `bytes`. [`operations`] and [`addresses`] also use `rc3-sim`; `messages.rs` belongs to another crate's tests.
 //!
 //! An input is refuted by a panic. What a target does with its bytes is part of the corpora: change it only
 //! together with them.
 
+pub mod addresses;
 pub mod operations;
 
 use bytes::Bytes;

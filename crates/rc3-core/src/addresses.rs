@@ -8,7 +8,7 @@
 //! quinn-proto keeps to that only up to a datagram for each change of paths, and not at all where it probes the path
 //! MTU or answers a PATH_CHALLENGE. So it does not see datagrams of an unproven address before the longest answer is
 //! allowed; until then the peer is asked for a long datagram by a short one. A peer without RLP cannot be asked: for
-//! its sake one answer is granted now and then.
+//! its sake one answer is granted now and then to another port of the proven address, as a NAT may give it (RFC 4787).
 
 use std::{
     net::SocketAddr,
@@ -33,7 +33,7 @@ pub(crate) struct Addresses {
     proven: SocketAddr,
     /// The last one heard from comes last.
     unproven: Vec<Unproven>,
-    /// When an answer was granted last, to any address.
+    /// When an answer was granted last, to any port.
     granted_at: Option<Instant>,
 }
 
@@ -115,10 +115,13 @@ impl Addresses {
         self.unproven.last()?.ask_at
     }
 
-    /// Grants the address heard from last an answer of `bytes`, unless one was granted lately. Whether it did.
+    /// Grants the address heard from last an answer of `bytes` if it is another port of the proven one, unless one was
+    /// granted lately. Whether it did.
     pub(crate) fn grant(&mut self, now: Instant, bytes: u64) -> bool {
         let due = self.granted_at.is_none_or(|at| now >= at + GRANT_PAUSE);
-        let Some(unproven) = self.unproven.last_mut().filter(|_| due) else { return false };
+        let host = self.proven.ip();
+        let port = |unproven: &&mut Unproven| due && unproven.remote.ip() == host;
+        let Some(unproven) = self.unproven.last_mut().filter(port) else { return false };
         unproven.granted += bytes;
         self.granted_at = Some(now);
         true
@@ -168,15 +171,17 @@ mod tests {
     }
 
     #[test]
-    fn one_answer_is_granted_now_and_then_whatever_the_addresses() {
+    fn one_answer_is_granted_now_and_then_to_another_port() {
         let now = Instant::now();
-        let mut addresses = Addresses::new(host(0));
+        let port = |port| SocketAddr::from(([192, 0, 2, 0], port));
+        let mut addresses = Addresses::new(port(1));
         addresses.on_received(host(1), 0);
+        assert!(!addresses.grant(now, 1200), "somebody else's address");
+        addresses.on_received(port(2), 0);
         assert!(addresses.grant(now, 1200));
-        assert_eq!(addresses.allowance(host(1)), 1200);
-        addresses.on_received(host(2), 0);
-        addresses.prove(host(3));
-        addresses.on_received(host(2), 0);
+        assert_eq!(addresses.allowance(port(2)), 1200);
+        addresses.prove(port(2));
+        addresses.on_received(port(3), 0);
         assert!(!addresses.grant(now + GRANT_PAUSE / 2, 1200));
         assert!(addresses.grant(now + GRANT_PAUSE, 1200));
     }

@@ -82,6 +82,8 @@ pub struct Connection {
     /// The peer is to get a long datagram, and when it last asked for one.
     announcing: bool,
     announced: Option<Instant>,
+    /// Packets of the primary that are to show the peer our address.
+    pings: u16,
     /// When a rate-capped or paused RLP loop may go on.
     rlp_wake: Option<Instant>,
     /// A fault of the peer, to be answered by closing.
@@ -128,6 +130,7 @@ impl Connection {
             soliciting: None,
             announcing: false,
             announced: None,
+            pings: 0,
             config,
             overlay: None,
             events: VecDeque::new(),
@@ -415,6 +418,7 @@ impl Connection {
         if datagrams_max == 0 {
             return None;
         }
+        self.announce_by_primary();
         loop {
             if let Some(transmit) = self.write_indicator(now, buf) {
                 return Some(transmit);

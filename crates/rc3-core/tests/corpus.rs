@@ -45,6 +45,11 @@ fn operations_of_the_corpus_lose_and_change_nothing() {
 }
 
 #[test]
+fn addresses_of_the_corpus_are_flooded_by_nobody() {
+    replay("addresses", targets::addresses::addresses);
+}
+
+#[test]
 fn datagrams_of_the_corpus_open_once_and_only_unchanged() {
     replay("open", targets::open);
 }

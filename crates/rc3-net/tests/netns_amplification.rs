@@ -148,9 +148,7 @@ async fn be_client() {
     let (forged, received) = (orders.forged.load(Relaxed), orders.received.load(Relaxed));
     println!("{mode:?}: {received} bytes at the victim for {forged}");
     assert!(forged > 0, "nothing was forged");
-    // One answer is granted to peers without RLP (docs/HARDENING.md).
-    let granted = if mode == RlpMode::Off { 1500 } else { 0 };
-    assert!(received <= 3 * forged + granted, "{mode:?}: {received} bytes at the victim for {forged}");
+    assert!(received <= 3 * forged, "{mode:?}: {received} bytes at the victim for {forged}");
 }
 
 async fn be_server() {

@@ -19,6 +19,10 @@ const ASK_ROUND_TRIPS: u32 = 3;
 /// The level in the header of a datagram that leaves at the primary's priority, for want of a better one.
 const HEADER_LEVEL: Level = Level::FIRST;
 
+/// The least that a QUIC packet with a PING is long: header of 1 byte, connection id of 8, packet number and frame of 4 in all,
+/// tag of 16; a little less, for peers that choose short ids.
+const PING_BYTES_MIN: u16 = 25;
+
 /// A datagram with one SOLICIT.
 const SOLICIT_BYTES: usize = Sealer::OVERHEAD + 1;
 
@@ -68,8 +72,7 @@ impl Connection {
     fn ask(&mut self, now: Instant) -> bool {
         let again = now + self.primary.rtt() * ASK_ROUND_TRIPS;
         let mtu = u64::from(self.primary.window().mtu);
-        // The peer has sent RLP, so it is likely to receive RLP.
-        let speaks_rlp = self.received.rlp_datagrams > 0 && self.rlp().is_some();
+        let speaks_rlp = self.rlp().is_some();
         let Some(addresses) = &mut self.addresses else { return false };
         if !speaks_rlp {
             return addresses.grant(now, mtu);
@@ -174,10 +177,18 @@ impl Connection {
         }
     }
 
-    /// The peer is to see our address and may answer there in full: a long datagram goes out, and one of the primary.
+    /// The peer is to see our address and may answer there in full: a long datagram goes out, and one of the primary; or
+    /// as many of the primary as make up for a long one.
     fn announce(&mut self) {
-        if self.rlp().is_some() {
-            self.announcing = true;
+        self.announcing = self.rlp().is_some();
+        let third = self.primary.window().mtu / 3;
+        self.pings = if self.announcing { 1 } else { third.div_ceil(PING_BYTES_MIN) };
+    }
+
+    /// Lets the primary send one of these.
+    pub(super) fn announce_by_primary(&mut self) {
+        if self.pings > 0 {
+            self.pings -= 1;
             self.primary.probe_at_once();
         }
     }
