@@ -28,6 +28,7 @@ use crate::{
         keys::{ReceiverId, receiver_id},
         verdicts::{DestinationVerdict, Verdicts},
     },
+    shares::Shares,
     timers::Timers,
     transmit::Transmit,
 };
@@ -128,6 +129,7 @@ pub struct Endpoint {
     /// Connections in their handshake.
     handshaking: usize,
     early: VecDeque<BytesMut>,
+    shares: Shares,
     verdicts: Verdicts,
     /// Paths on which fragments are dropped.
     drops: Memory<Drops>,
@@ -151,6 +153,7 @@ impl Endpoint {
             shedding: Shedding::new(server),
             handshaking: 0,
             early: VecDeque::new(),
+            shares: Shares::new(),
             verdicts: Verdicts::default(),
             drops: Memory::default(),
         })
@@ -200,7 +203,9 @@ impl Endpoint {
     fn handle_rlp(&mut self, now: Instant, datagram: BytesMut) -> Option<ConnectionHandle> {
         let id = receiver_id(&datagram)?;
         if let Some(&handle) = self.ids.get(&id) {
-            self.connections.get_mut(handle)?.handle_rlp(now, datagram);
+            let connection = self.connections.get_mut(handle)?;
+            connection.set_share(self.shares.of_one());
+            connection.handle_rlp(now, datagram);
             return Some(handle);
         }
         if self.handshaking > 0 {
@@ -220,9 +225,11 @@ impl Endpoint {
         datagram: BytesMut,
     ) -> Option<ConnectionHandle> {
         let mut response = Vec::new();
+        let len = datagram.len();
         match self.quic.handle(now, meta.remote, meta.local_ip, meta.ecn, datagram, &mut response)? {
             Routed::Connection(handle, event) => {
                 let connection = self.connections.get_mut(handle)?;
+                connection.on_primary_datagram(len);
                 QuicEndpoint::deliver(connection.primary_mut(), event);
                 if let Some(len) = meta.leading_len {
                     connection.on_leading(len);
@@ -362,6 +369,20 @@ impl Endpoint {
         self.incoming
     }
 
+    /// Bytes of memory that peers may bring about on all connections together before RLP data and SACKs are ignored.
+    /// Half of it is for whoever needs it; once that is used up, each connection has an equal share of the other half.
+    /// What the primaries bring is never turned away, see [`TransportConfig::overhead_max`]. Default: 1 GiB.
+    ///
+    /// [`TransportConfig::overhead_max`]: crate::TransportConfig::overhead_max
+    pub fn set_memory_max(&mut self, bytes: u64) {
+        self.shares.max = bytes;
+    }
+
+    /// Bytes of memory that peers have brought about on all connections, see [`Self::set_memory_max`].
+    pub fn held_bytes(&self) -> u64 {
+        self.shares.held()
+    }
+
     /// The port's own address has changed: all peers are to hear from the new one.
     pub fn handle_local_address_change(&mut self, now: Instant) {
         let handles: Vec<_> = self.connections.handles().collect();
@@ -387,6 +408,8 @@ impl Endpoint {
         let result = read(connection);
         if connection.take_news() {
             self.touch(now, handle);
+        } else {
+            self.recount(handle);
         }
         Some(result)
     }
@@ -476,6 +499,7 @@ impl Endpoint {
             if connection.take_probe() && connection.set_queued_for_primary(true) {
                 self.primary_queue.push_back(handle);
             }
+            self.recount(handle);
             self.arm(handle);
         }
         None
@@ -500,6 +524,7 @@ impl Endpoint {
         }
         self.connections.insert(handle, connection);
         self.handshaking += 1;
+        self.shares.add_connection();
         self.touch(now, handle);
     }
 
@@ -519,6 +544,8 @@ impl Endpoint {
         connection.set_changed(false);
         connection.settle(now);
         self.quic.service(handle, connection.primary_mut());
+        self.recount(handle);
+        let Some(connection) = self.connections.get_mut(handle) else { return };
         Self::take_events(handle, connection, &mut self.events);
         if connection.take_handshake_end() {
             self.handshaking -= 1;
@@ -550,6 +577,14 @@ impl Endpoint {
         self.arm(handle);
     }
 
+    /// A connection may hold more or less than before.
+    fn recount(&mut self, handle: ConnectionHandle) {
+        if let Some(connection) = self.connections.get_mut(handle) {
+            let (before, after) = connection.recount();
+            self.shares.on_changed(before, after);
+        }
+    }
+
     /// RLP datagrams that came before the keys.
     fn replay_early(&mut self, now: Instant, id: ReceiverId, handle: ConnectionHandle) {
         let Some(connection) = self.connections.get_mut(handle) else { return };
@@ -579,6 +614,8 @@ impl Endpoint {
 
     fn forget(&mut self, handle: ConnectionHandle) {
         let Some(mut connection) = self.connections.remove(handle) else { return };
+        let (counted, _) = connection.recount();
+        self.shares.remove_connection(counted);
         if let Some(id) = connection.receiver_id() {
             self.ids.remove(&id);
         }

@@ -20,7 +20,11 @@ use std::{collections::BTreeMap, mem};
 
 use bytes::{Buf, Bytes};
 
-use crate::{range_map::SpanSet, units::Span};
+use crate::{
+    held::{CHUNK_COST, SPAN_COST, extra},
+    range_map::SpanSet,
+    units::Span,
+};
 
 /// Appends smaller than this many bytes are copied together. What the primary receives in a packet is larger:
 /// a program that passes it on pays for no copy.
@@ -95,6 +99,12 @@ impl SendBuffer {
     /// How many appended bytes are held.
     pub fn held(&self) -> u64 {
         self.held
+    }
+
+    /// What its pieces beyond the first take in memory beside their bytes.
+    pub fn overhead(&self) -> u64 {
+        let present = self.lent.as_ref().map_or(0, |lent| lent.present.span_count());
+        extra(self.chunks.len()) * CHUNK_COST + extra(present) * SPAN_COST
     }
 
     /// Lengthens the stream by `len` bytes that a source has. Nothing can be appended behind them.

@@ -90,6 +90,8 @@ pub struct SentStats {
     pub credit_bytes: u64,
     /// RLP packets sent in the current busy period: the position on the ladder.
     pub ladder_packets: u64,
+    /// Memory that send streams take beside the bytes they hold: records of what was sent, by whom, and SACKed.
+    pub overhead_bytes: u64,
 }
 
 /// One level of the RLP loop at the sender.
@@ -124,4 +126,6 @@ pub struct ReceivedStats {
     pub sacks: u64,
     /// Bytes held for the application, in order or not.
     pub buffered_bytes: u64,
+    /// Memory that they take, at most: with the buffers they are in and the records of gaps between them.
+    pub held_bytes: u64,
 }

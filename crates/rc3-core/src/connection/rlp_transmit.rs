@@ -5,6 +5,7 @@ use std::time::Instant;
 use super::Connection;
 use crate::{
     config::RlpMode,
+    held::SACK_COST,
     overlay::Overlay,
     primary::{Primary, StreamId, VarInt, Waiting},
     qlog::QlogEvent,
@@ -244,6 +245,7 @@ impl Connection {
 
     /// A SACK: the peer holds these spans.
     pub(super) fn on_sack(&mut self, now: Instant, id: StreamId, spans: impl Iterator<Item = Span>) {
+        let mut room = self.overhead_room();
         let Self { streams, sent, overlay, .. } = self;
         let mut guard = overlay.as_mut().and_then(|overlay| overlay.rlp.as_mut()).and_then(Rlp::guard);
         let has_source = streams.with_send(id, |stream| {
@@ -253,9 +255,10 @@ impl Connection {
                     guard.on_sacked(now, id, span);
                 }
                 let buffer = &mut stream.buffer;
-                let sacked = stream.ledger.delivered(span, |span, level| {
+                let sacked = stream.ledger.delivered(span, room >= SACK_COST, |span, level| {
                     sent.levels[level.index()].delivered_bytes += span.len();
                     buffer.release(span);
+                    room = room.saturating_sub(SACK_COST);
                 });
                 newly += sacked.newly;
                 sent.sacked_unsent_bytes += sacked.unsent;
