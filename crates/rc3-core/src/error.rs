@@ -118,6 +118,9 @@ pub enum PeerMisbehaved {
     /// Took 0-RTT data under another protocol than that of the resumed session (RFC 8446 §4.2.10).
     #[error("accepted early data and changed the protocol")]
     EarlyProtocol,
+    /// Left a mebibyte of the control stream waiting for flow control or acknowledgements.
+    #[error("does not take the control stream")]
+    ControlBlocked,
 }
 
 impl PeerMisbehaved {
@@ -135,6 +138,7 @@ impl PeerMisbehaved {
                     Self::ControlClosed => 7,
                     Self::OutOfOrder => 8,
                     Self::EarlyProtocol => 9,
+                    Self::ControlBlocked => 10,
                 },
         )
     }
@@ -147,9 +151,11 @@ impl PeerMisbehaved {
             Self::Credit => TransportErrorCode::FLOW_CONTROL_ERROR,
             Self::StreamLimit => TransportErrorCode::STREAM_LIMIT_ERROR,
             Self::StreamDirection => TransportErrorCode::STREAM_STATE_ERROR,
-            Self::SkippedMissing | Self::ControlClosed | Self::OutOfOrder | Self::EarlyProtocol => {
-                TransportErrorCode::PROTOCOL_VIOLATION
-            }
+            Self::SkippedMissing
+            | Self::ControlClosed
+            | Self::OutOfOrder
+            | Self::EarlyProtocol
+            | Self::ControlBlocked => TransportErrorCode::PROTOCOL_VIOLATION,
         }
     }
 }
