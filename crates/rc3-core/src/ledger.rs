@@ -354,6 +354,19 @@ mod tests {
     }
 
     #[test]
+    fn without_room_a_sack_that_makes_one_span_more_changes_nothing() {
+        let mut ledger = ledger(10);
+        rlp(&mut ledger, 10, 1);
+        ledger.delivered(span(6, 8), true, |_, _| {});
+        let before = ledger.clone();
+        assert_eq!(ledger.delivered(span(3, 4), false, |_, _| unreachable!()), Sacked::default());
+        assert_eq!((&ledger.delivered, &ledger.rlp), (&before.delivered, &before.rlp));
+        assert_eq!(ledger.delivered(span(5, 6), false, |_, _| {}).newly, 1, "extends one");
+        assert_eq!(ledger.delivered(span(0, 1), false, |_, _| {}).newly, 1, "moves the cursor");
+        assert_eq!((ledger.cursor(), ledger.overhead()), (1, SPAN_COST));
+    }
+
+    #[test]
     fn memory_of_the_overlap_ends_far_below_the_cursor() {
         let mut ledger = ledger(3 * OVERLAP_MAX);
         ledger.hand_to_primary(span(0, 2 * OVERLAP_MAX));
