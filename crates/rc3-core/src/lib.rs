@@ -45,6 +45,7 @@ pub use error::{
     ClosedStream, FinishError, PeerMisbehaved, ReadError, SendDatagramError, SourceError, WriteError,
 };
 pub use event::Event;
+pub use held::Held;
 pub use kickass::endpoint::{Cause as TcpCause, Mode as KickAssMode};
 pub use primary::{
     ConnectionError, Dir, PathStats, Side, StreamId, VarInt,

@@ -12,7 +12,7 @@
 //! The bound: n appended bytes make at most 1 + n / 512 entries, plus one for each release that leaves bytes
 //! on both of its sides; a supplied piece makes one entry for each part of it that is missing. An entry costs
 //! some 40 bytes, and the tail keeps its room (1 KiB). What SACKs leave of a large write is copied once it is less than
-//! an eighth of it, so that the rest is given back: a held byte pins at most [`PINNED_PER_BYTE`].
+//! an eighth of it, so that the rest is given back: a held byte pins at most eight.
 //!
 //! All offsets and lengths are bytes of the stream.
 
