@@ -19,7 +19,7 @@ fn tail(hole_every: u64) -> Vec<(u64, Bytes)> {
 fn insert(packets: Vec<(u64, Bytes)>) -> Reassembler {
     let mut stream = Reassembler::new(SPANS_MAX);
     for (offset, data) in packets {
-        stream.insert(offset, data, Source::Rlp);
+        stream.insert(offset, data, PACKET as usize, Source::Rlp);
     }
     stream
 }
@@ -38,7 +38,7 @@ fn benches(c: &mut Criterion) {
             |(mut stream, data)| {
                 let mut read = 0;
                 for nth in (0..PACKETS).filter(|nth| nth % 2 == 0) {
-                    stream.insert(nth * PACKET, data.clone(), Source::Primary);
+                    stream.insert(nth * PACKET, data.clone(), PACKET as usize, Source::Primary);
                     while let Ok(Some(chunk)) = stream.read(usize::MAX, true) {
                         read += chunk.data.len() as u64;
                     }

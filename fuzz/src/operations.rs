@@ -322,6 +322,9 @@ impl App {
         // Both windows, and for each stream the piece that makes it readable.
         let most = 2 * u64::from(WINDOW) + 200 * 1500;
         assert!(received.buffered_bytes <= most, "{} bytes held", received.buffered_bytes);
+        // Half of them pays for as much again, beside what is free.
+        let most = 2 * most + 3 * (4 << 20);
+        assert!(received.held_bytes <= most, "{} bytes of memory held", received.held_bytes);
     }
 
     /// Ends what is open and takes what is there.

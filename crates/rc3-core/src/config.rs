@@ -71,6 +71,9 @@ const WINDOW_INITIAL: u64 = 4 << 20;
 /// more than one product of 1 Gbit/s and 400 ms.
 const RLP_WINDOW_INITIAL: u64 = 64 << 20;
 
+/// What gaps may take beyond half of the bytes held: 16,000 of them, whatever lies between them.
+const OVERHEAD_MAX: u64 = 4 << 20;
+
 /// Settings of one connection, shared by many.
 #[derive(Debug, Clone)]
 pub struct TransportConfig {
@@ -80,6 +83,7 @@ pub struct TransportConfig {
     pub(crate) nic_rate: Option<Rate>,
     pub(crate) rlp_stream_window: u64,
     pub(crate) rlp_window: u64,
+    pub(crate) overhead_max: u64,
     pub(crate) congestion: Congestion,
     pub(crate) initial_window: Option<u64>,
     pub(crate) initial_packets: Option<u32>,
@@ -109,6 +113,7 @@ impl Default for TransportConfig {
             nic_rate: None,
             rlp_stream_window: WINDOW_MAX,
             rlp_window: WINDOW_MAX,
+            overhead_max: OVERHEAD_MAX,
             congestion: Congestion::default(),
             initial_window: None,
             initial_packets: None,
@@ -171,6 +176,17 @@ impl TransportConfig {
     /// Default: 128 MiB.
     pub fn rlp_window(&mut self, bytes: u64) -> &mut Self {
         self.rlp_window = bytes.max(INITIAL_CREDIT);
+        self
+    }
+
+    /// Bytes of memory that a connection may take, in each direction, for the records of gaps and small pieces beyond
+    /// half a byte for each byte it holds. RLP data and SACKs that need more are ignored: the primary brings that data.
+    /// A primary whose own gaps need twice as much is at fault, and the connection ends. Default: 4 MiB.
+    ///
+    /// So what was received and not read takes at most twice [`Self::receive_window`] and [`Self::rlp_window`] together,
+    /// and three times this.
+    pub fn overhead_max(&mut self, bytes: u64) -> &mut Self {
+        self.overhead_max = bytes;
         self
     }
 

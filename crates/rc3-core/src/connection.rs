@@ -33,6 +33,7 @@ use crate::{
     config::{TransportConfig, alpn_parse},
     error::{ClosedStream, FinishError, PeerMisbehaved, ReadError, WriteError},
     event::Event,
+    held::Received,
     overlay::Overlay,
     primary::{
         ConnectionError, Dir, End, Primary, Side, StreamId, VarInt, Waiting,
@@ -66,8 +67,12 @@ pub struct Connection {
     unsettled: Vec<StreamId>,
     /// Writers that found the send window full.
     blocked_writers: Vec<StreamId>,
-    /// Bytes held for the application over all streams.
-    buffered: u64,
+    /// What is held for the application over all streams.
+    received_held: Received,
+    /// What a peer may bring about in memory before RLP data and SACKs are ignored, as the endpoint has it.
+    share: u64,
+    /// The longest datagram of the primary so far: its payload is in buffers of that length.
+    primary_datagram_max: usize,
     /// Room for pieces on their way from the primary to a stream; empty between calls.
     pulled: Vec<(u64, Bytes)>,
     windows: Windows,
@@ -105,6 +110,8 @@ struct Place {
     /// A reader's doing had consequences beyond the stream itself: credit, or the primary's flow control.
     news: bool,
     handshake_ended: bool,
+    /// What the endpoint has counted of the memory that the peer has brought about.
+    counted: u64,
     /// The primary was given something to send outside of its turn.
     probe_due: bool,
     /// The peer has proved another address.
@@ -136,7 +143,9 @@ impl Connection {
             events: VecDeque::new(),
             unsettled: Vec::new(),
             blocked_writers: Vec::new(),
-            buffered: 0,
+            received_held: Received::default(),
+            share: u64::MAX,
+            primary_datagram_max: 0,
             pulled: Vec::new(),
             rlp_wake: None,
             fault: None,
@@ -160,6 +169,17 @@ impl Connection {
     /// As [`Self::set_queued_for_primary`].
     pub(crate) fn set_changed(&mut self, changed: bool) -> bool {
         std::mem::replace(&mut self.place.changed, changed) != changed
+    }
+
+    /// What the peer may bring about in memory from now on.
+    pub(crate) fn set_share(&mut self, bytes: u64) {
+        self.share = bytes;
+    }
+
+    /// What the peer has brought about in memory: at the last call, and now.
+    pub(crate) fn recount(&mut self) -> (u64, u64) {
+        let memory = self.peer_memory();
+        (std::mem::replace(&mut self.place.counted, memory), memory)
     }
 
     /// Whether what readers did since the last call had consequences for others.
@@ -286,7 +306,7 @@ impl Connection {
     pub fn write_chunks(&mut self, id: StreamId, chunks: &mut [Bytes]) -> Result<usize, WriteError> {
         let stream = self.streams.send(id).ok_or(WriteError::ClosedStream)?;
         stream.writable()?;
-        let room = self.windows.send().saturating_sub(self.streams.held());
+        let room = self.windows.send().saturating_sub(self.streams.sending().bytes);
         if room == 0 && chunks.iter().any(|chunk| !chunk.is_empty()) {
             if !self.blocked_writers.contains(&id) {
                 self.blocked_writers.push(id);
@@ -340,11 +360,11 @@ impl Connection {
     /// The next bytes of a stream, or with `ordered` false whichever are there. `None` at the end.
     pub fn read(&mut self, id: StreamId, max: usize, ordered: bool) -> Result<Option<Chunk>, ReadError> {
         let stream = self.streams.recv(id).ok_or(ReadError::ClosedStream)?;
+        let held = stream.held();
         let result = stream.read(max, ordered);
+        self.received_held = self.received_held + stream.held() - held;
         if let Ok(Some(chunk)) = &result {
-            let len = chunk.bytes.len() as u64;
-            self.buffered -= len;
-            self.on_consumed(id, len);
+            self.on_consumed(id, chunk.bytes.len() as u64);
         }
         if self.streams.recv(id).is_some_and(|stream| stream.is_backlogged()) {
             self.pull(id);
@@ -357,10 +377,10 @@ impl Connection {
     /// Nobody reads this stream any more; the peer hears of it with `code`.
     pub fn stop(&mut self, id: StreamId, code: VarInt) -> Result<(), ClosedStream> {
         let stream = self.streams.recv(id).ok_or(ClosedStream)?;
-        let (buffered, consumed) = (stream.buffered(), stream.consumed());
+        let (held, consumed) = (stream.held(), stream.consumed());
         let head_open = stream.is_head_open();
         stream.abandon();
-        self.buffered -= buffered;
+        self.received_held = self.received_held + stream.held() - held;
         let dropped = stream.consumed() - consumed;
         self.on_consumed(id, dropped);
         if head_open {
@@ -531,7 +551,9 @@ impl Connection {
             sent.ladder_packets = overlay.rlp.as_ref().map_or(0, Rlp::sent);
         }
         let mut received = self.received;
-        received.buffered_bytes = self.buffered;
+        received.buffered_bytes = self.received_held.all.bytes;
+        received.held_bytes = self.received_held.all.total();
+        sent.overhead_bytes = self.streams.sending().overhead;
         let guard = self.overlay.as_ref().and_then(|overlay| overlay.rlp.as_ref()).and_then(Rlp::guard_ref);
         ConnectionStats {
             path: self.primary.path(),
@@ -556,13 +578,29 @@ impl Connection {
 
     // --- the rest ---
 
+    /// Bytes of memory a peer has brought about.
+    fn peer_memory(&self) -> u64 {
+        self.received_held.all.total() + self.streams.sending().overhead
+    }
+
+    /// How much more RLP may bring about.
+    fn peer_memory_room(&self) -> u64 {
+        self.share.saturating_sub(self.peer_memory())
+    }
+
+    /// How much more SACKs may.
+    fn overhead_room(&self) -> u64 {
+        let room = self.streams.sending().overhead_room(self.config.overhead_max).unwrap_or(0);
+        room.min(self.peer_memory_room())
+    }
+
     fn rlp(&mut self) -> Option<&mut Rlp> {
         self.overlay.as_mut()?.rlp.as_mut()
     }
 
     fn wake_writers(&mut self) {
         let window = self.windows.send();
-        let room = window.saturating_sub(self.streams.held());
+        let room = window.saturating_sub(self.streams.sending().bytes);
         if !self.blocked_writers.is_empty() && room >= window / WAKE_FRACTION {
             self.events.extend(self.blocked_writers.drain(..).map(Event::Writable));
         }
@@ -578,5 +616,9 @@ impl Connection {
         let mut error = TransportError::from(fault.transport_code());
         error.reason = fault.to_string();
         self.on_lost(ConnectionError::TransportError(error), true);
+        if fault == PeerMisbehaved::OutOfOrder {
+            // Nothing will ever put it in order.
+            self.received_held = self.received_held - self.streams.drop_early();
+        }
     }
 }

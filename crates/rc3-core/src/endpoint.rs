@@ -29,6 +29,7 @@ use crate::{
         keys::{ReceiverId, Secrets, receiver_id},
         verdicts::{DestinationVerdict, Verdicts},
     },
+    shares::Shares,
     timers::Timers,
     transmit::Transmit,
 };
@@ -125,6 +126,7 @@ pub struct Endpoint {
     incoming: IncomingStats,
     shedding: Shedding,
     early: Early,
+    shares: Shares,
     verdicts: Verdicts,
     /// Paths on which fragments are dropped.
     drops: Memory<Drops>,
@@ -148,6 +150,7 @@ impl Endpoint {
             incoming: IncomingStats::default(),
             shedding: Shedding::new(server),
             early: Early::default(),
+            shares: Shares::new(),
             verdicts: Verdicts::default(),
             drops: Memory::default(),
         })
@@ -203,6 +206,7 @@ impl Endpoint {
         let id = receiver_id(&datagram)?;
         if let Some(&handle) = self.ids.get(&id) {
             let connection = self.connections.get_mut(handle)?;
+            connection.set_share(self.shares.of_one());
             let len = datagram.len();
             if connection.handle_rlp(now, datagram) {
                 connection.on_rlp_from(meta.remote, len);
@@ -228,6 +232,7 @@ impl Endpoint {
                 if !connection.admit(now, meta.remote, len) {
                     return Some(handle);
                 }
+                connection.on_primary_datagram(len);
                 QuicEndpoint::deliver(connection.primary_mut(), event);
                 if let Some(len) = meta.leading_len {
                     connection.on_leading(len);
@@ -367,6 +372,20 @@ impl Endpoint {
         self.incoming
     }
 
+    /// Bytes of memory that peers may bring about on all connections together before RLP data and SACKs are ignored.
+    /// Half of it is for whoever needs it; once that is used up, each connection has an equal share of the other half.
+    /// What the primaries bring is never turned away, see [`TransportConfig::overhead_max`]. Default: 1 GiB.
+    ///
+    /// [`TransportConfig::overhead_max`]: crate::TransportConfig::overhead_max
+    pub fn set_memory_max(&mut self, bytes: u64) {
+        self.shares.max = bytes;
+    }
+
+    /// Bytes of memory that peers have brought about on all connections, see [`Self::set_memory_max`].
+    pub fn held_bytes(&self) -> u64 {
+        self.shares.held()
+    }
+
     /// The port's own address has changed: all peers are to hear from the new one.
     pub fn handle_local_address_change(&mut self, now: Instant) {
         let handles: Vec<_> = self.connections.handles().collect();
@@ -392,6 +411,8 @@ impl Endpoint {
         let result = read(connection);
         if connection.take_news() {
             self.touch(now, handle);
+        } else {
+            self.recount(handle);
         }
         Some(result)
     }
@@ -481,6 +502,7 @@ impl Endpoint {
             if connection.take_probe() && connection.set_queued_for_primary(true) {
                 self.primary_queue.push_back(handle);
             }
+            self.recount(handle);
             self.arm(handle);
         }
         None
@@ -505,6 +527,7 @@ impl Endpoint {
         }
         self.early.begin(connection.proven_address());
         self.connections.insert(handle, connection);
+        self.shares.add_connection();
         self.touch(now, handle);
     }
 
@@ -524,6 +547,8 @@ impl Endpoint {
         connection.set_changed(false);
         connection.settle(now);
         self.quic.service(handle, connection.primary_mut());
+        self.recount(handle);
+        let Some(connection) = self.connections.get_mut(handle) else { return };
         Self::take_events(handle, connection, &mut self.events);
         Self::register(&mut self.ids, handle, connection);
         if connection.take_handshake_end() {
@@ -555,6 +580,14 @@ impl Endpoint {
             self.rlp_queue.push_back(handle);
         }
         self.arm(handle);
+    }
+
+    /// A connection may hold more or less than before.
+    fn recount(&mut self, handle: ConnectionHandle) {
+        if let Some(connection) = self.connections.get_mut(handle) {
+            let (before, after) = connection.recount();
+            self.shares.on_changed(before, after);
+        }
     }
 
     /// RLP datagrams that came before the keys.
@@ -595,7 +628,9 @@ impl Endpoint {
     }
 
     fn forget(&mut self, handle: ConnectionHandle) {
-        let Some(connection) = self.connections.remove(handle) else { return };
+        let Some(mut connection) = self.connections.remove(handle) else { return };
+        let (counted, _) = connection.recount();
+        self.shares.remove_connection(counted);
         for id in connection.receiver_ids() {
             self.ids.remove(&id);
         }

@@ -121,6 +121,9 @@ pub enum PeerMisbehaved {
     /// Took 0-RTT data under another protocol than that of the resumed session (RFC 8446 §4.2.10).
     #[error("accepted early data and changed the protocol")]
     EarlyProtocol,
+    /// Left a mebibyte of the control stream waiting for flow control or acknowledgements.
+    #[error("does not take the control stream")]
+    ControlBlocked,
 }
 
 impl PeerMisbehaved {
@@ -139,6 +142,7 @@ impl PeerMisbehaved {
                     Self::OutOfOrder => 8,
                     Self::EarlyProtocol => 9,
                     Self::Receipt => 10,
+                    Self::ControlBlocked => 11,
                 },
         )
     }
@@ -155,7 +159,8 @@ impl PeerMisbehaved {
             | Self::ControlClosed
             | Self::OutOfOrder
             | Self::EarlyProtocol
-            | Self::Receipt => TransportErrorCode::PROTOCOL_VIOLATION,
+            | Self::Receipt
+            | Self::ControlBlocked => TransportErrorCode::PROTOCOL_VIOLATION,
         }
     }
 }
@@ -177,6 +182,10 @@ mod tests {
             (PeerMisbehaved::ControlClosed, "the control stream ended or was reset"),
             (PeerMisbehaved::OutOfOrder, "more of a stream is out of order than losses explain"),
             (PeerMisbehaved::Receipt, "a SACK of bytes that were not received"),
+            (
+                PeerMisbehaved::ControlBlocked,
+                "the control stream is not taken: a mebibyte waits for flow control or acknowledgments",
+            ),
             (PeerMisbehaved::EarlyProtocol, "early data accepted under an identifier of the other kind"),
         ] {
             let row = format!("| {} | {fault} |", sin.code().into_inner() - 0x7263_3300);

@@ -19,6 +19,7 @@
 //! All offsets and lengths are bytes of the stream.
 
 use crate::{
+    held::{SPAN_COST, extra},
     range_map::{SpanMap, SpanSet},
     units::{Level, Span},
 };
@@ -47,15 +48,6 @@ pub enum State {
     Rlp(Level),
     /// The peer has it by RLP, above the cursor.
     Delivered,
-}
-
-/// What a SACK meant, in bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Sacked {
-    /// Newly known to be delivered.
-    pub newly: u64,
-    /// Claimed, though neither loop ever had them: the peer lies. They are ignored.
-    pub unsent: u64,
 }
 
 /// The ledger of one send stream.
@@ -159,15 +151,14 @@ impl Ledger {
     }
 
     /// The peer SACKs this span. Only bytes sent by RLP and not handed to the primary since become delivered;
-    /// `on` sees each such piece with its level, lowest first. Everything else is old news or a lie: ignored.
-    pub fn delivered(&mut self, span: Span, mut on: impl FnMut(Span, Level)) -> Sacked {
-        let unsent = self.open.intersection(span).map(Span::len).sum::<u64>()
-            + span.intersection(Span::new(self.end, u64::MAX)).len();
-        if self.delivered.span_count() >= DELIVERED_SPANS_MAX
-            && !self.delivered.touches(span)
-            && self.cursor < span.start
-        {
-            return Sacked { newly: 0, unsent };
+    /// `on` sees each such piece with its level, lowest first, and how many bytes they are is returned. Everything else is
+    /// old news: receipts show that RLP has sent all of it.
+    ///
+    /// Without `room` for one more delivered span, only what extends a known one counts, or moves the cursor.
+    pub fn delivered(&mut self, span: Span, room: bool, mut on: impl FnMut(Span, Level)) -> u64 {
+        let room = room && self.delivered.span_count() < DELIVERED_SPANS_MAX;
+        if !room && !self.delivered.touches(span) && self.cursor < span.start {
+            return 0;
         }
         let delivered = &mut self.delivered;
         let newly = self.rlp.remove(span, |piece, level| {
@@ -175,7 +166,7 @@ impl Ledger {
             on(piece, level);
         });
         self.move_cursor(self.cursor);
-        Sacked { newly, unsent }
+        newly
     }
 
     /// The parts of a span above the cursor that the peer is not known to have, lowest first.
@@ -196,6 +187,13 @@ impl Ledger {
     /// How many bytes RLP has sent that are neither SACKed nor handed to the primary.
     pub fn in_rlp_flight(&self) -> u64 {
         self.rlp.covered()
+    }
+
+    /// What the records of bytes take in memory, the first of each kind apart.
+    pub fn overhead(&self) -> u64 {
+        let sets = [&self.open, &self.delivered, &self.handed].map(SpanSet::span_count);
+        let spans: u64 = sets.into_iter().chain([self.rlp.span_count()]).map(extra).sum();
+        spans * SPAN_COST
     }
 
     /// Who answers for the byte at `offset`; [`State::Open`] past the end, where nobody has written yet.
@@ -257,8 +255,8 @@ mod tests {
         assert_eq!(ledger.next_for_rlp(4, u64::MAX, 0), None);
         assert!(!ledger.is_answered());
         let mut pieces = Vec::new();
-        let sacked = ledger.delivered(span(0, 10), |piece, level| pieces.push((piece, level)));
-        assert_eq!(sacked, Sacked { newly: 7, unsent: 0 });
+        let newly = ledger.delivered(span(0, 10), true, |piece, level| pieces.push((piece, level)));
+        assert_eq!(newly, 7);
         assert_eq!(pieces, [(span(3, 6), level(2)), (span(6, 10), level(1))]);
         assert!(ledger.is_answered());
         assert_eq!(ledger.cursor(), 10);
@@ -269,7 +267,7 @@ mod tests {
         let mut ledger = ledger(10);
         assert_eq!(rlp(&mut ledger, 2, 1), span(8, 10));
         assert_eq!(rlp(&mut ledger, 4, 1), span(4, 8));
-        ledger.delivered(span(4, 8), |_, _| {});
+        ledger.delivered(span(4, 8), true, |_, _| {});
         assert_eq!(ledger.next_for_primary(100), Some(span(0, 4)));
         ledger.hand_to_primary(span(0, 4));
         assert_eq!(ledger.cursor(), 8);
@@ -306,7 +304,7 @@ mod tests {
         ledger.sent_by_rlp(span(4, 5), level(1));
         assert_eq!(ledger.next_for_rlp(5, u64::MAX, 4), None);
         assert_eq!((ledger.state(6), ledger.in_rlp_flight()), (State::Primary, 2));
-        assert_eq!(ledger.delivered(span(4, 8), |_, _| unreachable!()), Sacked::default());
+        assert_eq!(ledger.delivered(span(4, 8), true, |_, _| unreachable!()), 0);
     }
 
     #[test]
@@ -323,8 +321,8 @@ mod tests {
         ledger.hand_to_primary(span(0, 2));
         rlp(&mut ledger, 3, 1);
         let before = ledger.clone();
-        assert_eq!(ledger.delivered(span(0, 7), |_, _| unreachable!()), Sacked { newly: 0, unsent: 5 });
-        assert_eq!(ledger.delivered(span(12, u64::MAX), |_, _| unreachable!()).unsent, u64::MAX - 12);
+        assert_eq!(ledger.delivered(span(0, 7), true, |_, _| unreachable!()), 0);
+        assert_eq!(ledger.delivered(span(12, u64::MAX), true, |_, _| unreachable!()), 0);
         assert_eq!(ledger.cursor(), before.cursor());
         assert_eq!(ledger.open(), before.open());
         assert_eq!(ledger.next_for_primary(100), before.next_for_primary(100));
@@ -336,13 +334,26 @@ mod tests {
         let mut ledger = ledger(len);
         rlp(&mut ledger, len, 1);
         let newly: u64 =
-            (3..len).step_by(2).map(|at| ledger.delivered(span(at, at + 1), |_, _| {}).newly).sum();
+            (3..len).step_by(2).map(|at| ledger.delivered(span(at, at + 1), true, |_, _| {})).sum();
         assert_eq!(newly, DELIVERED_SPANS_MAX as u64);
         assert!(ledger.rlp.span_count() <= DELIVERED_SPANS_MAX + 1);
         // What extends a known span, or moves the cursor, is still welcome.
-        assert_eq!(ledger.delivered(span(0, 1), |_, _| {}).newly, 1);
+        assert_eq!(ledger.delivered(span(0, 1), true, |_, _| {}), 1);
         assert_eq!(ledger.cursor(), 1);
-        assert_eq!(ledger.delivered(span(4, 5), |_, _| {}).newly, 1);
+        assert_eq!(ledger.delivered(span(4, 5), true, |_, _| {}), 1);
+    }
+
+    #[test]
+    fn without_room_a_sack_that_makes_one_span_more_changes_nothing() {
+        let mut ledger = ledger(10);
+        rlp(&mut ledger, 10, 1);
+        ledger.delivered(span(6, 8), true, |_, _| {});
+        let before = ledger.clone();
+        assert_eq!(ledger.delivered(span(3, 4), false, |_, _| unreachable!()), 0);
+        assert_eq!((&ledger.delivered, &ledger.rlp), (&before.delivered, &before.rlp));
+        assert_eq!(ledger.delivered(span(5, 6), false, |_, _| {}), 1, "extends one");
+        assert_eq!(ledger.delivered(span(0, 1), false, |_, _| {}), 1, "moves the cursor");
+        assert_eq!((ledger.cursor(), ledger.overhead()), (1, SPAN_COST));
     }
 
     #[test]
@@ -426,28 +437,24 @@ mod tests {
             (start < end).then(|| span(start, end))
         }
 
-        fn delivered(&mut self, span: Span) -> (Sacked, Vec<(Span, Level)>) {
-            let mut sacked = Sacked::default();
+        fn delivered(&mut self, span: Span) -> (u64, Vec<(Span, Level)>) {
+            let mut newly = 0;
             let mut pieces: Vec<(Span, Level)> = Vec::new();
             for offset in span.start..span.end {
-                let Some(byte) = self.0.get_mut(offset as usize) else {
-                    sacked.unsent += 1;
-                    continue;
-                };
+                let Some(byte) = self.0.get_mut(offset as usize) else { continue };
                 match byte.state {
                     State::Rlp(level) => {
                         byte.state = State::Delivered;
-                        sacked.newly += 1;
+                        newly += 1;
                         match pieces.last_mut() {
                             Some((piece, at)) if piece.end == offset && *at == level => piece.end += 1,
                             _ => pieces.push((Span::new(offset, offset + 1), level)),
                         }
                     }
-                    State::Open => sacked.unsent += 1,
-                    State::Primary | State::Delivered => {}
+                    State::Open | State::Primary | State::Delivered => {}
                 }
             }
-            (sacked, pieces)
+            (newly, pieces)
         }
     }
 
@@ -539,7 +546,7 @@ mod tests {
                     }
                     Op::Sack(span) => {
                         let mut pieces = Vec::new();
-                        let sacked = ledger.delivered(span, |piece, level| pieces.push((piece, level)));
+                        let sacked = ledger.delivered(span, true, |piece, level| pieces.push((piece, level)));
                         prop_assert_eq!((sacked, pieces), oracle.delivered(span));
                     }
                 }

@@ -15,10 +15,12 @@ mod early;
 mod endpoint;
 mod error;
 mod event;
+mod held;
 mod memory;
 mod overlay;
 mod pieces;
 mod qlog;
+mod shares;
 mod stats;
 mod stream;
 mod timers;
@@ -45,6 +47,7 @@ pub use error::{
     ClosedStream, FinishError, PeerMisbehaved, ReadError, SendDatagramError, SourceError, WriteError,
 };
 pub use event::Event;
+pub use held::Held;
 pub use kickass::endpoint::{Cause as TcpCause, Mode as KickAssMode};
 pub use primary::{
     ConnectionError, Dir, PathStats, Side, StreamId, VarInt,

@@ -13,6 +13,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
 
+use crate::held::{PIECE_COST, RUN_COST, extra};
+
 /// Pieces that touch and hold no more than this many bytes together are joined into one.
 pub(crate) const JOIN_MAX: usize = 2048;
 
@@ -44,6 +46,11 @@ impl Pieces {
     /// Sum of their lengths.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// What runs and pieces beyond the first take in memory beside their bytes.
+    pub(crate) fn overhead(&self) -> u64 {
+        extra(self.runs.len()) * RUN_COST + extra(self.count) * PIECE_COST
     }
 
     /// Offset of the lowest byte.
@@ -96,7 +103,12 @@ impl Pieces {
             piece.split_to(max)
         } else {
             self.count -= 1;
-            run.pieces.pop_front()?
+            let piece = run.pieces.pop_front()?;
+            // Room for many is given back with them.
+            if run.pieces.len() * 4 < run.pieces.capacity() {
+                run.pieces.shrink_to(run.pieces.len() * 2);
+            }
+            piece
         };
         let start = run.start;
         run.start += data.len() as u64;
@@ -105,6 +117,13 @@ impl Pieces {
             self.runs.remove(&key);
         }
         Some((start, data))
+    }
+
+    /// Number of runs and the lengths of all pieces, by a look at all of them.
+    #[cfg(test)]
+    pub(crate) fn recounted(&self) -> (usize, Vec<usize>) {
+        let lens = self.runs.values().flat_map(|run| run.pieces.iter().map(Bytes::len)).collect();
+        (self.runs.values().count(), lens)
     }
 
     fn take_starting_at(&mut self, start: u64) -> Option<Run> {
@@ -234,6 +253,14 @@ mod tests {
         assert_eq!(pop(&mut pieces, 6001), Some((9000, 1000)));
         assert_eq!(pop(&mut pieces, 10_001), None);
         assert_eq!(drain(pieces), [(0, 3000), (10_000, 2000)]);
+    }
+
+    #[test]
+    fn room_for_many_pieces_is_given_back_with_them() {
+        let mut pieces = Pieces::default();
+        (0..1000).for_each(|nth| pieces.insert(nth * 2000, Bytes::from_static(&[0; 2000])));
+        (0..990).for_each(|_| drop(pieces.pop(0, usize::MAX)));
+        assert!(pieces.runs[&0].pieces.capacity() < 100);
     }
 
     #[test]

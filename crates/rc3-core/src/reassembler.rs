@@ -12,21 +12,23 @@
 //! - *Pieces.* Two that touch are joined unless they hold more than 2048 bytes together. So a peer that sends single
 //!   bytes cannot make one of each: there are at most one per run and per 1024 buffered bytes. Unordered reads of
 //!   parts of pieces may leave more; RLP data is refused while there are more than two for each allowed run.
-//! - *Pinned buffers.* A piece is kept by reference only if it is at least [`REFERENCE_MIN`] bytes and half
-//!   of what it came in; anything smaller is copied. If the caller hands in buffers of one datagram each, a
-//!   buffered byte so pins little more than two; where many datagrams share a buffer of n bytes, up to
-//!   n / 1024.
-//! - *Bytes.* The sum is for the caller to bound, with credit: [`Reassembler::consumed`] plus a window.
+//! - *Pinned buffers.* A piece is kept by reference only if it is at least [`REFERENCE_MIN`] bytes and three quarters
+//!   of the buffer it came in; anything smaller is copied. So a buffered byte pins at most a third of another.
+//! - *Bytes.* The sum is for the caller to bound, with credit: [`Reassembler::consumed`] plus a window. So is the
+//!   memory that all streams take together, by [`Reassembler::held`].
 //!
 //! Joining copies at most 4096 bytes per insert beyond the bytes themselves, so inserts are linear in their number up
 //! to the logarithm (compare RUSTSEC-2026-0185).
 //!
 //! All offsets and lengths are bytes of the stream.
 
+use std::ops::Add;
+
 use bytes::Bytes;
 use thiserror::Error;
 
 use crate::{
+    held::{GAP_COST, Held, SPAN_COST, extra},
     pieces::{JOIN_MAX, Pieces},
     range_map::SpanSet,
     units::Span,
@@ -90,8 +92,9 @@ impl Reassembler {
         Self { received: SpanSet::new(), pieces: Pieces::default(), consumed: 0, spans_max, cleared: false }
     }
 
-    /// Takes in the bytes at `offset`. Of bytes that came before, the first arrival stays.
-    pub fn insert(&mut self, offset: u64, data: Bytes, from: Source) -> Inserted {
+    /// Takes in the bytes at `offset`, part of a buffer of `buffer_len` bytes that nothing else keeps. Of bytes that
+    /// came before, the first arrival stays.
+    pub fn insert(&mut self, offset: u64, data: Bytes, buffer_len: usize, from: Source) -> Inserted {
         let len = data.len() as u64;
         let refused = Inserted { refused: len, ..Inserted::default() };
         let Some(end) = offset.checked_add(len) else { return refused };
@@ -100,7 +103,7 @@ impl Reassembler {
             return refused;
         }
         if self.received.append(span) {
-            self.store(offset, data, len as usize);
+            self.store(offset, data, buffer_len);
             return Inserted { new: len, ..Inserted::default() };
         }
         let mut new = 0;
@@ -109,7 +112,7 @@ impl Reassembler {
         while let Some(gap) = self.first_gap_in(rest) {
             self.received.insert(gap);
             let piece = data.slice((gap.start - offset) as usize..(gap.end - offset) as usize);
-            self.store(gap.start, piece, data.len());
+            self.store(gap.start, piece, buffer_len);
             new += gap.len();
             rest.start = gap.end;
         }
@@ -169,6 +172,19 @@ impl Reassembler {
         self.pieces.bytes()
     }
 
+    /// What waits to be read, and what it takes in memory together with the record of what was received.
+    pub fn held(&self) -> Held {
+        let overhead = extra(self.run_count()) * SPAN_COST + self.pieces.overhead();
+        Held { bytes: self.buffered(), overhead }
+    }
+
+    /// What inserting a span would add to [`Self::held`]: these bytes, and at most this overhead.
+    pub fn cost(&self, span: Span) -> Held {
+        let gaps = self.received.gaps(span).map(|gap| Held { bytes: gap.len(), overhead: GAP_COST });
+        let cost = gaps.fold(Held::default(), Add::add);
+        if self.received.is_empty() { Held { overhead: 0, ..cost } } else { cost }
+    }
+
     /// The lowest offset that has not been received.
     pub fn contiguous_end(&self) -> u64 {
         self.received.first().filter(|run| run.start == 0).map_or(0, |run| run.end)
@@ -215,9 +231,9 @@ impl Reassembler {
         self.received.gaps(span).next()
     }
 
-    /// Buffers a piece of data of `data_len` bytes.
-    fn store(&mut self, start: u64, piece: Bytes, data_len: usize) {
-        let is_worth_a_reference = piece.len() >= REFERENCE_MIN && piece.len() * 2 >= data_len;
+    /// Buffers a piece of a buffer of `buffer_len` bytes.
+    fn store(&mut self, start: u64, piece: Bytes, buffer_len: usize) {
+        let is_worth_a_reference = piece.len() >= REFERENCE_MIN && piece.len() * 4 >= buffer_len * 3;
         let piece = if is_worth_a_reference { piece } else { Bytes::copy_from_slice(&piece) };
         self.pieces.insert(start, piece);
     }
@@ -231,6 +247,7 @@ mod tests {
         Source::{Primary, Rlp},
         *,
     };
+    use crate::held::{PIECE_COST, RUN_COST};
 
     fn span(start: u64, end: u64) -> Span {
         Span::new(start, end)
@@ -246,7 +263,7 @@ mod tests {
     }
 
     fn insert(to: &mut Reassembler, start: u64, end: u64, from: Source) -> Inserted {
-        to.insert(start, bytes(start, end, 0), from)
+        to.insert(start, bytes(start, end, 0), (end - start) as usize, from)
     }
 
     fn read(from: &mut Reassembler, ordered: bool) -> Option<(u64, usize)> {
@@ -275,8 +292,8 @@ mod tests {
     #[test]
     fn first_arrival_of_a_byte_stays() {
         let mut stream = Reassembler::new(8);
-        stream.insert(2, Bytes::from_static(b"cd"), Rlp);
-        let inserted = stream.insert(0, Bytes::from_static(b"ABCDEF"), Primary);
+        stream.insert(2, Bytes::from_static(b"cd"), 2, Rlp);
+        let inserted = stream.insert(0, Bytes::from_static(b"ABCDEF"), 6, Primary);
         assert_eq!(inserted, Inserted { new: 4, duplicate: 2, refused: 0 });
         assert_eq!(&stream.read(9, true).unwrap().unwrap().data[..], b"ABcdEF");
     }
@@ -305,8 +322,8 @@ mod tests {
     fn data_past_the_last_offset_is_refused() {
         let mut stream = Reassembler::new(2);
         let data = Bytes::from_static(b"ab");
-        assert_eq!(stream.insert(u64::MAX - 1, data.clone(), Primary).refused, 2);
-        assert_eq!(stream.insert(u64::MAX - 2, data, Rlp).new, 2);
+        assert_eq!(stream.insert(u64::MAX - 1, data.clone(), 2, Primary).refused, 2);
+        assert_eq!(stream.insert(u64::MAX - 2, data, 2, Rlp).new, 2);
     }
 
     #[test]
@@ -362,17 +379,17 @@ mod tests {
     fn whole_datagrams_are_kept_by_reference_and_scraps_are_copied() {
         let mut stream = Reassembler::new(8);
         let datagram = bytes(10_000, 11_200, 0);
-        stream.insert(10_000, datagram.clone(), Rlp);
+        stream.insert(10_000, datagram.clone(), 1250, Rlp);
         assert_eq!(stream.read(usize::MAX, false).unwrap().unwrap().data.as_ptr(), datagram.as_ptr());
         // All but 1100 bytes of a jumbo datagram are there already: the rest must not pin all of it.
         insert(&mut stream, 1100, 4000, Primary);
         let jumbo = bytes(0, 4000, 0);
-        assert_eq!(stream.insert(0, jumbo.clone(), Rlp).new, 1100);
+        assert_eq!(stream.insert(0, jumbo.clone(), 4000, Rlp).new, 1100);
         let rest = stream.read(usize::MAX, false).unwrap().unwrap();
         assert!(rest.offset == 0 && rest.data.as_ptr() != jumbo.as_ptr());
         while read(&mut stream, false).is_some() {}
         let scrap = bytes(20_000, 20_000 + REFERENCE_MIN as u64 - 1, 0);
-        stream.insert(20_000, scrap.clone(), Rlp);
+        stream.insert(20_000, scrap.clone(), scrap.len(), Rlp);
         assert_ne!(stream.read(usize::MAX, false).unwrap().unwrap().data.as_ptr(), scrap.as_ptr());
     }
 
@@ -496,7 +513,15 @@ mod tests {
                     let crowded =
                         stream.pieces.count() as u64 > 2 * spans_max as u64 + stream.buffered() / 1024;
                     let refuse = from == Rlp && ((alone && oracle.runs(0).len() >= spans_max) || crowded);
-                    let inserted = stream.insert(start, bytes(start, end, seed), from);
+                    let (before, cost) = (stream.held(), stream.cost(span(start, end)));
+                    let inserted = stream.insert(start, bytes(start, end, seed), len as usize, from);
+                    let held = stream.held();
+                    if inserted.new == 0 {
+                        prop_assert_eq!(held, before);
+                    } else {
+                        prop_assert_eq!(held.bytes, before.bytes + cost.bytes);
+                        prop_assert!(held.overhead <= before.overhead + cost.overhead);
+                    }
                     prop_assert_eq!(inserted.new + inserted.duplicate + inserted.refused, len);
                     prop_assert_eq!(inserted.refused, if refuse { len } else { 0 });
                     if refuse {
@@ -536,6 +561,7 @@ mod tests {
                 }
             }
             let runs = oracle.runs(0);
+            prop_assert_eq!(stream.held(), recounted(&stream));
             prop_assert_eq!(stream.run_count(), runs.len());
             prop_assert_eq!(stream.received_from(0).collect::<Vec<_>>(), runs.clone());
             prop_assert_eq!(stream.received_from(30).collect::<Vec<_>>(), oracle.runs(30));
@@ -550,7 +576,18 @@ mod tests {
                 prop_assert_eq!(stream.contains(probe), all);
             }
         }
+        stream.clear();
+        prop_assert_eq!(stream.held(), Held::default());
         Ok(())
+    }
+
+    /// What is held, by a look at all of it.
+    fn recounted(stream: &Reassembler) -> Held {
+        let (runs, pieces) = stream.pieces.recounted();
+        let bytes = pieces.iter().map(|&len| len as u64).sum();
+        let spans = stream.received.iter().count();
+        let overhead = extra(spans) * SPAN_COST + extra(runs) * RUN_COST + extra(pieces.len()) * PIECE_COST;
+        Held { bytes, overhead }
     }
 
     proptest! {

@@ -11,8 +11,8 @@
 //!
 //! The bound: n appended bytes make at most 1 + n / 512 entries, plus one for each release that leaves bytes
 //! on both of its sides; a supplied piece makes one entry for each part of it that is missing. An entry costs
-//! some 40 bytes, and the tail keeps its room (1 KiB). A released part of a large write is given back to the
-//! allocator when the last byte of that write is released, as ever with [`Bytes`].
+//! some 40 bytes, and the tail keeps its room (1 KiB). What SACKs leave of a large write is copied once it is less than
+//! an eighth of it, so that the rest is given back: a held byte pins at most eight.
 //!
 //! All offsets and lengths are bytes of the stream.
 
@@ -20,11 +20,18 @@ use std::{collections::BTreeMap, mem};
 
 use bytes::{Buf, Bytes};
 
-use crate::{range_map::SpanSet, units::Span};
+use crate::{
+    held::{CHUNK_COST, SPAN_COST, extra},
+    range_map::SpanSet,
+    units::Span,
+};
 
 /// Appends smaller than this many bytes are copied together. What the primary receives in a packet is larger:
 /// a program that passes it on pays for no copy.
 pub const COALESCE_BELOW: usize = 1024;
+
+/// Bytes of a write that one byte of it may keep from being given back.
+const PINNED_PER_BYTE: usize = 8;
 
 /// What one send stream holds.
 #[derive(Debug, Clone, Default)]
@@ -46,9 +53,23 @@ pub struct SendBuffer {
 struct Chunk {
     start: u64,
     bytes: Bytes,
+    /// Length of the buffer that `bytes` is part of.
+    buffer_len: usize,
 }
 
 impl Chunk {
+    /// Bytes that are a buffer of their own.
+    fn new(start: u64, bytes: Bytes) -> Self {
+        Self { start, buffer_len: bytes.len(), bytes }
+    }
+
+    /// Leaves the buffer to itself if this is little of it.
+    fn unpin(&mut self) {
+        if self.bytes.len() * PINNED_PER_BYTE < self.buffer_len {
+            *self = Self::new(self.start, Bytes::copy_from_slice(&self.bytes));
+        }
+    }
+
     fn span(&self) -> Span {
         Span::new(self.start, self.start + self.bytes.len() as u64)
     }
@@ -95,6 +116,12 @@ impl SendBuffer {
     /// How many appended bytes are held.
     pub fn held(&self) -> u64 {
         self.held
+    }
+
+    /// What its pieces beyond the first take in memory beside their bytes.
+    pub fn overhead(&self) -> u64 {
+        let present = self.lent.as_ref().map_or(0, |lent| lent.present.span_count());
+        extra(self.chunks.len()) * CHUNK_COST + extra(present) * SPAN_COST
     }
 
     /// Lengthens the stream by `len` bytes that a source has. Nothing can be appended behind them.
@@ -234,21 +261,28 @@ impl SendBuffer {
             if is_own && gone.start == at.start {
                 chunk.bytes.advance(gone.len() as usize);
                 chunk.start = gone.end;
+                // Where the cursor stands only one is cut, and soon gone.
+                if span.start > 0 {
+                    chunk.unpin();
+                }
                 continue;
             }
-            let mut above = chunk.bytes.split_off((gone.start - at.start) as usize);
+            let mut above = Chunk { start: gone.end, ..chunk.clone() };
+            above.bytes.advance((gone.end - at.start) as usize);
+            chunk.bytes.truncate((gone.start - at.start) as usize);
+            chunk.unpin();
             if chunk.bytes.is_empty() {
                 self.chunks.remove(&key);
             }
-            above.advance(gone.len() as usize);
-            if !above.is_empty() {
-                self.insert(gone.end, above);
+            if !above.bytes.is_empty() {
+                above.unpin();
+                self.chunks.insert(above.start, above);
             }
         }
     }
 
     fn insert(&mut self, start: u64, bytes: Bytes) {
-        self.chunks.insert(start, Chunk { start, bytes });
+        self.chunks.insert(start, Chunk::new(start, bytes));
     }
 
     /// The held chunks that overlap a span, the tail last, each with its place in the stream.
@@ -332,6 +366,23 @@ mod tests {
         let data: Bytes = (buffer.end()..buffer.end() + len).map(byte).collect();
         buffer.append(data.clone());
         data
+    }
+
+    #[test]
+    fn little_that_sacks_leave_of_a_large_write_does_not_pin_it() {
+        const LEN: u64 = 1 << 20;
+        for left in [span(0, 1), span(LEN / 2, LEN / 2 + 1), span(LEN - 1, LEN)] {
+            let mut buffer = SendBuffer::default();
+            // Another before it: the cursor is not there.
+            append(&mut buffer, LEN);
+            let data = append(&mut buffer, LEN);
+            assert!(!data.is_unique());
+            buffer.release(span(LEN, LEN + left.start));
+            buffer.release(span(LEN + left.end, 2 * LEN));
+            assert!(data.is_unique(), "{left:?}");
+            let held: Vec<Bytes> = buffer.slice(span(LEN + left.start, LEN + left.end)).collect();
+            assert_eq!(held, [data.slice(left.start as usize..left.end as usize)]);
+        }
     }
 
     #[test]

@@ -84,12 +84,12 @@ pub struct SentStats {
     pub skipped_bytes: u64,
     /// SACK frames received.
     pub sacks: u64,
-    /// Bytes a SACK claimed that were never sent by RLP; ignored.
-    pub sacked_unsent_bytes: u64,
     /// Bytes the RLP loop may still send on this connection before it needs more credit.
     pub credit_bytes: u64,
     /// RLP packets sent in the current busy period: the position on the ladder.
     pub ladder_packets: u64,
+    /// Memory that send streams take beside the bytes they hold: records of what was sent, by whom, and SACKed.
+    pub overhead_bytes: u64,
 }
 
 /// One level of the RLP loop at the sender.
@@ -127,4 +127,6 @@ pub struct ReceivedStats {
     pub sacks: u64,
     /// Bytes held for the application, in order or not.
     pub buffered_bytes: u64,
+    /// Memory that they take, at most: with the buffers they are in and the records of gaps between them.
+    pub held_bytes: u64,
 }

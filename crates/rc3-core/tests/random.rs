@@ -309,6 +309,16 @@ fn run(world: &World, ops: &[(bool, Op)]) {
         server.handle.is_some() && arrived(&client, &server) && arrived(&server, &client)
     });
     assert!(done, "not everything arrived within {PATIENCE:?}");
+    // The primary may still have to bring ends, and what RLP brought.
+    let nothing_left = pair.drive_until(PATIENCE, |pair| {
+        step(pair, &mut client, &mut server);
+        let ends = [(&client, &mut pair.client), (&server, &mut pair.server)];
+        ends.into_iter().all(|(app, node)| {
+            let stats = node.connection(app.handle.expect("connected")).unwrap().stats();
+            stats.received.held_bytes == 0 && node.endpoint().held_bytes() == stats.sent.overhead_bytes
+        })
+    });
+    assert!(nothing_left, "memory is held for nothing");
 }
 
 /// Whether everything one side sent has arrived at the other, or was given up by either.

@@ -142,6 +142,12 @@ impl Endpoint {
         self.handle.shared.with(|state| state.core.set_server_config(config.as_ref()))
     }
 
+    /// Bytes of memory that peers may bring about on all connections together, see
+    /// [`EndpointStats::held_bytes`]; [`core::Endpoint::set_memory_max`] says how it is divided. Default: 1 GiB.
+    pub fn set_memory_max(&self, bytes: u64) {
+        self.handle.shared.with(|state| state.core.set_memory_max(bytes));
+    }
+
     /// Moves the endpoint, with all its connections, to the address that `socket` is bound to: after a change of
     /// networks, or to try one. Only the address is used; `socket` is closed, and sockets with the endpoint's own
     /// options take its place. Servers cannot be reached by clients at another address than they know.
@@ -226,8 +232,11 @@ impl Endpoint {
 
     /// What the endpoint has done so far.
     pub fn stats(&self) -> EndpointStats {
-        let state = |state: &mut State| (state.bound.clone(), state.handshakes, state.core.incoming_stats());
-        let (bound, handshakes, incoming) = self.handle.shared.with(state);
+        let state = |state: &mut State| {
+            let State { core, bound, handshakes, .. } = state;
+            (bound.clone(), *handshakes, core.incoming_stats(), core.held_bytes())
+        };
+        let (bound, handshakes, incoming, held_bytes) = self.handle.shared.with(state);
         EndpointStats {
             primary: bound.primary.stats(),
             low: bound.low.as_ref().map(AsyncSocket::stats),
@@ -236,6 +245,7 @@ impl Endpoint {
             refused_handshakes: incoming.refused,
             ignored_handshakes: handshakes.ignored,
             incoming,
+            held_bytes,
         }
     }
 }
@@ -308,6 +318,9 @@ pub struct EndpointStats {
     pub ignored_handshakes: u64,
     /// What became of handshakes that peers began, those shed while many waited included.
     pub incoming: core::IncomingStats,
+    /// Memory that peers have brought about on all connections: bytes received and not read, the buffers they are in,
+    /// records of gaps on both sides.
+    pub held_bytes: u64,
 }
 
 /// What all clones of an endpoint, and the handshakes that wait, share.

@@ -68,6 +68,7 @@ const DELIVERED_BY_LEVEL: &str = "rc3_rlp_delivered_bytes";
 const RECEIVED_BY_LEVEL: &str = "rc3_rlp_received_bytes";
 const CONNECTIONS: &str = "rc3_connections_closed";
 const OPEN: &str = "rc3_connections_open";
+const HELD: &str = "rc3_held_bytes";
 const RTT: &str = "rc3_rtt_seconds";
 
 const SOCKET: [Counted<socket::Stats>; 9] = [
@@ -106,6 +107,7 @@ fn describe() {
     describe_histogram!(TOLD_RATE, Unit::BitsPerSecond, "rate followed, of each connection at each look");
     describe_counter!(CONNECTIONS, Unit::Count, "connections that are gone");
     describe_gauge!(OPEN, Unit::Count, "connections that are not gone for good");
+    describe_gauge!(HELD, Unit::Bytes, "memory that peers have brought about");
     describe_histogram!(RTT, Unit::Seconds, "smoothed round-trip time when a connection ended");
 }
 
@@ -197,8 +199,10 @@ impl Reporter {
 
     /// Reports.
     pub(crate) fn report(&mut self, shared: &Shared, now: Instant) {
-        let (steered, open) = shared.with(|state| (state.report_metrics(now), state.open_connections()));
+        let (steered, open, held) = shared
+            .with(|state| (state.report_metrics(now), state.open_connections(), state.core.held_bytes()));
         gauge!(OPEN).set(open as f64);
+        gauge!(HELD).set(held as f64);
         gauge!(STEERED).set(steered as f64);
         let bound = shared.bound();
         let sockets = [("primary", Some(&bound.primary)), ("low", bound.low.as_ref())];

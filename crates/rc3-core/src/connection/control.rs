@@ -10,6 +10,10 @@ use crate::{
     wire::control::ControlFrame,
 };
 
+/// Bytes of our control stream that may wait for the peer to take them: reports of 100,000 streams that were reset at
+/// once. A peer can ask for frames, so one that takes none would fill the memory.
+const WAITING_MAX: u64 = 1 << 20;
+
 /// How much of the control stream is read at a time.
 const READ_MAX: usize = 64 * 1024;
 
@@ -41,9 +45,15 @@ impl Connection {
         let mut bytes = Vec::new();
         frame.emit(&mut bytes);
         // Refused only once the peer has stopped the stream, which it may not.
-        self.streams.with_send(id, |stream| {
-            stream.writable().map(|()| stream.write(&mut [Bytes::from(bytes)], usize::MAX))
+        let waiting = self.streams.with_send(id, |stream| {
+            if stream.writable().is_ok() {
+                stream.write(&mut [Bytes::from(bytes)], usize::MAX);
+            }
+            stream.held().bytes
         });
+        if waiting.is_some_and(|bytes| bytes > WAITING_MAX) {
+            self.fault.get_or_insert(PeerMisbehaved::ControlBlocked);
+        }
         self.place.news = true;
     }
 

@@ -5,7 +5,7 @@
 //! the handshake is complete and joins then.
 
 use super::Connection;
-use crate::{error::PeerMisbehaved, event::Event, primary::Side, stream::set::Streams};
+use crate::{error::PeerMisbehaved, event::Event, held::Received, primary::Side, stream::set::Streams};
 
 /// What became of 0-RTT on this connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,7 +84,7 @@ impl Connection {
         self.streams = Streams::new(Side::Client);
         self.unsettled.clear();
         self.blocked_writers.clear();
-        self.buffered = 0;
+        self.received_held = Received::default();
         self.primary.on_early_rejected();
         self.events.push_back(Event::EarlyDataRejected);
         self.speak(rc3);

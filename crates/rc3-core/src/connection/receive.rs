@@ -9,7 +9,7 @@ use crate::{
     error::{ClosedStream, PeerMisbehaved},
     primary::{Dir, StreamId, VarInt},
     qlog::QlogEvent,
-    stream::recv::{RecvStream, Taken},
+    stream::recv::{RecvStream, Room, Taken},
     units::Level,
     wire::frame::Data,
 };
@@ -25,6 +25,11 @@ impl Connection {
         self.streams.recv_or_insert(id, || RecvStream::new(granted.is_some(), granted.unwrap_or(0)))
     }
 
+    /// A datagram of the primary came, of `len` bytes: what it carries is in a buffer of that length.
+    pub(crate) fn on_primary_datagram(&mut self, len: usize) {
+        self.primary_datagram_max = self.primary_datagram_max.max(len);
+    }
+
     /// Takes what the primary has for a stream.
     pub(super) fn pull(&mut self, id: StreamId) {
         // Known from RLP data only and not taken in yet: read, it would no longer count against the peer's limit.
@@ -32,10 +37,10 @@ impl Connection {
             return;
         }
         let Some(stream) = self.streams.recv(id) else { return };
-        let (buffered, consumed) = (stream.buffered(), stream.consumed());
-        let room = self.windows.memory().saturating_sub(self.buffered);
-        let result = stream.pull(&mut self.primary, id, room, &mut self.pulled);
-        self.buffered = self.buffered + stream.buffered() - buffered;
+        let (held, consumed) = (stream.held(), stream.consumed());
+        let room = self.windows.memory().saturating_sub(self.received_held.all.bytes);
+        let result = stream.pull(&mut self.primary, id, room, self.primary_datagram_max, &mut self.pulled);
+        self.received_held = self.received_held + stream.held() - held;
         // What a reset drops counts as consumed.
         let dropped = stream.consumed() - consumed;
         if dropped > 0 {
@@ -54,7 +59,9 @@ impl Connection {
             Err(fault) => self.fault = Some(fault),
         }
         // What was offered before memory ran short may still come.
-        if self.buffered > self.windows.memory() + self.windows.receive() {
+        if self.received_held.all.bytes > self.windows.memory() + self.windows.receive()
+            || self.received_held.is_hostile(self.config.overhead_max)
+        {
             self.fault = Some(PeerMisbehaved::OutOfOrder);
         }
         self.end_recv_if_over(id);
@@ -102,7 +109,12 @@ impl Connection {
         payload: &Bytes,
     ) -> Result<Option<Taken>, PeerMisbehaved> {
         let Some(overlay) = &self.overlay else { return Ok(None) };
-        let room = overlay.granting.window_max().saturating_sub(self.buffered);
+        let bytes = overlay.granting.window_max().saturating_sub(self.received_held.all.bytes);
+        let room = Room {
+            bytes: bytes.min(self.peer_memory_room()),
+            held: self.received_held.all,
+            overhead_max: self.config.overhead_max,
+        };
         if self.streams.recv(id).is_none() {
             self.check_may_exist(id)?;
             if id.index() < self.streams.known(id) {
@@ -112,10 +124,10 @@ impl Connection {
             self.add_recv(id);
         }
         let Some(stream) = self.streams.recv(id) else { return Ok(None) };
-        let buffered = stream.buffered();
+        let held = stream.held();
         let bytes = payload.slice(data.data.clone());
-        let result = stream.on_rlp(data.offset, bytes, data.final_size, data.receipt, room);
-        self.buffered = self.buffered + stream.buffered() - buffered;
+        let result = stream.on_rlp(data.offset, bytes, payload.len(), data.final_size, data.receipt, room);
+        self.received_held = self.received_held + stream.held() - held;
         result.map(Some)
     }
 
@@ -181,6 +193,7 @@ impl Connection {
 
     pub(super) fn forget_recv(&mut self, id: StreamId) {
         let Some(stream) = self.streams.remove_recv(id) else { return };
+        self.received_held = self.received_held - stream.held();
         let Some(overlay) = &mut self.overlay else { return };
         overlay.sacks.remove(&id);
         if stream.settled {

@@ -6,6 +6,7 @@ use super::Connection;
 use crate::{
     config::RlpMode,
     error::PeerMisbehaved,
+    held::SACK_COST,
     overlay::Overlay,
     primary::{Primary, StreamId, VarInt, Waiting},
     qlog::QlogEvent,
@@ -257,6 +258,7 @@ impl Connection {
             self.fault = Some(PeerMisbehaved::Receipt);
             return;
         }
+        let mut room = self.overhead_room();
         let Self { streams, sent, overlay, .. } = self;
         let mut guard = overlay.as_mut().and_then(|overlay| overlay.rlp.as_mut()).and_then(Rlp::guard);
         let has_source = streams.with_send(id, |stream| {
@@ -266,12 +268,11 @@ impl Connection {
                     guard.on_sacked(now, id, span);
                 }
                 let buffer = &mut stream.buffer;
-                let sacked = stream.ledger.delivered(span, |span, level| {
+                newly += stream.ledger.delivered(span, room >= SACK_COST, |span, level| {
                     sent.levels[level.index()].delivered_bytes += span.len();
                     buffer.release(span);
+                    room = room.saturating_sub(SACK_COST);
                 });
-                newly += sacked.newly;
-                sent.sacked_unsent_bytes += sacked.unsent;
             }
             stream.on_rlp_delivered(newly);
             stream.has_source()

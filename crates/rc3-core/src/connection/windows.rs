@@ -86,7 +86,7 @@ impl Connection {
     /// beside whole windows. A missing byte itself never waits for credit: later ones have used it.
     pub(super) fn offer_receive_window(&mut self) {
         let window = self.windows.receive.window();
-        let offer = window.min(self.windows.memory.saturating_sub(self.buffered));
+        let offer = window.min(self.windows.memory.saturating_sub(self.received_held.all.bytes));
         let change = offer.abs_diff(self.windows.offered);
         if change > 0 && (offer == window || change >= window / STEPS_PER_WINDOW) {
             tracing::debug!(remote = %self.primary.addresses().0, offer, window, "receive window changes");

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::units::{Receipt, Span};
+use crate::{
+    held::{Held, SPAN_COST, extra},
+    units::{Receipt, Span},
+};
 
 /// Runs of datagrams that adjoin. No two of them touch.
 #[derive(Debug, Default)]
@@ -39,6 +42,19 @@ impl Receipts {
         {
             run.remove();
         }
+    }
+
+    /// What the runs take in memory.
+    pub(crate) fn held(&self) -> Held {
+        Held { bytes: 0, overhead: extra(self.runs.len()) * SPAN_COST }
+    }
+
+    /// The most by which [`Self::insert`] would make that grow.
+    pub(crate) fn cost(&self, span: Span) -> Held {
+        let touches =
+            self.runs.range(..=span.end).next_back().is_some_and(|(_, &(end, _))| end >= span.start);
+        let more = !self.runs.is_empty() && !touches;
+        Held { bytes: 0, overhead: if more { SPAN_COST } else { 0 } }
     }
 
     /// All runs, lowest first.
@@ -90,7 +106,9 @@ mod tests {
             for nth in order {
                 let datagram = datagrams[nth.index(datagrams.len())];
                 came.insert(datagram);
+                let most = receipts.held() + receipts.cost(datagram);
                 receipts.insert(datagram, key.receipt(4, datagram));
+                prop_assert!(receipts.held().overhead <= most.overhead);
             }
             prop_assert_eq!(receipts.iter().map(|(run, _)| run).collect::<Vec<_>>(), came.iter().collect::<Vec<_>>());
             prop_assert!(receipts.iter().all(|(run, receipt)| key.receipt(4, run) == receipt));

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use super::receipts::Receipts;
 use crate::{
     error::{ClosedStream, PeerMisbehaved, ReadError},
+    held::{GAP_COST, Held, Received, SPAN_COST, extra},
     primary::{Primary, StreamId, StreamReadEnd, VarInt},
     reassembler::{Reassembler, Source},
     units::{Receipt, Span},
@@ -18,11 +19,12 @@ use crate::{
 /// control reaches the peer.
 const READY_MAX: u64 = 1 << 20;
 
-/// Separate spans a stream may hold. RLP data that would need more is turned away: the primary brings it.
+/// Separate spans a stream may hold, whatever memory the connection has for more. RLP data that would need more is
+/// turned away: the primary brings it.
 const SPANS_MAX: usize = 16 * 1024;
 
 /// Gaps the primary may leave in one stream: losses of one window of 180 MB, every other packet. A peer that
-/// leaves more means harm.
+/// leaves more means harm, as does one that leaves smaller ones in many streams ([`Received::is_hostile`]).
 const EARLY_SPANS_MAX: usize = 64 * 1024;
 
 /// Bytes of one stream that may wait to be read where they are read in any order: a reader that is behind is
@@ -84,6 +86,29 @@ enum HeadState {
     Reset(VarInt),
 }
 
+/// What RLP may still bring.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Room {
+    /// Bytes of stream data.
+    pub(crate) bytes: u64,
+    /// What all streams hold.
+    pub(crate) held: Held,
+    /// Overhead that it may have beyond what its bytes pay for.
+    pub(crate) overhead_max: u64,
+}
+
+impl Room {
+    fn has(&self, reassembler: &Reassembler, receipts: &Receipts, span: Span) -> bool {
+        let overhead = self.held.overhead_room(self.overhead_max).unwrap_or(0);
+        span.len() <= self.bytes
+            // Mostly there is plenty, whatever it costs.
+            && (overhead >= span.len().saturating_mul(GAP_COST)
+                || (self.held + reassembler.cost(span) + receipts.cost(span))
+                    .overhead_room(self.overhead_max)
+                    .is_some())
+    }
+}
+
 /// Bytes that came in, by what became of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Taken {
@@ -120,12 +145,14 @@ impl RecvStream {
 
     /// Takes what the primary has, up to what the application may still have unread on this stream, and on all of
     /// them (`room`). What would make a stream readable is always taken: another may wait for its room in vain.
-    /// `chunks` is room for pieces on their way, empty before and after.
+    /// The primary's datagrams were at most `datagram_len` bytes long. `chunks` is room for pieces on their way, empty
+    /// before and after.
     pub(crate) fn pull<P: Primary>(
         &mut self,
         primary: &mut P,
         id: StreamId,
         room: u64,
+        datagram_len: usize,
         chunks: &mut Vec<(u64, Bytes)>,
     ) -> Result<Taken, PeerMisbehaved> {
         let mut taken = Taken::default();
@@ -139,7 +166,7 @@ impl RecvStream {
             let end = primary.read(id, max as usize, false, chunks);
             for (offset, bytes) in chunks.drain(..) {
                 taken.read += bytes.len() as u64;
-                self.on_head_bytes(offset, bytes, &mut taken)?;
+                self.on_head_bytes(offset, bytes, datagram_len, &mut taken)?;
             }
             match end {
                 StreamReadEnd::More => {}
@@ -158,23 +185,29 @@ impl RecvStream {
         if self.done || ready == 0 { READY_MAX } else { room.min(READY_MAX.saturating_sub(ready)) }
     }
 
-    fn on_head_bytes(&mut self, offset: u64, bytes: Bytes, taken: &mut Taken) -> Result<(), PeerMisbehaved> {
+    fn on_head_bytes(
+        &mut self,
+        offset: u64,
+        bytes: Bytes,
+        datagram_len: usize,
+        taken: &mut Taken,
+    ) -> Result<(), PeerMisbehaved> {
         let Framing::Records { early, .. } = &mut self.framing else {
-            taken.add(&mut self.reassembler, offset, bytes, Source::Primary);
+            taken.add(&mut self.reassembler, offset, bytes, datagram_len, Source::Primary);
             return self.check_gaps(self.reassembler.run_count());
         };
         // Both are below 2^62.
         if early.pass(Span::new(offset, offset + bytes.len() as u64)) {
-            return self.on_record_bytes(bytes, taken);
+            return self.on_record_bytes(bytes, datagram_len, taken);
         }
         let is_next = offset <= early.contiguous_end();
-        early.insert(offset, bytes, Source::Primary);
+        early.insert(offset, bytes, datagram_len, Source::Primary);
         if !is_next {
             let gaps = early.run_count();
             return self.check_gaps(gaps);
         }
         while let Some(chunk) = self.next_record_bytes() {
-            self.on_record_bytes(chunk, taken)?;
+            self.on_record_bytes(chunk, datagram_len, taken)?;
         }
         Ok(())
     }
@@ -189,14 +222,19 @@ impl RecvStream {
         }
     }
 
-    fn on_record_bytes(&mut self, bytes: Bytes, taken: &mut Taken) -> Result<(), PeerMisbehaved> {
+    fn on_record_bytes(
+        &mut self,
+        bytes: Bytes,
+        datagram_len: usize,
+        taken: &mut Taken,
+    ) -> Result<(), PeerMisbehaved> {
         let Framing::Records { decoder, .. } = &mut self.framing else { return Ok(()) };
         decoder.push(bytes);
         while let Some(head) = decoder.next().map_err(|_| PeerMisbehaved::Malformed("head record"))? {
             let end = match head {
                 Head::Run { offset, data } => {
                     let end = offset + data.len() as u64;
-                    taken.add(&mut self.reassembler, offset, data, Source::Primary);
+                    taken.add(&mut self.reassembler, offset, data, datagram_len, Source::Primary);
                     end
                 }
                 Head::Skip(span) => {
@@ -238,14 +276,15 @@ impl RecvStream {
         }
     }
 
-    /// Takes RLP data. `room` is what the connection may still hold.
+    /// Takes RLP data, part of a datagram of `datagram_len` bytes. `room` is what the connection may still hold.
     pub(crate) fn on_rlp(
         &mut self,
         offset: u64,
         data: Bytes,
+        datagram_len: usize,
         final_size: Option<u64>,
         receipt: Receipt,
-        room: u64,
+        mut room: Room,
     ) -> Result<Taken, PeerMisbehaved> {
         let mut taken = Taken::default();
         if self.head != HeadState::Open || self.done {
@@ -262,14 +301,17 @@ impl RecvStream {
         if self.final_size.is_some_and(|size| end > size) {
             return Err(PeerMisbehaved::FinalSize);
         }
-        let room = if self.out_of_order { room.min(self.room_out_of_order()) } else { room };
-        if data.len() as u64 > room {
-            taken.refused = data.len() as u64;
-        } else {
-            taken.add(&mut self.reassembler, offset, data, Source::Rlp);
+        if self.out_of_order {
+            room.bytes = room.bytes.min(self.room_out_of_order());
+        }
+        let span = Span::new(offset, end);
+        if room.has(&self.reassembler, &self.receipts, span) {
+            taken.add(&mut self.reassembler, offset, data, datagram_len, Source::Rlp);
             if taken.refused == 0 {
-                self.receipts.insert(Span::new(offset, end), receipt);
+                self.receipts.insert(span, receipt);
             }
+        } else {
+            taken.refused = data.len() as u64;
         }
         Ok(taken)
     }
@@ -356,9 +398,7 @@ impl RecvStream {
     fn drop_all(&mut self) {
         self.reassembler.clear();
         self.receipts = Receipts::default();
-        if let Framing::Records { early, .. } = &mut self.framing {
-            early.clear();
-        }
+        self.drop_early();
     }
 
     /// Whether nothing is left to do for this stream on either side of it.
@@ -431,13 +471,30 @@ impl RecvStream {
         self.reassembler.consumed()
     }
 
-    /// Bytes held, record bytes that wait for their turn included.
-    pub(crate) fn buffered(&self) -> u64 {
-        let early = match &self.framing {
-            Framing::Plain => 0,
-            Framing::Records { early, .. } => early.buffered(),
+    /// What is held, record bytes that wait for their turn included.
+    pub(crate) fn held(&self) -> Received {
+        // Read out of order, quinn-proto also keeps a record of the spans it has received.
+        let with_record = |part: &Reassembler| {
+            let record = Held { bytes: 0, overhead: extra(part.run_count()) * SPAN_COST };
+            part.held() + record
         };
-        self.reassembler.buffered() + early
+        match &self.framing {
+            Framing::Plain => {
+                let all = with_record(&self.reassembler);
+                Received { all, by_primary: all }
+            }
+            Framing::Records { early, .. } => {
+                let by_primary = with_record(early);
+                Received { all: self.reassembler.held() + self.receipts.held() + by_primary, by_primary }
+            }
+        }
+    }
+
+    /// Drops record bytes that wait for their turn: no more of the stream will come.
+    pub(crate) fn drop_early(&mut self) {
+        if let Framing::Records { early, .. } = &mut self.framing {
+            early.clear();
+        }
     }
 
     fn is_complete(&self) -> bool {
@@ -451,10 +508,71 @@ impl RecvStream {
 }
 
 impl Taken {
-    fn add(&mut self, reassembler: &mut Reassembler, offset: u64, data: Bytes, source: Source) {
-        let inserted = reassembler.insert(offset, data, source);
+    fn add(
+        &mut self,
+        reassembler: &mut Reassembler,
+        offset: u64,
+        data: Bytes,
+        datagram_len: usize,
+        source: Source,
+    ) {
+        let inserted = reassembler.insert(offset, data, datagram_len, source);
         self.new += inserted.new;
         self.duplicate += inserted.duplicate;
         self.refused += inserted.refused;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::TransportConfig;
+
+    const PACKET: usize = 1155;
+
+    /// Record bytes by the primary that can never be put in order; what they cost, or the fault they are.
+    fn gaps(count: usize, len: usize) -> Result<Received, PeerMisbehaved> {
+        let mut stream = RecvStream::new(true, 0);
+        let mut taken = Taken::default();
+        for nth in 0..count {
+            let offset = (nth * 2 + 1) * len;
+            stream.on_head_bytes(
+                offset as u64,
+                Bytes::from_static(&[0; PACKET]).slice(..len),
+                len,
+                &mut taken,
+            )?;
+        }
+        Ok(stream.held())
+    }
+
+    #[test]
+    fn every_other_packet_of_the_largest_window_pays_for_its_gaps() {
+        let held = gaps(EARLY_SPANS_MAX, PACKET).unwrap().all;
+        assert!(held.overhead_room(0).is_some(), "{held:?}");
+        assert_eq!(gaps(EARLY_SPANS_MAX + 1, PACKET), Err(PeerMisbehaved::OutOfOrder));
+    }
+
+    #[test]
+    fn single_bytes_do_not() {
+        let overhead_max = TransportConfig::default().overhead_max;
+        assert!(!gaps(20_000, 1).unwrap().is_hostile(overhead_max));
+        assert!(gaps(30_000, 1).unwrap().is_hostile(overhead_max));
+    }
+
+    #[test]
+    fn refused_data_leaves_a_stream_as_it_was_and_full_packets_pay_for_themselves() {
+        let mut stream = RecvStream::new(true, u64::MAX);
+        let mut rlp = |offset, len, overhead_max| {
+            let room = Room { bytes: u64::MAX, held: stream.held().all, overhead_max };
+            let data = Bytes::from_static(&[0; PACKET]).slice(..len);
+            let taken = stream.on_rlp(offset, data, len, None, Receipt(0), room).unwrap();
+            (taken.refused, stream.held().all, stream.sack_spans().count())
+        };
+        assert_eq!(rlp(10, 1, 0), (0, Held { bytes: 1, overhead: 0 }, 1));
+        assert_eq!(rlp(20, 1, GAP_COST), (0, Held { bytes: 2, overhead: GAP_COST }, 2));
+        assert_eq!(rlp(30, 1, GAP_COST), (1, Held { bytes: 2, overhead: GAP_COST }, 2));
+        assert_eq!(rlp(5000, PACKET, GAP_COST).0, 0);
+        assert_eq!(rlp(10, 1, GAP_COST).0, 0, "a duplicate costs nothing");
     }
 }

@@ -11,6 +11,7 @@ use bytes::Bytes;
 use super::source::Source;
 use crate::{
     error::{FinishError, WriteError},
+    held::Held,
     ledger::Ledger,
     primary::{End, Primary, StreamId, StreamWriteError, VarInt},
     send_buffer::SendBuffer,
@@ -124,6 +125,12 @@ impl SendStream {
             }
             (None, Fin::Wanted | Fin::Handed | Fin::Reset) => Err(FinishError::ClosedStream),
         }
+    }
+
+    /// What it holds: bytes that were written, and the records of what became of them.
+    pub(crate) fn held(&self) -> Held {
+        let overhead = self.ledger.overhead() + self.buffer.overhead();
+        Held { bytes: self.buffer.held(), overhead }
     }
 
     /// Gives up the rest; `false` when that had happened already.
@@ -409,7 +416,7 @@ mod tests {
     fn a_stream_that_rlp_delivered_whole_is_still_opened_by_the_primary() {
         let mut stream = stream(b"12345678");
         stream.on_rlp_sent(Span::new(0, 8), Level::FIRST);
-        stream.ledger.delivered(Span::new(0, 8), |_, _| {});
+        stream.ledger.delivered(Span::new(0, 8), true, |_, _| {});
         assert!(stream.wants_primary());
         let mut sink = Sink { limit: 100, ..Sink::default() };
         let fed = stream.feed(&mut sink, 1000);
@@ -422,7 +429,7 @@ mod tests {
     fn the_head_skips_what_rlp_delivered_and_carries_the_rest() {
         let mut stream = stream(b"0123456789");
         stream.on_rlp_sent(Span::new(4, 10), Level::FIRST);
-        stream.ledger.delivered(Span::new(4, 8), |_, _| {});
+        stream.ledger.delivered(Span::new(4, 8), true, |_, _| {});
         stream.finish().unwrap();
         let mut sink = Sink { limit: 100, ..Sink::default() };
         let fed = stream.feed(&mut sink, 1000);
@@ -444,7 +451,7 @@ mod tests {
         stream.buffer.copy_into(Span::new(0, 4), &mut copied);
         assert_eq!(copied, b"0123");
         // The ACK bump takes the cursor on; what lies right below it now is delivered.
-        stream.ledger.delivered(Span::new(4, 10), |span, _| stream.buffer.release(span));
+        stream.ledger.delivered(Span::new(4, 10), true, |span, _| stream.buffer.release(span));
         assert_eq!(stream.overlap(100), 0);
         stream.settle();
         assert_eq!((stream.overlap(100), stream.buffer.held()), (0, 0));

@@ -1,13 +1,14 @@
 //! All streams of a connection, and whose turn it is with each loop.
 //!
 //! Invariant: a sending stream is in `primary_turns` exactly while it [wants the primary](SendStream::wants_primary);
-//! `held` is the sum of what the send buffers hold, `present` that of what they hold or await of sources.
+//! `sending` is the sum of what sending streams hold, `present` that of what they hold or await of sources.
 //!
 //! The maps need no keyed hash: stream ids are counted up and few at a time, a peer cannot choose them to collide.
 
 use std::{
     cmp::Reverse,
     collections::{BTreeSet, VecDeque},
+    ops::Add,
 };
 
 use rustc_hash::FxHashMap;
@@ -17,7 +18,10 @@ use super::{
     send::{Fed, SendStream},
     source::{PIECE, PRESENT_MAX, SourceRead},
 };
-use crate::primary::{Dir, Primary, Side, StreamId};
+use crate::{
+    held::{Held, Received},
+    primary::{Dir, Primary, Side, StreamId},
+};
 
 /// Order of service: priority first, then a number (a turn, or the age of the stream).
 type Place = (Reverse<i32>, u64, StreamId);
@@ -38,7 +42,7 @@ pub(crate) struct Streams {
     /// Streams that may have bytes for RLP: better priority first, then the older.
     rlp_queue: BTreeSet<Place>,
     next_age: u64,
-    held: u64,
+    sending: Held,
     present: u64,
     /// Streams whose source should be read, or is no longer needed.
     readable_sources: VecDeque<StreamId>,
@@ -60,7 +64,7 @@ impl Streams {
             next_turn: 0,
             rlp_queue: BTreeSet::new(),
             next_age: 0,
-            held: 0,
+            sending: Held::default(),
             present: 0,
             readable_sources: VecDeque::new(),
             crowded: Vec::new(),
@@ -130,9 +134,9 @@ impl Streams {
         change: impl FnOnce(&mut SendStream) -> T,
     ) -> Option<T> {
         let stream = self.send.get_mut(&id)?;
-        let (held, present) = (stream.buffer.held(), stream.buffer.present());
+        let (held, present) = (stream.held(), stream.buffer.present());
         let result = change(stream);
-        self.held = self.held + stream.buffer.held() - held;
+        self.sending = self.sending + stream.held() - held;
         self.present = self.present + stream.buffer.present() - present;
         if stream.tell_reader(PRESENT_MAX.saturating_sub(self.present)) {
             self.readable_sources.push_back(id);
@@ -195,7 +199,7 @@ impl Streams {
 
     pub(crate) fn remove_send(&mut self, id: StreamId) -> Option<SendStream> {
         let stream = self.send.remove(&id)?;
-        self.held -= stream.buffer.held();
+        self.sending = self.sending - stream.held();
         self.present -= stream.buffer.present();
         self.place(id, false, 0);
         self.rlp_queue.remove(&(Reverse(stream.priority), stream.age, id));
@@ -281,9 +285,9 @@ impl Streams {
         self.rlp_queue.pop_first();
     }
 
-    /// Bytes held for sending.
-    pub(crate) fn held(&self) -> u64 {
-        self.held
+    /// What sending streams hold: bytes that were written, and the records of them.
+    pub(crate) fn sending(&self) -> Held {
+        self.sending
     }
 
     /// The connection is gone: nothing is sent or received any more, what was received stays readable.
@@ -291,5 +295,15 @@ impl Streams {
         self.primary_turns.clear();
         self.primary_place.clear();
         self.rlp_queue.clear();
+    }
+
+    /// Drops what the primary has brought out of order, and says what that was.
+    pub(crate) fn drop_early(&mut self) -> Received {
+        let dropped = self.recv.values_mut().map(|stream| {
+            let held = stream.held();
+            stream.drop_early();
+            held - stream.held()
+        });
+        dropped.fold(Received::default(), Add::add)
     }
 }

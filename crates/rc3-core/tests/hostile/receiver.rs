@@ -206,3 +206,26 @@ fn a_stream_stopped_while_rlp_is_at_work_is_left_alone() {
     let mut reader = Reader::default();
     assert!(pair.drive_until(RTT * 20, |pair| reader.pump(pair, server) == 10_000));
 }
+
+#[test]
+fn a_peer_that_takes_no_control_frames_is_given_up() {
+    const STREAMS: u32 = 200_000;
+    let mut pair = world_with(|config| {
+        config.max_concurrent_uni_streams(VarInt::from_u32(STREAMS));
+    });
+    let (_, server) = connected(&mut pair);
+    let tap = Tap::default();
+    tap.lock().lose_all = true;
+    pair.server.set_tamper(tap.tamper());
+    let mut report = |count: u32| {
+        pair.server.with(server, |c| {
+            for _ in 0..count {
+                let id = c.open(Dir::Uni).unwrap();
+                c.reset(id, VarInt::from_u32(1)).unwrap();
+            }
+        });
+        pair.server.connection(server).unwrap().lost().map(ToString::to_string)
+    };
+    assert_eq!(report(STREAMS / 4), None);
+    assert!(report(STREAMS / 2 + STREAMS / 5).is_some_and(|lost| lost.contains("control stream")));
+}

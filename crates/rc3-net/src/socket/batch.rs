@@ -1,13 +1,14 @@
 //! What one receive call brought: buffers, and the datagrams in them.
 //!
-//! The kernel fills a fixed number of slots, each large enough for the longest message. A message that fills
-//! half its slot or more is handed out in place; the slot takes its memory back if nobody holds a part of it
-//! by the next call, else it gets new memory. A shorter one is copied out, so that a lone packet kept in some
-//! reassembly buffer never pins a whole slot.
+//! The kernel fills a fixed number of slots, each large enough for the longest message. A message that fills a quarter
+//! of its slot or more is handed out in place; from others, each datagram is copied. Datagrams that share a slot pin
+//! each other, and a peer may see to it that one of each message is kept in some reassembly buffer. So slots that
+//! somebody still holds are counted, and while there are [`LENT_MAX`] of them everything is copied.
 //!
-//! Invariant: slots at or past `next` up to `messages.len()` hold one undelivered message each.
+//! Invariant: slots at or past `next` up to `messages.len()` hold one message each that was not taken whole.
 
 use std::{
+    collections::VecDeque,
     mem,
     net::{IpAddr, SocketAddr},
 };
@@ -23,8 +24,14 @@ pub const RECV_MESSAGES_MAX: usize = 32;
 /// Room for the longest message, a joined batch just below 64 KiB.
 pub(super) const SLOT_BYTES: usize = 1 << 16;
 
-/// From this length on a message leaves in its slot's memory, which then is at most twice as much.
-const IN_PLACE_MIN: usize = SLOT_BYTES / 2;
+/// From this length on a message leaves in its slot's memory.
+const IN_PLACE_MIN: usize = SLOT_BYTES / 4;
+
+/// Slots that may be held by others, 32 MiB in all: what a window of that size and a reader that keeps up with it need.
+const LENT_MAX: usize = 512;
+
+/// Of the slots that were held by others, how many are looked at for each that is needed.
+const LOOKS: usize = 4;
 
 /// What the kernel told about a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,20 +55,24 @@ pub struct RecvMeta {
 pub struct Datagram {
     /// What the kernel told about it.
     pub meta: RecvMeta,
-    /// Its payload, never empty. May share memory with its neighbours.
+    /// Its payload, never empty. May share memory with its neighbours, see [`RecvBatch`].
     pub data: BytesMut,
 }
 
 /// The buffers of one receive call; make one per receiving task and use it again and again.
 ///
-/// Holds [`RECV_MESSAGES_MAX`] x 64 KiB of address space, of which only what was ever received is touched.
+/// Holds [`RECV_MESSAGES_MAX`] x 64 KiB of address space, of which only what was ever received is touched. Datagrams
+/// that are kept may pin 32 MiB more.
 pub struct RecvBatch {
     pub(super) slots: Vec<BytesMut>,
     pub(super) messages: Vec<Message>,
     #[cfg(target_os = "linux")]
     pub(super) scratch: sys::Scratch,
     next: usize,
-    current: BytesMut,
+    /// Bytes of the message at `next` that were taken.
+    taken: usize,
+    /// What is left of slots that others held when they were needed again.
+    lent: VecDeque<BytesMut>,
 }
 
 /// One message of the kernel: datagrams of `stride` bytes each, the last perhaps shorter, all with one
@@ -81,7 +92,8 @@ impl RecvBatch {
             #[cfg(target_os = "linux")]
             scratch: sys::Scratch::default(),
             next: 0,
-            current: BytesMut::new(),
+            taken: 0,
+            lent: VecDeque::new(),
         }
     }
 
@@ -97,29 +109,36 @@ impl RecvBatch {
         let used = if self.slots[0].capacity() == 0 { RECV_MESSAGES_MAX } else { self.messages.len() };
         self.messages.clear();
         self.next = 0;
-        self.current = BytesMut::new();
+        self.taken = 0;
+        let mut looks = (LOOKS * used).min(self.lent.len());
         for slot in &mut self.slots[..used] {
             slot.clear();
-            slot.reserve(SLOT_BYTES);
+            if slot.try_reclaim(SLOT_BYTES) {
+                continue;
+            }
+            let free = take_back(&mut self.lent, &mut looks);
+            let held = mem::replace(slot, free.unwrap_or_else(|| BytesMut::with_capacity(SLOT_BYTES)));
+            if held.capacity() > 0 {
+                self.lent.push_back(held);
+            }
         }
+        // More that nobody holds are not needed.
+        looks = looks.min(LOOKS);
+        while take_back(&mut self.lent, &mut looks).is_some() {}
     }
+}
 
-    /// Moves the next message out of its slot; `false` when there is none.
-    fn advance(&mut self) -> bool {
-        if self.next >= self.messages.len() {
-            return false;
+/// The next slot that nobody holds any more, within so many looks.
+fn take_back(lent: &mut VecDeque<BytesMut>, looks: &mut usize) -> Option<BytesMut> {
+    while *looks > 0 {
+        *looks -= 1;
+        let mut slot = lent.pop_front()?;
+        if slot.try_reclaim(SLOT_BYTES) {
+            return Some(slot);
         }
-        let slot = &mut self.slots[self.next];
-        self.current = if slot.len() >= IN_PLACE_MIN {
-            slot.split()
-        } else {
-            let copy = BytesMut::from(&slot[..]);
-            slot.clear();
-            copy
-        };
-        self.next += 1;
-        true
+        lent.push_back(slot);
     }
+    None
 }
 
 impl Default for RecvBatch {
@@ -147,17 +166,28 @@ impl Iterator for Datagrams<'_> {
     type Item = Datagram;
 
     fn next(&mut self) -> Option<Datagram> {
-        // An empty message is nobody's packet; skip it.
-        while self.batch.current.is_empty() {
-            if !self.batch.advance() {
-                return None;
+        let RecvBatch { slots, messages, next, taken, lent, .. } = &mut *self.batch;
+        loop {
+            let Message { meta, stride } = *messages.get(*next)?;
+            let slot = &mut slots[*next];
+            let len = stride.min(slot.len() - *taken);
+            if len == 0 {
+                // All of it was taken, or it is empty: nobody's packet.
+                *next += 1;
+                *taken = 0;
+                continue;
             }
+            // Decided with the first datagram of a message; what was taken in place is gone from the slot.
+            let in_place = *taken == 0
+                && (slot.capacity() < SLOT_BYTES || (slot.len() >= IN_PLACE_MIN && lent.len() < LENT_MAX));
+            let data = if in_place {
+                slot.split_to(len)
+            } else {
+                *taken += len;
+                BytesMut::from(&slot[*taken - len..*taken])
+            };
+            return Some(Datagram { meta, data });
         }
-        let Message { meta, stride } = self.batch.messages[self.batch.next - 1];
-        let current = &mut self.batch.current;
-        // The last one takes the handle along, so that the slot can have its memory back.
-        let data = if stride < current.len() { current.split_to(stride) } else { mem::take(current) };
-        Some(Datagram { meta, data })
     }
 }
 
@@ -221,15 +251,45 @@ mod tests {
         assert_ne!(batch.slots[0].as_ptr(), memory);
         fill(&mut batch, &[(60_000, 1_200)]);
         assert_eq!(held[0], (1_200 % 256) as u8);
+        // Given up at last, it serves as the next slot that is needed.
+        let other = batch.datagrams().next().unwrap().data;
+        drop(held);
+        batch.refill();
+        assert_eq!((batch.slots[0].as_ptr(), batch.lent.len()), (memory, 1));
+        drop(other);
     }
 
     #[test]
-    fn a_short_message_does_not_pin_its_slot() {
-        let mut batch = batch(&[(1_200, 1_200)]);
+    fn datagrams_of_a_short_message_pin_no_slot() {
+        let mut batch = batch(&[(12_000, 1_200)]);
         let memory = batch.slots[0].as_ptr();
-        let held = batch.datagrams().next().unwrap().data;
-        assert!(held.capacity() < 2 * 1_200);
+        let held: Vec<_> = batch.datagrams().map(|datagram| datagram.data).collect();
+        assert!(held.len() == 10 && held.iter().all(|data| data.capacity() <= 1_200));
         batch.refill();
         assert_eq!(batch.slots[0].as_ptr(), memory);
+    }
+
+    #[test]
+    fn one_datagram_kept_of_each_message_pins_a_bounded_number_of_slots() {
+        let mut batch = RecvBatch::new();
+        let mut kept = Vec::new();
+        for nth in 0..3 * LENT_MAX {
+            batch.refill();
+            fill(&mut batch, &[(60_000, 1_200)]);
+            let mut datagrams = batch.datagrams().map(|datagram| datagram.data);
+            kept.push(datagrams.nth(nth % 50).unwrap());
+            assert_eq!(datagrams.count(), 49 - nth % 50);
+        }
+        assert_eq!(batch.lent.len(), LENT_MAX);
+        assert!(kept.iter().enumerate().all(|(nth, data)| data[0] == (nth % 50 * 1_200 % 256) as u8));
+        // What is kept no more is given back.
+        kept.clear();
+        for _ in 0..LENT_MAX {
+            batch.refill();
+            fill(&mut batch, &[(60_000, 1_200)]);
+            kept.extend(batch.datagrams().map(|datagram| datagram.data).next());
+            kept.truncate(1);
+        }
+        assert!(batch.lent.len() < 10, "{} slots", batch.lent.len());
     }
 }
