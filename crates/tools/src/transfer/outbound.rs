@@ -87,6 +87,7 @@ pub(super) async fn converse(
     let total = found.bytes();
     let there = settled.bytes_there(found);
     let unchanged_files = settled.unchanged.len();
+    let mut left = found.file_count() - unchanged_files;
     reporter.start(found.file_count(), total, &address.to_string(), connection.is_rc3());
     let mut tick = tokio::time::interval(Duration::from_millis(100));
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -107,11 +108,12 @@ pub(super) async fn converse(
                 moved.on_message();
                 match reply? {
                     FromReceiver::FileDone { file: at } if unanswered.remove(at) => {
+                        left -= 1;
                         if let Some(file) = found.file(at) {
                             reporter.file(&file.name, file.bytes());
                         }
                     }
-                    FromReceiver::Finished if all_sent && unanswered.is_empty() => break,
+                    FromReceiver::Finished if left == 0 => break,
                     FromReceiver::Working(work) => reporter.waiting(work),
                     other => return Err(unwelcome(other, found)),
                 }
@@ -296,10 +298,6 @@ impl Unanswered {
     /// Whether it was there.
     fn remove(&self, file: u32) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&file)
-    }
-
-    fn is_empty(&self) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 }
 

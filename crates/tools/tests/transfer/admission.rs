@@ -17,7 +17,7 @@ use tokio::runtime::Runtime;
 use crate::harness::*;
 
 /// A connection to the receiver that shows no ticket.
-async fn silent(ticket: &Ticket, from: IpAddr) -> Option<(Endpoint, Connection)> {
+pub(crate) async fn silent(ticket: &Ticket, from: IpAddr) -> Option<(Endpoint, Connection)> {
     let endpoint = Endpoint::client(SocketAddr::new(from, 0)).expect("a socket");
     let crypto = identity::client(ticket.fingerprint(), ALPN).expect("settings");
     let to = SocketAddr::new(ticket.host().parse().expect("an address"), ticket.port());

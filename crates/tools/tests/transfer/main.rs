@@ -8,6 +8,10 @@ use harness::*;
 mod admission;
 mod harness;
 #[cfg(unix)]
+mod hostile_receiver;
+#[cfg(unix)]
+mod hostile_sender;
+#[cfg(unix)]
 mod interruption;
 #[cfg(unix)]
 mod modes;
