@@ -25,7 +25,7 @@ use super::{
 /// Smaller files are sent again rather than written down.
 pub const RESUMED_BYTES_MIN: u64 = 1 << 20;
 /// Between two records of one file.
-const RECORD_EVERY: Duration = Duration::from_millis(500);
+const RECORD_EVERY: Duration = Duration::from_millis(200);
 
 /// A file on its way. Dropped before it has its name, it is written down once more.
 #[derive(Debug)]

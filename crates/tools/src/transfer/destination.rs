@@ -284,7 +284,7 @@ impl Inner {
     /// A new name is safe once the directory it is in has been synced.
     pub(super) fn sync_parent(&self, path: &Path) -> io::Result<()> {
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-        let parent = parent.unwrap_or(Path::new("."));
+        let parent = parent.unwrap_or_else(|| Path::new("."));
         #[cfg(unix)]
         match self.dir.open(parent)?.sync_all() {
             // File systems that cannot do that see to it by themselves.

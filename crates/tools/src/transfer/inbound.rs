@@ -49,7 +49,7 @@ pub(super) struct Transfer<'a> {
     /// Files that an earlier transfer left, until their streams come.
     resumed: HashMap<u32, Content>,
     /// Complete content by file, until the hash is here too.
-    contents: HashMap<u32, Arrived>,
+    contents: HashMap<u32, Box<Arrived>>,
     placed: usize,
     arrived: Arc<AtomicU64>,
 }
@@ -62,7 +62,7 @@ struct Arrived {
 
 /// What a task has done with a file.
 enum Worked {
-    Received(u32, Result<Arrived, FileError>),
+    Received(u32, Result<Box<Arrived>, FileError>),
     Placed(u32, Result<(), FileError>),
 }
 
@@ -334,7 +334,7 @@ async fn create(
 }
 
 /// Writes a stream's bytes where they belong, whatever comes first.
-async fn receive_content(mut stream: RecvStream, content: Content) -> Result<Arrived, FileError> {
+async fn receive_content(mut stream: RecvStream, content: Content) -> Result<Box<Arrived>, FileError> {
     let missing = content.gaps().len();
     let content = Arc::new(content);
     let received = stream.recv_file(Arc::clone(&content), missing).await;
@@ -351,7 +351,7 @@ async fn receive_content(mut stream: RecvStream, content: Content) -> Result<Arr
     Ok(completed.await??)
 }
 
-fn completed(mut content: Content) -> io::Result<Arrived> {
+fn completed(mut content: Content) -> io::Result<Box<Arrived>> {
     let hash = content.complete()?;
-    Ok(Arrived { content, hash })
+    Ok(Box::new(Arrived { content, hash }))
 }

@@ -164,8 +164,8 @@ fn is_part(name: &[u8]) -> bool {
     else {
         return false;
     };
-    let rest =
-        rest.strip_suffix(NEXT_RECORD.as_bytes()).or(rest.strip_suffix(RECORD.as_bytes())).unwrap_or(rest);
+    let roles = [NEXT_RECORD, RECORD];
+    let rest = roles.iter().find_map(|role| rest.strip_suffix(role.as_bytes())).unwrap_or(rest);
     let Some((before, tag)) = rest.split_last_chunk::<TAG_LETTERS>() else { return false };
     before.ends_with(b".") && tag.iter().all(u8::is_ascii_hexdigit)
 }

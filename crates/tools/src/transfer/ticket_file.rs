@@ -27,8 +27,9 @@ impl TicketFile {
     /// When the system refuses.
     pub fn write(path: &Path, ticket: &Ticket) -> io::Result<Self> {
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-        let mut file =
-            tempfile::Builder::new().prefix(".rc3-ticket-").tempfile_in(parent.unwrap_or(Path::new(".")))?;
+        let mut file = tempfile::Builder::new()
+            .prefix(".rc3-ticket-")
+            .tempfile_in(parent.unwrap_or_else(|| Path::new(".")))?;
         let line = format!("{ticket}\n");
         file.write_all(line.as_bytes())?;
         file.persist(path).map_err(|error| error.error)?;

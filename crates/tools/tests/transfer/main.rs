@@ -6,6 +6,8 @@ use harness::*;
 
 #[cfg(unix)]
 mod admission;
+#[cfg(target_os = "linux")]
+mod durability;
 mod harness;
 #[cfg(unix)]
 mod hostile_receiver;
@@ -17,6 +19,8 @@ mod interruption;
 mod modes;
 #[cfg(unix)]
 mod names;
+#[cfg(unix)]
+mod random_moments;
 #[cfg(unix)]
 mod tickets;
 
