@@ -140,9 +140,10 @@ impl UsageError {
     /// What to do about it.
     pub fn hint(&self) -> &'static str {
         match self {
-            Self::Ticket(_) | Self::Input(_) | Self::TicketFile { .. } | Self::NoTicket | Self::NoPath => {
-                "rc3 send PATH... with --ticket-file FILE, RC3_TICKET, or a last argument `-` or TICKET"
+            Self::Ticket(_) | Self::Input(_) | Self::TicketFile { .. } | Self::NoTicket => {
+                "give it by --ticket-file FILE, by RC3_TICKET, or as last argument: TICKET, or `-` for standard input"
             }
+            Self::NoPath => "name files and directories before the ticket: rc3 send PATH... -",
             Self::TwoTickets => "leave out one of them",
             Self::Experiment(error) => error.hint(),
             #[cfg(unix)]

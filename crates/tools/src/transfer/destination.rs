@@ -162,7 +162,7 @@ impl Destination {
             let handle = self.0.dir.open_with(directory.path.as_path(), &options)?.into_std();
             narrow(&handle, mode)?;
             if self.0.policy.fsync {
-                handle.sync_all()?;
+                sync_directory(&handle)?;
             }
         }
         let _ = directory;
@@ -243,9 +243,13 @@ impl Destination {
         self.0.lock().kept.len()
     }
 
-    /// Takes no more files.
+    /// Takes no more files, and deletes those in use if none is kept.
     pub fn close(&self) {
-        self.0.lock().closed = true;
+        let mut parts = self.0.lock();
+        parts.closed = true;
+        if self.0.policy.discard_partial {
+            parts.open.iter().for_each(|part| drop(self.0.dir.remove_file(part)));
+        }
     }
 }
 
@@ -286,13 +290,18 @@ impl Inner {
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         let parent = parent.unwrap_or_else(|| Path::new("."));
         #[cfg(unix)]
-        match self.dir.open(parent)?.sync_all() {
-            // File systems that cannot do that see to it by themselves.
-            Err(error) if error.kind() == io::ErrorKind::InvalidInput => {}
-            synced => synced?,
-        }
+        sync_directory(&self.dir.open(parent)?.into_std())?;
         let _ = parent;
         Ok(())
+    }
+}
+
+/// File systems that cannot do that see to it by themselves.
+#[cfg(unix)]
+fn sync_directory(directory: &File) -> io::Result<()> {
+    match directory.sync_all() {
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
+        synced => synced,
     }
 }
 
@@ -453,8 +462,14 @@ mod tests {
         let destination = open_with(root.path(), Policy { discard_partial: true, ..Policy::default() });
         let part = destination.create(&expected("a")).unwrap();
         part.write_down(b"record").unwrap();
-        assert_eq!(names(root.path()).len(), 2);
         drop(part);
+        assert!(names(root.path()).is_empty());
+        // Also one that is still being written.
+        let part = destination.create(&expected("a")).unwrap();
+        assert_eq!(names(root.path()).len(), 1);
+        destination.close();
+        assert!(names(root.path()).is_empty());
+        assert!(part.finish(&expected("a")).is_err());
         assert!(names(root.path()).is_empty());
     }
 

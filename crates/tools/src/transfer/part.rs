@@ -80,12 +80,15 @@ impl Part {
         read_exact_at(&self.file, buf, offset)
     }
 
-    /// Replaces the record of what is in place, and keeps the part for another try from now on.
+    /// Replaces the record of what is in place, and keeps the part for another try from now on, if anything is kept.
     ///
     /// # Errors
     /// When the system refuses; the record before stays.
     pub fn write_down(&self, record: &[u8]) -> io::Result<()> {
-        let Inner { dir, .. } = &*self.destination.0;
+        let Inner { dir, policy, .. } = &*self.destination.0;
+        if policy.discard_partial {
+            return Ok(());
+        }
         let next = &self.names.next_record;
         // Whatever is there: it is not followed.
         let _ = dir.remove_file(next);
@@ -172,7 +175,7 @@ impl Drop for Part {
         if !parts.open.remove(&self.names.part) {
             return;
         }
-        if self.keep.load(Relaxed) && !inner.policy.discard_partial {
+        if self.keep.load(Relaxed) {
             parts.kept.insert(self.names.part.clone());
         } else {
             self.names.remove(&inner.dir);

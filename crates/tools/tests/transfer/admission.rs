@@ -14,7 +14,7 @@ use rc3_tools::transfer::{
 };
 use tokio::runtime::Runtime;
 
-use crate::harness::*;
+use crate::{harness::*, hostile_sender::Intruder};
 
 /// A connection to the receiver that shows no ticket.
 pub(crate) async fn silent(ticket: &Ticket, from: IpAddr) -> Option<(Endpoint, Connection)> {
@@ -69,4 +69,39 @@ fn silent_connections_from_one_address_lock_nobody_out() {
 #[test]
 fn silent_connections_from_many_addresses_lock_nobody_out() {
     file_arrives_despite(40, 2);
+}
+
+#[test]
+fn senders_wait_for_their_turn_or_try_again_and_say_so() {
+    let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let file = from.path().join("file");
+    std::fs::write(&file, content(100_000)).unwrap();
+    let receiver = Receiver::start(to.path(), &["--keep"]);
+    let runtime = Runtime::new().unwrap();
+    // One whose turn it is and that says no more, and as many as may wait.
+    let first = runtime.block_on(Intruder::meet(&receiver.ticket));
+    std::thread::sleep(Duration::from_millis(500));
+    let waiting: Vec<_> = (0..15).map(|_| runtime.block_on(Intruder::meet(&receiver.ticket))).collect();
+    std::thread::sleep(Duration::from_millis(500));
+    let sender = || {
+        let mut command = rc3();
+        command
+            .args(["send", "--json"])
+            .arg(&file)
+            .arg(&receiver.ticket)
+            .stdout(std::process::Stdio::piped());
+        command.spawn().unwrap()
+    };
+    let patient = sender();
+    std::thread::sleep(Duration::from_secs(1));
+    let rejected = sender();
+    std::thread::sleep(Duration::from_secs(6));
+    drop((first, waiting));
+    let events = |output: std::process::Output| String::from_utf8(output.stdout).unwrap();
+    let patient = events(patient.wait_with_output().unwrap());
+    assert!(patient.contains(r#"{"event":"waiting","receiver":"another_transfer"}"#), "{patient}");
+    assert!(patient.contains(r#""event":"done""#), "{patient}");
+    let rejected = events(rejected.wait_with_output().unwrap());
+    assert!(rejected.contains(r#"{"event":"retrying","seconds":1.0}"#), "{rejected}");
+    assert!(rejected.contains(r#""event":"done""#), "{rejected}");
 }

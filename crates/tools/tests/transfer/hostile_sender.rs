@@ -16,7 +16,7 @@ use rc3_tools::transfer::{
 use crate::{admission::silent, harness::*};
 
 /// A sender's end of a conversation with `rc3 recv`.
-struct Intruder {
+pub(crate) struct Intruder {
     connection: Connection,
     control: SendStream,
     replies: message::Messages<FromReceiver>,
@@ -24,7 +24,7 @@ struct Intruder {
 }
 
 impl Intruder {
-    async fn meet(ticket: &str) -> Self {
+    pub(crate) async fn meet(ticket: &str) -> Self {
         let ticket: Ticket = ticket.parse().expect("a ticket");
         let (endpoint, connection) = silent(&ticket, Ipv4Addr::LOCALHOST.into()).await.expect("a connection");
         let (mut control, replies) = connection.open_bi().await.expect("a conversation");

@@ -38,7 +38,7 @@ fn parts_are_deleted_where_that_is_asked_for() {
     let file = large_file(from.path());
     let receiver = Receiver::start(to.path(), &["--discard-partial"]);
     let mut sender = slow_sender(&receiver, &file, to.path());
-    wait_for_record(to.path());
+    std::thread::sleep(Duration::from_secs(2));
     kill(&receiver.child, "-INT");
     let (code, heard) = receiver.finish();
     assert_eq!(code, Some(130));
@@ -164,4 +164,39 @@ fn one_different_file_of_a_folder_is_refused_before_anything_is_sent() {
     assert_eq!(receiver.finish().0, Some(0));
     assert!(tree(from.path()) == tree(to.path()));
     assert_eq!(last_event(&output)["unchanged_files"], 1);
+}
+
+#[test]
+fn many_small_files_go_on_after_the_receiver_was_killed() {
+    let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let top = from.path().join("many");
+    for folder in 0..10 {
+        fs::create_dir_all(top.join(format!("{folder}"))).unwrap();
+        for number in 0..500 {
+            fs::write(top.join(format!("{folder}/{number}")), content(100)).unwrap();
+        }
+    }
+    let mut receiver = Receiver::start(to.path(), &[]);
+    let mut sender = rc3()
+        .args(["send", "--quiet"])
+        .arg(&top)
+        .arg(&receiver.ticket)
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let until = Instant::now() + Duration::from_secs(30);
+    while !to.path().join("many/3/0").exists() {
+        assert!(Instant::now() < until, "nothing arrives");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    receiver.child.kill().unwrap();
+    receiver.child.wait().unwrap();
+    sender.kill().unwrap();
+    sender.wait().unwrap();
+    let receiver = Receiver::start(to.path(), &[]);
+    let output = send(&receiver.ticket, &[&top], &["--json"]);
+    assert!(output.status.success(), "{}", last_event(&output));
+    assert_eq!(receiver.finish().0, Some(0));
+    assert!(tree(from.path()) == tree(to.path()));
+    assert!(last_event(&output)["unchanged_files"].as_u64() >= Some(1000), "{}", last_event(&output));
 }
