@@ -1,6 +1,11 @@
 //! Where a ticket comes from: the command line, a file, standard input or the environment.
 
-use std::{env, ffi::OsStr, io, path::Path};
+use std::{
+    env,
+    ffi::OsStr,
+    io::{self, IsTerminal, Write},
+    path::Path,
+};
 
 use super::high::UsageError;
 use crate::transfer::{
@@ -23,7 +28,12 @@ pub(super) fn is_ticket(argument: &OsStr) -> bool {
 /// # Errors
 /// When it names two, or one that cannot be read or is damaged.
 pub(super) fn named(argument: Option<&str>, file: Option<&Path>) -> Result<Option<Ticket>, UsageError> {
-    let input = || first_line(io::stdin()).map_err(UsageError::Input);
+    let input = || {
+        if io::stdin().is_terminal() {
+            let _ = write!(io::stderr(), "ticket: ");
+        }
+        first_line(io::stdin()).map_err(UsageError::Input)
+    };
     let line = match (argument, file) {
         (Some(_), Some(_)) => return Err(UsageError::TwoTickets),
         (Some(INPUT), None) => input()?,

@@ -253,7 +253,7 @@ mod tests {
         // Damaged since: only what is as it was.
         let path = root.path().join(file.path.part(&record::tag(&file), ""));
         let damaged = std::fs::File::options().write(true).open(path).unwrap();
-        std::os::unix::fs::FileExt::write_all_at(&damaged, b"damaged", 5).unwrap();
+        damaged.write_all_at(b"damaged", 5).unwrap();
         drop(damaged);
         let mut content = Content::resume(&open(&root, 3), &file, arrived).unwrap();
         assert_eq!(content.gaps().said(), [(0, 2 * GROUP), (3 * GROUP, tail)]);

@@ -210,9 +210,9 @@ impl Destination {
     /// What an earlier run left of a file, with its record, if nobody is at it.
     pub fn resume(&self, file: &Expected) -> Option<(Part, Vec<u8>)> {
         let names = Names::new(&file.path, &record::tag(file));
-        let handle = self.0.open_ours(&names.part, true).filter(lock)?;
+        let handle = self.0.open_ours(&names.part, true).filter(has_one_name).filter(lock)?;
         let mut written_down = Vec::new();
-        let record = self.0.open_ours(&names.record, false)?;
+        let record = self.0.open_ours(&names.record, false).filter(has_one_name)?;
         record.take(RECORD_BYTES_MAX).read_to_end(&mut written_down).ok()?;
         let mut parts = self.0.lock();
         if parts.closed {
@@ -270,17 +270,13 @@ impl Inner {
         Ok(self.dir.open_with(path, options)?.into_std())
     }
 
-    /// Opens a file that only the user who runs this can have put there: what others left in a directory, by
-    /// another name perhaps, is not believed.
+    /// Opens a file of the user who runs this: what others left in a directory is not believed.
     fn open_ours(&self, path: &Path, write: bool) -> Option<File> {
         let file = self.open_existing(path, OpenOptions::new().read(true).write(write)).ok()?;
         let metadata = file.metadata().ok()?;
         #[cfg(unix)]
-        {
-            use std::os::unix::fs::MetadataExt;
-            if metadata.uid() != rustix::process::geteuid().as_raw() || metadata.nlink() != 1 {
-                return None;
-            }
+        if std::os::unix::fs::MetadataExt::uid(&metadata) != rustix::process::geteuid().as_raw() {
+            return None;
         }
         metadata.is_file().then_some(file)
     }
@@ -305,6 +301,17 @@ fn sync_directory(directory: &File) -> io::Result<()> {
     }
 }
 
+/// A file with two names may be one that somebody wants to be written to by the other name.
+#[cfg(unix)]
+fn has_one_name(file: &File) -> bool {
+    file.metadata().is_ok_and(|metadata| std::os::unix::fs::MetadataExt::nlink(&metadata) == 1)
+}
+
+#[cfg(not(unix))]
+fn has_one_name(_: &File) -> bool {
+    true
+}
+
 pub(super) fn closed() -> io::Error {
     io::Error::new(io::ErrorKind::Interrupted, "the transfer has ended")
 }
@@ -325,8 +332,20 @@ fn directory_builder(mode: Option<u32>) -> DirBuilder {
 pub(super) fn narrow(file: &File, mode: u32) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
     let mut permissions = file.metadata()?.permissions();
-    permissions.set_mode(permissions.mode() & mode & 0o777);
-    file.set_permissions(permissions)
+    let narrower = permissions.mode() & mode & 0o777;
+    if narrower == permissions.mode() & 0o7777 {
+        return Ok(());
+    }
+    permissions.set_mode(narrower);
+    match file.set_permissions(permissions) {
+        // A file system without permissions shows those that its mount says, and lets nobody change them.
+        Err(error)
+            if matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::Unsupported) =>
+        {
+            Ok(())
+        }
+        set => set,
+    }
 }
 
 /// Fills `buf` with what a file has at `offset`.
@@ -556,7 +575,6 @@ mod tests {
         let names = Names::new(&expected.path, &record::tag(&expected));
         let [part, record, next] =
             [&names.part, &names.record, &names.next_record].map(|n| root.path().join(n));
-        fs::write(&record, b"record").unwrap();
         for plant in
             [&|| symlink("precious", &part) as io::Result<()>, &|| fs::hard_link(&precious, &part), &|| {
                 rustix::fs::mkfifoat(rustix::fs::CWD, &part, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR)
@@ -564,13 +582,15 @@ mod tests {
             }] as [&dyn Fn() -> io::Result<()>; 3]
         {
             plant().unwrap();
+            fs::write(&record, b"record").unwrap();
             assert!(destination.resume(&expected).is_none());
             let started = destination.create(&expected).unwrap();
             started.write_at(b"hello", 0).unwrap();
             drop(started);
-            fs::remove_file(&part).unwrap();
+            let _ = fs::remove_file(&part);
         }
         fs::write(&part, b"part").unwrap();
+        fs::write(&record, b"record").unwrap();
         symlink("precious", &next).unwrap();
         let (resumed, _) = destination.resume(&expected).unwrap();
         resumed.write_down(b"new record").unwrap();
@@ -580,6 +600,21 @@ mod tests {
         drop(resumed);
         assert!(destination.resume(&expected).is_none(), "a record that is a link");
         assert_eq!(fs::read(&precious).unwrap(), b"precious");
+    }
+
+    /// As a run leaves it that is killed between the two steps of giving a file its name.
+    #[test]
+    fn second_names_of_complete_files_are_removed() {
+        let root = tempfile::tempdir().unwrap();
+        let destination = open(root.path(), false);
+        let expected = expected("a");
+        let names_of_a = Names::new(&expected.path, &record::tag(&expected));
+        fs::write(root.path().join("a"), b"hello").unwrap();
+        fs::hard_link(root.path().join("a"), root.path().join(&names_of_a.part)).unwrap();
+        fs::write(root.path().join(&names_of_a.record), b"record").unwrap();
+        destination.remove_leftover(&expected);
+        assert_eq!(names(root.path()), ["a"]);
+        assert_eq!(fs::read(root.path().join("a")).unwrap(), b"hello");
     }
 
     #[cfg(unix)]

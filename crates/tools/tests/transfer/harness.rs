@@ -137,22 +137,29 @@ pub(crate) fn slow_sender(receiver: &Receiver, file: &Path, to: &Path) -> Child 
 }
 
 /// Bytes below a directory, whole files and parts.
-#[cfg(unix)]
 pub(crate) fn arrived_bytes(directory: &Path) -> u64 {
-    use std::os::unix::fs::MetadataExt;
     let mut bytes = 0;
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let path = entry.path();
-        // A part may be renamed at any moment; it may have holes.
+        // A part may be renamed at any moment.
         bytes += match path.symlink_metadata() {
             Ok(metadata) if metadata.is_dir() => arrived_bytes(&path),
-            Ok(metadata) if !path.to_string_lossy().contains("-record") => {
-                metadata.len().min(metadata.blocks() * 512)
-            }
+            Ok(metadata) if !path.to_string_lossy().contains("-record") => stored_bytes(&metadata),
             _ => 0,
         };
     }
     bytes
+}
+
+/// Without the holes of a file.
+#[cfg(unix)]
+fn stored_bytes(metadata: &fs::Metadata) -> u64 {
+    metadata.len().min(512 * std::os::unix::fs::MetadataExt::blocks(metadata))
+}
+
+#[cfg(not(unix))]
+fn stored_bytes(metadata: &fs::Metadata) -> u64 {
+    metadata.len()
 }
 
 pub(crate) fn large_file(directory: &Path) -> PathBuf {
