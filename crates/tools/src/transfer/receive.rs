@@ -93,15 +93,18 @@ pub async fn receive(job: ReceiveJob, reporter: &mut Reporter) -> Result<(), Tra
     }
 
     let mut admission = Admission::new(endpoint.clone(), secret);
+    let mut serving = Box::pin(serve(&job, &mut admission, &destination, reporter));
     let outcome = tokio::select! {
-        outcome = serve(&job, &mut admission, &destination, reporter) => outcome,
+        outcome = &mut serving => outcome,
         () = interrupted() => Err(TransferError::Interrupted { kept: 0 }),
     };
+    // The senders should hear why, before their conversations are dropped.
+    let (code, reason) = parting(&outcome, &job.policy);
+    endpoint.close(code, reason.as_bytes());
+    drop(serving);
     // What is still being written is written down first.
     let _ = timeout(LAST_WORD_PATIENCE, idle(&destination)).await;
     destination.close();
-    let (code, reason) = parting(&outcome, &job.policy);
-    endpoint.close(code, reason.as_bytes());
     let _ = timeout(Duration::from_secs(1), endpoint.wait_idle()).await;
     match outcome {
         Err(TransferError::Interrupted { .. }) => {

@@ -40,16 +40,13 @@ impl Receiver {
     /// Waits for its end: what it said on standard error.
     pub(crate) fn finish_loud(mut self) -> String {
         patiently(&mut self.child);
-        let mut said = String::new();
-        self.child.stderr.take().expect("piped").read_to_string(&mut said).expect("text");
-        said
+        heard(&mut self.child)
     }
 
     /// Waits for its end: its exit code, and what it said on standard error.
     pub(crate) fn finish(mut self) -> (Option<i32>, String) {
         let code = patiently(&mut self.child);
-        let mut said = String::new();
-        self.child.stderr.take().expect("piped").read_to_string(&mut said).expect("text");
+        let said = heard(&mut self.child);
         let mut rest = String::new();
         self.out.read_to_string(&mut rest).expect("text");
         assert_eq!(rest, "", "a quiet receiver prints nothing but the ticket");
@@ -115,6 +112,13 @@ pub(crate) fn content(bytes: usize) -> Vec<u8> {
     content
 }
 
+/// What a process with a pipe for it said on standard error.
+pub(crate) fn heard(child: &mut Child) -> String {
+    let mut said = String::new();
+    child.stderr.take().expect("piped").read_to_string(&mut said).expect("text");
+    said
+}
+
 pub(crate) fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
@@ -125,7 +129,7 @@ pub(crate) fn slow_sender(receiver: &Receiver, file: &Path, to: &Path) -> Child 
         .args(["send", "--quiet", "--rate-limit", "20mbit"])
         .arg(file)
         .arg(&receiver.ticket)
-        .stderr(Stdio::null())
+        .stderr(Stdio::piped())
         .spawn()
         .expect("the sender starts");
     let until = Instant::now() + Duration::from_secs(30);

@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    io::{BufRead, BufReader, Read},
+    io::{BufRead, BufReader},
     path::Path,
     process::{Command, Stdio},
     time::{Duration, Instant},
@@ -26,6 +26,8 @@ fn interrupted_receivers_keep_what_arrived_and_the_next_goes_on_with_it() {
             "{heard}"
         );
         assert_eq!(patiently(&mut sender), Some(1));
+        let told = crate::harness::heard(&mut sender);
+        assert!(told.contains("the other side was interrupted, and keeps what arrived"), "{told}");
         assert!(!to.path().join("large").exists());
         let sent = send_the_rest(Receiver::start(to.path(), &[]), &file, to.path());
         assert!(sent < 47_000_000, "{signal}: {sent} bytes sent again");
@@ -45,6 +47,8 @@ fn parts_are_deleted_where_that_is_asked_for() {
     assert!(!heard.contains("kept"), "{heard}");
     assert!(names(to.path()).is_empty(), "{:?}", names(to.path()));
     assert_eq!(patiently(&mut sender), Some(1));
+    let told = crate::harness::heard(&mut sender);
+    assert!(told.contains("was interrupted, and deletes what is incomplete"), "{told}");
 }
 
 #[cfg(unix)]
@@ -86,8 +90,7 @@ fn full_disk_is_an_error_on_both_sides_and_keeps_what_arrived() {
     fs::write(&small, content(100_000)).unwrap();
     assert!(send(&receiver.ticket, &[&small], &[]).status.success());
     assert_eq!(patiently(&mut receiver.child), Some(0));
-    let mut heard = String::new();
-    receiver.child.stderr.take().unwrap().read_to_string(&mut heard).unwrap();
+    let heard = crate::harness::heard(&mut receiver.child);
     assert!(
         heard.contains("rc3: cannot write large: ") && heard.contains("hint: check free space"),
         "{heard}"
@@ -116,7 +119,9 @@ fn folder_goes_on_after_the_receiver_was_killed() {
     let mut receiver = Receiver::start(to.path(), &[]);
     let mut sender = slow_sender(&receiver, &top, to.path());
     let until = Instant::now() + Duration::from_secs(30);
-    while !to.path().join("folder/03").exists() {
+    let complete = || names(&to.path().join("folder")).iter().filter(|name| !name.starts_with('.')).count();
+    // One of them a directory.
+    while complete() < 5 {
         assert!(Instant::now() < until, "nothing arrives");
         std::thread::sleep(Duration::from_millis(20));
     }

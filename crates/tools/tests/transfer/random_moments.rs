@@ -2,7 +2,8 @@
 //!
 //! A few moments by default; the proof is
 //! `RC3_MOMENTS=20 cargo test -p rc3-tools --test transfer random_moments -- --nocapture`, which prints a row of a
-//! table for each case. `RC3_SEED` chooses other moments.
+//! table for each case: moments, those of them in the middle of the transfer, those after which everything was
+//! equal, bytes sent again (mean, max), bytes of the whole. `RC3_SEED` chooses other moments.
 
 use std::{
     env, fs,
@@ -128,12 +129,14 @@ impl Stage {
 struct Row {
     case: String,
     again: Vec<u64>,
+    /// Moments at which something had arrived, and not everything.
+    in_the_middle: u64,
     total: u64,
 }
 
 impl Row {
     fn new(case: String) -> Self {
-        Self { case, again: Vec::new(), total: 0 }
+        Self { case, again: Vec::new(), in_the_middle: 0, total: 0 }
     }
 
     /// Checks that everything is there, and counts what went twice.
@@ -142,6 +145,7 @@ impl Row {
         self.total = arrived_bytes(&inside);
         let same = tree(&inside) == tree(seen);
         assert!(same, "{}, moment {}: not what was sent", self.case, self.again.len());
+        self.in_the_middle += u64::from(0 < arrived && arrived < self.total);
         self.again.push((arrived.min(self.total) + sent).saturating_sub(self.total));
     }
 
@@ -149,8 +153,9 @@ impl Row {
         let moments = self.again.len() as u64;
         let (mean, max) = (self.again.iter().sum::<u64>() / moments.max(1), self.again.iter().max());
         println!(
-            "| {} | {moments} | {moments} | {mean} | {} | {} |",
+            "| {} | {moments} | {} | {moments} | {mean} | {} | {} |",
             self.case,
+            self.in_the_middle,
             max.copied().unwrap_or_default(),
             self.total
         );
