@@ -27,9 +27,9 @@ use super::{
 };
 
 /// Connections that have not shown the ticket, at a time.
-const NEWCOMERS_MAX: usize = 64;
+const NEWCOMERS_MAX: usize = 32;
 /// Those of one network among them.
-const NEWCOMERS_PER_NETWORK_MAX: usize = 8;
+const NEWCOMERS_PER_NETWORK_MAX: usize = 4;
 /// Senders that wait for their turn.
 const WAITING_MAX: usize = 16;
 /// How long a connection may take to show the ticket.

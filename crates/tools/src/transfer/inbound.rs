@@ -310,6 +310,7 @@ impl Arrived {
 async fn read_manifest(session: &mut Session) -> Result<Received, TransferError> {
     let mut manifest = Received::default();
     loop {
+        session.sign_of_life(Work::Comparing).await?;
         match session.hear().await? {
             FromSender::Entry(entry) => {
                 if let Err(error) = manifest.add(entry) {

@@ -65,13 +65,21 @@ pub(super) async fn converse(
 
     // An answer may come before all is said: then nobody listens to the rest.
     let mut manifest = Box::pin(say_manifest(&mut control, &job.ticket, found));
-    let first = tokio::select! {
-        said = &mut manifest => match (said, replies.soon().await) {
-            // A receiver that says no may stop listening first.
-            (Err(error), Err(_)) => Err(error),
-            (_, reply) => reply,
-        },
-        reply = replies.soon() => reply,
+    let mut all_said = false;
+    let first = loop {
+        tokio::select! {
+            said = &mut manifest, if !all_said => {
+                all_said = true;
+                if let Err(error) = said {
+                    // A receiver that says no may stop listening first.
+                    break replies.soon().await.map_err(|_| error);
+                }
+            }
+            reply = replies.soon() => match reply {
+                Ok(FromReceiver::Working(work)) => reporter.waiting(work),
+                reply => break reply,
+            },
+        }
     };
     drop(manifest);
     // Closed before it said anything: it had no place.

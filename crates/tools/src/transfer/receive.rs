@@ -155,11 +155,12 @@ async fn serve(
                 _ = tick.tick() => admission.reassure().await,
             }
         };
+        // The sender should hear why, before its conversation is dropped.
+        let (code, reason) = parting(&outcome, &job.policy);
+        connection.close(code, reason.as_bytes());
         drop(transfer);
         // The next sender may wait already, for a file that is still being let go of.
         let _ = timeout(LAST_WORD_PATIENCE, idle(destination)).await;
-        let (code, reason) = parting(&outcome, &job.policy);
-        connection.close(code, reason.as_bytes());
         match outcome {
             Ok(()) if job.keep => reporter.note("waiting for the next sender, with the same ticket"),
             Ok(()) => return Ok(()),

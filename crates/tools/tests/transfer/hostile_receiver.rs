@@ -3,11 +3,14 @@
 use std::{
     fs,
     net::{Ipv4Addr, SocketAddr},
+    path::Path,
     sync::Arc,
     time::{Duration, Instant},
 };
 
-use rc3_net::{Congestion, Connection, Endpoint, RecvStream, RlpMode, SendStream, ServerConfig};
+use rc3_net::{
+    Congestion, Connection, Endpoint, RecvStream, RlpMode, SendStream, ServerConfig, TransportConfig,
+};
 use rc3_tools::transfer::{
     error::TransferError,
     identity::Identity,
@@ -28,8 +31,7 @@ struct Liar {
 }
 
 impl Liar {
-    async fn meet(endpoint: &Endpoint) -> Self {
-        let connection = endpoint.accept().await.expect("a sender").await.expect("a connection");
+    async fn meet(connection: Connection) -> Self {
         let (control, messages): (SendStream, RecvStream) =
             connection.accept_bi().await.expect("a conversation");
         let mut messages = message::listen(messages);
@@ -58,20 +60,36 @@ where
     fs::create_dir(&top).unwrap();
     fs::write(top.join("a"), content(100)).unwrap();
     fs::write(top.join("b"), content(3_000_000)).unwrap();
+    let receiver = |connection| async {
+        // It stays, whatever the sender thinks of it.
+        lies(Liar::meet(connection).await).await.connection.closed().await;
+    };
+    sent_to(&top, TransportConfig::default(), patience, receiver).expect_err("a liar is believed")
+}
+
+/// What comes of sending to a receiver with these windows.
+fn sent_to<F>(
+    top: &Path,
+    transport: TransportConfig,
+    patience: Duration,
+    receiver: impl FnOnce(Connection) -> F + Send + 'static,
+) -> Result<(), TransferError>
+where
+    F: Future<Output = ()> + Send,
+{
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
         let identity = Identity::generate().unwrap();
-        let config = ServerConfig::with_crypto(Arc::new(identity.server(ALPN).unwrap()));
+        let mut config = ServerConfig::with_crypto(Arc::new(identity.server(ALPN).unwrap()));
+        config.transport_config(Arc::new(transport));
         let endpoint = Endpoint::server(config, SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).unwrap();
         let port = endpoint.local_addr().unwrap().port();
         let ticket = Ticket::new("127.0.0.1", port, identity.fingerprint(), Secret([7; 16])).unwrap();
-        let liar = tokio::spawn(async move {
-            let liar = Liar::meet(&endpoint).await;
-            // It stays, whatever the sender thinks of it.
-            lies(liar).await.connection.closed().await;
+        let receiver = tokio::spawn(async move {
+            receiver(endpoint.accept().await.expect("a sender").await.expect("a connection")).await;
         });
         let job = SendJob {
-            paths: vec![top],
+            paths: vec![top.to_owned()],
             ticket,
             dry_run: false,
             rate_limit: None,
@@ -83,12 +101,12 @@ where
         };
         let mut reporter = Reporter::new(Style::Quiet, "sending");
         let sent = tokio::time::timeout(Duration::from_secs(30), send(job, &mut reporter)).await;
-        let error = sent.expect("the sender comes to an end").expect_err("a liar is believed");
-        tokio::time::timeout(Duration::from_secs(10), liar)
+        let sent = sent.expect("the sender comes to an end");
+        tokio::time::timeout(Duration::from_secs(10), receiver)
             .await
             .expect("the sender closes")
             .expect("no panic");
-        error
+        sent
     })
 }
 
@@ -236,4 +254,36 @@ fn streams_that_a_receiver_opens_are_refused() {
         liar
     });
     assert!(matches!(error, TransferError::Stalled(_)), "{error}");
+}
+
+/// An honest receiver that is busy for a while, with a manifest larger than it lets come.
+#[test]
+fn signs_of_life_do_not_cut_a_manifest_short() {
+    let from = tempfile::tempdir().unwrap();
+    let top = from.path().join("top");
+    fs::create_dir(&top).unwrap();
+    for number in 0..2000 {
+        fs::write(top.join(format!("{number:0200}")), b"").unwrap();
+    }
+    let mut small = TransportConfig::default();
+    small.rlp(RlpMode::Off).receive_window(1 << 16).stream_receive_window(1 << 16);
+    let receiver = |connection: Connection| async move {
+        let (mut control, messages) = connection.accept_bi().await.expect("a conversation");
+        let working = message::encode(&FromReceiver::Working(Work::AnotherTransfer));
+        control.write_all(&working).await.expect("said");
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let mut messages = message::listen(messages);
+        let mut entries = 0;
+        loop {
+            match messages.recv().await.expect("a message").expect("a message") {
+                FromSender::Entry(_) => entries += 1,
+                FromSender::ManifestEnd => break,
+                _ => {}
+            }
+        }
+        assert_eq!(entries, 2001);
+        connection.close(0_u8.into(), b"has seen enough");
+    };
+    let error = sent_to(&top, small, LONG, receiver).unwrap_err();
+    assert!(error.to_string().contains("has seen enough"), "{error}");
 }
