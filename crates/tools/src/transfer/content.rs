@@ -52,7 +52,12 @@ impl Content {
     /// When the system refuses.
     pub fn create(destination: &Destination, file: &Expected, arrived: Arc<AtomicU64>) -> io::Result<Self> {
         let part = destination.create(file)?;
-        Ok(Self::new(destination, part, file, Tree::new(file.bytes), arrived))
+        let content = Self::new(destination, part, file, Tree::new(file.bytes), arrived);
+        if file.bytes >= RESUMED_BYTES_MIN {
+            // Now, so that there is a place for it when the disk is full.
+            content.write_down(&mut content.progress())?;
+        }
+        Ok(content)
     }
 
     /// The file as an earlier run left it, if it left anything worth it.
@@ -135,12 +140,13 @@ fn placed() -> io::Error {
 
 impl Drop for Content {
     fn drop(&mut self) {
-        if self.part.is_some() && self.file.bytes >= RESUMED_BYTES_MIN {
-            let mut progress = self.progress();
-            // Without a hashed group there is nothing to go on with. On a full disk an earlier record has to do.
-            if progress.passing.tree().nodes().next().is_some() {
-                let _ = self.write_down(&mut progress);
-            }
+        let Some(part) = &self.part else { return };
+        let mut progress = self.progress();
+        if progress.passing.tree().nodes().next().is_none() {
+            // Without a hashed group there is nothing to go on with.
+            part.discard();
+        } else if self.file.bytes >= RESUMED_BYTES_MIN {
+            let _ = self.write_down(&mut progress);
         }
     }
 }

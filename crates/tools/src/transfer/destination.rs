@@ -160,7 +160,8 @@ impl Destination {
             let flags = (OFlags::DIRECTORY | OFlags::NOFOLLOW).bits();
             cap_std::fs::OpenOptionsExt::custom_flags(options.read(true), flags.cast_signed());
             let handle = self.0.dir.open_with(directory.path.as_path(), &options)?.into_std();
-            narrow(&handle, mode)?;
+            // What it has from the directory around it is the receiver's choice: setgid, for example.
+            narrow(&handle, mode | 0o7000)?;
             if self.0.policy.fsync {
                 sync_directory(&handle)?;
             }
@@ -271,7 +272,7 @@ impl Inner {
     }
 
     /// Opens a file of the user who runs this: what others left in a directory is not believed.
-    fn open_ours(&self, path: &Path, write: bool) -> Option<File> {
+    pub(super) fn open_ours(&self, path: &Path, write: bool) -> Option<File> {
         let file = self.open_existing(path, OpenOptions::new().read(true).write(write)).ok()?;
         let metadata = file.metadata().ok()?;
         #[cfg(unix)]
@@ -303,12 +304,12 @@ fn sync_directory(directory: &File) -> io::Result<()> {
 
 /// A file with two names may be one that somebody wants to be written to by the other name.
 #[cfg(unix)]
-fn has_one_name(file: &File) -> bool {
+pub(super) fn has_one_name(file: &File) -> bool {
     file.metadata().is_ok_and(|metadata| std::os::unix::fs::MetadataExt::nlink(&metadata) == 1)
 }
 
 #[cfg(not(unix))]
-fn has_one_name(_: &File) -> bool {
+pub(super) fn has_one_name(_: &File) -> bool {
     true
 }
 
@@ -327,12 +328,12 @@ fn directory_builder(mode: Option<u32>) -> DirBuilder {
     builder
 }
 
-/// Takes all permission bits that are not in `mode`, setuid and its like included.
+/// Takes all permission bits that are not in `mode`.
 #[cfg(unix)]
 pub(super) fn narrow(file: &File, mode: u32) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
     let mut permissions = file.metadata()?.permissions();
-    let narrower = permissions.mode() & mode & 0o777;
+    let narrower = permissions.mode() & mode & 0o7777;
     if narrower == permissions.mode() & 0o7777 {
         return Ok(());
     }
@@ -490,6 +491,19 @@ mod tests {
         assert!(names(root.path()).is_empty());
         assert!(part.finish(&expected("a")).is_err());
         assert!(names(root.path()).is_empty());
+    }
+
+    /// Whatever an earlier run, or somebody else, has made of the part.
+    #[cfg(unix)]
+    #[test]
+    fn parts_lose_bits_that_the_sender_has_not() {
+        use std::os::unix::fs::PermissionsExt;
+        let root = tempfile::tempdir().unwrap();
+        let part = open(root.path(), false).create(&expected("a")).unwrap();
+        let name = root.path().join(&names(root.path())[0]);
+        fs::set_permissions(&name, PermissionsExt::from_mode(0o6777)).unwrap();
+        part.finish(&expected("a")).unwrap();
+        assert_eq!(fs::metadata(root.path().join("a")).unwrap().permissions().mode() & 0o7777, 0o755);
     }
 
     #[test]

@@ -17,7 +17,7 @@ use rc3_net::file::WriteAt;
 #[cfg(unix)]
 use super::destination::narrow;
 use super::{
-    destination::{Destination, Inner, closed, read_exact_at},
+    destination::{Destination, Inner, closed, has_one_name, read_exact_at},
     manifest::Expected,
     paths::{NEXT_RECORD, RECORD, SafePath},
 };
@@ -83,12 +83,19 @@ impl Part {
     /// Replaces the record of what is in place, and keeps the part for another try from now on, if anything is kept.
     ///
     /// # Errors
-    /// When the system refuses; the record before stays.
+    /// When the system refuses.
     pub fn write_down(&self, record: &[u8]) -> io::Result<()> {
-        let Inner { dir, policy, .. } = &*self.destination.0;
-        if policy.discard_partial {
+        if self.destination.0.policy.discard_partial {
             return Ok(());
         }
+        // On a full disk there is no room for another, but the one before has its place.
+        self.replace_record(record).or_else(|error| self.overwrite_record(record).ok_or(error))?;
+        self.keep();
+        Ok(())
+    }
+
+    fn replace_record(&self, record: &[u8]) -> io::Result<()> {
+        let Inner { dir, .. } = &*self.destination.0;
         let next = &self.names.next_record;
         // Whatever is there: it is not followed.
         let _ = dir.remove_file(next);
@@ -103,9 +110,14 @@ impl Part {
         if written.is_err() {
             let _ = dir.remove_file(next);
         }
-        written?;
-        self.keep();
-        Ok(())
+        written
+    }
+
+    /// What is torn is not believed: see [`super::record`].
+    fn overwrite_record(&self, record: &[u8]) -> Option<()> {
+        let file = self.destination.0.open_ours(&self.names.record, true).filter(has_one_name)?;
+        file.write_all_at(record, 0).ok()?;
+        file.set_len(record.len() as u64).ok()
     }
 
     /// There is a record.

@@ -174,8 +174,14 @@ pub(crate) fn large_file(directory: &Path) -> PathBuf {
 
 /// Waits until so much of a file is in place that the receiver has written it down.
 pub(crate) fn wait_for_record(directory: &Path) {
+    /// One that says that nothing is in place is shorter.
+    const RECORD_BYTES: u64 = 80;
+    let written = |name: &String| {
+        let record = name.ends_with("-record.rc3-part");
+        record && directory.join(name).metadata().is_ok_and(|metadata| metadata.len() > RECORD_BYTES)
+    };
     let until = Instant::now() + Duration::from_secs(60);
-    while !names(directory).iter().any(|name| name.ends_with("-record.rc3-part")) {
+    while !names(directory).iter().any(written) {
         assert!(Instant::now() < until, "nothing is written down");
         std::thread::sleep(Duration::from_millis(20));
     }

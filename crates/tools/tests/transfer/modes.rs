@@ -86,3 +86,19 @@ fn private_files_are_private_while_they_arrive() {
     sender.kill().unwrap();
     sender.wait().unwrap();
 }
+
+#[test]
+fn directories_take_setgid_from_where_they_are_and_not_from_the_sender() {
+    let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let top = from.path().join("top");
+    fs::create_dir(&top).unwrap();
+    fs::write(top.join("f"), b"f").unwrap();
+    set_mode(&top, 0o755);
+    set_mode(&top.join("f"), 0o6755);
+    set_mode(to.path(), 0o2755);
+    let receiver = receiver(to.path(), "022", &[]);
+    assert!(send(&receiver.ticket, &[&top], &[]).status.success());
+    assert_eq!(receiver.finish().0, Some(0));
+    assert_eq!(mode(&to.path().join("top")), 0o2755);
+    assert_eq!(mode(&to.path().join("top/f")), 0o755);
+}

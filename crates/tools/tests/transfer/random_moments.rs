@@ -267,7 +267,8 @@ fn fill_the_disk(subject: Subject) {
     let mut row = Row::new(format!("Receiver, full disk, {subject:?}"));
     let mut random = Moments::new(&row.case);
     for _ in 0..moments() {
-        let Some(disk) = SmallDisk::new((BYTES as f64 * (0.01 + 0.95 * random.next())) as u64) else {
+        let size = (BYTES as f64 * (0.01 + 0.95 * random.next())) as u64;
+        let Some(disk) = SmallDisk::new(size) else {
             println!("skipped: {}: no right to mount a small file system", row.case);
             return;
         };
@@ -279,6 +280,8 @@ fn fill_the_disk(subject: Subject) {
         let error = last_event(&output);
         assert!(error["message"].as_str().unwrap().contains("No space left"), "{error}");
         let arrived = arrived_bytes(&disk.seen());
+        // Less than a few groups cannot be gone on with.
+        assert!(arrived >= size.saturating_sub(2_000_000) / 2, "{arrived} of {size} bytes are kept");
         disk.grow();
         let sent = stage.send_again();
         assert_eq!(patiently(&mut receiver), Some(0));
