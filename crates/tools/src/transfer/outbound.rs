@@ -60,7 +60,8 @@ pub(super) async fn converse(
     reporter: &mut Reporter,
 ) -> Result<(), TransferError> {
     let connection = connect(endpoint, address, job).await?;
-    let (mut control, replies) = connection.open_bi().await.map_err(early)?;
+    let opened = timeout(job.patience, connection.open_bi()).await;
+    let (mut control, replies) = opened.map_err(|_| TransferError::Stalled(job.patience))?.map_err(early)?;
     let mut replies = Replies::new(&connection, message::listen(replies), job.patience);
 
     // An answer may come before all is said: then nobody listens to the rest.
@@ -276,15 +277,16 @@ async fn settle(
                 written.map_err(|_| TransferError::Stalled(replies.patience))?.map_err(broken)?;
             }
             FromReceiver::Have { file: at } => {
-                if !compared.contains(&at) || !settled.unchanged.insert(at) {
+                let contradicts = !compared.contains(&at) || settled.gaps.contains_key(&at);
+                if contradicts || !settled.unchanged.insert(at) {
                     return Err(protocol("it has a file that it has not compared"));
                 }
             }
             FromReceiver::Missing { file: at, gaps } => {
                 all_gaps += gaps.len();
+                let contradicts = all_gaps > ALL_GAPS_MAX || settled.unchanged.contains(&at);
                 let gaps = found.file(at).and_then(|file| Gaps::parse(&gaps, file.bytes()));
-                if gaps.is_none_or(|gaps| settled.gaps.insert(at, gaps).is_some()) || all_gaps > ALL_GAPS_MAX
-                {
+                if contradicts || gaps.is_none_or(|gaps| settled.gaps.insert(at, gaps).is_some()) {
                     return Err(protocol("gaps that cannot be"));
                 }
             }

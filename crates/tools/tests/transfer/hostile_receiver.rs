@@ -142,6 +142,8 @@ fn receivers_that_contradict_themselves_are_left() {
         vec![Have { file: 0 }],
         vec![Compare { file: 0 }, Have { file: 1 }],
         vec![Compare { file: 0 }, Have { file: 0 }, Have { file: 0 }],
+        vec![Compare { file: 0 }, Have { file: 0 }, missing(0, &[(0, 1)])],
+        vec![Compare { file: 0 }, missing(0, &[(0, 1)]), Have { file: 0 }],
         vec![Compare { file: 0 }, Compare { file: 0 }],
         vec![Compare { file: 2 }],
         // In place before it was sent, twice, or never.
@@ -253,6 +255,18 @@ fn streams_that_a_receiver_opens_are_refused() {
         assert!(opened.is_err(), "a receiver may open a stream");
         liar
     });
+    assert!(matches!(error, TransferError::Stalled(_)), "{error}");
+}
+
+#[test]
+fn receivers_that_allow_no_conversation_are_given_up() {
+    let from = tempfile::tempdir().unwrap();
+    let mut mute = TransportConfig::default();
+    mute.max_concurrent_bidi_streams(0_u8.into());
+    let file = from.path().join("file");
+    fs::write(&file, b"x").unwrap();
+    let receiver = |connection: Connection| async move { drop(connection.closed().await) };
+    let error = sent_to(&file, mute, Duration::from_secs(2), receiver).unwrap_err();
     assert!(matches!(error, TransferError::Stalled(_)), "{error}");
 }
 
