@@ -276,8 +276,9 @@ fn signs_of_life_do_not_cut_a_manifest_short() {
     let from = tempfile::tempdir().unwrap();
     let top = from.path().join("top");
     fs::create_dir(&top).unwrap();
-    for number in 0..2000 {
-        fs::write(top.join(format!("{number:0200}")), b"").unwrap();
+    // More than a sender holds for a peer that takes nothing.
+    for number in 0..25_000 {
+        fs::write(top.join(format!("{number:0250}")), b"").unwrap();
     }
     let mut small = TransportConfig::default();
     small.rlp(RlpMode::Off).receive_window(1 << 16).stream_receive_window(1 << 16);
@@ -295,7 +296,7 @@ fn signs_of_life_do_not_cut_a_manifest_short() {
                 _ => {}
             }
         }
-        assert_eq!(entries, 2001);
+        assert_eq!(entries, 25_001);
         connection.close(0_u8.into(), b"has seen enough");
     };
     let error = sent_to(&top, small, LONG, receiver).unwrap_err();
