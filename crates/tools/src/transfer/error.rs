@@ -59,7 +59,7 @@ pub enum TransferError {
     #[error("{0} is not the receiver that made this ticket")]
     WrongReceiver(SocketAddr),
     /// The ticket's secret is not the receiver's.
-    #[error("the receiver does not let us in: {0}")]
+    #[error("the receiver rejected the ticket: {0}")]
     Unauthorised(String),
     /// The receiver does not take this.
     #[error("the receiver refuses: {0}")]
@@ -77,7 +77,7 @@ pub enum TransferError {
     #[error("lost the connection: {0}")]
     Lost(String),
     /// The other side does not keep to the protocol.
-    #[error("the other side sent nonsense: {0}")]
+    #[error("protocol violation by peer: {0}")]
     Protocol(String),
     /// A file cannot be read.
     #[error("cannot read {}: {error}", printable_path(path))]
