@@ -8,7 +8,7 @@ use std::{
 
 use rc3_tools::transfer::{
     message::{self, FromReceiver, FromSender, MESSAGE_BYTES_MAX, MessageError},
-    paths::{Rules, SafePath},
+    paths::{NEXT_RECORD, Rules, SafePath, name_bytes},
     ticket::Ticket,
 };
 use serde::{Serialize, de::DeserializeOwned};
@@ -27,8 +27,8 @@ pub(crate) fn messages(input: &[u8]) {
         }
         1 => drop(read_all::<FromReceiver>(stream)),
         _ => {
+            path(stream);
             let Ok(text) = std::str::from_utf8(stream) else { return };
-            path(text);
             if let Ok(ticket) = text.parse::<Ticket>() {
                 assert_eq!(ticket.to_string().parse(), Ok(ticket));
             }
@@ -36,17 +36,17 @@ pub(crate) fn messages(input: &[u8]) {
     }
 }
 
-fn path(text: &str) {
+fn path(bytes: &[u8]) {
     for rules in [Rules::Unix, Rules::Windows] {
-        let Ok(safe) = SafePath::parse(text, rules) else { continue };
-        assert_eq!(safe.as_str(), text);
-        let names = || text.split('/');
-        assert!(names().all(|name| !name.is_empty() && name != "." && name != ".."), "{text:?}");
-        assert!(!text.contains('\0'));
-        assert!(std::path::Path::new(text).is_relative());
-        let part = safe.part("0123456789abcdef");
-        assert!(SafePath::parse(&part, rules).is_err(), "a peer may name {part:?}");
-        assert!(part.rsplit('/').next().is_some_and(|name| name.len() <= 255));
+        let Ok(safe) = SafePath::parse(bytes, rules) else { continue };
+        assert_eq!(safe.as_bytes(), bytes);
+        let mut names = bytes.split(|&byte| byte == b'/');
+        assert!(names.all(|name| !name.is_empty() && name != b"." && name != b".."), "{bytes:?}");
+        assert!(!bytes.contains(&0));
+        assert!(safe.as_path().is_relative());
+        let part = safe.part("0123abcd", NEXT_RECORD);
+        let name = part.file_name().and_then(name_bytes).expect("a name");
+        assert!(name.len() <= 255 && SafePath::parse(name, rules).is_err(), "a peer may name {part:?}");
     }
 }
 

@@ -2,10 +2,12 @@
 #![cfg(target_os = "linux")]
 
 use std::{
+    fs,
     io::{BufRead, BufReader},
     net::{SocketAddr, UdpSocket},
     process::{Child, Command, Output, Stdio},
     thread,
+    time::{Duration, Instant},
 };
 
 /// A listener that runs; killed when the test ends.
@@ -37,7 +39,7 @@ impl Drop for Listener {
 
 fn rc3() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rc3"));
-    command.env_remove("RUST_LOG").stdin(Stdio::null());
+    command.env_remove("RUST_LOG").env_remove("RC3_TICKET").stdin(Stdio::null());
     command
 }
 
@@ -61,6 +63,40 @@ fn a_path_that_keeps_marks_is_told_so() {
         assert_eq!(seen(&report, "there", dscp), Some(dscp.into()), "there, {dscp}");
         assert_eq!(seen(&report, "back", dscp), Some(dscp.into()), "back, {dscp}");
     }
+}
+
+#[test]
+fn tickets_need_not_be_arguments() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("ticket");
+    let mut listener = rc3();
+    listener.args(["doctor", "--listen", "--bind", "127.0.0.1", "--ticket-file"]).arg(&path);
+    let mut child = listener.stdout(Stdio::piped()).spawn().expect("the listener starts");
+    let until = Instant::now() + Duration::from_secs(30);
+    while !path.exists() {
+        assert!(Instant::now() < until, "no ticket");
+        thread::sleep(Duration::from_millis(20));
+    }
+    let ticket = fs::read_to_string(&path).unwrap();
+    for (way, given) in [("--ticket-file", Some(&path)), ("RC3_TICKET", None)] {
+        let mut command = rc3();
+        command.args(["doctor", "--json"]);
+        match given {
+            Some(path) => command.arg(way).arg(path),
+            None => command.env(way, ticket.trim()),
+        };
+        let output = command.output().expect("the doctor starts");
+        let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("a report");
+        assert_eq!(report["path"]["mtu"], 16_384, "by {way}");
+    }
+    // That of a receiver is none for a doctor.
+    let other = format!("rc3://127.0.0.1:9/#ae{}", "a".repeat(77));
+    let output =
+        rc3().args(["doctor", "--json"]).env("RC3_TICKET", other).output().expect("the doctor starts");
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("a report");
+    assert!(report["path"].is_null(), "{report}");
+    child.kill().unwrap();
+    child.wait().unwrap();
 }
 
 #[test]

@@ -37,7 +37,9 @@ fn run(command: Command) -> Exit {
         Command::Recv(job, style) => recv_files(job, style),
         Command::Send(job, style) => send_files(job, style),
         Command::Doctor(ticket, json) => doctor::look(ticket.as_ref(), json),
-        Command::DoctorListen(listen, advertise) => doctor::listen(listen, advertise),
+        Command::DoctorListen { bind, advertise, ticket_file } => {
+            doctor::listen(bind, advertise, ticket_file.as_deref())
+        }
         Command::SimList(json) => sim::list(json),
         Command::SimToml(text) => finish(output::print(text)),
         Command::SimRun(job) => sim::run(&job),
@@ -174,12 +176,13 @@ mod doctor {
     use std::{
         io,
         net::{Ipv4Addr, Ipv6Addr, SocketAddr},
+        path::Path,
     };
 
     use rc3_tools::{
         cli::{exit::Exit, output},
         doctor::{
-            Report,
+            Report, fingerprint,
             host::HostReport,
             listen,
             path::{self, PathReport},
@@ -187,15 +190,11 @@ mod doctor {
         },
         transfer::{
             receive::{random, reachable},
-            ticket::{Fingerprint, Secret, Ticket},
+            ticket::{Secret, Ticket},
+            ticket_file::TicketFile,
         },
     };
     use tokio::{net::lookup_host, runtime::Runtime, signal};
-
-    /// What a ticket has in the place of a certificate's fingerprint: nobody proves an identity here.
-    fn fingerprint() -> Fingerprint {
-        Fingerprint::of(b"rc3 doctor")
-    }
 
     pub(super) fn look(ticket: Option<&Ticket>, json: bool) -> Exit {
         if ticket.is_some_and(|ticket| ticket.fingerprint() != fingerprint()) {
@@ -244,8 +243,12 @@ mod doctor {
         Ok(None)
     }
 
-    pub(super) fn listen(listen: Option<SocketAddr>, advertise: Option<(String, Option<u16>)>) -> Exit {
-        match Runtime::new().and_then(|runtime| runtime.block_on(serve(listen, advertise))) {
+    pub(super) fn listen(
+        listen: Option<SocketAddr>,
+        advertise: Option<(String, Option<u16>)>,
+        ticket_file: Option<&Path>,
+    ) -> Exit {
+        match Runtime::new().and_then(|runtime| runtime.block_on(serve(listen, advertise, ticket_file))) {
             Ok(exit) => exit,
             Err(error) => failed(&error),
         }
@@ -254,6 +257,7 @@ mod doctor {
     async fn serve(
         address: Option<SocketAddr>,
         advertise: Option<(String, Option<u16>)>,
+        ticket_file: Option<&Path>,
     ) -> io::Result<Exit> {
         let socket = match address {
             Some(address) => listen::bind(address)?,
@@ -268,7 +272,11 @@ mod doctor {
         };
         let ticket = Ticket::new(&host, port, fingerprint(), secret)
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
-        output::print(&format!("{ticket}\n"))?;
+        // Removed when this ends.
+        let written = ticket_file.map(|path| TicketFile::write(path, &ticket)).transpose()?;
+        if written.is_none() {
+            output::print(&format!("{ticket}\n"))?;
+        }
         let key = Key::new(secret);
         tokio::select! {
             served = listen::serve(&socket, &key) => served.map(|()| Exit::Success),

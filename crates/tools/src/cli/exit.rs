@@ -19,6 +19,8 @@ pub enum Exit {
     Refused,
     /// A file of that name exists, and nothing was overwritten.
     Exists,
+    /// Everything is done except what could not be sent.
+    LeftOut,
     /// The doctor found something to set right.
     Findings,
     /// Somebody pressed Ctrl-C.
@@ -36,6 +38,7 @@ Exit codes:
     4  refused by the other side, or not the right receiver
     5  a file of that name exists; nothing was overwritten
     6  rc3 doctor found something to set right
+    7  some files were left out; all others arrived
   130  interrupted";
 
     /// The number.
@@ -48,6 +51,7 @@ Exit codes:
             Self::Refused => 4,
             Self::Exists => 5,
             Self::Findings => 6,
+            Self::LeftOut => 7,
             Self::Interrupted => 130,
         }
     }
@@ -67,7 +71,8 @@ impl From<&TransferError> for Exit {
                 Self::Refused
             }
             TransferError::Exists(_) => Self::Exists,
-            TransferError::Interrupted => Self::Interrupted,
+            TransferError::LeftOut(_) => Self::LeftOut,
+            TransferError::Interrupted { .. } => Self::Interrupted,
             _ => Self::Failure,
         }
     }
@@ -87,6 +92,7 @@ mod tests {
             Exit::Refused,
             Exit::Exists,
             Exit::Findings,
+            Exit::LeftOut,
             Exit::Interrupted,
         ];
         let listed: Vec<u8> =

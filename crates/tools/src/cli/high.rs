@@ -12,6 +12,7 @@ use super::low::{
     CongestionChoice, DoctorArgs, LowArgs, LowCommand, RecvArgs, RlpChoice, SendArgs, SimCommand, SimHowArgs,
     SimListArgs, SimPlotArgs, SimRunArgs, SimTraceArgs,
 };
+use super::ticket;
 #[cfg(unix)]
 use crate::{
     demo::scenario::{RUNS_MAX, Runs, SIZE_BYTES_MAX, SIZES_MAX, Scenario},
@@ -19,6 +20,7 @@ use crate::{
     units::size_text,
 };
 use crate::{
+    doctor::fingerprint,
     sim::{
         catalogue,
         experiment::{ExperimentError, Plan},
@@ -26,9 +28,10 @@ use crate::{
     },
     transfer::{
         destination::Policy,
+        paths::printable_path,
         progress::Style,
         receive::ReceiveJob,
-        send::SendJob,
+        send::{PATIENCE, SendJob},
         ticket::{Ticket, TicketError},
     },
 };
@@ -52,8 +55,15 @@ pub enum Command {
     Send(SendJob, Style),
     /// Look at this host, and at the path to the peer with this ticket; JSON instead of words.
     Doctor(Option<Ticket>, bool),
-    /// Be the peer of such a look: where to listen, and what the ticket says.
-    DoctorListen(Option<SocketAddr>, Option<(String, Option<u16>)>),
+    /// Be the peer of such a look.
+    DoctorListen {
+        /// Where to listen.
+        bind: Option<SocketAddr>,
+        /// What the ticket says instead of the address of the default route.
+        advertise: Option<(String, Option<u16>)>,
+        /// Where to write the ticket instead of printing it.
+        ticket_file: Option<PathBuf>,
+    },
     /// List the experiments, as JSON or not.
     SimList(bool),
     /// Print the scenario file of an experiment.
@@ -95,7 +105,24 @@ pub enum UsageError {
     Ticket(#[from] TicketError),
     /// No ticket on standard input.
     #[error("cannot read the ticket from standard input: {0}")]
-    Input(#[from] io::Error),
+    Input(io::Error),
+    /// No ticket in the file.
+    #[error("cannot read the ticket from {}: {error}", printable_path(path))]
+    TicketFile {
+        /// Which.
+        path: PathBuf,
+        /// The system's word.
+        error: io::Error,
+    },
+    /// A ticket as an argument, and another in a file.
+    #[error("two tickets: one as an argument, one by --ticket-file")]
+    TwoTickets,
+    /// No ticket anywhere.
+    #[error("no ticket")]
+    NoTicket,
+    /// A ticket, and nothing to send.
+    #[error("no file or directory to send")]
+    NoPath,
     /// See [`ExperimentError`].
     #[error(transparent)]
     Experiment(#[from] ExperimentError),
@@ -113,7 +140,11 @@ impl UsageError {
     /// What to do about it.
     pub fn hint(&self) -> &'static str {
         match self {
-            Self::Ticket(_) | Self::Input(_) => "the ticket is the last argument: rc3 send PATH... TICKET",
+            Self::Ticket(_) | Self::Input(_) | Self::TicketFile { .. } | Self::NoTicket => {
+                "give it by --ticket-file FILE, by RC3_TICKET, or as last argument: TICKET, or `-` for standard input"
+            }
+            Self::NoPath => "name files and directories before the ticket: rc3 send PATH... -",
+            Self::TwoTickets => "leave out one of them",
             Self::Experiment(error) => error.hint(),
             #[cfg(unix)]
             Self::Sizes | Self::Link => "see rc3 demo --help",
@@ -172,11 +203,17 @@ fn scenario(args: DemoArgs) -> Result<Scenario, UsageError> {
 }
 
 fn doctor(args: DoctorArgs) -> Result<Command, UsageError> {
-    let DoctorArgs { ticket, listen, bind, advertise, json } = args;
+    let DoctorArgs { ticket, ticket_file, listen, bind, advertise, json } = args;
     if listen {
-        return Ok(Command::DoctorListen(bind, advertise));
+        return Ok(Command::DoctorListen { bind, advertise, ticket_file });
     }
-    Ok(Command::Doctor(ticket.map(|ticket| ticket.parse()).transpose()?, json))
+    let named = ticket::named(ticket.as_deref(), ticket_file.as_deref())?;
+    // The variable may hold a ticket for `rc3 send`, which is none of the doctor's.
+    let found = match named {
+        Some(ticket) => Some(ticket),
+        None => ticket::in_environment()?.filter(|ticket| ticket.fingerprint() == fingerprint()),
+    };
+    Ok(Command::Doctor(found, json))
 }
 
 fn sim(command: SimCommand) -> Result<Command, UsageError> {
@@ -241,24 +278,29 @@ fn congestion(choice: CongestionChoice) -> Congestion {
 fn recv(args: RecvArgs) -> Command {
     let style = Style::choose(args.tell.json, args.tell.quiet);
     let qlog = args.tell.qlog.or_else(rc3_net::qlog::directory_from_env);
-    let policy = Policy { force: args.force, fsync: args.fsync };
+    let policy = Policy { force: args.force, fsync: args.fsync, discard_partial: args.discard_partial };
     let rlp = rlp(args.rlp);
-    let RecvArgs { dir, listen, advertise, keep, .. } = args;
-    Command::Recv(ReceiveJob { dir, listen, advertise, keep, policy, qlog, rlp }, style)
+    let RecvArgs { dir, listen, advertise, ticket_file, keep, .. } = args;
+    Command::Recv(ReceiveJob { dir, listen, advertise, ticket_file, keep, policy, qlog, rlp }, style)
 }
 
 fn send(args: SendArgs) -> Result<Command, UsageError> {
-    let mut line = args.ticket;
-    if line == "-" {
-        line.clear();
-        io::stdin().read_line(&mut line)?;
+    let SendArgs { mut paths, ticket_file, dry_run, rate_limit, mtu, .. } = args;
+    let argument = paths.pop_if(|last| ticket::is_ticket(last.as_os_str()));
+    let argument = argument.map(|argument| argument.to_string_lossy().into_owned());
+    let named = ticket::named(argument.as_deref(), ticket_file.as_deref())?;
+    let ticket = match named {
+        Some(ticket) => ticket,
+        None => ticket::in_environment()?.ok_or(UsageError::NoTicket)?,
+    };
+    if paths.is_empty() {
+        return Err(UsageError::NoPath);
     }
-    let ticket: Ticket = line.parse()?;
     let style = Style::choose(args.tell.json, args.tell.quiet);
     let qlog = args.tell.qlog.or_else(rc3_net::qlog::directory_from_env);
     let (rlp, congestion) = (rlp(args.rlp), congestion(args.congestion));
-    let SendArgs { paths, dry_run, rate_limit, mtu, .. } = args;
-    Ok(Command::Send(SendJob { paths, ticket, dry_run, rate_limit, rlp, congestion, mtu, qlog }, style))
+    let job = SendJob { paths, ticket, dry_run, rate_limit, rlp, congestion, mtu, qlog, patience: PATIENCE };
+    Ok(Command::Send(job, style))
 }
 
 #[cfg(all(test, unix))]
@@ -315,6 +357,6 @@ mod tests {
         assert!(matches!(resolve(&["rc3", "demo", "--sizes", "0"]), Err(UsageError::Sizes)));
         assert!(matches!(resolve(&["rc3", "demo", "--sizes", "2GiB"]), Err(UsageError::Sizes)));
         assert!(matches!(resolve(&["rc3", "demo", "--rtt", "1000s"]), Err(UsageError::Link)));
-        assert!(matches!(resolve(&["rc3", "send", "a", "b"]), Err(UsageError::Ticket(_))));
+        assert!(matches!(resolve(&["rc3", "send", "a", "rc3://b"]), Err(UsageError::Ticket(_))));
     }
 }

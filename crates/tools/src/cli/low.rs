@@ -102,15 +102,19 @@ pub struct DemoArgs {
 /// `rc3 recv`
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
-Only who has the ticket can send, so hand it over like a password. A file gets its name when it is \
-complete and verified; until then it is `.NAME.TAG.rc3-part`. When the connection breaks, what arrived \
-of a large file is not sent again by the next `rc3 send` of the same file. Such parts are left behind \
-only when this program is killed; the next run in the same directory goes on with them, and they may be \
-deleted.")]
+Anyone with the ticket can send you files: treat it like a password. A file gets its name when it is \
+complete and verified; until then it is `.NAME.TAG.rc3-part`, with the permissions it will have at most. \
+Incomplete files stay when the connection breaks, the disk is full, or this program is interrupted or \
+killed: run the same two commands again, and only what is missing is sent (of a file below 1 MiB, all of it). \
+Files that are there already with the same content are not sent. Delete `.*.rc3-part` files that no try will \
+complete.")]
 pub struct RecvArgs {
-    /// Directory to receive into; nothing leaves it
+    /// Write files only below this directory
     #[arg(long, default_value = ".", value_name = "DIR")]
     pub dir: PathBuf,
+    /// Write the ticket to this file, readable only by you, instead of printing it; it is removed at the end
+    #[arg(long, value_name = "FILE")]
+    pub ticket_file: Option<PathBuf>,
     /// Address to listen on: IP:PORT, IP, or :PORT [default: any address, any free port]
     #[arg(long, value_name = "ADDR", value_parser = parse_listen)]
     pub listen: Option<SocketAddr>,
@@ -123,9 +127,12 @@ pub struct RecvArgs {
     /// Replace existing files
     #[arg(long)]
     pub force: bool,
-    /// Wait until each file is on the disk before it gets its name
+    /// Wait until each file is on the disk before it gets its name, and until new names and directories are, too
     #[arg(long)]
     pub fsync: bool,
+    /// Delete incomplete files instead of keeping them for the next try
+    #[arg(long)]
+    pub discard_partial: bool,
     /// Whether low priority is used
     #[arg(long, value_enum, default_value_t = RlpChoice::Guard, value_name = "MODE")]
     pub rlp: RlpChoice,
@@ -136,16 +143,24 @@ pub struct RecvArgs {
 
 /// `rc3 send`
 #[derive(Debug, Clone, Args)]
-#[command(after_help = "\
-Directories are sent with everything below them. Symbolic links below them are not followed but left out, \
-which is said; one named here is followed.")]
+#[command(
+    override_usage = "rc3 send [OPTIONS] PATH... [TICKET|-]",
+    after_help = "\
+The ticket is a secret. Give it by --ticket-file, by the variable RC3_TICKET, or as a last argument `-`, which \
+reads it from standard input. The ticket itself may be the last argument, but then every user of this machine can \
+see it in the list of processes.
+
+Directories are sent with everything in them. Symbolic links inside a directory are left out with a warning; a \
+link given as PATH is followed. If anything was left out, the exit code is 7. Run the same command again after an \
+interruption: files that arrived are not sent again, nor the parts of files that the receiver kept."
+)]
 pub struct SendArgs {
-    /// Files and directories
+    /// Files and directories, then the ticket unless it is elsewhere
     #[arg(required = true, num_args = 1.., value_name = "PATH")]
     pub paths: Vec<PathBuf>,
-    /// The line `rc3 recv` printed, or `-` to read it from standard input
-    #[arg(value_name = "TICKET")]
-    pub ticket: String,
+    /// Read the ticket from this file
+    #[arg(long, value_name = "FILE")]
+    pub ticket_file: Option<PathBuf>,
     /// Only list what would be sent
     #[arg(long)]
     pub dry_run: bool,
@@ -172,12 +187,18 @@ pub struct SendArgs {
 #[command(after_help = "\
 With a ticket of `rc3 doctor --listen` on another host it sends and gets back about 700 kB in a few seconds, \
 to see which DSCPs arrive as they were sent, whether packets of normal priority overtake those of low \
-priority, and how long packets may be. Where no queue forms on the path, that cannot be told.")]
+priority, and how long packets may be. Where no queue forms on the path, that cannot be told.
+
+The ticket may also be in the file given by --ticket-file or in the variable RC3_TICKET. As an argument it is \
+visible to every user of this machine in the list of processes; `-` reads it from standard input.")]
 pub struct DoctorArgs {
-    /// The line `rc3 doctor --listen` printed on another host
+    /// The line `rc3 doctor --listen` printed on another host, or `-` to read it from standard input
     #[arg(value_name = "TICKET", conflicts_with = "listen")]
     pub ticket: Option<String>,
-    /// Be the peer of such a check until interrupted; prints a ticket
+    /// Read the ticket from this file; with --listen, write it there, readable only by you
+    #[arg(long, value_name = "FILE")]
+    pub ticket_file: Option<PathBuf>,
+    /// Answer checks from another host until interrupted; prints a ticket
     #[arg(long)]
     pub listen: bool,
     /// Address to listen on: IP:PORT, IP, or :PORT [default: any address, any free port]
@@ -323,7 +344,8 @@ pub enum CongestionChoice {
 /// How a transfer is told.
 #[derive(Debug, Clone, Args)]
 pub struct TellArgs {
-    /// Print one JSON event per line: listening, skipped, start, progress, file, done, error
+    /// Print one JSON event per line: listening, skipped, misleading, retrying, waiting, start, progress, file,
+    /// done, error
     #[arg(long, conflicts_with = "quiet")]
     pub json: bool,
     /// Print nothing but errors (and the ticket)
@@ -392,12 +414,11 @@ mod tests {
     }
 
     #[test]
-    fn ticket_is_the_last_argument() {
-        let LowCommand::Send(args) = LowArgs::parse_from(["rc3", "send", "a", "b", "t"]).command else {
-            panic!("not a send")
-        };
-        assert_eq!((args.paths.len(), args.ticket.as_str()), (2, "t"));
-        assert!(LowArgs::try_parse_from(["rc3", "send", "t"]).is_err());
+    fn paths_and_a_ticket_are_arguments_of_send() {
+        let words = ["rc3", "send", "a", "b", "rc3://h:1/#c", "--ticket-file", "f"];
+        let LowCommand::Send(args) = LowArgs::parse_from(words).command else { panic!("not a send") };
+        assert_eq!((args.paths.len(), args.ticket_file), (3, Some(PathBuf::from("f"))));
+        assert!(LowArgs::try_parse_from(["rc3", "send"]).is_err());
     }
 
     #[test]

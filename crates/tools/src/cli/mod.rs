@@ -7,3 +7,4 @@ pub mod kickass;
 pub mod low;
 pub mod manual;
 pub mod output;
+pub mod ticket;

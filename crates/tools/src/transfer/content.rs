@@ -14,26 +14,29 @@ use rc3_core::units::Span;
 use rc3_net::file::WriteAt;
 
 use super::{
-    destination::{Destination, Part},
+    destination::Destination,
     gaps::Gaps,
     manifest::Expected,
+    part::Part,
     record::{self, Known},
-    tree::{GROUP, Passing, Tree},
+    tree::{Node, Passing, Tree},
 };
 
 /// Smaller files are sent again rather than written down.
-pub const RESUMED_BYTES_MIN: u64 = 8 << 20;
+pub const RESUMED_BYTES_MIN: u64 = 1 << 20;
 /// Between two records of one file.
-const RECORD_EVERY: Duration = Duration::from_millis(500);
+const RECORD_EVERY: Duration = Duration::from_millis(200);
 
-/// A file on its way.
+/// A file on its way. Dropped before it has its name, it is written down once more.
 #[derive(Debug)]
 pub struct Content {
-    part: Part,
+    /// Until it has its name.
+    part: Option<Part>,
     file: Expected,
     gaps: Gaps,
     progress: Mutex<Progress>,
     arrived: Arc<AtomicU64>,
+    key: [u8; 32],
 }
 
 #[derive(Debug)]
@@ -49,7 +52,12 @@ impl Content {
     /// When the system refuses.
     pub fn create(destination: &Destination, file: &Expected, arrived: Arc<AtomicU64>) -> io::Result<Self> {
         let part = destination.create(file)?;
-        Ok(Self::new(part, file.clone(), Gaps::whole(file.bytes), Tree::new(file.bytes), arrived))
+        let content = Self::new(destination, part, file, Tree::new(file.bytes), arrived);
+        if file.bytes >= RESUMED_BYTES_MIN {
+            // Now, so that there is a place for it when the disk is full.
+            content.write_down(&mut content.progress())?;
+        }
+        Ok(content)
     }
 
     /// The file as an earlier run left it, if it left anything worth it.
@@ -58,19 +66,25 @@ impl Content {
             return None;
         }
         let (part, written_down) = destination.resume(file)?;
-        let tree = match record::read(file, &written_down)? {
+        let tree = match record::read(file, &written_down, destination.record_key())? {
             Known::Hashed(tree) => tree,
-            Known::Written(tree) => hash_again(&part, &tree, file.bytes).ok()?,
+            Known::Claimed(tree) => verified(&part, &tree, file.bytes),
         };
-        let hashed = tree.hashed();
-        let gaps = Gaps::from_spans(hashed.gaps(Span::new(0, file.bytes)));
         part.keep();
-        Some(Self::new(part, file.clone(), gaps, tree, arrived))
+        Some(Self::new(destination, part, file, tree, arrived))
     }
 
-    fn new(part: Part, file: Expected, gaps: Gaps, tree: Tree, arrived: Arc<AtomicU64>) -> Self {
+    fn new(
+        destination: &Destination,
+        part: Part,
+        file: &Expected,
+        tree: Tree,
+        arrived: Arc<AtomicU64>,
+    ) -> Self {
+        let gaps = Gaps::from_spans(tree.hashed().gaps(Span::new(0, file.bytes)));
         let progress = Mutex::new(Progress { passing: Passing::new(tree), recorded: Instant::now() });
-        Self { part, file, gaps, progress, arrived }
+        let (file, key) = (file.clone(), *destination.record_key());
+        Self { part: Some(part), file, gaps, progress, arrived, key }
     }
 
     /// What still has to come.
@@ -78,23 +92,62 @@ impl Content {
         &self.gaps
     }
 
-    /// Reads back what is not hashed yet; the part, and the hash of the whole.
+    /// Reads back what is not hashed yet; the hash of the whole.
     ///
     /// # Errors
     /// When it cannot be read back.
-    pub fn complete(self) -> io::Result<(Part, blake3::Hash)> {
-        let progress = self.progress.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let hash = progress.passing.finish(|buf, offset| self.part.read_exact_at(buf, offset))?;
-        Ok((self.part, hash))
+    pub fn complete(&mut self) -> io::Result<blake3::Hash> {
+        let part = self.part.as_ref().ok_or_else(placed)?;
+        let progress = self.progress.get_mut().unwrap_or_else(PoisonError::into_inner);
+        progress.passing.finish(|buf, offset| part.read_exact_at(buf, offset))
+    }
+
+    /// Gives the file its name.
+    ///
+    /// # Errors
+    /// See [`Part::finish`]; the part is kept.
+    pub fn place(mut self) -> io::Result<()> {
+        self.part()?.finish(&self.file)?;
+        self.part = None;
+        Ok(())
     }
 
     /// It is of no use to anybody.
-    pub fn discard(&self) {
-        self.part.discard();
+    pub fn discard(mut self) {
+        if let Some(part) = self.part.take() {
+            part.discard();
+        }
+    }
+
+    fn part(&self) -> io::Result<&Part> {
+        self.part.as_ref().ok_or_else(placed)
     }
 
     fn progress(&self) -> MutexGuard<'_, Progress> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write_down(&self, progress: &mut Progress) -> io::Result<()> {
+        progress.recorded = Instant::now();
+        self.part()?.write_down(&record::write(&self.file, progress.passing.tree(), &self.key))
+    }
+}
+
+/// Nobody has a content whose part is gone.
+fn placed() -> io::Error {
+    io::Error::other("the file has its name already")
+}
+
+impl Drop for Content {
+    fn drop(&mut self) {
+        let Some(part) = &self.part else { return };
+        let mut progress = self.progress();
+        if progress.passing.tree().nodes().next().is_none() {
+            // Without a hashed group there is nothing to go on with.
+            part.discard();
+        } else if self.file.bytes >= RESUMED_BYTES_MIN {
+            let _ = self.write_down(&mut progress);
+        }
     }
 }
 
@@ -105,13 +158,13 @@ impl WriteAt for Content {
                 return Err(io::Error::new(io::ErrorKind::InvalidInput, "more than was missing"));
             };
             let (now, later) = bytes.split_at(usize::try_from(room).unwrap_or(usize::MAX).min(bytes.len()));
-            self.part.write_at(now, at)?;
+            let part = self.part()?;
+            part.write_at(now, at)?;
             self.arrived.fetch_add(now.len() as u64, Relaxed);
             let mut progress = self.progress();
-            progress.passing.update(at, now, |buf, offset| self.part.read_exact_at(buf, offset))?;
+            progress.passing.update(at, now, |buf, offset| part.read_exact_at(buf, offset))?;
             if self.file.bytes >= RESUMED_BYTES_MIN && progress.recorded.elapsed() >= RECORD_EVERY {
-                progress.recorded = Instant::now();
-                self.part.write_down(&record::write(&self.file, progress.passing.tree()))?;
+                self.write_down(&mut progress)?;
             }
             offset += now.len() as u64;
             bytes = later;
@@ -120,18 +173,27 @@ impl WriteAt for Content {
     }
 }
 
-/// The same tree, from what is on the disk.
-fn hash_again(part: &Part, known: &Tree, bytes: u64) -> io::Result<Tree> {
+/// What of a tree is as it says on the disk.
+fn verified(part: &Part, claimed: &Tree, bytes: u64) -> Tree {
     let mut tree = Tree::new(bytes);
-    let mut buf = Vec::new();
-    for span in known.hashed().iter() {
-        for group in span.start / GROUP..span.end.div_ceil(GROUP) {
-            let span = tree.span(group);
-            buf.resize(span.len() as usize, 0);
-            part.read_exact_at(&mut buf, span.start)?;
-            let mut hasher = tree.hasher(group);
-            tree.insert(group, hasher.update(&buf));
+    for node in claimed.nodes() {
+        if subtree(part, claimed, node).is_ok_and(|found| found.nodes().eq([node])) {
+            tree.restore(node);
         }
+    }
+    tree
+}
+
+/// The tree over what the disk has where a node should be.
+fn subtree(part: &Part, claimed: &Tree, node: Node) -> io::Result<Tree> {
+    let mut tree = claimed.empty();
+    let mut buf = Vec::new();
+    for group in claimed.groups_of(node) {
+        let span = tree.span(group);
+        buf.resize(span.len() as usize, 0);
+        part.read_exact_at(&mut buf, span.start)?;
+        let mut hasher = tree.hasher(group);
+        tree.insert(group, hasher.update(&buf));
     }
     Ok(tree)
 }
@@ -142,33 +204,34 @@ mod tests {
         super::{
             destination::Policy,
             paths::{Rules, SafePath},
+            tree::GROUP,
         },
         *,
     };
 
     fn file(bytes: u64) -> Expected {
-        let path = SafePath::parse("f", Rules::HERE).unwrap();
-        Expected { path, bytes, executable: false, modified: None }
+        let path = SafePath::parse(b"f", Rules::HERE).unwrap();
+        Expected { path, bytes, mode: None, modified: None }
     }
 
-    fn open(root: &tempfile::TempDir) -> Destination {
-        Destination::open(root.path(), Policy::default(), "0".to_owned()).unwrap()
+    /// As another run does.
+    fn open(root: &tempfile::TempDir, run: u8) -> Destination {
+        Destination::open(root.path(), Policy::default(), [run; 32]).unwrap()
     }
 
     #[test]
     fn pieces_in_any_order_become_the_file_and_its_hash() {
         let root = tempfile::tempdir().unwrap();
-        let destination = open(&root);
+        let destination = open(&root, 0);
         let arrived = Arc::<AtomicU64>::default();
         for order in [[0, 2, 4, 6, 8], [8, 6, 4, 2, 0], [0, 8, 2, 4, 6]] {
-            let content = Content::create(&destination, &file(10), Arc::clone(&arrived)).unwrap();
+            let mut content = Content::create(&destination, &file(10), Arc::clone(&arrived)).unwrap();
             for offset in order {
                 content.write_all_at(&b"0123456789"[offset as usize..][..2], offset).unwrap();
             }
             assert!(content.write_all_at(b"x", 10).is_err());
-            let (part, hash) = content.complete().unwrap();
-            assert_eq!(hash, blake3::hash(b"0123456789"));
-            drop(part);
+            assert_eq!(content.complete().unwrap(), blake3::hash(b"0123456789"));
+            drop(content);
             assert!(std::fs::read_dir(root.path()).unwrap().next().is_none());
         }
         assert_eq!(arrived.load(Relaxed), 30);
@@ -177,26 +240,60 @@ mod tests {
     #[test]
     fn what_was_written_down_need_not_come_again() {
         let root = tempfile::tempdir().unwrap();
-        let bytes: Vec<u8> = (0..RESUMED_BYTES_MIN + 5).map(|at| (at % 251) as u8).collect();
+        let bytes: Vec<u8> = (0..4 * RESUMED_BYTES_MIN + 5).map(|at| (at % 251) as u8).collect();
         let (file, arrived) = (file(bytes.len() as u64), Arc::<AtomicU64>::default());
-        let destination = open(&root);
-        destination.set_keeping(true);
+        let destination = open(&root, 0);
         let content = Content::create(&destination, &file, Arc::clone(&arrived)).unwrap();
-        assert!(Content::resume(&open(&root), &file, Arc::clone(&arrived)).is_none(), "it is in use");
+        assert!(Content::resume(&open(&root, 1), &file, Arc::clone(&arrived)).is_none(), "it is in use");
         let (head, tail) = (3 * GROUP as usize + 9, bytes.len() - 2 * GROUP as usize);
         content.write_all_at(&bytes[tail..], tail as u64).unwrap();
-        content.progress().recorded = Instant::now() - 2 * RECORD_EVERY;
         content.write_all_at(&bytes[..head], 0).unwrap();
-        // As if killed: nothing is tidied up.
-        std::mem::forget(destination);
         drop(content);
-
-        let content = Content::resume(&open(&root), &file, arrived).unwrap();
         let tail = (tail as u64).next_multiple_of(GROUP);
-        assert_eq!(content.gaps().said(), [(3 * GROUP, tail)]);
+
+        // By the same run, and by others.
+        for run in [0, 1, 2] {
+            let content = Content::resume(&open(&root, run), &file, Arc::clone(&arrived)).unwrap();
+            assert_eq!(content.gaps().said(), [(3 * GROUP, tail)]);
+        }
+        // Damaged since: only what is as it was.
+        let path = root.path().join(file.path.part(&record::tag(&file), ""));
+        let damaged = std::fs::File::options().write(true).open(path).unwrap();
+        damaged.write_all_at(b"damaged", 5).unwrap();
+        drop(damaged);
+        let mut content = Content::resume(&open(&root, 3), &file, arrived).unwrap();
+        assert_eq!(content.gaps().said(), [(0, 2 * GROUP), (3 * GROUP, tail)]);
+        content.write_all_at(&bytes[..2 * GROUP as usize], 0).unwrap();
         let missing = &bytes[3 * GROUP as usize..tail as usize];
-        content.write_all_at(missing, 0).unwrap();
-        let (_, hash) = content.complete().unwrap();
-        assert_eq!(hash, blake3::hash(&bytes));
+        content.write_all_at(missing, 2 * GROUP).unwrap();
+        assert_eq!(content.complete().unwrap(), blake3::hash(&bytes));
+        content.place().unwrap();
+        assert!(std::fs::read(root.path().join("f")).unwrap() == bytes);
+        assert_eq!(std::fs::read_dir(root.path()).unwrap().count(), 1);
+    }
+
+    /// A record and a part that somebody made up, true to each other.
+    #[test]
+    fn forged_records_are_not_believed_beyond_the_hash() {
+        let root = tempfile::tempdir().unwrap();
+        let bytes = vec![7; 4 * RESUMED_BYTES_MIN as usize];
+        let (file, arrived) = (file(bytes.len() as u64), Arc::<AtomicU64>::default());
+        let forger = Content::create(&open(&root, 1), &file, Arc::clone(&arrived)).unwrap();
+        forger.write_all_at(&vec![8; 3 * RESUMED_BYTES_MIN as usize], 0).unwrap();
+        drop(forger);
+        // The true hashes over false bytes.
+        let mut tree = Tree::new(file.bytes);
+        for group in 0..4 {
+            tree.insert(group, tree.hasher(group).update(&bytes[..GROUP as usize]));
+        }
+        let record = root.path().join(file.path.part(&record::tag(&file), crate::transfer::paths::RECORD));
+        std::fs::write(&record, record::write(&file, &tree, &[9; 32])).unwrap();
+        let content = Content::resume(&open(&root, 2), &file, Arc::clone(&arrived)).unwrap();
+        assert_eq!(content.gaps().said(), [(0, file.bytes)]);
+        // Longer than anything.
+        std::fs::write(&record, vec![0xff; 5 << 20]).unwrap();
+        drop(content);
+        std::fs::write(&record, vec![0xff; 5 << 20]).unwrap();
+        assert!(Content::resume(&open(&root, 2), &file, arrived).is_none());
     }
 }

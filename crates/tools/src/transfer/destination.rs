@@ -1,33 +1,30 @@
-//! The directory files arrive in, and files that are not complete yet.
+//! The directory files arrive in.
 //!
 //! Invariants. *Confined*: everything goes through one directory handle that no name and no symbolic link
-//! leads out of. *All or nothing*: a file has its final name only once it is complete; before that it is
-//! `.NAME.TAG.rc3-part` beside it, with a record of what is in place in `.NAME.TAG-record.rc3-part`. *Nothing
-//! lost*: without leave to overwrite, an existing name is never replaced, not even one that appeared meanwhile.
-//! *Tidy*: what is not complete when the destination closes is removed; until then a part that was
-//! [kept](Part::keep) waits for another try. *Alone*: a part in use is locked, so no two runs write to it.
+//! leads out of. *Nothing lost*: without leave to overwrite, an existing name is never replaced, not even one
+//! that appeared meanwhile; what is incomplete when it ends stays as a [`Part`], unless [`Policy`] says otherwise.
+//! *Never wider*: nothing gets permission bits that the sender's does not have, nor those that the umask takes
+//! away, at any moment.
 
 use std::{
     collections::HashSet,
-    fs::{File, FileTimes},
-    io::{self, Read, Write},
-    path::Path,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering::Relaxed},
-    },
+    fs::File,
+    io::{self, Read},
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use cap_std::{
     ambient_authority,
-    fs::{Dir, OpenOptions},
+    fs::{Dir, DirBuilder, OpenOptions},
 };
 
-use rc3_net::file::{ReadAt, WriteAt};
+use rc3_net::file::ReadAt;
 
 use super::{
-    manifest::Expected,
-    paths::{PART_SUFFIX, SafePath},
+    manifest::{Expected, ExpectedDirectory},
+    part::{Names, Part},
+    paths::{SafePath, TAG_LETTERS},
     record::{self, RECORD_BYTES_MAX},
 };
 
@@ -36,112 +33,152 @@ use super::{
 pub struct Policy {
     /// Replace files of the same name.
     pub force: bool,
-    /// Wait until a file is on the disk before it gets its name.
+    /// Wait until a file is on the disk before it gets its name, and then until the name is.
     pub fsync: bool,
+    /// Delete what is incomplete instead of keeping it for another try.
+    pub discard_partial: bool,
 }
 
 /// A directory to receive into. Clones are the same destination.
 #[derive(Debug, Clone)]
-pub struct Destination(Arc<Inner>);
+pub struct Destination(pub(super) Arc<Inner>);
 
 #[derive(Debug)]
-struct Inner {
-    dir: Dir,
-    policy: Policy,
+pub(super) struct Inner {
+    pub(super) dir: Dir,
+    pub(super) policy: Policy,
+    /// For parts whose usual name is taken.
     tag: String,
+    /// Records under this key are of this run.
+    key: [u8; 32],
     parts: Mutex<Parts>,
 }
 
+/// The incomplete files, by part name.
 #[derive(Debug, Default)]
-struct Parts {
+pub(super) struct Parts {
     /// In use.
-    names: HashSet<Names>,
+    pub(super) open: HashSet<PathBuf>,
     /// For another try.
-    kept: HashSet<Names>,
-    /// Whether there is any point in another try.
-    keeping: bool,
-    closed: bool,
+    pub(super) kept: HashSet<PathBuf>,
+    /// Files that got their names in this transfer: device and inode.
+    pub(super) placed: HashSet<(u64, u64)>,
+    pub(super) closed: bool,
 }
 
-/// The names of an incomplete file.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Names {
-    part: String,
-    record: String,
-    /// A record that is being written.
-    next_record: String,
-}
-
-impl Names {
-    fn new(path: &SafePath, tag: &str) -> Self {
-        Self {
-            part: path.part(tag),
-            record: path.part(&format!("{tag}-record")),
-            next_record: path.part(&format!("{tag}-record-next")),
-        }
-    }
-
-    /// What is not there any more, or cannot be removed, is nobody's business.
-    fn remove(&self, dir: &Dir) {
-        for name in [&self.part, &self.record, &self.next_record] {
-            let _ = dir.remove_file(name);
-        }
-    }
-}
-
-/// What is in the way of a new file.
+/// What is where a file shall go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Conflict {
-    /// A file that [`Policy::force`] would replace.
-    File,
-    /// A directory, or something else that nothing replaces.
+pub enum Occupant {
+    /// Nothing, or something that will be replaced.
+    None,
+    /// A file of the same length: perhaps the same.
+    SameLength,
+    /// Something that will not be replaced.
     Other,
 }
 
 impl Destination {
-    /// Opens an existing directory. `tag` is a few letters that tell these incomplete files from others'.
+    /// Opens an existing directory. `seed` is random, and secret from anybody who could forge a record.
     ///
     /// # Errors
     /// When there is no such directory.
-    pub fn open(path: &Path, policy: Policy, tag: String) -> io::Result<Self> {
+    pub fn open(path: &Path, policy: Policy, seed: [u8; 32]) -> io::Result<Self> {
         let dir = Dir::open_ambient_dir(path, ambient_authority())?;
-        Ok(Self(Arc::new(Inner { dir, policy, tag, parts: Mutex::default() })))
+        let tag = blake3::derive_key("rc3 tag of a run", &seed);
+        let tag = data_encoding::HEXLOWER.encode(&tag).chars().take(TAG_LETTERS).collect();
+        let key = blake3::derive_key("rc3 records of a run", &seed);
+        Ok(Self(Arc::new(Inner { dir, policy, tag, key, parts: Mutex::default() })))
     }
 
-    /// Whether something is in the way of a file called `path`.
-    pub fn conflict(&self, path: &SafePath) -> Option<Conflict> {
-        let metadata = self.0.dir.symlink_metadata(path.as_str()).ok()?;
-        let replaceable = metadata.is_file() || metadata.is_symlink();
-        match (replaceable, self.0.policy.force) {
-            (true, true) => None,
-            (true, false) => Some(Conflict::File),
-            (false, _) => Some(Conflict::Other),
+    /// The key of the records of this run.
+    pub fn record_key(&self) -> &[u8; 32] {
+        &self.0.key
+    }
+
+    /// A transfer begins: what an earlier one has placed may be replaced, if anything may.
+    pub fn begin_transfer(&self) {
+        self.0.lock().placed.clear();
+    }
+
+    /// What is where `file` shall go.
+    pub fn occupant(&self, file: &Expected) -> Occupant {
+        let Ok(metadata) = self.0.dir.symlink_metadata(file.path.as_path()) else { return Occupant::None };
+        if metadata.is_file() && metadata.len() == file.bytes {
+            return Occupant::SameLength;
         }
+        let replaceable = metadata.is_file() || metadata.is_symlink();
+        if replaceable && self.0.policy.force { Occupant::None } else { Occupant::Other }
     }
 
-    /// Makes a directory and those above it, where missing.
+    /// Whether [`Policy::force`] replaces a file that turned out to be another.
+    pub fn replaces(&self) -> bool {
+        self.0.policy.force
+    }
+
+    /// BLAKE3 of the file at `path`; `None` if that is no file any more.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn hash(&self, path: &SafePath) -> io::Result<Option<blake3::Hash>> {
+        let file = self.0.open_existing(path.as_path(), OpenOptions::new().read(true))?;
+        if !file.metadata()?.is_file() {
+            return Ok(None);
+        }
+        Ok(Some(blake3::Hasher::new().update_reader(file)?.finalize()))
+    }
+
+    /// Makes a directory, unless it is there; whether it did. The one above must be there.
     ///
     /// # Errors
     /// When a file is in the way, a link leads out, or the system refuses.
-    pub fn create_dir(&self, path: &str) -> io::Result<()> {
-        self.0.dir.create_dir_all(path)
+    pub fn create_directory(&self, directory: &ExpectedDirectory) -> io::Result<bool> {
+        let Inner { dir, policy, .. } = &*self.0;
+        let path = directory.path.as_path();
+        match dir.create_dir_with(path, &directory_builder(directory.mode)) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && dir.is_dir(path) => {
+                return Ok(false);
+            }
+            Err(error) => return Err(error),
+        }
+        if policy.fsync {
+            self.0.sync_parent(path)?;
+        }
+        Ok(true)
     }
 
-    /// Begins a file, making the directories above it. What an earlier run left of it is removed.
+    /// Takes from a directory that was made the bits that its owner needed to fill it.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn finish_directory(&self, directory: &ExpectedDirectory) -> io::Result<()> {
+        #[cfg(unix)]
+        if let Some(mode) = directory.mode {
+            use rustix::fs::OFlags;
+            let mut options = OpenOptions::new();
+            // Not `O_PATH`, which has no permissions to set.
+            let flags = (OFlags::DIRECTORY | OFlags::NOFOLLOW).bits();
+            cap_std::fs::OpenOptionsExt::custom_flags(options.read(true), flags.cast_signed());
+            let handle = self.0.dir.open_with(directory.path.as_path(), &options)?.into_std();
+            // What it has from the directory around it is the receiver's choice: setgid, for example.
+            narrow(&handle, mode | 0o7000)?;
+            if self.0.policy.fsync {
+                sync_directory(&handle)?;
+            }
+        }
+        let _ = directory;
+        Ok(())
+    }
+
+    /// Begins a file. What an earlier run left of it is removed.
     ///
     /// # Errors
     /// When the system refuses, or the destination is closed.
     pub fn create(&self, file: &Expected) -> io::Result<Part> {
-        if let Some(parent) = file.path.parent() {
-            self.create_dir(parent)?;
-        }
         let names = Names::new(&file.path, &record::tag(file));
-        let old = self.open_part(&names);
-        match old {
-            Some(old) if lock(&old) => names.remove(&self.0.dir),
-            None => {}
-            // Somebody else is at it.
-            Some(_) => {}
+        // Unless another process is at it.
+        if self.0.open_ours(&names.part, true).is_some_and(|old| lock(&old)) {
+            names.remove(&self.0.dir);
         }
         match self.begin(file, names) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -158,9 +195,15 @@ impl Destination {
         }
         let mut options = OpenOptions::new();
         options.read(true).write(true).create_new(true);
+        #[cfg(unix)]
+        if let Some(mode) = file.mode {
+            // What its owner needs to go on with it; the umask does the rest.
+            cap_std::fs::OpenOptionsExt::mode(&mut options, mode | 0o600);
+        }
         let handle = self.0.dir.open_with(&names.part, &options)?.into_std();
         lock(&handle);
-        parts.names.insert(names.clone());
+        parts.kept.remove(&names.part);
+        parts.open.insert(names.part.clone());
         drop(parts);
         Ok(Part::new(self, handle, names, &file.path))
     }
@@ -168,225 +211,141 @@ impl Destination {
     /// What an earlier run left of a file, with its record, if nobody is at it.
     pub fn resume(&self, file: &Expected) -> Option<(Part, Vec<u8>)> {
         let names = Names::new(&file.path, &record::tag(file));
-        let handle = self.open_part(&names)?;
-        if !lock(&handle) || !is_ours(&self.0.dir, &names.record) {
-            return None;
-        }
+        let handle = self.0.open_ours(&names.part, true).filter(has_one_name).filter(lock)?;
         let mut written_down = Vec::new();
-        let record = self.0.dir.open(&names.record).ok()?;
+        let record = self.0.open_ours(&names.record, false).filter(has_one_name)?;
         record.take(RECORD_BYTES_MAX).read_to_end(&mut written_down).ok()?;
         let mut parts = self.0.lock();
         if parts.closed {
             return None;
         }
-        parts.kept.remove(&names);
-        parts.names.insert(names.clone());
+        parts.kept.remove(&names.part);
+        parts.open.insert(names.part.clone());
         drop(parts);
         Some((Part::new(self, handle, names, &file.path), written_down))
     }
 
-    fn open_part(&self, names: &Names) -> Option<File> {
-        if !is_ours(&self.0.dir, &names.part) {
-            return None;
+    /// Removes what an earlier run left of a file that is complete.
+    pub fn remove_leftover(&self, file: &Expected) {
+        let names = Names::new(&file.path, &record::tag(file));
+        if self.0.open_ours(&names.part, true).is_some_and(|old| lock(&old)) {
+            names.remove(&self.0.dir);
+            self.0.lock().kept.remove(&names.part);
         }
-        let mut options = OpenOptions::new();
-        options.read(true).write(true);
-        Some(self.0.dir.open_with(&names.part, &options).ok()?.into_std())
-    }
-
-    /// Removes the parts that were kept and that nobody has taken up again.
-    pub fn remove_kept(&self) {
-        let mut parts = self.0.lock();
-        parts.kept.drain().for_each(|names| names.remove(&self.0.dir));
     }
 
     /// Whether no part is in use.
     pub fn is_idle(&self) -> bool {
-        self.0.lock().names.is_empty()
+        self.0.lock().open.is_empty()
     }
 
-    /// Whether parts that are dropped from now on may wait for another try.
-    pub fn set_keeping(&self, keeping: bool) {
-        self.0.lock().keeping = keeping;
-        if !keeping {
-            self.remove_kept();
-        }
+    /// How many incomplete files wait for another try.
+    pub fn kept(&self) -> usize {
+        self.0.lock().kept.len()
     }
 
-    /// Removes all incomplete files and takes no more.
+    /// Takes no more files, and deletes those in use if none is kept.
     pub fn close(&self) {
         let mut parts = self.0.lock();
         parts.closed = true;
-        parts.remove_all(&self.0.dir);
-    }
-}
-
-impl Parts {
-    fn remove_all(&mut self, dir: &Dir) {
-        self.names.drain().chain(self.kept.drain()).for_each(|names| names.remove(dir));
+        if self.0.policy.discard_partial {
+            parts.open.iter().for_each(|part| drop(self.0.dir.remove_file(part)));
+        }
     }
 }
 
 impl Inner {
     /// Every step under the lock leaves the sets whole.
-    fn lock(&self) -> MutexGuard<'_, Parts> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Parts> {
         self.parts.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
 
-impl Drop for Inner {
-    fn drop(&mut self) {
-        let parts = self.parts.get_mut().unwrap_or_else(PoisonError::into_inner);
-        parts.remove_all(&self.dir);
+    /// Opens what is there, but neither follows a link nor waits for a pipe.
+    fn open_existing(&self, path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+        #[cfg(unix)]
+        {
+            use rustix::fs::OFlags;
+            let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits();
+            cap_std::fs::OpenOptionsExt::custom_flags(options, flags.cast_signed());
+        }
+        Ok(self.dir.open_with(path, options)?.into_std())
+    }
+
+    /// Opens a file of the user who runs this: what others left in a directory is not believed.
+    pub(super) fn open_ours(&self, path: &Path, write: bool) -> Option<File> {
+        let file = self.open_existing(path, OpenOptions::new().read(true).write(write)).ok()?;
+        let metadata = file.metadata().ok()?;
+        #[cfg(unix)]
+        if std::os::unix::fs::MetadataExt::uid(&metadata) != rustix::process::geteuid().as_raw() {
+            return None;
+        }
+        metadata.is_file().then_some(file)
+    }
+
+    /// A new name is safe once the directory it is in has been synced.
+    pub(super) fn sync_parent(&self, path: &Path) -> io::Result<()> {
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let parent = parent.unwrap_or_else(|| Path::new("."));
+        #[cfg(unix)]
+        sync_directory(&self.dir.open(parent)?.into_std())?;
+        let _ = parent;
+        Ok(())
     }
 }
 
-fn closed() -> io::Error {
+/// File systems that cannot do that see to it by themselves.
+#[cfg(unix)]
+fn sync_directory(directory: &File) -> io::Result<()> {
+    match directory.sync_all() {
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
+        synced => synced,
+    }
+}
+
+/// A file with two names may be one that somebody wants to be written to by the other name.
+#[cfg(unix)]
+pub(super) fn has_one_name(file: &File) -> bool {
+    file.metadata().is_ok_and(|metadata| std::os::unix::fs::MetadataExt::nlink(&metadata) == 1)
+}
+
+#[cfg(not(unix))]
+pub(super) fn has_one_name(_: &File) -> bool {
+    true
+}
+
+pub(super) fn closed() -> io::Error {
     io::Error::new(io::ErrorKind::Interrupted, "the transfer has ended")
 }
 
-/// A file on its way. Dropped before [`Self::finish`], it is removed, or kept for another try.
-#[derive(Debug)]
-pub struct Part {
-    destination: Destination,
-    file: File,
-    names: Names,
-    path: SafePath,
-    keep: AtomicBool,
+fn directory_builder(mode: Option<u32>) -> DirBuilder {
+    let mut builder = DirBuilder::new();
+    #[cfg(unix)]
+    if let Some(mode) = mode {
+        // What its owner needs to fill it; the umask does the rest.
+        cap_std::fs::DirBuilderExt::mode(&mut builder, mode | 0o700);
+    }
+    let _ = mode;
+    builder
 }
 
-impl Part {
-    fn new(destination: &Destination, file: File, names: Names, path: &SafePath) -> Self {
-        let keep = AtomicBool::new(false);
-        Self { destination: destination.clone(), file, names, path: path.clone(), keep }
+/// Takes all permission bits that are not in `mode`.
+#[cfg(unix)]
+pub(super) fn narrow(file: &File, mode: u32) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    let mut permissions = file.metadata()?.permissions();
+    let narrower = permissions.mode() & mode & 0o7777;
+    if narrower == permissions.mode() & 0o7777 {
+        return Ok(());
     }
-
-    /// Writes at an offset, anywhere.
-    ///
-    /// # Errors
-    /// When the system refuses, the disk being full for example.
-    pub fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        self.file.write_all_at(bytes, offset)
-    }
-
-    /// Fills `buf` with what is at an offset.
-    ///
-    /// # Errors
-    /// When it cannot be read back.
-    pub fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
-        read_exact_at(&self.file, buf, offset)
-    }
-
-    /// Replaces the record of what is in place, and keeps the part for another try from now on.
-    ///
-    /// # Errors
-    /// When the system refuses.
-    pub fn write_down(&self, record: &[u8]) -> io::Result<()> {
-        let inner = &self.destination.0;
-        // Under the lock, so that nothing appears in a destination that is closed.
-        let parts = inner.lock();
-        if !parts.names.contains(&self.names) {
-            return Err(closed());
+    permissions.set_mode(narrower);
+    match file.set_permissions(permissions) {
+        // A file system without permissions shows those that its mount says, and lets nobody change them.
+        Err(error)
+            if matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::Unsupported) =>
+        {
+            Ok(())
         }
-        let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(true);
-        inner.dir.open_with(&self.names.next_record, &options)?.write_all(record)?;
-        inner.dir.rename(&self.names.next_record, &inner.dir, &self.names.record)?;
-        drop(parts);
-        self.keep();
-        Ok(())
-    }
-
-    /// Dropped, it waits for another try, if there [may be one](Destination::set_keeping), until the destination
-    /// closes.
-    pub fn keep(&self) {
-        self.keep.store(true, Relaxed);
-    }
-
-    /// Dropped, it is removed.
-    pub fn discard(&self) {
-        self.keep.store(false, Relaxed);
-    }
-
-    /// Gives the file its mode, its time and its final name.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::AlreadyExists`] when the name is taken and may not be replaced; otherwise what the
-    /// system says. The incomplete file is removed.
-    pub fn finish(self, expected: &Expected) -> io::Result<()> {
-        if expected.executable {
-            make_executable(&self.file)?;
-        }
-        if let Some(time) = expected.modified {
-            // Not every file system keeps every time; the content matters more.
-            let _ = self.file.set_times(FileTimes::new().set_modified(time));
-        }
-        let inner = &self.destination.0;
-        if inner.policy.fsync {
-            self.file.sync_all()?;
-        }
-        // Under the lock, so that a destination closing at this moment either removes the part or finds it
-        // done.
-        let mut parts = inner.lock();
-        if parts.closed {
-            return Err(closed());
-        }
-        self.discard();
-        if inner.policy.force {
-            inner.dir.rename(&self.names.part, &inner.dir, self.path.as_str())?;
-        } else {
-            rename_without_replacing(&inner.dir, &self.names.part, self.path.as_str())?;
-        }
-        parts.names.remove(&self.names);
-        self.names.remove(&inner.dir);
-        drop(parts);
-        if inner.policy.fsync {
-            self.sync_directory();
-        }
-        Ok(())
-    }
-
-    /// A new name is safe once its directory is; where directories cannot be synced, the system sees to it.
-    fn sync_directory(&self) {
-        let inner = &self.destination.0;
-        let directory = match self.path.parent() {
-            Some(parent) => inner.dir.open(parent),
-            None => inner.dir.open("."),
-        };
-        if let Ok(directory) = directory {
-            let _ = directory.sync_all();
-        }
-    }
-}
-
-impl Drop for Part {
-    fn drop(&mut self) {
-        let inner = &self.destination.0;
-        let mut parts = inner.lock();
-        if !parts.names.remove(&self.names) {
-            return;
-        }
-        if parts.keeping && self.keep.load(Relaxed) {
-            parts.kept.insert(self.names.clone());
-        } else {
-            self.names.remove(&inner.dir);
-        }
-    }
-}
-
-/// Whether a name is one of an incomplete file.
-pub fn is_part(name: &str) -> bool {
-    name.starts_with('.') && name.ends_with(PART_SUFFIX)
-}
-
-/// A second name fails where the name is taken, which a rename does not. File systems without second names
-/// get a look and a rename.
-fn rename_without_replacing(dir: &Dir, from: &str, to: &str) -> io::Result<()> {
-    match dir.hard_link(from, dir, to) {
-        Ok(()) => dir.remove_file(from),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
-        Err(_) if dir.symlink_metadata(to).is_ok() => Err(io::ErrorKind::AlreadyExists.into()),
-        Err(_) => dir.rename(from, dir, to),
+        set => set,
     }
 }
 
@@ -425,31 +384,6 @@ fn lock(_: &File) -> bool {
     true
 }
 
-/// Whether a name is a file of the user who runs this: what others left in a directory is not believed.
-fn is_ours(dir: &Dir, name: &str) -> bool {
-    let Ok(metadata) = dir.symlink_metadata(name) else { return false };
-    #[cfg(unix)]
-    if cap_std::fs::MetadataExt::uid(&metadata) != rustix::process::geteuid().as_raw() {
-        return false;
-    }
-    metadata.is_file()
-}
-
-/// Whoever may read it may execute it.
-#[cfg(unix)]
-fn make_executable(file: &File) -> io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    let mut permissions = file.metadata()?.permissions();
-    let mode = permissions.mode();
-    permissions.set_mode(mode | (mode & 0o444) >> 2);
-    file.set_permissions(permissions)
-}
-
-#[cfg(not(unix))]
-fn make_executable(_: &File) -> io::Result<()> {
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -458,12 +392,23 @@ mod tests {
     use crate::transfer::paths::Rules;
 
     fn open(root: &Path, force: bool) -> Destination {
-        Destination::open(root, Policy { force, fsync: true }, "0123".to_owned()).unwrap()
+        open_with(root, Policy { force, fsync: true, ..Policy::default() })
     }
 
-    fn expected(path: &str) -> Expected {
-        let path = SafePath::parse(path, Rules::HERE).unwrap();
-        Expected { path, bytes: 5, executable: true, modified: Some(std::time::UNIX_EPOCH) }
+    fn open_with(root: &Path, policy: Policy) -> Destination {
+        Destination::open(root, policy, [7; 32]).unwrap()
+    }
+
+    fn path(path: &str) -> SafePath {
+        SafePath::parse(path.as_bytes(), Rules::HERE).unwrap()
+    }
+
+    fn expected(name: &str) -> Expected {
+        Expected { path: path(name), bytes: 5, mode: Some(0o755), modified: Some(std::time::UNIX_EPOCH) }
+    }
+
+    fn directory(name: &str) -> ExpectedDirectory {
+        ExpectedDirectory { path: path(name), mode: Some(0o755) }
     }
 
     fn names(root: &Path) -> Vec<String> {
@@ -477,13 +422,15 @@ mod tests {
     fn file_gets_its_name_when_it_is_finished() {
         let root = tempfile::tempdir().unwrap();
         let destination = open(root.path(), false);
+        assert!(destination.create_directory(&directory("d")).unwrap());
+        assert!(!destination.create_directory(&directory("d")).unwrap());
         let expected = expected("d/a");
         let part = destination.create(&expected).unwrap();
         part.write_at(b"lo", 3).unwrap();
         part.write_at(b"hel", 0).unwrap();
         let part_name = format!(".a.{}.rc3-part", record::tag(&expected));
         assert_eq!(names(&root.path().join("d")), [part_name.as_str()]);
-        assert!(is_part(&part_name));
+        assert!(SafePath::parse(part_name.as_bytes(), Rules::HERE).is_err(), "a peer may name {part_name}");
         let mut read_back = [0; 4];
         part.read_exact_at(&mut read_back, 1).unwrap();
         assert_eq!(&read_back, b"ello");
@@ -495,32 +442,14 @@ mod tests {
         let path = root.path().join("d/a");
         assert_eq!(fs::read(&path).unwrap(), b"hello");
         assert_eq!(fs::metadata(&path).unwrap().modified().unwrap(), std::time::UNIX_EPOCH);
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt;
-            assert_ne!(fs::metadata(&path).unwrap().permissions().mode() & 0o100, 0);
-        }
     }
 
     #[test]
-    fn dropped_and_closed_parts_are_removed() {
+    fn parts_with_a_record_wait_for_another_try_and_others_are_removed() {
         let root = tempfile::tempdir().unwrap();
         let destination = open(root.path(), false);
         drop(destination.create(&expected("a")).unwrap());
         assert!(names(root.path()).is_empty());
-        let part = destination.create(&expected("a")).unwrap();
-        destination.close();
-        assert!(names(root.path()).is_empty());
-        assert!(part.finish(&expected("a")).is_err());
-        assert!(destination.create(&expected("b")).is_err());
-        assert!(names(root.path()).is_empty());
-    }
-
-    #[test]
-    fn kept_parts_wait_for_another_try_and_are_taken_up_by_one() {
-        let root = tempfile::tempdir().unwrap();
-        let destination = open(root.path(), false);
-        destination.set_keeping(true);
         let part = destination.create(&expected("a")).unwrap();
         part.write_at(b"hel", 0).unwrap();
         part.write_down(b"record").unwrap();
@@ -528,18 +457,62 @@ mod tests {
         // A second one at the same time gets a file of its own.
         let other = destination.create(&expected("a")).unwrap();
         assert_eq!(names(root.path()).len(), 3);
-        drop((part, other));
+        drop(other);
+        destination.close();
+        drop(part);
+        assert_eq!((names(root.path()).len(), destination.kept()), (2, 1));
+        assert!(destination.create(&expected("b")).is_err(), "it is closed");
+        drop(destination);
+
+        let destination = open(root.path(), false);
         let (part, record) = destination.resume(&expected("a")).unwrap();
         assert_eq!(record, b"record");
-        destination.remove_kept();
         let mut read_back = [0; 3];
         part.read_exact_at(&mut read_back, 0).unwrap();
         assert_eq!(&read_back, b"hel");
-        part.keep();
+        // Of no use to anybody.
+        part.discard();
         drop(part);
-        assert_eq!(names(root.path()).len(), 2);
-        destination.set_keeping(false);
         assert!(names(root.path()).is_empty());
+    }
+
+    #[test]
+    fn parts_are_deleted_where_the_policy_says_so() {
+        let root = tempfile::tempdir().unwrap();
+        let destination = open_with(root.path(), Policy { discard_partial: true, ..Policy::default() });
+        let part = destination.create(&expected("a")).unwrap();
+        part.write_down(b"record").unwrap();
+        drop(part);
+        assert!(names(root.path()).is_empty());
+        // Also one that is still being written.
+        let part = destination.create(&expected("a")).unwrap();
+        assert_eq!(names(root.path()).len(), 1);
+        destination.close();
+        assert!(names(root.path()).is_empty());
+        assert!(part.finish(&expected("a")).is_err());
+        assert!(names(root.path()).is_empty());
+    }
+
+    /// Whatever an earlier run, or somebody else, has made of the part.
+    #[cfg(unix)]
+    #[test]
+    fn parts_lose_bits_that_the_sender_has_not() {
+        use std::os::unix::fs::PermissionsExt;
+        let root = tempfile::tempdir().unwrap();
+        let part = open(root.path(), false).create(&expected("a")).unwrap();
+        let name = root.path().join(&names(root.path())[0]);
+        fs::set_permissions(&name, PermissionsExt::from_mode(0o6777)).unwrap();
+        part.finish(&expected("a")).unwrap();
+        assert_eq!(fs::metadata(root.path().join("a")).unwrap().permissions().mode() & 0o7777, 0o755);
+    }
+
+    #[test]
+    fn longer_parts_than_the_file_are_cut() {
+        let root = tempfile::tempdir().unwrap();
+        let part = open(root.path(), false).create(&expected("a")).unwrap();
+        part.write_at(b"hello, and more", 0).unwrap();
+        part.finish(&expected("a")).unwrap();
+        assert_eq!(fs::read(root.path().join("a")).unwrap(), b"hello");
     }
 
     #[test]
@@ -548,10 +521,26 @@ mod tests {
         let destination = open(root.path(), false);
         let part = destination.create(&expected("a")).unwrap();
         fs::write(root.path().join("a"), b"mine").unwrap();
-        assert_eq!(destination.conflict(&expected("a").path), Some(Conflict::File));
+        assert_eq!(destination.occupant(&expected("a")), Occupant::Other);
         assert_eq!(part.finish(&expected("a")).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
         assert_eq!(fs::read(root.path().join("a")).unwrap(), b"mine");
+        drop(part);
         assert_eq!(names(root.path()), ["a"]);
+    }
+
+    /// On a file system that does not tell upper from lower case; a second name for one file is the same to us.
+    #[cfg(unix)]
+    #[test]
+    fn names_that_differ_only_in_case_do_not_replace_each_other() {
+        let root = tempfile::tempdir().unwrap();
+        let destination = open(root.path(), true);
+        destination.create(&expected("a")).unwrap().finish(&expected("a")).unwrap();
+        fs::hard_link(root.path().join("a"), root.path().join("A")).unwrap();
+        let part = destination.create(&expected("A")).unwrap();
+        assert_eq!(part.finish(&expected("A")).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        // Another transfer may.
+        destination.begin_transfer();
+        destination.create(&expected("A")).unwrap().finish(&expected("A")).unwrap();
     }
 
     #[test]
@@ -560,12 +549,12 @@ mod tests {
         fs::write(root.path().join("a"), b"old").unwrap();
         fs::create_dir(root.path().join("d")).unwrap();
         let destination = open(root.path(), true);
-        assert_eq!(destination.conflict(&expected("a").path), None);
-        assert_eq!(destination.conflict(&expected("d").path), Some(Conflict::Other));
+        assert_eq!(destination.occupant(&expected("a")), Occupant::None);
+        assert_eq!(destination.occupant(&expected("d")), Occupant::Other);
         let part = destination.create(&expected("a")).unwrap();
-        part.write_at(b"new", 0).unwrap();
+        part.write_at(b"newer", 0).unwrap();
         part.finish(&expected("a")).unwrap();
-        assert_eq!(fs::read(root.path().join("a")).unwrap(), b"new");
+        assert_eq!(fs::read(root.path().join("a")).unwrap(), b"newer");
         assert!(destination.create(&expected("d")).unwrap().finish(&expected("d")).is_err());
     }
 
@@ -578,10 +567,83 @@ mod tests {
         std::os::unix::fs::symlink(outside.path().join("file"), root.path().join("file")).unwrap();
         let destination = open(root.path(), true);
         assert!(destination.create(&expected("link/a")).is_err());
-        assert!(destination.create_dir("link/d").is_err());
+        assert!(destination.create_directory(&directory("link/d")).is_err());
+        assert!(destination.create_directory(&directory("link")).is_err());
+        assert!(destination.create_directory(&directory("file")).is_err());
+        assert!(destination.finish_directory(&directory("link")).is_err());
+        assert!(destination.hash(&path("file")).is_err());
         // A link in the way of a file is replaced, not followed.
         destination.create(&expected("file")).unwrap().finish(&expected("file")).unwrap();
         assert!(root.path().join("file").symlink_metadata().unwrap().is_file());
+        assert!(names(outside.path()).is_empty());
+    }
+    #[cfg(unix)]
+    #[test]
+    fn what_others_put_in_the_place_of_a_part_is_left_alone() {
+        use std::os::unix::fs::symlink;
+        let root = tempfile::tempdir().unwrap();
+        let destination = open(root.path(), false);
+        let precious = root.path().join("precious");
+        fs::write(&precious, b"precious").unwrap();
+        let expected = expected("a");
+        let names = Names::new(&expected.path, &record::tag(&expected));
+        let [part, record, next] =
+            [&names.part, &names.record, &names.next_record].map(|n| root.path().join(n));
+        for plant in
+            [&|| symlink("precious", &part) as io::Result<()>, &|| fs::hard_link(&precious, &part), &|| {
+                rustix::fs::mkfifoat(rustix::fs::CWD, &part, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR)
+                    .map_err(Into::into)
+            }] as [&dyn Fn() -> io::Result<()>; 3]
+        {
+            plant().unwrap();
+            fs::write(&record, b"record").unwrap();
+            assert!(destination.resume(&expected).is_none());
+            let started = destination.create(&expected).unwrap();
+            started.write_at(b"hello", 0).unwrap();
+            drop(started);
+            let _ = fs::remove_file(&part);
+        }
+        fs::write(&part, b"part").unwrap();
+        fs::write(&record, b"record").unwrap();
+        symlink("precious", &next).unwrap();
+        let (resumed, _) = destination.resume(&expected).unwrap();
+        resumed.write_down(b"new record").unwrap();
+        assert_eq!(fs::read(&record).unwrap(), b"new record");
+        fs::remove_file(&record).unwrap();
+        symlink("precious", &record).unwrap();
+        drop(resumed);
+        assert!(destination.resume(&expected).is_none(), "a record that is a link");
+        assert_eq!(fs::read(&precious).unwrap(), b"precious");
+    }
+
+    /// As a run leaves it that is killed between the two steps of giving a file its name.
+    #[test]
+    fn second_names_of_complete_files_are_removed() {
+        let root = tempfile::tempdir().unwrap();
+        let destination = open(root.path(), false);
+        let expected = expected("a");
+        let names_of_a = Names::new(&expected.path, &record::tag(&expected));
+        fs::write(root.path().join("a"), b"hello").unwrap();
+        fs::hard_link(root.path().join("a"), root.path().join(&names_of_a.part)).unwrap();
+        fs::write(root.path().join(&names_of_a.record), b"record").unwrap();
+        destination.remove_leftover(&expected);
+        assert_eq!(names(root.path()), ["a"]);
+        assert_eq!(fs::read(root.path().join("a")).unwrap(), b"hello");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_swapped_in_during_a_transfer_do_not_lead_out() {
+        let (outside, root) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let destination = open(root.path(), true);
+        destination.create_directory(&directory("d")).unwrap();
+        let part = destination.create(&expected("d/a")).unwrap();
+        part.write_at(b"hello", 0).unwrap();
+        fs::rename(root.path().join("d"), root.path().join("moved")).unwrap();
+        std::os::unix::fs::symlink(outside.path(), root.path().join("d")).unwrap();
+        assert!(part.write_down(b"record").is_err());
+        assert!(part.finish(&expected("d/a")).is_err());
+        assert!(destination.create(&expected("d/b")).is_err());
         assert!(names(outside.path()).is_empty());
     }
 }

@@ -1,6 +1,6 @@
 //! What can end a transfer, in words a person can act on.
 
-use std::{io, net::SocketAddr, path::PathBuf};
+use std::{io, net::SocketAddr, path::PathBuf, time::Duration};
 
 use thiserror::Error;
 
@@ -8,7 +8,8 @@ use super::{
     identity::IdentityError,
     manifest::{ManifestError, ScanError},
     message::MessageError,
-    paths::printable,
+    paths::{printable, printable_path},
+    progress::count,
 };
 
 /// Why a transfer, or the whole command, ended.
@@ -48,11 +49,17 @@ pub enum TransferError {
         /// Why not.
         reason: String,
     },
+    /// The receiver has no place for another sender now.
+    #[error("the receiver is busy")]
+    Busy,
+    /// Nothing moved for so long.
+    #[error("nothing moved for {} s", .0.as_secs())]
+    Stalled(Duration),
     /// Somebody else answered.
     #[error("{0} is not the receiver that made this ticket")]
     WrongReceiver(SocketAddr),
     /// The ticket's secret is not the receiver's.
-    #[error("the receiver does not let us in: {0}")]
+    #[error("the receiver rejected the ticket: {0}")]
     Unauthorised(String),
     /// The receiver does not take this.
     #[error("the receiver refuses: {0}")]
@@ -70,10 +77,10 @@ pub enum TransferError {
     #[error("lost the connection: {0}")]
     Lost(String),
     /// The other side does not keep to the protocol.
-    #[error("the other side sent nonsense: {0}")]
+    #[error("protocol violation by peer: {0}")]
     Protocol(String),
     /// A file cannot be read.
-    #[error("cannot read {}: {error}", printable(&path.to_string_lossy()))]
+    #[error("cannot read {}: {error}", printable_path(path))]
     Read {
         /// Which.
         path: PathBuf,
@@ -81,7 +88,7 @@ pub enum TransferError {
         error: io::Error,
     },
     /// A file became shorter while it was sent.
-    #[error("{} became shorter while it was sent", printable(&.0.to_string_lossy()))]
+    #[error("{} became shorter while it was sent", printable_path(.0))]
     Shrunk(PathBuf),
     /// A file cannot be written.
     #[error("cannot write {path}: {error}")]
@@ -91,12 +98,27 @@ pub enum TransferError {
         /// The system's word.
         error: io::Error,
     },
+    /// Everything is in place except what cannot be sent.
+    #[error("{} left out", were(*.0))]
+    LeftOut(usize),
     /// Somebody pressed Ctrl-C.
-    #[error("interrupted")]
-    Interrupted,
+    #[error("interrupted{}", match kept { 0 => String::new(), kept => format!("; what arrived is kept, {} included", count(*kept, "incomplete file")) })]
+    Interrupted {
+        /// Incomplete files that wait for another try.
+        kept: usize,
+    },
+}
+
+fn were(files: usize) -> String {
+    format!("{} {}", count(files, "file"), if files == 1 { "was" } else { "were" })
 }
 
 impl TransferError {
+    /// A reason the other side gave.
+    pub(super) fn peer(reason: &str) -> Self {
+        Self::Peer(printable(reason))
+    }
+
     /// What to do about it.
     pub fn hint(&self) -> &'static str {
         match self {
@@ -113,6 +135,8 @@ impl TransferError {
             Self::Connect { .. } => {
                 "is `rc3 recv` still running, and does a firewall let UDP through to that port?"
             }
+            Self::Busy => "others are using the receiver, or keep it busy; try again later",
+            Self::Stalled(_) => "look at the other side's terminal, then run the same command again",
             Self::WrongReceiver(_) => {
                 "take the ticket of the `rc3 recv` that runs now; each run makes a new one"
             }
@@ -125,11 +149,16 @@ impl TransferError {
             }
             Self::NotVerified(_) => "the file was not kept; was it changed meanwhile? Send it again",
             Self::Peer(_) => "look at the other side's terminal",
-            Self::Lost(_) => "run the same command again: what arrived of large files is not sent again",
+            Self::Lost(_) => "run the same command again: what the receiver keeps is not sent again",
             Self::Protocol(_) => "use the same version of rc3 on both sides",
             Self::Shrunk(_) => "send it again when nothing writes to it",
-            Self::Write { .. } => "check free space and permissions of the receiving directory",
-            Self::Interrupted => "no incomplete file has its name; run the same command again",
+            Self::Write { .. } => {
+                "check free space and permissions of the receiving directory; the next try goes on"
+            }
+            Self::LeftOut(_) => "lines that begin with `left out` say which and why; --quiet hides them",
+            Self::Interrupted { .. } => {
+                "no incomplete file has its name; run the same command again to go on"
+            }
         }
     }
 }

@@ -1,11 +1,12 @@
 //! What is sent: the list of files and directories, as the sender finds it and as the receiver checks it.
 //!
-//! Invariant of a [`Received`] manifest: every path is a [`SafePath`], none is there twice, and the whole
-//! takes bounded memory. Invariant of a [`Found`] one: every path is what a receiver of the same kind of
-//! system accepts. Parents come before their children.
+//! Invariant of a [`Received`] manifest: every path is a [`SafePath`], none is there twice, every directory
+//! comes before what is in it, and the whole takes bounded memory. Invariant of a [`Found`] one: every path is
+//! what a receiver of the same kind of system accepts, and whatever is not in it is among what was left out.
 
 use std::{
-    collections::HashSet,
+    collections::{HashMap, HashSet},
+    fmt,
     fs::{self, Metadata},
     io,
     path::{Path, PathBuf},
@@ -16,35 +17,77 @@ use thiserror::Error;
 
 use super::{
     message::{Entry, Kind},
-    paths::{PathError, Rules, SafePath, printable},
+    paths::{PathError, Rules, SafePath, misleads, name_bytes, printable_bytes, printable_path},
 };
 
 /// Files and directories of one transfer.
 pub const ENTRIES_MAX: usize = 1_000_000;
 /// Bytes of all their paths together: bounds the receiver's memory.
 const PATHS_BYTES_MAX: usize = 128 << 20;
+/// Permission bits that travel: neither setuid, setgid nor sticky.
+const MODE_BITS: u32 = 0o777;
 
-/// A file the sender is going to send.
+/// A file or directory the sender is going to send.
 #[derive(Debug, Clone)]
 pub struct Source {
     /// Where to read it.
     pub path: PathBuf,
     /// Its name on the wire.
     pub name: SafePath,
-    /// Its length when it was found.
-    pub bytes: u64,
+    /// What it was when it was found.
+    pub kind: Kind,
+}
+
+impl Source {
+    /// Bytes of its content.
+    pub fn bytes(&self) -> u64 {
+        match self.kind {
+            Kind::File { bytes, .. } => bytes,
+            Kind::Directory { .. } => 0,
+        }
+    }
+
+    /// As the manifest has it.
+    pub fn entry(&self) -> Entry {
+        Entry { path: self.name.as_bytes().to_owned(), kind: self.kind }
+    }
+}
+
+/// Something that is not sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftOut {
+    /// What; with a directory, everything in it.
+    pub path: PathBuf,
+    /// Why.
+    pub reason: LeaveOut,
+}
+
+impl fmt::Display for LeftOut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", printable_path(&self.path), self.reason)
+    }
+}
+
+/// Why something is not sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum LeaveOut {
+    /// Nothing but files and directories is sent.
+    #[error("links, pipes, devices and sockets are not sent")]
+    Special,
+    /// Its name cannot be sent.
+    #[error(transparent)]
+    Name(#[from] PathError),
 }
 
 /// What the sender found.
 #[derive(Debug, Default)]
 pub struct Found {
     /// What goes into the manifest.
-    pub entries: Vec<Entry>,
-    /// The files among them, in the same order.
-    pub files: Vec<Source>,
-    /// What was left out: symbolic links, pipes, devices and sockets.
-    pub skipped: Vec<PathBuf>,
-    names: HashSet<SafePath>,
+    pub entries: Vec<Source>,
+    /// Which of them are files.
+    files: Vec<u32>,
+    /// What does not go into it.
+    pub left_out: Vec<LeftOut>,
 }
 
 /// Why a manifest could not be made.
@@ -52,15 +95,15 @@ pub struct Found {
 #[non_exhaustive]
 pub enum ScanError {
     /// The system does not let us look at it.
-    #[error("cannot read {}: {error}", printable(&path.to_string_lossy()))]
+    #[error("cannot read {}: {error}", printable_path(path))]
     Io {
         /// What.
         path: PathBuf,
         /// Why.
         error: io::Error,
     },
-    /// A name that cannot be sent.
-    #[error("cannot send {}: {fault}", printable(&path.to_string_lossy()))]
+    /// A path from the command line whose name cannot be sent.
+    #[error("cannot send {}: {fault}", printable_path(path))]
     Name {
         /// What.
         path: PathBuf,
@@ -75,12 +118,9 @@ pub enum ScanError {
     TooMany,
 }
 
-/// Why a name cannot be sent.
+/// Why a path from the command line cannot be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum NameFault {
-    /// Names travel as text.
-    #[error("its name is not valid UTF-8")]
-    NotText,
     /// `/` has no name of its own.
     #[error("it has no name")]
     NoName,
@@ -90,13 +130,14 @@ pub enum NameFault {
 }
 
 impl Found {
-    /// Looks at `paths` and everything below them. Symbolic links below them are not followed; one named here
-    /// is.
+    /// Looks at `paths` and everything below them. Symbolic links below them are left out; one given as a path
+    /// is followed.
     ///
     /// # Errors
     /// See [`ScanError`].
     pub fn scan(paths: &[PathBuf]) -> Result<Self, ScanError> {
         let mut found = Self::default();
+        let mut names = HashSet::new();
         for path in paths {
             let io = |error| ScanError::Io { path: path.clone(), error };
             let metadata = fs::metadata(path).map_err(io)?;
@@ -107,63 +148,83 @@ impl Found {
             };
             let fault = |fault| ScanError::Name { path: path.clone(), fault };
             let name = named.file_name().ok_or_else(|| fault(NameFault::NoName))?;
-            let name = name.to_str().ok_or_else(|| fault(NameFault::NotText))?;
-            found.add(path.clone(), name.to_owned(), &metadata)?;
+            let name = name_bytes(name).ok_or(PathError::NotText);
+            let name =
+                name.and_then(|name| SafePath::parse(name, Rules::HERE)).map_err(|e| fault(e.into()))?;
+            // Below different names nothing has the same.
+            if !names.insert(name.clone()) {
+                return Err(ScanError::Twice(name));
+            }
+            found.add(path.clone(), name, metadata)?;
         }
         Ok(found)
     }
 
     /// Bytes of all files.
     pub fn bytes(&self) -> u64 {
-        self.files.iter().map(|file| file.bytes).sum()
+        self.entries.iter().map(Source::bytes).sum()
     }
 
-    fn add(&mut self, path: PathBuf, name: String, metadata: &Metadata) -> Result<(), ScanError> {
-        // A tree deeper than paths are long ends in an error of `SafePath`, but a stack would not last that
-        // long.
-        let mut open = vec![(path, name, metadata.clone())];
+    /// How many of the entries are files.
+    pub fn file_count(&self) -> usize {
+        self.files.len()
+    }
+
+    /// A file by its place among the files.
+    pub fn file(&self, at: u32) -> Option<&Source> {
+        let entry = *self.files.get(usize::try_from(at).ok()?)?;
+        self.entries.get(usize::try_from(entry).ok()?)
+    }
+
+    fn add(&mut self, path: PathBuf, name: SafePath, metadata: Metadata) -> Result<(), ScanError> {
+        // A tree deeper than paths are long is left out by `SafePath`, but a stack would not last that long.
+        let mut open = vec![(path, name, metadata)];
         while let Some((path, name, metadata)) = open.pop() {
-            let safe = SafePath::parse(&name, Rules::HERE)
-                .map_err(|fault| ScanError::Name { path: path.clone(), fault: fault.into() })?;
             if !metadata.is_dir() && !metadata.is_file() {
-                self.skipped.push(path);
+                self.left_out.push(LeftOut { path, reason: LeaveOut::Special });
                 continue;
             }
             if self.entries.len() == ENTRIES_MAX {
                 return Err(ScanError::TooMany);
             }
-            if !self.names.insert(safe.clone()) {
-                return Err(ScanError::Twice(safe));
-            }
+            let kind = kind(&metadata);
             if metadata.is_dir() {
-                self.entries.push(Entry { path: name.clone(), kind: Kind::Directory });
-                open.extend(children(&path, &name)?);
+                open.extend(self.children(&path, &name)?);
             } else {
-                let (bytes, modified) = (metadata.len(), modified(&metadata));
-                let kind = Kind::File { bytes, executable: executable(&metadata), modified };
-                self.entries.push(Entry { path: name, kind });
-                self.files.push(Source { path, name: safe, bytes });
+                // Fewer than `ENTRIES_MAX`.
+                self.files.push(self.entries.len() as u32);
             }
+            self.entries.push(Source { path, name, kind });
         }
         Ok(())
     }
-}
 
-/// What a directory holds, last name first: the stack it goes onto turns it around.
-fn children(directory: &Path, name: &str) -> Result<Vec<(PathBuf, String, Metadata)>, ScanError> {
-    let io = |path: &Path, error| ScanError::Io { path: path.to_owned(), error };
-    let mut children = Vec::new();
-    for child in fs::read_dir(directory).map_err(|error| io(directory, error))? {
-        let child = child.map_err(|error| io(directory, error))?;
-        let path = child.path();
-        let Some(last) = child.file_name().to_str().map(str::to_owned) else {
-            return Err(ScanError::Name { path, fault: NameFault::NotText });
-        };
-        let metadata = fs::symlink_metadata(&path).map_err(|error| io(&path, error))?;
-        children.push((path, format!("{name}/{last}"), metadata));
+    /// What a directory holds, last name first: the stack it goes onto turns it around.
+    fn children(
+        &mut self,
+        directory: &Path,
+        name: &SafePath,
+    ) -> Result<Vec<(PathBuf, SafePath, Metadata)>, ScanError> {
+        let io = |path: &Path, error| ScanError::Io { path: path.to_owned(), error };
+        let mut children = Vec::new();
+        for child in fs::read_dir(directory).map_err(|error| io(directory, error))? {
+            let child = child.map_err(|error| io(directory, error))?;
+            let path = child.path();
+            let below = match name_bytes(&child.file_name()) {
+                Some(last) => SafePath::parse(&[name.as_bytes(), last].join(&b'/'), Rules::HERE),
+                None => Err(PathError::NotText),
+            };
+            match below {
+                Ok(below) => {
+                    let metadata = fs::symlink_metadata(&path).map_err(|error| io(&path, error))?;
+                    children.push((path, below, metadata));
+                }
+                Err(fault) => self.left_out.push(LeftOut { path, reason: fault.into() }),
+            }
+        }
+        children.sort_by(|a, b| b.1.cmp(&a.1));
+        Ok(children)
     }
-    children.sort_by(|a, b| b.1.cmp(&a.1));
-    Ok(children)
 }
 
 /// A file the receiver is going to get.
@@ -173,20 +234,32 @@ pub struct Expected {
     pub path: SafePath,
     /// Its length.
     pub bytes: u64,
-    /// Whether its owner may execute it.
-    pub executable: bool,
+    /// The permission bits it may have at most; those of any new file if the sender's system has none.
+    pub mode: Option<u32>,
     /// When its content last changed, if the sender knows.
     pub modified: Option<SystemTime>,
+}
+
+/// A directory the receiver is going to make.
+#[derive(Debug, Clone)]
+pub struct ExpectedDirectory {
+    /// Where it goes, below the destination.
+    pub path: SafePath,
+    /// The permission bits it may have at most; those of any new directory if the sender's system has none.
+    pub mode: Option<u32>,
 }
 
 /// A peer's manifest, checked.
 #[derive(Debug, Default)]
 pub struct Received {
     /// The directories, parents first.
-    pub directories: Vec<SafePath>,
+    pub directories: Vec<ExpectedDirectory>,
     /// The files in the order in which their streams come.
     pub files: Vec<Expected>,
-    names: HashSet<SafePath>,
+    /// Paths with characters that can mislead a reader: see [`misleads`].
+    pub misleading: Vec<SafePath>,
+    /// All paths; whether each is a directory.
+    names: HashMap<SafePath, bool>,
     paths_bytes: usize,
     bytes: u64,
 }
@@ -196,9 +269,9 @@ pub struct Received {
 #[non_exhaustive]
 pub enum ManifestError {
     /// A path that does not stay below the destination, or that the system does not take.
-    #[error("the path {path:?} is refused: {fault}")]
+    #[error("the path {path} is refused: {fault}")]
     Path {
-        /// The path, cut.
+        /// The path, cut and fit to print.
         path: String,
         /// Why.
         fault: PathError,
@@ -206,6 +279,9 @@ pub enum ManifestError {
     /// The same path twice.
     #[error("the path {0} comes twice")]
     Twice(SafePath),
+    /// What it is in is not a directory of the manifest.
+    #[error("the path {0} is in no directory")]
+    NoDirectory(SafePath),
     /// More than the receiver keeps in memory.
     #[error("it is too long, send fewer than {ENTRIES_MAX} files at a time")]
     TooLong,
@@ -218,22 +294,31 @@ impl Received {
     /// See [`ManifestError`]; the manifest is not usable afterwards.
     pub fn add(&mut self, entry: Entry) -> Result<(), ManifestError> {
         let path = SafePath::parse(&entry.path, Rules::HERE).map_err(|fault| {
-            let path = entry.path.chars().take(80).collect();
-            ManifestError::Path { path, fault }
+            let cut = entry.path.get(..80).unwrap_or(&entry.path);
+            ManifestError::Path { path: printable_bytes(cut), fault }
         })?;
         self.paths_bytes += entry.path.len();
         if self.names.len() >= ENTRIES_MAX || self.paths_bytes > PATHS_BYTES_MAX {
             return Err(ManifestError::TooLong);
         }
-        if !self.names.insert(path.clone()) {
+        if path.parent().is_some_and(|parent| self.names.get(parent) != Some(&true)) {
+            return Err(ManifestError::NoDirectory(path));
+        }
+        let directory = matches!(entry.kind, Kind::Directory { .. });
+        if self.names.insert(path.clone(), directory).is_some() {
             return Err(ManifestError::Twice(path));
         }
+        if String::from_utf8_lossy(path.as_bytes()).contains(misleads) {
+            self.misleading.push(path.clone());
+        }
         match entry.kind {
-            Kind::Directory => self.directories.push(path),
-            Kind::File { bytes, executable, modified } => {
+            Kind::Directory { mode } => {
+                self.directories.push(ExpectedDirectory { path, mode: mode.map(|mode| mode & MODE_BITS) });
+            }
+            Kind::File { bytes, mode, modified } => {
                 self.bytes = self.bytes.checked_add(bytes).ok_or(ManifestError::TooLong)?;
-                let modified = modified.and_then(system_time);
-                self.files.push(Expected { path, bytes, executable, modified });
+                let (mode, modified) = (mode.map(|mode| mode & MODE_BITS), modified.and_then(system_time));
+                self.files.push(Expected { path, bytes, mode, modified });
             }
         }
         Ok(())
@@ -243,6 +328,13 @@ impl Received {
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
+}
+
+fn kind(metadata: &Metadata) -> Kind {
+    if metadata.is_dir() {
+        return Kind::Directory { mode: mode(metadata) };
+    }
+    Kind::File { bytes: metadata.len(), mode: mode(metadata), modified: modified(metadata) }
 }
 
 /// Seconds and nanoseconds since 1970.
@@ -267,14 +359,14 @@ fn system_time((seconds, nanos): (i64, u32)) -> Option<SystemTime> {
 }
 
 #[cfg(unix)]
-fn executable(metadata: &Metadata) -> bool {
+fn mode(metadata: &Metadata) -> Option<u32> {
     use std::os::unix::fs::PermissionsExt;
-    metadata.permissions().mode() & 0o100 != 0
+    Some(metadata.permissions().mode() & MODE_BITS)
 }
 
 #[cfg(not(unix))]
-fn executable(_: &Metadata) -> bool {
-    false
+fn mode(_: &Metadata) -> Option<u32> {
+    None
 }
 
 #[cfg(test)]
@@ -282,7 +374,7 @@ mod tests {
     use super::*;
 
     fn names(found: &Found) -> Vec<&str> {
-        found.entries.iter().map(|entry| entry.path.as_str()).collect()
+        found.entries.iter().map(|entry| std::str::from_utf8(entry.name.as_bytes()).unwrap()).collect()
     }
 
     #[test]
@@ -296,7 +388,9 @@ mod tests {
         let found = Found::scan(&[top, root.path().join("single")]).unwrap();
         assert_eq!(names(&found), ["top", "top/a", "top/b", "top/b/empty", "top/b/ä ö", "single"]);
         assert_eq!(found.bytes(), 8);
-        assert_eq!(found.files.len(), 3);
+        assert_eq!(found.file_count(), 3);
+        assert_eq!(found.file(2).unwrap().name.as_bytes(), b"single");
+        assert!(found.file(3).is_none());
     }
 
     #[test]
@@ -317,7 +411,8 @@ mod tests {
         std::os::unix::fs::symlink("../secret", root.path().join("d/link")).unwrap();
         let found = Found::scan(&[root.path().join("d")]).unwrap();
         assert_eq!(names(&found), ["d"]);
-        assert_eq!(found.skipped, [root.path().join("d/link")]);
+        let path = root.path().join("d/link");
+        assert_eq!(found.left_out, [LeftOut { path, reason: LeaveOut::Special }]);
         assert_eq!(names(&Found::scan(&[root.path().join("d/link")]).unwrap()), ["link"]);
     }
 
@@ -332,18 +427,56 @@ mod tests {
         assert!(matches!(Found::scan(&paths), Err(ScanError::Twice(_))));
     }
 
+    #[cfg(unix)]
+    #[test]
+    fn names_that_cannot_be_sent_are_left_out_unless_given() {
+        let root = tempfile::tempdir().unwrap();
+        let top = root.path().join("top");
+        let mut deep = top.clone();
+        (0..130).for_each(|_| deep.push("d"));
+        fs::create_dir_all(&deep).unwrap();
+        let part = top.join(".a.0123abcd.rc3-part");
+        fs::write(&part, b"1").unwrap();
+        fs::write(top.join("b.rc3-part"), b"1").unwrap();
+        let found = Found::scan(std::slice::from_ref(&top)).unwrap();
+        assert_eq!(found.entries.len(), 129);
+        let reasons: Vec<_> = found.left_out.iter().map(|left_out| left_out.reason).collect();
+        assert_eq!(reasons, [LeaveOut::Name(PathError::Part), LeaveOut::Name(PathError::TooLong)]);
+        assert!(matches!(Found::scan(&[part]), Err(ScanError::Name { .. })));
+    }
+
     #[test]
     fn hostile_manifests_are_refused() {
-        let file = |path: &str, bytes| Entry {
-            path: path.to_owned(),
-            kind: Kind::File { bytes, executable: false, modified: Some((i64::MAX, u32::MAX)) },
+        let path = |path: &str| path.as_bytes().to_owned();
+        let file = |name: &str, bytes| Entry {
+            path: path(name),
+            kind: Kind::File { bytes, mode: Some(0o7777), modified: Some((i64::MAX, u32::MAX)) },
         };
+        let directory = |name: &str| Entry { path: path(name), kind: Kind::Directory { mode: Some(0o7777) } };
         let mut manifest = Received::default();
+        manifest.add(directory("a")).unwrap();
         manifest.add(file("a/b", 1)).unwrap();
-        assert_eq!(manifest.files[0].modified, None);
-        assert!(matches!(manifest.add(file("a/b", 1)), Err(ManifestError::Twice(_))));
+        assert_eq!((manifest.files[0].modified, manifest.files[0].mode), (None, Some(0o777)));
+        assert_eq!(manifest.directories[0].mode, Some(0o777));
+        for twice in [file("a/b", 1), directory("a/b"), file("a", 1)] {
+            assert!(matches!(manifest.add(twice), Err(ManifestError::Twice(_))));
+        }
+        for stray in [file("b/c", 1), directory("b/c/d"), file("a/b/c", 1), directory("a/b/c")] {
+            let mut manifest = Received::default();
+            manifest.add(directory("a")).unwrap();
+            manifest.add(file("a/b", 1)).unwrap();
+            assert!(matches!(manifest.add(stray), Err(ManifestError::NoDirectory(_))));
+        }
         assert!(matches!(manifest.add(file("../b", 1)), Err(ManifestError::Path { .. })));
+        let error = manifest.add(file("\u{202e}/../b", 1)).unwrap_err().to_string();
+        assert!(error.contains("\\u{202e}/../b"), "{error}");
+        manifest.add(file("large", 1 << 62)).unwrap();
         assert_eq!(manifest.add(file("c", u64::MAX)), Err(ManifestError::TooLong));
-        assert_eq!(manifest.bytes(), 1);
+        assert_eq!(manifest.bytes(), (1 << 62) + 1);
+        let mut manifest = Received::default();
+        for name in ["gpj\u{202e}", "a\rb", "\u{9b}", "emoji \u{1f469}\u{200d}\u{1f469}", "\u{5d0}\u{200f}"] {
+            manifest.add(file(name, 1)).unwrap();
+        }
+        assert_eq!(manifest.misleading.len(), 3);
     }
 }

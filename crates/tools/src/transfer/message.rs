@@ -2,11 +2,13 @@
 //!
 //! The sender opens one bidirectional stream and says, without waiting for answers: `Hello`, one `Entry` per
 //! file and directory, `ManifestEnd`. The receiver looks at nothing but `Hello` until the secret is right,
-//! and answers `Accepted` or `Refused`; before `Accepted` it says of each file that it has parts of what is
-//! `Missing`. Then every file of which something is missing goes on a unidirectional stream of its own, in the
-//! order of the manifest: raw, what is missing one behind the other. When a file has been read the sender says
-//! `FileSent` with the hash of all of it. The receiver answers each with `FileDone` or `FileFailed`, and in the
-//! end with `Finished`.
+//! and answers `Accepted` or `Refused`. Before `Accepted` it settles what need not be sent: where a file of that
+//! name and length is there, it asks for the sender's hash with `Compare`, gets a `Hash`, and says `Have` if its
+//! own is the same; of a file that it has parts of, it says what is `Missing`. Then every file of which something
+//! is missing goes on a unidirectional stream of its own, in the order of the manifest: raw, what is missing one
+//! behind the other. When a file has been read the sender says `FileSent` with the hash of all of it. The
+//! receiver answers each with `FileDone` or `FileFailed`, and in the end with `Finished`. Whenever it has said
+//! nothing for a while, it says that it is `Working`.
 //!
 //! A message is its length in four bytes, big-endian, then as many bytes of postcard. Invariant: nothing a
 //! peer says makes the reader allocate more than [`MESSAGE_BYTES_MAX`].
@@ -21,7 +23,7 @@ use tokio::{
 use super::{paths::PATH_BYTES_MAX, ticket::SECRET_BYTES};
 
 /// The version of this conversation. A receiver refuses another.
-pub const VERSION: u16 = 2;
+pub const VERSION: u16 = 3;
 
 /// Application protocol name on the connection.
 pub const ALPN: &[u8] = b"rc3-copy/1";
@@ -61,6 +63,13 @@ pub enum FromSender {
         /// In words.
         reason: String,
     },
+    /// The answer to [`FromReceiver::Compare`].
+    Hash {
+        /// Which, counted over the files of the manifest from 0.
+        file: u32,
+        /// BLAKE3 of its content.
+        hash: [u8; 32],
+    },
 }
 
 /// Receiver to sender.
@@ -99,13 +108,36 @@ pub enum FromReceiver {
     },
     /// Everything is in place.
     Finished,
+    /// A file of this name and length is here: what is the hash of the sender's?
+    Compare {
+        /// Which, counted over the files of the manifest from 0.
+        file: u32,
+    },
+    /// The file that is here has that hash: nothing is sent.
+    Have {
+        /// Which.
+        file: u32,
+    },
+    /// It takes a while; said now and then.
+    Working(Work),
+}
+
+/// What a receiver is busy with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Work {
+    /// Another transfer.
+    AnotherTransfer,
+    /// Files that are here already.
+    Comparing,
+    /// Its disk.
+    Storing,
 }
 
 /// One file or directory of the manifest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
-    /// Relative, `/` between names. Untrusted: see [`super::paths::SafePath`].
-    pub path: String,
+    /// Relative, `/` between names, UTF-8 or not. Untrusted: see [`super::paths::SafePath`].
+    pub path: Vec<u8>,
     /// What it is.
     pub kind: Kind,
 }
@@ -114,13 +146,16 @@ pub struct Entry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Kind {
     /// A directory, named so that empty ones are made too.
-    Directory,
+    Directory {
+        /// Its permission bits, where the system has such. Untrusted.
+        mode: Option<u32>,
+    },
     /// A file.
     File {
         /// Its length.
         bytes: u64,
-        /// Whether its owner may execute it.
-        executable: bool,
+        /// Its permission bits, where the system has such. Untrusted.
+        mode: Option<u32>,
         /// When its content last changed: seconds and nanoseconds since 1970, if known.
         modified: Option<(i64, u32)>,
     },
@@ -133,7 +168,7 @@ pub enum Refusal {
     Unauthorised,
     /// Another version of the protocol.
     Version,
-    /// Something of that name is there.
+    /// Something else of that name is there.
     Exists,
     /// The manifest has a path the receiver does not take, or is too long.
     Manifest,
@@ -252,9 +287,11 @@ mod tests {
     }
 
     fn entry() -> impl Strategy<Value = Entry> {
-        let file = (any::<u64>(), any::<bool>(), any::<Option<(i64, u32)>>())
-            .prop_map(|(bytes, executable, modified)| Kind::File { bytes, executable, modified });
-        (".{0,100}", prop_oneof![Just(Kind::Directory), file]).prop_map(|(path, kind)| Entry { path, kind })
+        let file = (any::<u64>(), any::<Option<u32>>(), any::<Option<(i64, u32)>>())
+            .prop_map(|(bytes, mode, modified)| Kind::File { bytes, mode, modified });
+        let directory = any::<Option<u32>>().prop_map(|mode| Kind::Directory { mode });
+        let path = proptest::collection::vec(any::<u8>(), 0..100);
+        (path, prop_oneof![directory, file]).prop_map(|(path, kind)| Entry { path, kind })
     }
 
     fn from_sender() -> impl Strategy<Value = FromSender> {
@@ -265,13 +302,14 @@ mod tests {
             Just(FromSender::ManifestEnd),
             (any::<u32>(), any::<[u8; 32]>()).prop_map(|(file, hash)| FromSender::FileSent { file, hash }),
             ".{0,100}".prop_map(|reason| FromSender::Abort { reason }),
+            (any::<u32>(), any::<[u8; 32]>()).prop_map(|(file, hash)| FromSender::Hash { file, hash }),
         ]
     }
 
     #[test]
     fn longest_path_fits_into_a_message() {
-        let kind = Kind::File { bytes: u64::MAX, executable: true, modified: Some((i64::MIN, u32::MAX)) };
-        let longest = FromSender::Entry(Entry { path: "n".repeat(PATH_BYTES_MAX), kind });
+        let kind = Kind::File { bytes: u64::MAX, mode: Some(u32::MAX), modified: Some((i64::MIN, u32::MAX)) };
+        let longest = FromSender::Entry(Entry { path: vec![b'n'; PATH_BYTES_MAX], kind });
         assert_eq!(read_all::<FromSender>(&encode(&longest)).unwrap(), longest);
         let reason = reason("é".repeat(5000));
         assert_eq!(reason.len(), REASON_BYTES_MAX);

@@ -1,10 +1,17 @@
 //! Names that came over the network, and names that may go there.
 //!
-//! Invariant: a [`SafePath`] is relative, has no way up, and names nothing the receiving system treats
-//! specially, so joining it to a directory stays below that directory. Symbolic links already there are the
-//! business of the directory handle, which follows none that leads out.
+//! A name is bytes, as on Unix: most are UTF-8, and those that are not travel too. Invariant: a [`SafePath`] is
+//! relative, has no way up, names nothing that the receiving system treats specially and no incomplete file of
+//! this program, so joining it to a directory stays below that directory. Symbolic links that are there already
+//! are the directory handle's concern; it follows none that leads out.
 
-use std::fmt;
+use std::{
+    borrow::Borrow,
+    ffi::OsStr,
+    fmt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use thiserror::Error;
 
@@ -15,8 +22,14 @@ const NAME_BYTES_MAX: usize = 255;
 /// Names in one path.
 const DEPTH_MAX: usize = 128;
 
-/// The end of the names of files not complete yet. Peers may not use it.
-pub const PART_SUFFIX: &str = ".rc3-part";
+/// The end of the names of files not complete yet.
+const PART_SUFFIX: &str = ".rc3-part";
+/// The role of what is written down about an incomplete file.
+pub const RECORD: &str = "-record";
+/// The role of such a record that is being written.
+pub const NEXT_RECORD: &str = "-record-next";
+/// Letters of a tag, which are hexadecimal digits.
+pub const TAG_LETTERS: usize = 8;
 
 /// Names that Windows gives to devices, with whatever ending.
 const DEVICES: [&str; 6] = ["con", "prn", "aux", "nul", "conin$", "conout$"];
@@ -35,67 +48,126 @@ impl Rules {
     pub const HERE: Self = if cfg!(windows) { Self::Windows } else { Self::Unix };
 }
 
-/// A relative path, its names joined by `/`.
+/// A relative path, its names joined by `/`. Clones share the bytes.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct SafePath(String);
+pub struct SafePath(Arc<[u8]>);
 
 impl SafePath {
     /// Accepts a path from a peer, or says why not.
     ///
     /// # Errors
     /// See [`PathError`].
-    pub fn parse(text: &str, rules: Rules) -> Result<Self, PathError> {
-        if text.is_empty() {
+    pub fn parse(bytes: &[u8], rules: Rules) -> Result<Self, PathError> {
+        if bytes.is_empty() {
             return Err(PathError::Empty);
         }
-        if text.len() > PATH_BYTES_MAX || text.split('/').count() > DEPTH_MAX {
+        if bytes.len() > PATH_BYTES_MAX || names(bytes).count() > DEPTH_MAX {
             return Err(PathError::TooLong);
         }
-        if text.starts_with('/') {
+        if bytes.starts_with(b"/") {
             return Err(PathError::Absolute);
         }
-        text.split('/').try_for_each(|name| check_name(name, rules))?;
-        Ok(Self(text.to_owned()))
+        names(bytes).try_for_each(|name| check_name(name, rules))?;
+        Ok(Self(bytes.into()))
     }
 
     /// The path with `/` between its names.
-    pub fn as_str(&self) -> &str {
+    pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
+    /// The path as the system takes it.
+    pub fn as_path(&self) -> &Path {
+        Path::new(os_str(&self.0))
+    }
+
     /// The last name.
-    pub fn name(&self) -> &str {
-        self.0.rsplit('/').next().unwrap_or(&self.0)
+    fn name(&self) -> &[u8] {
+        names(&self.0).next_back().unwrap_or(&self.0)
     }
 
     /// The path without its last name, or `None` at the top.
-    pub fn parent(&self) -> Option<&str> {
-        self.0.rsplit_once('/').map(|(parent, _)| parent)
+    pub fn parent(&self) -> Option<&[u8]> {
+        let end = self.0.len().checked_sub(self.name().len() + 1)?;
+        self.0.get(..end)
     }
 
-    /// This directory's path for a file of it that is not complete, told apart from others by `tag`.
+    /// The path for a file beside this one that is not complete. A `tag` of [`TAG_LETTERS`] sets it apart from
+    /// others of the same name, and `role` from others with the same tag: empty, or a word after a hyphen.
     ///
     /// Long names are cut at a character's start, so that the result fits where the name does.
-    pub fn part(&self, tag: &str) -> String {
-        let parent = self.parent().map(|parent| format!("{parent}/")).unwrap_or_default();
-        let room = NAME_BYTES_MAX - PART_SUFFIX.len() - tag.len().min(32) - 2;
+    pub fn part(&self, tag: &str, role: &str) -> PathBuf {
+        let end = format!(".{tag}{role}{PART_SUFFIX}");
         let name = self.name();
-        let cut = (0..=room.min(name.len())).rev().find(|&at| name.is_char_boundary(at)).unwrap_or(0);
-        format!("{parent}.{}.{tag}{PART_SUFFIX}", &name[..cut])
+        let mut cut = NAME_BYTES_MAX.saturating_sub(1 + end.len()).min(name.len());
+        while cut > 0 && name.get(cut).is_some_and(|byte| byte & 0xc0 == 0x80) {
+            cut -= 1;
+        }
+        let mut part = b".".to_vec();
+        part.extend_from_slice(name.get(..cut).unwrap_or_default());
+        part.extend_from_slice(end.as_bytes());
+        self.as_path().with_file_name(os_str(&part))
+    }
+}
+
+impl Borrow<[u8]> for SafePath {
+    fn borrow(&self) -> &[u8] {
+        &self.0
     }
 }
 
 impl fmt::Debug for SafePath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        write!(f, "\"{self}\"")
     }
 }
 
 impl fmt::Display for SafePath {
-    /// Fit for a terminal: see [`printable`].
+    /// Fit for a terminal: see [`printable_bytes`].
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&printable(&self.0))
+        f.write_str(&printable_bytes(&self.0))
     }
+}
+
+fn names(path: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
+    path.split(|&byte| byte == b'/')
+}
+
+#[cfg(unix)]
+fn os_str(bytes: &[u8]) -> &OsStr {
+    std::os::unix::ffi::OsStrExt::from_bytes(bytes)
+}
+
+/// Elsewhere names are text: [`check_name`] refuses others.
+#[cfg(not(unix))]
+fn os_str(bytes: &[u8]) -> &OsStr {
+    OsStr::new(std::str::from_utf8(bytes).unwrap_or_default())
+}
+
+/// A name of this system as it travels; `None` where it is not text on a system whose names are.
+#[cfg(unix)]
+pub fn name_bytes(name: &OsStr) -> Option<&[u8]> {
+    Some(std::os::unix::ffi::OsStrExt::as_bytes(name))
+}
+
+/// A name of this system as it travels; `None` where it is not text on a system whose names are.
+#[cfg(not(unix))]
+pub fn name_bytes(name: &OsStr) -> Option<&[u8]> {
+    name.to_str().map(str::as_bytes)
+}
+
+/// Whether a name is one that [`SafePath::part`] makes, in whatever case: `.NAME.TAG.rc3-part`, the tag with or
+/// without `-record` or `-record-next`.
+fn is_part(name: &[u8]) -> bool {
+    let name = name.to_ascii_lowercase();
+    let Some(rest) = name.strip_prefix(b".").and_then(|rest| rest.strip_suffix(PART_SUFFIX.as_bytes()))
+    else {
+        return false;
+    };
+    let roles = [NEXT_RECORD, RECORD];
+    let rest = roles.iter().find_map(|role| rest.strip_suffix(role.as_bytes())).unwrap_or(rest);
+    let Some((before, tag)) = rest.split_last_chunk::<TAG_LETTERS>() else { return false };
+    before.ends_with(b".") && tag.iter().all(u8::is_ascii_hexdigit)
 }
 
 /// Why a path from a peer was not taken.
@@ -114,47 +186,76 @@ pub enum PathError {
     /// NUL, or a character the receiving system separates with.
     #[error("it has a character that is not allowed in names")]
     Character,
-    /// A device, or the name of a file not complete yet.
+    /// The name of a device.
     #[error("it has a reserved name")]
     Reserved,
+    /// The name of an incomplete file that `rc3 recv` left.
+    #[error("it has the name of an incomplete file")]
+    Part,
+    /// Not UTF-8, which the receiving system requires.
+    #[error("it has a name that is not valid UTF-8")]
+    NotText,
     /// Longer or deeper than any file system takes.
     #[error("it is too long")]
     TooLong,
 }
 
-/// Text from a peer, safe to print: control characters and what turns writing around are escaped.
+/// Text from a peer, safe to print: control characters and what reorders or hides text are escaped.
 pub fn printable(text: &str) -> String {
-    let hidden = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
-            || matches!(c, '\u{2066}'..='\u{2069}' | '\u{feff}')
-    };
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
-        if hidden(c) { shown.extend(c.escape_default()) } else { shown.push(c) }
+        if c.is_control() || is_hidden(c) { shown.extend(c.escape_default()) } else { shown.push(c) }
     }
     shown
 }
 
-fn check_name(name: &str, rules: Rules) -> Result<(), PathError> {
+/// The same for a name; bytes that are not UTF-8 are shown as `\xNN`.
+pub fn printable_bytes(name: &[u8]) -> String {
+    let mut shown = String::with_capacity(name.len());
+    for chunk in name.utf8_chunks() {
+        shown += &printable(chunk.valid());
+        chunk.invalid().iter().for_each(|byte| shown += &format!("\\x{byte:02x}"));
+    }
+    shown
+}
+
+/// The same for a path of this system.
+pub fn printable_path(path: &Path) -> String {
+    printable_bytes(path.as_os_str().as_encoded_bytes())
+}
+
+/// Whether a character of a file name can mislead a person who reads it: it steers a terminal or reorders text.
+/// Joiners, which emoji and several scripts need, cannot.
+pub fn misleads(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Whether a character has no shape of its own: a format character of Unicode, or a separator of lines.
+pub fn is_hidden(c: char) -> bool {
+    matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{feff}')
+        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
+        || matches!(c, '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
+fn check_name(name: &[u8], rules: Rules) -> Result<(), PathError> {
     if name.is_empty() {
         return Err(PathError::Empty);
     }
     if name.len() > NAME_BYTES_MAX {
         return Err(PathError::TooLong);
     }
-    if name == "." || name == ".." {
+    if name == b"." || name == b".." {
         return Err(PathError::Dots);
     }
-    if name.contains('\0') {
+    if name.contains(&0) {
         return Err(PathError::Character);
     }
-    if name.to_ascii_lowercase().ends_with(PART_SUFFIX) {
-        return Err(PathError::Reserved);
+    if is_part(name) {
+        return Err(PathError::Part);
     }
     match rules {
         Rules::Unix => Ok(()),
-        Rules::Windows => check_windows_name(name),
+        Rules::Windows => check_windows_name(std::str::from_utf8(name).map_err(|_| PathError::NotText)?),
     }
 }
 
@@ -170,15 +271,19 @@ fn check_windows_name(name: &str) -> Result<(), PathError> {
 
 #[cfg(test)]
 mod tests {
-    use std::path::{Component, Path};
+    use std::path::Component;
 
     use proptest::prelude::*;
 
     use super::*;
 
+    fn unix(path: &[u8]) -> Result<SafePath, PathError> {
+        SafePath::parse(path, Rules::Unix)
+    }
+
     #[test]
     fn paths_that_lead_astray_are_refused() {
-        use PathError::{Absolute, Character, Dots, Empty, Reserved, TooLong};
+        use PathError::{Absolute, Character, Dots, Empty, Part, Reserved, TooLong};
         let long = "n".repeat(256);
         let longer = "n/".repeat(2048) + "n";
         let deep = "d/".repeat(128) + "n";
@@ -196,8 +301,10 @@ mod tests {
             ("a/./b", Dots, Rules::Unix),
             ("a/..", Dots, Rules::Unix),
             ("a\0b", Character, Rules::Unix),
-            (".a.rc3-part", Reserved, Rules::Unix),
-            ("d/.a.12345678.RC3-PART/x", Reserved, Rules::Unix),
+            (".a.12345678.rc3-part", Part, Rules::Unix),
+            ("d/.a.1234abcd.RC3-PART/x", Part, Rules::Unix),
+            ("d/..12345678-record.rc3-part", Part, Rules::Unix),
+            (".a.12345678-Record-Next.rc3-part", Part, Rules::Windows),
             (&long, TooLong, Rules::Unix),
             (&longer, TooLong, Rules::Unix),
             (&deep, TooLong, Rules::Unix),
@@ -215,7 +322,7 @@ mod tests {
             ("COM¹", Reserved, Rules::Windows),
         ];
         for (text, error, rules) in table {
-            assert_eq!(SafePath::parse(text, rules), Err(error), "{text:?}");
+            assert_eq!(SafePath::parse(text.as_bytes(), rules), Err(error), "{text:?}");
         }
     }
 
@@ -224,26 +331,40 @@ mod tests {
         for text in
             ["a", "...", "..a", "a..", " ", "-rf", "~", "aux.c", "a b/ä ö/日本.txt", "a\nb", "c:", "a\\b"]
         {
-            assert_eq!(SafePath::parse(text, Rules::Unix).as_ref().map(SafePath::as_str), Ok(text));
+            assert_eq!(unix(text.as_bytes()).as_ref().map(SafePath::as_bytes), Ok(text.as_bytes()));
         }
+        for name in [&b"latin-\xe9"[..], b"\xff/\xfe", b"a.rc3-part", b".a.rc3-part", b".a.1234567g.rc3-part"]
+        {
+            assert_eq!(unix(name).as_ref().map(SafePath::as_bytes), Ok(name));
+        }
+        assert_eq!(SafePath::parse(b"\xff", Rules::Windows), Err(PathError::NotText));
         for text in ["a", "..a", "com", "com10", "comx", "console", "null/b", "a b/日本.txt"] {
-            assert!(SafePath::parse(text, Rules::Windows).is_ok(), "{text:?}");
+            assert!(SafePath::parse(text.as_bytes(), Rules::Windows).is_ok(), "{text:?}");
         }
     }
 
     #[test]
     fn parts_stay_beside_the_file_and_fit() {
-        let path = |text: &str| SafePath::parse(text, Rules::Unix).unwrap();
-        assert_eq!(path("a/b").part("0a"), "a/.b.0a.rc3-part");
-        assert_eq!(path("b").part("0a"), ".b.0a.rc3-part");
-        let long = path(&"é".repeat(127)).part("01234567");
-        assert!(long.len() <= 255 && long.ends_with(".01234567.rc3-part"), "{long}");
+        let path = |text: &str| unix(text.as_bytes()).unwrap();
+        assert_eq!(path("a/b").part("0123abcd", ""), Path::new("a/.b.0123abcd.rc3-part"));
+        assert_eq!(path("b").part("0123abcd", RECORD), Path::new(".b.0123abcd-record.rc3-part"));
+        let long = path(&"é".repeat(127)).part("0123abcd", NEXT_RECORD);
+        let long = long.to_str().unwrap();
+        assert!(
+            (250..=255).contains(&long.len()) && long.ends_with(".0123abcd-record-next.rc3-part"),
+            "{long}"
+        );
+        let long = unix(&[0xff; 255]).unwrap().part("0123abcd", "");
+        assert_eq!(long.as_os_str().len(), 255);
+        let parents = ["a", "a/b", "a/b/c"].map(|text| path(text).parent().map(<[u8]>::to_vec));
+        assert_eq!(parents, [None, Some(b"a".to_vec()), Some(b"a/b".to_vec())]);
     }
 
     #[test]
     fn printed_names_cannot_steer_a_terminal() {
-        let path = SafePath::parse("a\x1b[2J\u{202e}gpj.exe\r", Rules::Unix).unwrap();
+        let path = unix("a\x1b[2J\u{202e}gpj.exe\r".as_bytes()).unwrap();
         assert_eq!(path.to_string(), "a\\u{1b}[2J\\u{202e}gpj.exe\\r");
+        assert_eq!(unix(b"latin-\xe9\x80").unwrap().to_string(), "latin-\\xe9\\x80");
         assert_eq!(printable("ä 日本 😀"), "ä 日本 😀");
     }
 
@@ -254,8 +375,8 @@ mod tests {
             text in proptest::collection::vec("[./a\\\\:\0]{1,3}|\\.\\.|/|aux|é", 0..8),
         ) {
             let text = text.concat();
-            if let Ok(path) = SafePath::parse(&text, Rules::HERE) {
-                let path = Path::new(path.as_str());
+            if let Ok(path) = SafePath::parse(text.as_bytes(), Rules::HERE) {
+                let path = path.as_path();
                 prop_assert!(path.is_relative());
                 prop_assert!(path.components().all(|part| matches!(part, Component::Normal(_))));
                 prop_assert_eq!(path.components().count(), text.split('/').count());

@@ -4,6 +4,7 @@
 //! lines of progress come at most once a second, whoever reads them.
 
 use std::{
+    borrow::Cow,
     io::{self, IsTerminal, Write},
     path::Path,
     time::{Duration, Instant},
@@ -14,9 +15,16 @@ use kickass::endpoint::Mode;
 use rc3_net::KickAssStats;
 use serde::Serialize;
 
-use super::{error::TransferError, paths::printable};
+use super::{
+    error::TransferError,
+    manifest::LeftOut,
+    message::Work,
+    paths::{SafePath, is_hidden, printable_path},
+};
 use crate::units::{about_bytes, about_rate, about_time};
 
+/// Names that can mislead a reader, of which each has a line.
+const MISLEADING_MAX: usize = 10;
 /// Between two lines of progress.
 const LINE_EVERY: Duration = Duration::from_secs(1);
 
@@ -51,12 +59,33 @@ impl Style {
 pub enum Event<'a> {
     /// A receiver waits for a sender with this ticket.
     Listening {
-        /// The line to give to the sender.
-        ticket: &'a str,
+        /// The line to give to the sender, unless it is in a file.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        ticket: Option<&'a str>,
+        /// The file that it is in.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        ticket_file: Option<String>,
     },
     /// Something that is not sent.
     Skipped {
-        /// A link, pipe, device or socket.
+        /// What; with a directory, everything in it.
+        path: String,
+        /// Why.
+        reason: String,
+    },
+    /// The receiver has no place now.
+    Retrying {
+        /// Until the next try.
+        seconds: f64,
+    },
+    /// The receiver is busy with something else than this transfer's bytes.
+    Waiting {
+        /// `another_transfer`, `comparing` or `storing`.
+        receiver: &'a str,
+    },
+    /// A name that can mislead a reader is going to arrive.
+    Misleading {
+        /// Its path below the destination, as it is.
         path: String,
     },
     /// Both sides agree on what is sent.
@@ -86,8 +115,8 @@ pub enum Event<'a> {
     },
     /// A file is verified and in place.
     File {
-        /// Its path below the destination.
-        path: &'a str,
+        /// Its path below the destination; bytes that are not UTF-8 are replaced by U+FFFD.
+        path: Cow<'a, str>,
         /// Its length.
         bytes: u64,
     },
@@ -129,7 +158,9 @@ impl From<KickAssStats> for Steered {
 pub struct Summary {
     /// Files, without directories.
     pub files: usize,
-    /// Bytes of all of them.
+    /// Those of them that were there already, with the same content.
+    pub unchanged_files: usize,
+    /// Bytes of all files.
     pub bytes: u64,
     /// From the agreement on what is sent to the last file in place.
     pub seconds: f64,
@@ -157,6 +188,8 @@ pub struct Reporter {
     started: Instant,
     line_at: Instant,
     total: u64,
+    /// What the receiver is busy with, as printed last.
+    waiting: Option<Work>,
     /// What routers say, for those who follow them.
     pub steered: Option<Steered>,
 }
@@ -165,19 +198,31 @@ impl Reporter {
     /// `verb` says what this side does: `sending` or `receiving`.
     pub fn new(style: Style, verb: &'static str) -> Self {
         let now = Instant::now();
-        Self { style, verb, bar: None, started: now, line_at: now, total: 0, steered: None }
+        Self { style, verb, bar: None, started: now, line_at: now, total: 0, waiting: None, steered: None }
     }
 
     /// A receiver waits. The ticket is for the other side: even a quiet receiver prints it, to standard
     /// output.
     pub fn listening(&self, ticket: &str) {
         match self.style {
-            Style::Json => json(&Event::Listening { ticket }),
+            Style::Json => json(&Event::Listening { ticket: Some(ticket), ticket_file: None }),
             Style::Quiet => line(io::stdout(), ticket),
             Style::Bar | Style::Lines => {
-                line(io::stderr(), "on the other machine: rc3 send PATH... TICKET, with this ticket:");
+                line(io::stderr(), "on the other machine: rc3 send PATH... -, then paste this ticket:");
                 line(io::stdout(), ticket);
             }
+        }
+    }
+
+    /// A receiver waits, and its ticket is in a file.
+    pub fn listening_by_file(&self, path: &Path) {
+        let ticket_file = printable_path(path);
+        match self.style {
+            Style::Json => json(&Event::Listening { ticket: None, ticket_file: Some(ticket_file) }),
+            _ => self.note(&format!(
+                "the ticket is in {ticket_file}; on the other machine: \
+                                     rc3 send --ticket-file {ticket_file} PATH..."
+            )),
         }
     }
 
@@ -188,12 +233,56 @@ impl Reporter {
         }
     }
 
-    /// A file is left out.
-    pub fn skipped(&self, path: &Path) {
-        let path = printable(&path.to_string_lossy());
+    /// Something is left out.
+    pub fn left_out(&self, left_out: &LeftOut) {
         match self.style {
-            Style::Json => json(&Event::Skipped { path }),
-            _ => self.note(&format!("left out: {path} (links, pipes, devices and sockets are not sent)")),
+            Style::Json => json(&Event::Skipped {
+                path: left_out.path.to_string_lossy().into_owned(),
+                reason: left_out.reason.to_string(),
+            }),
+            _ => self.note(&format!("left out: {left_out}")),
+        }
+    }
+
+    /// The receiver is busy; the next try comes after a pause.
+    pub fn retrying(&self, pause: Duration) {
+        match self.style {
+            Style::Json => json(&Event::Retrying { seconds: pause.as_secs_f64() }),
+            _ => self.note(&format!("the receiver is busy, retrying in {}", about_time(pause))),
+        }
+    }
+
+    /// The receiver says that it is working; call it as often as it says so.
+    pub fn waiting(&mut self, work: Work) {
+        if self.waiting.replace(work) == Some(work) {
+            return;
+        }
+        let (receiver, text) = match work {
+            Work::AnotherTransfer => ("another_transfer", "waiting: the receiver is taking another transfer"),
+            Work::Comparing => {
+                ("comparing", "waiting: the receiver is comparing files that are there already")
+            }
+            Work::Storing => ("storing", "waiting: the receiver is storing what arrived"),
+        };
+        match self.style {
+            Style::Json => json(&Event::Waiting { receiver }),
+            _ => self.note(text),
+        }
+    }
+
+    /// Names that can mislead a reader are going to arrive.
+    pub fn misleading(&self, paths: &[SafePath]) {
+        if self.style == Style::Json {
+            for path in paths {
+                json(&Event::Misleading { path: String::from_utf8_lossy(path.as_bytes()).into_owned() });
+            }
+            return;
+        }
+        for path in paths.iter().take(MISLEADING_MAX) {
+            self.note(&format!("careful, a name with hidden characters: {path}"));
+        }
+        if let Some(more) = paths.len().checked_sub(MISLEADING_MAX).filter(|&more| more > 0) {
+            self.note(&format!("careful, {} more with hidden characters", count(more, "name")));
         }
     }
 
@@ -251,9 +340,9 @@ impl Reporter {
     }
 
     /// A file is in place.
-    pub fn file(&self, path: &str, bytes: u64) {
+    pub fn file(&self, path: &SafePath, bytes: u64) {
         if self.style == Style::Json {
-            json(&Event::File { path, bytes });
+            json(&Event::File { path: String::from_utf8_lossy(path.as_bytes()), bytes });
         }
     }
 
@@ -273,8 +362,12 @@ impl Reporter {
         let share = if rlp == 0 { String::new() } else { format!(", {} of them by RLP", about_bytes(rlp)) };
         let steered = summary.steered_seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
         let mode = steered.map_or(String::new(), |time| format!(", {} in Kick-Ass mode", about_time(time)));
+        let there = match summary.unchanged_files {
+            0 => String::new(),
+            unchanged => format!(" ({unchanged} of them unchanged)"),
+        };
         self.note(&format!(
-            "verified: {}, {} in {}, {}{share}{mode}",
+            "verified: {}{there}, {} in {}, {}{share}{mode}",
             count(summary.files, "file"),
             about_bytes(summary.bytes),
             about_time(Duration::try_from_secs_f64(summary.seconds).unwrap_or_default()),
@@ -326,8 +419,21 @@ fn bar(bytes: u64) -> ProgressBar {
 
 fn json(event: &Event<'_>) {
     if let Ok(text) = serde_json::to_string(event) {
-        line(io::stdout(), &text);
+        line(io::stdout(), &escaped(&text));
     }
+}
+
+/// JSON that means the same and is fit for a terminal: what steers or hides text is in strings only.
+fn escaped(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    for c in json.chars() {
+        if c.is_control() || is_hidden(c) {
+            c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| text += &format!("\\u{unit:04x}"));
+        } else {
+            text.push(c);
+        }
+    }
+    text
 }
 
 /// One line, at once: the other end may be a pipe. A reader that went away ends nothing.
@@ -341,10 +447,11 @@ mod tests {
 
     #[test]
     fn events_are_flat_objects_named_by_their_event() {
-        let text = serde_json::to_string(&Event::File { path: "a", bytes: 5 }).unwrap();
+        let text = serde_json::to_string(&Event::File { path: "a".into(), bytes: 5 }).unwrap();
         assert_eq!(text, r#"{"event":"file","path":"a","bytes":5}"#);
         let summary = Summary {
             files: 1,
+            unchanged_files: 0,
             bytes: 5,
             seconds: 0.5,
             bytes_per_second: 10.0,
@@ -354,7 +461,20 @@ mod tests {
             steered_seconds: None,
         };
         let text = serde_json::to_string(&Event::Done(summary)).unwrap();
-        assert!(text.starts_with(r#"{"event":"done","files":1,"bytes":5,"seconds":0.5,"#), "{text}");
+        assert!(
+            text.starts_with(r#"{"event":"done","files":1,"unchanged_files":0,"bytes":5,"seconds":0.5,"#),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn json_for_a_terminal_means_the_same() {
+        let path = "gpj\u{202e}\u{9b}2J\u{7f}\u{1b}\u{e0041}ä \u{fffd}";
+        let text = serde_json::to_string(&Event::File { path: path.into(), bytes: 5 }).unwrap();
+        let shown = escaped(&text);
+        assert!(!shown.contains(|c: char| c.is_control() || is_hidden(c)), "{shown:?}");
+        let read: serde_json::Value = serde_json::from_str(&shown).unwrap();
+        assert_eq!(read["path"], path);
     }
 
     #[test]

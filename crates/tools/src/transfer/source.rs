@@ -19,7 +19,7 @@ use super::{
 };
 
 /// Bytes of one read at least, however low the limit.
-const READ_BYTES_MIN: usize = 16 << 10;
+pub const READ_BYTES_MIN: usize = 16 << 10;
 
 /// What is to be sent of one file.
 #[derive(Debug)]
@@ -40,12 +40,21 @@ impl Source {
         Ok(Self { file: File::open(path)?, gaps, passing, throttle })
     }
 
+    /// BLAKE3 of a file of `bytes` bytes, none of which is sent.
+    ///
+    /// # Errors
+    /// When it cannot be read, or has become shorter.
+    pub fn hash(path: &Path, bytes: u64) -> io::Result<blake3::Hash> {
+        let file = File::open(path)?;
+        Passing::new(Tree::new(bytes)).finish(|buf, offset| read_exact_at(&file, buf, offset))
+    }
+
     /// Reads what was not sent; the hash of the whole file.
     ///
     /// # Errors
     /// When it cannot be read.
     pub fn finish(self) -> io::Result<blake3::Hash> {
-        let passing = self.passing.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut passing = self.passing.into_inner().unwrap_or_else(PoisonError::into_inner);
         passing.finish(|buf, offset| read_exact_at(&self.file, buf, offset))
     }
 }

@@ -45,8 +45,18 @@ impl Tree {
         Self { len, nodes: BTreeMap::new(), root: (len == 0).then(|| blake3::hash(&[])) }
     }
 
+    /// Nothing of the same file is hashed.
+    pub fn empty(&self) -> Self {
+        Self::new(self.len)
+    }
+
     fn groups(&self) -> u64 {
         self.len.div_ceil(GROUP)
+    }
+
+    /// The groups that a node covers.
+    pub fn groups_of(&self, node: Node) -> impl Iterator<Item = u64> + use<> {
+        node.group..node.group.saturating_add(1 << node.level).min(self.groups())
     }
 
     /// Where a group is.
@@ -237,7 +247,7 @@ impl Passing {
     ///
     /// # Errors
     /// When it cannot be read.
-    pub fn finish(mut self, read_back: impl Fn(&mut [u8], u64) -> io::Result<()>) -> io::Result<Hash> {
+    pub fn finish(&mut self, read_back: impl Fn(&mut [u8], u64) -> io::Result<()>) -> io::Result<Hash> {
         let hashed = self.tree.hashed();
         let missing: Vec<Span> = hashed.gaps(Span::new(0, self.tree.len)).collect();
         for group in missing.iter().flat_map(|gap| gap.start / GROUP..gap.end.div_ceil(GROUP)) {

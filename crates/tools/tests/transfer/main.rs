@@ -1,109 +1,28 @@
 //! `rc3 send` and `rc3 recv` as their users run them, over loopback.
 
-use std::{
-    fs,
-    io::{BufRead, BufReader, Read},
-    path::{Path, PathBuf},
-    process::{Child, ChildStdout, Command, Output, Stdio},
-    time::{Duration, Instant},
-};
+use std::{fs, time::Duration};
 
-/// A receiver that runs; killed when the test ends.
-struct Receiver {
-    child: Child,
-    out: BufReader<ChildStdout>,
-    ticket: String,
-}
+use harness::*;
 
-impl Receiver {
-    fn start(dir: &Path, flags: &[&str]) -> Self {
-        let mut child = rc3()
-            .args(["recv", "--quiet", "--listen", "127.0.0.1", "--dir"])
-            .arg(dir)
-            .args(flags)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the receiver starts");
-        let mut out = BufReader::new(child.stdout.take().expect("piped"));
-        let mut ticket = String::new();
-        out.read_line(&mut ticket).expect("a ticket");
-        Self { child, out, ticket: ticket.trim().to_owned() }
-    }
-
-    /// Waits for its end: its exit code, and what it said on standard error.
-    fn finish(mut self) -> (Option<i32>, String) {
-        let code = patiently(&mut self.child);
-        let mut said = String::new();
-        self.child.stderr.take().expect("piped").read_to_string(&mut said).expect("text");
-        let mut rest = String::new();
-        self.out.read_to_string(&mut rest).expect("text");
-        assert_eq!(rest, "", "a quiet receiver prints nothing but the ticket");
-        (code, said)
-    }
-}
-
-impl Drop for Receiver {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn rc3() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_rc3"));
-    command.env_remove("RUST_LOG").stdin(Stdio::null());
-    command
-}
-
-fn send(ticket: &str, paths: &[&Path], flags: &[&str]) -> Output {
-    rc3().arg("send").args(flags).args(paths).arg(ticket).output().expect("the sender starts")
-}
-
-/// A test should fail rather than hang.
-fn patiently(child: &mut Child) -> Option<i32> {
-    let until = Instant::now() + Duration::from_secs(60);
-    while Instant::now() < until {
-        if let Some(status) = child.try_wait().expect("a child of ours") {
-            return status.code();
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    panic!("it does not end");
-}
-
-/// Every path below `root` with its content; directories end in `/`.
-fn tree(root: &Path) -> Vec<(String, Vec<u8>)> {
-    let mut found = Vec::new();
-    let mut open = vec![root.to_owned()];
-    while let Some(directory) = open.pop() {
-        for child in fs::read_dir(directory).expect("a directory") {
-            let path = child.expect("an entry").path();
-            let name = path.strip_prefix(root).expect("below").to_str().expect("text").to_owned();
-            if path.is_dir() {
-                found.push((name + "/", Vec::new()));
-                open.push(path);
-            } else {
-                found.push((name, fs::read(path).expect("a file")));
-            }
-        }
-    }
-    found.sort();
-    found
-}
-
-/// Bytes that no offset error leaves unchanged.
-fn content(bytes: usize) -> Vec<u8> {
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(&bytes.to_le_bytes());
-    let mut content = vec![0; bytes];
-    hasher.finalize_xof().fill(&mut content);
-    content
-}
-
-fn said(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
+#[cfg(unix)]
+mod admission;
+#[cfg(target_os = "linux")]
+mod durability;
+mod harness;
+#[cfg(unix)]
+mod hostile_receiver;
+#[cfg(unix)]
+mod hostile_sender;
+#[cfg(unix)]
+mod interruption;
+#[cfg(unix)]
+mod modes;
+#[cfg(unix)]
+mod names;
+#[cfg(unix)]
+mod random_moments;
+#[cfg(unix)]
+mod tickets;
 
 #[test]
 fn tree_with_odd_names_arrives_as_it_was() {
@@ -159,8 +78,8 @@ fn executable_bit_and_time_are_kept_and_links_are_left_out() {
 
     let receiver = Receiver::start(to.path(), &[]);
     let output = send(&receiver.ticket, &[&top], &[]);
-    assert!(output.status.success(), "{}", said(&output));
-    assert!(said(&output).contains("left out") && said(&output).contains("link"), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(7), "{}", said(&output));
+    assert!(said(&output).contains("left out: ") && said(&output).contains("link"), "{}", said(&output));
     assert_eq!(receiver.finish().0, Some(0));
     let arrived = to.path().join("top/tool").metadata().unwrap();
     assert_ne!(arrived.permissions().mode() & 0o100, 0);
@@ -223,66 +142,6 @@ fn other_receivers_than_the_tickets_get_nothing() {
     assert!(tree(to.path()).is_empty());
 }
 
-/// A sender slow enough to be caught in the middle.
-fn slow_sender(receiver: &Receiver, file: &Path, to: &Path) -> Child {
-    let child = rc3()
-        .args(["send", "--quiet", "--rate-limit", "20mbit"])
-        .arg(file)
-        .arg(&receiver.ticket)
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("the sender starts");
-    let until = Instant::now() + Duration::from_secs(30);
-    while !tree(to).iter().any(|(name, content)| name.ends_with(".rc3-part") && !content.is_empty()) {
-        assert!(Instant::now() < until, "nothing arrives");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    child
-}
-
-fn wait_until_empty(directory: &Path) {
-    let until = Instant::now() + Duration::from_secs(60);
-    while !tree(directory).is_empty() {
-        assert!(Instant::now() < until, "{:?} stays", tree(directory));
-        assert!(tree(directory).iter().all(|(name, _)| name.ends_with(".rc3-part")));
-        std::thread::sleep(Duration::from_millis(50));
-    }
-}
-
-fn large_file(directory: &Path) -> PathBuf {
-    let file = directory.join("large");
-    fs::write(&file, content(50_000_000)).unwrap();
-    file
-}
-
-/// Waits until so much of a file is in place that the receiver has written it down.
-fn wait_for_record(directory: &Path) {
-    let until = Instant::now() + Duration::from_secs(60);
-    while !names(directory).iter().any(|name| name.ends_with("-record.rc3-part")) {
-        assert!(Instant::now() < until, "nothing is written down");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
-/// The names in a directory.
-fn names(directory: &Path) -> Vec<String> {
-    let entries = fs::read_dir(directory).expect("a directory");
-    entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("text")).collect()
-}
-
-/// Sends the file of [`large_file`] and says how many bytes of it went over the network.
-fn send_the_rest(receiver: Receiver, file: &Path, to: &Path) -> u64 {
-    let output = send(&receiver.ticket, &[file], &["--json"]);
-    assert!(output.status.success(), "{}", said(&output));
-    assert_eq!(receiver.finish().0, Some(0));
-    assert_eq!(names(to), ["large"]);
-    assert!(fs::read(to.join("large")).unwrap() == fs::read(file).unwrap());
-    let text = String::from_utf8(output.stdout).unwrap();
-    let done: serde_json::Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
-    let by_rlp = done["rlp_bytes"].as_array().unwrap().iter().map(|bytes| bytes.as_u64().unwrap());
-    done["primary_bytes"].as_u64().unwrap() + by_rlp.sum::<u64>()
-}
-
 #[test]
 fn killed_sender_leaves_no_file_and_another_goes_on_where_it_stopped() {
     let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -341,45 +200,6 @@ fn what_is_left_of_another_file_is_not_gone_on_with() {
     assert!(send_the_rest(receiver, &file, to.path()) >= 50_000_000);
 }
 
-#[cfg(unix)]
-#[test]
-fn full_disk_is_an_error_on_both_sides_and_leaves_nothing() {
-    let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let file = large_file(from.path());
-    // A limit on the length of files stands in for a disk that fills up; in blocks of 1024 bytes.
-    let script = "trap '' XFSZ; ulimit -f 20000; exec \"$0\" \"$@\"";
-    let mut child = Command::new("bash")
-        .args(["-c", script, env!("CARGO_BIN_EXE_rc3"), "recv", "--listen", "127.0.0.1", "--dir"])
-        .arg(to.path())
-        .env_remove("RUST_LOG")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut out = BufReader::new(child.stdout.take().unwrap());
-    let mut ticket = String::new();
-    out.read_line(&mut ticket).unwrap();
-    let mut receiver = Receiver { child, out, ticket: ticket.trim().to_owned() };
-    let output = send(&receiver.ticket, &[&file], &["--quiet"]);
-    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
-    assert!(said(&output).contains("the other side failed: cannot write large: "), "{}", said(&output));
-    assert_eq!(said(&output).lines().count(), 2, "{}", said(&output));
-    wait_until_empty(to.path());
-    // It waits for another try, of something smaller.
-    let small = from.path().join("small");
-    fs::write(&small, content(100_000)).unwrap();
-    assert!(send(&receiver.ticket, &[&small], &[]).status.success());
-    assert_eq!(patiently(&mut receiver.child), Some(0));
-    let mut heard = String::new();
-    receiver.child.stderr.take().unwrap().read_to_string(&mut heard).unwrap();
-    assert!(
-        heard.contains("rc3: cannot write large: ") && heard.contains("hint: check free space"),
-        "{heard}"
-    );
-    assert_eq!(names(to.path()), ["small"]);
-}
-
 #[test]
 fn file_that_grows_arrives_as_it_was_announced() {
     use std::io::Write;
@@ -401,27 +221,13 @@ fn interrupted_sender_says_so_and_the_receiver_waits_on() {
     let file = large_file(from.path());
     let receiver = Receiver::start(to.path(), &[]);
     let mut sender = slow_sender(&receiver, &file, to.path());
-    let pid = sender.id().to_string();
-    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    kill(&sender, "-INT");
     assert_eq!(patiently(&mut sender), Some(130));
     assert!(!to.path().join("large").exists());
     send_the_rest(receiver, &file, to.path());
 }
 
 #[cfg(unix)]
-#[test]
-fn interrupted_receiver_cleans_up_and_tells_the_sender() {
-    let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let file = large_file(from.path());
-    let receiver = Receiver::start(to.path(), &[]);
-    let mut sender = slow_sender(&receiver, &file, to.path());
-    let pid = receiver.child.id().to_string();
-    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
-    assert_eq!(receiver.finish().0, Some(130));
-    assert!(tree(to.path()).is_empty());
-    assert_eq!(patiently(&mut sender), Some(1));
-}
-
 #[test]
 fn file_that_became_shorter_is_an_error_on_both_sides() {
     let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -430,7 +236,10 @@ fn file_that_became_shorter_is_an_error_on_both_sides() {
     let mut sender = slow_sender(&receiver, &file, to.path());
     fs::File::options().write(true).open(&file).unwrap().set_len(10).unwrap();
     assert_eq!(patiently(&mut sender), Some(1));
-    wait_until_empty(to.path());
+    assert!(!to.path().join("large").exists());
+    kill(&receiver.child, "-TERM");
+    let (_, heard) = receiver.finish();
+    assert!(heard.contains("became shorter while it was sent"), "{heard}");
 }
 
 #[test]

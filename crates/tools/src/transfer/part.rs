@@ -1,0 +1,221 @@
+//! A file that is not complete yet.
+//!
+//! Invariants. *All or nothing*: a file has its final name only once it is complete; before that it is
+//! `.NAME.TAG.rc3-part` beside it, with a record of what is in place in `.NAME.TAG-record.rc3-part`. *Alone*: a
+//! part in use is locked, so no two runs write to it. *Worth keeping*: a part outlives its run only with a record.
+
+use std::{
+    fs::{File, FileTimes},
+    io::{self, Write},
+    path::PathBuf,
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
+};
+
+use cap_std::fs::{Dir, OpenOptions};
+use rc3_net::file::WriteAt;
+
+#[cfg(unix)]
+use super::destination::narrow;
+use super::{
+    destination::{Destination, Inner, closed, has_one_name, read_exact_at},
+    manifest::Expected,
+    paths::{NEXT_RECORD, RECORD, SafePath},
+};
+
+/// The names of an incomplete file.
+#[derive(Debug)]
+pub(super) struct Names {
+    pub(super) part: PathBuf,
+    pub(super) record: PathBuf,
+    /// A record that is being written.
+    pub(super) next_record: PathBuf,
+}
+
+impl Names {
+    pub(super) fn new(path: &SafePath, tag: &str) -> Self {
+        Self {
+            part: path.part(tag, ""),
+            record: path.part(tag, RECORD),
+            next_record: path.part(tag, NEXT_RECORD),
+        }
+    }
+
+    /// What is not there any more, or cannot be removed, is nobody's concern.
+    pub(super) fn remove(&self, dir: &Dir) {
+        for name in [&self.part, &self.record, &self.next_record] {
+            let _ = dir.remove_file(name);
+        }
+    }
+}
+
+/// A file on its way. Dropped before [`Self::finish`], it waits for another try if it has a record, or is removed.
+#[derive(Debug)]
+pub struct Part {
+    destination: Destination,
+    file: File,
+    names: Names,
+    path: SafePath,
+    keep: AtomicBool,
+}
+
+impl Part {
+    pub(super) fn new(destination: &Destination, file: File, names: Names, path: &SafePath) -> Self {
+        let keep = AtomicBool::new(false);
+        Self { destination: destination.clone(), file, names, path: path.clone(), keep }
+    }
+
+    /// Writes at an offset, anywhere.
+    ///
+    /// # Errors
+    /// When the system refuses, the disk being full for example.
+    pub fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.file.write_all_at(bytes, offset)
+    }
+
+    /// Fills `buf` with what is at an offset.
+    ///
+    /// # Errors
+    /// When it cannot be read back.
+    pub fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
+        read_exact_at(&self.file, buf, offset)
+    }
+
+    /// Replaces the record of what is in place, and keeps the part for another try from now on, if anything is kept.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn write_down(&self, record: &[u8]) -> io::Result<()> {
+        if self.destination.0.policy.discard_partial {
+            return Ok(());
+        }
+        // On a full disk there is no room for another, but the one before has its place.
+        self.replace_record(record).or_else(|error| self.overwrite_record(record).ok_or(error))?;
+        self.keep();
+        Ok(())
+    }
+
+    fn replace_record(&self, record: &[u8]) -> io::Result<()> {
+        let Inner { dir, .. } = &*self.destination.0;
+        let next = &self.names.next_record;
+        // Whatever is there: it is not followed.
+        let _ = dir.remove_file(next);
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        cap_std::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let written = dir
+            .open_with(next, &options)
+            .and_then(|mut file| file.write_all(record))
+            .and_then(|()| dir.rename(next, dir, &self.names.record));
+        if written.is_err() {
+            let _ = dir.remove_file(next);
+        }
+        written
+    }
+
+    /// What is torn is not believed: see [`super::record`].
+    fn overwrite_record(&self, record: &[u8]) -> Option<()> {
+        let file = self.destination.0.open_ours(&self.names.record, true).filter(has_one_name)?;
+        file.write_all_at(record, 0).ok()?;
+        file.set_len(record.len() as u64).ok()
+    }
+
+    /// There is a record.
+    pub fn keep(&self) {
+        self.keep.store(true, Relaxed);
+    }
+
+    /// It is of no use to anybody: dropped, it is removed.
+    pub fn discard(&self) {
+        self.keep.store(false, Relaxed);
+    }
+
+    /// Gives the file its length, its mode, its time and its final name.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::AlreadyExists`] when the name is taken and may not be replaced; otherwise what the
+    /// system says.
+    pub fn finish(&self, expected: &Expected) -> io::Result<()> {
+        let Inner { dir, policy, .. } = &*self.destination.0;
+        // A part of an earlier run may be longer than what was verified.
+        if self.file.metadata()?.len() != expected.bytes {
+            self.file.set_len(expected.bytes)?;
+        }
+        #[cfg(unix)]
+        if let Some(mode) = expected.mode {
+            narrow(&self.file, mode)?;
+        }
+        if let Some(time) = expected.modified {
+            // Not every file system keeps every time; the content matters more.
+            let _ = self.file.set_times(FileTimes::new().set_modified(time));
+        }
+        if policy.fsync {
+            self.file.sync_all()?;
+        }
+        // Under the lock, so that nothing gets its name in a destination that is closed.
+        let mut parts = self.destination.0.lock();
+        if parts.closed {
+            return Err(closed());
+        }
+        let target = self.path.as_path();
+        if policy.force {
+            // Two names of this transfer that are one to the file system.
+            if identity(dir, &self.path).is_some_and(|there| parts.placed.contains(&there)) {
+                return Err(io::ErrorKind::AlreadyExists.into());
+            }
+            dir.rename(&self.names.part, dir, target)?;
+            parts.placed.extend(identity(dir, &self.path));
+        } else {
+            rename_without_replacing(dir, &self.names.part, &self.path)?;
+        }
+        parts.open.remove(&self.names.part);
+        drop(parts);
+        if self.keep.load(Relaxed) {
+            self.names.remove(dir);
+        }
+        if policy.fsync {
+            self.destination.0.sync_parent(target)?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        let inner = &self.destination.0;
+        let mut parts = inner.lock();
+        if !parts.open.remove(&self.names.part) {
+            return;
+        }
+        if self.keep.load(Relaxed) {
+            parts.kept.insert(self.names.part.clone());
+        } else {
+            self.names.remove(&inner.dir);
+        }
+    }
+}
+
+/// Which file has this name: device and inode.
+#[cfg(unix)]
+fn identity(dir: &Dir, path: &SafePath) -> Option<(u64, u64)> {
+    use cap_std::fs::MetadataExt;
+    let metadata = dir.symlink_metadata(path.as_path()).ok()?;
+    Some((metadata.dev(), metadata.ino()))
+}
+
+#[cfg(not(unix))]
+fn identity(_: &Dir, _: &SafePath) -> Option<(u64, u64)> {
+    None
+}
+
+/// A second name fails where the name is taken, which a rename does not. File systems without second names
+/// get a look and a rename.
+fn rename_without_replacing(dir: &Dir, from: &PathBuf, to: &SafePath) -> io::Result<()> {
+    let to = to.as_path();
+    match dir.hard_link(from, dir, to) {
+        Ok(()) => dir.remove_file(from),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
+        Err(_) if dir.symlink_metadata(to).is_ok() => Err(io::ErrorKind::AlreadyExists.into()),
+        Err(_) => dir.rename(from, dir, to),
+    }
+}

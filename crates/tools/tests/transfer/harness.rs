@@ -1,0 +1,225 @@
+//! Receivers and senders as processes, and looks at what they leave.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Read},
+    path::{Path, PathBuf},
+    process::{Child, ChildStdout, Command, Output, Stdio},
+    time::{Duration, Instant},
+};
+
+/// A receiver that runs; killed when the test ends.
+pub(crate) struct Receiver {
+    pub(crate) child: Child,
+    pub(crate) out: BufReader<ChildStdout>,
+    pub(crate) ticket: String,
+}
+
+impl Receiver {
+    /// One that prints its ticket and errors only.
+    pub(crate) fn start(dir: &Path, flags: &[&str]) -> Self {
+        Self::run(rc3(), dir, &[&["--quiet"], flags].concat())
+    }
+
+    /// Adds the arguments of a receiver to a command that ends in `rc3`.
+    pub(crate) fn run(mut command: Command, dir: &Path, flags: &[&str]) -> Self {
+        let mut child = command
+            .args(["recv", "--listen", "127.0.0.1", "--dir"])
+            .arg(dir)
+            .args(flags)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the receiver starts");
+        let mut out = BufReader::new(child.stdout.take().expect("piped"));
+        let mut ticket = String::new();
+        out.read_line(&mut ticket).expect("a ticket");
+        Self { child, out, ticket: ticket.trim().to_owned() }
+    }
+
+    /// Waits for its end: what it said on standard error.
+    pub(crate) fn finish_loud(mut self) -> String {
+        patiently(&mut self.child);
+        heard(&mut self.child)
+    }
+
+    /// Waits for its end: its exit code, and what it said on standard error.
+    pub(crate) fn finish(mut self) -> (Option<i32>, String) {
+        let code = patiently(&mut self.child);
+        let said = heard(&mut self.child);
+        let mut rest = String::new();
+        self.out.read_to_string(&mut rest).expect("text");
+        assert_eq!(rest, "", "a quiet receiver prints nothing but the ticket");
+        (code, said)
+    }
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+pub(crate) fn rc3() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rc3"));
+    command.env_remove("RUST_LOG").env_remove("RC3_TICKET").stdin(Stdio::null());
+    command
+}
+
+pub(crate) fn send(ticket: &str, paths: &[&Path], flags: &[&str]) -> Output {
+    rc3().arg("send").args(flags).args(paths).arg(ticket).output().expect("the sender starts")
+}
+
+/// A test should fail rather than hang.
+pub(crate) fn patiently(child: &mut Child) -> Option<i32> {
+    let until = Instant::now() + Duration::from_secs(60);
+    while Instant::now() < until {
+        if let Some(status) = child.try_wait().expect("a child of ours") {
+            return status.code();
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    panic!("it does not end");
+}
+
+/// Every path below `root` with its content; directories end in `/`.
+pub(crate) fn tree(root: &Path) -> Vec<(String, Vec<u8>)> {
+    let mut found = Vec::new();
+    let mut open = vec![root.to_owned()];
+    while let Some(directory) = open.pop() {
+        for child in fs::read_dir(directory).expect("a directory") {
+            let path = child.expect("an entry").path();
+            let name = path.strip_prefix(root).expect("below").to_str().expect("text").to_owned();
+            if path.is_dir() {
+                found.push((name + "/", Vec::new()));
+                open.push(path);
+            } else {
+                found.push((name, fs::read(path).expect("a file")));
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// Bytes that no offset error leaves unchanged.
+pub(crate) fn content(bytes: usize) -> Vec<u8> {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&bytes.to_le_bytes());
+    let mut content = vec![0; bytes];
+    hasher.finalize_xof().fill(&mut content);
+    content
+}
+
+/// What a process with a pipe for it said on standard error.
+pub(crate) fn heard(child: &mut Child) -> String {
+    let mut said = String::new();
+    child.stderr.take().expect("piped").read_to_string(&mut said).expect("text");
+    said
+}
+
+pub(crate) fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// A sender slow enough to be caught in the middle.
+pub(crate) fn slow_sender(receiver: &Receiver, file: &Path, to: &Path) -> Child {
+    let child = rc3()
+        .args(["send", "--quiet", "--rate-limit", "20mbit"])
+        .arg(file)
+        .arg(&receiver.ticket)
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the sender starts");
+    let until = Instant::now() + Duration::from_secs(30);
+    while arrived_bytes(to) == 0 {
+        assert!(Instant::now() < until, "nothing arrives");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    child
+}
+
+/// Bytes below a directory, whole files and parts.
+pub(crate) fn arrived_bytes(directory: &Path) -> u64 {
+    let mut bytes = 0;
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        let path = entry.path();
+        // A part may be renamed at any moment.
+        bytes += match path.symlink_metadata() {
+            Ok(metadata) if metadata.is_dir() => arrived_bytes(&path),
+            Ok(metadata) if !path.to_string_lossy().contains("-record") => stored_bytes(&metadata),
+            _ => 0,
+        };
+    }
+    bytes
+}
+
+/// Without the holes of a file.
+#[cfg(unix)]
+fn stored_bytes(metadata: &fs::Metadata) -> u64 {
+    metadata.len().min(512 * std::os::unix::fs::MetadataExt::blocks(metadata))
+}
+
+#[cfg(not(unix))]
+fn stored_bytes(metadata: &fs::Metadata) -> u64 {
+    metadata.len()
+}
+
+pub(crate) fn large_file(directory: &Path) -> PathBuf {
+    let file = directory.join("large");
+    fs::write(&file, content(50_000_000)).unwrap();
+    file
+}
+
+/// Waits until so much of a file is in place that the receiver has written it down.
+pub(crate) fn wait_for_record(directory: &Path) {
+    /// One that says that nothing is in place is shorter.
+    const RECORD_BYTES: u64 = 80;
+    let written = |name: &String| {
+        let record = name.ends_with("-record.rc3-part");
+        record && directory.join(name).metadata().is_ok_and(|metadata| metadata.len() > RECORD_BYTES)
+    };
+    let until = Instant::now() + Duration::from_secs(60);
+    while !names(directory).iter().any(written) {
+        assert!(Instant::now() < until, "nothing is written down");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The names in a directory.
+pub(crate) fn names(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).expect("a directory");
+    entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("text")).collect()
+}
+
+/// Sends the file of [`large_file`] and says how many bytes of it went over the network.
+pub(crate) fn send_the_rest(receiver: Receiver, file: &Path, to: &Path) -> u64 {
+    let output = send(&receiver.ticket, &[file], &["--json"]);
+    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!(receiver.finish().0, Some(0));
+    assert_eq!(names(to), ["large"]);
+    assert!(fs::read(to.join("large")).unwrap() == fs::read(file).unwrap());
+    carried(&output)
+}
+
+/// The last event of a command with `--json`.
+pub(crate) fn last_event(output: &Output) -> serde_json::Value {
+    let text = std::str::from_utf8(&output.stdout).expect("text");
+    serde_json::from_str(text.lines().last().expect("an event")).expect("JSON")
+}
+
+/// Bytes that a sender with `--json` sent over the network, its conversation included.
+pub(crate) fn carried(output: &Output) -> u64 {
+    let done = last_event(output);
+    let by_rlp =
+        done["rlp_bytes"].as_array().expect("levels").iter().map(|bytes| bytes.as_u64().expect("bytes"));
+    done["primary_bytes"].as_u64().expect("bytes") + by_rlp.sum::<u64>()
+}
+
+/// Sends a signal, `-INT` for example.
+#[cfg(unix)]
+pub(crate) fn kill(child: &Child, signal: &str) {
+    let status = Command::new("kill").args([signal, &child.id().to_string()]).status();
+    assert!(status.expect("kill").success());
+}
