@@ -32,6 +32,10 @@ use super::{
     transport,
 };
 
+/// Memory in bytes that all senders together may bring about, with and without a ticket. A transfer, whose bytes are
+/// written as they come, needs a tenth of it.
+const MEMORY_MAX: u64 = 128 << 20;
+
 /// Between two looks at the senders that wait.
 const REASSURE_EVERY: Duration = Duration::from_secs(1);
 
@@ -192,12 +196,14 @@ fn bind(config: ServerConfig, listen: Option<SocketAddr>) -> Result<Endpoint, Tr
         let at = listen.map_or_else(|| "any address".to_owned(), |address| address.to_string());
         TransferError::Local { what: format!("listen on {at}"), error }
     };
-    if let Some(address) = listen {
-        return Endpoint::server(config, address).map_err(failed);
+    let endpoint = match listen {
+        Some(address) => Endpoint::server(config, address),
+        None => Endpoint::server(config.clone(), (Ipv6Addr::UNSPECIFIED, 0).into())
+            .or_else(|_| Endpoint::server(config, (Ipv4Addr::UNSPECIFIED, 0).into())),
     }
-    Endpoint::server(config.clone(), (Ipv6Addr::UNSPECIFIED, 0).into())
-        .or_else(|_| Endpoint::server(config, (Ipv4Addr::UNSPECIFIED, 0).into()))
-        .map_err(failed)
+    .map_err(failed)?;
+    endpoint.set_memory_max(MEMORY_MAX);
+    Ok(endpoint)
 }
 
 /// The address to advertise when listening on `ip`: itself, or for any address the one that the default route

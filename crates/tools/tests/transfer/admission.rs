@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use rc3_net::{ClientConfig, Connection, Endpoint};
+use rc3_net::{ClientConfig, Connection, Endpoint, RlpMode, TransportConfig};
 use rc3_tools::transfer::{
     identity::{self, SERVER_NAME},
     message::ALPN,
@@ -18,10 +18,18 @@ use crate::{harness::*, hostile_sender::Intruder};
 
 /// A connection to the receiver that shows no ticket.
 pub(crate) async fn silent(ticket: &Ticket, from: IpAddr) -> Option<(Endpoint, Connection)> {
+    silent_in(ticket, from, RlpMode::Guard).await
+}
+
+async fn silent_in(ticket: &Ticket, from: IpAddr, mode: RlpMode) -> Option<(Endpoint, Connection)> {
+    let mut transport = TransportConfig::default();
+    transport.rlp(mode);
     let endpoint = Endpoint::client(SocketAddr::new(from, 0)).expect("a socket");
     let crypto = identity::client(ticket.fingerprint(), ALPN).expect("settings");
     let to = SocketAddr::new(ticket.host().parse().expect("an address"), ticket.port());
-    let connecting = endpoint.connect_with(ClientConfig::new(Arc::new(crypto)), to, SERVER_NAME).ok()?;
+    let mut config = ClientConfig::new(Arc::new(crypto));
+    config.transport_config(Arc::new(transport));
+    let connecting = endpoint.connect_with(config, to, SERVER_NAME).ok()?;
     let connection = tokio::time::timeout(Duration::from_secs(2), connecting).await.ok()?.ok()?;
     Some((endpoint, connection))
 }
@@ -104,4 +112,42 @@ fn senders_wait_for_their_turn_or_try_again_and_say_so() {
     let rejected = events(rejected.wait_with_output().unwrap());
     assert!(rejected.contains(r#"{"event":"retrying","seconds":1.0}"#), "{rejected}");
     assert!(rejected.contains(r#""event":"done""#), "{rejected}");
+}
+
+/// Connections without the ticket that send as much as they may, though nobody reads it.
+#[test]
+#[cfg(target_os = "linux")]
+fn connections_without_a_ticket_cost_bounded_memory() {
+    const MIB: u64 = 1 << 20;
+    let to = tempfile::tempdir().unwrap();
+    let receiver = Receiver::start(to.path(), &["--keep"]);
+    let resident = || {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", receiver.child.id())).unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("resident memory");
+        line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024
+    };
+    let before = resident();
+    let runtime = Runtime::new().unwrap();
+    let ticket: Ticket = receiver.ticket.parse().expect("a ticket");
+    for address in 1..=8 {
+        for _ in 0..4 {
+            let ticket = ticket.clone();
+            runtime.spawn(async move {
+                let from = Ipv4Addr::new(127, 0, 0, address).into();
+                let (_endpoint, connection) = silent_in(&ticket, from, RlpMode::Trust).await?;
+                connection.set_send_window(64 * MIB);
+                let mut stream = connection.open_uni().await.ok()?;
+                stream.write_chunk(vec![7; 64 * MIB as usize].into()).await.ok()?;
+                Some(connection.closed().await)
+            });
+        }
+    }
+    let mut most = 0;
+    for _ in 0..60 {
+        std::thread::sleep(Duration::from_millis(100));
+        most = most.max(resident());
+    }
+    let grown = (most - before) / MIB;
+    println!("{grown} MiB for 32 connections without a ticket");
+    assert!(grown < 400, "{grown} MiB");
 }
