@@ -19,7 +19,7 @@ type Value<T> = fn(&T) -> u64;
 /// A counter: name, unit, meaning, and where the number is.
 type Counted<T> = (&'static str, Unit, &'static str, Value<T>);
 
-const CONNECTION: [Counted<ConnectionStats>; 11] = [
+const CONNECTION: [Counted<ConnectionStats>; 12] = [
     ("rc3_primary_sent_bytes", Unit::Bytes, "handed to the primary", |s| s.sent.primary_bytes),
     ("rc3_primary_sent_packets", Unit::Count, "packets the primary sent", |s| s.path.sent_packets),
     ("rc3_primary_lost_packets", Unit::Count, "packets declared lost", |s| s.path.lost_packets),

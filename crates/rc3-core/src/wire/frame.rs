@@ -69,7 +69,7 @@ impl Data {
             _ => Some(reader.varint().ok_or(FrameError::Truncated)?),
         };
         let receipt = Receipt::parse(reader)?;
-        let len = len.unwrap_or(reader.rest().len() as u64);
+        let len = len.unwrap_or_else(|| reader.rest().len() as u64);
         let start = reader.position();
         reader.take(len).ok_or(FrameError::Truncated)?;
         // Both are below 2^62.

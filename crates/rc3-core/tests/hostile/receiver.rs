@@ -118,7 +118,8 @@ fn a_skip_over_bytes_that_never_arrived_is_an_error_at_the_reader_and_no_silent_
 #[test]
 fn who_lacks_one_datagram_of_a_run_cannot_claim_it() {
     const BYTES: u64 = 400_000;
-    let claim = |name: &str, make: fn(&[(Span, Receipt)]) -> Vec<(Span, Receipt)>, honest: bool| {
+    type Make = fn(&[(Span, Receipt)]) -> Vec<(Span, Receipt)>;
+    let claim = |name: &str, make: Make, honest: bool| {
         let mut pair = world();
         let (client, server) = connected(&mut pair);
         let (mut lying, tap) = (keys(&pair, server, false), Tap::default());
