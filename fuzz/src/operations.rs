@@ -28,6 +28,9 @@ const WRITTEN_MAX: u64 = 1 << 20;
 /// Window of RLP data and of the primary, in bytes. Smaller than what may be written.
 const WINDOW: u32 = 1 << 20;
 
+/// Of both ends.
+const KEEP_ALIVE: Duration = Duration::from_secs(5);
+
 /// Virtual time in which all must have arrived once nobody interferes any more.
 const PATIENCE: Duration = Duration::from_secs(900);
 
@@ -195,7 +198,9 @@ fn config(world: &World) -> PairConfig {
             .rlp_stream_window(WINDOW.into())
             .receive_window(WINDOW)
             .stream_receive_window(WINDOW)
-            .max_idle_timeout(None);
+            .max_idle_timeout(None)
+            // Else a client that has moved and has nothing to say could not be reached by anybody.
+            .keep_alive_interval(Some(KEEP_ALIVE));
     }
     config
 }
