@@ -51,6 +51,11 @@ pub fn frames(input: &[u8]) {
                 assert_eq!(fields, (data.stream, data.offset, data.final_size, data.receipt));
                 assert_eq!(&again[parsed.data], content);
             }
+            Frame::Arrival(arrival) => {
+                let mut again = Vec::new();
+                arrival.emit(&mut again);
+                assert_eq!(Frames::new(&again).next(), Some(Ok(Frame::Arrival(arrival))));
+            }
             Frame::Sack(frame) => {
                 let spans: Vec<(Span, Receipt)> = frame.spans().collect();
                 check_ascending(&spans);

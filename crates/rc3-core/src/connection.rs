@@ -42,6 +42,7 @@ use crate::{
     qlog::{QlogEvent, Trace},
     rlp::{
         Rlp,
+        clock::Clock,
         guard::Guard,
         keys::{IdChange, OpenError, RECEIPT_SECRET_LEN, ReceiverId},
     },
@@ -233,12 +234,20 @@ impl Connection {
             }
         };
         self.received.rlp_datagrams += 1;
+        self.note_bytes(datagram.len());
+        let mut noted = false;
         let payload = datagram.freeze().slice(opened.payload);
         for frame in Frames::new(&payload) {
             match frame {
                 Ok(Frame::Padding) => {}
                 Ok(Frame::Solicit) => self.on_solicit(now),
-                Ok(Frame::Data(data)) => self.on_rlp_data(now, opened.level, &data, &payload),
+                Ok(Frame::Arrival(arrival)) => self.on_arrival(now, arrival),
+                Ok(Frame::Data(data)) => {
+                    if !std::mem::replace(&mut noted, true) {
+                        self.note_arrival(now, opened.packet_number);
+                    }
+                    self.on_rlp_data(now, opened.level, &data, &payload);
+                }
                 Ok(Frame::Sack(sack)) => {
                     self.sent.sacks += 1;
                     if let Ok(stream) = VarInt::from_u64(sack.stream) {
@@ -257,6 +266,7 @@ impl Connection {
                 break;
             }
         }
+        self.reopen_lost();
         true
     }
 
@@ -555,10 +565,12 @@ impl Connection {
         received.held_bytes = self.received_held.all.total();
         sent.overhead_bytes = self.streams.sending().overhead;
         let guard = self.overlay.as_ref().and_then(|overlay| overlay.rlp.as_ref()).and_then(Rlp::guard_ref);
+        let clock = self.overlay.as_ref().and_then(|overlay| overlay.rlp.as_ref()).and_then(Rlp::clock_ref);
         ConnectionStats {
             path: self.primary.path(),
             rc3: self.is_rc3(),
             guard: guard.map(Guard::stats),
+            clock: clock.map(Clock::stats),
             kickass: self.primary.kickass(),
             sent,
             received,

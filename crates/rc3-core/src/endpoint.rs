@@ -564,7 +564,7 @@ impl Endpoint {
         if connection.take_refutation() {
             self.drops.forget(connection.remote_address());
         }
-        if let Some(record) = connection.take_record() {
+        if let Some(record) = connection.take_record(now) {
             self.verdicts.remember(connection.proven_address(), record);
         }
         if connection.take_path_change()

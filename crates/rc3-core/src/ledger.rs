@@ -169,6 +169,15 @@ impl Ledger {
         newly
     }
 
+    /// RLP's packets with this span are lost: what nobody has taken or SACKed since is open again. Returns how many bytes
+    /// that are.
+    pub fn reopen(&mut self, span: Span) -> u64 {
+        let open = &mut self.open;
+        self.rlp.remove(span, |piece, _| {
+            open.insert(piece);
+        })
+    }
+
     /// The parts of a span above the cursor that the peer is not known to have, lowest first.
     pub fn undelivered(&self, span: Span) -> impl Iterator<Item = Span> + '_ {
         self.delivered.gaps(span)

@@ -63,8 +63,9 @@ pub use primary::{
 #[cfg(feature = "qlog")]
 pub use qlog::Qlog;
 pub use rlp::{
+    clock::ClockStats,
     guard::{GuardStats, Verdict},
-    verdicts::DestinationVerdict,
+    verdicts::{DestinationVerdict, Pace},
 };
 pub use stats::{ConnectionStats, KickAssStats, LevelStats, ReceivedStats, SentStats, SwitchCounts};
 pub use stream::{recv::Chunk, source::SourceRead};

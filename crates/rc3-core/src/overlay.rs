@@ -7,9 +7,9 @@ use std::{
 };
 
 use crate::{
-    config::TransportConfig,
+    config::{RlpMode, TransportConfig},
     primary::{StreamId, VarInt},
-    rlp::Rlp,
+    rlp::{Rlp, arrivals::Arrivals},
     units::Level,
     window::WindowTuner,
     wire::control::{ControlDecoder, ControlFrame, INITIAL_CREDIT, Settings},
@@ -31,6 +31,10 @@ pub(crate) struct Overlay {
     pub(crate) granting: Granting,
     /// Streams whose RLP data wants a SACK, with the best level it came on.
     pub(crate) sacks: BTreeMap<StreamId, Level>,
+    /// When RLP's datagrams came.
+    pub(crate) arrivals: Arrivals,
+    /// Whether we want to hear the same of ours.
+    wants_arrivals: bool,
 }
 
 /// Credit the peer has granted us.
@@ -72,6 +76,17 @@ impl Overlay {
                 unreported: BTreeMap::new(),
             },
             sacks: BTreeMap::new(),
+            arrivals: Arrivals::default(),
+            wants_arrivals: config.rlp == RlpMode::Guard,
+        }
+    }
+
+    /// The first frame on the control stream.
+    pub(crate) fn settings(&self) -> Settings {
+        Settings {
+            connection_credit: self.granting.window.window(),
+            stream_credit: self.granting.stream_window(),
+            arrivals: self.wants_arrivals,
         }
     }
 
@@ -101,11 +116,6 @@ impl Allowed {
 }
 
 impl Granting {
-    /// The first frame on the control stream.
-    pub(crate) fn settings(&self) -> Settings {
-        Settings { connection_credit: self.window.window(), stream_credit: self.stream_window() }
-    }
-
     /// The limit a new stream starts with.
     pub(crate) fn stream_window(&self) -> u64 {
         self.stream_window_max.min(self.window.window())

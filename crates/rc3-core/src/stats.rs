@@ -6,7 +6,7 @@ use kickass::endpoint::Mode;
 
 use crate::{
     primary::PathStats,
-    rlp::guard::GuardStats,
+    rlp::{clock::ClockStats, guard::GuardStats},
     units::{Level, Rate},
 };
 
@@ -20,6 +20,8 @@ pub struct ConnectionStats {
     pub rc3: bool,
     /// What the guard has seen and decided; `None` when there is none.
     pub guard: Option<GuardStats>,
+    /// How fast RLP may be and why; `None` when no clock holds it.
+    pub clock: Option<ClockStats>,
     /// What routers say and what comes of it; `None` without [`crate::Congestion::KickAss`].
     pub kickass: Option<KickAssStats>,
     /// What was sent.
@@ -82,6 +84,8 @@ pub struct SentStats {
     pub duplicate_bytes: u64,
     /// Bytes the primary was spared because RLP had delivered them.
     pub skipped_bytes: u64,
+    /// Bytes of RLP that were lost and became open to it again.
+    pub reopened_bytes: u64,
     /// SACK frames received.
     pub sacks: u64,
     /// Bytes the RLP loop may still send on this connection before it needs more credit.

@@ -33,7 +33,7 @@ impl Connection {
         }
         let Some(id) = self.primary.open(Dir::Uni) else { return };
         overlay.control = Some(id);
-        let settings = ControlFrame::Settings(overlay.granting.settings());
+        let settings = ControlFrame::Settings(overlay.settings());
         self.streams.on_opened(id);
         self.streams.insert_send(id, false, 0);
         self.streams.set_priority(id, i32::MAX);
@@ -109,6 +109,7 @@ impl Connection {
         match frame {
             ControlFrame::Settings(settings) => {
                 overlay.allowed.raise(settings.connection_credit);
+                overlay.arrivals.on_wanted(settings.arrivals);
                 overlay.allowed.stream_initial = overlay.allowed.stream_initial.max(settings.stream_credit);
                 self.streams.raise_rlp_limits(overlay.allowed.stream_initial, overlay.control);
             }

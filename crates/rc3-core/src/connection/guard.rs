@@ -1,4 +1,4 @@
-//! What the guard is told and what it says: samples of both loops in, withdrawal and probes out.
+//! What the guard is told and what it says: samples of both loops in, verdicts and probes out.
 
 use std::time::Instant;
 
@@ -7,7 +7,7 @@ use crate::{
     ledger::State,
     overlay::Overlay,
     primary::{Primary, Waiting, quinn::PathSample},
-    rlp::guard::{Guard, Record},
+    rlp::{guard::Guard, verdicts::Record},
 };
 
 impl Connection {
@@ -19,8 +19,8 @@ impl Connection {
     }
 
     /// What later connections should know about the path, if there is something new.
-    pub(crate) fn take_record(&mut self) -> Option<Record> {
-        self.guard()?.take_record()
+    pub(crate) fn take_record(&mut self, now: Instant) -> Option<Record> {
+        self.rlp()?.take_record(now)
     }
 
     /// Whether the primary was given a probe to send since the last call.
@@ -41,7 +41,7 @@ impl Connection {
         let acked = sample.acked.is_some_and(|(sent, rtt)| guard.on_primary_acked(now, sent, rtt));
         let lost = sample.lost.is_some_and(|sent| guard.on_primary_lost(now, sent));
         if acked || lost {
-            self.tell_withdrawal();
+            self.tell_ignored();
         }
         if sample != PathSample::default() {
             self.judge(now);
@@ -52,25 +52,27 @@ impl Connection {
     pub(super) fn judge(&mut self, now: Instant) {
         let Self { overlay: Some(Overlay { rlp: Some(rlp), .. }), streams, .. } = self else { return };
         let Some(guard) = rlp.guard() else { return };
-        let withdrawn = guard.judge(now, |id, offset| {
-            streams.send(id).is_some_and(|stream| matches!(stream.ledger.state(offset), State::Rlp(_)))
+        let ignored = guard.judge(now, |id, offset| {
+            streams
+                .send(id)
+                .is_some_and(|stream| matches!(stream.ledger.state(offset), State::Rlp(_) | State::Open))
         });
-        // What RLP waited for may have come; a withdrawal makes it wait anew.
+        // What RLP waited for may have come.
         self.rlp_wake = None;
-        if withdrawn {
-            self.tell_withdrawal();
+        if ignored {
+            self.tell_ignored();
         }
     }
 
-    fn tell_withdrawal(&mut self) {
+    fn tell_ignored(&mut self) {
         let remote = self.primary.addresses().0;
         let Some(stats) = self.guard().map(|guard| guard.stats()) else { return };
-        tracing::warn!(
+        tracing::info!(
             %remote,
             waited = stats.waited,
             lost = stats.lost,
             overtook = stats.overtook,
-            "RLP withdrawn: the primary waits and is lost like RLP; the path ignores priorities, or a host is the bottleneck",
+            "the path ignores priorities, or a host is the bottleneck: the primary waits and is lost like RLP",
         );
     }
 

@@ -11,7 +11,7 @@ use crate::{
     qlog::QlogEvent,
     stream::recv::{RecvStream, Room, Taken},
     units::Level,
-    wire::frame::Data,
+    wire::{arrival::Arrival, frame::Data},
 };
 
 impl Connection {
@@ -28,6 +28,29 @@ impl Connection {
     /// A datagram of the primary came, of `len` bytes: what it carries is in a buffer of that length.
     pub(crate) fn on_primary_datagram(&mut self, len: usize) {
         self.primary_datagram_max = self.primary_datagram_max.max(len);
+        self.note_bytes(len);
+    }
+
+    /// A datagram of either loop came, of `len` bytes.
+    pub(super) fn note_bytes(&mut self, len: usize) {
+        if let Some(overlay) = &mut self.overlay {
+            overlay.arrivals.on_bytes(len);
+        }
+    }
+
+    /// RLP data came in the datagram with this number.
+    pub(super) fn note_arrival(&mut self, now: Instant, packet_number: u64) {
+        if let Some(overlay) = &mut self.overlay {
+            overlay.arrivals.on_data(now, packet_number);
+        }
+    }
+
+    /// The peer reports what came of ours.
+    pub(super) fn on_arrival(&mut self, now: Instant, arrival: Arrival) {
+        if self.rlp().is_some_and(|rlp| !rlp.on_arrival(now, arrival)) {
+            self.fault = Some(PeerMisbehaved::Malformed("rlp arrival"));
+        }
+        self.rlp_wake = None;
     }
 
     /// Takes what the primary has for a stream.

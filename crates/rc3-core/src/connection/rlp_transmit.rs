@@ -8,9 +8,13 @@ use crate::{
     error::PeerMisbehaved,
     held::SACK_COST,
     overlay::Overlay,
-    primary::{Primary, StreamId, VarInt, Waiting},
+    primary::{Primary, StreamId, VarInt, Waiting, Window},
     qlog::QlogEvent,
-    rlp::{Allowance, Rlp, keys::Sealer},
+    rlp::{
+        Allowance, Rlp,
+        clock::{Departure, Loss},
+        keys::Sealer,
+    },
     transmit::{BATCH_BYTES_MAX, Transmit},
     units::{Level, Receipt, Span},
     wire::{frame::DataHeader, sack},
@@ -83,12 +87,20 @@ impl Connection {
         let rlp = overlay.rlp.as_mut()?;
         let seal = &mut rlp.keys().seal;
         let sealing = seal.begin(level, buf);
-        let payload_start = buf.len();
+        let frames_start = buf.len();
         let payload_max = mtu.saturating_sub(Sealer::OVERHEAD);
+        if let Some(arrival) = overlay.arrivals.take_report() {
+            arrival.emit(buf);
+        }
+        let payload_start = buf.len();
         while let Some((id, _)) = overlay.sacks.first_key_value().map(|(&id, &level)| (id, level)) {
-            let budget = payload_max.saturating_sub(buf.len() - payload_start);
+            let budget = payload_max.saturating_sub(buf.len() - frames_start);
             let number = VarInt::from(id).into_inner();
-            let spans = streams.recv(id).map(|stream| sack::emit(number, stream.sack_spans(), budget, buf));
+            let resends = overlay.arrivals.are_wanted();
+            let spans = streams.recv(id).map(|stream| match resends {
+                true => sack::emit(number, stream.fresh_sack_spans(), budget, buf),
+                false => sack::emit(number, stream.sack_spans(), budget, buf),
+            });
             match spans {
                 // No room left: in the next datagram.
                 Some(0) if buf.len() > payload_start => break,
@@ -127,7 +139,7 @@ impl Connection {
         let window = self.primary.window();
         let mtu = usize::from(window.mtu);
         while let Some(id) = self.streams.next_for_rlp() {
-            let (level, packets_max) = match self.rlp()?.allowance(now, mtu as u64) {
+            let (level, packets_max) = match self.allowance(now, &window)? {
                 Allowance::Send { level, packets } => (level, packets),
                 Allowance::Wait(until) => {
                     self.rlp_wake = Some(until);
@@ -148,10 +160,10 @@ impl Connection {
                 continue;
             }
             self.log_packets(now, id, level, &packets);
-            self.write_packets(id, level, &packets, buf);
+            let departure = self.write_packets(now, id, level, &packets, buf)?;
             let total = buf.len() as u64;
             let rlp = self.rlp()?;
-            rlp.on_sent(now, packets.len() as u64, total);
+            rlp.on_sent(now, departure, total);
             if let Some(guard) = rlp.guard() {
                 guard.on_rlp_sent(now, id, packets[packets.len() - 1].span.start, total, window.in_flight);
             }
@@ -163,6 +175,11 @@ impl Connection {
             return Some((level, packets[0].datagram_len()));
         }
         None
+    }
+
+    fn allowance(&mut self, now: Instant, window: &Window) -> Option<Allowance> {
+        let rtt_min = self.primary.min_rtt();
+        Some(self.rlp()?.allowance(now, window, rtt_min))
     }
 
     fn log_packets(&mut self, now: Instant, id: StreamId, level: Level, packets: &[Packet]) {
@@ -212,11 +229,23 @@ impl Connection {
         packets
     }
 
-    fn write_packets(&mut self, id: StreamId, level: Level, packets: &[Packet], buf: &mut Vec<u8>) {
-        let Self { overlay: Some(overlay), streams, .. } = self else { return };
-        let Some((seal, receipts)) = overlay.rlp.as_mut().map(Rlp::sealing) else { return };
+    fn write_packets(
+        &mut self,
+        now: Instant,
+        id: StreamId,
+        level: Level,
+        packets: &[Packet],
+        buf: &mut Vec<u8>,
+    ) -> Option<Departure> {
+        let Self { overlay: Some(overlay), streams, .. } = self else { return None };
+        let (seal, receipts) = overlay.rlp.as_mut().map(Rlp::sealing)?;
         let number = VarInt::from(id).into_inner();
         let usage = streams.send(id).map_or(0, |stream| stream.usage());
+        // There is no hole between them.
+        let start = packets.iter().map(|packet| packet.span.start).min()?;
+        let end = packets.iter().map(|packet| packet.span.end).max()?;
+        let span = Span::new(start, end);
+        let mut last = 0;
         streams.with_send(id, |stream| {
             for packet in packets {
                 let sealing = seal.begin(level, buf);
@@ -230,17 +259,25 @@ impl Connection {
                     "bytes of {:?} are gone",
                     packet.span
                 );
-                seal.finish(sealing, buf);
+                last = seal.finish(sealing, buf);
             }
-            // There is no hole between them.
-            let start = packets.iter().map(|packet| packet.span.start).min();
-            let end = packets.iter().map(|packet| packet.span.end).max();
-            if let (Some(start), Some(end)) = (start, end) {
-                stream.on_rlp_sent(Span::new(start, end), level);
-            }
+            stream.on_rlp_sent(span, level);
         });
         let more = streams.send(id).map_or(0, |stream| stream.usage()) - usage;
         overlay.allowed.on_usage(more);
+        Some(Departure { last, packets: packets.len() as u64, at: now, stream: id, span })
+    }
+
+    /// What RLP has lost may be sent again.
+    pub(super) fn reopen_lost(&mut self) {
+        let lost = self.rlp().map(Rlp::take_lost).unwrap_or_default();
+        for Loss { stream: id, span } in lost {
+            let reopened = self.streams.with_send(id, |stream| stream.ledger.reopen(span)).unwrap_or(0);
+            if reopened > 0 {
+                self.sent.reopened_bytes += reopened;
+                self.streams.queue_for_rlp(id);
+            }
+        }
     }
 
     /// A SACK: the peer holds these spans, and shows it.
@@ -261,6 +298,7 @@ impl Connection {
         let mut room = self.overhead_room();
         let Self { streams, sent, overlay, .. } = self;
         let mut guard = overlay.as_mut().and_then(|overlay| overlay.rlp.as_mut()).and_then(Rlp::guard);
+        let mut delivered = 0;
         let has_source = streams.with_send(id, |stream| {
             let mut newly = 0;
             for (span, _) in spans {
@@ -275,8 +313,13 @@ impl Connection {
                 });
             }
             stream.on_rlp_delivered(newly);
+            delivered = newly;
             stream.has_source()
         });
+        if let Some(rlp) = self.rlp() {
+            rlp.on_delivered(delivered);
+        }
+        let streams = &mut self.streams;
         // RLP may send more the more arrives.
         if has_source == Some(true) {
             streams.queue_for_rlp(id);

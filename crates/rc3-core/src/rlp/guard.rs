@@ -1,4 +1,5 @@
-//! Do no harm: notices that a path does not honour priorities, and withdraws RLP there.
+//! Finds out whether a path honours priorities, so that the [`clock`](super::clock) knows whether a queue of RLP harms
+//! anybody.
 //!
 //! RC3 §2.1 assumes that the network serves low priorities last. Many paths ignore the marks; there RLP waits in
 //! the same queue as everybody's primary, delays it and makes it lose packets. The sender can tell the two kinds
@@ -23,10 +24,6 @@ use std::{
 };
 
 use crate::{primary::StreamId, units::Span};
-
-/// How much RLP a path about which nothing is known is sent in a busy period. What has arrived of it makes no room for
-/// more: a second burst would meet the primary's own slow start in the queue, and what it loses is not sent again.
-pub const UNPROVEN_BYTES: u64 = 4 << 20;
 
 /// RLP packets watched at a time: six round trips, since a queue and the detection of a loss multiply them.
 const SAMPLES_MAX: usize = 192;
@@ -62,7 +59,7 @@ pub enum Verdict {
     Unproven,
     /// The primary overtakes RLP.
     Honoured,
-    /// The primary waits and is lost like RLP, which is withdrawn.
+    /// The primary waits and is lost like RLP, which must leave the queue alone.
     Ignored,
 }
 
@@ -72,8 +69,6 @@ pub enum Verdict {
 pub struct GuardStats {
     /// What is known about the path.
     pub verdict: Verdict,
-    /// While RLP is withdrawn: when it comes back for another try.
-    pub withdrawn_until: Option<Instant>,
     /// Whether the guard began with what an earlier connection to the same destination had learned.
     pub remembered: bool,
     /// Trials in which the primary overtook RLP, or was spared where RLP was lost: for honour.
@@ -86,34 +81,6 @@ pub struct GuardStats {
     pub probes: u64,
 }
 
-/// What is remembered about a destination.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Record {
-    score: i32,
-    /// The path took much RLP at once without a queue.
-    room: bool,
-    /// When the evidence was last added to.
-    pub at: Instant,
-    /// When it is too old.
-    pub until: Instant,
-}
-
-impl Record {
-    /// What it says.
-    pub fn verdict(&self) -> Verdict {
-        verdict(self.score)
-    }
-}
-
-/// What RLP may do, as far as the guard is concerned.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Permit {
-    /// Send up to so many bytes.
-    Bytes(u64),
-    /// Nothing before this time, unless more is learned earlier.
-    Wait(Instant),
-}
-
 /// The guard of one path.
 #[derive(Debug)]
 pub struct Guard {
@@ -121,18 +88,14 @@ pub struct Guard {
     age: Duration,
     rtt_min: Duration,
     score: i32,
-    /// When the score moved, if it did since the last [`Self::take_record`].
+    /// When the score moved last, and whether anybody has asked since.
     moved: Option<Instant>,
-    withdrawn_until: Option<Instant>,
+    news: bool,
     /// Oldest first.
     samples: VecDeque<Sample>,
     /// RLP bytes sent in all, and up to the packet whose fate was learned last.
     sent: u64,
     learned: u64,
-    /// RLP bytes sent before this busy period.
-    begun: u64,
-    /// The RLP packet whose fate was learned last came through without waiting.
-    room: bool,
     /// When RLP's loss was evidence last.
     rlp_lost: Option<Instant>,
     /// RLP bytes since the primary sent last.
@@ -213,12 +176,10 @@ impl Guard {
             rtt_min: rtt,
             score: 0,
             moved: None,
-            withdrawn_until: None,
+            news: false,
             samples: VecDeque::new(),
             sent: 0,
             learned: 0,
-            begun: 0,
-            room: false,
             rlp_lost: None,
             behind: 0,
             probed: None,
@@ -228,24 +189,29 @@ impl Guard {
 
     // --- what is known ---
 
-    /// Begins with what an earlier connection has learned, unless that is too old.
-    pub fn recall(&mut self, now: Instant, record: Record) {
-        if record.until <= now {
-            return;
-        }
-        self.score = record.score;
-        self.room = record.room;
+    /// Begins with the score that an earlier connection has arrived at, with its last evidence at `at`.
+    pub fn recall(&mut self, at: Instant, score: i32) {
+        self.score = score;
+        self.moved = Some(at);
         self.stats.remembered = true;
-        if record.verdict() == Verdict::Ignored {
-            self.withdrawn_until = Some(record.until);
-        }
     }
 
-    /// What should be remembered, if there is something new.
-    pub fn take_record(&mut self) -> Option<Record> {
-        let at = self.moved.take()?;
-        let until = self.withdrawn_until.unwrap_or(at + self.age);
-        Some(Record { score: self.score, room: self.room, at, until })
+    /// The score, which says how much speaks against the path.
+    pub fn score(&self) -> i32 {
+        self.score
+    }
+
+    /// Whether there was new evidence since the last call.
+    pub fn take_news(&mut self) -> bool {
+        std::mem::take(&mut self.news)
+    }
+
+    /// Forgets evidence that is too old to believe.
+    pub fn expire(&mut self, now: Instant) {
+        if self.moved.is_some_and(|moved| now >= moved + self.age) {
+            self.score = 0;
+            self.moved = None;
+        }
     }
 
     /// The path is another one, of which nothing is known.
@@ -261,35 +227,7 @@ impl Guard {
 
     /// What it has seen and decided.
     pub fn stats(&self) -> GuardStats {
-        GuardStats { verdict: self.verdict(), withdrawn_until: self.withdrawn_until, ..self.stats }
-    }
-
-    // --- what may be done ---
-
-    /// All that was sent is answered for: what comes next is another flow.
-    pub fn start_busy_period(&mut self) {
-        self.begun = self.sent;
-    }
-
-    /// What RLP may send now.
-    pub fn permit(&mut self, now: Instant) -> Permit {
-        if let Some(until) = self.withdrawn_until {
-            if now < until {
-                return Permit::Wait(until);
-            }
-            // Too old to believe: another try, from nothing.
-            self.withdrawn_until = None;
-            self.score = 0;
-            self.room = false;
-            self.start_busy_period();
-        }
-        if self.room || self.verdict() == Verdict::Honoured {
-            return Permit::Bytes(u64::MAX);
-        }
-        match UNPROVEN_BYTES.saturating_sub(self.sent - self.begun) {
-            0 => Permit::Wait(now + self.rtt_min),
-            bytes => Permit::Bytes(bytes),
-        }
+        GuardStats { verdict: self.verdict(), ..self.stats }
     }
 
     /// Whether the primary should send a packet now for the sake of a trial: RLP has sent much, and nothing of the
@@ -356,11 +294,6 @@ impl Guard {
             let ahead = sample.total.saturating_sub(self.learned);
             self.rtt_min = self.rtt_min.min(delay);
             self.learned += ahead;
-            // The first of a flight find every queue empty.
-            if ahead >= UNPROVEN_BYTES / 2 {
-                self.room = delay < self.rtt_min + self.wait_min();
-                self.moved = Some(now);
-            }
         }
     }
 
@@ -370,13 +303,14 @@ impl Guard {
     }
 
     /// The primary packet sent at `sent` was acknowledged after `rtt`, the peer's delay not counted. Returns whether
-    /// this withdraws RLP.
+    /// it is known now that the path ignores marks.
     pub fn on_primary_acked(&mut self, now: Instant, sent: Instant, rtt: Duration) -> bool {
         self.rtt_min = self.rtt_min.min(rtt);
         self.try_primary(now, Partner { sent, at: now, rtt: Some(rtt) })
     }
 
-    /// Packets of the primary are lost, the last of them sent at `sent`. Returns whether this withdraws RLP.
+    /// Packets of the primary are lost, the last of them sent at `sent`. Returns whether it is known now that
+    /// the path ignores marks.
     pub fn on_primary_lost(&mut self, now: Instant, sent: Instant) -> bool {
         self.try_primary(now, Partner { sent, at: now, rtt: None })
     }
@@ -403,8 +337,8 @@ impl Guard {
     }
 
     /// Judges the trials that have waited for the RLP packet's fate. `is_open` says whether a byte of a stream that
-    /// RLP has sent still waits for its SACK: it does not once the primary has taken it. Returns whether this
-    /// withdraws RLP.
+    /// RLP has sent still waits for its SACK: it does not once the primary has taken it. Returns whether it is
+    /// known now that the path ignores marks.
     ///
     /// To be called after each group of samples.
     pub fn judge(&mut self, now: Instant, is_open: impl Fn(StreamId, u64) -> bool) -> bool {
@@ -417,7 +351,6 @@ impl Guard {
                 // On a path that keeps order the SACK is here before the ACK, but for the haste of hosts.
                 None if now < partner.at + grace => continue,
                 None => {
-                    self.room = false;
                     self.learned = self.learned.max(sample.total);
                     self.compare_lost(now, partner, &sample, is_open(sample.stream, sample.offset))
                 }
@@ -471,9 +404,9 @@ impl Guard {
         self.samples.iter().any(|sample| sample.delay.is_some() && apart(sample.sent) <= self.wait_min())
     }
 
-    /// Adds an outcome to the score; whether that withdraws RLP.
+    /// Adds an outcome to the score; whether it is known now that the path ignores marks.
     fn weigh(&mut self, now: Instant, outcome: Outcome) -> bool {
-        if outcome == Outcome::Undecided || self.withdrawn_until.is_some() {
+        if outcome == Outcome::Undecided {
             return false;
         }
         tracing::trace!(?outcome, score = self.score, "trial of the path");
@@ -486,13 +419,10 @@ impl Guard {
         if matches!(outcome, Outcome::Spared | Outcome::LostTogether) {
             self.rlp_lost = Some(now);
         }
+        let before = self.verdict();
         self.score = (self.score + outcome.weight()).clamp(SCORE_MIN, SCORE_IGNORED);
-        self.moved = Some(now);
-        if self.verdict() != Verdict::Ignored {
-            return false;
-        }
-        self.withdrawn_until = Some(now + self.age);
-        true
+        (self.moved, self.news) = (Some(now), true);
+        before != Verdict::Ignored && self.verdict() == Verdict::Ignored
     }
 
     /// How much of a round trip was waiting.
@@ -506,7 +436,8 @@ impl Guard {
     }
 }
 
-fn verdict(score: i32) -> Verdict {
+/// What a score says.
+pub(super) fn verdict(score: i32) -> Verdict {
     match score {
         SCORE_IGNORED.. => Verdict::Ignored,
         ..=SCORE_HONOURED => Verdict::Honoured,
@@ -544,7 +475,8 @@ mod tests {
         }
 
         /// RLP sends a burst and the primary a packet a millisecond later; how long each waits, or `None`: lost.
-        /// Whether that withdraws RLP.
+        /// Whether the path is
+        /// known now to ignore marks.
         fn trial(&mut self, at: Duration, rlp: Option<u64>, primary: Option<u64>) -> bool {
             let sent = self.start + at;
             self.offset -= 100 * PACKET;
@@ -565,26 +497,23 @@ mod tests {
     }
 
     #[test]
-    fn a_primary_that_waits_like_rlp_withdraws_it_and_one_that_overtakes_does_not() {
+    fn a_primary_that_waits_like_rlp_speaks_against_the_path_and_one_that_overtakes_for_it() {
         let mut fifo = World::new();
         assert!(!fifo.trial(ms(0), Some(30), Some(29)));
         assert_eq!(fifo.guard.verdict(), Verdict::Unproven, "one trial decides nothing");
         assert!(fifo.trial(ms(200), Some(30), Some(30)));
-        assert_eq!(
-            fifo.guard.permit(fifo.start + ms(400)),
-            Permit::Wait(fifo.guard.stats().withdrawn_until.unwrap())
-        );
+        assert_eq!(fifo.guard.verdict(), Verdict::Ignored);
+        assert!(!fifo.trial(ms(400), Some(30), Some(30)), "it is known already");
 
         let mut priority = World::new();
         for round in 0..20 {
             assert!(!priority.trial(ms(200 * round), Some(30), Some(0)));
         }
         assert_eq!(priority.guard.verdict(), Verdict::Honoured);
-        assert_eq!(priority.guard.permit(priority.start + AGE), Permit::Bytes(u64::MAX));
     }
 
     #[test]
-    fn a_primary_that_is_lost_behind_rlp_that_arrives_withdraws_it() {
+    fn a_primary_that_is_lost_behind_rlp_that_arrives_speaks_against_the_path() {
         let mut fifo = World::new();
         assert!(!fifo.trial(ms(0), Some(30), None));
         assert!(fifo.trial(ms(200), Some(30), None));
@@ -624,32 +553,18 @@ mod tests {
     }
 
     #[test]
-    fn a_verdict_ends_with_its_age_and_is_remembered_until_then() {
+    fn a_verdict_ends_with_its_age_and_is_handed_on_until_then() {
         let mut world = World::new();
         world.trial(ms(0), Some(30), Some(30));
         world.trial(ms(200), Some(30), Some(30));
-        let record = world.guard.take_record().unwrap();
-        assert_eq!((record.verdict(), world.guard.take_record()), (Verdict::Ignored, None));
+        assert!(world.guard.take_news() && !world.guard.take_news());
+        let (at, score) = (world.start + ms(200), world.guard.score());
 
         let mut next = Guard::new(AGE, RTT);
-        next.recall(record.until - ms(1), record);
-        assert_eq!(next.permit(record.until - ms(1)), Permit::Wait(record.until));
-        assert!(next.stats().remembered);
-        assert_eq!(next.permit(record.until), Permit::Bytes(UNPROVEN_BYTES));
-
-        let mut late = Guard::new(AGE, RTT);
-        late.recall(record.until, record);
-        assert_eq!((late.verdict(), late.stats().remembered), (Verdict::Unproven, false));
-    }
-
-    #[test]
-    fn an_unknown_path_gets_a_bounded_burst_until_something_is_learned() {
-        let mut world = World::new();
-        let start = world.start;
-        world.guard.on_rlp_sent(start, World::stream(), 0, UNPROVEN_BYTES, PACKET);
-        assert_eq!(world.guard.permit(start), Permit::Wait(start + RTT));
-        // It came through without waiting: there is room.
-        world.guard.on_sacked(start + RTT, World::stream(), Span::new(0, PACKET));
-        assert_eq!(world.guard.permit(start + RTT), Permit::Bytes(u64::MAX));
+        next.recall(at, score);
+        next.expire(at + AGE - ms(1));
+        assert_eq!((next.verdict(), next.stats().remembered), (Verdict::Ignored, true));
+        next.expire(at + AGE);
+        assert_eq!(next.verdict(), Verdict::Unproven);
     }
 }

@@ -2,8 +2,11 @@
 //! the connection asks it for an [`Allowance`] and reports what was sent, and does not ask while the primary sends to an
 //! address that has not proved that it receives (`connection/addresses.rs`).
 //!
-//! In guard mode a [`guard`] may have it wait, or withdraw it until its verdict is too old.
+//! In guard mode a [`clock`] says how fast it may send, and a [`guard`] whether a queue of RLP would harm anybody. In trust
+//! mode it sends as fast as the card takes it, as in the papers.
 
+pub(crate) mod arrivals;
+pub mod clock;
 pub mod guard;
 pub mod keys;
 pub mod ladder;
@@ -17,14 +20,18 @@ use std::{
 };
 
 use self::{
-    guard::{Guard, Permit, Record},
+    clock::{Clock, Departure, Loss, PathNow, Permit},
+    guard::{Guard, Verdict},
     keys::{ReceiptKey, ReceiverId, RlpKeys, Sealer},
     ladder::Ladder,
     pacer::Pacer,
+    verdicts::Record,
 };
 use crate::{
     config::{RlpMode, TransportConfig},
+    primary::Window,
     units::{Level, Rate, Receipt, Span},
+    wire::arrival::Arrival,
 };
 
 /// Time a rate-capped RLP loop may catch up at once: timers of user space are late by about a millisecond.
@@ -65,6 +72,10 @@ pub struct Rlp {
     pacer: Option<Pacer>,
     /// Present in [`RlpMode::Guard`].
     guard: Option<Guard>,
+    /// The same.
+    clock: Option<Clock>,
+    /// How long what is known of a path is good for.
+    verdict_age: Duration,
     /// Packets sent in this busy period.
     sent: u64,
 }
@@ -78,6 +89,8 @@ impl Rlp {
             ladder: config.ladder,
             pacer: config.nic_rate.map(new_pacer),
             guard: (config.rlp == RlpMode::Guard).then(|| Guard::new(config.verdict_age, rtt)),
+            clock: (config.rlp == RlpMode::Guard).then(|| Clock::new(rtt)),
+            verdict_age: config.verdict_age,
             sent: 0,
         }
     }
@@ -114,9 +127,29 @@ impl Rlp {
 
     /// What an earlier connection to the same destination has learned.
     pub fn recall(&mut self, now: Instant, record: Record) {
-        if let Some(guard) = &mut self.guard {
-            guard.recall(now, record);
+        if record.until <= now {
+            return;
         }
+        if let Some(guard) = &mut self.guard {
+            guard.recall(record.at, record.score);
+        }
+        if let (Some(clock), Some(pace)) = (&mut self.clock, record.pace) {
+            clock.recall(pace);
+        }
+    }
+
+    /// What should be remembered, if there is something new.
+    pub fn take_record(&mut self, now: Instant) -> Option<Record> {
+        let (guard, clock) = (self.guard.as_mut()?, self.clock.as_mut()?);
+        let news = guard.take_news() | clock.take_news();
+        let record =
+            Record { score: guard.score(), pace: clock.pace(), at: now, until: now + self.verdict_age };
+        news.then_some(record)
+    }
+
+    /// The clock, to look at.
+    pub fn clock_ref(&self) -> Option<&Clock> {
+        self.clock.as_ref()
     }
 
     /// Packets sent in this busy period: the position on the ladder.
@@ -134,8 +167,8 @@ impl Rlp {
     /// again (RC3 §4.2.1).
     pub fn start_busy_period(&mut self) {
         self.sent = 0;
-        if let Some(guard) = &mut self.guard {
-            guard.start_busy_period();
+        if let Some(clock) = &mut self.clock {
+            clock.start_busy_period();
         }
     }
 
@@ -146,15 +179,22 @@ impl Rlp {
             && let Some(guard) = &mut self.guard
         {
             guard.on_new_path(rtt);
+            self.clock = Some(Clock::new(rtt));
         }
     }
 
-    /// What may be sent now, in packets of `packet_bytes` (UDP payload).
-    pub fn allowance(&mut self, now: Instant, packet_bytes: u64) -> Allowance {
+    /// What may be sent now, in full packets.
+    pub fn allowance(&mut self, now: Instant, window: &Window, rtt_min: Duration) -> Allowance {
+        let packet_bytes = u64::from(window.mtu);
         let Some((level, mut remaining)) = self.ladder.level_of(self.sent) else {
             return Allowance::Stop(StopReason::LadderUsedUp);
         };
-        match self.guard.as_mut().map(|guard| guard.permit(now)) {
+        if let Some(guard) = &mut self.guard {
+            guard.expire(now);
+        }
+        let honoured = self.is_honoured();
+        let path = PathNow { packet_bytes, primary_in_flight: window.in_flight, rtt_min, honoured };
+        match self.clock.as_mut().map(|clock| clock.permit(now, path)) {
             Some(Permit::Wait(until)) => return Allowance::Wait(until),
             Some(Permit::Bytes(bytes)) => remaining = remaining.min(bytes.div_ceil(packet_bytes)),
             None => {}
@@ -169,9 +209,37 @@ impl Rlp {
         Allowance::Send { level, packets }
     }
 
-    /// `packets` data packets of `bytes` in all have been put together.
-    pub fn on_sent(&mut self, now: Instant, packets: u64, bytes: u64) {
-        self.sent += packets;
+    fn is_honoured(&self) -> bool {
+        self.guard.as_ref().is_some_and(|guard| guard.verdict() == Verdict::Honoured)
+    }
+
+    /// The receiver reports what came. `false`: of a datagram that was never sent.
+    pub fn on_arrival(&mut self, now: Instant, arrival: Arrival) -> bool {
+        let honoured = self.is_honoured();
+        if let Some(clock) = &mut self.clock {
+            clock.on_arrival(now, arrival, honoured);
+        }
+        arrival.packet_number < self.keys.seal.next_number()
+    }
+
+    /// The peer has proved that it has `bytes` more.
+    pub fn on_delivered(&mut self, bytes: u64) {
+        if let Some(clock) = &mut self.clock {
+            clock.on_delivered(bytes);
+        }
+    }
+
+    /// What may have been lost, since the last call.
+    pub fn take_lost(&mut self) -> Vec<Loss> {
+        self.clock.as_mut().map(Clock::take_lost).unwrap_or_default()
+    }
+
+    /// A batch of data packets of `bytes` in all has been put together.
+    pub fn on_sent(&mut self, now: Instant, departure: Departure, bytes: u64) {
+        self.sent += departure.packets;
+        if let Some(clock) = &mut self.clock {
+            clock.on_rlp_sent(now, departure, bytes);
+        }
         if let Some(pacer) = &mut self.pacer {
             pacer.on_rlp_sent(now, bytes);
         }
@@ -181,6 +249,9 @@ impl Rlp {
     pub fn on_primary_sent(&mut self, now: Instant, bytes: u64) {
         if let Some(guard) = &mut self.guard {
             guard.on_primary_sent();
+        }
+        if let Some(clock) = &mut self.clock {
+            clock.on_primary_sent(now, bytes);
         }
         if let Some(pacer) = &mut self.pacer {
             pacer.on_primary_sent(now, bytes);

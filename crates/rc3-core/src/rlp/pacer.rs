@@ -50,6 +50,14 @@ impl Pacer {
         Self { rate: i128::from(rate.bits_per_second()), burst, level: burst, at: None }
     }
 
+    /// From now on at `rate`, with a bucket of `burst` bytes (at least 1). What is in it stays, as far as it has room.
+    pub fn set_rate(&mut self, now: Instant, rate: Rate, burst: u64) {
+        self.refill(now);
+        self.rate = i128::from(rate.bits_per_second());
+        self.burst = i128::from(burst.max(1)) * BYTE;
+        self.level = self.level.min(self.burst);
+    }
+
     /// The primary loop has sent `bytes`; no budget is needed.
     pub fn on_primary_sent(&mut self, now: Instant, bytes: u64) {
         self.refill(now);

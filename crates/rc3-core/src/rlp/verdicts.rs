@@ -1,21 +1,58 @@
-//! Which paths honour priorities, as an endpoint remembers it for later connections.
+//! What an endpoint remembers of the paths to its destinations, for later connections.
 
-use std::{net::IpAddr, time::Instant};
+use std::{
+    net::IpAddr,
+    time::{Duration, Instant},
+};
 
-use super::guard::{Record, Verdict};
-use crate::memory::{Aged, Memory};
+use super::guard::{self, Verdict};
+use crate::{
+    memory::{Aged, Memory},
+    units::Rate,
+};
 
-/// A verdict on the path to one destination.
+/// What is known about the path to one destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DestinationVerdict {
     /// The destination; all of its ports share a path.
     pub destination: IpAddr,
     /// Whether the path honours priorities.
     pub verdict: Verdict,
+    /// At which rate data arrived there, and the round trip.
+    pub pace: Option<Pace>,
     /// When there was evidence last.
     pub at: Instant,
     /// When it is forgotten.
     pub until: Instant,
+}
+
+/// The rate of a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pace {
+    /// Of UDP payload.
+    pub rate: Rate,
+    /// The least round trip.
+    pub rtt_min: Duration,
+}
+
+/// What one connection leaves to the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Record {
+    /// Of the [`guard::Guard`].
+    pub(crate) score: i32,
+    /// Of the [`super::clock::Clock`].
+    pub(crate) pace: Option<Pace>,
+    /// When there was evidence last.
+    pub at: Instant,
+    /// When it is too old.
+    pub until: Instant,
+}
+
+impl Record {
+    /// What it says.
+    pub fn verdict(&self) -> Verdict {
+        guard::verdict(self.score)
+    }
 }
 
 /// The memory.
@@ -37,6 +74,7 @@ impl Verdicts {
         self.iter(now).map(|(destination, record)| DestinationVerdict {
             destination,
             verdict: record.verdict(),
+            pace: record.pace,
             at: record.at,
             until: record.until,
         })

@@ -1,23 +1,35 @@
 //! What RLP has brought of a stream, with what shows it: the content of SACKs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::{
     held::{Held, SPAN_COST, extra},
     units::{Receipt, Span},
 };
 
+/// Of so many datagrams that came last the runs are always told, so that a SACK that is lost is made up for.
+const FRESH_MAX: usize = 32;
+
+/// Runs in one SACK beyond which it is not all of them: so many fit into one datagram at their longest.
+const RUNS_IN_SACK: usize = 48;
+
 /// Runs of datagrams that adjoin. No two of them touch.
 #[derive(Debug, Default)]
 pub(crate) struct Receipts {
     /// Start to end and receipt of every run.
     runs: BTreeMap<u64, (u64, Receipt)>,
+    /// Where the datagrams that came last began.
+    fresh: VecDeque<u64>,
 }
 
 impl Receipts {
     /// A datagram brought `span`. One that overlaps with others is left out: its receipt is that of all of its bytes.
     pub(crate) fn insert(&mut self, span: Span, mut receipt: Receipt) {
         let Span { mut start, mut end } = span;
+        if self.fresh.len() == FRESH_MAX {
+            self.fresh.pop_front();
+        }
+        self.fresh.push_back(start);
         let below = self.runs.range(..end).next_back();
         if span.is_empty() || below.is_some_and(|(_, &(end, _))| end > start) {
             return;
@@ -55,6 +67,24 @@ impl Receipts {
             self.runs.range(..=span.end).next_back().is_some_and(|(_, &(end, _))| end >= span.start);
         let more = !self.runs.is_empty() && !touches;
         Held { bytes: 0, overhead: if more { SPAN_COST } else { 0 } }
+    }
+
+    /// What a SACK should tell a sender that sends again what is lost, lowest first: all runs, or of many those that have
+    /// changed last, and the lowest. A sender that has not heard of one would send it again.
+    pub(crate) fn select(&self) -> Vec<(Span, Receipt)> {
+        if self.runs.len() <= RUNS_IN_SACK {
+            return self.iter().collect();
+        }
+        let run_at = |at: u64| self.runs.range(..=at).next_back().map(|(&start, _)| start);
+        let mut starts: BTreeSet<u64> = self.fresh.iter().filter_map(|&at| run_at(at)).collect();
+        for &start in self.runs.keys() {
+            if starts.len() >= RUNS_IN_SACK {
+                break;
+            }
+            starts.insert(start);
+        }
+        let run = |start| self.runs.get(&start).map(|&(end, receipt)| (Span::new(start, end), receipt));
+        starts.into_iter().filter_map(run).collect()
     }
 
     /// All runs, lowest first.

@@ -448,6 +448,11 @@ impl RecvStream {
                 || self.final_size == Some(self.reassembler.consumed()))
     }
 
+    /// As [`Self::sack_spans`], for a sender that sends again what is lost.
+    pub(crate) fn fresh_sack_spans(&self) -> Vec<(Span, Receipt)> {
+        self.receipts.select()
+    }
+
     /// What RLP brought that reaches beyond the head, lowest first, with receipts: the content of a SACK.
     pub(crate) fn sack_spans(&self) -> impl Iterator<Item = (Span, Receipt)> + '_ {
         self.receipts.iter()

@@ -26,6 +26,7 @@ const PATH: u64 = 0x05;
 
 const SETTING_CONNECTION_CREDIT: u64 = 0x01;
 const SETTING_STREAM_CREDIT: u64 = 0x02;
+const SETTING_ARRIVALS: u64 = 0x03;
 
 /// One frame of the control stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,12 +65,14 @@ pub struct Settings {
     pub connection_credit: u64,
     /// Initial limit for every stream, as by MAX_RLP_STREAM_DATA (bytes).
     pub stream_credit: u64,
+    /// Whether it wants ARRIVAL frames.
+    pub arrivals: bool,
 }
 
 impl Default for Settings {
-    /// What holds for settings that are not there: [`INITIAL_CREDIT`] for both.
+    /// What holds for settings that are not there: [`INITIAL_CREDIT`] for both credits, and no ARRIVAL frames.
     fn default() -> Self {
-        Self { connection_credit: INITIAL_CREDIT, stream_credit: INITIAL_CREDIT }
+        Self { connection_credit: INITIAL_CREDIT, stream_credit: INITIAL_CREDIT, arrivals: false }
     }
 }
 
@@ -86,6 +89,7 @@ impl Settings {
             match id {
                 SETTING_CONNECTION_CREDIT => settings.connection_credit = value,
                 SETTING_STREAM_CREDIT => settings.stream_credit = value,
+                SETTING_ARRIVALS => settings.arrivals = value != 0,
                 _ => {}
             }
             ids.push(id);
@@ -105,11 +109,13 @@ impl ControlFrame {
     /// When a value is above [`varint::VARINT_MAX`].
     pub fn emit(&self, out: &mut Vec<u8>) {
         match *self {
-            Self::Settings(Settings { connection_credit, stream_credit }) => emit_varints(
-                SETTINGS,
-                &[SETTING_CONNECTION_CREDIT, connection_credit, SETTING_STREAM_CREDIT, stream_credit],
-                out,
-            ),
+            Self::Settings(Settings { connection_credit, stream_credit, arrivals }) => {
+                let credits =
+                    [SETTING_CONNECTION_CREDIT, connection_credit, SETTING_STREAM_CREDIT, stream_credit];
+                let arrivals = arrivals.then_some([SETTING_ARRIVALS, 1]);
+                let settings: Vec<u64> = credits.into_iter().chain(arrivals.into_iter().flatten()).collect();
+                emit_varints(SETTINGS, &settings, out);
+            }
             Self::MaxRlpData(limit) => emit_varints(MAX_RLP_DATA, &[limit], out),
             Self::MaxRlpStreamData { stream, limit } => {
                 emit_varints(MAX_RLP_STREAM_DATA, &[stream, limit], out);
@@ -243,9 +249,11 @@ mod tests {
     }
 
     fn any_settings() -> impl Strategy<Value = ControlFrame> {
-        (0..=VARINT_MAX, 0..=VARINT_MAX).prop_map(|(connection_credit, stream_credit)| {
-            ControlFrame::Settings(Settings { connection_credit, stream_credit })
-        })
+        (0..=VARINT_MAX, 0..=VARINT_MAX, any::<bool>()).prop_map(
+            |(connection_credit, stream_credit, arrivals)| {
+                ControlFrame::Settings(Settings { connection_credit, stream_credit, arrivals })
+            },
+        )
     }
 
     /// A frame of a known type, or one of a type nobody knows.
@@ -265,7 +273,11 @@ mod tests {
     #[test]
     fn the_worked_example_of_the_document_is_what_we_emit() {
         let frames = [
-            ControlFrame::Settings(Settings { connection_credit: 2 << 20, stream_credit: 1 << 20 }),
+            ControlFrame::Settings(Settings {
+                connection_credit: 2 << 20,
+                stream_credit: 1 << 20,
+                arrivals: false,
+            }),
             ControlFrame::MaxRlpData(4 << 20),
             ControlFrame::MaxRlpStreamData { stream: 4, limit: 3_000_000 },
         ];
@@ -277,7 +289,7 @@ mod tests {
 
     #[test]
     fn missing_settings_mean_the_initial_credit() {
-        let settings = Settings { connection_credit: INITIAL_CREDIT, stream_credit: 7 };
+        let settings = Settings { stream_credit: 7, ..Settings::default() };
         assert_eq!(decoded(&[0, 4, 0x21, 0, 2, 7]), Ok(vec![ControlFrame::Settings(settings)]));
         assert_eq!(decoded(&[0, 0]), Ok(vec![ControlFrame::Settings(Settings::default())]));
     }

@@ -1,10 +1,11 @@
-//! The frames in the payload of an RLP datagram (`docs/WIRE.md#frames`): PADDING, SACK, SOLICIT, DATA.
+//! The frames in the payload of an RLP datagram (`docs/WIRE.md#frames`): PADDING, SACK, SOLICIT, ARRIVAL, DATA.
 
 use std::{iter::FusedIterator, ops::Range};
 
 use thiserror::Error;
 
 use super::{
+    arrival::{self, Arrival},
     sack::{self, Sack},
     varint::{self, Reader, VARINT_MAX},
 };
@@ -31,6 +32,8 @@ pub enum Frame<'a> {
     Data(Data),
     /// What the peer holds of a stream.
     Sack(Sack<'a>),
+    /// When what we sent arrived.
+    Arrival(Arrival),
 }
 
 /// A DATA frame. Its bytes stay where they are: [`Self::data`] points into the payload, so the caller can
@@ -166,6 +169,7 @@ impl<'a> Frames<'a> {
             PADDING => Ok(Frame::Padding),
             SOLICIT => Ok(Frame::Solicit),
             sack::TYPE => Sack::parse(&mut self.reader).map(Frame::Sack),
+            arrival::TYPE => Arrival::parse(&mut self.reader).map(Frame::Arrival),
             kind @ DATA..=DATA_LAST => Data::parse(kind, &mut self.reader).map(Frame::Data),
             unknown => Err(FrameError::UnknownType(unknown)),
         }
@@ -342,7 +346,7 @@ mod tests {
                         }
                         prop_assert!(end.is_some());
                     }
-                    Ok(Frame::Padding | Frame::Solicit) | Err(_) => {}
+                    Ok(Frame::Padding | Frame::Solicit | Frame::Arrival(_)) | Err(_) => {}
                 }
             }
             prop_assert!(count <= payload.len());

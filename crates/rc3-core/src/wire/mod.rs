@@ -4,10 +4,11 @@
 //! nothing in proportion to what a length field claims. An error is always the peer's fault and ends the
 //! connection. All integers are QUIC varints (RFC 9000 §16); all lengths and offsets are bytes.
 //!
-//! - [`header`] and [`frame`] (with [`sack`]): RLP datagrams, before sealing and after opening.
+//! - [`header`] and [`frame`] (with [`sack`] and [`arrival`]): RLP datagrams, before sealing and after opening.
 //! - [`head`]: the records inside each QUIC stream, where the primary loop runs and skips.
 //! - [`control`]: the frames of the control stream.
 
+pub mod arrival;
 pub mod control;
 pub mod frame;
 pub mod head;

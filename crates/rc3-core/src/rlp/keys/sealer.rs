@@ -42,6 +42,11 @@ impl Sealer {
         }
     }
 
+    /// The packet number that the next datagram will have.
+    pub fn next_number(&self) -> u64 {
+        self.packet_number
+    }
+
     /// Starts a datagram at the end of `buf`, which may hold finished ones already (a GSO batch). The caller
     /// then appends the payload and calls [`Self::finish`]; or truncates `buf` to what it was and drops the
     /// [`Sealing`], and no packet number is spent.
