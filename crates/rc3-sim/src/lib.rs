@@ -25,6 +25,7 @@ pub mod scenario;
 pub mod simulation;
 pub mod summary;
 mod table;
+pub mod today;
 pub mod topology;
 pub mod trace;
 mod traffic;
