@@ -1,18 +1,11 @@
-//! A path with one bottleneck, and the world it is in.
+//! A path with one bottleneck.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, time::Duration};
 
 use rc3_core::{Verdict, units::Rate};
 
-use crate::{
-    Crypto, DropTail, LinkConfig, StrictPriority,
-    agent::HostId,
-    host::{Host, HostConfig},
-    units::rate_text,
-    world::{LinkId, ParcelQueue, World},
-};
-
-use super::Scheme;
+use super::Discipline;
+use crate::units::{rate_text, time_text};
 
 /// No queue holds less, in bytes: ten full packets.
 const BUFFER_MIN: u64 = 15_000;
@@ -21,41 +14,6 @@ const BUFFER_MIN: u64 = 15_000;
 /// finds on Ethernet.
 const PACKET_DATA: f64 = 1415.0;
 const PACKET_WIRE: f64 = 1480.0;
-
-/// What the queue in front of the bottleneck does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Discipline {
-    /// First in, first out; arrivals that do not fit are dropped. Marks are ignored.
-    Fifo,
-    /// Strict priority by level, with push-out.
-    Priority,
-}
-
-impl Discipline {
-    /// The verdict that is right about it.
-    pub fn verdict(self) -> Verdict {
-        match self {
-            Self::Fifo => Verdict::Ignored,
-            Self::Priority => Verdict::Honoured,
-        }
-    }
-
-    fn queue(self, limit: u64) -> ParcelQueue {
-        match self {
-            Self::Fifo => Box::new(DropTail::new(limit)),
-            Self::Priority => Box::new(StrictPriority::new(limit)),
-        }
-    }
-}
-
-impl fmt::Display for Discipline {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Fifo => "fifo",
-            Self::Priority => "priority",
-        })
-    }
-}
 
 /// A path: the sender's card, then the bottleneck, with the same queue in both directions.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -70,6 +28,23 @@ pub struct Path {
     pub card: u64,
     /// The queue.
     pub discipline: Discipline,
+    /// What else happens on the way.
+    pub trouble: Trouble,
+}
+
+/// What happens to packets beyond queueing. The default is nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Trouble {
+    /// Probability that a packet is lost, in either direction.
+    pub loss: f64,
+    /// Bound of an extra delay of each packet on the way back, drawn uniformly. It reorders them.
+    pub jitter: Duration,
+    /// Packets reach the receiver together at multiples of this time: aggregation, or a receiver that batches.
+    pub aggregation: Duration,
+    /// The same on the way back.
+    pub aggregation_back: Duration,
+    /// When half of the flow could have arrived, the rate becomes so many times its first value. 0: it stays.
+    pub change: f64,
 }
 
 impl Path {
@@ -88,46 +63,46 @@ impl Path {
         Rate::from_bits_per_second(self.rate.bits_per_second().saturating_mul(self.card))
     }
 
-    /// The shortest completion time of a flow of this many bytes: one round trip for the handshake, the bytes in full
-    /// packets at the rate of the bottleneck, half a round trip for the last one.
-    pub fn ideal(&self, bytes: u64) -> Duration {
-        let wire = bytes as f64 / PACKET_DATA * PACKET_WIRE;
-        self.rtt.mul_f64(1.5) + Duration::from_secs_f64(8.0 * wire / self.rate.bits_per_second() as f64)
+    /// Whether a verdict is right about it. A card that is no faster than the bottleneck has the queue on the host, which
+    /// honours priorities.
+    pub fn is_right(&self, verdict: Verdict) -> bool {
+        verdict == self.discipline.verdict() || (verdict == Verdict::Honoured && self.card <= 1)
     }
 
-    /// Two hosts, 0 and 1, with the bottleneck between them; the first scheme of the world is `scheme`.
-    pub(super) fn world(&self, scheme: Scheme, seed: u64) -> World {
-        const CORES: u32 = 0;
-        const HOSTS: u32 = 2;
-        // Both directions of the bottleneck, then uplink and downlink of each host.
-        let mut world = World::new(Box::new(|from, to| {
-            [LinkId(HOSTS + 2 * from.0), LinkId(CORES + from.0 % 2), LinkId(HOSTS + 2 * to.0 + 1)].into()
-        }));
-        for direction in 0..2 {
-            let config = LinkConfig {
-                rate: Some(self.rate),
-                delay: self.rtt / 2,
-                seed: seed.wrapping_add(direction),
-                ..LinkConfig::default()
-            };
-            world.add_link(config, self.discipline.queue(self.limit()));
-        }
-        let config = HostConfig::new([scheme.transport(self)], scheme.transport(self), Crypto::None, seed);
-        let config = Arc::new(config);
-        for host in [HostId(0), HostId(1)] {
-            let card = LinkConfig { rate: self.card_rate(), ..LinkConfig::default() };
-            let uplink = world.add_link(card, Box::new(StrictPriority::new(u64::MAX)));
-            world.add_link(LinkConfig::default(), Box::new(DropTail::new(u64::MAX)));
-            world.add_host(Box::new(Host::new(host, config.clone())), uplink);
-        }
-        world
+    /// This rate so many times; at least 1 bit/s.
+    pub(super) fn rate_times(&self, factor: f64) -> Option<Rate> {
+        Rate::from_bits_per_second(((self.rate.bits_per_second() as f64 * factor) as u64).max(1))
+    }
+
+    /// The shortest completion time of a flow of this many bytes: one round trip for the handshake, the bytes in full
+    /// packets at the rate of the bottleneck, half a round trip for the last one. A policer's bucket is full at first,
+    /// and passes at the card's rate.
+    pub fn ideal(&self, bytes: u64) -> Duration {
+        let wire = bytes as f64 / PACKET_DATA * PACKET_WIRE;
+        let rate = self.rate.bits_per_second() as f64 / 8.0;
+        let seconds = match self.discipline {
+            Discipline::Policer => {
+                let card = wire / (rate * self.card.max(1) as f64);
+                ((wire - self.limit() as f64) / rate).max(card)
+            }
+            _ if self.trouble.change > 0.0 => wire / rate / 2.0 * (1.0 + 1.0 / self.trouble.change),
+            _ => wire / rate,
+        };
+        // No parameter makes a flow of a century.
+        self.rtt.mul_f64(1.5) + Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX / 4)
+    }
+
+    /// From connect to when the rate changes, if it does.
+    pub(super) fn change_after(&self, bytes: u64) -> Option<Duration> {
+        let half = Self { trouble: Trouble::default(), ..*self }.ideal(bytes / 2);
+        (self.trouble.change > 0.0).then_some(half)
     }
 }
 
 impl fmt::Display for Path {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { rate, rtt, buffer, card, discipline } = self;
-        write!(f, "{discipline}, {} x {} ms, {buffer} BDP, card {card} x", rate_text(*rate), rtt.as_millis())
+        let Self { rate, rtt, buffer, card, .. } = self;
+        write!(f, "{} x {}, {buffer} BDP, card {card} x", rate_text(*rate), time_text(*rtt))
     }
 }
 
@@ -143,9 +118,16 @@ mod tests {
             buffer: 1.0,
             card: 10,
             discipline: Discipline::Fifo,
+            trouble: Trouble::default(),
         };
         assert_eq!(path.limit(), 500_000);
-        let ideal = path.ideal(1_000_000).as_secs_f64();
-        assert!((ideal - 0.06 - 0.08 * 1480.0 / 1415.0).abs() < 1e-9, "{ideal}");
+        let bits = 0.08 * 1480.0 / 1415.0;
+        let ideal = |path: Path| path.ideal(1_000_000).as_secs_f64();
+        assert!((ideal(path) - 0.06 - bits).abs() < 1e-9);
+        let halves = Path { trouble: Trouble { change: 0.5, ..Trouble::default() }, ..path };
+        assert!((ideal(halves) - 0.06 - 1.5 * bits).abs() < 1e-9);
+        // Of 1.046 MB on the wire the bucket passes 0.5 MB at once.
+        let policed = Path { discipline: Discipline::Policer, ..path };
+        assert!((ideal(policed) - 0.06 - (bits - 0.04)).abs() < 1e-9);
     }
 }

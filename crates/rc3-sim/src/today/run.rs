@@ -1,4 +1,4 @@
-//! Runs grids, a cell per thread at a time.
+//! Runs cells, one per thread at a time.
 
 use std::{
     num::NonZero,
@@ -10,9 +10,6 @@ use std::{
 };
 
 use super::{Cell, Outcome, Scheme, flow::flow};
-
-/// Seed of all flows.
-const SEED: u64 = 1;
 
 /// A cell and what became of it with each scheme.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,7 +26,7 @@ impl Row {
         self.outcomes.iter().find(|(of, _)| *of == scheme).map(|(_, outcome)| outcome)
     }
 
-    /// Completion time in seconds; infinite if the flow never ended, `None` if it never began.
+    /// Completion time in seconds; infinite if the flow never ended, `None` if it was not run.
     pub fn fct(&self, scheme: Scheme) -> Option<f64> {
         Some(self.outcome(scheme)?.fct.map_or(f64::INFINITY, |fct| fct.as_secs_f64()))
     }
@@ -43,10 +40,17 @@ impl Row {
     pub fn ratio_to_ideal(&self, scheme: Scheme) -> Option<f64> {
         Some(self.fct(scheme)? / self.cell.path.ideal(self.cell.bytes).as_secs_f64())
     }
+
+    /// Bytes that others kept beside a scheme, over those beside plain QUIC.
+    pub fn kept(&self, scheme: Scheme) -> Option<f64> {
+        let of = |scheme| self.outcome(scheme).filter(|outcome| outcome.harm.window.is_some());
+        let (beside, plain) = (of(scheme)?.harm.bytes as f64, of(Scheme::Plain)?.harm.bytes as f64);
+        (plain > 0.0).then_some(beside / plain)
+    }
 }
 
-/// Runs each cell with each scheme on `threads` threads; `progress` hears of each cell once it is done. Rows come in
-/// the order of the cells, and are the same however many threads there are.
+/// Runs each cell with each scheme on `threads` threads, plain QUIC always and first; `progress` hears of each cell once
+/// it is done. Rows come in the order of the cells, and are the same however many threads there are.
 pub fn run(
     cells: &[Cell],
     schemes: &[Scheme],
@@ -64,11 +68,8 @@ pub fn run(
             let (sender, next, order) = (sender.clone(), &next, &order);
             scope.spawn(move || {
                 while let Some(&index) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let cell = cells[index];
-                    let outcomes =
-                        schemes.iter().map(|&scheme| (scheme, flow(&cell, scheme, SEED))).collect();
                     // The receiver outlives the threads.
-                    let _ = sender.send((index, Row { cell, outcomes }));
+                    let _ = sender.send((index, row(&cells[index], schemes)));
                 }
             });
         }
@@ -79,4 +80,16 @@ pub fn run(
         }
     });
     rows.into_iter().flatten().collect()
+}
+
+fn row(cell: &Cell, schemes: &[Scheme]) -> Row {
+    let plain = flow(cell, Scheme::Plain, None);
+    let window = plain.harm.window;
+    let mut outcomes = vec![(Scheme::Plain, plain)];
+    for &scheme in schemes {
+        if outcomes.iter().all(|(known, _)| *known != scheme) {
+            outcomes.push((scheme, flow(cell, scheme, window)));
+        }
+    }
+    Row { cell: cell.clone(), outcomes }
 }

@@ -9,7 +9,7 @@ use super::Path;
 /// What carries a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Scheme {
-    /// QUIC without RLP, CUBIC.
+    /// QUIC without RLP, CUBIC, an initial window of ten packets.
     Plain,
     /// rc3 by default, CUBIC.
     Guard,
@@ -17,27 +17,37 @@ pub enum Scheme {
     Trust,
     /// rc3 without a guard, RLP at the rate of the bottleneck: what a perfect estimate would reach in one pass.
     Oracle,
+    /// QUIC without RLP, CUBIC, an initial window of 32 packets.
+    Iw32,
 }
 
 impl Scheme {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Plain, Self::Guard, Self::Trust, Self::Oracle];
+    pub const ALL: [Self; 5] = [Self::Plain, Self::Guard, Self::Trust, Self::Oracle, Self::Iw32];
 
     /// The scheme of that name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|scheme| scheme.to_string() == name)
     }
 
+    /// Whether a flow may teach the next one to the same destination anything.
+    pub(super) fn learns(self) -> bool {
+        matches!(self, Self::Guard | Self::Trust | Self::Oracle)
+    }
+
     /// Settings of a connection over this path.
     pub fn transport(self, path: &Path) -> TransportConfig {
         let mut config = TransportConfig::default();
         let (mode, rate) = match self {
-            Self::Plain => (RlpMode::Off, path.card_rate()),
             Self::Guard => (RlpMode::Guard, path.card_rate()),
             Self::Trust => (RlpMode::Trust, path.card_rate()),
             Self::Oracle => (RlpMode::Trust, Some(path.rate)),
+            _ => (RlpMode::Off, path.card_rate()),
         };
         config.rlp(mode).nic_rate(rate);
+        if self == Self::Iw32 {
+            config.initial_packets(Some(32));
+        }
         config
     }
 }
@@ -49,6 +59,7 @@ impl fmt::Display for Scheme {
             Self::Guard => "guard",
             Self::Trust => "trust",
             Self::Oracle => "oracle",
+            Self::Iw32 => "iw32",
         })
     }
 }
