@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use rc3_core::ConnectionStats;
+use rc3_core::{ConnectionStats, GuardStats};
 
 use crate::{Contents, Packet, rcp};
 
@@ -184,4 +184,6 @@ pub struct Sent {
     pub primary_packets: u64,
     /// Packets of RLP sent.
     pub rlp_packets: u64,
+    /// What the guard has seen and decided; `None` when there is none.
+    pub guard: Option<GuardStats>,
 }

@@ -25,6 +25,7 @@ pub mod scenario;
 pub mod simulation;
 pub mod summary;
 mod table;
+pub mod today;
 pub mod topology;
 pub mod trace;
 mod traffic;
@@ -41,11 +42,17 @@ pub use link::{LevelStats, Link, LinkConfig, LinkStats, Stamped, Tally};
 pub use pair::{Datagram, IP_UDP_HEADERS, LinkQueue, Node, Pair, PairConfig, Tamper};
 pub use queue::{
     Dropped, Packet, Queue,
+    bleached::Bleached,
+    cake::Cake,
+    codel::CodelFifo,
+    drop_front::DropFront,
     drop_tail::DropTail,
     fq_codel::FqCodel,
     kick_ass::{KickAssConfig, KickAssQueue},
+    policer::Policer,
     primary_only::PrimaryOnly,
     strict_priority::StrictPriority,
+    two_classes::{Order, TwoClasses},
 };
 pub use table::TableError;
 pub use traffic::{Exchanged, Strangers, Traffic};

@@ -37,6 +37,9 @@ pub struct LinkConfig {
     pub delay: Duration,
     /// Each packet occupies the transmitter for longer than its size at the rate, by a random time up to this.
     pub overhead: Duration,
+    /// Packets reach the far end together, at multiples of this time counted from the first: aggregation, or a receiver
+    /// that is woken only so often. Zero: each at its own time.
+    pub aggregation: Duration,
     /// What happens to packets after the queue.
     pub impairments: Impairments,
     /// Seed of everything random about the link.
@@ -58,7 +61,8 @@ pub struct Link<T> {
     propagating: Propagating<T>,
     /// Serial number of the next arrival.
     arrivals: u64,
-    /// The latest instant the caller has named.
+    /// The first instant the caller has named, and the latest.
+    first: Option<Instant>,
     latest: Option<Instant>,
     stats: LinkStats,
 }
@@ -77,6 +81,7 @@ impl<T: Clone> Link<T> {
             busy: None,
             propagating: Propagating::default(),
             arrivals: 0,
+            first: None,
             latest: None,
             stats: LinkStats::default(),
         }
@@ -98,6 +103,15 @@ impl<T: Clone> Link<T> {
         }
         if self.busy.is_none() {
             self.start_busy_period(now);
+        }
+    }
+
+    /// Changes the rate of the transmitter from `now` on. A packet in service leaves at the old one.
+    pub fn set_rate(&mut self, now: Instant, rate: Option<Rate>) {
+        self.advance(now);
+        self.config.rate = rate;
+        if let Some(busy) = &mut self.busy {
+            *busy = BusyPeriod { since: busy.until, bytes: 0, until: busy.until };
         }
     }
 
@@ -153,6 +167,7 @@ impl<T: Clone> Link<T> {
     fn advance(&mut self, now: Instant) -> Instant {
         let now = self.latest.map_or(now, |latest| latest.max(now));
         self.latest = Some(now);
+        self.first.get_or_insert(now);
         while let Some(busy) = self.busy {
             if busy.until > now {
                 break;
@@ -202,7 +217,20 @@ impl<T: Clone> Link<T> {
         }
     }
 
+    /// When what is ready at `at` reaches the far end.
+    fn together(&self, at: Instant) -> Instant {
+        let every = self.config.aggregation.as_nanos();
+        match self.first {
+            Some(first) if every > 0 => {
+                let times = at.saturating_duration_since(first).as_nanos().div_ceil(every);
+                first + Duration::from_nanos(u64::try_from(times * every).unwrap_or(u64::MAX))
+            }
+            _ => at,
+        }
+    }
+
     fn propagate(&mut self, at: Instant, level: Level, size: usize, payload: T) {
+        let at = self.together(at);
         let serial = self.arrivals;
         self.arrivals += 1;
         self.propagating.push(Arrival { at, serial, level, size, payload });
@@ -565,6 +593,29 @@ mod tests {
         assert!(normal.queueing_delay_max > Duration::ZERO);
         assert!(normal.queueing_delay_max < Duration::from_millis(1), "{:?}", normal.queueing_delay_max);
         assert!(link.stats().level(Level::MAX).dropped.packets > 0);
+    }
+
+    #[test]
+    fn packets_that_aggregate_arrive_together() {
+        let start = Instant::now();
+        let aggregation = Duration::from_millis(4);
+        let mut link = Link::new(LinkConfig { aggregation, ..config(12, 0) }, DropTail::new(u64::MAX));
+        for payload in 0..9 {
+            link.send(start, packet(0, 1500, payload));
+        }
+        let at = [4000, 4000, 4000, 4000, 8000, 8000, 8000, 8000, 12_000];
+        assert_eq!(arrivals(&mut link, start), at.into_iter().zip(0..9).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_changed_rate_holds_from_the_next_packet_on() {
+        let start = Instant::now();
+        let mut link = Link::new(config(12, 0), DropTail::new(u64::MAX));
+        for payload in 0..4 {
+            link.send(start, packet(0, 1500, payload));
+        }
+        link.set_rate(start + Duration::from_micros(1500), Rate::from_bits_per_second(6 * MBIT));
+        assert_eq!(arrivals(&mut link, start), [(1000, 0), (2000, 1), (4000, 2), (6000, 3)]);
     }
 
     #[test]

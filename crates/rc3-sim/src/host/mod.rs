@@ -58,6 +58,8 @@ pub struct HostConfig {
     pub uplink_backlog: Option<u64>,
     /// Probability that the first packet of a flow is lost on its way.
     pub first_loss: f64,
+    /// Packets that a host makes at once at most, as sockets with segmentation offload take them: 1.
+    pub batch: usize,
     /// Seed of connection ids and of that.
     pub seed: u64,
 }
@@ -78,7 +80,7 @@ impl HostConfig {
             client.transport_config(Arc::new(transport));
             Scheme { client, shift: 0 }
         });
-        Self { schemes: schemes.collect(), server, uplink_backlog: None, first_loss: 0.0, seed }
+        Self { schemes: schemes.collect(), server, uplink_backlog: None, first_loss: 0.0, batch: 1, seed }
     }
 }
 
@@ -94,6 +96,8 @@ pub struct Host {
     chunks: BTreeSet<(Instant, ConnectionHandle)>,
     events: VecDeque<FlowEvent>,
     buf: Vec<u8>,
+    /// The rest of a batch.
+    made: VecDeque<Packet<Parcel>>,
     /// Memory of the packets that come in. Most are read at once and leave it to the next.
     block: BytesMut,
     /// Flows that have not lost their first packet yet, but will.
@@ -125,6 +129,7 @@ impl Host {
             chunks: BTreeSet::new(),
             events: VecDeque::new(),
             buf: Vec::new(),
+            made: VecDeque::new(),
             block: BytesMut::with_capacity(BLOCK),
             doomed: FxHashSet::default(),
             held_back: false,
@@ -201,10 +206,20 @@ impl Host {
         }
     }
 
-    /// The packet in `buf`, addressed.
-    fn packet(&mut self, transmit: &Transmit) -> Option<Packet<Parcel>> {
-        let contents = Contents::new(&self.buf);
+    /// Addresses the packets in `buf`.
+    fn address(&mut self, transmit: &Transmit) {
+        let buf = std::mem::take(&mut self.buf);
+        for contents in buf.chunks(transmit.segment_size.unwrap_or(buf.len()).max(1)) {
+            let packet = self.packet(transmit, contents);
+            self.made.extend(packet);
+        }
+        self.buf = buf;
         self.buf.clear();
+    }
+
+    /// A packet with this, addressed; it may be lost here, or its flow is over and nobody hears it.
+    fn packet(&mut self, transmit: &Transmit, contents: &[u8]) -> Option<Packet<Parcel>> {
+        let contents = Contents::new(contents);
         let &(flow, scheme) = self.flows.get(&transmit.destination)?;
         if self.doomed.remove(&flow) {
             return None;
@@ -219,8 +234,9 @@ impl Host {
     }
 
     fn poll_datagram(&mut self, now: Instant, backlog: u64) -> Option<Transmit> {
-        // One at a time: whole batches would leave before the window allows (docs/DECISIONS.md, pacing).
-        if let Some(transmit) = self.endpoint.poll_primary(now, 1, &mut self.buf) {
+        // One at a time in the papers' worlds: whole batches would leave before the window allows
+        // (docs/DECISIONS.md, pacing).
+        if let Some(transmit) = self.endpoint.poll_primary(now, self.config.batch, &mut self.buf) {
             return Some(transmit);
         }
         let full = self.config.uplink_backlog.is_some_and(|limit| backlog >= limit);
@@ -228,7 +244,7 @@ impl Host {
         if self.held_back {
             return None;
         }
-        self.endpoint.poll_rlp(now, 1, &mut self.buf)
+        self.endpoint.poll_rlp(now, self.config.batch, &mut self.buf)
     }
 }
 
@@ -274,13 +290,13 @@ impl Agent for Host {
 
     fn poll_transmit(&mut self, now: Instant, backlog: u64) -> Option<Packet<Parcel>> {
         loop {
+            if let Some(packet) = self.made.pop_front() {
+                return Some(packet);
+            }
             let transmit = self.poll_datagram(now, backlog);
             self.take_events(now);
             if let Some(transmit) = transmit {
-                // It may be lost here, or its flow is over and nobody hears it.
-                if let Some(packet) = self.packet(&transmit) {
-                    return Some(packet);
-                }
+                self.address(&transmit);
             } else if !self.endpoint.wants_primary() {
                 return None;
             }

@@ -104,6 +104,7 @@ impl Sender {
                 lost_packets: stats.path.lost_packets,
                 primary_packets: stats.path.sent_packets,
                 rlp_packets: stats.sent.levels.iter().map(|level| level.packets).sum(),
+                guard: stats.guard,
             }
         });
         endpoint.with_connection(now, handle, |connection| {

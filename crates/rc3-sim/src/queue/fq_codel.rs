@@ -58,7 +58,7 @@ impl Queue<Stamped<Parcel>> for FqCodel {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::time::Duration;
 
     use rc3_core::units::{Level, Rate};
@@ -69,7 +69,7 @@ mod tests {
         agent::{Body, FlowId, HostId, Progress, SchemeId},
     };
 
-    fn parcel(flow: u32, ecn: u8) -> Packet<Parcel> {
+    pub(in crate::queue) fn parcel(flow: u32, ecn: u8) -> Packet<Parcel> {
         let body = Body::Udp { ecn, contents: Contents::new(&[0; 1472]), leading: None, dont_fragment: true };
         let (flow, scheme, progress) = (FlowId(flow), SchemeId(0), Progress::default());
         let payload = Parcel { flow, scheme, from: HostId(0), to: HostId(1), progress, body };
@@ -109,6 +109,19 @@ mod tests {
                 if ecn == 0 { (total.dropped.packets, marked) } else { (marked, total.dropped.packets) };
             assert!(signals > 5 && none == 0, "ecn {ecn}: {signals} and {none}");
         }
+    }
+
+    #[test]
+    fn both_loops_of_a_connection_are_one_flow() {
+        let now = Instant::now();
+        let mut queue = FqCodel::new(FqCodelConfig::default());
+        for level in [Level::FIRST, Level::PRIMARY].repeat(3) {
+            let Packet { size, payload, .. } = parcel(0, 0);
+            let packet = Packet { size, level, payload: Stamped::new(now, payload) };
+            assert!(matches!(queue.enqueue(now, packet), Dropped::Nothing));
+        }
+        let levels: Vec<_> = std::iter::from_fn(|| queue.dequeue(now)).map(|packet| packet.level).collect();
+        assert_eq!(levels, [Level::FIRST, Level::PRIMARY].repeat(3), "in order of arrival");
     }
 
     #[test]

@@ -3,12 +3,18 @@
 //! Units: sizes and limits are bytes on the wire, IP and UDP headers included. A packet that a link is
 //! transmitting has left its queue and counts against no limit.
 
+pub(crate) mod bleached;
+pub(crate) mod cake;
+pub(crate) mod codel;
+pub(crate) mod drop_front;
 pub(crate) mod drop_tail;
 pub(crate) mod fq_codel;
 mod ip;
 pub(crate) mod kick_ass;
+pub(crate) mod policer;
 pub(crate) mod primary_only;
 pub(crate) mod strict_priority;
+pub(crate) mod two_classes;
 
 use std::{collections::VecDeque, time::Instant};
 

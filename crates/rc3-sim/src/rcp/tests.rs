@@ -143,7 +143,7 @@ fn an_idle_link_gives_one_flow_everything_after_the_handshake() {
     let ideal = DELAY * 3 + wire(80 + packets * 1500);
     assert!(fct >= ideal - Duration::from_micros(1), "{fct:?} is faster than the link, {ideal:?}");
     assert!(fct.as_secs_f64() < ideal.as_secs_f64() * 1.01, "{fct:?} for {ideal:?}");
-    let sent = Sent { lost_packets: 0, primary_packets: packets, rlp_packets: 0 };
+    let sent = Sent { lost_packets: 0, primary_packets: packets, ..Sent::default() };
     let acked = world.at(0, |what| *what == Milestone::LastAck(sent));
     assert_eq!(acked, world.last_byte(0) + DELAY + wire(40));
 }

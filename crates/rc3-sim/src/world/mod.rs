@@ -41,7 +41,7 @@ use std::{
 use agenda::{Agenda, Sleeper};
 use kickass::endpoint::Mode;
 use ledger::Ledger;
-use rc3_core::ConnectionStats;
+use rc3_core::{ConnectionStats, units::Rate};
 use ways::Ways;
 
 use crate::{
@@ -211,6 +211,13 @@ impl World {
     /// Records of flows that are done, in the order in which they ended.
     pub fn poll_record(&mut self) -> Option<FlowRecord> {
         self.flows.poll()
+    }
+
+    /// Changes the rate of a link from now on; `None` is infinitely fast.
+    pub fn set_rate(&mut self, link: LinkId, rate: Option<Rate>) {
+        let index = link.0 as usize;
+        self.links[index].set_rate(self.now, rate);
+        self.agenda.set(Sleeper::Link(link.0), self.links[index].poll_timeout());
     }
 
     /// Moves on to `flow.at` and begins it.

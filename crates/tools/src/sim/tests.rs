@@ -132,7 +132,7 @@ impl Engine for MadeUp {
                 fct: (index != 39).then_some(fct),
                 fct_data: (index != 39).then(|| fct - Duration::from_millis(40)),
                 received: Received { primary_bytes: 1460, rlp_bytes: 1460 * 9 * large },
-                sent: Sent { lost_packets: large, primary_packets: 2, rlp_packets: 9 * large },
+                sent: Sent { lost_packets: large, primary_packets: 2, rlp_packets: 9 * large, guard: None },
                 ..record(index)
             }
         };

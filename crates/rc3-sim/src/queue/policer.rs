@@ -1,0 +1,77 @@
+//! A policer: a token bucket that drops what exceeds its rate, and delays nothing. Levels are ignored.
+//!
+//! The bucket is kept as the time until which its tokens are spent (the generic cell rate algorithm): a packet passes
+//! if that is no more than the depth of the bucket ahead. Units: bytes on the wire.
+
+use std::time::{Duration, Instant};
+
+use rc3_core::units::Rate;
+
+use super::{Dropped, Packet, Queue};
+use crate::DropTail;
+
+/// A token bucket. What passes waits for the link alone, which should be faster.
+#[derive(Debug)]
+pub struct Policer<T> {
+    rate: Rate,
+    /// Time it takes to fill the bucket.
+    depth: Duration,
+    /// When the bucket will be full again.
+    full_at: Option<Instant>,
+    passed: DropTail<T>,
+}
+
+impl<T> Policer<T> {
+    /// A full bucket of this many bytes, filled at this rate.
+    pub fn new(rate: Rate, bucket: u64) -> Self {
+        Self { rate, depth: rate.time_for(bucket), full_at: None, passed: DropTail::new(u64::MAX) }
+    }
+}
+
+impl<T> Queue<T> for Policer<T> {
+    fn enqueue(&mut self, now: Instant, packet: Packet<T>) -> Dropped<T> {
+        let full_at = self.full_at.map_or(now, |at| at.max(now)) + self.rate.time_for(packet.size as u64);
+        if full_at.duration_since(now) > self.depth {
+            return Dropped::Arrival(packet);
+        }
+        self.full_at = Some(full_at);
+        self.passed.enqueue(now, packet)
+    }
+
+    fn dequeue(&mut self, now: Instant) -> Option<Packet<T>> {
+        self.passed.dequeue(now)
+    }
+
+    fn bytes(&self) -> u64 {
+        self.passed.bytes()
+    }
+
+    fn len(&self) -> usize {
+        self.passed.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rc3_core::units::Level;
+
+    use super::*;
+
+    #[test]
+    fn a_bucket_passes_and_then_its_rate() {
+        let start = Instant::now();
+        // A packet per millisecond, ten at once.
+        let mut policer = Policer::new(Rate::from_bits_per_second(12_000_000).unwrap(), 15_000);
+        let mut pass = |now| {
+            let packet = Packet { size: 1500, level: Level::PRIMARY, payload: () };
+            policer.enqueue(now, packet) == Dropped::Nothing && policer.dequeue(now).is_some()
+        };
+        assert_eq!((0..20).filter(|_| pass(start)).count(), 10);
+        // At twice the rate, half of them.
+        let passed = (1..=200).filter(|&n| pass(start + Duration::from_micros(500) * n)).count();
+        assert_eq!(passed, 100);
+        // After a rest it is full again, and no fuller.
+        let later = start + Duration::from_secs(10);
+        assert_eq!((0..20).filter(|_| pass(later)).count(), 10);
+    }
+}

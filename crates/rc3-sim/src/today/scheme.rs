@@ -1,0 +1,65 @@
+//! What carries a flow.
+
+use std::fmt;
+
+use rc3_core::{RlpMode, TransportConfig};
+
+use super::Path;
+
+/// What carries a flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Scheme {
+    /// QUIC without RLP, CUBIC, an initial window of ten packets.
+    Plain,
+    /// rc3 by default, CUBIC.
+    Guard,
+    /// rc3 without a guard, RLP at the card's rate.
+    Trust,
+    /// rc3 without a guard, RLP at the rate of the bottleneck: what a perfect estimate would reach in one pass.
+    Oracle,
+    /// QUIC without RLP, CUBIC, an initial window of 32 packets.
+    Iw32,
+}
+
+impl Scheme {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Plain, Self::Guard, Self::Trust, Self::Oracle, Self::Iw32];
+
+    /// The scheme of that name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|scheme| scheme.to_string() == name)
+    }
+
+    /// Whether a flow may teach the next one to the same destination anything.
+    pub(super) fn learns(self) -> bool {
+        matches!(self, Self::Guard | Self::Trust | Self::Oracle)
+    }
+
+    /// Settings of a connection over this path.
+    pub fn transport(self, path: &Path) -> TransportConfig {
+        let mut config = TransportConfig::default();
+        let (mode, rate) = match self {
+            Self::Guard => (RlpMode::Guard, path.card_rate()),
+            Self::Trust => (RlpMode::Trust, path.card_rate()),
+            Self::Oracle => (RlpMode::Trust, Some(path.rate)),
+            _ => (RlpMode::Off, path.card_rate()),
+        };
+        config.rlp(mode).nic_rate(rate);
+        if self == Self::Iw32 {
+            config.initial_packets(Some(32));
+        }
+        config
+    }
+}
+
+impl fmt::Display for Scheme {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Plain => "plain",
+            Self::Guard => "guard",
+            Self::Trust => "trust",
+            Self::Oracle => "oracle",
+            Self::Iw32 => "iw32",
+        })
+    }
+}
