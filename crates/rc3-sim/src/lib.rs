@@ -23,6 +23,7 @@ pub mod record;
 pub mod sample;
 pub mod scenario;
 pub mod simulation;
+pub mod startup;
 pub mod summary;
 mod table;
 pub mod today;

@@ -334,7 +334,7 @@ mod tests {
             ("rivals = 2", "means nothing without"),
             ("load = 1.0", "a share below 1"),
             ("seeds = 0", "write 1 to 1000"),
-            ("unknown = 1", "unknown field"),
+            ("unknown = 1", "unknown key"),
         ] {
             let error = Scenario::parse(&format!("{head}{line}\n"), "x.toml").unwrap_err().to_string();
             assert!(error.contains(message), "{line}: {error}");

@@ -1,10 +1,11 @@
 //! What carries a flow.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use rc3_core::{RlpMode, TransportConfig};
 
-use super::Path;
+use super::{Cell, Memory};
+use crate::startup::FastStart;
 
 /// What carries a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -19,11 +20,26 @@ pub enum Scheme {
     Oracle,
     /// QUIC without RLP, CUBIC, an initial window of 32 packets.
     Iw32,
+    /// QUIC without RLP that starts like SUSS.
+    Suss,
+    /// QUIC without RLP that starts by Rapid Start.
+    RapidStart,
+    /// QUIC without RLP with Careful Resume; without memory of the destination, plain.
+    CarefulResume,
 }
 
 impl Scheme {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::Plain, Self::Guard, Self::Trust, Self::Oracle, Self::Iw32];
+    pub const ALL: [Self; 8] = [
+        Self::Plain,
+        Self::Guard,
+        Self::Trust,
+        Self::Oracle,
+        Self::Iw32,
+        Self::Suss,
+        Self::RapidStart,
+        Self::CarefulResume,
+    ];
 
     /// The scheme of that name.
     pub fn named(name: &str) -> Option<Self> {
@@ -35,8 +51,9 @@ impl Scheme {
         matches!(self, Self::Guard | Self::Trust | Self::Oracle)
     }
 
-    /// Settings of a connection over this path.
-    pub fn transport(self, path: &Path) -> TransportConfig {
+    /// Settings of the connection of a cell.
+    pub fn transport(self, cell: &Cell) -> TransportConfig {
+        let path = &cell.path;
         let mut config = TransportConfig::default();
         let (mode, rate) = match self {
             Self::Guard => (RlpMode::Guard, path.card_rate()),
@@ -45,6 +62,17 @@ impl Scheme {
             _ => (RlpMode::Off, path.card_rate()),
         };
         config.rlp(mode).nic_rate(rate);
+        let start = match (self, cell.memory) {
+            (Self::Suss, _) => Some(FastStart::Suss),
+            (Self::RapidStart, _) => Some(FastStart::RapidStart),
+            (Self::CarefulResume, Memory::Taught(factor)) => {
+                Some(FastStart::CarefulResume((path.product() * factor) as u64))
+            }
+            _ => None,
+        };
+        if let Some(start) = start {
+            config.congestion_controller_factory(Arc::new(start));
+        }
         if self == Self::Iw32 {
             config.initial_packets(Some(32));
         }
@@ -60,6 +88,9 @@ impl fmt::Display for Scheme {
             Self::Trust => "trust",
             Self::Oracle => "oracle",
             Self::Iw32 => "iw32",
+            Self::Suss => "suss",
+            Self::RapidStart => "rapid-start",
+            Self::CarefulResume => "careful-resume",
         })
     }
 }

@@ -74,8 +74,8 @@ pub(super) fn world(cell: &Cell, scheme: Scheme) -> World {
     if let Company::Rivals(_, congestion) = cell.company {
         others.congestion(congestion);
     }
-    let schemes = [scheme.transport(path), others];
-    let mut config = HostConfig::new(schemes, scheme.transport(path), Crypto::None, cell.seed);
+    let schemes = [scheme.transport(cell), others];
+    let mut config = HostConfig::new(schemes, scheme.transport(cell), Crypto::None, cell.seed);
     config.batch = BATCH;
     let config = Arc::new(config);
     let rivals = match cell.company {

@@ -44,6 +44,8 @@ fn run(command: Command) -> Exit {
         Command::SimToml(text) => finish(output::print(text)),
         Command::SimRun(job) => sim::run(&job),
         Command::SimTrace { name, trace, plan } => sim::trace(&name, &trace, &plan),
+        Command::SimTodayList => finish(output::print(&rc3_tools::sim::today::list())),
+        Command::SimToday(job) => sim::today(&job),
         Command::Completions(shell) => finish(manual::complete(LowArgs::command(), shell)),
         Command::Man(directory) => finish(manual::write(LowArgs::command(), directory.as_deref())),
     }
@@ -103,6 +105,7 @@ mod sim {
             report,
             shared::Shared,
             simulator::Simulator,
+            today::TodayJob,
             trace::{self, TracePlan},
         },
     };
@@ -145,6 +148,16 @@ mod sim {
             Err(error) => {
                 output::complain(&error, error.hint());
                 exit(error.is_usage())
+            }
+        }
+    }
+
+    pub(super) fn today(job: &TodayJob) -> Exit {
+        match job.run() {
+            Ok(text) => super::finish(output::print(&text)),
+            Err(error) => {
+                output::complain(&error, error.hint());
+                Exit::Failure
             }
         }
     }

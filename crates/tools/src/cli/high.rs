@@ -10,7 +10,7 @@ use thiserror::Error;
 use super::low::DemoArgs;
 use super::low::{
     CongestionChoice, DoctorArgs, LowArgs, LowCommand, RecvArgs, RlpChoice, SendArgs, SimCommand, SimHowArgs,
-    SimListArgs, SimPlotArgs, SimRunArgs, SimTraceArgs,
+    SimListArgs, SimPlotArgs, SimRunArgs, SimTodayArgs, SimTraceArgs,
 };
 use super::ticket;
 #[cfg(unix)]
@@ -24,6 +24,7 @@ use crate::{
     sim::{
         catalogue,
         experiment::{ExperimentError, Plan},
+        today::TodayJob,
         trace::TracePlan,
     },
     transfer::{
@@ -79,6 +80,10 @@ pub enum Command {
         /// How to read the scenario and where to write.
         plan: Plan,
     },
+    /// Print the names of today's paths and of the schemes.
+    SimTodayList,
+    /// Compare schemes on today's paths.
+    SimToday(TodayJob),
     /// Completions.
     Completions(Shell),
     /// Manual pages, into a directory or the first to standard output.
@@ -233,12 +238,21 @@ fn sim(command: SimCommand) -> Result<Command, UsageError> {
                 plan: Plan { changes: set, out, threads: NonZero::<usize>::MIN },
             })
         }
+        SimCommand::Today(SimTodayArgs { list: true, .. }) => Ok(Command::SimTodayList),
+        SimCommand::Today(SimTodayArgs { names, quick, scheme, page, jobs, .. }) => {
+            let threads = jobs.unwrap_or_else(cores);
+            Ok(Command::SimToday(TodayJob::new(&names, quick, &scheme, page, threads)?))
+        }
         SimCommand::Plot(SimPlotArgs { names, how }) => {
             let plots = || catalogue::PLOTS.iter().map(|&name| name.to_owned()).collect();
             let names = if names.is_empty() { plots() } else { names };
             Ok(Command::SimRun(sim_job(&names, how)))
         }
     }
+}
+
+fn cores() -> NonZero<usize> {
+    thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN)
 }
 
 fn sim_job(names: &[String], how: SimHowArgs) -> SimJob {
@@ -255,7 +269,7 @@ fn sim_job(names: &[String], how: SimHowArgs) -> SimJob {
     changes.extend(how.runs.map(|runs| format!("measure.repetitions={runs}")));
     changes.extend(how.flows.map(|flows| format!("measure.flows={flows}")));
     changes.extend(how.set);
-    let threads = how.jobs.or_else(|| thread::available_parallelism().ok()).unwrap_or(NonZero::<usize>::MIN);
+    let threads = how.jobs.unwrap_or_else(cores);
     SimJob { names: named, plan: Plan { changes, out: how.out, threads }, json: how.json }
 }
 

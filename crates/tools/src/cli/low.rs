@@ -5,7 +5,7 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 use clap::{Args, Parser, Subcommand, value_parser};
 use clap_complete::Shell;
 use rc3_core::units::Rate;
-use rc3_sim::simulation::Site;
+use rc3_sim::{simulation::Site, today::Scheme};
 
 use super::exit::Exit;
 use crate::units::{parse_rate, parse_size, parse_time};
@@ -223,6 +223,8 @@ pub enum SimCommand {
     Plot(SimPlotArgs),
     /// Capture links of one world, and follow the sender of a flow
     Trace(SimTraceArgs),
+    /// Compare rc3 with plain QUIC and the ideal on paths of today
+    Today(SimTodayArgs),
 }
 
 /// `rc3 sim list`
@@ -291,6 +293,38 @@ pub struct SimTraceArgs {
     /// Folder for the files
     #[arg(long, default_value = "sim-trace", value_name = "DIR")]
     pub out: PathBuf,
+}
+
+/// `rc3 sim today`
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "\
+A scenario is one kind of path, over a range of rates, round trips, buffers and sizes. Every flow runs with plain \
+QUIC and with each scheme. FCT is from connect to the last byte at the receiver. The same command gives the same \
+figures, however many flows run at a time.")]
+pub struct SimTodayArgs {
+    /// Scenarios by name, or files that end in .toml [default: all]
+    #[arg(value_name = "NAME|FILE")]
+    pub names: Vec<String>,
+    /// Print the names of the scenarios and schemes instead
+    #[arg(long, conflicts_with_all = ["names", "quick", "scheme", "page"])]
+    pub list: bool,
+    /// Run a small part of each scenario: seconds instead of minutes
+    #[arg(long)]
+    pub quick: bool,
+    /// A scheme to compare with plain QUIC; may be given more than once [default: guard]
+    #[arg(long, value_name = "SCHEME", value_parser = parse_scheme)]
+    pub scheme: Vec<Scheme>,
+    /// Also write a page of Markdown
+    #[arg(long, value_name = "FILE")]
+    pub page: Option<PathBuf>,
+    /// Flows that run at a time [default: one per core]
+    #[arg(long, value_name = "N")]
+    pub jobs: Option<std::num::NonZero<usize>>,
+}
+
+fn parse_scheme(text: &str) -> Result<Scheme, String> {
+    let names = || Scheme::ALL.map(|scheme| scheme.to_string()).join(", ");
+    Scheme::named(text).ok_or_else(|| format!("no such scheme, known are {}", names()))
 }
 
 /// How experiments are run.

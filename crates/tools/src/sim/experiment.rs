@@ -69,7 +69,7 @@ impl ExperimentError {
         match self {
             Self::Scenario(_) => "rc3 sim list --toml NAME prints a scenario that works",
             Self::Read { .. } => "check the name and the permissions of the file",
-            Self::Unknown(_) => "rc3 sim list names them; files end in .toml",
+            Self::Unknown(_) => "rc3 sim list and rc3 sim today --list name them; files end in .toml",
             Self::World(_) => "check topology, load and number of flows of the scenario",
             Self::Write { .. } => "check free space and permissions, or choose another --out",
         }

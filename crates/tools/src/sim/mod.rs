@@ -18,6 +18,7 @@ pub mod sampled;
 pub mod shared;
 pub mod simulator;
 pub mod table;
+pub mod today;
 pub mod trace;
 pub mod work;
 

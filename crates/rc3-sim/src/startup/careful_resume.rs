@@ -1,0 +1,74 @@
+//! Careful Resume (RFC 9959): the window of an earlier connection, used at half and validated.
+//!
+//! The initial window confirms the path. Then the window jumps to half of the one remembered, paced by quinn-proto over
+//! the round trip. Once the last packet of the jump is acknowledged, slow start goes on from what was delivered. A loss
+//! before that is the safe retreat: half of what was delivered since the jump. That the path's round trip is the one
+//! remembered is taken for granted.
+
+use std::time::Instant;
+
+use super::{Acked, BETA};
+
+#[derive(Debug, Clone)]
+pub(super) struct CarefulResume {
+    window: u64,
+    saved: u64,
+    phase: Phase,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Phase {
+    /// The initial window is under way.
+    Reconnaissance { began: Instant },
+    /// The jump is: since when, until when packets count to it, and what of it was delivered.
+    Jump { began: Instant, until: Option<Instant>, delivered: u64 },
+    /// Slow start.
+    Normal,
+}
+
+impl CarefulResume {
+    pub(super) fn new(now: Instant, window: u64, saved: u64) -> Self {
+        Self { window, saved, phase: Phase::Reconnaissance { began: now } }
+    }
+
+    pub(super) fn window(&self) -> u64 {
+        self.window
+    }
+
+    pub(super) fn on_ack(&mut self, Acked { now, sent, bytes, app_limited, .. }: Acked) {
+        match &mut self.phase {
+            Phase::Reconnaissance { began } => {
+                if app_limited || sent <= *began {
+                    return;
+                }
+                self.phase = if self.saved / 2 > self.window {
+                    self.window = self.saved / 2;
+                    Phase::Jump { began: now, until: None, delivered: 0 }
+                } else {
+                    self.window += bytes;
+                    Phase::Normal
+                };
+            }
+            Phase::Jump { began, until, delivered } => {
+                *delivered += bytes;
+                if sent > *began {
+                    // A round trip after the jump its last packet has left.
+                    let last = *until.get_or_insert(now);
+                    if sent >= last {
+                        self.window = self.window.max(*delivered);
+                        self.phase = Phase::Normal;
+                    }
+                }
+            }
+            Phase::Normal if app_limited => {}
+            Phase::Normal => self.window += bytes,
+        }
+    }
+
+    pub(super) fn on_loss(&self) -> u64 {
+        match self.phase {
+            Phase::Jump { delivered, .. } => delivered / 2,
+            _ => (self.window as f64 * BETA) as u64,
+        }
+    }
+}
