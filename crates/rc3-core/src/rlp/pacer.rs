@@ -58,6 +58,12 @@ impl Pacer {
         self.level = self.level.min(self.burst);
     }
 
+    /// Forgives all debt.
+    pub fn forgive(&mut self, now: Instant) {
+        self.refill(now);
+        self.level = self.level.max(0);
+    }
+
     /// The primary loop has sent `bytes`; no budget is needed.
     pub fn on_primary_sent(&mut self, now: Instant, bytes: u64) {
         self.refill(now);

@@ -8,6 +8,7 @@ use rc3_core::{
     rlp::keys::RlpKeys,
     units::{Rate, Receipt, Span},
     wire::{
+        arrival::Arrival,
         frame::{Frame, Frames},
         sack,
     },
@@ -229,4 +230,50 @@ fn a_peer_that_takes_no_control_frames_is_given_up() {
     };
     assert_eq!(report(STREAMS / 4), None);
     assert!(report(STREAMS / 2 + STREAMS / 5).is_some_and(|lost| lost.contains("control stream")));
+}
+
+/// The receiver reports arrivals as it likes: a path a thousand times as fast. It is sent what any path about which nothing is
+/// known is sent, and twice what it shows that it has.
+#[test]
+fn times_that_a_receiver_makes_up_gain_it_a_bounded_burst() {
+    const BYTES: u64 = 40_000_000;
+    const UNPROVEN: u64 = 4 << 20;
+    let mut pair = world();
+    let (client, server) = connected(&mut pair);
+    let (mut lying, tap) = (keys(&pair, server, false), Tap::default());
+    tap.lock().lose_low = true;
+    pair.client.set_tamper(tap.tamper());
+    send(&mut pair, client, BYTES);
+    for round in 1..200_u64 {
+        pair.drive_until(RTT / 10, |_| false);
+        let newest = tap.lock().seen.iter().filter(|(level, _)| !level.is_primary()).count() as u64 - 1;
+        let report = Arrival {
+            packet_number: newest,
+            datagrams: newest + 1,
+            bytes: newest * 1200,
+            micros: round + newest / 10,
+        };
+        let datagram = seal(&mut lying, |buf| report.emit(buf));
+        let now = pair.now;
+        pair.client.with(client, |c| c.handle_rlp(now, BytesMut::from(&datagram[..])));
+    }
+    let stats = pair.client.connection(client).unwrap().stats();
+    let sent: u64 = stats.sent.levels.iter().map(|level| level.bytes).sum();
+    assert!(stats.clock.unwrap().rate.is_some(), "the lie was taken in");
+    assert!((1 << 20..=UNPROVEN).contains(&sent), "{sent} bytes of RLP");
+}
+
+#[test]
+fn reports_of_what_was_never_sent_end_the_connection() {
+    let mut pair = world();
+    let (client, server) = connected(&mut pair);
+    let mut lying = keys(&pair, server, false);
+    send(&mut pair, client, 400_000);
+    pair.drive_until(RTT / 4, |_| false);
+    let report = Arrival { packet_number: 1 << 40, datagrams: 1, bytes: 1200, micros: 1 };
+    let datagram = seal(&mut lying, |buf| report.emit(buf));
+    let now = pair.now;
+    pair.client.with(client, |c| c.handle_rlp(now, BytesMut::from(&datagram[..])));
+    let lost = pair.client.connection(client).unwrap().lost().map(ToString::to_string).unwrap_or_default();
+    assert!(lost.contains("rlp arrival"), "{lost:?}");
 }

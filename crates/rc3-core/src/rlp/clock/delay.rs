@@ -20,22 +20,30 @@ pub(super) struct Delay {
 }
 
 impl Delay {
-    /// What left at `departed` came at `micros` of the receiver's clock.
-    pub(super) fn on_arrival(&mut self, now: Instant, departed: Instant, micros: u64, rtt: Duration) {
+    /// What left at `departed` came at `micros` of the receiver's clock. How much longer it took than at best.
+    pub(super) fn on_arrival(
+        &mut self,
+        now: Instant,
+        departed: Instant,
+        micros: u64,
+        rtt: Duration,
+    ) -> Duration {
         let epoch = *self.epoch.get_or_insert(departed);
         let left = match departed.checked_duration_since(epoch) {
             Some(after) => after.as_micros() as i64,
             None => -(epoch.saturating_duration_since(departed).as_micros() as i64),
         };
-        let Ok(came) = i64::try_from(micros) else { return };
+        let Ok(came) = i64::try_from(micros) else { return Duration::ZERO };
         let delay = came - left;
-        self.least = Some(self.least.map_or(delay, |least| least.min(delay)));
+        let least = self.least.map_or(delay, |least| least.min(delay));
+        self.least = Some(least);
         while self.recent.front().is_some_and(|&(at, _)| at + rtt / 4 < now)
             || self.recent.len() >= SAMPLES_MAX
         {
             self.recent.pop_front();
         }
         self.recent.push_back((now, delay));
+        Duration::from_micros((delay - least) as u64)
     }
 
     /// How long packets have waited at least, of late.
