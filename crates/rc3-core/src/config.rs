@@ -27,8 +27,8 @@ use crate::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum RlpMode {
-    /// The path is watched: where the primary does not overtake RLP, RLP is withdrawn until that verdict is too
-    /// old. See [`crate::rlp::guard`].
+    /// RLP sends at the rate at which the path brings it, sends again what is lost, and leaves the queue alone unless the primary
+    /// is seen to overtake RLP. See [`crate::rlp::clock`] and [`crate::rlp::guard`].
     #[default]
     Guard,
     /// The network is trusted to honour the marks (RC3 §2.1).
@@ -107,7 +107,7 @@ impl Default for TransportConfig {
     fn default() -> Self {
         Self {
             rlp: RlpMode::default(),
-            // Routes and access networks change; one more burst in ten minutes does little harm.
+            // Routes and access networks change; to find out once more in ten minutes does little harm.
             verdict_age: Duration::from_secs(600),
             ladder: Ladder::default(),
             nic_rate: None,
