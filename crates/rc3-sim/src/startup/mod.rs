@@ -286,11 +286,11 @@ mod tests {
         assert_eq!(law.on_loss(Lost { now: after + 2 * RTT, bytes: PACKET }), Some(4 * PACKET));
         // Without loss, slow start goes on from there once the jump has come through.
         let mut law = begin();
-        for round in 0..3 {
+        for round in 0..4 {
             law.on_ack(acked(after + RTT * round, after + RTT * (round + 1)));
         }
         assert_eq!(law.window(), 200 * PACKET);
-        law.on_ack(acked(after + 3 * RTT, after + 4 * RTT));
+        law.on_ack(acked(after + 4 * RTT, after + 5 * RTT));
         assert_eq!(law.window(), 201 * PACKET);
     }
 

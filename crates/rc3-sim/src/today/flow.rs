@@ -120,7 +120,7 @@ impl<I: Iterator<Item = Flow>> Run<'_, I> {
             if !counts {
                 break;
             }
-            let window = *window.get_or_insert((2 * fct).max(fct + 10 * self.cell.path.rtt));
+            let window = *window.get_or_insert_with(|| (2 * fct).max(fct + 10 * self.cell.path.rtt));
             if bytes.is_some() && self.others_are_done(window) {
                 break;
             }
