@@ -11,9 +11,13 @@ use crate::{
     primary::{Primary, StreamId, VarInt, Waiting},
     qlog::QlogEvent,
     rlp::{Allowance, Rlp, keys::Sealer},
+    stream::recv::RecvStream,
     transmit::{BATCH_BYTES_MAX, Transmit},
     units::{Level, Receipt, Span},
-    wire::{frame::DataHeader, sack},
+    wire::{
+        frame::{DataHeader, complete_len, emit_complete},
+        sack,
+    },
 };
 
 /// Segments the primary may have been handed and not sent; RLP repeats that much where the loops meet.
@@ -30,6 +34,26 @@ impl Packet {
         // The span was cut to fit a datagram.
         Sealer::OVERHEAD + self.header.encoded_len() + self.span.len() as usize
     }
+}
+
+/// A SACK with what RLP has brought of a stream, and COMPLETE if that is all; how many spans fit into `budget` bytes.
+fn write_receipts(
+    id: StreamId,
+    stream: &RecvStream,
+    opened: bool,
+    budget: usize,
+    buf: &mut Vec<u8>,
+) -> usize {
+    let number = VarInt::from(id).into_inner();
+    let complete = opened && stream.is_complete_early();
+    let reserved = if complete { complete_len(number) } else { 0 };
+    let count = sack::emit(number, stream.sack_spans(), budget.saturating_sub(reserved), buf);
+    // Behind the SACK: the receipts it needs have come then.
+    let shown = count > 0 || stream.sack_spans().next().is_none();
+    if complete && shown && reserved <= budget {
+        emit_complete(number, buf);
+    }
+    count
 }
 
 impl Connection {
@@ -87,11 +111,13 @@ impl Connection {
         let payload_max = mtu.saturating_sub(Sealer::OVERHEAD);
         while let Some((id, _)) = overlay.sacks.first_key_value().map(|(&id, &level)| (id, level)) {
             let budget = payload_max.saturating_sub(buf.len() - payload_start);
-            let number = VarInt::from(id).into_inner();
-            let spans = streams.recv(id).map(|stream| sack::emit(number, stream.sack_spans(), budget, buf));
+            // What RLP has brought whole the application has not seen before the primary opens it.
+            let opened = id.index() < streams.known(id);
+            let before = buf.len();
+            let spans = streams.recv(id).map(|stream| write_receipts(id, stream, opened, budget, buf));
             match spans {
                 // No room left: in the next datagram.
-                Some(0) if buf.len() > payload_start => break,
+                Some(0) if buf.len() == before && buf.len() > payload_start => break,
                 // Nothing beyond the head, or the stream is gone.
                 Some(0) | None => {}
                 Some(count) => {

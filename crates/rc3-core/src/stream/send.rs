@@ -32,6 +32,7 @@ pub(crate) struct SendStream {
     /// Record bytes the primary's flow control has not taken yet; at most one quantum.
     staged: VecDeque<Bytes>,
     fin: Fin,
+    delivery: Delivery,
     stopped: Option<VarInt>,
     pub(crate) priority: i32,
     /// When it was opened, relative to the connection's other streams.
@@ -58,6 +59,16 @@ enum Fin {
     Reset,
 }
 
+/// What is known of the arrival of the whole stream before the primary's last acknowledgment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Delivery {
+    Open,
+    /// The peer reports that it holds all.
+    Reported,
+    /// The application knows; what is left is between the two primaries.
+    Announced,
+}
+
 /// What one call of [`SendStream::feed`] did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Fed {
@@ -79,6 +90,7 @@ impl SendStream {
             head: records.then(HeadEncoder::default),
             staged: VecDeque::new(),
             fin: Fin::Open,
+            delivery: Delivery::Open,
             stopped: None,
             priority: 0,
             age,
@@ -155,6 +167,35 @@ impl SendStream {
     /// The final size, once the application has set it.
     pub(crate) fn final_size(&self) -> Option<u64> {
         matches!(self.fin, Fin::Wanted | Fin::Handed).then(|| self.ledger.end())
+    }
+
+    /// The peer reports that it holds all of the stream; whether that is new. `None`: it cannot, because the stream has
+    /// no final size yet.
+    pub(crate) fn on_complete(&mut self) -> Option<bool> {
+        match (self.fin, self.delivery) {
+            (Fin::Open, _) => None,
+            (Fin::Wanted | Fin::Handed, Delivery::Open) => {
+                self.delivery = Delivery::Reported;
+                Some(true)
+            }
+            (_, _) => Some(false),
+        }
+    }
+
+    /// Whether the peer holds all of it, and nobody was told so far. Its report counts once every byte is with the
+    /// primary or shown by receipts, so that it releases nothing by itself.
+    pub(crate) fn announce_delivery(&mut self) -> bool {
+        let delivered =
+            self.delivery == Delivery::Reported && self.fin != Fin::Reset && self.ledger.is_answered();
+        if delivered {
+            self.delivery = Delivery::Announced;
+        }
+        delivered
+    }
+
+    /// Whether the application knows that all has arrived: to it the stream is closed.
+    pub(crate) fn is_announced(&self) -> bool {
+        self.delivery == Delivery::Announced
     }
 
     /// Whether the primary has something to do: bytes, or an end.
