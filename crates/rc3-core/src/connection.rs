@@ -332,7 +332,10 @@ impl Connection {
 
     /// No more bytes will be written: the peer will see the end after the last.
     pub fn finish(&mut self, id: StreamId) -> Result<(), FinishError> {
-        self.streams.with_send(id, SendStream::finish).ok_or(FinishError::ClosedStream)?
+        let finished = self.streams.with_send(id, SendStream::finish).ok_or(FinishError::ClosedStream)?;
+        // Its last bytes may have left without the end.
+        self.streams.queue_for_rlp(id);
+        finished
     }
 
     /// Gives up what is not delivered; the peer hears of it with `code`.

@@ -214,3 +214,21 @@ fn a_reader_that_stops_after_the_last_byte_stops_nobody() {
     let stopped = |(_, event): &(_, Event)| matches!(event, Event::Stopped(..));
     assert!(!flow.pair.client.events.iter().any(stopped));
 }
+
+#[test]
+fn an_end_that_comes_after_the_last_byte_needs_no_window() {
+    // The primary carries all, RLP the end of it, or most of it.
+    for packets in [4, 8, 100] {
+        let mut flow = Flow::idle(config(|_| ()));
+        let Flow { client, id, .. } = flow;
+        let bytes = packets * 1380;
+        assert_eq!(flow.pair.client.with(client, |c| c.write(id, vec![1; bytes].into())), Ok(bytes));
+        flow.pair.drive_until(RTT / 10, |_| false);
+        flow.pair.client.with(client, |c| c.finish(id)).unwrap();
+        flow.written = flow.pair.now;
+        flow.drive();
+        assert!(flow.after(flow.read) < 0.51, "{packets} packets: {}", flow.after(flow.read));
+        assert!(flow.lag() < 0.51, "{packets} packets: {} round trips", flow.lag());
+        assert_eq!(flow.announcements(), 1);
+    }
+}

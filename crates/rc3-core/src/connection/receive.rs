@@ -94,7 +94,8 @@ impl Connection {
                     overlay.owe_sack(id, level);
                 }
                 self.grant_whole(id);
-                if taken.new > 0 {
+                // Without bytes it may bring the end.
+                if taken.new > 0 || data.data.is_empty() {
                     self.note_readable(id);
                 }
             }

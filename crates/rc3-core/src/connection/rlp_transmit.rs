@@ -178,7 +178,8 @@ impl Connection {
             let total = buf.len() as u64;
             let rlp = self.rlp()?;
             rlp.on_sent(now, packets.len() as u64, total);
-            if let Some(guard) = rlp.guard() {
+            // No SACK shows an end alone.
+            if let Some(guard) = rlp.guard().filter(|_| !packets[0].span.is_empty()) {
                 guard.on_rlp_sent(now, id, packets[packets.len() - 1].span.start, total, window.in_flight);
             }
             let stats = &mut self.sent.levels[level.index()];
@@ -231,6 +232,9 @@ impl Connection {
             let start = start_below(end, start_below(end, end)).max(span.start);
             packets.push(Packet { header: header(start), span: Span::new(start, end) });
             end = start;
+        }
+        if span.is_empty() {
+            packets.push(Packet { header: header(end), span });
         }
         let short_last = packets.last().is_some_and(|last| last.span.len() < packets[0].span.len());
         let full = if short_last { packets.len() - 1 } else { packets.len() };

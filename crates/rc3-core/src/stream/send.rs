@@ -33,6 +33,8 @@ pub(crate) struct SendStream {
     staged: VecDeque<Bytes>,
     fin: Fin,
     delivery: Delivery,
+    /// RLP has sent the final size.
+    size_sent: bool,
     stopped: Option<VarInt>,
     pub(crate) priority: i32,
     /// When it was opened, relative to the connection's other streams.
@@ -91,6 +93,7 @@ impl SendStream {
             staged: VecDeque::new(),
             fin: Fin::Open,
             delivery: Delivery::Open,
+            size_sent: false,
             stopped: None,
             priority: 0,
             age,
@@ -330,18 +333,32 @@ impl SendStream {
     }
 
     /// The highest bytes below `ceiling` that RLP may send and that are there, at most `max`; see
-    /// [`Ledger::next_for_rlp`].
+    /// [`Ledger::next_for_rlp`]. An empty span is the end of the stream, which still has to be shown.
     pub(crate) fn next_for_rlp(&self, max: u64, ceiling: u64, overlap_max: u64) -> Option<Span> {
         // Of a stream that is given up nothing is left, whatever the ledger says.
         if self.fin == Fin::Reset || self.is_rlp_in_vain() {
             return None;
         }
-        let span = self.held_end(self.ledger.next_for_rlp(max, ceiling, self.overlap(overlap_max))?);
-        (!span.is_empty()).then_some(span)
+        match self.ledger.next_for_rlp(max, ceiling, self.overlap(overlap_max)) {
+            Some(span) => Some(self.held_end(span)).filter(|span| !span.is_empty()),
+            None => self.end_for_rlp(ceiling),
+        }
+    }
+
+    /// No bytes at the end of the stream: it was finished after its last byte had left, and the FIN waits for the window or
+    /// for a SACK.
+    fn end_for_rlp(&self, ceiling: u64) -> Option<Span> {
+        let end = self.ledger.end();
+        let waits = self.fin == Fin::Wanted && !self.size_sent && self.head.is_some() && end <= ceiling;
+        waits.then(|| Span::new(end, end))
     }
 
     /// RLP has put `span` into a packet at `level`.
     pub(crate) fn on_rlp_sent(&mut self, span: Span, level: Level) {
+        self.size_sent |= self.final_size().is_some();
+        if span.is_empty() {
+            return;
+        }
         self.ledger.sent_by_rlp(span, level);
         self.rlp_top = self.rlp_top.max(span.end);
         self.give_up(span);
