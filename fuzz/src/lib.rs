@@ -14,7 +14,7 @@ use rc3_core::{
     units::{Level, Receipt, Span},
     wire::{
         control::{ControlDecoder, ControlError, ControlFrame, PAYLOAD_LEN_MAX},
-        frame::{DataHeader, Frame, Frames},
+        frame::{DataHeader, Frame, Frames, complete_len, emit_complete},
         head::{Head, HeadDecoder, HeadEncoder, HeadError},
         sack,
     },
@@ -28,6 +28,12 @@ pub fn frames(input: &[u8]) {
     while let Some(Ok(frame)) = frames.next() {
         match frame {
             Frame::Padding | Frame::Solicit => {}
+            Frame::Complete(stream) => {
+                let mut again = Vec::new();
+                emit_complete(stream, &mut again);
+                assert_eq!(again.len(), complete_len(stream));
+                assert_eq!(Frames::new(&again).next(), Some(Ok(Frame::Complete(stream))));
+            }
             Frame::Data(data) => {
                 let content = &input[data.data.clone()];
                 bytes += content.len();

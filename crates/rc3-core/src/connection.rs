@@ -66,6 +66,8 @@ pub struct Connection {
     events: VecDeque<Event>,
     /// Streams fed since the primary last had nothing waiting.
     unsettled: Vec<StreamId>,
+    /// Streams that the peer reports to hold whole, until the application knows.
+    reported: Vec<StreamId>,
     /// Writers that found the send window full.
     blocked_writers: Vec<StreamId>,
     /// What is held for the application over all streams.
@@ -143,6 +145,7 @@ impl Connection {
             overlay: None,
             events: VecDeque::new(),
             unsettled: Vec::new(),
+            reported: Vec::new(),
             blocked_writers: Vec::new(),
             received_held: Received::default(),
             share: u64::MAX,
@@ -205,6 +208,7 @@ impl Connection {
         while let Some(event) = self.primary.poll_event() {
             self.on_primary_event(event);
         }
+        self.announce_deliveries();
         self.look_for_validation();
         self.follow(now);
         self.echo(now);
@@ -241,6 +245,7 @@ impl Connection {
             match frame {
                 Ok(Frame::Padding) => {}
                 Ok(Frame::Solicit) => self.on_solicit(now),
+                Ok(Frame::Complete(stream)) => self.on_complete(stream),
                 Ok(Frame::Arrival(arrival)) => self.on_arrival(now, arrival),
                 Ok(Frame::Data(data)) => {
                     if !std::mem::replace(&mut noted, true) {
@@ -337,11 +342,15 @@ impl Connection {
 
     /// No more bytes will be written: the peer will see the end after the last.
     pub fn finish(&mut self, id: StreamId) -> Result<(), FinishError> {
-        self.streams.with_send(id, SendStream::finish).ok_or(FinishError::ClosedStream)?
+        let finished = self.streams.with_send(id, SendStream::finish).ok_or(FinishError::ClosedStream)?;
+        // Its last bytes may have left without the end.
+        self.streams.queue_for_rlp(id);
+        finished
     }
 
     /// Gives up what is not delivered; the peer hears of it with `code`.
     pub fn reset(&mut self, id: StreamId, code: VarInt) -> Result<(), ClosedStream> {
+        self.sending(id)?;
         let first = self.streams.with_send(id, SendStream::reset).ok_or(ClosedStream)?;
         if first {
             self.primary.end(id, End::Reset(code));
@@ -354,17 +363,19 @@ impl Connection {
 
     /// The peer's code, if it stopped reading; an error once all was delivered or the stream was reset.
     pub fn stopped(&self, id: StreamId) -> Result<Option<VarInt>, ClosedStream> {
-        self.streams.send(id).map(SendStream::stopped).ok_or(ClosedStream)
+        self.sending(id).map(SendStream::stopped)
     }
 
     /// Streams with a higher number go first with both loops; the default is 0.
     pub fn set_priority(&mut self, id: StreamId, priority: i32) -> Result<(), ClosedStream> {
-        if self.streams.set_priority(id, priority) { Ok(()) } else { Err(ClosedStream) }
+        self.sending(id)?;
+        self.streams.set_priority(id, priority);
+        Ok(())
     }
 
     /// See [`Self::set_priority`].
     pub fn priority(&self, id: StreamId) -> Result<i32, ClosedStream> {
-        self.streams.send(id).map(|stream| stream.priority).ok_or(ClosedStream)
+        self.sending(id).map(|stream| stream.priority)
     }
 
     /// The next bytes of a stream, or with `ordered` false whichever are there. `None` at the end.
@@ -604,6 +615,11 @@ impl Connection {
     fn overhead_room(&self) -> u64 {
         let room = self.streams.sending().overhead_room(self.config.overhead_max).unwrap_or(0);
         room.min(self.peer_memory_room())
+    }
+
+    /// A stream that the application does not know to be delivered or reset.
+    fn sending(&self, id: StreamId) -> Result<&SendStream, ClosedStream> {
+        self.streams.send(id).filter(|stream| !stream.is_announced()).ok_or(ClosedStream)
     }
 
     fn rlp(&mut self) -> Option<&mut Rlp> {

@@ -3,6 +3,7 @@
 use super::Connection;
 use crate::{
     config::alpn_parse,
+    error::PeerMisbehaved,
     event::Event,
     overlay::Overlay,
     primary::{ConnectionError, Dir, End, Primary, PrimaryEvent, Side, StreamId, VarInt},
@@ -29,8 +30,10 @@ impl Connection {
                 self.streams.with_send(id, SendStream::on_primary_writable);
             }
             PrimaryEvent::Finished(id) => {
-                self.streams.remove_send(id);
-                self.events.push_back(Event::Finished(id));
+                let announced = self.streams.remove_send(id).is_some_and(|stream| stream.is_announced());
+                if !announced {
+                    self.events.push_back(Event::Finished(id));
+                }
             }
             PrimaryEvent::Stopped(id, code) => self.on_stopped(id, code),
             PrimaryEvent::DatagramReceived => self.events.push_back(Event::DatagramReceived),
@@ -171,7 +174,35 @@ impl Connection {
             self.primary.end(id, End::Reset(code));
             self.report_reset(id);
         }
-        self.events.push_back(Event::Stopped(id, code));
+        // What the application knows to be delivered it has done with.
+        if self.streams.send(id).is_some_and(SendStream::is_announced) {
+            self.streams.remove_send(id);
+        } else {
+            self.events.push_back(Event::Stopped(id, code));
+        }
         self.wake_writers();
+    }
+
+    /// The peer reports that it holds all of a stream.
+    pub(super) fn on_complete(&mut self, stream: u64) {
+        let Ok(id) = VarInt::from_u64(stream).map(StreamId::from) else { return };
+        match self.streams.with_send(id, SendStream::on_complete) {
+            Some(Some(true)) => self.reported.push(id),
+            Some(None) => self.fault = Some(PeerMisbehaved::Receipt),
+            Some(Some(false)) | None => {}
+        }
+    }
+
+    /// Lets the application know of streams that have arrived whole.
+    pub(super) fn announce_deliveries(&mut self) {
+        let Self { reported, streams, events, .. } = self;
+        reported.retain(|&id| match streams.with_send(id, SendStream::announce_delivery) {
+            Some(true) => {
+                events.push_back(Event::Finished(id));
+                false
+            }
+            Some(false) => true,
+            None => false,
+        });
     }
 }

@@ -66,6 +66,7 @@ impl Connection {
         self.received_held = self.received_held + stream.held() - held;
         // What a reset drops counts as consumed.
         let dropped = stream.consumed() - consumed;
+        let complete_early = stream.is_complete_early();
         if dropped > 0 {
             self.on_consumed(id, dropped);
         }
@@ -74,8 +75,9 @@ impl Connection {
                 self.windows.taken += taken.read;
                 self.received.primary_bytes += taken.new;
                 self.received.duplicate_bytes += taken.duplicate;
-                // The peer repeats what RLP has brought: a SACK must have been lost.
-                if let Some(overlay) = self.overlay.as_mut().filter(|_| taken.duplicate > 0) {
+                // The peer repeats what RLP has brought: a SACK must have been lost. Or this was the last gap.
+                let owes = taken.duplicate > 0 || (taken.read > 0 && complete_early);
+                if let Some(overlay) = self.overlay.as_mut().filter(|_| owes) {
                     overlay.owe_sack(id, Level::FIRST);
                 }
             }
@@ -115,7 +117,8 @@ impl Connection {
                     overlay.owe_sack(id, level);
                 }
                 self.grant_whole(id);
-                if taken.new > 0 {
+                // Without bytes it may bring the end.
+                if taken.new > 0 || data.data.is_empty() {
                     self.note_readable(id);
                 }
             }

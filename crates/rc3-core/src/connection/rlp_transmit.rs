@@ -15,9 +15,13 @@ use crate::{
         clock::{Departure, Loss},
         keys::Sealer,
     },
+    stream::recv::RecvStream,
     transmit::{BATCH_BYTES_MAX, Transmit},
     units::{Level, Receipt, Span},
-    wire::{frame::DataHeader, sack},
+    wire::{
+        frame::{DataHeader, complete_len, emit_complete},
+        sack,
+    },
 };
 
 /// Segments the primary may have been handed and not sent; RLP repeats that much where the loops meet.
@@ -34,6 +38,32 @@ impl Packet {
         // The span was cut to fit a datagram.
         Sealer::OVERHEAD + self.header.encoded_len() + self.span.len() as usize
     }
+}
+
+/// A SACK with what RLP has brought of a stream, and COMPLETE if that is all; how many spans fit into `budget` bytes. `resends`:
+/// the sender sends again what it takes for lost.
+fn write_receipts(
+    id: StreamId,
+    stream: &RecvStream,
+    resends: bool,
+    opened: bool,
+    budget: usize,
+    buf: &mut Vec<u8>,
+) -> usize {
+    let number = VarInt::from(id).into_inner();
+    let complete = opened && stream.is_complete_early();
+    let reserved = if complete { complete_len(number) } else { 0 };
+    let budget_left = budget.saturating_sub(reserved);
+    let count = match resends {
+        true => sack::emit(number, stream.fresh_sack_spans(), budget_left, buf),
+        false => sack::emit(number, stream.sack_spans(), budget_left, buf),
+    };
+    // Behind the SACK: the receipts it needs have come then.
+    let shown = count > 0 || stream.sack_spans().next().is_none();
+    if complete && shown && reserved <= budget {
+        emit_complete(number, buf);
+    }
+    count
 }
 
 impl Connection {
@@ -95,15 +125,15 @@ impl Connection {
         let payload_start = buf.len();
         while let Some((id, _)) = overlay.sacks.first_key_value().map(|(&id, &level)| (id, level)) {
             let budget = payload_max.saturating_sub(buf.len() - frames_start);
-            let number = VarInt::from(id).into_inner();
+            // What RLP has brought whole the application has not seen before the primary opens it.
+            let opened = id.index() < streams.known(id);
             let resends = overlay.arrivals.are_wanted();
-            let spans = streams.recv(id).map(|stream| match resends {
-                true => sack::emit(number, stream.fresh_sack_spans(), budget, buf),
-                false => sack::emit(number, stream.sack_spans(), budget, buf),
-            });
+            let before = buf.len();
+            let spans =
+                streams.recv(id).map(|stream| write_receipts(id, stream, resends, opened, budget, buf));
             match spans {
                 // No room left: in the next datagram.
-                Some(0) if buf.len() > payload_start => break,
+                Some(0) if buf.len() == before && buf.len() > payload_start => break,
                 // Nothing beyond the head, or the stream is gone.
                 Some(0) | None => {}
                 Some(count) => {
@@ -164,7 +194,8 @@ impl Connection {
             let total = buf.len() as u64;
             let rlp = self.rlp()?;
             rlp.on_sent(now, departure, total);
-            if let Some(guard) = rlp.guard() {
+            // No SACK shows an end alone.
+            if let Some(guard) = rlp.guard().filter(|_| !packets[0].span.is_empty()) {
                 guard.on_rlp_sent(now, id, packets[packets.len() - 1].span.start, total, window.in_flight);
             }
             let stats = &mut self.sent.levels[level.index()];
@@ -222,6 +253,9 @@ impl Connection {
             let start = start_below(end, start_below(end, end)).max(span.start);
             packets.push(Packet { header: header(start), span: Span::new(start, end) });
             end = start;
+        }
+        if span.is_empty() {
+            packets.push(Packet { header: header(end), span });
         }
         let short_last = packets.last().is_some_and(|last| last.span.len() < packets[0].span.len());
         let full = if short_last { packets.len() - 1 } else { packets.len() };

@@ -502,6 +502,11 @@ impl RecvStream {
         }
     }
 
+    /// Whether all is here while the primary still owes the end: the sender could not learn it from acknowledgments.
+    pub(crate) fn is_complete_early(&self) -> bool {
+        self.is_head_open() && self.is_complete()
+    }
+
     fn is_complete(&self) -> bool {
         self.final_size == Some(self.reassembler.contiguous_end())
     }

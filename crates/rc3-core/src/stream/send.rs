@@ -32,6 +32,9 @@ pub(crate) struct SendStream {
     /// Record bytes the primary's flow control has not taken yet; at most one quantum.
     staged: VecDeque<Bytes>,
     fin: Fin,
+    delivery: Delivery,
+    /// RLP has sent the final size.
+    size_sent: bool,
     stopped: Option<VarInt>,
     pub(crate) priority: i32,
     /// When it was opened, relative to the connection's other streams.
@@ -58,6 +61,16 @@ enum Fin {
     Reset,
 }
 
+/// What is known of the arrival of the whole stream before the primary's last acknowledgment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Delivery {
+    Open,
+    /// The peer reports that it holds all.
+    Reported,
+    /// The application knows; what is left is between the two primaries.
+    Announced,
+}
+
 /// What one call of [`SendStream::feed`] did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Fed {
@@ -79,6 +92,8 @@ impl SendStream {
             head: records.then(HeadEncoder::default),
             staged: VecDeque::new(),
             fin: Fin::Open,
+            delivery: Delivery::Open,
+            size_sent: false,
             stopped: None,
             priority: 0,
             age,
@@ -155,6 +170,35 @@ impl SendStream {
     /// The final size, once the application has set it.
     pub(crate) fn final_size(&self) -> Option<u64> {
         matches!(self.fin, Fin::Wanted | Fin::Handed).then(|| self.ledger.end())
+    }
+
+    /// The peer reports that it holds all of the stream; whether that is new. `None`: it cannot, because the stream has
+    /// no final size yet.
+    pub(crate) fn on_complete(&mut self) -> Option<bool> {
+        match (self.fin, self.delivery) {
+            (Fin::Open, _) => None,
+            (Fin::Wanted | Fin::Handed, Delivery::Open) => {
+                self.delivery = Delivery::Reported;
+                Some(true)
+            }
+            (_, _) => Some(false),
+        }
+    }
+
+    /// Whether the peer holds all of it, and nobody was told so far. Its report counts once every byte is with the
+    /// primary or shown by receipts, so that it releases nothing by itself.
+    pub(crate) fn announce_delivery(&mut self) -> bool {
+        let delivered =
+            self.delivery == Delivery::Reported && self.fin != Fin::Reset && self.ledger.is_answered();
+        if delivered {
+            self.delivery = Delivery::Announced;
+        }
+        delivered
+    }
+
+    /// Whether the application knows that all has arrived: to it the stream is closed.
+    pub(crate) fn is_announced(&self) -> bool {
+        self.delivery == Delivery::Announced
     }
 
     /// Whether the primary has something to do: bytes, or an end.
@@ -289,18 +333,32 @@ impl SendStream {
     }
 
     /// The highest bytes below `ceiling` that RLP may send and that are there, at most `max`; see
-    /// [`Ledger::next_for_rlp`].
+    /// [`Ledger::next_for_rlp`]. An empty span is the end of the stream, which still has to be shown.
     pub(crate) fn next_for_rlp(&self, max: u64, ceiling: u64, overlap_max: u64) -> Option<Span> {
         // Of a stream that is given up nothing is left, whatever the ledger says.
         if self.fin == Fin::Reset || self.is_rlp_in_vain() {
             return None;
         }
-        let span = self.held_end(self.ledger.next_for_rlp(max, ceiling, self.overlap(overlap_max))?);
-        (!span.is_empty()).then_some(span)
+        match self.ledger.next_for_rlp(max, ceiling, self.overlap(overlap_max)) {
+            Some(span) => Some(self.held_end(span)).filter(|span| !span.is_empty()),
+            None => self.end_for_rlp(ceiling),
+        }
+    }
+
+    /// No bytes at the end of the stream: it was finished after its last byte had left, and the FIN waits for the window or
+    /// for a SACK.
+    fn end_for_rlp(&self, ceiling: u64) -> Option<Span> {
+        let end = self.ledger.end();
+        let waits = self.fin == Fin::Wanted && !self.size_sent && self.head.is_some() && end <= ceiling;
+        waits.then(|| Span::new(end, end))
     }
 
     /// RLP has put `span` into a packet at `level`.
     pub(crate) fn on_rlp_sent(&mut self, span: Span, level: Level) {
+        self.size_sent |= self.final_size().is_some();
+        if span.is_empty() {
+            return;
+        }
         self.ledger.sent_by_rlp(span, level);
         self.rlp_top = self.rlp_top.max(span.end);
         self.give_up(span);

@@ -7,7 +7,7 @@ use super::{
 };
 
 /// Frame type of an ARRIVAL.
-pub(super) const TYPE: u64 = 0x04;
+pub(super) const TYPE: u64 = 0x05;
 
 /// The newest datagram with DATA that has come, and what had come by then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! The frames in the payload of an RLP datagram (`docs/WIRE.md#frames`): PADDING, SACK, SOLICIT, ARRIVAL, DATA.
+//! The frames in the payload of an RLP datagram (`docs/WIRE.md#frames`): PADDING, SACK, SOLICIT, COMPLETE, ARRIVAL, DATA.
 
 use std::{iter::FusedIterator, ops::Range};
 
@@ -13,6 +13,7 @@ use crate::units::{Receipt, Span};
 
 const PADDING: u64 = 0x00;
 const SOLICIT: u64 = 0x03;
+const COMPLETE: u64 = 0x04;
 /// DATA is 0x08 to 0x0b; the two low bits say which fields are there.
 const DATA: u64 = 0x08;
 const DATA_LAST: u64 = 0x0b;
@@ -32,6 +33,8 @@ pub enum Frame<'a> {
     Data(Data),
     /// What the peer holds of a stream.
     Sack(Sack<'a>),
+    /// The peer holds all bytes of this stream, by QUIC stream id.
+    Complete(u64),
     /// When what we sent arrived.
     Arrival(Arrival),
 }
@@ -151,6 +154,20 @@ pub fn emit_solicit(out: &mut Vec<u8>) {
     varint::emit(SOLICIT, out);
 }
 
+/// How many bytes [`emit_complete`] appends.
+pub fn complete_len(stream: u64) -> usize {
+    varint::encoded_len(COMPLETE) + varint::encoded_len(stream)
+}
+
+/// Appends a COMPLETE frame for `stream` to `out`.
+///
+/// # Panics
+/// When `stream` is above [`VARINT_MAX`].
+pub fn emit_complete(stream: u64, out: &mut Vec<u8>) {
+    varint::emit(COMPLETE, out);
+    varint::emit(stream, out);
+}
+
 /// Iterator over the frames of a payload. Ends after the first error.
 #[derive(Debug, Clone)]
 pub struct Frames<'a> {
@@ -170,6 +187,7 @@ impl<'a> Frames<'a> {
             SOLICIT => Ok(Frame::Solicit),
             sack::TYPE => Sack::parse(&mut self.reader).map(Frame::Sack),
             arrival::TYPE => Arrival::parse(&mut self.reader).map(Frame::Arrival),
+            COMPLETE => self.reader.varint().map(Frame::Complete).ok_or(FrameError::Truncated),
             kind @ DATA..=DATA_LAST => Data::parse(kind, &mut self.reader).map(Frame::Data),
             unknown => Err(FrameError::UnknownType(unknown)),
         }
@@ -225,6 +243,7 @@ mod tests {
     enum Item {
         Padding,
         Solicit,
+        Complete(u64),
         Data(DataHeader, Vec<u8>),
         Sack(u64, Span),
     }
@@ -245,6 +264,7 @@ mod tests {
         prop_oneof![
             Just(Item::Padding),
             Just(Item::Solicit),
+            (0..=VARINT_MAX).prop_map(Item::Complete),
             any_data().prop_map(|(header, data)| Item::Data(header, data)),
             (0..=VARINT_MAX, 0..1_u64 << 60, 1..1_u64 << 60)
                 .prop_map(|(stream, start, len)| Item::Sack(stream, Span::new(start, start + len))),
@@ -255,6 +275,11 @@ mod tests {
         match item {
             Item::Padding => out.push(0),
             Item::Solicit => emit_solicit(out),
+            Item::Complete(stream) => {
+                let start = out.len();
+                emit_complete(*stream, out);
+                assert_eq!(out.len() - start, complete_len(*stream));
+            }
             Item::Data(header, data) => {
                 let start = out.len();
                 header.emit(out);
@@ -270,6 +295,7 @@ mod tests {
     fn assert_same(frame: &Frame<'_>, item: &Item, payload: &[u8]) {
         match (frame, item) {
             (Frame::Padding, Item::Padding) | (Frame::Solicit, Item::Solicit) => {}
+            (Frame::Complete(stream), Item::Complete(sent)) => assert_eq!(stream, sent),
             (Frame::Data(data), Item::Data(header, bytes)) => {
                 assert_eq!(
                     (data.stream, data.offset, data.final_size, data.receipt),
@@ -291,6 +317,7 @@ mod tests {
             (&[0x01][..], FrameError::UnknownType(1)),
             (&[0x0c], FrameError::UnknownType(12)),
             (&[0x40], FrameError::Truncated),
+            (&[0x04], FrameError::Truncated),
             (&[0x08, 4], FrameError::Truncated),
             (&[0x08, 4, 0, 1, 2, 3], FrameError::Truncated),
             (&[0x09, 4, 0, 2, 1, 2, 3, 4, 0xaa], FrameError::Truncated),
@@ -346,7 +373,7 @@ mod tests {
                         }
                         prop_assert!(end.is_some());
                     }
-                    Ok(Frame::Padding | Frame::Solicit | Frame::Arrival(_)) | Err(_) => {}
+                    Ok(Frame::Padding | Frame::Solicit | Frame::Complete(_) | Frame::Arrival(_)) | Err(_) => {}
                 }
             }
             prop_assert!(count <= payload.len());

@@ -9,7 +9,7 @@ use rc3_core::{
     units::{Rate, Receipt, Span},
     wire::{
         arrival::Arrival,
-        frame::{Frame, Frames},
+        frame::{Frame, Frames, emit_complete},
         sack,
     },
 };
@@ -64,6 +64,49 @@ fn sacks_without_receipts_end_the_connection() {
             lie(&mut pair, client, &mut lying, stream, &spans);
             assert_closed(&pair, client, what);
         }
+    }
+}
+
+#[test]
+fn a_report_of_the_whole_stream_shows_no_byte() {
+    const BYTES: u64 = 400_000;
+    let mut pair = world();
+    let (client, server) = connected(&mut pair);
+    let (mut lying, tap) = (keys(&pair, server, false), Tap::default());
+    tap.lock().lose_low = true;
+    pair.client.set_tamper(tap.tamper());
+    let id = send(&mut pair, client, BYTES);
+    pair.drive_until(RTT / 4, |_| false);
+    let now = pair.now;
+    for stream in [STREAM, STREAM, STREAM + 4] {
+        let datagram = seal(&mut lying, |buf| emit_complete(stream, buf));
+        pair.client.with(client, |c| c.handle_rlp(now, BytesMut::from(&datagram[..])));
+    }
+    let mut reader = Reader::default();
+    assert!(pair.drive_until(RTT * 100, |pair| {
+        reader.pump(pair, server);
+        let finished = pair.client.events.contains(&(client, Event::Finished(id)));
+        let sent = pair.client.connection(client).unwrap().stats().sent;
+        assert!(!finished || sent.primary_bytes == BYTES, "only once the primary has all of it");
+        finished
+    }));
+    let stats = pair.client.connection(client).unwrap().stats().sent;
+    assert!(stats.levels.iter().all(|level| level.delivered_bytes == 0));
+    // Nobody is hurt: what the primary has it delivers.
+    assert!(pair.drive_until(RTT * 100, |pair| reader.pump(pair, server) == BYTES && reader.ended > 0));
+}
+
+#[test]
+fn the_whole_of_a_stream_without_an_end_cannot_be_held() {
+    for stream in [STREAM, 2] {
+        let mut pair = world();
+        let (client, server) = connected(&mut pair);
+        let mut lying = keys(&pair, server, false);
+        let id = pair.client.with(client, |c| c.open(Dir::Uni)).unwrap();
+        assert_eq!(pair.client.with(client, |c| c.write(id, vec![1; 10].into())), Ok(10));
+        let (now, datagram) = (pair.now, seal(&mut lying, |buf| emit_complete(stream, buf)));
+        pair.client.with(client, |c| c.handle_rlp(now, BytesMut::from(&datagram[..])));
+        assert_closed(&pair, client, "a stream that goes on");
     }
 }
 

@@ -56,6 +56,8 @@ pub struct Quic {
     /// The path the bytes in flight are counted on.
     pub(super) remote: SocketAddr,
     pub(super) validation: Validation,
+    /// Probes of the path MTU that were lost when the last one left.
+    pub(super) lost_probes: u64,
 }
 
 impl Quic {
@@ -71,6 +73,15 @@ impl Quic {
             self.rtt_before = Some(after);
         }
         PathSample { acked, lost: fates.lost }
+    }
+
+    /// A probe of the path MTU that is lost is in flight no longer, and the controller does not hear of it.
+    pub(super) fn look_for_lost_probe(&mut self) {
+        if self.shared.probing.load(Relaxed) > 0
+            && self.conn.stats().path.lost_plpmtud_probes > self.lost_probes
+        {
+            self.shared.probing.store(0, Relaxed);
+        }
     }
 
     /// Has the primary send a packet that the peer acknowledges, though it has nothing to say (PING, RFC 9000

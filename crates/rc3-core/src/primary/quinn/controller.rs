@@ -35,6 +35,8 @@ use quinn_proto::{
 pub(super) struct Shared {
     pub(super) cwnd: AtomicU64,
     pub(super) in_flight: AtomicU64,
+    /// Of these, a probe of the path MTU.
+    pub(super) probing: AtomicU64,
     mtu: AtomicU64,
     /// How often `window()` was called since this was last cleared.
     pub(super) consulted: AtomicU32,
@@ -90,6 +92,12 @@ impl Shared {
         Rate::from_bits_per_second(self.rate.load(Relaxed) as f64)
     }
 
+    /// A path on which nothing is in flight.
+    pub(super) fn on_new_path(&self) {
+        self.in_flight.store(0, Relaxed);
+        self.probing.store(0, Relaxed);
+    }
+
     fn note(&self, change: impl FnOnce(&mut Fates)) {
         change(&mut self.fates.lock().unwrap_or_else(PoisonError::into_inner));
     }
@@ -100,6 +108,7 @@ impl Default for Shared {
         Self {
             cwnd: AtomicU64::new(0),
             in_flight: AtomicU64::new(0),
+            probing: AtomicU64::new(0),
             mtu: AtomicU64::new(0),
             consulted: AtomicU32::new(0),
             // The acks of the handshake open no window.
@@ -116,6 +125,9 @@ impl Default for Shared {
 /// What the pacer lets go at once, in packets.
 const PACKETS_IN_BURST: u64 = 10;
 
+/// What an initial window of ten packets is limited to, in bytes, where two packets are no more (RFC 9002 §7.2).
+const INITIAL_WINDOW_BYTES: u64 = 14_720;
+
 /// A window through which no packet goes. quinn-proto takes zero for nonsense.
 const NOTHING: u64 = 1;
 
@@ -124,9 +136,13 @@ pub(super) struct Factory {
     pub(super) inner: Arc<dyn ControllerFactory + Send + Sync>,
     pub(super) shared: Arc<Shared>,
     pub(super) paced: bool,
+    /// Whether a small window leaves as a burst although it is paced; not where routers tell rates.
+    pub(super) bursts: bool,
     /// Whether the pacing rate among the controller's metrics holds. quinn-proto's own have none, but for BBR, which goes
     /// with quinn-proto's pacer.
     pub(super) names_rate: bool,
+    /// The initial window is that of RFC 9002, and not one that the application has named.
+    pub(super) standard_window: bool,
     /// Bytes are handed over late, so quinn's own idea of app-limited is always true and must be replaced.
     pub(super) fed_late: Arc<AtomicBool>,
 }
@@ -134,14 +150,16 @@ pub(super) struct Factory {
 impl ControllerFactory for Factory {
     fn build(self: Arc<Self>, now: Instant, current_mtu: u16) -> Box<dyn Controller> {
         let inner = self.inner.clone().build(now, current_mtu);
-        self.shared.in_flight.store(0, Relaxed);
+        self.shared.on_new_path();
         self.shared.mtu.store(current_mtu.into(), Relaxed);
         let watched = Watched {
             inner,
             shared: self.shared.clone(),
             fed_late: self.fed_late.clone(),
             paced: self.paced,
+            bursts: self.bursts,
             names_rate: self.names_rate,
+            standard_window: self.standard_window,
             mtu_grew: false,
             newest_acked: None,
             acked: None,
@@ -156,7 +174,10 @@ struct Watched {
     shared: Arc<Shared>,
     fed_late: Arc<AtomicBool>,
     paced: bool,
+    bursts: bool,
     names_rate: bool,
+    /// The initial window is that of RFC 9002, and there was no congestion since.
+    standard_window: bool,
     /// Whether discovery has found a larger path MTU. Simulations set it, and windows there are as the controllers have them by
     /// themselves.
     mtu_grew: bool,
@@ -177,17 +198,31 @@ impl Watched {
     }
 
     /// At least two packets (RFC 9002 §7.2), and a byte for quinn-proto's test of the window: the inner controllers have no
-    /// such byte, so one packet leaves and its acknowledgment is delayed by 25 ms.
+    /// such byte, so one packet leaves and its acknowledgment is delayed by 25 ms. An initial window is recalculated when
+    /// packets grow (RFC 9002 §7.2).
     fn cwnd(&self) -> u64 {
-        let least = if self.mtu_grew { 2 * self.shared.mtu.load(Relaxed) + 1 } else { 0 };
+        let mtu = self.shared.mtu.load(Relaxed);
+        let least = match (self.mtu_grew, self.standard_window) {
+            (false, _) => 0,
+            (true, false) => 2 * mtu + 1,
+            (true, true) => (PACKETS_IN_BURST * mtu).min(INITIAL_WINDOW_BYTES.max(2 * mtu)) + 1,
+        };
         self.inner.window().max(least)
     }
 
     /// quinn-proto's pacer fills its bucket, which holds ten packets or more, before it lets the next one go. With a window
-    /// below that, which long packets make likely, it would wait for several round trips. RFC 9002 §7.7 lets an initial
-    /// window leave at once, which is ten packets.
+    /// below that it would wait for several round trips. RFC 9002 §7.7 lets an initial window leave at once, which is ten
+    /// packets.
     fn is_one_burst(&self, cwnd: u64) -> bool {
-        self.mtu_grew && cwnd <= PACKETS_IN_BURST * self.shared.mtu.load(Relaxed)
+        self.bursts && cwnd <= PACKETS_IN_BURST * self.shared.mtu.load(Relaxed)
+    }
+
+    /// Whether the window has room for a packet more than `batched` that were made since the bytes in flight were counted.
+    fn has_room(&self, cwnd: u64, batched: u64, burst: bool) -> bool {
+        let mtu = self.shared.mtu.load(Relaxed);
+        let filled = self.shared.in_flight.load(Relaxed) + (batched + 1) * mtu;
+        // quinn-proto's test leaves the last packet of a window of whole packets out.
+        filled < cwnd || (burst && filled == cwnd)
     }
 
     fn publish(&self) {
@@ -250,6 +285,7 @@ impl Controller for Watched {
         if lost_bytes > 0 {
             self.shared.note(|fates| fates.lost = Some(sent));
         }
+        self.standard_window = false;
         self.inner.on_congestion_event(now, sent, is_persistent_congestion, lost_bytes);
         self.publish();
     }
@@ -257,14 +293,17 @@ impl Controller for Watched {
     fn on_mtu_update(&mut self, new_mtu: u16) {
         let before = self.shared.mtu.swap(new_mtu.into(), Relaxed);
         self.mtu_grew |= u64::from(new_mtu) > before;
+        // The probe has come through, or the search is over.
+        self.shared.probing.store(0, Relaxed);
         self.inner.on_mtu_update(new_mtu);
         self.publish();
     }
 
     fn window(&self) -> u64 {
-        self.shared.consulted.fetch_add(1, Relaxed);
-        let cwnd = self.cwnd();
-        let room = self.shared.in_flight.load(Relaxed) + self.shared.mtu.load(Relaxed) < cwnd;
+        // Twice for each packet that goes.
+        let batched = u64::from(self.shared.consulted.fetch_add(1, Relaxed) / 2);
+        let burst = self.is_one_burst(self.cwnd());
+        let cwnd = self.cwnd() + self.shared.probing.load(Relaxed);
         let everything = u64::from(u32::MAX) + 1 + cwnd;
         if self.shared.window_open.load(Relaxed) {
             return everything;
@@ -273,9 +312,8 @@ impl Controller for Watched {
             return NOTHING;
         }
         // The pacer lets everything pass above u32::MAX; the window test is made here instead.
-        let unpaced =
-            !self.paced || self.is_one_burst(cwnd) || self.shared.pace.load(Relaxed) == Pace::Due as u8;
-        if unpaced && room { everything } else { cwnd }
+        let unpaced = !self.paced || burst || self.shared.pace.load(Relaxed) == Pace::Due as u8;
+        if unpaced && self.has_room(cwnd, batched, burst) { everything } else { cwnd }
     }
 
     fn metrics(&self) -> ControllerMetrics {
@@ -284,13 +322,15 @@ impl Controller for Watched {
 
     /// quinn-proto clones for the path of a peer whose port has changed, on which nothing is in flight.
     fn clone_box(&self) -> Box<dyn Controller> {
-        self.shared.in_flight.store(0, Relaxed);
+        self.shared.on_new_path();
         Box::new(Self {
             inner: self.inner.clone_box(),
             shared: self.shared.clone(),
             fed_late: self.fed_late.clone(),
             paced: self.paced,
+            bursts: self.bursts,
             names_rate: self.names_rate,
+            standard_window: self.standard_window,
             mtu_grew: self.mtu_grew,
             newest_acked: self.newest_acked,
             acked: self.acked,

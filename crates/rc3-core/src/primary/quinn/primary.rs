@@ -95,12 +95,13 @@ impl Primary for Quic {
         // the window; too many, nothing would ever be fed again.
         if self.remote != self.conn.remote_address() {
             self.remote = self.conn.remote_address();
-            self.shared.in_flight.store(0, Relaxed);
+            self.shared.on_new_path();
             self.departures = Departures::new(now);
         }
         if self.shared.acks_came.swap(false, Relaxed) {
             self.stall.on_moved(now);
         }
+        self.look_for_lost_probe();
         self.shared.consulted.store(0, Relaxed);
         let mtu = self.conn.current_mtu();
         // One packet ends a stall: its acknowledgment tells of all that was lost before it.
@@ -142,6 +143,8 @@ impl Primary for Quic {
         // A probe of the path MTU: in flight, but the controller is not told.
         if transmit.segment_size.is_none() && transmit.size > usize::from(mtu) {
             self.shared.in_flight.fetch_add(transmit.size as u64, Relaxed);
+            self.shared.probing.store(transmit.size as u64, Relaxed);
+            self.lost_probes = self.conn.stats().path.lost_plpmtud_probes;
         } else if let Some(before) = before {
             self.validation.after(&self.conn, before, transmit.destination);
         }
@@ -153,7 +156,7 @@ impl Primary for Quic {
 
     fn window(&self) -> Window {
         Window {
-            cwnd: self.shared.cwnd.load(Relaxed),
+            cwnd: self.shared.cwnd.load(Relaxed) + self.shared.probing.load(Relaxed),
             in_flight: self.shared.in_flight.load(Relaxed),
             mtu: self.conn.current_mtu(),
             waiting: self.waiting,

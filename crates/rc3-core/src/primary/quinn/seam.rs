@@ -45,7 +45,11 @@ impl Seam {
             },
             shared: shared.clone(),
             paced: config.paced,
+            bursts: config.paced && !config.steered(),
             names_rate: config.passed.controller.is_some(),
+            standard_window: !config.steered()
+                && config.passed.controller.is_none()
+                && config.initial_window_bytes().is_none(),
             fed_late: fed_late.clone(),
         };
         #[cfg_attr(not(feature = "qlog"), expect(unused_mut, reason = "the log is all that is added"))]
@@ -81,6 +85,7 @@ impl Seam {
             departure: None,
             sessions,
             trace: self.trace,
+            lost_probes: 0,
         }
     }
 }
