@@ -105,7 +105,7 @@ fn pacing_and_discovery_cost_no_round_trip() {
                 let bare = trips(RlpMode::Off, false, false);
                 let settings = [(false, true), (true, false), (true, true)];
                 let plain = settings.map(|(paced, discovery)| trips(RlpMode::Off, paced, discovery));
-                let rc3 = settings.map(|(paced, discovery)| trips(RlpMode::Guard, paced, discovery));
+                let rc3 = settings.map(|(paced, discovery)| trips(RlpMode::Trust, paced, discovery));
                 println!(
                     "{packets:>3} packets, window {window:?}: bare {bare:.2}, {plain:.2?}, rc3 {rc3:.2?}"
                 );

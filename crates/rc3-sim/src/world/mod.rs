@@ -7,11 +7,12 @@
 //!
 //! ```
 //! use std::{sync::Arc, time::Duration};
-//! use rc3_core::{TransportConfig, units::Rate};
+//! use rc3_core::{RlpMode, TransportConfig, units::Rate};
 //! use rc3_sim::{Crypto, DropTail, LinkConfig, StrictPriority};
 //! use rc3_sim::{agent::{Flow, HostId}, host::{Host, HostConfig}, world::{LinkId, World}};
 //!
-//! let transport = TransportConfig::default();
+//! let mut transport = TransportConfig::default();
+//! transport.rlp(RlpMode::Trust);
 //! let config = Arc::new(HostConfig::new([transport.clone()], transport, Crypto::None, 1));
 //! // Uplink and downlink of each host, in this order; one router in the middle.
 //! let mut world = World::new(Box::new(|from, to| [LinkId(2 * from.0), LinkId(2 * to.0 + 1)].into()));
