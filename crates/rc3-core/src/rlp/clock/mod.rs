@@ -41,16 +41,17 @@ const QUEUE_MIN: Duration = Duration::from_millis(2);
 const QUEUE_PER_ROUND_TRIP: u32 = 16;
 /// The window that RLP has while it is braked, in packets: without one, losses of its own end the primary's slow start and
 /// nothing makes up for it.
-const FLOOR: f64 = 10.0;
-/// The same where the first flight found the link taken.
-const FLOOR_TAKEN: f64 = 4.0;
+const FLOOR: f64 = 4.0;
 /// What a queue leaves of the part of the rate that RLP takes, the least of it, and by how much it grows in each round trip
 /// without a queue.
 const SHARE_DOWN: f64 = 0.5;
 const SHARE_MIN: f64 = 0.125;
-const SHARE_UP: f64 = 2.0;
+const SHARE_UP: f64 = 1.5;
+/// The part to begin with where the first flight has lost more than a quarter: the queue may be full, which looks as if it did not
+/// grow.
+const SHARE_LOSSY: f64 = 0.35;
 /// Above the rate of arrivals, so that a path that has become faster is noticed; not where a queue or a loss shows.
-const GAIN: f64 = 1.1;
+const GAIN: f64 = 1.05;
 const GAIN_CALM: f64 = 1.0;
 /// The same while nothing but RLP itself has set the rate.
 const GAIN_UNKNOWN: f64 = 2.0;
@@ -373,11 +374,17 @@ impl Clock {
         match self.phase {
             Phase::Start if honoured && self.estimate.rate().is_some() => self.enter(now, Phase::Clocked),
             Phase::Start => match room {
-                Room::Free => self.enter(now, Phase::Clocked),
+                Room::Free => {
+                    if !honoured && self.missing * 4 > self.packets - self.departures.in_flight() {
+                        self.share = SHARE_LOSSY;
+                        self.shared = Some(now);
+                    }
+                    self.enter(now, Phase::Clocked);
+                }
                 Room::Taken => {
                     self.share = SHARE_MIN;
                     self.shared = Some(now);
-                    self.enter(now, Phase::Braked { window: FLOOR_TAKEN, at: now });
+                    self.enter(now, Phase::Braked { window: FLOOR, at: now });
                 }
                 Room::Unknown => {}
             },
