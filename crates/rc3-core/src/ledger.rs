@@ -1,12 +1,12 @@
 //! Who answers for each byte of one send stream, and where the two loops meet.
 //!
 //! The invariant: every byte below [`Ledger::end`] is in exactly one [`State`], and every byte below
-//! [`Ledger::cursor`] is answered for. A byte moves only forward:
+//! [`Ledger::cursor`] is answered for. A byte moves only forward, unless what RLP sent is lost and it may send it again:
 //!
 //! ```text
 //!             sent_by_rlp              delivered
 //!   Open ------------------> Rlp(level) --------> Delivered
-//!     |                          |
+//!     |  <------- reopen ------  |
 //!     |      hand_to_primary     |    (a byte that RLP sent and nobody has SACKed is a duplicate then)
 //!     +----------> Primary <-----+
 //! ```
@@ -115,7 +115,7 @@ impl Ledger {
     /// Where the loops meet, up to `overlap` bytes (at most [`OVERLAP_MAX`]) below the cursor are offered,
     /// too: "handed to the primary" is not "in a packet", and waiting for the next window would cost a round
     /// trip.
-    /// No byte is offered that RLP has sent before.
+    /// No byte is offered that RLP has sent before and that has not been [reopened](Self::reopen).
     pub fn next_for_rlp(&self, max: u64, ceiling: u64, overlap: u64) -> Option<Span> {
         if max == 0 {
             return None;
@@ -473,6 +473,7 @@ mod tests {
         Primary { max: u64, keep: u64 },
         Rlp { max: u64, ceiling: u64, overlap: u64, cut: u64, level: Level },
         Sack(Span),
+        Reopen(Span),
     }
 
     fn any_op() -> impl Strategy<Value = Op> {
@@ -484,6 +485,7 @@ mod tests {
                 Op::Rlp { max, ceiling, overlap, cut, level: level(at) }
             }),
             4 => (0..90u64, 0..12u64).prop_map(|(start, len)| Op::Sack(span(start, start + len))),
+            2 => (0..90u64, 0..12u64).prop_map(|(start, len)| Op::Reopen(span(start, start + len))),
         ]
     }
 
@@ -557,6 +559,16 @@ mod tests {
                         let mut pieces = Vec::new();
                         let sacked = ledger.delivered(span, true, |piece, level| pieces.push((piece, level)));
                         prop_assert_eq!((sacked, pieces), oracle.delivered(span));
+                    }
+                    Op::Reopen(span) => {
+                        let lost = |byte: &&mut Byte| matches!(byte.state, State::Rlp(_));
+                        let bytes = oracle.0.iter_mut().skip(span.start as usize).take(span.len() as usize);
+                        let mut reopened = 0;
+                        for byte in bytes.filter(lost) {
+                            *byte = Byte { state: State::Open, rlp_sent: false };
+                            reopened += 1;
+                        }
+                        prop_assert_eq!(ledger.reopen(span), reopened);
                     }
                 }
                 check(&ledger, &oracle)?;
