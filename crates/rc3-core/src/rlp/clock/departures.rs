@@ -38,9 +38,11 @@ pub struct Loss {
 /// Oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Departures {
-    batches: VecDeque<Departure>,
-    /// Datagrams in them, and since the newest that came.
-    in_flight: u64,
+    /// With the number of datagrams up to and with each.
+    batches: VecDeque<(Departure, u64)>,
+    /// Datagrams that left, and how many of them have come or were passed.
+    sent: u64,
+    passed: u64,
     lost: Vec<Loss>,
 }
 
@@ -49,28 +51,33 @@ impl Departures {
         if self.batches.len() == BATCHES_MAX {
             self.pop();
         }
-        self.in_flight += departure.packets;
-        self.batches.push_back(departure);
+        self.sent += departure.packets;
+        self.batches.push_back((departure, self.sent));
     }
 
     /// The datagram with this number came; when it left, if that is known. Nothing before it is under way any more.
     pub(super) fn on_arrival(&mut self, packet_number: u64) -> Option<Instant> {
-        while let Some(first) = self.batches.front()
+        while let Some((first, _)) = self.batches.front()
             && first.last + REORDERING <= packet_number
         {
             self.lost.push(Loss { stream: first.stream, span: first.span });
             self.pop();
         }
-        let behind = self.batches.partition_point(|batch| batch.last < packet_number);
-        let batch = self.batches.get(behind)?;
-        let later: u64 = self.batches.range(behind + 1..).map(|batch| batch.packets).sum();
-        self.in_flight = later + (batch.last - packet_number).min(batch.packets);
-        (batch.last - packet_number < batch.packets).then_some(batch.at)
+        let at = self.batches.partition_point(|(batch, _)| batch.last < packet_number);
+        let &(batch, through) = self.batches.get(at)?;
+        let behind = batch.last - packet_number;
+        self.passed = self.passed.max(through - behind.min(batch.packets));
+        (behind < batch.packets).then_some(batch.at)
+    }
+
+    /// Datagrams that have come or were passed by one that has.
+    pub(super) fn passed(&self) -> u64 {
+        self.passed
     }
 
     /// Datagrams under way.
     pub(super) fn in_flight(&self) -> u64 {
-        self.in_flight
+        self.sent - self.passed
     }
 
     /// What was passed since the last call.
@@ -79,8 +86,8 @@ impl Departures {
     }
 
     fn pop(&mut self) {
-        if let Some(batch) = self.batches.pop_front() {
-            self.in_flight = self.in_flight.saturating_sub(batch.packets);
+        if let Some((_, through)) = self.batches.pop_front() {
+            self.passed = self.passed.max(through);
         }
     }
 }

@@ -126,8 +126,7 @@ pub struct Clock {
     /// RLP bytes sent in this busy period, and SACKed in all of it.
     sent_bytes: u64,
     delivered: u64,
-    /// Data packets sent in all, and how many of them were missing when something arrived last.
-    packets: u64,
+    /// Datagrams that were passed by one that came, and had not come themselves.
     missing: u64,
     /// When that grew last.
     lost_at: Option<Instant>,
@@ -164,7 +163,6 @@ impl Clock {
             told: 0.0,
             sent_bytes: 0,
             delivered: 0,
-            packets: 0,
             missing: 0,
             lost_at: None,
         }
@@ -328,7 +326,6 @@ impl Clock {
     /// RLP has sent a batch of `bytes`.
     pub fn on_rlp_sent(&mut self, now: Instant, departure: Departure, bytes: u64) {
         self.sent += departure.packets;
-        self.packets += departure.packets;
         self.sent_bytes += bytes;
         self.vacancy.on_rlp_sent(now, bytes);
         self.departures.push(departure);
@@ -353,8 +350,7 @@ impl Clock {
             Some((rate, _)) => self.vacancy.room(departed, wait, rate, self.rtt_min),
             None => Room::Unknown,
         };
-        let passed = self.packets - self.departures.in_flight();
-        let missing = passed.saturating_sub(arrival.datagrams);
+        let missing = self.departures.passed().saturating_sub(arrival.datagrams);
         let lost = missing > self.missing;
         self.missing = self.missing.max(missing);
         if lost {
@@ -375,7 +371,7 @@ impl Clock {
             Phase::Start if honoured && self.estimate.rate().is_some() => self.enter(now, Phase::Clocked),
             Phase::Start => match room {
                 Room::Free => {
-                    if !honoured && self.missing * 4 > self.packets - self.departures.in_flight() {
+                    if !honoured && self.missing * 4 > self.departures.passed() {
                         self.share = SHARE_LOSSY;
                         self.shared = Some(now);
                     }
