@@ -1,6 +1,6 @@
 //! Fast starts without priority, as congestion controllers: the ones rc3 is compared with.
 //!
-//! Each is a [`Law`] for the time before the first congestion, in front of quinn-proto's CUBIC, which begins with the
+//! Each is a `Law` for the time before the first congestion, in front of quinn-proto's CUBIC, which begins with the
 //! window that the law leaves. They are written from the papers and drafts, not from their authors' code; what they leave
 //! out is said where they are. Units: bytes of UDP payload, as quinn-proto counts windows.
 

@@ -3,10 +3,10 @@
 //! RC3 §2.1 has RLP send as fast as the card takes it, once. Behind a card much faster than the bottleneck all but what the
 //! buffer holds is lost. So here RLP begins with a bounded flight, and sends the rest at the rate at which that arrived:
 //!
-//! - [`Departures`] knows when each datagram left and what is under way,
-//! - [`Estimate`] has the path's rate from the times at which datagrams came, as the receiver reports them,
-//! - [`Delay`] has the queue, from how much longer than at best they took,
-//! - [`Vacancy`] has seen whether the link was idle when the first flight came,
+//! - `Departures` knows when each datagram left and what is under way,
+//! - `Estimate` has the path's rate from the times at which datagrams came, as the receiver reports them,
+//! - `Delay` has the queue, from how much longer than at best they took,
+//! - `Vacancy` has seen whether the link was idle when the first flight came,
 //! - [`Clock`] decides how much may be under way, and at which pace.
 //!
 //! Pure: times and counts come in, decisions go out. Units: bytes of UDP payload, [`Instant`], [`Duration`].
