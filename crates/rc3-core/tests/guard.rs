@@ -153,8 +153,8 @@ fn guard_has_nothing_to_say_in_trust() {
 /// papers have it, which sends each byte once and loses what the buffer does not hold.
 #[test]
 fn long_flows_through_an_idle_fifo_take_no_longer_than_plain_quic() {
-    // On a slow link the first burst alone is many times what link and buffer hold, and ends the primary's slow start.
-    for (mbits, rtt_ms, most) in [(20, 20, 1.25), (100, 40, 1.05), (100, 150, 1.05), (1000, 20, 1.05)] {
+    // On a slow link little is to be gained, and what RLP makes the primary lose is not undone.
+    for (mbits, rtt_ms, most) in [(20, 20, 1.1), (100, 40, 0.97), (100, 150, 0.95), (1000, 20, 0.95)] {
         for buffer in [0.5, 1.0, 4.0] {
             for bytes in [5_000_000, 10_000_000, 30_000_000] {
                 let world = World { mbits, rtt_ms, buffer, load: 0.0, loss: 0.0, honours: false };
