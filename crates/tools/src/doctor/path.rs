@@ -114,7 +114,9 @@ impl PathReport {
             );
             let meaning = match direction.treatment {
                 Treatment::Different => "low priority is served last",
-                Treatment::Same => "! both wait in one queue: marks are ignored here, RLP has what others leave only by its clock",
+                Treatment::Same => {
+                    "! both wait in one queue: marks are ignored here, RLP has what others leave only by its clock"
+                }
                 Treatment::Unknown => "no queue formed, so it cannot be told whether marks are honoured",
             };
             let _ = writeln!(text, "    {meaning}");
