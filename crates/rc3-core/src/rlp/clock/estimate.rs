@@ -15,6 +15,11 @@ const ARRIVALS_MAX: usize = 64;
 /// Samples are taken over a part of the round trip, so that bursts of links which collect packets even out.
 const PARTS_PER_ROUND_TRIP: u32 = 8;
 
+/// What hosts take in at once came within that time, in microseconds.
+const RESOLUTION: u64 = 250;
+/// By how much hosts are late, in microseconds: what comes more slowly than it left by less may be their doing.
+const UNREST: u64 = 1000;
+
 #[derive(Debug, Clone, Copy)]
 struct Point {
     micros: u64,
@@ -27,11 +32,11 @@ struct Point {
 #[derive(Debug, Default)]
 pub(super) struct Estimate {
     points: VecDeque<Point>,
-    /// The greatest sample of late: of this round trip and the one before, of samples that the path limited.
-    windows: [f64; 2],
-    window_began: Option<Instant>,
-    /// The greatest rate that the path took without being the limit.
-    floor: f64,
+    /// The greatest samples of late, of this round trip and the one before: of those that the path limited,
+    limited: [f64; 2],
+    /// and of the others, which say no more than that it took so much.
+    taken: [f64; 2],
+    round_began: Option<Instant>,
 }
 
 impl Estimate {
@@ -44,13 +49,20 @@ impl Estimate {
                 && next.bytes + SAMPLE_BYTES <= point.bytes
                 && old.micros <= next.micros
         };
+        // What came at once is one point, its end: from the first packet of a burst to the last of the next, too much would count.
+        let at_once = |old: &Point, next: &Point| old.micros == next.micros && next.micros < point.micros;
         while self.points.len() >= 2
-            && (is_old(&self.points[0], &self.points[1]) || self.points.len() >= ARRIVALS_MAX)
+            && (is_old(&self.points[0], &self.points[1])
+                || at_once(&self.points[0], &self.points[1])
+                || self.points.len() >= ARRIVALS_MAX)
         {
             self.points.pop_front();
         }
         if let Some(first) = self.points.front().copied() {
             self.sample(now, first, point, rtt);
+        }
+        if self.points.len() >= 2 {
+            self.points.pop_back_if(|last| last.micros == point.micros);
         }
         self.points.push_back(point);
     }
@@ -58,29 +70,31 @@ impl Estimate {
     fn sample(&mut self, now: Instant, from: Point, to: Point, rtt: Duration) {
         let bytes = to.bytes.saturating_sub(from.bytes);
         let micros = to.micros.saturating_sub(from.micros);
-        if bytes < SAMPLE_BYTES || micros == 0 {
+        if bytes < SAMPLE_BYTES {
             return;
         }
-        let rate = bytes as f64 * 1e6 / micros as f64;
+        let rate = bytes as f64 * 1e6 / micros.max(RESOLUTION) as f64;
         let sent = to.departed.saturating_duration_since(from.departed).as_micros() as u64;
-        if self.window_began.is_none_or(|began| now >= began + rtt) {
-            self.windows = [self.windows[1], 0.0];
-            self.window_began = Some(now);
-        }
         // They came more slowly than they left: that is the path.
-        if micros > sent + sent / 10 {
-            self.windows[1] = self.windows[1].max(rate);
-            self.floor = self.floor.min(rate);
-        } else {
-            self.floor = self.floor.max(rate);
+        if micros <= sent + (sent / 10).max(UNREST) {
+            self.taken[1] = self.taken[1].max(rate);
+            return;
         }
+        // Only such samples end a round: what the sender itself limits makes the path no slower.
+        if self.round_began.is_none_or(|began| now >= began + rtt) {
+            self.round_began = Some(now);
+            self.limited = [self.limited[1], 0.0];
+            self.taken = [self.taken[1], 0.0];
+        }
+        self.limited[1] = self.limited[1].max(rate);
     }
 
     /// The path's rate in bytes per second, and whether it is known rather than a lower bound.
     pub(super) fn rate(&self) -> Option<(f64, bool)> {
-        let limited = self.windows[0].max(self.windows[1]);
-        let rate = limited.max(self.floor);
-        (rate > 0.0).then_some((rate, limited > 0.0))
+        let limited = self.limited[0].max(self.limited[1]);
+        let taken = self.taken[0].max(self.taken[1]);
+        let rate = limited.max(taken);
+        (rate > 0.0).then_some((rate, limited >= taken))
     }
 }
 

@@ -36,6 +36,8 @@ const TRICKLE_MAX: u64 = 96;
 const TRICKLE_EVERY: Duration = Duration::from_millis(1);
 /// Packets that leave together.
 const BURST: u64 = 8;
+/// How late a timer of user space may be: what was due meanwhile leaves at once.
+const PACER_LATE: Duration = Duration::from_millis(2);
 /// Waiting beyond that is a queue: the larger of these.
 const QUEUE_MIN: Duration = Duration::from_millis(2);
 const QUEUE_PER_ROUND_TRIP: u32 = 16;
@@ -311,7 +313,7 @@ impl Clock {
     fn permit_paced(&mut self, now: Instant, path: PathNow, rate: f64, burst: u64) -> Permit {
         let burst = burst.min((rate * 0.001) as u64).max(path.packet_bytes);
         if let Some(rate) = Rate::from_bits_per_second((rate * 8.0) as u64) {
-            self.pacer.set_rate(now, rate, burst);
+            self.pacer.set_rate(now, rate, burst.max(rate.bytes_in(PACER_LATE)));
         }
         match self.pacer.budget(now) {
             bytes if bytes >= burst => Permit::Bytes(bytes),
