@@ -59,6 +59,23 @@ fn every_scenario_runs() {
     }
 }
 
+/// Behind four flows ours has less of the link than behind one.
+#[test]
+fn all_rivals_are_there() {
+    let fct = |name| {
+        let mut cells = Scenario::find(name).expect("it is there").cells();
+        let first = cells
+            .iter()
+            .find(|cell| cell.bytes == 1_000_000 && cell.path.buffer == 0.5)
+            .map(|cell| cell.path);
+        cells.retain(|cell| cell.bytes == 1_000_000 && Some(cell.path) == first);
+        let rows = run(&cells, &[]);
+        rows.iter().map(|row| row.fct(Scheme::Plain).expect("it ran")).sum::<f64>()
+    };
+    let (one, four) = (fct("fifo-cubic"), fct("fifo-four-rivals"));
+    assert!(1.2 * one < four, "{one} s beside one, {four} s beside four");
+}
+
 #[test]
 fn rows_do_not_depend_on_the_number_of_threads() {
     let mut cells = quick("fifo-load");

@@ -70,9 +70,11 @@ pub(super) fn flow(cell: &Cell, scheme: Scheme, window: Option<Duration>) -> Out
         world.set_rate(FORWARD, Some(cell.path.rate));
         nth += 1;
     }
+    let mut others = world::others(cell, world.elapsed() + LIMIT);
+    others.retain(|flow| flow.at >= world.elapsed());
     let mut run = Run {
         began: world.elapsed() + world::lead(cell),
-        others: world::others(cell, world.elapsed() + LIMIT).into_iter().peekable(),
+        others: others.into_iter().peekable(),
         record: None,
         fcts: Vec::new(),
         cell,
@@ -147,9 +149,7 @@ impl<I: Iterator<Item = Flow>> Run<'_, I> {
     /// Lets time pass until `then`, and flows of others begin.
     fn pass(&mut self, then: Duration) {
         while let Some(flow) = self.others.next_if(|flow| flow.at <= then) {
-            if flow.at >= self.world.elapsed() {
-                self.world.start(&flow);
-            }
+            self.world.start(&flow);
         }
         self.world.run_until(then);
         while let Some(record) = self.world.poll_record() {

@@ -103,12 +103,11 @@ pub(super) fn others(cell: &Cell, until: Duration) -> Vec<Flow> {
     match cell.company {
         Company::Nobody => Vec::new(),
         // Spread over some round trips, so that they do not go up and down together.
-        Company::Rivals(count, _) => (0..count)
-            .map(|nth| {
-                let at = cell.path.rtt.mul_f64(10.0 * random.unit());
-                flow(nth, nth, at, u64::MAX >> 8, Writes::Until(until))
-            })
-            .collect::<Vec<_>>(),
+        Company::Rivals(count, _) => {
+            let mut at: Vec<_> = (0..count).map(|_| cell.path.rtt.mul_f64(10.0 * random.unit())).collect();
+            at.sort_unstable();
+            (0..).zip(at).map(|(nth, at)| flow(nth, nth, at, u64::MAX >> 8, Writes::Until(until))).collect()
+        }
         Company::Load(share) => {
             let mean = SHORT.iter().sum::<u64>() as f64 / SHORT.len() as f64;
             let bytes_per_second = cell.path.rate.bits_per_second() as f64 / 8.0 * share;
