@@ -1,57 +1,46 @@
-//! The queue, from one-way delays: the receiver's clock against ours. Their difference is not known, but does not change.
+//! The queue, from one-way delays: the receiver's clock against ours. Their difference is not known, and changes slowly.
 
 use std::{
     collections::VecDeque,
     time::{Duration, Instant},
 };
 
+use super::least::Least;
+
 /// Samples in memory, of the last quarter of a round trip.
 const SAMPLES_MAX: usize = 32;
 
-/// One-way delays of one path.
+/// How long packets wait, by delays in seconds from an epoch that does not matter.
 #[derive(Debug, Default)]
 pub(super) struct Delay {
-    /// Where our clock starts.
-    epoch: Option<Instant>,
-    /// The least, in microseconds, with the difference of the clocks in it.
-    least: Option<i64>,
-    /// When samples came and what they were, oldest first, each less than all before it.
-    recent: VecDeque<(Instant, i64)>,
+    least: Least,
+    /// When samples came and what they were, oldest first.
+    recent: VecDeque<(Instant, f64)>,
 }
 
 impl Delay {
-    /// What left at `departed` came at `micros` of the receiver's clock. How much longer it took than at best.
-    pub(super) fn on_arrival(
-        &mut self,
-        now: Instant,
-        departed: Instant,
-        micros: u64,
-        rtt: Duration,
-    ) -> Duration {
-        let epoch = *self.epoch.get_or_insert(departed);
-        let left = match departed.checked_duration_since(epoch) {
-            Some(after) => after.as_micros() as i64,
-            None => -(epoch.saturating_duration_since(departed).as_micros() as i64),
-        };
-        let Ok(came) = i64::try_from(micros) else { return Duration::ZERO };
-        let delay = came - left;
-        let least = self.least.map_or(delay, |least| least.min(delay));
-        self.least = Some(least);
+    /// A packet took `delay`; the least of late.
+    pub(super) fn add(&mut self, now: Instant, delay: f64, rtt: Duration) -> f64 {
         while self.recent.front().is_some_and(|&(at, _)| at + rtt / 4 < now)
             || self.recent.len() >= SAMPLES_MAX
         {
             self.recent.pop_front();
         }
         self.recent.push_back((now, delay));
-        Duration::from_micros((delay - least) as u64)
+        self.least.add(now, delay)
     }
 
-    /// How long packets have waited at least, of late.
+    /// The least delay of late.
+    pub(super) fn least(&self) -> Option<f64> {
+        self.least.get()
+    }
+
+    /// How long packets have waited at least, in the last quarter of a round trip.
     pub(super) fn queue(&self) -> Duration {
-        let (Some(least), Some(recent)) = (self.least, self.recent.iter().map(|&(_, delay)| delay).min())
-        else {
-            return Duration::ZERO;
-        };
-        Duration::from_micros(u64::try_from(recent - least).unwrap_or(0))
+        let recent = self.recent.iter().map(|&(_, delay)| delay).reduce(f64::min);
+        match (recent, self.least.get()) {
+            (Some(recent), Some(least)) => Duration::from_secs_f64((recent - least).max(0.0)),
+            _ => Duration::ZERO,
+        }
     }
 }

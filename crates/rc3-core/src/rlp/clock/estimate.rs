@@ -20,12 +20,18 @@ const RESOLUTION: u64 = 250;
 /// By how much hosts are late, in microseconds: what comes more slowly than it left by less may be their doing.
 const UNREST: u64 = 1000;
 
+/// The path has limited what came where one of so many was lost: a policer delays nothing.
+const LOST_OF: u64 = 4;
+
 #[derive(Debug, Clone, Copy)]
 struct Point {
     micros: u64,
     bytes: u64,
     /// When the datagram left.
     departed: Instant,
+    /// Datagrams that were passed or came up to this one, and came.
+    passed: u64,
+    came: u64,
 }
 
 /// Bytes per second.
@@ -40,9 +46,17 @@ pub(super) struct Estimate {
 }
 
 impl Estimate {
-    /// Something came that left at `departed`. Whether there is a new sample.
-    pub(super) fn on_arrival(&mut self, now: Instant, arrival: Arrival, departed: Instant, rtt: Duration) {
-        let point = Point { micros: arrival.micros, bytes: arrival.bytes, departed };
+    /// Something came that left at `departed`; `passed` datagrams have come or were passed by one that has.
+    pub(super) fn on_arrival(
+        &mut self,
+        now: Instant,
+        arrival: Arrival,
+        departed: Instant,
+        passed: u64,
+        rtt: Duration,
+    ) {
+        let Arrival { micros, bytes, datagrams: came, .. } = arrival;
+        let point = Point { micros, bytes, departed, passed, came };
         let span = (rtt / PARTS_PER_ROUND_TRIP).as_micros() as u64;
         let is_old = |old: &Point, next: &Point| {
             next.micros + span <= point.micros
@@ -61,8 +75,8 @@ impl Estimate {
         if let Some(first) = self.points.front().copied() {
             self.sample(now, first, point, rtt);
         }
-        if self.points.len() >= 2 {
-            self.points.pop_back_if(|last| last.micros == point.micros);
+        if self.points.len() >= 2 && self.points.back().is_some_and(|last| last.micros == point.micros) {
+            self.points.pop_back();
         }
         self.points.push_back(point);
     }
@@ -75,8 +89,11 @@ impl Estimate {
         }
         let rate = bytes as f64 * 1e6 / micros.max(RESOLUTION) as f64;
         let sent = to.departed.saturating_duration_since(from.departed).as_micros() as u64;
-        // They came more slowly than they left: that is the path.
-        if micros <= sent + (sent / 10).max(UNREST) {
+        // They came more slowly than they left, or not all of them: that is the path.
+        let is_late = micros > sent + (sent / 10).max(UNREST);
+        let passed = to.passed.saturating_sub(from.passed);
+        let lost = passed.saturating_sub(to.came.saturating_sub(from.came));
+        if !is_late && lost * LOST_OF < passed {
             self.taken[1] = self.taken[1].max(rate);
             return;
         }
@@ -94,7 +111,7 @@ impl Estimate {
         let limited = self.limited[0].max(self.limited[1]);
         let taken = self.taken[0].max(self.taken[1]);
         let rate = limited.max(taken);
-        (rate > 0.0).then_some((rate, limited >= taken))
+        (rate > 0.0).then_some((rate, limited * 1.1 >= taken))
     }
 }
 
@@ -111,7 +128,8 @@ mod tests {
             let micros = came(nth);
             let departed = start + Duration::from_micros(nth * sent);
             let arrival = Arrival { packet_number: nth, datagrams: nth + 1, bytes: (nth + 1) * 1200, micros };
-            estimate.on_arrival(start + RTT + Duration::from_micros(micros), arrival, departed, RTT);
+            let now = start + RTT + Duration::from_micros(micros);
+            estimate.on_arrival(now, arrival, departed, nth + 1, RTT);
         }
     }
 
@@ -142,6 +160,22 @@ mod tests {
         stream(&mut estimate, 2000, 60, |nth| nth / 32 * 3840);
         let (rate, known) = mbits(&estimate);
         assert!((40.0..180.0).contains(&rate) && known, "{rate}");
+    }
+
+    #[test]
+    fn a_policer_is_seen_by_what_is_lost() {
+        let mut estimate = Estimate::default();
+        let start = Instant::now();
+        // 200 Mbit/s leave, a tenth of it comes, without delay.
+        for nth in 0..600_u64 {
+            let micros = nth * 480;
+            let departed = start + Duration::from_micros(micros);
+            let arrival =
+                Arrival { packet_number: nth * 10, datagrams: nth + 1, bytes: (nth + 1) * 1200, micros };
+            estimate.on_arrival(departed + RTT, arrival, departed, nth * 10 + 1, RTT);
+        }
+        let (rate, known) = mbits(&estimate);
+        assert!((rate - 20.0).abs() < 0.5 && known, "{rate}");
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //! - `Departures` knows when each datagram left and what is under way,
 //! - `Estimate` has the path's rate from the times at which datagrams came, as the receiver reports them,
 //! - `Delay` has the queue, from how much longer than at best they took,
-//! - `Vacancy` has seen whether the link was idle when the first flight came,
+//! - `Vacancy` has what others have of the link: their queue, and the part of the time in which there is none,
 //! - [`Clock`] decides how much may be under way, and at which pace.
 //!
 //! Pure: times and counts come in, decisions go out. Units: bytes of UDP payload, [`Instant`], [`Duration`].
@@ -14,6 +14,8 @@
 mod delay;
 mod departures;
 mod estimate;
+mod least;
+mod own;
 mod vacancy;
 
 use std::time::{Duration, Instant};
@@ -24,7 +26,7 @@ use self::{
     delay::Delay,
     departures::Departures,
     estimate::Estimate,
-    vacancy::{Room, Vacancy},
+    vacancy::{Sample, Vacancy},
 };
 use super::{pacer::Pacer, verdicts::Pace};
 use crate::{units::Rate, wire::arrival::Arrival};
@@ -38,20 +40,19 @@ const TRICKLE_EVERY: Duration = Duration::from_millis(1);
 const BURST: u64 = 8;
 /// How late a timer of user space may be: what was due meanwhile leaves at once.
 const PACER_LATE: Duration = Duration::from_millis(2);
-/// Waiting beyond that is a queue: the larger of these.
-const QUEUE_MIN: Duration = Duration::from_millis(2);
-const QUEUE_PER_ROUND_TRIP: u32 = 16;
-/// The window that RLP has while it is braked, in packets: without one, losses of its own end the primary's slow start and
-/// nothing makes up for it.
+/// Waiting for others beyond that is a queue: the larger of these.
+const QUEUE_MIN: Duration = Duration::from_millis(1);
+const QUEUE_PER_ROUND_TRIP: u32 = 32;
+/// The window that RLP has while it is braked, in packets, and what it grows to: without one, losses of its own end the primary's
+/// slow start and nothing makes up for it.
 const FLOOR: f64 = 4.0;
-/// What a queue leaves of the part of the rate that RLP takes, the least of it, and by how much it grows in each round trip
-/// without a queue.
+const FLOOR_MIN: f64 = 2.0;
+const FLOOR_MAX: f64 = 8.0;
+/// What a queue of others leaves of the part of the rate that RLP takes, the least of it, and by how much it grows in each round
+/// trip without a queue.
 const SHARE_DOWN: f64 = 0.5;
 const SHARE_MIN: f64 = 0.125;
 const SHARE_UP: f64 = 1.5;
-/// The part to begin with where the first flight has lost more than a quarter: the queue may be full, which looks as if it did not
-/// grow.
-const SHARE_LOSSY: f64 = 0.35;
 /// Above the rate of arrivals, so that a path that has become faster is noticed; not where a queue or a loss shows.
 const GAIN: f64 = 1.05;
 const GAIN_CALM: f64 = 1.0;
@@ -109,6 +110,8 @@ pub struct Clock {
     rtt_min: Duration,
     departures: Departures,
     estimate: Estimate,
+    /// Where our clock starts.
+    epoch: Option<Instant>,
     delay: Delay,
     pacer: Pacer,
     /// When the first flight of this busy period left.
@@ -152,6 +155,7 @@ impl Clock {
             rtt_min: rtt,
             departures: Departures::default(),
             estimate: Estimate::default(),
+            epoch: None,
             delay: Delay::default(),
             pacer: Pacer::new(Rate::from_bits_per_second(1_000_000).expect("not zero"), 1),
             begun: None,
@@ -287,17 +291,25 @@ impl Clock {
         let bdp = rate * self.rtt_min.as_secs_f64();
         // Beyond it, what keeps the link busy between bursts and is no queue yet.
         let packets = |packets: u64| (packets * path.packet_bytes) as f64;
-        let spare = (rate * self.queue_max().as_secs_f64() / 2.0).clamp(packets(2), packets(BURST));
+        let spare = (rate * self.queue_max().as_secs_f64()).clamp(packets(2), packets(BURST));
         let most = bdp + spare;
         let in_flight = self.departures.in_flight() * path.packet_bytes + path.primary_in_flight;
         let room = most - in_flight as f64;
         if room < path.packet_bytes as f64 {
             return Permit::Wait(now + self.rtt_min / 4);
         }
-        let gain = self.gain(now, known) * self.share;
+        let gain = self.gain(now, known) * self.part(path.honoured, known);
         match self.permit_paced(now, path, rate * gain, BURST * path.packet_bytes) {
             Permit::Bytes(bytes) => Permit::Bytes(bytes.min(room as u64)),
             wait => wait,
+        }
+    }
+
+    /// How much of the rate RLP may take. Of a rate that nothing but we have limited it is not known what is free.
+    fn part(&self, honoured: bool, known: bool) -> f64 {
+        match self.vacancy.part(known) {
+            Some(part) if !honoured => self.share.min(part).max(SHARE_MIN),
+            _ => self.share,
         }
     }
 
@@ -306,7 +318,7 @@ impl Clock {
             return GAIN_UNKNOWN;
         }
         let lost = self.lost_at.is_some_and(|at| now < at + self.rtt_min);
-        if lost || self.delay.queue() > self.queue_max() / 2 { GAIN_CALM } else { GAIN }
+        if lost || self.delay.queue() > self.queue_max() { GAIN_CALM } else { GAIN }
     }
 
     /// At `rate` bytes per second, a burst at a time.
@@ -329,14 +341,14 @@ impl Clock {
     pub fn on_rlp_sent(&mut self, now: Instant, departure: Departure, bytes: u64) {
         self.sent += departure.packets;
         self.sent_bytes += bytes;
-        self.vacancy.on_rlp_sent(now, bytes);
+        self.vacancy.own().on_rlp_sent(now, departure.last, departure.packets, bytes);
         self.departures.push(departure);
         self.pacer.on_rlp_sent(now, bytes);
     }
 
     /// The primary has sent `bytes`.
     pub fn on_primary_sent(&mut self, now: Instant, bytes: u64) {
-        self.vacancy.on_primary_sent(bytes);
+        self.vacancy.own().on_primary_sent(now, bytes);
         if !matches!(self.phase, Phase::Braked { .. }) {
             self.pacer.on_primary_sent(now, bytes);
         }
@@ -346,19 +358,32 @@ impl Clock {
     pub fn on_arrival(&mut self, now: Instant, arrival: Arrival, honoured: bool) {
         let Some(departed) = self.departures.on_arrival(arrival.packet_number) else { return };
         self.rtt_min = self.rtt_min.min(now.saturating_duration_since(departed));
-        self.estimate.on_arrival(now, arrival, departed, self.rtt_min);
-        let wait = self.delay.on_arrival(now, departed, arrival.micros, self.rtt_min);
-        let room = match self.estimate.rate() {
-            Some((rate, _)) => self.vacancy.room(departed, wait, rate, self.rtt_min),
-            None => Room::Unknown,
-        };
+        self.estimate.on_arrival(now, arrival, departed, self.departures.passed(), self.rtt_min);
+        let delay = self.one_way(departed, arrival.micros);
+        let waited = delay - self.delay.add(now, delay, self.rtt_min);
         let missing = self.departures.passed().saturating_sub(arrival.datagrams);
         let lost = missing > self.missing;
         self.missing = self.missing.max(missing);
         if lost {
             self.lost_at = Some(now);
         }
-        self.change(now, honoured, lost, room);
+        if let Some((rate, _)) = self.estimate.rate() {
+            let service = self.sent_bytes as f64 / self.sent.max(1) as f64 / rate;
+            let (number, missing) = (arrival.packet_number, self.missing);
+            let sample = Sample { number, delay, waited, service, rate, missing };
+            self.vacancy.on_arrival(now, sample, self.rtt_min);
+        }
+        self.change(now, honoured, lost);
+    }
+
+    /// How long the way there took, in seconds, with the difference of the two clocks in it.
+    fn one_way(&mut self, departed: Instant, came_micros: u64) -> f64 {
+        let epoch = *self.epoch.get_or_insert(departed);
+        let left = match departed.checked_duration_since(epoch) {
+            Some(after) => after.as_secs_f64(),
+            None => -epoch.saturating_duration_since(departed).as_secs_f64(),
+        };
+        came_micros as f64 * 1e-6 - left
     }
 
     /// What one phase has sent is no debt of the next.
@@ -367,25 +392,16 @@ impl Clock {
         self.pacer.forgive(now);
     }
 
-    fn change(&mut self, now: Instant, honoured: bool, lost: bool, room: Room) {
-        let queue = !honoured && self.delay.queue() > self.queue_max();
+    fn change(&mut self, now: Instant, honoured: bool, lost: bool) {
+        let queue = !honoured && self.vacancy.queue() > self.queue_max();
         match self.phase {
-            Phase::Start if honoured && self.estimate.rate().is_some() => self.enter(now, Phase::Clocked),
-            Phase::Start => match room {
-                Room::Free => {
-                    if !honoured && self.missing * 4 > self.departures.passed() {
-                        self.share = SHARE_LOSSY;
-                        self.shared = Some(now);
-                    }
-                    self.enter(now, Phase::Clocked);
-                }
-                Room::Taken => {
-                    self.share = SHARE_MIN;
-                    self.shared = Some(now);
-                    self.enter(now, Phase::Braked { window: FLOOR, at: now });
-                }
-                Room::Unknown => {}
-            },
+            Phase::Start
+                if (honoured && self.estimate.rate().is_some()) || self.vacancy.part(false).is_some() =>
+            {
+                self.shared = Some(now);
+                self.enter(now, Phase::Clocked);
+            }
+            Phase::Start => {}
             Phase::Clocked if queue => {
                 self.share = (self.share * SHARE_DOWN).max(SHARE_MIN);
                 self.shared = Some(now);
@@ -402,7 +418,7 @@ impl Clock {
                 self.enter(now, Phase::Clocked);
             }
             Phase::Braked { window, at } if now >= at + self.rtt_min => {
-                let window = if lost { (window / 2.0).max(2.0) } else { window + 1.0 };
+                let window = if lost { (window / 2.0).max(FLOOR_MIN) } else { (window + 1.0).min(FLOOR_MAX) };
                 self.phase = Phase::Braked { window, at: now };
             }
             Phase::Braked { .. } => {}
