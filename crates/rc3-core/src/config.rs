@@ -78,6 +78,7 @@ const OVERHEAD_MAX: u64 = 4 << 20;
 #[derive(Debug, Clone)]
 pub struct TransportConfig {
     pub(crate) rlp: RlpMode,
+    pub(crate) early_rlp: bool,
     pub(crate) verdict_age: Duration,
     pub(crate) ladder: Ladder,
     pub(crate) nic_rate: Option<Rate>,
@@ -107,6 +108,7 @@ impl Default for TransportConfig {
     fn default() -> Self {
         Self {
             rlp: RlpMode::default(),
+            early_rlp: true,
             // Routes and access networks change; to find out once more in ten minutes does little harm.
             verdict_age: Duration::from_secs(600),
             ladder: Ladder::default(),
@@ -141,6 +143,14 @@ impl TransportConfig {
     /// Whether and how the RLP loop runs. Default: [`RlpMode::Guard`].
     pub fn rlp(&mut self, mode: RlpMode) -> &mut Self {
         self.rlp = mode;
+        self
+    }
+
+    /// Whether RLP carries 0-RTT data too, as far as the application sends any: of clients, whether it sends, of servers,
+    /// whether it takes it. The first mebibyte may then be under way before the server has answered, at the rate that an
+    /// earlier connection found. Default: yes.
+    pub fn early_rlp(&mut self, allowed: bool) -> &mut Self {
+        self.early_rlp = allowed;
         self
     }
 

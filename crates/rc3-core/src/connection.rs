@@ -215,6 +215,7 @@ impl Connection {
         self.note_switches();
         self.watch_primary(now);
         self.tune_windows(now);
+        self.expire_early_keys(now);
         self.close_on_fault(now);
         self.wake_writers();
     }
@@ -222,11 +223,13 @@ impl Connection {
     /// An RLP datagram for this connection. [`Self::settle`] is to follow the last of several. Whether it was
     /// authentic and new.
     pub fn handle_rlp(&mut self, now: Instant, mut datagram: BytesMut) -> bool {
-        let opened = match self.overlay.as_mut().and_then(|overlay| overlay.rlp.as_mut()) {
-            Some(rlp) if self.lost.is_none() && self.fault.is_none() => rlp.keys().open.open(&mut datagram),
+        let opened = match &mut self.overlay {
+            Some(overlay) if self.lost.is_none() && self.fault.is_none() => {
+                overlay.openers.open(&mut datagram)
+            }
             _ => Err(OpenError::NotForUs),
         };
-        let opened = match opened {
+        let (opened, early) = match opened {
             Ok(opened) => opened,
             Err(error) => {
                 self.received.rlp_discarded += 1;
@@ -244,6 +247,10 @@ impl Connection {
         for frame in Frames::new(&payload) {
             match frame {
                 Ok(Frame::Padding) => {}
+                // The rest answers something, and nothing was said to whoever sends early.
+                Ok(frame) if early && !matches!(frame, Frame::Data(_)) => {
+                    self.fault = Some(PeerMisbehaved::Malformed("early rlp frame"));
+                }
                 Ok(Frame::Solicit) => self.on_solicit(now),
                 Ok(Frame::Complete(stream)) => self.on_complete(stream),
                 Ok(Frame::Arrival(arrival)) => self.on_arrival(now, arrival),
@@ -590,13 +597,12 @@ impl Connection {
 
     /// The ids RLP datagrams for this connection may carry, once there are keys.
     pub(crate) fn receiver_ids(&self) -> impl Iterator<Item = ReceiverId> + '_ {
-        let rlp = self.overlay.as_ref().and_then(|overlay| overlay.rlp.as_ref());
-        rlp.into_iter().flat_map(Rlp::receiver_ids)
+        self.overlay.iter().flat_map(|overlay| overlay.openers.ids())
     }
 
     /// What has changed about them since the last call.
     pub(crate) fn take_id_change(&mut self) -> IdChange {
-        self.rlp().map(|rlp| rlp.keys().open.take_id_change()).unwrap_or_default()
+        self.overlay.as_mut().map(|overlay| overlay.openers.take_id_change()).unwrap_or_default()
     }
 
     // --- the rest ---

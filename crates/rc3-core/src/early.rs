@@ -1,4 +1,5 @@
-//! RLP datagrams that came before the keys to open them: they can overtake the last flight of the handshake.
+//! RLP datagrams that came before the keys to open them: they can overtake the last flight of the handshake, or as early
+//! data the secret that the client tells, and they can come before the application has accepted the handshake.
 //!
 //! Nobody can tell whose they are before there are keys. So only those are kept that come from where a handshake is
 //! going on, a bounded number of each such address: junk from elsewhere pushes nothing out.
@@ -42,24 +43,35 @@ impl Early {
         }
     }
 
-    /// A handshake with `remote` has ended: takes the datagrams from there that are `ours`.
-    pub(crate) fn end(&mut self, remote: SocketAddr, ours: impl Fn(&[u8]) -> bool) -> Vec<BytesMut> {
+    /// A handshake with `remote` was turned down.
+    pub(crate) fn give_up(&mut self, remote: SocketAddr) {
+        self.end(remote, &|_| false);
+    }
+
+    /// There are keys, and the handshake with `remote` goes on: takes the datagrams from there that are `ours`.
+    pub(crate) fn take(&mut self, remote: SocketAddr, ours: &dyn Fn(&[u8]) -> bool) -> Vec<BytesMut> {
         let Some(waiting) = self.waiting.get_mut(&remote) else { return Vec::new() };
-        waiting.handshakes -= 1;
-        let taken = if waiting.handshakes > 0 {
-            waiting.datagrams.extract_if(.., |datagram| ours(datagram)).collect()
-        } else {
-            let mut all = self.waiting.remove(&remote).map(|waiting| waiting.datagrams).unwrap_or_default();
-            let bytes =
-                |datagrams: &[BytesMut]| datagrams.iter().map(|datagram| datagram.len()).sum::<usize>();
-            let before = bytes(&all);
-            all.retain(|datagram| ours(datagram));
-            self.bytes -= before - bytes(&all);
-            all
-        };
-        self.bytes -= taken.iter().map(|datagram| datagram.len()).sum::<usize>();
+        let taken: Vec<_> = waiting.datagrams.extract_if(.., |datagram| ours(datagram)).collect();
+        self.bytes -= bytes(&taken);
         taken
     }
+
+    /// A handshake with `remote` has ended: takes the datagrams from there that are `ours`.
+    pub(crate) fn end(&mut self, remote: SocketAddr, ours: &dyn Fn(&[u8]) -> bool) -> Vec<BytesMut> {
+        let taken = self.take(remote, ours);
+        if let Some(waiting) = self.waiting.get_mut(&remote) {
+            waiting.handshakes -= 1;
+            if waiting.handshakes == 0 {
+                self.bytes -= bytes(&waiting.datagrams);
+                self.waiting.remove(&remote);
+            }
+        }
+        taken
+    }
+}
+
+fn bytes(datagrams: &[BytesMut]) -> usize {
+    datagrams.iter().map(BytesMut::len).sum()
 }
 
 #[cfg(test)]
@@ -82,7 +94,7 @@ mod tests {
         for _ in 0..10_000 {
             early.keep(host(2), &[2; 1200]);
         }
-        assert_eq!(early.end(host(1), begins_with(b'1')), [&b"1 wanted"[..]]);
+        assert_eq!(early.end(host(1), &begins_with(b'1')), [&b"1 wanted"[..]]);
         assert_eq!((early.bytes, early.waiting.len()), (0, 0));
     }
 
@@ -94,10 +106,12 @@ mod tests {
         for datagram in [&b"1a"[..], b"2b", b"1c", b"junk"] {
             early.keep(host(1), datagram);
         }
-        assert_eq!(early.end(host(1), begins_with(b'1')), [&b"1a"[..], b"1c"]);
-        assert_eq!(early.end(host(1), begins_with(b'2')), [&b"2b"[..]]);
+        assert_eq!(early.take(host(1), &begins_with(b'1')), [&b"1a"[..], b"1c"]);
+        early.keep(host(1), b"1d");
+        assert_eq!(early.end(host(1), &begins_with(b'1')), [&b"1d"[..]]);
+        assert_eq!(early.end(host(1), &begins_with(b'2')), [&b"2b"[..]]);
         assert_eq!((early.bytes, early.waiting.len()), (0, 0));
-        assert!(early.end(host(1), begins_with(b'1')).is_empty());
+        assert!(early.end(host(1), &begins_with(b'1')).is_empty());
     }
 
     #[test]

@@ -56,6 +56,9 @@ pub struct DatagramMeta {
     pub leading_len: Option<u16>,
 }
 
+/// How datagrams that came before the keys are taken: [`Early::take`] or [`Early::end`].
+type TakeEarly = fn(&mut Early, SocketAddr, &dyn Fn(&[u8]) -> bool) -> Vec<BytesMut>;
+
 /// What an endpoint has to say.
 #[derive(Debug)]
 pub enum EndpointEvent {
@@ -253,6 +256,8 @@ impl Endpoint {
     fn handle_incoming(&mut self, incoming: Incoming) {
         let waiting = self.incoming.waiting;
         self.incoming.waiting += 1;
+        // Early data may be here before the application has answered.
+        self.early.begin(incoming.remote_address());
         if waiting >= self.shedding.refuse_from {
             self.refuse(incoming);
             return;
@@ -286,6 +291,7 @@ impl Endpoint {
     ) -> Result<ConnectionHandle, ConnectFailed> {
         let (handle, primary) = self.quic.connect(now, config, remote, server_name)?;
         let connection = Connection::new(primary, config.transport.clone(), self.secrets.next());
+        self.early.begin(remote);
         self.add(now, handle, connection);
         Ok(handle)
     }
@@ -321,7 +327,7 @@ impl Endpoint {
         let mut response = Vec::new();
         let transport = with.map(Accepting::transport).or_else(|| self.quic.server_transport());
         let config = transport.cloned().unwrap_or_default();
-        let leading_len = incoming.leading_len;
+        let (leading_len, remote) = (incoming.leading_len, incoming.remote_address());
         match self.quic.accept(now, incoming, with, &mut response) {
             Ok((handle, primary)) => {
                 let mut connection = Connection::new(primary, config, self.secrets.next());
@@ -333,6 +339,7 @@ impl Endpoint {
                 Ok(handle)
             }
             Err(failed) => {
+                self.early.give_up(remote);
                 if let Some(transmit) = failed.response {
                     self.respond(transmit, response);
                 }
@@ -345,6 +352,7 @@ impl Endpoint {
     pub fn refuse(&mut self, incoming: Incoming) {
         self.incoming.waiting -= 1;
         self.incoming.refused += 1;
+        self.early.give_up(incoming.remote_address());
         let mut response = Vec::new();
         let transmit = self.quic.refuse(incoming, &mut response);
         self.respond(transmit, response);
@@ -354,7 +362,9 @@ impl Endpoint {
     /// incoming handshake back where that was done already.
     pub fn retry(&mut self, incoming: Incoming) -> Result<(), Incoming> {
         let mut response = Vec::new();
+        let remote = incoming.remote_address();
         let transmit = self.quic.retry(incoming, &mut response)?;
+        self.early.give_up(remote);
         self.incoming.waiting -= 1;
         self.incoming.retried += 1;
         self.respond(transmit, response);
@@ -364,6 +374,7 @@ impl Endpoint {
     /// Forgets a handshake without an answer.
     pub fn ignore(&mut self, incoming: Incoming) {
         self.incoming.waiting -= 1;
+        self.early.give_up(incoming.remote_address());
         self.quic.ignore(incoming);
     }
 
@@ -525,7 +536,6 @@ impl Endpoint {
         if self.drops.recall(now, connection.remote_address()).is_some() {
             connection.forbid_fragments(now);
         }
-        self.early.begin(connection.proven_address());
         self.connections.insert(handle, connection);
         self.shares.add_connection();
         self.touch(now, handle);
@@ -550,12 +560,20 @@ impl Endpoint {
         self.recount(handle);
         let Some(connection) = self.connections.get_mut(handle) else { return };
         Self::take_events(handle, connection, &mut self.events);
-        Self::register(&mut self.ids, handle, connection);
+        let issued = Self::register(&mut self.ids, handle, connection);
+        if connection.wants_early_rlp() {
+            let record = self.verdicts.recall(now, connection.remote_address());
+            connection.begin_early_rlp(now, self.secrets.next(), record);
+        }
         if connection.take_handshake_end() {
-            if let Some(record) = self.verdicts.recall(now, connection.remote_address()) {
+            if !connection.has_recalled()
+                && let Some(record) = self.verdicts.recall(now, connection.remote_address())
+            {
                 connection.recall(now, record);
             }
-            self.replay_early(now, handle);
+            self.replay_early(now, handle, Early::end);
+        } else if issued {
+            self.replay_early(now, handle, Early::take);
         }
         let Some(connection) = self.connections.get_mut(handle) else { return };
         if let Some(drops) = connection.take_drops(now) {
@@ -591,11 +609,12 @@ impl Endpoint {
     }
 
     /// RLP datagrams that came before the keys.
-    fn replay_early(&mut self, now: Instant, handle: ConnectionHandle) {
+    fn replay_early(&mut self, now: Instant, handle: ConnectionHandle, take: TakeEarly) {
         let Some(connection) = self.connections.get_mut(handle) else { return };
         let ids = &self.ids;
         let ours = |datagram: &[u8]| receiver_id(datagram).is_some_and(|id| ids.get(&id) == Some(&handle));
-        for datagram in self.early.end(connection.proven_address(), ours) {
+        connection.set_share(self.shares.of_one());
+        for datagram in take(&mut self.early, connection.proven_address(), &ours) {
             connection.handle_rlp(now, datagram);
         }
         Self::register(&mut self.ids, handle, connection);
@@ -613,18 +632,20 @@ impl Endpoint {
         );
     }
 
-    /// Has datagrams with the ids that the connection takes find it.
+    /// Has datagrams with the ids that the connection takes find it; whether there are new ones.
     fn register(
         ids: &mut HashMap<ReceiverId, ConnectionHandle>,
         handle: ConnectionHandle,
         connection: &mut Connection,
-    ) {
+    ) -> bool {
         let change = connection.take_id_change();
+        let any = !change.issued.is_empty();
         ids.extend(change.issued.into_iter().map(|id| (id, handle)));
         // An id may have been issued and retired since.
         for id in &change.retired {
             ids.remove(id);
         }
+        any
     }
 
     fn forget(&mut self, handle: ConnectionHandle) {

@@ -9,7 +9,7 @@ use std::{
 use crate::{
     config::{RlpMode, TransportConfig},
     primary::{StreamId, VarInt},
-    rlp::{Rlp, arrivals::Arrivals},
+    rlp::{Rlp, arrivals::Arrivals, openers::Openers},
     units::Level,
     window::WindowTuner,
     wire::control::{ControlDecoder, ControlFrame, INITIAL_CREDIT, Settings},
@@ -22,19 +22,29 @@ const UNREPORTED_MAX: usize = 1024;
 
 #[derive(Debug)]
 pub(crate) struct Overlay {
-    /// `None` until the handshake yields keys.
+    /// What sends. `None` until there are keys: of the handshake, or on clients of early data.
     pub(crate) rlp: Option<Rlp>,
+    pub(crate) openers: Openers,
     /// The stream our control frames go out on.
     pub(crate) control: Option<StreamId>,
     pub(crate) decoder: ControlDecoder,
     pub(crate) allowed: Allowed,
     pub(crate) granting: Granting,
-    /// Streams whose RLP data wants a SACK, with the best level it came on.
-    pub(crate) sacks: BTreeMap<StreamId, Level>,
+    /// Streams whose RLP data wants a SACK.
+    pub(crate) sacks: BTreeMap<StreamId, SackDue>,
     /// When RLP's datagrams came.
     pub(crate) arrivals: Arrivals,
     /// Whether we want to hear the same of ours.
     wants_arrivals: bool,
+}
+
+/// A SACK that is due.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SackDue {
+    /// The best level that the data came on.
+    pub(crate) level: Level,
+    /// All of what lies from there on is to be told, in as many SACKs as it takes; otherwise one is enough.
+    pub(crate) from: Option<u64>,
 }
 
 /// Credit the peer has granted us.
@@ -64,6 +74,7 @@ impl Overlay {
     pub(crate) fn new(config: &TransportConfig) -> Self {
         Self {
             rlp: None,
+            openers: Openers::default(),
             control: None,
             decoder: ControlDecoder::default(),
             allowed: Allowed { connection: INITIAL_CREDIT, stream_initial: INITIAL_CREDIT, usage: 0 },
@@ -92,7 +103,8 @@ impl Overlay {
 
     /// RLP data came on `stream` at `level`: a SACK is due at the best level seen since the last.
     pub(crate) fn owe_sack(&mut self, stream: StreamId, level: Level) {
-        self.sacks.entry(stream).and_modify(|due| *due = level.min(*due)).or_insert(level);
+        let due = self.sacks.entry(stream).or_insert(SackDue { level, from: None });
+        due.level = due.level.min(level);
     }
 }
 

@@ -80,6 +80,8 @@ pub struct SentStats {
     pub primary_bytes: u64,
     /// The RLP loop, by level; index 0 stays zero.
     pub levels: [LevelStats; Level::COUNT],
+    /// Bytes that RLP sent as 0-RTT data; in `levels` too.
+    pub early_bytes: u64,
     /// Bytes handed to the primary although RLP had sent them (no SACK had come).
     pub duplicate_bytes: u64,
     /// Bytes the primary was spared because RLP had delivered them.

@@ -35,7 +35,8 @@ impl Connecting {
     ///
     /// What a client sends early has no protection against being replayed to the server by others (RFC 8446 §8):
     /// only what may happen twice belongs there. What a server sends early goes to a peer that has not yet shown
-    /// its certificate. RLP joins when the handshake is complete.
+    /// its certificate. RLP takes part in what clients send early, unless `TransportConfig::early_rlp` says otherwise; for what
+    /// servers send it joins when the handshake is complete.
     ///
     /// # Errors
     /// Gives the handshake back, to be awaited.

@@ -89,7 +89,9 @@ fn a_returning_client_sends_with_its_first_packets() {
         let data = pattern(3 << 20, 1);
         assert!(ask(&connection, &data).await, "opened before the handshake was complete");
         assert!(accepted.await);
-        // RLP has joined, and later streams are like any other.
+        // RLP has sent some of it before the server had answered, and later streams are like any other.
+        let early = connection.stats().sent.early_bytes;
+        assert!(early > 0 && early <= 1 << 20, "{early} bytes");
         assert!(!ask(&connection, &data).await);
         let stats = connection.stats();
         assert!(stats.rc3 && stats.received.rlp_bytes.iter().sum::<u64>() > 0, "{stats:?}");

@@ -172,7 +172,9 @@ impl Connection {
 
     /// RLP datagrams leave on another path from now on: with another receiver id, and the peer hears which.
     fn change_receiver_id(&mut self) {
-        if let Some(number) = self.rlp().map(|rlp| rlp.keys().seal.change_path()) {
+        // A client in its handshake has one path only (RFC 9000 §9).
+        let established = !self.primary.is_handshaking();
+        if let Some(number) = self.rlp().filter(|_| established).map(|rlp| rlp.seal().change_path()) {
             self.send_control(ControlFrame::Path(number));
         }
     }
@@ -218,7 +220,7 @@ impl Connection {
         buf: &mut Vec<u8>,
     ) -> Option<Transmit> {
         let source = self.primary.addresses().1;
-        let seal = &mut self.rlp()?.keys().seal;
+        let seal = self.rlp()?.seal();
         let sealing = begin(seal, HEADER_LEVEL, buf);
         payload(buf);
         seal.finish(sealing, buf);

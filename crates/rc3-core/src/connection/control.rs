@@ -126,10 +126,9 @@ impl Connection {
             }
             ControlFrame::Signal { leading } => self.on_signal(leading),
             ControlFrame::Path(number) => {
-                if let Some(rlp) = &mut overlay.rlp {
-                    rlp.keys().open.on_path(number);
-                }
+                overlay.openers.on_path(number);
             }
+            ControlFrame::Early(secret) => self.on_early_secret(secret),
             ControlFrame::StreamReset { stream, used } => {
                 let Ok(id) = VarInt::from_u64(stream).map(StreamId::from) else { return };
                 match self.streams.recv(id) {

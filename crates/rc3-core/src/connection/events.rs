@@ -72,16 +72,27 @@ impl Connection {
         if self.overlay.is_some() {
             self.open_control();
             match self.derive_keys() {
-                Some(keys) => {
-                    let rlp = Rlp::new(keys, self.receipt_key(), &self.config, self.primary.rtt());
-                    self.overlay.as_mut().map(|overlay| overlay.rlp.insert(rlp));
-                }
+                Some(keys) => self.begin_rlp(keys),
                 None => tracing::error!("the TLS exporter yields no keys: RLP stays off"),
             }
         }
         let (remote, side) = (self.remote_address(), self.side());
         tracing::debug!(%remote, ?side, rc3 = self.is_rc3(), rtt = ?self.rtt(), "connected");
         self.events.push_back(Event::Connected);
+    }
+
+    /// The handshake has yielded keys.
+    fn begin_rlp(&mut self, RlpKeys { seal, open }: RlpKeys) {
+        let (receipts, rtt) = (self.receipt_key(), self.primary.rtt());
+        let Self { overlay: Some(overlay), config, rlp_wake, .. } = self else { return };
+        overlay.openers.establish(open);
+        // What came early has been acknowledged by nobody, and may be more than fits into one SACK.
+        overlay.sacks.values_mut().for_each(|due| due.from = Some(0));
+        *rlp_wake = None;
+        match &mut overlay.rlp {
+            Some(rlp) => rlp.on_established(seal),
+            None => overlay.rlp = Some(Rlp::new(seal, receipts, config, rtt)),
+        }
     }
 
     pub(super) fn derive_keys(&self) -> Option<RlpKeys> {
@@ -97,7 +108,7 @@ impl Connection {
         Some(RlpKeys::new(&client, &server, is_client))
     }
 
-    fn receipt_key(&self) -> ReceiptKey {
+    pub(super) fn receipt_key(&self) -> ReceiptKey {
         #[cfg(feature = "simulation")]
         if self.primary.is_simulated() {
             return ReceiptKey::simulated();

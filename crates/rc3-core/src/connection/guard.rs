@@ -7,7 +7,7 @@ use crate::{
     ledger::State,
     overlay::Overlay,
     primary::{Primary, Waiting, quinn::PathSample},
-    rlp::{guard::Guard, verdicts::Record},
+    rlp::{Rlp, guard::Guard, verdicts::Record},
 };
 
 impl Connection {
@@ -16,6 +16,12 @@ impl Connection {
         if let Some(rlp) = self.rlp() {
             rlp.recall(now, record);
         }
+    }
+
+    /// Whether [`Self::recall`] was called for the path.
+    pub(crate) fn has_recalled(&self) -> bool {
+        let rlp = self.overlay.as_ref().and_then(|overlay| overlay.rlp.as_ref());
+        rlp.and_then(Rlp::guard_ref).is_some_and(|guard| guard.stats().remembered)
     }
 
     /// What later connections should know about the path, if there is something new.

@@ -1,13 +1,13 @@
 //! What the RLP side of a connection sends: SACKs first, then data from the tails of the streams.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::Connection;
 use crate::{
     config::RlpMode,
     error::PeerMisbehaved,
     held::SACK_COST,
-    overlay::Overlay,
+    overlay::{Overlay, SackDue},
     primary::{Primary, StreamId, VarInt, Waiting, Window},
     qlog::QlogEvent,
     rlp::{
@@ -27,6 +27,9 @@ use crate::{
 /// Segments the primary may have been handed and not sent; RLP repeats that much where the loops meet.
 const OVERLAP_PACKETS: u64 = 2;
 
+/// More than any round trip: before the first sample the primary has a guess, which says nothing.
+const RTT_UNKNOWN: Duration = Duration::from_secs(3600);
+
 /// What one RLP packet carries.
 struct Packet {
     header: DataHeader,
@@ -45,6 +48,7 @@ impl Packet {
 fn write_receipts(
     id: StreamId,
     stream: &RecvStream,
+    due: SackDue,
     resends: bool,
     opened: bool,
     budget: usize,
@@ -54,9 +58,10 @@ fn write_receipts(
     let complete = opened && stream.is_complete_early();
     let reserved = if complete { complete_len(number) } else { 0 };
     let budget_left = budget.saturating_sub(reserved);
-    let count = match resends {
-        true => sack::emit(number, stream.fresh_sack_spans(), budget_left, buf),
-        false => sack::emit(number, stream.sack_spans(), budget_left, buf),
+    let count = match (due.from, resends) {
+        (Some(from), _) => sack::emit(number, stream.sack_spans_from(from), budget_left, buf),
+        (None, true) => sack::emit(number, stream.fresh_sack_spans(), budget_left, buf),
+        (None, false) => sack::emit(number, stream.sack_spans(), budget_left, buf),
     };
     // Behind the SACK: the receipts it needs have come then.
     let shown = count > 0 || stream.sack_spans().next().is_none();
@@ -64,6 +69,13 @@ fn write_receipts(
         emit_complete(number, buf);
     }
     count
+}
+
+/// Whether there is more to tell than the first `count` spans of a SACK that was due, and from where: in the next datagram.
+fn has_more(stream: &RecvStream, due: &mut SackDue, count: usize) -> bool {
+    let next = due.from.and_then(|from| stream.sack_spans_from(from).nth(count));
+    due.from = next.map(|(span, _)| span.start);
+    next.is_some()
 }
 
 impl Connection {
@@ -113,9 +125,9 @@ impl Connection {
     fn write_sack(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Level> {
         let mtu = usize::from(self.primary.window().mtu);
         let Self { overlay: Some(overlay), streams, received, trace, .. } = self else { return None };
-        let level = *overlay.sacks.values().min()?;
+        let level = overlay.sacks.values().map(|due| due.level).min()?;
         let rlp = overlay.rlp.as_mut()?;
-        let seal = &mut rlp.keys().seal;
+        let seal = rlp.seal();
         let sealing = seal.begin(level, buf);
         let frames_start = buf.len();
         let payload_max = mtu.saturating_sub(Sealer::OVERHEAD);
@@ -123,14 +135,14 @@ impl Connection {
             arrival.emit(buf);
         }
         let payload_start = buf.len();
-        while let Some((id, _)) = overlay.sacks.first_key_value().map(|(&id, &level)| (id, level)) {
+        while let Some((&id, due)) = overlay.sacks.iter_mut().next() {
             let budget = payload_max.saturating_sub(buf.len() - frames_start);
             // What RLP has brought whole the application has not seen before the primary opens it.
             let opened = id.index() < streams.known(id);
             let resends = overlay.arrivals.are_wanted();
             let before = buf.len();
             let spans =
-                streams.recv(id).map(|stream| write_receipts(id, stream, resends, opened, budget, buf));
+                streams.recv(id).map(|stream| write_receipts(id, stream, *due, resends, opened, budget, buf));
             match spans {
                 // No room left: in the next datagram.
                 Some(0) if buf.len() == before && buf.len() > payload_start => break,
@@ -139,11 +151,15 @@ impl Connection {
                 Some(count) => {
                     received.sacks += 1;
                     trace.emit(now, || {
-                        let stream = streams.recv(id);
-                        let spans = stream
-                            .map(|stream| stream.sack_spans().map(|(span, _)| span).take(count).collect());
+                        let from = due.from.unwrap_or(0);
+                        let spans = streams.recv(id).map(|stream| {
+                            stream.sack_spans_from(from).map(|(span, _)| span).take(count).collect()
+                        });
                         QlogEvent::SackSent { level, stream: id, spans: spans.unwrap_or_default() }
                     });
+                    if streams.recv(id).is_some_and(|stream| has_more(stream, due, count)) {
+                        break;
+                    }
                 }
             }
             overlay.sacks.remove(&id);
@@ -192,10 +208,11 @@ impl Connection {
             self.log_packets(now, id, level, &packets);
             let departure = self.write_packets(now, id, level, &packets, buf)?;
             let total = buf.len() as u64;
+            let early = self.primary.is_handshaking();
             let rlp = self.rlp()?;
             rlp.on_sent(now, departure, total);
-            // No SACK shows an end alone.
-            if let Some(guard) = rlp.guard().filter(|_| !packets[0].span.is_empty()) {
+            // No SACK shows an end alone, and none of early data tells how long it waited.
+            if let Some(guard) = rlp.guard().filter(|_| !early && !packets[0].span.is_empty()) {
                 guard.on_rlp_sent(now, id, packets[packets.len() - 1].span.start, total, window.in_flight);
             }
             let stats = &mut self.sent.levels[level.index()];
@@ -203,13 +220,16 @@ impl Connection {
             let bytes = packets.iter().map(|packet| packet.span.len()).sum::<u64>();
             stats.bytes += bytes;
             self.windows.sent += bytes;
+            if early {
+                self.sent.early_bytes += bytes;
+            }
             return Some((level, packets[0].datagram_len()));
         }
         None
     }
 
     fn allowance(&mut self, now: Instant, window: &Window) -> Option<Allowance> {
-        let rtt_min = self.primary.min_rtt();
+        let rtt_min = if self.primary.is_handshaking() { RTT_UNKNOWN } else { self.primary.min_rtt() };
         Some(self.rlp()?.allowance(now, window, rtt_min))
     }
 

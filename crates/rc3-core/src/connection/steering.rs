@@ -72,7 +72,8 @@ impl Connection {
 
     /// An RTT indicator, into the empty `buf`, if one is due: a datagram that says nothing but by its length.
     pub(super) fn write_indicator(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
-        if !self.steering.due || self.lost.is_some() || !self.is_proven() {
+        // Before the handshake is complete no round trip is known.
+        if !self.steering.due || self.lost.is_some() || !self.is_proven() || self.is_handshaking() {
             return None;
         }
         let total = Bucket::of(self.primary.rtt()).total_len();

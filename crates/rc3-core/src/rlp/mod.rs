@@ -10,6 +10,7 @@ pub mod clock;
 pub mod guard;
 pub mod keys;
 pub mod ladder;
+pub(crate) mod openers;
 pub mod pacer;
 pub mod replay;
 pub mod verdicts;
@@ -22,10 +23,10 @@ use std::{
 use self::{
     clock::{Clock, Departure, Loss, PathNow, Permit},
     guard::{Guard, Verdict},
-    keys::{ReceiptKey, ReceiverId, RlpKeys, Sealer},
+    keys::{ReceiptKey, Sealer},
     ladder::Ladder,
     pacer::Pacer,
-    verdicts::Record,
+    verdicts::{Pace, Record},
 };
 use crate::{
     config::{RlpMode, TransportConfig},
@@ -39,6 +40,11 @@ const PACER_BURST: Duration = Duration::from_millis(2);
 
 /// The least of that on slow cards, in bytes: two packets.
 const PACER_BURST_MIN: u64 = 3000;
+
+/// Of what the path took in a round trip, the part that is sent before the handshake is complete: half of it, where a queue of
+/// RLP may harm others (RFC 9959 §4 has the same of a window). Should the path have become much slower, there is still
+/// room for the packet that ends the handshake.
+const EARLY_PART: u64 = 2;
 
 /// What the loop may do now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,12 +67,18 @@ pub enum Allowance {
 pub enum StopReason {
     /// The ladder has no level left in this busy period.
     LadderUsedUp,
+    /// As much was sent early as may be; the rest waits for the end of the handshake.
+    EarlyUsedUp,
 }
 
-/// The RLP loop of one connection, once keys exist.
+/// The sending side of the RLP loop of one connection, once keys exist. The other one is `openers`.
 #[derive(Debug)]
 pub struct Rlp {
-    keys: RlpKeys,
+    seal: Sealer,
+    /// The first packet number that is not of early data.
+    established: u64,
+    /// Bytes of early data that may still leave where the path is not known to honour priorities; `None`: no bound.
+    early_left: Option<u64>,
     receipts: ReceiptKey,
     ladder: Ladder,
     pacer: Option<Pacer>,
@@ -82,9 +94,11 @@ pub struct Rlp {
 
 impl Rlp {
     /// A loop that starts at level 1 on a path whose round trip is about `rtt`.
-    pub fn new(keys: RlpKeys, receipts: ReceiptKey, config: &TransportConfig, rtt: Duration) -> Self {
+    pub fn new(seal: Sealer, receipts: ReceiptKey, config: &TransportConfig, rtt: Duration) -> Self {
         Self {
-            keys,
+            seal,
+            established: 0,
+            early_left: None,
             receipts,
             ladder: config.ladder,
             pacer: config.nic_rate.map(new_pacer),
@@ -95,19 +109,32 @@ impl Rlp {
         }
     }
 
-    /// The keys of both directions.
-    pub fn keys(&mut self) -> &mut RlpKeys {
-        &mut self.keys
+    /// Begins before the handshake is complete, with what earlier connections have learned.
+    pub(crate) fn begin_early(&mut self, now: Instant, record: Record) {
+        self.recall(now, record);
+        let bdp = |pace: Pace| pace.rate.bytes_in(pace.rtt_min);
+        self.early_left = record.pace.filter(|_| self.clock.is_some()).map(|pace| bdp(pace) / EARLY_PART);
     }
 
-    /// The ids that datagrams for us may carry.
-    pub fn receiver_ids(&self) -> impl Iterator<Item = ReceiverId> + '_ {
-        self.keys.open.ids()
+    /// What seals datagrams.
+    pub fn seal(&mut self) -> &mut Sealer {
+        &mut self.seal
+    }
+
+    /// The handshake is complete, and the server has taken what was sent early: from now on with the keys that it has
+    /// yielded. Nothing can have come back so far; what the clock learns from is a flight that begins now.
+    pub(crate) fn on_established(&mut self, seal: Sealer) {
+        self.established = self.seal.next_number();
+        self.seal = seal.continuing_at(self.established);
+        self.early_left = None;
+        if let Some(clock) = &mut self.clock {
+            clock.start_busy_period();
+        }
     }
 
     /// What seals datagrams, and what makes the receipts in them.
     pub fn sealing(&mut self) -> (&mut Sealer, &ReceiptKey) {
-        (&mut self.keys.seal, &self.receipts)
+        (&mut self.seal, &self.receipts)
     }
 
     /// Whether a SACK shows that the peer has received what it names.
@@ -199,6 +226,12 @@ impl Rlp {
             Some(Permit::Bytes(bytes)) => remaining = remaining.min(bytes.div_ceil(packet_bytes)),
             None => {}
         }
+        if let Some(left) = self.early_left.filter(|_| !honoured) {
+            remaining = remaining.min(left / packet_bytes);
+            if remaining == 0 {
+                return Allowance::Stop(StopReason::EarlyUsedUp);
+            }
+        }
         let packets = match &mut self.pacer {
             None => remaining,
             Some(pacer) => match pacer.budget(now) / packet_bytes {
@@ -216,10 +249,12 @@ impl Rlp {
     /// The receiver reports what came. `false`: of a datagram that was never sent.
     pub fn on_arrival(&mut self, now: Instant, arrival: Arrival) -> bool {
         let honoured = self.is_honoured();
-        if let Some(clock) = &mut self.clock {
+        // Between early data and what follows there was a pause for all the receiver knows, which is no rate.
+        let of_this_flight = arrival.packet_number >= self.established;
+        if let Some(clock) = self.clock.as_mut().filter(|_| of_this_flight) {
             clock.on_arrival(now, arrival, honoured);
         }
-        arrival.packet_number < self.keys.seal.next_number()
+        arrival.packet_number < self.seal.next_number()
     }
 
     /// The peer has proved that it has `bytes` more.
@@ -237,6 +272,7 @@ impl Rlp {
     /// A batch of data packets of `bytes` in all has been put together.
     pub fn on_sent(&mut self, now: Instant, departure: Departure, bytes: u64) {
         self.sent += departure.packets;
+        self.early_left = self.early_left.map(|left| left.saturating_sub(bytes));
         if let Some(clock) = &mut self.clock {
             clock.on_rlp_sent(now, departure, bytes);
         }

@@ -89,7 +89,12 @@ impl Receipts {
 
     /// All runs, lowest first.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Span, Receipt)> + '_ {
-        self.runs.iter().map(|(&start, &(end, receipt))| (Span::new(start, end), receipt))
+        self.iter_from(0)
+    }
+
+    /// Those that begin at `from` or above.
+    pub(crate) fn iter_from(&self, from: u64) -> impl Iterator<Item = (Span, Receipt)> + '_ {
+        self.runs.range(from..).map(|(&start, &(end, receipt))| (Span::new(start, end), receipt))
     }
 }
 

@@ -458,6 +458,11 @@ impl RecvStream {
         self.receipts.iter()
     }
 
+    /// As [`Self::sack_spans`], of what begins at `from` or above.
+    pub(crate) fn sack_spans_from(&self, from: u64) -> impl Iterator<Item = (Span, Receipt)> + '_ {
+        self.receipts.iter_from(from)
+    }
+
     /// Up to where the primary has come.
     fn head_position(&self) -> u64 {
         match &self.framing {

@@ -3,6 +3,8 @@
 //! Each frame is a type, a length and a payload. SETTINGS comes first and once; frames of unknown type are
 //! skipped. Credits are in bytes.
 
+use std::fmt;
+
 use thiserror::Error;
 
 use super::varint::{self, Reader};
@@ -23,6 +25,10 @@ const MAX_RLP_STREAM_DATA: u64 = 0x02;
 const STREAM_RESET: u64 = 0x03;
 const SIGNAL: u64 = 0x04;
 const PATH: u64 = 0x05;
+const EARLY: u64 = 0x06;
+
+/// Length of an [`EarlySecret`] in bytes.
+pub const EARLY_SECRET_LEN: usize = 32;
 
 const SETTING_CONNECTION_CREDIT: u64 = 0x01;
 const SETTING_STREAM_CREDIT: u64 = 0x02;
@@ -56,6 +62,18 @@ pub enum ControlFrame {
     },
     /// RLP datagrams come on another path from now on, with the receiver id of this number.
     Path(u64),
+    /// What the keys of the client's early data come from.
+    Early(EarlySecret),
+}
+
+/// The secret of one connection's early data, which does not print.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct EarlySecret(pub [u8; EARLY_SECRET_LEN]);
+
+impl fmt::Debug for EarlySecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("EarlySecret").finish_non_exhaustive()
+    }
 }
 
 /// The content of a SETTINGS frame.
@@ -123,6 +141,11 @@ impl ControlFrame {
             Self::StreamReset { stream, used } => emit_varints(STREAM_RESET, &[stream, used], out),
             Self::Signal { leading } => emit_varints(SIGNAL, &[leading], out),
             Self::Path(number) => emit_varints(PATH, &[number], out),
+            Self::Early(EarlySecret(secret)) => {
+                varint::emit(EARLY, out);
+                varint::emit(EARLY_SECRET_LEN as u64, out);
+                out.extend_from_slice(&secret);
+            }
         }
     }
 
@@ -137,6 +160,10 @@ impl ControlFrame {
             STREAM_RESET => Self::StreamReset { stream: field()?, used: field()? },
             SIGNAL => Self::Signal { leading: field()? },
             PATH => Self::Path(field()?),
+            EARLY => {
+                let secret = payload.try_into().map_err(|_| ControlError::Malformed)?;
+                return Ok(Some(Self::Early(EarlySecret(secret))));
+            }
             _ => return Ok(None),
         };
         if reader.is_empty() { Ok(Some(frame)) } else { Err(ControlError::Malformed) }
@@ -266,7 +293,8 @@ mod tests {
                 .prop_map(|(stream, used)| Ok(ControlFrame::StreamReset { stream, used })),
             (0..=VARINT_MAX).prop_map(|leading| Ok(ControlFrame::Signal { leading })),
             (0..=VARINT_MAX).prop_map(|number| Ok(ControlFrame::Path(number))),
-            (5..=VARINT_MAX, prop::collection::vec(any::<u8>(), 0..200)).prop_map(Err),
+            any::<[u8; EARLY_SECRET_LEN]>().prop_map(|secret| Ok(ControlFrame::Early(EarlySecret(secret)))),
+            (7..=VARINT_MAX, prop::collection::vec(any::<u8>(), 0..200)).prop_map(Err),
         ]
     }
 
@@ -305,6 +333,7 @@ mod tests {
             (&[0, 1, 1], ControlError::Malformed),
             (&[0, 0, 1, 2, 5, 5], ControlError::Malformed),
             (&[0, 0, 2, 1, 5], ControlError::Malformed),
+            (&[0, 0, 6, 3, 1, 2, 3], ControlError::Malformed),
             (&[0, 0x50, 0x01], ControlError::TooLong(4097)),
             (
                 &[0, 0, 0x21, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff],

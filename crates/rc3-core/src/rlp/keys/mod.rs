@@ -4,8 +4,9 @@
 //! receiving one (`opener.rs`). Invariant: no nonce is used twice with one key, and what fails to authenticate changes
 //! nothing but a counter. Nothing here allocates for each packet. The only module of the RLP loop that knows `ring`:
 //! `secret.rs` derives, `generation.rs` protects, `ids.rs` names
-//! the receiver, `receipt.rs` shows who has received what.
+//! the receiver, `receipt.rs` shows who has received what, `early.rs` has what comes before the handshake is complete.
 
+mod early;
 mod generation;
 mod ids;
 mod opener;

@@ -42,6 +42,11 @@ impl Sealer {
         }
     }
 
+    /// Goes on with the packet numbers of other keys.
+    pub(crate) fn continuing_at(self, packet_number: u64) -> Self {
+        Self { packet_number, ..self }
+    }
+
     /// The packet number that the next datagram will have.
     pub fn next_number(&self) -> u64 {
         self.packet_number

@@ -7,7 +7,7 @@ use ring::{
     rand::{SecureRandom, SystemRandom},
 };
 
-use super::{receipt::RECEIPT_SECRET_LEN, secret::expand_into};
+use super::secret::expand_into;
 
 /// One secret after the other.
 pub(crate) enum Secrets {
@@ -32,8 +32,8 @@ impl Secrets {
     ///
     /// # Panics
     /// When the system has no random numbers; without them there is no handshake either.
-    pub(crate) fn next(&mut self) -> [u8; RECEIPT_SECRET_LEN] {
-        let mut secret = [0; RECEIPT_SECRET_LEN];
+    pub(crate) fn next<const LEN: usize>(&mut self) -> [u8; LEN] {
+        let mut secret = [0; LEN];
         match self {
             Self::System(system) => system.fill(&mut secret).expect("a system with random numbers"),
             Self::Seeded { seed, count } => {

@@ -8,6 +8,7 @@ use super::{
 use crate::{
     units::{Level, Receipt, Span},
     wire::{
+        control::EarlySecret,
         document::documented,
         frame::DataHeader,
         header::{self, HEADER_LEN, Header, SAMPLE_LEN},
@@ -122,6 +123,36 @@ fn the_worked_example_of_the_document_is_what_we_seal() {
 
     client.seal.packets_left = 0;
     assert_eq!(documented("datagram after key update"), seal(&mut client.seal, 15, &[0]));
+}
+
+#[test]
+fn the_early_keys_are_those_of_the_document_and_no_others() {
+    let secret = EarlySecret(documented("early secret").try_into().unwrap());
+    let direction = documented("early client secret");
+    assert_eq!(direction, expanded(&secret.0, b"rc3 early client", 32));
+    let mut sealer = secret.sealer();
+    assert_eq!(documented("early client key"), expanded(&direction, b"rc3 key", 16));
+    assert_eq!(documented("early client iv"), sealer.generation.aead().iv);
+    assert_eq!(documented("early client hp"), expanded(&direction, b"rc3 hp", 16));
+    assert_eq!(documented("early client id"), sealer.ids.current().0);
+    let datagram = seal(&mut sealer, 1, &[0]);
+    assert_eq!(documented("early datagram"), datagram);
+    assert_eq!(open(&mut secret.opener(), &datagram), Ok((0, vec![0])));
+    // The same bytes as a secret of the exporter yield other keys.
+    let mut keys = RlpKeys::new(&secret.0, &[0; 32], false);
+    assert_eq!(open(&mut keys.open, &datagram), Err(OpenError::NotForUs));
+}
+
+#[test]
+fn packet_numbers_go_on_with_the_next_keys() {
+    let mut early = EarlySecret([7; 32]).sealer();
+    for number in 0..3 {
+        assert_eq!(early.next_number(), number);
+        seal(&mut early, 1, b"early");
+    }
+    let (client, mut server) = pair(Limits::default());
+    let mut sealer = client.seal.continuing_at(early.next_number());
+    assert_eq!(open(&mut server.open, &seal(&mut sealer, 1, b"later")), Ok((3, b"later".to_vec())));
 }
 
 #[test]

@@ -1,87 +1,21 @@
 //! Claims about 0-RTT, in virtual time.
 
+mod hostile;
+mod rlp;
+mod support;
+
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use rc3_core::{
-    ClientConfig, ConnectionError, ConnectionHandle, Dir, Event, ReadError, RlpMode, ServerConfig,
-    TransportConfig, TransportErrorCode, VarInt, units::Rate,
+    ClientConfig, ConnectionError, Dir, Event, RlpMode, ServerConfig, TransportConfig, TransportErrorCode,
 };
 use rc3_sim::{
-    LinkConfig, Pair, PairConfig,
+    Pair,
     identity::{SERVER_NAME, tls},
-    pattern,
 };
 use rustls::server::{ServerSessionMemoryCache, StoresServerSessions};
-
-const DELAY: Duration = Duration::from_millis(50);
-
-fn world() -> Pair {
-    let rate = Rate::from_bits_per_second(1_000_000_000);
-    let link = LinkConfig { rate, delay: DELAY, ..LinkConfig::default() };
-    let mut config = PairConfig::symmetric(link, 20_000_000);
-    // A pacer would hold the last of the first window back, for a flow this short longer than a round trip saves.
-    config.client.nic_rate(rate).paced(false);
-    config.server.nic_rate(rate);
-    Pair::new(config)
-}
-
-/// A first connection that leaves something to resume.
-fn meet(pair: &mut Pair) {
-    let first = pair.connect();
-    assert!(!pair.client.with(first, |c| c.begin_early()), "nothing to resume yet");
-    assert!(pair.client.with(first, |c| c.open(Dir::Uni)).is_none());
-    let done = pair.drive_until(Duration::from_secs(1), |_| false);
-    assert!(!done && !pair.client.connection(first).unwrap().is_handshaking());
-    let now = pair.now;
-    pair.client.with(first, |c| c.close(now, VarInt::from_u32(0), Bytes::new()));
-    pair.drive();
-    pair.server.accepted.clear();
-    pair.server.events.clear();
-}
-
-/// Sends `bytes` of the pattern on a new connection, early if that is wanted; when the server had the first and
-/// when the last of them.
-fn transfer(pair: &mut Pair, bytes: u64, early: bool) -> (Duration, Duration, ConnectionHandle) {
-    let start = pair.now;
-    let client = pair.connect();
-    if early {
-        assert!(pair.client.with(client, |c| c.begin_early()), "something to resume");
-        assert!(pair.client.connection(client).unwrap().is_rc3());
-    } else {
-        let up = pair.drive_until(Duration::from_secs(1), |pair| {
-            !pair.client.connection(client).unwrap().is_handshaking()
-        });
-        assert!(up);
-    }
-    let id = pair.client.with(client, |c| c.open(Dir::Uni)).unwrap();
-    let data: Vec<u8> = (0..bytes).map(pattern).collect();
-    assert_eq!(pair.client.with(client, |c| c.write(id, data.into())), Ok(bytes as usize));
-    pair.client.with(client, |c| c.finish(id)).unwrap();
-    let opened = pair.drive_until(Duration::from_secs(1), |pair| {
-        pair.server.events.iter().any(|(_, event)| *event == Event::Opened(Dir::Uni))
-    });
-    assert!(opened);
-    let first = pair.now - start;
-    let server = pair.server.accepted[0];
-    assert_eq!(pair.server.with(server, |c| c.accept(Dir::Uni)), Some(id));
-    let mut read = 0;
-    let whole = pair.drive_until(Duration::from_secs(10), |pair| {
-        loop {
-            match pair.server.with(server, |c| c.read(id, usize::MAX, true)) {
-                Ok(Some(chunk)) => {
-                    assert!(chunk.bytes.iter().zip(read..).all(|(&byte, at)| byte == pattern(at)));
-                    read += chunk.bytes.len() as u64;
-                }
-                Ok(None) => return true,
-                Err(ReadError::Blocked) => return false,
-                Err(error) => panic!("{error}"),
-            }
-        }
-    });
-    assert!(whole && read == bytes);
-    (first, pair.now - start, client)
-}
+use support::*;
 
 #[test]
 fn early_bytes_arrive_half_a_round_trip_after_the_start() {
