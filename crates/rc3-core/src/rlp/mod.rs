@@ -76,6 +76,8 @@ pub struct Rlp {
     clock: Option<Clock>,
     /// How long what is known of a path is good for.
     verdict_age: Duration,
+    /// A rate was recalled, and nothing has confirmed it so far.
+    unconfirmed: bool,
     /// Packets sent in this busy period.
     sent: u64,
 }
@@ -91,6 +93,7 @@ impl Rlp {
             guard: (config.rlp == RlpMode::Guard).then(|| Guard::new(config.verdict_age, rtt)),
             clock: (config.rlp == RlpMode::Guard).then(|| Clock::new(rtt)),
             verdict_age: config.verdict_age,
+            unconfirmed: false,
             sent: 0,
         }
     }
@@ -131,20 +134,29 @@ impl Rlp {
             return;
         }
         if let Some(guard) = &mut self.guard {
-            guard.recall(record.at, record.score);
+            // The guard believes it as long as the record is good, and not longer than evidence of its own.
+            let left = record.until.saturating_duration_since(now).min(self.verdict_age);
+            guard.recall(now.checked_sub(self.verdict_age - left).unwrap_or(now), record.score);
         }
         if let (Some(clock), Some(pace)) = (&mut self.clock, record.pace) {
             clock.recall(pace);
+            self.unconfirmed = true;
         }
     }
 
-    /// What should be remembered, if there is something new.
+    /// What should be remembered, if there is something new. That a path still has the rate that was remembered is new.
     pub fn take_record(&mut self, now: Instant) -> Option<Record> {
         let (guard, clock) = (self.guard.as_mut()?, self.clock.as_mut()?);
         let news = guard.take_news() | clock.take_news();
-        let record =
-            Record { score: guard.score(), pace: clock.pace(), at: now, until: now + self.verdict_age };
-        news.then_some(record)
+        if !news && !self.unconfirmed {
+            return None;
+        }
+        // A rate that the path does not limit says little about the path.
+        let pace = clock.pace().filter(|_| clock.stats().path_limited);
+        let confirmed = self.unconfirmed && pace.is_some();
+        self.unconfirmed &= !confirmed;
+        let record = Record { score: guard.score(), pace, at: now, until: now + self.verdict_age };
+        (news || confirmed).then_some(record)
     }
 
     /// The clock, to look at.
@@ -180,6 +192,7 @@ impl Rlp {
         {
             guard.on_new_path(rtt);
             self.clock = Some(Clock::new(rtt));
+            self.unconfirmed = false;
         }
     }
 
