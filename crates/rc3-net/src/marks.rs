@@ -18,9 +18,9 @@ pub const DSCP_LOWER_EFFORT: u8 = 1;
 /// three bits only.
 pub const DSCP_CS1: u8 = 8;
 
-/// Class selector 2: above best effort wherever classes are told apart, and none that Linux serves worse or first by its old
-/// type-of-service bits.
-pub const DSCP_CS2: u8 = 16;
+/// Class selector 3: above best effort wherever classes are told apart, and none that hosts serve worse: its upper three bits are
+/// no background class of IEEE 802.11 (1 and 2 are), its lower ones make Linux choose no other queue.
+pub const DSCP_CS3: u8 = 24;
 
 /// Socket priority 1, `TC_PRIO_FILLER`: the worst of Linux's priorities.
 ///
@@ -113,7 +113,7 @@ pub enum MarkChoice {
     Cs1,
     /// Nothing on the wire. The socket priority still holds on this host.
     None,
-    /// RLP is 0, the primary [`DSCP_CS2`]: for networks whose lowest class is best effort.
+    /// RLP is 0, the primary [`DSCP_CS3`]: for networks whose lowest class is best effort.
     Raised,
 }
 
@@ -142,7 +142,7 @@ impl MarkChoice {
             Self::LowerEffort => (0, DSCP_LOWER_EFFORT),
             Self::Cs1 => (0, DSCP_CS1),
             Self::None => (0, 0),
-            Self::Raised => (DSCP_CS2, 0),
+            Self::Raised => (DSCP_CS3, 0),
         }
     }
 }

@@ -209,6 +209,19 @@ mod tests {
         assert_eq!(merge(&path, &new, NOW, DAY).unwrap(), new);
     }
 
+    #[cfg(unix)]
+    #[test]
+    fn a_lock_that_others_keep_is_given_up() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("paths");
+        let held = lock(&beside(&path, "lock")).unwrap();
+        let new = table(&["192.0.2.8 from=10.0.0.3 at=1790000000 score=6"]);
+        let refused = merge(&path, &new, NOW, DAY).map_err(|error| error.kind());
+        assert_eq!(refused, Err(io::ErrorKind::WouldBlock));
+        drop(held);
+        assert_eq!(merge(&path, &new, NOW, DAY).unwrap(), new);
+    }
+
     proptest! {
         /// Whatever becomes of the file, lines that are whole count, and nothing that was not written is believed.
         #[test]
