@@ -119,7 +119,7 @@ impl PathFigures {
     /// The rate in words.
     pub fn rate_text(&self) -> String {
         let Some(rate) = self.rate_bits_per_second else { return "rate not known".to_owned() };
-        let bound = if self.path_limited { "the path's rate" } else { "at least, the path was not full" };
+        let bound = if self.path_limited { "the path's rate" } else { "at least" };
         let remembered = if self.remembered { ", known from before" } else { "" };
         format!("{} ({bound}{remembered})", about_rate(rate as f64))
     }

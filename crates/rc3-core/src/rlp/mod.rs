@@ -25,7 +25,7 @@ use self::{
     keys::{ReceiptKey, ReceiverId, RlpKeys, Sealer},
     ladder::Ladder,
     pacer::Pacer,
-    verdicts::Record,
+    verdicts::{Pace, Record},
 };
 use crate::{
     config::{RlpMode, TransportConfig},
@@ -76,7 +76,9 @@ pub struct Rlp {
     clock: Option<Clock>,
     /// How long what is known of a path is good for.
     verdict_age: Duration,
-    /// A rate was recalled, and nothing has confirmed it so far.
+    /// The rate that later connections should know.
+    pace: Option<Pace>,
+    /// It was recalled, and nothing has confirmed it so far.
     unconfirmed: bool,
     /// Packets sent in this busy period.
     sent: u64,
@@ -93,6 +95,7 @@ impl Rlp {
             guard: (config.rlp == RlpMode::Guard).then(|| Guard::new(config.verdict_age, rtt)),
             clock: (config.rlp == RlpMode::Guard).then(|| Clock::new(rtt)),
             verdict_age: config.verdict_age,
+            pace: None,
             unconfirmed: false,
             sent: 0,
         }
@@ -140,7 +143,7 @@ impl Rlp {
         }
         if let (Some(clock), Some(pace)) = (&mut self.clock, record.pace) {
             clock.recall(pace);
-            self.unconfirmed = true;
+            (self.pace, self.unconfirmed) = (Some(pace), true);
         }
     }
 
@@ -151,11 +154,15 @@ impl Rlp {
         if !news && !self.unconfirmed {
             return None;
         }
-        // A rate that the path does not limit says little about the path.
-        let pace = clock.pace().filter(|_| clock.stats().path_limited);
-        let confirmed = self.unconfirmed && pace.is_some();
+        let limited = clock.stats().path_limited;
+        let confirmed = self.unconfirmed && limited;
         self.unconfirmed &= !confirmed;
-        let record = Record { score: guard.score(), pace, at: now, until: now + self.verdict_age };
+        self.pace = match (clock.pace(), self.pace) {
+            // A rate that the path did not limit contradicts no higher one.
+            (Some(found), Some(known)) if !limited && found.rate < known.rate => Some(known),
+            (found, known) => found.or(known),
+        };
+        let record = Record { score: guard.score(), pace: self.pace, at: now, until: now + self.verdict_age };
         (news || confirmed).then_some(record)
     }
 
@@ -192,7 +199,7 @@ impl Rlp {
         {
             guard.on_new_path(rtt);
             self.clock = Some(Clock::new(rtt));
-            self.unconfirmed = false;
+            (self.pace, self.unconfirmed) = (None, false);
         }
     }
 
