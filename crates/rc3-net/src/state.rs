@@ -54,7 +54,7 @@ impl Bound {
 
     /// The address it is bound to.
     pub(crate) fn ip(&self) -> IpAddr {
-        self.primary.local_addr().map_or(Ipv4Addr::UNSPECIFIED.into(), |local| local.ip())
+        self.primary.local_addr().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |local| local.ip())
     }
 
     /// The socket for low-priority datagrams.
