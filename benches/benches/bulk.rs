@@ -112,7 +112,7 @@ fn bulk(rlp: RlpMode) {
                         received += read(&mut server.endpoint, now, handle, id);
                     }
                 }
-                EndpointEvent::Connection(..) | EndpointEvent::Drained(_) => {}
+                EndpointEvent::Connection(..) | EndpointEvent::Drained(_) | EndpointEvent::Learned(_) => {}
             }
         }
         server.send(now, &mut client.endpoint);

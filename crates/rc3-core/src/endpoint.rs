@@ -8,7 +8,7 @@ use std::{
     collections::{HashMap, VecDeque},
     iter, mem,
     net::{IpAddr, SocketAddr},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use bytes::BytesMut;
@@ -27,7 +27,7 @@ use crate::{
     },
     rlp::{
         keys::{ReceiverId, Secrets, receiver_id},
-        verdicts::{DestinationVerdict, Verdicts},
+        verdicts::{DestinationVerdict, KnownPath, Verdicts},
     },
     shares::Shares,
     timers::Timers,
@@ -66,6 +66,8 @@ pub enum EndpointEvent {
     Incoming(Incoming),
     /// Something happened on a connection.
     Connection(ConnectionHandle, Event),
+    /// Something new is known about the path to a destination, for those who keep it longer than the endpoint lives.
+    Learned(DestinationVerdict),
     /// A connection is gone for good; its handle means nothing from here on.
     Drained(Drained),
 }
@@ -445,6 +447,14 @@ impl Endpoint {
         self.verdicts.verdicts(now)
     }
 
+    /// Takes note of what another process, or an earlier endpoint, has learned about the path to `remote`, of which the port
+    /// does not matter. It counts until its age is `good_for`, for connections whose handshakes end from here on, and
+    /// only if nothing newer is known. Values that cannot be are left out; a verdict falls with the first trial that
+    /// contradicts it (RFC 9959 calls such knowledge saved parameters).
+    pub fn import_path(&mut self, now: Instant, remote: SocketAddr, known: KnownPath, good_for: Duration) {
+        self.verdicts.import(now, remote, known, good_for);
+    }
+
     /// Forgets all of it, and which destinations fragments do not reach, as after a change of networks. Connections that
     /// exist go on as they are.
     pub fn forget_verdicts(&mut self) {
@@ -583,7 +593,8 @@ impl Endpoint {
             self.drops.forget(connection.remote_address());
         }
         if let Some(record) = connection.take_record(now) {
-            self.verdicts.remember(connection.proven_address(), record);
+            let learned = self.verdicts.learn(now, connection.proven_address(), record);
+            self.events.push_back(EndpointEvent::Learned(learned));
         }
         if connection.take_path_change()
             && let Some(record) = self.verdicts.recall(now, connection.proven_address())

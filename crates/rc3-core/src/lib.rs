@@ -65,7 +65,7 @@ pub use qlog::Qlog;
 pub use rlp::{
     clock::ClockStats,
     guard::{GuardStats, Verdict},
-    verdicts::{DestinationVerdict, Pace},
+    verdicts::{DestinationVerdict, KnownPath, Pace},
 };
 pub use stats::{ConnectionStats, KickAssStats, LevelStats, ReceivedStats, SentStats, SwitchCounts};
 pub use stream::{recv::Chunk, source::SourceRead};

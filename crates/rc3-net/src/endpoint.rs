@@ -21,6 +21,7 @@ use crate::{
     error::ConnectError,
     incoming::Incoming,
     marks::Marks,
+    paths::PathMemory,
     socket::{self, AsyncSocket},
     state::{Bound, Shared, State},
     wake::poll_until,
@@ -69,7 +70,7 @@ impl Endpoint {
     pub fn new(options: EndpointOptions, server: Option<ServerConfig>, addr: SocketAddr) -> io::Result<Self> {
         let core = core::Endpoint::new(server.as_ref(), None).map_err(invalid)?;
         let bound = Bound::new(addr, &options.socket)?;
-        let shared = Arc::new(Shared::new(core, bound, options.marks));
+        let shared = Arc::new(Shared::new(core, bound, options.marks, options.path_memory));
         let handle = Arc::new(Handle { shared: shared.clone(), socket: options.socket });
         let endpoint = Self { handle, default_client_config: None };
         tracing::debug!(local = %endpoint.local_addr()?, capabilities = ?endpoint.capabilities(), "bound");
@@ -111,13 +112,18 @@ impl Endpoint {
         server_name: &str,
     ) -> Result<Connecting, ConnectError> {
         let shared = &self.handle.shared;
-        let ipv4_only = shared.bound().primary.local_addr().is_ok_and(|local| local.is_ipv4());
+        let bound = shared.bound().ip();
+        let ipv4_only = bound.is_ipv4();
         if ipv4_only && !addr.ip().to_canonical().is_ipv4() {
             return Err(ConnectError::InvalidRemoteAddress(addr));
         }
+        let recall = shared.paths.as_ref().map(|paths| paths.recall(addr, bound));
         let (id, waiters) = shared.with(|state| {
             if !state.is_open() {
                 return Err(ConnectError::EndpointStopping);
+            }
+            if let Some(recall) = recall {
+                recall(&mut state.core);
             }
             let handle = state.core.connect(Instant::now(), config, addr, server_name)?;
             state.handshakes.outgoing += 1;
@@ -201,6 +207,15 @@ impl Endpoint {
         }
     }
 
+    /// Saves what was learned of paths, if the endpoint has a [`PathMemory`]. It is saved from time to time anyhow; before a
+    /// program ends it has to be by this. No error: connections do not depend on it.
+    pub async fn save_paths(&self) {
+        if let Some(paths) = &self.handle.shared.paths {
+            // Lost only with the runtime.
+            let _ = paths.save().await;
+        }
+    }
+
     /// The bound address.
     ///
     /// # Errors
@@ -214,6 +229,11 @@ impl Endpoint {
         self.handle.shared.with(|state| state.open_connections())
     }
 
+    /// Which marks the datagrams of each level carry.
+    pub fn marks(&self) -> &Marks {
+        &self.handle.shared.marks
+    }
+
     /// What the sockets can do by now.
     pub fn capabilities(&self) -> Capabilities {
         let Bound { primary, low } = &*self.handle.shared.bound();
@@ -225,7 +245,8 @@ impl Endpoint {
         self.handle.shared.with(|state| state.core.verdicts(Instant::now()).collect())
     }
 
-    /// Forgets all of it, as after a change of networks. Connections that exist go on as they are.
+    /// Forgets all of it, as after a change of networks. Connections that exist go on as they are. A [`PathMemory`] tells
+    /// networks apart by itself and stays as it is.
     pub fn forget_verdicts(&self) {
         self.handle.shared.with(|state| state.core.forget_verdicts());
     }
@@ -289,6 +310,8 @@ pub struct EndpointOptions {
     pub socket: socket::Options,
     /// Which marks the datagrams of each level carry.
     pub marks: Marks,
+    /// Where to keep what is learned of paths, beyond the life of the endpoint; `None`: nowhere.
+    pub path_memory: Option<PathMemory>,
 }
 
 /// What the sockets of an endpoint can do.

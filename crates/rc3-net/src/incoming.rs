@@ -80,10 +80,15 @@ impl Incoming {
     ) -> Result<Connecting, ConnectionError> {
         let Some(incoming) = self.core.take() else { return Err(ConnectionError::LocallyClosed) };
         let shared = &self.endpoint.shared;
+        let bound = self.local_ip.unwrap_or_else(|| shared.bound().ip());
+        let recall = shared.paths.as_ref().map(|paths| paths.recall(self.remote_address, bound));
         let (id, waiters) = shared.with(|state| {
             if !state.is_open() {
                 state.refuse(incoming);
                 return Err(ConnectionError::LocallyClosed);
+            }
+            if let Some(recall) = recall {
+                recall(&mut state.core);
             }
             let accepted = accept(state, incoming);
             state.wake_driver();

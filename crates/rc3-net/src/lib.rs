@@ -39,6 +39,7 @@ mod error;
 #[cfg(all(test, target_os = "linux"))]
 mod faulty;
 mod incoming;
+mod keeper;
 mod listener;
 #[cfg(feature = "metrics")]
 mod metrics;
@@ -53,16 +54,17 @@ mod zero_rtt;
 
 pub mod file;
 pub mod marks;
+pub mod paths;
 #[cfg(feature = "qlog")]
 pub mod qlog;
 pub mod socket;
 
 pub use rc3_core::{
-    AckFrequencyConfig, ApplicationClose, Chunk, ClientConfig, ClosedStream, ConfigError, Congestion,
-    ConnectionClose, ConnectionError, ConnectionId, ConnectionStats, DestinationVerdict, Dir, GuardStats,
-    IdleTimeout, IncomingStats, KickAssMode, KickAssStats, LevelStats, MtuDiscoveryConfig, NoneTokenStore,
-    PathStats, ReceivedStats, RlpMode, SentStats, ServerConfig, Side, StreamId, SwitchCounts, TcpCause,
-    TokenLog, TokenMemoryCache, TokenReuseError, TokenStore, TransportConfig, TransportError,
+    AckFrequencyConfig, ApplicationClose, Chunk, ClientConfig, ClockStats, ClosedStream, ConfigError,
+    Congestion, ConnectionClose, ConnectionError, ConnectionId, ConnectionStats, DestinationVerdict, Dir,
+    GuardStats, IdleTimeout, IncomingStats, KickAssMode, KickAssStats, LevelStats, MtuDiscoveryConfig,
+    NoneTokenStore, PathStats, ReceivedStats, RlpMode, SentStats, ServerConfig, Side, StreamId, SwitchCounts,
+    TcpCause, TokenLog, TokenMemoryCache, TokenReuseError, TokenStore, TransportConfig, TransportError,
     TransportErrorCode, ValidationTokenConfig, VarInt, VarIntBoundsExceeded, Verdict, congestion,
 };
 pub use rustls;

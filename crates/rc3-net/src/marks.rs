@@ -14,6 +14,14 @@ use thiserror::Error;
 /// Lower effort: less than best effort, starved when there is anything else to send (RFC 8622).
 pub const DSCP_LOWER_EFFORT: u8 = 1;
 
+/// Class selector 1: low-priority data before RFC 8622 (RFC 3662), and the class below best effort of many devices that know
+/// three bits only.
+pub const DSCP_CS1: u8 = 8;
+
+/// Class selector 3: above best effort wherever classes are told apart, and none that hosts serve worse: its upper three bits are
+/// no background class of IEEE 802.11 (1 and 2 are), its lower ones make Linux choose no other queue.
+pub const DSCP_CS3: u8 = 24;
+
 /// Socket priority 1, `TC_PRIO_FILLER`: the worst of Linux's priorities.
 ///
 /// Linux's priorities are names, not ranks. `pfifo_fast`, `prio` and `fq` share one table that puts 1, 2, 3
@@ -93,6 +101,61 @@ impl Marks {
     }
 }
 
+/// One of the tables with two classes. No single one is right on every path: some devices know [`Self::LowerEffort`] only,
+/// some [`Self::Cs1`] only, some take marks off, and in some networks nothing is below best effort. `rc3 doctor` measures
+/// which one a path honours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum MarkChoice {
+    /// RLP is [`DSCP_LOWER_EFFORT`], the primary 0: [`Marks::default`].
+    #[default]
+    LowerEffort,
+    /// RLP is [`DSCP_CS1`], the primary 0.
+    Cs1,
+    /// Nothing on the wire. The socket priority still holds on this host.
+    None,
+    /// RLP is 0, the primary [`DSCP_CS3`]: for networks whose lowest class is best effort.
+    Raised,
+}
+
+impl MarkChoice {
+    /// All of them, the one that is best where all do well first.
+    pub const ALL: [Self; 4] = [Self::LowerEffort, Self::Cs1, Self::Raised, Self::None];
+
+    /// As commands and files spell it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::LowerEffort => "le",
+            Self::Cs1 => "cs1",
+            Self::None => "none",
+            Self::Raised => "raised",
+        }
+    }
+
+    /// The one of that name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|choice| choice.name() == name)
+    }
+
+    /// The code points of the primary and of RLP.
+    pub fn dscps(self) -> (u8, u8) {
+        match self {
+            Self::LowerEffort => (0, DSCP_LOWER_EFFORT),
+            Self::Cs1 => (0, DSCP_CS1),
+            Self::None => (0, 0),
+            Self::Raised => (DSCP_CS3, 0),
+        }
+    }
+}
+
+impl From<MarkChoice> for Marks {
+    fn from(choice: MarkChoice) -> Self {
+        let (primary, low) = choice.dscps();
+        let mut marks = Self { dscp: [low; Level::COUNT], ..Self::default() };
+        marks.dscp[Level::PRIMARY.index()] = primary;
+        marks
+    }
+}
+
 impl Default for Marks {
     fn default() -> Self {
         let mut marks =
@@ -124,6 +187,20 @@ mod tests {
             assert_eq!(marks.dscp(level), DSCP_LOWER_EFFORT);
         }
         assert_eq!(marks.dscp(Level::PRIMARY), 0);
+    }
+
+    #[test]
+    fn every_choice_keeps_low_levels_below_the_primary_on_this_host() {
+        assert_eq!(Marks::from(MarkChoice::default()), Marks::default());
+        for choice in MarkChoice::ALL {
+            assert_eq!(MarkChoice::named(choice.name()), Some(choice));
+            let marks = Marks::from(choice);
+            let tos = marks.dscp(Level::PRIMARY) << 2;
+            // Linux's `ip_tos2prio`: of these bits, none make it choose another priority than 0.
+            assert_eq!((marks.priority(Level::PRIMARY), tos & 0x1e), (None, 0));
+            assert!(low_levels().all(|level| marks.priority(level) == Some(PRIORITY_FILLER)));
+            assert!(low_levels().all(|level| marks.dscp(level) == choice.dscps().1));
+        }
     }
 
     #[test]

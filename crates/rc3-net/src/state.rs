@@ -4,7 +4,14 @@
 //! woken or about to be. [`Shared::with`] is the only way in, and it sees to that. Nobody awaits under the lock,
 //! and no handle may be dropped under it (dropping one takes the lock).
 
-use std::{collections::VecDeque, fmt, io, mem, net::SocketAddr, sync::Arc, task::Waker, time::Instant};
+use std::{
+    collections::VecDeque,
+    fmt, io, mem,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    sync::Arc,
+    task::Waker,
+    time::Instant,
+};
 
 use bytes::Bytes;
 #[cfg(feature = "metrics")]
@@ -14,7 +21,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use tokio::sync::{Notify, oneshot};
 
 use crate::{
+    keeper::Keeper,
     marks::Marks,
+    paths::PathMemory,
     socket::{AsyncSocket, Options, Sockets},
     wake::{Monitor, Worker},
 };
@@ -43,6 +52,11 @@ impl Bound {
         Ok(Self { primary: AsyncSocket::new(primary)?, low: low.map(AsyncSocket::new).transpose()? })
     }
 
+    /// The address it is bound to.
+    pub(crate) fn ip(&self) -> IpAddr {
+        self.primary.local_addr().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |local| local.ip())
+    }
+
     /// The socket for low-priority datagrams.
     pub(crate) fn low(&self) -> &AsyncSocket {
         self.low.as_ref().unwrap_or(&self.primary)
@@ -53,6 +67,8 @@ impl Bound {
 pub(crate) struct Shared {
     state: Monitor<State>,
     pub(crate) marks: Marks,
+    /// What is known of paths, for longer than the endpoint lives.
+    pub(crate) paths: Option<Keeper>,
     /// Somebody wants to connect, or nobody ever will.
     pub(crate) incoming: Notify,
     /// The last connection is gone.
@@ -60,7 +76,7 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(core: core::Endpoint, bound: Bound, marks: Marks) -> Self {
+    pub(crate) fn new(core: core::Endpoint, bound: Bound, marks: Marks, paths: Option<PathMemory>) -> Self {
         let state = State {
             core,
             bound: Arc::new(bound),
@@ -75,7 +91,13 @@ impl Shared {
             driver: Worker::new(),
             wakers: Vec::new(),
         };
-        Self { state: Monitor::new(state), marks, incoming: Notify::new(), idle: Notify::new() }
+        Self {
+            state: Monitor::new(state),
+            marks,
+            paths: paths.map(Keeper::new),
+            incoming: Notify::new(),
+            idle: Notify::new(),
+        }
     }
 
     /// Does something with the state, takes note of what follows from it, and wakes whom it concerns after the
@@ -354,6 +376,11 @@ impl State {
                     state.on_event(event, &mut self.wakers);
                     if one_less {
                         self.close_if_delivered(id);
+                    }
+                }
+                core::EndpointEvent::Learned(learned) => {
+                    if let Some(paths) = &shared.paths {
+                        paths.on_learned(&learned, self.bound.ip());
                     }
                 }
                 core::EndpointEvent::Drained(core::Drained { handle, connection }) => {

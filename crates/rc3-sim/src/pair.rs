@@ -390,7 +390,7 @@ impl Node {
                     self.accepted.extend(self.endpoint.accept(self.now, incoming));
                 }
                 EndpointEvent::Connection(handle, event) => self.events.push_back((handle, event)),
-                EndpointEvent::Drained(_) => {}
+                EndpointEvent::Drained(_) | EndpointEvent::Learned(_) => {}
             }
         }
     }

@@ -8,6 +8,7 @@ pub mod demo;
 pub mod doctor;
 #[cfg(unix)]
 pub mod emulator;
+pub mod figures;
 pub mod font;
 #[cfg(target_os = "linux")]
 pub mod forward;

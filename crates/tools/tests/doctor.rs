@@ -10,6 +10,10 @@ use std::{
     time::{Duration, Instant},
 };
 
+use rc3_core::units::Rate;
+use rc3_net::marks::MarkChoice;
+use rc3_tools::emulator::{EmulatorConfig, LinkEmulator};
+
 /// A listener that runs; killed when the test ends.
 struct Listener {
     child: Child,
@@ -40,6 +44,8 @@ impl Drop for Listener {
 fn rc3() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rc3"));
     command.env_remove("RUST_LOG").env_remove("RC3_TICKET").stdin(Stdio::null());
+    // Nothing is known of paths, and nothing is left behind.
+    command.env_remove("HOME").env_remove("XDG_STATE_HOME");
     command
 }
 
@@ -131,6 +137,70 @@ fn relay(hop: &UdpSocket, peer: SocketAddr) {
             let _ = hop.send_to(&buf[..len], to);
         }
     }
+}
+
+#[test]
+fn a_flow_there_and_back_tells_of_the_path() {
+    let listener = Listener::start(&["127.0.0.1"]);
+    // A listener serves more than one visit.
+    for _ in 0..2 {
+        let (report, _) = check(&listener.ticket);
+        for direction in ["there", "back"] {
+            let flow = &report["flow"][direction];
+            assert_eq!(
+                (flow["bytes"].as_u64(), flow["complete"].as_bool()),
+                (Some(4_000_000), Some(true)),
+                "{flow}"
+            );
+            let path = &flow["path"];
+            assert!(path["rtt_ms"].as_f64().is_some_and(|rtt| rtt > 0.0), "{path}");
+            assert!(
+                ["honoured", "ignored", "unproven"].contains(&path["verdict"].as_str().unwrap()),
+                "{path}"
+            );
+            let carried = path["primary_bytes"].as_u64().unwrap() + path["rlp_bytes"].as_u64().unwrap();
+            assert!(carried >= 4_000_000, "{path}");
+            assert_eq!(
+                (path["levels"][0]["level"].as_u64(), path["levels"][0]["dscp"].as_u64()),
+                (Some(0), Some(0))
+            );
+        }
+    }
+}
+
+#[test]
+fn marks_that_are_overtaken_are_found_and_used_by_the_next_command() {
+    let directory = tempfile::tempdir().unwrap();
+    let memory = directory.path().join("paths");
+    // A link that knows CS1 and not LE.
+    let server = UdpSocket::bind("127.0.0.1:0").expect("a port").local_addr().expect("bound");
+    let mut config =
+        EmulatorConfig::new(Rate::from_bits_per_second(20_000_000).unwrap(), Duration::from_millis(20));
+    config.buffer = 200_000;
+    config.marks = MarkChoice::Cs1.into();
+    let link = LinkEmulator::start(config, server).expect("a link");
+    let listener = Listener::start(&[&server.to_string(), "--advertise", &link.client_addr().to_string()]);
+    let doctor = || {
+        let output = rc3()
+            .args(["doctor", "--json", "--path-memory"])
+            .args([memory.as_os_str(), listener.ticket.as_ref()])
+            .output()
+            .expect("the doctor starts");
+        serde_json::from_slice::<serde_json::Value>(&output.stdout).expect("a report")
+    };
+    let report = doctor();
+    let treated =
+        |at: usize| report["path"]["choices"][at]["there"]["treatment"].as_str().unwrap().to_owned();
+    assert_eq!([treated(0), treated(1)], ["same", "different"], "{report}");
+    assert_eq!(report["path"]["advice"]["marks"], "cs1");
+    assert_eq!(report["path"]["advice"]["reason"], "overtaken");
+    // The flow of the same visit is marked so already.
+    let low = &report["flow"]["there"]["path"]["levels"][1];
+    assert_eq!((low["level"].as_u64(), low["dscp"].as_u64()), (Some(1), Some(8)), "{report}");
+    let text = fs::read_to_string(&memory).expect("it is kept");
+    assert!(text.contains(" marks=cs1 "), "{text}");
+    // The rate, too.
+    assert_eq!(doctor()["flow"]["there"]["path"]["remembered"], true);
 }
 
 #[test]

@@ -88,6 +88,10 @@ pub struct Rlp {
     clock: Option<Clock>,
     /// How long what is known of a path is good for.
     verdict_age: Duration,
+    /// The rate that later connections should know.
+    pace: Option<Pace>,
+    /// It was recalled, and nothing has confirmed it so far.
+    unconfirmed: bool,
     /// Packets sent in this busy period.
     sent: u64,
 }
@@ -105,6 +109,8 @@ impl Rlp {
             guard: (config.rlp == RlpMode::Guard).then(|| Guard::new(config.verdict_age, rtt)),
             clock: (config.rlp == RlpMode::Guard).then(|| Clock::new(rtt)),
             verdict_age: config.verdict_age,
+            pace: None,
+            unconfirmed: false,
             sent: 0,
         }
     }
@@ -158,20 +164,33 @@ impl Rlp {
             return;
         }
         if let Some(guard) = &mut self.guard {
-            guard.recall(record.at, record.score);
+            // The guard believes it as long as the record is good, and not longer than evidence of its own.
+            let left = record.until.saturating_duration_since(now).min(self.verdict_age);
+            guard.recall(now.checked_sub(self.verdict_age - left).unwrap_or(now), record.score);
         }
         if let (Some(clock), Some(pace)) = (&mut self.clock, record.pace) {
             clock.recall(pace);
+            (self.pace, self.unconfirmed) = (Some(pace), true);
         }
     }
 
-    /// What should be remembered, if there is something new.
+    /// What should be remembered, if there is something new. That a path still has the rate that was remembered is new.
     pub fn take_record(&mut self, now: Instant) -> Option<Record> {
         let (guard, clock) = (self.guard.as_mut()?, self.clock.as_mut()?);
         let news = guard.take_news() | clock.take_news();
-        let record =
-            Record { score: guard.score(), pace: clock.pace(), at: now, until: now + self.verdict_age };
-        news.then_some(record)
+        if !news && !self.unconfirmed {
+            return None;
+        }
+        let limited = clock.stats().path_limited;
+        let confirmed = self.unconfirmed && limited;
+        self.unconfirmed &= !confirmed;
+        self.pace = match (clock.pace(), self.pace) {
+            // A rate that the path did not limit contradicts no higher one.
+            (Some(found), Some(known)) if !limited && found.rate < known.rate => Some(known),
+            (found, known) => found.or(known),
+        };
+        let record = Record { score: guard.score(), pace: self.pace, at: now, until: now + self.verdict_age };
+        (news || confirmed).then_some(record)
     }
 
     /// The clock, to look at.
@@ -207,6 +226,7 @@ impl Rlp {
         {
             guard.on_new_path(rtt);
             self.clock = Some(Clock::new(rtt));
+            (self.pace, self.unconfirmed) = (None, false);
         }
     }
 

@@ -148,6 +148,7 @@ impl Host {
                 }
                 EndpointEvent::Connection(handle, event) => self.on_event(now, handle, event),
                 EndpointEvent::Drained(drained) => self.forget(drained.handle),
+                EndpointEvent::Learned(_) => {}
             }
         }
     }

@@ -36,9 +36,9 @@ fn run(command: Command) -> Exit {
         Command::Demo { scenario, json, svg } => demo::run(&scenario, json, svg.as_deref()),
         Command::Recv(job, style) => recv_files(job, style),
         Command::Send(job, style) => send_files(job, style),
-        Command::Doctor(ticket, json) => doctor::look(ticket.as_ref(), json),
-        Command::DoctorListen { bind, advertise, ticket_file } => {
-            doctor::listen(bind, advertise, ticket_file.as_deref())
+        Command::Doctor(job) => doctor::look(&job),
+        Command::DoctorListen { network, bind, advertise, ticket_file } => {
+            doctor::listen(&network, bind, advertise, ticket_file.as_deref())
         }
         Command::SimList(json) => sim::list(json),
         Command::SimToml(text) => finish(output::print(text)),
@@ -193,23 +193,23 @@ mod doctor {
     };
 
     use rc3_tools::{
-        cli::{exit::Exit, output},
+        cli::{exit::Exit, high::DoctorJob, output},
         doctor::{
-            Report, fingerprint,
-            host::HostReport,
-            listen,
-            path::{self, PathReport},
-            probe::Key,
+            Report, fingerprint, flow::Flows, host::HostReport, listen, path::PathReport, probe::Key,
+            progress::Progress, visit,
         },
         transfer::{
+            identity::Identity,
+            network::Network,
             receive::{random, reachable},
             ticket::{Secret, Ticket},
             ticket_file::TicketFile,
         },
     };
-    use tokio::{net::lookup_host, runtime::Runtime, signal};
+    use tokio::{runtime::Runtime, signal};
 
-    pub(super) fn look(ticket: Option<&Ticket>, json: bool) -> Exit {
+    pub(super) fn look(job: &DoctorJob) -> Exit {
+        let ticket = job.ticket.as_ref();
         if ticket.is_some_and(|ticket| ticket.fingerprint() != fingerprint()) {
             output::complain(
                 &"this ticket is not for the doctor",
@@ -217,10 +217,9 @@ mod doctor {
             );
             return Exit::Usage;
         }
-        let path = match ticket.map(|ticket| Runtime::new().and_then(|runtime| runtime.block_on(ask(ticket))))
-        {
-            None => None,
-            Some(Ok(Some(path))) => Some(path),
+        let (path, flow) = match ticket.map(|ticket| ask(ticket, job)) {
+            None => (None, None),
+            Some(Ok(Some((path, flow)))) => (Some(path), flow),
             Some(Ok(None)) => {
                 output::complain(
                     &"nobody answered",
@@ -231,8 +230,8 @@ mod doctor {
             Some(Err(error)) => return failed(&error),
         };
         let shown = HostReport::look().and_then(|host| {
-            let report = Report { host, path };
-            output::print(&if json { report.json()? } else { report.text() })?;
+            let report = Report { host, path, flow };
+            output::print(&if job.json { report.json()? } else { report.text() })?;
             Ok(report.is_healthy())
         });
         match shown {
@@ -242,32 +241,30 @@ mod doctor {
         }
     }
 
-    async fn ask(ticket: &Ticket) -> io::Result<Option<PathReport>> {
-        let run = u64::from_be_bytes(random().map_err(io::Error::other)?);
-        let key = Key::new(ticket.secret());
-        for remote in lookup_host((ticket.host(), ticket.port())).await? {
-            let any =
-                if remote.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
-            let socket = listen::bind(SocketAddr::new(any, 0))?;
-            if let Some(report) = path::check(&socket, remote, &key, run).await? {
-                return Ok(Some(report));
-            }
-        }
-        Ok(None)
+    fn ask(ticket: &Ticket, job: &DoctorJob) -> io::Result<Option<(PathReport, Option<Flows>)>> {
+        let mut progress = Progress::new(job.json);
+        let visit = visit::visit(ticket, &job.network, |step| progress.tell(step));
+        let found = Runtime::new()?.block_on(visit);
+        progress.clear();
+        found
     }
 
     pub(super) fn listen(
+        network: &Network,
         listen: Option<SocketAddr>,
         advertise: Option<(String, Option<u16>)>,
         ticket_file: Option<&Path>,
     ) -> Exit {
-        match Runtime::new().and_then(|runtime| runtime.block_on(serve(listen, advertise, ticket_file))) {
+        match Runtime::new()
+            .and_then(|runtime| runtime.block_on(serve(network, listen, advertise, ticket_file)))
+        {
             Ok(exit) => exit,
             Err(error) => failed(&error),
         }
     }
 
     async fn serve(
+        network: &Network,
         address: Option<SocketAddr>,
         advertise: Option<(String, Option<u16>)>,
         ticket_file: Option<&Path>,
@@ -290,9 +287,9 @@ mod doctor {
         if written.is_none() {
             output::print(&format!("{ticket}\n"))?;
         }
-        let key = Key::new(secret);
+        let (key, identity) = (Key::new(secret), Identity::generate().map_err(io::Error::other)?);
         tokio::select! {
-            served = listen::serve(&socket, &key) => served.map(|()| Exit::Success),
+            served = listen::serve(socket, &key, &identity, network) => served.map(|()| Exit::Success),
             interrupted = signal::ctrl_c() => interrupted.map(|()| Exit::Interrupted),
         }
     }

@@ -3,14 +3,14 @@
 use std::{collections::HashSet, io, net::SocketAddr, num::NonZero, path::PathBuf, thread};
 
 use clap_complete::Shell;
-use rc3_net::{Congestion, RlpMode};
+use rc3_net::{Congestion, RlpMode, marks::MarkChoice};
 use thiserror::Error;
 
 #[cfg(unix)]
 use super::low::DemoArgs;
 use super::low::{
-    CongestionChoice, DoctorArgs, LowArgs, LowCommand, RecvArgs, RlpChoice, SendArgs, SimCommand, SimHowArgs,
-    SimListArgs, SimPlotArgs, SimRunArgs, SimTodayArgs, SimTraceArgs,
+    CongestionChoice, DoctorArgs, LowArgs, LowCommand, MarksChoice, NetworkArgs, RecvArgs, RlpChoice,
+    SendArgs, SimCommand, SimHowArgs, SimListArgs, SimPlotArgs, SimRunArgs, SimTodayArgs, SimTraceArgs,
 };
 use super::ticket;
 #[cfg(unix)]
@@ -29,6 +29,7 @@ use crate::{
     },
     transfer::{
         destination::Policy,
+        network::{self, Marking, Network},
         paths::printable_path,
         progress::Style,
         receive::ReceiveJob,
@@ -54,10 +55,12 @@ pub enum Command {
     Recv(ReceiveJob, Style),
     /// Send.
     Send(SendJob, Style),
-    /// Look at this host, and at the path to the peer with this ticket; JSON instead of words.
-    Doctor(Option<Ticket>, bool),
+    /// Look at this host, and at a path.
+    Doctor(DoctorJob),
     /// Be the peer of such a look.
     DoctorListen {
+        /// What to use of the network.
+        network: Network,
         /// Where to listen.
         bind: Option<SocketAddr>,
         /// What the ticket says instead of the address of the default route.
@@ -88,6 +91,17 @@ pub enum Command {
     Completions(Shell),
     /// Manual pages, into a directory or the first to standard output.
     Man(Option<PathBuf>),
+}
+
+/// What to look at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DoctorJob {
+    /// The path to the peer with this ticket; `None`: only this host.
+    pub ticket: Option<Ticket>,
+    /// JSON instead of words.
+    pub json: bool,
+    /// What to use of the network.
+    pub network: Network,
 }
 
 /// Experiments to run.
@@ -208,9 +222,10 @@ fn scenario(args: DemoArgs) -> Result<Scenario, UsageError> {
 }
 
 fn doctor(args: DoctorArgs) -> Result<Command, UsageError> {
-    let DoctorArgs { ticket, ticket_file, listen, bind, advertise, json } = args;
+    let DoctorArgs { ticket, ticket_file, listen, bind, advertise, json, network } = args;
+    let network = self::network(network);
     if listen {
-        return Ok(Command::DoctorListen { bind, advertise, ticket_file });
+        return Ok(Command::DoctorListen { network, bind, advertise, ticket_file });
     }
     let named = ticket::named(ticket.as_deref(), ticket_file.as_deref())?;
     // The variable may hold a ticket for `rc3 send`, which is none of the doctor's.
@@ -218,7 +233,7 @@ fn doctor(args: DoctorArgs) -> Result<Command, UsageError> {
         Some(ticket) => Some(ticket),
         None => ticket::in_environment()?.filter(|ticket| ticket.fingerprint() == fingerprint()),
     };
-    Ok(Command::Doctor(found, json))
+    Ok(Command::Doctor(DoctorJob { ticket: found, json, network }))
 }
 
 fn sim(command: SimCommand) -> Result<Command, UsageError> {
@@ -289,17 +304,31 @@ fn congestion(choice: CongestionChoice) -> Congestion {
     }
 }
 
+fn network(args: NetworkArgs) -> Network {
+    let marking = match args.marks {
+        MarksChoice::Auto => Marking::Found,
+        MarksChoice::Le => Marking::Chosen(MarkChoice::LowerEffort),
+        MarksChoice::Cs1 => Marking::Chosen(MarkChoice::Cs1),
+        MarksChoice::None => Marking::Chosen(MarkChoice::None),
+        MarksChoice::Raised => Marking::Chosen(MarkChoice::Raised),
+        MarksChoice::PerLevel => Marking::PerLevel,
+    };
+    let path_memory = if args.no_path_memory { None } else { args.path_memory.or_else(network::path_memory) };
+    Network { marking, path_memory }
+}
+
 fn recv(args: RecvArgs) -> Command {
     let style = Style::choose(args.tell.json, args.tell.quiet);
     let qlog = args.tell.qlog.or_else(rc3_net::qlog::directory_from_env);
     let policy = Policy { force: args.force, fsync: args.fsync, discard_partial: args.discard_partial };
     let rlp = rlp(args.rlp);
+    let network = network(args.network);
     let RecvArgs { dir, listen, advertise, ticket_file, keep, .. } = args;
-    Command::Recv(ReceiveJob { dir, listen, advertise, ticket_file, keep, policy, qlog, rlp }, style)
+    Command::Recv(ReceiveJob { dir, listen, advertise, ticket_file, keep, policy, qlog, rlp, network }, style)
 }
 
 fn send(args: SendArgs) -> Result<Command, UsageError> {
-    let SendArgs { mut paths, ticket_file, dry_run, rate_limit, mtu, .. } = args;
+    let SendArgs { mut paths, ticket_file, dry_run, rate_limit, mtu, network, .. } = args;
     let argument = paths.pop_if(|last| ticket::is_ticket(last.as_os_str()));
     let argument = argument.map(|argument| argument.to_string_lossy().into_owned());
     let named = ticket::named(argument.as_deref(), ticket_file.as_deref())?;
@@ -313,7 +342,9 @@ fn send(args: SendArgs) -> Result<Command, UsageError> {
     let style = Style::choose(args.tell.json, args.tell.quiet);
     let qlog = args.tell.qlog.or_else(rc3_net::qlog::directory_from_env);
     let (rlp, congestion) = (rlp(args.rlp), congestion(args.congestion));
-    let job = SendJob { paths, ticket, dry_run, rate_limit, rlp, congestion, mtu, qlog, patience: PATIENCE };
+    let network = self::network(network);
+    let patience = PATIENCE;
+    let job = SendJob { paths, ticket, dry_run, rate_limit, rlp, congestion, mtu, network, qlog, patience };
     Ok(Command::Send(job, style))
 }
 

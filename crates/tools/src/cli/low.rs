@@ -136,6 +136,9 @@ pub struct RecvArgs {
     /// Whether low priority is used
     #[arg(long, value_enum, default_value_t = RlpChoice::Guard, value_name = "MODE")]
     pub rlp: RlpChoice,
+    /// What to use of the network
+    #[command(flatten)]
+    pub network: NetworkArgs,
     /// How to tell it
     #[command(flatten)]
     pub tell: TellArgs,
@@ -177,6 +180,9 @@ pub struct SendArgs {
     /// [default: 1500, on loopback 8192]
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(1280..))]
     pub mtu: Option<u16>,
+    /// What to use of the network
+    #[command(flatten)]
+    pub network: NetworkArgs,
     /// How to tell it
     #[command(flatten)]
     pub tell: TellArgs,
@@ -185,9 +191,11 @@ pub struct SendArgs {
 /// `rc3 doctor`
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
-With a ticket of `rc3 doctor --listen` on another host it sends and gets back about 700 kB in a few seconds, \
-to see which DSCPs arrive as they were sent, whether packets of normal priority overtake those of low \
-priority, and how long packets may be. Where no queue forms on the path, that cannot be told.
+With a ticket of `rc3 doctor --listen` on another host it sends and gets back about 2 MB of probes in a few \
+seconds, to see which DSCPs arrive as they were sent, with which marks packets of normal priority overtake those of \
+low priority, and how long packets may be. Where no queue forms on the path, that cannot be told. Then it sends and \
+gets back 4 MB by rc3, or as much as ten seconds each take, and tells the rate, the queue, whether priorities were \
+honoured, and what was sent again. Marks that were overtaken are kept for `rc3 send --marks auto` to that host.
 
 The ticket may also be in the file given by --ticket-file or in the variable RC3_TICKET. As an argument it is \
 visible to every user of this machine in the list of processes; `-` reads it from standard input.")]
@@ -210,6 +218,41 @@ pub struct DoctorArgs {
     /// Print one JSON object and nothing else
     #[arg(long, conflicts_with = "listen")]
     pub json: bool,
+    /// What to use of the network
+    #[command(flatten)]
+    pub network: NetworkArgs,
+}
+
+/// What to use of the network.
+#[derive(Debug, Clone, Args)]
+pub struct NetworkArgs {
+    /// Marks of the packets (DSCP)
+    #[arg(long, value_enum, default_value_t = MarksChoice::Auto, value_name = "MARKS")]
+    pub marks: MarksChoice,
+    /// Keep what is learned of paths in this file: destinations, rates, round trips, for a day [default: rc3/paths in
+    /// $XDG_STATE_HOME or ~/.local/state]
+    #[arg(long, value_name = "FILE", conflicts_with = "no_path_memory")]
+    pub path_memory: Option<PathBuf>,
+    /// Neither use nor keep what is learned of paths
+    #[arg(long)]
+    pub no_path_memory: bool,
+}
+
+/// Which marks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum MarksChoice {
+    /// Those that `rc3 doctor` saw overtaken on this path in the last day, else le
+    Auto,
+    /// Low priority is LE, lower effort (1)
+    Le,
+    /// Low priority is CS1 (8)
+    Cs1,
+    /// None on the wire
+    None,
+    /// Low priority is 0, normal priority CS3 (24): where nothing is below best effort
+    Raised,
+    /// One for each level, for queues that are set up for it
+    PerLevel,
 }
 
 /// `rc3 sim`

@@ -6,7 +6,7 @@ use tokio::time::sleep;
 
 use super::{
     listen::send_marked,
-    path::{Check, PATIENCE, ROUNDS},
+    path::{Check, PATIENCE},
     probe::Kind,
 };
 use crate::mtu;
@@ -18,7 +18,7 @@ const TRIES: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// Neither a mark nor of a burst.
-const ROUND: u32 = ROUNDS + 1;
+const ROUND: u32 = u32::MAX;
 
 /// The longest of some usual packets that the peer got and answered in as many bytes, IP header included; `None` if
 /// none was answered.

@@ -1,4 +1,4 @@
-//! The peer of a check: answers authentic probes and remembers next to nothing.
+//! The peer of a check: answers authentic probes and remembers next to nothing, and takes part in the flow at its end.
 
 use std::{
     future::poll_fn,
@@ -12,9 +12,13 @@ use rc3_net::{
     marks::Marks,
     socket::{AsyncSocket, Options, Outgoing, RecvBatch, Socket},
 };
-use tokio::time::{sleep_until, timeout};
+use tokio::time::{sleep, sleep_until, timeout};
 
-use super::probe::{Key, Kind, Probe};
+use super::{
+    flow,
+    probe::{Key, Kind, Probe},
+};
+use crate::transfer::{identity::Identity, network::Network, ticket::Fingerprint};
 
 /// Probes of one round kept for answering; more are not answered.
 const ROUND_MAX: usize = 64;
@@ -22,6 +26,10 @@ const ROUND_MAX: usize = 64;
 const ROUND_PAUSE: Duration = Duration::from_millis(25);
 /// How long a full send buffer may hold an answer up.
 const SEND_PATIENCE: Duration = Duration::from_millis(20);
+
+/// How long a port that was just let go of may be taken.
+const REBIND_TRIES: u32 = 200;
+const REBIND_PAUSE: Duration = Duration::from_millis(10);
 
 /// Binds the listener's socket.
 ///
@@ -42,11 +50,39 @@ struct Waiting {
     len: usize,
 }
 
-/// Answers for ever.
+/// Answers for ever. A flow takes the place of the socket, at the same port, since firewalls know that one; meanwhile nobody
+/// else is answered.
 ///
 /// # Errors
-/// When the socket becomes unusable.
-pub async fn serve(socket: &AsyncSocket, key: &Key) -> io::Result<()> {
+/// When the port becomes unusable.
+pub async fn serve(
+    mut socket: AsyncSocket,
+    key: &Key,
+    identity: &Identity,
+    network: &Network,
+) -> io::Result<()> {
+    let local = socket.local_addr()?;
+    loop {
+        answer(&socket, key, identity.fingerprint()).await?;
+        drop(socket);
+        flow::serve(local, key, identity, network).await?;
+        socket = rebind(local).await?;
+    }
+}
+
+/// The endpoint of a flow lets go of the port when its task has ended.
+async fn rebind(local: SocketAddr) -> io::Result<AsyncSocket> {
+    for _ in 0..REBIND_TRIES {
+        match bind(local) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => sleep(REBIND_PAUSE).await,
+            bound => return bound,
+        }
+    }
+    bind(local)
+}
+
+/// Answers until somebody wants a flow.
+async fn answer(socket: &AsyncSocket, key: &Key, fingerprint: Fingerprint) -> io::Result<()> {
     let start = Instant::now();
     let (mut run, mut order) = (0, 0);
     let mut round: Vec<Waiting> = Vec::new();
@@ -57,15 +93,19 @@ pub async fn serve(socket: &AsyncSocket, key: &Key) -> io::Result<()> {
         tokio::select! {
             received = receive => { received?; }
             () = sleep_until(flush.into()), if !round.is_empty() => {
-                answer_round(socket, key, &mut round).await?;
+                answer_round(socket, key, fingerprint, &mut round).await?;
                 continue;
             }
         }
         let arrived = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
         for datagram in batch.datagrams() {
             let Some(probe) = Probe::parse(key, &datagram.data) else { continue };
-            if probe.kind == Kind::Reply {
-                continue;
+            match probe.kind {
+                Kind::Reply => continue,
+                // An old one that somebody repeats is of another run.
+                Kind::Flow if probe.run == run => return Ok(()),
+                Kind::Flow => continue,
+                Kind::Mark | Kind::Burst => {}
             }
             if probe.run != run {
                 (run, order) = (probe.run, 0);
@@ -74,7 +114,7 @@ pub async fn serve(socket: &AsyncSocket, key: &Key) -> io::Result<()> {
             order = order.saturating_add(1);
             let waiting = Waiting { remote: datagram.meta.remote, reply, len: datagram.data.len() };
             match probe.kind {
-                Kind::Mark => send(socket, key, &waiting).await?,
+                Kind::Mark => send(socket, key, fingerprint, &waiting).await?,
                 _ if round.len() < ROUND_MAX => {
                     flush = Instant::now() + ROUND_PAUSE;
                     round.push(waiting);
@@ -86,20 +126,30 @@ pub async fn serve(socket: &AsyncSocket, key: &Key) -> io::Result<()> {
 }
 
 /// Low priority first: what overtakes it on the way back shows.
-async fn answer_round(socket: &AsyncSocket, key: &Key, round: &mut Vec<Waiting>) -> io::Result<()> {
+async fn answer_round(
+    socket: &AsyncSocket,
+    key: &Key,
+    fingerprint: Fingerprint,
+    round: &mut Vec<Waiting>,
+) -> io::Result<()> {
     let low = round.iter().filter(|waiting| waiting.reply.low).count();
     let normal = round.len() - low;
     round.sort_by_key(|waiting| !waiting.reply.low);
     for mut waiting in round.drain(..) {
         // At most ROUND_MAX.
         (waiting.reply.low_arrived, waiting.reply.normal_arrived) = (low as u8, normal as u8);
-        send(socket, key, &waiting).await?;
+        send(socket, key, fingerprint, &waiting).await?;
     }
     Ok(())
 }
 
-async fn send(socket: &AsyncSocket, key: &Key, waiting: &Waiting) -> io::Result<()> {
-    let contents = waiting.reply.emit(key, waiting.len);
+async fn send(
+    socket: &AsyncSocket,
+    key: &Key,
+    fingerprint: Fingerprint,
+    waiting: &Waiting,
+) -> io::Result<()> {
+    let contents = waiting.reply.emit_with(key, waiting.len, fingerprint);
     send_marked(socket, waiting.remote, waiting.reply.dscp, waiting.reply.low, &contents).await
 }
 

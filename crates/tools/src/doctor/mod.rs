@@ -1,18 +1,39 @@
 //! What stands between RC3 and its network: [`host`] looks at this host's sockets, [`path`] asks a listening peer
-//! ([`listen`]) which marks survive the way, whether levels are treated differently, and how long packets may be.
+//! ([`listen`]) which marks survive the way, whether levels are treated differently, and how long packets may be, and
+//! [`flow`] sends data there and back by rc3.
 
 use std::{fmt::Write as _, io};
 
+use rc3_net::marks::MarkChoice;
 use serde::Serialize;
 
-use self::{host::HostReport, path::PathReport};
+use self::{flow::Flows, host::HostReport, path::PathReport};
 use crate::transfer::ticket::Fingerprint;
 
+pub mod advice;
+pub mod flow;
 pub mod host;
 mod lengths;
 pub mod listen;
 pub mod path;
 pub mod probe;
+pub mod progress;
+pub mod visit;
+
+/// How far a check is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// A datagram for each DSCP.
+    Marks,
+    /// Bursts with these marks.
+    Bursts(MarkChoice),
+    /// Packets of several lengths.
+    Lengths,
+    /// So many bytes of the flow have arrived there.
+    There(u64),
+    /// So many of the one back.
+    Back(u64),
+}
 
 /// What a doctor's ticket has in the place of a certificate's fingerprint: nobody proves an identity there.
 pub fn fingerprint() -> Fingerprint {
@@ -26,6 +47,8 @@ pub struct Report {
     pub host: HostReport,
     /// The path to a peer, if one was named.
     pub path: Option<PathReport>,
+    /// What flows found of that path; none too where the peer takes no part.
+    pub flow: Option<Flows>,
 }
 
 impl Report {
@@ -47,6 +70,10 @@ impl Report {
         let mut text = self.host.text();
         if let Some(path) = &self.path {
             let _ = write!(text, "\n{}", path.text());
+            match &self.flow {
+                Some(flow) => text += &flow.text(),
+                None => text += "  ! no flow: the listener is of another version, or did not let it in\n",
+            }
         }
         text
     }

@@ -1,8 +1,8 @@
-//! Asks a listening peer: which DSCPs survive the way there and back, and is low priority treated differently?
+//! Asks a listening peer: which DSCPs survive the way there and back, and with which marks is low priority treated differently?
 //!
-//! The check sends two small datagrams per DSCP, then rounds of forty low-priority datagrams with eight normal ones
-//! right behind them, then packets of several lengths: at most 720 kB in all, and as much comes back. Where a queue
-//! forms and honours the marks, the normal ones overtake. Where none forms, nothing can be told, and that is said.
+//! The check sends two small datagrams per DSCP, then for each choice of marks rounds of forty low-priority datagrams with
+//! eight normal ones right behind them, then packets of several lengths: at most 1.9 MB in all, and as much comes back. Where a
+//! queue forms and honours the marks, the normal ones overtake. Where none forms, nothing can be told, and that is said.
 
 use std::{
     collections::BTreeMap,
@@ -10,26 +10,33 @@ use std::{
     future::poll_fn,
     io,
     net::SocketAddr,
+    ops::RangeInclusive,
     time::{Duration, Instant},
 };
 
 use rc3_net::{
-    marks::DSCP_LOWER_EFFORT,
+    marks::{DSCP_LOWER_EFFORT, MarkChoice},
     socket::{AsyncSocket, RecvBatch},
 };
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use tokio::time::{sleep, timeout_at};
 
 use super::{
+    Step,
+    advice::{self, Advice},
     lengths,
     listen::send_marked,
     probe::{Key, Kind, LEN_MIN, Probe},
 };
+use crate::transfer::ticket::Fingerprint;
 
 const DSCPS: u8 = 64;
 const MARK_TRIES: u32 = 2;
 const MARK_PAUSE: Duration = Duration::from_millis(2);
-pub(super) const ROUNDS: u32 = 10;
+/// Of each choice of marks.
+const ROUNDS: u32 = 10;
+/// What is tried. The first is the default, and what a direction as a whole is judged by.
+const CHOICES: [MarkChoice; 3] = [MarkChoice::LowerEffort, MarkChoice::Cs1, MarkChoice::Raised];
 const LOW_PER_ROUND: u32 = 40;
 const NORMAL_PER_ROUND: u32 = 8;
 const ROUND_PAUSE: Duration = Duration::from_millis(60);
@@ -55,11 +62,9 @@ pub enum Treatment {
     Unknown,
 }
 
-/// One direction of the path.
+/// What became of bursts.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Direction {
-    /// DSCPs that arrived: sent as, seen as.
-    pub marks: BTreeMap<u8, u8>,
+pub struct Trial {
     /// Share of low-priority packets that were lost.
     pub low_loss: f64,
     /// Share of normal ones.
@@ -72,6 +77,32 @@ pub struct Direction {
     pub overtaking: f64,
     /// What follows.
     pub treatment: Treatment,
+}
+
+/// One direction of the path.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Direction {
+    /// DSCPs that arrived: sent as, seen as.
+    pub marks: BTreeMap<u8, u8>,
+    /// With the default marks.
+    #[serde(flatten)]
+    pub trial: Trial,
+}
+
+/// Bursts with one choice of marks.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ChoiceReport {
+    /// As `--marks` names it.
+    #[serde(serialize_with = "choice_name")]
+    pub marks: MarkChoice,
+    /// To the peer.
+    pub there: Trial,
+    /// From the peer.
+    pub back: Trial,
+}
+
+fn choice_name<S: Serializer>(choice: &MarkChoice, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(choice.name())
 }
 
 /// Both directions.
@@ -87,6 +118,13 @@ pub struct PathReport {
     pub there: Direction,
     /// From the peer; of packets that had arrived there.
     pub back: Direction,
+    /// The same bursts with each choice of marks.
+    pub choices: Vec<ChoiceReport>,
+    /// Which marks to send with.
+    pub advice: Advice,
+    /// The listener's certificate, if it takes part in flows.
+    #[serde(skip)]
+    pub fingerprint: Option<Fingerprint>,
 }
 
 impl PathReport {
@@ -94,7 +132,7 @@ impl PathReport {
     pub fn is_healthy(&self) -> bool {
         self.mtu.is_some()
             && [&self.there, &self.back].into_iter().all(|direction| {
-                direction.treatment != Treatment::Same
+                direction.trial.treatment != Treatment::Same
                     && direction.marks.get(&DSCP_LOWER_EFFORT) == Some(&DSCP_LOWER_EFFORT)
             })
     }
@@ -103,24 +141,13 @@ impl PathReport {
         let mut text = format!("Path to {}, shortest round trip {:.1} ms\n", self.remote, self.rtt_ms);
         for (name, direction) in [("there", &self.there), ("back", &self.back)] {
             let _ = writeln!(text, "  {name}: {}", direction.marks_text());
-            let _ = writeln!(
-                text,
-                "    low priority: {:.1} % lost, waits {:.1} ms; normal: {:.1} % lost, waits {:.1} ms, {:.0} % overtake",
-                100.0 * direction.low_loss,
-                direction.low_wait_ms,
-                100.0 * direction.normal_loss,
-                direction.normal_wait_ms,
-                100.0 * direction.overtaking,
-            );
-            let meaning = match direction.treatment {
-                Treatment::Different => "low priority is served last",
-                Treatment::Same => {
-                    "! both wait in one queue: marks are ignored here, RLP has what others leave only by its clock"
-                }
-                Treatment::Unknown => "no queue formed, so it cannot be told whether marks are honoured",
-            };
-            let _ = writeln!(text, "    {meaning}");
         }
+        for ChoiceReport { marks, there, back } in &self.choices {
+            let (primary, low) = marks.dscps();
+            let _ = writeln!(text, "  marks {} (DSCP {low} below {primary})", marks.name());
+            let _ = writeln!(text, "    there: {}\n    back: {}", there.text(), back.text());
+        }
+        text += &self.advice.text();
         text + &self.mtu_text()
     }
 
@@ -132,6 +159,24 @@ impl PathReport {
             Some(mtu) => format!("  packets of {mtu} bytes pass, none of the longer ones that were tried\n"),
             None => "  ! not even packets of 1280 bytes pass both ways\n".to_owned(),
         }
+    }
+}
+
+impl Trial {
+    fn text(&self) -> String {
+        let meaning = match self.treatment {
+            Treatment::Different => "low priority is served last",
+            Treatment::Same => "! both wait in one queue",
+            Treatment::Unknown => "no queue formed, so it cannot be told",
+        };
+        format!(
+            "low {:.1} % lost, waits {:.1} ms; normal {:.1} % lost, waits {:.1} ms, {:.0} % overtake: {meaning}",
+            100.0 * self.low_loss,
+            self.low_wait_ms,
+            100.0 * self.normal_loss,
+            self.normal_wait_ms,
+            100.0 * self.overtaking,
+        )
     }
 }
 
@@ -177,8 +222,10 @@ pub async fn check(
     remote: SocketAddr,
     key: &Key,
     run: u64,
+    tell: &mut impl FnMut(Step),
 ) -> io::Result<Option<PathReport>> {
-    let mut check = Check { socket, key, run, begun: Instant::now(), heard: Vec::new() };
+    let mut check = Check { socket, key, run, begun: Instant::now(), heard: Vec::new(), fingerprint: None };
+    tell(Step::Marks);
     for _ in 0..MARK_TRIES {
         for dscp in 0..DSCPS {
             let datagram = check.probe(Kind::Mark, dscp, false, 0).emit(key, LEN_MIN);
@@ -191,18 +238,19 @@ pub async fn check(
     if check.heard.is_empty() {
         return Ok(None);
     }
-    for round in 1..=ROUNDS {
-        for nth in 0..LOW_PER_ROUND + NORMAL_PER_ROUND {
-            let low = nth < LOW_PER_ROUND;
-            let dscp = if low { DSCP_LOWER_EFFORT } else { 0 };
-            let datagram = check.probe(Kind::Burst, dscp, low, round).emit(key, BURST_LEN);
-            send_marked(socket, remote, dscp, low, &datagram).await?;
-        }
-        check.collect(ROUND_PAUSE).await?;
+    for (nth, choice) in (0..).zip(CHOICES) {
+        tell(Step::Bursts(choice));
+        check.bursts(remote, choice, rounds(nth)).await?;
     }
     check.collect(PATIENCE).await?;
+    tell(Step::Lengths);
     let mtu = lengths::longest(&mut check, remote).await?;
-    Ok(Some(report(remote, mtu, &check.heard)))
+    Ok(Some(report(remote, mtu, &check.heard, check.fingerprint)))
+}
+
+/// Numbers of the rounds with the nth choice of marks.
+fn rounds(nth: u32) -> RangeInclusive<u32> {
+    nth * ROUNDS + 1..=(nth + 1) * ROUNDS
 }
 
 /// A check under way.
@@ -213,6 +261,7 @@ pub(super) struct Check<'a> {
     begun: Instant,
     /// All replies so far.
     pub(super) heard: Vec<Heard>,
+    fingerprint: Option<Fingerprint>,
 }
 
 impl Check<'_> {
@@ -222,19 +271,27 @@ impl Check<'_> {
 
     /// One that leaves now.
     pub(super) fn probe(&self, kind: Kind, dscp: u8, low: bool, round: u32) -> Probe {
-        Probe {
-            kind,
-            dscp,
-            seen: 0,
-            low,
-            low_arrived: 0,
-            normal_arrived: 0,
-            run: self.run,
-            round,
-            order: 0,
-            sent: self.now(),
-            arrived: 0,
+        Probe { dscp, low, run: self.run, round, sent: self.now(), ..Probe::request(kind) }
+    }
+
+    /// Bursts with one choice of marks.
+    async fn bursts(
+        &mut self,
+        remote: SocketAddr,
+        choice: MarkChoice,
+        rounds: RangeInclusive<u32>,
+    ) -> io::Result<()> {
+        let (primary, below) = choice.dscps();
+        for round in rounds {
+            for nth in 0..LOW_PER_ROUND + NORMAL_PER_ROUND {
+                let low = nth < LOW_PER_ROUND;
+                let dscp = if low { below } else { primary };
+                let datagram = self.probe(Kind::Burst, dscp, low, round).emit(self.key, BURST_LEN);
+                send_marked(self.socket, remote, dscp, low, &datagram).await?;
+            }
+            self.collect(ROUND_PAUSE).await?;
         }
+        Ok(())
     }
 
     /// Takes replies for this long.
@@ -250,6 +307,8 @@ impl Check<'_> {
                 let reply = Probe::parse(self.key, &datagram.data);
                 if let Some(reply) = reply.filter(|reply| reply.kind == Kind::Reply && reply.run == self.run)
                 {
+                    self.fingerprint =
+                        self.fingerprint.or_else(|| Probe::fingerprint(self.key, &datagram.data));
                     let len = datagram.data.len();
                     self.heard.push(Heard { reply, len, dscp: datagram.meta.dscp, at });
                 }
@@ -259,12 +318,37 @@ impl Check<'_> {
     }
 }
 
-fn report(remote: SocketAddr, mtu: Option<u16>, heard: &[Heard]) -> PathReport {
+fn report(
+    remote: SocketAddr,
+    mtu: Option<u16>,
+    heard: &[Heard],
+    fingerprint: Option<Fingerprint>,
+) -> PathReport {
     // A listener holds bursts back: only marks tell the round trip.
     let marks = heard.iter().filter(|heard| heard.reply.round == 0);
     let rtt = marks.clone().map(|heard| heard.at.saturating_sub(heard.reply.sent)).min().unwrap_or(0);
+    let choices: Vec<ChoiceReport> = (0..)
+        .zip(CHOICES)
+        .map(|(nth, marks)| {
+            let (there, back) = trials(heard, &rounds(nth));
+            ChoiceReport { marks, there, back }
+        })
+        .collect();
+    let (there, back) = trials(heard, &rounds(0));
+    let there = Direction {
+        marks: marks.clone().map(|heard| (heard.reply.dscp, heard.reply.seen)).collect(),
+        trial: there,
+    };
+    let back = Direction { marks: marks.map(|heard| (heard.reply.dscp, heard.dscp)).collect(), trial: back };
+    let overtaken = choices.iter().filter(|choice| choice.there.treatment == Treatment::Different);
+    let advice = advice::advise(&there.marks, overtaken.map(|choice| choice.marks));
+    PathReport { remote, rtt_ms: rtt as f64 / 1e6, mtu, there, back, choices, advice, fingerprint }
+}
+
+/// What became of the bursts of these rounds, there and back.
+fn trials(heard: &[Heard], rounds: &RangeInclusive<u32>) -> (Trial, Trial) {
     let bursts: Vec<Heard> =
-        heard.iter().filter(|heard| (1..=ROUNDS).contains(&heard.reply.round)).copied().collect();
+        heard.iter().filter(|heard| rounds.contains(&heard.reply.round)).copied().collect();
     // Clocks differ by a constant, which comparing with another packet takes away.
     let there = |heard: &Heard| i128::from(heard.reply.arrived) - i128::from(heard.reply.sent);
     let low_sent = f64::from(ROUNDS * LOW_PER_ROUND);
@@ -277,8 +361,7 @@ fn report(remote: SocketAddr, mtu: Option<u16>, heard: &[Heard]) -> PathReport {
     let (low_there, normal_there) = (sum(|both| both.0), sum(|both| both.1));
     let count = |low: bool| bursts.iter().filter(|heard| heard.reply.low == low).count() as f64;
     let share = |lost: f64, of: f64| if of > 0.0 { (lost / of).clamp(0.0, 1.0) } else { 0.0 };
-    let direction = |marks, losses: (f64, f64), waits: (f64, f64), overtaking| Direction {
-        marks,
+    let trial = |losses: (f64, f64), waits: (f64, f64), overtaking| Trial {
         low_loss: losses.0,
         normal_loss: losses.1,
         low_wait_ms: waits.0,
@@ -291,24 +374,18 @@ fn report(remote: SocketAddr, mtu: Option<u16>, heard: &[Heard]) -> PathReport {
     sequence.sort_unstable();
     let came: Vec<(u32, u32, bool)> =
         (0..).zip(&bursts).map(|(nth, heard)| (heard.reply.round, nth, heard.reply.low)).collect();
-    PathReport {
-        remote,
-        rtt_ms: rtt as f64 / 1e6,
-        mtu,
-        there: direction(
-            marks.clone().map(|heard| (heard.reply.dscp, heard.reply.seen)).collect(),
-            (share(low_sent - low_there, low_sent), share(normal_sent - normal_there, normal_sent)),
-            waits(&bursts, there),
-            overtaking(&sequence),
-        ),
-        back: direction(
-            marks.map(|heard| (heard.reply.dscp, heard.dscp)).collect(),
-            (share(low_there - count(true), low_there), share(normal_there - count(false), normal_there)),
-            // A round leaves the listener at one instant.
-            waits(&bursts, |heard| i128::from(heard.at)),
-            overtaking(&came),
-        ),
-    }
+    let there = trial(
+        (share(low_sent - low_there, low_sent), share(normal_sent - normal_there, normal_sent)),
+        waits(&bursts, there),
+        overtaking(&sequence),
+    );
+    let back = trial(
+        (share(low_there - count(true), low_there), share(normal_there - count(false), normal_there)),
+        // A round leaves the listener at one instant.
+        waits(&bursts, |heard| i128::from(heard.at)),
+        overtaking(&came),
+    );
+    (there, back)
 }
 
 /// Median waiting of low and of normal priority in milliseconds: how much longer they took than the first of their
@@ -383,16 +460,19 @@ mod tests {
                 Heard { reply, len: BURST_LEN, dscp: 0, at: 100_000_000 }
             })
             .collect();
-        report(([127, 0, 0, 1], 9).into(), Some(1500), &heard)
+        report(([127, 0, 0, 1], 9).into(), Some(1500), &heard, None)
     }
 
     #[test]
     fn a_queue_in_order_is_the_same_treatment_and_overtaking_is_not() {
-        assert_eq!(round(|nth| nth).there.treatment, Treatment::Same);
+        assert_eq!(round(|nth| nth).there.trial.treatment, Treatment::Same);
         let first = |nth| if nth < LOW_PER_ROUND { nth + NORMAL_PER_ROUND } else { nth - LOW_PER_ROUND };
         let report = round(first);
-        assert_eq!((report.there.treatment, report.there.overtaking), (Treatment::Different, 1.0));
-        assert_eq!(report.back.treatment, Treatment::Unknown, "back they came at once");
+        assert_eq!(
+            (report.there.trial.treatment, report.there.trial.overtaking),
+            (Treatment::Different, 1.0)
+        );
+        assert_eq!(report.back.trial.treatment, Treatment::Unknown, "back they came at once");
     }
 
     #[test]

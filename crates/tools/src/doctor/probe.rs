@@ -3,13 +3,15 @@
 //! Replies are as long as what they answer and as many, so a listener amplifies nothing; what does not carry the
 //! secret's authentication is not answered at all.
 
-use crate::transfer::ticket::Secret;
+use crate::transfer::ticket::{FINGERPRINT_BYTES, Fingerprint, Secret};
 
 /// Bytes of the fields, big endian, in the order of [`Probe`].
 const FIELDS: usize = 42;
 const TAG: usize = 16;
 /// The shortest datagram.
 pub const LEN_MIN: usize = FIELDS + TAG;
+/// Bytes behind those that tell by which certificate the listener takes part in a flow: its fingerprint, authenticated.
+const INTRODUCTION: usize = FINGERPRINT_BYTES + TAG;
 /// The fixed bit of QUIC is set, so that steering leaves it alone.
 const MAGIC: [u8; 4] = *b"Rc3d";
 
@@ -22,6 +24,8 @@ pub enum Kind {
     Burst,
     /// The answer.
     Reply,
+    /// A connection is going to come; no answer.
+    Flow,
 }
 
 /// One datagram.
@@ -64,9 +68,36 @@ impl Key {
     fn tag(&self, fields: &[u8]) -> blake3::Hash {
         blake3::keyed_hash(&self.0, fields)
     }
+
+    /// Whether `claimed` is the tag of `fields`. Comparing hashes of tags takes the same time whatever differs.
+    fn is_tag(&self, fields: &[u8], claimed: &[u8]) -> bool {
+        blake3::hash(claimed) == blake3::hash(&self.tag(fields).as_bytes()[..TAG])
+    }
+
+    /// What a connection says to show that its side has the ticket.
+    pub fn password(&self) -> [u8; 32] {
+        *self.tag(b"flow").as_bytes()
+    }
 }
 
 impl Probe {
+    /// One that belongs to no round.
+    pub fn request(kind: Kind) -> Self {
+        Self {
+            kind,
+            dscp: 0,
+            seen: 0,
+            low: false,
+            low_arrived: 0,
+            normal_arrived: 0,
+            run: 0,
+            round: 0,
+            order: 0,
+            sent: 0,
+            arrived: 0,
+        }
+    }
+
     /// As a datagram of `len` bytes, at least [`LEN_MIN`].
     pub fn emit(&self, key: &Key, len: usize) -> Vec<u8> {
         let mut out = Vec::with_capacity(len.max(LEN_MIN));
@@ -75,6 +106,7 @@ impl Probe {
             Kind::Mark => 0,
             Kind::Burst => 1,
             Kind::Reply => 2,
+            Kind::Flow => 3,
         };
         out.extend([kind, self.dscp, self.seen, self.low.into(), self.low_arrived, self.normal_arrived]);
         out.extend(self.run.to_be_bytes());
@@ -89,12 +121,29 @@ impl Probe {
         out
     }
 
+    /// As [`Self::emit`], with the fingerprint of the listener's certificate where there is room.
+    pub fn emit_with(&self, key: &Key, len: usize, fingerprint: Fingerprint) -> Vec<u8> {
+        let mut out = self.emit(key, len);
+        if let Some(room) = out.get_mut(LEN_MIN..LEN_MIN + INTRODUCTION) {
+            let (print, tag) = room.split_at_mut(FINGERPRINT_BYTES);
+            print.copy_from_slice(&fingerprint.0);
+            tag.copy_from_slice(&key.tag(&fingerprint.0).as_bytes()[..TAG]);
+        }
+        out
+    }
+
+    /// The fingerprint in a datagram, if there is one and it is authentic.
+    pub fn fingerprint(key: &Key, datagram: &[u8]) -> Option<Fingerprint> {
+        let (print, tag) =
+            datagram.get(LEN_MIN..LEN_MIN + INTRODUCTION)?.split_first_chunk::<FINGERPRINT_BYTES>()?;
+        key.is_tag(print, tag).then_some(Fingerprint(*print))
+    }
+
     /// Reads an authentic datagram.
     pub fn parse(key: &Key, datagram: &[u8]) -> Option<Self> {
         let (fields, rest) = datagram.split_at_checked(FIELDS)?;
-        let claimed: [u8; TAG] = *rest.first_chunk()?;
-        // Comparing hashes of tags takes the same time whatever differs.
-        if blake3::hash(&claimed) != blake3::hash(&key.tag(fields).as_bytes()[..TAG]) {
+        let claimed = rest.get(..TAG)?;
+        if !key.is_tag(fields, claimed) {
             return None;
         }
         let (magic, fields) = fields.split_first_chunk::<4>()?;
@@ -109,6 +158,7 @@ impl Probe {
             0 => Kind::Mark,
             1 => Kind::Burst,
             2 => Kind::Reply,
+            3 => Kind::Flow,
             _ => return None,
         };
         (*magic == MAGIC && dscp < 64).then_some(Self {
@@ -150,6 +200,19 @@ mod tests {
         let key = Key::new(Secret([1; 16]));
         assert_eq!(Probe::parse(&key, &PROBE.emit(&key, 1200)), Some(PROBE));
         assert_eq!(PROBE.emit(&key, 0).len(), LEN_MIN);
+    }
+
+    #[test]
+    fn only_the_holder_of_the_ticket_introduces_a_certificate() {
+        let (key, print) = (Key::new(Secret([1; 16])), Fingerprint([7; 32]));
+        let mut datagram = PROBE.emit_with(&key, 1200, print);
+        assert_eq!(Probe::parse(&key, &datagram), Some(PROBE));
+        assert_eq!(Probe::fingerprint(&key, &datagram), Some(print));
+        assert_eq!(Probe::fingerprint(&Key::new(Secret([2; 16])), &datagram), None);
+        assert_eq!(Probe::fingerprint(&key, &PROBE.emit(&key, 1200)), None);
+        assert_eq!(Probe::fingerprint(&key, &PROBE.emit_with(&key, LEN_MIN + 47, print)), None);
+        datagram[LEN_MIN] ^= 1;
+        assert_eq!(Probe::fingerprint(&key, &datagram), None);
     }
 
     #[test]

@@ -153,6 +153,7 @@ impl Transfer<'_> {
             rlp_bytes: stats.rlp_bytes.iter().skip(1).copied().collect(),
             duplicate_bytes: stats.duplicate_bytes,
             steered_seconds: None,
+            path: None,
         });
         // The sender closes once it has heard; closing first could cut it off.
         let _ = timeout(LAST_WORD_PATIENCE, session.connection.closed()).await;

@@ -23,6 +23,7 @@ pub mod identity;
 mod inbound;
 pub mod manifest;
 pub mod message;
+pub mod network;
 mod outbound;
 pub mod part;
 pub mod paths;

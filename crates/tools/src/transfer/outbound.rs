@@ -38,7 +38,7 @@ use super::{
     ticket::Ticket,
     transport,
 };
-use crate::mtu;
+use crate::{figures::PathFigures, mtu};
 
 /// Files that are read at a time.
 const FILES_AHEAD: usize = 8;
@@ -138,6 +138,7 @@ pub(super) async fn converse(
     let seconds = reporter.elapsed();
     let stats = connection.stats();
     let steered = stats.kickass.map(|kickass| kickass.steered_until(Instant::now()).as_secs_f64());
+    let path = PathFigures::of(&stats, endpoint.marks());
     let stats = stats.sent;
     reporter.done(Summary {
         files: found.file_count(),
@@ -149,6 +150,7 @@ pub(super) async fn converse(
         rlp_bytes: stats.levels.iter().skip(1).map(|level| level.delivered_bytes).collect(),
         duplicate_bytes: stats.duplicate_bytes,
         steered_seconds: steered,
+        path: Some(path),
     });
     Ok(())
 }

@@ -21,7 +21,10 @@ use super::{
     message::Work,
     paths::{SafePath, is_hidden, printable_path},
 };
-use crate::units::{about_bytes, about_rate, about_time};
+use crate::{
+    figures::PathFigures,
+    units::{about_bytes, about_rate, about_time},
+};
 
 /// Names that can mislead a reader, of which each has a line.
 const MISLEADING_MAX: usize = 10;
@@ -177,6 +180,9 @@ pub struct Summary {
     /// Time a sender spent in Kick-Ass mode, if it listens to routers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub steered_seconds: Option<f64>,
+    /// What a sender has found of its path.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<PathFigures>,
 }
 
 /// Tells one side of a transfer.
@@ -373,6 +379,9 @@ impl Reporter {
             about_time(Duration::try_from_secs_f64(summary.seconds).unwrap_or_default()),
             about_rate(summary.bytes_per_second * 8.0),
         ));
+        if let Some(path) = summary.path.filter(|path| path.rate_bits_per_second.is_some()) {
+            self.note(&path.brief());
+        }
     }
 
     /// It ended too early: one line and a hint, whatever the style.
@@ -459,6 +468,7 @@ mod tests {
             rlp_bytes: vec![3],
             duplicate_bytes: 0,
             steered_seconds: None,
+            path: None,
         };
         let text = serde_json::to_string(&Event::Done(summary)).unwrap();
         assert!(

@@ -24,6 +24,7 @@ use super::{
     inbound::Transfer,
     interrupted,
     message::ALPN,
+    network::Network,
     paths::printable_path,
     progress::Reporter,
     session::LAST_WORD_PATIENCE,
@@ -58,6 +59,8 @@ pub struct ReceiveJob {
     pub qlog: Option<PathBuf>,
     /// Whether RLP may run.
     pub rlp: RlpMode,
+    /// Marks, and what is known of paths.
+    pub network: Network,
 }
 
 /// Prints a ticket and receives: one complete transfer, or all that come.
@@ -76,7 +79,7 @@ pub async fn receive(job: ReceiveJob, reporter: &mut Reporter) -> Result<(), Tra
         job.qlog.as_deref(),
         STREAMS_MAX,
     )?));
-    let endpoint = bind(config, job.listen)?;
+    let endpoint = bind(config, &job)?;
     let local = |what: &str, error| TransferError::Local { what: what.to_owned(), error };
     let address = endpoint.local_addr().map_err(|error| local("find the port", error))?;
 
@@ -110,6 +113,7 @@ pub async fn receive(job: ReceiveJob, reporter: &mut Reporter) -> Result<(), Tra
     let _ = timeout(LAST_WORD_PATIENCE, idle(&destination)).await;
     destination.close();
     let _ = timeout(Duration::from_secs(1), endpoint.wait_idle()).await;
+    endpoint.save_paths().await;
     match outcome {
         Err(TransferError::Interrupted { .. }) => {
             Err(TransferError::Interrupted { kept: destination.kept() })
@@ -191,15 +195,18 @@ fn open(job: &ReceiveJob) -> Result<Destination, TransferError> {
 }
 
 /// Any address of both families where the system has both, else IPv4.
-fn bind(config: ServerConfig, listen: Option<SocketAddr>) -> Result<Endpoint, TransferError> {
+fn bind(config: ServerConfig, job: &ReceiveJob) -> Result<Endpoint, TransferError> {
     let failed = |error| {
-        let at = listen.map_or_else(|| "any address".to_owned(), |address| address.to_string());
+        let at = job.listen.map_or_else(|| "any address".to_owned(), |address| address.to_string());
         TransferError::Local { what: format!("listen on {at}"), error }
     };
-    let endpoint = match listen {
-        Some(address) => Endpoint::server(config, address),
-        None => Endpoint::server(config.clone(), (Ipv6Addr::UNSPECIFIED, 0).into())
-            .or_else(|_| Endpoint::server(config, (Ipv4Addr::UNSPECIFIED, 0).into())),
+    let server = |address: SocketAddr, config| {
+        Endpoint::new(job.network.options(address.ip(), None), Some(config), address)
+    };
+    let endpoint = match job.listen {
+        Some(address) => server(address, config),
+        None => server((Ipv6Addr::UNSPECIFIED, 0).into(), config.clone())
+            .or_else(|_| server((Ipv4Addr::UNSPECIFIED, 0).into(), config)),
     }
     .map_err(failed)?;
     endpoint.set_memory_max(MEMORY_MAX);

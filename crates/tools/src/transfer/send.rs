@@ -11,8 +11,8 @@ use rc3_core::units::Rate;
 use rc3_net::{Congestion, Endpoint, RlpMode};
 
 use super::{
-    background, close_code, error::TransferError, interrupted, manifest::Found, message::Kind, outbound,
-    paths::printable_bytes, progress::Reporter, ticket::Ticket,
+    background, close_code, error::TransferError, interrupted, manifest::Found, message::Kind,
+    network::Network, outbound, paths::printable_bytes, progress::Reporter, ticket::Ticket,
 };
 use crate::units::about_bytes;
 
@@ -41,6 +41,8 @@ pub struct SendJob {
     pub congestion: Congestion,
     /// The longest IP packet to try; `None` for what the library does by itself.
     pub mtu: Option<u16>,
+    /// Marks, and what is known of paths.
+    pub network: Network,
     /// Where qlog files go.
     pub qlog: Option<PathBuf>,
     /// How long nothing may move before the receiver is given up: neither bytes nor messages.
@@ -78,7 +80,8 @@ async fn send_found(job: &SendJob, found: &Found, reporter: &mut Reporter) -> Re
         SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
         SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
     };
-    let endpoint = Endpoint::client(local)
+    let options = job.network.options(local.ip(), Some(address));
+    let endpoint = Endpoint::new(options, None, local)
         .map_err(|error| TransferError::Local { what: "open a UDP socket".to_owned(), error })?;
     let outcome = tokio::select! {
         outcome = persist(&endpoint, address, job, found, reporter) => outcome,
@@ -87,6 +90,7 @@ async fn send_found(job: &SendJob, found: &Found, reporter: &mut Reporter) -> Re
     let (code, reason) = close_code(&outcome);
     endpoint.close(code, reason.as_bytes());
     let _ = tokio::time::timeout(Duration::from_secs(1), endpoint.wait_idle()).await;
+    endpoint.save_paths().await;
     outcome
 }
 

@@ -63,8 +63,13 @@ impl Drop for Receiver {
 
 pub(crate) fn rc3() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rc3"));
-    command.env_remove("RUST_LOG").env_remove("RC3_TICKET").stdin(Stdio::null());
+    unknowing(&mut command).env_remove("RC3_TICKET").stdin(Stdio::null());
     command
+}
+
+/// Nothing is known of paths, nothing is left behind, and nothing is logged.
+pub(crate) fn unknowing(command: &mut Command) -> &mut Command {
+    command.env_remove("RUST_LOG").env_remove("HOME").env_remove("XDG_STATE_HOME")
 }
 
 pub(crate) fn send(ticket: &str, paths: &[&Path], flags: &[&str]) -> Output {

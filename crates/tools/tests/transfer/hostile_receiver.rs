@@ -96,6 +96,7 @@ where
             rlp: RlpMode::Guard,
             congestion: Congestion::Cubic,
             mtu: None,
+            network: rc3_tools::transfer::network::Network::default(),
             qlog: None,
             patience,
         };

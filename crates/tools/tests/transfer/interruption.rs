@@ -72,6 +72,8 @@ fn full_disk_is_an_error_on_both_sides_and_keeps_what_arrived() {
         ])
         .arg(to.path())
         .env_remove("RUST_LOG")
+        .env_remove("HOME")
+        .env_remove("XDG_STATE_HOME")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -20,6 +20,8 @@ mod modes;
 #[cfg(unix)]
 mod names;
 #[cfg(unix)]
+mod paths;
+#[cfg(unix)]
 mod random_moments;
 #[cfg(unix)]
 mod tickets;

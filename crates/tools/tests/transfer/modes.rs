@@ -21,7 +21,7 @@ fn mode(path: &Path) -> u32 {
 fn receiver(dir: &Path, umask: &str, flags: &[&str]) -> Receiver {
     let mut command = Command::new("sh");
     command.args(["-c", &format!("umask {umask}; exec \"$0\" \"$@\""), env!("CARGO_BIN_EXE_rc3")]);
-    command.env_remove("RUST_LOG").stdin(Stdio::null()).process_group(0);
+    unknowing(&mut command).stdin(Stdio::null()).process_group(0);
     Receiver::run(command, dir, flags)
 }
 

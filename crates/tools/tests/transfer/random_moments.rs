@@ -92,8 +92,7 @@ impl Stage {
         let mut words = self.prefix.iter().map(String::as_str).chain(words);
         let mut command = Command::new(words.next().expect("a program"));
         command.args(words).arg(&self.ticket).arg("--dir").arg(&self.to);
-        let child =
-            command.env_remove("RUST_LOG").stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let child = unknowing(&mut command).stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let until = Instant::now() + Duration::from_secs(30);
         while !self.ticket.exists() {
             assert!(Instant::now() < until, "no ticket");

@@ -1,0 +1,68 @@
+//! Between an endpoint and its [`PathMemory`]: what is known is brought in where a connection begins, what is learned is
+//! saved soon after.
+
+use std::{
+    net::{IpAddr, SocketAddr},
+    time::{Duration, Instant},
+};
+
+use rc3_core::{self as core, DestinationVerdict};
+use tokio::{runtime::Handle, task::JoinHandle};
+
+use crate::paths::{GOOD_FOR, PathMemory};
+
+/// From the first news to saving it with what has come since.
+const SAVE_AFTER: Duration = Duration::from_secs(5);
+
+/// What an endpoint has a memory by.
+pub(crate) struct Keeper {
+    memory: PathMemory,
+    /// News come from any thread.
+    runtime: Handle,
+}
+
+impl Keeper {
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub(crate) fn new(memory: PathMemory) -> Self {
+        Self { memory, runtime: Handle::current() }
+    }
+
+    /// Looks up the path to `remote`, from an endpoint bound to `bound`, for the machines to take in. Asks the system, so
+    /// not to be called under the lock.
+    pub(crate) fn recall(
+        &self,
+        remote: SocketAddr,
+        bound: IpAddr,
+    ) -> impl FnOnce(&mut core::Endpoint) + use<> {
+        let known = self.memory.known(remote, bound);
+        move |core| {
+            if let Some(known) = known {
+                core.import_path(Instant::now(), remote, known, GOOD_FOR);
+            }
+        }
+    }
+
+    /// Something was learned.
+    pub(crate) fn on_learned(&self, learned: &DestinationVerdict, bound: IpAddr) {
+        if self.memory.learn(learned, bound) {
+            let memory = self.memory.clone();
+            self.runtime.spawn(async move {
+                tokio::time::sleep(SAVE_AFTER).await;
+                tokio::task::spawn_blocking(move || save(&memory));
+            });
+        }
+    }
+
+    /// Saves what was not, on a thread that may block.
+    pub(crate) fn save(&self) -> JoinHandle<()> {
+        let memory = self.memory.clone();
+        self.runtime.spawn_blocking(move || save(&memory))
+    }
+}
+
+fn save(memory: &PathMemory) {
+    if let Err(error) = memory.save() {
+        tracing::debug!(%error, "what was learned of paths is not saved");
+    }
+}

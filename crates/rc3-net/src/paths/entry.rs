@@ -1,0 +1,237 @@
+//! One line of the file: what is known about the path to one destination from one network.
+//!
+//! ```text
+//! 192.0.2.7 from=10.0.0.3 at=1790000000 score=-6 rate=93000000 rtt_us=20100 marks=cs1 marked=1790000100
+//! ```
+//!
+//! A destination, then names with values in any order. Names that are not known are left out, so that a later version may
+//! have more; a line that cannot be is none.
+
+use std::{fmt::Write as _, net::IpAddr, time::Duration};
+
+use rc3_core::{
+    Pace,
+    rlp::verdicts::{RATES, ROUND_TRIPS},
+    units::Rate,
+};
+
+use crate::marks::MarkChoice;
+
+/// Whose path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Key {
+    pub(super) destination: IpAddr,
+    /// The network it begins in, see [`super::network`].
+    pub(super) network: IpAddr,
+}
+
+/// Evidence for a verdict, and a rate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Found {
+    /// Seconds since 1970.
+    pub(super) at: u64,
+    pub(super) score: i32,
+    pub(super) pace: Option<Pace>,
+}
+
+/// What is known. Each half has its own time, since not the same command learns both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Entry {
+    pub(super) found: Option<Found>,
+    /// Marks that were found to be useful, and when.
+    pub(super) marks: Option<(u64, MarkChoice)>,
+}
+
+impl Entry {
+    /// When something was learned last.
+    pub(super) fn at(&self) -> u64 {
+        let found = self.found.map(|found| found.at);
+        found.max(self.marks.map(|(at, _)| at)).unwrap_or(0)
+    }
+
+    /// Takes what `other` knows that is newer.
+    pub(super) fn merge(&mut self, other: Self) {
+        if other.found.map(|found| found.at) > self.found.map(|found| found.at) {
+            // A rate stays until another is found.
+            let pace = other.found.and_then(|found| found.pace).or_else(|| self.found?.pace);
+            self.found = other.found.map(|found| Found { pace, ..found });
+        }
+        if other.marks.map(|(at, _)| at) > self.marks.map(|(at, _)| at) {
+            self.marks = other.marks;
+        }
+    }
+
+    /// What of it is good at `now`: neither older than `age_max` nor from the future.
+    pub(super) fn good(self, now: u64, age_max: Duration) -> Option<Self> {
+        let good = |at: u64| now.checked_sub(at).is_some_and(|age| age < age_max.as_secs());
+        let entry = Self {
+            found: self.found.filter(|found| good(found.at)),
+            marks: self.marks.filter(|&(at, _)| good(at)),
+        };
+        (entry != Self::default()).then_some(entry)
+    }
+
+    /// As a line, without its end.
+    pub(super) fn line(&self, key: Key) -> String {
+        let mut line = format!("{} from={}", key.destination, key.network);
+        if let Some(Found { at, score, pace }) = self.found {
+            let _ = write!(line, " at={at} score={score}");
+            if let Some(Pace { rate, rtt_min }) = pace {
+                let _ = write!(line, " rate={} rtt_us={}", rate.bits_per_second(), rtt_min.as_micros());
+            }
+        }
+        if let Some((at, marks)) = self.marks {
+            let _ = write!(line, " marks={} marked={at}", marks.name());
+        }
+        line
+    }
+
+    /// Reads a line.
+    pub(super) fn parse(line: &str) -> Option<(Key, Self)> {
+        let mut words = line.split_ascii_whitespace();
+        let destination = words.next()?.parse::<IpAddr>().ok()?.to_canonical();
+        let mut values = Values::default();
+        for word in words {
+            let (name, value) = word.split_once('=')?;
+            values.take(name, value)?;
+        }
+        let key = Key { destination, network: values.from? };
+        let found = match (values.at, values.score) {
+            (Some(at), Some(score)) => Some(Found { at, score, pace: values.pace() }),
+            _ => None,
+        };
+        let entry = Self { found, marks: values.marked.zip(values.marks) };
+        (entry != Self::default()).then_some((key, entry))
+    }
+}
+
+/// The values of a line.
+#[derive(Default)]
+struct Values {
+    from: Option<IpAddr>,
+    at: Option<u64>,
+    score: Option<i32>,
+    rate: Option<u64>,
+    rtt_us: Option<u64>,
+    marks: Option<MarkChoice>,
+    marked: Option<u64>,
+}
+
+impl Values {
+    /// Takes one; `None` if it has no meaning.
+    fn take(&mut self, name: &str, value: &str) -> Option<()> {
+        match name {
+            "from" => self.from = Some(value.parse::<IpAddr>().ok()?.to_canonical()),
+            "at" => self.at = Some(value.parse().ok()?),
+            "score" => self.score = Some(value.parse().ok()?),
+            "rate" => self.rate = Some(value.parse().ok()?),
+            "rtt_us" => self.rtt_us = Some(value.parse().ok()?),
+            "marks" => self.marks = Some(MarkChoice::named(value)?),
+            "marked" => self.marked = Some(value.parse().ok()?),
+            _ => {}
+        }
+        Some(())
+    }
+
+    fn pace(&self) -> Option<Pace> {
+        let rate = self.rate.filter(|rate| RATES.contains(rate)).and_then(Rate::from_bits_per_second)?;
+        let rtt_min = Duration::from_micros(self.rtt_us?);
+        ROUND_TRIPS.contains(&rtt_min).then_some(Pace { rate, rtt_min })
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const DAY: Duration = Duration::from_secs(86_400);
+
+    pub(in super::super) fn entries() -> impl Strategy<Value = (Key, Entry)> {
+        let pace = (RATES, 1..60_000_000_u64).prop_map(|(rate, rtt)| Pace {
+            rate: Rate::from_bits_per_second(rate).expect("not zero"),
+            rtt_min: Duration::from_micros(rtt),
+        });
+        let found = (any::<u64>(), any::<i32>(), proptest::option::of(pace))
+            .prop_map(|(at, score, pace)| Found { at, score, pace });
+        let marks = (any::<u64>(), proptest::sample::select(MarkChoice::ALL.as_slice()));
+        (any::<IpAddr>(), any::<IpAddr>(), proptest::option::of(found), proptest::option::of(marks))
+            .prop_filter("something", |(.., found, marks)| found.is_some() || marks.is_some())
+            .prop_map(|(destination, network, found, marks)| {
+                let key = Key { destination: destination.to_canonical(), network: network.to_canonical() };
+                (key, Entry { found, marks })
+            })
+    }
+
+    #[test]
+    fn the_line_of_the_documentation_is_read() {
+        let line = "192.0.2.7 from=10.0.0.3 at=1790000000 score=-6 rate=93000000 rtt_us=20100 marks=cs1 marked=1790000100";
+        let (key, entry) = Entry::parse(line).expect("a line");
+        assert_eq!(entry.line(key), line);
+        assert_eq!(entry.marks, Some((1_790_000_100, MarkChoice::Cs1)));
+        let later = line.replace("score", "colour=blue score");
+        assert_eq!(Entry::parse(&later), Some((key, entry)), "a later version may say more");
+    }
+
+    #[test]
+    fn lines_that_cannot_be_are_none() {
+        for line in [
+            "",
+            "# a remark",
+            "192.0.2.7",
+            "192.0.2.7 at=1 score=1",
+            "192.0.2.7 from=10.0.0.3",
+            "192.0.2.7 from=10.0.0.3 at=1 score=much",
+            "192.0.2.7 from=10.0.0.3 at=-1 score=1",
+            "192.0.2.7 from=10.0.0.3 marks=best marked=1",
+            "example.org from=10.0.0.3 at=1 score=1",
+        ] {
+            assert_eq!(Entry::parse(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn absurd_rates_are_left_out_and_verdicts_stay() {
+        for pace in ["rate=0 rtt_us=5", "rate=99999999999999999 rtt_us=5", "rate=5000 rtt_us=0", "rate=5000"]
+        {
+            let line = format!("192.0.2.7 from=10.0.0.3 at=1 score=6 {pace}");
+            let (_, entry) = Entry::parse(&line).expect("a verdict");
+            assert_eq!(entry.found, Some(Found { at: 1, score: 6, pace: None }), "{pace}");
+        }
+    }
+
+    #[test]
+    fn the_newer_of_each_half_stays_and_a_rate_until_there_is_another() {
+        let pace = Entry::parse("::1 from=:: at=5 score=1 rate=5000 rtt_us=7 marks=le marked=9").unwrap().1;
+        let mut entry = Entry::parse("::1 from=:: at=6 score=2 marks=cs1 marked=8").unwrap().1;
+        let newer = entry;
+        entry = pace;
+        entry.merge(newer);
+        let Some(Found { at: 6, score: 2, pace: Some(_) }) = entry.found else { panic!("{entry:?}") };
+        assert_eq!(entry.marks, Some((9, MarkChoice::LowerEffort)));
+        let before = entry;
+        entry.merge(pace);
+        assert_eq!(entry, before, "nothing newer");
+    }
+
+    #[test]
+    fn what_is_old_or_of_the_future_is_no_good() {
+        let (_, entry) = Entry::parse("::1 from=:: at=1000 score=1 marks=le marked=500000").unwrap();
+        assert_eq!(entry.good(1000, DAY).map(|good| (good.found.is_some(), good.marks)), Some((true, None)));
+        assert_eq!(entry.good(999, DAY), None);
+        assert_eq!(entry.good(1000 + 86_400, DAY), None);
+    }
+
+    proptest! {
+        #[test]
+        fn an_entry_survives_its_line((key, entry) in entries()) {
+            prop_assert_eq!(Entry::parse(&entry.line(key)), Some((key, entry)));
+        }
+
+        #[test]
+        fn any_text_is_read_without_a_panic(line in "\\PC*") {
+            let _ = Entry::parse(&line);
+        }
+    }
+}

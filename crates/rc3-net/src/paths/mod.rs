@@ -1,0 +1,169 @@
+//! What was learned of paths, kept in a file, so that the next process need not learn it again: whether a path honours
+//! priorities, at which rate data arrives and the least round trip, and which marks a check has found to be useful.
+//!
+//! It is used as RFC 9959 uses saved parameters: a part of the rate to begin with, until the path confirms it; a verdict
+//! until the first trial that contradicts it. Entries are by destination and by the network this host is in, and are good
+//! for [`GOOD_FOR`]. The file is text, one line each:
+//!
+//! ```text
+//! 192.0.2.7 from=10.0.0.3 at=1790000000 score=-6 rate=93000000 rtt_us=20100 marks=cs1 marked=1790000100
+//! ```
+//!
+//! `from` is the address packets leave from (of IPv6 the first 64 bits), `at` and `marked` are seconds since 1970, `score` is
+//! [`DestinationVerdict::score`], `rate` is in bits per second of UDP payload, `marks` is a [`MarkChoice`]. Lines that make no
+//! sense are left out. Processes that use the same file at the same time add to it. Nothing that happens to it is an error
+//! of a connection.
+//!
+//! It is a list of the hosts this one has talked to in the last day. Only the user may read it.
+
+mod entry;
+mod file;
+mod network;
+
+use std::{
+    collections::HashMap,
+    io,
+    net::{IpAddr, SocketAddr},
+    path::PathBuf,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+
+use rc3_core::{DestinationVerdict, KnownPath};
+
+use self::{
+    entry::{Entry, Found, Key},
+    file::{ENTRIES_MAX, Table},
+};
+use crate::marks::MarkChoice;
+
+/// How long what is in the file is good. Longer than within a process, since it is believed less: see
+/// [`rc3_core::Endpoint::import_path`].
+pub const GOOD_FOR: Duration = Duration::from_secs(86_400);
+
+/// A file that endpoints read and add to. Clones are the same one.
+#[derive(Debug, Clone)]
+pub struct PathMemory(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    path: PathBuf,
+    held: Mutex<Held>,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    /// As in the file when it was read or written last.
+    table: Table,
+    /// What the file does not have.
+    unsaved: Table,
+    /// The same, by the destination and the address we were bound to; which network that is, is looked up later.
+    learned: HashMap<(IpAddr, IpAddr), Found>,
+    /// Somebody is going to save.
+    scheduled: bool,
+}
+
+impl PathMemory {
+    /// Reads the file, if it is there. What cannot be read is as if nothing were known.
+    pub fn open(path: impl Into<PathBuf>) -> Self {
+        let path = path.into();
+        let table = file::read(&path, seconds(SystemTime::now()), GOOD_FOR);
+        Self(Arc::new(Inner { path, held: Mutex::new(Held { table, ..Held::default() }) }))
+    }
+
+    /// What is known about the path to `remote` of a socket bound to `bound`.
+    pub fn known(&self, remote: SocketAddr, bound: IpAddr) -> Option<KnownPath> {
+        let now = seconds(SystemTime::now());
+        let Found { at, score, pace } = self.entry(now, remote.ip(), bound)?.found?;
+        Some(KnownPath { score, pace, age: Duration::from_secs(now.saturating_sub(at)) })
+    }
+
+    /// Which marks a check has found to be useful on that path.
+    pub fn marks(&self, remote: SocketAddr, bound: IpAddr) -> Option<MarkChoice> {
+        let (_, marks) = self.entry(seconds(SystemTime::now()), remote.ip(), bound)?.marks?;
+        Some(marks)
+    }
+
+    /// Takes note of such marks. [`Self::save`] writes them.
+    pub fn set_marks(&self, remote: SocketAddr, bound: IpAddr, marks: MarkChoice) {
+        let destination = remote.ip().to_canonical();
+        let Some(network) = network::to(destination, bound) else { return };
+        let marks = Some((seconds(SystemTime::now()), marks));
+        let entry = Entry { found: None, marks };
+        self.held().unsaved.entry(Key { destination, network }).or_default().merge(entry);
+    }
+
+    /// Adds what was learned to the file, and takes over what others have added. Blocks while another process does so, at
+    /// most for a second.
+    ///
+    /// # Errors
+    /// When the file cannot be written. What was learned waits for the next time.
+    pub fn save(&self) -> io::Result<()> {
+        let mut new = {
+            let mut held = self.held();
+            held.scheduled = false;
+            let Held { unsaved, learned, .. } = &mut *held;
+            let (mut new, learned) = (std::mem::take(unsaved), std::mem::take(learned));
+            drop(held);
+            for ((destination, bound), found) in learned {
+                let Some(network) = network::to(destination, bound) else { continue };
+                let entry = Entry { found: Some(found), marks: None };
+                new.entry(Key { destination, network }).or_default().merge(entry);
+            }
+            new
+        };
+        if new.is_empty() {
+            return Ok(());
+        }
+        let now = seconds(SystemTime::now());
+        match file::merge(&self.0.path, &new, now, GOOD_FOR) {
+            Ok(table) => {
+                self.held().table = table;
+                Ok(())
+            }
+            Err(error) => {
+                let mut held = self.held();
+                for (key, entry) in new.drain().take(ENTRIES_MAX) {
+                    held.unsaved.entry(key).or_default().merge(entry);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Takes note of what a socket bound to `bound` has learned. Whether the caller is to see that it is saved.
+    pub(crate) fn learn(&self, learned: &DestinationVerdict, bound: IpAddr) -> bool {
+        let at = SystemTime::now().checked_sub(Instant::now().saturating_duration_since(learned.at));
+        let found = Found { at: at.map_or(0, seconds), score: learned.score, pace: learned.pace };
+        let mut held = self.held();
+        let key = (learned.destination, bound);
+        if held.learned.len() < ENTRIES_MAX || held.learned.contains_key(&key) {
+            held.learned.insert(key, found);
+        }
+        !std::mem::replace(&mut held.scheduled, true)
+    }
+
+    fn entry(&self, now: u64, destination: IpAddr, bound: IpAddr) -> Option<Entry> {
+        let destination = destination.to_canonical();
+        let known = |held: &Held| {
+            held.table.keys().chain(held.unsaved.keys()).any(|key| key.destination == destination)
+        };
+        if !known(&self.held()) {
+            return None;
+        }
+        let key = Key { destination, network: network::to(destination, bound)? };
+        let held = self.held();
+        let mut entry = held.table.get(&key).copied().unwrap_or_default();
+        entry.merge(held.unsaved.get(&key).copied().unwrap_or_default());
+        entry.good(now, GOOD_FOR)
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.0.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Since 1970.
+fn seconds(at: SystemTime) -> u64 {
+    at.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}

@@ -1,0 +1,101 @@
+//! What a command uses beside the transport: marks, and what earlier commands have learned of paths.
+
+use std::{
+    env,
+    ffi::OsString,
+    net::{IpAddr, SocketAddr},
+    path::PathBuf,
+};
+
+use rc3_net::{
+    EndpointOptions,
+    marks::{MarkChoice, Marks},
+    paths::PathMemory,
+};
+
+/// Which marks datagrams carry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Marking {
+    /// Those that `rc3 doctor` has found to be useful on the path, else the default.
+    #[default]
+    Found,
+    /// These.
+    Chosen(MarkChoice),
+    /// See [`Marks::per_level`].
+    PerLevel,
+}
+
+/// What a command was told about the network.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Network {
+    /// Which marks.
+    pub marking: Marking,
+    /// Where to keep what is learned of paths; `None`: nowhere.
+    pub path_memory: Option<PathBuf>,
+}
+
+impl Network {
+    /// For an endpoint bound to `bound`, which talks to `remote` only if it is known.
+    pub fn options(&self, bound: IpAddr, remote: Option<SocketAddr>) -> EndpointOptions {
+        let path_memory = self.path_memory.as_ref().map(PathMemory::open);
+        let found = || path_memory.as_ref()?.marks(remote?, bound).map(Marks::from);
+        let marks = match self.marking {
+            Marking::Found => found().unwrap_or_default(),
+            Marking::Chosen(choice) => choice.into(),
+            Marking::PerLevel => Marks::per_level(),
+        };
+        EndpointOptions { marks, path_memory, ..EndpointOptions::default() }
+    }
+}
+
+/// The file of this user, by the XDG base directories; `None` where none is named.
+pub fn path_memory() -> Option<PathBuf> {
+    file_of(|name| env::var_os(name))
+}
+
+fn file_of(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    // Others than absolute ones are to be ignored.
+    let directory = |name| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let state = directory("XDG_STATE_HOME").or_else(|| Some(directory("HOME")?.join(".local/state")));
+    Some(state?.join("rc3/paths"))
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn the_file_is_where_the_state_of_a_user_is() {
+        let with = |set: &[(&str, &str)]| {
+            let find = |name: &str| Some(set.iter().find(|(known, _)| *known == name)?.1.into());
+            file_of(find)
+        };
+        let is = |path: &str| Some(Path::new(path).to_owned());
+        assert_eq!(with(&[("HOME", "/home/a")]), is("/home/a/.local/state/rc3/paths"));
+        assert_eq!(with(&[("HOME", "/home/a"), ("XDG_STATE_HOME", "/s")]), is("/s/rc3/paths"));
+        assert_eq!(
+            with(&[("HOME", "/home/a"), ("XDG_STATE_HOME", "")]),
+            is("/home/a/.local/state/rc3/paths")
+        );
+        assert_eq!(with(&[("HOME", "relative")]), None);
+        assert_eq!(with(&[]), None);
+    }
+
+    #[test]
+    fn marks_that_were_found_are_used_unless_others_are_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("paths");
+        let (bound, remote) = (IpAddr::from([127, 0, 0, 1]), SocketAddr::from(([127, 0, 0, 1], 9)));
+        let memory = PathMemory::open(&path);
+        memory.set_marks(remote, bound, MarkChoice::Cs1);
+        memory.save().unwrap();
+        let network = |marking| Network { marking, path_memory: Some(path.clone()) };
+        let marks = |marking, remote| network(marking).options(bound, remote).marks;
+        assert_eq!(marks(Marking::Found, Some(remote)), MarkChoice::Cs1.into());
+        assert_eq!(marks(Marking::Found, None), Marks::default());
+        assert_eq!(marks(Marking::Chosen(MarkChoice::None), Some(remote)), MarkChoice::None.into());
+        assert_eq!(marks(Marking::PerLevel, Some(remote)), Marks::per_level());
+    }
+}
