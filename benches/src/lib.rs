@@ -1,1 +1,3 @@
-//! Criterion benchmarks live in `benches/`.
+//! What the programs share. Criterion benchmarks live in `benches/`.
+
+pub mod clock;

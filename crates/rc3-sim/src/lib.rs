@@ -49,6 +49,7 @@ pub use queue::{
     drop_front::DropFront,
     drop_tail::DropTail,
     fq_codel::FqCodel,
+    ip::Routed,
     kick_ass::{KickAssConfig, KickAssQueue},
     policer::Policer,
     primary_only::PrimaryOnly,

@@ -34,7 +34,7 @@ use std::{
 
 use rc3_core::units::Rate;
 use rc3_net::{marks::Marks, socket::Socket};
-use rc3_sim::LinkStats;
+use rc3_sim::{LinkStats, today::Discipline};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use world::World;
@@ -68,9 +68,9 @@ pub struct EmulatorConfig {
     pub load: f64,
     /// Which way the background traffic goes.
     pub data: Direction,
-    /// `true`: strict priority with push-out, as RC3 asks of routers. `false`: a drop-tail queue that ignores
-    /// marks.
-    pub priority: bool,
+    /// What waits in front of each direction, and for how long. Background traffic is one flow. What passes a
+    /// policer waits for nothing else.
+    pub queue: Discipline,
     /// The table the endpoints mark with. A packet's level is the best one with its code point; DSCP 0 and
     /// unknown code points are normal priority.
     pub marks: Marks,
@@ -89,7 +89,7 @@ impl EmulatorConfig {
             loss: 0.0,
             load: 0.0,
             data: Direction::ToServer,
-            priority: true,
+            queue: Discipline::Priority,
             marks: Marks::default(),
             seed: 1,
         }

@@ -34,6 +34,24 @@ fn json_is_one_verified_object_and_nothing_else() {
         assert_eq!(first, result["bytes"].as_u64().unwrap(), "{result}");
     }
     assert!(results[3]["rlp_bytes"][0].as_u64().unwrap() > 0, "RLP brought nothing");
+    let beside = &json["fast_card"];
+    assert_eq!((&beside["queue"], &beside["nic_bits_per_second"]), (&"fifo".into(), &500_000_000.into()));
+    assert_eq!(beside["results"].as_array().expect("results of the second link").len(), 4);
+}
+
+#[test]
+fn every_queue_carries_whole_transfers() {
+    for queue in ["fifo", "fq", "policer"] {
+        let flags = ["--sizes", "300k", "--queue", queue, "--nic", "500mbit", "--buffer", "0.5bdp", "--json"];
+        let output = demo(&flags);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("one object");
+        assert_eq!((&json["queue"], &json["buffer_bytes"]), (&queue.into(), &62_500.into()));
+        assert!(json.get("fast_card").is_none(), "a link was chosen");
+        for result in json["results"].as_array().expect("results") {
+            assert_eq!(result["verified"], true, "{result}");
+        }
+    }
 }
 
 #[test]
@@ -47,6 +65,8 @@ fn table_picture_and_meaning_are_printed_and_drawn() {
     for words in ["loss 1 %, background 30 %", "rc3/ideal", "every transfer verified", "On this link"] {
         assert!(text.contains(words), "{words} is missing in\n{text}");
     }
+    assert_eq!(text.matches("every transfer verified").count(), 2, "one table for each link\n{text}");
+    assert!(text.contains("card 500mbit") && text.contains("a FIFO that ignores marks"), "{text}");
     assert!(!text.contains('\x1b'), "colours in a pipe");
     assert!(std::fs::read_to_string(svg).unwrap().contains("</svg>"));
 }

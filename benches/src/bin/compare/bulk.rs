@@ -1,6 +1,10 @@
 //! One long stream.
 
-use crate::{Result, contender::Contender, place::Place};
+use crate::{
+    Result,
+    contender::{Contender, Service},
+    place::Place,
+};
 
 #[derive(Default)]
 struct Results {
@@ -14,7 +18,7 @@ pub(crate) fn compare(place: &Place, contenders: &[Contender], bytes: u64, runs:
     let gbit = bytes as f64 * 8.0 / 1e9;
     for run in 1..=runs {
         for (contender, results) in &mut results {
-            let printed = place.run(*contender, "send", &[bytes.to_string()])?;
+            let printed = place.run(*contender, Service::Mirror, "send", &[bytes.to_string()])?;
             let mut numbers = printed.split_whitespace().map(str::parse::<f64>);
             let mut next = || numbers.next().ok_or("the client printed too little")?.map_err(|_| "no number");
             let (seconds, cpu) = (next()?, next()?);

@@ -21,12 +21,34 @@ pub(crate) enum Contender {
     Quinn,
     /// quinn with windows and socket buffers as large as ours.
     QuinnLarge,
+    /// quinn, default settings but for an initial window of 32 packets.
+    QuinnIw32,
     /// Kernel TCP without TLS.
     Tcp,
 }
 
+/// What a server does with a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Service {
+    /// Sends it back, or the CPU seconds if it is long.
+    Mirror,
+    /// Tells when its last byte was there.
+    Clock,
+}
+
+impl Service {
+    /// The name on the command line.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Mirror => "mirror",
+            Self::Clock => "clock",
+        }
+    }
+}
+
 impl Contender {
-    pub(crate) const ALL: [Self; 6] =
+    /// Who makes bulk transfers, unless told.
+    pub(crate) const BULK: [Self; 6] =
         [Self::Rc3, Self::Rc3Trust, Self::Rc3Off, Self::Quinn, Self::QuinnLarge, Self::Tcp];
 
     /// The name on the command line and in the tables.
@@ -37,6 +59,7 @@ impl Contender {
             Self::Rc3Off => "rc3-off",
             Self::Quinn => "quinn",
             Self::QuinnLarge => "quinn-large",
+            Self::QuinnIw32 => "quinn-iw32",
             Self::Tcp => "tcp",
         }
     }
@@ -66,12 +89,16 @@ impl Setup {
         })
     }
 
-    /// Serves until killed. Prints its certificate in hexadecimal, then a line of CPU seconds for each long stream.
-    pub(crate) fn serve(self, address: SocketAddr) -> Result<()> {
+    /// Serves until killed. Prints its certificate in hexadecimal.
+    pub(crate) fn serve(self, service: Service, address: SocketAddr) -> Result<()> {
         match self.contender {
-            Contender::Rc3 | Contender::Rc3Trust | Contender::Rc3Off => quic::rc3::serve(self, address),
-            Contender::Quinn | Contender::QuinnLarge => quic::quinn::serve(self, address),
-            Contender::Tcp => tcp::serve(address),
+            Contender::Rc3 | Contender::Rc3Trust | Contender::Rc3Off => {
+                quic::rc3::serve(self, service, address)
+            }
+            Contender::Quinn | Contender::QuinnLarge | Contender::QuinnIw32 => {
+                quic::quinn::serve(self, service, address)
+            }
+            Contender::Tcp => tcp::serve(service, address),
         }
     }
 
@@ -81,8 +108,24 @@ impl Setup {
             Contender::Rc3 | Contender::Rc3Trust | Contender::Rc3Off => {
                 quic::rc3::send(self, address, certificate, bytes)
             }
-            Contender::Quinn | Contender::QuinnLarge => quic::quinn::send(self, address, certificate, bytes),
+            Contender::Quinn | Contender::QuinnLarge | Contender::QuinnIw32 => {
+                quic::quinn::send(self, address, certificate, bytes)
+            }
             Contender::Tcp => tcp::send(address, bytes),
+        }
+    }
+
+    /// Sends one stream over a new connection to a server with a clock. Prints seconds from the first byte offered, when
+    /// the connection is open, until the last is there.
+    pub(crate) fn time(self, address: SocketAddr, certificate: &str, bytes: u64) -> Result<()> {
+        match self.contender {
+            Contender::Rc3 | Contender::Rc3Trust | Contender::Rc3Off => {
+                quic::rc3::time(self, address, certificate, bytes)
+            }
+            Contender::Quinn | Contender::QuinnLarge | Contender::QuinnIw32 => {
+                quic::quinn::time(self, address, certificate, bytes)
+            }
+            Contender::Tcp => tcp::time(address, bytes),
         }
     }
 
@@ -92,7 +135,7 @@ impl Setup {
             Contender::Rc3 | Contender::Rc3Trust | Contender::Rc3Off => {
                 quic::rc3::ask(self, address, certificate, exchange)
             }
-            Contender::Quinn | Contender::QuinnLarge => {
+            Contender::Quinn | Contender::QuinnLarge | Contender::QuinnIw32 => {
                 quic::quinn::ask(self, address, certificate, exchange)
             }
             Contender::Tcp => tcp::ask(address, exchange),

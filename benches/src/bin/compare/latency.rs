@@ -1,6 +1,10 @@
 //! Requests and responses, one after the other.
 
-use crate::{Result, contender::Contender, place::Place};
+use crate::{
+    Result,
+    contender::{Contender, Service},
+    place::Place,
+};
 
 const PERCENTILES: [f64; 6] = [10.0, 50.0, 90.0, 99.0, 99.9, 100.0];
 
@@ -25,7 +29,7 @@ pub(crate) fn compare(
     }
     for run in 1..=runs {
         for (contender, results) in &mut results {
-            let printed = place.run(*contender, "ask", &arguments)?;
+            let printed = place.run(*contender, Service::Mirror, "ask", &arguments)?;
             let mut micros: Vec<u64> =
                 printed.split_whitespace().map(str::parse).collect::<std::result::Result<_, _>>()?;
             micros.sort_unstable();

@@ -1,6 +1,7 @@
-//! rc3 beside quinn and kernel TCP, in one run, alternately: bulk transfer and request/response latency.
+//! rc3 beside quinn and kernel TCP, in one run, alternately: bulk transfer, request/response latency, and the completion
+//! times of flows.
 //!
-//! `cargo run --release -p rc3-benches --bin compare -- bulk` (or `latency`); `--help` tells the rest. Each side of
+//! `cargo run --release -p rc3-benches --bin compare -- bulk` (or `latency`; `flows` is for `today.sh`); `--help` tells the rest. Each side of
 //! each run is a process of its own, so that the CPU time of both can be told. With `--veth`, as root, the two sit in
 //! network namespaces with a veth pair between them, else on loopback.
 
@@ -8,6 +9,7 @@
 
 mod bulk;
 mod contender;
+mod flows;
 mod latency;
 mod place;
 mod quic;
@@ -16,9 +18,11 @@ mod tcp;
 use std::{error::Error, net::SocketAddr};
 
 use clap::{Parser, Subcommand};
+use rc3_sim::units::parse_size;
 
 use self::{
-    contender::{Contender, Setup},
+    contender::{Contender, Service, Setup},
+    flows::Bottleneck,
     place::Place,
 };
 
@@ -56,11 +60,41 @@ enum Command {
         #[command(flatten)]
         common: Common,
     },
+    /// Flows on new connections through a bottleneck between two network namespaces: how long until the last byte is
+    /// there, as multiples of the ideal.
+    Flows {
+        /// Namespace of the senders.
+        client: String,
+        /// Namespace of the receivers.
+        server: String,
+        /// Where the receivers listen.
+        address: SocketAddr,
+        #[command(flatten)]
+        bottleneck: Bottleneck,
+        /// Lengths of the flows in bytes.
+        #[arg(long, value_delimiter = ',', value_parser = parse_size, default_value = "100k,300k,1M,3M,10M")]
+        sizes: Vec<u64>,
+        /// Who takes part.
+        #[arg(long, value_delimiter = ',', default_value = "rc3,quinn,quinn-iw32,tcp")]
+        contenders: Vec<Contender>,
+        /// How often each takes its turn.
+        #[arg(long, default_value_t = 5)]
+        runs: usize,
+    },
     #[command(hide = true)]
     Serve {
         #[command(flatten)]
         setup: Setup,
         address: SocketAddr,
+        service: Service,
+    },
+    #[command(hide = true)]
+    Time {
+        #[command(flatten)]
+        setup: Setup,
+        address: SocketAddr,
+        certificate: String,
+        bytes: u64,
     },
     #[command(hide = true)]
     Send {
@@ -113,7 +147,7 @@ impl Common {
 fn main() -> Result<()> {
     match Args::parse().command {
         Command::Bulk { megabytes, common } => {
-            let contenders = common.contenders(&Contender::ALL);
+            let contenders = common.contenders(&Contender::BULK);
             bulk::compare(&common.place()?, &contenders, megabytes * 1_000_000, common.runs)
         }
         Command::Latency { exchanges, bytes, new_connections, common } => {
@@ -121,7 +155,12 @@ fn main() -> Result<()> {
             let exchange = latency::Exchange { count: exchanges, bytes, new_connections };
             latency::compare(&common.place()?, &contenders, &exchange, common.runs)
         }
-        Command::Serve { setup, address } => setup.serve(address),
+        Command::Flows { client, server, address, bottleneck, sizes, contenders, runs } => {
+            let place = Place::Ready { client, server, address };
+            flows::compare(&place, &contenders, bottleneck, &sizes, runs)
+        }
+        Command::Serve { setup, address, service } => setup.serve(service, address),
+        Command::Time { setup, address, certificate, bytes } => setup.time(address, &certificate, bytes),
         Command::Send { setup, address, certificate, bytes } => setup.send(address, &certificate, bytes),
         Command::Ask { setup, address, certificate, exchanges, bytes, new_connections } => {
             let exchange = latency::Exchange { count: exchanges, bytes, new_connections };

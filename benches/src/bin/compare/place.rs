@@ -1,4 +1,5 @@
-//! Where the two processes of a run sit: on loopback, or in two network namespaces with a veth pair between them.
+//! Where the two processes of a run sit: on loopback, in two network namespaces with a veth pair between them, or in two
+//! that are there already.
 
 use std::{
     io::{BufRead, BufReader},
@@ -6,11 +7,26 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use crate::{Result, contender::Contender};
+use crate::{
+    Result,
+    contender::{Contender, Service},
+};
 
 pub(crate) enum Place {
-    Loopback { mtu: Option<u16> },
-    Veth { left: String, right: String, mtu: Option<u16> },
+    Loopback {
+        mtu: Option<u16>,
+    },
+    Veth {
+        left: String,
+        right: String,
+        mtu: Option<u16>,
+    },
+    /// Somebody else made the namespaces, and what is between them.
+    Ready {
+        client: String,
+        server: String,
+        address: SocketAddr,
+    },
 }
 
 impl Place {
@@ -39,12 +55,16 @@ impl Place {
         match self {
             Self::Loopback { .. } => "loopback",
             Self::Veth { .. } => "a veth pair",
+            Self::Ready { .. } => "a path between namespaces",
         }
     }
 
     /// What both processes are told of it.
     fn mtu(&self) -> Vec<String> {
-        let (Self::Loopback { mtu } | Self::Veth { mtu, .. }) = self;
+        let mtu = match self {
+            Self::Loopback { mtu } | Self::Veth { mtu, .. } => *mtu,
+            Self::Ready { .. } => None,
+        };
         mtu.iter().flat_map(|mtu| ["--mtu".to_owned(), mtu.to_string()]).collect()
     }
 
@@ -52,26 +72,36 @@ impl Place {
         match self {
             Self::Loopback { .. } => SocketAddr::from(([127, 0, 0, 1], 14_433)),
             Self::Veth { .. } => SocketAddr::from(([10, 85, 0, 2], 14_433)),
+            Self::Ready { address, .. } => *address,
         }
     }
 
-    fn command(&self, server: bool) -> Result<Command> {
+    fn command(&self, is_server: bool) -> Result<Command> {
         let program = std::env::current_exe()?;
         Ok(match self {
             Self::Loopback { .. } => Command::new(program),
-            Self::Veth { left, right, .. } => {
+            Self::Veth { left: client, right: server, .. } | Self::Ready { client, server, .. } => {
                 let mut command = Command::new("ip");
-                command.args(["netns", "exec", if server { right } else { left }]).arg(program);
+                command.args(["netns", "exec", if is_server { server } else { client }]).arg(program);
                 command
             }
         })
     }
 
     /// Starts the server, lets the client do `action`, and returns what the client printed.
-    pub(crate) fn run(&self, contender: Contender, action: &str, arguments: &[String]) -> Result<String> {
+    pub(crate) fn run(
+        &self,
+        contender: Contender,
+        service: Service,
+        action: &str,
+        arguments: &[String],
+    ) -> Result<String> {
         let address = self.server_address().to_string();
         let mut command = self.command(true)?;
-        command.args(["serve", contender.name(), &address]).args(self.mtu()).stdout(Stdio::piped());
+        command
+            .args(["serve", contender.name(), &address, service.name()])
+            .args(self.mtu())
+            .stdout(Stdio::piped());
         let mut server = Server(command.spawn()?);
         let mut certificate = String::new();
         let stdout = server.0.stdout.take().ok_or("no output from the server")?;

@@ -10,6 +10,9 @@ use crate::Result;
 /// What one write hands over.
 pub(crate) const BLOCK: usize = 1 << 20;
 
+/// Initial window of `quinn-iw32`, in bytes: 32 packets as TCP counts them.
+const IW32: u64 = 32 * 1448;
+
 /// Windows of `quinn-large`, in bytes: those that rc3 may grow to by default or more.
 const LARGE_WINDOW: u32 = 32 << 20;
 
@@ -75,11 +78,17 @@ macro_rules! contender {
 
             use $library::{Connection, RecvStream, SendStream, VarInt};
 
+            use rc3_benches::clock;
+
             use super::{BLOCK, ECHO_MAX, Identity, configure::$name as configure, cpu_time};
-            use crate::{Result, contender::Setup, latency::Exchange};
+            use crate::{
+                Result,
+                contender::{Service, Setup},
+                latency::Exchange,
+            };
 
             #[tokio::main]
-            pub(crate) async fn serve(setup: Setup, address: SocketAddr) -> Result<()> {
+            pub(crate) async fn serve(setup: Setup, service: Service, address: SocketAddr) -> Result<()> {
                 let identity = Identity::new()?;
                 let certificate = data_encoding::HEXLOWER.encode(&identity.certificate);
                 let endpoint = configure::server(setup, identity, address)?;
@@ -87,18 +96,22 @@ macro_rules! contender {
                 while let Some(incoming) = endpoint.accept().await {
                     tokio::spawn(async move {
                         if let Ok(connection) = incoming.await {
-                            serve_connection(connection).await;
+                            serve_connection(connection, service).await;
                         }
                     });
                 }
                 Ok(())
             }
 
-            async fn serve_connection(connection: Connection) {
+            async fn serve_connection(connection: Connection, service: Service) {
                 let before = cpu_time();
                 while let Ok((send, recv)) = connection.accept_bi().await {
                     // Both ends come in turn, so a stream that fails ends the connection too.
-                    if answer(send, recv, before).await.is_err() {
+                    let answered = match service {
+                        Service::Mirror => answer(send, recv, before).await,
+                        Service::Clock => tell_arrival(send, recv).await,
+                    };
+                    if answered.is_err() {
                         return;
                     }
                 }
@@ -125,6 +138,48 @@ macro_rules! contender {
                 Ok(())
             }
 
+            async fn tell_arrival(mut send: SendStream, mut recv: RecvStream) -> Result<()> {
+                // The end of the stream may come later than its last byte.
+                let mut last = clock::now();
+                while recv.read_chunk(usize::MAX, true).await?.is_some() {
+                    last = clock::now();
+                }
+                send.write_all(last.to_string().as_bytes()).await?;
+                send.finish()?;
+                Ok(())
+            }
+
+            /// Sends so many bytes and returns the answer.
+            async fn upload(connection: &Connection, bytes: u64, block: &[u8]) -> Result<String> {
+                let (mut send, mut recv) = connection.open_bi().await?;
+                let mut left = bytes;
+                while left > 0 {
+                    let len = left.min(block.len() as u64);
+                    send.write_all(&block[..len as usize]).await?;
+                    left -= len;
+                }
+                send.finish()?;
+                Ok(String::from_utf8(recv.read_to_end(64).await?)?)
+            }
+
+            #[tokio::main]
+            pub(crate) async fn time(
+                setup: Setup,
+                address: SocketAddr,
+                certificate: &str,
+                bytes: u64,
+            ) -> Result<()> {
+                let endpoint = configure::client(setup, certificate, address)?;
+                let block = vec![7; BLOCK];
+                let connection = endpoint.connect(address, "localhost")?.await?;
+                let begun = clock::now();
+                let arrived: u64 = upload(&connection, bytes, &block).await?.parse()?;
+                println!("{}", arrived.saturating_sub(begun) as f64 / 1e9);
+                connection.close(VarInt::from_u32(0), b"done");
+                endpoint.wait_idle().await;
+                Ok(())
+            }
+
             #[tokio::main]
             pub(crate) async fn send(
                 setup: Setup,
@@ -135,16 +190,7 @@ macro_rules! contender {
                 let endpoint = configure::client(setup, certificate, address)?;
                 let (begun, before) = (Instant::now(), cpu_time());
                 let connection = endpoint.connect(address, "localhost")?.await?;
-                let (mut send, mut recv) = connection.open_bi().await?;
-                let block = vec![7; BLOCK];
-                let mut left = bytes;
-                while left > 0 {
-                    let len = left.min(BLOCK as u64);
-                    send.write_all(&block[..len as usize]).await?;
-                    left -= len;
-                }
-                send.finish()?;
-                let peer: f64 = String::from_utf8(recv.read_to_end(64).await?)?.parse()?;
+                let peer: f64 = upload(&connection, bytes, &vec![7; BLOCK]).await?.parse()?;
                 let cpu = (cpu_time() - before).as_secs_f64() + peer;
                 println!("{} {cpu}", begun.elapsed().as_secs_f64());
                 connection.close(VarInt::from_u32(0), b"done");
@@ -240,12 +286,14 @@ mod configure {
 
         use quinn::{
             ClientConfig, Endpoint, EndpointConfig, ServerConfig, TokioRuntime, TransportConfig,
+            congestion::CubicConfig,
             crypto::rustls::{QuicClientConfig, QuicServerConfig},
         };
         use socket2::{Domain, Protocol, Socket, Type};
 
         use super::super::{
-            Identity, LARGE_RECV_BUFFER, LARGE_SEND_BUFFER, LARGE_WINDOW, any_port, client as client_crypto,
+            IW32, Identity, LARGE_RECV_BUFFER, LARGE_SEND_BUFFER, LARGE_WINDOW, any_port,
+            client as client_crypto,
         };
         use crate::{
             Result,
@@ -259,6 +307,11 @@ mod configure {
                     .stream_receive_window(LARGE_WINDOW.into())
                     .receive_window(LARGE_WINDOW.into())
                     .send_window(LARGE_WINDOW.into());
+            }
+            if setup.contender == Contender::QuinnIw32 {
+                let mut cubic = CubicConfig::default();
+                cubic.initial_window(IW32);
+                config.congestion_controller_factory(Arc::new(cubic));
             }
             if let Some(discovery) = setup.mtu_discovery() {
                 config.mtu_discovery_config(Some(discovery));

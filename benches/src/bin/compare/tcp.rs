@@ -6,8 +6,12 @@ use std::{
     time::{Duration, Instant},
 };
 
+use rc3_benches::clock;
+use socket2::{Domain, Protocol, Socket, Type};
+
 use crate::{
     Result,
+    contender::Service,
     latency::Exchange,
     quic::{BLOCK, ECHO_MAX, cpu_time},
 };
@@ -16,14 +20,20 @@ use crate::{
 const BULK: u8 = 0;
 const ECHO: u8 = 1;
 
-pub(crate) fn serve(address: SocketAddr) -> Result<()> {
+/// As the kernel calls it. Where it is none of those that everybody may use, this needs root.
+const CUBIC: &[u8] = b"cubic";
+
+pub(crate) fn serve(service: Service, address: SocketAddr) -> Result<()> {
     let listener = TcpListener::bind(address)?;
     // In place of a certificate.
     println!("00");
     for connection in listener.incoming() {
         let before = cpu_time();
         // The next client is no affair of this one's failure.
-        if let Err(error) = connection.map_err(Into::into).and_then(|connection| answer(connection, before)) {
+        if let Err(error) = connection.map_err(Into::into).and_then(|connection| match service {
+            Service::Mirror => answer(connection, before),
+            Service::Clock => tell_arrival(connection),
+        }) {
             eprintln!("server: {error}");
         }
     }
@@ -49,20 +59,49 @@ fn answer(mut connection: TcpStream, before: Duration) -> Result<()> {
     Ok(())
 }
 
-pub(crate) fn send(address: SocketAddr, bytes: u64) -> Result<()> {
-    let (begun, before) = (Instant::now(), cpu_time());
-    let mut connection = TcpStream::connect(address)?;
-    connection.write_all(&[BULK])?;
-    let block = vec![7; BLOCK];
+fn tell_arrival(mut connection: TcpStream) -> Result<()> {
+    let mut block = vec![0; BLOCK];
+    // The end of the stream may come later than its last byte.
+    let mut last = clock::now();
+    while connection.read(&mut block)? > 0 {
+        last = clock::now();
+    }
+    connection.write_all(last.to_string().as_bytes())?;
+    Ok(())
+}
+
+/// Sends so many bytes and returns the answer.
+fn upload(connection: &mut TcpStream, bytes: u64, block: &[u8]) -> Result<String> {
     let mut left = bytes;
     while left > 0 {
-        let len = left.min(BLOCK as u64);
+        let len = left.min(block.len() as u64);
         connection.write_all(&block[..len as usize])?;
         left -= len;
     }
     connection.shutdown(Shutdown::Write)?;
     let mut answer = String::new();
     connection.read_to_string(&mut answer)?;
+    Ok(answer)
+}
+
+pub(crate) fn time(address: SocketAddr, bytes: u64) -> Result<()> {
+    let block = vec![7; BLOCK];
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_tcp_congestion(CUBIC)?;
+    socket.connect(&address.into())?;
+    let mut connection = TcpStream::from(socket);
+    connection.set_nodelay(true)?;
+    let begun = clock::now();
+    let arrived: u64 = upload(&mut connection, bytes, &block)?.parse()?;
+    println!("{}", arrived.saturating_sub(begun) as f64 / 1e9);
+    Ok(())
+}
+
+pub(crate) fn send(address: SocketAddr, bytes: u64) -> Result<()> {
+    let (begun, before) = (Instant::now(), cpu_time());
+    let mut connection = TcpStream::connect(address)?;
+    connection.write_all(&[BULK])?;
+    let answer = upload(&mut connection, bytes, &vec![7; BLOCK])?;
     let cpu = (cpu_time() - before).as_secs_f64() + answer.parse::<f64>()?;
     println!("{} {cpu}", begun.elapsed().as_secs_f64());
     Ok(())

@@ -3,9 +3,10 @@
 use std::time::Instant;
 
 use clap::ValueEnum;
+use rc3_benches::clock;
 use rc3_net::{KickAssStats, SwitchCounts};
 
-use crate::{Result, clock, scheme::Scheme};
+use crate::{Result, scheme::Scheme};
 
 /// First line of what the receiver prints.
 pub(crate) const COLUMNS: &str = "sender,number,scheme,bytes,begun_ns,seconds";

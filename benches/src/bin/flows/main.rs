@@ -6,7 +6,6 @@
 //! and documents of the lines of several runs and of what the forwarder has counted.
 #![forbid(unsafe_code)]
 
-mod clock;
 mod flow;
 mod load;
 mod rc3;

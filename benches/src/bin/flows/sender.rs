@@ -6,11 +6,12 @@ use std::{
     time::{Duration, Instant},
 };
 
+use rc3_benches::clock;
 use rc3_net::Endpoint;
 use tokio::task::JoinSet;
 
 use crate::{
-    Result, clock,
+    Result,
     flow::Header,
     load::{Draws, Load, seed_of},
     rc3,

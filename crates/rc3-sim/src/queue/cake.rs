@@ -8,44 +8,42 @@ use std::time::Instant;
 
 use kickass::queue::FqCodelConfig;
 
-use super::{Dropped, Packet, Queue};
-use crate::{FqCodel, Stamped, agent::Parcel};
+use super::{Dropped, Packet, Queue, Routed};
+use crate::{FqCodel, Stamped};
 
 /// Bytes that a tin may send in its turn: Bulk's weight and Best Effort's (tc-cake(8), `sch_cake.c`).
 const BULK: i64 = 64;
 const BEST_EFFORT: i64 = 1024;
 
-type Queued = Packet<Stamped<Parcel>>;
-
 /// Two tins that share the link 64 : 1024 while both have packets.
 #[derive(Debug)]
-pub struct Cake {
-    best_effort: Tin,
-    bulk: Tin,
+pub struct Cake<T> {
+    best_effort: Tin<T>,
+    bulk: Tin<T>,
 }
 
 #[derive(Debug)]
-struct Tin {
-    flows: FqCodel,
+struct Tin<T> {
+    flows: FqCodel<T>,
     quantum: i64,
     deficit: i64,
 }
 
-impl Tin {
+impl<T: Routed> Tin<T> {
     fn new(quantum: i64, limit: u64, key: u64) -> Self {
         let config = FqCodelConfig { limit, key, ..FqCodelConfig::default() };
         Self { flows: FqCodel::new(config), quantum, deficit: quantum }
     }
 }
 
-impl Cake {
+impl<T: Routed> Cake<T> {
     /// Empty tins of at most `limit` bytes each. `key` decides which flows share a queue.
     pub fn new(limit: u64, key: u64) -> Self {
         Self { best_effort: Tin::new(BEST_EFFORT, limit, key), bulk: Tin::new(BULK, limit, key) }
     }
 
     /// Whose turn it is, of tins with packets.
-    fn next(&mut self) -> Option<&mut Tin> {
+    fn next(&mut self) -> Option<&mut Tin<T>> {
         let Self { best_effort, bulk } = self;
         match (best_effort.flows.is_empty(), bulk.flows.is_empty()) {
             (true, true) => None,
@@ -68,13 +66,13 @@ impl Cake {
     }
 }
 
-impl Queue<Stamped<Parcel>> for Cake {
-    fn enqueue(&mut self, now: Instant, packet: Queued) -> Dropped<Stamped<Parcel>> {
+impl<T: Routed> Queue<Stamped<T>> for Cake<T> {
+    fn enqueue(&mut self, now: Instant, packet: Packet<Stamped<T>>) -> Dropped<Stamped<T>> {
         let tin = if packet.level.is_primary() { &mut self.best_effort } else { &mut self.bulk };
         tin.flows.enqueue(now, packet)
     }
 
-    fn dequeue(&mut self, now: Instant) -> Option<Queued> {
+    fn dequeue(&mut self, now: Instant) -> Option<Packet<Stamped<T>>> {
         // CoDel may drop all that a tin has.
         while let Some(tin) = self.next() {
             if let Some(packet) = tin.flows.dequeue(now) {
@@ -99,7 +97,7 @@ impl Queue<Stamped<Parcel>> for Cake {
         self.best_effort.flows.len() + self.bulk.flows.len()
     }
 
-    fn poll_dropped(&mut self) -> Option<Queued> {
+    fn poll_dropped(&mut self) -> Option<Packet<Stamped<T>>> {
         self.best_effort.flows.poll_dropped().or_else(|| self.bulk.flows.poll_dropped())
     }
 }
@@ -109,9 +107,9 @@ mod tests {
     use rc3_core::units::Level;
 
     use super::*;
-    use crate::queue::fq_codel::tests::parcel;
+    use crate::{agent::Parcel, queue::fq_codel::tests::parcel};
 
-    fn stamped(now: Instant, flow: u32, level: Level) -> Queued {
+    fn stamped(now: Instant, flow: u32, level: Level) -> Packet<Stamped<Parcel>> {
         let Packet { size, payload, .. } = parcel(flow, 0);
         Packet { size, level, payload: Stamped::new(now, payload) }
     }

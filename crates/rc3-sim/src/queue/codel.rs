@@ -1,20 +1,20 @@
-//! CoDel with ECN (RFC 8289) on a single FIFO in front of a link of a world.
+//! CoDel with ECN (RFC 8289) on a single FIFO.
 
 use std::time::Instant;
 
 use kickass::queue::FqCodelConfig;
 
-use super::{Dropped, Packet, Queue};
-use crate::{FqCodel, Stamped, agent::Parcel};
+use super::{Dropped, Packet, Queue, Routed};
+use crate::{FqCodel, Stamped};
 
 /// A FIFO under CoDel with a limit in bytes: FQ-CoDel with one queue for all flows, and drop-tail.
 #[derive(Debug)]
-pub struct CodelFifo {
-    fifo: FqCodel,
+pub struct CodelFifo<T> {
+    fifo: FqCodel<T>,
     limit: u64,
 }
 
-impl CodelFifo {
+impl<T: Routed> CodelFifo<T> {
     /// An empty queue for at most `limit` bytes, with the times of RFC 8289: 5 and 100 ms.
     pub fn new(limit: u64) -> Self {
         // The limit within would drop at the head.
@@ -23,15 +23,15 @@ impl CodelFifo {
     }
 }
 
-impl Queue<Stamped<Parcel>> for CodelFifo {
-    fn enqueue(&mut self, now: Instant, packet: Packet<Stamped<Parcel>>) -> Dropped<Stamped<Parcel>> {
+impl<T: Routed> Queue<Stamped<T>> for CodelFifo<T> {
+    fn enqueue(&mut self, now: Instant, packet: Packet<Stamped<T>>) -> Dropped<Stamped<T>> {
         if packet.size as u64 > self.limit.saturating_sub(self.fifo.bytes()) {
             return Dropped::Arrival(packet);
         }
         self.fifo.enqueue(now, packet)
     }
 
-    fn dequeue(&mut self, now: Instant) -> Option<Packet<Stamped<Parcel>>> {
+    fn dequeue(&mut self, now: Instant) -> Option<Packet<Stamped<T>>> {
         self.fifo.dequeue(now)
     }
 
@@ -43,7 +43,7 @@ impl Queue<Stamped<Parcel>> for CodelFifo {
         self.fifo.len()
     }
 
-    fn poll_dropped(&mut self) -> Option<Packet<Stamped<Parcel>>> {
+    fn poll_dropped(&mut self) -> Option<Packet<Stamped<T>>> {
         self.fifo.poll_dropped()
     }
 }

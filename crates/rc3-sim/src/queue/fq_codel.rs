@@ -1,23 +1,21 @@
-//! FQ-CoDel with ECN (RFC 8290) in front of a link of a world.
+//! FQ-CoDel with ECN (RFC 8290).
 
 use std::{collections::VecDeque, time::Instant};
 
 use kickass::queue::{FqCodel as Discipline, FqCodelConfig, Queue as _};
 
-use super::{Dropped, Packet, Queue};
-use crate::{Stamped, agent::Parcel};
+use super::{Dropped, Packet, Queue, Routed};
+use crate::Stamped;
 
-type Queued = Packet<Stamped<Parcel>>;
-
-/// The discipline of [`kickass::queue`] over parcels. Marks go into the ECN bits of UDP datagrams.
+/// The discipline of [`kickass::queue`] over packets of a link. Marks go into the ECN bits of UDP datagrams.
 #[derive(Debug)]
-pub struct FqCodel {
-    discipline: Discipline<Queued>,
+pub struct FqCodel<T> {
+    discipline: Discipline<Packet<Stamped<T>>>,
     /// Dropped by CoDel when packets were taken out, and not told yet.
-    dropped: VecDeque<Queued>,
+    dropped: VecDeque<Packet<Stamped<T>>>,
 }
 
-impl FqCodel {
+impl<T: Routed> FqCodel<T> {
     /// An empty queue.
     ///
     /// # Panics
@@ -27,8 +25,8 @@ impl FqCodel {
     }
 }
 
-impl Queue<Stamped<Parcel>> for FqCodel {
-    fn enqueue(&mut self, now: Instant, packet: Queued) -> Dropped<Stamped<Parcel>> {
+impl<T: Routed> Queue<Stamped<T>> for FqCodel<T> {
+    fn enqueue(&mut self, now: Instant, packet: Packet<Stamped<T>>) -> Dropped<Stamped<T>> {
         let mut lost = Vec::new();
         self.discipline.enqueue(now, packet, &mut |packet| lost.push(packet));
         // From the head of the fattest flow, whosever arrival it was.
@@ -39,7 +37,7 @@ impl Queue<Stamped<Parcel>> for FqCodel {
         }
     }
 
-    fn dequeue(&mut self, now: Instant) -> Option<Queued> {
+    fn dequeue(&mut self, now: Instant) -> Option<Packet<Stamped<T>>> {
         let dropped = &mut self.dropped;
         self.discipline.dequeue(now, &mut |packet| dropped.push_back(packet))
     }
@@ -52,7 +50,7 @@ impl Queue<Stamped<Parcel>> for FqCodel {
         self.discipline.packets()
     }
 
-    fn poll_dropped(&mut self) -> Option<Queued> {
+    fn poll_dropped(&mut self) -> Option<Packet<Stamped<T>>> {
         self.dropped.pop_front()
     }
 }
@@ -66,7 +64,7 @@ pub(super) mod tests {
     use super::*;
     use crate::{
         Contents, Link, LinkConfig,
-        agent::{Body, FlowId, HostId, Progress, SchemeId},
+        agent::{Body, FlowId, HostId, Parcel, Progress, SchemeId},
     };
 
     pub(in crate::queue) fn parcel(flow: u32, ecn: u8) -> Packet<Parcel> {

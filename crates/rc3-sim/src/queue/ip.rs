@@ -53,7 +53,16 @@ pub(super) fn subject(packet: &Packet<Stamped<Parcel>>) -> Subject {
     }
 }
 
-impl Queued for Packet<Stamped<Parcel>> {
+/// What queues per flow read of a payload.
+pub trait Routed {
+    /// A hash of the flow it belongs to; `key` decides which flows meet.
+    fn flow_hash(&self, key: u64) -> u64;
+
+    /// Marks that it met congestion (RFC 3168 §5); whether its ends understand that.
+    fn mark_congestion(&mut self) -> bool;
+}
+
+impl<T: Routed> Queued for Packet<Stamped<T>> {
     fn bytes(&self) -> u64 {
         self.size as u64
     }
@@ -63,11 +72,21 @@ impl Queued for Packet<Stamped<Parcel>> {
     }
 
     fn flow_hash(&self, key: u64) -> u64 {
-        flow(self.payload.payload()).hash(key)
+        self.payload.payload().flow_hash(key)
     }
 
     fn mark_congestion(&mut self) -> bool {
-        match &mut self.payload.payload_mut().body {
+        self.payload.payload_mut().mark_congestion()
+    }
+}
+
+impl Routed for Parcel {
+    fn flow_hash(&self, key: u64) -> u64 {
+        flow(self).hash(key)
+    }
+
+    fn mark_congestion(&mut self) -> bool {
+        match &mut self.body {
             Body::Udp { ecn, .. } if *ecn & CE != NOT_ECT => {
                 *ecn |= CE;
                 true

@@ -9,7 +9,7 @@ pub(crate) mod codel;
 pub(crate) mod drop_front;
 pub(crate) mod drop_tail;
 pub(crate) mod fq_codel;
-mod ip;
+pub(crate) mod ip;
 pub(crate) mod kick_ass;
 pub(crate) mod policer;
 pub(crate) mod primary_only;
@@ -19,6 +19,8 @@ pub(crate) mod two_classes;
 use std::{collections::VecDeque, time::Instant};
 
 use rc3_core::units::Level;
+
+use ip::Routed;
 
 /// A packet as a queue and a link see it.
 #[derive(Debug, Clone, PartialEq, Eq)]

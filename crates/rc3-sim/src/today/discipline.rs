@@ -7,8 +7,8 @@ use rc3_core::{Verdict, units::Rate};
 use serde::Deserialize;
 
 use crate::{
-    Bleached, Cake, CodelFifo, DropFront, DropTail, FqCodel, Order, Policer, StrictPriority, TwoClasses,
-    world::ParcelQueue,
+    Bleached, Cake, CodelFifo, DropFront, DropTail, FqCodel, Order, Policer, Queue, Routed, Stamped,
+    StrictPriority, TwoClasses,
 };
 
 /// What the queue in front of the bottleneck does.
@@ -25,7 +25,7 @@ pub enum Discipline {
     FlowFair,
     /// CAKE's `diffserv3`: marked packets share a busy link 64 : 1024 with the others.
     Cake,
-    /// A token bucket of the buffer's size; the link behind is as fast as the card.
+    /// A token bucket of the buffer's size; the link behind is faster.
     Policer,
     /// Two classes, the marked one behind: AC_BK of a Wi-Fi sender, or of an access point with its own table.
     Background,
@@ -46,8 +46,13 @@ impl Discipline {
         }
     }
 
-    /// The queue, for at most `limit` bytes in front of a link of this rate.
-    pub(super) fn queue(self, limit: u64, rate: Rate, seed: u64) -> ParcelQueue {
+    /// The queue, for at most `limit` bytes in front of a link of this rate. `seed` decides which flows share a queue.
+    pub fn queue<T: Routed + Send + 'static>(
+        self,
+        limit: u64,
+        rate: Rate,
+        seed: u64,
+    ) -> Box<dyn Queue<Stamped<T>> + Send> {
         match self {
             Self::Fifo => Box::new(DropTail::new(limit)),
             Self::DropFront => Box::new(DropFront::new(limit)),

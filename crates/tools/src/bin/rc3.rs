@@ -33,7 +33,7 @@ fn main() -> ExitCode {
 fn run(command: Command) -> Exit {
     match command {
         #[cfg(unix)]
-        Command::Demo { scenario, json, svg } => demo::run(&scenario, json, svg.as_deref()),
+        Command::Demo { scenarios, json, svg } => demo::run(&scenarios, json, svg.as_deref()),
         Command::Recv(job, style) => recv_files(job, style),
         Command::Send(job, style) => send_files(job, style),
         Command::Doctor(job) => doctor::look(&job),
@@ -312,35 +312,33 @@ mod demo {
         cli::{exit::Exit, output},
         demo::{
             bars,
+            links::Links,
             report::{Report, Scheme, milliseconds, time},
-            run::{self, Step},
+            run::{self, DemoError, Step},
             scenario::Scenario,
             svg,
         },
         units::about_bytes,
     };
 
-    pub(super) fn run(scenario: &Scenario, json: bool, picture: Option<&Path>) -> Exit {
-        if !json {
-            let _ = writeln!(io::stderr(), "{}", scenario.headline());
-        }
-        let mut progress = Progress::new(scenario, json);
+    pub(super) fn run(scenarios: &Links<Scenario>, json: bool, picture: Option<&Path>) -> Exit {
+        let mut progress = Progress::new(scenarios, json);
         let outcome = tokio::runtime::Runtime::new()
-            .map_err(run::DemoError::from)
-            .and_then(|runtime| runtime.block_on(run::run(scenario, |step| progress.tell(step))));
+            .map_err(DemoError::from)
+            .and_then(|runtime| runtime.block_on(run_all(scenarios, &mut progress)));
         progress.clear();
-        let report = match outcome {
-            Ok(report) => report,
+        let reports = match outcome {
+            Ok(reports) => reports,
             Err(error) => {
                 output::complain(&error, error.hint());
                 return Exit::Failure;
             }
         };
-        if let Err(error) = show(&report, json, picture) {
+        if let Err(error) = show(&reports, json, picture) {
             output::complain(&error, "check free space and permissions");
             return Exit::Failure;
         }
-        if report.verified() {
+        if reports.iter().all(Report::verified) {
             return Exit::Success;
         }
         output::complain(
@@ -350,27 +348,46 @@ mod demo {
         Exit::NotVerified
     }
 
-    fn show(report: &Report, json: bool, picture: Option<&Path>) -> io::Result<()> {
+    async fn run_all(
+        scenarios: &Links<Scenario>,
+        progress: &mut Progress,
+    ) -> Result<Links<Report>, DemoError> {
+        progress.head(&scenarios.link);
+        let link = run::run(&scenarios.link, |step| progress.tell(step)).await?;
+        let mut fast_card = None;
+        if let Some(scenario) = &scenarios.fast_card {
+            progress.head(scenario);
+            fast_card = Some(run::run(scenario, |step| progress.tell(step)).await?);
+        }
+        Ok(Links { link, fast_card })
+    }
+
+    fn show(reports: &Links<Report>, json: bool, picture: Option<&Path>) -> io::Result<()> {
         if let Some(path) = picture {
-            svg::write(report, path)?;
+            svg::write(reports, path)?;
         }
         if json {
-            return output::print(&(report.json()? + "\n"));
+            return output::print(&(reports.json()? + "\n"));
         }
+        reports.iter().try_for_each(|report| output::print(&text(report)))
+    }
+
+    fn text(report: &Report) -> String {
         let runs = match report.runs {
             1 => "one run".to_owned(),
             runs => format!("median of {runs} runs"),
         };
         let verified = if report.verified() { "every transfer verified" } else { "NOT VERIFIED" };
-        output::print(&format!(
-            "\n{}\n{}, FCT from connect to the last byte, {runs}, {verified}\n{}\n\n{}\n{}\n{}\n",
+        format!(
+            "\n{}\n{}, FCT from connect to the last byte, {runs}, {verified}\n{}\n{}\n\n{}\n{}\n{}\n",
             report.scenario.headline(),
             "plain QUIC beside rc3",
+            report.scenario.memory_text(),
             report.scenario.ideal_text(),
             report.table(),
             bars::picture(report, output::look()),
             report.meaning(),
-        ))
+        )
     }
 
     /// A bar on a terminal, a line per transfer elsewhere, nothing beside JSON.
@@ -381,19 +398,31 @@ mod demo {
     }
 
     impl Progress {
-        fn new(scenario: &Scenario, json: bool) -> Self {
+        fn new(scenarios: &Links<Scenario>, json: bool) -> Self {
             if json {
                 return Self::None;
             }
             if !io::stderr().is_terminal() {
                 return Self::Lines;
             }
-            let steps = 2 * u64::from(scenario.runs.most()) * scenario.sizes.len() as u64;
+            let steps =
+                |scenario: &Scenario| 2 * u64::from(scenario.runs.most()) * scenario.sizes.len() as u64;
+            let steps = scenarios.iter().map(steps).sum();
             let bar = ProgressBar::with_draw_target(Some(steps), ProgressDrawTarget::stderr_with_hz(10));
             if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len}  {msg}") {
                 bar.set_style(style.progress_chars("=> "));
             }
             Self::Bar(bar)
+        }
+
+        /// A link is next.
+        fn head(&mut self, scenario: &Scenario) {
+            let text = scenario.headline();
+            match self {
+                Self::Bar(bar) => bar.println(text),
+                Self::Lines => drop(writeln!(io::stderr(), "{text}")),
+                Self::None => {}
+            }
         }
 
         fn tell(&mut self, step: Step) {

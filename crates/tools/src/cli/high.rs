@@ -15,7 +15,10 @@ use super::low::{
 use super::ticket;
 #[cfg(unix)]
 use crate::{
-    demo::scenario::{RUNS_MAX, Runs, SIZE_BYTES_MAX, SIZES_MAX, Scenario},
+    demo::{
+        links::Links,
+        scenario::{RUNS_MAX, Runs, SIZE_BYTES_MAX, SIZES_MAX, Scenario},
+    },
     emulator::EmulatorConfig,
     units::size_text,
 };
@@ -45,7 +48,7 @@ pub enum Command {
     #[cfg(unix)]
     Demo {
         /// What to show.
-        scenario: Box<Scenario>,
+        scenarios: Box<Links<Scenario>>,
         /// JSON instead of words.
         json: bool,
         /// A picture file.
@@ -181,7 +184,7 @@ impl Command {
             #[cfg(unix)]
             LowCommand::Demo(args) => {
                 let (json, svg) = (args.json, args.svg.clone());
-                Self::Demo { scenario: Box::new(scenario(args)?), json, svg }
+                Self::Demo { scenarios: Box::new(scenarios(args)?), json, svg }
             }
             LowCommand::Recv(args) => recv(args),
             LowCommand::Send(args) => send(args)?,
@@ -194,6 +197,15 @@ impl Command {
 }
 
 #[cfg(unix)]
+fn scenarios(args: DemoArgs) -> Result<Links<Scenario>, UsageError> {
+    // Who chooses one of these means this link and no other.
+    let is_chosen = args.queue.is_some() || args.nic.is_some() || args.buffer.is_some();
+    let link = scenario(args)?;
+    let fast_card = (!is_chosen).then(|| link.with_fast_card());
+    Ok(Links { link, fast_card })
+}
+
+#[cfg(unix)]
 fn scenario(args: DemoArgs) -> Result<Scenario, UsageError> {
     use std::time::Duration;
     let sizes_fit = args.sizes.iter().all(|&bytes| (1..=SIZE_BYTES_MAX).contains(&bytes));
@@ -201,7 +213,8 @@ fn scenario(args: DemoArgs) -> Result<Scenario, UsageError> {
         return Err(UsageError::Sizes);
     }
     // One product, as the emulator counts it.
-    let buffer = args.buffer.unwrap_or_else(|| EmulatorConfig::new(args.rate, args.rtt).buffer);
+    let default = || EmulatorConfig::new(args.rate, args.rtt).buffer;
+    let buffer = args.buffer.map_or_else(default, |buffer| buffer.bytes(args.rate, args.rtt));
     if args.rtt > Duration::from_secs(10) || buffer < 3000 {
         return Err(UsageError::Link);
     }
@@ -212,11 +225,12 @@ fn scenario(args: DemoArgs) -> Result<Scenario, UsageError> {
         nic: args.nic.unwrap_or(args.rate),
         loss: args.loss,
         load: args.load,
-        priority: !args.no_priority,
+        queue: args.queue.unwrap_or_default(),
         rlp: rlp(args.rlp),
+        forget: args.forget,
         ladder: rc3_core::rlp::ladder::Ladder::geometric(40, 10, args.levels),
         sizes: args.sizes,
-        runs: args.runs.map_or(Runs::AsFit, |runs| Runs::Exactly(runs.min(RUNS_MAX))),
+        runs: args.runs.map_or(Runs::USUAL, |runs| Runs::Exactly(runs.min(RUNS_MAX))),
         seed: args.seed,
     })
 }
@@ -353,8 +367,10 @@ mod tests {
     use std::time::Duration;
 
     use clap::Parser;
+    use rc3_sim::today::Discipline;
 
     use super::*;
+    use crate::demo::queue::Queue;
 
     fn resolve(words: &[&str]) -> Result<Command, UsageError> {
         Command::resolve(LowArgs::try_parse_from(words).unwrap())
@@ -362,26 +378,51 @@ mod tests {
 
     #[test]
     fn demo_without_flags_is_the_default_link() {
-        let Ok(Command::Demo { scenario, json: false, svg: None }) = resolve(&["rc3", "demo"]) else {
+        let Ok(Command::Demo { scenarios, json: false, svg: None }) = resolve(&["rc3", "demo"]) else {
             panic!("not a demonstration")
+        };
+        let Links { link: scenario, fast_card: Some(fast_card) } = *scenarios else {
+            panic!("one link alone")
         };
         assert_eq!(scenario.rate.bits_per_second(), 200_000_000);
         assert_eq!((scenario.nic, scenario.rtt), (scenario.rate, Duration::from_millis(80)));
         assert_eq!(scenario.buffer, 2_000_000);
         assert_eq!(scenario.sizes, [10_000, 100_000, 1_000_000, 5_000_000, 20_000_000]);
         assert_eq!(scenario.ladder, rc3_core::rlp::ladder::Ladder::default());
-        assert!(scenario.priority && scenario.runs == Runs::AsFit);
+        assert_eq!((scenario.queue, scenario.runs), (Queue::Prio, Runs::USUAL));
+        assert_eq!((fast_card.queue, fast_card.runs), (Queue::Fifo, Runs::BESIDE));
+        assert!(!scenario.forget && fast_card.forget);
+        assert_eq!((fast_card.nic.bits_per_second(), fast_card.buffer), (2_000_000_000, 1_000_000));
     }
 
     #[test]
     fn card_and_buffer_follow_the_link_unless_told() {
         let words = ["rc3", "demo", "--rate", "50mbit", "--rtt", "20ms", "--runs", "1", "--sizes", "10k,1M"];
-        let Ok(Command::Demo { scenario, .. }) = resolve(&words) else { panic!("not a demonstration") };
+        let Ok(Command::Demo { scenarios, .. }) = resolve(&words) else { panic!("not a demonstration") };
+        let scenario = &scenarios.link;
         assert_eq!((scenario.nic, scenario.buffer), (scenario.rate, 125_000));
         assert_eq!((scenario.sizes.as_slice(), scenario.runs), (&[10_000, 1_000_000][..], Runs::Exactly(1)));
+        assert_eq!(scenarios.fast_card.map(|fast| fast.runs), Some(Runs::Exactly(1)));
         let words = ["rc3", "demo", "--nic", "2gbit", "--buffer", "1MiB"];
-        let Ok(Command::Demo { scenario, .. }) = resolve(&words) else { panic!("not a demonstration") };
-        assert_eq!((scenario.nic.bits_per_second(), scenario.buffer), (2_000_000_000, 1 << 20));
+        let Ok(Command::Demo { scenarios, .. }) = resolve(&words) else { panic!("not a demonstration") };
+        assert_eq!((scenarios.link.nic.bits_per_second(), scenarios.link.buffer), (2_000_000_000, 1 << 20));
+        assert_eq!(scenarios.fast_card, None);
+    }
+
+    #[test]
+    fn queues_have_names_and_buffers_come_in_products() {
+        let disciplines = [
+            ("prio", Discipline::Priority),
+            ("fifo", Discipline::Fifo),
+            ("fq", Discipline::FlowFair),
+            ("policer", Discipline::Policer),
+        ];
+        for (name, discipline) in disciplines {
+            let words = ["rc3", "demo", "--queue", name, "--buffer", "0.1bdp"];
+            let Ok(Command::Demo { scenarios, .. }) = resolve(&words) else { panic!("not a demonstration") };
+            assert_eq!((scenarios.link.queue.discipline(), scenarios.link.buffer), (discipline, 200_000));
+            assert_eq!(scenarios.fast_card, None, "a queue was chosen");
+        }
     }
 
     #[test]
@@ -402,6 +443,7 @@ mod tests {
         assert!(matches!(resolve(&["rc3", "demo", "--sizes", "0"]), Err(UsageError::Sizes)));
         assert!(matches!(resolve(&["rc3", "demo", "--sizes", "2GiB"]), Err(UsageError::Sizes)));
         assert!(matches!(resolve(&["rc3", "demo", "--rtt", "1000s"]), Err(UsageError::Link)));
+        assert!(matches!(resolve(&["rc3", "demo", "--buffer", "0.001bdp"]), Err(UsageError::Link)));
         assert!(matches!(resolve(&["rc3", "send", "a", "rc3://b"]), Err(UsageError::Ticket(_))));
     }
 }

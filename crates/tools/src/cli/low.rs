@@ -8,6 +8,8 @@ use rc3_core::units::Rate;
 use rc3_sim::{simulation::Site, today::Scheme};
 
 use super::exit::Exit;
+#[cfg(unix)]
+use crate::demo::{buffer::Buffer, queue::Queue};
 use crate::units::{parse_rate, parse_size, parse_time};
 
 /// Fast first round trips over wide-area links: a demonstration, and verified file transfer.
@@ -53,7 +55,11 @@ pub enum LowCommand {
 #[command(after_help = "\
 Real endpoints on loopback sockets send real data over an emulated link. FCT is from connect to the last \
 byte at the receiver, handshake included; every transfer is verified by BLAKE3. Byte counts are the \
-receiver's, of the run with the median FCT. In the JSON output, rlp_bytes lists level 1 first.")]
+receiver's, of the run with the median FCT. In the JSON output, rlp_bytes lists level 1 first.
+
+Unless --nic, --queue or --buffer say which link is meant, a second table shows the same transfers where the card \
+is ten times as fast as the link, the link has a FIFO of half the buffer, which ignores marks, and --forget holds; \
+in JSON it is in fast_card.")]
 pub struct DemoArgs {
     /// Rate of the link
     #[arg(long, default_value = "200mbit", value_parser = parse_rate)]
@@ -61,9 +67,9 @@ pub struct DemoArgs {
     /// Round-trip time of the link
     #[arg(long, default_value = "80ms", value_parser = parse_time)]
     pub rtt: Duration,
-    /// Buffer of the link [default: one bandwidth-delay product]
-    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
-    pub buffer: Option<u64>,
+    /// Buffer of the link, or bucket of the policer, in bytes or as in 0.5bdp [default: one bandwidth-delay product]
+    #[arg(long, value_name = "SIZE", value_parser = Buffer::parse)]
+    pub buffer: Option<Buffer>,
     /// Speed of the sender's network card, to which RLP is paced [default: the rate of the link]
     #[arg(long, value_name = "RATE", value_parser = parse_rate)]
     pub nic: Option<Rate>,
@@ -82,12 +88,15 @@ pub struct DemoArgs {
     /// RLP levels: 40, 400, 4000, ... packets, the rest at the last
     #[arg(long, default_value_t = 7, value_name = "N", value_parser = value_parser!(u8).range(1..=15))]
     pub levels: u8,
-    /// Let the link ignore priorities
-    #[arg(long, visible_alias = "ignore-marks")]
-    pub no_priority: bool,
+    /// What waits in front of the link [default: prio]
+    #[arg(long, value_enum)]
+    pub queue: Option<Queue>,
     /// How rc3 uses low priority: off compares plain QUIC with itself
     #[arg(long, value_enum, default_value_t = RlpChoice::Guard, value_name = "MODE")]
     pub rlp: RlpChoice,
+    /// Let rc3 forget after each transfer how fast the link was
+    #[arg(long)]
+    pub forget: bool,
     /// Print one JSON object and nothing else
     #[arg(long)]
     pub json: bool,

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::scenario::Scenario;
+use super::{links::Links, queue::Queue, scenario::Scenario};
 use crate::units::{about_bytes, about_time, rate_text, three_digits};
 
 /// How the bytes were carried.
@@ -120,7 +120,8 @@ struct Json<'a> {
     nic_bits_per_second: u64,
     loss: f64,
     load: f64,
-    priority: bool,
+    queue: Queue,
+    forget: bool,
     levels: u8,
     runs: u32,
     seed: u64,
@@ -133,25 +134,22 @@ impl Report {
         self.rows.iter().all(|row| row.plain.verified && row.rc3.verified)
     }
 
-    /// One JSON object: the settings and an array `results`.
-    ///
-    /// # Errors
-    /// Never in practice: numbers and names only.
-    pub fn json(&self) -> serde_json::Result<String> {
+    fn as_json(&self) -> Json<'_> {
         let Self { scenario, runs, rows } = self;
-        serde_json::to_string(&Json {
+        Json {
             rate_bits_per_second: scenario.rate.bits_per_second(),
             rtt_ms: milliseconds(scenario.rtt),
             buffer_bytes: scenario.buffer,
             nic_bits_per_second: scenario.nic.bits_per_second(),
             loss: scenario.loss,
             load: scenario.load,
-            priority: scenario.priority,
+            queue: scenario.queue,
+            forget: scenario.forget,
             levels: scenario.ladder.levels(),
             runs: *runs,
             seed: scenario.seed,
             results: rows.iter().flat_map(|row| [&row.plain, &row.rc3]).collect(),
-        })
+        }
     }
 
     /// The table, ready to print. Times are medians.
@@ -238,6 +236,18 @@ impl Report {
     }
 }
 
+impl Links<Report> {
+    /// One JSON object: the settings and an array `results`; the same for the faster card in `fast_card`.
+    ///
+    /// # Errors
+    /// Never in practice: numbers and names only.
+    pub fn json(&self) -> serde_json::Result<String> {
+        let Self { link, fast_card } = self;
+        let fast_card = fast_card.as_ref().map(Report::as_json);
+        serde_json::to_string(&Links { link: link.as_json(), fast_card })
+    }
+}
+
 /// A time in milliseconds.
 pub fn milliseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
@@ -280,8 +290,9 @@ pub(super) mod tests {
             nic: rate,
             loss: 0.0,
             load: 0.0,
-            priority: true,
+            queue: Queue::Prio,
             rlp: rc3_net::RlpMode::default(),
+            forget: false,
             ladder: Ladder::geometric(40, 10, 3),
             sizes: vec![1_000_000],
             runs: Runs::Exactly(3),
@@ -323,7 +334,12 @@ pub(super) mod tests {
 
     #[test]
     fn json_has_the_promised_fields_and_no_other() {
-        let json: serde_json::Value = serde_json::from_str(&report().json().unwrap()).unwrap();
+        let both = Links { link: report(), fast_card: Some(report()) };
+        let json: serde_json::Value = serde_json::from_str(&both.json().unwrap()).unwrap();
+        let alone: serde_json::Value =
+            serde_json::from_str(&Links { link: report(), fast_card: None }.json().unwrap()).unwrap();
+        assert_eq!((alone.get("fast_card"), &alone), (None, &json["fast_card"]));
+        assert_eq!((&json["queue"], &json["runs"]), (&"prio".into(), &3.into()));
         let results = json["results"].as_array().unwrap();
         assert_eq!(results.len(), 2);
         assert_eq!((&results[0]["scheme"], &results[1]["scheme"]), (&"plain".into(), &"rc3".into()));

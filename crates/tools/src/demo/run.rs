@@ -118,7 +118,10 @@ pub async fn run(scenario: &Scenario, mut tell: impl FnMut(Step)) -> Result<Repo
     let mut longest = Duration::ZERO;
     let mut runs = 0;
     for run in 1..=scenario.runs.most() {
-        if scenario.runs == Runs::AsFit && run > 1 && began.elapsed() + longest > Runs::BUDGET {
+        if let Runs::AsFit { budget, .. } = scenario.runs
+            && run > 1
+            && began.elapsed() + longest > budget
+        {
             break;
         }
         let round = Instant::now();
@@ -127,6 +130,9 @@ pub async fn run(scenario: &Scenario, mut tell: impl FnMut(Step)) -> Result<Repo
         for (&bytes, samples) in scenario.sizes.iter().zip(&mut samples) {
             for (scheme, samples) in [Scheme::Plain, Scheme::Rc3].into_iter().zip(samples) {
                 link.reset();
+                if scenario.forget {
+                    ends.sender.forget_verdicts();
+                }
                 let sample = ends.transfer(scenario, scheme, &link, payload(&mut random, bytes)).await?;
                 tell(Step { bytes, scheme, run, fct: sample.fct });
                 samples.push(sample);
@@ -178,7 +184,7 @@ impl Ends {
         config.buffer = scenario.buffer;
         config.loss = scenario.loss;
         config.load = scenario.load;
-        config.priority = scenario.priority;
+        config.queue = scenario.queue.discipline();
         config.marks = Marks::per_level();
         config.seed = seed;
         LinkEmulator::start(config, self.receiver.local_addr()?)

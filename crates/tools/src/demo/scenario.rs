@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use rc3_core::{rlp::ladder::Ladder, units::Rate};
 
+use super::queue::Queue;
 use crate::units::{about_time, rate_text, size_text, time_text};
 
 /// Most sizes of one demonstration.
@@ -20,21 +21,25 @@ pub const RUNS_MAX: u32 = 100;
 pub enum Runs {
     /// So many times.
     Exactly(u32),
-    /// As often as fits into [`Runs::BUDGET`], once at least and [`Runs::USUAL`] times at most.
-    AsFit,
+    /// As often as fits into a time, once at least.
+    AsFit {
+        /// Runs on a machine fast enough.
+        most: u32,
+        /// Time after which no further run is begun that would not end within it.
+        budget: Duration,
+    },
 }
 
 impl Runs {
-    /// Runs on a machine fast enough.
-    pub const USUAL: u32 = 5;
-    /// Time after which no further run is begun that would not end within it.
-    pub const BUDGET: Duration = Duration::from_secs(50);
+    /// Unless told otherwise.
+    pub const USUAL: Self = Self::AsFit { most: 5, budget: Duration::from_secs(50) };
+    /// Of a second link beside the first.
+    pub const BESIDE: Self = Self::AsFit { most: 2, budget: Duration::from_secs(20) };
 
     /// The most runs there can be.
     pub fn most(self) -> u32 {
         match self {
-            Self::Exactly(runs) => runs,
-            Self::AsFit => Self::USUAL,
+            Self::Exactly(runs) | Self::AsFit { most: runs, .. } => runs,
         }
     }
 }
@@ -54,10 +59,12 @@ pub struct Scenario {
     pub loss: f64,
     /// Background traffic at normal priority, as a share of the rate.
     pub load: f64,
-    /// Whether the link honours priorities.
-    pub priority: bool,
+    /// What waits in front of the link.
+    pub queue: Queue,
     /// How rc3 uses low priority.
     pub rlp: rc3_net::RlpMode,
+    /// Whether each transfer is to a host never met before. Else rc3 remembers how fast the link was.
+    pub forget: bool,
     /// Packets per RLP level.
     pub ladder: Ladder,
     /// Sizes to send, in bytes.
@@ -69,6 +76,20 @@ pub struct Scenario {
 }
 
 impl Scenario {
+    /// The same transfers where RC3's papers would not have them: the card is ten times as fast as the link, and the
+    /// queue ignores marks and has half the buffer; and nothing is known of the link.
+    pub fn with_fast_card(&self) -> Self {
+        let rate = self.rate.bits_per_second();
+        Self {
+            nic: Rate::from_bits_per_second(rate.saturating_mul(10)).unwrap_or(self.rate),
+            buffer: self.buffer / 2,
+            queue: Queue::Fifo,
+            forget: true,
+            runs: if let Runs::AsFit { .. } = self.runs { Runs::BESIDE } else { self.runs },
+            ..self.clone()
+        }
+    }
+
     /// The shortest time from `connect()` to the last of `bytes` at the receiver that this link allows: one
     /// round trip to connect, half a round trip for the last byte, and N/A for N bits through what the
     /// background leaves, A, without any headers.
@@ -103,10 +124,19 @@ impl Scenario {
         if self.load > 0.0 {
             text += &format!(", background {} %", crate::units::three_digits(self.load * 100.0));
         }
-        if !self.priority {
-            text += ", no priorities";
+        if let Some(queue) = self.queue.words() {
+            text += &format!(", {queue}");
         }
         text
+    }
+
+    /// What rc3 knows before it sends.
+    pub fn memory_text(&self) -> &'static str {
+        if self.forget {
+            "each transfer goes to a host that rc3 has never met"
+        } else {
+            "rc3 remembers the link from the transfers before (with --forget it meets the host anew each time)"
+        }
     }
 
     /// How the ideal is counted.
@@ -134,11 +164,12 @@ mod tests {
             nic: rate(2_000_000_000),
             loss: 0.0,
             load: 0.0,
-            priority: true,
+            queue: Queue::Prio,
             rlp: rc3_net::RlpMode::default(),
+            forget: false,
             ladder: Ladder::default(),
             sizes: vec![1_000_000],
-            runs: Runs::AsFit,
+            runs: Runs::USUAL,
             seed: 1,
         };
         assert_eq!(scenario.ideal(1_000_000), Duration::from_millis(160));

@@ -2,24 +2,42 @@
 
 use std::{error::Error, io, path::Path};
 
-use plotters::prelude::*;
+use plotters::{coord::Shift, prelude::*};
 
-use super::report::{Measured, Report};
+use super::{
+    links::Links,
+    report::{Measured, Report},
+};
 use crate::{font, units::about_bytes};
 
+/// Of the panel of one link.
 const SIZE: (u32, u32) = (900, 560);
 
-/// Draws the report into an SVG file.
+type Panel<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+
+/// Draws the reports into an SVG file, one below the other.
 ///
 /// # Errors
 /// When the file cannot be written.
-pub fn write(report: &Report, path: &Path) -> io::Result<()> {
+pub fn write(reports: &Links<Report>, path: &Path) -> io::Result<()> {
     let mut text = String::new();
-    draw(report, &mut text).map_err(|error| io::Error::other(error.to_string()))?;
+    draw(reports, &mut text).map_err(|error| io::Error::other(error.to_string()))?;
     std::fs::write(path, text)
 }
 
-fn draw(report: &Report, text: &mut String) -> Result<(), Box<dyn Error>> {
+fn draw(reports: &Links<Report>, text: &mut String) -> Result<(), Box<dyn Error>> {
+    font::register();
+    let panels = reports.iter().count();
+    let root = SVGBackend::with_string(text, (SIZE.0, SIZE.1 * panels as u32)).into_drawing_area();
+    root.fill(&WHITE)?;
+    for (report, panel) in reports.iter().zip(root.split_evenly((panels, 1))) {
+        draw_panel(report, &panel)?;
+    }
+    root.present()?;
+    Ok(())
+}
+
+fn draw_panel(report: &Report, panel: &Panel<'_>) -> Result<(), Box<dyn Error>> {
     let rows = &report.rows;
     let all = || rows.iter().flat_map(|row| [&row.plain, &row.rc3]);
     let times = || all().flat_map(|m| m.fct_ms_all.iter().copied().chain([m.ideal_ms]));
@@ -30,10 +48,7 @@ fn draw(report: &Report, text: &mut String) -> Result<(), Box<dyn Error>> {
     let y_from = low(times().fold(f64::INFINITY, f64::min)) / 1.5;
     let y_to = times().fold(y_from * 2.0, f64::max) * 1.5;
 
-    font::register();
-    let root = SVGBackend::with_string(text, SIZE).into_drawing_area();
-    root.fill(&WHITE)?;
-    let mut chart = ChartBuilder::on(&root)
+    let mut chart = ChartBuilder::on(panel)
         .caption(report.scenario.headline(), (font::FAMILY, 22))
         .margin(16)
         .x_label_area_size(44)
@@ -75,9 +90,6 @@ fn draw(report: &Report, text: &mut String) -> Result<(), Box<dyn Error>> {
         .background_style(WHITE.mix(0.9))
         .border_style(BLACK.mix(0.3))
         .draw()?;
-    root.present()?;
-    // The area borrows the text until it is gone.
-    drop(chart);
     Ok(())
 }
 
@@ -88,12 +100,15 @@ mod tests {
     #[test]
     fn picture_names_its_lines_and_its_link() {
         let mut text = String::new();
-        draw(&report(), &mut text).unwrap();
+        draw(&Links { link: report(), fast_card: None }, &mut text).unwrap();
         assert!(text.starts_with("<svg") && text.trim_end().ends_with("</svg>"), "{text}");
         for word in ["plain QUIC", "rc3", "ideal", "200mbit x 80ms", "1 MB"] {
             assert!(text.contains(word), "{word} is missing");
         }
         // Six runs and nothing else is drawn as a dot.
         assert_eq!(text.matches("<circle").count(), 6);
+        let mut both = String::new();
+        draw(&Links { link: report(), fast_card: Some(report()) }, &mut both).unwrap();
+        assert_eq!(both.matches("<circle").count(), 12);
     }
 }

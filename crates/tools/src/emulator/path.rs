@@ -10,37 +10,60 @@ use rand_pcg::{
     rand_core::{Rng, SeedableRng},
 };
 use rc3_core::units::{Level, Rate};
-use rc3_sim::{Link, LinkStats, Packet};
+use rc3_sim::{Link, LinkStats, Packet, Routed};
 
 /// Size of a background packet: a full Ethernet payload.
 const BACKGROUND_SIZE: usize = 1500;
 
+/// What is on the link.
+#[derive(Debug, Clone)]
+pub(super) enum Passing<T> {
+    Carried(T),
+    /// Ends at the far side.
+    Background,
+}
+
+impl<T: Routed> Routed for Passing<T> {
+    fn flow_hash(&self, key: u64) -> u64 {
+        match self {
+            Self::Carried(carried) => carried.flow_hash(key),
+            // One flow.
+            Self::Background => key,
+        }
+    }
+
+    fn mark_congestion(&mut self) -> bool {
+        match self {
+            Self::Carried(carried) => carried.mark_congestion(),
+            Self::Background => false,
+        }
+    }
+}
+
 /// One direction of the link, for payloads `T`.
 #[derive(Debug)]
 pub(super) struct Path<T> {
-    /// Without a payload: a background packet, which ends at the far side.
-    link: Link<Option<T>>,
+    link: Link<Passing<T>>,
     background: Option<Background>,
 }
 
 impl<T: Clone> Path<T> {
-    pub(super) fn new(link: Link<Option<T>>, background: Option<Background>) -> Self {
+    pub(super) fn new(link: Link<Passing<T>>, background: Option<Background>) -> Self {
         Self { link, background }
     }
 
     pub(super) fn send(&mut self, now: Instant, packet: Packet<T>) {
         self.advance(now);
         let Packet { size, level, payload } = packet;
-        self.link.send(now, Packet { size, level, payload: Some(payload) });
+        self.link.send(now, Packet { size, level, payload: Passing::Carried(payload) });
     }
 
     /// The next carried payload that has arrived by `now`.
     pub(super) fn poll_output(&mut self, now: Instant) -> Option<T> {
         self.advance(now);
         loop {
-            let arrived = self.link.poll_output(now)?;
-            if arrived.is_some() {
-                return arrived;
+            if let Passing::Carried(arrived) = self.link.poll_output(now)? {
+                return Some(arrived);
             }
         }
     }
@@ -58,7 +81,10 @@ impl<T: Clone> Path<T> {
     fn advance(&mut self, now: Instant) {
         let Some(background) = &mut self.background else { return };
         while let Some(at) = background.poll(now) {
-            self.link.send(at, Packet { size: BACKGROUND_SIZE, level: Level::PRIMARY, payload: None });
+            self.link.send(
+                at,
+                Packet { size: BACKGROUND_SIZE, level: Level::PRIMARY, payload: Passing::Background },
+            );
         }
     }
 }

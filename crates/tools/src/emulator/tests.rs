@@ -95,10 +95,10 @@ fn stats_when(emulator: &LinkEmulator, condition: impl Fn(&EmulatorStats) -> boo
 
 /// 300 low-priority packets of 1000 bytes on the wire, then 15 normal ones, into a link that takes 8 ms for
 /// each and holds 30: what the server sees, in order, and the final counts.
-fn overload(priority: bool) -> (Vec<u8>, EmulatorStats) {
+fn overload(queue: Discipline) -> (Vec<u8>, EmulatorStats) {
     let config = EmulatorConfig {
         buffer: 30_000,
-        priority,
+        queue,
         ..EmulatorConfig::new(megabits(1), Duration::from_millis(2))
     };
     let (emulator, client, mut server) = started(config);
@@ -175,7 +175,7 @@ fn batches_arrive_whole_and_in_order() {
 
 #[test]
 fn normal_priority_loses_nothing_in_an_overload_of_low_priority() {
-    let (dscps, stats) = overload(true);
+    let (dscps, stats) = overload(Discipline::Priority);
     assert_eq!(stats.to_server.level(Level::PRIMARY).dropped.packets, 0);
     assert_eq!(dscps.iter().filter(|dscp| **dscp == 0).count(), 15);
     assert!(stats.to_server.level(Level::FIRST).dropped.packets >= 200);
@@ -184,9 +184,46 @@ fn normal_priority_loses_nothing_in_an_overload_of_low_priority() {
 
 #[test]
 fn without_priority_normal_packets_are_lost_like_others() {
-    let (dscps, stats) = overload(false);
+    let (dscps, stats) = overload(Discipline::Fifo);
     assert!(stats.to_server.level(Level::PRIMARY).dropped.packets > 0, "{dscps:?}");
     assert!(dscps.is_sorted_by(|a, b| a >= b), "a queue that ignores marks must keep the order: {dscps:?}");
+}
+
+#[test]
+fn flows_take_turns_in_fair_queues() {
+    let config = EmulatorConfig {
+        buffer: 60_000,
+        queue: Discipline::FlowFair,
+        ..EmulatorConfig::new(Rate::from_bits_per_second(100_000).unwrap(), Duration::from_millis(2))
+    };
+    let (emulator, fat, mut server) = started(config);
+    let sparse = Host::new();
+    fat.send(emulator.client_addr(), 0, 0, &[7; 40 * 972], Some(972));
+    stats_when(&emulator, |stats| stats.to_server.total().offered.packets == 40);
+    sparse.send(emulator.client_addr(), 1, 0, &[7; 2 * 972], Some(972));
+    let (mut fat_before, mut sparse_after) = (0, 0);
+    while sparse_after < 2 {
+        let datagram = server.expect();
+        if datagram.meta.dscp == 1 {
+            sparse_after += 1;
+        } else {
+            fat_before += 1;
+        }
+    }
+    // The fat one has more than three seconds to send; what left before the sparse one came depends on the machine.
+    assert!(fat_before < 35, "the sparse flow waited for {fat_before}");
+}
+
+#[test]
+fn a_policer_drops_what_exceeds_its_rate_and_delays_nothing() {
+    let began = Instant::now();
+    let (dscps, stats) = overload(Discipline::Policer);
+    let total = stats.to_server.total();
+    // The bucket, and what came in while this ran.
+    let allowed = 30_000 + began.elapsed().as_millis() as u64 * 125 + 1000;
+    assert!((30_000..=allowed).contains(&total.delivered.bytes), "{total:?} of {allowed}");
+    assert!(total.dropped.packets > 0, "{total:?}");
+    assert!(dscps.is_sorted_by(|a, b| a >= b), "a policer must keep the order: {dscps:?}");
 }
 
 #[test]

@@ -4,16 +4,17 @@
 
 use std::{fmt, io, net::SocketAddr, sync::Arc, time::Instant};
 
+use kickass::packet::Flow;
 use rc3_core::units::Level;
 use rc3_net::{
     marks::Marks,
     socket::{Datagram, RECV_MESSAGES_MAX, RecvBatch, Socket},
 };
-use rc3_sim::{DropTail, Impairments, Link, LinkConfig, Packet, StrictPriority};
+use rc3_sim::{Impairments, Link, LinkConfig, Packet, Routed, today::Discipline};
 
 use super::{
     Direction, EmulatorConfig, EmulatorStats,
-    path::{Background, Path},
+    path::{Background, Passing, Path},
     peers::Peers,
     port::{Port, Trouble},
     train::{TrafficClass, Train},
@@ -21,6 +22,11 @@ use super::{
 
 /// IPv4 and UDP headers in front of each payload.
 const HEADER_BYTES: usize = 28;
+
+const PROTOCOL_UDP: u8 = 17;
+
+/// ECN bits of the IP header: congestion was met (RFC 3168 §5).
+const CE: u8 = 0b11;
 
 /// Receive calls in a row on one socket, so that a flood from one side does not keep the other one waiting.
 const RECV_CALLS_MAX: usize = 8;
@@ -57,6 +63,27 @@ struct Carried {
     contents: Box<[u8]>,
 }
 
+impl Routed for Carried {
+    /// Of the client: the server is the same for all.
+    fn flow_hash(&self, key: u64) -> u64 {
+        let (ip, port) = (self.client.ip(), self.client.port());
+        Flow { source: ip, destination: ip, protocol: PROTOCOL_UDP, ports: Some((port, port)) }.hash(key)
+    }
+
+    fn mark_congestion(&mut self) -> bool {
+        let is_capable = self.class.ecn & CE != 0;
+        if is_capable {
+            self.class.ecn |= CE;
+        }
+        is_capable
+    }
+}
+
+/// Whether the order of arrival among levels counts for nothing, so that they may be read apart.
+fn is_steered(queue: Discipline) -> bool {
+    queue == Discipline::Priority
+}
+
 #[derive(Debug, Clone, Copy, Default)]
 struct Totals {
     send_failed: u64,
@@ -82,7 +109,7 @@ impl World {
             server: canonical(server),
             local,
             levels: LevelOfDscp::new(&config.marks),
-            client_side: Port::bind(local, config.priority)?,
+            client_side: Port::bind(local, is_steered(config.queue))?,
             peers: Peers::default(),
             to_server: path(&config, Direction::ToServer, now),
             to_client: path(&config, Direction::ToClient, now),
@@ -175,7 +202,7 @@ impl World {
         for (socket, _) in client_side.sockets().zip(from_clients).filter(|(_, readable)| *readable) {
             note(drain(socket, batch, |datagram| {
                 let client = datagram.meta.remote;
-                match peers.hear(client, now, || Port::bind(*local, config.priority)) {
+                match peers.hear(client, now, || Port::bind(*local, is_steered(config.queue))) {
                     Ok(()) => to_server.send(now, levels.packet(client, &datagram)),
                     Err(_) => refused += 1,
                 }
@@ -275,25 +302,23 @@ fn drain(socket: &Socket, batch: &mut RecvBatch, mut each: impl FnMut(Datagram))
 
 /// One direction of the link at rest.
 fn path(config: &EmulatorConfig, direction: Direction, now: Instant) -> Path<Carried> {
-    let EmulatorConfig { rate, rtt, buffer, loss, load, data, priority, marks: _, seed } = *config;
+    let EmulatorConfig { rate, rtt, buffer, loss, load, data, queue, marks: _, seed } = *config;
     let lane = match direction {
         Direction::ToServer => 0,
         Direction::ToClient => 1,
     };
+    let seed = seed.wrapping_mul(4);
     let law = LinkConfig {
-        rate: Some(rate),
+        // What passes a policer goes on at line rate.
+        rate: (queue != Discipline::Policer).then_some(rate),
         delay: rtt / 2,
         impairments: Impairments::loss(loss),
-        seed: seed.wrapping_mul(4).wrapping_add(lane),
+        seed: seed.wrapping_add(lane),
         ..LinkConfig::default()
     };
-    let link = if priority {
-        Link::new(law, StrictPriority::new(buffer))
-    } else {
-        Link::new(law, DropTail::new(buffer))
-    };
+    let link = Link::new(law, queue.queue::<Passing<Carried>>(buffer, rate, seed));
     let load = if direction == data { load } else { 0.0 };
-    Path::new(link, Background::new(now, rate, load, seed.wrapping_mul(4).wrapping_add(2)))
+    Path::new(link, Background::new(now, rate, load, seed.wrapping_add(2)))
 }
 
 /// An IPv4 address in its own form, also where a dual-stack socket reports it inside IPv6.
@@ -324,6 +349,17 @@ mod tests {
         assert_eq!(levels.level(1), Level::FIRST);
         assert_eq!(levels.level(46), Level::PRIMARY);
         assert_eq!(levels.level(63), Level::PRIMARY);
+    }
+
+    #[test]
+    fn congestion_is_told_to_those_who_understand() {
+        for (ecn, after) in [(0, 0), (1, 3), (2, 3), (3, 3)] {
+            let client = SocketAddr::from(([192, 0, 2, 1], 1));
+            let mut carried =
+                Carried { client, class: TrafficClass { dscp: 9, ecn }, contents: Box::default() };
+            assert_eq!(carried.mark_congestion(), ecn != 0);
+            assert_eq!(carried.class, TrafficClass { dscp: 9, ecn: after });
+        }
     }
 
     #[test]
