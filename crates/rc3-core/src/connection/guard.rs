@@ -82,6 +82,13 @@ impl Connection {
         );
     }
 
+    /// Tells the primary what it meets on its way, after RLP has sent or something of it has come.
+    pub(super) fn tell_rlp_in_flight(&mut self, now: Instant) {
+        let Some(datagrams) = self.rlp().map(|rlp| rlp.in_the_way()) else { return };
+        let until = now + self.primary.rtt();
+        self.primary.set_rlp_in_flight(datagrams * u64::from(self.primary.window().mtu), until);
+    }
+
     /// RLP has fallen silent: a packet of the primary behind it shows how the path treats both.
     pub(super) fn probe(&mut self, now: Instant) {
         let window = self.primary.window();

@@ -50,6 +50,7 @@ impl Connection {
         if self.rlp().is_some_and(|rlp| !rlp.on_arrival(now, arrival)) {
             self.fault = Some(PeerMisbehaved::Malformed("rlp arrival"));
         }
+        self.tell_rlp_in_flight(now);
         self.rlp_wake = None;
     }
 

@@ -223,6 +223,7 @@ impl Connection {
             if early {
                 self.sent.early_bytes += bytes;
             }
+            self.tell_rlp_in_flight(now);
             return Some((level, packets[0].datagram_len()));
         }
         None

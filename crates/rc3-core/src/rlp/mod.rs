@@ -193,6 +193,12 @@ impl Rlp {
         (news || confirmed).then_some(record)
     }
 
+    /// Datagrams under way that may be what a loss of the primary comes from; none where priorities are honoured, and none in trust
+    /// mode, where they are taken to be.
+    pub fn in_the_way(&self) -> u64 {
+        self.clock.as_ref().filter(|_| !self.is_honoured()).map_or(0, Clock::in_flight)
+    }
+
     /// The clock, to look at.
     pub fn clock_ref(&self) -> Option<&Clock> {
         self.clock.as_ref()

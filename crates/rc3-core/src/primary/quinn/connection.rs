@@ -18,7 +18,7 @@ use quinn_proto as quic;
 use super::simulated;
 use super::{
     Dir, Side, VarInt,
-    controller::{Pace, Shared},
+    controller::{Beside, Pace, Shared},
     sample::{PathSample, without_ack_delay},
     seam::{varint, with_control},
     sessions::ConnectionSessions,
@@ -292,6 +292,11 @@ impl Quic {
     /// Our address has changed: lets the peer hear from the new one.
     pub(crate) fn on_local_address_changed(&mut self) {
         self.conn.local_address_changed();
+    }
+
+    /// RLP has so many bytes under way, and what the primary sends until then shares queues with them: a loss may be RLP's doing.
+    pub(crate) fn set_rlp_in_flight(&mut self, bytes: u64, until: Instant) {
+        self.shared.set_beside(Beside { bytes, until: Some(until) });
     }
 
     /// The smallest round-trip time seen on the path.

@@ -51,6 +51,7 @@ pub(super) struct Shared {
     pub(super) acks_came: AtomicBool,
     /// What the last acks said, for whoever compares the loops.
     fates: Mutex<Fates>,
+    beside: Mutex<Beside>,
 }
 
 /// Who spreads the window over the round trip.
@@ -74,7 +75,24 @@ pub(super) struct Fates {
     pub(super) lost: Option<Instant>,
 }
 
+/// What RLP has under way in queues that it shares with the primary.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Beside {
+    pub(super) bytes: u64,
+    /// What the primary sends until then meets it.
+    pub(super) until: Option<Instant>,
+}
+
 impl Shared {
+    pub(super) fn set_beside(&self, beside: Beside) {
+        *self.beside.lock().unwrap_or_else(PoisonError::into_inner) = beside;
+    }
+
+    fn beside(&self, sent: Instant) -> u64 {
+        let beside = *self.beside.lock().unwrap_or_else(PoisonError::into_inner);
+        if beside.until.is_some_and(|until| sent <= until) { beside.bytes } else { 0 }
+    }
+
     pub(super) fn take_fates(&self) -> Fates {
         std::mem::take(&mut *self.fates.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -118,6 +136,7 @@ impl Default for Shared {
             rate: AtomicU64::new(0),
             acks_came: AtomicBool::new(false),
             fates: Mutex::default(),
+            beside: Mutex::default(),
         }
     }
 }
@@ -163,6 +182,8 @@ impl ControllerFactory for Factory {
             mtu_grew: false,
             newest_acked: None,
             acked: None,
+            forgiven: None,
+            strict: false,
         };
         watched.publish();
         Box::new(watched)
@@ -185,6 +206,10 @@ struct Watched {
     newest_acked: Option<Instant>,
     /// The same, if it is of the present acks.
     acked: Option<Instant>,
+    /// Losses of what was sent until then are RLP's doing and change no window.
+    forgiven: Option<Instant>,
+    /// Whether the next congestion event counts, whoever has caused it.
+    strict: bool,
 }
 
 impl Watched {
@@ -195,6 +220,21 @@ impl Watched {
     fn landed(&self, bytes: u64) {
         let in_flight = self.shared.in_flight.load(Relaxed);
         self.shared.in_flight.store(in_flight.saturating_sub(bytes), Relaxed);
+    }
+
+    /// Whether a loss of what was sent at `sent` is held against RLP and not against the window: RLP has more than half as many
+    /// bytes under way. As with spurious losses, one event in two at the most, so that a window which is too large shrinks; an
+    /// event is what RFC 9002 §7.3.2 takes for one.
+    fn forgives(&mut self, now: Instant, sent: Instant) -> bool {
+        if self.forgiven.is_some_and(|until| sent <= until) {
+            return true;
+        }
+        let rlp = self.shared.beside(sent);
+        self.strict = !self.strict && 2 * rlp > self.shared.in_flight.load(Relaxed);
+        if self.strict {
+            self.forgiven = Some(now);
+        }
+        self.strict
     }
 
     /// At least two packets (RFC 9002 §7.2), and a byte for quinn-proto's test of the window: the inner controllers have no
@@ -286,6 +326,9 @@ impl Controller for Watched {
             self.shared.note(|fates| fates.lost = Some(sent));
         }
         self.standard_window = false;
+        if !is_persistent_congestion && lost_bytes > 0 && self.forgives(now, sent) {
+            return;
+        }
         self.inner.on_congestion_event(now, sent, is_persistent_congestion, lost_bytes);
         self.publish();
     }
@@ -334,6 +377,8 @@ impl Controller for Watched {
             mtu_grew: self.mtu_grew,
             newest_acked: self.newest_acked,
             acked: self.acked,
+            forgiven: None,
+            strict: false,
         })
     }
 
@@ -343,5 +388,52 @@ impl Controller for Watched {
 
     fn into_any(self: Box<Self>) -> Box<dyn Any> {
         self.inner.into_any()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use quinn_proto::congestion::NewRenoConfig;
+
+    use super::*;
+
+    fn controller(shared: &Arc<Shared>, now: Instant) -> Box<dyn Controller> {
+        let mut inner = NewRenoConfig::default();
+        inner.initial_window(100_000);
+        let factory = Factory {
+            inner: Arc::new(inner),
+            shared: shared.clone(),
+            paced: true,
+            bursts: true,
+            names_rate: false,
+            standard_window: true,
+            fed_late: Arc::new(AtomicBool::new(true)),
+        };
+        Arc::new(factory).build(now, 1200)
+    }
+
+    #[test]
+    fn every_other_event_beside_much_of_rlp_changes_no_window() {
+        let start = Instant::now();
+        let at = |ms| start + Duration::from_millis(ms);
+        let shared = Arc::new(Shared::default());
+        let mut controller = controller(&shared, start);
+        shared.in_flight.store(10_000, Relaxed);
+        let much = Beside { bytes: 8000, until: Some(at(1000)) };
+        let mut lose = |sent, now, lost, beside| {
+            let before = shared.cwnd.load(Relaxed);
+            shared.set_beside(beside);
+            controller.on_congestion_event(at(now), at(sent), false, lost);
+            before > shared.cwnd.load(Relaxed)
+        };
+        assert!(!lose(1, 40, 1, much));
+        assert!(!lose(30, 45, 1, much), "of the same event");
+        assert!(lose(50, 90, 1, much), "the next one counts");
+        assert!(!lose(100, 140, 1, much));
+        assert!(lose(150, 190, 1, Beside { bytes: 100, ..much }), "RLP is too little to blame");
+        assert!(lose(200, 240, 1, Beside { until: Some(at(199)), ..much }), "RLP had gone before");
+        assert!(lose(250, 290, 0, much), "marks of congestion always count");
     }
 }

@@ -76,7 +76,10 @@ impl Vacancy {
         let own = self.own_wait(&sample, wait.seconds, lost);
         let least = self.others.add(now, sample.delay - own, rtt);
         let seen = &mut self.seen[1];
-        seen.lost += lost;
+        // With much of our own in front of it, that was our doing.
+        if wait.seconds <= OWN_MAX {
+            seen.lost += lost;
+        }
         if !wait.first {
             return;
         }
