@@ -51,7 +51,7 @@ const FLOOR_MAX: f64 = 8.0;
 /// What a queue of others leaves of the part of the rate that RLP takes, the least of it, and by how much it grows in each round
 /// trip without a queue.
 const SHARE_DOWN: f64 = 0.5;
-const SHARE_MIN: f64 = 0.03;
+const SHARE_MIN: f64 = 0.125;
 const SHARE_UP: f64 = 1.5;
 /// Above the rate of arrivals, so that a path that has become faster is noticed; not where a queue or a loss shows.
 const GAIN: f64 = 1.05;
@@ -305,11 +305,10 @@ impl Clock {
         }
     }
 
-    /// How much of the rate RLP may take: of what is free as much as that is of the link, which leaves room. Of a rate that nothing
-    /// but we have limited it is not known what is free.
+    /// How much of the rate RLP may take.
     fn part(&self, honoured: bool, known: bool) -> f64 {
         match self.vacancy.part(known) {
-            Some(part) if !honoured => self.share.min(part * part).max(SHARE_MIN),
+            Some(part) if !honoured => self.share.min(part).max(SHARE_MIN),
             _ => self.share,
         }
     }
