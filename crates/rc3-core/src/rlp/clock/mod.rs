@@ -6,6 +6,7 @@
 //! - `Departures` knows when each datagram left and what is under way,
 //! - `Estimate` has the path's rate from the times at which datagrams came, as the receiver reports them,
 //! - `Delay` has the queue, from how much longer than at best they took,
+//! - `Own` has what of that both loops have put there themselves,
 //! - `Vacancy` has what others have of the link: their queue, and the part of the time in which there is none,
 //! - [`Clock`] decides how much may be under way, and at which pace.
 //!
