@@ -220,7 +220,7 @@ impl Clock {
         self.sent = 0;
         (self.sent_bytes, self.delivered) = (0, 0);
         // The path may have changed in the meantime.
-        self.vacancy = Vacancy::default();
+        self.vacancy = Vacancy::new(self.missing);
         if self.estimate.rate().is_some_and(|(_, known)| known) {
             self.remembered = self.pace();
             self.estimate = Estimate::default();

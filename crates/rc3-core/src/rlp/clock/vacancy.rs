@@ -59,6 +59,11 @@ pub(super) struct Vacancy {
 }
 
 impl Vacancy {
+    /// Of a link on which so many datagrams are missing from before.
+    pub(super) fn new(missing: u64) -> Self {
+        Self { missing, ..Self::default() }
+    }
+
     /// What both loops send.
     pub(super) fn own(&mut self) -> &mut Own {
         &mut self.own
@@ -188,16 +193,21 @@ mod tests {
     }
 
     #[test]
-    fn losses_with_nothing_of_ours_in_front_count() {
-        let mut vacancy = Vacancy::default();
-        let start = Instant::now();
-        for nth in 0..8 {
-            let at = start + Duration::from_millis(3 * nth);
-            vacancy.own().on_rlp_sent(at, nth, 1, 1200);
-            let sample =
-                Sample { number: nth, delay: 0.02, waited: 0.0, service: 1e-3, rate: RATE, missing: 2 * nth };
-            vacancy.on_arrival(at + RTT, sample, RTT);
-        }
-        assert!(vacancy.part(true).expect("seen") < 0.4);
+    fn losses_with_nothing_of_ours_in_front_count_and_those_of_before_do_not() {
+        let part = |missing: fn(u64) -> u64| {
+            let mut vacancy = Vacancy::new(100);
+            let start = Instant::now();
+            for nth in 0..8 {
+                let at = start + Duration::from_millis(3 * nth);
+                vacancy.own().on_rlp_sent(at, nth, 1, 1200);
+                let missing = missing(nth);
+                let sample =
+                    Sample { number: nth, delay: 0.02, waited: 0.0, service: 1e-3, rate: RATE, missing };
+                vacancy.on_arrival(at + RTT, sample, RTT);
+            }
+            vacancy.part(true).expect("packets have come")
+        };
+        assert!(part(|nth| 100 + 2 * nth) < 0.4);
+        assert_eq!(part(|_| 100), 1.0);
     }
 }
