@@ -111,7 +111,7 @@ impl Connection {
         self.overlay.as_mut().map(|overlay| overlay.rlp.insert(rlp));
     }
 
-    /// The client tells the secret of its early data.
+    /// The secret of the client's early data has come.
     pub(super) fn on_early_secret(&mut self, secret: EarlySecret) {
         let Some(overlay) = self.overlay.as_mut().filter(|_| self.config.early_rlp) else { return };
         if self.primary.side() == Side::Client || !overlay.openers.on_early_secret(secret) {

@@ -30,7 +30,7 @@ impl Openers {
         self.established = Some(opener);
     }
 
-    /// The client has told the secret of its early data. `false`: not for the first time.
+    /// The secret of the client's early data has come. `false`: not for the first time.
     pub(crate) fn on_early_secret(&mut self, secret: EarlySecret) -> bool {
         let first = !std::mem::replace(&mut self.had_early, true);
         if first {
@@ -39,7 +39,7 @@ impl Openers {
         first
     }
 
-    /// Opens a datagram in place, and tells whether with the keys of early data.
+    /// Opens a datagram in place; with it, whether the keys of early data did.
     ///
     /// # Errors
     /// As [`Opener::open`].

@@ -208,7 +208,7 @@ struct Watched {
     acked: Option<Instant>,
     /// Losses of what was sent until then are RLP's doing and change no window.
     forgiven: Option<Instant>,
-    /// Whether the next congestion event counts, whoever has caused it.
+    /// Whether the next congestion event counts, RLP's doing or not.
     strict: bool,
 }
 

@@ -13,7 +13,7 @@ use super::{delay::Delay, own::Own};
 const WAIT_MIN: f64 = 0.000_5;
 /// and a part of what we have put there ourselves, since the rate is an estimate.
 const OWN_PART: f64 = 8.0;
-/// With more of our own than that in front of it, in seconds, a packet that comes too early tells that some of ours was lost.
+/// With more of our own than that in front of it, in seconds, a packet that comes too early shows that some of ours was lost.
 const OWN_MAX: f64 = 0.001;
 /// So many packets that met nobody are enough to take the link for idle.
 const ENOUGH: f64 = 8.0;
