@@ -27,7 +27,7 @@ pub fn frames(input: &[u8]) {
     let mut bytes = 0;
     while let Some(Ok(frame)) = frames.next() {
         match frame {
-            Frame::Padding | Frame::Solicit => {}
+            Frame::Padding | Frame::Solicit | Frame::Probe => {}
             Frame::Complete(stream) => {
                 let mut again = Vec::new();
                 emit_complete(stream, &mut again);
@@ -61,6 +61,11 @@ pub fn frames(input: &[u8]) {
                 let mut again = Vec::new();
                 arrival.emit(&mut again);
                 assert_eq!(Frames::new(&again).next(), Some(Ok(Frame::Arrival(arrival))));
+            }
+            Frame::Order(order) => {
+                let mut again = Vec::new();
+                order.emit(&mut again);
+                assert_eq!(Frames::new(&again).next(), Some(Ok(Frame::Order(order))));
             }
             Frame::Sack(frame) => {
                 let spans: Vec<(Span, Receipt)> = frame.spans().collect();

@@ -254,6 +254,8 @@ impl Connection {
                 Ok(Frame::Solicit) => self.on_solicit(now),
                 Ok(Frame::Complete(stream)) => self.on_complete(stream),
                 Ok(Frame::Arrival(arrival)) => self.on_arrival(now, arrival),
+                Ok(Frame::Probe) => self.on_order_probe(opened.packet_number),
+                Ok(Frame::Order(order)) => self.on_order(now, order),
                 Ok(Frame::Data(data)) => {
                     if !std::mem::replace(&mut noted, true) {
                         self.note_arrival(now, opened.packet_number);
@@ -286,6 +288,9 @@ impl Connection {
     pub fn handle_timeout(&mut self, now: Instant) {
         if self.rlp_wake.is_some_and(|wake| wake <= now) {
             self.rlp_wake = None;
+        }
+        if let Some(rlp) = self.rlp() {
+            rlp.on_timeout(now);
         }
         self.ask_again(now);
         self.primary.handle_timeout(now);
@@ -447,7 +452,8 @@ impl Connection {
 
     /// When [`Self::handle_timeout`] wants to be called next.
     pub fn poll_timeout(&mut self) -> Option<Instant> {
-        [self.primary.poll_timeout(), self.rlp_wake, self.ask_at()].into_iter().flatten().min()
+        let rlp = self.overlay.as_ref().and_then(|overlay| overlay.rlp.as_ref()).and_then(Rlp::timeout);
+        [self.primary.poll_timeout(), self.rlp_wake, self.ask_at(), rlp].into_iter().flatten().min()
     }
 
     /// The primary's next datagrams, into the empty `buf`: at most `datagrams_max` of equal length.

@@ -125,6 +125,28 @@ fn rlp_stays_on_paths_that_honour_marks() {
     }
 }
 
+/// The order of a first burst tells: one flow of 100 kB is enough, where that burst waits for a few milliseconds.
+#[test]
+fn one_small_flow_finds_out_which_kind_of_path_it_is() {
+    for (mbits, rtt_ms) in [(20, 20), (20, 60), (20, 200), (50, 40), (100, 40)] {
+        for (honours, load, seed) in [(true, 0.0, 1), (true, 0.3, 2), (false, 0.0, 1), (false, 0.3, 2)] {
+            let world = World { mbits, rtt_ms, buffer: 4.0, load, loss: 0.0, honours };
+            let mut pair = world.pair(RlpMode::Guard, seed);
+            flow(&mut pair, 100_000);
+            // The sender hears of the order with the last SACKs.
+            let guard = flow(&mut pair, 1000).sender.guard.expect("guard mode");
+            let found = guard.verdict;
+            let right = match honours {
+                true => found == Verdict::Honoured,
+                // At 100 Mbit/s the burst has nearly gone when the question comes.
+                false if mbits >= 50 => found != Verdict::Honoured,
+                false => found == Verdict::Ignored,
+            };
+            assert!(right, "{mbits} Mbit/s, {rtt_ms} ms, honours {honours}, load {load}: {guard:?}");
+        }
+    }
+}
+
 #[test]
 fn a_known_path_costs_little_more_than_trust_where_marks_are_honoured() {
     for (mbits, rtt_ms, load) in [(100, 40, 0.0), (100, 40, 0.3), (1000, 40, 0.0), (1000, 5, 0.3)] {

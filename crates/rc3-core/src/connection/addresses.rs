@@ -212,7 +212,7 @@ impl Connection {
     }
 
     /// One RLP datagram at the primary's priority, into the empty `buf`.
-    fn write_alone(
+    pub(super) fn write_alone(
         &mut self,
         destination: SocketAddr,
         begin: fn(&mut Sealer, Level, &mut Vec<u8>) -> Sealing,

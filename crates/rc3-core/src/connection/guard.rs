@@ -4,10 +4,13 @@ use std::time::Instant;
 
 use super::Connection;
 use crate::{
+    error::PeerMisbehaved,
     ledger::State,
     overlay::Overlay,
     primary::{Primary, Waiting, quinn::PathSample},
-    rlp::{Rlp, guard::Guard, verdicts::Record},
+    rlp::{Rlp, guard::Guard, keys::Sealer, verdicts::Record},
+    transmit::Transmit,
+    wire::order::{self, Order},
 };
 
 impl Connection {
@@ -100,6 +103,37 @@ impl Connection {
         if self.guard().is_some_and(|guard| guard.wants_probe(now)) {
             self.primary.probe();
             self.place.probe_due = true;
+        }
+    }
+
+    /// The datagram of normal priority behind a burst of RLP, into the empty `buf`, if it is due.
+    pub(super) fn write_order_probe(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
+        // Early data is DATA alone.
+        if self.primary.is_handshaking() || !self.rlp()?.wants_order_probe() {
+            return None;
+        }
+        let destination = self.remote_address();
+        let transmit = self.write_alone(destination, Sealer::begin, order::emit_probe, buf)?;
+        self.rlp()?.on_order_probe_sent(now);
+        Some(transmit)
+    }
+
+    /// The datagram with this number wants to know what it overtakes.
+    pub(super) fn on_order_probe(&mut self, packet_number: u64) {
+        if let Some(overlay) = &mut self.overlay {
+            overlay.arrivals.on_probe(packet_number);
+        }
+    }
+
+    /// The peer says what ours has overtaken.
+    pub(super) fn on_order(&mut self, now: Instant, order: Order) {
+        let Some(rlp) = self.rlp() else { return };
+        if order.packet_number >= rlp.seal().next_number() {
+            self.fault = Some(PeerMisbehaved::Malformed("rlp order"));
+            return;
+        }
+        if rlp.on_order(now, order) {
+            self.tell_ignored();
         }
     }
 }

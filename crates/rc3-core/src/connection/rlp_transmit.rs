@@ -85,6 +85,9 @@ impl Connection {
         if self.lost.is_some() || self.rlp().is_none() || !self.is_proven() {
             return None;
         }
+        if let Some(probe) = self.write_order_probe(now, buf) {
+            return Some(probe);
+        }
         let (level, segment_size) = match self.write_sack(now, buf) {
             Some(level) => (level, buf.len()),
             None => match self.write_data(now, datagrams_max, buf) {
@@ -112,9 +115,10 @@ impl Connection {
     /// Whether [`Self::poll_rlp`] may have something now.
     pub fn wants_rlp(&self) -> bool {
         match &self.overlay {
-            Some(Overlay { rlp: Some(_), sacks, .. }) if self.lost.is_none() && self.is_proven() => {
+            Some(Overlay { rlp: Some(rlp), sacks, .. }) if self.lost.is_none() && self.is_proven() => {
                 let data = self.config.rlp != RlpMode::Off;
                 !sacks.is_empty()
+                    || rlp.wants_order_probe()
                     || (data && self.rlp_wake.is_none() && self.streams.next_for_rlp().is_some())
             }
             _ => false,
@@ -133,6 +137,9 @@ impl Connection {
         let payload_max = mtu.saturating_sub(Sealer::OVERHEAD);
         if let Some(arrival) = overlay.arrivals.take_report() {
             arrival.emit(buf);
+        }
+        if let Some(order) = overlay.arrivals.take_order() {
+            order.emit(buf);
         }
         let payload_start = buf.len();
         while let Some((&id, due)) = overlay.sacks.iter_mut().next() {
@@ -372,7 +379,7 @@ impl Connection {
             stream.has_source()
         });
         if let Some(rlp) = self.rlp() {
-            rlp.on_delivered(delivered);
+            rlp.on_delivered(now, delivered);
         }
         let streams = &mut self.streams;
         // RLP may send more the more arrives.

@@ -1,8 +1,8 @@
-//! What a receiver tells of the times at which datagrams came: the content of ARRIVAL frames.
+//! What a receiver tells of the times at which datagrams came, and of their order: the content of ARRIVAL and ORDER frames.
 
 use std::time::Instant;
 
-use crate::wire::arrival::Arrival;
+use crate::wire::{arrival::Arrival, order::Order};
 
 /// Arrivals on one connection.
 #[derive(Debug, Default)]
@@ -15,6 +15,9 @@ pub(crate) struct Arrivals {
     datagrams: u64,
     newest: Option<Arrival>,
     reported: bool,
+    /// What the newest PROBE has met, and whether that was told.
+    order: Option<Order>,
+    order_reported: bool,
 }
 
 impl Arrivals {
@@ -36,6 +39,10 @@ impl Arrivals {
     /// It was authentic and carried DATA.
     pub(crate) fn on_data(&mut self, now: Instant, packet_number: u64) {
         self.datagrams += 1;
+        if let Some(order) = self.order.as_mut().filter(|order| packet_number < order.packet_number) {
+            order.overtaken += 1;
+            self.order_reported = false;
+        }
         if self.newest.is_some_and(|newest| packet_number <= newest.packet_number) {
             return;
         }
@@ -48,6 +55,20 @@ impl Arrivals {
             micros: u64::try_from(micros).unwrap_or(u64::MAX),
         });
         self.reported = false;
+    }
+
+    /// It was authentic and a PROBE.
+    pub(crate) fn on_probe(&mut self, packet_number: u64) {
+        if self.order.is_none_or(|order| order.packet_number < packet_number) {
+            self.order = Some(Order { packet_number, came: self.datagrams, overtaken: 0 });
+            self.order_reported = false;
+        }
+    }
+
+    /// What to report of the order, as [`Self::take_report`].
+    pub(crate) fn take_order(&mut self) -> Option<Order> {
+        let due = self.wanted && !std::mem::replace(&mut self.order_reported, true);
+        self.order.filter(|_| due)
     }
 
     /// What to report now: news, to a peer that wants them.

@@ -23,6 +23,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use super::order::Answer;
 use crate::{primary::StreamId, units::Span};
 
 /// RLP packets watched at a time: six round trips, since a queue and the detection of a loss multiply them.
@@ -146,6 +147,10 @@ enum Outcome {
     LostAlone,
     /// Both were lost, and other RLP packets of that time were not.
     LostTogether,
+    /// The primary's priority passed a whole burst of RLP, by the receiver's count.
+    OvertookBurst,
+    /// It came behind a whole burst that had waited.
+    FollowedBurst,
     /// It tells nothing.
     Undecided,
 }
@@ -162,6 +167,9 @@ impl Outcome {
             Self::WaitedWithOthers => 1,
             // Else by chance.
             Self::Waited | Self::LostAlone | Self::LostTogether => 3,
+            // By many packets, and nobody has to measure times: known, until a trial says otherwise clearly.
+            Self::OvertookBurst => SCORE_HONOURED - 2,
+            Self::FollowedBurst => SCORE_IGNORED,
             Self::Undecided => 0,
         }
     }
@@ -317,6 +325,15 @@ impl Guard {
 
     // --- trials ---
 
+    /// What came of the datagram behind a burst. Returns whether it is known now that the path ignores marks.
+    pub(crate) fn on_order(&mut self, now: Instant, answer: Answer) -> bool {
+        let outcome = match answer {
+            Answer::Overtook => Outcome::OvertookBurst,
+            Answer::Followed => Outcome::FollowedBurst,
+        };
+        self.weigh(now, outcome)
+    }
+
     /// A primary packet is compared with the last RLP packet before it that is known to have arrived; and the last
     /// before it of all, if that is another, may be overtaken or lost yet.
     fn try_primary(&mut self, now: Instant, partner: Partner) -> bool {
@@ -411,8 +428,8 @@ impl Guard {
         }
         tracing::trace!(?outcome, score = self.score, "trial of the path");
         match outcome {
-            Outcome::Overtook | Outcome::Spared => self.stats.overtook += 1,
-            Outcome::Waited | Outcome::WaitedWithOthers => self.stats.waited += 1,
+            Outcome::Overtook | Outcome::OvertookBurst | Outcome::Spared => self.stats.overtook += 1,
+            Outcome::Waited | Outcome::FollowedBurst | Outcome::WaitedWithOthers => self.stats.waited += 1,
             Outcome::LostAlone | Outcome::LostTogether => self.stats.lost += 1,
             Outcome::Undecided => {}
         }

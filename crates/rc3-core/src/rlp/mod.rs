@@ -11,6 +11,7 @@ pub mod guard;
 pub mod keys;
 pub mod ladder;
 pub(crate) mod openers;
+pub(crate) mod order;
 pub mod pacer;
 pub mod replay;
 pub mod verdicts;
@@ -25,6 +26,7 @@ use self::{
     guard::{Guard, Verdict},
     keys::{ReceiptKey, Sealer},
     ladder::Ladder,
+    order::{Answer, OrderTrial},
     pacer::Pacer,
     verdicts::{Pace, Record},
 };
@@ -32,7 +34,7 @@ use crate::{
     config::{RlpMode, TransportConfig},
     primary::Window,
     units::{Level, Rate, Receipt, Span},
-    wire::arrival::Arrival,
+    wire::{arrival::Arrival, order::Order},
 };
 
 /// Time a rate-capped RLP loop may catch up at once: timers of user space are late by about a millisecond.
@@ -86,6 +88,7 @@ pub struct Rlp {
     guard: Option<Guard>,
     /// The same.
     clock: Option<Clock>,
+    order: OrderTrial,
     /// How long what is known of a path is good for.
     verdict_age: Duration,
     /// The rate that later connections should know.
@@ -108,6 +111,7 @@ impl Rlp {
             pacer: config.nic_rate.map(new_pacer),
             guard: (config.rlp == RlpMode::Guard).then(|| Guard::new(config.verdict_age, rtt)),
             clock: (config.rlp == RlpMode::Guard).then(|| Clock::new(rtt)),
+            order: OrderTrial::default(),
             verdict_age: config.verdict_age,
             pace: None,
             unconfirmed: false,
@@ -184,7 +188,7 @@ impl Rlp {
         let limited = clock.stats().path_limited;
         let confirmed = self.unconfirmed && limited;
         self.unconfirmed &= !confirmed;
-        self.pace = match (clock.pace(), self.pace) {
+        self.pace = match (clock.proved_pace(), self.pace) {
             // A rate that the path did not limit contradicts no higher one.
             (Some(found), Some(known)) if !limited && found.rate < known.rate => Some(known),
             (found, known) => found.or(known),
@@ -219,6 +223,7 @@ impl Rlp {
     /// again (RC3 §4.2.1).
     pub fn start_busy_period(&mut self) {
         self.sent = 0;
+        self.order.start_busy_period();
         if let Some(clock) = &mut self.clock {
             clock.start_busy_period();
         }
@@ -231,6 +236,7 @@ impl Rlp {
             && let Some(guard) = &mut self.guard
         {
             guard.on_new_path(rtt);
+            self.order = OrderTrial::default();
             self.clock = Some(Clock::new(rtt));
             (self.pace, self.unconfirmed) = (None, false);
         }
@@ -278,15 +284,53 @@ impl Rlp {
         // Between early data and what follows there was a pause for all the receiver knows, which is no rate.
         let of_this_flight = arrival.packet_number >= self.established;
         if let Some(clock) = self.clock.as_mut().filter(|_| of_this_flight) {
-            clock.on_arrival(now, arrival, honoured);
+            let delay = clock.on_arrival(now, arrival, honoured);
+            let answer = delay.and_then(|delay| {
+                self.order.on_arrival(arrival.packet_number, delay, |delay| clock.waited(delay))
+            });
+            self.on_answer(now, answer);
         }
         arrival.packet_number < self.seal.next_number()
     }
 
+    /// When to call [`Self::on_timeout`].
+    pub(crate) fn timeout(&self) -> Option<Instant> {
+        self.order.timeout()
+    }
+
+    /// The time of [`Self::timeout`] may have come.
+    pub(crate) fn on_timeout(&mut self, now: Instant) {
+        self.order.on_timeout(now);
+    }
+
+    /// Whether a datagram of normal priority should follow what RLP has sent, to show whether it overtakes that.
+    pub(crate) fn wants_order_probe(&self) -> bool {
+        self.order.is_due() && self.guard.as_ref().is_some_and(|guard| guard.verdict() == Verdict::Unproven)
+    }
+
+    /// It was sealed last.
+    pub(crate) fn on_order_probe_sent(&mut self, now: Instant) {
+        self.order.on_probe_sent(now, self.seal.next_number() - 1);
+    }
+
+    /// The receiver says what that has overtaken. Returns whether it is known now that the path ignores marks.
+    pub(crate) fn on_order(&mut self, now: Instant, order: Order) -> bool {
+        let answer = self.order.on_order(order);
+        self.on_answer(now, answer)
+    }
+
+    /// What an answer is worth to the guard. Returns whether it is known now that the path ignores marks.
+    fn on_answer(&mut self, now: Instant, answer: Option<Answer>) -> bool {
+        match (&mut self.guard, answer) {
+            (Some(guard), Some(answer)) => guard.on_order(now, answer),
+            _ => false,
+        }
+    }
+
     /// The peer has proved that it has `bytes` more.
-    pub fn on_delivered(&mut self, bytes: u64) {
+    pub fn on_delivered(&mut self, now: Instant, bytes: u64) {
         if let Some(clock) = &mut self.clock {
-            clock.on_delivered(bytes);
+            clock.on_delivered(now, bytes);
         }
     }
 
@@ -299,6 +343,7 @@ impl Rlp {
     pub fn on_sent(&mut self, now: Instant, departure: Departure, bytes: u64) {
         self.sent += departure.packets;
         self.early_left = self.early_left.map(|left| left.saturating_sub(bytes));
+        self.order.on_rlp_sent(now, departure.last, departure.packets);
         if let Some(clock) = &mut self.clock {
             clock.on_rlp_sent(now, departure, bytes);
         }

@@ -1,4 +1,5 @@
-//! The frames in the payload of an RLP datagram (`docs/WIRE.md#frames`): PADDING, SACK, SOLICIT, COMPLETE, ARRIVAL, DATA.
+//! The frames in the payload of an RLP datagram (`docs/WIRE.md#frames`): PADDING, SACK, SOLICIT, COMPLETE, ARRIVAL, PROBE, ORDER,
+//! DATA.
 
 use std::{iter::FusedIterator, ops::Range};
 
@@ -6,6 +7,7 @@ use thiserror::Error;
 
 use super::{
     arrival::{self, Arrival},
+    order::{self, Order},
     sack::{self, Sack},
     varint::{self, Reader, VARINT_MAX},
 };
@@ -37,6 +39,10 @@ pub enum Frame<'a> {
     Complete(u64),
     /// When what we sent arrived.
     Arrival(Arrival),
+    /// Counted is what it overtakes.
+    Probe,
+    /// What our PROBE has overtaken.
+    Order(Order),
 }
 
 /// A DATA frame. Its bytes stay where they are: [`Self::data`] points into the payload, so the caller can
@@ -187,6 +193,8 @@ impl<'a> Frames<'a> {
             SOLICIT => Ok(Frame::Solicit),
             sack::TYPE => Sack::parse(&mut self.reader).map(Frame::Sack),
             arrival::TYPE => Arrival::parse(&mut self.reader).map(Frame::Arrival),
+            order::PROBE => Ok(Frame::Probe),
+            order::TYPE => Order::parse(&mut self.reader).map(Frame::Order),
             COMPLETE => self.reader.varint().map(Frame::Complete).ok_or(FrameError::Truncated),
             kind @ DATA..=DATA_LAST => Data::parse(kind, &mut self.reader).map(Frame::Data),
             unknown => Err(FrameError::UnknownType(unknown)),
@@ -244,6 +252,8 @@ mod tests {
         Padding,
         Solicit,
         Complete(u64),
+        Probe,
+        Order(Order),
         Data(DataHeader, Vec<u8>),
         Sack(u64, Span),
     }
@@ -265,6 +275,10 @@ mod tests {
             Just(Item::Padding),
             Just(Item::Solicit),
             (0..=VARINT_MAX).prop_map(Item::Complete),
+            Just(Item::Probe),
+            (0..=VARINT_MAX, 0..=VARINT_MAX, 0..=VARINT_MAX).prop_map(|(packet_number, came, overtaken)| {
+                Item::Order(Order { packet_number, came, overtaken })
+            }),
             any_data().prop_map(|(header, data)| Item::Data(header, data)),
             (0..=VARINT_MAX, 0..1_u64 << 60, 1..1_u64 << 60)
                 .prop_map(|(stream, start, len)| Item::Sack(stream, Span::new(start, start + len))),
@@ -280,6 +294,8 @@ mod tests {
                 emit_complete(*stream, out);
                 assert_eq!(out.len() - start, complete_len(*stream));
             }
+            Item::Probe => order::emit_probe(out),
+            Item::Order(order) => order.emit(out),
             Item::Data(header, data) => {
                 let start = out.len();
                 header.emit(out);
@@ -294,7 +310,10 @@ mod tests {
 
     fn assert_same(frame: &Frame<'_>, item: &Item, payload: &[u8]) {
         match (frame, item) {
-            (Frame::Padding, Item::Padding) | (Frame::Solicit, Item::Solicit) => {}
+            (Frame::Padding, Item::Padding)
+            | (Frame::Solicit, Item::Solicit)
+            | (Frame::Probe, Item::Probe) => {}
+            (Frame::Order(order), Item::Order(sent)) => assert_eq!(order, sent),
             (Frame::Complete(stream), Item::Complete(sent)) => assert_eq!(stream, sent),
             (Frame::Data(data), Item::Data(header, bytes)) => {
                 assert_eq!(
@@ -373,7 +392,8 @@ mod tests {
                         }
                         prop_assert!(end.is_some());
                     }
-                    Ok(Frame::Padding | Frame::Solicit | Frame::Complete(_) | Frame::Arrival(_)) | Err(_) => {}
+                    Ok(Frame::Padding | Frame::Solicit | Frame::Probe) | Err(_) => {}
+                    Ok(Frame::Complete(_) | Frame::Arrival(_) | Frame::Order(_)) => {}
                 }
             }
             prop_assert!(count <= payload.len());

@@ -4,7 +4,7 @@
 //! nothing in proportion to what a length field claims. An error is always the peer's fault and ends the
 //! connection. All integers are QUIC varints (RFC 9000 §16); all lengths and offsets are bytes.
 //!
-//! - [`header`] and [`frame`] (with [`sack`] and [`arrival`]): RLP datagrams, before sealing and after opening.
+//! - [`header`] and [`frame`] (with [`sack`], [`arrival`] and [`order`]): RLP datagrams, before sealing and after opening.
 //! - [`head`]: the records inside each QUIC stream, where the primary loop runs and skips.
 //! - [`control`]: the frames of the control stream.
 
@@ -13,6 +13,7 @@ pub mod control;
 pub mod frame;
 pub mod head;
 pub mod header;
+pub mod order;
 pub mod sack;
 pub mod varint;
 

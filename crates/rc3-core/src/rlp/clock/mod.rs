@@ -8,6 +8,7 @@
 //! - `Delay` has the queue, from how much longer than at best they took,
 //! - `Own` has what of that both loops have put there themselves,
 //! - `Vacancy` has what others have of the link: their queue, and the part of the time in which there is none,
+//! - `Proof` has what the peer has shown that it has,
 //! - [`Clock`] decides how much may be under way, and at which pace.
 //!
 //! Pure: times and counts come in, decisions go out. Units: bytes of UDP payload, [`Instant`], [`Duration`].
@@ -17,6 +18,7 @@ mod departures;
 mod estimate;
 mod least;
 mod own;
+mod proof;
 mod vacancy;
 
 use std::time::{Duration, Instant};
@@ -27,6 +29,7 @@ use self::{
     delay::Delay,
     departures::Departures,
     estimate::Estimate,
+    proof::Proof,
     vacancy::{Sample, Vacancy},
 };
 use super::{pacer::Pacer, verdicts::Pace};
@@ -44,6 +47,8 @@ const PACER_LATE: Duration = Duration::from_millis(2);
 /// Waiting for others beyond that is a queue: the larger of these.
 const QUEUE_MIN: Duration = Duration::from_millis(1);
 const QUEUE_PER_ROUND_TRIP: u32 = 32;
+/// Packets that wait in queues of others than the bottleneck.
+const QUEUE_PACKETS: f64 = 4.0;
 /// The window that RLP has while it is braked, in packets, and what it grows to: without one, losses of its own end the primary's
 /// slow start and nothing makes up for it.
 const FLOOR: f64 = 4.0;
@@ -60,9 +65,11 @@ const GAIN_CALM: f64 = 1.0;
 /// The same while nothing but RLP itself has set the rate.
 const GAIN_UNKNOWN: f64 = 2.0;
 
-/// How much RLP is sent in a busy period before the peer has proved that it has any of it; and twice what it has proved. Times
-/// that a peer makes up gain it no more.
+/// How much RLP is sent in a busy period before the peer has proved that it has any of it, or what it has proved in one round
+/// trip before, if that is more; and twice what it has proved. Times that a peer makes up gain it no more.
 const UNPROVEN_BYTES: u64 = 4 << 20;
+/// The most of that which an earlier round trip counts for: what is remembered may come from outside.
+const TOOK_MAX: u64 = 64 << 20;
 /// The part of a remembered rate to begin with. RFC 9959 has a half for a window; at three quarters a rate that is four times
 /// too high still costs little, since what is lost is sent again (`docs/DECISIONS.md`).
 const REMEMBERED: f64 = 0.75;
@@ -127,11 +134,13 @@ pub struct Clock {
     /// What an earlier connection found.
     remembered: Option<Pace>,
     recalled: bool,
+    /// Bytes that the peer has proved to have got in one round trip of an earlier connection or flow.
+    took: u64,
     /// The rate that was handed on last.
     told: f64,
-    /// RLP bytes sent in this busy period, and SACKed in all of it.
+    /// RLP bytes sent in this busy period.
     sent_bytes: u64,
-    delivered: u64,
+    proof: Proof,
     /// Datagrams that were passed by one that came, and had not come themselves.
     missing: u64,
     /// When that grew last.
@@ -167,9 +176,10 @@ impl Clock {
             phase: Phase::Start,
             remembered: None,
             recalled: false,
+            took: 0,
             told: 0.0,
             sent_bytes: 0,
-            delivered: 0,
+            proof: Proof::default(),
             missing: 0,
             lost_at: None,
         }
@@ -177,9 +187,14 @@ impl Clock {
 
     /// Begins with what an earlier connection has found.
     pub fn recall(&mut self, pace: Pace) {
-        self.remembered = Some(pace);
+        self.remember(pace);
         self.recalled = true;
         self.told = bytes_per_second(pace.rate);
+    }
+
+    fn remember(&mut self, pace: Pace) {
+        self.remembered = Some(pace);
+        self.took = pace.rate.bytes_in(pace.rtt_min).min(TOOK_MAX);
     }
 
     /// What it has found.
@@ -199,6 +214,14 @@ impl Clock {
         Some(Pace { rate: Rate::from_bits_per_second((rate * 8.0) as u64)?, rtt_min: self.rtt_min })
     }
 
+    /// As [`Self::pace`], for later connections: at most twice what the peer has proved to have got in a round trip.
+    pub(crate) fn proved_pace(&self) -> Option<Pace> {
+        let pace = self.pace()?;
+        let bytes = (2 * self.proof.most()).max(UNPROVEN_BYTES);
+        let most = Rate::from_bits_per_second((bytes as f64 * 8.0 / pace.rtt_min.as_secs_f64()) as u64)?;
+        Some(Pace { rate: pace.rate.min(most), ..pace })
+    }
+
     /// Whether the rate is worth remembering, and has changed since the last call.
     pub fn take_news(&mut self) -> bool {
         let Some((rate, true)) = self.estimate.rate() else { return false };
@@ -210,19 +233,22 @@ impl Clock {
     }
 
     /// The peer has proved that it has `bytes` more.
-    pub fn on_delivered(&mut self, bytes: u64) {
-        self.delivered += bytes;
+    pub fn on_delivered(&mut self, now: Instant, bytes: u64) {
+        self.proof.on_delivered(now, bytes, self.rtt_min);
     }
 
     /// All that was sent is answered for: what comes next is another flow.
     pub fn start_busy_period(&mut self) {
         self.begun = None;
         self.sent = 0;
-        (self.sent_bytes, self.delivered) = (0, 0);
+        self.sent_bytes = 0;
+        self.proof.start_busy_period();
         // The path may have changed in the meantime.
         self.vacancy = Vacancy::new(self.missing);
         if self.estimate.rate().is_some_and(|(_, known)| known) {
-            self.remembered = self.pace();
+            if let Some(pace) = self.proved_pace() {
+                self.remember(pace);
+            }
             self.estimate = Estimate::default();
             self.phase = Phase::Start;
         }
@@ -231,7 +257,7 @@ impl Clock {
     /// How many bytes RLP may send now.
     pub fn permit(&mut self, now: Instant, path: PathNow) -> Permit {
         self.rtt_min = self.rtt_min.min(path.rtt_min);
-        let credit = (UNPROVEN_BYTES + 2 * self.delivered).saturating_sub(self.sent_bytes);
+        let credit = (self.unproven() + 2 * self.proof.delivered()).saturating_sub(self.sent_bytes);
         if credit < path.packet_bytes {
             return Permit::Wait(now + self.rtt_min);
         }
@@ -239,6 +265,11 @@ impl Clock {
             Permit::Bytes(bytes) => Permit::Bytes(bytes.min(credit)),
             wait => wait,
         }
+    }
+
+    /// What may be sent before the peer has proved that it has any of it.
+    fn unproven(&self) -> u64 {
+        self.took.max(UNPROVEN_BYTES)
     }
 
     fn permit_phase(&mut self, now: Instant, path: PathNow) -> Permit {
@@ -355,9 +386,9 @@ impl Clock {
         }
     }
 
-    /// The receiver reports what came.
-    pub fn on_arrival(&mut self, now: Instant, arrival: Arrival, honoured: bool) {
-        let Some(departed) = self.departures.on_arrival(arrival.packet_number) else { return };
+    /// The receiver reports what came. Returns how long the way there took, for [`Self::waited`].
+    pub fn on_arrival(&mut self, now: Instant, arrival: Arrival, honoured: bool) -> Option<f64> {
+        let departed = self.departures.on_arrival(arrival.packet_number)?;
         self.rtt_min = self.rtt_min.min(now.saturating_duration_since(departed));
         self.estimate.on_arrival(now, arrival, departed, self.departures.passed(), self.rtt_min);
         let delay = self.one_way(departed, arrival.micros);
@@ -375,6 +406,14 @@ impl Clock {
             self.vacancy.on_arrival(now, sample, self.rtt_min);
         }
         self.change(now, honoured, lost);
+        Some(delay)
+    }
+
+    /// How much of a delay, in seconds, was a queue: more than hosts are late by, and than a few packets take.
+    pub(crate) fn waited(&self, delay: f64) -> f64 {
+        let packet = self.sent_bytes as f64 / self.sent.max(1) as f64;
+        let few = self.estimate.rate().map_or(0.0, |(rate, _)| QUEUE_PACKETS * packet / rate);
+        delay - self.delay.least().unwrap_or(delay) - few.max(QUEUE_MIN.as_secs_f64())
     }
 
     /// How long the way there took, in seconds, with the difference of the two clocks in it.
@@ -526,7 +565,7 @@ mod tests {
                 bytes: self.sent * PACKET,
                 micros,
             };
-            self.clock.on_delivered(if self.haste == 1 { PACKET } else { 0 });
+            self.clock.on_delivered(arrives + RTT, if self.haste == 1 { PACKET } else { 0 });
             self.reports.push((arrives + RTT, report));
         }
     }
@@ -585,6 +624,30 @@ mod tests {
         world.haste = 1000;
         let sent = world.run(ms(0), ms(3000));
         assert!(sent.len() as u64 * PACKET <= UNPROVEN_BYTES, "{} packets", sent.len());
+    }
+
+    #[test]
+    fn a_memory_that_is_made_up_is_believed_for_a_bounded_burst() {
+        let mut world = World::new();
+        world.haste = 1000;
+        let rate = Rate::from_bits_per_second(1_000_000_000_000).expect("not zero");
+        world.clock.recall(Pace { rate, rtt_min: RTT });
+        let sent = world.run(ms(0), ms(200)).len() as u64 * PACKET;
+        assert!((UNPROVEN_BYTES..=TOOK_MAX).contains(&sent), "{sent} bytes");
+    }
+
+    #[test]
+    fn later_flows_are_told_no_rate_that_only_reports_show() {
+        for (haste, bounded) in [(1, false), (10_000, true)] {
+            let mut world = World::new();
+            world.haste = haste;
+            world.run(ms(0), ms(400));
+            let bytes = |pace: Pace| pace.rate.bytes_in(pace.rtt_min);
+            let found = world.clock.pace().map(bytes).expect("a rate");
+            let proved = world.clock.proved_pace().map(bytes).expect("a rate");
+            assert_eq!(proved < found, bounded, "{proved} of {found} bytes in a round trip");
+            assert!(proved <= UNPROVEN_BYTES);
+        }
     }
 
     #[test]

@@ -1,0 +1,45 @@
+//! The frames PROBE and ORDER (`docs/WIRE.md#order`): whether a datagram at normal priority came before those of low priority
+//! that left before it.
+
+use super::{
+    frame::FrameError,
+    varint::{self, Reader},
+};
+
+/// Frame type of a PROBE.
+pub(super) const PROBE: u64 = 0x06;
+/// Frame type of an ORDER.
+pub(super) const TYPE: u64 = 0x07;
+
+/// What the datagram of a PROBE has met.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Order {
+    /// Its packet number.
+    pub packet_number: u64,
+    /// Datagrams with DATA that had come when it came.
+    pub came: u64,
+    /// Datagrams with DATA and a lower number that have come since.
+    pub overtaken: u64,
+}
+
+impl Order {
+    pub(super) fn parse(reader: &mut Reader<'_>) -> Result<Self, FrameError> {
+        let mut field = || reader.varint().ok_or(FrameError::Truncated);
+        Ok(Self { packet_number: field()?, came: field()?, overtaken: field()? })
+    }
+
+    /// Appends the frame to `out`.
+    ///
+    /// # Panics
+    /// When a field is above [`varint::VARINT_MAX`].
+    pub fn emit(&self, out: &mut Vec<u8>) {
+        for field in [TYPE, self.packet_number, self.came, self.overtaken] {
+            varint::emit(field, out);
+        }
+    }
+}
+
+/// Appends a PROBE frame to `out`.
+pub fn emit_probe(out: &mut Vec<u8>) {
+    varint::emit(PROBE, out);
+}
