@@ -6,8 +6,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 rate=${1:-1gbit} seconds=${2:-5}
 
-cargo build --release -p rc3-tools --bin kickass
-cargo build --release -p rc3-benches --bin blast
+cargo build --release -p rc3-kickass-tools
+cargo build --release -p rc3-lab --bin blast
 bin=${CARGO_TARGET_DIR:-target}/release
 a=kickass-a-$$ b=kickass-b-$$
 work=$(mktemp -d)

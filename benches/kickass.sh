@@ -9,8 +9,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds_light=${SECONDS_LIGHT:-60} seconds_heavy=${SECONDS_HEAVY:-120} seed=${SEED:-1}
 
-cargo build --release -p rc3-tools --bin kickass
-cargo build --release -p rc3-benches --bin flows
+cargo build --release -p rc3-kickass-tools
+cargo build --release -p rc3-lab --bin flows
 bin=${CARGO_TARGET_DIR:-target}/release
 out=${OUT:-$(mktemp -d)}
 work=$(mktemp -d)

@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
 # Runs experiments of the papers and writes them into docs/: the report and the pictures of each, and
 # docs/REPRODUCTION.md with what was found (docs/reproduction/findings.md) and all reports that are there.
-# Usage: benches/reproduction.sh NAME... [OPTIONS of rc3 sim run], for example all --runs 1 --flows 4000.
+# Usage: benches/reproduction.sh NAME... [OPTIONS of rc3-lab sim run], for example all --runs 1 --flows 4000.
 # Without arguments the page is put together from the reports that are there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-cargo build --release --bin rc3
-rc3=${CARGO_TARGET_DIR:-target}/release/rc3
+cargo build --release -p rc3-lab --bin rc3-lab
+lab=${CARGO_TARGET_DIR:-target}/release/rc3-lab
 docs=docs/reproduction
 if [ $# -gt 0 ]; then
     out=${OUT:-$(mktemp -d)}
-    "$rc3" sim run "$@" --out "$out"
+    "$lab" sim run "$@" --out "$out"
     for folder in "$out"/*/; do
         name=$(basename "$folder")
         mkdir -p "$docs/$name"
@@ -22,7 +22,7 @@ fi
 {
     cat "$docs/findings.md"
     # Those on real sockets are from benches/kickass.sh.
-    names=$("$rc3" sim list --json | sed -E 's/.*"name":"([^"]*)".*/\1/')
+    names=$("$lab" sim list --json | sed -E 's/.*"name":"([^"]*)".*/\1/')
     for name in $names sockets-fig8 sockets-fig9 sockets-fig10 sockets-shared; do
         report=$docs/$name/report.md
         if [ ! -f "$report" ]; then continue; fi

@@ -21,8 +21,8 @@ megabits=${BASH_REMATCH[1]}
 if ! [[ $rtt =~ ^([0-9]+)ms$ ]]; then echo "RTT is like 40ms" >&2 && exit 2; fi
 milliseconds=${BASH_REMATCH[1]}
 
-cargo build --release -p rc3-tools --bin kickass
-cargo build --release -p rc3-benches --bin compare
+cargo build --release -p rc3-kickass-tools
+cargo build --release -p rc3-lab --bin compare
 bin=${CARGO_TARGET_DIR:-target}/release
 client=rc3-client-$$ router=rc3-router-$$ server=rc3-server-$$
 work=$(mktemp -d)

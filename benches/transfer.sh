@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 megabytes=${1:-500}
 
-cargo build --release --bin rc3
+cargo build --release -p rc3
 rc3=${CARGO_TARGET_DIR:-target}/release/rc3
 left=rc3-left-$$ right=rc3-right-$$
 work=$(mktemp -d)

@@ -1,12 +1,12 @@
 //! What the file transfer makes of its control stream and of a ticket. Apart from the other targets because it needs
-//! `rc3-tools`; replayed by that crate's tests.
+//! `rc3`; replayed by that crate's tests.
 
 use std::{
     pin::pin,
     task::{Context, Poll, Waker},
 };
 
-use rc3_tools::transfer::{
+use rc3::transfer::{
     message::{self, FromReceiver, FromSender, MESSAGE_BYTES_MAX, MessageError},
     paths::{NEXT_RECORD, Rules, SafePath, name_bytes},
     ticket::Ticket,

@@ -2,6 +2,7 @@
 
 use std::{
     fmt,
+    num::NonZero,
     ops::{self, Range},
     time::Duration,
 };
@@ -111,7 +112,7 @@ impl fmt::Debug for Span {
     }
 }
 
-/// A data rate in bits per second.
+/// A data rate in bits per second, above zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rate(u64);
 
@@ -136,5 +137,12 @@ impl Rate {
     pub fn bytes_in(self, time: Duration) -> u64 {
         let bytes = time.as_nanos() * u128::from(self.0) / 8 / 1_000_000_000;
         u64::try_from(bytes).unwrap_or(u64::MAX)
+    }
+}
+
+impl From<NonZero<u64>> for Rate {
+    /// The rate of so many bits per second.
+    fn from(bits: NonZero<u64>) -> Self {
+        Self(bits.get())
     }
 }

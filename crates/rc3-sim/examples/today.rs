@@ -1,4 +1,4 @@
-//! rc3 on the networks of today; the same as `rc3 sim today`, and quicker to build.
+//! rc3 on the networks of today; the same as `rc3-lab sim today`, and quicker to build.
 //!
 //! `cargo run -p rc3-sim --example today -- [quick] [all | SCENARIO ...] [SCHEME ...]`: the scenarios fifo and priority
 //! with guard, unless others are named. `list` prints the names.

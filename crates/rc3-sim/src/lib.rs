@@ -30,7 +30,6 @@ pub mod today;
 pub mod topology;
 pub mod trace;
 mod traffic;
-pub mod units;
 pub mod workload;
 pub mod world;
 

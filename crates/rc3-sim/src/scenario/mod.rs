@@ -39,7 +39,6 @@
 //! # Ok::<(), rc3_sim::scenario::ScenarioError>(())
 //! ```
 
-mod document;
 mod quantity;
 mod resolve;
 mod run;
@@ -49,15 +48,17 @@ pub(crate) mod tests;
 
 use std::path::{Path, PathBuf};
 
+use rc3_text::document::{Document, DocumentError, Fault, flatten};
 use toml::Value;
 
-use document::flatten;
-pub use document::{Document, Fault, ScenarioError};
 pub use quantity::{BufferSize, Probability, Share};
 pub use run::{Assignment, Label, Measure, Mix, Mixed, Queues, Run, Sampling, Scheme};
 pub use spec::*;
 
 use crate::random::derive;
+
+/// Why a scenario file cannot be used.
+pub type ScenarioError = DocumentError;
 
 /// More worlds than this are a slip of the finger.
 const RUNS_MAX: usize = 100_000;

@@ -3,20 +3,20 @@
 use std::time::Duration;
 
 use rc3_core::units::Rate;
+use rc3_text::units::{parse_rate, parse_size, parse_time};
 use serde::{
     Deserialize, Deserializer,
     de::{Error, Unexpected, Visitor},
 };
 
 use super::spec::Rung;
-use crate::units::{parse_rate, parse_size, parse_time};
 
 pub(super) fn rate<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Rate>, D::Error> {
     required_rate(from).map(Some)
 }
 
 pub(super) fn required_rate<'de, D: Deserializer<'de>>(from: D) -> Result<Rate, D::Error> {
-    parse_rate(&String::deserialize(from)?).map_err(Error::custom)
+    parse_rate(&String::deserialize(from)?).map(Rate::from).map_err(Error::custom)
 }
 
 /// The smaller and the larger one.

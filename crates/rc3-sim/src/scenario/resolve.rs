@@ -7,9 +7,9 @@ use rc3_core::{
     rlp::ladder::Ladder,
     units::{Level, Rate},
 };
+use rc3_text::document::{Fault, nearest, quoted};
 
 use super::{
-    document::{Fault, nearest, quoted},
     run::{Assignment, Measure, Mix, Mixed, Queues, Sampling, Scheme},
     spec::{
         Arrivals, Congestion, KickAssSpec, LadderReading, ListedFlow, MeasureSpec, MixOf, MixSpec, Mode,

@@ -15,7 +15,7 @@ use super::quantity::{self, BufferSize, Probability, Share};
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Spec {
-    /// What `rc3 sim run` calls it; also the folder of its results.
+    /// What `rc3-lab sim run` calls it; also the folder of its results.
     pub name: String,
     /// One line for people.
     pub title: String,

@@ -3,9 +3,9 @@
 use std::{fmt, sync::Arc};
 
 use rc3_core::Congestion;
+use rc3_text::units::about_bytes;
 
 use super::Path;
-use crate::units::about_bytes;
 
 /// A flow over a path.
 #[derive(Debug, Clone, PartialEq)]

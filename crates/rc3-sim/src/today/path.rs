@@ -3,9 +3,9 @@
 use std::{fmt, time::Duration};
 
 use rc3_core::{Verdict, units::Rate};
+use rc3_text::units::{rate_text, time_text};
 
 use super::Discipline;
-use crate::units::{rate_text, time_text};
 
 /// No queue holds less, in bytes: ten full packets.
 const BUFFER_MIN: u64 = 15_000;
@@ -102,7 +102,7 @@ impl Path {
 impl fmt::Display for Path {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { rate, rtt, buffer, card, .. } = self;
-        write!(f, "{} x {}, {buffer} BDP, card {card} x", rate_text(*rate), time_text(*rtt))
+        write!(f, "{} x {}, {buffer} BDP, card {card} x", rate_text(rate.bits_per_second()), time_text(*rtt))
     }
 }
 

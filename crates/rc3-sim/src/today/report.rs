@@ -3,9 +3,9 @@
 use std::{collections::BTreeSet, fmt::Write as _};
 
 use rc3_core::Verdict;
+use rc3_text::units::about_bytes;
 
 use super::{Row, Scenario, Scheme};
-use crate::units::about_bytes;
 
 /// A cell above this many times the completion time of plain QUIC is a loss.
 pub const LOSS: f64 = 1.05;

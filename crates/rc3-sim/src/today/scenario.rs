@@ -3,13 +3,16 @@
 use std::{sync::Arc, time::Duration};
 
 use rc3_core::units::Rate;
+use rc3_text::{
+    document::Document,
+    units::{parse_rate, parse_size, parse_time},
+};
 use serde::{Deserialize, Deserializer, de::Error};
 
 use super::{Cell, Company, Discipline, Memory, Path, Trouble, world};
 use crate::{
     random::derive,
-    scenario::{Document, Probability, ScenarioError, Share},
-    units::{parse_rate, parse_size, parse_time},
+    scenario::{Probability, ScenarioError, Share},
 };
 
 macro_rules! scenarios {
@@ -250,7 +253,7 @@ fn list<'de, D: Deserializer<'de>, T, E: std::fmt::Display>(
 }
 
 fn rates<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Rate>, D::Error> {
-    list(from, parse_rate)
+    list(from, |text| parse_rate(text).map(Rate::from))
 }
 
 fn times<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Duration>, D::Error> {

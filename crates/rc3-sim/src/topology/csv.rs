@@ -3,13 +3,11 @@
 use std::time::Duration;
 
 use rc3_core::units::Rate;
+use rc3_text::units::{parse_rate, parse_time};
 use serde::Deserialize;
 
 use super::{Access, Core, Nominal, Router, Routing, Topology, routers};
-use crate::{
-    table::{self, TableError},
-    units::{parse_rate, parse_time},
-};
+use crate::table::{self, TableError};
 
 #[derive(Deserialize)]
 struct Row {
@@ -42,7 +40,8 @@ pub fn from_csv(
         let delay = parse_time(&format!("{}ms", row.one_way_delay_ms))
             .map_err(|source| error(format!("column `one_way_delay_ms`: {source}")))?;
         let rate = parse_rate(&format!("{}mbit", row.rate_mbps))
-            .map_err(|source| error(format!("column `rate_mbps`: {source}")))?;
+            .map_err(|source| error(format!("column `rate_mbps`: {source}")))?
+            .into();
         let (a, b) = (names.number(&row.a), names.number(&row.b));
         if a == b {
             return Err(error(format!("a link from `{}` to itself", row.a)));

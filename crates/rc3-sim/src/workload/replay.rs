@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use rc3_text::units::parse_time;
 use serde::Deserialize;
 
 use super::PACKET;
@@ -9,7 +10,6 @@ use crate::{
     agent::{Flow, FlowId, HostId, SchemeId, Writes},
     table::{self, TableError},
     topology::Topology,
-    units::parse_time,
 };
 
 /// A flow that is known beforehand.

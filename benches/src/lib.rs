@@ -1,3 +1,0 @@
-//! What the programs share. Criterion benchmarks live in `benches/`.
-
-pub mod clock;

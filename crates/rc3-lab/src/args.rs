@@ -1,0 +1,35 @@
+//! The command line of `rc3-lab`: one command for each kind of experiment.
+
+use clap::{Parser, Subcommand};
+use rc3_cli::exit::Exit;
+
+use crate::sim::args::SimCommand;
+
+/// Experiments with rc3: those of the papers, and one's own.
+#[derive(Debug, Clone, Parser)]
+#[command(name = "rc3-lab", version, after_help = Exit::HELP, max_term_width = 100)]
+pub struct LabArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: LabCommand,
+}
+
+/// The commands.
+#[derive(Debug, Clone, Subcommand)]
+pub enum LabCommand {
+    /// Run the experiments of the RC3 papers in a simulator
+    #[command(subcommand)]
+    Sim(SimCommand),
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        LabArgs::command().debug_assert();
+    }
+}

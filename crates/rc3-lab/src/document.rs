@@ -1,0 +1,243 @@
+//! A document of a few kinds of blocks, as Markdown and as HTML.
+
+use std::fmt::Write;
+
+/// A document.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Document {
+    /// Its title.
+    pub title: String,
+    /// What is in it, in order.
+    pub blocks: Vec<Block>,
+}
+
+/// A part of a document. Texts are plain: what Markdown or HTML would read as markup is escaped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Block {
+    /// A heading below the title's.
+    Heading(String),
+    /// A paragraph.
+    Text(String),
+    /// A line for a shell.
+    Command(String),
+    /// A link in a paragraph of its own.
+    Link {
+        /// What it says.
+        text: String,
+        /// Where it leads, relative to the document.
+        to: String,
+    },
+    /// A picture.
+    Picture {
+        /// The file, relative to the document.
+        file: String,
+        /// What it shows, for those who cannot see it.
+        alt: String,
+    },
+    /// A table.
+    Table(Table),
+}
+
+/// A table.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Table {
+    /// Names of the columns, and whether they hold numbers.
+    pub head: Vec<(String, bool)>,
+    /// The rows, as wide as the head.
+    pub rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// An empty table; a name that begins with `#` is of a column of numbers.
+    pub fn new(head: &[&str]) -> Self {
+        let column = |name: &&str| match name.strip_prefix('#') {
+            Some(name) => (name.to_owned(), true),
+            None => ((*name).to_owned(), false),
+        };
+        Self { head: head.iter().map(column).collect(), rows: Vec::new() }
+    }
+
+    /// The same without columns in which every cell is empty.
+    pub fn without_empty_columns(mut self) -> Self {
+        for column in (0..self.head.len()).rev() {
+            if self.rows.iter().all(|row| row[column].is_empty()) {
+                self.head.remove(column);
+                for row in &mut self.rows {
+                    row.remove(column);
+                }
+            }
+        }
+        self
+    }
+}
+
+impl Document {
+    /// As Markdown, the dialect of GitHub.
+    pub fn markdown(&self) -> String {
+        let mut text = format!("# {}\n", mark(&self.title));
+        for block in &self.blocks {
+            text.push('\n');
+            match block {
+                Block::Heading(heading) => line(&mut text, format_args!("## {}", mark(heading))),
+                Block::Text(paragraph) => line(&mut text, format_args!("{}", mark(paragraph))),
+                Block::Command(command) => line(&mut text, format_args!("```text\n{command}\n```")),
+                Block::Link { text: says, to } => line(&mut text, format_args!("[{}]({to})", mark(says))),
+                Block::Picture { file, alt } => line(&mut text, format_args!("![{}]({file})", mark(alt))),
+                Block::Table(table) => markdown_table(&mut text, table),
+            }
+        }
+        text
+    }
+
+    /// As a page of HTML that loads nothing but the pictures beside it.
+    pub fn html(&self) -> String {
+        let mut text = format!(
+            "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+             <meta name=\"viewport\" content=\"width=device-width\">\n<title>{title}</title>\n\
+             <style>\n{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n",
+            title = escape(&self.title)
+        );
+        for block in &self.blocks {
+            match block {
+                Block::Heading(heading) => line(&mut text, format_args!("<h2>{}</h2>", escape(heading))),
+                Block::Text(paragraph) => line(&mut text, format_args!("<p>{}</p>", escape(paragraph))),
+                Block::Command(command) => line(&mut text, format_args!("<pre>{}</pre>", escape(command))),
+                Block::Link { text: says, to } => {
+                    // The other documents are there as pages, too.
+                    let to = to.strip_suffix(".md").map_or_else(|| to.clone(), |stem| format!("{stem}.html"));
+                    line(&mut text, format_args!("<p><a href=\"{}\">{}</a></p>", escape(&to), escape(says)));
+                }
+                Block::Picture { file, alt } => {
+                    line(&mut text, format_args!("<img src=\"{}\" alt=\"{}\">", escape(file), escape(alt)));
+                }
+                Block::Table(table) => html_table(&mut text, table),
+            }
+        }
+        text + "</body>\n</html>\n"
+    }
+}
+
+const STYLE: &str = "\
+body { font: 15px/1.5 Roboto, Helvetica, Arial, sans-serif; color: #202020; max-width: 62em; margin: 2em auto; padding: 0 1em; }
+table { border-collapse: collapse; margin: 1em 0; font-size: 13px; display: block; overflow-x: auto; }
+th, td { padding: .25em .7em; border-bottom: 1px solid #e4e4e4; text-align: left; }
+th { border-bottom: 2px solid #606060; }
+.n { text-align: right; font-variant-numeric: tabular-nums; }
+pre { background: #f5f5f5; padding: .6em 1em; overflow-x: auto; }
+img { max-width: 100%; height: auto; display: block; margin: 1em 0; }
+";
+
+fn line(text: &mut String, what: std::fmt::Arguments<'_>) {
+    // Writing to a string does not fail.
+    let _ = writeln!(text, "{what}");
+}
+
+fn markdown_table(text: &mut String, table: &Table) {
+    let row = |cells: &[String]| format!("| {} |", cells.join(" | "));
+    let names: Vec<String> = table.head.iter().map(|(name, _)| mark(name)).collect();
+    let rules: Vec<String> =
+        table.head.iter().map(|(_, number)| if *number { "---:" } else { "---" }.to_owned()).collect();
+    line(text, format_args!("{}", row(&names)));
+    line(text, format_args!("|{}|", rules.join("|")));
+    for cells in &table.rows {
+        let cells: Vec<String> = cells.iter().map(|cell| mark(cell)).collect();
+        line(text, format_args!("{}", row(&cells)));
+    }
+}
+
+fn html_table(text: &mut String, table: &Table) {
+    let row = |cells: Vec<&String>, tag: &str| {
+        let cell = |(cell, (_, number)): (&String, &(String, bool))| {
+            let class = if *number { " class=\"n\"" } else { "" };
+            format!("<{tag}{class}>{}</{tag}>", escape(cell))
+        };
+        cells.into_iter().zip(&table.head).map(cell).collect::<String>()
+    };
+    let head = row(table.head.iter().map(|(name, _)| name).collect(), "th");
+    line(text, format_args!("<table>\n<thead><tr>{head}</tr></thead>\n<tbody>"));
+    for cells in &table.rows {
+        line(text, format_args!("<tr>{}</tr>", row(cells.iter().collect(), "td")));
+    }
+    line(text, format_args!("</tbody>\n</table>"));
+}
+
+/// Plain text as Markdown.
+fn mark(text: &str) -> String {
+    let mut marked = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '\\' | '|' | '*' | '_' | '`' | '<' | '[' | ']' => marked.extend(['\\', character]),
+            '\n' => marked.push(' '),
+            _ => marked.push(character),
+        }
+    }
+    marked
+}
+
+/// Plain text as HTML.
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn document() -> Document {
+        let mut table = Table::new(&["who", "#how much", "why"]);
+        table.rows.push(vec!["a|b".to_owned(), "3".to_owned(), String::new()]);
+        Document {
+            title: "A & B".to_owned(),
+            blocks: vec![
+                Block::Heading("One <two>".to_owned()),
+                Block::Text("x * y".to_owned()),
+                Block::Command("rc3-lab sim run a --set a=\"b\"".to_owned()),
+                Block::Link { text: "more".to_owned(), to: "more/report.md".to_owned() },
+                Block::Picture { file: "a.svg".to_owned(), alt: "a line".to_owned() },
+                Block::Table(table.without_empty_columns()),
+            ],
+        }
+    }
+
+    #[test]
+    fn markdown_escapes_what_is_not_markup() {
+        let expected = "\
+# A & B
+
+## One \\<two>
+
+x \\* y
+
+```text
+rc3-lab sim run a --set a=\"b\"
+```
+
+[more](more/report.md)
+
+![a line](a.svg)
+
+| who | how much |
+|---|---:|
+| a\\|b | 3 |
+";
+        assert_eq!(document().markdown(), expected);
+    }
+
+    #[test]
+    fn html_is_well_formed_and_says_the_same() {
+        let text = document().html();
+        // Tags that HTML leaves open are closed for the parser of XML.
+        let closed = text.lines().map(|line| match line.starts_with("<meta") || line.starts_with("<img") {
+            true => line.replace("\">", "\"/>"),
+            false => line.to_owned(),
+        });
+        let text = closed.collect::<Vec<_>>().join("\n").replace("<!doctype html>", "");
+        let page = roxmltree::Document::parse(&text).unwrap();
+        let words: String = page.descendants().filter_map(|node| node.text()).collect();
+        for word in ["A & B", "One <two>", "x * y", "a=\"b\"", "how much", "a|b"] {
+            assert!(words.contains(word), "{word} is missing in {words}");
+        }
+        let link = page.descendants().find_map(|node| node.attribute("href"));
+        assert_eq!(link, Some("more/report.html"));
+    }
+}

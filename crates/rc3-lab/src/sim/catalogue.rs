@@ -1,0 +1,116 @@
+//! The experiments that come with the program.
+
+use rc3_sim::scenario::{Scenario, ScenarioError};
+
+macro_rules! experiments {
+    ($($name:literal),* $(,)?) => {
+        &[$(($name, include_str!(concat!("../../experiments/", $name, ".toml")))),*]
+    };
+}
+
+/// Name and scenario file of each, in the order of the papers.
+pub const EXPERIMENTS: &[(&str, &str)] = experiments![
+    "fig2",
+    "fig3",
+    "fig4",
+    "fig7",
+    "fig8",
+    "sensitivity",
+    "first-loss",
+    "sensitivity-slow",
+    "short-run",
+    "fig9",
+    "fig10",
+    "table1",
+    "fig11",
+    "fig12",
+    "pacing",
+    "downlink",
+    "fig13",
+    "mixed",
+    "fig14a",
+    "fig14b",
+    "fig14c",
+    "partial",
+    "datacentre",
+    "hotnets-fig5",
+    "hotnets-fig6",
+    "hotnets-fig7",
+    "hotnets-loss",
+    "hotnets-fig8",
+    "kickass-fig2",
+    "kickass-fig3",
+    "kickass-table1",
+    "kickass-fig4",
+    "kickass-fig5",
+    "kickass-fig7",
+    "kickass-fig8",
+    "kickass-fig9",
+    "kickass-rc3",
+];
+
+/// Those that draw the two loops of one flow (`rc3-lab sim plot`).
+pub const PLOTS: &[&str] = &["fig2", "fig3"];
+
+/// The experiment of that name.
+pub fn find(name: &str) -> Option<Result<Scenario, ScenarioError>> {
+    let (name, text) = EXPERIMENTS.iter().find(|(known, _)| *known == name)?;
+    Some(Scenario::parse(text, &format!("{name}.toml")))
+}
+
+/// Name, title and source of every experiment: lines for people, or one JSON object per line.
+pub fn list(json: bool) -> String {
+    let width = EXPERIMENTS.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let mut text = String::new();
+    for (name, _) in EXPERIMENTS {
+        // Every one of them parses: a test.
+        let Some(Ok(scenario)) = find(name) else { continue };
+        let spec = scenario.spec();
+        let line = match json {
+            true => serde_json::json!({ "name": spec.name, "title": spec.title, "source": spec.source })
+                .to_string(),
+            false => format!("{name:width$}  {}  ({})", spec.title, spec.source),
+        };
+        text += &line;
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_experiment_makes_worlds_and_is_named_like_its_file() {
+        for (name, _) in EXPERIMENTS {
+            let scenario = find(name).unwrap().unwrap();
+            assert_eq!(scenario.spec().name, *name);
+            assert!(!scenario.spec().about.is_empty() && !scenario.spec().source.is_empty(), "{name}");
+            assert!(!scenario.expand().unwrap().is_empty(), "{name}");
+        }
+    }
+
+    #[test]
+    fn list_has_a_line_for_every_experiment() {
+        for json in [false, true] {
+            let text = list(json);
+            assert_eq!(text.lines().count(), EXPERIMENTS.len());
+            for ((name, _), line) in EXPERIMENTS.iter().zip(text.lines()) {
+                assert!(line.contains(name), "{line}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_printed_figure_is_of_a_world_there_is() {
+        for (name, _) in EXPERIMENTS {
+            let scenario = find(name).unwrap().unwrap();
+            let runs = scenario.expand().unwrap();
+            for expect in &scenario.spec().expect {
+                let is_there = runs.iter().any(|run| crate::sim::compare::is_of(expect, &run.label));
+                assert!(is_there, "{name}: {expect:?}");
+            }
+        }
+    }
+}

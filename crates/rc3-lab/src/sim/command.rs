@@ -1,0 +1,135 @@
+//! What was typed after `rc3-lab sim` means: settings resolved, defaults filled in, unknown names refused.
+
+use std::{collections::HashSet, num::NonZero, thread};
+
+use super::{
+    args::{SimCommand, SimHowArgs, SimListArgs, SimPlotArgs, SimRunArgs, SimTodayArgs, SimTraceArgs},
+    catalogue,
+    experiment::{ExperimentError, Plan},
+    today::TodayJob,
+    trace::TracePlan,
+};
+
+/// A command ready to run.
+#[derive(Debug)]
+pub enum Command {
+    /// List the experiments, as JSON or not.
+    List(bool),
+    /// Print the scenario file of an experiment.
+    Toml(&'static str),
+    /// Run experiments.
+    Run(RunJob),
+    /// Trace a world of an experiment: its name, changes of keys, what to trace, where to write.
+    Trace {
+        /// The experiment or file.
+        name: String,
+        /// What to trace.
+        trace: TracePlan,
+        /// How to read the scenario and where to write.
+        plan: Plan,
+    },
+    /// Print the names of today's paths and of the schemes.
+    TodayList,
+    /// Compare schemes on today's paths.
+    Today(TodayJob),
+}
+
+/// Experiments to run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunJob {
+    /// Their names, or files.
+    pub names: Vec<String>,
+    /// How.
+    pub plan: Plan,
+    /// JSON instead of words.
+    pub json: bool,
+}
+
+impl Command {
+    /// Resolves what was typed.
+    ///
+    /// # Errors
+    /// See [`ExperimentError`].
+    pub fn resolve(command: SimCommand) -> Result<Self, ExperimentError> {
+        let known = |name: &str| catalogue::EXPERIMENTS.iter().find(|(known, _)| *known == name);
+        match command {
+            SimCommand::List(SimListArgs { toml: None, json }) => Ok(Self::List(json)),
+            SimCommand::List(SimListArgs { toml: Some(name), .. }) => {
+                let (_, text) = known(&name).ok_or(ExperimentError::Unknown(name))?;
+                Ok(Self::Toml(text))
+            }
+            SimCommand::Run(SimRunArgs { names, how }) => Ok(Self::Run(job(&names, how))),
+            SimCommand::Trace(SimTraceArgs { name, world, flow, link, packets, set, out }) => {
+                let trace = TracePlan { world, flow, links: link, packets };
+                Ok(Self::Trace {
+                    name,
+                    trace,
+                    plan: Plan { changes: set, out, threads: NonZero::<usize>::MIN },
+                })
+            }
+            SimCommand::Today(SimTodayArgs { list: true, .. }) => Ok(Self::TodayList),
+            SimCommand::Today(SimTodayArgs { names, quick, scheme, page, jobs, .. }) => {
+                let threads = jobs.unwrap_or_else(cores);
+                Ok(Self::Today(TodayJob::new(&names, quick, &scheme, page, threads)?))
+            }
+            SimCommand::Plot(SimPlotArgs { names, how }) => {
+                let plots = || catalogue::PLOTS.iter().map(|&name| name.to_owned()).collect();
+                let names = if names.is_empty() { plots() } else { names };
+                Ok(Self::Run(job(&names, how)))
+            }
+        }
+    }
+}
+
+fn cores() -> NonZero<usize> {
+    thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN)
+}
+
+fn job(names: &[String], how: SimHowArgs) -> RunJob {
+    let all = || catalogue::EXPERIMENTS.iter().map(|(name, _)| (*name).to_owned()).collect();
+    let mut named: Vec<String> = Vec::new();
+    for name in names {
+        named.extend(if name == "all" { all() } else { vec![name.clone()] });
+    }
+    let mut seen = HashSet::new();
+    named.retain(|name| seen.insert(name.clone()));
+    // The short ways first, so that --set has the last word.
+    let mut changes = Vec::new();
+    changes.extend(how.seed.map(|seed| format!("measure.seed={seed}")));
+    changes.extend(how.runs.map(|runs| format!("measure.repetitions={runs}")));
+    changes.extend(how.flows.map(|flows| format!("measure.flows={flows}")));
+    changes.extend(how.set);
+    let threads = how.jobs.unwrap_or_else(cores);
+    RunJob { names: named, plan: Plan { changes, out: how.out, threads }, json: how.json }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::args::{LabArgs, LabCommand};
+
+    fn resolve(words: &[&str]) -> Result<Command, ExperimentError> {
+        let LabCommand::Sim(command) = LabArgs::try_parse_from(words).unwrap().command;
+        Command::resolve(command)
+    }
+
+    #[test]
+    fn experiments_are_named_once_and_changes_keep_their_order() {
+        let words = [
+            "rc3-lab", "sim", "run", "fig8", "all", "my.toml", "--seed", "7", "--flows", "9", "--set",
+            "a.b=c",
+        ];
+        let Ok(Command::Run(job)) = resolve(&words) else { panic!("not a run") };
+        assert_eq!(job.names.len(), catalogue::EXPERIMENTS.len() + 1);
+        assert_eq!((job.names[0].as_str(), job.names.last().unwrap().as_str()), ("fig8", "my.toml"));
+        assert_eq!(job.plan.changes, ["measure.seed=7", "measure.flows=9", "a.b=c"]);
+        let Ok(Command::Run(job)) = resolve(&["rc3-lab", "sim", "plot"]) else { panic!("not a run") };
+        assert_eq!(job.names, catalogue::PLOTS);
+        assert!(matches!(
+            resolve(&["rc3-lab", "sim", "list", "--toml", "x"]),
+            Err(ExperimentError::Unknown(_))
+        ));
+    }
+}

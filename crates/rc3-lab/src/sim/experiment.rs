@@ -1,0 +1,246 @@
+//! One experiment from its scenario to its folder.
+
+use std::{
+    fs::{self, File},
+    io::{self, BufWriter},
+    num::NonZero,
+    path::{Path, PathBuf},
+};
+
+use rc3_sim::scenario::{PictureKind, Run, Scenario, ScenarioError};
+use thiserror::Error;
+
+use super::{
+    compare,
+    engine::{Cost, Engine},
+    figures::{self, Network},
+    report,
+    report::Finding,
+    results::Results,
+    table::{self, FlowRow},
+    work::{self, Step, WorldError},
+};
+
+/// Where results go and how they come about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    /// Changes of keys, `key=value`, in order.
+    pub changes: Vec<String>,
+    /// The folder in which each experiment gets one.
+    pub out: PathBuf,
+    /// Worlds that run at a time. Results do not depend on it.
+    pub threads: NonZero<usize>,
+}
+
+/// Why an experiment has no result.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ExperimentError {
+    /// See [`ScenarioError`].
+    #[error(transparent)]
+    Scenario(#[from] ScenarioError),
+    /// A scenario file cannot be read.
+    #[error("{}: {error}", path.display())]
+    Read {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// There is neither such an experiment nor such a file.
+    #[error("there is no experiment `{0}`")]
+    Unknown(String),
+    /// See [`WorldError`].
+    #[error(transparent)]
+    World(#[from] WorldError),
+    /// A result cannot be written.
+    #[error("{}: {error}", path.display())]
+    Write {
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+}
+
+impl ExperimentError {
+    /// What to do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Scenario(_) => "rc3-lab sim list --toml NAME prints a scenario that works",
+            Self::Read { .. } => "check the name and the permissions of the file",
+            Self::Unknown(_) => "rc3-lab sim list and rc3-lab sim today --list name them; files end in .toml",
+            Self::World(_) => "check topology, load and number of flows of the scenario",
+            Self::Write { .. } => "check free space and permissions, or choose another --out",
+        }
+    }
+
+    /// Whether the fault is in what was typed or in a scenario.
+    pub fn is_usage(&self) -> bool {
+        matches!(self, Self::Scenario(_) | Self::Unknown(_))
+    }
+}
+
+/// An experiment with its worlds.
+#[derive(Debug, Clone)]
+pub struct Experiment {
+    scenario: Scenario,
+    runs: Vec<Run>,
+    command: String,
+}
+
+/// Something that has happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// So many more flows have ended.
+    Flows(u64),
+    /// A world has ended.
+    World {
+        /// Its label.
+        label: String,
+        /// Worlds that have ended before it.
+        before: usize,
+        /// What it took.
+        cost: Cost,
+    },
+}
+
+impl Experiment {
+    /// The experiment of the catalogue with this name, or the file.
+    ///
+    /// # Errors
+    /// See [`ExperimentError`].
+    pub fn load(name: &str, plan: &Plan) -> Result<Self, ExperimentError> {
+        let mut scenario = match super::catalogue::find(name) {
+            Some(known) => known?,
+            None if name.ends_with(".toml") => {
+                let read = fs::read_to_string(name);
+                let text = read.map_err(|error| ExperimentError::Read { path: name.into(), error })?;
+                Scenario::parse(&text, name)?
+            }
+            None => return Err(ExperimentError::Unknown(name.to_owned())),
+        };
+        for change in &plan.changes {
+            scenario.set(change)?;
+        }
+        let runs = scenario.expand()?;
+        let changes: String =
+            plan.changes.iter().map(|change| format!(" --set {}", quoted(change))).collect();
+        let command = format!("rc3-lab sim run {}{changes}", quoted(name));
+        Ok(Self { scenario, runs, command })
+    }
+
+    /// The scenario.
+    pub fn scenario(&self) -> &Scenario {
+        &self.scenario
+    }
+
+    /// The worlds.
+    pub fn runs(&self) -> &[Run] {
+        &self.runs
+    }
+
+    /// About how many flows all worlds have together.
+    pub fn flows(&self) -> u64 {
+        self.runs.iter().map(|run| run.measure.flows + run.measure.warm_up).sum()
+    }
+
+    /// Runs all worlds and writes everything into the experiment's folder below `plan.out`.
+    ///
+    /// # Errors
+    /// See [`ExperimentError`].
+    pub fn run(
+        &self,
+        engine: &dyn Engine,
+        plan: &Plan,
+        mut tell: impl FnMut(Event),
+    ) -> Result<Finding, ExperimentError> {
+        let spec = self.scenario.spec();
+        let folder = plan.out.join(&spec.name);
+        let written = |path: &Path| {
+            let path = path.to_owned();
+            move |error: io::Error| ExperimentError::Write { path, error }
+        };
+        fs::create_dir_all(&folder).map_err(written(&folder))?;
+        let flows_path = folder.join("flows.csv");
+        let file = File::create(&flows_path).map_err(written(&flows_path))?;
+        let mut flows = csv::Writer::from_writer(BufWriter::new(file));
+
+        let mut results = Results::default();
+        let trace = spec
+            .picture
+            .iter()
+            .any(|picture| matches!(picture.kind, PictureKind::TimeLine | PictureKind::PacketsByRound));
+        work::run(engine, &self.runs, trace, plan.threads, |step| {
+            match step {
+                Step::Flows(count) => tell(Event::Flows(count)),
+                Step::World(index, outcome) => {
+                    let run = &self.runs[index];
+                    for record in &outcome.records {
+                        let row = FlowRow::new(run, record);
+                        flows.serialize(row).map_err(io::Error::from).map_err(written(&flows_path))?;
+                    }
+                    tell(Event::World { label: run.label.to_string(), before: index, cost: outcome.cost });
+                    results.add(run, *outcome);
+                }
+            }
+            Ok::<(), ExperimentError>(())
+        })?;
+        flows.flush().map_err(written(&flows_path))?;
+
+        let write = |name: &str, contents: &[u8]| {
+            let path = folder.join(name);
+            fs::write(&path, contents).map_err(written(&path))
+        };
+        let summary = table::summary(&results, &table::buckets(&results));
+        let mut text = Vec::new();
+        table::write(&mut text, &summary).map_err(io::Error::from).map_err(written(&folder))?;
+        write("summary.csv", &text)?;
+        write("scenario.toml", self.scenario.to_toml().as_bytes())?;
+
+        let rows = compare::compare(&spec.expect, &results);
+        let mut finding = Finding::new(spec, self.command.clone(), rows, summary, &results);
+        for (index, wanted) in spec.picture.iter().enumerate() {
+            let Some(chart) = figures::chart(wanted, spec, &results, self.network()) else { continue };
+            let stem = if index == 0 { spec.name.clone() } else { format!("{}-{}", spec.name, index + 1) };
+            rc3_picture::write(&chart, &folder, &stem).map_err(written(&folder.join(&stem)))?;
+            finding.pictures.push((format!("{stem}.svg"), chart.title));
+        }
+        let document = finding.document();
+        write("report.md", document.markdown().as_bytes())?;
+        write("report.html", document.html().as_bytes())?;
+        Ok(finding)
+    }
+
+    fn network(&self) -> Network {
+        let nominal = self.runs.first().map(|run| run.topology.nominal);
+        Network {
+            rate: nominal.map_or(125e6, |nominal| nominal.rate.bits_per_second() as f64 / 8.0),
+            rtt: nominal.map_or(std::time::Duration::from_millis(40), |nominal| nominal.rtt),
+            load: self.scenario.spec().workload.load.map_or(0.0, |load| load.get()),
+        }
+    }
+}
+
+/// Writes the document of several experiments into `out`.
+///
+/// # Errors
+/// When a file cannot be written.
+pub fn write_overview(findings: &[Finding], out: &Path) -> Result<(), ExperimentError> {
+    let document = report::overview(findings);
+    for (name, text) in [("report.md", document.markdown()), ("report.html", document.html())] {
+        let path = out.join(name);
+        fs::write(&path, text).map_err(|error| ExperimentError::Write { path, error })?;
+    }
+    Ok(())
+}
+
+/// A word for a shell.
+fn quoted(word: &str) -> String {
+    let plain = |character: char| character.is_ascii_alphanumeric() || "._-/=,".contains(character);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}

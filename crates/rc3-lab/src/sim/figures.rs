@@ -1,0 +1,403 @@
+//! From measured flows to charts: one function for each kind of picture of the papers.
+
+mod over_time;
+
+use std::time::Duration;
+
+use rc3_core::units::Level;
+use rc3_picture::chart::{Axis, Chart, Colour, Point, Scale, Series, Shape, Unit};
+use rc3_sim::{
+    model::{self, Model},
+    scenario::{PictureKind, PictureSpec, Spec},
+    summary::{Bucket, Weight, percentile},
+};
+use rc3_text::units::{about_bytes, about_rate, about_time, three_digits};
+
+use super::{
+    engine::SentPacket,
+    results::{Cell, PACKET_BYTES, Results, short},
+    table,
+};
+
+/// What a picture needs to know of the network.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Network {
+    /// Rate of the bottleneck of a single flow, bytes per second.
+    pub rate: f64,
+    /// Round-trip time.
+    pub rtt: Duration,
+    /// Share of it others use, 0 to 1.
+    pub load: f64,
+}
+
+impl Network {
+    fn model(&self, initial_window: u64) -> Model {
+        Model {
+            available: self.rate * (1.0 - self.load),
+            rtt: self.rtt.as_secs_f64(),
+            initial_window: (initial_window * PACKET_BYTES) as f64,
+        }
+    }
+}
+
+/// The chart of a picture; `None` if nothing was measured that it could show.
+pub fn chart(picture: &PictureSpec, spec: &Spec, results: &Results, network: Network) -> Option<Chart> {
+    let mut chart = match picture.kind {
+        PictureKind::ReductionBySize => reduction_by_size(picture, results, network),
+        PictureKind::FctByKey => fct_by_key(picture, results),
+        PictureKind::FctDistribution => distribution(picture, results),
+        PictureKind::ThroughputBySize => throughput_by_size(picture, results),
+        PictureKind::TimeLine => time_line(picture, results, network),
+        PictureKind::PacketsByRound => packets_by_round(picture, results, network),
+        PictureKind::Model => modelled(picture, results, network),
+        PictureKind::FctBySize => fct_by_size(picture, results),
+        PictureKind::RateOverTime
+        | PictureKind::UtilisationOverTime
+        | PictureKind::QueueOverTime
+        | PictureKind::ModeOverTime => over_time::chart(picture, results),
+        PictureKind::QueueingDistribution => over_time::distribution(picture, results),
+    };
+    chart.title = picture.title.clone().unwrap_or_else(|| spec.title.clone());
+    let shows = chart.series.iter().any(|series| !series.points.is_empty());
+    shows.then_some(chart)
+}
+
+/// The places a picture shows.
+fn shown<'a>(picture: &'a PictureSpec, results: &'a Results) -> impl Iterator<Item = &'a Cell> {
+    let wanted = |run: &String| picture.runs.as_ref().is_none_or(|runs| runs.contains(run));
+    results.cells.iter().filter(move |cell| wanted(&cell.place.run))
+}
+
+/// What a place is called beside the others: only what distinguishes them.
+fn name(cell: &Cell, cells: &[&Cell]) -> String {
+    let several_runs = cells.iter().any(|other| other.place.run != cell.place.run);
+    let setting = cell.place.setting();
+    match (setting.is_empty(), several_runs) {
+        (true, _) => cell.place.run.clone(),
+        (false, true) => format!("{}, {setting}", cell.place.run),
+        (false, false) => setting,
+    }
+}
+
+/// Where there is one setting, the plain scheme has its colour and the last run, which is rc3, has the other.
+fn colour(cell: &Cell, index: usize, results: &Results) -> Colour {
+    let is_first = results.base(&cell.place).is_some_and(|base| base.place == cell.place);
+    let last = results.cells.iter().rfind(|other| other.place.same_setting(&cell.place));
+    let several = results.cells.iter().any(|other| !other.place.same_setting(&cell.place));
+    match (several, is_first) {
+        (true, _) => Colour::nth(index),
+        (false, true) => Colour::Vermillion,
+        (false, false) if last.is_some_and(|last| last.place == cell.place) => Colour::Blue,
+        (false, false) => Colour::nth(index + 2),
+    }
+}
+
+fn blank(x: Axis, y: Axis, subtitle: String, series: Vec<Series>) -> Chart {
+    Chart { title: String::new(), subtitle, x, y, series }
+}
+
+fn size_names(buckets: &[Bucket]) -> Scale {
+    let name = |bucket: &Bucket| match bucket.from == bucket.to {
+        true => about_bytes(bucket.from),
+        false => format!("{} +", about_bytes(bucket.from)),
+    };
+    Scale::Names(buckets.iter().map(name).collect())
+}
+
+/// Figs. 7, 8, 9, 12, 14: reduction of the mean FCT relative to the base, by flow size.
+fn reduction_by_size(picture: &PictureSpec, results: &Results, network: Network) -> Chart {
+    let buckets = table::buckets(results);
+    let base = |cell: &Cell| match &picture.against {
+        Some(run) => results
+            .cells
+            .iter()
+            .find(|other| other.place.same_setting(&cell.place) && other.place.run == *run),
+        None => results.base(&cell.place),
+    };
+    let compared: Vec<&Cell> = shown(picture, results)
+        .filter(|cell| base(cell).is_some_and(|base| base.place != cell.place))
+        .collect();
+    let mut series: Vec<Series> = Vec::new();
+    for (index, cell) in compared.iter().enumerate() {
+        let Some(base) = base(cell) else { continue };
+        // Where flows are of two schemes, the second is what the run is about.
+        let flows = |cell: &Cell| cell.parts.last().map_or(&cell.all, |part| &part.group).flows.clone();
+        let (base, flows) = (flows(base), flows(cell));
+        let point = |(index, bucket): (usize, &Bucket)| {
+            let of_size = flows.of_size(bucket.from, bucket.to);
+            let reduction = base.of_size(bucket.from, bucket.to).reduction(&of_size, Weight::Flows)?;
+            Some(Point { x: index as f64, y: reduction.value, error: reduction.deviation() })
+        };
+        series.push(Series {
+            name: name(cell, &compared),
+            colour: colour(cell, index, results),
+            shape: Shape::Bars,
+            points: buckets.iter().enumerate().filter_map(point).collect(),
+        });
+    }
+    if let [only] = series.as_mut_slice() {
+        only.name = format!("{}, measured", only.name);
+        series.push(counted(&buckets, network));
+    }
+    let subtitle = "by flow size; bars: standard deviation over repetitions or batches".to_owned();
+    let y = Axis::new("reduction of the mean FCT", Scale::Linear, Unit::Share);
+    blank(Axis::new("flow size", size_names(&buckets), Unit::Bytes), y, subtitle, series)
+}
+
+/// The model with whole packets and the handshake, which the measured FCTs contain.
+fn counted(buckets: &[Bucket], network: Network) -> Series {
+    let available = network.rate * (1.0 - network.load);
+    let packet = Duration::from_secs_f64(PACKET_BYTES as f64 / available);
+    let point = |(index, bucket): (usize, &Bucket)| {
+        let packets = bucket.from.div_ceil(PACKET_BYTES);
+        let slow_start = model::slow_start(packets, 4, network.rtt, packet).as_secs_f64();
+        let rc3 = model::rc3(packets, network.rtt, packet).as_secs_f64();
+        Point::new(index as f64, 1.0 - rc3 / slow_start)
+    };
+    Series {
+        name: "model of RC3 §3, with handshake".to_owned(),
+        colour: Colour::Grey,
+        shape: Shape::Frames,
+        points: buckets.iter().enumerate().map(point).collect(),
+    }
+}
+
+/// Fig. 11: mean FCT against a key that is swept.
+fn fct_by_key(picture: &PictureSpec, results: &Results) -> Chart {
+    let key = picture.x.clone().unwrap_or_default();
+    let at = |cell: &Cell| {
+        let (_, value) = cell.place.point.iter().find(|(swept, _)| *swept == key)?;
+        value.as_float().or_else(|| value.as_integer().map(|number| number as f64))
+    };
+    let mut series: Vec<Series> = Vec::new();
+    for cell in shown(picture, results) {
+        let (Some(x), Some(mean)) = (at(cell), cell.all.flows.mean(Weight::Flows)) else { continue };
+        let point = Point { x, y: mean.value, error: mean.error };
+        match series.iter_mut().find(|series| series.name == cell.place.run) {
+            Some(series) => series.points.push(point),
+            None => series.push(Series {
+                name: cell.place.run.clone(),
+                colour: match results.base(&cell.place).is_some_and(|base| base.place == cell.place) {
+                    true => Colour::Vermillion,
+                    false => Colour::nth(if series.len() < 2 { 0 } else { series.len() }),
+                },
+                shape: Shape::Marked,
+                points: vec![point],
+            }),
+        }
+    }
+    for series in &mut series {
+        series.points.sort_by(|a, b| a.x.total_cmp(&b.x));
+    }
+    // Keys that end so are probabilities or shares of a whole.
+    let share = ["loss", "load", "share", "without-priorities"].contains(&short(&key));
+    let x = Axis::new(short(&key), Scale::Linear, if share { Unit::Share } else { Unit::Number });
+    let y = Axis::new("mean FCT over flows", Scale::Linear, Unit::Seconds).starting(0.0);
+    blank(x, y, "bars: standard error".to_owned(), series)
+}
+
+/// Fig. 10: cumulative distribution of FCTs.
+fn distribution(picture: &PictureSpec, results: &Results) -> Chart {
+    let cells: Vec<&Cell> = shown(picture, results).collect();
+    let bytes = picture.sizes.iter().flatten().map(|packets| packets * PACKET_BYTES).collect::<Vec<_>>();
+    let sizes: Vec<Option<u64>> =
+        if bytes.is_empty() { vec![None] } else { bytes.into_iter().map(Some).collect() };
+    let mut series = Vec::new();
+    for (place, size) in sizes.iter().enumerate() {
+        for (index, cell) in cells.iter().enumerate() {
+            let flows = match size {
+                Some(size) => cell.all.flows.of_size(*size, *size),
+                None => cell.all.flows.clone(),
+            };
+            let sorted = flows.sorted();
+            let count = sorted.len() as f64;
+            let step = |(rank, fct): (usize, &f64)| Point::new(*fct, (rank + 1) as f64 / count);
+            let size = size.map(|size| format!(", {}", about_bytes(size))).unwrap_or_default();
+            series.push(Series {
+                name: format!("{}{size}", name(cell, &cells)),
+                colour: colour(cell, index, results),
+                // The same colour for the same run, another stroke for another size.
+                shape: if place == 0 { Shape::Line } else { Shape::Dashed },
+                points: sorted.iter().enumerate().map(step).collect(),
+            });
+        }
+    }
+    let x = Axis::new("FCT", Scale::Log, Unit::Seconds);
+    let y = Axis::new("share of flows", Scale::Linear, Unit::Share).starting(0.0).ending(1.0);
+    blank(x, y, "cumulative distribution".to_owned(), series)
+}
+
+/// Fig. 13: median throughput by flow size.
+fn throughput_by_size(picture: &PictureSpec, results: &Results) -> Chart {
+    let buckets = table::buckets(results);
+    let cells: Vec<&Cell> = shown(picture, results).collect();
+    let series = cells.iter().enumerate().map(|(index, cell)| {
+        let point = |bucket: &Bucket| {
+            let of_size = cell.all.flows.of_size(bucket.from, bucket.to);
+            let mut rates: Vec<f64> = of_size.iter().map(|flow| flow.bytes as f64 * 8.0 / flow.fct).collect();
+            rates.sort_by(f64::total_cmp);
+            let size = (bucket.from as f64 * bucket.to as f64).sqrt();
+            Some(Point::new(size, percentile(&rates, 0.5)?))
+        };
+        Series {
+            name: name(cell, &cells),
+            colour: colour(cell, index, results),
+            shape: Shape::Marked,
+            points: buckets.iter().filter_map(point).collect(),
+        }
+    });
+    let x = Axis::new("flow size", Scale::Log, Unit::Bytes);
+    let y = Axis::new("median throughput", Scale::Log, Unit::BitsPerSecond);
+    blank(x, y, "size divided by FCT, handshake included".to_owned(), series.collect())
+}
+
+/// Kick-Ass Figs. 3, 4 and 8: mean FCT by flow size; of each scheme where a run has two.
+fn fct_by_size(picture: &PictureSpec, results: &Results) -> Chart {
+    let buckets = table::buckets(results);
+    let cells: Vec<&Cell> = shown(picture, results).collect();
+    let mut series: Vec<Series> = Vec::new();
+    for cell in &cells {
+        let parts = cell.parts.iter().map(|part| (Some(&part.scheme), &part.group));
+        let whole = cell.parts.is_empty().then_some((None, &cell.all));
+        for (scheme, group) in parts.chain(whole) {
+            let point = |bucket: &Bucket| {
+                let mean = group.flows.of_size(bucket.from, bucket.to).mean(Weight::Flows)?;
+                let size = (bucket.from as f64 * bucket.to as f64).sqrt();
+                Some(Point { x: size, y: mean.value, error: mean.error })
+            };
+            let name = name(cell, &cells);
+            series.push(Series {
+                name: scheme.map_or_else(|| name.clone(), |scheme| format!("{name}: {scheme}")),
+                colour: Colour::nth(series.len()),
+                shape: Shape::Marked,
+                points: buckets.iter().filter_map(point).collect(),
+            });
+        }
+    }
+    let x = Axis::new("flow size", Scale::Log, Unit::Bytes);
+    let y = Axis::new("mean FCT", Scale::Log, Unit::Seconds);
+    blank(x, y, "bars: standard error".to_owned(), series)
+}
+
+/// Fig. 2: how far either loop has come, from both ends of the flow, against time.
+fn time_line(picture: &PictureSpec, results: &Results, network: Network) -> Chart {
+    let mut series = Vec::new();
+    if let Some(cell) = shown(picture, results).find(|cell| !cell.sent.is_empty()) {
+        let connect = cell.sent[0].at;
+        let full = cell.sent.iter().map(|packet| packet.size).max().unwrap_or(0);
+        let size = cell.all.flows.iter().next().map_or(0, |flow| flow.bytes) as f64;
+        let (mut up, mut down) = (0.0, size);
+        let (mut primary, mut rlp) = (Vec::new(), Vec::new());
+        for packet in data_packets(&cell.sent, network.rtt) {
+            let at = (packet.at - connect).as_secs_f64();
+            // What a packet lacks to a full one it lacks of the application's bytes.
+            let bytes = PACKET_BYTES.saturating_sub((full - packet.size) as u64) as f64;
+            if packet.level.is_primary() {
+                up += bytes;
+                primary.push(Point::new(at, up));
+            } else {
+                down -= bytes;
+                rlp.push(Point::new(at, down));
+            }
+        }
+        let line = |name: &str, colour, points| Series {
+            name: name.to_owned(),
+            colour,
+            shape: Shape::Steps,
+            points,
+        };
+        series = vec![line("primary", Colour::Vermillion, primary), line("RLP", Colour::Blue, rlp)];
+    }
+    let x = Axis::new("time since connect", Scale::Linear, Unit::Seconds).starting(0.0);
+    let y = Axis::new("bytes sent: primary from the start, RLP from the end", Scale::Linear, Unit::Bytes);
+    blank(x, y.starting(0.0), "one flow, as its uplink carried it".to_owned(), series)
+}
+
+/// Fig. 3: packets of each level in each round trip.
+fn packets_by_round(picture: &PictureSpec, results: &Results, network: Network) -> Chart {
+    let cell = shown(picture, results).find(|cell| !cell.sent.is_empty());
+    let sent = cell.map_or(&[][..], |cell| &cell.sent);
+    let data = data_packets(sent, network.rtt);
+    let rounds =
+        data.iter().map(|packet| round_of(packet, data[0], network.rtt)).max().map_or(0, |last| last + 1);
+    let level_max = data.iter().map(|packet| packet.level).max().unwrap_or(Level::PRIMARY);
+    let levels = (0..=level_max.get()).filter_map(Level::new);
+    let series = levels.enumerate().map(|(index, level)| {
+        let count = |round: usize| {
+            let of_round = |packet: &&&SentPacket| round_of(packet, data[0], network.rtt) == round;
+            data.iter().filter(|packet| packet.level == level).filter(of_round).count()
+        };
+        Series {
+            name: if index == 0 { "primary".to_owned() } else { format!("level {index}") },
+            colour: match index {
+                0 => Colour::Vermillion,
+                1 => Colour::Blue,
+                _ => Colour::nth(index),
+            },
+            shape: Shape::Stack,
+            points: (0..rounds).map(|round| Point::new(round as f64, count(round) as f64)).collect(),
+        }
+    });
+    let series = series.collect();
+    let names = Scale::Names((1..=rounds).map(|round| round.to_string()).collect());
+    let x = Axis::new("round trip since the first data", names, Unit::Number);
+    let y = Axis::new("packets of data", Scale::Linear, Unit::Number).starting(0.0);
+    blank(x, y, "one flow, as its uplink carried it".to_owned(), series)
+}
+
+/// Packets that carry data: none of the first round trip, which is the handshake, and no short ones, which only
+/// acknowledge.
+fn data_packets(sent: &[SentPacket], rtt: Duration) -> Vec<&SentPacket> {
+    let full = sent.iter().map(|packet| packet.size).max().unwrap_or(0);
+    // Times are of the last bit on the uplink, and a packet of the handshake takes less long than one of data.
+    let start = sent.first().map_or(Duration::ZERO, |first| first.at + rtt.mul_f64(0.9));
+    sent.iter().filter(|packet| packet.at >= start && packet.size * 2 > full).collect()
+}
+
+fn round_of(packet: &SentPacket, first: &SentPacket, rtt: Duration) -> usize {
+    let since = packet.at.saturating_sub(first.at).as_nanos();
+    (since / rtt.as_nanos().max(1)) as usize
+}
+
+/// Fig. 4: the model's reduction against flow size, with what was measured on an idle path, if anything.
+fn modelled(picture: &PictureSpec, results: &Results, network: Network) -> Chart {
+    let model = network.model(4);
+    let sizes = || (0..=240).map(|step| 1000.0 * 10f64.powf(f64::from(step) / 60.0));
+    let curve = |name: &str, colour, reduction: &dyn Fn(f64) -> f64| Series {
+        name: name.to_owned(),
+        colour,
+        shape: Shape::Dashed,
+        points: sizes().map(|bytes| Point::new(bytes, reduction(bytes))).collect(),
+    };
+    let window = |packets: u64| (packets * PACKET_BYTES) as f64;
+    let mut series = vec![
+        curve("RC3, model", Colour::Blue, &|bytes| model.reduction(bytes)),
+        curve("IW 10, model", Colour::Green, &|bytes| model.reduction_by_window(window(10), bytes)),
+        curve("IW 50, model", Colour::Orange, &|bytes| model.reduction_by_window(window(50), bytes)),
+    ];
+    let buckets = table::buckets(results);
+    for (index, cell) in shown(picture, results).enumerate() {
+        let Some(base) = results.base(&cell.place).filter(|base| base.place != cell.place) else { continue };
+        let point = |bucket: &Bucket| {
+            let flows = cell.all.flows.of_size(bucket.from, bucket.to);
+            let base = base.all.flows.of_size(bucket.from, bucket.to);
+            Some(Point::new(bucket.from as f64, base.reduction(&flows, Weight::Flows)?.value))
+        };
+        series.push(Series {
+            name: format!("{}, one flow", cell.place.run),
+            // The first is the base, so that a larger window comes next and gets its model's colour.
+            colour: colour(cell, index.saturating_sub(1), results),
+            shape: Shape::Marked,
+            points: buckets.iter().filter_map(point).collect(),
+        });
+    }
+    let subtitle = format!(
+        "{} x {}, {} % in use; initial window 4",
+        about_rate(network.rate * 8.0),
+        about_time(network.rtt),
+        three_digits(network.load * 100.0),
+    );
+    let x = Axis::new("flow size", Scale::Log, Unit::Bytes).starting(1000.0).ending(1e7);
+    let y = Axis::new("reduction of the FCT", Scale::Linear, Unit::Share).starting(0.0).ending(1.0);
+    blank(x, y, subtitle, series)
+}

@@ -1,0 +1,80 @@
+//! Pictures of a sampled link against time (Kick-Ass Figs. 2, 5, 7), and of its queue (Fig. 9).
+
+use rc3_picture::chart::{Axis, Chart, Colour, Point, Scale, Series, Shape, Unit};
+use rc3_sim::{
+    agent::FlowId,
+    sample::Sample,
+    scenario::{PictureKind, PictureSpec},
+};
+
+use super::{blank, name, shown};
+use crate::sim::{
+    results::{Cell, Results},
+    sampled::{Sampled, following},
+};
+
+/// A line of each run.
+pub(super) fn chart(picture: &PictureSpec, results: &Results) -> Chart {
+    let value = |sampled: &Sampled, first: Option<FlowId>, sample: &Sample| {
+        let every = sampled.every.as_secs_f64();
+        let bytes = |bytes: u64| bytes as f64 / every;
+        match picture.kind {
+            PictureKind::RateOverTime => {
+                let flow = sample.flows.iter().find(|flow| Some(flow.flow) == first);
+                Some(8.0 * bytes(flow.map_or(0, |flow| flow.bytes)))
+            }
+            PictureKind::UtilisationOverTime => {
+                Some(bytes(sample.flows.iter().map(|flow| flow.bytes).sum()) / sampled.rate)
+            }
+            PictureKind::QueueOverTime => Some(sample.queue_bytes as f64),
+            _ => following(sample),
+        }
+    };
+    let cells: Vec<&Cell> = shown(picture, results).collect();
+    let line = |(index, cell): (usize, &&Cell)| {
+        let sampled = &cell.sampled;
+        // Flows are numbered in the order in which they begin.
+        let first = sampled.samples.iter().flat_map(|sample| &sample.flows).map(|flow| flow.flow).min();
+        let point =
+            |sample: &Sample| Some(Point::new(sample.at.as_secs_f64(), value(sampled, first, sample)?));
+        Series {
+            name: name(cell, &cells),
+            colour: Colour::nth(index),
+            shape: Shape::Steps,
+            points: sampled.samples.iter().filter_map(point).collect(),
+        }
+    };
+    let series: Vec<Series> =
+        cells.iter().enumerate().map(line).filter(|series| !series.points.is_empty()).collect();
+    let (what, unit) = match picture.kind {
+        PictureKind::RateOverTime => ("throughput of one flow", Unit::BitsPerSecond),
+        PictureKind::UtilisationOverTime => ("use of the link", Unit::Share),
+        PictureKind::QueueOverTime => ("bytes in the queue", Unit::Bytes),
+        _ => ("flows in Kick-Ass mode", Unit::Share),
+    };
+    let x = Axis::new("time", Scale::Linear, Unit::Seconds).starting(0.0);
+    blank(x, Axis::new(what, Scale::Linear, unit).starting(0.0), "on the sampled link".to_owned(), series)
+}
+
+/// How long a packet that came at a random time would have waited.
+pub(super) fn distribution(picture: &PictureSpec, results: &Results) -> Chart {
+    let cells: Vec<&Cell> = shown(picture, results).collect();
+    let line = |(index, cell): (usize, &&Cell)| {
+        let sampled = &cell.sampled;
+        let mut waits: Vec<f64> =
+            sampled.samples.iter().map(|sample| sample.queue_bytes as f64 / sampled.rate).collect();
+        waits.sort_by(f64::total_cmp);
+        let count = waits.len() as f64;
+        let step = |(rank, wait): (usize, &f64)| Point::new(*wait, (rank + 1) as f64 / count);
+        Series {
+            name: name(cell, &cells),
+            colour: Colour::nth(index),
+            shape: Shape::Line,
+            points: waits.iter().enumerate().map(step).collect(),
+        }
+    };
+    let series = cells.iter().enumerate().map(line).collect();
+    let x = Axis::new("wait in the queue", Scale::Linear, Unit::Seconds).starting(0.0);
+    let y = Axis::new("share of the time", Scale::Linear, Unit::Share).starting(0.0).ending(1.0);
+    blank(x, y, "cumulative distribution".to_owned(), series)
+}

@@ -1,0 +1,361 @@
+//! What an experiment's documents say.
+
+use rc3_sim::scenario::{MeasureSpec, Metric, Spec};
+use rc3_text::units::about_bytes;
+
+use super::{
+    compare::{Row, Verdict},
+    engine::Cost,
+    results::Results,
+    table::SummaryRow,
+};
+use crate::document::{Block, Document, Table};
+
+/// One experiment, ready to be told.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Finding {
+    /// Its folder.
+    pub name: String,
+    /// Its title.
+    pub title: String,
+    /// Figure, table or section it reproduces.
+    pub source: String,
+    /// What to expect and why.
+    pub about: String,
+    /// The command that makes it again.
+    pub command: String,
+    /// Seed and size.
+    pub measured: String,
+    /// Pictures: file and title.
+    pub pictures: Vec<(String, String)>,
+    /// Printed figures beside measured ones.
+    pub rows: Vec<Row>,
+    /// Lines of `summary.csv`.
+    pub summary: Vec<SummaryRow>,
+    /// What was seen of the sampled link.
+    pub over_time: Table,
+    /// What all worlds took.
+    pub cost: Cost,
+}
+
+impl Finding {
+    /// What is told of an experiment.
+    pub fn new(
+        spec: &Spec,
+        command: String,
+        rows: Vec<Row>,
+        summary: Vec<SummaryRow>,
+        results: &Results,
+    ) -> Self {
+        Self {
+            name: spec.name.clone(),
+            title: spec.title.clone(),
+            source: spec.source.clone(),
+            about: spec.about.clone(),
+            command,
+            measured: measured(&spec.measure),
+            pictures: Vec::new(),
+            rows,
+            summary,
+            over_time: over_time(spec, results),
+            cost: results.cost,
+        }
+    }
+
+    /// Its own document.
+    pub fn document(&self) -> Document {
+        let mut blocks = self.head("");
+        if !self.rows.is_empty() {
+            blocks.push(Block::Heading("Printed and measured".to_owned()));
+            blocks.push(Block::Table(comparison(&self.rows)));
+        }
+        blocks.push(Block::Heading("Measured".to_owned()));
+        blocks.push(Block::Text(MEANING.to_owned()));
+        blocks.push(Block::Table(overall(&self.summary)));
+        if !self.over_time.rows.is_empty() {
+            blocks.push(Block::Heading("Over time".to_owned()));
+            blocks.push(Block::Table(self.over_time.clone()));
+        }
+        let sizes = by_size(&self.summary);
+        if !sizes.rows.is_empty() {
+            blocks.push(Block::Heading("By flow size".to_owned()));
+            blocks.push(Block::Table(sizes));
+        }
+        Document { title: self.title.clone(), blocks }
+    }
+
+    /// Source, expectation, command and pictures; files are in `folder`.
+    fn head(&self, folder: &str) -> Vec<Block> {
+        let texts = [&self.source, &self.about].into_iter().filter(|text| !text.is_empty());
+        let mut blocks: Vec<Block> = texts.map(|text| Block::Text(text.trim().to_owned())).collect();
+        blocks.push(Block::Command(self.command.clone()));
+        blocks.push(Block::Text(self.measured.clone()));
+        blocks.extend(
+            self.pictures
+                .iter()
+                .map(|(file, alt)| Block::Picture { file: format!("{folder}{file}"), alt: alt.clone() }),
+        );
+        blocks
+    }
+}
+
+const MEANING: &str = "FCT is from connect to the last byte at the receiver unless the setting says otherwise, in \
+                       seconds; behind ± is the standard error. Reductions are relative to the first run of the same \
+                       setting. Everything else is in summary.csv, each flow in flows.csv.";
+
+/// What the same files can be made from again.
+fn measured(measure: &MeasureSpec) -> String {
+    let MeasureSpec { flows, repetitions, seed, .. } = measure;
+    let of = if *repetitions == 1 { "once".to_owned() } else { format!("{repetitions} times") };
+    format!("At most {flows} flows measured in each world, {of}, seed {seed}.")
+}
+
+/// The document of several experiments.
+pub fn overview(findings: &[Finding]) -> Document {
+    let mut verdicts =
+        Table::new(&["experiment", "source", "#printed", "#within", "#outside", "#not measured"]);
+    let mut blocks = vec![Block::Text(
+        "The figures printed in the RC3 papers (NSDI 2014, HotNets 2013) and the same ones measured with this \
+         implementation in the simulator. Differences of reductions are in percentage points, of times in per cent."
+            .to_owned(),
+    )];
+    for finding in findings {
+        let count = |verdict| finding.rows.iter().filter(|row| row.verdict() == verdict).count().to_string();
+        verdicts.rows.push(vec![
+            finding.name.clone(),
+            finding.source.clone(),
+            finding.rows.len().to_string(),
+            count(Verdict::Within),
+            count(Verdict::Outside),
+            count(Verdict::Missing),
+        ]);
+    }
+    blocks.push(Block::Table(verdicts));
+    for finding in findings {
+        blocks.push(Block::Heading(finding.title.clone()));
+        let folder = format!("{}/", finding.name);
+        blocks.extend(finding.head(&folder));
+        if !finding.rows.is_empty() {
+            blocks.push(Block::Table(comparison(&finding.rows)));
+        }
+        blocks.push(Block::Link { text: "All figures".to_owned(), to: format!("{folder}report.md") });
+    }
+    Document { title: "Reproduction of the RC3 papers".to_owned(), blocks }
+}
+
+/// Printed figures beside measured ones, as a table.
+pub fn comparison(rows: &[Row]) -> Table {
+    let mut table =
+        Table::new(&["setting", "run", "figure", "#printed", "#measured", "#difference", "within", "note"]);
+    for row in rows {
+        let unit = row.metric.unit();
+        let decimals = decimals(row.metric);
+        table.rows.push(vec![
+            row.setting.clone(),
+            row.run.clone(),
+            metric(row.metric).to_owned(),
+            format!("{:.decimals$} {unit}", row.printed),
+            row.measured.map_or_else(String::new, |measured| {
+                let error = measured.error.map(|error| format!(" ± {error:.decimals$}")).unwrap_or_default();
+                format!("{:.decimals$}{error} {unit}", measured.value)
+            }),
+            row.difference().map_or_else(String::new, |difference| {
+                // Nothing has no sign.
+                let difference = if difference.abs() < 0.05 { 0.0 } else { difference };
+                format!("{difference:+.1} {}", row.difference_unit())
+            }),
+            match row.verdict() {
+                Verdict::Within => "yes",
+                Verdict::Outside => "no",
+                Verdict::Open => "",
+                Verdict::Missing => "not measured",
+            }
+            .to_owned(),
+            row.note.clone(),
+        ]);
+    }
+    table.without_empty_columns()
+}
+
+/// Decimals a metric is printed with.
+fn decimals(metric: Metric) -> usize {
+    if metric.unit() == "s" { 4 } else { 2 }
+}
+
+/// What a metric is called.
+fn metric(metric: Metric) -> &'static str {
+    match metric {
+        Metric::Fct => "FCT over flows",
+        Metric::FctBytes => "FCT over bytes",
+        Metric::Reduction => "reduction over flows",
+        Metric::ReductionBytes => "reduction over bytes",
+        Metric::Loss => "packets lost",
+        Metric::Utilisation => "utilisation",
+        Metric::Fairness => "fairness (Jain)",
+        Metric::FlowRate => "rate of a flow",
+        Metric::Queueing => "mean wait in the queue",
+        Metric::KickassMode => "flows in Kick-Ass mode",
+    }
+}
+
+fn overall(rows: &[SummaryRow]) -> Table {
+    let mut table = Table::new(&[
+        "setting",
+        "run",
+        "scheme",
+        "#flows",
+        "#unfinished",
+        "#FCT over flows",
+        "#FCT over bytes",
+        "#1 %",
+        "#median",
+        "#99 %",
+        "#reduction, flows",
+        "#reduction, bytes",
+        "#lost",
+        "#by RLP",
+    ]);
+    for row in rows.iter().filter(|row| row.from_bytes.is_none()) {
+        let part = |part: Option<u64>, of: Option<u64>| match (part, of) {
+            (Some(part), Some(of)) if part > 0 && of > 0 => {
+                format!("{:.2} %", 100.0 * part as f64 / of as f64)
+            }
+            _ => String::new(),
+        };
+        let bytes = row.primary_bytes.zip(row.rlp_bytes).map(|(primary, rlp)| primary + rlp);
+        table.rows.push(vec![
+            row.setting.clone(),
+            row.run.clone(),
+            row.scheme.clone(),
+            row.flows.to_string(),
+            if row.unfinished > 0 { row.unfinished.to_string() } else { String::new() },
+            with_error(row.fct_s, row.fct_error_s, 4),
+            with_error(row.fct_bytes_s, row.fct_bytes_error_s, 4),
+            with_error(row.p1_s, None, 4),
+            with_error(row.median_s, None, 4),
+            with_error(row.p99_s, None, 4),
+            per_cent(row.reduction_percent, row.reduction_error),
+            per_cent(row.reduction_bytes_percent, row.reduction_bytes_error),
+            part(row.lost_packets, row.primary_packets),
+            part(row.rlp_bytes, bytes),
+        ]);
+    }
+    table.without_empty_columns()
+}
+
+/// What was seen of the sampled link in each epoch: of all flows, and of each scheme where there are several.
+fn over_time(spec: &Spec, results: &Results) -> Table {
+    let mut table = Table::new(&[
+        "setting",
+        "run",
+        "scheme",
+        "time",
+        "#flows",
+        "#rate of a flow",
+        "#utilisation",
+        "#fairness (Jain)",
+        "#mean wait in the queue",
+        "#in Kick-Ass mode",
+    ]);
+    let epochs = spec.measure.sample.as_ref().map_or(&[][..], |sample| &sample.epochs);
+    for cell in &results.cells {
+        for (&from, &to) in epochs.iter().zip(epochs.iter().skip(1)) {
+            let all = cell.sampled.between((from, to));
+            let schemes = all.schemes_seen();
+            let parts = if schemes.len() > 1 { schemes } else { Vec::new() };
+            let parts = parts.into_iter().map(|scheme| (scheme, all.of_scheme(scheme)));
+            for (scheme, sampled) in std::iter::once(("", all.clone())).chain(parts) {
+                let value = |metric: Metric, decimals: usize, unit: &str, scale: f64| {
+                    let value = sampled.metric(metric);
+                    value.map(|value| format!("{:.decimals$} {unit}", value * scale)).unwrap_or_default()
+                };
+                let wait = value(Metric::Queueing, 2, "ms", 1000.0);
+                table.rows.push(vec![
+                    cell.place.setting(),
+                    cell.place.run.clone(),
+                    scheme.to_owned(),
+                    format!("{} to {} s", from.as_secs_f64(), to.as_secs_f64()),
+                    sampled.flows_seen().to_string(),
+                    value(Metric::FlowRate, 3, "Mbit/s", 1.0),
+                    value(Metric::Utilisation, 2, "%", 1.0),
+                    value(Metric::Fairness, 2, "%", 1.0),
+                    // All of them wait in the same queue.
+                    if scheme.is_empty() { wait } else { String::new() },
+                    value(Metric::KickassMode, 1, "%", 1.0),
+                ]);
+            }
+        }
+    }
+    table.without_empty_columns()
+}
+
+fn by_size(rows: &[SummaryRow]) -> Table {
+    let mut table = Table::new(&[
+        "setting",
+        "run",
+        "scheme",
+        "#size",
+        "#flows",
+        "#mean FCT",
+        "#1 %",
+        "#median",
+        "#99 %",
+        "#reduction",
+    ]);
+    for row in rows {
+        let Some((from, to)) = row.from_bytes.zip(row.to_bytes) else { continue };
+        let size = match from == to {
+            true => about_bytes(from),
+            false => format!("{} to {}", about_bytes(from), about_bytes(to)),
+        };
+        table.rows.push(vec![
+            row.setting.clone(),
+            row.run.clone(),
+            row.scheme.clone(),
+            size,
+            row.flows.to_string(),
+            with_error(row.fct_s, row.fct_error_s, 4),
+            with_error(row.p1_s, None, 4),
+            with_error(row.median_s, None, 4),
+            with_error(row.p99_s, None, 4),
+            per_cent(row.reduction_percent, row.reduction_error),
+        ]);
+    }
+    table.without_empty_columns()
+}
+
+fn with_error(value: Option<f64>, error: Option<f64>, decimals: usize) -> String {
+    let error = error.map(|error| format!(" ± {error:.decimals$}")).unwrap_or_default();
+    value.map(|value| format!("{value:.decimals$}{error}")).unwrap_or_default()
+}
+
+fn per_cent(value: Option<f64>, error: Option<f64>) -> String {
+    let text = with_error(value, error, 2);
+    if text.is_empty() { text } else { text + " %" }
+}
+
+/// What was measured and how it compares, in lines for a terminal.
+pub fn text(finding: &Finding) -> String {
+    let mut lines = vec![format!("{}: {}", finding.name, finding.title)];
+    for row in finding.summary.iter().filter(|row| row.from_bytes.is_none()) {
+        let parts = [&row.setting, &row.run, &row.scheme].map(String::as_str);
+        let who = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ");
+        let fct = with_error(row.fct_s, row.fct_error_s, 4);
+        let less = match per_cent(row.reduction_percent, row.reduction_error) {
+            reduction if reduction.is_empty() => reduction,
+            reduction => format!(", reduction {reduction}"),
+        };
+        lines.push(format!("  {who}: {} flows, FCT {fct} s{less}", row.flows));
+    }
+    let count = |verdict| finding.rows.iter().filter(|row| row.verdict() == verdict).count();
+    if !finding.rows.is_empty() {
+        lines.push(format!(
+            "  of {} printed figures {} within tolerance, {} outside, {} not measured",
+            finding.rows.len(),
+            count(Verdict::Within),
+            count(Verdict::Outside),
+            count(Verdict::Missing),
+        ));
+    }
+    lines.join("\n") + "\n"
+}

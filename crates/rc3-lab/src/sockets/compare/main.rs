@@ -1,0 +1,170 @@
+//! rc3 beside quinn and kernel TCP, in one run, alternately: bulk transfer, request/response latency, and the completion
+//! times of flows.
+//!
+//! `cargo run --release -p rc3-lab --bin compare -- bulk` (or `latency`; `flows` is for `today.sh`); `--help` tells the rest. Each side of
+//! each run is a process of its own, so that the CPU time of both can be told. With `--veth`, as root, the two sit in
+//! network namespaces with a veth pair between them, else on loopback.
+
+#![forbid(unsafe_code)]
+
+mod bulk;
+mod contender;
+mod flows;
+mod latency;
+mod place;
+mod quic;
+mod tcp;
+
+use std::{error::Error, net::SocketAddr};
+
+use clap::{Parser, Subcommand};
+use rc3_text::units::parse_size;
+
+use self::{
+    contender::{Contender, Service, Setup},
+    flows::Bottleneck,
+    place::Place,
+};
+
+/// What any part of this program may end with.
+type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
+
+#[derive(Parser)]
+#[command(about = "rc3 beside quinn and kernel TCP: rates, CPU time and latencies of one run")]
+struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// One long stream: Gbit/s, and Gbit per CPU-second of both ends together.
+    Bulk {
+        /// Length of the stream in megabytes.
+        #[arg(long, default_value_t = 1000)]
+        megabytes: u64,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Requests and responses one after the other: percentiles of the time each takes.
+    Latency {
+        /// How many.
+        #[arg(long, default_value_t = 10_000)]
+        exchanges: u32,
+        /// Length of each request and each response in bytes.
+        #[arg(long, default_value_t = 65_536)]
+        bytes: usize,
+        /// A connection for each exchange instead of one for all.
+        #[arg(long)]
+        new_connections: bool,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Flows on new connections through a bottleneck between two network namespaces: how long until the last byte is
+    /// there, as multiples of the ideal.
+    Flows {
+        /// Namespace of the senders.
+        client: String,
+        /// Namespace of the receivers.
+        server: String,
+        /// Where the receivers listen.
+        address: SocketAddr,
+        #[command(flatten)]
+        bottleneck: Bottleneck,
+        /// Lengths of the flows in bytes.
+        #[arg(long, value_delimiter = ',', value_parser = parse_size, default_value = "100k,300k,1M,3M,10M")]
+        sizes: Vec<u64>,
+        /// Who takes part.
+        #[arg(long, value_delimiter = ',', default_value = "rc3,quinn,quinn-iw32,tcp")]
+        contenders: Vec<Contender>,
+        /// How often each takes its turn.
+        #[arg(long, default_value_t = 5)]
+        runs: usize,
+    },
+    #[command(hide = true)]
+    Serve {
+        #[command(flatten)]
+        setup: Setup,
+        address: SocketAddr,
+        service: Service,
+    },
+    #[command(hide = true)]
+    Time {
+        #[command(flatten)]
+        setup: Setup,
+        address: SocketAddr,
+        certificate: String,
+        bytes: u64,
+    },
+    #[command(hide = true)]
+    Send {
+        #[command(flatten)]
+        setup: Setup,
+        address: SocketAddr,
+        certificate: String,
+        bytes: u64,
+    },
+    #[command(hide = true)]
+    Ask {
+        #[command(flatten)]
+        setup: Setup,
+        address: SocketAddr,
+        certificate: String,
+        exchanges: u32,
+        bytes: usize,
+        #[arg(long)]
+        new_connections: bool,
+    },
+}
+
+#[derive(clap::Args)]
+struct Common {
+    /// Who takes part.
+    #[arg(long, value_delimiter = ',')]
+    contenders: Vec<Contender>,
+    /// How often each takes its turn.
+    #[arg(long, default_value_t = 5)]
+    runs: usize,
+    /// Between two network namespaces instead of on loopback; as root.
+    #[arg(long)]
+    veth: bool,
+    /// MTU of the veth pair, up to which rc3 and quinn look for longer packets [default: 1500, and on loopback
+    /// what each does by itself]
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1280..=65535))]
+    mtu: Option<u16>,
+}
+
+impl Common {
+    fn contenders(&self, default: &[Contender]) -> Vec<Contender> {
+        if self.contenders.is_empty() { default.to_vec() } else { self.contenders.clone() }
+    }
+
+    fn place(&self) -> Result<Place> {
+        if self.veth { Place::veth(self.mtu) } else { Ok(Place::loopback(self.mtu)) }
+    }
+}
+
+fn main() -> Result<()> {
+    match Args::parse().command {
+        Command::Bulk { megabytes, common } => {
+            let contenders = common.contenders(&Contender::BULK);
+            bulk::compare(&common.place()?, &contenders, megabytes * 1_000_000, common.runs)
+        }
+        Command::Latency { exchanges, bytes, new_connections, common } => {
+            let contenders = common.contenders(&[Contender::Rc3, Contender::Quinn]);
+            let exchange = latency::Exchange { count: exchanges, bytes, new_connections };
+            latency::compare(&common.place()?, &contenders, &exchange, common.runs)
+        }
+        Command::Flows { client, server, address, bottleneck, sizes, contenders, runs } => {
+            let place = Place::Ready { client, server, address };
+            flows::compare(&place, &contenders, bottleneck, &sizes, runs)
+        }
+        Command::Serve { setup, address, service } => setup.serve(service, address),
+        Command::Time { setup, address, certificate, bytes } => setup.time(address, &certificate, bytes),
+        Command::Send { setup, address, certificate, bytes } => setup.send(address, &certificate, bytes),
+        Command::Ask { setup, address, certificate, exchanges, bytes, new_connections } => {
+            let exchange = latency::Exchange { count: exchanges, bytes, new_connections };
+            setup.ask(address, &certificate, &exchange)
+        }
+    }
+}

@@ -1,0 +1,4 @@
+//! Experiments between real sockets. Each is a program of its own, since each side of it is a process: `compare`,
+//! `flows` and `blast`, which the scripts in `benches` start. Here is what they share.
+
+pub mod clock;

@@ -1,0 +1,304 @@
+//! Rates, sizes and times as people type and read them.
+//!
+//! Two kinds of text. *Exact* text ([`rate_text`], [`size_text`], [`time_text`]) is what the parsers read
+//! back to the same value; *round* text ([`about_bytes`], [`about_rate`], [`about_time`]) is for reading
+//! only.
+//!
+//! Units: rates are bits per second with decimal prefixes, as on a link; sizes are bytes, `k`, `M`, `G`, `T`
+//! decimal and `Ki`, `Mi`, `Gi`, `Ti` binary. Letter case counts for nothing. Numbers may have a decimal
+//! point as long as the value comes out whole.
+
+use std::{num::NonZero, time::Duration};
+
+use thiserror::Error;
+
+/// Why a quantity could not be read.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum UnitError {
+    /// It does not start with a number, or has two decimal points.
+    #[error("`{0}` does not start with a number, write for example {1}")]
+    NoNumber(String, &'static str),
+    /// The unit is missing or unknown.
+    #[error("`{0}` is not a unit, write for example {1}")]
+    Unit(String, &'static str),
+    /// Parts of the smallest unit.
+    #[error("`{0}` is not a whole number of {1}")]
+    Fraction(String, &'static str),
+    /// More than 64 bits hold.
+    #[error("`{0}` is too large")]
+    TooLarge(String),
+    /// Zero where something has to move.
+    #[error("a rate of zero sends nothing, write for example 200mbit")]
+    ZeroRate,
+    /// Two meanings are in use for these letters.
+    #[error("`{0}` is read as bits by some and as bytes by others, write for example 200mbit")]
+    Ambiguous(String),
+}
+
+const RATE_EXAMPLE: &str = "200mbit";
+const SIZE_EXAMPLE: &str = "10k, 5M or 1GiB";
+const TIME_EXAMPLE: &str = "80ms";
+
+const RATE_UNITS: [(&str, u64); 5] =
+    [("tbit", 1_000_000_000_000), ("gbit", 1_000_000_000), ("mbit", 1_000_000), ("kbit", 1_000), ("bit", 1)];
+
+/// The first name with a factor is the one that is printed.
+const SIZE_UNITS: [(&str, u64); 9] = [
+    ("TiB", 1 << 40),
+    ("T", 1_000_000_000_000),
+    ("GiB", 1 << 30),
+    ("G", 1_000_000_000),
+    ("MiB", 1 << 20),
+    ("M", 1_000_000),
+    ("KiB", 1 << 10),
+    ("k", 1_000),
+    ("", 1),
+];
+
+/// In nanoseconds.
+const TIME_UNITS: [(&str, u64); 4] = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("ns", 1)];
+
+/// Reads a rate in bits per second: `200mbit`, `2.5gbit`, `64kbit/s`.
+///
+/// # Errors
+/// See [`UnitError`]; a zero rate is one.
+pub fn parse_rate(text: &str) -> Result<NonZero<u64>, UnitError> {
+    let (number, unit) = split(text, RATE_EXAMPLE)?;
+    let name = unit.to_ascii_lowercase();
+    if name.ends_with("bps") {
+        return Err(UnitError::Ambiguous(unit.to_owned()));
+    }
+    let name = name.strip_suffix("/s").unwrap_or(&name);
+    let factor = RATE_UNITS
+        .iter()
+        .find(|(known, _)| *known == name)
+        .ok_or_else(|| UnitError::Unit(unit.to_owned(), RATE_EXAMPLE))?
+        .1;
+    NonZero::new(scale(text, number, factor, "bits per second")?).ok_or(UnitError::ZeroRate)
+}
+
+/// Reads a size in bytes: `1500`, `10k`, `5MB`, `1.5GiB`.
+///
+/// # Errors
+/// See [`UnitError`].
+pub fn parse_size(text: &str) -> Result<u64, UnitError> {
+    let (number, unit) = split(text, SIZE_EXAMPLE)?;
+    let name = unit.to_ascii_lowercase();
+    let bare = name.strip_suffix('b').unwrap_or(&name);
+    let factor = match bare {
+        "" => 1,
+        "k" => 1_000,
+        "m" => 1_000_000,
+        "g" => 1_000_000_000,
+        "t" => 1_000_000_000_000,
+        "ki" => 1 << 10,
+        "mi" => 1 << 20,
+        "gi" => 1 << 30,
+        "ti" => 1 << 40,
+        _ => return Err(UnitError::Unit(unit.to_owned(), SIZE_EXAMPLE)),
+    };
+    scale(text, number, factor, "bytes")
+}
+
+/// Reads a time: `80ms`, `1.5s`, `250us`, `10ns`.
+///
+/// # Errors
+/// See [`UnitError`].
+pub fn parse_time(text: &str) -> Result<Duration, UnitError> {
+    let (number, unit) = split(text, TIME_EXAMPLE)?;
+    let name = unit.to_lowercase().replace('µ', "u");
+    let factor = TIME_UNITS
+        .iter()
+        .find(|(known, _)| *known == name)
+        .ok_or_else(|| UnitError::Unit(unit.to_owned(), TIME_EXAMPLE))?
+        .1;
+    Ok(Duration::from_nanos(scale(text, number, factor, "nanoseconds")?))
+}
+
+/// A rate in bits per second that [`parse_rate`] reads back: the largest unit without a fraction.
+pub fn rate_text(bits_per_second: u64) -> String {
+    exact(bits_per_second, &RATE_UNITS)
+}
+
+/// A size that [`parse_size`] reads back.
+pub fn size_text(bytes: u64) -> String {
+    if bytes == 0 {
+        return "0".to_owned();
+    }
+    // Decimal first: 1 TiB is not a multiple of 1000, so only sizes that were meant as binary end up so.
+    let decimal = SIZE_UNITS.into_iter().filter(|(name, _)| name.len() == 1);
+    let binary = SIZE_UNITS.into_iter().filter(|(name, _)| name.len() != 1);
+    let (name, factor) =
+        decimal.chain(binary).find(|(_, factor)| bytes.is_multiple_of(*factor)).unwrap_or(("", 1));
+    format!("{}{name}", bytes / factor)
+}
+
+/// A time that [`parse_time`] reads back, up to 584 years.
+pub fn time_text(time: Duration) -> String {
+    exact(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX), &TIME_UNITS)
+}
+
+/// Bytes to three digits: `0 B`, `10 kB`, `1.23 MB`.
+pub fn about_bytes(bytes: u64) -> String {
+    about(bytes as f64, &[(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")])
+}
+
+/// Bits per second to three digits: `93.1 Mbit/s`.
+pub fn about_rate(bits_per_second: f64) -> String {
+    about(
+        bits_per_second,
+        &[(1e12, "Tbit/s"), (1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s")],
+    )
+}
+
+/// A time to three digits: `1.24 s`, `80 ms`, `0 s`.
+pub fn about_time(time: Duration) -> String {
+    if time.is_zero() {
+        return "0 s".to_owned();
+    }
+    about(time.as_secs_f64(), &[(1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns")])
+}
+
+/// The number in front and the unit behind it.
+fn split<'a>(text: &'a str, example: &'static str) -> Result<(&'a str, &'a str), UnitError> {
+    let text = text.trim();
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    let digits = number.bytes().filter(u8::is_ascii_digit).count();
+    if digits == 0 || number.len() - digits > 1 {
+        return Err(UnitError::NoNumber(text.to_owned(), example));
+    }
+    Ok((number, unit.trim()))
+}
+
+/// `number` times `factor`, without rounding.
+fn scale(text: &str, number: &str, factor: u64, what: &'static str) -> Result<u64, UnitError> {
+    let too_large = || UnitError::TooLarge(text.trim().to_owned());
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let fraction = fraction.trim_end_matches('0');
+    let parse = |digits: &str| if digits.is_empty() { Ok(0) } else { digits.parse::<u64>() };
+    let whole = parse(whole).map_err(|_| too_large())?.checked_mul(factor).ok_or_else(too_large)?;
+
+    let not_whole = || UnitError::Fraction(text.trim().to_owned(), what);
+    // Twelve decimals reach every unit; more are never whole.
+    let places = u32::try_from(fraction.len()).ok().filter(|&n| n <= 12).ok_or_else(not_whole)?;
+    let parts = u128::from(parse(fraction).map_err(|_| not_whole())?) * u128::from(factor);
+    let divisor = 10u128.pow(places);
+    if !parts.is_multiple_of(divisor) {
+        return Err(not_whole());
+    }
+    let parts = u64::try_from(parts / divisor).map_err(|_| too_large())?;
+    whole.checked_add(parts).ok_or_else(too_large)
+}
+
+fn exact(value: u64, units: &[(&str, u64)]) -> String {
+    let (name, factor) =
+        units.iter().find(|(_, factor)| value.is_multiple_of(*factor)).copied().unwrap_or(("", 1));
+    format!("{}{name}", value / factor)
+}
+
+fn about(value: f64, units: &[(f64, &str)]) -> String {
+    let smallest = units.last().copied().unwrap_or((1.0, ""));
+    // 999.6 kB would print as 1000 kB: it is 1 MB already.
+    let (factor, name) =
+        units.iter().find(|(factor, _)| value >= factor * 0.9995).copied().unwrap_or(smallest);
+    format!("{} {name}", three_digits(value / factor))
+}
+
+/// Three significant digits, without zeros at the end of the decimals.
+pub fn three_digits(value: f64) -> String {
+    let decimals = if value >= 99.95 {
+        0
+    } else if value >= 9.995 {
+        1
+    } else {
+        2
+    };
+    let text = format!("{value:.decimals$}");
+    if decimals == 0 { text } else { text.trim_end_matches('0').trim_end_matches('.').to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn people_may_write_what_they_are_used_to() {
+        let rate = |text| parse_rate(text).unwrap().get();
+        assert_eq!(rate("200mbit"), 200_000_000);
+        assert_eq!(rate("2gbit"), 2_000_000_000);
+        assert_eq!(rate("2.5 Gbit/s"), 2_500_000_000);
+        assert_eq!(rate("64kbit"), 64_000);
+        assert_eq!(parse_size("10k"), Ok(10_000));
+        assert_eq!(parse_size("5MB"), Ok(5_000_000));
+        assert_eq!(parse_size("1GiB"), Ok(1 << 30));
+        assert_eq!(parse_size("1.5Ki"), Ok(1536));
+        assert_eq!(parse_size("1500"), Ok(1500));
+        assert_eq!(parse_size("7 b"), Ok(7));
+        assert_eq!(parse_time("80ms"), Ok(Duration::from_millis(80)));
+        assert_eq!(parse_time("1.5s"), Ok(Duration::from_millis(1500)));
+        assert_eq!(parse_time("250µs"), Ok(Duration::from_micros(250)));
+        assert_eq!(parse_time("0ms"), Ok(Duration::ZERO));
+    }
+
+    #[test]
+    fn nonsense_is_refused_with_its_reason() {
+        assert!(matches!(parse_rate("fast"), Err(UnitError::NoNumber(..))));
+        assert!(matches!(parse_rate("200"), Err(UnitError::Unit(..))));
+        assert!(matches!(parse_rate("200mbps"), Err(UnitError::Ambiguous(_))));
+        assert_eq!(parse_rate("0mbit"), Err(UnitError::ZeroRate));
+        assert!(matches!(parse_rate("0.3bit"), Err(UnitError::Fraction(..))));
+        assert!(matches!(parse_rate("99999999999tbit"), Err(UnitError::TooLarge(_))));
+        assert!(matches!(parse_size("1.2.3k"), Err(UnitError::NoNumber(..))));
+        assert!(matches!(parse_size("-1"), Err(UnitError::NoNumber(..))));
+        assert!(matches!(parse_size("1.0001k"), Err(UnitError::Fraction(..))));
+        assert!(matches!(parse_size("1x"), Err(UnitError::Unit(..))));
+        assert!(matches!(parse_size(""), Err(UnitError::NoNumber(..))));
+        assert!(matches!(parse_time("80"), Err(UnitError::Unit(..))));
+        assert!(matches!(parse_time("1.00000000000000000000000000001s"), Err(UnitError::Fraction(..))));
+    }
+
+    #[test]
+    fn round_text_has_three_digits() {
+        assert_eq!(about_bytes(0), "0 B");
+        assert_eq!(about_bytes(999), "999 B");
+        assert_eq!(about_bytes(10_000), "10 kB");
+        assert_eq!(about_bytes(999_600), "1 MB");
+        assert_eq!(about_bytes(1_234_567), "1.23 MB");
+        assert_eq!(about_rate(93_140_000.0), "93.1 Mbit/s");
+        assert_eq!(about_time(Duration::from_millis(80)), "80 ms");
+        assert_eq!(about_time(Duration::from_millis(1_240)), "1.24 s");
+        assert_eq!(about_time(Duration::ZERO), "0 s");
+    }
+
+    proptest! {
+        #[test]
+        fn exact_rates_are_read_back(bits in 1u64.., zeros in 0u32..13) {
+            let bits = bits.saturating_mul(10u64.pow(zeros));
+            prop_assert_eq!(parse_rate(&rate_text(bits)).map(NonZero::get), Ok(bits));
+        }
+
+        #[test]
+        fn exact_sizes_are_read_back(bytes: u64, zeros in 0u32..13, doublings in 0u32..41) {
+            for bytes in [bytes, bytes.saturating_mul(10u64.pow(zeros)), (bytes >> 41) << doublings] {
+                prop_assert_eq!(parse_size(&size_text(bytes)), Ok(bytes));
+            }
+        }
+
+        #[test]
+        fn exact_times_are_read_back(nanos: u64, zeros in 0u32..10) {
+            for nanos in [nanos, (nanos >> 31) * 10u64.pow(zeros)] {
+                let time = Duration::from_nanos(nanos);
+                prop_assert_eq!(parse_time(&time_text(time)), Ok(time));
+            }
+        }
+
+        #[test]
+        fn any_text_is_read_or_refused(text in ".{0,24}") {
+            let _ = (parse_rate(&text), parse_size(&text), parse_time(&text));
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Exit codes: what a script can tell apart.
+
+use std::{io, process::ExitCode};
+
+use crate::output;
+
+/// How a command ended that has nothing more to tell apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// Everything that was asked for is done.
+    Success,
+    /// It could not be done.
+    Failure,
+    /// The command line makes no sense.
+    Usage,
+}
+
+impl Exit {
+    /// The table of the codes, for `--help`.
+    pub const HELP: &str = "\
+Exit codes:
+    0  done
+    1  failed
+    2  wrong usage";
+
+    /// The number.
+    pub fn code(self) -> u8 {
+        match self {
+            Self::Success => 0,
+            Self::Failure => 1,
+            Self::Usage => 2,
+        }
+    }
+
+    /// How `command` ends with this; a failure is told.
+    pub fn of(command: &str, done: io::Result<()>) -> Self {
+        match done {
+            Ok(()) => Self::Success,
+            Err(error) => {
+                output::complain(command, &error, output::SYSTEM_HINT);
+                Self::Failure
+            }
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        exit.code().into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn help_lists_every_code() {
+        let listed: Vec<u8> =
+            Exit::HELP.lines().filter_map(|line| line.split_whitespace().next()?.parse().ok()).collect();
+        assert_eq!(listed, [Exit::Success, Exit::Failure, Exit::Usage].map(Exit::code));
+    }
+}

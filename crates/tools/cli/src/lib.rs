@@ -1,0 +1,7 @@
+//! What the commands of this workspace share: how they end ([`exit`]), how they speak ([`output`]), and how they are
+//! documented ([`manual`]).
+#![forbid(unsafe_code)]
+
+pub mod exit;
+pub mod manual;
+pub mod output;

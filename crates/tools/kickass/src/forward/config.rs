@@ -1,0 +1,535 @@
+//! The configuration file: ports and what they do, in TOML.
+//!
+//! A file is read as a [`Config`] only if all of it makes sense; what does not is named by line and key.
+
+use std::{
+    collections::BTreeMap,
+    net::{IpAddr, SocketAddr},
+    time::Duration,
+};
+
+use ipnet::IpNet;
+use kickass::{
+    Rate,
+    queue::{CoDel, Levels},
+    rcp,
+    sampling::Sampling,
+    signal::{self, Ipv6},
+    silence::Rule,
+};
+use rc3_text::{
+    document::{Document, DocumentError, Fault},
+    units::{parse_rate, parse_size, parse_time},
+};
+use serde::{Deserialize, Deserializer, de::Error};
+
+/// Why a configuration file cannot be used.
+pub type ConfigError = DocumentError;
+
+/// Longest name of a device, in bytes (`IFNAMSIZ` without the end).
+const NAME_MAX: usize = 15;
+/// Bytes that every link must carry whole: IPv4 (RFC 791 §3.2).
+const MTU_MIN: u16 = 68;
+/// And IPv6 (RFC 8200 §5).
+const MTU_MIN_IPV6: u16 = 1280;
+/// A delay line holds at most so many bytes: more is a slip of the finger.
+const LINE_MAX: f64 = 1e9;
+/// And so is a table of more flows.
+const FLOWS_MAX: usize = 1 << 22;
+
+/// A forwarder.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// What concerns all ports.
+    #[serde(default)]
+    pub forward: ForwardConfig,
+    /// Its ports.
+    #[serde(default)]
+    pub port: Vec<PortConfig>,
+}
+
+/// What concerns all ports.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct ForwardConfig {
+    /// Whom to become once everything is open: `nobody`, if started by root.
+    pub user: Option<String>,
+    /// And with which group: the user's.
+    pub group: Option<String>,
+    /// Addresses of the forwarder, from which its ICMP messages come: one per version of IP at most. Without one it
+    /// sends none of that version.
+    pub addresses: Vec<IpAddr>,
+    /// How often to print statistics: never.
+    #[serde(deserialize_with = "time")]
+    pub statistics: Option<Duration>,
+    /// Where to serve metrics: nowhere.
+    pub prometheus: Option<SocketAddr>,
+}
+
+/// A port: a TUN device, and the link behind it.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct PortConfig {
+    /// The device. One that is not there is made, and gone with the forwarder.
+    pub name: String,
+    /// The network namespace, as `ip netns` names it, in which the device is: the forwarder's own.
+    #[serde(default)]
+    pub netns: Option<String>,
+    /// Addresses the host behind the port has on the device: one of IPv4 at most.
+    #[serde(default)]
+    pub addresses: Vec<IpNet>,
+    /// What is reached through the port. Of several the longest decides.
+    #[serde(default)]
+    pub routes: Vec<IpNet>,
+    /// Longest packet, with its IP header: 1500.
+    #[serde(default = "mtu_default")]
+    pub mtu: u16,
+    /// At which packets leave through the port, IP headers included.
+    #[serde(deserialize_with = "required_rate")]
+    pub rate: Rate,
+    /// One-way delay after the queue: none.
+    #[serde(default, deserialize_with = "required_time")]
+    pub delay: Duration,
+    /// Bytes that may wait: what the rate brings in 100 ms.
+    #[serde(default, deserialize_with = "size")]
+    pub buffer: Option<u64>,
+    /// The queue discipline.
+    #[serde(default)]
+    pub queue: QueueConfig,
+    /// Signals: none.
+    #[serde(default)]
+    pub kickass: Option<SignalConfig>,
+}
+
+/// Queue disciplines.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(tag = "kind", deny_unknown_fields, rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+pub enum QueueConfig {
+    /// First in, first out.
+    #[default]
+    DropTail,
+    /// Levels by code point, with push-out.
+    StrictPriority {
+        /// Levels of code points, on top of [`Levels::ladder`].
+        #[serde(default)]
+        levels: BTreeMap<String, u8>,
+    },
+    /// FQ-CoDel.
+    FqCodel {
+        /// Whether to mark instead of dropping: yes.
+        #[serde(default = "yes")]
+        ecn: bool,
+        /// How long packets may wait all the time: 5 ms.
+        #[serde(default, deserialize_with = "time")]
+        target: Option<Duration>,
+        /// About the longest round trip: 100 ms.
+        #[serde(default, deserialize_with = "time")]
+        interval: Option<Duration>,
+    },
+}
+
+/// Signals of a port.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct SignalConfig {
+    /// Whether there are any.
+    pub on: bool,
+    /// A rate set by hand instead of RCP's.
+    #[serde(deserialize_with = "rate")]
+    pub fixed: Option<Rate>,
+    /// Parameters of RCP.
+    pub rcp: RcpConfig,
+    /// Part of the buffer above which silence is possible: 0.5.
+    pub queue_threshold: f64,
+    /// When it begins there.
+    pub silence: SilenceConfig,
+    /// How often to signal.
+    pub sampling: SamplingConfig,
+    /// Which packets of IPv6.
+    pub ipv6: Ipv6Config,
+}
+
+impl Default for SignalConfig {
+    fn default() -> Self {
+        Self {
+            on: true,
+            fixed: None,
+            rcp: RcpConfig::default(),
+            queue_threshold: signal::Config::default().queue_threshold,
+            silence: SilenceConfig::default(),
+            sampling: SamplingConfig::default(),
+            ipv6: Ipv6Config::default(),
+        }
+    }
+}
+
+/// Parameters of RCP; those that are not set are those of [`rcp::Config::for_codes`].
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct RcpConfig {
+    alpha: Option<f64>,
+    beta: Option<f64>,
+    gamma: Option<f64>,
+    initial_fraction: Option<f64>,
+    #[serde(deserialize_with = "time")]
+    interval_max: Option<Duration>,
+    #[serde(deserialize_with = "time")]
+    rtt_initial: Option<Duration>,
+}
+
+/// See [`Sampling`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SamplingConfig {
+    /// Each time it is possible.
+    #[default]
+    Always,
+    /// Once in so long, over all flows.
+    #[serde(deserialize_with = "required_time")]
+    Interval(Duration),
+    /// Twice per flow and round trip, with a table of so many flows.
+    Flows(usize),
+}
+
+/// See [`Rule`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SilenceConfig {
+    /// As soon as the threshold is passed.
+    Threshold,
+    /// Once the rate is ignored.
+    #[default]
+    Ignored,
+}
+
+/// See [`Ipv6`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ipv6Config {
+    /// None.
+    Never,
+    /// Those with a Fragment header.
+    #[default]
+    WithFragmentHeader,
+    /// All.
+    All,
+}
+
+impl Config {
+    /// Reads a file; `file` is its name in errors.
+    ///
+    /// # Errors
+    /// If it is no TOML, a key is unknown or missing, or a value makes no sense.
+    pub fn parse(text: &str, file: &str) -> Result<Self, ConfigError> {
+        let document = Document::parse(text, file)?;
+        let config: Self = document.read()?;
+        config.check().map_err(|fault| document.error(fault))?;
+        Ok(config)
+    }
+
+    fn check(&self) -> Result<(), Fault> {
+        if self.port.len() < 2 {
+            return Err(Fault::new("port", "a forwarder needs two ports or more, each a [[port]]"));
+        }
+        if self.forward.statistics.is_some_and(|every| every.is_zero()) {
+            return Err(Fault::new("forward.statistics", "an interval above zero"));
+        }
+        if self.forward.addresses.iter().filter(|address| address.is_ipv4()).count() > 1
+            || self.forward.addresses.iter().filter(|address| address.is_ipv6()).count() > 1
+        {
+            return Err(Fault::new("forward.addresses", "one address per version of IP at most"));
+        }
+        for (n, port) in self.port.iter().enumerate() {
+            let key = |name: &str| format!("port.{n}.{name}");
+            let others = &self.port[..n];
+            if others.iter().any(|other| (&other.name, &other.netns) == (&port.name, &port.netns)) {
+                return Err(Fault::new(key("name"), format!("there is another `{}`", port.name)));
+            }
+            if let Some(route) =
+                port.routes.iter().find(|route| others.iter().any(|other| other.routes.contains(route)))
+            {
+                return Err(Fault::new(key("routes"), format!("another port has {route}")));
+            }
+            port.check().map_err(|fault| Fault { key: key(&fault.key), ..fault })?;
+        }
+        Ok(())
+    }
+
+    /// Why a running forwarder of this configuration cannot go over to another one without a restart.
+    ///
+    /// # Errors
+    /// What would have to stay.
+    pub fn check_reload(&self, new: &Self) -> Result<(), Fault> {
+        let (old, fresh) = (&self.forward, &new.forward);
+        if (&old.user, &old.group) != (&fresh.user, &fresh.group) {
+            return Err(restart("forward.user"));
+        }
+        if old.prometheus != fresh.prometheus {
+            return Err(restart("forward.prometheus"));
+        }
+        let names = |config: &Self| -> Vec<_> {
+            config.port.iter().map(|port| (port.name.clone(), port.netns.clone())).collect()
+        };
+        if names(self) != names(new) {
+            return Err(restart("port"));
+        }
+        for (n, (old, fresh)) in self.port.iter().zip(&new.port).enumerate() {
+            if old.addresses != fresh.addresses {
+                return Err(restart(&format!("port.{n}.addresses")));
+            }
+            if old.mtu != fresh.mtu {
+                return Err(restart(&format!("port.{n}.mtu")));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn restart(key: &str) -> Fault {
+    Fault::new(key, "a change here needs a restart")
+}
+
+impl PortConfig {
+    /// Bytes that may wait.
+    pub fn buffer(&self) -> u64 {
+        self.buffer.unwrap_or_else(|| (self.rate.bytes_per_second() * 0.1) as u64).max(self.mtu.into())
+    }
+
+    fn check(&self) -> Result<(), Fault> {
+        let name = &self.name;
+        if name.is_empty()
+            || name.len() > NAME_MAX
+            || name.contains(|char: char| char == '/' || char == '%' || char.is_whitespace())
+        {
+            return Err(Fault::new("name", format!("`{name}` cannot be the name of a device")));
+        }
+        if self.netns.as_deref().is_some_and(|name| name.is_empty() || name.contains('/')) {
+            return Err(Fault::new("netns", "not a name of ip netns"));
+        }
+        if self.addresses.iter().filter(|net| net.addr().is_ipv4()).count() > 1 {
+            return Err(Fault::new("addresses", "one address of IPv4 at most"));
+        }
+        let ipv6 = self.addresses.iter().chain(&self.routes).any(|net| net.addr().is_ipv6());
+        let mtu_min = if ipv6 { MTU_MIN_IPV6 } else { MTU_MIN };
+        if self.mtu < mtu_min {
+            return Err(Fault::new("mtu", format!("at least {mtu_min} bytes")));
+        }
+        if self.rate.bytes_per_second() * self.delay.as_secs_f64() > LINE_MAX {
+            return Err(Fault::new("delay", "rate times delay is more than a gigabyte"));
+        }
+        if self.buffer.is_some_and(|bytes| bytes < self.mtu.into()) {
+            return Err(Fault::new("buffer", "less than one packet of the MTU"));
+        }
+        if let QueueConfig::StrictPriority { levels } = &self.queue {
+            read_levels(levels)?;
+        }
+        if let Some(signals) = &self.kickass {
+            signals.check().map_err(|fault| Fault { key: format!("kickass.{}", fault.key), ..fault })?;
+        }
+        Ok(())
+    }
+}
+
+impl QueueConfig {
+    /// Levels of code points, if there are any.
+    pub fn levels(&self) -> Option<Levels> {
+        match self {
+            Self::StrictPriority { levels } => read_levels(levels).ok(),
+            Self::DropTail | Self::FqCodel { .. } => None,
+        }
+    }
+
+    /// How long packets may wait, if anything looks at that.
+    pub fn codel(&self) -> CoDel {
+        let default = CoDel::default();
+        match *self {
+            Self::FqCodel { target, interval, .. } => CoDel {
+                target: target.unwrap_or(default.target),
+                interval: interval.unwrap_or(default.interval),
+            },
+            Self::DropTail | Self::StrictPriority { .. } => default,
+        }
+    }
+}
+
+fn read_levels(table: &BTreeMap<String, u8>) -> Result<Levels, Fault> {
+    let mut levels = Levels::ladder();
+    for (name, &level) in table {
+        let fault = |message: String| Fault::new(format!("queue.levels.{name}"), message);
+        let dscp = name.parse().ok().filter(|dscp| *dscp < 64);
+        let dscp = dscp.ok_or_else(|| fault("not a code point from 0 to 63".to_owned()))?;
+        if usize::from(level) >= Levels::COUNT {
+            return Err(fault(format!("levels are 0, the best, to {}", Levels::COUNT - 1)));
+        }
+        levels = levels.with(dscp, level);
+    }
+    Ok(levels)
+}
+
+impl SignalConfig {
+    /// As the router wants it.
+    pub fn signals(&self) -> signal::Config {
+        signal::Config {
+            queue_threshold: self.queue_threshold,
+            silence: match self.silence {
+                SilenceConfig::Threshold => Rule::Threshold,
+                SilenceConfig::Ignored => Rule::Ignored,
+            },
+            sampling: match self.sampling {
+                SamplingConfig::Always => Sampling::Always,
+                SamplingConfig::Interval(every) => Sampling::Interval(every),
+                SamplingConfig::Flows(table) => Sampling::Flows { table },
+            },
+            ipv6: match self.ipv6 {
+                Ipv6Config::Never => Ipv6::Never,
+                Ipv6Config::WithFragmentHeader => Ipv6::WithFragmentHeader,
+                Ipv6Config::All => Ipv6::All,
+            },
+        }
+    }
+
+    /// As the law wants it.
+    pub fn rcp(&self) -> rcp::Config {
+        let default = rcp::Config::for_codes();
+        let set = &self.rcp;
+        rcp::Config {
+            alpha: set.alpha.unwrap_or(default.alpha),
+            beta: set.beta.unwrap_or(default.beta),
+            gamma: set.gamma.unwrap_or(default.gamma),
+            initial_fraction: set.initial_fraction.unwrap_or(default.initial_fraction),
+            interval_max: set.interval_max.unwrap_or(default.interval_max),
+            rtt_initial: set.rtt_initial.unwrap_or(default.rtt_initial),
+            floor: default.floor,
+        }
+    }
+
+    fn check(&self) -> Result<(), Fault> {
+        if self.fixed.is_some() && self.rcp != RcpConfig::default() {
+            return Err(Fault::new("fixed", "either a fixed rate or RCP, not both"));
+        }
+        if !(0.0..=1.0).contains(&self.queue_threshold) {
+            return Err(Fault::new("queue-threshold", "a part of the buffer, 0 to 1"));
+        }
+        if matches!(self.sampling, SamplingConfig::Flows(table) if table == 0 || table > FLOWS_MAX) {
+            return Err(Fault::new("sampling", format!("a table of 1 to {FLOWS_MAX} flows")));
+        }
+        let rcp::Config { alpha, beta, gamma, initial_fraction, interval_max, .. } = self.rcp();
+        for (name, gain) in [("alpha", alpha), ("beta", beta)] {
+            if !(gain.is_finite() && gain >= 0.0) {
+                return Err(Fault::new(format!("rcp.{name}"), "a number from 0 on"));
+            }
+        }
+        for (name, part) in [("gamma", gamma), ("initial-fraction", initial_fraction)] {
+            if !(part > 0.0 && part <= 1.0) {
+                return Err(Fault::new(format!("rcp.{name}"), "a part of the rate, above 0 and at most 1"));
+            }
+        }
+        if interval_max.is_zero() {
+            return Err(Fault::new("rcp.interval-max", "an interval above zero"));
+        }
+        Ok(())
+    }
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn mtu_default() -> u16 {
+    1500
+}
+
+fn required_rate<'de, D: Deserializer<'de>>(from: D) -> Result<Rate, D::Error> {
+    let bits = parse_rate(&String::deserialize(from)?).map_err(Error::custom)?.get();
+    Rate::from_bits_per_second(bits as f64).ok_or_else(|| Error::custom("a rate above zero"))
+}
+
+fn rate<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Rate>, D::Error> {
+    required_rate(from).map(Some)
+}
+
+fn required_time<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
+    parse_time(&String::deserialize(from)?).map_err(Error::custom)
+}
+
+fn time<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
+    required_time(from).map(Some)
+}
+
+fn size<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+    parse_size(&String::deserialize(from)?).map(Some).map_err(Error::custom)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PORTS: &str = r#"
+[[port]]
+name = "left"
+rate = "1gbit"
+routes = ["10.0.0.0/24"]
+
+[[port]]
+name = "right"
+rate = "10mbit"
+"#;
+
+    fn fails(more: &str) -> String {
+        Config::parse(&format!("{PORTS}{more}"), "f.toml").expect_err("nonsense").to_string()
+    }
+
+    #[test]
+    fn the_example_is_a_configuration() {
+        let text = include_str!("../../examples/forward.toml");
+        let config = Config::parse(text, "forward.toml").unwrap();
+        assert_eq!(config.check_reload(&config), Ok(()));
+        assert!(config.port.iter().any(|port| port.kickass.is_some()));
+        assert!(config.port.iter().any(|port| port.queue.levels().is_some()));
+    }
+
+    #[test]
+    fn what_is_not_said_has_a_default() {
+        let config = Config::parse(&format!("{PORTS}kickass = {{}}"), "").unwrap();
+        let [left, right] = &config.port[..] else { panic!("two ports") };
+        assert_eq!((left.mtu, left.delay, left.buffer()), (1500, Duration::ZERO, 12_500_000));
+        assert_eq!((&left.queue, &left.kickass), (&QueueConfig::DropTail, &None));
+        let signals = right.kickass.as_ref().unwrap();
+        assert_eq!((signals.signals(), signals.rcp()), (signal::Config::default(), rcp::Config::for_codes()));
+    }
+
+    #[test]
+    fn errors_name_line_and_key() {
+        assert_eq!(
+            fails("delya = \"1ms\""),
+            "f.toml:10: `port.1.delya`: unknown key `delya`, did you mean `delay`?"
+        );
+        assert!(fails("delay = \"1m\"").starts_with("f.toml:10: `port.1.delay`: "));
+        assert!(fails("routes = [\"10.0.0.0/24\"]").starts_with("f.toml:10: `port.1.routes`: another port"));
+        assert!(fails("queue = { kind = \"strict-priority\", levels = { 64 = 1 } }").contains("levels.64`"));
+        assert!(fails("kickass = { rcp = { gamma = 2.0 } }").contains("`port.1.kickass.rcp.gamma`"));
+        assert!(fails("kickass = { fixed = \"1mbit\", rcp = { alpha = 1.0 } }").contains("not both"));
+        assert!(fails("delay = \"1000s\"").contains("gigabyte"));
+        assert!(fails("buffer = \"1k\"").contains("`port.1.buffer`"));
+        assert!(fails("[[port]]\nname = \"left\"\nrate = \"1bit\"").contains("another `left`"));
+        assert_eq!(
+            Config::parse("", "f.toml").expect_err("nothing").to_string(),
+            "f.toml: `port`: a forwarder needs two ports or more, each a [[port]]"
+        );
+    }
+
+    #[test]
+    fn what_devices_and_privileges_are_made_of_needs_a_restart() {
+        let old = Config::parse(PORTS, "").unwrap();
+        let change = |from: &str, to: &str| {
+            let new = Config::parse(&PORTS.replacen(from, to, 1), "").unwrap();
+            old.check_reload(&new)
+        };
+        assert_eq!(change("10mbit", "20mbit"), Ok(()));
+        assert_eq!(change("10.0.0.0/24", "10.0.1.0/24"), Ok(()));
+        assert_eq!(change("\"left\"", "\"links\""), Err(restart("port")));
+        assert_eq!(change("rate", "mtu = 1400\nrate"), Err(restart("port.0.mtu")));
+        assert_eq!(change("[[port]]", "[forward]\nuser = \"a\"\n[[port]]"), Err(restart("forward.user")));
+    }
+}

@@ -1,0 +1,126 @@
+//! What a forwarder has done, as numbers, as JSON and as words.
+
+use std::{collections::BTreeMap, fmt::Write, time::Duration};
+
+use kickass::Rate;
+use rc3_text::units::about_bytes;
+use serde::Serialize;
+
+use super::histogram::Histogram;
+
+/// Of a whole forwarder.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Totals {
+    /// By port, in the order of the configuration.
+    pub ports: Vec<PortTotals>,
+}
+
+/// Of one port. Everything but what is `waiting` and the rates only ever grows. Bytes are those of packets, IP headers
+/// included.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PortTotals {
+    /// The device.
+    pub name: String,
+    /// Packets that came from the device.
+    pub received: Count,
+    /// Packets that were written to the device.
+    pub sent: Count,
+    /// Packets that came from the device and went nowhere, or came for it and did not get through, by reason.
+    pub dropped: BTreeMap<&'static str, u64>,
+    /// Packets marked instead of dropped.
+    pub marked: u64,
+    /// What waits in the queue.
+    pub waiting: Count,
+    /// The rate of the link.
+    pub link_bits_per_second: f64,
+    /// The rate that is signalled, if one is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signalled_bits_per_second: Option<f64>,
+    /// Whole packets that were made to carry a signal, each in two fragments.
+    pub signalled: u64,
+    /// Leading fragments that were shortened.
+    pub lowered: u64,
+    /// RTT indicators that passed.
+    pub indicators: u64,
+    /// Bytes of headers that signals have added.
+    pub overhead: u64,
+    /// Packets that left without a new signal, by reason.
+    pub withheld: BTreeMap<&'static str, u64>,
+    /// Messages to senders whose packets could not be forwarded.
+    pub icmp: u64,
+    /// How long packets waited.
+    #[serde(rename = "queue_delay")]
+    pub(crate) delays: Histogram,
+    /// Of those at the best level, if there are levels.
+    #[serde(rename = "queue_delay_best", skip_serializing_if = "Histogram::is_empty")]
+    pub(crate) best_delays: Histogram,
+}
+
+/// Packets and bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Count {
+    /// Packets.
+    pub packets: u64,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+impl Count {
+    pub(crate) fn add(&mut self, bytes: usize) {
+        self.packets += 1;
+        self.bytes += bytes as u64;
+    }
+}
+
+impl PortTotals {
+    /// All packets dropped.
+    pub fn drops(&self) -> u64 {
+        self.dropped.values().sum()
+    }
+}
+
+impl Totals {
+    /// One JSON object on a line, with the time since the start.
+    pub fn json(&self, event: &str, uptime: Duration) -> String {
+        let value =
+            serde_json::json!({ "event": event, "uptime_s": uptime.as_secs_f64(), "ports": self.ports });
+        format!("{value}\n")
+    }
+
+    /// A line for each port, of what has changed since `earlier`, which was `interval` ago.
+    pub fn text(&self, earlier: Option<&Self>, interval: Duration) -> String {
+        let mut text = String::new();
+        for (n, port) in self.ports.iter().enumerate() {
+            let before = earlier.and_then(|earlier| earlier.ports.get(n));
+            let since = |now: u64, then: fn(&PortTotals) -> u64| now - before.map_or(0, then);
+            let pace = |packets: u64, bytes: u64| {
+                let seconds = interval.as_secs_f64().max(1e-9);
+                let rate = Rate::from_bytes_per_second(bytes as f64 / seconds);
+                let rate = rate.map_or_else(|| "0 bit/s".to_owned(), |rate| rate.to_string());
+                format!("{:.0} packets/s {rate}", packets as f64 / seconds)
+            };
+            let inward = pace(
+                since(port.received.packets, |port| port.received.packets),
+                since(port.received.bytes, |port| port.received.bytes),
+            );
+            let outward = pace(
+                since(port.sent.packets, |port| port.sent.packets),
+                since(port.sent.bytes, |port| port.sent.bytes),
+            );
+            // Writing to a string does not fail.
+            let _ = write!(
+                text,
+                "{}: in {inward}, out {outward}, dropped {}, waiting {}",
+                port.name,
+                since(port.drops(), PortTotals::drops),
+                about_bytes(port.waiting.bytes),
+            );
+            if let Some(rate) = port.signalled_bits_per_second.and_then(Rate::from_bits_per_second) {
+                let signals = since(port.signalled + port.lowered, |port| port.signalled + port.lowered);
+                let _ = write!(text, ", {signals} signals, now {rate}");
+            }
+            text.push('\n');
+        }
+        text
+    }
+}

@@ -1,0 +1,168 @@
+//! The `kickass` command: runs what the command line means, and turns the outcome into an exit code.
+#![forbid(unsafe_code)]
+
+use std::{io, process::ExitCode};
+
+use clap::{CommandFactory, Parser};
+use kickass_tools::{
+    args::{DecodeArgs, EncodeArgs, KickassArgs, KickassCommand},
+    codes::{self, CodeError},
+};
+use rc3_cli::{exit::Exit, manual, output};
+use serde::Serialize;
+
+const NAME: &str = "kickass";
+
+fn main() -> ExitCode {
+    // Usage errors end here, with code 2.
+    let exit = match KickassArgs::parse().command {
+        KickassCommand::Encode(EncodeArgs { rates, json }) => {
+            tell(rates.into_iter().map(codes::encode).collect(), json, codes::encoded_text)
+        }
+        KickassCommand::Decode(DecodeArgs { lengths, json }) => {
+            tell(lengths.into_iter().map(codes::decode).collect(), json, codes::decoded_text)
+        }
+        #[cfg(target_os = "linux")]
+        KickassCommand::Forward(args) => forward::run(&args),
+        #[cfg(target_os = "linux")]
+        KickassCommand::Probe(args) => probe::run(&args),
+        KickassCommand::Completions { shell } => finish(manual::complete(KickassArgs::command(), shell)),
+        KickassCommand::Man { out } => finish(manual::write(KickassArgs::command(), out.as_deref())),
+    };
+    exit.into()
+}
+
+/// Prints what was found out, as words or as JSON.
+fn tell<T: Serialize>(found: Result<Vec<T>, CodeError>, json: bool, words: fn(&[T]) -> String) -> Exit {
+    let found = match found {
+        Ok(found) => found,
+        Err(error) => {
+            output::complain(NAME, &error, error.hint());
+            return Exit::Failure;
+        }
+    };
+    let text = if json { json_lines(&found) } else { Ok(words(&found)) };
+    finish(text.map_err(Into::into).and_then(|text| output::print(&text)))
+}
+
+fn finish(done: io::Result<()>) -> Exit {
+    Exit::of(NAME, done)
+}
+
+fn json_lines<T: Serialize>(all: &[T]) -> serde_json::Result<String> {
+    all.iter().map(|one| Ok(serde_json::to_string(one)? + "\n")).collect()
+}
+
+#[cfg(target_os = "linux")]
+mod forward {
+    use std::io::{self, Write};
+
+    use kickass_tools::{
+        args::ForwardArgs,
+        forward::{
+            error::ForwardError,
+            run::{self, Event},
+        },
+    };
+    use rc3_cli::{exit::Exit, output};
+    use serde_json::json;
+
+    use super::NAME;
+
+    pub(super) fn run(args: &ForwardArgs) -> Exit {
+        let done = match args.check {
+            true => run::load(&args.config).map(drop),
+            false => run::run(&args.config, |event| tell(&event, args.json)),
+        };
+        match done {
+            Ok(()) => Exit::Success,
+            Err(error) => {
+                output::complain(NAME, &error, error.hint());
+                if matches!(error, ForwardError::Config(_)) { Exit::Usage } else { Exit::Failure }
+            }
+        }
+    }
+
+    /// Words go to standard error but for numbers; JSON goes to standard output.
+    fn tell(event: &Event<'_>, json: bool) {
+        let say = |text: String| drop(writeln!(io::stderr(), "{NAME}: {text}"));
+        let text = match event {
+            Event::Ready(config) => {
+                let ports: Vec<&str> = config.port.iter().map(|port| port.name.as_str()).collect();
+                if !json {
+                    return say(format!("forwarding between {}", ports.join(", ")));
+                }
+                format!("{}\n", json!({ "event": "ready", "ports": ports }))
+            }
+            Event::Reloaded if json => format!("{}\n", json!({ "event": "reloaded" })),
+            Event::Reloaded => return say("reloaded".to_owned()),
+            Event::NotReloaded(error) if json => {
+                format!("{}\n", json!({ "event": "not_reloaded", "error": error.to_string() }))
+            }
+            Event::NotReloaded(error) => return say(format!("{error}; nothing was changed")),
+            Event::Statistics { totals, uptime, .. } if json => totals.json("statistics", *uptime),
+            Event::Statistics { totals, earlier, interval, .. } => totals.text(*earlier, *interval),
+            Event::Stopped(totals, uptime) if json => totals.json("stopped", *uptime),
+            Event::Stopped(totals, uptime) => {
+                format!("{:.1} s in all:\n{}", uptime.as_secs_f64(), totals.text(None, *uptime))
+            }
+        };
+        // Nobody reads it: forwarding goes on.
+        let _ = output::print(&text);
+    }
+}
+
+#[cfg(target_os = "linux")]
+mod probe {
+    use std::{fs, io, path::Path};
+
+    use kickass_tools::{
+        args::{PROBE_PORT, ProbeArgs},
+        probe::{
+            listen,
+            report::Report,
+            sweep::{Plan, sweep},
+        },
+    };
+    use rc3_cli::{exit::Exit, output};
+
+    use super::{NAME, finish};
+
+    pub(super) fn run(args: &ProbeArgs) -> Exit {
+        let Some(target) = args.target else { return finish(answer(args)) };
+        let plan = Plan { target, tries: args.tries, interval: args.interval };
+        let shown = sweep(&plan).and_then(|report| {
+            output::print(&if args.json { report.json()? } else { report.text() })?;
+            if let Some(path) = &args.picture {
+                draw(&report, &target.ip().to_string(), path)?;
+            }
+            Ok(report.is_answered())
+        });
+        match shown {
+            Ok(true) => Exit::Success,
+            Ok(false) => {
+                output::complain(
+                    NAME,
+                    &"nobody answered",
+                    "is kickass probe --listen running there, and UDP let through?",
+                );
+                Exit::Failure
+            }
+            Err(error) => finish(Err(error)),
+        }
+    }
+
+    fn answer(args: &ProbeArgs) -> io::Result<()> {
+        let socket = listen::bind(args.bind, PROBE_PORT)?;
+        output::print(&format!("listening at {}\n", socket.local_addr()?))?;
+        listen::serve(&socket)
+    }
+
+    fn draw(report: &Report, target: &str, path: &Path) -> io::Result<()> {
+        let chart = report.chart(target);
+        match path.extension().is_some_and(|extension| extension == "png") {
+            true => fs::write(path, rc3_picture::png(&chart)?),
+            false => fs::write(path, rc3_picture::svg(&chart)?),
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! What a sweep has found: as words, as JSON, as a picture.
+
+use std::collections::BTreeMap;
+
+use kickass::code::Code;
+use rc3_picture::chart::{Axis, Chart, Colour, Point, Scale, Series, Shape, Unit};
+use serde::Serialize;
+
+use super::message::Form;
+
+/// What became of the questions of one length and form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Survival {
+    /// Questions that left this host.
+    pub sent: u32,
+    /// Those that were answered.
+    pub arrived: u32,
+}
+
+impl Survival {
+    /// Part that arrived; `None` if nothing was sent.
+    pub fn share(self) -> Option<f64> {
+        (self.sent > 0).then(|| f64::from(self.arrived) / f64::from(self.sent))
+    }
+}
+
+/// Of one length.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Row {
+    /// IP total length of the whole packet, or of the leading fragment.
+    pub length: usize,
+    /// Of whole packets.
+    pub whole: Survival,
+    /// Of whole packets with a Fragment header; only in IPv6.
+    pub atomic: Survival,
+    /// Of fragmented packets.
+    pub fragmented: Survival,
+}
+
+impl Row {
+    fn of(&self) -> [Survival; 3] {
+        [self.whole, self.atomic, self.fragmented]
+    }
+}
+
+/// What is sent, in this order.
+const NAMES: [&str; 3] = ["whole packets", "with Fragment header", "leading fragments"];
+
+/// The same in a picture.
+const SERIES: [&str; 3] = ["whole packets", "with Fragment header", "fragmented packets"];
+
+/// Of a path.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Report {
+    /// By length, shortest first.
+    pub lengths: Vec<Row>,
+    /// Whether fragments could be sent at all.
+    pub fragments_sent: bool,
+}
+
+impl Report {
+    /// Of what was `found`; leading fragments have so many bytes of `headers` before their payload.
+    pub(super) fn new(found: &BTreeMap<(Code, Form), Survival>, headers: usize) -> Self {
+        let row = |code: Code| {
+            let of = |form| found.get(&(code, form)).copied().unwrap_or_default();
+            Row {
+                length: headers + code.payload_len(),
+                whole: of(Form::Whole),
+                atomic: of(Form::Atomic),
+                fragmented: of(Form::Fragmented),
+            }
+        };
+        let lengths: Vec<Row> =
+            Code::all().map(row).filter(|row| row.of().iter().any(|survival| survival.sent > 0)).collect();
+        let fragments_sent = lengths.iter().any(|row| row.fragmented.sent > 0);
+        Self { lengths, fragments_sent }
+    }
+
+    /// Whether anything arrived.
+    pub fn is_answered(&self) -> bool {
+        self.arrived().iter().any(|arrived| *arrived > 0)
+    }
+
+    /// Of each form, of all lengths together.
+    fn arrived(&self) -> [u32; 3] {
+        [0, 1, 2].map(|form| self.lengths.iter().map(|row| row.of()[form].arrived).sum())
+    }
+
+    /// The forms that were sent.
+    fn forms(&self) -> Vec<usize> {
+        let sent = |form: &usize| self.lengths.iter().any(|row| row.of()[*form].sent > 0);
+        (0..NAMES.len()).filter(sent).collect()
+    }
+
+    /// A line for each range of lengths that fared alike.
+    pub fn text(&self) -> String {
+        let line = |range: &str, cells: &dyn Fn(usize) -> String| {
+            let cells = self.forms().into_iter().map(|form| format!("  {:>20}", cells(form)));
+            format!("{range:>16}{}\n", cells.collect::<String>())
+        };
+        let mut text = line("IP total length", &|form| NAMES[form].to_owned());
+        for rows in self.lengths.chunk_by(|a, b| a.of() == b.of()) {
+            if let (Some(first), Some(last)) = (rows.first(), rows.last()) {
+                let range = match first.length == last.length {
+                    true => first.length.to_string(),
+                    false => format!("{} to {}", first.length, last.length),
+                };
+                let share = |survival: Survival| {
+                    survival.share().map_or_else(|| "-".to_owned(), |share| format!("{:.0} %", 100.0 * share))
+                };
+                text += &line(&range, &|form| share(first.of()[form]));
+            }
+        }
+        text + self.meaning()
+    }
+
+    fn meaning(&self) -> &'static str {
+        let ipv6 = self.lengths.iter().any(|row| row.atomic.sent > 0);
+        match self.arrived() {
+            [0, 0, 0] => "Nothing was answered.\n",
+            _ if !self.fragments_sent => {
+                "Whole packets only: fragments need CAP_NET_RAW, run it as root for those.\n"
+            }
+            [_, 0, 0] if ipv6 => "No Fragment header survives this path: send none on it.\n",
+            [_, _, 0] if ipv6 => "No fragment survives this path: send no Fragment header on it.\n",
+            [_, _, 0] => "No fragment survives this path: leave Don't Fragment set on it.\n",
+            _ => "Fragments survive this path.\n",
+        }
+    }
+
+    /// One JSON object on a line.
+    ///
+    /// # Errors
+    /// None that can happen.
+    pub fn json(&self) -> serde_json::Result<String> {
+        Ok(serde_json::to_string(self)? + "\n")
+    }
+
+    /// Survival by length.
+    pub fn chart(&self, target: &str) -> Chart {
+        let series = |form: usize| Series {
+            name: SERIES[form].to_owned(),
+            colour: Colour::nth(form),
+            shape: Shape::Line,
+            points: self
+                .lengths
+                .iter()
+                .filter_map(|row| Some(Point::new(row.length as f64, row.of()[form].share()?)))
+                .collect(),
+        };
+        Chart {
+            title: "Packets that survive".to_owned(),
+            subtitle: format!("to {target}, by IP total length of the packet or of its leading fragment"),
+            x: Axis::new("length", Scale::Linear, Unit::Bytes),
+            y: Axis::new("arrived", Scale::Linear, Unit::Share).starting(0.0).ending(1.0),
+            series: self.forms().into_iter().map(series).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(fragmented: u32) -> Report {
+        let survival = |arrived| Survival { sent: 3, arrived };
+        let mut found = BTreeMap::new();
+        for code in Code::all() {
+            found.insert((code, Form::Whole), survival(if code.payload_len() > 1000 { 0 } else { 3 }));
+            found.insert((code, Form::Fragmented), survival(fragmented));
+        }
+        Report::new(&found, 20)
+    }
+
+    #[test]
+    fn lengths_that_fare_alike_are_one_line() {
+        let text = report(3).text();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 4, "{text}");
+        assert!(lines[1].contains("44 to 1020") && lines[1].matches("100 %").count() == 2, "{text}");
+        assert!(lines[2].contains("1028 to 1500") && lines[2].contains(" 0 %"), "{text}");
+        assert!(lines[3].starts_with("Fragments survive"), "{text}");
+    }
+
+    #[test]
+    fn a_path_without_fragments_is_named() {
+        assert!(report(0).text().contains("No fragment survives this path: leave Don't Fragment"));
+        let chart = report(0).chart("host");
+        assert_eq!(chart.series.len(), 2);
+        assert_eq!(chart.series[0].points.len(), Code::COUNT);
+        assert!(Report::new(&BTreeMap::new(), 20).text().contains("Nothing was answered"));
+    }
+
+    #[test]
+    fn in_ipv6_the_fragment_header_has_a_column_and_a_verdict_of_its_own() {
+        let report = |atomic, fragmented| {
+            let forms = [(Form::Whole, 1), (Form::Atomic, atomic), (Form::Fragmented, fragmented)];
+            let found = forms.map(|(form, arrived)| ((Code::MIN, form), Survival { sent: 1, arrived }));
+            Report::new(&found.into(), 48)
+        };
+        let text = report(1, 1).text();
+        assert!(text.contains("with Fragment header") && text.contains("Fragments survive"), "{text}");
+        assert_eq!(text.lines().nth(1).unwrap().split_whitespace().next(), Some("72"));
+        assert!(report(0, 0).text().ends_with("send none on it.\n"));
+        assert!(report(1, 0).text().contains("No fragment survives this path: send no"));
+        assert_eq!(report(1, 0).chart("host").series.len(), 3);
+    }
+}

@@ -1,0 +1,167 @@
+//! From values to places on an axis, and which values get a number.
+
+use std::time::Duration;
+
+use rc3_text::units::{about_bytes, about_rate, about_time, three_digits};
+
+use crate::chart::{Axis, Scale, Unit};
+
+/// An axis with its ends.
+#[derive(Debug, Clone)]
+pub(super) struct Range {
+    scale: Scale,
+    unit: Unit,
+    from: f64,
+    to: f64,
+}
+
+impl Range {
+    /// The axis over these values; those that are not finite, or not positive on a logarithmic axis, do not
+    /// count.
+    pub(super) fn new(axis: &Axis, values: impl Iterator<Item = f64>) -> Self {
+        let (scale, unit) = (axis.scale.clone(), axis.unit);
+        if let Scale::Names(names) = &scale {
+            let to = names.len().max(1) as f64 - 0.5;
+            return Self { scale, unit, from: -0.5, to };
+        }
+        let log = scale == Scale::Log;
+        let usable = values.filter(|value| value.is_finite() && (!log || *value > 0.0));
+        let (low, high) = usable
+            .fold(None, |ends: Option<(f64, f64)>, value| {
+                Some(ends.map_or((value, value), |(low, high)| (low.min(value), high.max(value))))
+            })
+            .unwrap_or((1.0, 1.0));
+        let (low, high) = if log {
+            let single = if high > low { 1.15 } else { 3.5 };
+            (axis.from.unwrap_or(low / single), axis.to.unwrap_or(high * single))
+        } else {
+            let margin = (high - axis.from.unwrap_or(low)) * 0.06;
+            (axis.from.unwrap_or(low - margin), axis.to.unwrap_or(high + margin))
+        };
+        // A single value needs some room as well, with a round number in it.
+        let to = if high > low { high } else { low.abs().max(0.5) * 10.0 };
+        Self { scale, unit, from: low, to }
+    }
+
+    /// Where a value is: 0 at the beginning of the axis, 1 at its end.
+    pub(super) fn place(&self, value: f64) -> f64 {
+        let place = match self.scale {
+            Scale::Log => {
+                (value.max(self.from / 10.0).ln() - self.from.ln()) / (self.to.ln() - self.from.ln())
+            }
+            Scale::Linear | Scale::Names(_) => (value - self.from) / (self.to - self.from),
+        };
+        if place.is_finite() { place.clamp(-0.05, 1.05) } else { 0.0 }
+    }
+
+    /// Where bars stand: at zero if it is on the axis.
+    pub(super) fn floor(&self) -> f64 {
+        match self.scale {
+            Scale::Log => self.from,
+            Scale::Linear | Scale::Names(_) => 0.0f64.clamp(self.from.min(self.to), self.to),
+        }
+    }
+
+    /// About how many of the ends' distance one bar of a group may take, for `points` points.
+    pub(super) fn share_of_one(&self, points: usize) -> f64 {
+        match &self.scale {
+            Scale::Names(names) => 1.0 / names.len().max(1) as f64,
+            Scale::Linear | Scale::Log => 1.0 / points.max(1) as f64,
+        }
+    }
+
+    /// Values that get a line and a number.
+    pub(super) fn ticks(&self) -> Vec<(f64, String)> {
+        let values = match &self.scale {
+            Scale::Names(names) => {
+                return names.iter().enumerate().map(|(index, name)| (index as f64, name.clone())).collect();
+            }
+            Scale::Linear => linear(self.from, self.to),
+            Scale::Log => logarithmic(self.from, self.to),
+        };
+        values.into_iter().map(|value| (value, text(value, self.unit))).collect()
+    }
+}
+
+/// A value as it stands beside an axis.
+pub(super) fn text(value: f64, unit: Unit) -> String {
+    let sign = if value < 0.0 { "-" } else { "" };
+    let size = value.abs();
+    let number = match unit {
+        Unit::Number => three_digits(size),
+        Unit::Share => format!("{} %", three_digits(size * 100.0)),
+        Unit::Seconds => about_time(Duration::try_from_secs_f64(size).unwrap_or_default()),
+        Unit::Bytes => about_bytes(size.round() as u64),
+        Unit::BitsPerSecond => about_rate(size),
+    };
+    format!("{sign}{number}")
+}
+
+/// Four to eight multiples of 1, 2 or 5 times a power of ten.
+fn linear(from: f64, to: f64) -> Vec<f64> {
+    let rough = (to - from) / 6.0;
+    if !(rough.is_finite() && rough > 0.0) {
+        return vec![from];
+    }
+    let power = 10f64.powf(rough.log10().floor());
+    let step = [1.0, 2.0, 5.0, 10.0].map(|factor| factor * power);
+    let step = step.into_iter().find(|step| *step >= rough).unwrap_or(power * 10.0);
+    let first = (from / step).ceil() as i64;
+    // Products and not sums: sums would end as 0.30000000000000004.
+    let count = ((to - from) / step) as i64 + 2;
+    (first..first + count)
+        .map(|index| index as f64 * step)
+        .take_while(|value| *value <= to + step * 1e-9)
+        .collect()
+}
+
+/// Powers of ten, with 2 and 5 times them where there are few.
+fn logarithmic(from: f64, to: f64) -> Vec<f64> {
+    let (first, last) = (from.log10().floor() as i32, to.log10().ceil() as i32);
+    let factors: &[f64] = match last - first {
+        ..=2 => &[1.0, 2.0, 5.0],
+        3..=5 => &[1.0, 3.0],
+        _ => &[1.0],
+    };
+    (first..=last)
+        .flat_map(|power| factors.iter().map(move |factor| factor * 10f64.powi(power)))
+        .filter(|value| (from * 0.999..=to * 1.001).contains(value))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_are_round_and_inside() {
+        assert_eq!(linear(0.0, 1.0), [0.0, 0.2, 0.4, 0.6000000000000001, 0.8, 1.0]);
+        assert_eq!(linear(-3.0, 7.0), [-2.0, 0.0, 2.0, 4.0, 6.0]);
+        assert_eq!(logarithmic(1000.0, 4e6).len(), 8);
+        assert_eq!(logarithmic(20.0, 300.0), [20.0, 50.0, 100.0, 200.0]);
+        assert_eq!(linear(1.0, 1.0), [1.0]);
+        assert_eq!(text(-0.05, Unit::Share), "-5 %");
+    }
+
+    #[test]
+    fn places_go_from_0_to_1() {
+        let axis = Axis::new("", Scale::Log, Unit::Bytes).starting(10.0).ending(1000.0);
+        let range = Range::new(&axis, [100.0].into_iter());
+        assert!((range.place(100.0) - 0.5).abs() < 1e-12);
+        assert_eq!(range.place(0.0), -0.05);
+        let names = Scale::Names(vec!["a".to_owned(), "b".to_owned()]);
+        let range = Range::new(&Axis::new("", names, Unit::Number), std::iter::empty());
+        assert_eq!((range.place(0.0), range.place(1.0)), (0.25, 0.75));
+    }
+
+    #[test]
+    fn axis_of_nothing_or_of_one_value_has_a_length() {
+        for scale in [Scale::Linear, Scale::Log] {
+            for values in [vec![], vec![3.0], vec![0.0], vec![f64::NAN]] {
+                let range = Range::new(&Axis::new("", scale.clone(), Unit::Number), values.into_iter());
+                assert!(range.to > range.from, "{range:?}");
+                assert!(!range.ticks().is_empty(), "{range:?}");
+            }
+        }
+    }
+}

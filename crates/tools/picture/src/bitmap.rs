@@ -1,0 +1,60 @@
+//! Charts as bitmaps.
+
+use std::{fs, io, path::Path};
+
+use plotters::prelude::{BitMapBackend, IntoDrawingArea};
+
+use crate::{chart::Chart, other, paint, pixels, svg};
+
+/// Writes the chart as `STEM.svg` and `STEM.png`.
+///
+/// # Errors
+/// When a file cannot be written.
+pub fn write(chart: &Chart, directory: &Path, stem: &str) -> io::Result<()> {
+    fs::write(directory.join(format!("{stem}.svg")), svg(chart)?)?;
+    fs::write(directory.join(format!("{stem}.png")), png(chart)?)
+}
+
+/// The chart as PNG, with twice the pixels for fine screens.
+///
+/// # Errors
+/// When the drawing fails, which is a fault of the library.
+pub fn png(chart: &Chart) -> io::Result<Vec<u8>> {
+    let (width, height) = pixels();
+    let mut rgb = vec![0; 3 * width as usize * height as usize];
+    let root = BitMapBackend::with_buffer(&mut rgb, (width, height)).into_drawing_area();
+    paint::paint(&root, chart).map_err(other)?;
+    drop(root);
+    let mut file = Vec::new();
+    let mut encoder = png::Encoder::new(&mut file, width, height);
+    encoder.set_color(png::ColorType::Rgb);
+    encoder.set_compression(png::Compression::High);
+    encoder.write_header()?.write_image_data(&rgb)?;
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::every_shape;
+
+    #[test]
+    fn png_has_text_without_fonts_of_the_system() {
+        let mut chart = every_shape();
+        let with = decode(&png(&chart).unwrap());
+        chart.title = String::new();
+        let without = decode(&png(&chart).unwrap());
+        assert_eq!(with.len(), 3 * 1520 * 880);
+        // The two differ where the title is, and only there.
+        let rows: Vec<_> =
+            (0..880).filter(|row| with[row * 4560..][..4560] != without[row * 4560..][..4560]).collect();
+        assert!(rows.len() > 15 && rows.iter().all(|row| (16..64).contains(row)), "{rows:?}");
+    }
+
+    fn decode(file: &[u8]) -> Vec<u8> {
+        let mut reader = png::Decoder::new(io::Cursor::new(file)).read_info().unwrap();
+        let mut rgb = vec![0; reader.output_buffer_size().unwrap()];
+        reader.next_frame(&mut rgb).unwrap();
+        rgb
+    }
+}

@@ -1,0 +1,118 @@
+//! Pictures: a [`Chart`] says what to show; SVG for documents, PNG for everything else (with the feature `png`).
+//!
+//! Both come from the same drawing. Text is set in [`font`], so a machine without fonts draws the same.
+#![forbid(unsafe_code)]
+
+mod axis;
+#[cfg(feature = "png")]
+mod bitmap;
+pub mod chart;
+pub mod font;
+mod paint;
+
+use std::{error::Error, io};
+
+use chart::Chart;
+use plotters::prelude::{IntoDrawingArea, SVGBackend};
+
+#[cfg(feature = "png")]
+pub use crate::bitmap::{png, write};
+
+/// The chart as SVG.
+///
+/// # Errors
+/// When the drawing fails, which is a fault of the library.
+pub fn svg(chart: &Chart) -> io::Result<String> {
+    let mut text = String::new();
+    let root = SVGBackend::with_string(&mut text, pixels()).into_drawing_area();
+    paint::paint(&root, chart).map_err(other)?;
+    drop(root);
+    // The view box keeps the fine grid of pixels; the size is the one to be seen at.
+    let (width, height) = pixels();
+    Ok(text.replacen(
+        &format!("width=\"{width}\" height=\"{height}\""),
+        &format!("width=\"{}\" height=\"{}\"", paint::WIDTH, paint::HEIGHT),
+        1,
+    ))
+}
+
+fn pixels() -> (u32, u32) {
+    (paint::WIDTH * paint::SCALE, paint::HEIGHT * paint::SCALE)
+}
+
+fn other(error: Box<dyn Error>) -> io::Error {
+    io::Error::other(error.to_string())
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::{
+        chart::{Axis, Colour, Point, Scale, Series, Shape, Unit},
+        *,
+    };
+
+    pub(crate) fn every_shape() -> Chart {
+        let shapes = [
+            Shape::Marked,
+            Shape::Line,
+            Shape::Dashed,
+            Shape::Steps,
+            Shape::Bars,
+            Shape::Frames,
+            Shape::Stack,
+        ];
+        let series = |(index, shape): (usize, &Shape)| Series {
+            name: format!("series {index} <&>"),
+            colour: Colour::nth(index),
+            shape: *shape,
+            points: (0..4)
+                .map(|x| Point { x: f64::from(x), y: 0.1 * (index as f64 + f64::from(x)), error: Some(0.02) })
+                .collect(),
+        };
+        let names = ["1.46 kB", "2.92 kB", "4.38 kB", "7.3 kB"].map(str::to_owned).to_vec();
+        Chart {
+            title: "every shape".to_owned(),
+            subtitle: "and a subtitle".to_owned(),
+            x: Axis::new("flow size", Scale::Names(names), Unit::Bytes),
+            y: Axis::new("reduction", Scale::Linear, Unit::Share),
+            series: shapes.iter().enumerate().map(series).collect(),
+        }
+    }
+
+    #[test]
+    fn svg_is_well_formed_and_names_everything() {
+        let text = svg(&every_shape()).unwrap();
+        let document = roxmltree::Document::parse(&text).unwrap();
+        let words: String = document.descendants().filter_map(|node| node.text()).collect();
+        for word in ["every shape", "and a subtitle", "flow size", "reduction", "4.38 kB", "series 6 <&>"] {
+            assert!(words.contains(word), "{word} is missing in {words}");
+        }
+        assert_eq!(document.root_element().attribute("width"), Some("760"));
+        assert!(text.len() < 60_000);
+    }
+
+    #[test]
+    fn long_lines_stay_small() {
+        let wave = |x: u32| Point::new(f64::from(x), (f64::from(x) / 3000.0).sin());
+        let chart = Chart {
+            title: String::new(),
+            subtitle: String::new(),
+            x: Axis::new("", Scale::Linear, Unit::Number),
+            y: Axis::new("", Scale::Linear, Unit::Number),
+            series: vec![Series {
+                name: String::new(),
+                colour: Colour::Blue,
+                shape: Shape::Line,
+                points: (0..100_000).map(wave).collect(),
+            }],
+        };
+        assert!(svg(&chart).unwrap().len() < 20_000);
+    }
+
+    #[test]
+    fn nothing_to_draw_is_drawn() {
+        let mut chart = every_shape();
+        chart.series.clear();
+        assert!(svg(&chart).unwrap().contains("every shape"));
+    }
+}

@@ -1,0 +1,391 @@
+//! What was typed: one definition per flag, which feeds help, man page and completions.
+
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
+
+use clap::{Args, Parser, Subcommand, value_parser};
+use clap_complete::Shell;
+use rc3_core::units::Rate;
+use rc3_text::units::{UnitError, parse_rate, parse_size, parse_time};
+
+use super::exit::Exit;
+#[cfg(unix)]
+use crate::demo::{buffer::Buffer, queue::Queue};
+
+/// Fast first round trips over wide-area links: a demonstration, and verified file transfer.
+#[derive(Debug, Clone, Parser)]
+#[command(name = "rc3", version, after_help = Exit::HELP, max_term_width = 100)]
+pub struct LowArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: LowCommand,
+}
+
+/// The commands.
+#[derive(Debug, Clone, Subcommand)]
+pub enum LowCommand {
+    /// Show rc3 beside plain QUIC over an emulated wide-area link on this machine
+    #[cfg(unix)]
+    Demo(DemoArgs),
+    /// Receive files: prints a ticket for the sender
+    Recv(RecvArgs),
+    /// Send files and directories to the holder of a ticket
+    Send(SendArgs),
+    /// Say what stands between RC3 and the network: sockets of this host, and the path to a peer
+    Doctor(DoctorArgs),
+    /// Print completions for a shell
+    Completions {
+        /// Which shell
+        shell: Shell,
+    },
+    /// Print the manual page, or write one per command
+    Man {
+        /// Write `rc3.1`, `rc3-send.1` and so on into this directory
+        #[arg(long, value_name = "DIR")]
+        out: Option<PathBuf>,
+    },
+}
+
+/// `rc3 demo`
+#[cfg(unix)]
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "\
+Real endpoints on loopback sockets send real data over an emulated link. FCT is from connect to the last \
+byte at the receiver, handshake included; every transfer is verified by BLAKE3. Byte counts are the \
+receiver's, of the run with the median FCT. In the JSON output, rlp_bytes lists level 1 first.
+
+Unless --nic, --queue or --buffer say which link is meant, a second table shows the same transfers where the card \
+is ten times as fast as the link, the link has a FIFO of half the buffer, which ignores marks, and --forget holds; \
+in JSON it is in fast_card.")]
+pub struct DemoArgs {
+    /// Rate of the link
+    #[arg(long, default_value = "200mbit", value_parser = rate)]
+    pub rate: Rate,
+    /// Round-trip time of the link
+    #[arg(long, default_value = "80ms", value_parser = parse_time)]
+    pub rtt: Duration,
+    /// Buffer of the link, or bucket of the policer, in bytes or as in 0.5bdp [default: one bandwidth-delay product]
+    #[arg(long, value_name = "SIZE", value_parser = Buffer::parse)]
+    pub buffer: Option<Buffer>,
+    /// Speed of the sender's network card, to which RLP is paced [default: the rate of the link]
+    #[arg(long, value_name = "RATE", value_parser = rate)]
+    pub nic: Option<Rate>,
+    /// Probability that a packet is lost, 0 to 1
+    #[arg(long, default_value_t = 0.0, value_name = "P", value_parser = parse_probability)]
+    pub loss: f64,
+    /// Background traffic at normal priority, as a share of the rate, 0 to below 1
+    #[arg(long, default_value_t = 0.0, value_name = "SHARE", value_parser = parse_share)]
+    pub load: f64,
+    /// Sizes to send, separated by commas
+    #[arg(long, default_value = "10k,100k,1M,5M,20M", value_delimiter = ',', value_parser = parse_size)]
+    pub sizes: Vec<u64>,
+    /// Runs per size and scheme [default: 5, or as many as end within a minute]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=100))]
+    pub runs: Option<u32>,
+    /// RLP levels: 40, 400, 4000, ... packets, the rest at the last
+    #[arg(long, default_value_t = 7, value_name = "N", value_parser = value_parser!(u8).range(1..=15))]
+    pub levels: u8,
+    /// What waits in front of the link [default: prio]
+    #[arg(long, value_enum)]
+    pub queue: Option<Queue>,
+    /// How rc3 uses low priority: off compares plain QUIC with itself
+    #[arg(long, value_enum, default_value_t = RlpChoice::Guard, value_name = "MODE")]
+    pub rlp: RlpChoice,
+    /// Let rc3 forget after each transfer how fast the link was
+    #[arg(long)]
+    pub forget: bool,
+    /// Print one JSON object and nothing else
+    #[arg(long)]
+    pub json: bool,
+    /// Draw FCT over size into a file
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+    /// Seed of the data, the losses and the background traffic
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub seed: u64,
+}
+
+/// `rc3 recv`
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "\
+Anyone with the ticket can send you files: treat it like a password. A file gets its name when it is \
+complete and verified; until then it is `.NAME.TAG.rc3-part`, with the permissions it will have at most. \
+Incomplete files stay when the connection breaks, the disk is full, or this program is interrupted or \
+killed: run the same two commands again, and only what is missing is sent (of a file below 1 MiB, all of it). \
+Files that are there already with the same content are not sent. Delete `.*.rc3-part` files that no try will \
+complete.")]
+pub struct RecvArgs {
+    /// Write files only below this directory
+    #[arg(long, default_value = ".", value_name = "DIR")]
+    pub dir: PathBuf,
+    /// Write the ticket to this file, readable only by you, instead of printing it; it is removed at the end
+    #[arg(long, value_name = "FILE")]
+    pub ticket_file: Option<PathBuf>,
+    /// Address to listen on: IP:PORT, IP, or :PORT [default: any address, any free port]
+    #[arg(long, value_name = "ADDR", value_parser = parse_listen)]
+    pub listen: Option<SocketAddr>,
+    /// What the ticket names instead of the address of the default route
+    #[arg(long, value_name = "HOST[:PORT]", value_parser = parse_advertise)]
+    pub advertise: Option<(String, Option<u16>)>,
+    /// Go on after the first complete transfer
+    #[arg(long)]
+    pub keep: bool,
+    /// Replace existing files
+    #[arg(long)]
+    pub force: bool,
+    /// Wait until each file is on the disk before it gets its name, and until new names and directories are, too
+    #[arg(long)]
+    pub fsync: bool,
+    /// Delete incomplete files instead of keeping them for the next try
+    #[arg(long)]
+    pub discard_partial: bool,
+    /// Whether low priority is used
+    #[arg(long, value_enum, default_value_t = RlpChoice::Guard, value_name = "MODE")]
+    pub rlp: RlpChoice,
+    /// What to use of the network
+    #[command(flatten)]
+    pub network: NetworkArgs,
+    /// How to tell it
+    #[command(flatten)]
+    pub tell: TellArgs,
+}
+
+/// `rc3 send`
+#[derive(Debug, Clone, Args)]
+#[command(
+    override_usage = "rc3 send [OPTIONS] PATH... [TICKET|-]",
+    after_help = "\
+The ticket is a secret. Give it by --ticket-file, by the variable RC3_TICKET, or as a last argument `-`, which \
+reads it from standard input. The ticket itself may be the last argument, but then every user of this machine can \
+see it in the list of processes.
+
+Directories are sent with everything in them. Symbolic links inside a directory are left out with a warning; a \
+link given as PATH is followed. If anything was left out, the exit code is 7. Run the same command again after an \
+interruption: files that arrived are not sent again, nor the parts of files that the receiver kept."
+)]
+pub struct SendArgs {
+    /// Files and directories, then the ticket unless it is elsewhere
+    #[arg(required = true, num_args = 1.., value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+    /// Read the ticket from this file
+    #[arg(long, value_name = "FILE")]
+    pub ticket_file: Option<PathBuf>,
+    /// Only list what would be sent
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Send at this rate on average, at most
+    #[arg(long, value_name = "RATE", value_parser = rate)]
+    pub rate_limit: Option<Rate>,
+    /// Whether low priority is used
+    #[arg(long, value_enum, default_value_t = RlpChoice::Guard, value_name = "MODE")]
+    pub rlp: RlpChoice,
+    /// Congestion control of what goes at normal priority
+    #[arg(long, value_enum, default_value_t = CongestionChoice::Cubic, value_name = "CONTROL")]
+    pub congestion: CongestionChoice,
+    /// Try packets up to this long, IP header included: 9000 where all of the path takes jumbo frames
+    /// [default: 1500, on loopback 8192]
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(1280..))]
+    pub mtu: Option<u16>,
+    /// What to use of the network
+    #[command(flatten)]
+    pub network: NetworkArgs,
+    /// How to tell it
+    #[command(flatten)]
+    pub tell: TellArgs,
+}
+
+/// `rc3 doctor`
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "\
+With a ticket of `rc3 doctor --listen` on another host it sends and gets back about 2 MB of probes in a few \
+seconds, to see which DSCPs arrive as they were sent, with which marks packets of normal priority overtake those of \
+low priority, and how long packets may be. Where no queue forms on the path, that cannot be told. Then it sends and \
+gets back 4 MB by rc3, or as much as ten seconds each take, and tells the rate, the queue, whether priorities were \
+honoured, and what was sent again. Marks that were overtaken are kept for `rc3 send --marks auto` to that host.
+
+The ticket may also be in the file given by --ticket-file or in the variable RC3_TICKET. As an argument it is \
+visible to every user of this machine in the list of processes; `-` reads it from standard input.")]
+pub struct DoctorArgs {
+    /// The line `rc3 doctor --listen` printed on another host, or `-` to read it from standard input
+    #[arg(value_name = "TICKET", conflicts_with = "listen")]
+    pub ticket: Option<String>,
+    /// Read the ticket from this file; with --listen, write it there, readable only by you
+    #[arg(long, value_name = "FILE")]
+    pub ticket_file: Option<PathBuf>,
+    /// Answer checks from another host until interrupted; prints a ticket
+    #[arg(long)]
+    pub listen: bool,
+    /// Address to listen on: IP:PORT, IP, or :PORT [default: any address, any free port]
+    #[arg(long, value_name = "ADDR", value_parser = parse_listen, requires = "listen")]
+    pub bind: Option<SocketAddr>,
+    /// What the ticket names instead of the address of the default route
+    #[arg(long, value_name = "HOST[:PORT]", value_parser = parse_advertise, requires = "listen")]
+    pub advertise: Option<(String, Option<u16>)>,
+    /// Print one JSON object and nothing else
+    #[arg(long, conflicts_with = "listen")]
+    pub json: bool,
+    /// What to use of the network
+    #[command(flatten)]
+    pub network: NetworkArgs,
+}
+
+/// What to use of the network.
+#[derive(Debug, Clone, Args)]
+pub struct NetworkArgs {
+    /// Marks of the packets (DSCP)
+    #[arg(long, value_enum, default_value_t = MarksChoice::Auto, value_name = "MARKS")]
+    pub marks: MarksChoice,
+    /// Keep what is learned of paths in this file: destinations, rates, round trips, for a day [default: rc3/paths in
+    /// $XDG_STATE_HOME or ~/.local/state]
+    #[arg(long, value_name = "FILE", conflicts_with = "no_path_memory")]
+    pub path_memory: Option<PathBuf>,
+    /// Neither use nor keep what is learned of paths
+    #[arg(long)]
+    pub no_path_memory: bool,
+}
+
+/// Which marks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum MarksChoice {
+    /// Those that `rc3 doctor` saw overtaken on this path in the last day, else le
+    Auto,
+    /// Low priority is LE, lower effort (1)
+    Le,
+    /// Low priority is CS1 (8)
+    Cs1,
+    /// None on the wire
+    None,
+    /// Low priority is 0, normal priority CS3 (24): where nothing is below best effort
+    Raised,
+    /// One for each level, for queues that are set up for it
+    PerLevel,
+}
+
+/// Whether RLP may run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum RlpChoice {
+    /// Until the path is seen to ignore priorities
+    Guard,
+    /// Always: the network is known to honour priorities
+    Trust,
+    /// Never: plain QUIC
+    Off,
+}
+
+/// Who decides how fast to send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum CongestionChoice {
+    /// RFC 9438
+    Cubic,
+    /// RFC 9002
+    Newreno,
+    /// The rates that routers tell by fragments, as `kickass forward` does; New Reno where none do
+    Kickass,
+}
+
+/// How a transfer is told.
+#[derive(Debug, Clone, Args)]
+pub struct TellArgs {
+    /// Print one JSON event per line: listening, skipped, misleading, retrying, waiting, start, progress, file,
+    /// done, error
+    #[arg(long, conflicts_with = "quiet")]
+    pub json: bool,
+    /// Print nothing but errors (and the ticket)
+    #[arg(long)]
+    pub quiet: bool,
+    /// Log what happens on each connection, as qlog, into this directory [default: the variable QLOGDIR]
+    #[arg(long, value_name = "DIR")]
+    pub qlog: Option<PathBuf>,
+}
+
+fn rate(text: &str) -> Result<Rate, UnitError> {
+    parse_rate(text).map(Rate::from)
+}
+
+#[cfg(unix)]
+fn parse_probability(text: &str) -> Result<f64, String> {
+    parse_share(text).or_else(|error| if text.trim() == "1" { Ok(1.0) } else { Err(error) })
+}
+
+#[cfg(unix)]
+fn parse_share(text: &str) -> Result<f64, String> {
+    let number: f64 = text.trim().parse().map_err(|_| "not a number, write for example 0.01".to_owned())?;
+    if (0.0..1.0).contains(&number) {
+        Ok(number)
+    } else {
+        Err("choose a number from 0 to below 1".to_owned())
+    }
+}
+
+fn parse_listen(text: &str) -> Result<SocketAddr, String> {
+    use std::net::{IpAddr, Ipv6Addr};
+    let port = text.strip_prefix(':').and_then(|port| port.parse().ok());
+    text.parse::<SocketAddr>()
+        .ok()
+        .or_else(|| Some(SocketAddr::new(text.parse::<IpAddr>().ok()?, 0)))
+        .or_else(|| Some(SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), port?)))
+        .ok_or_else(|| "write IP:PORT, [IPV6]:PORT, IP or :PORT".to_owned())
+}
+
+fn parse_advertise(text: &str) -> Result<(String, Option<u16>), String> {
+    let wrong = || "write HOST, HOST:PORT or [IPV6]:PORT".to_owned();
+    let port = |text: &str| text.parse().ok().filter(|&port| port != 0).ok_or_else(wrong);
+    if let Some(rest) = text.strip_prefix('[') {
+        let (host, after) = rest.split_once(']').ok_or_else(wrong)?;
+        let number = match after.strip_prefix(':') {
+            Some(number) => Some(port(number)?),
+            None if after.is_empty() => None,
+            None => return Err(wrong()),
+        };
+        return Ok((host.to_owned(), number));
+    }
+    match text.split_once(':') {
+        // More than one colon: an IPv6 address without brackets.
+        Some((_, rest)) if rest.contains(':') => Ok((text.to_owned(), None)),
+        Some((host, number)) if !host.is_empty() => Ok((host.to_owned(), Some(port(number)?))),
+        None if !text.is_empty() => Ok((text.to_owned(), None)),
+        _ => Err(wrong()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn definition_is_consistent() {
+        LowArgs::command().debug_assert();
+    }
+
+    #[test]
+    fn paths_and_a_ticket_are_arguments_of_send() {
+        let words = ["rc3", "send", "a", "b", "rc3://h:1/#c", "--ticket-file", "f"];
+        let LowCommand::Send(args) = LowArgs::parse_from(words).command else { panic!("not a send") };
+        assert_eq!((args.paths.len(), args.ticket_file), (3, Some(PathBuf::from("f"))));
+        assert!(LowArgs::try_parse_from(["rc3", "send"]).is_err());
+    }
+
+    #[test]
+    fn addresses_may_be_abbreviated() {
+        assert_eq!(parse_listen("127.0.0.1:5"), Ok("127.0.0.1:5".parse().unwrap()));
+        assert_eq!(parse_listen("::1"), Ok("[::1]:0".parse().unwrap()));
+        assert_eq!(parse_listen(":7"), Ok("[::]:7".parse().unwrap()));
+        assert!(parse_listen("localhost").is_err());
+        assert_eq!(parse_advertise("h:7"), Ok(("h".to_owned(), Some(7))));
+        assert_eq!(parse_advertise("2001:db8::1"), Ok(("2001:db8::1".to_owned(), None)));
+        assert_eq!(parse_advertise("[::1]:7"), Ok(("::1".to_owned(), Some(7))));
+        for wrong in ["", ":7", "h:0", "h:x", "[::1", "[::1]7"] {
+            assert!(parse_advertise(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn shares_and_probabilities_have_their_ranges() {
+        assert_eq!(parse_share("0.3"), Ok(0.3));
+        assert!(parse_share("1").is_err() && parse_share("-0.1").is_err() && parse_share("NaN").is_err());
+        assert_eq!(parse_probability("1"), Ok(1.0));
+        assert!(parse_probability("1.1").is_err());
+    }
+}

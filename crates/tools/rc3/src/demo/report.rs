@@ -1,0 +1,382 @@
+//! What was measured, as a table, as two sentences, and as one JSON object.
+//!
+//! Counts of bytes are the receiver's: what came first by the primary, what came first by each RLP level,
+//! what came twice. They are those of the run with the median FCT, so that they belong together; with an even
+//! number of runs, of the slower of the two in the middle. The median itself is then the mean of the two.
+
+use std::time::Duration;
+
+use rc3_text::units::{about_bytes, about_time, rate_text, three_digits};
+use serde::Serialize;
+
+use super::{links::Links, queue::Queue, scenario::Scenario};
+
+/// How the bytes were carried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scheme {
+    /// QUIC alone: CUBIC with quinn-proto's own window growth.
+    Plain,
+    /// The same primary loop with the RLP loop beside it.
+    Rc3,
+}
+
+/// One transfer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sample {
+    /// From `connect()` to the last byte at the receiver.
+    pub fct: Duration,
+    /// Bytes the primary brought first.
+    pub primary_bytes: u64,
+    /// Bytes RLP brought first, level 1 first.
+    pub rlp_bytes: Vec<u64>,
+    /// Bytes that came more than once.
+    pub duplicate_bytes: u64,
+    /// Whether the content's BLAKE3 is that of what was sent.
+    pub verified: bool,
+}
+
+/// All transfers of one size by one scheme.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Measured {
+    /// Bytes of content.
+    pub bytes: u64,
+    /// How.
+    pub scheme: Scheme,
+    /// Median FCT in milliseconds.
+    pub fct_ms_median: f64,
+    /// Every FCT in milliseconds, in the order of the runs.
+    pub fct_ms_all: Vec<f64>,
+    /// See [`Scenario::ideal`].
+    pub ideal_ms: f64,
+    /// Of the median run.
+    pub primary_bytes: u64,
+    /// Of the median run, level 1 first; as many entries as the ladder has levels.
+    pub rlp_bytes: Vec<u64>,
+    /// Of the median run.
+    pub duplicate_bytes: u64,
+    /// Whether every run was.
+    pub verified: bool,
+}
+
+impl Measured {
+    /// Sums up the runs of one size and scheme; `None` without any.
+    pub fn new(scenario: &Scenario, bytes: u64, scheme: Scheme, samples: &[Sample]) -> Option<Self> {
+        let mut order: Vec<&Sample> = samples.iter().collect();
+        order.sort_by_key(|sample| sample.fct);
+        let middle = *order.get(order.len() / 2)?;
+        let below = order.get((order.len() - 1) / 2)?;
+        Some(Self {
+            bytes,
+            scheme,
+            fct_ms_median: (milliseconds(below.fct) + milliseconds(middle.fct)) / 2.0,
+            fct_ms_all: samples.iter().map(|sample| milliseconds(sample.fct)).collect(),
+            ideal_ms: milliseconds(scenario.ideal(bytes)),
+            primary_bytes: middle.primary_bytes,
+            rlp_bytes: middle.rlp_bytes.clone(),
+            duplicate_bytes: middle.duplicate_bytes,
+            verified: samples.iter().all(|sample| sample.verified),
+        })
+    }
+
+    /// Median FCT over ideal.
+    pub fn over_ideal(&self) -> f64 {
+        self.fct_ms_median / self.ideal_ms
+    }
+}
+
+/// One size by both schemes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    /// By QUIC alone.
+    pub plain: Measured,
+    /// By rc3.
+    pub rc3: Measured,
+}
+
+impl Row {
+    /// By how much rc3 is faster, in per cent; negative when it is slower.
+    pub fn reduction(&self) -> f64 {
+        100.0 * (1.0 - self.rc3.fct_ms_median / self.plain.fct_ms_median)
+    }
+}
+
+/// A whole demonstration.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Report {
+    /// What was shown.
+    pub scenario: Scenario,
+    /// Runs per size and scheme.
+    pub runs: u32,
+    /// In the order of the sizes.
+    pub rows: Vec<Row>,
+}
+
+#[derive(Serialize)]
+struct Json<'a> {
+    rate_bits_per_second: u64,
+    rtt_ms: f64,
+    buffer_bytes: u64,
+    nic_bits_per_second: u64,
+    loss: f64,
+    load: f64,
+    queue: Queue,
+    forget: bool,
+    levels: u8,
+    runs: u32,
+    seed: u64,
+    results: Vec<&'a Measured>,
+}
+
+impl Report {
+    /// Whether every transfer arrived as it was sent.
+    pub fn verified(&self) -> bool {
+        self.rows.iter().all(|row| row.plain.verified && row.rc3.verified)
+    }
+
+    fn as_json(&self) -> Json<'_> {
+        let Self { scenario, runs, rows } = self;
+        Json {
+            rate_bits_per_second: scenario.rate.bits_per_second(),
+            rtt_ms: milliseconds(scenario.rtt),
+            buffer_bytes: scenario.buffer,
+            nic_bits_per_second: scenario.nic.bits_per_second(),
+            loss: scenario.loss,
+            load: scenario.load,
+            queue: scenario.queue,
+            forget: scenario.forget,
+            levels: scenario.ladder.levels(),
+            runs: *runs,
+            seed: scenario.seed,
+            results: rows.iter().flat_map(|row| [&row.plain, &row.rc3]).collect(),
+        }
+    }
+
+    /// The table, ready to print. Times are medians.
+    pub fn table(&self) -> String {
+        let levels = self.levels_used();
+        let mut header: Vec<String> =
+            ["size", "plain", "rc3", "ideal", "faster by", "rc3/ideal", "primary"].map(str::to_owned).into();
+        header.extend((1..=levels).map(|level| format!("RLP {level}")));
+        header.push("twice".to_owned());
+        let mut lines = vec![header];
+        for Row { plain, rc3 } in &self.rows {
+            let mut line = vec![
+                about_bytes(rc3.bytes),
+                time(plain.fct_ms_median),
+                time(rc3.fct_ms_median),
+                time(rc3.ideal_ms),
+                format!("{:.1} %", 100.0 * (1.0 - rc3.fct_ms_median / plain.fct_ms_median)),
+                format!("{:.2}", rc3.over_ideal()),
+                about_bytes(rc3.primary_bytes),
+            ];
+            line.extend((0..levels).map(|at| about_bytes(rc3.rlp_bytes.get(at).copied().unwrap_or(0))));
+            line.push(about_bytes(rc3.duplicate_bytes));
+            lines.push(line);
+        }
+        align(&lines)
+    }
+
+    /// What it means, in two sentences made of the numbers.
+    pub fn meaning(&self) -> String {
+        let Some(best) = self.rows.iter().max_by(|a, b| a.reduction().total_cmp(&b.reduction())) else {
+            return String::new();
+        };
+        let worst = self.rows.iter().min_by(|a, b| a.reduction().total_cmp(&b.reduction())).unwrap_or(best);
+        let Scenario { rate, rtt, .. } = &self.scenario;
+        let link = format!("{} with a round trip of {}", rate_text(rate.bits_per_second()), about_time(*rtt));
+        let first = if best.reduction() < 1.0 {
+            format!(
+                "On this link ({link}) rc3 gains nothing: at best it takes {} for {} \
+                 where plain QUIC takes {}.",
+                time(best.rc3.fct_ms_median),
+                about_bytes(best.rc3.bytes),
+                time(best.plain.fct_ms_median),
+            )
+        } else {
+            let saved = (best.plain.fct_ms_median - best.rc3.fct_ms_median) / milliseconds(*rtt);
+            let rest = if std::ptr::eq(best, worst) {
+                String::new()
+            } else if worst.reduction() < 0.5 {
+                let slower = three_digits((-worst.reduction()).max(0.0));
+                format!(", while {} is {slower} % slower", about_bytes(worst.rc3.bytes))
+            } else {
+                format!(", and {} % at {}", three_digits(worst.reduction()), about_bytes(worst.rc3.bytes))
+            };
+            format!(
+                "On this link ({link}) rc3 saves most at {}: {} instead of {}, {} % \
+                 or {} round trips less{rest}.",
+                about_bytes(best.rc3.bytes),
+                time(best.rc3.fct_ms_median),
+                time(best.plain.fct_ms_median),
+                three_digits(best.reduction()),
+                three_digits(saved),
+            )
+        };
+        let total: u64 = self.rows.iter().map(|row| row.rc3.bytes).sum();
+        let rlp: u64 = self.rows.iter().flat_map(|row| &row.rc3.rlp_bytes).sum();
+        let twice: u64 = self.rows.iter().map(|row| row.rc3.duplicate_bytes).sum();
+        let share = |bytes: u64| three_digits(100.0 * bytes as f64 / total.max(1) as f64);
+        let ratios = || self.rows.iter().map(|row| row.rc3.over_ideal());
+        let second = format!(
+            "The low-priority loop brought {} % of the bytes from the tail while the primary was still \
+             opening its window, {} % came twice, and rc3 ends up at {} to {} times the ideal.",
+            share(rlp),
+            share(twice),
+            three_digits(ratios().fold(f64::INFINITY, f64::min)),
+            three_digits(ratios().fold(0.0, f64::max)),
+        );
+        format!("{first} {second}")
+    }
+
+    /// The worst level that brought anything.
+    fn levels_used(&self) -> usize {
+        let used = |row: &Row| row.rc3.rlp_bytes.iter().rposition(|&bytes| bytes > 0).map_or(0, |at| at + 1);
+        self.rows.iter().map(used).max().unwrap_or(0)
+    }
+}
+
+impl Links<Report> {
+    /// One JSON object: the settings and an array `results`; the same for the faster card in `fast_card`.
+    ///
+    /// # Errors
+    /// Never in practice: numbers and names only.
+    pub fn json(&self) -> serde_json::Result<String> {
+        let Self { link, fast_card } = self;
+        let fast_card = fast_card.as_ref().map(Report::as_json);
+        serde_json::to_string(&Links { link: link.as_json(), fast_card })
+    }
+}
+
+/// A time in milliseconds.
+pub fn milliseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+/// Milliseconds as people read them.
+pub fn time(milliseconds: f64) -> String {
+    about_time(Duration::try_from_secs_f64(milliseconds / 1e3).unwrap_or_default())
+}
+
+/// Columns to the right, two blanks between them.
+fn align(lines: &[Vec<String>]) -> String {
+    let columns = lines.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| {
+        lines.iter().filter_map(|line| Some(line.get(column)?.chars().count())).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let mut text = String::new();
+    for line in lines {
+        let cells = line.iter().zip(&widths).map(|(cell, &width)| format!("{cell:>width$}"));
+        text += cells.collect::<Vec<_>>().join("  ").trim_end();
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use rc3_core::{rlp::ladder::Ladder, units::Rate};
+
+    use super::*;
+    use crate::demo::scenario::Runs;
+
+    pub(in crate::demo) fn scenario() -> Scenario {
+        let rate = Rate::from_bits_per_second(200_000_000).unwrap();
+        Scenario {
+            rate,
+            rtt: Duration::from_millis(80),
+            buffer: 2_000_000,
+            nic: rate,
+            loss: 0.0,
+            load: 0.0,
+            queue: Queue::Prio,
+            rlp: rc3_net::RlpMode::default(),
+            forget: false,
+            ladder: Ladder::geometric(40, 10, 3),
+            sizes: vec![1_000_000],
+            runs: Runs::Exactly(3),
+            seed: 1,
+        }
+    }
+
+    fn sample(fct: u64, rlp: u64) -> Sample {
+        Sample {
+            fct: Duration::from_millis(fct),
+            primary_bytes: 1_000_000 - rlp,
+            rlp_bytes: vec![rlp, 0, 0],
+            duplicate_bytes: fct,
+            verified: true,
+        }
+    }
+
+    pub(in crate::demo) fn report() -> Report {
+        let scenario = scenario();
+        let measured =
+            |scheme, samples: &[Sample]| Measured::new(&scenario, 1_000_000, scheme, samples).unwrap();
+        let plain = measured(Scheme::Plain, &[sample(400, 0), sample(420, 0), sample(410, 0)]);
+        let rc3 = measured(Scheme::Rc3, &[sample(168, 900_000), sample(170, 800_000), sample(164, 7)]);
+        Report { rows: vec![Row { plain, rc3 }], runs: 3, scenario }
+    }
+
+    #[test]
+    fn counts_are_those_of_the_median_run() {
+        let report = report();
+        let rc3 = &report.rows[0].rc3;
+        assert_eq!((rc3.fct_ms_median, rc3.duplicate_bytes), (168.0, 168));
+        assert_eq!(rc3.rlp_bytes, [900_000, 0, 0]);
+        assert_eq!(rc3.fct_ms_all, [168.0, 170.0, 164.0]);
+        let even = [sample(1, 1), sample(3, 3)];
+        let even = Measured::new(&report.scenario, 1_000_000, Scheme::Rc3, &even).unwrap();
+        assert_eq!((even.fct_ms_median, even.duplicate_bytes), (2.0, 3));
+        assert_eq!(Measured::new(&report.scenario, 1, Scheme::Rc3, &[]), None);
+    }
+
+    #[test]
+    fn json_has_the_promised_fields_and_no_other() {
+        let both = Links { link: report(), fast_card: Some(report()) };
+        let json: serde_json::Value = serde_json::from_str(&both.json().unwrap()).unwrap();
+        let alone: serde_json::Value =
+            serde_json::from_str(&Links { link: report(), fast_card: None }.json().unwrap()).unwrap();
+        assert_eq!((alone.get("fast_card"), &alone), (None, &json["fast_card"]));
+        assert_eq!((&json["queue"], &json["runs"]), (&"prio".into(), &3.into()));
+        let results = json["results"].as_array().unwrap();
+        assert_eq!(results.len(), 2);
+        assert_eq!((&results[0]["scheme"], &results[1]["scheme"]), (&"plain".into(), &"rc3".into()));
+        let mut fields: Vec<_> = results[1].as_object().unwrap().keys().map(String::as_str).collect();
+        fields.sort_unstable();
+        let promised = [
+            "bytes",
+            "duplicate_bytes",
+            "fct_ms_all",
+            "fct_ms_median",
+            "ideal_ms",
+            "primary_bytes",
+            "rlp_bytes",
+            "scheme",
+            "verified",
+        ];
+        assert_eq!(fields, promised);
+        assert_eq!(results[1]["ideal_ms"], 160.0);
+    }
+
+    #[test]
+    fn table_lines_up_and_shows_levels_that_were_used() {
+        let table = report().table();
+        let lines: Vec<_> = table.lines().collect();
+        assert_eq!(lines.len(), 2);
+        assert!(lines[0].contains("RLP 1") && !lines[0].contains("RLP 2"), "{table}");
+        assert_eq!(lines[0].len(), lines[1].len(), "{table}");
+        assert!(lines[1].contains("59.0 %") && lines[1].contains("1.05"), "{table}");
+    }
+
+    #[test]
+    fn meaning_follows_the_numbers() {
+        let mut report = report();
+        let meaning = report.meaning();
+        assert!(meaning.contains("168 ms instead of 410 ms, 59 % or 3.02 round trips less"), "{meaning}");
+        assert!(meaning.contains("brought 90 % of the bytes"), "{meaning}");
+        report.rows[0].rc3.fct_ms_median = 500.0;
+        assert!(report.meaning().contains("gains nothing"));
+    }
+}

@@ -1,0 +1,186 @@
+//! What is shown: the link, the card, the sizes, and what would be ideal.
+//!
+//! Units: sizes are bytes of content; rates count bits on the wire.
+
+use std::time::Duration;
+
+use rc3_core::{rlp::ladder::Ladder, units::Rate};
+use rc3_text::units::{about_time, rate_text, size_text, three_digits, time_text};
+
+use super::queue::Queue;
+
+/// Most sizes of one demonstration.
+pub const SIZES_MAX: usize = 32;
+/// Largest size. Payloads are held in memory at both ends.
+pub const SIZE_BYTES_MAX: u64 = 1 << 30;
+/// Most runs per size.
+pub const RUNS_MAX: u32 = 100;
+
+/// How often each size is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Runs {
+    /// So many times.
+    Exactly(u32),
+    /// As often as fits into a time, once at least.
+    AsFit {
+        /// Runs on a machine fast enough.
+        most: u32,
+        /// Time after which no further run is begun that would not end within it.
+        budget: Duration,
+    },
+}
+
+impl Runs {
+    /// Unless told otherwise.
+    pub const USUAL: Self = Self::AsFit { most: 5, budget: Duration::from_secs(50) };
+    /// Of a second link beside the first.
+    pub const BESIDE: Self = Self::AsFit { most: 2, budget: Duration::from_secs(20) };
+
+    /// The most runs there can be.
+    pub fn most(self) -> u32 {
+        match self {
+            Self::Exactly(runs) | Self::AsFit { most: runs, .. } => runs,
+        }
+    }
+}
+
+/// One demonstration.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scenario {
+    /// Rate of the link, each direction.
+    pub rate: Rate,
+    /// Round-trip propagation time.
+    pub rtt: Duration,
+    /// Buffer of the link, bytes.
+    pub buffer: u64,
+    /// Speed of the sender's network card: RLP is paced to it.
+    pub nic: Rate,
+    /// Probability that a packet is lost.
+    pub loss: f64,
+    /// Background traffic at normal priority, as a share of the rate.
+    pub load: f64,
+    /// What waits in front of the link.
+    pub queue: Queue,
+    /// How rc3 uses low priority.
+    pub rlp: rc3_net::RlpMode,
+    /// Whether each transfer is to a host never met before. Else rc3 remembers how fast the link was.
+    pub forget: bool,
+    /// Packets per RLP level.
+    pub ladder: Ladder,
+    /// Sizes to send, in bytes.
+    pub sizes: Vec<u64>,
+    /// How often.
+    pub runs: Runs,
+    /// Seed of the payloads and of the link's random choices.
+    pub seed: u64,
+}
+
+impl Scenario {
+    /// The same transfers where RC3's papers would not have them: the card is ten times as fast as the link, and the
+    /// queue ignores marks and has half the buffer; and nothing is known of the link.
+    pub fn with_fast_card(&self) -> Self {
+        let rate = self.rate.bits_per_second();
+        Self {
+            nic: Rate::from_bits_per_second(rate.saturating_mul(10)).unwrap_or(self.rate),
+            buffer: self.buffer / 2,
+            queue: Queue::Fifo,
+            forget: true,
+            runs: if let Runs::AsFit { .. } = self.runs { Runs::BESIDE } else { self.runs },
+            ..self.clone()
+        }
+    }
+
+    /// The shortest time from `connect()` to the last of `bytes` at the receiver that this link allows: one
+    /// round trip to connect, half a round trip for the last byte, and N/A for N bits through what the
+    /// background leaves, A, without any headers.
+    pub fn ideal(&self, bytes: u64) -> Duration {
+        let available = self.rate.bits_per_second() as f64 * (1.0 - self.load);
+        self.rtt * 3 / 2 + Duration::from_secs_f64(bytes as f64 * 8.0 / available)
+    }
+
+    /// The time after which a transfer is given up: far beyond what slow start takes, and, where packets are
+    /// lost, beyond what congestion avoidance does at that loss (about `MTU / RTT * 1.2 / sqrt(p)`), within
+    /// ten minutes.
+    pub fn patience(&self, bytes: u64) -> Duration {
+        let slow_start = (self.ideal(bytes) * 10 + self.rtt * 50).max(Duration::from_secs(20));
+        let packets = bytes as f64 / 1200.0;
+        let avoidance = packets * self.rtt.as_secs_f64() * self.loss.sqrt() / 1.2;
+        let most = Duration::from_secs(600);
+        slow_start + Duration::try_from_secs_f64(4.0 * avoidance).map_or(most, |time| time.min(most))
+    }
+
+    /// One line about the link and the card.
+    pub fn headline(&self) -> String {
+        let mut text = format!(
+            "link {} x {}, buffer {}, card {}",
+            rate_text(self.rate.bits_per_second()),
+            time_text(self.rtt),
+            size_text(self.buffer),
+            rate_text(self.nic.bits_per_second()),
+        );
+        if self.loss > 0.0 {
+            text += &format!(", loss {} %", three_digits(self.loss * 100.0));
+        }
+        if self.load > 0.0 {
+            text += &format!(", background {} %", three_digits(self.load * 100.0));
+        }
+        if let Some(queue) = self.queue.words() {
+            text += &format!(", {queue}");
+        }
+        text
+    }
+
+    /// What rc3 knows before it sends.
+    pub fn memory_text(&self) -> &'static str {
+        if self.forget {
+            "each transfer goes to a host that rc3 has never met"
+        } else {
+            "rc3 remembers the link from the transfers before (with --forget it meets the host anew each time)"
+        }
+    }
+
+    /// How the ideal is counted.
+    pub fn ideal_text(&self) -> String {
+        let available = if self.load > 0.0 { "what the background leaves" } else { "the rate" };
+        format!(
+            "ideal = 1.5 RTT ({}: connect, then half a round trip for the last byte) \
+             + bits / {available}, no headers",
+            about_time(self.rtt * 3 / 2),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ideal_counts_three_half_round_trips_and_the_bits() {
+        let rate = |bits| Rate::from_bits_per_second(bits).unwrap();
+        let mut scenario = Scenario {
+            rate: rate(200_000_000),
+            rtt: Duration::from_millis(80),
+            buffer: 2_000_000,
+            nic: rate(2_000_000_000),
+            loss: 0.0,
+            load: 0.0,
+            queue: Queue::Prio,
+            rlp: rc3_net::RlpMode::default(),
+            forget: false,
+            ladder: Ladder::default(),
+            sizes: vec![1_000_000],
+            runs: Runs::USUAL,
+            seed: 1,
+        };
+        assert_eq!(scenario.ideal(1_000_000), Duration::from_millis(160));
+        assert_eq!(scenario.patience(1_000_000), Duration::from_secs(20));
+        scenario.loss = 0.001;
+        // 20 MB at 0.1 % loss and 80 ms: about 5.8 Mbit/s for CUBIC, so 28 s.
+        assert!(scenario.patience(20_000_000) > Duration::from_secs(100));
+        (scenario.loss, scenario.load) = (0.0, 0.5);
+        assert_eq!(scenario.ideal(1_000_000), Duration::from_millis(200));
+        assert!(
+            scenario.headline().starts_with("link 200mbit x 80ms, buffer 2M, card 2gbit, background 50 %")
+        );
+    }
+}

@@ -1,0 +1,256 @@
+//! The end of a check: a flow there and one back, by rc3, and what each sender has found of its path.
+//!
+//! The listener has introduced its certificate in its replies, and the connection says first what only the holder of the
+//! ticket can know. Then a stream goes there; when it has arrived, one comes back, and the figures of that one. Both are
+//! bounded in bytes and time, whatever the other side does.
+
+use std::{
+    io,
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use rc3_net::{ClientConfig, Connection, Endpoint, RecvStream, SendStream, ServerConfig, VarInt};
+use rc3_text::units::{about_bytes, about_rate};
+use serde::{Deserialize, Serialize};
+use tokio::time::{interval, timeout, timeout_at};
+
+use super::{Step, probe::Key};
+use crate::{
+    figures::PathFigures,
+    transfer::{
+        identity::{self, Identity, SERVER_NAME},
+        network::Network,
+        ticket::Fingerprint,
+    },
+};
+
+const ALPN: &[u8] = b"rc3-doctor/1";
+/// Bytes of stream in each direction.
+pub const BYTES: usize = 4_000_000;
+/// How long one direction may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The same for the other side to come, and to say a word.
+const MEET_PATIENCE: Duration = Duration::from_secs(5);
+/// Between two looks.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// Bytes of the other side's figures.
+const WORD_MAX: usize = 16 << 10;
+const CHUNK: usize = 64 << 10;
+const DONE: VarInt = VarInt::from_u32(0);
+
+/// One direction.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Flow {
+    /// Bytes of stream that arrived.
+    pub bytes: u64,
+    /// Until the sender knew that, or the time was over.
+    pub seconds: f64,
+    /// Whether all of it arrived.
+    pub complete: bool,
+    /// What the sender has found.
+    pub path: PathFigures,
+}
+
+/// Both directions.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Flows {
+    /// To the peer.
+    pub there: Flow,
+    /// From the peer, by its own word.
+    pub back: Option<Flow>,
+}
+
+impl Flows {
+    pub(super) fn text(&self) -> String {
+        let back = self.back.as_ref().map_or_else(String::new, |back| back.text("back"));
+        self.there.text("there") + &back
+    }
+}
+
+impl Flow {
+    fn text(&self, direction: &str) -> String {
+        let over = if self.complete { "" } else { ", then the time was over" };
+        format!(
+            "  flow {direction}: {} in {:.2} s, {}{over}\n{}",
+            about_bytes(self.bytes),
+            self.seconds,
+            about_rate(self.bytes as f64 * 8.0 / self.seconds.max(1e-9)),
+            self.path.text("    "),
+        )
+    }
+}
+
+/// Sends to the listener at `remote`, which has the certificate of that fingerprint, and receives from it.
+///
+/// # Errors
+/// When there is no connection, or it ends.
+pub async fn measure(
+    remote: SocketAddr,
+    fingerprint: Fingerprint,
+    key: &Key,
+    network: &Network,
+    tell: &mut impl FnMut(Step),
+) -> io::Result<Flows> {
+    let any = if remote.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    let options = network.options(any, Some(remote));
+    let endpoint = Endpoint::new(options, None, SocketAddr::new(any, 0))?;
+    let tls = identity::client(fingerprint, ALPN).map_err(io::Error::other)?;
+    let config = ClientConfig::new(Arc::new(tls));
+    let connecting = endpoint.connect_with(config, remote, SERVER_NAME).map_err(io::Error::other)?;
+    let flows = async {
+        let connection = patiently(connecting).await?.map_err(io::Error::other)?;
+        let outcome = both(&endpoint, &connection, key, tell).await;
+        connection.close(DONE, b"done");
+        outcome
+    };
+    let flows = flows.await;
+    end(endpoint).await;
+    flows
+}
+
+async fn both(
+    endpoint: &Endpoint,
+    connection: &Connection,
+    key: &Key,
+    tell: &mut impl FnMut(Step),
+) -> io::Result<Flows> {
+    let (mut control, word) = connection.open_bi().await?;
+    control.write_all(&key.password()).await?;
+    let there = send(endpoint, connection, |bytes| tell(Step::There(bytes))).await?;
+    // How far that gets, the listener tells.
+    let _ = receive(connection, |bytes| tell(Step::Back(bytes))).await;
+    Ok(Flows { there, back: hear(word).await })
+}
+
+/// The other side's figures.
+async fn hear(mut word: RecvStream) -> Option<Flow> {
+    let word = timeout(MEET_PATIENCE, word.read_to_end(WORD_MAX)).await.ok()?.ok()?;
+    serde_json::from_slice(&word).ok()
+}
+
+/// Takes part in one flow at `local`, if somebody with the ticket comes.
+///
+/// # Errors
+/// When the port cannot be had.
+pub(super) async fn serve(
+    local: SocketAddr,
+    key: &Key,
+    identity: &Identity,
+    network: &Network,
+) -> io::Result<()> {
+    let config = identity.server(ALPN).map_err(io::Error::other)?;
+    let config = ServerConfig::with_crypto(Arc::new(config));
+    let endpoint = Endpoint::new(network.options(local.ip(), None), Some(config), local)?;
+    if let Ok(Some((connection, control))) = timeout(MEET_PATIENCE, meet(&endpoint, key)).await {
+        // Whatever comes of it is the other side's to tell.
+        let _ = timeout(3 * PATIENCE, take_part(&endpoint, &connection, control)).await;
+    }
+    end(endpoint).await;
+    Ok(())
+}
+
+/// The first connection that shows the ticket.
+async fn meet(endpoint: &Endpoint, key: &Key) -> Option<(Connection, SendStream)> {
+    loop {
+        let incoming = endpoint.accept().await?;
+        let shown = async {
+            let connection = incoming.await.ok()?;
+            let (control, mut word) = connection.accept_bi().await.ok()?;
+            let mut said = [0; 32];
+            word.read_exact(&mut said).await.ok()?;
+            // Hashes are compared in constant time.
+            (blake3::Hash::from(said) == blake3::Hash::from(key.password())).then_some((connection, control))
+        };
+        if let Ok(Some(met)) = timeout(MEET_PATIENCE / 4, shown).await {
+            return Some(met);
+        }
+    }
+}
+
+async fn take_part(endpoint: &Endpoint, connection: &Connection, mut control: SendStream) -> io::Result<()> {
+    // What is cut off by the time of the other side is no reason not to answer.
+    let _ = receive(connection, |_| {}).await;
+    let flow = send(endpoint, connection, |_| {}).await?;
+    control.write_all(&serde_json::to_vec(&flow)?).await?;
+    control.finish()?;
+    let _ = timeout(MEET_PATIENCE, connection.closed()).await;
+    Ok(())
+}
+
+/// Sends for a while; how far it got.
+async fn send(endpoint: &Endpoint, connection: &Connection, mut tell: impl FnMut(u64)) -> io::Result<Flow> {
+    let began = Instant::now();
+    let mut stream = connection.open_uni().await?;
+    let all = async {
+        let mut contents = blake3::Hasher::new().update(b"rc3 doctor").finalize_xof();
+        let mut chunk = vec![0; CHUNK];
+        let mut left = BYTES;
+        while left > 0 {
+            let len = left.min(CHUNK);
+            // Nothing on the way can make it shorter.
+            contents.fill(&mut chunk[..len]);
+            stream.write_all(&chunk[..len]).await?;
+            left -= len;
+        }
+        stream.finish()?;
+        Ok::<_, io::Error>(stream.stopped().await.is_ok_and(|stopped| stopped.is_none()))
+    };
+    let mut all = Box::pin(all);
+    let deadline = tokio::time::Instant::now() + PATIENCE;
+    let mut look = interval(LOOK_EVERY);
+    let complete = loop {
+        tokio::select! {
+            complete = timeout_at(deadline, &mut all) => match complete {
+                Ok(complete) => break complete?,
+                Err(_) => break false,
+            },
+            _ = look.tick() => tell(delivered(connection)),
+        }
+    };
+    let seconds = began.elapsed().as_secs_f64();
+    drop(all);
+    if !complete {
+        let _ = stream.reset(DONE);
+    }
+    let path = PathFigures::of(&connection.stats(), endpoint.marks());
+    let bytes = if complete { BYTES as u64 } else { delivered(connection).min(BYTES as u64) };
+    Ok(Flow { bytes, seconds, complete, path })
+}
+
+/// What the peer is known to have, about: the primary's bytes are those it was given.
+fn delivered(connection: &Connection) -> u64 {
+    let stats = connection.stats();
+    let rlp: u64 = stats.sent.levels.iter().map(|level| level.delivered_bytes).sum();
+    rlp + stats.sent.primary_bytes.saturating_sub(stats.path.in_flight)
+}
+
+/// Takes one stream, as much as was agreed at most.
+async fn receive(connection: &Connection, mut tell: impl FnMut(u64)) -> io::Result<()> {
+    let deadline = tokio::time::Instant::now() + PATIENCE + MEET_PATIENCE;
+    let all = async {
+        let mut stream = connection.accept_uni().await?;
+        let mut bytes = 0;
+        while let Some(chunk) = stream.read_chunk(CHUNK, false).await? {
+            bytes += chunk.bytes.len();
+            if bytes > BYTES {
+                return Err(io::ErrorKind::InvalidData.into());
+            }
+            tell(bytes as u64);
+        }
+        Ok(())
+    };
+    timeout_at(deadline, all).await.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
+}
+
+async fn patiently<T>(future: impl Future<Output = T>) -> io::Result<T> {
+    timeout(MEET_PATIENCE, future).await.map_err(|_| io::ErrorKind::TimedOut.into())
+}
+
+/// The peer hears that it is over, and what was learned is kept.
+async fn end(endpoint: Endpoint) {
+    endpoint.close(DONE, b"done");
+    let _ = timeout(Duration::from_secs(1), endpoint.wait_idle()).await;
+    endpoint.save_paths().await;
+}

@@ -1,0 +1,250 @@
+//! A wide-area link in user space: real UDP sockets on both sides, a simulated bottleneck in between.
+//!
+//! It needs no privilege and no kernel queue discipline, so the demonstration runs anywhere. A client
+//! connects to [`LinkEmulator::client_addr`] as if it were the server; the server sees each client as a peer
+//! of its own. Each direction is one [`rc3_sim::Link`]: what the simulator models and what the demonstration
+//! shows is the same code.
+//!
+//! One thread does everything. While packets move it looks at its sockets about every 100 us; when nothing
+//! moves it sleeps until a packet comes or is due. Looking late costs delay of that order, never rate: the
+//! link computes its service times itself.
+//!
+//! Invariant: the thread alone touches the sockets while it runs, but for [`LinkEmulator::reset`] under the
+//! same lock. Units: rates are bits per second on the wire, buffers bytes on the wire; a datagram counts as
+//! its payload and 28 bytes of IPv4 and UDP headers.
+
+mod path;
+mod peers;
+mod port;
+#[cfg(test)]
+mod tests;
+mod train;
+mod world;
+
+use std::{
+    io,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
+
+use rc3_core::units::Rate;
+use rc3_net::{marks::Marks, socket::Socket};
+use rc3_sim::LinkStats;
+pub use rc3_sim::today::Discipline;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use world::World;
+
+/// Most clients at a time. One more takes the place of the one silent for longest, if that has been silent
+/// for 10 s; else its packets are dropped.
+pub const CLIENTS_MAX: usize = 64;
+
+/// Rest between two looks at the sockets while packets move. Longer would make bursts of a smooth flow,
+/// shorter would cost a system call per packet.
+const BUSY_PAUSE: Duration = Duration::from_micros(100);
+
+/// Longest sleep without a reason. Bounds how long dropping the emulator takes and how much background
+/// traffic piles up uncounted.
+const IDLE_MAX: Duration = Duration::from_millis(50);
+
+/// The link to emulate.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EmulatorConfig {
+    /// Rate of each direction.
+    pub rate: Rate,
+    /// Round-trip propagation time; each direction has half of it.
+    pub rtt: Duration,
+    /// Buffer of each direction, bytes on the wire.
+    pub buffer: u64,
+    /// Probability that a packet is lost after the queue, independently, in each direction.
+    pub loss: f64,
+    /// Background traffic in the direction of [`Self::data`], as a fraction of the rate, below 1. Packets of
+    /// 1500 bytes at normal priority come as a Poisson process, occupy queue and link, and end at the far
+    /// side.
+    pub load: f64,
+    /// Which way the background traffic goes.
+    pub data: Direction,
+    /// What waits in front of each direction, and for how long. Background traffic is one flow. What passes a
+    /// policer waits for nothing else.
+    pub queue: Discipline,
+    /// The table the endpoints mark with. A packet's level is the best one with its code point; DSCP 0 and
+    /// unknown code points are normal priority.
+    pub marks: Marks,
+    /// Seed of losses and background traffic.
+    pub seed: u64,
+}
+
+impl EmulatorConfig {
+    /// An undisturbed priority link with a buffer of one bandwidth-delay product (RC3 §5.1), at least 20 full
+    /// packets.
+    pub fn new(rate: Rate, rtt: Duration) -> Self {
+        Self {
+            rate,
+            rtt,
+            buffer: rate.bytes_in(rtt).max(20 * 1500),
+            loss: 0.0,
+            load: 0.0,
+            data: Direction::ToServer,
+            queue: Discipline::Priority,
+            marks: Marks::default(),
+            seed: 1,
+        }
+    }
+
+    fn check(&self) -> io::Result<()> {
+        let invalid = |what| Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+        if !(0.0..=1.0).contains(&self.loss) {
+            return invalid("loss is a probability, choose one from 0 to 1");
+        }
+        if !(0.0..1.0).contains(&self.load) {
+            return invalid("load is a share of the rate, choose one from 0 to below 1");
+        }
+        Ok(())
+    }
+}
+
+/// One of the two directions of a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// From clients to the server.
+    ToServer,
+    /// From the server to clients.
+    ToClient,
+}
+
+/// What the emulated link did since it was started or last reset.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EmulatorStats {
+    /// The direction from clients to the server. Background traffic counts at normal priority.
+    pub to_server: LinkStats,
+    /// The direction from the server to clients. Background traffic counts at normal priority.
+    pub to_client: LinkStats,
+    /// Clients known.
+    pub clients: usize,
+    /// Packets dropped because there were too many clients, or no port for one more.
+    pub refused: u64,
+    /// Packets that passed the link but that the host would not send on. Not part of the emulation: should be
+    /// 0.
+    pub send_failed: u64,
+    /// Messages the kernel dropped before the emulator could read them, a joined batch counting once; 0 where
+    /// the system does not tell. Not part of the emulation: should be 0.
+    pub recv_overflows: u64,
+    /// Receive calls that failed.
+    pub recv_failed: u64,
+}
+
+/// A running link. Dropping it stops it; packets on the way are lost.
+#[derive(Debug)]
+pub struct LinkEmulator {
+    client_addr: SocketAddr,
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    world: Mutex<World>,
+    stop: AtomicBool,
+}
+
+impl LinkEmulator {
+    /// Starts a link to `server_addr` on the loopback interface, of the server's address family.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::InvalidInput`] when `config` has a loss outside 0 to 1 or a load outside 0 to below
+    /// 1; otherwise when no socket can be bound or no thread started.
+    pub fn start(config: EmulatorConfig, server_addr: SocketAddr) -> io::Result<Self> {
+        config.check()?;
+        let world = World::new(config, server_addr, loopback(server_addr), Instant::now())?;
+        let client_addr = world.client_addr()?;
+        let shared = Arc::new(Shared { world: Mutex::new(world), stop: AtomicBool::new(false) });
+        let runner = Arc::clone(&shared);
+        let thread = thread::Builder::new().name("link-emulator".into()).spawn(move || runner.run())?;
+        Ok(Self { client_addr, shared, thread: Some(thread) })
+    }
+
+    /// Where clients find the server behind the link.
+    pub fn client_addr(&self) -> SocketAddr {
+        self.client_addr
+    }
+
+    /// Empties the link, restarts its random choices from the seed, and counts from zero: for the next run.
+    /// Clients keep their ports.
+    pub fn reset(&self) {
+        self.shared.lock().reset(Instant::now());
+    }
+
+    /// What happened so far.
+    pub fn stats(&self) -> EmulatorStats {
+        self.shared.lock().stats()
+    }
+}
+
+impl Drop for LinkEmulator {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // A panic of the thread has been printed by it; there is nobody else to tell.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    /// Every step leaves the world whole, so one that panicked in between is still good for its counters.
+    fn lock(&self) -> MutexGuard<'_, World> {
+        self.world.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn run(&self) {
+        let mut watched: Vec<Arc<Socket>> = Vec::new();
+        let mut readable: Vec<bool> = Vec::new();
+        while !self.stop.load(Ordering::Relaxed) {
+            let now = Instant::now();
+            let mut world = self.lock();
+            let moved = world.turn(now, &readable);
+            let due = world.poll_timeout().map_or(IDLE_MAX, |at| at.saturating_duration_since(now));
+            watched.clear();
+            watched.extend(world.sockets().map(Arc::clone));
+            drop(world);
+
+            let mut pause = due.min(IDLE_MAX);
+            if moved {
+                thread::sleep(pause.min(BUSY_PAUSE));
+                pause = Duration::ZERO;
+            }
+            wait(&watched, pause, &mut readable);
+        }
+    }
+}
+
+/// Waits until one of the sockets has something to read, at most `timeout`, and says which have.
+fn wait(watched: &[Arc<Socket>], timeout: Duration, readable: &mut Vec<bool>) {
+    let mut fds: Vec<PollFd<'_>> =
+        watched.iter().map(|socket| PollFd::new(socket.as_ref(), PollFlags::IN)).collect();
+    let timeout = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: i64::from(timeout.subsec_nanos()) };
+    readable.clear();
+    match poll(&mut fds, Some(&timeout)) {
+        Ok(_) => readable.extend(fds.iter().map(|fd| !fd.revents().is_empty())),
+        // Interrupted, or no memory: look at all of them, but not in a tight loop.
+        Err(_) => {
+            thread::sleep(BUSY_PAUSE);
+            readable.resize(watched.len(), true);
+        }
+    }
+}
+
+/// Any port of the loopback address of the same family as `address`.
+fn loopback(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip().to_canonical() {
+        IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::LOCALHOST),
+    };
+    SocketAddr::new(ip, 0)
+}

@@ -1,0 +1,17 @@
+//! The `rc3` command: verified file transfer, a doctor for paths, and a WAN demonstration.
+//!
+//! It is the command's library, not one for other programs: those want the crate `rc3-net`.
+#![forbid(unsafe_code)]
+
+pub mod cli;
+#[cfg(unix)]
+pub mod demo;
+pub mod doctor;
+#[cfg(unix)]
+pub mod emulator;
+pub mod figures;
+mod mtu;
+pub mod transfer;
+
+/// The name of the command.
+pub const NAME: &str = "rc3";

@@ -1,0 +1,364 @@
+//! The `rc3` command: runs what the command line means, and turns the outcome into an exit code.
+#![forbid(unsafe_code)]
+
+use std::{io, process::ExitCode, time::Duration};
+
+use clap::{CommandFactory, Parser};
+use rc3::{
+    NAME,
+    cli::{exit::Exit, high::Command, low::LowArgs},
+    transfer::{
+        progress::{Reporter, Style},
+        receive::{ReceiveJob, receive},
+        send::{SendJob, send},
+    },
+};
+use rc3_cli::{manual, output};
+use tracing_subscriber::EnvFilter;
+
+fn main() -> ExitCode {
+    // Usage errors end here, with code 2.
+    let low = LowArgs::parse();
+    // Nothing unless asked: RUST_LOG=debug, RUST_LOG=rc3_core=trace.
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("off"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).init();
+    let exit = match Command::resolve(low) {
+        Ok(command) => run(command),
+        Err(error) => {
+            output::complain(NAME, &error, error.hint());
+            Exit::Usage
+        }
+    };
+    exit.into()
+}
+
+fn run(command: Command) -> Exit {
+    match command {
+        #[cfg(unix)]
+        Command::Demo { scenarios, json, svg } => demo::run(&scenarios, json, svg.as_deref()),
+        Command::Recv(job, style) => recv_files(job, style),
+        Command::Send(job, style) => send_files(job, style),
+        Command::Doctor(job) => doctor::look(&job),
+        Command::DoctorListen { network, bind, advertise, ticket_file } => {
+            doctor::listen(&network, bind, advertise, ticket_file.as_deref())
+        }
+        Command::Completions(shell) => finish(manual::complete(LowArgs::command(), shell)),
+        Command::Man(directory) => finish(manual::write(LowArgs::command(), directory.as_deref())),
+    }
+}
+
+fn send_files(job: SendJob, style: Style) -> Exit {
+    let mut reporter = Reporter::new(style, "sending");
+    transfer(|runtime| match runtime.block_on(send(job, &mut reporter)) {
+        Ok(()) => Exit::Success,
+        Err(error) => {
+            reporter.error(&error);
+            Exit::from(&error)
+        }
+    })
+}
+
+fn recv_files(job: ReceiveJob, style: Style) -> Exit {
+    let mut reporter = Reporter::new(style, "receiving");
+    transfer(|runtime| match runtime.block_on(receive(job, &mut reporter)) {
+        Ok(()) => Exit::Success,
+        Err(error) => {
+            reporter.error(&error);
+            Exit::from(&error)
+        }
+    })
+}
+
+fn transfer(work: impl FnOnce(&tokio::runtime::Runtime) -> Exit) -> Exit {
+    match tokio::runtime::Runtime::new() {
+        Ok(runtime) => {
+            let exit = work(&runtime);
+            // A disk that hangs should not keep us.
+            runtime.shutdown_timeout(Duration::from_secs(1));
+            exit
+        }
+        Err(error) => finish(Err(error)),
+    }
+}
+
+fn finish(result: io::Result<()>) -> Exit {
+    match result {
+        Ok(()) => Exit::Success,
+        Err(error) => {
+            output::complain(NAME, &error, output::SYSTEM_HINT);
+            Exit::Failure
+        }
+    }
+}
+
+mod doctor {
+    use std::{
+        io,
+        net::{Ipv4Addr, Ipv6Addr, SocketAddr},
+        path::Path,
+    };
+
+    use rc3::{
+        NAME,
+        cli::{exit::Exit, high::DoctorJob},
+        doctor::{
+            Report, fingerprint, flow::Flows, host::HostReport, listen, path::PathReport, probe::Key,
+            progress::Progress, visit,
+        },
+        transfer::{
+            identity::Identity,
+            network::Network,
+            receive::{random, reachable},
+            ticket::{Secret, Ticket},
+            ticket_file::TicketFile,
+        },
+    };
+    use rc3_cli::output;
+    use tokio::{runtime::Runtime, signal};
+
+    pub(super) fn look(job: &DoctorJob) -> Exit {
+        let ticket = job.ticket.as_ref();
+        if ticket.is_some_and(|ticket| ticket.fingerprint() != fingerprint()) {
+            output::complain(
+                NAME,
+                &"this ticket is not for the doctor",
+                "run rc3 doctor --listen on the other host",
+            );
+            return Exit::Usage;
+        }
+        let (path, flow) = match ticket.map(|ticket| ask(ticket, job)) {
+            None => (None, None),
+            Some(Ok(Some((path, flow)))) => (Some(path), flow),
+            Some(Ok(None)) => {
+                output::complain(
+                    NAME,
+                    &"nobody answered",
+                    "is rc3 doctor --listen running there, and UDP let through?",
+                );
+                return Exit::Failure;
+            }
+            Some(Err(error)) => return failed(&error),
+        };
+        let shown = HostReport::look().and_then(|host| {
+            let report = Report { host, path, flow };
+            output::print(&if job.json { report.json()? } else { report.text() })?;
+            Ok(report.is_healthy())
+        });
+        match shown {
+            Ok(true) => Exit::Success,
+            Ok(false) => Exit::Findings,
+            Err(error) => failed(&error),
+        }
+    }
+
+    fn ask(ticket: &Ticket, job: &DoctorJob) -> io::Result<Option<(PathReport, Option<Flows>)>> {
+        let mut progress = Progress::new(job.json);
+        let visit = visit::visit(ticket, &job.network, |step| progress.tell(step));
+        let found = Runtime::new()?.block_on(visit);
+        progress.clear();
+        found
+    }
+
+    pub(super) fn listen(
+        network: &Network,
+        listen: Option<SocketAddr>,
+        advertise: Option<(String, Option<u16>)>,
+        ticket_file: Option<&Path>,
+    ) -> Exit {
+        match Runtime::new()
+            .and_then(|runtime| runtime.block_on(serve(network, listen, advertise, ticket_file)))
+        {
+            Ok(exit) => exit,
+            Err(error) => failed(&error),
+        }
+    }
+
+    async fn serve(
+        network: &Network,
+        address: Option<SocketAddr>,
+        advertise: Option<(String, Option<u16>)>,
+        ticket_file: Option<&Path>,
+    ) -> io::Result<Exit> {
+        let socket = match address {
+            Some(address) => listen::bind(address)?,
+            None => listen::bind((Ipv6Addr::UNSPECIFIED, 0).into())
+                .or_else(|_| listen::bind((Ipv4Addr::UNSPECIFIED, 0).into()))?,
+        };
+        let local = socket.local_addr()?;
+        let secret = Secret(random().map_err(io::Error::other)?);
+        let (host, port) = match advertise {
+            Some((host, port)) => (host, port.unwrap_or_else(|| local.port())),
+            None => (reachable(local.ip()).to_string(), local.port()),
+        };
+        let ticket = Ticket::new(&host, port, fingerprint(), secret)
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+        // Removed when this ends.
+        let written = ticket_file.map(|path| TicketFile::write(path, &ticket)).transpose()?;
+        if written.is_none() {
+            output::print(&format!("{ticket}\n"))?;
+        }
+        let (key, identity) = (Key::new(secret), Identity::generate().map_err(io::Error::other)?);
+        tokio::select! {
+            served = listen::serve(socket, &key, &identity, network) => served.map(|()| Exit::Success),
+            interrupted = signal::ctrl_c() => interrupted.map(|()| Exit::Interrupted),
+        }
+    }
+
+    fn failed(error: &io::Error) -> Exit {
+        output::complain(NAME, error, "check the address and the limits of the system");
+        Exit::Failure
+    }
+}
+
+#[cfg(unix)]
+mod demo {
+    use std::{
+        io::{self, IsTerminal, Write},
+        path::Path,
+    };
+
+    use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+    use rc3::{
+        NAME,
+        cli::{exit::Exit, terminal},
+        demo::{
+            bars,
+            links::Links,
+            report::{Report, Scheme, milliseconds, time},
+            run::{self, DemoError, Step},
+            scenario::Scenario,
+            svg,
+        },
+    };
+    use rc3_cli::output;
+    use rc3_text::units::about_bytes;
+
+    pub(super) fn run(scenarios: &Links<Scenario>, json: bool, picture: Option<&Path>) -> Exit {
+        let mut progress = Progress::new(scenarios, json);
+        let outcome = tokio::runtime::Runtime::new()
+            .map_err(DemoError::from)
+            .and_then(|runtime| runtime.block_on(run_all(scenarios, &mut progress)));
+        progress.clear();
+        let reports = match outcome {
+            Ok(reports) => reports,
+            Err(error) => {
+                output::complain(NAME, &error, error.hint());
+                return Exit::Failure;
+            }
+        };
+        if let Err(error) = show(&reports, json, picture) {
+            output::complain(NAME, &error, "check free space and permissions");
+            return Exit::Failure;
+        }
+        if reports.iter().all(Report::verified) {
+            return Exit::Success;
+        }
+        output::complain(
+            NAME,
+            &"a transfer did not arrive as it was sent",
+            "this should never happen: please report it",
+        );
+        Exit::NotVerified
+    }
+
+    async fn run_all(
+        scenarios: &Links<Scenario>,
+        progress: &mut Progress,
+    ) -> Result<Links<Report>, DemoError> {
+        progress.head(&scenarios.link);
+        let link = run::run(&scenarios.link, |step| progress.tell(step)).await?;
+        let mut fast_card = None;
+        if let Some(scenario) = &scenarios.fast_card {
+            progress.head(scenario);
+            fast_card = Some(run::run(scenario, |step| progress.tell(step)).await?);
+        }
+        Ok(Links { link, fast_card })
+    }
+
+    fn show(reports: &Links<Report>, json: bool, picture: Option<&Path>) -> io::Result<()> {
+        if let Some(path) = picture {
+            svg::write(reports, path)?;
+        }
+        if json {
+            return output::print(&(reports.json()? + "\n"));
+        }
+        reports.iter().try_for_each(|report| output::print(&text(report)))
+    }
+
+    fn text(report: &Report) -> String {
+        let runs = match report.runs {
+            1 => "one run".to_owned(),
+            runs => format!("median of {runs} runs"),
+        };
+        let verified = if report.verified() { "every transfer verified" } else { "NOT VERIFIED" };
+        format!(
+            "\n{}\n{}, FCT from connect to the last byte, {runs}, {verified}\n{}\n{}\n\n{}\n{}\n{}\n",
+            report.scenario.headline(),
+            "plain QUIC beside rc3",
+            report.scenario.memory_text(),
+            report.scenario.ideal_text(),
+            report.table(),
+            bars::picture(report, terminal::look()),
+            report.meaning(),
+        )
+    }
+
+    /// A bar on a terminal, a line per transfer elsewhere, nothing beside JSON.
+    enum Progress {
+        Bar(ProgressBar),
+        Lines,
+        None,
+    }
+
+    impl Progress {
+        fn new(scenarios: &Links<Scenario>, json: bool) -> Self {
+            if json {
+                return Self::None;
+            }
+            if !io::stderr().is_terminal() {
+                return Self::Lines;
+            }
+            let steps =
+                |scenario: &Scenario| 2 * u64::from(scenario.runs.most()) * scenario.sizes.len() as u64;
+            let steps = scenarios.iter().map(steps).sum();
+            let bar = ProgressBar::with_draw_target(Some(steps), ProgressDrawTarget::stderr_with_hz(10));
+            if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len}  {msg}") {
+                bar.set_style(style.progress_chars("=> "));
+            }
+            Self::Bar(bar)
+        }
+
+        /// A link is next.
+        fn head(&mut self, scenario: &Scenario) {
+            let text = scenario.headline();
+            match self {
+                Self::Bar(bar) => bar.println(text),
+                Self::Lines => drop(writeln!(io::stderr(), "{text}")),
+                Self::None => {}
+            }
+        }
+
+        fn tell(&mut self, step: Step) {
+            let scheme = match step.scheme {
+                Scheme::Plain => "plain",
+                Scheme::Rc3 => "rc3",
+            };
+            let (size, fct) = (about_bytes(step.bytes), time(milliseconds(step.fct)));
+            let text = format!("run {}: {size} {scheme} {fct}", step.run);
+            match self {
+                Self::Bar(bar) => {
+                    bar.set_message(text);
+                    bar.inc(1);
+                }
+                Self::Lines => drop(writeln!(io::stderr(), "{text}")),
+                Self::None => {}
+            }
+        }
+
+        fn clear(&mut self) {
+            if let Self::Bar(bar) = self {
+                bar.finish_and_clear();
+            }
+        }
+    }
+}

@@ -1,0 +1,493 @@
+//! How a transfer is told: a bar, plain lines, JSON lines, or not at all.
+//!
+//! JSON goes to standard output, one event per line; what is for people goes to standard error. Invariant:
+//! lines of progress come at most once a second, whoever reads them.
+
+use std::{
+    borrow::Cow,
+    io::{self, IsTerminal, Write},
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use kickass::endpoint::Mode;
+use rc3_net::KickAssStats;
+use rc3_text::units::{about_bytes, about_rate, about_time};
+use serde::Serialize;
+
+use super::{
+    error::TransferError,
+    manifest::LeftOut,
+    message::Work,
+    paths::{SafePath, is_hidden, printable_path},
+};
+use crate::figures::PathFigures;
+
+/// Names that can mislead a reader, of which each has a line.
+const MISLEADING_MAX: usize = 10;
+/// Between two lines of progress.
+const LINE_EVERY: Duration = Duration::from_secs(1);
+
+/// How to tell it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Style {
+    /// A bar on a terminal.
+    Bar,
+    /// Lines, at most one a second.
+    Lines,
+    /// One JSON event per line on standard output.
+    Json,
+    /// Nothing but errors.
+    Quiet,
+}
+
+impl Style {
+    /// What the flags and the terminal ask for.
+    pub fn choose(json: bool, quiet: bool) -> Self {
+        match (json, quiet) {
+            (true, _) => Self::Json,
+            (false, true) => Self::Quiet,
+            (false, false) if io::stderr().is_terminal() => Self::Bar,
+            (false, false) => Self::Lines,
+        }
+    }
+}
+
+/// What happens, as `--json` shows it. Bytes, seconds and bytes per second.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event<'a> {
+    /// A receiver waits for a sender with this ticket.
+    Listening {
+        /// The line to give to the sender, unless it is in a file.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        ticket: Option<&'a str>,
+        /// The file that it is in.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        ticket_file: Option<String>,
+    },
+    /// Something that is not sent.
+    Skipped {
+        /// What; with a directory, everything in it.
+        path: String,
+        /// Why.
+        reason: String,
+    },
+    /// The receiver has no place now.
+    Retrying {
+        /// Until the next try.
+        seconds: f64,
+    },
+    /// The receiver is busy with something else than this transfer's bytes.
+    Waiting {
+        /// `another_transfer`, `comparing` or `storing`.
+        receiver: &'a str,
+    },
+    /// A name that can mislead a reader is going to arrive.
+    Misleading {
+        /// Its path below the destination, as it is.
+        path: String,
+    },
+    /// Both sides agree on what is sent.
+    Start {
+        /// Files, without directories.
+        files: usize,
+        /// Bytes of all of them.
+        bytes: u64,
+        /// The other side's address.
+        peer: String,
+        /// Whether the RLP loop runs.
+        rc3: bool,
+    },
+    /// How far it is.
+    Progress {
+        /// Bytes so far.
+        bytes: u64,
+        /// Bytes in the end.
+        total_bytes: u64,
+        /// Mean rate so far.
+        bytes_per_second: f64,
+        /// How much longer at that rate.
+        eta_seconds: Option<f64>,
+        /// What routers say, of a sender that listens to them.
+        #[serde(flatten)]
+        steered: Option<Steered>,
+    },
+    /// A file is verified and in place.
+    File {
+        /// Its path below the destination; bytes that are not UTF-8 are replaced by U+FFFD.
+        path: Cow<'a, str>,
+        /// Its length.
+        bytes: u64,
+    },
+    /// Everything is verified and in place.
+    Done(Summary),
+    /// Nothing more happens.
+    Error {
+        /// What.
+        message: String,
+        /// What to do about it.
+        hint: &'a str,
+    },
+}
+
+/// A sender that follows the rates routers tell, as it is now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Steered {
+    /// `kickass` or `tcp`.
+    pub mode: &'static str,
+    /// The rate told last, IP headers included.
+    pub told_bits_per_second: Option<u64>,
+    /// How often it has gone into Kick-Ass mode.
+    pub switches: u64,
+}
+
+impl From<KickAssStats> for Steered {
+    fn from(stats: KickAssStats) -> Self {
+        let mode = match stats.mode {
+            Mode::KickAss => "kickass",
+            Mode::Tcp(_) => "tcp",
+        };
+        let told_bits_per_second = stats.rate.map(|rate| rate.bits_per_second());
+        Self { mode, told_bits_per_second, switches: stats.switches.to_kickass }
+    }
+}
+
+/// A whole transfer in numbers.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Summary {
+    /// Files, without directories.
+    pub files: usize,
+    /// Those of them that were there already, with the same content.
+    pub unchanged_files: usize,
+    /// Bytes of all files.
+    pub bytes: u64,
+    /// From the agreement on what is sent to the last file in place.
+    pub seconds: f64,
+    /// Over that time.
+    pub bytes_per_second: f64,
+    /// Bytes that came first by the primary loop, the conversation included: the receiver's count. A sender
+    /// says how many it gave to the primary.
+    pub primary_bytes: u64,
+    /// Bytes by RLP level, level 1 first: at the receiver those that came first by RLP, at the sender those
+    /// SACKed.
+    pub rlp_bytes: Vec<u64>,
+    /// Bytes that went (sender) or came (receiver) twice.
+    pub duplicate_bytes: u64,
+    /// Time a sender spent in Kick-Ass mode, if it listens to routers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steered_seconds: Option<f64>,
+    /// What a sender has found of its path.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<PathFigures>,
+}
+
+/// Tells one side of a transfer.
+#[derive(Debug)]
+pub struct Reporter {
+    style: Style,
+    verb: &'static str,
+    bar: Option<ProgressBar>,
+    started: Instant,
+    line_at: Instant,
+    total: u64,
+    /// What the receiver is busy with, as printed last.
+    waiting: Option<Work>,
+    /// What routers say, for those who follow them.
+    pub steered: Option<Steered>,
+}
+
+impl Reporter {
+    /// `verb` says what this side does: `sending` or `receiving`.
+    pub fn new(style: Style, verb: &'static str) -> Self {
+        let now = Instant::now();
+        Self { style, verb, bar: None, started: now, line_at: now, total: 0, waiting: None, steered: None }
+    }
+
+    /// A receiver waits. The ticket is for the other side: even a quiet receiver prints it, to standard
+    /// output.
+    pub fn listening(&self, ticket: &str) {
+        match self.style {
+            Style::Json => json(&Event::Listening { ticket: Some(ticket), ticket_file: None }),
+            Style::Quiet => line(io::stdout(), ticket),
+            Style::Bar | Style::Lines => {
+                line(io::stderr(), "on the other machine: rc3 send PATH... -, then paste this ticket:");
+                line(io::stdout(), ticket);
+            }
+        }
+    }
+
+    /// A receiver waits, and its ticket is in a file.
+    pub fn listening_by_file(&self, path: &Path) {
+        let ticket_file = printable_path(path);
+        match self.style {
+            Style::Json => json(&Event::Listening { ticket: None, ticket_file: Some(ticket_file) }),
+            _ => self.note(&format!(
+                "the ticket is in {ticket_file}; on the other machine: \
+                                     rc3 send --ticket-file {ticket_file} PATH..."
+            )),
+        }
+    }
+
+    /// Something for people, that no program needs.
+    pub fn note(&self, text: &str) {
+        if matches!(self.style, Style::Bar | Style::Lines) {
+            self.print(text);
+        }
+    }
+
+    /// Something is left out.
+    pub fn left_out(&self, left_out: &LeftOut) {
+        match self.style {
+            Style::Json => json(&Event::Skipped {
+                path: left_out.path.to_string_lossy().into_owned(),
+                reason: left_out.reason.to_string(),
+            }),
+            _ => self.note(&format!("left out: {left_out}")),
+        }
+    }
+
+    /// The receiver is busy; the next try comes after a pause.
+    pub fn retrying(&self, pause: Duration) {
+        match self.style {
+            Style::Json => json(&Event::Retrying { seconds: pause.as_secs_f64() }),
+            _ => self.note(&format!("the receiver is busy, retrying in {}", about_time(pause))),
+        }
+    }
+
+    /// The receiver says that it is working; call it as often as it says so.
+    pub fn waiting(&mut self, work: Work) {
+        if self.waiting.replace(work) == Some(work) {
+            return;
+        }
+        let (receiver, text) = match work {
+            Work::AnotherTransfer => ("another_transfer", "waiting: the receiver is taking another transfer"),
+            Work::Comparing => {
+                ("comparing", "waiting: the receiver is comparing files that are there already")
+            }
+            Work::Storing => ("storing", "waiting: the receiver is storing what arrived"),
+        };
+        match self.style {
+            Style::Json => json(&Event::Waiting { receiver }),
+            _ => self.note(text),
+        }
+    }
+
+    /// Names that can mislead a reader are going to arrive.
+    pub fn misleading(&self, paths: &[SafePath]) {
+        if self.style == Style::Json {
+            for path in paths {
+                json(&Event::Misleading { path: String::from_utf8_lossy(path.as_bytes()).into_owned() });
+            }
+            return;
+        }
+        for path in paths.iter().take(MISLEADING_MAX) {
+            self.note(&format!("careful, a name with hidden characters: {path}"));
+        }
+        if let Some(more) = paths.len().checked_sub(MISLEADING_MAX).filter(|&more| more > 0) {
+            self.note(&format!("careful, {} more with hidden characters", count(more, "name")));
+        }
+    }
+
+    /// Both sides agree.
+    pub fn start(&mut self, files: usize, bytes: u64, peer: &str, rc3: bool) {
+        self.started = Instant::now();
+        self.line_at = self.started;
+        self.total = bytes;
+        let loops = if rc3 { "rc3" } else { "plain QUIC" };
+        match self.style {
+            Style::Json => json(&Event::Start { files, bytes, peer: peer.to_owned(), rc3 }),
+            Style::Quiet => {}
+            Style::Lines | Style::Bar => self.print(&format!(
+                "{} {} in {}, {peer}, {loops}",
+                self.verb,
+                about_bytes(bytes),
+                count(files, "file"),
+            )),
+        }
+        if self.style == Style::Bar {
+            self.bar = Some(bar(bytes));
+        }
+    }
+
+    /// How far it is; call it as often as you like.
+    pub fn progress(&mut self, bytes: u64) {
+        if let Some(bar) = &self.bar {
+            bar.set_position(bytes);
+            return;
+        }
+        let now = Instant::now();
+        if matches!(self.style, Style::Quiet | Style::Bar) || now.duration_since(self.line_at) < LINE_EVERY {
+            return;
+        }
+        self.line_at = now;
+        let rate = bytes as f64 / now.duration_since(self.started).as_secs_f64().max(1e-9);
+        let left = self.total.saturating_sub(bytes) as f64;
+        let eta_seconds = (bytes > 0).then(|| left / rate);
+        if self.style == Style::Json {
+            let (total_bytes, steered) = (self.total, self.steered);
+            json(&Event::Progress { bytes, total_bytes, bytes_per_second: rate, eta_seconds, steered });
+            return;
+        }
+        let percent = 100 * u128::from(bytes) / u128::from(self.total.max(1));
+        let eta = eta_seconds
+            .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+            .map_or(String::new(), |eta| format!(", {} left", about_time(eta)));
+        let mode = self.steered.map_or(String::new(), |steered| format!(", {} mode", steered.mode));
+        self.print(&format!(
+            "{percent} %, {} of {}, {}{eta}{mode}",
+            about_bytes(bytes),
+            about_bytes(self.total),
+            about_rate(rate * 8.0),
+        ));
+    }
+
+    /// A file is in place.
+    pub fn file(&self, path: &SafePath, bytes: u64) {
+        if self.style == Style::Json {
+            json(&Event::File { path: String::from_utf8_lossy(path.as_bytes()), bytes });
+        }
+    }
+
+    /// Seconds since the start.
+    pub fn elapsed(&self) -> f64 {
+        self.started.elapsed().as_secs_f64()
+    }
+
+    /// Everything is in place.
+    pub fn done(&mut self, summary: Summary) {
+        self.clear();
+        if self.style == Style::Json {
+            json(&Event::Done(summary));
+            return;
+        }
+        let rlp: u64 = summary.rlp_bytes.iter().sum();
+        let share = if rlp == 0 { String::new() } else { format!(", {} of them by RLP", about_bytes(rlp)) };
+        let steered = summary.steered_seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        let mode = steered.map_or(String::new(), |time| format!(", {} in Kick-Ass mode", about_time(time)));
+        let there = match summary.unchanged_files {
+            0 => String::new(),
+            unchanged => format!(" ({unchanged} of them unchanged)"),
+        };
+        self.note(&format!(
+            "verified: {}{there}, {} in {}, {}{share}{mode}",
+            count(summary.files, "file"),
+            about_bytes(summary.bytes),
+            about_time(Duration::try_from_secs_f64(summary.seconds).unwrap_or_default()),
+            about_rate(summary.bytes_per_second * 8.0),
+        ));
+        if let Some(path) = summary.path.filter(|path| path.rate_bits_per_second.is_some()) {
+            self.note(&path.brief());
+        }
+    }
+
+    /// It ended too early: one line and a hint, whatever the style.
+    pub fn error(&mut self, error: &TransferError) {
+        self.clear();
+        if self.style == Style::Json {
+            json(&Event::Error { message: error.to_string(), hint: error.hint() });
+            return;
+        }
+        line(io::stderr(), &format!("rc3: {error}"));
+        line(io::stderr(), &format!("hint: {}", error.hint()));
+    }
+
+    /// Takes the bar away.
+    fn clear(&mut self) {
+        if let Some(bar) = self.bar.take() {
+            bar.finish_and_clear();
+        }
+    }
+
+    fn print(&self, text: &str) {
+        match &self.bar {
+            Some(bar) => bar.suspend(|| line(io::stderr(), text)),
+            None => line(io::stderr(), text),
+        }
+    }
+}
+
+/// `1 file`, `2 files`.
+pub fn count(number: usize, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
+fn bar(bytes: u64) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(bytes), ProgressDrawTarget::stderr_with_hz(10));
+    let template = "{bar:30} {percent:>3} %  {decimal_bytes} of {decimal_total_bytes}  \
+                    {decimal_bytes_per_sec}  {eta} left";
+    // The template is ours; were it wrong, the default bar would do.
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style.progress_chars("=> "));
+    }
+    bar
+}
+
+fn json(event: &Event<'_>) {
+    if let Ok(text) = serde_json::to_string(event) {
+        line(io::stdout(), &escaped(&text));
+    }
+}
+
+/// JSON that means the same and is fit for a terminal: what steers or hides text is in strings only.
+fn escaped(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    for c in json.chars() {
+        if c.is_control() || is_hidden(c) {
+            c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| text += &format!("\\u{unit:04x}"));
+        } else {
+            text.push(c);
+        }
+    }
+    text
+}
+
+/// One line, at once: the other end may be a pipe. A reader that went away ends nothing.
+fn line(mut to: impl Write, text: &str) {
+    let _ = writeln!(to, "{text}").and_then(|()| to.flush());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_are_flat_objects_named_by_their_event() {
+        let text = serde_json::to_string(&Event::File { path: "a".into(), bytes: 5 }).unwrap();
+        assert_eq!(text, r#"{"event":"file","path":"a","bytes":5}"#);
+        let summary = Summary {
+            files: 1,
+            unchanged_files: 0,
+            bytes: 5,
+            seconds: 0.5,
+            bytes_per_second: 10.0,
+            primary_bytes: 2,
+            rlp_bytes: vec![3],
+            duplicate_bytes: 0,
+            steered_seconds: None,
+            path: None,
+        };
+        let text = serde_json::to_string(&Event::Done(summary)).unwrap();
+        assert!(
+            text.starts_with(r#"{"event":"done","files":1,"unchanged_files":0,"bytes":5,"seconds":0.5,"#),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn json_for_a_terminal_means_the_same() {
+        let path = "gpj\u{202e}\u{9b}2J\u{7f}\u{1b}\u{e0041}ä \u{fffd}";
+        let text = serde_json::to_string(&Event::File { path: path.into(), bytes: 5 }).unwrap();
+        let shown = escaped(&text);
+        assert!(!shown.contains(|c: char| c.is_control() || is_hidden(c)), "{shown:?}");
+        let read: serde_json::Value = serde_json::from_str(&shown).unwrap();
+        assert_eq!(read["path"], path);
+    }
+
+    #[test]
+    fn flags_win_over_the_terminal() {
+        assert_eq!(Style::choose(true, false), Style::Json);
+        assert_eq!(Style::choose(false, true), Style::Quiet);
+    }
+}

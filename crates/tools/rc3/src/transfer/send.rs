@@ -1,0 +1,144 @@
+//! The sending side: `rc3 send`.
+
+use std::{
+    io::{self, IsTerminal, Write},
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr},
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+
+use rc3_core::units::Rate;
+use rc3_net::{Congestion, Endpoint, RlpMode};
+use rc3_text::units::about_bytes;
+
+use super::{
+    background, close_code, error::TransferError, interrupted, manifest::Found, message::Kind,
+    network::Network, outbound, paths::printable_bytes, progress::Reporter, ticket::Ticket,
+};
+
+/// How long nothing may move, unless the caller says otherwise.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+/// How long to try a receiver that is busy.
+const BUSY_PATIENCE: Duration = Duration::from_secs(120);
+/// Between two tries at first; then twice as long each time, up to the longest.
+const BUSY_PAUSE: Duration = Duration::from_secs(1);
+const BUSY_PAUSE_MAX: Duration = Duration::from_secs(8);
+
+/// What to send, where, and how.
+#[derive(Debug, Clone)]
+pub struct SendJob {
+    /// Files and directories.
+    pub paths: Vec<PathBuf>,
+    /// Whom to.
+    pub ticket: Ticket,
+    /// Only say what would be sent.
+    pub dry_run: bool,
+    /// How fast to read files, on average.
+    pub rate_limit: Option<Rate>,
+    /// Whether the RLP loop may run.
+    pub rlp: RlpMode,
+    /// Who decides how fast to send at normal priority.
+    pub congestion: Congestion,
+    /// The longest IP packet to try; `None` for what the library does by itself.
+    pub mtu: Option<u16>,
+    /// Marks, and what is known of paths.
+    pub network: Network,
+    /// Where qlog files go.
+    pub qlog: Option<PathBuf>,
+    /// How long nothing may move before the receiver is given up: neither bytes nor messages.
+    pub patience: Duration,
+}
+
+/// Sends it all, until it is in place at the receiver.
+///
+/// # Errors
+/// See [`TransferError`].
+///
+/// # Panics
+/// Outside a tokio runtime with I/O and time.
+pub async fn send(job: SendJob, reporter: &mut Reporter) -> Result<(), TransferError> {
+    let paths = job.paths.clone();
+    let found = tokio::task::spawn_blocking(move || Found::scan(&paths)).await.map_err(background)??;
+    found.left_out.iter().for_each(|left_out| reporter.left_out(left_out));
+    if found.entries.is_empty() {
+        return Err(TransferError::Nothing);
+    }
+    if job.dry_run {
+        list(&found);
+    } else {
+        send_found(&job, &found, reporter).await?;
+    }
+    match found.left_out.len() {
+        0 => Ok(()),
+        left_out => Err(TransferError::LeftOut(left_out)),
+    }
+}
+
+async fn send_found(job: &SendJob, found: &Found, reporter: &mut Reporter) -> Result<(), TransferError> {
+    let address = resolve(&job.ticket).await?;
+    let local = match address {
+        SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
+        SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
+    };
+    let options = job.network.options(local.ip(), Some(address));
+    let endpoint = Endpoint::new(options, None, local)
+        .map_err(|error| TransferError::Local { what: "open a UDP socket".to_owned(), error })?;
+    let outcome = tokio::select! {
+        outcome = persist(&endpoint, address, job, found, reporter) => outcome,
+        () = interrupted() => Err(TransferError::Interrupted { kept: 0 }),
+    };
+    let (code, reason) = close_code(&outcome);
+    endpoint.close(code, reason.as_bytes());
+    let _ = tokio::time::timeout(Duration::from_secs(1), endpoint.wait_idle()).await;
+    endpoint.save_paths().await;
+    outcome
+}
+
+/// Tries again while the receiver has no place, for a while.
+async fn persist(
+    endpoint: &Endpoint,
+    address: SocketAddr,
+    job: &SendJob,
+    found: &Found,
+    reporter: &mut Reporter,
+) -> Result<(), TransferError> {
+    let (began, mut pause) = (Instant::now(), BUSY_PAUSE);
+    loop {
+        match outbound::converse(endpoint, address, job, found, reporter).await {
+            Err(TransferError::Busy) if began.elapsed() + pause < BUSY_PATIENCE => {
+                reporter.retrying(pause);
+                tokio::time::sleep(pause).await;
+                pause = (2 * pause).min(BUSY_PAUSE_MAX);
+            }
+            outcome => return outcome,
+        }
+    }
+}
+
+async fn resolve(ticket: &Ticket) -> Result<SocketAddr, TransferError> {
+    let failed = |error| TransferError::Resolve { host: ticket.host().to_owned(), error };
+    let mut addresses = tokio::net::lookup_host((ticket.host(), ticket.port())).await.map_err(failed)?;
+    addresses.next().ok_or_else(|| failed(io::ErrorKind::NotFound.into()))
+}
+
+/// What a dry run prints: to standard output, it is what was asked for.
+fn list(found: &Found) {
+    let mut out = io::stdout().lock();
+    for entry in &found.entries {
+        let mut name = entry.name.as_bytes().to_owned();
+        // Printed raw into a pipe, where a program may want the name as it is.
+        if out.is_terminal() {
+            name = printable_bytes(&name).into_bytes();
+        }
+        name.extend_from_slice(if matches!(entry.kind, Kind::Directory { .. }) { b"/\n" } else { b"\n" });
+        if out.write_all(&name).is_err() {
+            return;
+        }
+    }
+    let _ = writeln!(
+        io::stderr(),
+        "would send {} in {}",
+        about_bytes(found.bytes()),
+        super::progress::count(found.file_count(), "file")
+    );
+}
