@@ -367,10 +367,9 @@ mod tests {
     use std::time::Duration;
 
     use clap::Parser;
-    use rc3_sim::today::Discipline;
 
     use super::*;
-    use crate::demo::queue::Queue;
+    use crate::{demo::queue::Queue, emulator::Discipline};
 
     fn resolve(words: &[&str]) -> Result<Command, UsageError> {
         Command::resolve(LowArgs::try_parse_from(words).unwrap())

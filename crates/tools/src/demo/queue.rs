@@ -1,8 +1,9 @@
 //! What waits in front of the emulated link.
 
 use clap::ValueEnum;
-use rc3_sim::today::Discipline;
 use serde::Serialize;
+
+use crate::emulator::Discipline;
 
 /// A queue discipline, by the name it has on the command line and in JSON.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, Serialize)]
@@ -20,7 +21,7 @@ pub enum Queue {
 }
 
 impl Queue {
-    /// The simulator's name for it.
+    /// The emulator's name for it.
     pub fn discipline(self) -> Discipline {
         match self {
             Self::Prio => Discipline::Priority,
