@@ -62,11 +62,13 @@ pub mod socket;
 pub use rc3_core::{
     AckFrequencyConfig, ApplicationClose, Chunk, ClientConfig, ClockStats, ClosedStream, ConfigError,
     Congestion, ConnectionClose, ConnectionError, ConnectionId, ConnectionStats, DestinationVerdict, Dir,
-    GuardStats, IdleTimeout, IncomingStats, KickAssMode, KickAssStats, LevelStats, MtuDiscoveryConfig,
-    NoneTokenStore, PathStats, ReceivedStats, RlpMode, SentStats, ServerConfig, Side, StreamId, SwitchCounts,
-    TcpCause, TokenLog, TokenMemoryCache, TokenReuseError, TokenStore, TransportConfig, TransportError,
-    TransportErrorCode, ValidationTokenConfig, VarInt, VarIntBoundsExceeded, Verdict, congestion,
+    GuardStats, IdleTimeout, IncomingStats, LevelStats, MtuDiscoveryConfig, NoneTokenStore, PathStats,
+    ReceivedStats, RlpMode, SentStats, ServerConfig, Side, StreamId, TokenLog, TokenMemoryCache,
+    TokenReuseError, TokenStore, TransportConfig, TransportError, TransportErrorCode, ValidationTokenConfig,
+    VarInt, VarIntBoundsExceeded, Verdict, congestion,
 };
+#[cfg(feature = "kickass")]
+pub use rc3_core::{KickAssMode, KickAssStats, SwitchCounts, TcpCause};
 pub use rustls;
 
 pub use self::{
