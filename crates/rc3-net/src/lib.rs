@@ -28,6 +28,10 @@
 //! the TLS secrets of connections where the environment variable `SSLKEYLOGFILE` says. With the feature `qlog`,
 //! `qlog::directory` logs what happens on each connection; with the feature `metrics`, counters of both loops and of
 //! the sockets go to the recorder that the program has installed for the `metrics` crate.
+//!
+//! # Features
+//!
+//! `kickass` (default): connections that follow the rates that routers tell. `qlog` and `metrics`: see above.
 #![deny(unsafe_code)]
 
 mod connecting;
