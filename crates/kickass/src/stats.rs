@@ -1,22 +1,8 @@
 //! What a router has done so far.
 
+pub use rc3_queue::Tally;
+
 use crate::signal::Withheld;
-
-/// Packets and their bytes, IP headers included.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Tally {
-    /// Packets.
-    pub packets: u64,
-    /// Bytes.
-    pub bytes: u64,
-}
-
-impl Tally {
-    pub(crate) fn add(&mut self, bytes: usize) {
-        self.packets += 1;
-        self.bytes += bytes as u64;
-    }
-}
 
 /// Statistics of a [`Router`](crate::router::Router). They only ever grow, but for `waiting`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

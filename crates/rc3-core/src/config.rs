@@ -58,6 +58,7 @@ pub enum Congestion {
     ///
     /// Packets may then be fragmented on their way, leave one by one, and look for no larger path MTU; see
     /// [`TransportConfig::initial_mtu`]. Where that loses them, the endpoint notices and forbids it.
+    #[cfg(feature = "kickass")]
     KickAss,
 }
 

@@ -15,7 +15,10 @@ mod limits;
 mod receive;
 mod rlp_transmit;
 mod source;
+#[cfg(feature = "kickass")]
 mod steering;
+#[cfg(not(feature = "kickass"))]
+mod unsteered;
 mod windows;
 
 use std::{
@@ -27,7 +30,9 @@ use std::{
 
 use bytes::{Bytes, BytesMut};
 
-use self::{steering::Steering, windows::Windows};
+#[cfg(feature = "kickass")]
+use self::steering::Steering;
+use self::windows::Windows;
 use crate::{
     addresses::Addresses,
     config::{TransportConfig, alpn_parse},
@@ -79,6 +84,7 @@ pub struct Connection {
     /// Room for pieces on their way from the primary to a stream; empty between calls.
     pulled: Vec<(u64, Bytes)>,
     windows: Windows,
+    #[cfg(feature = "kickass")]
     steering: Steering,
     early: early::Early,
     /// What receipts are made of.
@@ -133,6 +139,7 @@ impl Connection {
             streams: Streams::new(primary.side()),
             primary,
             windows: Windows::new(&config),
+            #[cfg(feature = "kickass")]
             steering: Steering::default(),
             early: early::Early::Unused,
             secret,
@@ -595,6 +602,7 @@ impl Connection {
             rc3: self.is_rc3(),
             guard: guard.map(Guard::stats),
             clock: clock.map(Clock::stats),
+            #[cfg(feature = "kickass")]
             kickass: self.primary.kickass(),
             sent,
             received,

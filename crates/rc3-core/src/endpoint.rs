@@ -19,10 +19,8 @@ use crate::{
     connections::Connections,
     early::Early,
     event::Event,
-    memory::Memory,
     primary::{
         ConnectionError, PrimaryTransmit,
-        fragments::Drops,
         quinn::{Accepting, ConfigError, ConnectFailed, ConnectionHandle, Incoming, QuicEndpoint, Routed},
     },
     rlp::{
@@ -33,6 +31,8 @@ use crate::{
     timers::Timers,
     transmit::Transmit,
 };
+#[cfg(feature = "kickass")]
+use crate::{memory::Memory, primary::fragments::Drops};
 
 /// The two top bits of the first byte: both clear in RLP datagrams. QUIC sets the lower of them (RFC 9000 §17), but
 /// for Version Negotiation, which sets the upper.
@@ -134,6 +134,7 @@ pub struct Endpoint {
     shares: Shares,
     verdicts: Verdicts,
     /// Paths on which fragments are dropped.
+    #[cfg(feature = "kickass")]
     drops: Memory<Drops>,
 }
 
@@ -157,6 +158,7 @@ impl Endpoint {
             early: Early::default(),
             shares: Shares::new(),
             verdicts: Verdicts::default(),
+            #[cfg(feature = "kickass")]
             drops: Memory::default(),
         })
     }
@@ -459,6 +461,7 @@ impl Endpoint {
     /// exist go on as they are.
     pub fn forget_verdicts(&mut self) {
         self.verdicts.clear();
+        #[cfg(feature = "kickass")]
         self.drops.clear();
     }
 
@@ -542,7 +545,9 @@ impl Endpoint {
 
     // --- keeping the books ---
 
+    #[cfg_attr(not(feature = "kickass"), expect(unused_mut, reason = "fragments are all there is to tell"))]
     fn add(&mut self, now: Instant, handle: ConnectionHandle, mut connection: Connection) {
+        #[cfg(feature = "kickass")]
         if self.drops.recall(now, connection.remote_address()).is_some() {
             connection.forbid_fragments(now);
         }
@@ -586,12 +591,8 @@ impl Endpoint {
             self.replay_early(now, handle, Early::take);
         }
         let Some(connection) = self.connections.get_mut(handle) else { return };
-        if let Some(drops) = connection.take_drops(now) {
-            self.drops.remember(connection.remote_address(), drops);
-        }
-        if connection.take_refutation() {
-            self.drops.forget(connection.remote_address());
-        }
+        #[cfg(feature = "kickass")]
+        learn_drops(&mut self.drops, now, connection);
         if let Some(record) = connection.take_record(now) {
             let learned = self.verdicts.learn(now, connection.proven_address(), record);
             self.events.push_back(EndpointEvent::Learned(learned));
@@ -685,5 +686,16 @@ impl Endpoint {
         }
         response.truncate(transmit.size);
         self.responses.push_back((transmit.into(), response));
+    }
+}
+
+/// Remembers whether fragments reach the peer of a connection, where it has found out.
+#[cfg(feature = "kickass")]
+fn learn_drops(drops: &mut Memory<Drops>, now: Instant, connection: &mut Connection) {
+    if let Some(found) = connection.take_drops(now) {
+        drops.remember(connection.remote_address(), found);
+    }
+    if connection.take_refutation() {
+        drops.forget(connection.remote_address());
     }
 }

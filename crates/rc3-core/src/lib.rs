@@ -48,6 +48,7 @@ pub use error::{
 };
 pub use event::Event;
 pub use held::Held;
+#[cfg(feature = "kickass")]
 pub use kickass::endpoint::{Cause as TcpCause, Mode as KickAssMode};
 pub use primary::{
     ConnectionError, Dir, PathStats, Side, StreamId, VarInt,
@@ -67,6 +68,8 @@ pub use rlp::{
     guard::{GuardStats, Verdict},
     verdicts::{DestinationVerdict, KnownPath, Pace},
 };
-pub use stats::{ConnectionStats, KickAssStats, LevelStats, ReceivedStats, SentStats, SwitchCounts};
+pub use stats::{ConnectionStats, LevelStats, ReceivedStats, SentStats};
+#[cfg(feature = "kickass")]
+pub use stats::{KickAssStats, SwitchCounts};
 pub use stream::{recv::Chunk, source::SourceRead};
 pub use transmit::{BATCH_BYTES_MAX, Transmit};

@@ -54,6 +54,7 @@ impl<R: Aged> Memory<R> {
     }
 
     /// Forgets what was learned about the path to `remote`.
+    #[cfg(feature = "kickass")]
     pub(crate) fn forget(&mut self, remote: SocketAddr) {
         self.records.remove(&remote.ip().to_canonical());
     }

@@ -15,7 +15,7 @@ use rc3_core::{
     rlp::ladder::Ladder,
     units::{Level, Rate},
 };
-use rc3_sim::{Datagram, Dropped, LinkConfig, Packet, Pair, PairConfig, Queue, Stamped, StrictPriority};
+use rc3_sim::{Datagram, LinkConfig, Packet, Pair, PairConfig, Queue, Stamped, StrictPriority};
 
 const MTU: u64 = 1472;
 const WIRE: u64 = MTU + 28;
@@ -35,25 +35,34 @@ struct Sent {
 
 /// A queue that logs what the card transmits and drops the given RLP packets, counted from 1.
 struct Lossy {
-    inner: StrictPriority<Stamped<Datagram>>,
+    inner: StrictPriority<Packet<Stamped<Datagram>>>,
     log: Arc<Mutex<Vec<Sent>>>,
     rlp_seen: u64,
     drop: RangeInclusive<u64>,
 }
 
-impl Queue<Stamped<Datagram>> for Lossy {
-    fn enqueue(&mut self, now: Instant, packet: Packet<Stamped<Datagram>>) -> Dropped<Stamped<Datagram>> {
+impl Queue<Packet<Stamped<Datagram>>> for Lossy {
+    fn enqueue(
+        &mut self,
+        now: Instant,
+        packet: Packet<Stamped<Datagram>>,
+        dropped: &mut dyn FnMut(Packet<Stamped<Datagram>>),
+    ) {
         if !packet.level.is_primary() {
             self.rlp_seen += 1;
             if self.drop.contains(&self.rlp_seen) {
-                return Dropped::Arrival(packet);
+                return dropped(packet);
             }
         }
-        self.inner.enqueue(now, packet)
+        self.inner.enqueue(now, packet, dropped);
     }
 
-    fn dequeue(&mut self, now: Instant) -> Option<Packet<Stamped<Datagram>>> {
-        let packet = self.inner.dequeue(now)?;
+    fn dequeue(
+        &mut self,
+        now: Instant,
+        dropped: &mut dyn FnMut(Packet<Stamped<Datagram>>),
+    ) -> Option<Packet<Stamped<Datagram>>> {
+        let packet = self.inner.dequeue(now, dropped)?;
         self.log.lock().unwrap().push(Sent { at: now, level: packet.level, size: packet.size });
         Some(packet)
     }
@@ -62,8 +71,12 @@ impl Queue<Stamped<Datagram>> for Lossy {
         self.inner.bytes()
     }
 
-    fn len(&self) -> usize {
-        self.inner.len()
+    fn packets(&self) -> usize {
+        self.inner.packets()
+    }
+
+    fn limit(&self) -> u64 {
+        self.inner.limit()
     }
 }
 
@@ -80,7 +93,7 @@ fn sixty_six_packets_as_in_figure_3() {
     let mut pair = Pair::new(config);
     // RLP sends packet 66 first, so its 45th and 46th are packets 22 and 21.
     let log = Arc::<Mutex<Vec<Sent>>>::default();
-    let inner = StrictPriority::new(PACKETS_PER_RTT * WIRE);
+    let inner = StrictPriority::by_level(PACKETS_PER_RTT * WIRE);
     pair.set_forward_queue(link, Box::new(Lossy { inner, log: log.clone(), rlp_seen: 0, drop: 45..=46 }));
 
     let handle = pair.connect();

@@ -9,9 +9,7 @@ use rc3_core::{
     RlpMode,
     units::{Level, Rate},
 };
-use rc3_sim::{
-    Datagram, Dropped, Link, LinkConfig, Packet, Pair, PairConfig, Queue, Stamped, StrictPriority,
-};
+use rc3_sim::{Datagram, Link, LinkConfig, Packet, Pair, PairConfig, Queue, Stamped, StrictPriority};
 
 const WIRE_MAX: u64 = 1500;
 
@@ -25,28 +23,36 @@ struct Log {
 }
 
 struct Observed {
-    inner: StrictPriority<Stamped<Datagram>>,
+    inner: StrictPriority<Packet<Stamped<Datagram>>>,
     log: Arc<Mutex<Log>>,
 }
 
-impl Queue<Stamped<Datagram>> for Observed {
-    fn enqueue(&mut self, now: Instant, packet: Packet<Stamped<Datagram>>) -> Dropped<Stamped<Datagram>> {
+impl Queue<Packet<Stamped<Datagram>>> for Observed {
+    fn enqueue(
+        &mut self,
+        now: Instant,
+        packet: Packet<Stamped<Datagram>>,
+        dropped: &mut dyn FnMut(Packet<Stamped<Datagram>>),
+    ) {
         let mut log = self.log.lock().unwrap();
         if packet.level.is_primary() {
             log.arrived.push((now, packet.size));
         }
-        let dropped = self.inner.enqueue(now, packet);
-        for packet in dropped.clone() {
+        self.inner.enqueue(now, packet, &mut |packet| {
             match packet.level.is_primary() {
                 true => log.dropped_primary += 1,
                 false => log.dropped_low += 1,
             }
-        }
-        dropped
+            dropped(packet);
+        });
     }
 
-    fn dequeue(&mut self, now: Instant) -> Option<Packet<Stamped<Datagram>>> {
-        let packet = self.inner.dequeue(now)?;
+    fn dequeue(
+        &mut self,
+        now: Instant,
+        dropped: &mut dyn FnMut(Packet<Stamped<Datagram>>),
+    ) -> Option<Packet<Stamped<Datagram>>> {
+        let packet = self.inner.dequeue(now, dropped)?;
         if packet.level.is_primary() {
             self.log.lock().unwrap().departed.push(now);
         }
@@ -57,15 +63,19 @@ impl Queue<Stamped<Datagram>> for Observed {
         self.inner.bytes()
     }
 
-    fn len(&self) -> usize {
-        self.inner.len()
+    fn packets(&self) -> usize {
+        self.inner.packets()
+    }
+
+    fn limit(&self) -> u64 {
+        self.inner.limit()
     }
 }
 
 /// When each packet of normal priority would begin to be sent if there were no others.
 fn alone(arrived: &[(Instant, usize)], rate: Rate) -> Vec<Instant> {
     let config = LinkConfig { rate: Some(rate), ..LinkConfig::default() };
-    let mut link = Link::new(config, StrictPriority::new(u64::MAX / 2));
+    let mut link = Link::new(config, StrictPriority::by_level(u64::MAX / 2));
     let mut departed = vec![None; arrived.len()];
     let mut drain = |link: &mut Link<(usize, usize)>, now| {
         while let Some(at) = link.poll_timeout().filter(|&at| at <= now) {
@@ -91,7 +101,7 @@ fn observe(mbits: u64, delay_ms: u64, buffer: u64, bytes: u64, nic_mbits: Option
     config.client.rlp(RlpMode::Trust).nic_rate(nic_mbits.and_then(megabits)).paced(false);
     let mut pair = Pair::new(config);
     let log = Arc::<Mutex<Log>>::default();
-    let observed = Observed { inner: StrictPriority::new(buffer), log: log.clone() };
+    let observed = Observed { inner: StrictPriority::by_level(buffer), log: log.clone() };
     pair.set_forward_queue(link, Box::new(observed));
     pair.flow(bytes, Duration::from_secs(600)).expect("it arrives");
     drop(pair);

@@ -28,6 +28,10 @@
 //! the TLS secrets of connections where the environment variable `SSLKEYLOGFILE` says. With the feature `qlog`,
 //! `qlog::directory` logs what happens on each connection; with the feature `metrics`, counters of both loops and of
 //! the sockets go to the recorder that the program has installed for the `metrics` crate.
+//!
+//! # Features
+//!
+//! `kickass` (default): connections that follow the rates that routers tell. `qlog` and `metrics`: see above.
 #![deny(unsafe_code)]
 
 mod connecting;
@@ -62,11 +66,13 @@ pub mod socket;
 pub use rc3_core::{
     AckFrequencyConfig, ApplicationClose, Chunk, ClientConfig, ClockStats, ClosedStream, ConfigError,
     Congestion, ConnectionClose, ConnectionError, ConnectionId, ConnectionStats, DestinationVerdict, Dir,
-    GuardStats, IdleTimeout, IncomingStats, KickAssMode, KickAssStats, LevelStats, MtuDiscoveryConfig,
-    NoneTokenStore, PathStats, ReceivedStats, RlpMode, SentStats, ServerConfig, Side, StreamId, SwitchCounts,
-    TcpCause, TokenLog, TokenMemoryCache, TokenReuseError, TokenStore, TransportConfig, TransportError,
-    TransportErrorCode, ValidationTokenConfig, VarInt, VarIntBoundsExceeded, Verdict, congestion,
+    GuardStats, IdleTimeout, IncomingStats, LevelStats, MtuDiscoveryConfig, NoneTokenStore, PathStats,
+    ReceivedStats, RlpMode, SentStats, ServerConfig, Side, StreamId, TokenLog, TokenMemoryCache,
+    TokenReuseError, TokenStore, TransportConfig, TransportError, TransportErrorCode, ValidationTokenConfig,
+    VarInt, VarIntBoundsExceeded, Verdict, congestion,
 };
+#[cfg(feature = "kickass")]
+pub use rc3_core::{KickAssMode, KickAssStats, SwitchCounts, TcpCause};
 pub use rustls;
 
 pub use self::{

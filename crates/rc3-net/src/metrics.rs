@@ -3,10 +3,13 @@
 //! Nothing is counted here: once a second, while there is something to do, and when a connection ends, the
 //! difference to what was last reported is taken from [`ConnectionStats`] and [`socket::Stats`].
 
+#[cfg(feature = "kickass")]
+mod kickass;
+
 use std::time::{Duration, Instant};
 
 use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
-use rc3_core::{ConnectionStats, KickAssMode, KickAssStats};
+use rc3_core::ConnectionStats;
 
 use crate::{socket, state::Shared};
 
@@ -39,28 +42,6 @@ const CONNECTION: [Counted<ConnectionStats>; 12] = [
     }),
     ("rc3_sacks_received", Unit::Count, "SACK frames received", |s| s.sent.sacks),
 ];
-
-/// Of connections that follow the rates of routers.
-const KICKASS: [Counted<KickAssStats>; 2] = [
-    ("rc3_kickass_signals_received", Unit::Count, "rates that routers told", |s| s.signals),
-    (
-        "rc3_kickass_connections_without_fragments",
-        Unit::Count,
-        "connections that fragments did not reach",
-        |s| u64::from(!s.fragments),
-    ),
-];
-
-const SWITCHES: &str = "rc3_kickass_mode_changes";
-/// Triggers, as qlog has them.
-const TRIGGERS: [(&str, Value<KickAssStats>); 3] = [
-    ("signal", |s| s.switches.to_kickass),
-    ("silence", |s| s.switches.by_silence),
-    ("congestion", |s| s.switches.by_congestion),
-];
-const STEERED_TIME: &str = "rc3_kickass_steered_milliseconds";
-const STEERED: &str = "rc3_kickass_connections";
-const TOLD_RATE: &str = "rc3_kickass_rate_bits_per_second";
 
 const SENT_BY_LEVEL: &str = "rc3_rlp_sent_bytes";
 const SENT_PACKETS_BY_LEVEL: &str = "rc3_rlp_sent_packets";
@@ -98,13 +79,8 @@ fn describe() {
     describe_counter!(SENT_PACKETS_BY_LEVEL, Unit::Count, "packets sent by RLP, by level");
     describe_counter!(DELIVERED_BY_LEVEL, Unit::Bytes, "acknowledged by SACK, by level");
     describe_counter!(RECEIVED_BY_LEVEL, Unit::Bytes, "brought first by RLP, by level");
-    for (name, unit, meaning, _) in KICKASS {
-        describe_counter!(name, unit, meaning);
-    }
-    describe_counter!(STEERED_TIME, Unit::Milliseconds, "in Kick-Ass mode");
-    describe_counter!(SWITCHES, Unit::Count, "changes of mode, by what caused them");
-    describe_gauge!(STEERED, Unit::Count, "connections in Kick-Ass mode");
-    describe_histogram!(TOLD_RATE, Unit::BitsPerSecond, "rate followed, of each connection at each look");
+    #[cfg(feature = "kickass")]
+    kickass::describe();
     describe_counter!(CONNECTIONS, Unit::Count, "connections that are gone");
     describe_gauge!(OPEN, Unit::Count, "connections that are not gone for good");
     describe_gauge!(HELD, Unit::Bytes, "memory that peers have brought about");
@@ -119,29 +95,36 @@ impl Reported {
     /// Reports what has come since the last time.
     pub(crate) fn report(&mut self, stats: &ConnectionStats, now: Instant) {
         let last = self.0.replace((*stats, now));
-        let (last, then) = last.unzip();
-        let since = |value: Value<ConnectionStats>| value(stats) - last.as_ref().map_or(0, value);
+        let before = last.as_ref().map(|(before, _)| before);
+        let since = |value: Value<ConnectionStats>| value(stats) - before.map_or(0, value);
         for (name, _, _, value) in CONNECTION {
             add(since(value), |count| counter!(name).increment(count));
         }
         for level in 1..stats.sent.levels.len() {
             let sent = stats.sent.levels[level];
-            let before = last.map(|last| last.sent.levels[level]).unwrap_or_default();
+            let sent_before = before.map(|before| before.sent.levels[level]).unwrap_or_default();
             let received = stats.received.rlp_bytes[level];
-            let received_before = last.map_or(0, |last| last.received.rlp_bytes[level]);
+            let received_before = before.map_or(0, |before| before.received.rlp_bytes[level]);
             for (name, count) in [
-                (SENT_BY_LEVEL, sent.bytes - before.bytes),
-                (SENT_PACKETS_BY_LEVEL, sent.packets - before.packets),
-                (DELIVERED_BY_LEVEL, sent.delivered_bytes - before.delivered_bytes),
+                (SENT_BY_LEVEL, sent.bytes - sent_before.bytes),
+                (SENT_PACKETS_BY_LEVEL, sent.packets - sent_before.packets),
+                (DELIVERED_BY_LEVEL, sent.delivered_bytes - sent_before.delivered_bytes),
                 (RECEIVED_BY_LEVEL, received - received_before),
             ] {
                 add(count, |count| counter!(name, "level" => level.to_string()).increment(count));
             }
         }
-        if let Some(kickass) = &stats.kickass {
-            let last = last.and_then(|last| last.kickass).zip(then);
-            report_kickass(kickass, now, last.as_ref());
+        #[cfg(feature = "kickass")]
+        if let Some(stats) = &stats.kickass {
+            let last = last.as_ref().and_then(|(last, then)| Some((last.kickass?, *then)));
+            kickass::report(stats, now, last.as_ref());
         }
+    }
+
+    /// Whether the connection followed the rate of a router then.
+    #[cfg(feature = "kickass")]
+    pub(crate) fn is_steered(&self) -> bool {
+        self.0.is_some_and(|(stats, _)| stats.kickass.as_ref().is_some_and(kickass::is_steered))
     }
 
     /// As [`Self::report`], for the last time.
@@ -149,23 +132,6 @@ impl Reported {
         self.report(stats, now);
         counter!(CONNECTIONS, "rc3" => if stats.rc3 { "yes" } else { "no" }).increment(1);
         histogram!(RTT).record(stats.path.rtt.as_secs_f64());
-    }
-}
-
-fn report_kickass(stats: &KickAssStats, now: Instant, last: Option<&(KickAssStats, Instant)>) {
-    let since = |value: Value<KickAssStats>| value(stats) - last.map_or(0, |(last, _)| value(last));
-    for (name, _, _, value) in KICKASS {
-        add(since(value), |count| counter!(name).increment(count));
-    }
-    for (trigger, value) in TRIGGERS {
-        add(since(value), |count| counter!(SWITCHES, "trigger" => trigger).increment(count));
-    }
-    // Whole milliseconds of the totals, so that no parts of them get lost between.
-    let steered = |stats: &KickAssStats, until| stats.steered_until(until).as_millis() as u64;
-    let before = last.map_or(0, |(last, then)| steered(last, *then));
-    add(steered(stats, now).saturating_sub(before), |time| counter!(STEERED_TIME).increment(time));
-    if let (KickAssMode::KickAss, Some(rate)) = (stats.mode, stats.rate) {
-        histogram!(TOLD_RATE).record(rate.bits_per_second() as f64);
     }
 }
 
@@ -199,11 +165,13 @@ impl Reporter {
 
     /// Reports.
     pub(crate) fn report(&mut self, shared: &Shared, now: Instant) {
-        let (steered, open, held) = shared
-            .with(|state| (state.report_metrics(now), state.open_connections(), state.core.held_bytes()));
-        gauge!(OPEN).set(open as f64);
-        gauge!(HELD).set(held as f64);
-        gauge!(STEERED).set(steered as f64);
+        shared.with(|state| {
+            state.report_metrics(now);
+            gauge!(OPEN).set(state.open_connections() as f64);
+            gauge!(HELD).set(state.core.held_bytes() as f64);
+            #[cfg(feature = "kickass")]
+            kickass::report_steered(state.steered_connections());
+        });
         let bound = shared.bound();
         let sockets = [("primary", Some(&bound.primary)), ("low", bound.low.as_ref())];
         for ((name, socket), last) in sockets.into_iter().zip(&mut self.last) {
@@ -215,89 +183,5 @@ impl Reporter {
             }
             *last = stats;
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeMap;
-
-    use metrics_util::debugging::{DebugValue, DebuggingRecorder};
-    use rc3_core::{Congestion, Dir, RlpMode, units::Level};
-    use rc3_sim::{Datagram, LinkConfig, Pair, PairConfig};
-
-    use super::*;
-
-    /// Bytes of payload of a leading fragment: 2.3 Mbit/s or so.
-    const LEADING: u16 = 408;
-
-    /// A router behind the client tells a rate until the middle, and is silent then.
-    #[test]
-    fn the_modes_of_a_connection_are_reported_once_each() {
-        let link = LinkConfig { delay: Duration::from_millis(20), ..LinkConfig::default() };
-        let mut config = PairConfig::symmetric(link, 5_000_000);
-        config.client.congestion(Congestion::KickAss).rlp(RlpMode::Off);
-        let mut pair = Pair::new(config);
-        let tell = |leading| {
-            move |level: Level, datagram: &mut Datagram| {
-                let long = level.is_primary() && datagram.contents.len() > 1000;
-                datagram.meta.leading_len = if long { leading } else { None };
-                1
-            }
-        };
-        pair.client.set_tamper(Box::new(tell(Some(LEADING))));
-        let handle = pair.connect();
-        let steps = |pair: &mut Pair, time| {
-            let end = pair.now + time;
-            while pair.now < end && pair.step() {}
-        };
-        while pair.client.connection(handle).unwrap().is_handshaking() {
-            assert!(pair.step());
-        }
-        let id = pair.client.with(handle, |c| c.open(Dir::Uni)).unwrap();
-        pair.client.with(handle, |c| c.write(id, vec![1; 3_000_000].into())).unwrap();
-
-        let recorder = DebuggingRecorder::new();
-        let snapshotter = recorder.snapshotter();
-        let mut reported = Reported::default();
-        let mut totals = BTreeMap::<(String, String), u64>::new();
-        let mut rates = Vec::new();
-        let mut look = |pair: &Pair| {
-            let stats = pair.client.connection(handle).unwrap().stats();
-            metrics::with_local_recorder(&recorder, || reported.report(&stats, pair.now));
-            for (key, _, _, value) in snapshotter.snapshot().into_vec() {
-                let labels: String = key.key().labels().map(|label| label.value()).collect();
-                match value {
-                    DebugValue::Counter(count) => {
-                        *totals.entry((key.key().name().to_owned(), labels)).or_default() += count;
-                    }
-                    DebugValue::Histogram(values) => rates.extend(values.iter().map(|value| value.0)),
-                    DebugValue::Gauge(_) => {}
-                }
-            }
-            stats.kickass.unwrap()
-        };
-        for _ in 0..7 {
-            steps(&mut pair, Duration::from_micros(90_700));
-            assert_eq!(look(&pair).mode, KickAssMode::KickAss);
-        }
-        let steered_looks = 7;
-        pair.client.set_tamper(Box::new(tell(None)));
-        steps(&mut pair, Duration::from_secs(1));
-        let stats = look(&pair);
-        assert_ne!(stats.mode, KickAssMode::KickAss);
-
-        let total = |name: &str, label: &str| totals.get(&(name.to_owned(), label.to_owned())).copied();
-        assert!(stats.signals > 10);
-        assert_eq!(total("rc3_kickass_signals_received", ""), Some(stats.signals));
-        assert_eq!(total(SWITCHES, "signal"), Some(stats.switches.to_kickass));
-        assert_eq!(total(SWITCHES, "silence"), Some(stats.switches.by_silence));
-        assert_eq!(total(SWITCHES, "congestion"), None, "nothing was lost");
-        assert_eq!(total("rc3_kickass_connections_without_fragments", ""), None);
-        let steered = stats.steered_until(pair.now).as_millis() as u64;
-        assert!(steered > 600, "{steered}");
-        assert_eq!(total(STEERED_TIME, ""), Some(steered));
-        let told = stats.rate.unwrap().bits_per_second() as f64;
-        assert_eq!(rates, vec![told; steered_looks]);
     }
 }

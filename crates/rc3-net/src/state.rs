@@ -14,8 +14,6 @@ use std::{
 };
 
 use bytes::Bytes;
-#[cfg(feature = "metrics")]
-use rc3_core::KickAssMode;
 use rc3_core::{self as core, ConnectionError, ConnectionHandle, Event, StreamId, VarInt};
 use rustc_hash::{FxHashMap, FxHashSet};
 use tokio::sync::{Notify, oneshot};
@@ -393,21 +391,23 @@ impl State {
         }
     }
 
-    /// Reports what the living connections have done since the last time, and says how many are in Kick-Ass mode.
+    /// Reports what the living connections have done since the last time.
     #[cfg(feature = "metrics")]
-    pub(crate) fn report_metrics(&mut self, now: Instant) -> usize {
-        let mut steered = 0;
+    pub(crate) fn report_metrics(&mut self, now: Instant) {
         for (&handle, id) in &self.ids {
             if let (Some(state), Some(connection)) =
                 (self.connections.get_mut(id), self.core.connection(handle))
             {
-                let stats = connection.stats();
-                steered +=
-                    usize::from(stats.kickass.is_some_and(|kickass| kickass.mode == KickAssMode::KickAss));
-                state.reported.report(&stats, now);
+                state.reported.report(&connection.stats(), now);
             }
         }
-        steered
+    }
+
+    /// How many of them followed the rate of a router when they were reported.
+    #[cfg(all(feature = "kickass", feature = "metrics"))]
+    pub(crate) fn steered_connections(&self) -> usize {
+        let states = self.ids.values().filter_map(|id| self.connections.get(id));
+        states.filter(|state| state.reported.is_steered()).count()
     }
 
     fn on_drained(&mut self, handle: ConnectionHandle, connection: Box<core::Connection>) {

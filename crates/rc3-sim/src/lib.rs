@@ -11,8 +11,6 @@ mod contents;
 mod flow;
 pub mod host;
 pub mod identity;
-mod impair;
-mod link;
 pub mod model;
 mod pair;
 pub mod pcc;
@@ -37,23 +35,17 @@ pub use background::{Background, BackgroundConfig};
 pub use contents::Contents;
 pub use flow::{FlowReport, pattern};
 pub use identity::Crypto;
-pub use impair::Impairments;
-pub use link::{LevelStats, Link, LinkConfig, LinkStats, Stamped, Tally};
 pub use pair::{Datagram, IP_UDP_HEADERS, LinkQueue, Node, Pair, PairConfig, Tamper};
 pub use queue::{
-    Dropped, Packet, Queue,
     bleached::Bleached,
     cake::Cake,
     codel::CodelFifo,
     drop_front::DropFront,
-    drop_tail::DropTail,
-    fq_codel::FqCodel,
-    ip::Routed,
     kick_ass::{KickAssConfig, KickAssQueue},
-    policer::Policer,
     primary_only::PrimaryOnly,
-    strict_priority::StrictPriority,
     two_classes::{Order, TwoClasses},
 };
+pub use rc3_link::{Impairments, LevelStats, Link, LinkConfig, LinkStats, Packet, Policer, Stamped};
+pub use rc3_queue::{DropTail, FqCodel, Queue, Queued, Routed, StrictPriority, Tally};
 pub use table::TableError;
 pub use traffic::{Exchanged, Strangers, Traffic};

@@ -35,10 +35,9 @@ use rc3_core::{
 };
 
 use crate::{
-    Background, BackgroundConfig, DropTail, Link, LinkConfig, Packet, Queue, Strangers, StrictPriority,
-    Traffic,
+    Background, BackgroundConfig, DropTail, Link, LinkConfig, Packet, Queue, Stamped, Strangers,
+    StrictPriority, Traffic,
     identity::{Crypto, SERVER_NAME},
-    link::Stamped,
 };
 
 /// IPv4 and UDP headers in bytes.
@@ -48,7 +47,7 @@ pub const IP_UDP_HEADERS: usize = 28;
 const STEPS_MAX: u64 = 200_000_000;
 
 /// A queue that a [`Pair`] may have.
-pub type LinkQueue = Box<dyn Queue<Stamped<Datagram>> + Send>;
+pub type LinkQueue = Box<dyn Queue<Packet<Stamped<Datagram>>> + Send>;
 
 /// How a [`Pair`] is put together.
 pub struct PairConfig {
@@ -165,7 +164,7 @@ impl Pair {
         };
         let queue = || -> LinkQueue {
             match config.priority {
-                true => Box::new(StrictPriority::new(config.buffer)),
+                true => Box::new(StrictPriority::by_level(config.buffer)),
                 false => Box::new(DropTail::new(config.buffer)),
             }
         };

@@ -7,6 +7,7 @@ use rand_pcg::{
     Pcg64,
     rand_core::{Rng, SeedableRng},
 };
+pub(crate) use rc3_link::random::{derive, unit};
 
 /// Places below a world's seed, for [`derive()`]: core rates, routers without priorities, flows with the second
 /// scheme, flows that lose their first packet, and from here on one for each workload, for each core link and for
@@ -18,20 +19,6 @@ pub(crate) const FIRST_LOSS: u64 = 4;
 pub(crate) const WORKLOADS: u64 = 16;
 pub(crate) const LINKS: u64 = 1 << 20;
 pub(crate) const UPLINKS: u64 = 1 << 40;
-
-/// A seed below a seed: the `place`-th one, unlike its neighbours (the finaliser of SplitMix64; Steele, Lea and
-/// Flood, OOPSLA 2014).
-pub(crate) fn derive(seed: u64, place: u64) -> u64 {
-    let mut z = seed.wrapping_add(place.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
-    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
-}
-
-/// 64 random bits as a number in `[0, 1)`, with 53 bits, so that every value is exact.
-pub(crate) fn unit(bits: u64) -> f64 {
-    (bits >> 11) as f64 / (1_u64 << 53) as f64
-}
 
 /// A generator with the draws that worlds need.
 #[derive(Debug, Clone)]

@@ -36,8 +36,8 @@ fn world(config: HostConfig, one_way: Duration) -> World {
     };
     let mut world = World::new(Box::new(|from, to| [LinkId(2 * from.0), LinkId(2 * to.0 + 1)].into()));
     for host in [HostId(0), HostId(1)] {
-        let uplink = world.add_link(link.clone(), Box::new(StrictPriority::new(u64::MAX)));
-        world.add_link(LinkConfig::default(), Box::new(StrictPriority::new(u64::MAX)));
+        let uplink = world.add_link(link.clone(), Box::new(StrictPriority::by_level(u64::MAX)));
+        world.add_link(LinkConfig::default(), Box::new(StrictPriority::by_level(u64::MAX)));
         world.add_host(Box::new(Host::new(host, config.clone())), uplink);
     }
     world

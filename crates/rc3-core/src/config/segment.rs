@@ -1,7 +1,7 @@
 //! Packets and windows counted as TCP counts them, for whoever compares with it: so many bytes of the application in a
 //! full packet, so many packets in the first flight.
 
-use super::{Congestion, TransportConfig};
+use super::TransportConfig;
 
 /// Bytes of a full primary packet beside those of the stream: short header with an 8-byte connection id and a 2-byte
 /// packet number (11), AEAD tag (16), STREAM frame with an offset below 1 GiB and no length (6); and a little, for the
@@ -40,7 +40,7 @@ impl TransportConfig {
     /// UDP payload in bytes of a full packet, unless discovery finds a larger one: [`Self::initial_mtu`], or what
     /// [`Self::segment_size`] makes of it. Never below 1200 (RFC 9000 §14).
     ///
-    /// With [`Congestion::KickAss`] it is no multiple of 8, so that receivers can read signals off it (docs/WIRE.md).
+    /// With [`Congestion::KickAss`](super::Congestion::KickAss) it is no multiple of 8, so that receivers can read signals off it (docs/WIRE.md).
     pub fn mtu(&self) -> u16 {
         let overhead = if self.speaks_rc3() { RLP_OVERHEAD } else { PRIMARY_OVERHEAD };
         self.readable(
@@ -65,7 +65,11 @@ impl TransportConfig {
 
     /// Whether routers may tell this connection its rate.
     pub(crate) fn steered(&self) -> bool {
-        self.congestion == Congestion::KickAss && self.passed.controller.is_none()
+        match self.congestion {
+            #[cfg(feature = "kickass")]
+            super::Congestion::KickAss => self.passed.controller.is_none(),
+            _ => false,
+        }
     }
 
     /// The initial window in bytes; `None` is the controller's own default.

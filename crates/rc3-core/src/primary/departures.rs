@@ -5,10 +5,23 @@
 
 use std::time::{Duration, Instant};
 
-use kickass::Rate;
-
 /// How much a sender may catch up that woke too late: timers of user space are late by about a millisecond.
 const LATENESS_MAX: Duration = Duration::from_millis(2);
+
+/// How fast packets leave, in bytes per second: finite and above zero.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct DepartureRate(f64);
+
+impl DepartureRate {
+    /// `None` unless it is finite and above zero.
+    pub(crate) fn from_bytes_per_second(bytes: f64) -> Option<Self> {
+        (bytes.is_finite() && bytes > 0.0).then_some(Self(bytes))
+    }
+
+    pub(crate) fn bytes_per_second(self) -> f64 {
+        self.0
+    }
+}
 
 /// The times of one sender.
 #[derive(Debug, Clone)]
@@ -28,7 +41,7 @@ impl Departures {
     }
 
     /// When the next packet may leave.
-    pub(crate) fn next(&self, rate: Rate) -> Instant {
+    pub(crate) fn next(&self, rate: DepartureRate) -> Instant {
         self.last + Duration::from_secs_f64(self.bytes as f64 / rate.bytes_per_second())
     }
 
@@ -38,7 +51,7 @@ impl Departures {
     }
 
     /// A packet of `bytes` has left.
-    pub(crate) fn on_sent(&mut self, now: Instant, rate: Rate, bytes: u64) {
+    pub(crate) fn on_sent(&mut self, now: Instant, rate: DepartureRate, bytes: u64) {
         let next = self.next(rate);
         if next > now {
             // Out of turn: the next one waits for both.
@@ -58,8 +71,8 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     /// 1500 bytes in a millisecond.
-    fn rate() -> Rate {
-        Rate::from_bytes_per_second(1.5e6).unwrap()
+    fn rate() -> DepartureRate {
+        DepartureRate::from_bytes_per_second(1.5e6).unwrap()
     }
 
     #[test]
@@ -93,7 +106,7 @@ mod tests {
         let start = Instant::now();
         let mut departures = Departures::new(start);
         departures.on_sent(start, rate(), 1500);
-        let half = Rate::from_bytes_per_second(0.75e6).unwrap();
+        let half = DepartureRate::from_bytes_per_second(0.75e6).unwrap();
         assert_eq!(departures.next(half), start + 2 * MS);
         // A packet that cannot wait, as probes of loss: the next one pays for it.
         departures.on_sent(start, rate(), 1500);

@@ -9,9 +9,7 @@
 
 use std::time::Duration;
 
-use kickass::Rate;
-
-use super::Window;
+use super::{Window, departures::DepartureRate};
 
 /// Bytes of a full packet that are not stream data: short header with an 8-byte id (13), AEAD tag (16), STREAM
 /// frame header (11), room for an ACK frame (40).
@@ -29,7 +27,7 @@ const BATCH_PACKETS: u64 = 44;
 
 /// Full packets that a told rate brings in [`BURST`]. Two at least: the first of them then is full, and an ACK waits for
 /// the other no longer than a packet takes.
-pub(super) fn due(rate: Rate, mtu: u16) -> u64 {
+pub(super) fn due(rate: DepartureRate, mtu: u16) -> u64 {
     let bytes = rate.bytes_per_second() * BURST.as_secs_f64();
     (bytes as u64 / u64::from(mtu)).max(2)
 }

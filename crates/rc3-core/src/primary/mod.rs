@@ -5,6 +5,7 @@
 
 pub(crate) mod departures;
 pub(crate) mod feeding;
+#[cfg(feature = "kickass")]
 pub(crate) mod fragments;
 pub mod quinn;
 

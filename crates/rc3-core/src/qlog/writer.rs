@@ -12,6 +12,7 @@ use ::qlog::{
     events::{EventImportance, JsonEvent},
     streamer::QlogStreamer,
 };
+#[cfg(feature = "kickass")]
 use kickass::endpoint::{Cause, Mode};
 use serde_json::{Value, json};
 
@@ -175,6 +176,7 @@ impl Writer {
             QlogEvent::PathChanged { remote } => {
                 ("rlp:path_changed", json!({ "remote": remote.to_string() }))
             }
+            #[cfg(feature = "kickass")]
             QlogEvent::ModeChanged { mode } => {
                 let (mode, trigger) = match mode {
                     Mode::KickAss => ("kickass", "signal"),

@@ -255,7 +255,7 @@ fn a_path_that_has_become_slower_meanwhile_costs_little() {
                 pair.set_forward_queue(
                     link,
                     match priority {
-                        true => Box::new(StrictPriority::new(buffer)),
+                        true => Box::new(StrictPriority::by_level(buffer)),
                         false => Box::new(DropTail::new(buffer)),
                     },
                 );

@@ -6,10 +6,9 @@
 
 use std::time::Instant;
 
-use kickass::queue::FqCodelConfig;
+use rc3_queue::FqCodelConfig;
 
-use super::{Dropped, Packet, Queue, Routed};
-use crate::{FqCodel, Stamped};
+use crate::{FqCodel, Packet, Queue, Routed, Stamped};
 
 /// Bytes that a tin may send in its turn: Bulk's weight and Best Effort's (tc-cake(8), `sch_cake.c`).
 const BULK: i64 = 64;
@@ -24,7 +23,7 @@ pub struct Cake<T> {
 
 #[derive(Debug)]
 struct Tin<T> {
-    flows: FqCodel<T>,
+    flows: FqCodel<Packet<Stamped<T>>>,
     quantum: i64,
     deficit: i64,
 }
@@ -66,16 +65,25 @@ impl<T: Routed> Cake<T> {
     }
 }
 
-impl<T: Routed> Queue<Stamped<T>> for Cake<T> {
-    fn enqueue(&mut self, now: Instant, packet: Packet<Stamped<T>>) -> Dropped<Stamped<T>> {
+impl<T: Routed> Queue<Packet<Stamped<T>>> for Cake<T> {
+    fn enqueue(
+        &mut self,
+        now: Instant,
+        packet: Packet<Stamped<T>>,
+        dropped: &mut dyn FnMut(Packet<Stamped<T>>),
+    ) {
         let tin = if packet.level.is_primary() { &mut self.best_effort } else { &mut self.bulk };
-        tin.flows.enqueue(now, packet)
+        tin.flows.enqueue(now, packet, dropped);
     }
 
-    fn dequeue(&mut self, now: Instant) -> Option<Packet<Stamped<T>>> {
+    fn dequeue(
+        &mut self,
+        now: Instant,
+        dropped: &mut dyn FnMut(Packet<Stamped<T>>),
+    ) -> Option<Packet<Stamped<T>>> {
         // CoDel may drop all that a tin has.
         while let Some(tin) = self.next() {
-            if let Some(packet) = tin.flows.dequeue(now) {
+            if let Some(packet) = tin.flows.dequeue(now, dropped) {
                 tin.deficit -= packet.size as i64;
                 // Nobody is in debt for a link that nobody else wanted.
                 if self.best_effort.flows.is_empty() || self.bulk.flows.is_empty() {
@@ -93,12 +101,16 @@ impl<T: Routed> Queue<Stamped<T>> for Cake<T> {
         self.best_effort.flows.bytes() + self.bulk.flows.bytes()
     }
 
-    fn len(&self) -> usize {
-        self.best_effort.flows.len() + self.bulk.flows.len()
+    fn packets(&self) -> usize {
+        self.best_effort.flows.packets() + self.bulk.flows.packets()
     }
 
-    fn poll_dropped(&mut self) -> Option<Packet<Stamped<T>>> {
-        self.best_effort.flows.poll_dropped().or_else(|| self.bulk.flows.poll_dropped())
+    fn limit(&self) -> u64 {
+        self.best_effort.flows.limit().saturating_add(self.bulk.flows.limit())
+    }
+
+    fn marked(&self) -> u64 {
+        self.best_effort.flows.marked() + self.bulk.flows.marked()
     }
 }
 
@@ -107,7 +119,7 @@ mod tests {
     use rc3_core::units::Level;
 
     use super::*;
-    use crate::{agent::Parcel, queue::fq_codel::tests::parcel};
+    use crate::{agent::Parcel, queue::ip::tests::parcel};
 
     fn stamped(now: Instant, flow: u32, level: Level) -> Packet<Stamped<Parcel>> {
         let Packet { size, payload, .. } = parcel(flow, 0);
@@ -119,14 +131,15 @@ mod tests {
         let now = Instant::now();
         let mut queue = Cake::new(u64::MAX, 0);
         for _ in 0..2000 {
-            assert_eq!(queue.enqueue(now, stamped(now, 1, Level::PRIMARY)).into_iter().count(), 0);
-            assert_eq!(queue.enqueue(now, stamped(now, 1, Level::FIRST)).into_iter().count(), 0);
+            for level in [Level::PRIMARY, Level::FIRST] {
+                queue.enqueue(now, stamped(now, 1, level), &mut |_| panic!("dropped"));
+            }
         }
-        let of_a_thousand = (0..1000).filter_map(|_| queue.dequeue(now));
+        let of_a_thousand = (0..1000).filter_map(|_| queue.dequeue(now, &mut |_| panic!("dropped")));
         let bulk = of_a_thousand.filter(|packet| !packet.level.is_primary()).count();
         // 64 of 1088.
         assert!((57..=61).contains(&bulk), "{bulk}");
-        let rest = std::iter::from_fn(|| queue.dequeue(now)).count();
+        let rest = std::iter::from_fn(|| queue.dequeue(now, &mut |_| panic!("dropped"))).count();
         assert_eq!(rest, 3000);
     }
 }

@@ -2,10 +2,9 @@
 
 use std::time::Instant;
 
-use kickass::queue::FqCodelConfig;
+use rc3_queue::FqCodelConfig;
 
-use super::{Dropped, Packet, Queue, Routed};
-use crate::{FqCodel, Stamped};
+use crate::{FqCodel, Queue, Queued, Routed};
 
 /// A FIFO under CoDel with a limit in bytes: FQ-CoDel with one queue for all flows, and drop-tail.
 #[derive(Debug)]
@@ -14,7 +13,7 @@ pub struct CodelFifo<T> {
     limit: u64,
 }
 
-impl<T: Routed> CodelFifo<T> {
+impl<T: Queued + Routed> CodelFifo<T> {
     /// An empty queue for at most `limit` bytes, with the times of RFC 8289: 5 and 100 ms.
     pub fn new(limit: u64) -> Self {
         // The limit within would drop at the head.
@@ -23,28 +22,32 @@ impl<T: Routed> CodelFifo<T> {
     }
 }
 
-impl<T: Routed> Queue<Stamped<T>> for CodelFifo<T> {
-    fn enqueue(&mut self, now: Instant, packet: Packet<Stamped<T>>) -> Dropped<Stamped<T>> {
-        if packet.size as u64 > self.limit.saturating_sub(self.fifo.bytes()) {
-            return Dropped::Arrival(packet);
+impl<T: Queued + Routed> Queue<T> for CodelFifo<T> {
+    fn enqueue(&mut self, now: Instant, packet: T, dropped: &mut dyn FnMut(T)) {
+        if packet.bytes() > self.limit.saturating_sub(self.fifo.bytes()) {
+            return dropped(packet);
         }
-        self.fifo.enqueue(now, packet)
+        self.fifo.enqueue(now, packet, dropped);
     }
 
-    fn dequeue(&mut self, now: Instant) -> Option<Packet<Stamped<T>>> {
-        self.fifo.dequeue(now)
+    fn dequeue(&mut self, now: Instant, dropped: &mut dyn FnMut(T)) -> Option<T> {
+        self.fifo.dequeue(now, dropped)
     }
 
     fn bytes(&self) -> u64 {
         self.fifo.bytes()
     }
 
-    fn len(&self) -> usize {
-        self.fifo.len()
+    fn packets(&self) -> usize {
+        self.fifo.packets()
     }
 
-    fn poll_dropped(&mut self) -> Option<Packet<Stamped<T>>> {
-        self.fifo.poll_dropped()
+    fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    fn marked(&self) -> u64 {
+        self.fifo.marked()
     }
 }
 
@@ -53,7 +56,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::queue::fq_codel::tests::parcel;
+    use crate::{Packet, Stamped, queue::ip::tests::parcel};
 
     #[test]
     fn order_is_of_arrival_whatever_the_flow_and_a_standing_queue_is_cut() {
@@ -64,15 +67,16 @@ mod tests {
             Packet { size, level, payload: Stamped::new(start, payload) }
         };
         for flow in 0..100 {
-            assert!(matches!(queue.enqueue(start, stamped(flow)), Dropped::Nothing));
+            queue.enqueue(start, stamped(flow), &mut |_| panic!("there is room"));
         }
-        assert!(matches!(queue.enqueue(start, stamped(100)), Dropped::Arrival(_)), "the tail goes");
+        let mut tail = None;
+        queue.enqueue(start, stamped(100), &mut |packet| tail = Some(packet.payload.payload().flow.0));
+        assert_eq!(tail, Some(100), "the tail goes");
         let mut out = Vec::new();
         let mut dropped = 0;
         for nth in 0..100 {
-            let packet = queue.dequeue(start + Duration::from_millis(5) * nth);
+            let packet = queue.dequeue(start + Duration::from_millis(5) * nth, &mut |_| dropped += 1);
             out.extend(packet.map(|packet| packet.payload.payload().flow.0));
-            dropped += std::iter::from_fn(|| queue.poll_dropped()).count();
         }
         assert!(out.is_sorted(), "{out:?}");
         assert!(dropped > 3 && dropped + out.len() == 100, "{dropped}");

@@ -4,12 +4,12 @@
 
 use std::{collections::VecDeque, time::Instant};
 
-use super::{Dropped, Packet, Queue, restart};
+use crate::{Queue, Queued};
 
 /// A FIFO with a byte limit that drops at its head.
 #[derive(Debug)]
 pub struct DropFront<T> {
-    packets: VecDeque<Packet<T>>,
+    packets: VecDeque<T>,
     bytes: u64,
     limit: u64,
 }
@@ -19,40 +19,31 @@ impl<T> DropFront<T> {
     pub fn new(limit: u64) -> Self {
         Self { packets: VecDeque::new(), bytes: 0, limit }
     }
+}
 
-    fn pop(&mut self) -> Option<Packet<T>> {
+impl<T: Queued> DropFront<T> {
+    fn pop(&mut self) -> Option<T> {
         let packet = self.packets.pop_front()?;
-        self.bytes -= packet.size as u64;
-        if self.packets.is_empty() {
-            restart(&mut self.packets);
-        }
+        self.bytes -= packet.bytes();
         Some(packet)
     }
 }
 
-impl<T> Queue<T> for DropFront<T> {
-    fn enqueue(&mut self, _now: Instant, packet: Packet<T>) -> Dropped<T> {
-        let size = packet.size as u64;
-        if size > self.limit {
-            return Dropped::Arrival(packet);
+impl<T: Queued> Queue<T> for DropFront<T> {
+    fn enqueue(&mut self, _now: Instant, packet: T, dropped: &mut dyn FnMut(T)) {
+        let bytes = packet.bytes();
+        if bytes > self.limit {
+            return dropped(packet);
         }
-        let mut dropped = Dropped::Nothing;
-        while size > self.limit - self.bytes {
+        while bytes > self.limit - self.bytes {
             let Some(packet) = self.pop() else { break };
-            dropped = match dropped {
-                Dropped::PushedOut { first, mut rest } => {
-                    rest.push(packet);
-                    Dropped::PushedOut { first, rest }
-                }
-                _ => Dropped::PushedOut { first: packet, rest: Vec::new() },
-            };
+            dropped(packet);
         }
-        self.bytes += size;
+        self.bytes += bytes;
         self.packets.push_back(packet);
-        dropped
     }
 
-    fn dequeue(&mut self, _now: Instant) -> Option<Packet<T>> {
+    fn dequeue(&mut self, _now: Instant, _dropped: &mut dyn FnMut(T)) -> Option<T> {
         self.pop()
     }
 
@@ -60,8 +51,12 @@ impl<T> Queue<T> for DropFront<T> {
         self.bytes
     }
 
-    fn len(&self) -> usize {
+    fn packets(&self) -> usize {
         self.packets.len()
+    }
+
+    fn limit(&self) -> u64 {
+        self.limit
     }
 }
 
@@ -70,6 +65,7 @@ mod tests {
     use rc3_core::units::Level;
 
     use super::*;
+    use crate::Packet;
 
     fn packet(size: usize, payload: u32) -> Packet<u32> {
         Packet { size, level: Level::PRIMARY, payload }
@@ -79,15 +75,15 @@ mod tests {
     fn the_oldest_make_room() {
         let now = Instant::now();
         let mut queue = DropFront::new(3000);
-        for payload in 1..=3 {
-            assert_eq!(queue.enqueue(now, packet(1000, payload)), Dropped::Nothing);
+        let mut dropped = Vec::new();
+        for (size, payload) in [(1000, 1), (1000, 2), (1000, 3), (1500, 4)] {
+            queue.enqueue(now, packet(size, payload), &mut |packet| dropped.push(packet.payload));
         }
-        let lost: Vec<_> = queue.enqueue(now, packet(1500, 4)).into_iter().collect();
-        assert_eq!(lost, [packet(1000, 1), packet(1000, 2)]);
-        assert_eq!((queue.bytes(), queue.len()), (2500, 2));
-        assert_eq!(queue.enqueue(now, packet(3001, 5)), Dropped::Arrival(packet(3001, 5)));
-        assert_eq!(queue.dequeue(now), Some(packet(1000, 3)));
-        assert_eq!(queue.dequeue(now), Some(packet(1500, 4)));
-        assert_eq!(queue.dequeue(now), None);
+        assert_eq!(dropped, [1, 2]);
+        assert_eq!((queue.bytes(), queue.packets()), (2500, 2));
+        queue.enqueue(now, packet(3001, 5), &mut |packet| dropped.push(packet.payload));
+        assert_eq!(dropped, [1, 2, 5]);
+        let out = std::iter::from_fn(|| queue.dequeue(now, &mut |_| panic!("on arrival only")));
+        assert_eq!(out.map(|packet| packet.payload).collect::<Vec<_>>(), [3, 4]);
     }
 }

@@ -2,13 +2,11 @@
 
 use kickass::{
     packet::Flow,
-    queue::Queued,
     signal::{Place, Subject},
 };
 
-use super::Packet;
 use crate::{
-    Stamped,
+    Packet, Routed, Stamped,
     agent::{Body, Parcel},
     host::{ip_of, port_of},
 };
@@ -53,33 +51,6 @@ pub(super) fn subject(packet: &Packet<Stamped<Parcel>>) -> Subject {
     }
 }
 
-/// What queues per flow read of a payload.
-pub trait Routed {
-    /// A hash of the flow it belongs to; `key` decides which flows meet.
-    fn flow_hash(&self, key: u64) -> u64;
-
-    /// Marks that it met congestion (RFC 3168 §5); whether its ends understand that.
-    fn mark_congestion(&mut self) -> bool;
-}
-
-impl<T: Routed> Queued for Packet<Stamped<T>> {
-    fn bytes(&self) -> u64 {
-        self.size as u64
-    }
-
-    fn dscp(&self) -> u8 {
-        self.level.get()
-    }
-
-    fn flow_hash(&self, key: u64) -> u64 {
-        self.payload.payload().flow_hash(key)
-    }
-
-    fn mark_congestion(&mut self) -> bool {
-        self.payload.payload_mut().mark_congestion()
-    }
-}
-
 impl Routed for Parcel {
     fn flow_hash(&self, key: u64) -> u64 {
         flow(self).hash(key)
@@ -93,5 +64,84 @@ impl Routed for Parcel {
             }
             Body::Udp { .. } | Body::Rcp(_) => false,
         }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::time::{Duration, Instant};
+
+    use rc3_core::units::{Level, Rate};
+    use rc3_queue::FqCodelConfig;
+
+    use super::*;
+    use crate::{
+        Contents, FqCodel, Link, LinkConfig, Queue,
+        agent::{FlowId, HostId, Progress, SchemeId},
+    };
+
+    pub(in crate::queue) fn parcel(flow: u32, ecn: u8) -> Packet<Parcel> {
+        let body = Body::Udp { ecn, contents: Contents::new(&[0; 1472]), leading: None, dont_fragment: true };
+        let (flow, scheme, progress) = (FlowId(flow), SchemeId(0), Progress::default());
+        let payload = Parcel { flow, scheme, from: HostId(0), to: HostId(1), progress, body };
+        Packet { size: 1500, level: Level::PRIMARY, payload }
+    }
+
+    /// Twice as much as the link of 12 Mbit/s takes, for half a second; what came of it.
+    fn overload(ecn: u8) -> (Link<Parcel>, Vec<Parcel>) {
+        let start = Instant::now();
+        let rate = Rate::from_bits_per_second(12_000_000);
+        let queue = FqCodel::new(FqCodelConfig::default());
+        let mut link = Link::new(LinkConfig { rate, ..LinkConfig::default() }, queue);
+        let mut out = Vec::new();
+        for nth in 0..1000 {
+            let now = start + Duration::from_micros(500) * nth;
+            link.send(now, parcel(0, ecn));
+            // A sparse one among them.
+            if nth % 100 == 50 {
+                link.send(now, parcel(1, ecn));
+            }
+            out.extend(std::iter::from_fn(|| link.poll_output(now)));
+        }
+        let end = start + Duration::from_secs(10);
+        out.extend(std::iter::from_fn(|| link.poll_output(end)));
+        (link, out)
+    }
+
+    #[test]
+    fn what_waits_for_too_long_is_marked_where_that_is_understood_and_else_dropped() {
+        for ecn in [0, 2] {
+            let (link, out) = overload(ecn);
+            let total = link.stats().total();
+            assert_eq!(total.dropped.packets + out.len() as u64, 1010, "each is either told or delivered");
+            let is_marked = |parcel: &&Parcel| matches!(parcel.body, Body::Udp { ecn: 3, .. });
+            let marked = out.iter().filter(is_marked).count() as u64;
+            let (signals, none) =
+                if ecn == 0 { (total.dropped.packets, marked) } else { (marked, total.dropped.packets) };
+            assert!(signals > 5 && none == 0, "ecn {ecn}: {signals} and {none}");
+        }
+    }
+
+    #[test]
+    fn both_loops_of_a_connection_are_one_flow() {
+        let now = Instant::now();
+        let mut queue = FqCodel::new(FqCodelConfig::default());
+        for level in [Level::FIRST, Level::PRIMARY].repeat(3) {
+            let Packet { size, payload, .. } = parcel(0, 0);
+            let packet = Packet { size, level, payload: Stamped::new(now, payload) };
+            queue.enqueue(now, packet, &mut |_| panic!("dropped"));
+        }
+        let levels: Vec<_> = std::iter::from_fn(|| queue.dequeue(now, &mut |_| panic!("dropped")))
+            .map(|packet| packet.level)
+            .collect();
+        assert_eq!(levels, [Level::FIRST, Level::PRIMARY].repeat(3), "in order of arrival");
+    }
+
+    #[test]
+    fn a_sparse_flow_does_not_wait_behind_a_fat_one() {
+        let (_, out) = overload(0);
+        let last = out.iter().rposition(|parcel| parcel.flow == FlowId(1)).unwrap();
+        // It came at the 950th of a thousand, when some 475 had left.
+        assert!(last < 500, "{last} of {}", out.len());
     }
 }

@@ -9,9 +9,9 @@ use kickass::{
 };
 use rc3_core::units::Rate;
 
-use super::{Dropped, Packet, Queue, ip};
+use super::ip;
 use crate::{
-    Stamped,
+    Packet, Queue, Stamped,
     agent::{Body, Parcel},
     random::{derive, unit},
 };
@@ -51,7 +51,7 @@ impl Default for KickAssConfig {
 /// for host in [HostId(0), HostId(1)] {
 ///     let slow = LinkConfig { rate: Some(rate), delay: Duration::from_millis(20), ..LinkConfig::default() };
 ///     let (queue, rates, since) = (DropTail::new(200_000), KickAssConfig::default(), world.epoch());
-///     let queue = KickAssQueue::new(queue, 200_000, rates, rate, since, host.0.into());
+///     let queue = KickAssQueue::new(queue, rates, rate, since, host.0.into());
 ///     let uplink = world.add_link(slow, Box::new(queue));
 ///     world.add_link(LinkConfig::default(), Box::new(DropTail::new(u64::MAX)));
 ///     world.add_host(Box::new(Host::new(host, config.clone())), uplink);
@@ -74,28 +74,19 @@ pub struct KickAssQueue<Q> {
     queue: Q,
     law: rcp::Law,
     signaller: Signaller,
-    /// How many bytes may wait.
-    limit: u64,
 }
 
-impl<Q: Queue<Stamped<Parcel>>> KickAssQueue<Q> {
-    /// Kick-Ass around `queue`, in which `limit` bytes may wait, in front of a link of this capacity that is idle
-    /// `since` then. The seed shifts the updates against those of other routers.
+impl<Q: Queue<Packet<Stamped<Parcel>>>> KickAssQueue<Q> {
+    /// Kick-Ass around `queue`, in front of a link of this capacity that is idle `since` then. The seed shifts the
+    /// updates against those of other routers.
     ///
     /// # Panics
     /// As [`rcp::Law::new`].
-    pub fn new(
-        queue: Q,
-        limit: u64,
-        config: KickAssConfig,
-        capacity: Rate,
-        since: Instant,
-        seed: u64,
-    ) -> Self {
+    pub fn new(queue: Q, config: KickAssConfig, capacity: Rate, since: Instant, seed: u64) -> Self {
         let KickAssConfig { law, signals } = config;
         let first = first_interval(&law, seed);
         let law = rcp::Law::new(law, capacity.bits_per_second() as f64 / 8.0, since, first);
-        Self { queue, law, signaller: Signaller::new(signals, seed), limit }
+        Self { queue, law, signaller: Signaller::new(signals, seed) }
     }
 
     /// The law, as of the latest packet that came or went.
@@ -110,7 +101,7 @@ impl<Q: Queue<Stamped<Parcel>>> KickAssQueue<Q> {
     }
 
     fn backlog(&self) -> Backlog {
-        Backlog { bytes: self.queue.best_bytes(), limit: self.limit }
+        Backlog { bytes: self.queue.best_bytes(), limit: self.queue.limit() }
     }
 
     /// Fragments a packet that leaves, if it is to carry a signal.
@@ -137,20 +128,29 @@ fn first_interval(config: &rcp::Config, seed: u64) -> Duration {
     config.interval_max.mul_f64(0.5 + unit(derive(seed, 0)))
 }
 
-impl<Q: Queue<Stamped<Parcel>>> Queue<Stamped<Parcel>> for KickAssQueue<Q> {
-    fn enqueue(&mut self, now: Instant, packet: Packet<Stamped<Parcel>>) -> Dropped<Stamped<Parcel>> {
+impl<Q: Queue<Packet<Stamped<Parcel>>>> Queue<Packet<Stamped<Parcel>>> for KickAssQueue<Q> {
+    fn enqueue(
+        &mut self,
+        now: Instant,
+        packet: Packet<Stamped<Parcel>>,
+        dropped: &mut dyn FnMut(Packet<Stamped<Parcel>>),
+    ) {
         if self.queue.is_best(&packet) {
             self.advance_law(now);
             let flow = || ip::flow(packet.payload.payload());
             let rtt = self.signaller.on_arrival(&ip::subject(&packet), flow);
             self.law.on_arrival(packet.size as u64, rtt.map(|bucket| bucket.rtt()).unwrap_or_default());
         }
-        self.queue.enqueue(now, packet)
+        self.queue.enqueue(now, packet, dropped);
     }
 
-    fn dequeue(&mut self, now: Instant) -> Option<Packet<Stamped<Parcel>>> {
+    fn dequeue(
+        &mut self,
+        now: Instant,
+        dropped: &mut dyn FnMut(Packet<Stamped<Parcel>>),
+    ) -> Option<Packet<Stamped<Parcel>>> {
         self.advance_law(now);
-        let mut packet = self.queue.dequeue(now)?;
+        let mut packet = self.queue.dequeue(now, dropped)?;
         // Why a packet leaves as it came is nobody's business here.
         let _ = self.signal(now, &mut packet);
         Some(packet)
@@ -160,8 +160,12 @@ impl<Q: Queue<Stamped<Parcel>>> Queue<Stamped<Parcel>> for KickAssQueue<Q> {
         self.queue.bytes()
     }
 
-    fn len(&self) -> usize {
-        self.queue.len()
+    fn packets(&self) -> usize {
+        self.queue.packets()
+    }
+
+    fn limit(&self) -> u64 {
+        self.queue.limit()
     }
 
     fn is_empty(&self) -> bool {
@@ -176,8 +180,8 @@ impl<Q: Queue<Stamped<Parcel>>> Queue<Stamped<Parcel>> for KickAssQueue<Q> {
         self.queue.best_bytes()
     }
 
-    fn poll_dropped(&mut self) -> Option<Packet<Stamped<Parcel>>> {
-        self.queue.poll_dropped()
+    fn marked(&self) -> u64 {
+        self.queue.marked()
     }
 }
 
@@ -209,16 +213,16 @@ mod tests {
 
     fn link<Q>(queue: Q, megabits: u64, start: Instant) -> Link<Parcel>
     where
-        Q: Queue<Stamped<Parcel>> + Send + 'static,
+        Q: Queue<Packet<Stamped<Parcel>>> + Send + 'static,
     {
         link_by(KickAssConfig::default(), queue, megabits, start)
     }
 
     fn link_by<Q>(config: KickAssConfig, queue: Q, megabits: u64, start: Instant) -> Link<Parcel>
     where
-        Q: Queue<Stamped<Parcel>> + Send + 'static,
+        Q: Queue<Packet<Stamped<Parcel>>> + Send + 'static,
     {
-        let queue = KickAssQueue::new(queue, 30_000, config, rate(megabits), start, 1);
+        let queue = KickAssQueue::new(queue, config, rate(megabits), start, 1);
         Link::new(LinkConfig { rate: Some(rate(megabits)), ..LinkConfig::default() }, queue)
     }
 
@@ -272,7 +276,7 @@ mod tests {
     #[test]
     fn only_the_best_level_counts_and_carries_rates() {
         let start = Instant::now();
-        let mut link = link(StrictPriority::new(30_000), 100, start);
+        let mut link = link(StrictPriority::by_level(30_000), 100, start);
         let low = (0..15).map(|_| parcel(1500, Level::FIRST, false));
         let packets = low.chain([parcel(1500, Level::PRIMARY, false)]).collect();
         let out = through(&mut link, start, packets);
@@ -306,13 +310,14 @@ mod tests {
         let start = Instant::now();
         let bucket = Bucket::of(Duration::from_millis(20));
         let mut queue =
-            KickAssQueue::new(DropTail::new(30_000), 30_000, KickAssConfig::default(), rate(100), start, 1);
+            KickAssQueue::new(DropTail::new(30_000), KickAssConfig::default(), rate(100), start, 1);
         let before = queue.law().rtt();
         for nth in 0..1000 {
             let now = start + Duration::from_millis(nth);
             let Packet { size, level, payload } = parcel(bucket.total_len(), Level::PRIMARY, true);
-            let _ = queue.enqueue(now, Packet { size, level, payload: Stamped::new(now, payload) });
-            queue.dequeue(now);
+            let mut none = |_| panic!("dropped");
+            queue.enqueue(now, Packet { size, level, payload: Stamped::new(now, payload) }, &mut none);
+            queue.dequeue(now, &mut none);
         }
         assert!(queue.law().rtt() < before.mul_f64(0.95), "{:?}", queue.law().rtt());
     }

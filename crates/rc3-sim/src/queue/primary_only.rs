@@ -2,27 +2,39 @@
 
 use std::time::Instant;
 
-use super::{Dropped, Packet, Queue};
+use crate::{Packet, Queue};
 
 /// Lets packets of normal priority into the queue within and drops all others.
 #[derive(Debug)]
 pub struct PrimaryOnly<Q>(pub Q);
 
-impl<T, Q: Queue<T>> Queue<T> for PrimaryOnly<Q> {
-    fn enqueue(&mut self, now: Instant, packet: Packet<T>) -> Dropped<T> {
-        if packet.level.is_primary() { self.0.enqueue(now, packet) } else { Dropped::Arrival(packet) }
+impl<T, Q: Queue<Packet<T>>> Queue<Packet<T>> for PrimaryOnly<Q> {
+    fn enqueue(&mut self, now: Instant, packet: Packet<T>, dropped: &mut dyn FnMut(Packet<T>)) {
+        if packet.level.is_primary() {
+            self.0.enqueue(now, packet, dropped);
+        } else {
+            dropped(packet);
+        }
     }
 
-    fn dequeue(&mut self, now: Instant) -> Option<Packet<T>> {
-        self.0.dequeue(now)
+    fn dequeue(&mut self, now: Instant, dropped: &mut dyn FnMut(Packet<T>)) -> Option<Packet<T>> {
+        self.0.dequeue(now, dropped)
     }
 
     fn bytes(&self) -> u64 {
         self.0.bytes()
     }
 
-    fn len(&self) -> usize {
-        self.0.len()
+    fn packets(&self) -> usize {
+        self.0.packets()
+    }
+
+    fn limit(&self) -> u64 {
+        self.0.limit()
+    }
+
+    fn marked(&self) -> u64 {
+        self.0.marked()
     }
 }
 
@@ -38,10 +50,12 @@ mod tests {
         let now = Instant::now();
         let mut queue = PrimaryOnly(DropTail::new(1_000));
         let packet = |level, payload| Packet { size: 100, level, payload };
-        assert_eq!(queue.enqueue(now, packet(Level::PRIMARY, 1)), Dropped::Nothing);
-        let low = packet(Level::FIRST, 2);
-        assert_eq!(queue.enqueue(now, low.clone()), Dropped::Arrival(low));
-        assert_eq!((queue.len(), queue.bytes()), (1, 100));
-        assert_eq!(queue.dequeue(now).map(|packet| packet.payload), Some(1));
+        let mut dropped = Vec::new();
+        for packet in [packet(Level::PRIMARY, 1), packet(Level::FIRST, 2)] {
+            queue.enqueue(now, packet, &mut |packet| dropped.push(packet.payload));
+        }
+        assert_eq!(dropped, [2]);
+        assert_eq!((queue.packets(), queue.bytes()), (1, 100));
+        assert_eq!(queue.dequeue(now, &mut |_| panic!("dropped")).map(|packet| packet.payload), Some(1));
     }
 }

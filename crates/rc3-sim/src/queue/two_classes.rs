@@ -7,8 +7,7 @@
 
 use std::time::Instant;
 
-use super::{Dropped, Packet, Queue};
-use crate::DropTail;
+use crate::{DropTail, Packet, Queue};
 
 /// Which class is served first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,8 +22,8 @@ pub enum Order {
 #[derive(Debug)]
 pub struct TwoClasses<T> {
     order: Order,
-    primary: DropTail<T>,
-    marked: DropTail<T>,
+    primary: DropTail<Packet<T>>,
+    marked: DropTail<Packet<T>>,
 }
 
 impl<T> TwoClasses<T> {
@@ -34,29 +33,31 @@ impl<T> TwoClasses<T> {
     }
 }
 
-impl<T> Queue<T> for TwoClasses<T> {
-    fn enqueue(&mut self, now: Instant, packet: Packet<T>) -> Dropped<T> {
-        if packet.level.is_primary() {
-            self.primary.enqueue(now, packet)
-        } else {
-            self.marked.enqueue(now, packet)
-        }
+impl<T> Queue<Packet<T>> for TwoClasses<T> {
+    fn enqueue(&mut self, now: Instant, packet: Packet<T>, dropped: &mut dyn FnMut(Packet<T>)) {
+        let class = if packet.level.is_primary() { &mut self.primary } else { &mut self.marked };
+        class.enqueue(now, packet, dropped);
     }
 
-    fn dequeue(&mut self, now: Instant) -> Option<Packet<T>> {
+    fn dequeue(&mut self, now: Instant, dropped: &mut dyn FnMut(Packet<T>)) -> Option<Packet<T>> {
         let Self { order, primary, marked } = self;
-        match order {
-            Order::PrimaryFirst => primary.dequeue(now).or_else(|| marked.dequeue(now)),
-            Order::MarkedFirst => marked.dequeue(now).or_else(|| primary.dequeue(now)),
-        }
+        let [first, second] = match order {
+            Order::PrimaryFirst => [primary, marked],
+            Order::MarkedFirst => [marked, primary],
+        };
+        first.dequeue(now, dropped).or_else(|| second.dequeue(now, dropped))
     }
 
     fn bytes(&self) -> u64 {
         self.primary.bytes() + self.marked.bytes()
     }
 
-    fn len(&self) -> usize {
-        self.primary.len() + self.marked.len()
+    fn packets(&self) -> usize {
+        self.primary.packets() + self.marked.packets()
+    }
+
+    fn limit(&self) -> u64 {
+        self.primary.limit().saturating_add(self.marked.limit())
     }
 }
 
@@ -73,12 +74,14 @@ mod tests {
             let mut queue = TwoClasses::new(order, 2000);
             let levels = [Level::FIRST, Level::PRIMARY, Level::PRIMARY, Level::MAX];
             for (level, payload) in levels.into_iter().zip(1..) {
-                assert_eq!(queue.enqueue(now, Packet { size: 1000, level, payload }), Dropped::Nothing);
+                queue.enqueue(now, Packet { size: 1000, level, payload }, &mut |_| panic!("there is room"));
             }
+            let mut dropped = None;
             let sixth = Packet { size: 1000, level: Level::FIRST, payload: 6 };
-            assert_eq!(queue.enqueue(now, sixth.clone()), Dropped::Arrival(sixth));
-            let out = std::iter::from_fn(|| queue.dequeue(now)).map(|packet| packet.payload);
-            assert_eq!(out.collect::<Vec<_>>(), expected);
+            queue.enqueue(now, sixth, &mut |packet| dropped = Some(packet.payload));
+            assert_eq!(dropped, Some(6));
+            let out = std::iter::from_fn(|| queue.dequeue(now, &mut |_| panic!("on arrival only")));
+            assert_eq!(out.map(|packet| packet.payload).collect::<Vec<_>>(), expected);
         }
     }
 }

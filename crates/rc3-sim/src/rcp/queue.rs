@@ -10,7 +10,7 @@ use rand_pcg::{
 use rc3_core::units::Rate;
 
 use crate::{
-    Dropped, Packet, Queue, Stamped,
+    Packet, Queue, Stamped,
     agent::{Body, Parcel},
 };
 
@@ -24,7 +24,7 @@ pub struct RcpQueue<Q> {
     law: Law,
 }
 
-impl<Q: Queue<Stamped<Parcel>>> RcpQueue<Q> {
+impl<Q: Queue<Packet<Stamped<Parcel>>>> RcpQueue<Q> {
     /// RCP around `queue`, in front of a link of this capacity that is idle `since` then. The seed shifts the
     /// updates against those of other routers.
     ///
@@ -45,20 +45,29 @@ impl<Q: Queue<Stamped<Parcel>>> RcpQueue<Q> {
     }
 }
 
-impl<Q: Queue<Stamped<Parcel>>> Queue<Stamped<Parcel>> for RcpQueue<Q> {
-    fn enqueue(&mut self, now: Instant, packet: Packet<Stamped<Parcel>>) -> Dropped<Stamped<Parcel>> {
+impl<Q: Queue<Packet<Stamped<Parcel>>>> Queue<Packet<Stamped<Parcel>>> for RcpQueue<Q> {
+    fn enqueue(
+        &mut self,
+        now: Instant,
+        packet: Packet<Stamped<Parcel>>,
+        dropped: &mut dyn FnMut(Packet<Stamped<Parcel>>),
+    ) {
         self.law.advance(now, self.queue.bytes());
         let rtt = match &packet.payload.payload().body {
             Body::Rcp(header) => header.rtt,
             Body::Udp { .. } => Default::default(),
         };
         self.law.on_arrival(packet.size as u64, rtt);
-        self.queue.enqueue(now, packet)
+        self.queue.enqueue(now, packet, dropped);
     }
 
-    fn dequeue(&mut self, now: Instant) -> Option<Packet<Stamped<Parcel>>> {
+    fn dequeue(
+        &mut self,
+        now: Instant,
+        dropped: &mut dyn FnMut(Packet<Stamped<Parcel>>),
+    ) -> Option<Packet<Stamped<Parcel>>> {
         self.law.advance(now, self.queue.bytes());
-        let mut packet = self.queue.dequeue(now)?;
+        let mut packet = self.queue.dequeue(now, dropped)?;
         if let Body::Rcp(header) = &mut packet.payload.payload_mut().body
             && header.kind.asks()
         {
@@ -71,7 +80,15 @@ impl<Q: Queue<Stamped<Parcel>>> Queue<Stamped<Parcel>> for RcpQueue<Q> {
         self.queue.bytes()
     }
 
-    fn len(&self) -> usize {
-        self.queue.len()
+    fn packets(&self) -> usize {
+        self.queue.packets()
+    }
+
+    fn limit(&self) -> u64 {
+        self.queue.limit()
+    }
+
+    fn marked(&self) -> u64 {
+        self.queue.marked()
     }
 }

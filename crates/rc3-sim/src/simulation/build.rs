@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use kickass::queue::FqCodelConfig;
 use rc3_core::{AckFrequencyConfig, Congestion, RlpMode, TransportConfig, VarInt, units::Rate};
+use rc3_queue::FqCodelConfig;
 
 use super::SimulationError;
 use crate::{
@@ -93,7 +93,7 @@ impl Builder<'_> {
         let seed = derive(self.run.seed, u64::from(world.links()) << 32);
         let priorities = router.is_none_or(|router| self.run.topology.routers[router].priorities);
         let queue: ParcelQueue = match (self.run.queues.discipline, self.run.queues.low_priority) {
-            (Discipline::Priority, _) if priorities => Box::new(StrictPriority::new(limit)),
+            (Discipline::Priority, _) if priorities => Box::new(StrictPriority::by_level(limit)),
             (Discipline::Priority, LowPriority::Drop) => Box::new(PrimaryOnly(DropTail::new(limit))),
             (Discipline::FqCodel, _) => {
                 let config = FqCodelConfig { limit, key: seed, ..FqCodelConfig::default() };
@@ -109,7 +109,7 @@ impl Builder<'_> {
             Some(rate) if self.signals(router) => {
                 let signals = self.run.queues.signals.clone();
                 let config = KickAssConfig { signals, ..KickAssConfig::default() };
-                Box::new(KickAssQueue::new(queue, limit, config, rate, world.epoch(), seed))
+                Box::new(KickAssQueue::new(queue, config, rate, world.epoch(), seed))
             }
             _ => queue,
         }

@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-use kickass::queue::FqCodelConfig;
 use rc3_core::{Verdict, units::Rate};
+use rc3_queue::FqCodelConfig;
 use serde::Deserialize;
 
 use crate::{
-    Bleached, Cake, CodelFifo, DropFront, DropTail, FqCodel, Order, Policer, Queue, Routed, Stamped,
+    Bleached, Cake, CodelFifo, DropFront, DropTail, FqCodel, Order, Packet, Policer, Queue, Routed, Stamped,
     StrictPriority, TwoClasses,
 };
 
@@ -52,7 +52,7 @@ impl Discipline {
         limit: u64,
         rate: Rate,
         seed: u64,
-    ) -> Box<dyn Queue<Stamped<T>> + Send> {
+    ) -> Box<dyn Queue<Packet<Stamped<T>>> + Send> {
         match self {
             Self::Fifo => Box::new(DropTail::new(limit)),
             Self::DropFront => Box::new(DropFront::new(limit)),
@@ -65,8 +65,8 @@ impl Discipline {
             Self::Policer => Box::new(Policer::new(rate, limit)),
             Self::Background => Box::new(TwoClasses::new(Order::PrimaryFirst, limit)),
             Self::Inverted => Box::new(TwoClasses::new(Order::MarkedFirst, limit)),
-            Self::Priority => Box::new(StrictPriority::new(limit)),
-            Self::Bleached => Box::new(Bleached(StrictPriority::new(limit))),
+            Self::Priority => Box::new(StrictPriority::by_level(limit)),
+            Self::Bleached => Box::new(Bleached(StrictPriority::by_level(limit))),
         }
     }
 }

@@ -85,7 +85,7 @@ pub(super) fn world(cell: &Cell, scheme: Scheme) -> World {
     };
     for host in (0..2 + 2 * rivals).map(HostId) {
         let card = LinkConfig { rate: path.card_rate(), ..LinkConfig::default() };
-        let uplink = world.add_link(card, Box::new(StrictPriority::new(u64::MAX)));
+        let uplink = world.add_link(card, Box::new(StrictPriority::by_level(u64::MAX)));
         world.add_link(LinkConfig::default(), Box::new(DropTail::new(u64::MAX)));
         world.add_host(Box::new(Host::new(host, config.clone())), uplink);
     }

@@ -19,7 +19,7 @@
 //! let rate = Rate::from_bits_per_second(1_000_000_000);
 //! for host in [HostId(0), HostId(1)] {
 //!     let slow = LinkConfig { rate, delay: Duration::from_millis(20), ..LinkConfig::default() };
-//!     let uplink = world.add_link(slow, Box::new(StrictPriority::new(5_000_000)));
+//!     let uplink = world.add_link(slow, Box::new(StrictPriority::by_level(5_000_000)));
 //!     world.add_link(LinkConfig::default(), Box::new(DropTail::new(u64::MAX)));
 //!     world.add_host(Box::new(Host::new(host, config.clone())), uplink);
 //! }
@@ -46,15 +46,14 @@ use rc3_core::{ConnectionStats, units::Rate};
 use ways::Ways;
 
 use crate::{
-    Link, LinkConfig, LinkStats, Packet, Stamped,
+    Link, LinkConfig, LinkStats, Packet, Queue, Stamped,
     agent::{Agent, Flow, FlowId, HostId, Parcel},
-    queue::Queue,
     record::FlowRecord,
     sample::{FlowSample, Meter, Metered, Sample},
 };
 
 /// A queue in front of a link of a [`World`].
-pub type ParcelQueue = Box<dyn Queue<Stamped<Parcel>> + Send>;
+pub type ParcelQueue = Box<dyn Queue<Packet<Stamped<Parcel>>> + Send>;
 
 /// A link of a world, counted from 0 in order of creation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

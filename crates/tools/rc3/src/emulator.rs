@@ -2,8 +2,7 @@
 //!
 //! It needs no privilege and no kernel queue discipline, so the demonstration runs anywhere. A client
 //! connects to [`LinkEmulator::client_addr`] as if it were the server; the server sees each client as a peer
-//! of its own. Each direction is one [`rc3_sim::Link`]: what the simulator models and what the demonstration
-//! shows is the same code.
+//! of its own. Each direction is one [`rc3_link::Link`], as in the simulator.
 //!
 //! One thread does everything. While packets move it looks at its sockets about every 100 us; when nothing
 //! moves it sleeps until a packet comes or is due. Looking late costs delay of that order, never rate: the
@@ -13,6 +12,7 @@
 //! same lock. Units: rates are bits per second on the wire, buffers bytes on the wire; a datagram counts as
 //! its payload and 28 bytes of IPv4 and UDP headers.
 
+mod discipline;
 mod path;
 mod peers;
 mod port;
@@ -32,10 +32,10 @@ use std::{
     time::{Duration, Instant},
 };
 
+pub use discipline::Discipline;
 use rc3_core::units::Rate;
+use rc3_link::LinkStats;
 use rc3_net::{marks::Marks, socket::Socket};
-use rc3_sim::LinkStats;
-pub use rc3_sim::today::Discipline;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use world::World;

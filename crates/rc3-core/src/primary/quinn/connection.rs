@@ -11,7 +11,6 @@ use std::{
 };
 
 use bytes::Bytes;
-use kickass::{Rate, code::Code};
 use quinn_proto as quic;
 
 #[cfg(feature = "simulation")]
@@ -23,14 +22,17 @@ use super::{
     seam::{varint, with_control},
     sessions::ConnectionSessions,
     stall::Stall,
-    steering::{SharedSteering, Switch},
+    steering::SharedSteering,
     validation::Validation,
 };
 use crate::{
     error::SendDatagramError,
-    primary::{Primary, Waiting, departures::Departures, feeding, fragments::Fragments},
+    primary::{
+        Primary, Waiting,
+        departures::{DepartureRate, Departures},
+        feeding,
+    },
     qlog::Trace,
-    stats::KickAssStats,
 };
 
 /// One QUIC connection.
@@ -108,9 +110,9 @@ impl Quic {
     }
 
     /// How fast packets leave, where routers tell it or the controller does. Otherwise quinn-proto's pacer decides.
-    pub(crate) fn rate(&self) -> Option<Rate> {
+    pub(crate) fn rate(&self) -> Option<DepartureRate> {
         match &self.steering {
-            Some(steering) => steering.lock().pace(),
+            Some(steering) => steering.pace(),
             None => self.shared.rate(),
         }
     }
@@ -137,74 +139,12 @@ impl Quic {
 
     /// `bytes` of UDP payload have left that the pace is to account for. `rate`: the one that let them go, which sending
     /// them may have changed.
-    pub(crate) fn on_departed(&mut self, now: Instant, rate: Option<Rate>, bytes: usize) {
+    pub(crate) fn on_departed(&mut self, now: Instant, rate: Option<DepartureRate>, bytes: usize) {
         if let Some(rate) = rate {
             // Routers count all of a packet; a controller's rate, as its window, is of UDP payload (RFC 9002 §B.1).
             let headers = if self.steering.is_some() { udp_ip_headers(self.remote) } else { 0 };
             self.departures.on_sent(now, rate, (bytes + headers) as u64);
         }
-    }
-
-    /// What timed out leaves once more.
-    pub(super) fn on_probe(&mut self, now: Instant, bytes: usize) {
-        if let Some(steering) = &self.steering {
-            let mut steering = steering.lock();
-            if steering.is_long(bytes as u64) {
-                steering.fragments().on_probe(now);
-            }
-        }
-    }
-
-    /// The peer has told the code of a leading fragment.
-    pub(crate) fn on_signal(&mut self, now: Instant, code: Code) {
-        if let Some(steering) = &self.steering {
-            let mut steering = steering.lock();
-            steering.on_signal(now, code);
-            // The controller is told only what quinn-proto knows of.
-            self.shared.cwnd.store(steering.window(), Relaxed);
-        }
-    }
-
-    /// Whether the packet that leaves at `now` may be fragmented on its way.
-    pub(super) fn may_fragment(&self, now: Instant) -> bool {
-        self.steering.as_ref().is_some_and(|steering| steering.lock().fragments().may_fragment(now))
-    }
-
-    /// A packet of `bytes` that may be fragmented leaves.
-    pub(super) fn on_fragmentable(&mut self, now: Instant, bytes: usize) {
-        if let Some(steering) = &self.steering {
-            let mut steering = steering.lock();
-            if steering.is_long(bytes as u64) {
-                steering.fragments().on_sent(now, bytes as u64);
-            }
-        }
-    }
-
-    /// Whether packets may be fragmented on their way.
-    pub(crate) fn fragments_allowed(&self) -> bool {
-        self.steering.as_ref().is_some_and(|steering| steering.lock().fragments().are_allowed())
-    }
-
-    /// Fragments do not reach this peer.
-    pub(crate) fn forbid_fragments(&mut self, now: Instant) {
-        if let Some(steering) = &self.steering {
-            *steering.lock().fragments() = Fragments::dropped(now);
-        }
-    }
-
-    /// Whether it has shown that fragments do not reach the peer.
-    pub(crate) fn drops_fragments(&self) -> bool {
-        self.steering.as_ref().is_some_and(|steering| steering.lock().fragments().are_dropped())
-    }
-
-    /// Changes of modes since the last call.
-    pub(crate) fn take_switches(&mut self) -> Vec<Switch> {
-        self.steering.as_ref().map(|steering| steering.lock().take_switches()).unwrap_or_default()
-    }
-
-    /// What routers say and what comes of it.
-    pub(crate) fn kickass(&self) -> Option<KickAssStats> {
-        self.steering.as_ref().map(|steering| steering.lock().stats())
     }
 
     /// When quinn-proto will not move any more by itself, if nothing comes.

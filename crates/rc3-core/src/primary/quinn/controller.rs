@@ -23,11 +23,12 @@ use std::{
     time::Instant,
 };
 
-use kickass::Rate;
 use quinn_proto::{
     RttEstimator,
     congestion::{Controller, ControllerFactory, ControllerMetrics},
 };
+
+use crate::primary::departures::DepartureRate;
 
 /// What the controller and the seam tell each other. One per connection; only one thread touches it at a time,
 /// the atomics are there because the controller must be `Sync`.
@@ -106,8 +107,8 @@ impl Shared {
     }
 
     /// How fast the controller wants packets to leave, if it says so.
-    pub(super) fn rate(&self) -> Option<Rate> {
-        Rate::from_bits_per_second(self.rate.load(Relaxed) as f64)
+    pub(super) fn rate(&self) -> Option<DepartureRate> {
+        DepartureRate::from_bytes_per_second(self.rate.load(Relaxed) as f64 / 8.0)
     }
 
     /// A path on which nothing is in flight.

@@ -18,10 +18,15 @@ mod settings;
 #[cfg(feature = "simulation")]
 pub(crate) mod simulated;
 mod stall;
+#[cfg(feature = "kickass")]
 mod steering;
+#[cfg(not(feature = "kickass"))]
+mod unsteered;
 mod validation;
 
 use quinn_proto as quic;
+#[cfg(not(feature = "kickass"))]
+use unsteered as steering;
 
 pub use quic::{
     AckFrequencyConfig, ApplicationClose, ConnectError, ConnectionClose, ConnectionError, ConnectionHandle,
@@ -30,9 +35,10 @@ pub use quic::{
     ValidationTokenConfig, VarInt, VarIntBoundsExceeded, congestion, crypto::HandshakeTokenKey,
 };
 
+#[cfg(feature = "kickass")]
+pub(crate) use self::connection::udp_ip_headers;
 pub(crate) use self::{
     accepting::Accepting,
-    connection::udp_ip_headers,
     crypto::{ClientTls, ServerTls, random_token_key, ring_provider},
     endpoint::{QuicEndpoint, Routed},
     mtu_discovery::MtuDiscovery,

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use quinn_proto as quic;
 use thiserror::Error;
 
-use super::{Dir, Quic, StreamId, VarInt, from_transmit};
+use super::{Dir, Quic, StreamId, VarInt, from_transmit, steering::SharedSteering};
 use crate::{
     primary::{
         End, PathStats, Primary, PrimaryEvent, PrimaryTransmit, Waiting, Window, departures::Departures,
@@ -63,15 +63,13 @@ impl Primary for Quic {
     }
 
     fn poll_timeout(&mut self) -> Option<Instant> {
-        let silence = self.steering.as_ref().and_then(|steering| steering.lock().poll_timeout());
+        let silence = self.steering.as_ref().and_then(SharedSteering::poll_timeout);
         [self.conn.poll_timeout(), self.stall_deadline(), self.departure, silence].into_iter().flatten().min()
     }
 
     fn handle_timeout(&mut self, now: Instant) {
         if let Some(steering) = &self.steering {
-            let mut steering = steering.lock();
-            steering.handle_timeout(now);
-            self.shared.cwnd.store(steering.window(), Relaxed);
+            self.shared.cwnd.store(steering.handle_timeout(now), Relaxed);
         }
         self.departure = self.departure.filter(|&departure| departure > now);
         if self.conn.poll_timeout().is_some_and(|deadline| deadline <= now) {

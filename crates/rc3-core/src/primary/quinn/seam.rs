@@ -14,7 +14,7 @@ use super::{
     controller::{Factory, Shared},
     sessions::ConnectionSessions,
     stall::Stall,
-    steering::{SharedSteering, SteeringFactory},
+    steering::SharedSteering,
     validation::Validation,
 };
 use crate::{
@@ -37,10 +37,10 @@ impl Seam {
     pub(super) fn new(now: Instant, config: &TransportConfig, side: Side, remote: SocketAddr) -> Self {
         let shared = Arc::<Shared>::default();
         let fed_late = Arc::<AtomicBool>::default();
-        let steering = config.steered().then(|| SharedSteering::new(now, SteeringFactory::config(config)));
+        let steering = SharedSteering::of(now, config);
         let factory = Factory {
             inner: match &steering {
-                Some(steering) => Arc::new(SteeringFactory::new(steering.clone(), config)),
+                Some(steering) => steering.factory(config),
                 None => controller_factory(config),
             },
             shared: shared.clone(),
@@ -106,8 +106,10 @@ fn controller_factory(
         return factory.clone();
     }
     match config.congestion {
-        // What Kick-Ass is without routers that tell rates.
-        Congestion::NewReno | Congestion::KickAss => with_window!(quic::congestion::NewRenoConfig::default()),
+        Congestion::NewReno => with_window!(quic::congestion::NewRenoConfig::default()),
+        // What it is without routers that tell rates.
+        #[cfg(feature = "kickass")]
+        Congestion::KickAss => with_window!(quic::congestion::NewRenoConfig::default()),
         Congestion::Cubic => with_window!(quic::congestion::CubicConfig::default()),
         Congestion::Bbr => with_window!(quic::congestion::BbrConfig::default()),
     }

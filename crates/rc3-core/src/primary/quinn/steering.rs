@@ -6,12 +6,11 @@
 use std::{
     any::Any,
     mem,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering::Relaxed},
     time::{Duration, Instant},
 };
 
 use kickass::{
-    Rate,
     code::Code,
     endpoint::{Cause, Config, Mode, Sender},
 };
@@ -20,9 +19,10 @@ use quinn_proto::{
     congestion::{Controller, ControllerFactory},
 };
 
+use super::Quic;
 use crate::{
     config::TransportConfig,
-    primary::fragments::Fragments,
+    primary::{departures::DepartureRate, fragments::Fragments},
     stats::{KickAssStats, SwitchCounts},
     units,
 };
@@ -37,7 +37,7 @@ const INITIAL_WINDOW: u64 = 12_000;
 
 /// What the controller and the seam share: one per connection.
 #[derive(Debug)]
-pub(super) struct Steering {
+struct Steering {
     sender: Sender,
     fragments: Fragments,
     mtu: u64,
@@ -62,7 +62,12 @@ pub(crate) struct Switch {
 pub(super) struct SharedSteering(Arc<Mutex<Steering>>);
 
 impl SharedSteering {
-    pub(super) fn new(now: Instant, config: Config) -> Self {
+    /// That of a new connection, if routers may tell it a rate.
+    pub(super) fn of(now: Instant, config: &TransportConfig) -> Option<Self> {
+        config.steered().then(|| Self::new(now, SteeringFactory::config(config)))
+    }
+
+    fn new(now: Instant, config: Config) -> Self {
         Self(Arc::new(Mutex::new(Steering {
             sender: Sender::new(config),
             fragments: Fragments::NEW,
@@ -75,7 +80,29 @@ impl SharedSteering {
         })))
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, Steering> {
+    /// What builds its controllers.
+    pub(super) fn factory(&self, config: &TransportConfig) -> Arc<dyn ControllerFactory + Send + Sync> {
+        Arc::new(SteeringFactory::new(self.clone(), config))
+    }
+
+    /// How fast packets leave, if routers say so.
+    pub(super) fn pace(&self) -> Option<DepartureRate> {
+        DepartureRate::from_bytes_per_second(self.lock().sender.pace()?.bytes_per_second())
+    }
+
+    /// When routers have been silent for too long.
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        self.lock().sender.poll_timeout()
+    }
+
+    /// Does what was due, and says how many bytes may be in flight.
+    pub(super) fn handle_timeout(&self, now: Instant) -> u64 {
+        let mut steering = self.lock();
+        steering.with_sender(now, |sender| sender.handle_timeout(now));
+        steering.window()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Steering> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -104,22 +131,14 @@ impl Steering {
     }
 
     /// The peer has told the code of a leading fragment.
-    pub(super) fn on_signal(&mut self, now: Instant, code: Code) {
+    fn on_signal(&mut self, now: Instant, code: Code) {
         self.fragments.on_signal();
         self.signals += 1;
         self.with_sender(now, |sender| sender.on_signal(now, code));
     }
 
-    pub(super) fn handle_timeout(&mut self, now: Instant) {
-        self.with_sender(now, |sender| sender.handle_timeout(now));
-    }
-
-    pub(super) fn poll_timeout(&self) -> Option<Instant> {
-        self.sender.poll_timeout()
-    }
-
     /// Bytes that may be in flight.
-    pub(super) fn window(&self) -> u64 {
+    fn window(&self) -> u64 {
         let beyond = match self.sender.mode() {
             Mode::KickAss => UNACKNOWLEDGED * self.mtu,
             Mode::Tcp(_) => 0,
@@ -127,25 +146,20 @@ impl Steering {
         self.sender.window() + beyond
     }
 
-    /// How fast packets leave, if routers say so.
-    pub(super) fn pace(&self) -> Option<Rate> {
-        self.sender.pace()
-    }
-
     /// Whether a packet of so many bytes is one that routers may well fragment.
-    pub(super) fn is_long(&self, bytes: u64) -> bool {
+    fn is_long(&self, bytes: u64) -> bool {
         2 * bytes >= self.mtu
     }
 
-    pub(super) fn fragments(&mut self) -> &mut Fragments {
+    fn fragments(&mut self) -> &mut Fragments {
         &mut self.fragments
     }
 
-    pub(super) fn take_switches(&mut self) -> Vec<Switch> {
+    fn take_switches(&mut self) -> Vec<Switch> {
         mem::take(&mut self.switches)
     }
 
-    pub(super) fn stats(&self) -> KickAssStats {
+    fn stats(&self) -> KickAssStats {
         let rate = self.sender.signalled().map(|rate| rate.bits_per_second() as u64);
         KickAssStats {
             mode: self.sender.mode(),
@@ -159,19 +173,84 @@ impl Steering {
     }
 }
 
+/// What a connection that routers may steer has besides.
+impl Quic {
+    /// What timed out leaves once more.
+    pub(super) fn on_probe(&mut self, now: Instant, bytes: usize) {
+        if let Some(steering) = &self.steering {
+            let mut steering = steering.lock();
+            if steering.is_long(bytes as u64) {
+                steering.fragments().on_probe(now);
+            }
+        }
+    }
+
+    /// The peer has told the code of a leading fragment.
+    pub(crate) fn on_signal(&mut self, now: Instant, code: Code) {
+        if let Some(steering) = &self.steering {
+            let mut steering = steering.lock();
+            steering.on_signal(now, code);
+            // The controller is told only what quinn-proto knows of.
+            self.shared.cwnd.store(steering.window(), Relaxed);
+        }
+    }
+
+    /// Whether the packet that leaves at `now` may be fragmented on its way.
+    pub(super) fn may_fragment(&self, now: Instant) -> bool {
+        self.steering.as_ref().is_some_and(|steering| steering.lock().fragments().may_fragment(now))
+    }
+
+    /// A packet of `bytes` that may be fragmented leaves.
+    pub(super) fn on_fragmentable(&mut self, now: Instant, bytes: usize) {
+        if let Some(steering) = &self.steering {
+            let mut steering = steering.lock();
+            if steering.is_long(bytes as u64) {
+                steering.fragments().on_sent(now, bytes as u64);
+            }
+        }
+    }
+
+    /// Whether packets may be fragmented on their way.
+    pub(crate) fn fragments_allowed(&self) -> bool {
+        self.steering.as_ref().is_some_and(|steering| steering.lock().fragments().are_allowed())
+    }
+
+    /// Fragments do not reach this peer.
+    pub(crate) fn forbid_fragments(&mut self, now: Instant) {
+        if let Some(steering) = &self.steering {
+            *steering.lock().fragments() = Fragments::dropped(now);
+        }
+    }
+
+    /// Whether it has shown that fragments do not reach the peer.
+    pub(crate) fn drops_fragments(&self) -> bool {
+        self.steering.as_ref().is_some_and(|steering| steering.lock().fragments().are_dropped())
+    }
+
+    /// Changes of modes since the last call.
+    pub(crate) fn take_switches(&mut self) -> Vec<Switch> {
+        self.steering.as_ref().map(|steering| steering.lock().take_switches()).unwrap_or_default()
+    }
+
+    /// What routers say and what comes of it.
+    pub(crate) fn kickass(&self) -> Option<KickAssStats> {
+        self.steering.as_ref().map(|steering| steering.lock().stats())
+    }
+}
+
 /// Builds the controllers of a connection. All share one [`Steering`], which begins anew with each: a new path has other
 /// routers.
-pub(super) struct SteeringFactory {
+struct SteeringFactory {
     steering: SharedSteering,
     config: Config,
 }
 
 impl SteeringFactory {
-    pub(super) fn new(steering: SharedSteering, config: &TransportConfig) -> Self {
+    fn new(steering: SharedSteering, config: &TransportConfig) -> Self {
         Self { steering, config: Self::config(config) }
     }
 
-    pub(super) fn config(config: &TransportConfig) -> Config {
+    fn config(config: &TransportConfig) -> Config {
         Config {
             mtu: config.mtu().into(),
             initial_window: config.initial_window_bytes().unwrap_or(INITIAL_WINDOW),

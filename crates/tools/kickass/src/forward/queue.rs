@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use kickass::{
     packet::Packet,
-    queue::{DropTail, FqCodel, FqCodelConfig, Levels, Queue, Queued, StrictPriority},
+    queue::{DropTail, FqCodel, FqCodelConfig, Levels, Queue, Queued, Routed, StrictPriority},
 };
 
 use super::{
@@ -24,10 +24,12 @@ impl Queued for Waiting {
         self.packet.bytes()
     }
 
-    fn dscp(&self) -> u8 {
-        self.packet.dscp()
+    fn class(&self) -> u8 {
+        self.packet.class()
     }
+}
 
+impl Routed for Waiting {
     fn flow_hash(&self, key: u64) -> u64 {
         self.packet.flow_hash(key)
     }
@@ -99,19 +101,19 @@ fn discipline(port: &PortConfig, key: u64) -> Box<dyn Queue<Waiting>> {
 }
 
 impl Queue<Packet> for PortQueue {
-    fn enqueue(&mut self, now: Instant, packet: Packet, lost: &mut dyn FnMut(Packet)) {
+    fn enqueue(&mut self, now: Instant, packet: Packet, dropped: &mut dyn FnMut(Packet)) {
         let overflowed = &mut self.overflowed;
         self.discipline.enqueue(now, Waiting { since: now, packet }, &mut |waiting| {
             *overflowed += 1;
-            lost(waiting.packet);
+            dropped(waiting.packet);
         });
     }
 
-    fn dequeue(&mut self, now: Instant, lost: &mut dyn FnMut(Packet)) -> Option<Packet> {
+    fn dequeue(&mut self, now: Instant, dropped: &mut dyn FnMut(Packet)) -> Option<Packet> {
         let aged = &mut self.aged;
         let waiting = self.discipline.dequeue(now, &mut |waiting| {
             *aged += 1;
-            lost(waiting.packet);
+            dropped(waiting.packet);
         })?;
         let delay = now.saturating_duration_since(waiting.since);
         self.delays.add(delay);
@@ -134,7 +136,7 @@ impl Queue<Packet> for PortQueue {
     }
 
     fn is_best(&self, packet: &Packet) -> bool {
-        self.levels.as_ref().is_none_or(|levels| levels.of(packet.dscp()) == 0)
+        self.levels.as_ref().is_none_or(|levels| levels.of(packet.class()) == 0)
     }
 
     fn best_bytes(&self) -> u64 {

@@ -274,9 +274,10 @@ fn send(args: SendArgs) -> Result<Command, UsageError> {
 mod tests {
     use std::time::Duration;
 
+    use clap::Parser;
+
     use super::*;
     use crate::{demo::queue::Queue, emulator::Discipline};
-    use clap::Parser;
 
     fn resolve(words: &[&str]) -> Result<Command, UsageError> {
         Command::resolve(LowArgs::try_parse_from(words).unwrap())

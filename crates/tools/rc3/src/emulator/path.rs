@@ -10,7 +10,8 @@ use rand_pcg::{
     rand_core::{Rng, SeedableRng},
 };
 use rc3_core::units::{Level, Rate};
-use rc3_sim::{Link, LinkStats, Packet, Routed};
+use rc3_link::{Link, LinkStats, Packet};
+use rc3_queue::Routed;
 
 /// Size of a background packet: a full Ethernet payload.
 const BACKGROUND_SIZE: usize = 1500;
@@ -128,7 +129,8 @@ impl Background {
 
 #[cfg(test)]
 mod tests {
-    use rc3_sim::{DropTail, LinkConfig, Tally};
+    use rc3_link::LinkConfig;
+    use rc3_queue::{DropTail, Tally};
 
     use super::*;
 

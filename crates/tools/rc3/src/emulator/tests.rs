@@ -4,7 +4,7 @@ use std::{collections::VecDeque, sync::Arc};
 
 use rc3_core::units::Level;
 use rc3_net::socket::{Datagram, Options, Outgoing, RecvBatch};
-use rc3_sim::Tally;
+use rc3_queue::Tally;
 
 use super::*;
 

@@ -6,14 +6,15 @@ use std::{fmt, io, net::SocketAddr, sync::Arc, time::Instant};
 
 use kickass::packet::Flow;
 use rc3_core::units::Level;
+use rc3_link::{Impairments, Link, LinkConfig, Packet};
 use rc3_net::{
     marks::Marks,
     socket::{Datagram, RECV_MESSAGES_MAX, RecvBatch, Socket},
 };
-use rc3_sim::{Impairments, Link, LinkConfig, Packet, Routed, today::Discipline};
+use rc3_queue::Routed;
 
 use super::{
-    Direction, EmulatorConfig, EmulatorStats,
+    Direction, Discipline, EmulatorConfig, EmulatorStats,
     path::{Background, Passing, Path},
     peers::Peers,
     port::{Port, Trouble},

@@ -1,10 +1,10 @@
-//! First in, first out; what does not fit is dropped on arrival.
+//! First in, first out; what does not fit is dropped on arrival. Classes are ignored.
 //!
 //! Invariant: `bytes` is the sum of the lengths in `packets` and at most `limit`.
 
 use std::{collections::VecDeque, time::Instant};
 
-use super::{Queue, Queued};
+use crate::{Queue, Queued, fifo};
 
 /// A FIFO with a limit.
 #[derive(Debug)]
@@ -22,17 +22,17 @@ impl<T> DropTail<T> {
 }
 
 impl<T: Queued> Queue<T> for DropTail<T> {
-    fn enqueue(&mut self, _now: Instant, packet: T, lost: &mut dyn FnMut(T)) {
+    fn enqueue(&mut self, _now: Instant, packet: T, dropped: &mut dyn FnMut(T)) {
         let bytes = packet.bytes();
         if bytes > self.limit - self.bytes {
-            return lost(packet);
+            return dropped(packet);
         }
         self.bytes += bytes;
         self.packets.push_back(packet);
     }
 
     fn dequeue(&mut self, _now: Instant, _lost: &mut dyn FnMut(T)) -> Option<T> {
-        let packet = self.packets.pop_front()?;
+        let packet = fifo::take(&mut self.packets, VecDeque::pop_front)?;
         self.bytes -= packet.bytes();
         Some(packet)
     }

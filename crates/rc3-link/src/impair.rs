@@ -12,6 +12,8 @@ use rand_pcg::{
 };
 use rc3_core::units::Level;
 
+use crate::random::unit;
+
 /// What a link does to packets after the queue. The default is an undisturbed link.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Impairments {
@@ -87,9 +89,9 @@ impl Impairer {
         probability > 0.0 && self.uniform() < probability
     }
 
-    /// Uniform in `[0, 1)` with 53 bits, so that every value is exact in an `f64`.
+    /// Uniform in `[0, 1)`.
     fn uniform(&mut self) -> f64 {
-        (self.random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
+        unit(self.random.next_u64())
     }
 }
 

@@ -6,9 +6,7 @@
 use std::time::{Duration, Instant};
 
 use rc3_core::units::Rate;
-
-use super::{Dropped, Packet, Queue};
-use crate::DropTail;
+use rc3_queue::{DropTail, Queue, Queued};
 
 /// A token bucket. What passes waits for the link alone, which should be faster.
 #[derive(Debug)]
@@ -28,26 +26,30 @@ impl<T> Policer<T> {
     }
 }
 
-impl<T> Queue<T> for Policer<T> {
-    fn enqueue(&mut self, now: Instant, packet: Packet<T>) -> Dropped<T> {
-        let full_at = self.full_at.map_or(now, |at| at.max(now)) + self.rate.time_for(packet.size as u64);
+impl<T: Queued> Queue<T> for Policer<T> {
+    fn enqueue(&mut self, now: Instant, packet: T, dropped: &mut dyn FnMut(T)) {
+        let full_at = self.full_at.map_or(now, |at| at.max(now)) + self.rate.time_for(packet.bytes());
         if full_at.duration_since(now) > self.depth {
-            return Dropped::Arrival(packet);
+            return dropped(packet);
         }
         self.full_at = Some(full_at);
-        self.passed.enqueue(now, packet)
+        self.passed.enqueue(now, packet, dropped);
     }
 
-    fn dequeue(&mut self, now: Instant) -> Option<Packet<T>> {
-        self.passed.dequeue(now)
+    fn dequeue(&mut self, now: Instant, dropped: &mut dyn FnMut(T)) -> Option<T> {
+        self.passed.dequeue(now, dropped)
     }
 
     fn bytes(&self) -> u64 {
         self.passed.bytes()
     }
 
-    fn len(&self) -> usize {
-        self.passed.len()
+    fn packets(&self) -> usize {
+        self.passed.packets()
+    }
+
+    fn limit(&self) -> u64 {
+        self.passed.limit()
     }
 }
 
@@ -56,6 +58,7 @@ mod tests {
     use rc3_core::units::Level;
 
     use super::*;
+    use crate::Packet;
 
     #[test]
     fn a_bucket_passes_and_then_its_rate() {
@@ -64,7 +67,11 @@ mod tests {
         let mut policer = Policer::new(Rate::from_bits_per_second(12_000_000).unwrap(), 15_000);
         let mut pass = |now| {
             let packet = Packet { size: 1500, level: Level::PRIMARY, payload: () };
-            policer.enqueue(now, packet) == Dropped::Nothing && policer.dequeue(now).is_some()
+            let mut dropped = 0;
+            policer.enqueue(now, packet, &mut |_| dropped += 1);
+            let passed = policer.dequeue(now, &mut |_| panic!("on arrival only")).is_some();
+            assert_eq!(passed, dropped == 0);
+            passed
         };
         assert_eq!((0..20).filter(|_| pass(start)).count(), 10);
         // At twice the rate, half of them.

@@ -5,8 +5,8 @@
 
 use std::{collections::VecDeque, time::Instant};
 
-use super::{
-    CoDel, Queue, Queued,
+use crate::{
+    CoDel, Queue, Queued, Routed,
     codel::{State, Verdict},
 };
 
@@ -76,7 +76,7 @@ impl<T: Queued> FlowQueue<T> {
     }
 }
 
-impl<T: Queued> FqCodel<T> {
+impl<T: Queued + Routed> FqCodel<T> {
     /// An empty queue.
     ///
     /// # Panics
@@ -88,14 +88,14 @@ impl<T: Queued> FqCodel<T> {
     }
 
     /// Drops from the head of the fattest flow, half of it at most (RFC 8290 §4.1).
-    fn drop_from_fattest(&mut self, lost: &mut dyn FnMut(T)) {
+    fn drop_from_fattest(&mut self, dropped: &mut dyn FnMut(T)) {
         let Some(fattest) = self.flows.iter_mut().max_by_key(|flow| flow.bytes) else { return };
         let keep = fattest.bytes / 2;
         for _ in 0..DROP_BATCH {
             let Some((_, packet)) = fattest.pop() else { break };
             self.bytes -= packet.bytes();
             self.packets -= 1;
-            lost(packet);
+            dropped(packet);
             if fattest.bytes <= keep {
                 break;
             }
@@ -103,7 +103,7 @@ impl<T: Queued> FqCodel<T> {
     }
 
     /// The next packet of a flow that CoDel lets go.
-    fn dequeue_flow(&mut self, index: u16, now: Instant, lost: &mut dyn FnMut(T)) -> Option<T> {
+    fn dequeue_flow(&mut self, index: u16, now: Instant, dropped: &mut dyn FnMut(T)) -> Option<T> {
         let flow = &mut self.flows[usize::from(index)];
         loop {
             let Some((arrived, mut packet)) = flow.pop() else {
@@ -120,14 +120,14 @@ impl<T: Queued> FqCodel<T> {
                     self.marked += 1;
                     return Some(packet);
                 }
-                Verdict::Signal => lost(packet),
+                Verdict::Signal => dropped(packet),
             }
         }
     }
 }
 
-impl<T: Queued> Queue<T> for FqCodel<T> {
-    fn enqueue(&mut self, now: Instant, packet: T, lost: &mut dyn FnMut(T)) {
+impl<T: Queued + Routed> Queue<T> for FqCodel<T> {
+    fn enqueue(&mut self, now: Instant, packet: T, dropped: &mut dyn FnMut(T)) {
         let index = (packet.flow_hash(self.config.key) % u64::from(self.config.flows)) as u16;
         let flow = &mut self.flows[usize::from(index)];
         self.bytes += packet.bytes();
@@ -140,11 +140,11 @@ impl<T: Queued> Queue<T> for FqCodel<T> {
             self.new.push_back(index);
         }
         while self.bytes > self.config.limit {
-            self.drop_from_fattest(lost);
+            self.drop_from_fattest(dropped);
         }
     }
 
-    fn dequeue(&mut self, now: Instant, lost: &mut dyn FnMut(T)) -> Option<T> {
+    fn dequeue(&mut self, now: Instant, dropped: &mut dyn FnMut(T)) -> Option<T> {
         loop {
             let (index, is_new) = match self.new.front() {
                 Some(&index) => (index, true),
@@ -158,7 +158,7 @@ impl<T: Queued> Queue<T> for FqCodel<T> {
                 self.old.push_back(index);
                 continue;
             }
-            if let Some(packet) = self.dequeue_flow(index, now, lost) {
+            if let Some(packet) = self.dequeue_flow(index, now, dropped) {
                 self.flows[usize::from(index)].deficit -= packet.bytes() as i64;
                 return Some(packet);
             }

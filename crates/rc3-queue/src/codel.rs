@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 /// What to do with the packet at the head of a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(crate) enum Verdict {
     /// Send it.
     Send,
     /// Mark it, and send it; or drop it, and ask about the next one.
@@ -37,7 +37,7 @@ impl CoDel {
 
 /// What CoDel remembers of one queue.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct State {
+pub(crate) struct State {
     /// When packets will have waited too long for an interval; `None` while they do not.
     above_until: Option<Instant>,
     dropping: Option<Dropping>,
@@ -58,7 +58,7 @@ struct Dropping {
 impl State {
     /// Decides on the packet at the head, which has waited for `sojourn`; `short` if no more than one packet of
     /// full size is behind it.
-    pub(super) fn judge(&mut self, codel: &CoDel, now: Instant, sojourn: Duration, short: bool) -> Verdict {
+    pub(crate) fn judge(&mut self, codel: &CoDel, now: Instant, sojourn: Duration, short: bool) -> Verdict {
         if !self.is_above(codel, now, sojourn, short) {
             self.end();
             return Verdict::Send;
@@ -79,7 +79,7 @@ impl State {
     }
 
     /// Nothing waits any more.
-    pub(super) fn on_empty(&mut self) {
+    pub(crate) fn on_empty(&mut self) {
         self.above_until = None;
         self.end();
     }

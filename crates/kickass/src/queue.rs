@@ -1,0 +1,31 @@
+//! What waits in front of a link: the disciplines of [`rc3_queue`], over IP packets.
+//!
+//! Limits are in bytes of packets, IP headers included. What a discipline drops, on arrival or later, it hands to
+//! `dropped`; nothing else disappears.
+
+pub use rc3_queue::{CoDel, DropTail, FqCodel, FqCodelConfig, Levels, Queue, Queued, Routed, StrictPriority};
+
+use crate::packet::Packet;
+
+impl Queued for Packet {
+    fn bytes(&self) -> u64 {
+        self.total_len() as u64
+    }
+
+    fn class(&self) -> u8 {
+        self.dscp()
+    }
+}
+
+impl Routed for Packet {
+    fn flow_hash(&self, key: u64) -> u64 {
+        let flow = self.flow();
+        // The other fragments do not show theirs, and must not be overtaken by the leading one.
+        let flow = if self.fragment().is_some() { flow.without_ports() } else { flow };
+        flow.hash(key)
+    }
+
+    fn mark_congestion(&mut self) -> bool {
+        self.mark_congestion()
+    }
+}

@@ -1,0 +1,44 @@
+//! One direction of a [`Link`], sans-IO: a queue, a transmitter of a fixed rate, a propagation delay, impairments.
+//!
+//! Times come in as arguments, randomness from a seed. The same link therefore runs in virtual time under a simulation and
+//! in real time between sockets.
+//!
+//! What waits in front of it is a queue of [`rc3_queue`] over packets of the link, [`Packet`] of [`Stamped`] payloads.
+//!
+//! ```
+//! use std::time::{Duration, Instant};
+//! use rc3_core::units::{Level, Rate};
+//! use rc3_link::{Link, LinkConfig, Packet};
+//! use rc3_queue::StrictPriority;
+//!
+//! let rate = Rate::from_bits_per_second(12_000_000);
+//! let config = LinkConfig { rate, delay: Duration::from_millis(20), ..LinkConfig::default() };
+//! let mut link = Link::new(config, StrictPriority::by_level(30_000));
+//! let start = Instant::now();
+//! for (level, payload) in [(Level::FIRST, "in service"), (Level::MAX, "low"), (Level::PRIMARY, "normal")] {
+//!     link.send(start, Packet { size: 1500, level, payload });
+//! }
+//! assert_eq!(link.poll_timeout(), Some(start + Duration::from_millis(21)));
+//! let later = start + Duration::from_millis(23);
+//! let arrived: Vec<_> = std::iter::from_fn(|| link.poll_output(later)).collect();
+//! assert_eq!(arrived, ["in service", "normal", "low"]);
+//! ```
+#![forbid(unsafe_code)]
+#![cfg_attr(test, expect(clippy::disallowed_methods, reason = "tests need some instant to start from"))]
+
+mod impair;
+mod link;
+mod packet;
+mod policer;
+mod propagating;
+pub mod random;
+mod service;
+mod stats;
+#[cfg(test)]
+mod tests;
+
+pub use impair::Impairments;
+pub use link::{Link, LinkConfig};
+pub use packet::{Packet, Stamped};
+pub use policer::Policer;
+pub use stats::{LevelStats, LinkStats};

@@ -1,0 +1,240 @@
+//! One direction of a link: a queue, a transmitter of a fixed rate, a propagation delay, impairments.
+//!
+//! A packet waits in the queue, occupies the transmitter for its size at the rate, is perhaps lost or doubled
+//! there, and arrives one propagation delay after its last bit has left.
+//!
+//! Invariants. *Exact service*: a packet starts service the instant its predecessor has finished, or on arrival
+//! at an idle link, however late the caller polls; [`Link::send`] first brings the transmitter up to `now`, so
+//! the queue an arrival meets is that of its own instant. *No drift*: ends of service are computed from the start
+//! of the busy period, so rounding to the nanosecond never adds up. *No pre-emption*: a packet in service has
+//! left the queue and cannot be pushed out. *Order*: equal instants resolve as end of service before arrival, and
+//! arrivals of the same instant in the order in which they left the transmitter.
+//!
+//! Units: sizes are bytes on the wire; times are the caller's [`Instant`]s and never run backwards (an earlier one
+//! counts as the latest seen).
+
+use std::{
+    fmt,
+    time::{Duration, Instant},
+};
+
+use rand_pcg::{
+    Pcg64,
+    rand_core::{Rng, SeedableRng},
+};
+use rc3_core::units::Rate;
+use rc3_queue::Queue;
+
+use crate::{
+    LinkStats, Packet, Stamped,
+    impair::{Fate, Impairer, Impairments},
+    propagating::Propagating,
+    random::{derive, unit},
+    service::BusyPeriod,
+};
+
+/// The law of one direction of a link, but for its queue.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct LinkConfig {
+    /// Rate of the transmitter; `None` is infinitely fast, so nothing ever waits.
+    pub rate: Option<Rate>,
+    /// One-way propagation delay.
+    pub delay: Duration,
+    /// Each packet occupies the transmitter for longer than its size at the rate, by a random time up to this.
+    pub overhead: Duration,
+    /// Packets reach the far end together, at multiples of this time counted from the first: aggregation, or a receiver
+    /// that is woken only so often. Zero: each at its own time.
+    pub aggregation: Duration,
+    /// What happens to packets after the queue.
+    pub impairments: Impairments,
+    /// Seed of everything random about the link.
+    pub seed: u64,
+}
+
+/// One direction of a link that carries packets with payload `T`.
+///
+/// After each [`Self::send`], and when [`Self::poll_timeout`] has come, drain [`Self::poll_output`] until it
+/// returns `None`. How late that happens changes nothing about what arrives when.
+pub struct Link<T> {
+    config: LinkConfig,
+    queue: Box<dyn Queue<Packet<Stamped<T>>> + Send>,
+    impairer: Impairer,
+    /// What overheads are drawn from.
+    random: Pcg64,
+    /// `None` while the transmitter is idle; then the queue is empty.
+    busy: Option<BusyPeriod>,
+    propagating: Propagating<T>,
+    /// The first instant the caller has named, and the latest.
+    first: Option<Instant>,
+    latest: Option<Instant>,
+    stats: LinkStats,
+}
+
+impl<T: Clone> Link<T> {
+    /// An idle link with this queue in front of it.
+    ///
+    /// # Panics
+    /// If a probability of the impairments is not within 0 to 1.
+    pub fn new(config: LinkConfig, queue: impl Queue<Packet<Stamped<T>>> + Send + 'static) -> Self {
+        Self {
+            impairer: Impairer::new(config.impairments.clone(), config.seed),
+            random: Pcg64::seed_from_u64(derive(config.seed, 0)),
+            config,
+            queue: Box::new(queue),
+            busy: None,
+            propagating: Propagating::default(),
+            first: None,
+            latest: None,
+            stats: LinkStats::default(),
+        }
+    }
+
+    /// Hands a packet to the link at `now`.
+    pub fn send(&mut self, now: Instant, packet: Packet<T>) {
+        let now = self.advance(now);
+        let Packet { size, level, payload } = packet;
+        self.stats.at(level).offered.add(size);
+        let stamped = Packet { size, level, payload: Stamped { sent: now, payload } };
+        let stats = &mut self.stats;
+        self.queue.enqueue(now, stamped, &mut |packet| stats.at(packet.level).dropped.add(packet.size));
+        if self.busy.is_none() {
+            self.start_busy_period(now);
+        }
+    }
+
+    /// Changes the rate of the transmitter from `now` on. A packet in service leaves at the old one.
+    pub fn set_rate(&mut self, now: Instant, rate: Option<Rate>) {
+        self.advance(now);
+        self.config.rate = rate;
+        if let Some(busy) = &mut self.busy {
+            *busy = BusyPeriod { since: busy.until, bytes: 0, until: busy.until };
+        }
+    }
+
+    /// The payload that arrived first among those that have arrived by `now`, taken off the link.
+    pub fn poll_output(&mut self, now: Instant) -> Option<T> {
+        Some(self.poll_packet(now)?.payload)
+    }
+
+    /// The same with the packet's size and level, for who sends it on.
+    pub fn poll_packet(&mut self, now: Instant) -> Option<Packet<T>> {
+        let now = self.advance(now);
+        if self.propagating.first()? > now {
+            return None;
+        }
+        let packet = self.propagating.pop()?;
+        self.stats.at(packet.level).delivered.add(packet.size);
+        Some(packet)
+    }
+
+    /// No payload arrives before this instant. `None`: the link is empty.
+    ///
+    /// At that instant there may still be nothing to take when packets are lost or held back; ask again then.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let propagating = self.propagating.first();
+        let waiting = match &self.busy {
+            Some(busy) if !self.queue.is_empty() => Some(busy.until + self.config.delay),
+            _ => None,
+        };
+        match (propagating, waiting) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    /// When the packet in service will have left, as of the latest instant named to the link; then the queue is shorter.
+    /// `None`: the transmitter is idle.
+    pub fn service_end(&self) -> Option<Instant> {
+        self.busy.map(|busy| busy.until)
+    }
+
+    /// What happened so far, as of the latest instant named to the link.
+    pub fn stats(&self) -> &LinkStats {
+        &self.stats
+    }
+
+    /// Bytes that wait in the queue at `now`, without the packet in service.
+    pub fn queue_bytes(&mut self, now: Instant) -> u64 {
+        self.advance(now);
+        self.queue.bytes()
+    }
+
+    /// Runs the transmitter up to `now`, or to the latest instant seen if that is later, which it returns.
+    fn advance(&mut self, now: Instant) -> Instant {
+        let now = self.latest.map_or(now, |latest| latest.max(now));
+        self.latest = Some(now);
+        self.first.get_or_insert(now);
+        while let Some(busy) = self.busy {
+            if busy.until > now {
+                break;
+            }
+            match self.dequeue(busy.until) {
+                Some(packet) => self.serve(busy, packet),
+                None => self.busy = None,
+            }
+        }
+        now
+    }
+
+    fn dequeue(&mut self, now: Instant) -> Option<Packet<Stamped<T>>> {
+        let stats = &mut self.stats;
+        self.queue.dequeue(now, &mut |packet| stats.at(packet.level).dropped.add(packet.size))
+    }
+
+    fn start_busy_period(&mut self, now: Instant) {
+        if let Some(packet) = self.dequeue(now) {
+            self.serve(BusyPeriod { since: now, bytes: 0, until: now }, packet);
+            self.advance(now);
+        }
+    }
+
+    /// Starts the service of `packet` at `busy.until` and settles its fate.
+    fn serve(&mut self, mut busy: BusyPeriod, packet: Packet<Stamped<T>>) {
+        let Packet { size, level, payload: Stamped { sent, payload } } = packet;
+        let stats = self.stats.at(level);
+        stats.queueing_delay_max = stats.queueing_delay_max.max(busy.until.duration_since(sent));
+        busy.transmit(size, self.config.rate);
+        if !self.config.overhead.is_zero() {
+            busy.linger(self.config.overhead.mul_f64(unit(self.random.next_u64())));
+        }
+        self.busy = Some(busy);
+        let base = busy.until + self.config.delay;
+        match self.impairer.fate(level) {
+            Fate::Lost => self.stats.at(level).lost.add(size),
+            Fate::Arrives(extra) => self.propagate(base + extra, Packet { size, level, payload }),
+            Fate::Twice(extra, extra_of_copy) => {
+                self.stats.at(level).duplicated.add(size);
+                let packet = Packet { size, level, payload };
+                self.propagate(base + extra, packet.clone());
+                self.propagate(base + extra_of_copy, packet);
+            }
+        }
+    }
+
+    /// When what is ready at `at` reaches the far end.
+    fn together(&self, at: Instant) -> Instant {
+        let every = self.config.aggregation.as_nanos();
+        match self.first {
+            Some(first) if every > 0 => {
+                let times = at.saturating_duration_since(first).as_nanos().div_ceil(every);
+                first + Duration::from_nanos(u64::try_from(times * every).unwrap_or(u64::MAX))
+            }
+            _ => at,
+        }
+    }
+
+    fn propagate(&mut self, at: Instant, packet: Packet<T>) {
+        self.propagating.push(self.together(at), packet);
+    }
+}
+
+impl<T> fmt::Debug for Link<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Link")
+            .field("config", &self.config)
+            .field("queue_bytes", &self.queue.bytes())
+            .field("propagating", &self.propagating.len())
+            .field("stats", &self.stats)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,52 @@
+//! Which class of service is of which level.
+
+/// Which level each class asks for, 0 to 63: code points (RFC 2474), unless packets name levels themselves.
+///
+/// By default lower effort (RFC 8622) is the worst level and everything else the best.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Levels {
+    /// Each below [`Levels::COUNT`].
+    of: [u8; Self::CODE_POINTS],
+}
+
+impl Levels {
+    /// How many levels there are; 0 is the best.
+    pub const COUNT: usize = 16;
+    const CODE_POINTS: usize = 64;
+    const LOWER_EFFORT: u8 = 1;
+
+    /// Class *k* is level *k*: for packets that name levels. Classes that are no level are of the best one.
+    pub fn by_number() -> Self {
+        (0..Self::COUNT as u8)
+            .fold(Self { of: [0; Self::CODE_POINTS] }, |levels, level| levels.with(level, level))
+    }
+
+    /// One code point for each low level: 4*k* - 1 for level *k*, out of the pool for local use (RFC 2474 §6), as
+    /// operators of RC3 can set it at its ends. Lower effort is the worst level.
+    pub fn ladder() -> Self {
+        (1..Self::COUNT as u8).fold(Self::default(), |levels, level| levels.with(4 * level - 1, level))
+    }
+
+    /// The same with another level for one code point.
+    ///
+    /// # Panics
+    /// If `dscp` is above 63 or `level` not below [`Self::COUNT`].
+    pub fn with(mut self, dscp: u8, level: u8) -> Self {
+        assert!(usize::from(dscp) < Self::CODE_POINTS, "a code point has six bits, {dscp} more");
+        assert!(usize::from(level) < Self::COUNT, "there is no level {level}");
+        self.of[usize::from(dscp)] = level;
+        self
+    }
+
+    /// The level of a code point; of one with more than six bits, that of the low ones.
+    pub fn of(&self, dscp: u8) -> u8 {
+        self.of[usize::from(dscp) % Self::CODE_POINTS]
+    }
+}
+
+impl Default for Levels {
+    fn default() -> Self {
+        let none = Self { of: [0; Self::CODE_POINTS] };
+        none.with(Self::LOWER_EFFORT, Self::COUNT as u8 - 1)
+    }
+}

@@ -1,0 +1,82 @@
+//! What all queue disciplines share.
+
+use std::time::Instant;
+
+/// A queue discipline. `now` never runs backwards between calls.
+///
+/// What a discipline drops, on arrival or later, it hands to `dropped`; nothing else disappears.
+pub trait Queue<T> {
+    /// Takes a packet in; it or others may go to `dropped`.
+    fn enqueue(&mut self, now: Instant, packet: T, dropped: &mut dyn FnMut(T));
+
+    /// Takes out the packet to be sent next; others may go to `dropped`.
+    fn dequeue(&mut self, now: Instant, dropped: &mut dyn FnMut(T)) -> Option<T>;
+
+    /// Bytes waiting: at most [`Self::limit`].
+    fn bytes(&self) -> u64;
+
+    /// Packets waiting.
+    fn packets(&self) -> usize;
+
+    /// How many bytes may wait.
+    fn limit(&self) -> u64;
+
+    /// Whether a packet is of the best level, which the others do not keep waiting. Disciplines without levels have
+    /// only that one.
+    fn is_best(&self, _packet: &T) -> bool {
+        true
+    }
+
+    /// Bytes waiting at the best level.
+    fn best_bytes(&self) -> u64 {
+        self.bytes()
+    }
+
+    /// Packets marked instead of dropped so far.
+    fn marked(&self) -> u64 {
+        0
+    }
+
+    /// Whether nothing waits.
+    fn is_empty(&self) -> bool {
+        self.packets() == 0
+    }
+}
+
+impl<T, Q: Queue<T> + ?Sized> Queue<T> for Box<Q> {
+    fn enqueue(&mut self, now: Instant, packet: T, dropped: &mut dyn FnMut(T)) {
+        (**self).enqueue(now, packet, dropped);
+    }
+
+    fn dequeue(&mut self, now: Instant, dropped: &mut dyn FnMut(T)) -> Option<T> {
+        (**self).dequeue(now, dropped)
+    }
+
+    fn bytes(&self) -> u64 {
+        (**self).bytes()
+    }
+
+    fn packets(&self) -> usize {
+        (**self).packets()
+    }
+
+    fn limit(&self) -> u64 {
+        (**self).limit()
+    }
+
+    fn is_best(&self, packet: &T) -> bool {
+        (**self).is_best(packet)
+    }
+
+    fn best_bytes(&self) -> u64 {
+        (**self).best_bytes()
+    }
+
+    fn marked(&self) -> u64 {
+        (**self).marked()
+    }
+
+    fn is_empty(&self) -> bool {
+        (**self).is_empty()
+    }
+}

@@ -1,0 +1,125 @@
+//! The router queue RC3 asks for (RC3 §2.1, §5.1): priority scheduling and priority dropping in one shared buffer.
+//!
+//! One FIFO per level. Service takes the best occupied level. An arrival that does not fit takes the place of packets of
+//! strictly worse levels, from the tail of the worst one on. If even all of them would not make enough room, the arrival
+//! is dropped and nobody else.
+//!
+//! An arrival of the same level as the worst packets queued is dropped itself. RC3 leaves open which of two packets of
+//! one level goes, and the number lost is the same for equal sizes. This choice makes the queue exactly a drop-tail
+//! queue for traffic of a single level, so a comparison of the two disciplines sees the effect of priority and nothing
+//! else. Pushing out an equal would also let the last packet of every burst survive, which spares its sender timeouts
+//! that a drop-tail queue would cause.
+//!
+//! Invariants: `bytes` is the sum of `level_bytes`, each the sum of the lengths in its FIFO, and at most `limit`; bit *k*
+//! of `occupied` says whether level *k* holds a packet.
+
+use std::{array, collections::VecDeque, time::Instant};
+
+use crate::{Levels, Queue, Queued, fifo};
+
+/// Strict priority over all levels with push-out, under one shared limit.
+#[derive(Debug)]
+pub struct StrictPriority<T> {
+    levels: Levels,
+    fifos: [VecDeque<T>; Levels::COUNT],
+    level_bytes: [u64; Levels::COUNT],
+    occupied: u16,
+    bytes: u64,
+    limit: u64,
+}
+
+impl<T> StrictPriority<T> {
+    /// An empty queue for at most `limit` bytes over all levels.
+    pub fn new(levels: Levels, limit: u64) -> Self {
+        Self {
+            levels,
+            fifos: array::from_fn(|_| VecDeque::new()),
+            level_bytes: [0; Levels::COUNT],
+            occupied: 0,
+            bytes: 0,
+            limit,
+        }
+    }
+
+    /// The same for packets whose class is their level.
+    pub fn by_level(limit: u64) -> Self {
+        Self::new(Levels::by_number(), limit)
+    }
+}
+
+impl<T: Queued> StrictPriority<T> {
+    fn level(&self, packet: &T) -> usize {
+        usize::from(self.levels.of(packet.class()))
+    }
+
+    fn take(&mut self, level: usize, end: impl FnOnce(&mut VecDeque<T>) -> Option<T>) -> Option<T> {
+        let fifo = &mut self.fifos[level];
+        let packet = fifo::take(fifo, end)?;
+        if fifo.is_empty() {
+            self.occupied &= !(1 << level);
+        }
+        self.level_bytes[level] -= packet.bytes();
+        self.bytes -= packet.bytes();
+        Some(packet)
+    }
+
+    /// Takes packets off the tail of the worst levels until so many bytes fit.
+    ///
+    /// The caller has checked that the levels below the arrival's hold enough.
+    fn push_out(&mut self, bytes: u64, dropped: &mut dyn FnMut(T)) {
+        while bytes > self.limit - self.bytes {
+            let Some(worst) = self.occupied.checked_ilog2() else { break };
+            let Some(packet) = self.take(worst as usize, VecDeque::pop_back) else { break };
+            dropped(packet);
+        }
+    }
+}
+
+impl<T: Queued> Queue<T> for StrictPriority<T> {
+    fn enqueue(&mut self, _now: Instant, packet: T, dropped: &mut dyn FnMut(T)) {
+        let bytes = packet.bytes();
+        let level = self.level(&packet);
+        if bytes > self.limit - self.bytes {
+            let kept: u64 = self.level_bytes[..=level].iter().sum();
+            if bytes > self.limit - kept {
+                return dropped(packet);
+            }
+            self.push_out(bytes, dropped);
+        }
+        self.bytes += bytes;
+        self.level_bytes[level] += bytes;
+        self.occupied |= 1 << level;
+        self.fifos[level].push_back(packet);
+    }
+
+    fn dequeue(&mut self, _now: Instant, _dropped: &mut dyn FnMut(T)) -> Option<T> {
+        if self.occupied == 0 {
+            return None;
+        }
+        self.take(self.occupied.trailing_zeros() as usize, VecDeque::pop_front)
+    }
+
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    fn packets(&self) -> usize {
+        self.fifos.iter().map(VecDeque::len).sum()
+    }
+
+    fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    fn is_best(&self, packet: &T) -> bool {
+        self.level(packet) == 0
+    }
+
+    fn best_bytes(&self) -> u64 {
+        self.level_bytes[0]
+    }
+
+    fn is_empty(&self) -> bool {
+        self.occupied == 0
+    }
+}
