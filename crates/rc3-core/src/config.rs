@@ -14,9 +14,9 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::{
     primary::quinn::{
-        ClientCrypto, ClientTls, HandshakeTokenKey, IdleTimeout, ServerCrypto, ServerTls, Sessions, Settings,
-        TokenMemoryCache, TokenStore, ValidationTokenConfig, VarInt, random_token_key, ring_provider,
+        ClientCrypto, ClientTls, ServerCrypto, ServerTls, Sessions, Settings, random_token_key, ring_provider,
     },
+    quic::{HandshakeTokenKey, IdleTimeout, TokenMemoryCache, TokenStore, ValidationTokenConfig, VarInt},
     rlp::ladder::Ladder,
     units::Rate,
     window::WindowTuner,

@@ -36,10 +36,11 @@ use crate::{
     held::Received,
     overlay::Overlay,
     primary::{
-        ConnectionError, Dir, End, Primary, Side, StreamId, VarInt, Waiting,
-        quinn::{HandshakeData, Quic, TransportError},
+        End, Primary, Waiting,
+        quinn::{HandshakeData, Quic},
     },
     qlog::{QlogEvent, Trace},
+    quic::{ConnectionError, Dir, Side, StreamId, TransportError, VarInt},
     rlp::{
         Rlp,
         clock::Clock,

@@ -1,6 +1,6 @@
 //! The connections of an endpoint by their handles.
 
-use crate::{connection::Connection, primary::quinn::ConnectionHandle};
+use crate::{connection::Connection, quic::ConnectionHandle};
 
 /// Handles are small numbers that are given out again, so a row serves. Somebody looks here several times for each
 /// datagram.

@@ -21,10 +21,11 @@ use crate::{
     event::Event,
     memory::Memory,
     primary::{
-        ConnectionError, PrimaryTransmit,
+        PrimaryTransmit,
         fragments::Drops,
-        quinn::{Accepting, ConfigError, ConnectFailed, ConnectionHandle, Incoming, QuicEndpoint, Routed},
+        quinn::{Accepting, ConfigError, ConnectFailed, Incoming, QuicEndpoint, Routed},
     },
+    quic::{ConnectionError, ConnectionHandle},
     rlp::{
         keys::{ReceiverId, Secrets, receiver_id},
         verdicts::{DestinationVerdict, KnownPath, Verdicts},

@@ -20,6 +20,7 @@ mod memory;
 mod overlay;
 mod pieces;
 mod qlog;
+mod quic;
 mod shares;
 mod stats;
 mod stream;
@@ -49,24 +50,25 @@ pub use error::{
 pub use event::Event;
 pub use held::Held;
 pub use kickass::endpoint::{Cause as TcpCause, Mode as KickAssMode};
-pub use primary::{
-    ConnectionError, Dir, PathStats, Side, StreamId, VarInt,
-    quinn::{
-        AckFrequencyConfig, ApplicationClose, ClientCrypto, ConfigError, ConnectError, ConnectFailed,
-        ConnectionClose, ConnectionHandle, ConnectionId, HandshakeData, HandshakeTokenKey, IdleTimeout,
-        Incoming, MtuDiscoveryConfig, NoInitialCipherSuite, NoneTokenStore, QuicClientConfig,
-        QuicServerConfig, RttEstimator, ServerCrypto, TokenLog, TokenMemoryCache, TokenReuseError,
-        TokenStore, TransportError, TransportErrorCode, ValidationTokenConfig, VarIntBoundsExceeded,
-        congestion,
-    },
+pub use primary::quinn::{
+    ClientCrypto, ConfigError, ConnectFailed, HandshakeData, Incoming, NoInitialCipherSuite,
+    QuicClientConfig, QuicServerConfig, ServerCrypto,
 };
 #[cfg(feature = "qlog")]
 pub use qlog::Qlog;
+pub use quic::{
+    AckFrequencyConfig, ApplicationClose, ConnectError, ConnectionClose, ConnectionError, ConnectionHandle,
+    ConnectionId, Dir, HandshakeTokenKey, IdleTimeout, MtuDiscoveryConfig, NoneTokenStore, RttEstimator,
+    Side, StreamId, TokenLog, TokenMemoryCache, TokenReuseError, TokenStore, TransportError,
+    TransportErrorCode, ValidationTokenConfig, VarInt, VarIntBoundsExceeded, congestion,
+};
 pub use rlp::{
     clock::ClockStats,
     guard::{GuardStats, Verdict},
     verdicts::{DestinationVerdict, KnownPath, Pace},
 };
-pub use stats::{ConnectionStats, KickAssStats, LevelStats, ReceivedStats, SentStats, SwitchCounts};
+pub use stats::{
+    ConnectionStats, KickAssStats, LevelStats, PathStats, ReceivedStats, SentStats, SwitchCounts,
+};
 pub use stream::{recv::Chunk, source::SourceRead};
 pub use transmit::{BATCH_BYTES_MAX, Transmit};

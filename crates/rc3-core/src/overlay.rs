@@ -8,12 +8,14 @@ use std::{
 
 use crate::{
     config::{RlpMode, TransportConfig},
-    primary::{StreamId, VarInt},
+    quic::{StreamId, VarInt},
     rlp::{Rlp, arrivals::Arrivals, openers::Openers},
     units::Level,
     window::WindowTuner,
-    wire::control::{ControlDecoder, ControlFrame, INITIAL_CREDIT, Settings},
-    wire::varint::VARINT_MAX,
+    wire::{
+        control::{ControlDecoder, ControlFrame, INITIAL_CREDIT, Settings},
+        varint::VARINT_MAX,
+    },
 };
 
 /// Streams that ended early and whose use of credit the peer has not reported yet. A peer reports each when it

@@ -8,7 +8,7 @@ use std::{net::SocketAddr, time::Instant};
 use kickass::endpoint::Mode;
 
 use crate::{
-    primary::{StreamId, VarInt},
+    quic::{StreamId, VarInt},
     stream::recv::Taken,
     units::{Level, Span},
 };

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use super::TransportConfig;
-use crate::primary::quinn::{
-    AckFrequencyConfig, MtuDiscovery, MtuDiscoveryConfig, congestion::ControllerFactory,
+use crate::{
+    primary::quinn::MtuDiscovery,
+    quic::{AckFrequencyConfig, MtuDiscoveryConfig, congestion::ControllerFactory},
 };
 
 impl TransportConfig {

@@ -5,8 +5,9 @@ use std::{net::SocketAddr, time::Instant};
 use super::Connection;
 use crate::{
     addresses::Addresses,
-    primary::{Primary, PrimaryTransmit, Side},
+    primary::{Primary, PrimaryTransmit},
     qlog::QlogEvent,
+    quic::Side,
     rlp::keys::{Sealer, Sealing},
     transmit::Transmit,
     units::Level,

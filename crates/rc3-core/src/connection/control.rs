@@ -6,7 +6,8 @@ use bytes::Bytes;
 use super::Connection;
 use crate::{
     error::PeerMisbehaved,
-    primary::{Dir, Primary, StreamId, StreamReadEnd, VarInt},
+    primary::{Primary, StreamReadEnd},
+    quic::{Dir, StreamId, VarInt},
     wire::control::ControlFrame,
 };
 

@@ -16,7 +16,7 @@ use crate::{
     event::Event,
     held::Received,
     overlay::Overlay,
-    primary::Side,
+    quic::Side,
     rlp::{Rlp, verdicts::Record},
     stream::set::Streams,
     wire::control::{ControlFrame, EARLY_SECRET_LEN, EarlySecret},

@@ -6,7 +6,8 @@ use crate::{
     error::PeerMisbehaved,
     event::Event,
     overlay::Overlay,
-    primary::{ConnectionError, Dir, End, Primary, PrimaryEvent, Side, StreamId, VarInt},
+    primary::{End, Primary, PrimaryEvent},
+    quic::{ConnectionError, Dir, Side, StreamId, VarInt},
     rlp::{
         Rlp,
         keys::{EXPORTER_CONTEXT_CLIENT, EXPORTER_CONTEXT_SERVER, EXPORTER_LABEL, ReceiptKey, RlpKeys},

@@ -1,7 +1,7 @@
 //! What an application may change on a connection that is there already.
 
 use super::Connection;
-use crate::primary::{Dir, VarInt};
+use crate::quic::{Dir, VarInt};
 
 impl Connection {
     /// How many streams the peer may have open at once from now on. A lower limit takes effect as streams end.

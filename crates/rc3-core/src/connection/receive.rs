@@ -7,8 +7,8 @@ use bytes::Bytes;
 use super::Connection;
 use crate::{
     error::{ClosedStream, PeerMisbehaved},
-    primary::{Dir, StreamId, VarInt},
     qlog::QlogEvent,
+    quic::{Dir, StreamId, VarInt},
     stream::recv::{RecvStream, Room, Taken},
     units::Level,
     wire::{arrival::Arrival, frame::Data},

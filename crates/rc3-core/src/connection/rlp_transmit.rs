@@ -8,8 +8,9 @@ use crate::{
     error::PeerMisbehaved,
     held::SACK_COST,
     overlay::{Overlay, SackDue},
-    primary::{Primary, StreamId, VarInt, Waiting, Window},
+    primary::{Primary, Waiting, Window},
     qlog::QlogEvent,
+    quic::{StreamId, VarInt},
     rlp::{
         Allowance, Rlp,
         clock::{Departure, Loss},

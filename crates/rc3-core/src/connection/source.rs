@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::Connection;
 use crate::{
     error::{SourceError, WriteError},
-    primary::StreamId,
+    quic::StreamId,
     stream::{send::SendStream, source::SourceRead},
     wire::varint::VARINT_MAX,
 };

@@ -10,14 +10,16 @@ pub mod quinn;
 
 use std::{
     net::{IpAddr, SocketAddr},
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use bytes::Bytes;
 
-pub use quinn::{
-    ConnectionError, Dir, ReadEnd as StreamReadEnd, Side, StreamId, TransportErrorCode, VarInt,
-    WriteError as StreamWriteError,
+pub use quinn::{ReadEnd as StreamReadEnd, WriteError as StreamWriteError};
+
+use crate::{
+    quic::{ConnectionError, Dir, StreamId, VarInt},
+    stats::PathStats,
 };
 
 /// One connection of an ordinary reliable, congestion-controlled transport with streams.
@@ -165,27 +167,4 @@ pub enum PrimaryEvent {
     DatagramReceived,
     /// Application datagrams that waited have left.
     DatagramsUnblocked,
-}
-
-/// The path as the primary sees it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PathStats {
-    /// The peer's address.
-    pub remote: SocketAddr,
-    /// Our address on this path, where known.
-    pub local_ip: Option<IpAddr>,
-    /// Smoothed round-trip time.
-    pub rtt: Duration,
-    /// Congestion window in bytes.
-    pub cwnd: u64,
-    /// Bytes in flight, in packets of the primary.
-    pub in_flight: u64,
-    /// Largest UDP payload in bytes known to pass.
-    pub mtu: u16,
-    /// Packets sent.
-    pub sent_packets: u64,
-    /// Packets declared lost.
-    pub lost_packets: u64,
-    /// Times the controller reduced its window.
-    pub congestion_events: u64,
 }

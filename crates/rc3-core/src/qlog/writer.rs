@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use super::{QlogEvent, Trace};
 use crate::{
-    primary::{Side, StreamId, VarInt},
+    quic::{Side, StreamId, VarInt},
     units::Span,
 };
 

@@ -23,7 +23,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{primary::StreamId, units::Span};
+use crate::{quic::StreamId, units::Span};
 
 /// RLP packets watched at a time: six round trips, since a queue and the detection of a loss multiply them.
 const SAMPLES_MAX: usize = 192;
@@ -448,7 +448,7 @@ pub(super) fn verdict(score: i32) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::primary::{Dir, Side};
+    use crate::quic::{Dir, Side};
 
     const AGE: Duration = Duration::from_secs(600);
     const RTT: Duration = Duration::from_millis(40);

@@ -9,7 +9,8 @@ use super::receipts::Receipts;
 use crate::{
     error::{ClosedStream, PeerMisbehaved, ReadError},
     held::{GAP_COST, Held, Received, SPAN_COST, extra},
-    primary::{Primary, StreamId, StreamReadEnd, VarInt},
+    primary::{Primary, StreamReadEnd},
+    quic::{StreamId, VarInt},
     reassembler::{Reassembler, Source},
     units::{Receipt, Span},
     wire::head::{Head, HeadDecoder},

@@ -13,7 +13,8 @@ use crate::{
     error::{FinishError, WriteError},
     held::Held,
     ledger::Ledger,
-    primary::{End, Primary, StreamId, StreamWriteError, VarInt},
+    primary::{End, Primary, StreamWriteError},
+    quic::{StreamId, VarInt},
     send_buffer::SendBuffer,
     units::{Level, Span},
     wire::head::HeadEncoder,
@@ -371,7 +372,9 @@ mod tests {
 
     use super::*;
     use crate::{
-        primary::{Dir, PathStats, PrimaryEvent, PrimaryTransmit, Side, StreamReadEnd, Window},
+        primary::{PrimaryEvent, PrimaryTransmit, StreamReadEnd, Window},
+        quic::{Dir, Side},
+        stats::PathStats,
         wire::head::{Head, HeadDecoder},
     };
 

@@ -20,7 +20,8 @@ use super::{
 };
 use crate::{
     held::{Held, Received},
-    primary::{Dir, Primary, Side, StreamId},
+    primary::Primary,
+    quic::{Dir, Side, StreamId},
 };
 
 /// Order of service: priority first, then a number (a turn, or the age of the stream).

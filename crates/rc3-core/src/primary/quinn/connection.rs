@@ -17,7 +17,6 @@ use quinn_proto as quic;
 #[cfg(feature = "simulation")]
 use super::simulated;
 use super::{
-    Dir, Side, VarInt,
     controller::{Beside, Pace, Shared},
     sample::{PathSample, without_ack_delay},
     seam::{varint, with_control},
@@ -26,6 +25,7 @@ use super::{
     steering::{SharedSteering, Switch},
     validation::Validation,
 };
+use crate::quic::{Dir, Side, VarInt};
 use crate::{
     error::SendDatagramError,
     primary::{Primary, Waiting, departures::Departures, feeding, fragments::Fragments},

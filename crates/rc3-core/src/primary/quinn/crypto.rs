@@ -6,10 +6,11 @@ use std::sync::Arc;
 use quinn_proto as quic;
 use thiserror::Error;
 
+use super::sessions::ConnectionSessions;
 #[cfg(feature = "simulation")]
 use super::simulated;
-use super::{HandshakeTokenKey, sessions::ConnectionSessions};
 use crate::config::{ClientConfig, ServerConfig, alpn_offer};
+use crate::quic::HandshakeTokenKey;
 
 /// What a client's sessions are made of.
 #[derive(Clone)]

@@ -14,12 +14,13 @@ use thiserror::Error;
 #[cfg(feature = "simulation")]
 use super::simulated;
 use super::{
-    ConfigError, ConnectError, ConnectionError, ConnectionHandle, ConnectionId, Quic, Side,
+    ConfigError, Quic,
     accepting::{Accepting, server_config},
     crypto::client_crypto,
     from_transmit,
     seam::Seam,
 };
+use crate::quic::{ConnectError, ConnectionError, ConnectionHandle, ConnectionId, Side};
 use crate::{
     config::{ClientConfig, ServerConfig, TransportConfig},
     primary::PrimaryTransmit,

@@ -1,4 +1,4 @@
-//! The primary loop over an unmodified quinn-proto: the only module that names that crate.
+//! The primary loop over an unmodified quinn-proto: the only module, beside [`crate::quic`], that names that crate.
 //!
 //! A [`Quic`] is one connection, and `primary.rs` puts it behind [`super::Primary`]; a `QuicEndpoint` makes them.
 //! `seam.rs` gives each a controller that is watched, `controller.rs`; `sample.rs`, `stall.rs` and `validation.rs` judge
@@ -22,13 +22,6 @@ mod steering;
 mod validation;
 
 use quinn_proto as quic;
-
-pub use quic::{
-    AckFrequencyConfig, ApplicationClose, ConnectError, ConnectionClose, ConnectionError, ConnectionHandle,
-    ConnectionId, Dir, IdleTimeout, MtuDiscoveryConfig, NoneTokenStore, RttEstimator, Side, StreamId,
-    TokenLog, TokenMemoryCache, TokenReuseError, TokenStore, TransportError, TransportErrorCode,
-    ValidationTokenConfig, VarInt, VarIntBoundsExceeded, congestion, crypto::HandshakeTokenKey,
-};
 
 pub(crate) use self::{
     accepting::Accepting,

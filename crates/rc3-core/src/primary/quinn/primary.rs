@@ -6,11 +6,11 @@ use bytes::Bytes;
 use quinn_proto as quic;
 use thiserror::Error;
 
-use super::{Dir, Quic, StreamId, VarInt, from_transmit};
+use super::{Quic, from_transmit};
+use crate::quic::{Dir, StreamId, VarInt};
 use crate::{
-    primary::{
-        End, PathStats, Primary, PrimaryEvent, PrimaryTransmit, Waiting, Window, departures::Departures,
-    },
+    primary::{End, Primary, PrimaryEvent, PrimaryTransmit, Waiting, Window, departures::Departures},
+    stats::PathStats,
     transmit::BATCH_BYTES_MAX,
 };
 

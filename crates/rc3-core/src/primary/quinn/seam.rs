@@ -10,13 +10,14 @@ use std::{
 use quinn_proto as quic;
 
 use super::{
-    Dir, Quic, Side, VarInt,
+    Quic,
     controller::{Factory, Shared},
     sessions::ConnectionSessions,
     stall::Stall,
     steering::{SharedSteering, SteeringFactory},
     validation::Validation,
 };
+use crate::quic::{Dir, Side, VarInt};
 use crate::{
     config::{Congestion, TransportConfig},
     primary::{Waiting, departures::Departures},

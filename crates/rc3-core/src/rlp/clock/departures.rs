@@ -2,7 +2,7 @@
 
 use std::{collections::VecDeque, time::Instant};
 
-use crate::{primary::StreamId, units::Span};
+use crate::{quic::StreamId, units::Span};
 
 /// Datagrams that came later than one by so many show that it is lost (RFC 9002 §6.1.1 has 3 of a sequence that is not
 /// meant to be reordered).
@@ -95,7 +95,7 @@ impl Departures {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::primary::{Dir, Side};
+    use crate::quic::{Dir, Side};
 
     fn batch(at: Instant, last: u64, packets: u64) -> Departure {
         let stream = StreamId::new(Side::Client, Dir::Uni, 0);

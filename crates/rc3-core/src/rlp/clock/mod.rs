@@ -446,7 +446,7 @@ fn bytes_per_second(rate: Rate) -> f64 {
 mod tests {
     use super::*;
     use crate::{
-        primary::{Dir, Side, StreamId},
+        quic::{Dir, Side, StreamId},
         units::Span,
     };
 
