@@ -36,7 +36,7 @@ use crate::{
     held::Received,
     overlay::Overlay,
     primary::{
-        End, Primary, Waiting,
+        End, PrimaryWriter, Waiting,
         quinn::{HandshakeData, Quic},
     },
     qlog::{QlogEvent, Trace},
@@ -484,7 +484,7 @@ impl Connection {
                     buf.clear();
                     continue;
                 }
-                return Some(transmit.into());
+                return Some(transmit);
             }
             match self.primary.window().waiting {
                 Waiting::Nothing => {

@@ -21,7 +21,6 @@ use crate::{
     event::Event,
     memory::Memory,
     primary::{
-        PrimaryTransmit,
         fragments::Drops,
         quinn::{Accepting, ConfigError, ConnectFailed, Incoming, QuicEndpoint, Routed},
     },
@@ -679,12 +678,12 @@ impl Endpoint {
         }
     }
 
-    fn respond(&mut self, transmit: PrimaryTransmit, mut response: Vec<u8>) {
+    fn respond(&mut self, transmit: Transmit, mut response: Vec<u8>) {
         if self.responses.len() == RESPONSES_MAX {
             self.incoming.unanswered += 1;
             return;
         }
         response.truncate(transmit.size);
-        self.responses.push_back((transmit.into(), response));
+        self.responses.push_back((transmit, response));
     }
 }

@@ -5,7 +5,6 @@ use std::{net::SocketAddr, time::Instant};
 use super::Connection;
 use crate::{
     addresses::Addresses,
-    primary::{Primary, PrimaryTransmit},
     qlog::QlogEvent,
     quic::Side,
     rlp::keys::{Sealer, Sealing},
@@ -124,7 +123,7 @@ impl Connection {
 
     /// Whether a datagram of the primary may leave, and accounts for it. One that may not is lost: a probe of the path
     /// MTU, or an answer to somebody who only tries an address (RFC 9000 §8.2.2).
-    pub(super) fn may_leave(&mut self, transmit: &PrimaryTransmit) -> bool {
+    pub(super) fn may_leave(&mut self, transmit: &Transmit) -> bool {
         let Some(addresses) = &mut self.addresses else { return true };
         let allowed = transmit.size as u64 <= addresses.allowance(transmit.destination);
         if allowed {

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use super::Connection;
 use crate::{
     error::PeerMisbehaved,
-    primary::{Primary, StreamReadEnd},
+    primary::StreamReadEnd,
     quic::{Dir, StreamId, VarInt},
     wire::control::ControlFrame,
 };

@@ -6,7 +6,7 @@ use crate::{
     error::PeerMisbehaved,
     event::Event,
     overlay::Overlay,
-    primary::{End, Primary, PrimaryEvent},
+    primary::{End, PrimaryEvent, PrimaryWriter},
     quic::{ConnectionError, Dir, Side, StreamId, VarInt},
     rlp::{
         Rlp,

@@ -1,7 +1,7 @@
 //! Feeding the primary: late when both sides speak rc3, all at once when it works alone.
 
 use super::Connection;
-use crate::primary::{Primary, Waiting, feeding::quantum};
+use crate::primary::{Waiting, feeding::quantum};
 
 impl Connection {
     /// Hands bytes over if the primary should have some.

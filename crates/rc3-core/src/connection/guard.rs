@@ -6,7 +6,7 @@ use super::Connection;
 use crate::{
     ledger::State,
     overlay::Overlay,
-    primary::{Primary, Waiting, quinn::PathSample},
+    primary::{Waiting, quinn::PathSample},
     rlp::{Rlp, guard::Guard, verdicts::Record},
 };
 

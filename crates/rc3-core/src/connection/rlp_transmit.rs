@@ -8,7 +8,7 @@ use crate::{
     error::PeerMisbehaved,
     held::SACK_COST,
     overlay::{Overlay, SackDue},
-    primary::{Primary, Waiting, Window},
+    primary::{Waiting, Window},
     qlog::QlogEvent,
     quic::{StreamId, VarInt},
     rlp::{

@@ -11,7 +11,7 @@ use kickass::{
 
 use super::Connection;
 use crate::{
-    primary::{Primary, fragments::Drops, quinn::udp_ip_headers},
+    primary::{fragments::Drops, quinn::udp_ip_headers},
     qlog::QlogEvent,
     transmit::Transmit,
     wire::control::ControlFrame,

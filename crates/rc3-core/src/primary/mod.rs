@@ -1,82 +1,28 @@
 //! The seam between rc3 and the congestion-controlled transport that serves as its primary loop (RC3 §2.1).
 //!
-//! Everything rc3 asks of that transport is in [`Primary`]. The one implementation for real traffic is
-//! [`quinn::Quic`]; tests put simpler ones behind the same trait.
+//! That transport is quinn-proto and no other: [`quinn::Quic`] is the seam, and docs/QUINN_PROTO.md lists what rc3 rests on
+//! behind it. The types here are what it tells and takes; [`PrimaryWriter`] is all that streams need of it to send.
 
 pub(crate) mod departures;
 pub(crate) mod feeding;
 pub(crate) mod fragments;
 pub mod quinn;
 
-use std::{
-    net::{IpAddr, SocketAddr},
-    time::Instant,
-};
-
 use bytes::Bytes;
 
 pub use quinn::{ReadEnd as StreamReadEnd, WriteError as StreamWriteError};
 
-use crate::{
-    quic::{ConnectionError, Dir, StreamId, VarInt},
-    stats::PathStats,
-};
+use crate::quic::{ConnectionError, Dir, StreamId, VarInt};
 
-/// One connection of an ordinary reliable, congestion-controlled transport with streams.
+/// What the sending part of a stream hands its bytes to: [`quinn::Quic`], or in tests something simpler.
 ///
-/// Bytes written to it are its own from then on: they cannot be withdrawn, and it answers for them.
-pub trait Primary {
-    /// What happened since the last call, oldest first.
-    fn poll_event(&mut self) -> Option<PrimaryEvent>;
-
-    /// When [`Self::handle_timeout`] wants to be called.
-    fn poll_timeout(&mut self) -> Option<Instant>;
-
-    /// A deadline named by [`Self::poll_timeout`] has passed.
-    fn handle_timeout(&mut self, now: Instant);
-
-    /// Writes up to `datagrams_max` datagrams of equal length (the last may be shorter) into the empty `buf`.
-    fn poll_transmit(
-        &mut self,
-        now: Instant,
-        datagrams_max: usize,
-        buf: &mut Vec<u8>,
-    ) -> Option<PrimaryTransmit>;
-
-    /// The congestion window as it stands.
-    fn window(&self) -> Window;
-
-    /// Whether the application, not the window, holds the sender back: such acks must not open the window
-    /// (RFC 9002 §7.8). Known only to whoever feeds late.
-    fn set_app_limited(&mut self, app_limited: bool);
-
-    /// Opens a stream, or `None` while the peer's limit is reached.
-    fn open(&mut self, dir: Dir) -> Option<StreamId>;
-
-    /// The next stream the peer opened, in order.
-    fn accept(&mut self, dir: Dir) -> Option<StreamId>;
-
+/// Bytes written are the primary's from then on: they cannot be withdrawn, and it answers for them.
+pub(crate) trait PrimaryWriter {
     /// Hands bytes over; returns how many were taken, from the front.
     fn write(&mut self, id: StreamId, chunks: &mut [Bytes]) -> Result<usize, StreamWriteError>;
 
     /// Ends the sending part of a stream.
     fn end(&mut self, id: StreamId, how: End);
-
-    /// Appends the next bytes of a stream with their offsets to `chunks`, in order or the lowest there are, until
-    /// they are `max` bytes or more, and says why it stopped. A stream is read one way from first to last.
-    fn read(
-        &mut self,
-        id: StreamId,
-        max: usize,
-        ordered: bool,
-        chunks: &mut Vec<(u64, Bytes)>,
-    ) -> StreamReadEnd;
-
-    /// Tells the peer that nobody reads this stream any more.
-    fn stop(&mut self, id: StreamId, code: VarInt);
-
-    /// What is known about the path.
-    fn path(&self) -> PathStats;
 }
 
 /// How the sending part of a stream ends.
@@ -88,23 +34,6 @@ pub enum End {
     Reset(VarInt),
 }
 
-/// One call's worth of datagrams from the primary.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PrimaryTransmit {
-    /// Where to.
-    pub destination: SocketAddr,
-    /// From which local address, if it matters.
-    pub source: Option<IpAddr>,
-    /// ECN bits of the IP header.
-    pub ecn: u8,
-    /// Total length in bytes.
-    pub size: usize,
-    /// Length of each datagram but the last, when there are several.
-    pub segment_size: Option<usize>,
-    /// Whether routers may not fragment it.
-    pub dont_fragment: bool,
-}
-
 /// The primary's congestion window, for feeding it late.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
@@ -114,7 +43,7 @@ pub struct Window {
     pub in_flight: u64,
     /// Largest UDP payload in bytes.
     pub mtu: u16,
-    /// What the bytes written and not yet in a packet wait for, as of the last [`Primary::poll_transmit`] that
+    /// What the bytes written and not yet in a packet wait for, as of the last [`quinn::Quic::poll_transmit`] that
     /// returned `None`.
     pub waiting: Waiting,
     /// Full packets that pacing lets go within a moment, where a rate is told; otherwise quinn-proto paces, and this is
@@ -142,7 +71,7 @@ impl Window {
     }
 }
 
-/// What a [`Primary`] reports.
+/// What the primary reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PrimaryEvent {
     /// The ALPN protocol is agreed.

@@ -9,7 +9,7 @@ use super::receipts::Receipts;
 use crate::{
     error::{ClosedStream, PeerMisbehaved, ReadError},
     held::{GAP_COST, Held, Received, SPAN_COST, extra},
-    primary::{Primary, StreamReadEnd},
+    primary::{StreamReadEnd, quinn::Quic},
     quic::{StreamId, VarInt},
     reassembler::{Reassembler, Source},
     units::{Receipt, Span},
@@ -148,9 +148,9 @@ impl RecvStream {
     /// them (`room`). What would make a stream readable is always taken: another may wait for its room in vain.
     /// The primary's datagrams were at most `datagram_len` bytes long. `chunks` is room for pieces on their way, empty
     /// before and after.
-    pub(crate) fn pull<P: Primary>(
+    pub(crate) fn pull(
         &mut self,
-        primary: &mut P,
+        primary: &mut Quic,
         id: StreamId,
         room: u64,
         datagram_len: usize,

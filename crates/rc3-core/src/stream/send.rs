@@ -13,7 +13,7 @@ use crate::{
     error::{FinishError, WriteError},
     held::Held,
     ledger::Ledger,
-    primary::{End, Primary, StreamWriteError},
+    primary::{End, PrimaryWriter, StreamWriteError},
     quic::{StreamId, VarInt},
     send_buffer::SendBuffer,
     units::{Level, Span},
@@ -255,7 +255,7 @@ impl SendStream {
     }
 
     /// Hands up to `budget` stream bytes to the primary, skipping what is delivered.
-    pub(crate) fn feed<P: Primary>(&mut self, primary: &mut P, mut budget: u64) -> Fed {
+    pub(crate) fn feed<P: PrimaryWriter>(&mut self, primary: &mut P, mut budget: u64) -> Fed {
         let mut fed = Fed::default();
         while self.flush(primary) && budget > 0 {
             let Some(span) = self.next_for_primary(budget) else { break };
@@ -290,7 +290,7 @@ impl SendStream {
         fed
     }
 
-    fn hand_over_end<P: Primary>(&mut self, primary: &mut P, fed: &mut Fed) {
+    fn hand_over_end<P: PrimaryWriter>(&mut self, primary: &mut P, fed: &mut Fed) {
         self.skip_to(self.ledger.end(), fed);
         if self.flush(primary) {
             primary.end(self.id, End::Finish);
@@ -311,7 +311,7 @@ impl SendStream {
     }
 
     /// Pushes staged record bytes; whether none is left.
-    fn flush<P: Primary>(&mut self, primary: &mut P) -> bool {
+    fn flush<P: PrimaryWriter>(&mut self, primary: &mut P) -> bool {
         while !self.staged.is_empty() {
             match primary.write(self.id, self.staged.make_contiguous()) {
                 Ok(_) => {
@@ -368,13 +368,9 @@ impl SendStream {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Instant;
-
     use super::*;
     use crate::{
-        primary::{PrimaryEvent, PrimaryTransmit, StreamReadEnd, Window},
         quic::{Dir, Side},
-        stats::PathStats,
         wire::head::{Head, HeadDecoder},
     };
 
@@ -386,7 +382,7 @@ mod tests {
         ended: bool,
     }
 
-    impl Primary for Sink {
+    impl PrimaryWriter for Sink {
         fn write(&mut self, _: StreamId, chunks: &mut [Bytes]) -> Result<usize, StreamWriteError> {
             let before = self.taken.len();
             for chunk in chunks {
@@ -402,50 +398,6 @@ mod tests {
 
         fn end(&mut self, _: StreamId, how: End) {
             self.ended = how == End::Finish;
-        }
-
-        fn poll_event(&mut self) -> Option<PrimaryEvent> {
-            unreachable!()
-        }
-
-        fn poll_timeout(&mut self) -> Option<Instant> {
-            unreachable!()
-        }
-
-        fn handle_timeout(&mut self, _: Instant) {
-            unreachable!()
-        }
-
-        fn poll_transmit(&mut self, _: Instant, _: usize, _: &mut Vec<u8>) -> Option<PrimaryTransmit> {
-            unreachable!()
-        }
-
-        fn window(&self) -> Window {
-            unreachable!()
-        }
-
-        fn set_app_limited(&mut self, _: bool) {
-            unreachable!()
-        }
-
-        fn open(&mut self, _: Dir) -> Option<StreamId> {
-            unreachable!()
-        }
-
-        fn accept(&mut self, _: Dir) -> Option<StreamId> {
-            unreachable!()
-        }
-
-        fn read(&mut self, _: StreamId, _: usize, _: bool, _: &mut Vec<(u64, Bytes)>) -> StreamReadEnd {
-            unreachable!()
-        }
-
-        fn stop(&mut self, _: StreamId, _: VarInt) {
-            unreachable!()
-        }
-
-        fn path(&self) -> PathStats {
-            unreachable!()
         }
     }
 

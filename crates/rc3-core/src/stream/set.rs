@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     held::{Held, Received},
-    primary::Primary,
+    primary::PrimaryWriter,
     quic::{Dir, Side, StreamId},
 };
 
@@ -218,7 +218,7 @@ impl Streams {
     }
 
     /// Hands up to `budget` stream bytes to the primary, in order of service.
-    pub(crate) fn feed<P: Primary>(
+    pub(crate) fn feed<P: PrimaryWriter>(
         &mut self,
         primary: &mut P,
         mut budget: u64,

@@ -1,4 +1,4 @@
-//! One QUIC connection, and what quinn-proto knows of it beyond [`Primary`].
+//! One QUIC connection, and what quinn-proto knows of it beyond its streams.
 
 use std::{
     fmt,
@@ -28,7 +28,7 @@ use super::{
 use crate::quic::{Dir, Side, VarInt};
 use crate::{
     error::SendDatagramError,
-    primary::{Primary, Waiting, departures::Departures, feeding, fragments::Fragments},
+    primary::{Waiting, departures::Departures, feeding, fragments::Fragments},
     qlog::Trace,
     stats::KickAssStats,
 };
@@ -220,7 +220,7 @@ impl Quic {
     }
 
     /// Whether bytes are handed over late from now on: the controller then believes
-    /// [`Primary::set_app_limited`].
+    /// [`Self::set_app_limited`].
     pub(crate) fn set_fed_late(&mut self, fed_late: bool) {
         self.fed_late.store(fed_late, Relaxed);
     }
@@ -353,7 +353,7 @@ impl Quic {
         self.conn.side()
     }
 
-    /// Both ends of the current path, ours where known. Cheaper than [`Primary::path`].
+    /// Both ends of the current path, ours where known. Cheaper than [`Self::path`].
     pub(crate) fn addresses(&self) -> (SocketAddr, Option<IpAddr>) {
         (self.conn.remote_address(), self.conn.local_ip())
     }

@@ -23,7 +23,7 @@ use super::{
 use crate::quic::{ConnectError, ConnectionError, ConnectionHandle, ConnectionId, Side};
 use crate::{
     config::{ClientConfig, ServerConfig, TransportConfig},
-    primary::PrimaryTransmit,
+    transmit::Transmit,
 };
 
 /// A handshake somebody wants to begin. Answer it with one of the endpoint's `accept`, `refuse`, `retry` or
@@ -74,13 +74,13 @@ pub(crate) enum Routed {
     /// Somebody wants to connect.
     Incoming(Incoming),
     /// It wants this answer, which is in the buffer.
-    Response(PrimaryTransmit),
+    Response(Transmit),
 }
 
 /// Why a handshake could not go on, and what to answer.
 pub(crate) struct AcceptFailed {
     pub(crate) cause: ConnectionError,
-    pub(crate) response: Option<PrimaryTransmit>,
+    pub(crate) response: Option<Transmit>,
 }
 
 /// Something for one connection only.
@@ -182,15 +182,11 @@ impl QuicEndpoint {
         }
     }
 
-    pub(crate) fn refuse(&mut self, incoming: Incoming, response: &mut Vec<u8>) -> PrimaryTransmit {
+    pub(crate) fn refuse(&mut self, incoming: Incoming, response: &mut Vec<u8>) -> Transmit {
         answer(self.endpoint.refuse(*incoming.quic, response))
     }
 
-    pub(crate) fn retry(
-        &mut self,
-        incoming: Incoming,
-        response: &mut Vec<u8>,
-    ) -> Result<PrimaryTransmit, Incoming> {
+    pub(crate) fn retry(&mut self, incoming: Incoming, response: &mut Vec<u8>) -> Result<Transmit, Incoming> {
         let leading_len = incoming.leading_len;
         self.endpoint
             .retry(*incoming.quic, response)
@@ -223,7 +219,7 @@ impl fmt::Debug for QuicEndpoint {
 }
 
 /// What goes out beside connections is not to be fragmented.
-fn answer(transmit: quic::Transmit) -> PrimaryTransmit {
+fn answer(transmit: quic::Transmit) -> Transmit {
     from_transmit(transmit, true)
 }
 

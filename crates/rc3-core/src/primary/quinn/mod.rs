@@ -1,6 +1,7 @@
 //! The primary loop over an unmodified quinn-proto: the only module, beside [`crate::quic`], that names that crate.
 //!
-//! A [`Quic`] is one connection, and `primary.rs` puts it behind [`super::Primary`]; a `QuicEndpoint` makes them.
+//! A [`Quic`] is one connection: `polling.rs` drives it, `streams.rs` has its streams, `connection.rs` the rest; a
+//! `QuicEndpoint` makes them.
 //! `seam.rs` gives each a controller that is watched, `controller.rs`; `sample.rs`, `stall.rs` and `validation.rs` judge
 //! what is seen there. The rest are settings: `settings.rs`, `crypto.rs`, `sessions.rs`, `accepting.rs`.
 
@@ -10,7 +11,7 @@ mod controller;
 mod crypto;
 mod endpoint;
 mod mtu_discovery;
-mod primary;
+mod polling;
 mod sample;
 mod seam;
 mod sessions;
@@ -19,6 +20,7 @@ mod settings;
 pub(crate) mod simulated;
 mod stall;
 mod steering;
+mod streams;
 mod validation;
 
 use quinn_proto as quic;
@@ -39,14 +41,15 @@ pub use self::{
         ClientCrypto, ConfigError, NoInitialCipherSuite, QuicClientConfig, QuicServerConfig, ServerCrypto,
     },
     endpoint::{ConnectFailed, Incoming},
-    primary::{ReadEnd, WriteError},
+    streams::{ReadEnd, WriteError},
 };
-use super::PrimaryTransmit;
+use crate::{transmit::Transmit, units::Level};
 
-fn from_transmit(transmit: quic::Transmit, dont_fragment: bool) -> PrimaryTransmit {
-    PrimaryTransmit {
+fn from_transmit(transmit: quic::Transmit, dont_fragment: bool) -> Transmit {
+    Transmit {
         destination: transmit.destination,
         source: transmit.src_ip,
+        level: Level::PRIMARY,
         ecn: transmit.ecn.map_or(0, |ecn| ecn as u8),
         size: transmit.size,
         segment_size: transmit.segment_size,

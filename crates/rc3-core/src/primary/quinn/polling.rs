@@ -1,50 +1,19 @@
-//! A QUIC connection as the primary loop: quinn-proto behind [`Primary`].
+//! Driving a connection: what it reports, what it sends, when it wants to be woken.
 
 use std::{sync::atomic::Ordering::Relaxed, time::Instant};
 
-use bytes::Bytes;
 use quinn_proto as quic;
-use thiserror::Error;
 
 use super::{Quic, from_transmit};
-use crate::quic::{Dir, StreamId, VarInt};
 use crate::{
-    primary::{End, Primary, PrimaryEvent, PrimaryTransmit, Waiting, Window, departures::Departures},
+    primary::{PrimaryEvent, Waiting, Window, departures::Departures},
     stats::PathStats,
-    transmit::BATCH_BYTES_MAX,
+    transmit::{BATCH_BYTES_MAX, Transmit},
 };
 
-/// Why bytes were not taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum WriteError {
-    /// Flow control: [`PrimaryEvent::Writable`] follows.
-    #[error("blocked by flow control")]
-    Blocked,
-    /// The peer no longer reads the stream.
-    #[error("stopped by peer: code {0}")]
-    Stopped(VarInt),
-    /// Never opened, or ended already.
-    #[error("closed stream")]
-    Closed,
-}
-
-/// Why no more bytes of a stream were read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ReadEnd {
-    /// As many as were asked for were read.
-    More,
-    /// No more are here: [`PrimaryEvent::Readable`] follows.
-    Blocked,
-    /// All were read.
-    Finished,
-    /// The peer has given up the rest, with its code.
-    Reset(VarInt),
-    /// Never opened, or read to its end already.
-    Closed,
-}
-
-impl Primary for Quic {
-    fn poll_event(&mut self) -> Option<PrimaryEvent> {
+impl Quic {
+    /// What happened since the last call, oldest first.
+    pub(crate) fn poll_event(&mut self) -> Option<PrimaryEvent> {
         Some(match self.conn.poll()? {
             quic::Event::HandshakeDataReady => PrimaryEvent::Negotiated,
             quic::Event::Connected => PrimaryEvent::Connected,
@@ -62,12 +31,14 @@ impl Primary for Quic {
         })
     }
 
-    fn poll_timeout(&mut self) -> Option<Instant> {
+    /// When [`Self::handle_timeout`] wants to be called.
+    pub(crate) fn poll_timeout(&mut self) -> Option<Instant> {
         let silence = self.steering.as_ref().and_then(|steering| steering.lock().poll_timeout());
         [self.conn.poll_timeout(), self.stall_deadline(), self.departure, silence].into_iter().flatten().min()
     }
 
-    fn handle_timeout(&mut self, now: Instant) {
+    /// A deadline named by [`Self::poll_timeout`] has passed.
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
         if let Some(steering) = &self.steering {
             let mut steering = steering.lock();
             steering.handle_timeout(now);
@@ -84,12 +55,13 @@ impl Primary for Quic {
         }
     }
 
-    fn poll_transmit(
+    /// Writes up to `datagrams_max` datagrams of equal length (the last may be shorter) into the empty `buf`.
+    pub(crate) fn poll_transmit(
         &mut self,
         now: Instant,
         datagrams_max: usize,
         buf: &mut Vec<u8>,
-    ) -> Option<PrimaryTransmit> {
+    ) -> Option<Transmit> {
         debug_assert!(buf.is_empty());
         // Also back to the old path, when the new one could not be validated. Counted too few, quinn-proto still holds
         // the window; too many, nothing would ever be fed again.
@@ -154,7 +126,8 @@ impl Primary for Quic {
         Some(from_transmit(transmit, !may_fragment))
     }
 
-    fn window(&self) -> Window {
+    /// The congestion window as it stands.
+    pub(crate) fn window(&self) -> Window {
         Window {
             cwnd: self.shared.cwnd.load(Relaxed) + self.shared.probing.load(Relaxed),
             in_flight: self.shared.in_flight.load(Relaxed),
@@ -164,62 +137,14 @@ impl Primary for Quic {
         }
     }
 
-    fn set_app_limited(&mut self, app_limited: bool) {
+    /// Whether the application, not the window, holds the sender back: such acks must not open the window
+    /// (RFC 9002 §7.8). Known only to whoever feeds late.
+    pub(crate) fn set_app_limited(&mut self, app_limited: bool) {
         self.shared.app_limited.store(app_limited, Relaxed);
     }
 
-    fn open(&mut self, dir: Dir) -> Option<StreamId> {
-        self.conn.streams().open(dir)
-    }
-
-    fn accept(&mut self, dir: Dir) -> Option<StreamId> {
-        self.conn.streams().accept(dir)
-    }
-
-    fn write(&mut self, id: StreamId, chunks: &mut [Bytes]) -> Result<usize, WriteError> {
-        self.waiting = Waiting::ForPacer;
-        match self.conn.send_stream(id).write_chunks(chunks) {
-            Ok(written) => Ok(written.bytes),
-            Err(quic::WriteError::Blocked) => Err(WriteError::Blocked),
-            Err(quic::WriteError::Stopped(code)) => Err(WriteError::Stopped(code)),
-            Err(quic::WriteError::ClosedStream) => Err(WriteError::Closed),
-        }
-    }
-
-    fn end(&mut self, id: StreamId, how: End) {
-        self.waiting = Waiting::ForPacer;
-        let mut stream = self.conn.send_stream(id);
-        // Both fail only for a stream that has ended already, which is what was asked for.
-        match how {
-            End::Finish => drop(stream.finish()),
-            End::Reset(code) => drop(stream.reset(code)),
-        }
-    }
-
-    fn read(&mut self, id: StreamId, max: usize, ordered: bool, chunks: &mut Vec<(u64, Bytes)>) -> ReadEnd {
-        let mut stream = self.conn.recv_stream(id);
-        let Ok(mut reader) = stream.read(ordered) else { return ReadEnd::Closed };
-        let mut left = max;
-        while left > 0 {
-            match reader.next(left) {
-                Ok(Some(chunk)) => {
-                    left -= chunk.bytes.len();
-                    chunks.push((chunk.offset, chunk.bytes));
-                }
-                Ok(None) => return ReadEnd::Finished,
-                Err(quic::ReadError::Blocked) => return ReadEnd::Blocked,
-                Err(quic::ReadError::Reset(code)) => return ReadEnd::Reset(code),
-            }
-        }
-        ReadEnd::More
-    }
-
-    fn stop(&mut self, id: StreamId, code: VarInt) {
-        // Fails only for a stream that is closed already.
-        let _ = self.conn.recv_stream(id).stop(code);
-    }
-
-    fn path(&self) -> PathStats {
+    /// What is known about the path.
+    pub(crate) fn path(&self) -> PathStats {
         let stats = self.conn.stats().path;
         PathStats {
             remote: self.conn.remote_address(),
