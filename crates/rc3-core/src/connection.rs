@@ -33,7 +33,6 @@ use crate::{
     config::{TransportConfig, alpn_parse},
     error::{ClosedStream, FinishError, PeerMisbehaved, ReadError, WriteError},
     event::Event,
-    held::Received,
     overlay::Overlay,
     primary::{
         End, PrimaryWriter, Waiting,
@@ -49,6 +48,7 @@ use crate::{
     },
     stats::{ConnectionStats, ReceivedStats, SentStats},
     stream::{recv::Chunk, send::SendStream, set::Streams},
+    structures::held::Received,
     transmit::Transmit,
     wire::frame::{Frame, Frames},
 };

@@ -17,9 +17,7 @@ use crate::{
     config::{ClientConfig, ServerConfig},
     connection::Connection,
     connections::Connections,
-    early::Early,
     event::Event,
-    memory::Memory,
     primary::{
         fragments::Drops,
         quinn::{Accepting, ConfigError, ConnectFailed, Incoming, QuicEndpoint, Routed},
@@ -30,7 +28,7 @@ use crate::{
         verdicts::{DestinationVerdict, KnownPath, Verdicts},
     },
     shares::Shares,
-    timers::Timers,
+    structures::{early::Early, memory::Memory, timers::Timers},
     transmit::Transmit,
 };
 

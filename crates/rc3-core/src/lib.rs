@@ -11,31 +11,21 @@ mod addresses;
 mod config;
 mod connection;
 mod connections;
-mod early;
 mod endpoint;
 mod error;
 mod event;
-mod held;
-mod memory;
 mod overlay;
-mod pieces;
 mod qlog;
 mod quic;
 mod shares;
 mod stats;
 mod stream;
-mod timers;
-#[cfg_attr(not(feature = "simulation"), expect(unreachable_pub, reason = "public there"))]
-mod tournament;
+pub mod structures;
 mod transmit;
 mod window;
 
-pub mod ledger;
 pub mod primary;
-pub mod range_map;
-pub mod reassembler;
 pub mod rlp;
-pub mod send_buffer;
 #[cfg(feature = "simulation")]
 pub mod simulation;
 pub mod units;
@@ -48,7 +38,6 @@ pub use error::{
     ClosedStream, FinishError, PeerMisbehaved, ReadError, SendDatagramError, SourceError, WriteError,
 };
 pub use event::Event;
-pub use held::Held;
 pub use kickass::endpoint::{Cause as TcpCause, Mode as KickAssMode};
 pub use primary::quinn::{
     ClientCrypto, ConfigError, ConnectFailed, HandshakeData, Incoming, NoInitialCipherSuite,
@@ -71,4 +60,5 @@ pub use stats::{
     ConnectionStats, KickAssStats, LevelStats, PathStats, ReceivedStats, SentStats, SwitchCounts,
 };
 pub use stream::{recv::Chunk, source::SourceRead};
+pub use structures::held::Held;
 pub use transmit::{BATCH_BYTES_MAX, Transmit};

@@ -14,11 +14,11 @@ use crate::{
     config::RlpMode,
     error::PeerMisbehaved,
     event::Event,
-    held::Received,
     overlay::Overlay,
     quic::Side,
     rlp::{Rlp, verdicts::Record},
     stream::set::Streams,
+    structures::held::Received,
     wire::control::{ControlFrame, EARLY_SECRET_LEN, EarlySecret},
 };
 

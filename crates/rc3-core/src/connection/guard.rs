@@ -4,10 +4,10 @@ use std::time::Instant;
 
 use super::Connection;
 use crate::{
-    ledger::State,
     overlay::Overlay,
     primary::{Waiting, quinn::PathSample},
     rlp::{Rlp, guard::Guard, verdicts::Record},
+    structures::ledger::State,
 };
 
 impl Connection {

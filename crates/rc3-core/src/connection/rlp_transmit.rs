@@ -6,7 +6,6 @@ use super::Connection;
 use crate::{
     config::RlpMode,
     error::PeerMisbehaved,
-    held::SACK_COST,
     overlay::{Overlay, SackDue},
     primary::{Waiting, Window},
     qlog::QlogEvent,
@@ -17,6 +16,7 @@ use crate::{
         keys::Sealer,
     },
     stream::recv::RecvStream,
+    structures::held::SACK_COST,
     transmit::{BATCH_BYTES_MAX, Transmit},
     units::{Level, Receipt, Span},
     wire::{

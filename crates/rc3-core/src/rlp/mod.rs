@@ -12,7 +12,6 @@ pub mod keys;
 pub mod ladder;
 pub(crate) mod openers;
 pub mod pacer;
-pub mod replay;
 pub mod verdicts;
 
 use std::{

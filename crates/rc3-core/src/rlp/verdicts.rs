@@ -8,7 +8,7 @@ use std::{
 
 use super::guard::{self, Verdict};
 use crate::{
-    memory::{Aged, Memory},
+    structures::memory::{Aged, Memory},
     units::Rate,
 };
 

@@ -13,7 +13,7 @@ pub(crate) mod tag;
 use std::sync::Arc;
 
 /// What an endpoint's own timers are kept in.
-pub use crate::tournament::Tournament;
+pub use crate::structures::tournament::Tournament;
 
 use crate::{
     ClientConfig, ServerConfig,

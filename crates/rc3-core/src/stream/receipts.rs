@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::{
-    held::{Held, SPAN_COST, extra},
+    structures::held::{Held, SPAN_COST, extra},
     units::{Receipt, Span},
 };
 
@@ -137,7 +137,7 @@ mod tests {
             let cuts: Vec<u64> = cuts.into_iter().collect();
             let datagrams: Vec<Span> = cuts.windows(2).map(|pair| span(pair[0], pair[1])).collect();
             let mut receipts = Receipts::default();
-            let mut came = crate::range_map::SpanSet::new();
+            let mut came = crate::structures::range_map::SpanSet::new();
             for nth in order {
                 let datagram = datagrams[nth.index(datagrams.len())];
                 came.insert(datagram);

@@ -8,10 +8,12 @@ use bytes::Bytes;
 use super::receipts::Receipts;
 use crate::{
     error::{ClosedStream, PeerMisbehaved, ReadError},
-    held::{GAP_COST, Held, Received, SPAN_COST, extra},
     primary::{StreamReadEnd, quinn::Quic},
     quic::{StreamId, VarInt},
-    reassembler::{Reassembler, Source},
+    structures::{
+        held::{GAP_COST, Held, Received, SPAN_COST, extra},
+        reassembler::{Reassembler, Source},
+    },
     units::{Receipt, Span},
     wire::head::{Head, HeadDecoder},
 };

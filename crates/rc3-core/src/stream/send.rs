@@ -11,11 +11,9 @@ use bytes::Bytes;
 use super::source::Source;
 use crate::{
     error::{FinishError, WriteError},
-    held::Held,
-    ledger::Ledger,
     primary::{End, PrimaryWriter, StreamWriteError},
     quic::{StreamId, VarInt},
-    send_buffer::SendBuffer,
+    structures::{held::Held, ledger::Ledger, send_buffer::SendBuffer},
     units::{Level, Span},
     wire::head::HeadEncoder,
 };

@@ -19,9 +19,9 @@ use super::{
     source::{PIECE, PRESENT_MAX, SourceRead},
 };
 use crate::{
-    held::{Held, Received},
     primary::PrimaryWriter,
     quic::{Dir, Side, StreamId},
+    structures::held::{Held, Received},
 };
 
 /// Order of service: priority first, then a number (a turn, or the age of the stream).

@@ -12,7 +12,7 @@ use super::{
     secret::{Mask, Secret},
 };
 use crate::{
-    rlp::replay::{ReplayWindow, Verdict},
+    structures::replay::{ReplayWindow, Verdict},
     units::Level,
     wire::header::{self, HEADER_LEN, Header, SAMPLE_LEN},
 };

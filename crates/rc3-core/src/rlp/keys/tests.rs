@@ -249,7 +249,7 @@ fn replay_is_refused() {
 fn packets_behind_the_window_are_too_old() {
     let (mut client, mut server) = pair(Limits::default());
     let old = seal(&mut client.seal, 1, b"old");
-    client.seal.packet_number = crate::rlp::replay::WINDOW;
+    client.seal.packet_number = crate::structures::replay::WINDOW;
     let new = seal(&mut client.seal, 1, b"new");
     assert!(open(&mut server.open, &new).is_ok());
     assert_eq!(open(&mut server.open, &old), Err(OpenError::TooOld));

@@ -21,8 +21,10 @@ use std::{collections::BTreeMap, mem};
 use bytes::{Buf, Bytes};
 
 use crate::{
-    held::{CHUNK_COST, SPAN_COST, extra},
-    range_map::SpanSet,
+    structures::{
+        held::{CHUNK_COST, SPAN_COST, extra},
+        range_map::SpanSet,
+    },
     units::Span,
 };
 

@@ -2,7 +2,7 @@
 
 use std::{cmp::Reverse, time::Instant};
 
-use crate::{quic::ConnectionHandle, tournament::Tournament};
+use crate::{quic::ConnectionHandle, structures::tournament::Tournament};
 
 /// A deadline, or none, which is later than any.
 type Deadline = Reverse<Option<Reverse<Instant>>>;

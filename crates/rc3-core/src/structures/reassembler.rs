@@ -28,9 +28,11 @@ use bytes::Bytes;
 use thiserror::Error;
 
 use crate::{
-    held::{GAP_COST, Held, SPAN_COST, extra},
-    pieces::{JOIN_MAX, Pieces},
-    range_map::SpanSet,
+    structures::{
+        held::{GAP_COST, Held, SPAN_COST, extra},
+        pieces::{JOIN_MAX, Pieces},
+        range_map::SpanSet,
+    },
     units::Span,
 };
 
@@ -247,7 +249,7 @@ mod tests {
         Source::{Primary, Rlp},
         *,
     };
-    use crate::held::{PIECE_COST, RUN_COST};
+    use crate::structures::held::{PIECE_COST, RUN_COST};
 
     fn span(start: u64, end: u64) -> Span {
         Span::new(start, end)

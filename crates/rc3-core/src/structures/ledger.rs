@@ -19,8 +19,10 @@
 //! All offsets and lengths are bytes of the stream.
 
 use crate::{
-    held::{SPAN_COST, extra},
-    range_map::{SpanMap, SpanSet},
+    structures::{
+        held::{SPAN_COST, extra},
+        range_map::{SpanMap, SpanSet},
+    },
     units::{Level, Span},
 };
 

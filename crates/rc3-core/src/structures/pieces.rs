@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
 
-use crate::held::{PIECE_COST, RUN_COST, extra};
+use crate::structures::held::{PIECE_COST, RUN_COST, extra};
 
 /// Pieces that touch and hold no more than this many bytes together are joined into one.
 pub(crate) const JOIN_MAX: usize = 2048;
