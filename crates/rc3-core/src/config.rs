@@ -13,13 +13,12 @@ use std::{
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::{
+    laws::{ladder::Ladder, window::WindowTuner},
     primary::quinn::{
         ClientCrypto, ClientTls, ServerCrypto, ServerTls, Sessions, Settings, random_token_key, ring_provider,
     },
     quic::{HandshakeTokenKey, IdleTimeout, TokenMemoryCache, TokenStore, ValidationTokenConfig, VarInt},
-    rlp::ladder::Ladder,
     units::Rate,
-    window::WindowTuner,
     wire::control::INITIAL_CREDIT,
 };
 
@@ -28,7 +27,7 @@ use crate::{
 #[non_exhaustive]
 pub enum RlpMode {
     /// RLP sends at the rate at which the path brings it, sends again what is lost, and leaves the queue alone unless the primary
-    /// is seen to overtake RLP. See [`crate::rlp::clock`] and [`crate::rlp::guard`].
+    /// is seen to overtake RLP. See [`crate::laws::clock`] and [`crate::laws::guard`].
     #[default]
     Guard,
     /// The network is trusted to honour the marks (RC3 §2.1).

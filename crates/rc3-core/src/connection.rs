@@ -29,21 +29,19 @@ use bytes::{Bytes, BytesMut};
 
 use self::{steering::Steering, windows::Windows};
 use crate::{
-    addresses::Addresses,
     config::{TransportConfig, alpn_parse},
     error::{ClosedStream, FinishError, PeerMisbehaved, ReadError, WriteError},
     event::Event,
+    laws::{addresses::Addresses, clock::Clock, guard::Guard, primary_window::Waiting},
     overlay::Overlay,
     primary::{
-        End, PrimaryWriter, Waiting,
+        End, PrimaryWriter,
         quinn::{HandshakeData, Quic},
     },
     qlog::{QlogEvent, Trace},
     quic::{ConnectionError, Dir, Side, StreamId, TransportError, VarInt},
     rlp::{
         Rlp,
-        clock::Clock,
-        guard::Guard,
         keys::{IdChange, OpenError, RECEIPT_SECRET_LEN, ReceiverId},
     },
     stats::{ConnectionStats, ReceivedStats, SentStats},

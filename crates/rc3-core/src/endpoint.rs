@@ -18,16 +18,14 @@ use crate::{
     connection::Connection,
     connections::Connections,
     event::Event,
-    primary::{
+    laws::{
         fragments::Drops,
-        quinn::{Accepting, ConfigError, ConnectFailed, Incoming, QuicEndpoint, Routed},
-    },
-    quic::{ConnectionError, ConnectionHandle},
-    rlp::{
-        keys::{ReceiverId, Secrets, receiver_id},
+        shares::Shares,
         verdicts::{DestinationVerdict, KnownPath, Verdicts},
     },
-    shares::Shares,
+    primary::quinn::{Accepting, ConfigError, ConnectFailed, Incoming, QuicEndpoint, Routed},
+    quic::{ConnectionError, ConnectionHandle},
+    rlp::keys::{ReceiverId, Secrets, receiver_id},
     structures::{early::Early, memory::Memory, timers::Timers},
     transmit::Transmit,
 };

@@ -7,7 +7,6 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(test, expect(clippy::disallowed_methods, reason = "tests need some instant to start from"))]
 
-mod addresses;
 mod config;
 mod connection;
 mod connections;
@@ -17,13 +16,12 @@ mod event;
 mod overlay;
 mod qlog;
 mod quic;
-mod shares;
 mod stats;
 mod stream;
 pub mod structures;
 mod transmit;
-mod window;
 
+pub mod laws;
 pub mod primary;
 pub mod rlp;
 #[cfg(feature = "simulation")]
@@ -39,6 +37,12 @@ pub use error::{
 };
 pub use event::Event;
 pub use kickass::endpoint::{Cause as TcpCause, Mode as KickAssMode};
+pub use laws::{
+    clock::ClockStats,
+    guard::{GuardStats, Verdict},
+    ladder::Ladder,
+    verdicts::{DestinationVerdict, KnownPath, Pace},
+};
 pub use primary::quinn::{
     ClientCrypto, ConfigError, ConnectFailed, HandshakeData, Incoming, NoInitialCipherSuite,
     QuicClientConfig, QuicServerConfig, ServerCrypto,
@@ -50,11 +54,6 @@ pub use quic::{
     ConnectionId, Dir, HandshakeTokenKey, IdleTimeout, MtuDiscoveryConfig, NoneTokenStore, RttEstimator,
     Side, StreamId, TokenLog, TokenMemoryCache, TokenReuseError, TokenStore, TransportError,
     TransportErrorCode, ValidationTokenConfig, VarInt, VarIntBoundsExceeded, congestion,
-};
-pub use rlp::{
-    clock::ClockStats,
-    guard::{GuardStats, Verdict},
-    verdicts::{DestinationVerdict, KnownPath, Pace},
 };
 pub use stats::{
     ConnectionStats, KickAssStats, LevelStats, PathStats, ReceivedStats, SentStats, SwitchCounts,

@@ -8,10 +8,10 @@ use std::{
 
 use crate::{
     config::{RlpMode, TransportConfig},
+    laws::window::WindowTuner,
     quic::{StreamId, VarInt},
     rlp::{Rlp, arrivals::Arrivals, openers::Openers},
     units::Level,
-    window::WindowTuner,
     wire::{
         control::{ControlDecoder, ControlFrame, INITIAL_CREDIT, Settings},
         varint::VARINT_MAX,

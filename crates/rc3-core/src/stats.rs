@@ -8,7 +8,7 @@ use std::{
 use kickass::endpoint::Mode;
 
 use crate::{
-    rlp::{clock::ClockStats, guard::GuardStats},
+    laws::{clock::ClockStats, guard::GuardStats},
     units::{Level, Rate},
 };
 

@@ -8,8 +8,8 @@ use std::{collections::BTreeMap, time::Duration};
 
 use proptest::prelude::*;
 use rc3_core::{
-    Congestion, ConnectionHandle, ConnectionStats, Dir, Event, ReadError, StreamId, VarInt, WriteError,
-    rlp::ladder::Ladder,
+    Congestion, ConnectionHandle, ConnectionStats, Dir, Event, Ladder, ReadError, StreamId, VarInt,
+    WriteError,
     structures::range_map::SpanSet,
     units::{Level, Rate, Span},
 };

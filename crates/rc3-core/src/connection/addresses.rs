@@ -4,7 +4,7 @@ use std::{net::SocketAddr, time::Instant};
 
 use super::Connection;
 use crate::{
-    addresses::Addresses,
+    laws::addresses::Addresses,
     qlog::QlogEvent,
     quic::Side,
     rlp::keys::{Sealer, Sealing},

@@ -1,7 +1,7 @@
 //! Feeding the primary: late when both sides speak rc3, all at once when it works alone.
 
 use super::Connection;
-use crate::primary::{Waiting, feeding::quantum};
+use crate::laws::{feeding::quantum, primary_window::Waiting};
 
 impl Connection {
     /// Hands bytes over if the primary should have some.

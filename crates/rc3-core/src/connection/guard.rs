@@ -4,9 +4,10 @@ use std::time::Instant;
 
 use super::Connection;
 use crate::{
+    laws::{guard::Guard, primary_window::Waiting, verdicts::Record},
     overlay::Overlay,
-    primary::{Waiting, quinn::PathSample},
-    rlp::{Rlp, guard::Guard, verdicts::Record},
+    primary::quinn::PathSample,
+    rlp::Rlp,
     structures::ledger::State,
 };
 

@@ -6,15 +6,14 @@ use super::Connection;
 use crate::{
     config::RlpMode,
     error::PeerMisbehaved,
+    laws::{
+        clock::{Departure, Loss},
+        primary_window::{Waiting, Window},
+    },
     overlay::{Overlay, SackDue},
-    primary::{Waiting, Window},
     qlog::QlogEvent,
     quic::{StreamId, VarInt},
-    rlp::{
-        Allowance, Rlp,
-        clock::{Departure, Loss},
-        keys::Sealer,
-    },
+    rlp::{Allowance, Rlp, keys::Sealer},
     stream::recv::RecvStream,
     structures::held::SACK_COST,
     transmit::{BATCH_BYTES_MAX, Transmit},

@@ -11,9 +11,7 @@ use kickass::{
 
 use super::Connection;
 use crate::{
-    primary::{fragments::Drops, quinn::udp_ip_headers},
-    qlog::QlogEvent,
-    transmit::Transmit,
+    laws::fragments::Drops, primary::quinn::udp_ip_headers, qlog::QlogEvent, transmit::Transmit,
     wire::control::ControlFrame,
 };
 

@@ -1,10 +1,10 @@
 //! Windows that follow the traffic: what the peer's primary may send, what its RLP loop may, and what is held for
-//! sending. The law is in [`crate::window`]; what is measured against which window is decided here.
+//! sending. The law is in [`crate::laws::window`]; what is measured against which window is decided here.
 
 use std::time::Instant;
 
 use super::Connection;
-use crate::{config::TransportConfig, qlog::QlogEvent, window::WindowTuner};
+use crate::{config::TransportConfig, laws::window::WindowTuner, qlog::QlogEvent};
 
 /// A change of what is offered smaller than this fraction of the window is not worth a frame.
 const STEPS_PER_WINDOW: u64 = 8;

@@ -2,34 +2,29 @@
 //! the connection asks it for an [`Allowance`] and reports what was sent, and does not ask while the primary sends to an
 //! address that has not proved that it receives (`connection/addresses.rs`).
 //!
-//! In guard mode a [`clock`] says how fast it may send, and a [`guard`] whether a queue of RLP would harm anybody. In trust
+//! In guard mode a [`Clock`] says how fast it may send, and a [`Guard`] whether a queue of RLP would harm anybody. In trust
 //! mode it sends as fast as the card takes it, as in the papers.
 
 pub(crate) mod arrivals;
-pub mod clock;
-pub mod guard;
 pub mod keys;
-pub mod ladder;
 pub(crate) mod openers;
-pub mod pacer;
-pub mod verdicts;
 
 use std::{
     net::SocketAddr,
     time::{Duration, Instant},
 };
 
-use self::{
+use self::keys::{ReceiptKey, Sealer};
+use crate::laws::{
     clock::{Clock, Departure, Loss, PathNow, Permit},
     guard::{Guard, Verdict},
-    keys::{ReceiptKey, Sealer},
     ladder::Ladder,
     pacer::Pacer,
     verdicts::{Pace, Record},
 };
 use crate::{
     config::{RlpMode, TransportConfig},
-    primary::Window,
+    laws::primary_window::Window,
     units::{Level, Rate, Receipt, Span},
     wire::arrival::Arrival,
 };

@@ -11,7 +11,7 @@ use std::{fmt::Write as _, net::IpAddr, time::Duration};
 
 use rc3_core::{
     Pace,
-    rlp::verdicts::{RATES, ROUND_TRIPS},
+    laws::verdicts::{RATES, ROUND_TRIPS},
     units::Rate,
 };
 

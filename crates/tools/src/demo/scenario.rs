@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use rc3_core::{rlp::ladder::Ladder, units::Rate};
+use rc3_core::{Ladder, units::Rate};
 
 use super::queue::Queue;
 use crate::units::{about_time, rate_text, size_text, time_text};

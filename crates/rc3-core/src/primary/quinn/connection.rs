@@ -28,7 +28,7 @@ use super::{
 use crate::quic::{Dir, Side, VarInt};
 use crate::{
     error::SendDatagramError,
-    primary::{Waiting, departures::Departures, feeding, fragments::Fragments},
+    laws::{departures::Departures, feeding, fragments::Fragments, primary_window::Waiting},
     qlog::Trace,
     stats::KickAssStats,
 };
@@ -44,7 +44,7 @@ pub struct Quic {
     pub(super) steering: Option<SharedSteering>,
     /// Where [`Self::rate`] says how fast.
     pub(super) departures: Departures,
-    /// See [`crate::primary::Window::due`].
+    /// See [`crate::laws::primary_window::Window::due`].
     pub(super) due: u64,
     /// When something that waits for its time may leave.
     pub(super) departure: Option<Instant>,

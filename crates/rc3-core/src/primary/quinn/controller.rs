@@ -3,7 +3,7 @@
 //!
 //! It takes its place where routers tell the rate, and where a controller that was given from outside names one: quinn-proto
 //! lets a quarter more than a window per round trip go, in bursts, and does not ask for the rate. The law is
-//! [`crate::primary::departures`], one packet at a time.
+//! [`crate::laws::departures`], one packet at a time.
 //!
 //! Facts of quinn-proto 0.11.19 it rests on (each held by a test in `rc3-core/tests/primary.rs`):
 //! - `window()` is consulted in `poll_transmit` exactly when something ack-eliciting waits to be sent and no loss

@@ -6,7 +6,11 @@ use quinn_proto as quic;
 
 use super::{Quic, from_transmit};
 use crate::{
-    primary::{PrimaryEvent, Waiting, Window, departures::Departures},
+    laws::{
+        departures::Departures,
+        primary_window::{Waiting, Window},
+    },
+    primary::PrimaryEvent,
     stats::PathStats,
     transmit::{BATCH_BYTES_MAX, Transmit},
 };

@@ -20,7 +20,7 @@ use super::{
 use crate::quic::{Dir, Side, VarInt};
 use crate::{
     config::{Congestion, TransportConfig},
-    primary::{Waiting, departures::Departures},
+    laws::{departures::Departures, primary_window::Waiting},
     qlog::Trace,
 };
 

@@ -1,7 +1,7 @@
 //! Kick-Ass in the primary: [`kickass::endpoint::Sender`] as a congestion controller of quinn-proto, and what the seam
 //! has to know of it. The connection passes signals in; the pace comes out.
 //!
-//! In Kick-Ass mode [`crate::primary::departures`] paces, see `controller.rs`.
+//! In Kick-Ass mode [`crate::laws::departures`] paces, see `controller.rs`.
 
 use std::{
     any::Any,
@@ -22,7 +22,7 @@ use quinn_proto::{
 
 use crate::{
     config::TransportConfig,
-    primary::fragments::Fragments,
+    laws::fragments::Fragments,
     stats::{KickAssStats, SwitchCounts},
     units,
 };

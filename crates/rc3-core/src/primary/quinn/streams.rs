@@ -6,7 +6,8 @@ use thiserror::Error;
 
 use super::Quic;
 use crate::{
-    primary::{End, PrimaryWriter, Waiting},
+    laws::primary_window::Waiting,
+    primary::{End, PrimaryWriter},
     quic::{Dir, StreamId, VarInt},
 };
 

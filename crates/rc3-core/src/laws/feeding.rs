@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use kickass::Rate;
 
-use super::Window;
+use crate::laws::primary_window::Window;
 
 /// Bytes of a full packet that are not stream data: short header with an 8-byte id (13), AEAD tag (16), STREAM
 /// frame header (11), room for an ACK frame (40).
@@ -29,7 +29,7 @@ const BATCH_PACKETS: u64 = 44;
 
 /// Full packets that a told rate brings in [`BURST`]. Two at least: the first of them then is full, and an ACK waits for
 /// the other no longer than a packet takes.
-pub(super) fn due(rate: Rate, mtu: u16) -> u64 {
+pub(crate) fn due(rate: Rate, mtu: u16) -> u64 {
     let bytes = rate.bytes_per_second() * BURST.as_secs_f64();
     (bytes as u64 / u64::from(mtu)).max(2)
 }
@@ -47,7 +47,7 @@ pub(crate) fn quantum(window: &Window, rtt: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::primary::Waiting;
+    use crate::laws::primary_window::Waiting;
 
     const RTT: Duration = Duration::from_millis(40);
 
