@@ -5,7 +5,7 @@ use std::hint::black_box;
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use rc3_core::{
-    rlp::keys::{RlpKeys, SECRET_LEN, Sealer},
+    seams::keys::{RlpKeys, SECRET_LEN, Sealer},
     units::{Level, Receipt, Span},
     wire::{
         frame::{DataHeader, Frame, Frames},

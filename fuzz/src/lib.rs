@@ -10,7 +10,7 @@ pub mod operations;
 
 use bytes::Bytes;
 use rc3_core::{
-    rlp::keys::{Limits, OpenError, RlpKeys, SECRET_LEN},
+    seams::keys::{Limits, OpenError, RlpKeys, SECRET_LEN},
     units::{Level, Receipt, Span},
     wire::{
         control::{ControlDecoder, ControlError, ControlFrame, PAYLOAD_LEN_MAX},

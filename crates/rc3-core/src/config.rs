@@ -14,10 +14,10 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::{
     laws::{ladder::Ladder, window::WindowTuner},
-    primary::quinn::{
+    quic::{HandshakeTokenKey, IdleTimeout, TokenMemoryCache, TokenStore, ValidationTokenConfig, VarInt},
+    seams::primary::quinn::{
         ClientCrypto, ClientTls, ServerCrypto, ServerTls, Sessions, Settings, random_token_key, ring_provider,
     },
-    quic::{HandshakeTokenKey, IdleTimeout, TokenMemoryCache, TokenStore, ValidationTokenConfig, VarInt},
     units::Rate,
     wire::control::INITIAL_CREDIT,
 };

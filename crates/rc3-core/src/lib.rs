@@ -8,30 +8,22 @@
 #![cfg_attr(test, expect(clippy::disallowed_methods, reason = "tests need some instant to start from"))]
 
 mod config;
-mod connection;
-mod connections;
-mod endpoint;
 mod error;
 mod event;
-mod overlay;
-mod qlog;
 mod quic;
 mod stats;
-mod stream;
 pub mod structures;
 mod transmit;
 
 pub mod laws;
-pub mod primary;
-pub mod rlp;
+pub mod machines;
+pub mod seams;
 #[cfg(feature = "simulation")]
 pub mod simulation;
 pub mod units;
 pub mod wire;
 
 pub use config::{ClientConfig, Congestion, RlpMode, ServerConfig, TransportConfig};
-pub use connection::Connection;
-pub use endpoint::{DatagramMeta, Drained, Endpoint, EndpointEvent, IncomingStats};
 pub use error::{
     ClosedStream, FinishError, PeerMisbehaved, ReadError, SendDatagramError, SourceError, WriteError,
 };
@@ -43,21 +35,25 @@ pub use laws::{
     ladder::Ladder,
     verdicts::{DestinationVerdict, KnownPath, Pace},
 };
-pub use primary::quinn::{
-    ClientCrypto, ConfigError, ConnectFailed, HandshakeData, Incoming, NoInitialCipherSuite,
-    QuicClientConfig, QuicServerConfig, ServerCrypto,
+pub use machines::{
+    connection::Connection,
+    endpoint::{DatagramMeta, Drained, Endpoint, EndpointEvent, IncomingStats},
+    stream::{recv::Chunk, source::SourceRead},
 };
-#[cfg(feature = "qlog")]
-pub use qlog::Qlog;
 pub use quic::{
     AckFrequencyConfig, ApplicationClose, ConnectError, ConnectionClose, ConnectionError, ConnectionHandle,
     ConnectionId, Dir, HandshakeTokenKey, IdleTimeout, MtuDiscoveryConfig, NoneTokenStore, RttEstimator,
     Side, StreamId, TokenLog, TokenMemoryCache, TokenReuseError, TokenStore, TransportError,
     TransportErrorCode, ValidationTokenConfig, VarInt, VarIntBoundsExceeded, congestion,
 };
+pub use seams::primary::quinn::{
+    ClientCrypto, ConfigError, ConnectFailed, HandshakeData, Incoming, NoInitialCipherSuite,
+    QuicClientConfig, QuicServerConfig, ServerCrypto,
+};
+#[cfg(feature = "qlog")]
+pub use seams::qlog::Qlog;
 pub use stats::{
     ConnectionStats, KickAssStats, LevelStats, PathStats, ReceivedStats, SentStats, SwitchCounts,
 };
-pub use stream::{recv::Chunk, source::SourceRead};
 pub use structures::held::Held;
 pub use transmit::{BATCH_BYTES_MAX, Transmit};

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::TransportConfig;
 use crate::{
-    primary::quinn::MtuDiscovery,
     quic::{AckFrequencyConfig, MtuDiscoveryConfig, congestion::ControllerFactory},
+    seams::primary::quinn::MtuDiscovery,
 };
 
 impl TransportConfig {

@@ -17,7 +17,7 @@ pub use crate::structures::tournament::Tournament;
 
 use crate::{
     ClientConfig, ServerConfig,
-    primary::quinn::{ClientTls, ServerTls, simulated::TokenKey},
+    seams::primary::quinn::{ClientTls, ServerTls, simulated::TokenKey},
 };
 
 /// Settings of a client without cryptography and with default transport settings; `alpn` are the application's own

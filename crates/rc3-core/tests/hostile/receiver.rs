@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::BytesMut;
 use rc3_core::{
     ConnectionHandle, Dir, Event, VarInt,
-    rlp::keys::RlpKeys,
+    seams::keys::RlpKeys,
     units::{Rate, Receipt, Span},
     wire::{
         arrival::Arrival,

@@ -8,7 +8,7 @@ use std::{
 use bytes::BytesMut;
 use rc3_core::{
     ConnectionHandle, Dir, ReadError, StreamId, TransportConfig,
-    rlp::keys::{EXPORTER_CONTEXT_CLIENT, EXPORTER_CONTEXT_SERVER, EXPORTER_LABEL, RlpKeys},
+    seams::keys::{EXPORTER_CONTEXT_CLIENT, EXPORTER_CONTEXT_SERVER, EXPORTER_LABEL, RlpKeys},
     units::{Level, Rate, Receipt},
     wire::frame::DataHeader,
 };

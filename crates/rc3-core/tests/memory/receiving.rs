@@ -1,6 +1,8 @@
 //! Senders that leave gaps.
 
-use rc3_core::{ConnectionHandle, Dir, VarInt, rlp::keys::RlpKeys, units::Receipt, wire::frame::DataHeader};
+use rc3_core::{
+    ConnectionHandle, Dir, VarInt, seams::keys::RlpKeys, units::Receipt, wire::frame::DataHeader,
+};
 use rc3_sim::Pair;
 
 use crate::{

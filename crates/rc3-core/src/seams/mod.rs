@@ -1,0 +1,5 @@
+//! Each between rc3 and one foreign crate: quinn-proto, ring, qlog.
+
+pub mod keys;
+pub mod primary;
+pub(crate) mod qlog;
