@@ -46,12 +46,14 @@ pub use quic::{
     Side, StreamId, TokenLog, TokenMemoryCache, TokenReuseError, TokenStore, TransportError,
     TransportErrorCode, ValidationTokenConfig, VarInt, VarIntBoundsExceeded, congestion,
 };
-pub use seams::primary::quinn::{
-    ClientCrypto, ConfigError, ConnectFailed, HandshakeData, Incoming, NoInitialCipherSuite,
-    QuicClientConfig, QuicServerConfig, ServerCrypto,
-};
 #[cfg(feature = "qlog")]
 pub use seams::qlog::Qlog;
+pub use seams::{
+    primary::quinn::{ConnectFailed, HandshakeData, Incoming},
+    tls::{
+        ClientCrypto, ConfigError, NoInitialCipherSuite, QuicClientConfig, QuicServerConfig, ServerCrypto,
+    },
+};
 pub use stats::{
     ConnectionStats, KickAssStats, LevelStats, PathStats, ReceivedStats, SentStats, SwitchCounts,
 };

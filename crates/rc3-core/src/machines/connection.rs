@@ -29,7 +29,7 @@ use bytes::{Bytes, BytesMut};
 
 use self::{steering::Steering, windows::Windows};
 use crate::{
-    config::{TransportConfig, alpn_parse},
+    config::TransportConfig,
     error::{ClosedStream, FinishError, PeerMisbehaved, ReadError, WriteError},
     event::Event,
     laws::{addresses::Addresses, clock::Clock, guard::Guard, primary_window::Waiting},
@@ -40,7 +40,7 @@ use crate::{
     },
     quic::{ConnectionError, Dir, Side, StreamId, TransportError, VarInt},
     seams::{
-        keys::{IdChange, OpenError, RECEIPT_SECRET_LEN, ReceiverId},
+        keys::{IdChange, OpenError, RECEIPT_SECRET_LEN, ReceiverId, protection::Protection},
         primary::{
             End, PrimaryWriter,
             quinn::{HandshakeData, Quic},
@@ -50,7 +50,10 @@ use crate::{
     stats::{ConnectionStats, ReceivedStats, SentStats},
     structures::held::Received,
     transmit::Transmit,
-    wire::frame::{Frame, Frames},
+    wire::{
+        alpn,
+        frame::{Frame, Frames},
+    },
 };
 
 /// Room in the send window at which blocked writers are woken, as a fraction of it.
@@ -82,6 +85,8 @@ pub struct Connection {
     windows: Windows,
     steering: Steering,
     early: early::Early,
+    /// What protects RLP datagrams.
+    protection: &'static dyn Protection,
     /// What receipts are made of.
     secret: [u8; RECEIPT_SECRET_LEN],
     /// `None` until the handshake is complete.
@@ -127,6 +132,7 @@ impl Connection {
     pub(crate) fn new(
         mut primary: Quic,
         config: Arc<TransportConfig>,
+        protection: &'static dyn Protection,
         secret: [u8; RECEIPT_SECRET_LEN],
     ) -> Self {
         Self {
@@ -136,6 +142,7 @@ impl Connection {
             windows: Windows::new(&config),
             steering: Steering::default(),
             early: early::Early::Unused,
+            protection,
             secret,
             addresses: None,
             soliciting: None,
@@ -518,7 +525,7 @@ impl Connection {
     /// The application's own ALPN protocol and the server name, once known.
     pub fn handshake_data(&self) -> Option<HandshakeData> {
         let mut data = self.primary.handshake_data()?;
-        data.protocol = data.protocol.and_then(|name| alpn_parse(&name).1.map(<[u8]>::to_vec));
+        data.protocol = data.protocol.and_then(|name| alpn::parse(&name).1.map(<[u8]>::to_vec));
         Some(data)
     }
 

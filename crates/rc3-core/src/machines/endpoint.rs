@@ -8,6 +8,7 @@ use std::{
     collections::{HashMap, VecDeque},
     iter, mem,
     net::{IpAddr, SocketAddr},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -24,8 +25,9 @@ use crate::{
     machines::{connection::Connection, connections::Connections},
     quic::{ConnectionError, ConnectionHandle},
     seams::{
-        keys::{ReceiverId, Secrets, receiver_id},
-        primary::quinn::{Accepting, ConfigError, ConnectFailed, Incoming, QuicEndpoint, Routed},
+        keys::{Aead, ReceiverId, Secrets, protection::Protection, receiver_id},
+        primary::quinn::{Accepting, ConnectFailed, Incoming, QuicEndpoint, Routed},
+        tls::ConfigError,
     },
     structures::{early::Early, memory::Memory, timers::Timers},
     transmit::Transmit,
@@ -289,7 +291,12 @@ impl Endpoint {
         server_name: &str,
     ) -> Result<ConnectionHandle, ConnectFailed> {
         let (handle, primary) = self.quic.connect(now, config, remote, server_name)?;
-        let connection = Connection::new(primary, config.transport.clone(), self.secrets.next());
+        let connection = Connection::new(
+            primary,
+            config.transport.clone(),
+            config.security.protection(),
+            self.secrets.next(),
+        );
         self.early.begin(remote);
         self.add(now, handle, connection);
         Ok(handle)
@@ -324,12 +331,15 @@ impl Endpoint {
     ) -> Result<ConnectionHandle, ConnectionError> {
         self.incoming.waiting -= 1;
         let mut response = Vec::new();
-        let transport = with.map(Accepting::transport).or_else(|| self.quic.server_transport());
-        let config = transport.cloned().unwrap_or_default();
+        let accepting = with.or_else(|| self.quic.accepting());
+        let (config, protection): (_, &dyn Protection) = match accepting {
+            Some(accepting) => (accepting.transport.clone(), accepting.protection),
+            None => (Arc::default(), &Aead),
+        };
         let (leading_len, remote) = (incoming.leading_len, incoming.remote_address());
         match self.quic.accept(now, incoming, with, &mut response) {
             Ok((handle, primary)) => {
-                let mut connection = Connection::new(primary, config, self.secrets.next());
+                let mut connection = Connection::new(primary, config, protection, self.secrets.next());
                 // A signal in the first flight: the client knows the rate after one round trip.
                 if let Some(len) = leading_len {
                     connection.on_leading(len);

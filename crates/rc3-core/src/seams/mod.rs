@@ -1,5 +1,6 @@
-//! Each between rc3 and one foreign crate: quinn-proto, ring, qlog.
+//! Each between rc3 and one foreign crate: quinn-proto, rustls, ring, qlog.
 
 pub mod keys;
 pub mod primary;
 pub(crate) mod qlog;
+pub mod tls;

@@ -4,6 +4,7 @@ pub(crate) mod early;
 pub mod held;
 pub mod ledger;
 pub(crate) mod memory;
+pub(crate) mod mixing;
 pub(crate) mod pieces;
 pub mod range_map;
 pub mod reassembler;

@@ -8,6 +8,7 @@
 //! - [`head`]: the records inside each QUIC stream, where the primary loop runs and skips.
 //! - [`control`]: the frames of the control stream.
 
+pub(crate) mod alpn;
 pub mod arrival;
 pub mod control;
 pub mod frame;

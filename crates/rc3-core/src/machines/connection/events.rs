@@ -2,15 +2,17 @@
 
 use super::Connection;
 use crate::{
-    config::alpn_parse,
     error::PeerMisbehaved,
     event::Event,
     machines::{overlay::Overlay, rlp::Rlp, stream::send::SendStream},
     quic::{ConnectionError, Dir, Side, StreamId, VarInt},
     seams::{
-        keys::{EXPORTER_CONTEXT_CLIENT, EXPORTER_CONTEXT_SERVER, EXPORTER_LABEL, ReceiptKey, RlpKeys},
+        keys::{
+            EXPORTER_CONTEXT_CLIENT, EXPORTER_CONTEXT_SERVER, EXPORTER_LABEL, Limits, ReceiptKey, RlpKeys,
+        },
         primary::{End, PrimaryEvent, PrimaryWriter},
     },
+    wire::alpn,
 };
 
 impl Connection {
@@ -51,7 +53,7 @@ impl Connection {
 
     pub(super) fn negotiated_rc3(&self) -> bool {
         let protocol = self.primary.handshake_data().and_then(|data| data.protocol);
-        protocol.is_some_and(|name| alpn_parse(&name).0)
+        protocol.is_some_and(|name| alpn::parse(&name).0)
     }
 
     /// From here on streams are rc3 streams, or plain ones.
@@ -100,19 +102,11 @@ impl Connection {
         self.primary.export_keying_material(&mut client, EXPORTER_LABEL, EXPORTER_CONTEXT_CLIENT)?;
         self.primary.export_keying_material(&mut server, EXPORTER_LABEL, EXPORTER_CONTEXT_SERVER)?;
         let is_client = self.primary.side() == Side::Client;
-        #[cfg(feature = "simulation")]
-        if self.primary.is_simulated() {
-            return Some(RlpKeys::simulated(&client, &server, is_client));
-        }
-        Some(RlpKeys::new(&client, &server, is_client))
+        Some(RlpKeys::protected(self.protection, [&client, &server], is_client, Limits::default()))
     }
 
     pub(super) fn receipt_key(&self) -> ReceiptKey {
-        #[cfg(feature = "simulation")]
-        if self.primary.is_simulated() {
-            return ReceiptKey::simulated();
-        }
-        ReceiptKey::new(&self.secret)
+        ReceiptKey::protected(self.protection, &self.secret)
     }
 
     pub(super) fn on_lost(&mut self, reason: ConnectionError, tell: bool) {

@@ -1,9 +1,9 @@
 //! Receiver ids: one for each path, so that an observer of two paths cannot tell that they are of one connection
 //! (RFC 9000 §9.5). Both ends compute the same row of ids.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, sync::Arc};
 
-use super::{ReceiverId, secret::Secret};
+use super::{ReceiverId, protection::Direction};
 
 /// Ids that a receiver takes beyond the last one it has heard of: paths a sender may have been on without a datagram of
 /// it, or word of the path, having arrived.
@@ -11,15 +11,15 @@ const AHEAD: u64 = 3;
 
 /// The row, at the sender.
 pub(super) struct SendingIds {
-    secret: Secret,
+    direction: Arc<dyn Direction>,
     index: u64,
     current: ReceiverId,
     next: ReceiverId,
 }
 
 impl SendingIds {
-    pub(super) fn new(secret: Secret) -> Self {
-        Self { current: secret.id(0), next: secret.id(1), index: 0, secret }
+    pub(super) fn new(direction: Arc<dyn Direction>) -> Self {
+        Self { current: direction.id(0), next: direction.id(1), index: 0, direction }
     }
 
     /// The id of the path in use.
@@ -36,14 +36,14 @@ impl SendingIds {
     pub(super) fn advance(&mut self) -> u64 {
         self.index += 1;
         self.current = self.next;
-        self.next = self.secret.id(self.index + 1);
+        self.next = self.direction.id(self.index + 1);
         self.index
     }
 }
 
 /// The part of the row that a receiver takes: the id heard of last, the one before, those ahead.
 pub(super) struct ReceivingIds {
-    secret: Secret,
+    direction: Arc<dyn Direction>,
     /// The number of the first id in `taken`.
     first: u64,
     taken: VecDeque<ReceiverId>,
@@ -60,8 +60,8 @@ pub struct IdChange {
 }
 
 impl ReceivingIds {
-    pub(super) fn new(secret: Secret) -> Self {
-        let mut ids = Self { secret, first: 0, taken: VecDeque::new(), change: IdChange::default() };
+    pub(super) fn new(direction: Arc<dyn Direction>) -> Self {
+        let mut ids = Self { direction, first: 0, taken: VecDeque::new(), change: IdChange::default() };
         ids.on_number(0);
         ids
     }
@@ -89,7 +89,7 @@ impl ReceivingIds {
         self.first = first;
         let end = number.max(self.first) + AHEAD;
         for nth in self.first + self.taken.len() as u64..=end {
-            let id = self.secret.id(nth);
+            let id = self.direction.id(nth);
             self.taken.push_back(id);
             self.change.issued.push(id);
         }
@@ -109,12 +109,12 @@ impl ReceivingIds {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use ring::hkdf::{HKDF_SHA256, Prk};
 
     use super::*;
+    use crate::seams::keys::{aead::Aead, protection::Protection};
 
-    fn secret() -> Secret {
-        Secret::Prk(Prk::new_less_safe(HKDF_SHA256, &[7; 32]))
+    fn direction() -> Arc<dyn Direction> {
+        Aead.direction(&[7; 32])
     }
 
     /// What an endpoint makes of the changes.
@@ -131,7 +131,7 @@ mod tests {
         /// issued and retired add up to those taken, and these are few.
         #[test]
         fn a_receiver_follows_its_sender(steps in prop::collection::vec(0..=AHEAD, 1..30)) {
-            let (mut sending, mut receiving) = (SendingIds::new(secret()), ReceivingIds::new(secret()));
+            let (mut sending, mut receiving) = (SendingIds::new(direction()), ReceivingIds::new(direction()));
             let mut registered = Vec::new();
             for step in steps {
                 for _ in 0..step {
@@ -148,14 +148,14 @@ mod tests {
         /// Numbers that a peer makes up cost no more than honest ones.
         #[test]
         fn any_number_is_followed(numbers in prop::collection::vec(0..1_u64 << 62, 1..30)) {
-            let mut receiving = ReceivingIds::new(secret());
+            let mut receiving = ReceivingIds::new(direction());
             let (mut registered, mut highest) = (Vec::new(), 0);
             for number in numbers {
                 receiving.on_number(number);
                 register(&mut registered, &mut receiving);
                 highest = highest.max(number);
-                prop_assert!(receiving.number(secret().id(highest)).is_some());
-                prop_assert!(receiving.number(secret().id(highest + 1)).is_some());
+                prop_assert!(receiving.number(direction().id(highest)).is_some());
+                prop_assert!(receiving.number(direction().id(highest + 1)).is_some());
             }
         }
     }

@@ -3,32 +3,28 @@
 //! Owns the keys of both directions, the packet numbers of the sending one (`sealer.rs`) and the replay window of the
 //! receiving one (`opener.rs`). Invariant: no nonce is used twice with one key, and what fails to authenticate changes
 //! nothing but a counter. Nothing here allocates for each packet. The only module of the RLP loop that knows `ring`:
-//! `secret.rs` derives, `generation.rs` protects, `ids.rs` names
-//! the receiver, `receipt.rs` shows who has received what, `early.rs` has what comes before the handshake is complete.
+//! `protection.rs` says what protects datagrams, and `aead.rs` is what does; `ids.rs` names the receiver, `receipt.rs` shows
+//! who has received what, `early.rs` has what comes before the handshake is complete.
 
+mod aead;
 mod early;
-mod generation;
 mod ids;
 mod opener;
+pub(crate) mod protection;
 mod receipt;
 mod sealer;
-mod secret;
 mod secrets;
 #[cfg(test)]
 mod tests;
 
-use ring::hkdf::{HKDF_SHA256, Prk};
-
-use self::secret::Secret;
-pub(crate) use self::secrets::Secrets;
+use self::protection::Protection;
+pub(crate) use self::{aead::Aead, secrets::Secrets};
 pub use self::{
     ids::IdChange,
     opener::{OpenError, Opened, Opener},
     receipt::{RECEIPT_SECRET_LEN, ReceiptKey},
     sealer::{Sealer, Sealing},
 };
-#[cfg(feature = "simulation")]
-use crate::simulation::tag::Tagger;
 pub use crate::wire::header::{ReceiverId, receiver_id};
 
 /// Label of the TLS exporter (RFC 8446 §7.5) that yields the secrets.
@@ -82,27 +78,18 @@ impl RlpKeys {
         side_is_client: bool,
         limits: Limits,
     ) -> Self {
-        let (local, remote) =
-            if side_is_client { (client_secret, server_secret) } else { (server_secret, client_secret) };
-        let secret = |bytes| Secret::Prk(Prk::new_less_safe(HKDF_SHA256, bytes));
-        Self::of(&secret(local), &secret(remote), limits)
+        Self::protected(&Aead, [client_secret, server_secret], side_is_client, limits)
     }
 
-    /// Keys that protect nothing, for simulations: datagrams have the same lengths, stray ones are refused, forged
-    /// ones are not.
-    #[cfg(feature = "simulation")]
-    pub fn simulated(
-        client_secret: &[u8; SECRET_LEN],
-        server_secret: &[u8; SECRET_LEN],
+    /// As [`Self::with_limits`], with what protects the connection; the secret of what the client sends comes first.
+    pub(crate) fn protected(
+        protection: &dyn Protection,
+        secrets: [&[u8; SECRET_LEN]; 2],
         side_is_client: bool,
+        limits: Limits,
     ) -> Self {
-        let [client, server] =
-            [client_secret, server_secret].map(|bytes| Secret::Simulated(Tagger::new(bytes)));
+        let [client, server] = secrets.map(|secret| protection.direction(secret));
         let (local, remote) = if side_is_client { (client, server) } else { (server, client) };
-        Self::of(&local, &remote, Limits::default())
-    }
-
-    fn of(local: &Secret, remote: &Secret, limits: Limits) -> Self {
-        Self { seal: Sealer::new(local, limits), open: Opener::new(remote, limits) }
+        Self { seal: Sealer::new(&local, limits), open: Opener::new(&remote, limits) }
     }
 }

@@ -1,15 +1,14 @@
 //! What opens: the receiving direction.
 
-use std::{fmt, ops::Range};
+use std::{fmt, ops::Range, sync::Arc};
 
 use thiserror::Error;
 
 use super::{
     Limits, ReceiverId,
-    generation::Generation,
     ids::{IdChange, ReceivingIds},
+    protection::{Direction, Generation, Mask},
     receiver_id,
-    secret::{Mask, Secret},
 };
 use crate::{
     structures::replay::{ReplayWindow, Verdict},
@@ -24,13 +23,13 @@ use crate::{
 /// does.
 pub struct Opener {
     pub(super) ids: ReceivingIds,
-    mask: Mask,
+    mask: Box<dyn Mask>,
     /// For packets that were overtaken by the key update. Before the first update keys that nobody has, so that a
     /// flipped key phase takes as long to refuse as any other forgery (RFC 9001 §9.5).
-    previous: Generation,
-    pub(super) current: Generation,
+    previous: Box<dyn Generation>,
+    pub(super) current: Box<dyn Generation>,
     /// Moves up when the first packet sealed with it has authenticated.
-    next: Generation,
+    next: Box<dyn Generation>,
     /// The key phase of `current`.
     pub(super) key_phase: bool,
     /// Also knows the highest packet number authenticated, which is always one of `current`'s.
@@ -40,12 +39,12 @@ pub struct Opener {
 }
 
 impl Opener {
-    pub(super) fn new(secret: &Secret, limits: Limits) -> Self {
-        let current = secret.generation();
+    pub(super) fn new(direction: &Arc<dyn Direction>, limits: Limits) -> Self {
+        let current = direction.generation();
         Self {
-            ids: ReceivingIds::new(secret.clone()),
-            mask: secret.mask(),
-            previous: secret.decoy(),
+            ids: ReceivingIds::new(direction.clone()),
+            mask: direction.mask(),
+            previous: direction.decoy(),
             next: current.next(),
             current,
             key_phase: false,

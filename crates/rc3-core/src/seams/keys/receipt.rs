@@ -6,28 +6,27 @@
 
 use std::fmt;
 
-use ring::aead::quic::{AES_128, HeaderProtectionKey};
-
-use super::secret::Mask;
+use super::{
+    aead::Aead,
+    protection::{Mask, Protection},
+};
 use crate::units::{Receipt, Span};
 
 /// Length of the secret in bytes.
 pub const RECEIPT_SECRET_LEN: usize = 16;
 
 /// Makes the receipts of one connection's sender.
-pub struct ReceiptKey(Mask);
+pub struct ReceiptKey(Box<dyn Mask>);
 
 impl ReceiptKey {
     /// A key from a secret that the peer must not be able to guess, nor to learn from another connection.
     pub fn new(secret: &[u8; RECEIPT_SECRET_LEN]) -> Self {
-        let key = HeaderProtectionKey::new(&AES_128, secret).expect("a secret of the length of a key");
-        Self(Mask::Aes(Box::new(key)))
+        Self::protected(&Aead, secret)
     }
 
-    /// Receipts that show nothing, for simulations.
-    #[cfg(feature = "simulation")]
-    pub const fn simulated() -> Self {
-        Self(Mask::Simulated)
+    /// As [`Self::new`], with what protects the connection.
+    pub(crate) fn protected(protection: &dyn Protection, secret: &[u8; RECEIPT_SECRET_LEN]) -> Self {
+        Self(protection.receipts(secret))
     }
 
     /// The receipt for these bytes of the stream with this id.

@@ -1,12 +1,11 @@
 //! What seals: the sending direction.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use super::{
     Limits, ReceiverId,
-    generation::Generation,
     ids::SendingIds,
-    secret::{Mask, Secret},
+    protection::{Direction, Generation, Mask},
 };
 use crate::{
     units::Level,
@@ -16,8 +15,8 @@ use crate::{
 /// Seals datagrams in the order they are finished, which is the order of their packet numbers.
 pub struct Sealer {
     pub(super) ids: SendingIds,
-    pub(super) mask: Mask,
-    pub(super) generation: Generation,
+    pub(super) mask: Box<dyn Mask>,
+    pub(super) generation: Box<dyn Generation>,
     key_phase: bool,
     pub(super) packet_number: u64,
     /// How many packets `generation` may still seal.
@@ -29,12 +28,12 @@ impl Sealer {
     /// What a datagram is longer than its payload, in bytes: header and tag.
     pub const OVERHEAD: usize = HEADER_LEN + TAG_LEN;
 
-    pub(super) fn new(secret: &Secret, limits: Limits) -> Self {
+    pub(super) fn new(direction: &Arc<dyn Direction>, limits: Limits) -> Self {
         let packets_per_key = limits.packets_per_key.max(1);
         Self {
-            ids: SendingIds::new(secret.clone()),
-            mask: secret.mask(),
-            generation: secret.generation(),
+            ids: SendingIds::new(direction.clone()),
+            mask: direction.mask(),
+            generation: direction.generation(),
             key_phase: false,
             packet_number: 0,
             packets_left: packets_per_key,

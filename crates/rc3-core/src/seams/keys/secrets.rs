@@ -7,7 +7,7 @@ use ring::{
     rand::{SecureRandom, SystemRandom},
 };
 
-use super::secret::expand_into;
+use super::aead::expand_into;
 
 /// One secret after the other.
 pub(crate) enum Secrets {

@@ -14,18 +14,16 @@ use bytes::Bytes;
 use kickass::{Rate, code::Code};
 use quinn_proto as quic;
 
-#[cfg(feature = "simulation")]
-use super::simulated;
 use super::{
     controller::{Beside, Pace, Shared},
     sample::{PathSample, without_ack_delay},
     seam::{varint, with_control},
-    sessions::ConnectionSessions,
     stall::Stall,
     steering::{SharedSteering, Switch},
     validation::Validation,
 };
 use crate::quic::{Dir, Side, VarInt};
+use crate::seams::tls::sessions::ConnectionSessions;
 use crate::{
     error::SendDatagramError,
     laws::{departures::Departures, feeding, fragments::Fragments, primary_window::Waiting},
@@ -314,12 +312,6 @@ impl Quic {
     /// Keying material from the TLS exporter (RFC 8446 §7.5); `None` before the handshake allows it.
     pub(crate) fn export_keying_material(&self, out: &mut [u8], label: &[u8], context: &[u8]) -> Option<()> {
         self.conn.crypto_session().export_keying_material(out, label, context).ok()
-    }
-
-    /// Whether nothing is encrypted; known once the peer has spoken.
-    #[cfg(feature = "simulation")]
-    pub(crate) fn is_simulated(&self) -> bool {
-        self.peer_identity().is_some_and(|identity| identity.is::<simulated::NoIdentity>())
     }
 
     /// The peer's certificate chain, once known, as rustls gives it.

@@ -11,16 +11,9 @@ use bytes::BytesMut;
 use quinn_proto as quic;
 use thiserror::Error;
 
-#[cfg(feature = "simulation")]
-use super::simulated;
-use super::{
-    ConfigError, Quic,
-    accepting::{Accepting, server_config},
-    crypto::client_crypto,
-    from_transmit,
-    seam::Seam,
-};
+use super::{Quic, accepting::Accepting, from_transmit, seam::Seam, seeded};
 use crate::quic::{ConnectError, ConnectionError, ConnectionHandle, ConnectionId, Side};
+use crate::seams::tls::ConfigError;
 use crate::{
     config::{ClientConfig, ServerConfig, TransportConfig},
     transmit::Transmit,
@@ -89,7 +82,7 @@ pub(crate) struct ToConnection(quic::ConnectionEvent);
 /// The QUIC side of an endpoint: connection ids, stateless answers, new connections.
 pub(crate) struct QuicEndpoint {
     endpoint: quic::Endpoint,
-    server: Option<(quic::ServerConfig, Arc<TransportConfig>)>,
+    server: Option<Accepting>,
 }
 
 impl QuicEndpoint {
@@ -101,16 +94,16 @@ impl QuicEndpoint {
         // Buffers have room for the longest datagram there is, so what passes is up to the path.
         config.max_udp_payload_size(u16::MAX - 8).expect("the largest there is");
         if let Some(seed) = seed {
-            seed_endpoint(&mut config, seed);
+            seeded::seed(&mut config, &seed);
         }
-        let server = server.map(server_config).transpose()?;
-        let for_endpoint = server.as_ref().map(|(config, _)| Arc::new(config.clone()));
+        let server = server.map(Accepting::new).transpose()?;
+        let for_endpoint = server.as_ref().map(|server| Arc::new(server.quic.clone()));
         Ok(Self { endpoint: quic::Endpoint::new(Arc::new(config), for_endpoint, true, None), server })
     }
 
     pub(crate) fn set_server(&mut self, server: Option<&ServerConfig>) -> Result<(), ConfigError> {
-        self.server = server.map(server_config).transpose()?;
-        let for_endpoint = self.server.as_ref().map(|(config, _)| Arc::new(config.clone()));
+        self.server = server.map(Accepting::new).transpose()?;
+        let for_endpoint = self.server.as_ref().map(|server| Arc::new(server.quic.clone()));
         self.endpoint.set_server_config(for_endpoint);
         Ok(())
     }
@@ -143,17 +136,17 @@ impl QuicEndpoint {
         remote: SocketAddr,
         server_name: &str,
     ) -> Result<(ConnectionHandle, Quic), ConnectFailed> {
-        let (crypto, sessions) = client_crypto(config)?;
-        let mut client = quic::ClientConfig::new(crypto);
+        let session = config.security.session(config.transport.speaks_rc3(), &config.sessions)?;
+        let mut client = quic::ClientConfig::new(session.crypto);
         let seam = Seam::new(now, &config.transport, Side::Client, remote);
         client.transport_config(seam.transport.clone()).token_store(config.token_store.clone());
         let (handle, conn) = self.endpoint.connect(now, client, remote, server_name)?;
-        Ok((handle, seam.quic(now, conn, sessions)))
+        Ok((handle, seam.quic(now, conn, session.tickets)))
     }
 
     /// The settings new connections are accepted with.
-    pub(crate) fn server_transport(&self) -> Option<&Arc<TransportConfig>> {
-        self.server.as_ref().map(|(_, transport)| transport)
+    pub(crate) fn accepting(&self) -> Option<&Accepting> {
+        self.server.as_ref()
     }
 
     /// Goes on with a handshake, with settings of its own if given.
@@ -165,10 +158,10 @@ impl QuicEndpoint {
         response: &mut Vec<u8>,
     ) -> Result<(ConnectionHandle, Quic), Box<AcceptFailed>> {
         let remote = incoming.remote_address();
-        let (seam, config) = match server.map(|server| &server.0).or(self.server.as_ref()) {
-            Some((config, transport)) => {
+        let (seam, config) = match server.or(self.server.as_ref()) {
+            Some(Accepting { quic, transport, .. }) => {
                 let seam = Seam::new(now, transport, Side::Server, remote);
-                let mut config = config.clone();
+                let mut config = quic.clone();
                 config.transport_config(seam.transport.clone());
                 (seam, Some(Arc::new(config)))
             }
@@ -232,18 +225,4 @@ pub enum ConnectFailed {
     /// The TLS settings do not allow it.
     #[error(transparent)]
     Config(#[from] ConfigError),
-}
-
-/// What quinn-proto draws at random for an endpoint beside its seeded generator.
-#[cfg(not(feature = "simulation"))]
-fn seed_endpoint(config: &mut quic::EndpointConfig, _: [u8; 32]) {
-    let reset_key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, &[0; 32]);
-    config.reset_key(Arc::new(reset_key));
-}
-
-#[cfg(feature = "simulation")]
-fn seed_endpoint(config: &mut quic::EndpointConfig, seed: [u8; 32]) {
-    config
-        .reset_key(Arc::new(simulated::ResetKey))
-        .cid_generator(move || Box::new(simulated::ConnectionIds::new(&seed)));
 }

@@ -4,21 +4,12 @@ use std::net::SocketAddr;
 
 use quinn_proto as quic;
 
+use crate::config::MtuDiscovery;
+
 /// What to try on loopback, in bytes of UDP payload: 8192 less 48 of IPv6 and UDP, eight of which fill a batch. The device takes
 /// 65,536 on Linux and 16,384 on the BSDs and macOS; but a probe is padding, which quinn-proto reads byte by byte, at 12 ns
 /// each, and short connections would pay more for it than they gain.
 const LOOPBACK: u16 = 8192 - 48;
-
-/// Whether and how far a connection looks for a larger path MTU (RFC 8899).
-#[derive(Debug, Clone, Default)]
-pub(crate) enum MtuDiscovery {
-    /// quinn-proto's defaults, which end at Ethernet's; on loopback further, for there nothing else is on the path.
-    #[default]
-    ByPeer,
-    /// As the application said.
-    Within(quic::MtuDiscoveryConfig),
-    Off,
-}
 
 impl MtuDiscovery {
     /// Towards this peer.

@@ -12,12 +12,12 @@ use quinn_proto as quic;
 use super::{
     Quic,
     controller::{Factory, Shared},
-    sessions::ConnectionSessions,
     stall::Stall,
     steering::{SharedSteering, SteeringFactory},
     validation::Validation,
 };
 use crate::quic::{Dir, Side, VarInt};
+use crate::seams::tls::sessions::ConnectionSessions;
 use crate::{
     config::{Congestion, TransportConfig},
     laws::{departures::Departures, primary_window::Waiting},
@@ -47,9 +47,9 @@ impl Seam {
             shared: shared.clone(),
             paced: config.paced,
             bursts: config.paced && !config.steered(),
-            names_rate: config.passed.controller.is_some(),
+            names_rate: config.passthrough.controller.is_some(),
             standard_window: !config.steered()
-                && config.passed.controller.is_none()
+                && config.passthrough.controller.is_none()
                 && config.initial_window_bytes().is_none(),
             fed_late: fed_late.clone(),
         };
@@ -103,7 +103,7 @@ fn controller_factory(
             Arc::new(inner)
         }};
     }
-    if let Some(factory) = &config.passed.controller {
+    if let Some(factory) = &config.passthrough.controller {
         return factory.clone();
     }
     match config.congestion {
@@ -126,7 +126,7 @@ fn quic_transport(config: &TransportConfig, factory: Factory, remote: SocketAddr
         .keep_alive_interval(config.keep_alive_interval)
         .congestion_controller_factory(Arc::new(factory));
     quic.max_idle_timeout(config.max_idle_timeout);
-    config.passed.apply(&mut quic, remote);
+    config.passthrough.apply(&mut quic, remote);
     if config.segment_size.is_some() {
         quic.mtu_discovery_config(None);
     }

@@ -1,32 +1,46 @@
-//! TLS settings. An application may have them in two forms: as rustls has them, or checked for QUIC, under the names
-//! programs written for quinn use. Connections get them in the form quinn-proto wants.
+//! The seam to TLS. An application may have its settings in two forms: as rustls has them, or checked for QUIC, under the
+//! names programs written for quinn use. Connections get them in the form quinn-proto wants.
+
+pub(crate) mod sessions;
 
 use std::sync::Arc;
 
 use quinn_proto as quic;
 use thiserror::Error;
 
-use super::sessions::ConnectionSessions;
-#[cfg(feature = "simulation")]
-use super::simulated;
-use crate::config::{ClientConfig, ServerConfig, alpn_offer};
-use crate::quic::HandshakeTokenKey;
+use self::sessions::{ConnectionSessions, Sessions};
+use super::keys::{Aead, protection::Protection};
+use crate::{quic::HandshakeTokenKey, wire::alpn};
 
-/// What a client's sessions are made of.
-#[derive(Clone)]
-pub(crate) enum ClientTls {
-    Rustls(Arc<rustls::ClientConfig>),
-    /// No cryptography; the application's ALPN names.
-    #[cfg(feature = "simulation")]
-    Simulated(Arc<[Vec<u8>]>),
+/// What secures the connections of a client: TLS, or in simulations nothing.
+pub(crate) trait ClientSecurity: Send + Sync {
+    /// For the session of one connection, which offers `rc3` or does not, and may resume one of `sessions`.
+    ///
+    /// # Errors
+    /// See [`ConfigError`].
+    fn session(&self, rc3: bool, sessions: &Arc<Sessions>) -> Result<ClientSession, ConfigError>;
+
+    /// What protects its RLP datagrams.
+    fn protection(&self) -> &'static dyn Protection;
 }
 
 /// The same for a server.
-#[derive(Clone)]
-pub(crate) enum ServerTls {
-    Rustls(Arc<rustls::ServerConfig>),
-    #[cfg(feature = "simulation")]
-    Simulated(Arc<[Vec<u8>]>),
+pub(crate) trait ServerSecurity: Send + Sync {
+    /// For the sessions of its connections, which take `rc3` or do not.
+    ///
+    /// # Errors
+    /// See [`ConfigError`].
+    fn session(&self, rc3: bool) -> Result<Arc<dyn quic::crypto::ServerConfig>, ConfigError>;
+
+    /// What protects their RLP datagrams.
+    fn protection(&self) -> &'static dyn Protection;
+}
+
+/// What one connection of a client is secured with.
+pub(crate) struct ClientSession {
+    pub(crate) crypto: Arc<dyn quic::crypto::ClientConfig>,
+    /// The sessions it takes from, if it may use 0-RTT.
+    pub(crate) tickets: Option<Arc<ConnectionSessions>>,
 }
 
 /// TLS settings of a client that QUIC can work with.
@@ -110,7 +124,7 @@ pub(crate) mod sealed {
         }
     }
 
-    impl Client for super::QuicClientConfig {
+    impl Client for crate::seams::tls::QuicClientConfig {
         fn into_rustls(self: Arc<Self>) -> Arc<rustls::ClientConfig> {
             self.0.clone()
         }
@@ -122,7 +136,7 @@ pub(crate) mod sealed {
         }
     }
 
-    impl Server for super::QuicServerConfig {
+    impl Server for crate::seams::tls::QuicServerConfig {
         fn into_rustls(self: Arc<Self>) -> Arc<rustls::ServerConfig> {
             self.0.clone()
         }
@@ -143,58 +157,41 @@ pub enum ConfigError {
     NotForQuic,
 }
 
-pub(super) type ClientCryptoParts = (Arc<dyn quic::crypto::ClientConfig>, Option<Arc<ConnectionSessions>>);
+impl ClientSecurity for rustls::ClientConfig {
+    fn session(&self, rc3: bool, sessions: &Arc<Sessions>) -> Result<ClientSession, ConfigError> {
+        let mut crypto = self.clone();
+        crypto.alpn_protocols = alpn::offer(&crypto.alpn_protocols, rc3);
+        let tickets = crypto.enable_early_data.then(|| {
+            let tickets = Arc::new(ConnectionSessions::new(sessions.clone()));
+            crypto.resumption = rustls::client::Resumption::store(tickets.clone());
+            tickets
+        });
+        let crypto = quic::crypto::rustls::QuicClientConfig::try_from(crypto)
+            .map_err(|_| ConfigError::NoInitialCipherSuite)?;
+        Ok(ClientSession { crypto: Arc::new(crypto), tickets })
+    }
 
-/// What one connection of a client is secured with, and the sessions it takes from if it may use 0-RTT.
-#[cfg_attr(
-    not(feature = "simulation"),
-    expect(clippy::infallible_destructuring_match, reason = "there is one kind only")
-)]
-pub(super) fn client_crypto(config: &ClientConfig) -> Result<ClientCryptoParts, ConfigError> {
-    let crypto = match &config.crypto {
-        ClientTls::Rustls(crypto) => crypto,
-        #[cfg(feature = "simulation")]
-        ClientTls::Simulated(application) => {
-            let offer = alpn_offer(application, config.transport.speaks_rc3());
-            return Ok((Arc::new(simulated::Settings::new(offer)), None));
-        }
-    };
-    let mut crypto = rustls::ClientConfig::clone(crypto);
-    crypto.alpn_protocols = alpn_offer(&crypto.alpn_protocols, config.transport.speaks_rc3());
-    let sessions = crypto.enable_early_data.then(|| {
-        let sessions = Arc::new(ConnectionSessions::new(config.sessions.clone()));
-        crypto.resumption = rustls::client::Resumption::store(sessions.clone());
-        sessions
-    });
-    let crypto = quic::crypto::rustls::QuicClientConfig::try_from(crypto)
-        .map_err(|_| ConfigError::NoInitialCipherSuite)?;
-    Ok((Arc::new(crypto), sessions))
+    fn protection(&self) -> &'static dyn Protection {
+        &Aead
+    }
 }
 
-#[cfg_attr(
-    not(feature = "simulation"),
-    expect(clippy::infallible_destructuring_match, reason = "there is one kind only")
-)]
-pub(super) fn server_crypto(
-    config: &ServerConfig,
-) -> Result<Arc<dyn quic::crypto::ServerConfig>, ConfigError> {
-    let crypto = match &config.crypto {
-        ServerTls::Rustls(crypto) => crypto,
-        #[cfg(feature = "simulation")]
-        ServerTls::Simulated(application) => {
-            let offer = alpn_offer(application, config.transport.speaks_rc3());
-            return Ok(Arc::new(simulated::Settings::new(offer)));
-        }
-    };
-    let mut crypto = rustls::ServerConfig::clone(crypto);
-    crypto.alpn_protocols = alpn_offer(&crypto.alpn_protocols, config.transport.speaks_rc3());
-    let crypto = Arc::new(crypto);
-    // quinn-proto takes for granted that this succeeds whenever a client comes.
-    rustls::quic::ServerConnection::new(crypto.clone(), rustls::quic::Version::V1, Vec::new())
-        .map_err(|_| ConfigError::NotForQuic)?;
-    let crypto = quic::crypto::rustls::QuicServerConfig::try_from(crypto)
-        .map_err(|_| ConfigError::NoInitialCipherSuite)?;
-    Ok(Arc::new(crypto))
+impl ServerSecurity for rustls::ServerConfig {
+    fn session(&self, rc3: bool) -> Result<Arc<dyn quic::crypto::ServerConfig>, ConfigError> {
+        let mut crypto = self.clone();
+        crypto.alpn_protocols = alpn::offer(&crypto.alpn_protocols, rc3);
+        let crypto = Arc::new(crypto);
+        // quinn-proto takes for granted that this succeeds whenever a client comes.
+        rustls::quic::ServerConnection::new(crypto.clone(), rustls::quic::Version::V1, Vec::new())
+            .map_err(|_| ConfigError::NotForQuic)?;
+        let crypto = quic::crypto::rustls::QuicServerConfig::try_from(crypto)
+            .map_err(|_| ConfigError::NoInitialCipherSuite)?;
+        Ok(Arc::new(crypto))
+    }
+
+    fn protection(&self) -> &'static dyn Protection {
+        &Aead
+    }
 }
 
 /// A key for tokens that nobody else has.

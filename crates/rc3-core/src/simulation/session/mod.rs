@@ -13,12 +13,8 @@ use quinn_proto::{
     transport_parameters::TransportParameters,
 };
 
+pub(super) use self::keys::TokenKey;
 use self::session::Session;
-pub(super) use self::{
-    keys::{ConnectionIds, ResetKey},
-    session::NoIdentity,
-};
-pub(crate) use keys::TokenKey;
 
 /// QUIC v1, the only version simulated.
 const VERSION: u32 = 1;

@@ -21,7 +21,7 @@ use super::{
     message::{Hello, Message},
     read_params, write_params,
 };
-use crate::simulation::tag::{self, Tagger};
+use crate::{simulation::tag::Tagger, structures::mixing};
 
 /// Bytes of an unfinished message kept at most: one holds the parameters and the names, no more.
 const RECEIVED_MAX: usize = 1 << 16;
@@ -34,9 +34,6 @@ const NO_APPLICATION_PROTOCOL: u8 = 120;
 const HANDSHAKE: u64 = 4;
 const ONE_RTT: u64 = 5;
 const EXPORTER: u64 = 6;
-
-/// The identity of every peer.
-pub(in crate::seams::primary::quinn) struct NoIdentity;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
@@ -90,7 +87,7 @@ impl Session {
             server_name: server_name.to_owned(),
             step: Step::Begin,
             // Connection ids are among the parameters, so no other session has the same.
-            random: tag::absorb(0, &params),
+            random: mixing::absorb(0, &params),
             params,
             secret: None,
             generation: None,
@@ -166,7 +163,7 @@ impl crypto::Session for Session {
     }
 
     fn peer_identity(&self) -> Option<Box<dyn Any>> {
-        self.peer_heard.then(|| -> Box<dyn Any> { Box::new(NoIdentity) })
+        None
     }
 
     fn early_crypto(&self) -> Option<(Box<dyn HeaderKey>, Box<dyn PacketKey>)> {
@@ -241,7 +238,7 @@ impl crypto::Session for Session {
     }
 
     fn next_1rtt_keys(&mut self) -> Option<KeyPair<Box<dyn PacketKey>>> {
-        self.generation = self.generation.map(Tagger::next);
+        self.generation = self.generation.map(Tagger::following);
         Some(keys::packet_keys(self.generation?, self.side))
     }
 
@@ -257,9 +254,9 @@ impl crypto::Session for Session {
         context: &[u8],
     ) -> Result<(), ExportKeyingMaterialError> {
         let secret = self.secret.ok_or(ExportKeyingMaterialError)?.derive(EXPORTER);
-        let mut state = tag::absorb(tag::absorb(secret.key(), label), context);
+        let mut state = mixing::absorb(mixing::absorb(secret.key(), label), context);
         for chunk in output.chunks_mut(size_of::<u64>()) {
-            state = tag::mix(state);
+            state = mixing::mix(state);
             chunk.copy_from_slice(&state.to_be_bytes()[..chunk.len()]);
         }
         Ok(())

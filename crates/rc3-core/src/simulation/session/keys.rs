@@ -1,9 +1,9 @@
-//! Keys that protect nothing and ids that follow from a seed.
+//! Keys that protect nothing.
 
 use bytes::BytesMut;
 use quinn_proto::{
-    ConnectionId, ConnectionIdGenerator, Side,
-    crypto::{AeadKey, CryptoError, HandshakeTokenKey, HeaderKey, HmacKey, KeyPair, Keys, PacketKey},
+    ConnectionId, Side,
+    crypto::{AeadKey, CryptoError, HandshakeTokenKey, HeaderKey, KeyPair, Keys, PacketKey},
 };
 
 use super::padding;
@@ -108,50 +108,5 @@ impl AeadKey for TokenTags {
     fn open<'a>(&self, data: &'a mut [u8], additional_data: &[u8]) -> Result<&'a mut [u8], CryptoError> {
         let len = self.0.check(0, additional_data, data).ok_or(CryptoError)?;
         Ok(&mut data[..len])
-    }
-}
-
-/// Stateless reset tokens (RFC 9000 §10.3) of a simulated endpoint.
-pub(in crate::seams::primary::quinn) struct ResetKey;
-
-impl HmacKey for ResetKey {
-    fn sign(&self, data: &[u8], signature_out: &mut [u8]) {
-        signature_out.copy_from_slice(&Tagger::new(b"reset").tag(0, data, 0));
-    }
-
-    fn signature_len(&self) -> usize {
-        tag::LEN
-    }
-
-    fn verify(&self, data: &[u8], signature: &[u8]) -> Result<(), CryptoError> {
-        (Tagger::new(b"reset").tag(0, data, 0) == *signature).then_some(()).ok_or(CryptoError)
-    }
-}
-
-/// Connection ids that follow from a seed and never repeat, of the length quinn-proto's own have.
-pub(in crate::seams::primary::quinn) struct ConnectionIds {
-    /// An id is the image of a number under a bijection, displaced by this.
-    seed: u64,
-    number: u64,
-}
-
-impl ConnectionIds {
-    pub(in crate::seams::primary::quinn) fn new(seed: &[u8; 32]) -> Self {
-        Self { seed: Tagger::new(seed).key(), number: 0 }
-    }
-}
-
-impl ConnectionIdGenerator for ConnectionIds {
-    fn generate_cid(&mut self) -> ConnectionId {
-        self.number += 1;
-        ConnectionId::new(&tag::mix(self.seed.wrapping_add(self.number)).to_be_bytes())
-    }
-
-    fn cid_len(&self) -> usize {
-        size_of::<u64>()
-    }
-
-    fn cid_lifetime(&self) -> Option<std::time::Duration> {
-        None
     }
 }

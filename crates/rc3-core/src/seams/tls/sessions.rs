@@ -45,7 +45,7 @@ impl Default for Sessions {
 }
 
 /// What one connection takes from the sessions and adds to them.
-pub(super) struct ConnectionSessions {
+pub(crate) struct ConnectionSessions {
     sessions: Arc<Sessions>,
     state: Mutex<State>,
 }
@@ -61,17 +61,17 @@ struct State {
 }
 
 impl ConnectionSessions {
-    pub(super) fn new(sessions: Arc<Sessions>) -> Self {
+    pub(crate) fn new(sessions: Arc<Sessions>) -> Self {
         Self { sessions, state: Mutex::default() }
     }
 
     /// Whether the session being resumed spoke rc3; `None` if none is.
-    pub(super) fn resumed(&self) -> Option<bool> {
+    pub(crate) fn resumed(&self) -> Option<bool> {
         self.with(|state| state.resumed)
     }
 
     /// The protocol is known: tickets that waited for it, and all that follow, go to their cache.
-    pub(super) fn on_negotiated(&self, rc3: bool) {
+    pub(crate) fn on_negotiated(&self, rc3: bool) {
         let pending = self.with(|state| {
             state.negotiated = Some(rc3);
             mem::take(&mut state.pending)
