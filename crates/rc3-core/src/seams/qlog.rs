@@ -8,8 +8,8 @@ use std::{net::SocketAddr, time::Instant};
 use kickass::endpoint::Mode;
 
 use crate::{
-    machines::stream::recv::Taken,
     quic::{StreamId, VarInt},
+    structures::taken::Taken,
     units::{Level, Span},
 };
 

@@ -10,6 +10,7 @@ pub mod range_map;
 pub mod reassembler;
 pub mod replay;
 pub mod send_buffer;
+pub(crate) mod taken;
 pub(crate) mod timers;
 #[cfg_attr(not(feature = "simulation"), expect(unreachable_pub, reason = "public there"))]
 pub mod tournament;

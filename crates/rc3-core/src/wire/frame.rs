@@ -2,11 +2,10 @@
 
 use std::{iter::FusedIterator, ops::Range};
 
-use thiserror::Error;
-
 use super::{
     arrival::{self, Arrival},
-    sack::{self, Sack},
+    frame_error::FrameError,
+    sack::{self, RECEIPT_LEN, Sack},
     varint::{self, Reader, VARINT_MAX},
 };
 use crate::units::{Receipt, Span};
@@ -19,8 +18,6 @@ const DATA: u64 = 0x08;
 const DATA_LAST: u64 = 0x0b;
 const DATA_HAS_LEN: u64 = 0x01;
 const DATA_HAS_FINAL_SIZE: u64 = 0x02;
-/// Length of the receipt of a DATA frame and of a span in a SACK, in bytes.
-pub(super) const RECEIPT_LEN: usize = 4;
 
 /// One frame of an RLP datagram.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -208,30 +205,6 @@ impl<'a> Iterator for Frames<'a> {
 }
 
 impl FusedIterator for Frames<'_> {}
-
-/// What is wrong with a frame that came authenticated: the peer's fault, and the end of the connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum FrameError {
-    /// The datagram ends inside a frame.
-    #[error("an rlp frame is cut off by the end of its datagram")]
-    Truncated,
-    /// No frame of rc3/1.
-    #[error("rlp frame type {0:#x} is unknown in rc3/1")]
-    UnknownType(u64),
-    /// A span ends past 2^62 - 1.
-    #[error("an rlp frame names stream offsets past 2^62 - 1")]
-    OffsetOverflow,
-    /// Data past the final size it came with.
-    #[error("an rlp data frame reaches past the final size it declares")]
-    BeyondFinalSize,
-    /// A SACK of no span.
-    #[error("an rlp sack frame holds no span")]
-    EmptySack,
-    /// A span, or the gap between two, of no byte.
-    #[error("an rlp sack frame holds an empty span or gap")]
-    EmptySpan,
-}
 
 #[cfg(test)]
 mod tests {

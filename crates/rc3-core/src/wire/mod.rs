@@ -12,6 +12,7 @@ pub(crate) mod alpn;
 pub mod arrival;
 pub mod control;
 pub mod frame;
+pub mod frame_error;
 pub mod head;
 pub mod header;
 pub mod sack;

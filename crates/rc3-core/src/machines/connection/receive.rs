@@ -7,9 +7,10 @@ use bytes::Bytes;
 use super::Connection;
 use crate::{
     error::{ClosedStream, PeerMisbehaved},
-    machines::stream::recv::{RecvStream, Room, Taken},
+    machines::stream::recv::{RecvStream, Room},
     quic::{Dir, StreamId, VarInt},
     seams::qlog::QlogEvent,
+    structures::taken::Taken,
     units::Level,
     wire::{arrival::Arrival, frame::Data},
 };

@@ -13,6 +13,7 @@ use crate::{
     structures::{
         held::{GAP_COST, Held, Received, SPAN_COST, extra},
         reassembler::{Reassembler, Source},
+        taken::Taken,
     },
     units::{Receipt, Span},
     wire::head::{Head, HeadDecoder},
@@ -110,16 +111,6 @@ impl Room {
                     .overhead_room(self.overhead_max)
                     .is_some())
     }
-}
-
-/// Bytes that came in, by what became of them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Taken {
-    /// Taken from the primary, records included.
-    pub(crate) read: u64,
-    pub(crate) new: u64,
-    pub(crate) duplicate: u64,
-    pub(crate) refused: u64,
 }
 
 impl RecvStream {
@@ -522,22 +513,6 @@ impl RecvStream {
     /// Bytes an ordered reader could have now.
     fn ready(&self) -> u64 {
         self.reassembler.contiguous_end().saturating_sub(self.reassembler.read_offset())
-    }
-}
-
-impl Taken {
-    fn add(
-        &mut self,
-        reassembler: &mut Reassembler,
-        offset: u64,
-        data: Bytes,
-        datagram_len: usize,
-        source: Source,
-    ) {
-        let inserted = reassembler.insert(offset, data, datagram_len, source);
-        self.new += inserted.new;
-        self.duplicate += inserted.duplicate;
-        self.refused += inserted.refused;
     }
 }
 
