@@ -10,18 +10,19 @@
 mod config;
 mod error;
 mod event;
+#[doc(hidden)]
+pub mod internals;
+mod laws;
+mod machines;
 mod quic;
-mod stats;
-pub mod structures;
-mod transmit;
-
-pub mod laws;
-pub mod machines;
-pub mod seams;
+mod seams;
 #[cfg(feature = "simulation")]
 pub mod simulation;
+mod stats;
+mod structures;
+mod transmit;
 pub mod units;
-pub mod wire;
+mod wire;
 
 pub use config::{ClientConfig, Congestion, RlpMode, ServerConfig, TransportConfig};
 pub use error::{

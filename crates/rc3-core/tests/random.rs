@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use rc3_core::{
     Congestion, ConnectionHandle, ConnectionStats, Dir, Event, Ladder, ReadError, StreamId, VarInt,
     WriteError,
-    structures::range_map::SpanSet,
+    internals::SpanSet,
     units::{Level, Rate, Span},
 };
 use rc3_sim::{Impairments, LinkConfig, Node, Pair, PairConfig, pattern};

@@ -83,7 +83,7 @@ pub struct GuardStats {
 
 /// The guard of one path.
 #[derive(Debug)]
-pub struct Guard {
+pub(crate) struct Guard {
     /// How long evidence is good for.
     age: Duration,
     rtt_min: Duration,
@@ -170,7 +170,7 @@ impl Outcome {
 impl Guard {
     /// A guard of an unknown path, on which evidence is good for `age` and the shortest round trip so far was
     /// `rtt`.
-    pub fn new(age: Duration, rtt: Duration) -> Self {
+    pub(crate) fn new(age: Duration, rtt: Duration) -> Self {
         Self {
             age,
             rtt_min: rtt,
@@ -190,24 +190,24 @@ impl Guard {
     // --- what is known ---
 
     /// Begins with the score that an earlier connection has arrived at, with its last evidence at `at`.
-    pub fn recall(&mut self, at: Instant, score: i32) {
+    pub(crate) fn recall(&mut self, at: Instant, score: i32) {
         self.score = score;
         self.moved = Some(at);
         self.stats.remembered = true;
     }
 
     /// The score, which says how much speaks against the path.
-    pub fn score(&self) -> i32 {
+    pub(crate) fn score(&self) -> i32 {
         self.score
     }
 
     /// Whether there was new evidence since the last call.
-    pub fn take_news(&mut self) -> bool {
+    pub(crate) fn take_news(&mut self) -> bool {
         std::mem::take(&mut self.news)
     }
 
     /// Forgets evidence that is too old to believe.
-    pub fn expire(&mut self, now: Instant) {
+    pub(crate) fn expire(&mut self, now: Instant) {
         if self.moved.is_some_and(|moved| now >= moved + self.age) {
             self.score = 0;
             self.moved = None;
@@ -215,24 +215,24 @@ impl Guard {
     }
 
     /// The path is another one, of which nothing is known.
-    pub fn on_new_path(&mut self, rtt: Duration) {
+    pub(crate) fn on_new_path(&mut self, rtt: Duration) {
         let stats = GuardStats { remembered: false, ..self.stats };
         *self = Self { stats, ..Self::new(self.age, rtt) };
     }
 
     /// What is known about the path.
-    pub fn verdict(&self) -> Verdict {
+    pub(crate) fn verdict(&self) -> Verdict {
         verdict(self.score)
     }
 
     /// What it has seen and decided.
-    pub fn stats(&self) -> GuardStats {
+    pub(crate) fn stats(&self) -> GuardStats {
         GuardStats { verdict: self.verdict(), ..self.stats }
     }
 
     /// Whether the primary should send a packet now for the sake of a trial: RLP has sent much, and nothing of the
     /// primary's follows by itself.
-    pub fn wants_probe(&mut self, now: Instant) -> bool {
+    pub(crate) fn wants_probe(&mut self, now: Instant) -> bool {
         let pause = (self.rtt_min / PROBES_PER_ROUND_TRIP).max(PROBE_PAUSE_MIN);
         let wants = self.behind >= PROBE_BYTES_MIN
             && self.verdict() == Verdict::Unproven
@@ -248,7 +248,7 @@ impl Guard {
 
     /// RLP has sent a batch of `bytes`; its last packet holds the byte of `stream` at `offset`. The primary had
     /// `primary_in_flight` bytes under way.
-    pub fn on_rlp_sent(
+    pub(crate) fn on_rlp_sent(
         &mut self,
         now: Instant,
         stream: StreamId,
@@ -282,7 +282,7 @@ impl Guard {
     }
 
     /// A SACK says that the peer holds `span` of `stream`.
-    pub fn on_sacked(&mut self, now: Instant, stream: StreamId, span: Span) {
+    pub(crate) fn on_sacked(&mut self, now: Instant, stream: StreamId, span: Span) {
         for at in 0..self.samples.len() {
             let sample = &mut self.samples[at];
             let held = sample.stream == stream && span.start <= sample.offset && sample.offset < span.end;
@@ -298,20 +298,20 @@ impl Guard {
     }
 
     /// The primary has sent something.
-    pub fn on_primary_sent(&mut self) {
+    pub(crate) fn on_primary_sent(&mut self) {
         self.behind = 0;
     }
 
     /// The primary packet sent at `sent` was acknowledged after `rtt`, the peer's delay not counted. Returns whether
     /// it is known now that the path ignores marks.
-    pub fn on_primary_acked(&mut self, now: Instant, sent: Instant, rtt: Duration) -> bool {
+    pub(crate) fn on_primary_acked(&mut self, now: Instant, sent: Instant, rtt: Duration) -> bool {
         self.rtt_min = self.rtt_min.min(rtt);
         self.try_primary(now, Partner { sent, at: now, rtt: Some(rtt) })
     }
 
     /// Packets of the primary are lost, the last of them sent at `sent`. Returns whether it is known now that
     /// the path ignores marks.
-    pub fn on_primary_lost(&mut self, now: Instant, sent: Instant) -> bool {
+    pub(crate) fn on_primary_lost(&mut self, now: Instant, sent: Instant) -> bool {
         self.try_primary(now, Partner { sent, at: now, rtt: None })
     }
 
@@ -341,7 +341,7 @@ impl Guard {
     /// known now that the path ignores marks.
     ///
     /// To be called after each group of samples.
-    pub fn judge(&mut self, now: Instant, is_open: impl Fn(StreamId, u64) -> bool) -> bool {
+    pub(crate) fn judge(&mut self, now: Instant, is_open: impl Fn(StreamId, u64) -> bool) -> bool {
         let grace = self.wait_min();
         for at in 0..self.samples.len() {
             let sample = self.samples[at];

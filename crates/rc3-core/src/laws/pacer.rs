@@ -28,7 +28,7 @@ const DEBT_MAX: i128 = SECOND;
 
 /// A token bucket shared by both loops, which only RLP waits for.
 #[derive(Debug, Clone)]
-pub struct Pacer {
+pub(crate) struct Pacer {
     /// Bits per second, equal to units per nanosecond.
     rate: i128,
     /// Most units the bucket holds.
@@ -45,13 +45,13 @@ impl Pacer {
     ///
     /// The burst should be greater than the largest batch. A full bucket takes nothing more, so who waits for
     /// all of it loses up to a nanosecond each time; who waits for less loses nothing.
-    pub fn new(rate: Rate, burst: u64) -> Self {
+    pub(crate) fn new(rate: Rate, burst: u64) -> Self {
         let burst = i128::from(burst.max(1)) * BYTE;
         Self { rate: i128::from(rate.bits_per_second()), burst, level: burst, at: None }
     }
 
     /// From now on at `rate`, with a bucket of `burst` bytes (at least 1). What is in it stays, as far as it has room.
-    pub fn set_rate(&mut self, now: Instant, rate: Rate, burst: u64) {
+    pub(crate) fn set_rate(&mut self, now: Instant, rate: Rate, burst: u64) {
         self.refill(now);
         self.rate = i128::from(rate.bits_per_second());
         self.burst = i128::from(burst.max(1)) * BYTE;
@@ -59,13 +59,13 @@ impl Pacer {
     }
 
     /// Forgives all debt.
-    pub fn forgive(&mut self, now: Instant) {
+    pub(crate) fn forgive(&mut self, now: Instant) {
         self.refill(now);
         self.level = self.level.max(0);
     }
 
     /// The primary loop has sent `bytes`; no budget is needed.
-    pub fn on_primary_sent(&mut self, now: Instant, bytes: u64) {
+    pub(crate) fn on_primary_sent(&mut self, now: Instant, bytes: u64) {
         self.refill(now);
         // The bound forgives only what this packet adds: it never lifts a debt that is deeper already.
         let floor = self.level.min(-(DEBT_MAX * self.rate));
@@ -73,18 +73,18 @@ impl Pacer {
     }
 
     /// The RLP loop has sent `bytes`; more than its budget is waited out to the last bit.
-    pub fn on_rlp_sent(&mut self, now: Instant, bytes: u64) {
+    pub(crate) fn on_rlp_sent(&mut self, now: Instant, bytes: u64) {
         self.refill(now);
         self.level = self.level.saturating_sub(i128::from(bytes) * BYTE);
     }
 
     /// How many bytes RLP may send at `now`: 0 while in debt, never more than the burst.
-    pub fn budget(&self, now: Instant) -> u64 {
+    pub(crate) fn budget(&self, now: Instant) -> u64 {
         u64::try_from(self.level_at(now).max(0) / BYTE).unwrap_or(u64::MAX)
     }
 
     /// The earliest time from `now` on at which the budget reaches `bytes`, or the burst if that is less.
-    pub fn ready_at(&self, now: Instant, bytes: u64) -> Instant {
+    pub(crate) fn ready_at(&self, now: Instant, bytes: u64) -> Instant {
         let missing = (i128::from(bytes) * BYTE).min(self.burst) - self.level_at(now);
         if missing <= 0 {
             return now;

@@ -2,7 +2,7 @@
 
 /// The primary's congestion window, for feeding it late.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Window {
+pub(crate) struct Window {
     /// Congestion window in bytes.
     pub cwnd: u64,
     /// Bytes in flight.
@@ -19,7 +19,7 @@ pub struct Window {
 
 /// What written bytes wait for before they go into a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Waiting {
+pub(crate) enum Waiting {
     /// None are waiting: all are in packets.
     Nothing,
     /// For the window: a round trip perhaps.
@@ -32,7 +32,7 @@ impl Window {
     /// How many full packets the window lets go now.
     ///
     /// quinn-proto sends while `in_flight + mtu < cwnd`.
-    pub fn packets(&self) -> u64 {
+    pub(crate) fn packets(&self) -> u64 {
         self.cwnd.saturating_sub(self.in_flight + 1) / u64::from(self.mtu)
     }
 }

@@ -43,23 +43,24 @@ pub struct Pace {
 pub struct KnownPath {
     /// As in [`DestinationVerdict::score`].
     pub score: i32,
-    /// The rate and the round trip; without meaning outside [`RATES`] and [`ROUND_TRIPS`].
+    /// The rate and the round trip; without meaning outside [`Self::RATES`] and [`Self::ROUND_TRIPS`].
     pub pace: Option<Pace>,
     /// How long ago there was evidence last.
     pub age: Duration,
 }
 
-/// Bits per second that a path may have, from a modem to a terabit.
-pub const RATES: RangeInclusive<u64> = 1_000..=1_000_000_000_000;
-/// Least round trips that a path may have, from within a host to deep space.
-pub const ROUND_TRIPS: RangeInclusive<Duration> = Duration::from_micros(1)..=Duration::from_secs(60);
-
 impl KnownPath {
+    /// Bits per second that a path may have, from a modem to a terabit.
+    pub const RATES: RangeInclusive<u64> = 1_000..=1_000_000_000_000;
+    /// Least round trips that a path may have, from within a host to deep space.
+    pub const ROUND_TRIPS: RangeInclusive<Duration> = Duration::from_micros(1)..=Duration::from_secs(60);
+
     /// What it is worth at `now` if such knowledge is good for so long.
     fn record(self, now: Instant, good_for: Duration) -> Option<Record> {
         let left = good_for.checked_sub(self.age).filter(|left| !left.is_zero())?;
-        let believable =
-            |pace: &Pace| RATES.contains(&pace.rate.bits_per_second()) && ROUND_TRIPS.contains(&pace.rtt_min);
+        let believable = |pace: &Pace| {
+            Self::RATES.contains(&pace.rate.bits_per_second()) && Self::ROUND_TRIPS.contains(&pace.rtt_min)
+        };
         Some(Record {
             score: as_sure_as_needed(self.score),
             pace: self.pace.filter(believable),
@@ -72,7 +73,7 @@ impl KnownPath {
 
 /// What one connection leaves to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Record {
+pub(crate) struct Record {
     /// Of the [`guard::Guard`].
     pub(crate) score: i32,
     /// Of the [`super::clock::Clock`].
@@ -85,7 +86,7 @@ pub struct Record {
 
 impl Record {
     /// What it says.
-    pub fn verdict(&self) -> Verdict {
+    pub(crate) fn verdict(&self) -> Verdict {
         guard::verdict(self.score)
     }
 
@@ -212,7 +213,7 @@ mod tests {
                 prop_assert!(age < DAY);
                 prop_assert!(record.score.abs() <= 6);
                 let possible = |pace: Pace| {
-                    RATES.contains(&pace.rate.bits_per_second()) && ROUND_TRIPS.contains(&pace.rtt_min)
+                    KnownPath::RATES.contains(&pace.rate.bits_per_second()) && KnownPath::ROUND_TRIPS.contains(&pace.rtt_min)
                 };
                 prop_assert!(record.pace.is_none_or(possible));
             }

@@ -4,5 +4,5 @@ pub(crate) mod connection;
 mod connections;
 pub(crate) mod endpoint;
 mod overlay;
-pub mod rlp;
+pub(crate) mod rlp;
 pub(crate) mod stream;

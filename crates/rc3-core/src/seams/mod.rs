@@ -1,6 +1,6 @@
 //! Each between rc3 and one foreign crate: quinn-proto, rustls, ring, qlog.
 
-pub mod keys;
-pub mod primary;
+pub(crate) mod keys;
+pub(crate) mod primary;
 pub(crate) mod qlog;
-pub mod tls;
+pub(crate) mod tls;

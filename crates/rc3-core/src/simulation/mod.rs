@@ -14,9 +14,6 @@ mod tag;
 
 use std::sync::Arc;
 
-/// What an endpoint's own timers are kept in.
-pub use crate::structures::tournament::Tournament;
-
 use self::{
     rlp::Unprotected,
     session::{Settings, TokenKey},

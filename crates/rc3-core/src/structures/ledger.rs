@@ -29,14 +29,14 @@ use crate::{
 /// How far below the cursor RLP may at most overlap with the primary, in bytes.
 ///
 /// Enough for the last two write quanta (a 32nd of the window each) of a window of 64 MiB.
-pub const OVERLAP_MAX: u64 = 4 << 20;
+pub(crate) const OVERLAP_MAX: u64 = 4 << 20;
 
 /// How many separate delivered spans a ledger remembers.
 ///
 /// An honest receiver makes one for each loss in an RLP flight, and keeps no more. A hostile one could ask for
 /// one per two bytes by SACKing every other byte, so SACKs beyond the limit that do not extend a known span are
 /// ignored, as if they had been lost; then the primary comes by.
-pub const DELIVERED_SPANS_MAX: usize = 1 << 14;
+pub(crate) const DELIVERED_SPANS_MAX: usize = 1 << 14;
 
 /// Who answers for a byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

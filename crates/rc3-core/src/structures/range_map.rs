@@ -213,7 +213,7 @@ impl Iterator for Gaps<'_> {
 
 /// A map from offsets to small values, kept as disjoint runs of one value each.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SpanMap<V> {
+pub(crate) struct SpanMap<V> {
     /// Start to end and value of every run.
     runs: BTreeMap<u64, (u64, V)>,
     /// Sum of the lengths of all runs.
@@ -222,27 +222,22 @@ pub struct SpanMap<V> {
 
 impl<V: Copy + Eq> SpanMap<V> {
     /// The empty map.
-    pub const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self { runs: BTreeMap::new(), covered: 0 }
     }
 
-    /// Whether no offset has a value.
-    pub fn is_empty(&self) -> bool {
-        self.runs.is_empty()
-    }
-
     /// How many runs there are.
-    pub fn span_count(&self) -> usize {
+    pub(crate) fn span_count(&self) -> usize {
         self.runs.len()
     }
 
     /// How many bytes all runs hold together.
-    pub fn covered(&self) -> u64 {
+    pub(crate) fn covered(&self) -> u64 {
         self.covered
     }
 
     /// Gives every byte of the span this value, whatever it had before.
-    pub fn insert(&mut self, span: Span, value: V) {
+    pub(crate) fn insert(&mut self, span: Span, value: V) {
         if span.is_empty() {
             return;
         }
@@ -267,7 +262,7 @@ impl<V: Copy + Eq> SpanMap<V> {
 
     /// Takes the values of a span out. `on` sees every piece that had one, lowest first; the sum of their
     /// lengths is returned.
-    pub fn remove(&mut self, span: Span, mut on: impl FnMut(Span, V)) -> u64 {
+    pub(crate) fn remove(&mut self, span: Span, mut on: impl FnMut(Span, V)) -> u64 {
         if span.is_empty() {
             return 0;
         }
@@ -297,25 +292,15 @@ impl<V: Copy + Eq> SpanMap<V> {
     }
 
     /// The value of the byte at `offset`.
-    pub fn value_at(&self, offset: u64) -> Option<V> {
+    pub(crate) fn value_at(&self, offset: u64) -> Option<V> {
         let (_, &(end, value)) = self.runs.range(..=offset).next_back()?;
         (end > offset).then_some(value)
     }
 
     /// All runs with their values, lowest first.
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (Span, V)> + '_ {
+    #[cfg(test)]
+    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = (Span, V)> + '_ {
         self.runs.iter().map(|(&start, &(end, value))| (Span::new(start, end), value))
-    }
-
-    /// The parts of the runs that lie inside `span`, with their values, lowest first.
-    pub fn intersection(&self, span: Span) -> impl DoubleEndedIterator<Item = (Span, V)> + '_ {
-        let before = self.runs.range(..span.start).next_back();
-        let first = before
-            .map_or(span.start, |(&start, &(end, _))| if end > span.start { start } else { span.start });
-        self.runs
-            .range(first..span.end)
-            .map(move |(&start, &(end, value))| (Span::new(start, end).intersection(span), value))
-            .filter(|(piece, _)| !piece.is_empty())
     }
 }
 
@@ -487,7 +472,6 @@ mod tests {
         #[test]
         fn a_map_is_what_its_bytes_say(
             ops in prop::collection::vec((prop::option::of(0..3u8), any_span()), 0..40),
-            probe in any_span(),
         ) {
             let mut map = SpanMap::new();
             let mut oracle = vec![None; SIZE as usize];
@@ -503,11 +487,8 @@ mod tests {
                 }
                 oracle[range(at)].fill(value);
                 prop_assert_eq!(map.iter().collect::<Vec<_>>(), runs(&oracle, 0));
-                let inside = runs(&oracle[range(probe)], probe.start);
-                prop_assert_eq!(map.intersection(probe).collect::<Vec<_>>(), inside);
                 prop_assert_eq!(map.covered(), oracle.iter().flatten().count() as u64);
                 prop_assert_eq!(map.span_count(), runs(&oracle, 0).len());
-                prop_assert_eq!(map.is_empty(), map.covered() == 0);
                 for (offset, value) in oracle.iter().enumerate() {
                     prop_assert_eq!(map.value_at(offset as u64), *value);
                 }

@@ -37,7 +37,7 @@ use crate::{
 };
 
 /// Pieces of at least this many bytes may be kept as references into the buffer they came in.
-pub const REFERENCE_MIN: usize = 1024;
+pub(crate) const REFERENCE_MIN: usize = 1024;
 
 /// Which loop brought some data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

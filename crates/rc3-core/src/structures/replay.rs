@@ -10,14 +10,14 @@
 /// at level 1 and overtakes it. So the reordering of an honest path is whole ladders of packets and whole
 /// bandwidth-delay products, and too short a window would throw away what the network has carried. It costs
 /// 2 KiB for each connection.
-pub const WINDOW: u64 = 16_384;
+pub(crate) const WINDOW: u64 = 16_384;
 
 const WORD_BITS: u64 = u64::BITS as u64;
 const WORDS: usize = (WINDOW / WORD_BITS) as usize;
 
 /// What is known about a packet number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub(crate) enum Verdict {
     /// Not seen.
     New,
     /// Inside the window, and seen.
@@ -28,7 +28,7 @@ pub enum Verdict {
 
 /// The last [`WINDOW`] packet numbers up to the highest seen, with a bit for each.
 #[derive(Clone)]
-pub struct ReplayWindow {
+pub(crate) struct ReplayWindow {
     /// Bit `n % WINDOW` belongs to packet number `n`. All bits outside `next - WINDOW..next` are clear.
     words: Box<[u64; WORDS]>,
     /// One above the highest packet number seen.
@@ -37,17 +37,17 @@ pub struct ReplayWindow {
 
 impl ReplayWindow {
     /// A window that has seen nothing.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { words: Box::new([0; WORDS]), next: 0 }
     }
 
     /// One above the highest packet number seen; 0 before the first.
-    pub const fn next(&self) -> u64 {
+    pub(crate) const fn next(&self) -> u64 {
         self.next
     }
 
     /// What is known about `packet_number`.
-    pub fn check(&self, packet_number: u64) -> Verdict {
+    pub(crate) fn check(&self, packet_number: u64) -> Verdict {
         if packet_number >= self.next {
             Verdict::New
         } else if self.next - packet_number > WINDOW {
@@ -63,7 +63,7 @@ impl ReplayWindow {
     /// window.
     ///
     /// Takes constant time, but for a jump ahead, which clears what it leaves behind: 256 words at most.
-    pub fn insert(&mut self, packet_number: u64) {
+    pub(crate) fn insert(&mut self, packet_number: u64) {
         match self.check(packet_number) {
             Verdict::Duplicate | Verdict::TooOld => return,
             Verdict::New => {}

@@ -30,14 +30,14 @@ use crate::{
 
 /// Appends smaller than this many bytes are copied together. What the primary receives in a packet is larger:
 /// a program that passes it on pays for no copy.
-pub const COALESCE_BELOW: usize = 1024;
+pub(crate) const COALESCE_BELOW: usize = 1024;
 
 /// Bytes of a write that one byte of it may keep from being given back.
 const PINNED_PER_BYTE: usize = 8;
 
 /// What one send stream holds.
 #[derive(Debug, Clone, Default)]
-pub struct SendBuffer {
+pub(crate) struct SendBuffer {
     /// Held bytes below the tail, by an offset from which on there is nothing below their first one: releasing what
     /// comes first moves the start of a chunk and not its key. No chunk is empty, none overlap.
     chunks: BTreeMap<u64, Chunk>,
@@ -87,7 +87,7 @@ struct Lent {
 
 impl SendBuffer {
     /// Adds bytes at the end of the stream.
-    pub fn append(&mut self, data: Bytes) {
+    pub(crate) fn append(&mut self, data: Bytes) {
         let len = data.len() as u64;
         self.held += len;
         if data.len() >= COALESCE_BELOW {
@@ -110,24 +110,19 @@ impl SendBuffer {
         self.end += later.len() as u64;
     }
 
-    /// Length of the stream so far.
-    pub fn end(&self) -> u64 {
-        self.end
-    }
-
     /// How many appended bytes are held.
-    pub fn held(&self) -> u64 {
+    pub(crate) fn held(&self) -> u64 {
         self.held
     }
 
     /// What its pieces beyond the first take in memory beside their bytes.
-    pub fn overhead(&self) -> u64 {
+    pub(crate) fn overhead(&self) -> u64 {
         let present = self.lent.as_ref().map_or(0, |lent| lent.present.span_count());
         extra(self.chunks.len()) * CHUNK_COST + extra(present) * SPAN_COST
     }
 
     /// Lengthens the stream by `len` bytes that a source has. Nothing can be appended behind them.
-    pub fn lend(&mut self, len: u64) {
+    pub(crate) fn lend(&mut self, len: u64) {
         debug_assert!(self.lent.is_none(), "one source is the end of a stream");
         self.cut_tail();
         self.lent = Some(Lent { start: self.end, present: SpanSet::new() });
@@ -135,26 +130,26 @@ impl SendBuffer {
     }
 
     /// How many bytes of the source are held or asked for.
-    pub fn present(&self) -> u64 {
+    pub(crate) fn present(&self) -> u64 {
         self.lent.as_ref().map_or(0, |lent| lent.present.covered())
     }
 
     /// The parts of a span that are in the source only, and not asked for; lowest first.
-    pub fn missing(&self, span: Span) -> impl Iterator<Item = Span> + '_ {
+    pub(crate) fn missing(&self, span: Span) -> impl Iterator<Item = Span> + '_ {
         self.lent.iter().flat_map(move |lent| {
             lent.present.gaps(Span::new(span.start.max(lent.start).min(span.end), span.end))
         })
     }
 
     /// Somebody reads this span from the source. Until it is supplied or released it counts as present.
-    pub fn ask(&mut self, span: Span) {
+    pub(crate) fn ask(&mut self, span: Span) {
         if let Some(lent) = &mut self.lent {
             lent.present.insert(span);
         }
     }
 
     /// Takes in bytes of the source. What nobody asked for, or what was released meanwhile, is not kept.
-    pub fn supply(&mut self, offset: u64, data: Bytes) {
+    pub(crate) fn supply(&mut self, offset: u64, data: Bytes) {
         let Some(lent) = &self.lent else { return };
         let span = Span::new(offset, offset.saturating_add(data.len() as u64));
         let wanted: Vec<Span> = lent.present.intersection(span).collect();
@@ -173,7 +168,7 @@ impl SendBuffer {
     }
 
     /// How far the held bytes go on from `start`, at most to `end`; `start` where none are.
-    pub fn held_from(&self, start: u64, end: u64) -> u64 {
+    pub(crate) fn held_from(&self, start: u64, end: u64) -> u64 {
         let mut at = start;
         while at < end {
             if at >= self.tail_start() {
@@ -189,7 +184,7 @@ impl SendBuffer {
     }
 
     /// How far down the held bytes go on from `end`, at most to `start`; `end` where none are.
-    pub fn held_below(&self, end: u64, start: u64) -> u64 {
+    pub(crate) fn held_below(&self, end: u64, start: u64) -> u64 {
         let mut at = if end > self.tail_start() { self.tail_start() } else { end };
         while at > start {
             match self.chunks.range(..at).next_back().map(|(_, chunk)| chunk.span()) {
@@ -206,7 +201,7 @@ impl SendBuffer {
     ///
     /// # Panics
     /// In debug builds if bytes are missing: the ledger never asks for them.
-    pub fn slice(&self, span: Span) -> impl Iterator<Item = Bytes> + '_ {
+    pub(crate) fn slice(&self, span: Span) -> impl Iterator<Item = Bytes> + '_ {
         let tail_start = self.tail_start();
         self.pieces(span).map(move |(at, piece)| match piece {
             Piece::Chunk(chunk) => chunk.slice(within(at, span)),
@@ -218,7 +213,7 @@ impl SendBuffer {
     ///
     /// # Panics
     /// In debug builds if bytes are missing.
-    pub fn copy_into(&self, span: Span, out: &mut Vec<u8>) {
+    pub(crate) fn copy_into(&self, span: Span, out: &mut Vec<u8>) {
         for (at, piece) in self.pieces(span) {
             let bytes: &[u8] = match piece {
                 Piece::Chunk(chunk) => chunk,
@@ -229,7 +224,7 @@ impl SendBuffer {
     }
 
     /// Frees the bytes of a span; those already released are ignored.
-    pub fn release(&mut self, span: Span) {
+    pub(crate) fn release(&mut self, span: Span) {
         let lent_from = match &mut self.lent {
             Some(lent) => {
                 lent.present.remove(span);
@@ -365,7 +360,7 @@ mod tests {
 
     /// Appends `len` bytes of the test stream.
     fn append(buffer: &mut SendBuffer, len: u64) -> Bytes {
-        let data: Bytes = (buffer.end()..buffer.end() + len).map(byte).collect();
+        let data: Bytes = (buffer.end..buffer.end + len).map(byte).collect();
         buffer.append(data.clone());
         data
     }
@@ -440,7 +435,7 @@ mod tests {
             append(&mut buffer, 1);
             append(&mut buffer, COALESCE_BELOW as u64);
         }
-        assert!(buffer.chunks.len() as u64 <= 1 + buffer.end() / 512);
+        assert!(buffer.chunks.len() as u64 <= 1 + buffer.end / 512);
     }
 
     #[test]
@@ -570,12 +565,12 @@ mod tests {
                         prop_assert_eq!(&out[1..], &bytes);
                     }
                 }
-                prop_assert_eq!(buffer.end(), oracle.len() as u64);
+                prop_assert_eq!(buffer.end, oracle.len() as u64);
                 prop_assert_eq!(buffer.held(), oracle.iter().flatten().count() as u64);
                 let held: u64 = buffer.chunks.values().map(|chunk| chunk.bytes.len() as u64).sum();
                 prop_assert_eq!(buffer.held(), held + buffer.tail.len() as u64);
                 prop_assert!(buffer.chunks.values().all(|chunk| !chunk.bytes.is_empty()));
-                prop_assert!(buffer.chunks.len() as u64 <= 1 + buffer.end() / 512 + releases);
+                prop_assert!(buffer.chunks.len() as u64 <= 1 + buffer.end / 512 + releases);
             }
         }
     }

@@ -147,7 +147,7 @@ impl Receipt {
 }
 
 /// Appends a SOLICIT frame to `out`.
-pub fn emit_solicit(out: &mut Vec<u8>) {
+pub(crate) fn emit_solicit(out: &mut Vec<u8>) {
     varint::emit(SOLICIT, out);
 }
 

@@ -9,17 +9,17 @@
 //! - [`control`]: the frames of the control stream.
 
 pub(crate) mod alpn;
-pub mod arrival;
-pub mod control;
-pub mod frame;
-pub mod frame_error;
-pub mod head;
-pub mod header;
+pub(crate) mod arrival;
+pub(crate) mod control;
+pub(crate) mod frame;
+pub(crate) mod frame_error;
+pub(crate) mod head;
+pub(crate) mod header;
 pub mod sack;
-pub mod varint;
+pub(crate) mod varint;
 
 /// The version of the protocol, as it stands at the front of the ALPN identifier.
-pub const ALPN_VERSION: &str = "rc3/1";
+pub(crate) const ALPN_VERSION: &str = "rc3/1";
 
 #[cfg(test)]
 pub(crate) mod document {

@@ -5,13 +5,11 @@ use std::time::Duration;
 use bytes::BytesMut;
 use rc3_core::{
     ConnectionHandle, Dir, Event, VarInt,
-    seams::keys::RlpKeys,
-    units::{Rate, Receipt, Span},
-    wire::{
-        arrival::Arrival,
-        frame::{Frame, Frames, emit_complete},
-        sack,
+    internals::{
+        keys::RlpKeys,
+        wire::{Arrival, Frame, Frames, emit_complete, sack},
     },
+    units::{Rate, Receipt, Span},
 };
 use rc3_sim::{LinkConfig, Pair, PairConfig};
 

@@ -1,7 +1,9 @@
 //! Senders that leave gaps.
 
 use rc3_core::{
-    ConnectionHandle, Dir, VarInt, seams::keys::RlpKeys, units::Receipt, wire::frame::DataHeader,
+    ConnectionHandle, Dir, VarInt,
+    internals::{keys::RlpKeys, wire::DataHeader},
+    units::Receipt,
 };
 use rc3_sim::Pair;
 

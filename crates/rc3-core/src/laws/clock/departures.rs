@@ -13,7 +13,7 @@ const BATCHES_MAX: usize = 1 << 14;
 
 /// One batch of datagrams of one stream, in the order of their packet numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Departure {
+pub(crate) struct Departure {
     /// The packet number of the last.
     pub last: u64,
     /// How many they are.
@@ -28,7 +28,7 @@ pub struct Departure {
 
 /// Bytes that may be lost: those of them that are not SACKed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Loss {
+pub(crate) struct Loss {
     /// The stream.
     pub stream: StreamId,
     /// Its bytes in the datagrams that were passed.

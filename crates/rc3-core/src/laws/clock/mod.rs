@@ -21,7 +21,7 @@ mod vacancy;
 
 use std::time::{Duration, Instant};
 
-pub use departures::{Departure, Loss};
+pub(crate) use departures::{Departure, Loss};
 
 use self::{
     delay::Delay,
@@ -69,7 +69,7 @@ const REMEMBERED: f64 = 0.75;
 
 /// What the clock has to know of the path when it is asked.
 #[derive(Debug, Clone, Copy)]
-pub struct PathNow {
+pub(crate) struct PathNow {
     /// UDP payload of a full packet.
     pub packet_bytes: u64,
     /// Bytes of the primary under way.
@@ -82,7 +82,7 @@ pub struct PathNow {
 
 /// What RLP may do, as far as the clock is concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Permit {
+pub(crate) enum Permit {
     /// Send up to so many bytes.
     Bytes(u64),
     /// Nothing before this time, unless more is learned earlier.
@@ -107,7 +107,7 @@ pub struct ClockStats {
 
 /// The clock of one path.
 #[derive(Debug)]
-pub struct Clock {
+pub(crate) struct Clock {
     rtt_min: Duration,
     departures: Departures,
     estimate: Estimate,
@@ -151,7 +151,7 @@ enum Phase {
 
 impl Clock {
     /// A clock for a path with a round trip of about `rtt`.
-    pub fn new(rtt: Duration) -> Self {
+    pub(crate) fn new(rtt: Duration) -> Self {
         Self {
             rtt_min: rtt,
             departures: Departures::default(),
@@ -176,14 +176,14 @@ impl Clock {
     }
 
     /// Begins with what an earlier connection has found.
-    pub fn recall(&mut self, pace: Pace) {
+    pub(crate) fn recall(&mut self, pace: Pace) {
         self.remembered = Some(pace);
         self.recalled = true;
         self.told = bytes_per_second(pace.rate);
     }
 
     /// What it has found.
-    pub fn stats(&self) -> ClockStats {
+    pub(crate) fn stats(&self) -> ClockStats {
         ClockStats {
             rate: self.pace().map(|pace| pace.rate),
             path_limited: self.estimate.rate().is_some_and(|(_, known)| known),
@@ -194,13 +194,13 @@ impl Clock {
     }
 
     /// The rate of the path, as far as it is known.
-    pub fn pace(&self) -> Option<Pace> {
+    pub(crate) fn pace(&self) -> Option<Pace> {
         let (rate, _) = self.estimate.rate()?;
         Some(Pace { rate: Rate::from_bits_per_second((rate * 8.0) as u64)?, rtt_min: self.rtt_min })
     }
 
     /// Whether the rate is worth remembering, and has changed since the last call.
-    pub fn take_news(&mut self) -> bool {
+    pub(crate) fn take_news(&mut self) -> bool {
         let Some((rate, true)) = self.estimate.rate() else { return false };
         let news = (rate - self.told).abs() > self.told / 8.0;
         if news {
@@ -210,12 +210,12 @@ impl Clock {
     }
 
     /// The peer has proved that it has `bytes` more.
-    pub fn on_delivered(&mut self, bytes: u64) {
+    pub(crate) fn on_delivered(&mut self, bytes: u64) {
         self.delivered += bytes;
     }
 
     /// All that was sent is answered for: what comes next is another flow.
-    pub fn start_busy_period(&mut self) {
+    pub(crate) fn start_busy_period(&mut self) {
         self.begun = None;
         self.sent = 0;
         (self.sent_bytes, self.delivered) = (0, 0);
@@ -229,7 +229,7 @@ impl Clock {
     }
 
     /// How many bytes RLP may send now.
-    pub fn permit(&mut self, now: Instant, path: PathNow) -> Permit {
+    pub(crate) fn permit(&mut self, now: Instant, path: PathNow) -> Permit {
         self.rtt_min = self.rtt_min.min(path.rtt_min);
         let credit = (UNPROVEN_BYTES + 2 * self.delivered).saturating_sub(self.sent_bytes);
         if credit < path.packet_bytes {
@@ -339,7 +339,7 @@ impl Clock {
     }
 
     /// RLP has sent a batch of `bytes`.
-    pub fn on_rlp_sent(&mut self, now: Instant, departure: Departure, bytes: u64) {
+    pub(crate) fn on_rlp_sent(&mut self, now: Instant, departure: Departure, bytes: u64) {
         self.sent += departure.packets;
         self.sent_bytes += bytes;
         self.vacancy.own().on_rlp_sent(now, departure.last, departure.packets, bytes);
@@ -348,7 +348,7 @@ impl Clock {
     }
 
     /// The primary has sent `bytes`.
-    pub fn on_primary_sent(&mut self, now: Instant, bytes: u64) {
+    pub(crate) fn on_primary_sent(&mut self, now: Instant, bytes: u64) {
         self.vacancy.own().on_primary_sent(now, bytes);
         if !matches!(self.phase, Phase::Braked { .. }) {
             self.pacer.on_primary_sent(now, bytes);
@@ -356,7 +356,7 @@ impl Clock {
     }
 
     /// The receiver reports what came.
-    pub fn on_arrival(&mut self, now: Instant, arrival: Arrival, honoured: bool) {
+    pub(crate) fn on_arrival(&mut self, now: Instant, arrival: Arrival, honoured: bool) {
         let Some(departed) = self.departures.on_arrival(arrival.packet_number) else { return };
         self.rtt_min = self.rtt_min.min(now.saturating_duration_since(departed));
         self.estimate.on_arrival(now, arrival, departed, self.departures.passed(), self.rtt_min);
@@ -428,12 +428,12 @@ impl Clock {
     }
 
     /// Datagrams under way.
-    pub fn in_flight(&self) -> u64 {
+    pub(crate) fn in_flight(&self) -> u64 {
         self.departures.in_flight()
     }
 
     /// What may be lost, since the last call.
-    pub fn take_lost(&mut self) -> Vec<Loss> {
+    pub(crate) fn take_lost(&mut self) -> Vec<Loss> {
         self.departures.take_lost()
     }
 }

@@ -106,7 +106,7 @@ impl Connection {
     }
 
     pub(super) fn receipt_key(&self) -> ReceiptKey {
-        ReceiptKey::protected(self.protection, &self.secret)
+        ReceiptKey::new(self.protection, &self.secret)
     }
 
     pub(super) fn on_lost(&mut self, reason: ConnectionError, tell: bool) {

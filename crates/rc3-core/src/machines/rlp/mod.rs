@@ -41,7 +41,7 @@ const EARLY_PART: u64 = 2;
 
 /// What the loop may do now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Allowance {
+pub(crate) enum Allowance {
     /// Up to `packets` packets at `level`.
     Send {
         /// The level for all of them.
@@ -57,7 +57,7 @@ pub enum Allowance {
 
 /// Why the loop stands still.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StopReason {
+pub(crate) enum StopReason {
     /// The ladder has no level left in this busy period.
     LadderUsedUp,
     /// As much was sent early as may be; the rest waits for the end of the handshake.
@@ -66,7 +66,7 @@ pub enum StopReason {
 
 /// The sending side of the RLP loop of one connection, once keys exist. The other one is `openers`.
 #[derive(Debug)]
-pub struct Rlp {
+pub(crate) struct Rlp {
     seal: Sealer,
     /// The first packet number that is not of early data.
     established: u64,
@@ -91,7 +91,7 @@ pub struct Rlp {
 
 impl Rlp {
     /// A loop that starts at level 1 on a path whose round trip is about `rtt`.
-    pub fn new(seal: Sealer, receipts: ReceiptKey, config: &TransportConfig, rtt: Duration) -> Self {
+    pub(crate) fn new(seal: Sealer, receipts: ReceiptKey, config: &TransportConfig, rtt: Duration) -> Self {
         Self {
             seal,
             established: 0,
@@ -116,7 +116,7 @@ impl Rlp {
     }
 
     /// What seals datagrams.
-    pub fn seal(&mut self) -> &mut Sealer {
+    pub(crate) fn seal(&mut self) -> &mut Sealer {
         &mut self.seal
     }
 
@@ -132,27 +132,27 @@ impl Rlp {
     }
 
     /// What seals datagrams, and what makes the receipts in them.
-    pub fn sealing(&mut self) -> (&mut Sealer, &ReceiptKey) {
+    pub(crate) fn sealing(&mut self) -> (&mut Sealer, &ReceiptKey) {
         (&mut self.seal, &self.receipts)
     }
 
     /// Whether a SACK shows that the peer has received what it names.
-    pub fn is_shown(&self, stream: u64, span: Span, receipt: Receipt) -> bool {
+    pub(crate) fn is_shown(&self, stream: u64, span: Span, receipt: Receipt) -> bool {
         self.receipts.receipt(stream, span) == receipt
     }
 
     /// The guard, in guard mode.
-    pub fn guard(&mut self) -> Option<&mut Guard> {
+    pub(crate) fn guard(&mut self) -> Option<&mut Guard> {
         self.guard.as_mut()
     }
 
     /// As [`Self::guard`], to look at.
-    pub fn guard_ref(&self) -> Option<&Guard> {
+    pub(crate) fn guard_ref(&self) -> Option<&Guard> {
         self.guard.as_ref()
     }
 
     /// What an earlier connection to the same destination has learned.
-    pub fn recall(&mut self, now: Instant, record: Record) {
+    pub(crate) fn recall(&mut self, now: Instant, record: Record) {
         if record.until <= now {
             return;
         }
@@ -168,7 +168,7 @@ impl Rlp {
     }
 
     /// What should be remembered, if there is something new. That a path still has the rate that was remembered is new.
-    pub fn take_record(&mut self, now: Instant) -> Option<Record> {
+    pub(crate) fn take_record(&mut self, now: Instant) -> Option<Record> {
         let (guard, clock) = (self.guard.as_mut()?, self.clock.as_mut()?);
         let news = guard.take_news() | clock.take_news();
         if !news && !self.unconfirmed {
@@ -188,29 +188,29 @@ impl Rlp {
 
     /// Datagrams under way that may be what a loss of the primary comes from; none where priorities are honoured, and none in trust
     /// mode, where they are taken to be.
-    pub fn in_the_way(&self) -> u64 {
+    pub(crate) fn in_the_way(&self) -> u64 {
         self.clock.as_ref().filter(|_| !self.is_honoured()).map_or(0, Clock::in_flight)
     }
 
     /// The clock, to look at.
-    pub fn clock_ref(&self) -> Option<&Clock> {
+    pub(crate) fn clock_ref(&self) -> Option<&Clock> {
         self.clock.as_ref()
     }
 
     /// Packets sent in this busy period: the position on the ladder.
-    pub fn sent(&self) -> u64 {
+    pub(crate) fn sent(&self) -> u64 {
         self.sent
     }
 
     /// The level of the last packet in this busy period.
-    pub fn last_level(&self) -> Option<Level> {
+    pub(crate) fn last_level(&self) -> Option<Level> {
         let (level, _) = self.ladder.level_of(self.sent.checked_sub(1)?)?;
         Some(level)
     }
 
     /// All that was written has been delivered: what comes next is a new logical flow and starts at level 1
     /// again (RC3 §4.2.1).
-    pub fn start_busy_period(&mut self) {
+    pub(crate) fn start_busy_period(&mut self) {
         self.sent = 0;
         if let Some(clock) = &mut self.clock {
             clock.start_busy_period();
@@ -218,7 +218,7 @@ impl Rlp {
     }
 
     /// The peer has moved from `before` to `remote` and has proved it. The round trip there is about `rtt`.
-    pub fn on_new_path(&mut self, before: SocketAddr, remote: SocketAddr, rtt: Duration) {
+    pub(crate) fn on_new_path(&mut self, before: SocketAddr, remote: SocketAddr, rtt: Duration) {
         // Another port is another mapping of the same address (RFC 4787), most likely the same path.
         if remote.ip() != before.ip()
             && let Some(guard) = &mut self.guard
@@ -230,7 +230,7 @@ impl Rlp {
     }
 
     /// What may be sent now, in full packets.
-    pub fn allowance(&mut self, now: Instant, window: &Window, rtt_min: Duration) -> Allowance {
+    pub(crate) fn allowance(&mut self, now: Instant, window: &Window, rtt_min: Duration) -> Allowance {
         let packet_bytes = u64::from(window.mtu);
         let Some((level, mut remaining)) = self.ladder.level_of(self.sent) else {
             return Allowance::Stop(StopReason::LadderUsedUp);
@@ -266,7 +266,7 @@ impl Rlp {
     }
 
     /// The receiver reports what came. `false`: of a datagram that was never sent.
-    pub fn on_arrival(&mut self, now: Instant, arrival: Arrival) -> bool {
+    pub(crate) fn on_arrival(&mut self, now: Instant, arrival: Arrival) -> bool {
         let honoured = self.is_honoured();
         // Between early data and what follows there was a pause for all the receiver knows, which is no rate.
         let of_this_flight = arrival.packet_number >= self.established;
@@ -277,19 +277,19 @@ impl Rlp {
     }
 
     /// The peer has proved that it has `bytes` more.
-    pub fn on_delivered(&mut self, bytes: u64) {
+    pub(crate) fn on_delivered(&mut self, bytes: u64) {
         if let Some(clock) = &mut self.clock {
             clock.on_delivered(bytes);
         }
     }
 
     /// What may have been lost, since the last call.
-    pub fn take_lost(&mut self) -> Vec<Loss> {
+    pub(crate) fn take_lost(&mut self) -> Vec<Loss> {
         self.clock.as_mut().map(Clock::take_lost).unwrap_or_default()
     }
 
     /// A batch of data packets of `bytes` in all has been put together.
-    pub fn on_sent(&mut self, now: Instant, departure: Departure, bytes: u64) {
+    pub(crate) fn on_sent(&mut self, now: Instant, departure: Departure, bytes: u64) {
         self.sent += departure.packets;
         self.early_left = self.early_left.map(|left| left.saturating_sub(bytes));
         if let Some(clock) = &mut self.clock {
@@ -301,7 +301,7 @@ impl Rlp {
     }
 
     /// The primary has sent `bytes`; they take their share of the card.
-    pub fn on_primary_sent(&mut self, now: Instant, bytes: u64) {
+    pub(crate) fn on_primary_sent(&mut self, now: Instant, bytes: u64) {
         if let Some(guard) = &mut self.guard {
             guard.on_primary_sent();
         }

@@ -103,7 +103,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::seams::keys::ReceiptKey;
+    use crate::seams::keys::{Aead, ReceiptKey};
 
     fn span(start: u64, end: u64) -> Span {
         Span::new(start, end)
@@ -133,7 +133,7 @@ mod tests {
             cuts in prop::collection::btree_set(0..10_000_u64, 2..60),
             order in prop::collection::vec(any::<prop::sample::Index>(), 0..80),
         ) {
-            let key = ReceiptKey::new(b"a secret of ours");
+            let key = ReceiptKey::new(&Aead, b"a secret of ours");
             let cuts: Vec<u64> = cuts.into_iter().collect();
             let datagrams: Vec<Span> = cuts.windows(2).map(|pair| span(pair[0], pair[1])).collect();
             let mut receipts = Receipts::default();

@@ -18,14 +18,17 @@ mod secrets;
 mod tests;
 
 use self::protection::Protection;
-pub(crate) use self::{aead::Aead, secrets::Secrets};
-pub use self::{
+pub(crate) use self::{
+    aead::Aead,
     ids::IdChange,
-    opener::{OpenError, Opened, Opener},
+    opener::{Opened, Opener},
     receipt::{RECEIPT_SECRET_LEN, ReceiptKey},
-    sealer::{Sealer, Sealing},
+    sealer::Sealing,
+    secrets::Secrets,
 };
-pub use crate::wire::header::{ReceiverId, receiver_id};
+pub use self::{opener::OpenError, sealer::Sealer};
+pub(crate) use crate::wire::header::ReceiverId;
+pub use crate::wire::header::receiver_id;
 
 /// Label of the TLS exporter (RFC 8446 §7.5) that yields the secrets.
 pub const EXPORTER_LABEL: &[u8] = b"EXPORTER-rc3/1";

@@ -6,31 +6,23 @@
 
 use std::fmt;
 
-use super::{
-    aead::Aead,
-    protection::{Mask, Protection},
-};
+use super::protection::{Mask, Protection};
 use crate::units::{Receipt, Span};
 
 /// Length of the secret in bytes.
-pub const RECEIPT_SECRET_LEN: usize = 16;
+pub(crate) const RECEIPT_SECRET_LEN: usize = 16;
 
 /// Makes the receipts of one connection's sender.
-pub struct ReceiptKey(Box<dyn Mask>);
+pub(crate) struct ReceiptKey(Box<dyn Mask>);
 
 impl ReceiptKey {
     /// A key from a secret that the peer must not be able to guess, nor to learn from another connection.
-    pub fn new(secret: &[u8; RECEIPT_SECRET_LEN]) -> Self {
-        Self::protected(&Aead, secret)
-    }
-
-    /// As [`Self::new`], with what protects the connection.
-    pub(crate) fn protected(protection: &dyn Protection, secret: &[u8; RECEIPT_SECRET_LEN]) -> Self {
+    pub(crate) fn new(protection: &dyn Protection, secret: &[u8; RECEIPT_SECRET_LEN]) -> Self {
         Self(protection.receipts(secret))
     }
 
     /// The receipt for these bytes of the stream with this id.
-    pub fn receipt(&self, stream: u64, span: Span) -> Receipt {
+    pub(crate) fn receipt(&self, stream: u64, span: Span) -> Receipt {
         self.at(stream, span.start) ^ self.at(stream, span.end)
     }
 
@@ -55,13 +47,14 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::seams::keys::Aead;
 
     proptest! {
         #[test]
         fn receipts_of_neighbours_are_that_of_both(stream: u64, mut at: [u64; 3], secret: [u8; 16]) {
             at.sort_unstable();
             let [start, middle, end] = at;
-            let key = ReceiptKey::new(&secret);
+            let key = ReceiptKey::new(&Aead, &secret);
             let of = |start, end| key.receipt(stream, Span::new(start, end));
             prop_assert_eq!(of(start, middle) ^ of(middle, end), of(start, end));
             prop_assert_eq!(of(start, start), Receipt(0));
@@ -70,8 +63,9 @@ mod tests {
 
     #[test]
     fn receipts_differ_by_stream_offset_and_secret() {
-        let of =
-            |secret, stream, start| ReceiptKey::new(&[secret; 16]).receipt(stream, Span::new(start, 1000));
+        let of = |secret, stream, start| {
+            ReceiptKey::new(&Aead, &[secret; 16]).receipt(stream, Span::new(start, 1000))
+        };
         let receipts = [of(0, 4, 0), of(0, 4, 1), of(0, 8, 0), of(1, 4, 0)];
         for (nth, receipt) in receipts.iter().enumerate() {
             assert!(!receipts[..nth].contains(receipt));

@@ -3,11 +3,11 @@
 //! That transport is quinn-proto and no other: [`quinn::Quic`] is the seam, and docs/QUINN_PROTO.md lists what rc3 rests on
 //! behind it. The types here are what it tells and takes; [`PrimaryWriter`] is all that streams need of it to send.
 
-pub mod quinn;
+pub(crate) mod quinn;
 
 use bytes::Bytes;
 
-pub use quinn::{ReadEnd as StreamReadEnd, WriteError as StreamWriteError};
+pub(crate) use quinn::{ReadEnd as StreamReadEnd, WriteError as StreamWriteError};
 
 use crate::quic::{ConnectionError, Dir, StreamId, VarInt};
 
@@ -24,7 +24,7 @@ pub(crate) trait PrimaryWriter {
 
 /// How the sending part of a stream ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
+pub(crate) enum End {
     /// All bytes were written.
     Finish,
     /// The rest is given up, with the application's code.
@@ -33,7 +33,7 @@ pub enum End {
 
 /// What the primary reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PrimaryEvent {
+pub(crate) enum PrimaryEvent {
     /// The ALPN protocol is agreed.
     Negotiated,
     /// The handshake is complete.

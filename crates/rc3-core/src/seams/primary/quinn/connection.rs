@@ -32,7 +32,7 @@ use crate::{
 };
 
 /// One QUIC connection.
-pub struct Quic {
+pub(crate) struct Quic {
     pub(super) conn: quic::Connection,
     pub(super) shared: Arc<Shared>,
     pub(super) fed_late: Arc<AtomicBool>,

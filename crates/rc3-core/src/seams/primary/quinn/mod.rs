@@ -25,14 +25,14 @@ use quinn_proto as quic;
 
 pub(crate) use self::{
     accepting::Accepting,
-    connection::udp_ip_headers,
+    connection::{Quic, udp_ip_headers},
     endpoint::{QuicEndpoint, Routed},
     sample::PathSample,
+    streams::{ReadEnd, WriteError},
 };
 pub use self::{
-    connection::{HandshakeData, Quic},
+    connection::HandshakeData,
     endpoint::{ConnectFailed, Incoming},
-    streams::{ReadEnd, WriteError},
 };
 use crate::{transmit::Transmit, units::Level};
 

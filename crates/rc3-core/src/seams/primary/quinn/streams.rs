@@ -13,7 +13,7 @@ use crate::{
 
 /// Why bytes were not taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum WriteError {
+pub(crate) enum WriteError {
     /// Flow control: [`PrimaryEvent::Writable`] follows.
     #[error("blocked by flow control")]
     Blocked,
@@ -27,7 +27,7 @@ pub enum WriteError {
 
 /// Why no more bytes of a stream were read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ReadEnd {
+pub(crate) enum ReadEnd {
     /// As many as were asked for were read.
     More,
     /// No more are here: [`PrimaryEvent::Readable`] follows.
