@@ -12,10 +12,10 @@ mod events;
 mod feed;
 mod guard;
 mod limits;
+mod rate_signals;
 mod receive;
 mod rlp_transmit;
 mod source;
-mod steering;
 mod windows;
 
 use std::{
@@ -27,7 +27,7 @@ use std::{
 
 use bytes::{Bytes, BytesMut};
 
-use self::{steering::Steering, windows::Windows};
+use self::{rate_signals::RateSignals, windows::Windows};
 use crate::{
     config::TransportConfig,
     error::{ClosedStream, FinishError, PeerMisbehaved, ReadError, WriteError},
@@ -83,7 +83,7 @@ pub struct Connection {
     /// Room for pieces on their way from the primary to a stream; empty between calls.
     pulled: Vec<(u64, Bytes)>,
     windows: Windows,
-    steering: Steering,
+    rate_signals: RateSignals,
     early: early::Early,
     /// What protects RLP datagrams.
     protection: &'static dyn Protection,
@@ -140,7 +140,7 @@ impl Connection {
             streams: Streams::new(primary.side()),
             primary,
             windows: Windows::new(&config),
-            steering: Steering::default(),
+            rate_signals: RateSignals::default(),
             early: early::Early::Unused,
             protection,
             secret,

@@ -19,7 +19,7 @@ use crate::{
 
 /// Both directions of a connection with routers.
 #[derive(Debug, Default)]
-pub(super) struct Steering {
+pub(super) struct RateSignals {
     echo: Echo,
     /// What the peer has told since it was last passed on.
     told: Option<Code>,
@@ -34,13 +34,13 @@ pub(super) struct Steering {
 impl Connection {
     /// A datagram of QUIC came whose leading fragment carried so many bytes of payload.
     pub(crate) fn on_leading(&mut self, len: u16) {
-        self.steering.echo.on_leading(len.into());
+        self.rate_signals.echo.on_leading(len.into());
     }
 
     /// Tells the peer what routers have told it, if there is something to tell.
     pub(super) fn echo(&mut self, now: Instant) {
         if self.overlay.as_ref().is_some_and(|overlay| overlay.control.is_some())
-            && let Some(code) = self.steering.echo.poll(now, self.primary.rtt())
+            && let Some(code) = self.rate_signals.echo.poll(now, self.primary.rtt())
         {
             // Lengths of codes are below 2^62.
             self.send_control(ControlFrame::Signal { leading: code.payload_len() as u64 });
@@ -50,60 +50,60 @@ impl Connection {
     /// The peer tells what routers say. Lengths that are no code mean nothing.
     pub(super) fn on_signal(&mut self, leading: u64) {
         let code = usize::try_from(leading).ok().and_then(Code::from_len);
-        self.steering.told = code.or(self.steering.told);
+        self.rate_signals.told = code.or(self.rate_signals.told);
     }
 
     /// Lets the congestion controller know, the last one of several.
     pub(super) fn follow(&mut self, now: Instant) {
-        if let Some(code) = self.steering.told.take() {
+        if let Some(code) = self.rate_signals.told.take() {
             self.primary.on_signal(now, code);
         }
     }
 
     /// A primary packet of `bytes` has left.
     pub(super) fn note_departure(&mut self, now: Instant, bytes: usize) {
-        if self.steering.due || !self.config.steered() {
+        if self.rate_signals.due || !self.config.steered() {
             return;
         }
         let long = 2 * bytes >= usize::from(self.primary.window().mtu);
-        let silent = self.steering.indicated.is_none_or(|last| now >= last + INTERVAL);
-        self.steering.due = long && silent && self.primary.fragments_allowed();
+        let silent = self.rate_signals.indicated.is_none_or(|last| now >= last + INTERVAL);
+        self.rate_signals.due = long && silent && self.primary.fragments_allowed();
     }
 
     /// An RTT indicator, into the empty `buf`, if one is due: a datagram that says nothing but by its length.
     pub(super) fn write_indicator(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
         // Before the handshake is complete no round trip is known.
-        if !self.steering.due || self.lost.is_some() || !self.is_proven() || self.is_handshaking() {
+        if !self.rate_signals.due || self.lost.is_some() || !self.is_proven() || self.is_handshaking() {
             return None;
         }
         let total = Bucket::of(self.primary.rtt()).total_len();
         let transmit = self.write_padding(total - udp_ip_headers(self.remote_address()), buf)?;
-        self.steering.due = false;
-        self.steering.indicated = Some(now);
+        self.rate_signals.due = false;
+        self.rate_signals.indicated = Some(now);
         self.primary.on_departed(now, self.primary.rate(), buf.len());
         Some(transmit)
     }
 
     /// Fragments do not reach the peer, as earlier connections have learned.
     pub(crate) fn forbid_fragments(&mut self, now: Instant) {
-        self.steering.drops_noted = true;
+        self.rate_signals.drops_noted = true;
         self.primary.forbid_fragments(now);
     }
 
     /// Whether a fragment has reached the peer after all, once.
     pub(crate) fn take_refutation(&mut self) -> bool {
-        let refuted = self.steering.drops_noted && !self.primary.drops_fragments();
+        let refuted = self.rate_signals.drops_noted && !self.primary.drops_fragments();
         if refuted {
-            self.steering.drops_noted = false;
+            self.rate_signals.drops_noted = false;
         }
         refuted
     }
 
     /// What later connections should know, once it shows that fragments do not reach the peer.
     pub(crate) fn take_drops(&mut self, now: Instant) -> Option<Drops> {
-        let news = !self.steering.drops_noted && self.primary.drops_fragments();
+        let news = !self.rate_signals.drops_noted && self.primary.drops_fragments();
         news.then(|| {
-            self.steering.drops_noted = true;
+            self.rate_signals.drops_noted = true;
             tracing::warn!(remote = %self.remote_address(), "fragments do not reach the peer: routers can tell no rates");
             Drops::new(now, self.config.verdict_age)
         })
