@@ -69,7 +69,7 @@ pub struct Connection {
     overlay: Option<Overlay>,
     events: VecDeque<Event>,
     /// Streams fed since the primary last had nothing waiting.
-    unsettled: Vec<StreamId>,
+    fed_streams: Vec<StreamId>,
     /// Streams that the peer reports to hold whole, until the application knows.
     reported: Vec<StreamId>,
     /// Writers that found the send window full.
@@ -106,18 +106,18 @@ pub struct Connection {
     sent: SentStats,
     received: ReceivedStats,
     trace: Trace,
-    place: Place,
+    sched: SchedState,
 }
 
 /// Where the endpoint has this connection on its lists.
 #[derive(Debug, Clone, Copy, Default)]
-struct Place {
+struct SchedState {
     queued_for_primary: bool,
     queued_for_rlp: bool,
-    /// Something came in since it was last settled.
+    /// Something came in since it was last served.
     changed: bool,
     /// A reader's doing had consequences beyond the stream itself: credit, or the primary's flow control.
-    news: bool,
+    needs_service: bool,
     handshake_ended: bool,
     /// What the endpoint has counted of the memory that the peer has brought about.
     counted: u64,
@@ -152,7 +152,7 @@ impl Connection {
             config,
             overlay: None,
             events: VecDeque::new(),
-            unsettled: Vec::new(),
+            fed_streams: Vec::new(),
             reported: Vec::new(),
             blocked_writers: Vec::new(),
             received_held: Received::default(),
@@ -164,23 +164,23 @@ impl Connection {
             lost: None,
             sent: SentStats::default(),
             received: ReceivedStats::default(),
-            place: Place::default(),
+            sched: SchedState::default(),
         }
     }
 
     /// Takes note; whether that is new.
     pub(crate) fn set_queued_for_primary(&mut self, queued: bool) -> bool {
-        std::mem::replace(&mut self.place.queued_for_primary, queued) != queued
+        std::mem::replace(&mut self.sched.queued_for_primary, queued) != queued
     }
 
     /// As [`Self::set_queued_for_primary`].
     pub(crate) fn set_queued_for_rlp(&mut self, queued: bool) -> bool {
-        std::mem::replace(&mut self.place.queued_for_rlp, queued) != queued
+        std::mem::replace(&mut self.sched.queued_for_rlp, queued) != queued
     }
 
     /// As [`Self::set_queued_for_primary`].
     pub(crate) fn set_changed(&mut self, changed: bool) -> bool {
-        std::mem::replace(&mut self.place.changed, changed) != changed
+        std::mem::replace(&mut self.sched.changed, changed) != changed
     }
 
     /// What the peer may bring about in memory from now on.
@@ -191,18 +191,18 @@ impl Connection {
     /// What the peer has brought about in memory: at the last call, and now.
     pub(crate) fn recount(&mut self) -> (u64, u64) {
         let memory = self.peer_memory();
-        (std::mem::replace(&mut self.place.counted, memory), memory)
+        (std::mem::replace(&mut self.sched.counted, memory), memory)
     }
 
     /// Whether what readers did since the last call had consequences for others.
-    pub(crate) fn take_news(&mut self) -> bool {
-        std::mem::take(&mut self.place.news) || !self.events.is_empty()
+    pub(crate) fn take_needs_service(&mut self) -> bool {
+        std::mem::take(&mut self.sched.needs_service) || !self.events.is_empty()
     }
 
     /// Whether the handshake has ended, well or not, since the last call.
     pub(crate) fn take_handshake_end(&mut self) -> bool {
         let ended = self.lost.is_some() || !self.primary.is_handshaking();
-        ended && !std::mem::replace(&mut self.place.handshake_ended, true)
+        ended && !std::mem::replace(&mut self.sched.handshake_ended, true)
     }
 
     // --- inputs ---
@@ -212,7 +212,7 @@ impl Connection {
     }
 
     /// Something came in: sees to what follows from it. Once for any number of datagrams.
-    pub fn settle(&mut self, now: Instant) {
+    pub(crate) fn process_events(&mut self, now: Instant) {
         while let Some(event) = self.primary.poll_event() {
             self.on_primary_event(event);
         }
@@ -228,7 +228,7 @@ impl Connection {
         self.wake_writers();
     }
 
-    /// An RLP datagram for this connection. [`Self::settle`] is to follow the last of several. Whether it was
+    /// An RLP datagram for this connection. [`Self::process_events`] is to follow the last of several. Whether it was
     /// authentic and new.
     pub fn handle_rlp(&mut self, now: Instant, mut datagram: BytesMut) -> bool {
         let opened = match &mut self.overlay {
@@ -297,7 +297,7 @@ impl Connection {
         }
         self.ask_again(now);
         self.primary.handle_timeout(now);
-        self.settle(now);
+        self.process_events(now);
     }
 
     // --- commands ---
@@ -404,7 +404,7 @@ impl Connection {
         }
         if self.streams.recv(id).is_some_and(|stream| stream.is_backlogged()) {
             self.pull(id);
-            self.place.news = true;
+            self.sched.needs_service = true;
         }
         self.end_recv_if_over(id);
         result
@@ -440,7 +440,7 @@ impl Connection {
     /// Ends the connection at once; what is not delivered is lost.
     pub fn close(&mut self, now: Instant, code: VarInt, reason: Bytes) {
         self.primary.close(now, code, reason);
-        self.settle(now);
+        self.process_events(now);
         if self.lost.is_none() {
             self.on_lost(ConnectionError::LocallyClosed, false);
         }
@@ -495,7 +495,7 @@ impl Connection {
             }
             match self.primary.window().waiting {
                 Waiting::Nothing => {
-                    self.streams.settle(&mut self.unsettled);
+                    self.streams.drop_overlap(&mut self.fed_streams);
                     // Ends: a stream that takes nothing no longer wants the primary.
                     if self.streams.wants_primary() && self.may_feed() {
                         continue;
@@ -503,12 +503,12 @@ impl Connection {
                 }
                 // What waits for the window RLP may send too.
                 Waiting::ForWindow if self.overlay.is_some() => {
-                    self.unsettled.iter().for_each(|&id| self.streams.queue_for_rlp(id));
+                    self.fed_streams.iter().for_each(|&id| self.streams.queue_for_rlp(id));
                 }
                 Waiting::ForWindow | Waiting::ForPacer => {}
             }
             self.note_app_limited();
-            let waits = !self.unsettled.is_empty() || self.streams.wants_primary();
+            let waits = !self.fed_streams.is_empty() || self.streams.wants_primary();
             self.primary.rest(waits || self.primary.window().waiting == Waiting::ForPacer);
             self.wake_writers();
             return None;
@@ -583,7 +583,7 @@ impl Connection {
     pub fn stats(&self) -> ConnectionStats {
         let mut sent = self.sent;
         if let Some(overlay) = &self.overlay {
-            sent.credit_bytes = overlay.allowed.left();
+            sent.credit_bytes = overlay.send_credit.left();
             sent.ladder_packets = overlay.rlp.as_ref().map_or(0, Rlp::sent);
         }
         let mut received = self.received;

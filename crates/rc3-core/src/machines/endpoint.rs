@@ -125,7 +125,7 @@ pub struct Endpoint {
     rlp_queue: VecDeque<ConnectionHandle>,
     responses: VecDeque<(Transmit, Vec<u8>)>,
     events: VecDeque<EndpointEvent>,
-    /// Connections that something came in for and that were not settled since; empty between calls.
+    /// Connections that something came in for and that were not served since; empty between calls.
     changed: Vec<ConnectionHandle>,
     incoming: IncomingStats,
     shedding: Shedding,
@@ -429,7 +429,7 @@ impl Endpoint {
     ) -> Option<T> {
         let connection = self.connections.get_mut(handle)?;
         let result = read(connection);
-        if connection.take_news() {
+        if connection.take_needs_service() {
             self.touch(now, handle);
         } else {
             self.recount(handle);
@@ -509,7 +509,7 @@ impl Endpoint {
             if let Some(connection) = self.connections.get_mut(handle) {
                 connection.set_queued_for_primary(false);
             }
-            self.settle(now, handle);
+            self.service(now, handle);
         }
         None
     }
@@ -558,9 +558,9 @@ impl Endpoint {
         self.touch(now, handle);
     }
 
-    /// A connection changed: settles it with the QUIC endpoint and lets it send.
+    /// A connection changed: serves it, with the QUIC endpoint, and lets it send.
     fn touch(&mut self, now: Instant, handle: ConnectionHandle) {
-        self.settle(now, handle);
+        self.service(now, handle);
         if let Some(connection) = self.connections.get_mut(handle)
             && connection.set_queued_for_primary(true)
         {
@@ -569,10 +569,10 @@ impl Endpoint {
     }
 
     /// Sources of streams are read while others of their bytes are sent.
-    fn settle(&mut self, now: Instant, handle: ConnectionHandle) {
+    fn service(&mut self, now: Instant, handle: ConnectionHandle) {
         let Some(connection) = self.connections.get_mut(handle) else { return };
         connection.set_changed(false);
-        connection.settle(now);
+        connection.process_events(now);
         self.quic.service(handle, connection.primary_mut());
         self.recount(handle);
         let Some(connection) = self.connections.get_mut(handle) else { return };
@@ -636,7 +636,7 @@ impl Endpoint {
             connection.handle_rlp(now, datagram);
         }
         Self::register(&mut self.ids, handle, connection);
-        connection.settle(now);
+        connection.process_events(now);
         Self::take_events(handle, connection, &mut self.events);
     }
 

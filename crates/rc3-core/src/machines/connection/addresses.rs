@@ -146,7 +146,7 @@ impl Connection {
         tracing::debug!(remote = %validated, "path changed");
         self.trace.emit(now, || QlogEvent::PathChanged { remote: validated });
         let rtt = self.primary.rtt();
-        self.place.path_changed = true;
+        self.sched.path_changed = true;
         self.rlp_wake = None;
         if let Some(rlp) = self.rlp() {
             rlp.on_new_path(before, validated, rtt);
@@ -156,7 +156,7 @@ impl Connection {
 
     /// Whether the peer has proved another address since the last call.
     pub(crate) fn take_path_change(&mut self) -> bool {
-        std::mem::take(&mut self.place.path_changed)
+        std::mem::take(&mut self.sched.path_changed)
     }
 
     /// The peer's PATH_RESPONSE may have validated the path: the next packet shows it.

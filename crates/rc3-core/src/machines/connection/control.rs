@@ -55,7 +55,7 @@ impl Connection {
         if waiting.is_some_and(|bytes| bytes > WAITING_MAX) {
             self.fault.get_or_insert(PeerMisbehaved::ControlBlocked);
         }
-        self.place.news = true;
+        self.sched.needs_service = true;
     }
 
     /// Tells the peer what a stream that we reset had used of its credit.
@@ -109,14 +109,15 @@ impl Connection {
         let Some(overlay) = &mut self.overlay else { return };
         match frame {
             ControlFrame::Settings(settings) => {
-                overlay.allowed.raise(settings.connection_credit);
+                overlay.send_credit.raise(settings.connection_credit);
                 overlay.arrivals.on_wanted(settings.arrivals);
-                overlay.allowed.stream_initial = overlay.allowed.stream_initial.max(settings.stream_credit);
-                self.streams.raise_rlp_limits(overlay.allowed.stream_initial, overlay.control);
+                overlay.send_credit.stream_initial =
+                    overlay.send_credit.stream_initial.max(settings.stream_credit);
+                self.streams.raise_rlp_limits(overlay.send_credit.stream_initial, overlay.control);
             }
             ControlFrame::MaxRlpData(limit) => {
                 // Not for each frame: a peer may send many, and there may be many streams.
-                if overlay.allowed.raise(limit) {
+                if overlay.send_credit.raise(limit) {
                     self.streams.queue_all_for_rlp();
                 }
             }
@@ -133,12 +134,12 @@ impl Connection {
             ControlFrame::StreamReset { stream, used } => {
                 let Ok(id) = VarInt::from_u64(stream).map(StreamId::from) else { return };
                 match self.streams.recv(id) {
-                    Some(stream) if !stream.settled => {
-                        stream.settled = true;
-                        overlay.granting.on_used(used, stream.counted());
+                    Some(stream) if !stream.usage_reported => {
+                        stream.usage_reported = true;
+                        overlay.recv_credit.on_used(used, stream.counted());
                     }
                     Some(_) => {}
-                    None => overlay.granting.on_reported(id, used),
+                    None => overlay.recv_credit.on_reported(id, used),
                 }
                 self.grant();
             }

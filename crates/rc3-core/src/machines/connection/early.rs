@@ -145,7 +145,7 @@ impl Connection {
     fn start_over(&mut self, rc3: bool) {
         tracing::debug!("early data rejected");
         self.streams = Streams::new(Side::Client);
-        self.unsettled.clear();
+        self.fed_streams.clear();
         self.blocked_writers.clear();
         self.received_held = Received::default();
         self.primary.on_early_rejected();

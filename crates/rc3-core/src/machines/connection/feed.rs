@@ -14,11 +14,11 @@ impl Connection {
             // Plain QUIC: the primary schedules for itself.
             None => u64::MAX,
         };
-        let Self { primary, streams, overlay, sent, unsettled, windows, .. } = self;
+        let Self { primary, streams, overlay, sent, fed_streams, windows, .. } = self;
         let control = overlay.as_ref().and_then(|overlay| overlay.control);
         streams.feed(primary, budget, |id, fed, usage| {
-            if unsettled.last() != Some(&id) {
-                unsettled.push(id);
+            if fed_streams.last() != Some(&id) {
+                fed_streams.push(id);
             }
             if Some(id) == control {
                 return;
@@ -28,7 +28,7 @@ impl Connection {
             sent.duplicate_bytes += fed.duplicate;
             sent.skipped_bytes += fed.skipped;
             if let Some(overlay) = overlay {
-                overlay.allowed.on_usage(usage);
+                overlay.send_credit.on_usage(usage);
             }
         });
     }
@@ -37,7 +37,7 @@ impl Connection {
     pub(super) fn may_feed(&self) -> bool {
         self.overlay.is_none() || {
             let window = self.primary.window();
-            self.unsettled.is_empty() && window.packets() > 0 && window.due > 0
+            self.fed_streams.is_empty() && window.packets() > 0 && window.due > 0
         }
     }
 
@@ -45,7 +45,7 @@ impl Connection {
         if self.overlay.is_some() {
             let window = self.primary.window();
             // Beside what was fed, application datagrams may wait in the primary.
-            let idle = self.unsettled.is_empty() && window.waiting == Waiting::Nothing;
+            let idle = self.fed_streams.is_empty() && window.waiting == Waiting::Nothing;
             // What waits for a told rate is not with the primary yet.
             let idle = idle && !self.streams.wants_primary();
             self.primary.set_app_limited(window.packets() > 0 && idle);

@@ -31,7 +31,7 @@ impl Connection {
 
     /// Whether the primary was given a probe to send since the last call.
     pub(crate) fn take_probe(&mut self) -> bool {
-        std::mem::take(&mut self.place.probe_due)
+        std::mem::take(&mut self.sched.probe_due)
     }
 
     pub(super) fn guard(&mut self) -> Option<&mut Guard> {
@@ -99,7 +99,7 @@ impl Connection {
         }
         if self.guard().is_some_and(|guard| guard.wants_probe(now)) {
             self.primary.probe();
-            self.place.probe_due = true;
+            self.sched.probe_due = true;
         }
     }
 }

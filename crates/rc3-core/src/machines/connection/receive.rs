@@ -17,12 +17,12 @@ use crate::{
 
 impl Connection {
     pub(super) fn add_send(&mut self, id: StreamId) {
-        let rlp_limit = self.overlay.as_ref().map_or(0, |overlay| overlay.allowed.stream_initial);
+        let rlp_limit = self.overlay.as_ref().map_or(0, |overlay| overlay.send_credit.stream_initial);
         self.streams.insert_send(id, self.overlay.is_some(), rlp_limit);
     }
 
     pub(super) fn add_recv(&mut self, id: StreamId) -> &mut RecvStream {
-        let granted = self.overlay.as_ref().map(|overlay| overlay.granting.stream_window());
+        let granted = self.overlay.as_ref().map(|overlay| overlay.recv_credit.stream_window());
         self.streams.recv_or_insert(id, || RecvStream::new(granted.is_some(), granted.unwrap_or(0)))
     }
 
@@ -137,7 +137,7 @@ impl Connection {
         payload: &Bytes,
     ) -> Result<Option<Taken>, PeerMisbehaved> {
         let Some(overlay) = &self.overlay else { return Ok(None) };
-        let bytes = overlay.granting.window_max().saturating_sub(self.received_held.all.bytes);
+        let bytes = overlay.recv_credit.window_max().saturating_sub(self.received_held.all.bytes);
         let room = Room {
             bytes: bytes.min(self.peer_memory_room()),
             held: self.received_held.all,
@@ -175,11 +175,11 @@ impl Connection {
         let Some(overlay) = &mut self.overlay else { return };
         let Some(stream) = self.streams.recv(id) else { return };
         if stream.counts_reads() {
-            overlay.granting.on_consumed(bytes);
+            overlay.recv_credit.on_consumed(bytes);
         }
         if stream.wants_credit() {
             let consumed = stream.consumed();
-            let grant = overlay.granting.next_stream_grant(id, consumed, &mut stream.granted);
+            let grant = overlay.recv_credit.next_stream_grant(id, consumed, &mut stream.granted);
             if let Some(frame) = grant {
                 self.send_control(frame);
             }
@@ -203,10 +203,10 @@ impl Connection {
         let Some(stream) = self.streams.recv(id) else { return };
         let consumed = stream.consumed();
         let Some(size) = stream.grant_whole() else { return };
-        if !stream.settled {
-            overlay.granting.on_consumed(size.saturating_sub(consumed));
+        if !stream.usage_reported {
+            overlay.recv_credit.on_consumed(size.saturating_sub(consumed));
         }
-        if let Some(frame) = overlay.granting.whole_stream_grant(id, size, &mut stream.granted) {
+        if let Some(frame) = overlay.recv_credit.whole_stream_grant(id, size, &mut stream.granted) {
             self.send_control(frame);
         }
         self.grant();
@@ -214,7 +214,7 @@ impl Connection {
 
     /// Raises the connection's limit, if that is worth a frame.
     pub(super) fn grant(&mut self) {
-        if let Some(frame) = self.overlay.as_mut().and_then(|overlay| overlay.granting.next_grant()) {
+        if let Some(frame) = self.overlay.as_mut().and_then(|overlay| overlay.recv_credit.next_grant()) {
             self.send_control(frame);
         }
     }
@@ -224,15 +224,15 @@ impl Connection {
         self.received_held = self.received_held - stream.held();
         let Some(overlay) = &mut self.overlay else { return };
         overlay.sacks.remove(&id);
-        if stream.settled {
+        if stream.usage_reported {
             return;
         }
         match stream.final_size() {
             // What nobody read counts as read.
             Some(size) if !stream.is_reset() => {
-                overlay.granting.on_consumed(size.saturating_sub(stream.counted()));
+                overlay.recv_credit.on_consumed(size.saturating_sub(stream.counted()));
             }
-            _ => overlay.granting.on_ended_early(id, stream.counted()),
+            _ => overlay.recv_credit.on_ended_early(id, stream.counted()),
         }
         self.grant();
     }

@@ -252,7 +252,7 @@ impl Connection {
     fn cut(&mut self, id: StreamId, payload_max: usize, packets_max: u64, overlap_max: u64) -> Vec<Packet> {
         let Some(overlay) = &self.overlay else { return Vec::new() };
         let Some(stream) = self.streams.send(id) else { return Vec::new() };
-        let ceiling = stream.rlp_limit.min(stream.usage() + overlay.allowed.left());
+        let ceiling = stream.rlp_limit.min(stream.usage() + overlay.send_credit.left());
         if stream.wants_ceiling(ceiling) {
             self.streams.with_send(id, |stream| stream.expect_rlp(ceiling));
         }
@@ -321,7 +321,7 @@ impl Connection {
             stream.on_rlp_sent(span, level);
         });
         let more = streams.send(id).map_or(0, |stream| stream.usage()) - usage;
-        overlay.allowed.on_usage(more);
+        overlay.send_credit.on_usage(more);
         Some(Departure { last, packets: packets.len() as u64, at: now, stream: id, span })
     }
 

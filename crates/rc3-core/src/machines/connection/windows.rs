@@ -75,7 +75,7 @@ impl Connection {
             self.wake_writers();
         }
         self.offer_receive_window();
-        if let Some(bytes) = self.overlay.as_mut().and_then(|overlay| overlay.granting.tune(now, rtt)) {
+        if let Some(bytes) = self.overlay.as_mut().and_then(|overlay| overlay.recv_credit.tune(now, rtt)) {
             self.trace.emit(now, || QlogEvent::WindowGrown { window: "rlp", bytes });
             self.grant();
         }

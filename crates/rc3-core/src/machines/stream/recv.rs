@@ -66,7 +66,7 @@ pub(crate) struct RecvStream {
     /// The credit for RLP data granted so far, as an offset.
     pub(crate) granted: u64,
     /// The peer has reported the credit this stream used: its bytes no longer count.
-    pub(crate) settled: bool,
+    pub(crate) usage_reported: bool,
     /// The reader takes bytes in any order.
     out_of_order: bool,
     /// Where it stands beyond the first gap.
@@ -130,7 +130,7 @@ impl RecvStream {
             ordered: true,
             backlogged: false,
             granted,
-            settled: false,
+            usage_reported: false,
             out_of_order: false,
             ahead_read: 0,
             granted_whole: false,
@@ -407,7 +407,7 @@ impl RecvStream {
 
     /// Whether bytes that are read count as consumed then.
     pub(crate) fn counts_reads(&self) -> bool {
-        !self.settled && !self.granted_whole
+        !self.usage_reported && !self.granted_whole
     }
 
     /// Whether the primary still owes this stream its end.

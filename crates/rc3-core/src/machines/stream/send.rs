@@ -2,7 +2,7 @@
 //! carries (docs/WIRE.md, head records).
 //!
 //! Invariant: the buffer holds every byte that RLP may still send: from the cursor up what is not delivered, and
-//! below it the bytes of `unsettled`. Of bytes that a source has it holds what is needed soon (`source.rs`).
+//! below it the bytes of `handed_last`. Of bytes that a source has it holds what is needed soon (`source.rs`).
 
 use std::collections::VecDeque;
 
@@ -42,7 +42,7 @@ pub(crate) struct SendStream {
     blocked: bool,
     /// The last bytes handed over in one piece since the primary had nothing waiting: they may not be in a packet
     /// yet. At most one quantum.
-    unsettled: Span,
+    handed_last: Span,
     /// The peer's credit: RLP stays below this offset.
     pub(crate) rlp_limit: u64,
     /// Highest offset RLP has sent.
@@ -97,7 +97,7 @@ impl SendStream {
             priority: 0,
             age,
             blocked: false,
-            unsettled: Span::default(),
+            handed_last: Span::default(),
             rlp_limit,
             rlp_top: 0,
         }
@@ -235,16 +235,16 @@ impl SendStream {
     }
 
     /// The primary has nothing waiting: all that was handed over is in packets.
-    pub(crate) fn settle(&mut self) {
+    pub(crate) fn drop_overlap(&mut self) {
         let cursor = self.ledger.cursor();
-        self.unsettled = Span::new(cursor, cursor);
+        self.handed_last = Span::new(cursor, cursor);
         self.buffer.release(Span::new(0, cursor));
     }
 
     /// Bytes right below the cursor that RLP may send although they were handed over, at most `max`: the primary may
     /// not have sent them. None once the cursor has been taken on over delivered bytes, which are gone.
     fn overlap(&self, max: u64) -> u64 {
-        if self.unsettled.end == self.ledger.cursor() { self.unsettled.len().min(max) } else { 0 }
+        if self.handed_last.end == self.ledger.cursor() { self.handed_last.len().min(max) } else { 0 }
     }
 
     /// Offsets counted against the connection's credit: each loop's highest.
@@ -268,12 +268,12 @@ impl SendStream {
             fed.handed += span.len();
             fed.duplicate += self.ledger.hand_to_primary(span);
             // Where the primary works alone nothing is sent twice.
-            let start = match (&self.head, self.unsettled.end == span.start) {
+            let start = match (&self.head, self.handed_last.end == span.start) {
                 (None, _) => span.end,
-                (Some(_), true) => self.unsettled.start,
+                (Some(_), true) => self.handed_last.start,
                 (Some(_), false) => span.start,
             };
-            self.unsettled = Span::new(start, span.end);
+            self.handed_last = Span::new(start, span.end);
             budget = budget.saturating_sub(span.len());
         }
         if self.is_unseen() {
@@ -283,7 +283,7 @@ impl SendStream {
         if self.fin == Fin::Wanted && self.staged.is_empty() && self.ledger.is_answered() {
             self.hand_over_end(primary, &mut fed);
         }
-        self.buffer.release(Span::new(0, self.unsettled.start));
+        self.buffer.release(Span::new(0, self.handed_last.start));
         self.on_primary_handed(fed.handed);
         fed
     }
@@ -464,7 +464,7 @@ mod tests {
         // The ACK bump takes the cursor on; what lies right below it now is delivered.
         stream.ledger.delivered(Span::new(4, 10), true, |span, _| stream.buffer.release(span));
         assert_eq!(stream.overlap(100), 0);
-        stream.settle();
+        stream.drop_overlap();
         assert_eq!((stream.overlap(100), stream.buffer.held()), (0, 0));
     }
 

@@ -240,9 +240,9 @@ impl Streams {
     }
 
     /// The primary has nothing waiting.
-    pub(crate) fn settle(&mut self, fed: &mut Vec<StreamId>) {
+    pub(crate) fn drop_overlap(&mut self, fed: &mut Vec<StreamId>) {
         for id in fed.drain(..) {
-            self.with_send(id, SendStream::settle);
+            self.with_send(id, SendStream::drop_overlap);
         }
     }
 
