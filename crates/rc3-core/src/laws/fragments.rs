@@ -21,7 +21,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::structures::memory::Aged;
+use crate::structures::destination_cache::Aged;
 
 /// What is remembered of a path that drops fragments.
 #[derive(Debug, Clone, Copy)]

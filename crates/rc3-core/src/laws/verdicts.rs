@@ -8,7 +8,7 @@ use std::{
 
 use super::guard::{self, Verdict};
 use crate::{
-    structures::memory::{Aged, Memory},
+    structures::destination_cache::{Aged, DestinationCache},
     units::Rate,
 };
 
@@ -115,7 +115,7 @@ fn as_sure_as_needed(score: i32) -> i32 {
 }
 
 /// The memory.
-pub(crate) type Verdicts = Memory<Record>;
+pub(crate) type Verdicts = DestinationCache<Record>;
 
 impl Aged for Record {
     fn at(&self) -> Instant {

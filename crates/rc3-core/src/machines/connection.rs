@@ -7,7 +7,6 @@
 mod addresses;
 mod control;
 mod datagrams;
-mod early;
 mod events;
 mod feed;
 mod guard;
@@ -17,6 +16,7 @@ mod receive;
 mod rlp_transmit;
 mod source;
 mod windows;
+mod zero_rtt;
 
 use std::{
     collections::VecDeque,
@@ -27,7 +27,7 @@ use std::{
 
 use bytes::{Bytes, BytesMut};
 
-use self::{rate_signals::RateSignals, windows::Windows};
+use self::{rate_signals::RateSignals, windows::Windows, zero_rtt::ZeroRtt};
 use crate::{
     config::TransportConfig,
     error::{ClosedStream, FinishError, PeerMisbehaved, ReadError, WriteError},
@@ -84,7 +84,7 @@ pub struct Connection {
     pulled: Vec<(u64, Bytes)>,
     windows: Windows,
     rate_signals: RateSignals,
-    early: early::Early,
+    zero_rtt: ZeroRtt,
     /// What protects RLP datagrams.
     protection: &'static dyn Protection,
     /// What receipts are made of.
@@ -141,7 +141,7 @@ impl Connection {
             primary,
             windows: Windows::new(&config),
             rate_signals: RateSignals::default(),
-            early: early::Early::Unused,
+            zero_rtt: ZeroRtt::Unused,
             protection,
             secret,
             addresses: None,
@@ -660,7 +660,7 @@ impl Connection {
         self.on_lost(ConnectionError::TransportError(error), true);
         if fault == PeerMisbehaved::OutOfOrder {
             // Nothing will ever put it in order.
-            self.received_held = self.received_held - self.streams.drop_early();
+            self.received_held = self.received_held - self.streams.drop_pending_records();
         }
     }
 }

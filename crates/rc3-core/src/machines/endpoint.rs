@@ -29,7 +29,7 @@ use crate::{
         primary::quinn::{Accepting, ConnectFailed, Incoming, QuicEndpoint, Routed},
         tls::ConfigError,
     },
-    structures::{early::Early, memory::Memory, timers::Timers},
+    structures::{destination_cache::DestinationCache, timers::Timers, undecryptable::Undecryptable},
     transmit::Transmit,
 };
 
@@ -55,8 +55,8 @@ pub struct DatagramMeta {
     pub leading_len: Option<u16>,
 }
 
-/// How datagrams that came before the keys are taken: [`Early::take`] or [`Early::end`].
-type TakeEarly = fn(&mut Early, SocketAddr, &dyn Fn(&[u8]) -> bool) -> Vec<BytesMut>;
+/// How datagrams that came before the keys are taken: [`Undecryptable::take`] or [`Undecryptable::end`].
+type TakeUndecryptable = fn(&mut Undecryptable, SocketAddr, &dyn Fn(&[u8]) -> bool) -> Vec<BytesMut>;
 
 /// What an endpoint has to say.
 #[derive(Debug)]
@@ -129,11 +129,11 @@ pub struct Endpoint {
     changed: Vec<ConnectionHandle>,
     incoming: IncomingStats,
     shedding: Shedding,
-    early: Early,
+    undecryptable: Undecryptable,
     shares: Shares,
     verdicts: Verdicts,
     /// Paths on which fragments are dropped.
-    drops: Memory<Drops>,
+    drops: DestinationCache<Drops>,
 }
 
 impl Endpoint {
@@ -153,10 +153,10 @@ impl Endpoint {
             changed: Vec::new(),
             incoming: IncomingStats::default(),
             shedding: Shedding::new(server),
-            early: Early::default(),
+            undecryptable: Undecryptable::default(),
             shares: Shares::new(),
             verdicts: Verdicts::default(),
-            drops: Memory::default(),
+            drops: DestinationCache::default(),
         })
     }
 
@@ -217,7 +217,7 @@ impl Endpoint {
             }
             return Some(handle);
         }
-        self.early.keep(meta.remote, &datagram);
+        self.undecryptable.keep(meta.remote, &datagram);
         None
     }
 
@@ -257,8 +257,8 @@ impl Endpoint {
     fn handle_incoming(&mut self, incoming: Incoming) {
         let waiting = self.incoming.waiting;
         self.incoming.waiting += 1;
-        // Early data may be here before the application has answered.
-        self.early.begin(incoming.remote_address());
+        // Undecryptable data may be here before the application has answered.
+        self.undecryptable.begin(incoming.remote_address());
         if waiting >= self.shedding.refuse_from {
             self.refuse(incoming);
             return;
@@ -297,7 +297,7 @@ impl Endpoint {
             config.security.protection(),
             self.secrets.next(),
         );
-        self.early.begin(remote);
+        self.undecryptable.begin(remote);
         self.add(now, handle, connection);
         Ok(handle)
     }
@@ -348,7 +348,7 @@ impl Endpoint {
                 Ok(handle)
             }
             Err(failed) => {
-                self.early.give_up(remote);
+                self.undecryptable.give_up(remote);
                 if let Some(transmit) = failed.response {
                     self.respond(transmit, response);
                 }
@@ -361,7 +361,7 @@ impl Endpoint {
     pub fn refuse(&mut self, incoming: Incoming) {
         self.incoming.waiting -= 1;
         self.incoming.refused += 1;
-        self.early.give_up(incoming.remote_address());
+        self.undecryptable.give_up(incoming.remote_address());
         let mut response = Vec::new();
         let transmit = self.quic.refuse(incoming, &mut response);
         self.respond(transmit, response);
@@ -373,7 +373,7 @@ impl Endpoint {
         let mut response = Vec::new();
         let remote = incoming.remote_address();
         let transmit = self.quic.retry(incoming, &mut response)?;
-        self.early.give_up(remote);
+        self.undecryptable.give_up(remote);
         self.incoming.waiting -= 1;
         self.incoming.retried += 1;
         self.respond(transmit, response);
@@ -383,7 +383,7 @@ impl Endpoint {
     /// Forgets a handshake without an answer.
     pub fn ignore(&mut self, incoming: Incoming) {
         self.incoming.waiting -= 1;
-        self.early.give_up(incoming.remote_address());
+        self.undecryptable.give_up(incoming.remote_address());
         self.quic.ignore(incoming);
     }
 
@@ -588,9 +588,9 @@ impl Endpoint {
             {
                 connection.recall(now, record);
             }
-            self.replay_early(now, handle, Early::end);
+            self.handle_undecryptable(now, handle, Undecryptable::end);
         } else if issued {
-            self.replay_early(now, handle, Early::take);
+            self.handle_undecryptable(now, handle, Undecryptable::take);
         }
         let Some(connection) = self.connections.get_mut(handle) else { return };
         if let Some(drops) = connection.take_drops(now) {
@@ -627,12 +627,12 @@ impl Endpoint {
     }
 
     /// RLP datagrams that came before the keys.
-    fn replay_early(&mut self, now: Instant, handle: ConnectionHandle, take: TakeEarly) {
+    fn handle_undecryptable(&mut self, now: Instant, handle: ConnectionHandle, take: TakeUndecryptable) {
         let Some(connection) = self.connections.get_mut(handle) else { return };
         let ids = &self.ids;
         let ours = |datagram: &[u8]| receiver_id(datagram).is_some_and(|id| ids.get(&id) == Some(&handle));
         connection.set_share(self.shares.of_one());
-        for datagram in take(&mut self.early, connection.proven_address(), &ours) {
+        for datagram in take(&mut self.undecryptable, connection.proven_address(), &ours) {
             connection.handle_rlp(now, datagram);
         }
         Self::register(&mut self.ids, handle, connection);

@@ -1,9 +1,8 @@
 //! Spans, their books, and what waits: no packet, no clock of its own, and not why a span moves.
 
-pub(crate) mod early;
+pub(crate) mod destination_cache;
 pub(crate) mod held;
 pub(crate) mod ledger;
-pub(crate) mod memory;
 pub(crate) mod mixing;
 pub(crate) mod pieces;
 pub(crate) mod range_map;
@@ -13,3 +12,4 @@ pub(crate) mod send_buffer;
 pub(crate) mod taken;
 pub(crate) mod timers;
 pub(crate) mod tournament;
+pub(crate) mod undecryptable;

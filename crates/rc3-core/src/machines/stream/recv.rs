@@ -29,7 +29,7 @@ const SPANS_MAX: usize = 16 * 1024;
 
 /// Gaps the primary may leave in one stream: losses of one window of 180 MB, every other packet. A peer that
 /// leaves more means harm, as does one that leaves smaller ones in many streams ([`Received::is_hostile`]).
-const EARLY_SPANS_MAX: usize = 64 * 1024;
+const PENDING_SPANS_MAX: usize = 64 * 1024;
 
 /// Bytes of one stream that may wait to be read where they are read in any order: a reader that is behind is
 /// waited for by the primary, and RLP data beyond this is turned away.
@@ -79,8 +79,8 @@ pub(crate) struct RecvStream {
 enum Framing {
     /// The QUIC stream is the stream.
     Plain,
-    /// Record bytes that came out of order wait in `early`.
-    Records { decoder: HeadDecoder, early: Reassembler },
+    /// Record bytes that came out of order wait in `pending_records`.
+    Records { decoder: HeadDecoder, pending_records: Reassembler },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,9 +118,10 @@ impl RecvStream {
         Self {
             reassembler: Reassembler::new(SPANS_MAX),
             framing: match records {
-                true => {
-                    Framing::Records { decoder: HeadDecoder::new(), early: Reassembler::new(EARLY_SPANS_MAX) }
-                }
+                true => Framing::Records {
+                    decoder: HeadDecoder::new(),
+                    pending_records: Reassembler::new(PENDING_SPANS_MAX),
+                },
                 false => Framing::Plain,
             },
             head: HeadState::Open,
@@ -186,18 +187,18 @@ impl RecvStream {
         datagram_len: usize,
         taken: &mut Taken,
     ) -> Result<(), PeerMisbehaved> {
-        let Framing::Records { early, .. } = &mut self.framing else {
+        let Framing::Records { pending_records, .. } = &mut self.framing else {
             taken.add(&mut self.reassembler, offset, bytes, datagram_len, Source::Primary);
             return self.check_gaps(self.reassembler.run_count());
         };
         // Both are below 2^62.
-        if early.pass(Span::new(offset, offset + bytes.len() as u64)) {
+        if pending_records.pass(Span::new(offset, offset + bytes.len() as u64)) {
             return self.on_record_bytes(bytes, datagram_len, taken);
         }
-        let is_next = offset <= early.contiguous_end();
-        early.insert(offset, bytes, datagram_len, Source::Primary);
+        let is_next = offset <= pending_records.contiguous_end();
+        pending_records.insert(offset, bytes, datagram_len, Source::Primary);
         if !is_next {
-            let gaps = early.run_count();
+            let gaps = pending_records.run_count();
             return self.check_gaps(gaps);
         }
         while let Some(chunk) = self.next_record_bytes() {
@@ -210,8 +211,8 @@ impl RecvStream {
         match &mut self.framing {
             Framing::Plain => None,
             // Only ever read in order.
-            Framing::Records { early, .. } => {
-                early.read(usize::MAX, true).ok().flatten().map(|chunk| chunk.data)
+            Framing::Records { pending_records, .. } => {
+                pending_records.read(usize::MAX, true).ok().flatten().map(|chunk| chunk.data)
             }
         }
     }
@@ -246,7 +247,7 @@ impl RecvStream {
     }
 
     fn check_gaps(&self, gaps: usize) -> Result<(), PeerMisbehaved> {
-        if gaps > EARLY_SPANS_MAX { Err(PeerMisbehaved::OutOfOrder) } else { Ok(()) }
+        if gaps > PENDING_SPANS_MAX { Err(PeerMisbehaved::OutOfOrder) } else { Ok(()) }
     }
 
     fn on_head_end(&mut self) -> Result<(), PeerMisbehaved> {
@@ -392,7 +393,7 @@ impl RecvStream {
     fn drop_all(&mut self) {
         self.reassembler.clear();
         self.receipts = Receipts::default();
-        self.drop_early();
+        self.drop_pending_records();
     }
 
     /// Whether nothing is left to do for this stream on either side of it.
@@ -487,17 +488,17 @@ impl RecvStream {
                 let all = with_record(&self.reassembler);
                 Received { all, by_primary: all }
             }
-            Framing::Records { early, .. } => {
-                let by_primary = with_record(early);
+            Framing::Records { pending_records, .. } => {
+                let by_primary = with_record(pending_records);
                 Received { all: self.reassembler.held() + self.receipts.held() + by_primary, by_primary }
             }
         }
     }
 
     /// Drops record bytes that wait for their turn: no more of the stream will come.
-    pub(crate) fn drop_early(&mut self) {
-        if let Framing::Records { early, .. } = &mut self.framing {
-            early.clear();
+    pub(crate) fn drop_pending_records(&mut self) {
+        if let Framing::Records { pending_records, .. } = &mut self.framing {
+            pending_records.clear();
         }
     }
 
@@ -541,9 +542,9 @@ mod tests {
 
     #[test]
     fn every_other_packet_of_the_largest_window_pays_for_its_gaps() {
-        let held = gaps(EARLY_SPANS_MAX, PACKET).unwrap().all;
+        let held = gaps(PENDING_SPANS_MAX, PACKET).unwrap().all;
         assert!(held.overhead_room(0).is_some(), "{held:?}");
-        assert_eq!(gaps(EARLY_SPANS_MAX + 1, PACKET), Err(PeerMisbehaved::OutOfOrder));
+        assert_eq!(gaps(PENDING_SPANS_MAX + 1, PACKET), Err(PeerMisbehaved::OutOfOrder));
     }
 
     #[test]

@@ -299,10 +299,10 @@ impl Streams {
     }
 
     /// Drops what the primary has brought out of order, and says what that was.
-    pub(crate) fn drop_early(&mut self) -> Received {
+    pub(crate) fn drop_pending_records(&mut self) -> Received {
         let dropped = self.recv.values_mut().map(|stream| {
             let held = stream.held();
-            stream.drop_early();
+            stream.drop_pending_records();
             held - stream.held()
         });
         dropped.fold(Received::default(), Add::add)

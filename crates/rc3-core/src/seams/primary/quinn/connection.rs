@@ -120,7 +120,7 @@ impl Quic {
             Some(rate) if self.departures.next(rate) <= now => {
                 (Pace::Due, feeding::due(rate, self.conn.current_mtu()))
             }
-            Some(_) => (Pace::Early, 0),
+            Some(_) => (Pace::Hold, 0),
         };
         self.shared.set_pace(pace);
         self.due = due;
@@ -128,7 +128,7 @@ impl Quic {
 
     /// There is no more to send now. `waiting`: because of the pace, if there is a rate.
     pub(crate) fn rest(&mut self, waiting: bool) {
-        let waiting = waiting && self.shared.is_early();
+        let waiting = waiting && self.shared.is_held();
         self.departures.set_backlogged(waiting);
         self.departure = self.rate().filter(|_| waiting).map(|rate| self.departures.next(rate));
     }

@@ -63,7 +63,7 @@ pub(super) enum Pace {
     /// We do, and a packet may leave now.
     Due,
     /// We do, and none may.
-    Early,
+    Hold,
 }
 
 /// Send times of packets whose fate was learned since [`Shared::take_fates`].
@@ -101,8 +101,8 @@ impl Shared {
         self.pace.store(pace as u8, Relaxed);
     }
 
-    pub(super) fn is_early(&self) -> bool {
-        self.pace.load(Relaxed) == Pace::Early as u8
+    pub(super) fn is_held(&self) -> bool {
+        self.pace.load(Relaxed) == Pace::Hold as u8
     }
 
     /// How fast the controller wants packets to leave, if it says so.
@@ -351,7 +351,7 @@ impl Controller for Watched {
         if self.shared.window_open.load(Relaxed) {
             return everything;
         }
-        if self.shared.is_early() {
+        if self.shared.is_held() {
             return NOTHING;
         }
         // The pacer lets everything pass above u32::MAX; the window test is made here instead.

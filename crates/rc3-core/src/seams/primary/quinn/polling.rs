@@ -98,7 +98,7 @@ impl Quic {
             // See `controller`.
             self.waiting = match consulted {
                 0 => Waiting::Nothing,
-                _ if self.shared.is_early() => Waiting::ForPacer,
+                _ if self.shared.is_held() => Waiting::ForPacer,
                 1 => Waiting::ForWindow,
                 _ => Waiting::ForPacer,
             };

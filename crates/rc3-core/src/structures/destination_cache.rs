@@ -20,18 +20,18 @@ pub(crate) trait Aged: Copy {
 
 /// Records by destination; all ports of an address share a path.
 #[derive(Debug)]
-pub(crate) struct Memory<R> {
+pub(crate) struct DestinationCache<R> {
     /// Hashed with a key: peers may choose their addresses.
     records: HashMap<IpAddr, R>,
 }
 
-impl<R> Default for Memory<R> {
+impl<R> Default for DestinationCache<R> {
     fn default() -> Self {
         Self { records: HashMap::new() }
     }
 }
 
-impl<R: Aged> Memory<R> {
+impl<R: Aged> DestinationCache<R> {
     /// What was learned about the path to `remote`, if that is not too old.
     pub(crate) fn recall(&mut self, now: Instant, remote: SocketAddr) -> Option<R> {
         let destination = remote.ip().to_canonical();
@@ -94,25 +94,25 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_bounded_and_the_oldest_gives_way() {
+    fn it_is_bounded_and_the_oldest_gives_way() {
         let now = Instant::now();
-        let mut memory = Memory::default();
+        let mut cache = DestinationCache::default();
         for host in 0..=DESTINATIONS_MAX as u32 {
-            memory.remember(remote(host, 1), Record(now + Duration::from_millis(host.into())));
+            cache.remember(remote(host, 1), Record(now + Duration::from_millis(host.into())));
         }
-        assert_eq!(memory.iter(now).count(), DESTINATIONS_MAX);
-        assert_eq!(memory.recall(now, remote(0, 1)), None);
-        assert!(memory.recall(now, remote(1, 1)).is_some());
+        assert_eq!(cache.iter(now).count(), DESTINATIONS_MAX);
+        assert_eq!(cache.recall(now, remote(0, 1)), None);
+        assert!(cache.recall(now, remote(1, 1)).is_some());
     }
 
     #[test]
     fn ports_and_spellings_of_an_address_share_a_record_until_it_is_too_old() {
         let record = Record(Instant::now());
-        let mut memory = Memory::default();
-        memory.remember("[::ffff:192.0.2.1]:5".parse().unwrap(), record);
+        let mut cache = DestinationCache::default();
+        cache.remember("[::ffff:192.0.2.1]:5".parse().unwrap(), record);
         let other = "192.0.2.1:6".parse().unwrap();
-        assert_eq!(memory.recall(record.at(), other), Some(record));
-        assert_eq!(memory.recall(record.until(), other), None);
-        assert_eq!(memory.iter(record.at()).count(), 0, "forgotten");
+        assert_eq!(cache.recall(record.at(), other), Some(record));
+        assert_eq!(cache.recall(record.until(), other), None);
+        assert_eq!(cache.iter(record.at()).count(), 0, "forgotten");
     }
 }

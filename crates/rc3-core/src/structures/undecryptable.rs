@@ -16,7 +16,7 @@ const BYTES_MAX: usize = 4 << 20;
 
 /// The datagrams that wait, by the address they came from.
 #[derive(Debug, Default)]
-pub(crate) struct Early {
+pub(crate) struct Undecryptable {
     /// Hashed with a key: peers choose their addresses.
     waiting: HashMap<SocketAddr, Waiting>,
     bytes: usize,
@@ -28,7 +28,7 @@ struct Waiting {
     datagrams: Vec<BytesMut>,
 }
 
-impl Early {
+impl Undecryptable {
     /// A handshake with `remote` begins.
     pub(crate) fn begin(&mut self, remote: SocketAddr) {
         self.waiting.entry(remote).or_default().handshakes += 1;
@@ -88,42 +88,42 @@ mod tests {
 
     #[test]
     fn junk_from_elsewhere_pushes_nothing_out() {
-        let mut early = Early::default();
-        early.begin(host(1));
-        early.keep(host(1), b"1 wanted");
+        let mut undecryptable = Undecryptable::default();
+        undecryptable.begin(host(1));
+        undecryptable.keep(host(1), b"1 wanted");
         for _ in 0..10_000 {
-            early.keep(host(2), &[2; 1200]);
+            undecryptable.keep(host(2), &[2; 1200]);
         }
-        assert_eq!(early.end(host(1), &begins_with(b'1')), [&b"1 wanted"[..]]);
-        assert_eq!((early.bytes, early.waiting.len()), (0, 0));
+        assert_eq!(undecryptable.end(host(1), &begins_with(b'1')), [&b"1 wanted"[..]]);
+        assert_eq!((undecryptable.bytes, undecryptable.waiting.len()), (0, 0));
     }
 
     #[test]
     fn handshakes_from_one_address_take_their_own() {
-        let mut early = Early::default();
-        early.begin(host(1));
-        early.begin(host(1));
+        let mut undecryptable = Undecryptable::default();
+        undecryptable.begin(host(1));
+        undecryptable.begin(host(1));
         for datagram in [&b"1a"[..], b"2b", b"1c", b"junk"] {
-            early.keep(host(1), datagram);
+            undecryptable.keep(host(1), datagram);
         }
-        assert_eq!(early.take(host(1), &begins_with(b'1')), [&b"1a"[..], b"1c"]);
-        early.keep(host(1), b"1d");
-        assert_eq!(early.end(host(1), &begins_with(b'1')), [&b"1d"[..]]);
-        assert_eq!(early.end(host(1), &begins_with(b'2')), [&b"2b"[..]]);
-        assert_eq!((early.bytes, early.waiting.len()), (0, 0));
-        assert!(early.end(host(1), &begins_with(b'1')).is_empty());
+        assert_eq!(undecryptable.take(host(1), &begins_with(b'1')), [&b"1a"[..], b"1c"]);
+        undecryptable.keep(host(1), b"1d");
+        assert_eq!(undecryptable.end(host(1), &begins_with(b'1')), [&b"1d"[..]]);
+        assert_eq!(undecryptable.end(host(1), &begins_with(b'2')), [&b"2b"[..]]);
+        assert_eq!((undecryptable.bytes, undecryptable.waiting.len()), (0, 0));
+        assert!(undecryptable.end(host(1), &begins_with(b'1')).is_empty());
     }
 
     #[test]
     fn what_is_kept_is_bounded_by_address_and_in_all() {
-        let mut early = Early::default();
+        let mut undecryptable = Undecryptable::default();
         for nth in 0..200 {
-            early.begin(host(nth));
+            undecryptable.begin(host(nth));
             for _ in 0..DATAGRAMS_MAX + 10 {
-                early.keep(host(nth), &[nth; 1200]);
+                undecryptable.keep(host(nth), &[nth; 1200]);
             }
-            assert!(early.waiting[&host(nth)].datagrams.len() <= DATAGRAMS_MAX);
+            assert!(undecryptable.waiting[&host(nth)].datagrams.len() <= DATAGRAMS_MAX);
         }
-        assert!(early.bytes <= BYTES_MAX && early.bytes > BYTES_MAX - 1200);
+        assert!(undecryptable.bytes <= BYTES_MAX && undecryptable.bytes > BYTES_MAX - 1200);
     }
 }

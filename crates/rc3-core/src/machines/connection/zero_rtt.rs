@@ -23,7 +23,7 @@ use crate::{
 
 /// What became of 0-RTT on this connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Early {
+pub(super) enum ZeroRtt {
     /// Nothing was sent early.
     Unused,
     /// Streams may be open that the server has not agreed to.
@@ -49,8 +49,8 @@ impl Connection {
             // The server is about to refuse.
             return false;
         }
-        if self.early == Early::Unused {
-            self.early = Early::Offered;
+        if self.zero_rtt == ZeroRtt::Unused {
+            self.zero_rtt = ZeroRtt::Offered;
             if !known {
                 self.speak(rc3);
             }
@@ -60,7 +60,7 @@ impl Connection {
 
     /// Whether the server refused what was sent early; not known before [`Event::Connected`].
     pub fn is_early_rejected(&self) -> bool {
-        self.early == Early::Rejected
+        self.zero_rtt == ZeroRtt::Rejected
     }
 
     /// Whether the server took, or would have taken, early data; for servers themselves, yes.
@@ -69,11 +69,13 @@ impl Connection {
     }
 
     pub(super) fn may_open(&self) -> bool {
-        self.early == Early::Offered || self.primary.side() == Side::Server || !self.primary.is_handshaking()
+        self.zero_rtt == ZeroRtt::Offered
+            || self.primary.side() == Side::Server
+            || !self.primary.is_handshaking()
     }
 
     pub(super) fn has_sent_early(&self) -> bool {
-        self.early == Early::Offered
+        self.zero_rtt == ZeroRtt::Offered
     }
 
     /// Whether RLP is about to send 0-RTT data and waits for [`Self::begin_early_rlp`].
@@ -85,7 +87,7 @@ impl Connection {
         let wanted = self.config.early_rlp && self.config.rlp != RlpMode::Off;
         ready
             && wanted
-            && self.early == Early::Offered
+            && self.zero_rtt == ZeroRtt::Offered
             && self.primary.is_handshaking()
             && self.lost.is_none()
     }
@@ -127,15 +129,15 @@ impl Connection {
 
     /// The handshake is complete.
     pub(super) fn end_early(&mut self) {
-        if self.early != Early::Offered {
+        if self.zero_rtt != ZeroRtt::Offered {
             return;
         }
         let rc3 = self.negotiated_rc3();
         if !self.primary.early_accepted() {
-            self.early = Early::Rejected;
+            self.zero_rtt = ZeroRtt::Rejected;
             self.start_over(rc3);
         } else if rc3 == self.is_rc3() {
-            self.early = Early::Accepted;
+            self.zero_rtt = ZeroRtt::Accepted;
         } else {
             self.fault = Some(PeerMisbehaved::EarlyProtocol);
         }
