@@ -14,6 +14,7 @@ mod limits;
 mod rate_signals;
 mod receive;
 mod rlp_transmit;
+mod sacks;
 mod source;
 mod windows;
 mod zero_rtt;

@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 use super::Connection;
 use crate::{
     config::RlpMode,
-    error::PeerMisbehaved,
     laws::{
         clock::{Departure, Loss},
         primary_window::{Waiting, Window},
@@ -17,7 +16,6 @@ use crate::{
     },
     quic::{StreamId, VarInt},
     seams::{keys::Sealer, qlog::QlogEvent},
-    structures::held::SACK_COST,
     transmit::{BATCH_BYTES_MAX, Transmit},
     units::{Level, Receipt, Span},
     wire::{
@@ -251,12 +249,13 @@ impl Connection {
     /// suits the receiver (RC3 §4.2.3), but a short one last, as segmentation offload wants it.
     fn cut(&mut self, id: StreamId, payload_max: usize, packets_max: u64, overlap_max: u64) -> Vec<Packet> {
         let Some(overlay) = &self.overlay else { return Vec::new() };
-        let Some(stream) = self.streams.send(id) else { return Vec::new() };
+        let Some(mut stream) = self.streams.send(id) else { return Vec::new() };
         let ceiling = stream.rlp_limit.min(stream.usage() + overlay.send_credit.left());
         if stream.wants_ceiling(ceiling) {
             self.streams.with_send(id, |stream| stream.expect_rlp(ceiling));
+            let Some(changed) = self.streams.send(id) else { return Vec::new() };
+            stream = changed;
         }
-        let Some(stream) = self.streams.send(id) else { return Vec::new() };
         let final_size = stream.final_size();
         let bytes_max = packets_max * payload_max as u64;
         // What a source has not yielded yet puts the stream in line again when it comes.
@@ -297,13 +296,13 @@ impl Connection {
         let Self { overlay: Some(overlay), streams, .. } = self else { return None };
         let (seal, receipts) = overlay.rlp.as_mut().map(Rlp::sealing)?;
         let number = VarInt::from(id).into_inner();
-        let usage = streams.send(id).map_or(0, |stream| stream.usage());
         // There is no hole between them.
         let start = packets.iter().map(|packet| packet.span.start).min()?;
         let end = packets.iter().map(|packet| packet.span.end).max()?;
         let span = Span::new(start, end);
         let mut last = 0;
-        streams.with_send(id, |stream| {
+        let more = streams.with_send(id, |stream| {
+            let usage = stream.usage();
             for packet in packets {
                 let sealing = seal.begin(level, buf);
                 DataHeader { receipt: receipts.receipt(number, packet.span), ..packet.header }.emit(buf);
@@ -319,9 +318,9 @@ impl Connection {
                 last = seal.finish(sealing, buf);
             }
             stream.on_rlp_sent(span, level);
+            stream.usage() - usage
         });
-        let more = streams.send(id).map_or(0, |stream| stream.usage()) - usage;
-        overlay.send_credit.on_usage(more);
+        overlay.send_credit.on_usage(more.unwrap_or(0));
         Some(Departure { last, packets: packets.len() as u64, at: now, stream: id, span })
     }
 
@@ -334,52 +333,6 @@ impl Connection {
                 self.sent.reopened_bytes += reopened;
                 self.streams.queue_for_rlp(id);
             }
-        }
-    }
-
-    /// A SACK: the peer holds these spans, and shows it.
-    pub(super) fn on_sack(
-        &mut self,
-        now: Instant,
-        id: StreamId,
-        spans: impl Iterator<Item = (Span, Receipt)> + Clone,
-    ) {
-        let number = VarInt::from(id).into_inner();
-        if !self
-            .rlp()
-            .is_some_and(|rlp| spans.clone().all(|(span, receipt)| rlp.is_shown(number, span, receipt)))
-        {
-            self.fault = Some(PeerMisbehaved::Receipt);
-            return;
-        }
-        let mut room = self.overhead_room();
-        let Self { streams, sent, overlay, .. } = self;
-        let mut guard = overlay.as_mut().and_then(|overlay| overlay.rlp.as_mut()).and_then(Rlp::guard);
-        let mut delivered = 0;
-        let has_source = streams.with_send(id, |stream| {
-            let mut newly = 0;
-            for (span, _) in spans {
-                if let Some(guard) = &mut guard {
-                    guard.on_sacked(now, id, span);
-                }
-                let buffer = &mut stream.buffer;
-                newly += stream.ledger.delivered(span, room >= SACK_COST, |span, level| {
-                    sent.levels[level.index()].delivered_bytes += span.len();
-                    buffer.release(span);
-                    room = room.saturating_sub(SACK_COST);
-                });
-            }
-            stream.on_rlp_delivered(newly);
-            delivered = newly;
-            stream.has_source()
-        });
-        if let Some(rlp) = self.rlp() {
-            rlp.on_delivered(delivered);
-        }
-        let streams = &mut self.streams;
-        // RLP may send more the more arrives.
-        if has_source == Some(true) {
-            streams.queue_for_rlp(id);
         }
     }
 }
