@@ -58,5 +58,4 @@ pub use seams::{
 pub use stats::{
     ConnectionStats, KickAssStats, LevelStats, PathStats, ReceivedStats, SentStats, SwitchCounts,
 };
-pub use structures::held::Held;
 pub use transmit::{BATCH_BYTES_MAX, Transmit};

@@ -231,6 +231,7 @@ impl Connection {
 
     /// An RLP datagram for this connection. [`Self::process_events`] is to follow the last of several. Whether it was
     /// authentic and new.
+    #[doc(hidden)]
     pub fn handle_rlp(&mut self, now: Instant, mut datagram: BytesMut) -> bool {
         let opened = match &mut self.overlay {
             Some(overlay) if self.lost.is_none() && self.fault.is_none() => {
@@ -292,7 +293,7 @@ impl Connection {
     }
 
     /// A deadline of [`Self::poll_timeout`] has passed.
-    pub fn handle_timeout(&mut self, now: Instant) {
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
         if self.rlp_wake.is_some_and(|wake| wake <= now) {
             self.rlp_wake = None;
         }
@@ -450,17 +451,17 @@ impl Connection {
     // --- outputs ---
 
     /// What happened, oldest first.
-    pub fn poll_event(&mut self) -> Option<Event> {
+    pub(crate) fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front().or_else(|| self.streams.pop_readable_source().map(Event::Writable))
     }
 
     /// When [`Self::handle_timeout`] wants to be called next.
-    pub fn poll_timeout(&mut self) -> Option<Instant> {
+    pub(crate) fn poll_timeout(&mut self) -> Option<Instant> {
         [self.primary.poll_timeout(), self.rlp_wake, self.ask_at()].into_iter().flatten().min()
     }
 
     /// The primary's next datagrams, into the empty `buf`: at most `datagrams_max` of equal length.
-    pub fn poll_primary(
+    pub(crate) fn poll_primary(
         &mut self,
         now: Instant,
         datagrams_max: usize,
@@ -556,7 +557,7 @@ impl Connection {
     }
 
     /// Whether nothing more will come or go: the connection can be forgotten.
-    pub fn is_drained(&self) -> bool {
+    pub(crate) fn is_drained(&self) -> bool {
         self.primary.is_drained()
     }
 

@@ -81,7 +81,12 @@ fn has_more(stream: &RecvStream, due: &mut SackDue, count: usize) -> bool {
 impl Connection {
     /// The RLP side's next datagrams, into the empty `buf`: at most `datagrams_max` of equal length, all at one
     /// level. To be called when [`Self::poll_primary`] has returned `None`: the primary goes first.
-    pub fn poll_rlp(&mut self, now: Instant, datagrams_max: usize, buf: &mut Vec<u8>) -> Option<Transmit> {
+    pub(crate) fn poll_rlp(
+        &mut self,
+        now: Instant,
+        datagrams_max: usize,
+        buf: &mut Vec<u8>,
+    ) -> Option<Transmit> {
         if self.lost.is_some() || self.rlp().is_none() || !self.is_proven() {
             return None;
         }
@@ -110,7 +115,7 @@ impl Connection {
     }
 
     /// Whether [`Self::poll_rlp`] may have something now.
-    pub fn wants_rlp(&self) -> bool {
+    pub(crate) fn wants_rlp(&self) -> bool {
         match &self.overlay {
             Some(Overlay { rlp: Some(_), sacks, .. }) if self.lost.is_none() && self.is_proven() => {
                 let data = self.config.rlp != RlpMode::Off;

@@ -58,11 +58,6 @@ impl Connection {
         true
     }
 
-    /// Whether the server refused what was sent early; not known before [`Event::Connected`].
-    pub fn is_early_rejected(&self) -> bool {
-        self.zero_rtt == ZeroRtt::Rejected
-    }
-
     /// Whether the server took, or would have taken, early data; for servers themselves, yes.
     pub fn is_early_accepted(&self) -> bool {
         self.primary.side() == Side::Server || self.primary.early_accepted()
