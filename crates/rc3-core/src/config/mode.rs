@@ -5,7 +5,7 @@
 #[non_exhaustive]
 pub enum RlpMode {
     /// RLP sends at the rate at which the path brings it, sends again what is lost, and leaves the queue alone unless the primary
-    /// is seen to overtake RLP. See [`crate::laws::clock`] and [`crate::laws::guard`].
+    /// is seen to overtake RLP. See docs/DECISIONS.md, section RLP.
     #[default]
     Guard,
     /// The network is trusted to honour the marks (RC3 §2.1).

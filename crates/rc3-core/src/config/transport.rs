@@ -124,7 +124,7 @@ impl TransportConfig {
     }
 
     /// Bytes of one stream that the peer's RLP loop may send beyond what the application has read, at most.
-    /// Never below [`INITIAL_CREDIT`], which a peer may use before it knows better. Default: 128 MiB.
+    /// Never below 1 MiB, which a peer may use before it knows better. Default: 128 MiB.
     pub fn rlp_stream_window(&mut self, bytes: u64) -> &mut Self {
         self.rlp_stream_window = bytes.max(INITIAL_CREDIT);
         self
