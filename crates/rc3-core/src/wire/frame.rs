@@ -116,7 +116,7 @@ impl DataHeader {
     /// Appends the header to `out`.
     ///
     /// # Panics
-    /// When a field is above [`VARINT_MAX`].
+    /// When a field is above 2^62 - 1.
     pub fn emit(&self, out: &mut Vec<u8>) {
         varint::emit(self.kind(), out);
         varint::emit(self.stream, out);
@@ -159,7 +159,7 @@ pub fn complete_len(stream: u64) -> usize {
 /// Appends a COMPLETE frame for `stream` to `out`.
 ///
 /// # Panics
-/// When `stream` is above [`VARINT_MAX`].
+/// When `stream` is above 2^62 - 1.
 pub fn emit_complete(stream: u64, out: &mut Vec<u8>) {
     varint::emit(COMPLETE, out);
     varint::emit(stream, out);

@@ -112,7 +112,7 @@ impl Iterator for Spans<'_> {
 /// The count is in its shortest encoding, and a frame holds at most 16,383 spans.
 ///
 /// # Panics
-/// When `stream` or an offset is above [`VARINT_MAX`].
+/// When `stream` or an offset is above 2^62 - 1.
 pub fn emit(
     stream: u64,
     spans: impl IntoIterator<Item = (Span, Receipt)>,
