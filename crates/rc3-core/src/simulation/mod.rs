@@ -8,15 +8,15 @@
 //! those of the handshake as well, which is that of TLS 1.3 without 0-RTT; the same ALPN names are agreed. Both ends
 //! must be made by this module: with a peer that speaks TLS the handshake never gets anywhere.
 
+mod crypto;
 mod rlp;
-mod session;
 mod tag;
 
 use std::sync::Arc;
 
 use self::{
+    crypto::{Settings, TokenKey},
     rlp::Unprotected,
-    session::{Settings, TokenKey},
 };
 use crate::{
     ClientConfig, ConfigError, ServerConfig,
