@@ -3,7 +3,7 @@
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use rc3_core::{
-    ledger::Ledger,
+    internals::Ledger,
     units::{Level, Span},
 };
 

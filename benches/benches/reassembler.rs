@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
-use rc3_core::reassembler::{Reassembler, Source};
+use rc3_core::internals::{Reassembler, Source};
 
 const PACKET: u64 = 1400;
 const PACKETS: u64 = 4000;

@@ -5,13 +5,11 @@ use std::hint::black_box;
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use rc3_core::{
-    rlp::keys::{RlpKeys, SECRET_LEN, Sealer},
-    units::{Level, Receipt, Span},
-    wire::{
-        frame::{DataHeader, Frame, Frames},
-        header::TAG_LEN,
-        sack,
+    internals::{
+        keys::{RlpKeys, SECRET_LEN, Sealer},
+        wire::{DataHeader, Frame, Frames, TAG_LEN, sack},
     },
+    units::{Level, Receipt, Span},
 };
 
 const DATAGRAM: usize = 1452;

@@ -10,14 +10,14 @@ pub mod operations;
 
 use bytes::Bytes;
 use rc3_core::{
-    rlp::keys::{Limits, OpenError, RlpKeys, SECRET_LEN},
-    units::{Level, Receipt, Span},
-    wire::{
-        control::{ControlDecoder, ControlError, ControlFrame, PAYLOAD_LEN_MAX},
-        frame::{DataHeader, Frame, Frames, complete_len, emit_complete},
-        head::{Head, HeadDecoder, HeadEncoder, HeadError},
-        sack,
+    internals::{
+        keys::{Limits, OpenError, RlpKeys, SECRET_LEN},
+        wire::{
+            ControlDecoder, ControlError, ControlFrame, DataHeader, Frame, Frames, Head, HeadDecoder,
+            HeadEncoder, HeadError, PAYLOAD_LEN_MAX, complete_len, emit_complete, sack,
+        },
     },
+    units::{Level, Receipt, Span},
 };
 
 /// A payload of an RLP datagram is anything. Whatever parses lies inside it and means the same when it is

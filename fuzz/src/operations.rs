@@ -14,7 +14,7 @@ use std::{
 use arbitrary::{Arbitrary, Unstructured};
 use rc3_core::{
     ConnectionHandle, Dir, Event, ReadError, StreamId, VarInt, WriteError,
-    range_map::SpanSet,
+    internals::SpanSet,
     units::{Rate, Span},
 };
 use rc3_sim::{Impairments, LinkConfig, Node, Pair, PairConfig, pattern};

@@ -1,10 +1,10 @@
 //! What the peer did wrong, what the caller did wrong; what the world did is in
-//! [`ConnectionError`](crate::primary::ConnectionError).
+//! [`ConnectionError`](crate::quic::ConnectionError).
 
 use bytes::Bytes;
 use thiserror::Error;
 
-use crate::primary::{TransportErrorCode, VarInt};
+use crate::quic::{TransportErrorCode, VarInt};
 
 /// Why bytes were not accepted for sending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]

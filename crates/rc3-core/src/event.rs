@@ -1,6 +1,6 @@
 //! What the application hears from a connection.
 
-use crate::primary::{ConnectionError, Dir, StreamId, VarInt};
+use crate::quic::{ConnectionError, Dir, StreamId, VarInt};
 
 /// Something happened on a connection that an application may wait for.
 #[derive(Debug, Clone, PartialEq, Eq)]

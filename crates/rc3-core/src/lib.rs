@@ -7,69 +7,56 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(test, expect(clippy::disallowed_methods, reason = "tests need some instant to start from"))]
 
-mod addresses;
 mod config;
-mod connection;
-mod connections;
-mod early;
-mod endpoint;
 mod error;
 mod event;
-mod held;
-mod memory;
-mod overlay;
-mod pieces;
-mod qlog;
-mod shares;
-mod stats;
-mod stream;
-mod timers;
-#[cfg_attr(not(feature = "simulation"), expect(unreachable_pub, reason = "public there"))]
-mod tournament;
-mod transmit;
-mod window;
-
-pub mod ledger;
-pub mod primary;
-pub mod range_map;
-pub mod reassembler;
-pub mod rlp;
-pub mod send_buffer;
+#[doc(hidden)]
+pub mod internals;
+mod laws;
+mod machines;
+mod quic;
+mod seams;
 #[cfg(feature = "simulation")]
 pub mod simulation;
+mod stats;
+mod structures;
+mod transmit;
 pub mod units;
-pub mod wire;
+mod wire;
 
 pub use config::{ClientConfig, Congestion, RlpMode, ServerConfig, TransportConfig};
-pub use connection::Connection;
-pub use endpoint::{DatagramMeta, Drained, Endpoint, EndpointEvent, IncomingStats};
 pub use error::{
     ClosedStream, FinishError, PeerMisbehaved, ReadError, SendDatagramError, SourceError, WriteError,
 };
 pub use event::Event;
-pub use held::Held;
 #[cfg(feature = "kickass")]
 pub use kickass::endpoint::{Cause as TcpCause, Mode as KickAssMode};
-pub use primary::{
-    ConnectionError, Dir, PathStats, Side, StreamId, VarInt,
-    quinn::{
-        AckFrequencyConfig, ApplicationClose, ClientCrypto, ConfigError, ConnectError, ConnectFailed,
-        ConnectionClose, ConnectionHandle, ConnectionId, HandshakeData, HandshakeTokenKey, IdleTimeout,
-        Incoming, MtuDiscoveryConfig, NoInitialCipherSuite, NoneTokenStore, QuicClientConfig,
-        QuicServerConfig, RttEstimator, ServerCrypto, TokenLog, TokenMemoryCache, TokenReuseError,
-        TokenStore, TransportError, TransportErrorCode, ValidationTokenConfig, VarIntBoundsExceeded,
-        congestion,
-    },
-};
-#[cfg(feature = "qlog")]
-pub use qlog::Qlog;
-pub use rlp::{
+pub use laws::{
     clock::ClockStats,
     guard::{GuardStats, Verdict},
+    ladder::Ladder,
     verdicts::{DestinationVerdict, KnownPath, Pace},
 };
-pub use stats::{ConnectionStats, LevelStats, ReceivedStats, SentStats};
+pub use machines::{
+    connection::Connection,
+    endpoint::{DatagramMeta, Drained, Endpoint, EndpointEvent, IncomingStats},
+    stream::{recv::Chunk, source::SourceRead},
+};
+pub use quic::{
+    AckFrequencyConfig, ApplicationClose, ConnectError, ConnectionClose, ConnectionError, ConnectionHandle,
+    ConnectionId, Dir, HandshakeTokenKey, IdleTimeout, MtuDiscoveryConfig, NoneTokenStore, RttEstimator,
+    Side, StreamId, TokenLog, TokenMemoryCache, TokenReuseError, TokenStore, TransportError,
+    TransportErrorCode, ValidationTokenConfig, VarInt, VarIntBoundsExceeded, congestion,
+};
+#[cfg(feature = "qlog")]
+pub use seams::qlog::Qlog;
+pub use seams::{
+    primary::quinn::{ConnectFailed, HandshakeData, Incoming},
+    tls::{
+        ClientCrypto, ConfigError, NoInitialCipherSuite, QuicClientConfig, QuicServerConfig, ServerCrypto,
+    },
+};
+pub use stats::{ConnectionStats, LevelStats, PathStats, ReceivedStats, SentStats};
 #[cfg(feature = "kickass")]
 pub use stats::{KickAssStats, SwitchCounts};
-pub use stream::{recv::Chunk, source::SourceRead};
 pub use transmit::{BATCH_BYTES_MAX, Transmit};

@@ -3,11 +3,15 @@
 #[cfg(feature = "kickass")]
 mod kickass;
 
+use std::{
+    net::{IpAddr, SocketAddr},
+    time::Duration,
+};
+
 #[cfg(feature = "kickass")]
 pub use self::kickass::{KickAssStats, SwitchCounts};
 use crate::{
-    primary::PathStats,
-    rlp::{clock::ClockStats, guard::GuardStats},
+    laws::{clock::ClockStats, guard::GuardStats},
     units::Level,
 };
 
@@ -95,4 +99,27 @@ pub struct ReceivedStats {
     pub buffered_bytes: u64,
     /// Memory that they take, at most: with the buffers they are in and the records of gaps between them.
     pub held_bytes: u64,
+}
+
+/// The path as the primary sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PathStats {
+    /// The peer's address.
+    pub remote: SocketAddr,
+    /// Our address on this path, where known.
+    pub local_ip: Option<IpAddr>,
+    /// Smoothed round-trip time.
+    pub rtt: Duration,
+    /// Congestion window in bytes.
+    pub cwnd: u64,
+    /// Bytes in flight, in packets of the primary.
+    pub in_flight: u64,
+    /// Largest UDP payload in bytes known to pass.
+    pub mtu: u16,
+    /// Packets sent.
+    pub sent_packets: u64,
+    /// Packets declared lost.
+    pub lost_packets: u64,
+    /// Times the controller reduced its window.
+    pub congestion_events: u64,
 }

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use crate::{primary::PrimaryTransmit, units::Level};
+use crate::units::Level;
 
 /// Bytes of one [`Transmit`] at most: the largest UDP payload over IPv4, which also bounds what one call hands to a system's
 /// segmentation offload.
@@ -27,11 +27,4 @@ pub struct Transmit {
     /// Whether routers may not fragment it. Where they may, it is one datagram, which must have an IP identification of
     /// its own.
     pub dont_fragment: bool,
-}
-
-impl From<PrimaryTransmit> for Transmit {
-    fn from(transmit: PrimaryTransmit) -> Self {
-        let PrimaryTransmit { destination, source, ecn, size, segment_size, dont_fragment } = transmit;
-        Self { destination, source, level: Level::PRIMARY, ecn, size, segment_size, dont_fragment }
-    }
 }

@@ -11,8 +11,7 @@ use std::{
 };
 
 use rc3_core::{
-    Congestion, Dir,
-    rlp::ladder::Ladder,
+    Congestion, Dir, Ladder,
     units::{Level, Rate},
 };
 use rc3_sim::{Datagram, LinkConfig, Packet, Pair, PairConfig, Queue, Stamped, StrictPriority};

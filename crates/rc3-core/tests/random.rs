@@ -8,9 +8,9 @@ use std::{collections::BTreeMap, time::Duration};
 
 use proptest::prelude::*;
 use rc3_core::{
-    Congestion, ConnectionHandle, ConnectionStats, Dir, Event, ReadError, StreamId, VarInt, WriteError,
-    range_map::SpanSet,
-    rlp::ladder::Ladder,
+    Congestion, ConnectionHandle, ConnectionStats, Dir, Event, Ladder, ReadError, StreamId, VarInt,
+    WriteError,
+    internals::SpanSet,
     units::{Level, Rate, Span},
 };
 use rc3_sim::{Impairments, LinkConfig, Node, Pair, PairConfig, pattern};

@@ -50,7 +50,7 @@ impl TransportConfig {
 
     /// The length that handshake packets are padded to, in bytes.
     pub(crate) fn padded(&self) -> u16 {
-        self.readable(self.passed.min_mtu.unwrap_or(1200).max(1200))
+        self.readable(self.passthrough.min_mtu.unwrap_or(1200).max(1200))
     }
 
     /// Of two fragments, systems may tell only the length of the longer one. Which of them is the first is known if the
@@ -67,7 +67,7 @@ impl TransportConfig {
     pub(crate) fn steered(&self) -> bool {
         match self.congestion {
             #[cfg(feature = "kickass")]
-            super::Congestion::KickAss => self.passed.controller.is_none(),
+            super::Congestion::KickAss => self.passthrough.controller.is_none(),
             _ => false,
         }
     }

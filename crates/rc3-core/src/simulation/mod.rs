@@ -8,29 +8,65 @@
 //! those of the handshake as well, which is that of TLS 1.3 without 0-RTT; the same ALPN names are agreed. Both ends
 //! must be made by this module: with a peer that speaks TLS the handshake never gets anywhere.
 
-pub(crate) mod tag;
+mod crypto;
+mod rlp;
+mod tag;
 
 use std::sync::Arc;
 
-/// What an endpoint's own timers are kept in.
-pub use crate::tournament::Tournament;
-
+use self::{
+    crypto::{Settings, TokenKey},
+    rlp::Unprotected,
+};
 use crate::{
-    ClientConfig, ServerConfig,
-    primary::quinn::{ClientTls, ServerTls, simulated::TokenKey},
+    ClientConfig, ConfigError, ServerConfig,
+    seams::{
+        keys::protection::Protection,
+        tls::{ClientSecurity, ClientSession, ServerSecurity, sessions::Sessions},
+    },
+    wire::alpn,
 };
 
 /// Settings of a client without cryptography and with default transport settings; `alpn` are the application's own
 /// names, as in [`ClientConfig::new`].
 pub fn client_config(alpn: &[&str]) -> ClientConfig {
-    ClientConfig::over(ClientTls::Simulated(names(alpn)))
+    ClientConfig::over(Arc::new(Insecure::new(alpn)))
 }
 
 /// Settings of a server for such clients; for `alpn` see [`ClientConfig::new`].
 pub fn server_config(alpn: &[&str]) -> ServerConfig {
-    ServerConfig::over(ServerTls::Simulated(names(alpn)), Arc::new(TokenKey))
+    ServerConfig::over(Arc::new(Insecure::new(alpn)), Arc::new(TokenKey))
 }
 
-fn names(alpn: &[&str]) -> Arc<[Vec<u8>]> {
-    alpn.iter().map(|name| name.as_bytes().to_vec()).collect()
+/// No security: the application's ALPN names are all there is to agree on.
+struct Insecure(Vec<Vec<u8>>);
+
+impl Insecure {
+    fn new(alpn: &[&str]) -> Self {
+        Self(alpn.iter().map(|name| name.as_bytes().to_vec()).collect())
+    }
+
+    fn settings(&self, rc3: bool) -> Arc<Settings> {
+        Arc::new(Settings::new(alpn::offer(&self.0, rc3)))
+    }
+}
+
+impl ClientSecurity for Insecure {
+    fn session(&self, rc3: bool, _: &Arc<Sessions>) -> Result<ClientSession, ConfigError> {
+        Ok(ClientSession { crypto: self.settings(rc3), tickets: None })
+    }
+
+    fn protection(&self) -> &'static dyn Protection {
+        &Unprotected
+    }
+}
+
+impl ServerSecurity for Insecure {
+    fn session(&self, rc3: bool) -> Result<Arc<dyn quinn_proto::crypto::ServerConfig>, ConfigError> {
+        Ok(self.settings(rc3))
+    }
+
+    fn protection(&self) -> &'static dyn Protection {
+        &Unprotected
+    }
 }

@@ -1,6 +1,9 @@
 //! What stands where an AEAD tag would: tells packets of one key from those of another, and protects nothing.
 
-use crate::wire::header::TAG_LEN;
+use crate::{
+    structures::mixing::{absorb, mix},
+    wire::header::TAG_LEN,
+};
 
 /// Length of a tag in bytes, that of AEAD_AES_128_GCM.
 pub(crate) const LEN: usize = TAG_LEN;
@@ -24,7 +27,7 @@ impl Tagger {
     }
 
     /// The one after a key update.
-    pub(crate) fn next(self) -> Self {
+    pub(crate) fn following(self) -> Self {
         self.derive(1)
     }
 
@@ -49,23 +52,6 @@ impl Tagger {
     }
 }
 
-/// Mixes `bytes` into `state`, eight at a time.
-pub(crate) fn absorb(state: u64, bytes: &[u8]) -> u64 {
-    let (words, rest) = bytes.as_chunks::<8>();
-    let state = words.iter().fold(state, |state, &word| mix(state ^ u64::from_le_bytes(word)));
-    let mut last = [0; 8];
-    last[..rest.len()].copy_from_slice(rest);
-    mix(state ^ u64::from_le_bytes(last) ^ (bytes.len() as u64) << 56)
-}
-
-/// The finaliser of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
-pub(crate) fn mix(mut word: u64) -> u64 {
-    word = word.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    word ^ (word >> 31)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -85,7 +71,7 @@ mod tests {
         let tagger = Tagger::new(b"secret");
         let other = Tagger::new(b"another");
         assert_eq!(other.check(7, b"header", &sealed(tagger)), None);
-        assert_eq!(tagger.next().check(7, b"header", &sealed(tagger)), None);
+        assert_eq!(tagger.following().check(7, b"header", &sealed(tagger)), None);
         assert_eq!(tagger.check(8, b"header", &sealed(tagger)), None);
         assert_eq!(tagger.check(7, b"Header", &sealed(tagger)), None);
         assert_eq!(tagger.check(7, b"header", &sealed(tagger)[1..]), None);

@@ -2,7 +2,7 @@
 //! to a sender that asked for it in its SETTINGS.
 
 use super::{
-    frame::FrameError,
+    frame_error::FrameError,
     varint::{self, Reader},
 };
 

@@ -14,7 +14,7 @@ use super::varint::{self, Reader};
 ///
 /// SETTINGS arrive half a round trip after the keys are there; without this the first flight, the one RC3 is
 /// about, could not leave.
-pub const INITIAL_CREDIT: u64 = 1 << 20;
+pub(crate) const INITIAL_CREDIT: u64 = 1 << 20;
 
 /// Longest payload of a control frame in bytes, unknown types included.
 pub const PAYLOAD_LEN_MAX: u64 = 4096;
@@ -28,7 +28,7 @@ const PATH: u64 = 0x05;
 const EARLY: u64 = 0x06;
 
 /// Length of an [`EarlySecret`] in bytes.
-pub const EARLY_SECRET_LEN: usize = 32;
+pub(crate) const EARLY_SECRET_LEN: usize = 32;
 
 const SETTING_CONNECTION_CREDIT: u64 = 0x01;
 const SETTING_STREAM_CREDIT: u64 = 0x02;

@@ -3,12 +3,11 @@
 
 use std::{iter::FusedIterator, ops::Range};
 
-use thiserror::Error;
-
 use super::{
     arrival::{self, Arrival},
+    frame_error::FrameError,
     order::{self, Order},
-    sack::{self, Sack},
+    sack::{self, RECEIPT_LEN, Sack},
     varint::{self, Reader, VARINT_MAX},
 };
 use crate::units::{Receipt, Span};
@@ -21,8 +20,6 @@ const DATA: u64 = 0x08;
 const DATA_LAST: u64 = 0x0b;
 const DATA_HAS_LEN: u64 = 0x01;
 const DATA_HAS_FINAL_SIZE: u64 = 0x02;
-/// Length of the receipt of a DATA frame and of a span in a SACK, in bytes.
-pub(super) const RECEIPT_LEN: usize = 4;
 
 /// One frame of an RLP datagram.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -125,7 +122,7 @@ impl DataHeader {
     /// Appends the header to `out`.
     ///
     /// # Panics
-    /// When a field is above [`VARINT_MAX`].
+    /// When a field is above 2^62 - 1.
     pub fn emit(&self, out: &mut Vec<u8>) {
         varint::emit(self.kind(), out);
         varint::emit(self.stream, out);
@@ -156,7 +153,7 @@ impl Receipt {
 }
 
 /// Appends a SOLICIT frame to `out`.
-pub fn emit_solicit(out: &mut Vec<u8>) {
+pub(crate) fn emit_solicit(out: &mut Vec<u8>) {
     varint::emit(SOLICIT, out);
 }
 
@@ -168,7 +165,7 @@ pub fn complete_len(stream: u64) -> usize {
 /// Appends a COMPLETE frame for `stream` to `out`.
 ///
 /// # Panics
-/// When `stream` is above [`VARINT_MAX`].
+/// When `stream` is above 2^62 - 1.
 pub fn emit_complete(stream: u64, out: &mut Vec<u8>) {
     varint::emit(COMPLETE, out);
     varint::emit(stream, out);
@@ -216,30 +213,6 @@ impl<'a> Iterator for Frames<'a> {
 }
 
 impl FusedIterator for Frames<'_> {}
-
-/// What is wrong with a frame that came authenticated: the peer's fault, and the end of the connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum FrameError {
-    /// The datagram ends inside a frame.
-    #[error("an rlp frame is cut off by the end of its datagram")]
-    Truncated,
-    /// No frame of rc3/1.
-    #[error("rlp frame type {0:#x} is unknown in rc3/1")]
-    UnknownType(u64),
-    /// A span ends past 2^62 - 1.
-    #[error("an rlp frame names stream offsets past 2^62 - 1")]
-    OffsetOverflow,
-    /// Data past the final size it came with.
-    #[error("an rlp data frame reaches past the final size it declares")]
-    BeyondFinalSize,
-    /// A SACK of no span.
-    #[error("an rlp sack frame holds no span")]
-    EmptySack,
-    /// A span, or the gap between two, of no byte.
-    #[error("an rlp sack frame holds an empty span or gap")]
-    EmptySpan,
-}
 
 #[cfg(test)]
 mod tests {

@@ -14,13 +14,13 @@ use std::fmt;
 use crate::units::Level;
 
 /// Length of the header in bytes.
-pub const HEADER_LEN: usize = 13;
+pub(crate) const HEADER_LEN: usize = 13;
 /// Length of the tag behind the payload in bytes (AEAD_AES_128_GCM).
 pub const TAG_LEN: usize = 16;
 /// How many bytes behind the header the mask of the header is computed from (RFC 9001 §5.4.2).
-pub const SAMPLE_LEN: usize = 16;
+pub(crate) const SAMPLE_LEN: usize = 16;
 /// First packet number past the last one (RFC 9000 §12.3).
-pub const PACKET_NUMBER_END: u64 = 1 << 62;
+pub(crate) const PACKET_NUMBER_END: u64 = 1 << 62;
 
 const NOT_RLP: u8 = 0b1100_0000;
 const KEY_PHASE: u8 = 0b0010_0000;
@@ -51,7 +51,7 @@ pub fn receiver_id(datagram: &[u8]) -> Option<ReceiverId> {
 
 /// The header without its protection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Header {
+pub(crate) struct Header {
     /// The lowest bit of the generation of keys that sealed the datagram.
     pub key_phase: bool,
     /// Must be zero in rc3/1. Believe it only after authentication.
@@ -66,7 +66,7 @@ pub struct Header {
 
 impl Header {
     /// The header as bytes, not yet masked.
-    pub fn emit(&self) -> [u8; HEADER_LEN] {
+    pub(crate) fn emit(&self) -> [u8; HEADER_LEN] {
         let mut bytes = [0; HEADER_LEN];
         bytes[0] = self.level.get();
         if self.key_phase {
@@ -81,7 +81,7 @@ impl Header {
     }
 
     /// Reads an unmasked header. The two top bits of the first byte are [`receiver_id`]'s to check.
-    pub fn parse(bytes: &[u8; HEADER_LEN]) -> Self {
+    pub(crate) fn parse(bytes: &[u8; HEADER_LEN]) -> Self {
         let &[first, a, b, c, d, e, f, g, h, w, x, y, z] = bytes;
         Self {
             key_phase: first & KEY_PHASE != 0,
@@ -94,7 +94,7 @@ impl Header {
 }
 
 /// Puts the header protection on, or takes it off (RFC 9001 §5.4.1).
-pub fn apply_mask(header: &mut [u8; HEADER_LEN], mask: [u8; 5]) {
+pub(crate) fn apply_mask(header: &mut [u8; HEADER_LEN], mask: [u8; 5]) {
     let [first, number @ ..] = mask;
     header[0] ^= first & MASKED;
     for (byte, mask) in header[9..].iter_mut().zip(number) {
@@ -104,7 +104,7 @@ pub fn apply_mask(header: &mut [u8; HEADER_LEN], mask: [u8; 5]) {
 
 /// The packet number nearest to `expected` (the highest authenticated one plus 1) that ends in `truncated`
 /// (RFC 9000 A.3).
-pub fn expand_packet_number(truncated: u32, expected: u64) -> u64 {
+pub(crate) fn expand_packet_number(truncated: u32, expected: u64) -> u64 {
     const WINDOW: u64 = 1 << 32;
     const HALF: u64 = WINDOW / 2;
     let candidate = expected & !(WINDOW - 1) | u64::from(truncated);

@@ -8,17 +8,19 @@
 //! - [`head`]: the records inside each QUIC stream, where the primary loop runs and skips.
 //! - [`control`]: the frames of the control stream.
 
-pub mod arrival;
-pub mod control;
-pub mod frame;
-pub mod head;
-pub mod header;
-pub mod order;
+pub(crate) mod alpn;
+pub(crate) mod arrival;
+pub(crate) mod control;
+pub(crate) mod frame;
+pub(crate) mod frame_error;
+pub(crate) mod head;
+pub(crate) mod header;
+pub(crate) mod order;
 pub mod sack;
-pub mod varint;
+pub(crate) mod varint;
 
 /// The version of the protocol, as it stands at the front of the ALPN identifier.
-pub const ALPN_VERSION: &str = "rc3/1";
+pub(crate) const ALPN_VERSION: &str = "rc3/1";
 
 #[cfg(test)]
 pub(crate) mod document {

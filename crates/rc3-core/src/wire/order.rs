@@ -2,7 +2,7 @@
 //! that left before it.
 
 use super::{
-    frame::FrameError,
+    frame_error::FrameError,
     varint::{self, Reader},
 };
 

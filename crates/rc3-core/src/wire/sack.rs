@@ -7,13 +7,15 @@
 use std::fmt;
 
 use super::{
-    frame::{FrameError, RECEIPT_LEN},
+    frame_error::FrameError,
     varint::{self, Reader, VARINT_MAX},
 };
 use crate::units::{Receipt, Span};
 
 /// Frame type of a SACK.
 pub(super) const TYPE: u64 = 0x02;
+/// Length of the receipt of a span, and of a DATA frame, in bytes.
+pub(super) const RECEIPT_LEN: usize = 4;
 /// Most spans whose count still fits into a one-byte varint.
 const ONE_BYTE_COUNT_MAX: usize = 63;
 /// Most spans in one frame, so that the count takes two bytes at most.
@@ -110,7 +112,7 @@ impl Iterator for Spans<'_> {
 /// The count is in its shortest encoding, and a frame holds at most 16,383 spans.
 ///
 /// # Panics
-/// When `stream` or an offset is above [`VARINT_MAX`].
+/// When `stream` or an offset is above 2^62 - 1.
 pub fn emit(
     stream: u64,
     spans: impl IntoIterator<Item = (Span, Receipt)>,

@@ -1,12 +1,12 @@
 //! QUIC's variable-length integers (RFC 9000 §16), 0 to 2^62 - 1 in 1, 2, 4 or 8 bytes.
 
 /// The largest value a varint can hold, and so the largest offset and size of a stream.
-pub const VARINT_MAX: u64 = (1 << 62) - 1;
+pub(crate) const VARINT_MAX: u64 = (1 << 62) - 1;
 
 /// How many bytes the shortest encoding of `value` takes.
 ///
 /// Values past [`VARINT_MAX`] have no encoding; the answer is then 8.
-pub const fn encoded_len(value: u64) -> usize {
+pub(crate) const fn encoded_len(value: u64) -> usize {
     match value {
         0..=0x3f => 1,
         0x40..=0x3fff => 2,
@@ -19,7 +19,7 @@ pub const fn encoded_len(value: u64) -> usize {
 ///
 /// # Panics
 /// When `value` is above [`VARINT_MAX`].
-pub fn emit(value: u64, out: &mut Vec<u8>) {
+pub(crate) fn emit(value: u64, out: &mut Vec<u8>) {
     assert!(value <= VARINT_MAX, "{value} does not fit into a varint");
     let bytes = value.to_be_bytes();
     let len = encoded_len(value);
@@ -31,7 +31,7 @@ pub fn emit(value: u64, out: &mut Vec<u8>) {
 
 /// Reads the varint at the front of `bytes`: its value and how many bytes it took, or `None` when `bytes`
 /// ends before it. Longer encodings than needed are as good as the shortest.
-pub fn parse(bytes: &[u8]) -> Option<(u64, usize)> {
+pub(crate) fn parse(bytes: &[u8]) -> Option<(u64, usize)> {
     let &first = bytes.first()?;
     let len = len_from_first_byte(first);
     let tail = bytes.get(1..len)?;

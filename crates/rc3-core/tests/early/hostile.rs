@@ -5,11 +5,8 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 use bytes::BytesMut;
 use rc3_core::{
     ClientConfig, ConnectionHandle, Dir, ServerConfig, Side, StreamId, TransportConfig,
+    internals::wire::{ControlFrame, DataHeader, EarlySecret},
     units::{Level, Receipt},
-    wire::{
-        control::{ControlFrame, EarlySecret},
-        frame::DataHeader,
-    },
 };
 use rc3_sim::{
     Datagram, Pair,

@@ -9,8 +9,8 @@ use std::{
 
 use rc3_core::{
     ConnectionHandle, Dir, RlpMode, StreamId, VarInt,
+    internals::wire::sack,
     units::{Receipt, Span},
-    wire::sack,
 };
 use rc3_sim::{Crypto, Datagram, Impairments, LinkConfig, Pair, PairConfig};
 

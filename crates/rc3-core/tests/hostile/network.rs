@@ -2,7 +2,7 @@
 
 use bytes::BytesMut;
 use proptest::prelude::*;
-use rc3_core::{DatagramMeta, rlp::keys::receiver_id, units::Level};
+use rc3_core::{DatagramMeta, internals::keys::receiver_id, units::Level};
 use rc3_sim::pattern;
 
 use super::support::*;

@@ -5,14 +5,11 @@ use std::time::Duration;
 use bytes::BytesMut;
 use rc3_core::{
     ConnectionHandle, Dir, Event, VarInt, Verdict,
-    rlp::keys::RlpKeys,
-    units::{Rate, Receipt, Span},
-    wire::{
-        arrival::Arrival,
-        frame::{Frame, Frames, emit_complete},
-        order::{self, Order},
-        sack,
+    internals::{
+        keys::RlpKeys,
+        wire::{Arrival, Frame, Frames, Order, emit_complete, emit_probe, sack},
     },
+    units::{Rate, Receipt, Span},
 };
 use rc3_sim::{LinkConfig, Pair, PairConfig};
 
@@ -373,7 +370,7 @@ fn questions_about_the_order_cost_a_receiver_nothing() {
     pair.server.set_tamper(tap.tamper());
     let before = tap.lock().seen.len();
     for _ in 0..1000 {
-        let datagram = seal(&mut asking, order::emit_probe);
+        let datagram = seal(&mut asking, emit_probe);
         let now = pair.now;
         pair.server.with(server, |c| c.handle_rlp(now, BytesMut::from(&datagram[..])));
     }

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use proptest::prelude::*;
-use rc3_core::{Dir, ReadError, Side, StreamId, VarInt, wire::control::ControlFrame};
+use rc3_core::{Dir, ReadError, Side, StreamId, VarInt, internals::wire::ControlFrame};
 use rc3_sim::pattern;
 
 use super::support::*;

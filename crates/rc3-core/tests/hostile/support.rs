@@ -8,9 +8,11 @@ use std::{
 use bytes::BytesMut;
 use rc3_core::{
     ConnectionHandle, Dir, ReadError, StreamId, TransportConfig,
-    rlp::keys::{EXPORTER_CONTEXT_CLIENT, EXPORTER_CONTEXT_SERVER, EXPORTER_LABEL, RlpKeys},
+    internals::{
+        keys::{EXPORTER_CONTEXT_CLIENT, EXPORTER_CONTEXT_SERVER, EXPORTER_LABEL, RlpKeys},
+        wire::DataHeader,
+    },
     units::{Level, Rate, Receipt},
-    wire::frame::DataHeader,
 };
 use rc3_sim::{LinkConfig, Pair, PairConfig, pattern};
 

@@ -1,6 +1,10 @@
 //! Senders that leave gaps.
 
-use rc3_core::{ConnectionHandle, Dir, VarInt, rlp::keys::RlpKeys, units::Receipt, wire::frame::DataHeader};
+use rc3_core::{
+    ConnectionHandle, Dir, VarInt,
+    internals::{keys::RlpKeys, wire::DataHeader},
+    units::Receipt,
+};
 use rc3_sim::Pair;
 
 use crate::{

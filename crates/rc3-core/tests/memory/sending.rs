@@ -5,11 +5,8 @@ use std::collections::BTreeMap;
 use bytes::BytesMut;
 use rc3_core::{
     RlpMode,
+    internals::wire::{Frame, Frames, sack},
     units::{Receipt, Span},
-    wire::{
-        frame::{Frame, Frames},
-        sack,
-    },
 };
 
 use crate::{

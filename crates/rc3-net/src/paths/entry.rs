@@ -9,11 +9,7 @@
 
 use std::{fmt::Write as _, net::IpAddr, time::Duration};
 
-use rc3_core::{
-    Pace,
-    rlp::verdicts::{RATES, ROUND_TRIPS},
-    units::Rate,
-};
+use rc3_core::{KnownPath, Pace, units::Rate};
 
 use crate::marks::MarkChoice;
 
@@ -134,9 +130,10 @@ impl Values {
     }
 
     fn pace(&self) -> Option<Pace> {
-        let rate = self.rate.filter(|rate| RATES.contains(rate)).and_then(Rate::from_bits_per_second)?;
+        let rate =
+            self.rate.filter(|rate| KnownPath::RATES.contains(rate)).and_then(Rate::from_bits_per_second)?;
         let rtt_min = Duration::from_micros(self.rtt_us?);
-        ROUND_TRIPS.contains(&rtt_min).then_some(Pace { rate, rtt_min })
+        KnownPath::ROUND_TRIPS.contains(&rtt_min).then_some(Pace { rate, rtt_min })
     }
 }
 
@@ -149,7 +146,7 @@ pub(super) mod tests {
     const DAY: Duration = Duration::from_secs(86_400);
 
     pub(in super::super) fn entries() -> impl Strategy<Value = (Key, Entry)> {
-        let pace = (RATES, 1..60_000_000_u64).prop_map(|(rate, rtt)| Pace {
+        let pace = (KnownPath::RATES, 1..60_000_000_u64).prop_map(|(rate, rtt)| Pace {
             rate: Rate::from_bits_per_second(rate).expect("not zero"),
             rtt_min: Duration::from_micros(rtt),
         });

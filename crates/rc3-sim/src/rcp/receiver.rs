@@ -1,6 +1,6 @@
 //! The receiving end of one flow: what has come, and whether that is all.
 
-use rc3_core::{range_map::SpanSet, units::Span};
+use rc3_core::{internals::SpanSet, units::Span};
 
 use super::Segment;
 

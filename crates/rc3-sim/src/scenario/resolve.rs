@@ -4,7 +4,7 @@ use std::{fs, path::Path, time::Duration};
 
 use kickass::{signal, silence::Rule};
 use rc3_core::{
-    rlp::ladder::Ladder,
+    Ladder,
     units::{Level, Rate},
 };
 use rc3_text::document::{Fault, nearest, quoted};

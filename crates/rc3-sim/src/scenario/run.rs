@@ -2,7 +2,7 @@
 
 use std::{fmt, time::Duration};
 
-use rc3_core::{rlp::ladder::Ladder, units::Level};
+use rc3_core::{Ladder, units::Level};
 
 use super::spec::{Congestion, Discipline, Fct, KickAssSpec, LowPriority, Mode, SchemeKind};
 use crate::{

@@ -376,7 +376,7 @@ fn both_readings_of_the_ladder_are_those_of_the_papers() {
         );
         Scenario::parse(&text, "my.toml").unwrap().expand().unwrap()[0].schemes[1].ladder
     };
-    use rc3_core::rlp::ladder::Ladder;
+    use rc3_core::Ladder;
     assert_eq!(ladder("counts"), Ladder::new(&[40, 400, 4000]).unwrap());
     assert_eq!(ladder("thresholds"), Ladder::new(&[40, 360, 3600]).unwrap());
 }

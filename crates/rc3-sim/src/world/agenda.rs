@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use rc3_core::simulation::Tournament;
+use rc3_core::internals::Tournament;
 
 /// Something in the world that asks to be woken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

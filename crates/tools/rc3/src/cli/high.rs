@@ -188,7 +188,7 @@ fn scenario(args: DemoArgs) -> Result<Scenario, UsageError> {
         queue: args.queue.unwrap_or_default(),
         rlp: rlp(args.rlp),
         forget: args.forget,
-        ladder: rc3_core::rlp::ladder::Ladder::geometric(40, 10, args.levels),
+        ladder: rc3_core::Ladder::geometric(40, 10, args.levels),
         sizes: args.sizes,
         runs: args.runs.map_or(Runs::USUAL, |runs| Runs::Exactly(runs.min(RUNS_MAX))),
         seed: args.seed,
@@ -295,7 +295,7 @@ mod tests {
         assert_eq!((scenario.nic, scenario.rtt), (scenario.rate, Duration::from_millis(80)));
         assert_eq!(scenario.buffer, 2_000_000);
         assert_eq!(scenario.sizes, [10_000, 100_000, 1_000_000, 5_000_000, 20_000_000]);
-        assert_eq!(scenario.ladder, rc3_core::rlp::ladder::Ladder::default());
+        assert_eq!(scenario.ladder, rc3_core::Ladder::default());
         assert_eq!((scenario.queue, scenario.runs), (Queue::Prio, Runs::USUAL));
         assert_eq!((fast_card.queue, fast_card.runs), (Queue::Fifo, Runs::BESIDE));
         assert!(!scenario.forget && fast_card.forget);

@@ -276,7 +276,7 @@ fn align(lines: &[Vec<String>]) -> String {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use rc3_core::{rlp::ladder::Ladder, units::Rate};
+    use rc3_core::{Ladder, units::Rate};
 
     use super::*;
     use crate::demo::scenario::Runs;

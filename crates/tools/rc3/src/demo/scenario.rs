@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use rc3_core::{rlp::ladder::Ladder, units::Rate};
+use rc3_core::{Ladder, units::Rate};
 use rc3_text::units::{about_time, rate_text, size_text, three_digits, time_text};
 
 use super::queue::Queue;

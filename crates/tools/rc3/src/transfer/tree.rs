@@ -13,7 +13,7 @@ use blake3::{
     Hash, Hasher,
     hazmat::{ChainingValue, HasherExt, Mode, merge_subtrees_non_root, merge_subtrees_root},
 };
-use rc3_core::{range_map::SpanSet, units::Span};
+use rc3_core::{internals::SpanSet, units::Span};
 
 /// Bytes of a group; the last one of a file may be shorter.
 pub const GROUP: u64 = 256 << 10;

@@ -1,0 +1,74 @@
+//! What a client needs to connect.
+
+use std::{fmt, sync::Arc};
+
+use super::TransportConfig;
+use crate::{
+    quic::{TokenMemoryCache, TokenStore},
+    seams::tls::{ClientCrypto, ClientSecurity, ring_provider, sessions::Sessions},
+};
+
+/// What a client needs to connect. Clones share the sessions and tokens that servers have given.
+#[derive(Clone)]
+pub struct ClientConfig {
+    pub(crate) security: Arc<dyn ClientSecurity>,
+    pub(crate) transport: Arc<TransportConfig>,
+    pub(crate) token_store: Arc<dyn TokenStore>,
+    pub(crate) sessions: Arc<Sessions>,
+}
+
+impl ClientConfig {
+    /// TLS 1.3 settings with default transport settings.
+    ///
+    /// `alpn_protocols` of the rustls settings holds the application's own names; the rc3 variant of each is
+    /// offered before it. With `enable_early_data`, sessions are remembered here and not in `resumption`.
+    pub fn new(crypto: Arc<impl ClientCrypto>) -> Self {
+        Self::over(crypto.into_rustls())
+    }
+
+    pub(crate) fn over(security: Arc<dyn ClientSecurity>) -> Self {
+        Self {
+            security,
+            transport: Arc::default(),
+            token_store: Arc::new(TokenMemoryCache::default()),
+            sessions: Arc::default(),
+        }
+    }
+
+    /// Trusts servers whose certificates lead to `roots`, names no application protocol, and allows 0-RTT.
+    ///
+    /// # Errors
+    /// When `roots` is empty.
+    pub fn with_root_certificates(
+        roots: Arc<rustls::RootCertStore>,
+    ) -> Result<Self, rustls::client::VerifierBuilderError> {
+        let provider = ring_provider();
+        let verifier =
+            rustls::client::WebPkiServerVerifier::builder_with_provider(roots, provider.clone()).build()?;
+        let mut crypto = rustls::ClientConfig::builder_with_provider(provider)
+            .with_protocol_versions(&[&rustls::version::TLS13])
+            .expect("the provider has TLS 1.3")
+            .with_webpki_verifier(verifier)
+            .with_no_client_auth();
+        crypto.enable_early_data = true;
+        Ok(Self::new(Arc::new(crypto)))
+    }
+
+    /// Replaces the transport settings.
+    pub fn transport_config(&mut self, transport: Arc<TransportConfig>) -> &mut Self {
+        self.transport = transport;
+        self
+    }
+
+    /// Where to keep the tokens by which servers recognise an address (RFC 9000 §8.1.3). Default: in memory.
+    pub fn token_store(&mut self, store: Arc<dyn TokenStore>) -> &mut Self {
+        self.token_store = store;
+        self
+    }
+}
+
+impl fmt::Debug for ClientConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientConfig").field("transport", &self.transport).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,161 @@
+//! Settings that go to quinn-proto as they are: rc3 has no opinion on them, names and defaults are quinn-proto's.
+
+use std::{fmt, sync::Arc};
+
+use super::TransportConfig;
+use crate::quic::{AckFrequencyConfig, MtuDiscoveryConfig, congestion::ControllerFactory};
+
+/// The settings of one connection that pass through.
+#[derive(Clone)]
+pub(crate) struct Passthrough {
+    pub(crate) packet_threshold: Option<u32>,
+    pub(crate) time_threshold: Option<f32>,
+    pub(crate) persistent_congestion_threshold: Option<u32>,
+    pub(crate) min_mtu: Option<u16>,
+    pub(crate) mtu_discovery: MtuDiscovery,
+    pub(crate) pad_to_mtu: bool,
+    pub(crate) ack_frequency: Option<AckFrequencyConfig>,
+    pub(crate) crypto_buffer_size: Option<usize>,
+    pub(crate) allow_spin: bool,
+    pub(crate) datagram_receive_buffer_size: Option<usize>,
+    pub(crate) datagram_send_buffer_size: usize,
+    /// In place of the built-in controllers.
+    pub(crate) controller: Option<Arc<dyn ControllerFactory + Send + Sync>>,
+}
+
+impl Default for Passthrough {
+    fn default() -> Self {
+        Self {
+            packet_threshold: None,
+            time_threshold: None,
+            persistent_congestion_threshold: None,
+            min_mtu: None,
+            mtu_discovery: MtuDiscovery::default(),
+            pad_to_mtu: false,
+            ack_frequency: None,
+            crypto_buffer_size: None,
+            allow_spin: true,
+            // As quinn-proto: datagrams of one round trip at 100 Mbit/s x 100 ms, and 1 MiB to send.
+            datagram_receive_buffer_size: Some(1_250_000),
+            datagram_send_buffer_size: 1 << 20,
+            controller: None,
+        }
+    }
+}
+
+impl fmt::Debug for Passthrough {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Passthrough")
+            .field("mtu_discovery", &self.mtu_discovery)
+            .field("datagram_receive_buffer_size", &self.datagram_receive_buffer_size)
+            .field("datagram_send_buffer_size", &self.datagram_send_buffer_size)
+            .field("controller", &self.controller.as_ref().map(|_| "given"))
+            .finish_non_exhaustive()
+    }
+}
+
+/// Whether and how far a connection looks for a larger path MTU (RFC 8899).
+#[derive(Debug, Clone, Default)]
+pub(crate) enum MtuDiscovery {
+    /// quinn-proto's defaults, which end at Ethernet's; on loopback further, for there nothing else is on the path.
+    #[default]
+    ByPeer,
+    /// As the application said.
+    Within(MtuDiscoveryConfig),
+    Off,
+}
+
+impl TransportConfig {
+    /// Packets that must be acknowledged after one before it counts as lost (RFC 9002 §6.1.1). Default 3.
+    pub fn packet_threshold(&mut self, packets: u32) -> &mut Self {
+        self.passthrough.packet_threshold = Some(packets);
+        self
+    }
+
+    /// Round-trip times after which an overtaken packet counts as lost (RFC 9002 §6.1.2). Default 9/8.
+    pub fn time_threshold(&mut self, factor: f32) -> &mut Self {
+        self.passthrough.time_threshold = Some(factor);
+        self
+    }
+
+    /// Consecutive probe timeouts that make congestion persistent (RFC 9002 §7.6). Default 3.
+    pub fn persistent_congestion_threshold(&mut self, factor: u32) -> &mut Self {
+        self.passthrough.persistent_congestion_threshold = Some(factor);
+        self
+    }
+
+    /// UDP payload in bytes that is known to pass, so that nothing smaller need be tried. Default 1200.
+    pub fn min_mtu(&mut self, bytes: u16) -> &mut Self {
+        self.passthrough.min_mtu = Some(bytes);
+        self
+    }
+
+    /// How to look for a larger path MTU; `None` for not at all. See also [`Self::mtu_discovery`].
+    ///
+    /// Where all of the path takes jumbo frames, [`MtuDiscoveryConfig::upper_bound`] of 8952 bytes of UDP payload (an MTU of
+    /// 9000 over IPv6) nearly halves the CPU time of bulk transfers. Where only Ethernet's pass, the search loses a dozen
+    /// packets and reaches them after sixteen round trips; so it is no default.
+    pub fn mtu_discovery_config(&mut self, config: Option<MtuDiscoveryConfig>) -> &mut Self {
+        self.passthrough.mtu_discovery = config.map_or(MtuDiscovery::Off, MtuDiscovery::Within);
+        self
+    }
+
+    /// Whether to look for a larger path MTU (RFC 8899). Default: yes; simulations that fix it say no.
+    ///
+    /// The search ends at 1452 bytes of UDP payload, which is Ethernet's MTU over IPv6; where the peer has a loopback
+    /// address, at 8144.
+    pub fn mtu_discovery(&mut self, enabled: bool) -> &mut Self {
+        self.passthrough.mtu_discovery = if enabled { MtuDiscovery::ByPeer } else { MtuDiscovery::Off };
+        self
+    }
+
+    /// Whether the primary fills its packets up, so that lengths tell less. RLP packets keep theirs.
+    pub fn pad_to_mtu(&mut self, pad: bool) -> &mut Self {
+        self.passthrough.pad_to_mtu = pad;
+        self
+    }
+
+    /// How rarely the peer should acknowledge, where it knows the extension. Default: as RFC 9000 has it. With an
+    /// `ack_eliciting_threshold` of 0 it acknowledges every packet.
+    pub fn ack_frequency_config(&mut self, config: Option<AckFrequencyConfig>) -> &mut Self {
+        self.passthrough.ack_frequency = config;
+        self
+    }
+
+    /// Bytes of handshake messages kept out of order. Default 16 KiB.
+    pub fn crypto_buffer_size(&mut self, bytes: usize) -> &mut Self {
+        self.passthrough.crypto_buffer_size = Some(bytes);
+        self
+    }
+
+    /// Whether observers on the path may learn the round-trip time (RFC 9000 §17.4). Default: yes.
+    pub fn allow_spin(&mut self, allow: bool) -> &mut Self {
+        self.passthrough.allow_spin = allow;
+        self
+    }
+
+    /// Bytes of received application datagrams kept for the application, the oldest giving way; `None` refuses
+    /// datagrams altogether (RFC 9221 §3). Default 1.25 MB.
+    pub fn datagram_receive_buffer_size(&mut self, bytes: Option<usize>) -> &mut Self {
+        self.passthrough.datagram_receive_buffer_size = bytes;
+        self
+    }
+
+    /// Bytes of application datagrams that may wait to be sent. Default 1 MiB.
+    pub fn datagram_send_buffer_size(&mut self, bytes: usize) -> &mut Self {
+        self.passthrough.datagram_send_buffer_size = bytes;
+        self
+    }
+
+    /// A congestion controller in place of [`Self::congestion`] and [`Self::initial_window`].
+    ///
+    /// While its metrics name a pacing rate, packets leave one by one at that rate, in bytes of UDP payload, whatever
+    /// [`Self::paced`] says; its window still bounds what is in flight.
+    pub fn congestion_controller_factory(
+        &mut self,
+        factory: Arc<dyn ControllerFactory + Send + Sync + 'static>,
+    ) -> &mut Self {
+        self.passthrough.controller = Some(factory);
+        self
+    }
+}

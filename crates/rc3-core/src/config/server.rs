@@ -1,0 +1,150 @@
+//! What a server needs to accept.
+
+use std::{
+    fmt,
+    net::{SocketAddrV4, SocketAddrV6},
+    sync::Arc,
+    time::Duration,
+};
+
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+use super::TransportConfig;
+use crate::{
+    quic::{HandshakeTokenKey, ValidationTokenConfig},
+    seams::tls::{ServerCrypto, ServerSecurity, random_token_key, ring_provider},
+};
+
+/// What an endpoint needs to accept connections.
+#[derive(Clone)]
+pub struct ServerConfig {
+    /// Settings of the connections it accepts.
+    pub transport: Arc<TransportConfig>,
+    pub(crate) security: Arc<dyn ServerSecurity>,
+    pub(crate) token_key: Arc<dyn HandshakeTokenKey>,
+    pub(crate) validation_token: ValidationTokenConfig,
+    pub(crate) retry_token_lifetime: Duration,
+    pub(crate) preferred_address_v4: Option<SocketAddrV4>,
+    pub(crate) preferred_address_v6: Option<SocketAddrV6>,
+    pub(crate) migration: bool,
+    pub(crate) max_incoming: usize,
+    pub(crate) retry_incoming_from: usize,
+    pub(crate) incoming_buffer_size: u64,
+    pub(crate) incoming_buffer_size_total: u64,
+}
+
+impl ServerConfig {
+    /// TLS 1.3 settings with default transport settings; for ALPN see [`crate::ClientConfig::new`].
+    pub fn with_crypto(crypto: Arc<impl ServerCrypto>) -> Self {
+        Self::over(crypto.into_rustls(), random_token_key())
+    }
+
+    pub(crate) fn over(security: Arc<dyn ServerSecurity>, token_key: Arc<dyn HandshakeTokenKey>) -> Self {
+        Self {
+            transport: Arc::default(),
+            security,
+            token_key,
+            validation_token: ValidationTokenConfig::default(),
+            // As quinn: longer than any honest client takes to repeat its first packet.
+            retry_token_lifetime: Duration::from_secs(15),
+            preferred_address_v4: None,
+            preferred_address_v6: None,
+            migration: true,
+            // Some 4 KB each: 16 MB at most wait for a server that does not get round to accepting.
+            max_incoming: 4096,
+            retry_incoming_from: 512,
+            incoming_buffer_size: 1 << 20,
+            incoming_buffer_size_total: 32 << 20,
+        }
+    }
+
+    /// Shows this certificate chain, asks clients for none, names no application protocol, and allows 0-RTT.
+    ///
+    /// # Errors
+    /// When the key does not fit the certificate or cannot be used.
+    pub fn with_single_cert(
+        cert_chain: Vec<CertificateDer<'static>>,
+        key: PrivateKeyDer<'static>,
+    ) -> Result<Self, rustls::Error> {
+        let mut crypto = rustls::ServerConfig::builder_with_provider(ring_provider())
+            .with_protocol_versions(&[&rustls::version::TLS13])?
+            .with_no_client_auth()
+            .with_single_cert(cert_chain, key)?;
+        crypto.max_early_data_size = u32::MAX;
+        Ok(Self::with_crypto(Arc::new(crypto)))
+    }
+
+    /// Replaces the transport settings.
+    pub fn transport_config(&mut self, transport: Arc<TransportConfig>) -> &mut Self {
+        self.transport = transport;
+        self
+    }
+
+    /// Whether clients may change their address. Default: yes.
+    pub fn migration(&mut self, allowed: bool) -> &mut Self {
+        self.migration = allowed;
+        self
+    }
+
+    /// Handshakes that may wait for an answer at once; more are refused. Default 4096.
+    pub fn max_incoming(&mut self, count: usize) -> &mut Self {
+        self.max_incoming = count;
+        self
+    }
+
+    /// While this many handshakes wait for an answer, each new one is asked by a Retry packet to show that it
+    /// receives at its address (RFC 9000 §8.1.2), which costs it a round trip and us no memory. So a flood under
+    /// made-up addresses takes this many places and no more. Default 512; 0 asks everybody.
+    pub fn retry_incoming_from(&mut self, count: usize) -> &mut Self {
+        self.retry_incoming_from = count;
+        self
+    }
+
+    /// Bytes of datagrams kept for one handshake that waits for an answer. Default 1 MiB.
+    pub fn incoming_buffer_size(&mut self, bytes: u64) -> &mut Self {
+        self.incoming_buffer_size = bytes;
+        self
+    }
+
+    /// The same for all of them together. Default 32 MiB.
+    pub fn incoming_buffer_size_total(&mut self, bytes: u64) -> &mut Self {
+        self.incoming_buffer_size_total = bytes;
+        self
+    }
+
+    /// The key that seals tokens for clients. Default: a random one; servers that answer for each other share one.
+    pub fn token_key(&mut self, key: Arc<dyn HandshakeTokenKey>) -> &mut Self {
+        self.token_key = key;
+        self
+    }
+
+    /// Tokens by which returning clients show their address (RFC 9000 §8.1.3).
+    pub fn validation_token_config(&mut self, config: ValidationTokenConfig) -> &mut Self {
+        self.validation_token = config;
+        self
+    }
+
+    /// How long the token of a Retry packet is good. Default 15 s.
+    pub fn retry_token_lifetime(&mut self, lifetime: Duration) -> &mut Self {
+        self.retry_token_lifetime = lifetime;
+        self
+    }
+
+    /// An IPv4 address clients are asked to move to after the handshake (RFC 9000 §9.6).
+    pub fn preferred_address_v4(&mut self, address: Option<SocketAddrV4>) -> &mut Self {
+        self.preferred_address_v4 = address;
+        self
+    }
+
+    /// An IPv6 address clients are asked to move to after the handshake (RFC 9000 §9.6).
+    pub fn preferred_address_v6(&mut self, address: Option<SocketAddrV6>) -> &mut Self {
+        self.preferred_address_v6 = address;
+        self
+    }
+}
+
+impl fmt::Debug for ServerConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerConfig").field("transport", &self.transport).finish_non_exhaustive()
+    }
+}

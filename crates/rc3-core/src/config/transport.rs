@@ -1,0 +1,259 @@
+//! Settings of one connection.
+
+use std::time::Duration;
+
+use super::{Congestion, Passthrough, RlpMode};
+use crate::{
+    laws::{ladder::Ladder, window::WindowTuner},
+    quic::{IdleTimeout, VarInt},
+    units::Rate,
+    wire::control::INITIAL_CREDIT,
+};
+
+/// Windows grow up to this: two products of 1 Gbit/s and 400 ms, and a quarter more.
+const WINDOW_MAX: u64 = 128 << 20;
+
+/// Where the primary's receive window and the send window start: 1 Gbit/s x 30 ms, and slow start begins far below.
+const WINDOW_INITIAL: u64 = 4 << 20;
+
+/// Where the window for RLP data starts. It alone decides what RLP may fill in the first round trip, so it is
+/// more than one product of 1 Gbit/s and 400 ms.
+const RLP_WINDOW_INITIAL: u64 = 64 << 20;
+
+/// What gaps may take beyond half of the bytes held: 16,000 of them, whatever lies between them.
+const OVERHEAD_MAX: u64 = 4 << 20;
+
+/// Settings of one connection, shared by many.
+#[derive(Debug, Clone)]
+pub struct TransportConfig {
+    pub(crate) rlp: RlpMode,
+    pub(crate) early_rlp: bool,
+    pub(crate) verdict_age: Duration,
+    pub(crate) ladder: Ladder,
+    pub(crate) nic_rate: Option<Rate>,
+    pub(crate) rlp_stream_window: u64,
+    pub(crate) rlp_window: u64,
+    pub(crate) overhead_max: u64,
+    pub(crate) congestion: Congestion,
+    pub(crate) initial_window: Option<u64>,
+    pub(crate) initial_packets: Option<u32>,
+    pub(crate) segment_size: Option<u16>,
+    pub(crate) paced: bool,
+    pub(crate) stream_receive_window: u32,
+    pub(crate) receive_window: u32,
+    pub(crate) send_window: u64,
+    pub(crate) max_concurrent_bidi_streams: VarInt,
+    pub(crate) max_concurrent_uni_streams: VarInt,
+    pub(crate) max_idle_timeout: Option<IdleTimeout>,
+    pub(crate) keep_alive_interval: Option<Duration>,
+    pub(crate) initial_rtt: Duration,
+    pub(crate) initial_mtu: u16,
+    pub(crate) passthrough: Passthrough,
+    #[cfg(feature = "qlog")]
+    pub(crate) qlog: Option<crate::Qlog>,
+}
+
+impl Default for TransportConfig {
+    fn default() -> Self {
+        Self {
+            rlp: RlpMode::default(),
+            early_rlp: true,
+            // Routes and access networks change; to find out once more in ten minutes does little harm.
+            verdict_age: Duration::from_secs(600),
+            ladder: Ladder::default(),
+            nic_rate: None,
+            rlp_stream_window: WINDOW_MAX,
+            rlp_window: WINDOW_MAX,
+            overhead_max: OVERHEAD_MAX,
+            congestion: Congestion::default(),
+            initial_window: None,
+            initial_packets: None,
+            segment_size: None,
+            paced: true,
+            // One stream may have all of the connection's: it is that which starts small and grows.
+            stream_receive_window: WINDOW_MAX as u32,
+            receive_window: WINDOW_MAX as u32,
+            send_window: WINDOW_MAX,
+            // quinn-proto preallocates per stream it allows.
+            max_concurrent_bidi_streams: VarInt::from_u32(100),
+            max_concurrent_uni_streams: VarInt::from_u32(100),
+            max_idle_timeout: Some(VarInt::from_u32(30_000).into()),
+            keep_alive_interval: None,
+            initial_rtt: Duration::from_millis(333),
+            initial_mtu: 1200,
+            passthrough: Passthrough::default(),
+            #[cfg(feature = "qlog")]
+            qlog: None,
+        }
+    }
+}
+
+impl TransportConfig {
+    /// Whether and how the RLP loop runs. Default: [`RlpMode::Guard`].
+    pub fn rlp(&mut self, mode: RlpMode) -> &mut Self {
+        self.rlp = mode;
+        self
+    }
+
+    /// Whether RLP carries 0-RTT data too, as far as the application sends any: of clients, whether it sends, of servers,
+    /// whether it takes it. The first mebibyte may then be under way before the server has answered, at the rate that an
+    /// earlier connection found. Default: yes.
+    pub fn early_rlp(&mut self, allowed: bool) -> &mut Self {
+        self.early_rlp = allowed;
+        self
+    }
+
+    /// How long [`RlpMode::Guard`] believes what it has learned about a destination; then it tries again.
+    /// Default: ten minutes; more than a year counts as a year.
+    pub fn verdict_age(&mut self, age: Duration) -> &mut Self {
+        self.verdict_age = age.min(Duration::from_secs(365 * 86_400));
+        self
+    }
+
+    /// How many RLP packets ride on which level. Default: 40, 400, 4000, ... on seven levels (RC3 §2.1).
+    pub fn ladder(&mut self, ladder: Ladder) -> &mut Self {
+        self.ladder = ladder;
+        self
+    }
+
+    /// The speed of the sender's network card. With it, RLP leaves at this rate less what the primary takes;
+    /// without it, as fast as the socket accepts. Worth setting when the first queue is not on this host.
+    pub fn nic_rate(&mut self, rate: Option<Rate>) -> &mut Self {
+        self.nic_rate = rate;
+        self
+    }
+
+    /// Bytes of one stream that the peer's RLP loop may send beyond what the application has read, at most.
+    /// Never below 1 MiB, which a peer may use before it knows better. Default: 128 MiB.
+    pub fn rlp_stream_window(&mut self, bytes: u64) -> &mut Self {
+        self.rlp_stream_window = bytes.max(INITIAL_CREDIT);
+        self
+    }
+
+    /// The same for all streams of a connection together: the bound on memory for RLP data. The window starts at
+    /// 64 MiB, which RLP may fill in the first round trip, and grows while the application keeps up.
+    /// Default: 128 MiB.
+    pub fn rlp_window(&mut self, bytes: u64) -> &mut Self {
+        self.rlp_window = bytes.max(INITIAL_CREDIT);
+        self
+    }
+
+    /// Bytes of memory that a connection may take, in each direction, for the records of gaps and small pieces beyond
+    /// half a byte for each byte it holds. RLP data and SACKs that need more are ignored: the primary brings that data.
+    /// A primary whose own gaps need twice as much is at fault, and the connection ends. Default: 4 MiB.
+    ///
+    /// So what was received and not read takes at most twice [`Self::receive_window`] and [`Self::rlp_window`] together,
+    /// and three times this.
+    pub fn overhead_max(&mut self, bytes: u64) -> &mut Self {
+        self.overhead_max = bytes;
+        self
+    }
+
+    /// Congestion controller of the primary. Default: CUBIC.
+    pub fn congestion(&mut self, congestion: Congestion) -> &mut Self {
+        self.congestion = congestion;
+        self
+    }
+
+    /// Initial congestion window in bytes; `None` is the controller's own default.
+    ///
+    /// A packet leaves while `in flight + mtu < window`, so four full packets want `4 * mtu + 1`.
+    pub fn initial_window(&mut self, bytes: Option<u64>) -> &mut Self {
+        self.initial_window = bytes;
+        self
+    }
+
+    /// Whether the primary spreads a window over the round trip (default) or sends in bursts as the papers'
+    /// TCP does.
+    pub fn paced(&mut self, paced: bool) -> &mut Self {
+        self.paced = paced;
+        self
+    }
+
+    /// Bytes the peer's primary may send on one stream beyond what was read. Default: 128 MiB, as much as the whole
+    /// connection.
+    pub fn stream_receive_window(&mut self, bytes: u32) -> &mut Self {
+        self.stream_receive_window = bytes;
+        self
+    }
+
+    /// The same for the whole connection, at most: the window starts at 4 MiB and doubles whenever half of it was
+    /// read within two round trips. Default: 128 MiB, enough for 1 Gbit/s x 400 ms.
+    ///
+    /// This and [`Self::rlp_window`] together bound what a connection holds of bytes that were received and not
+    /// read, whatever the peer does.
+    pub fn receive_window(&mut self, bytes: u32) -> &mut Self {
+        self.receive_window = bytes;
+        self
+    }
+
+    /// Bytes a connection holds for sending before writes wait, at most: it starts at 4 MiB and doubles whenever
+    /// half of it was sent within two round trips. RLP can only send what is here. What the primary has sent and
+    /// the peer has not acknowledged is bounded likewise, beside it. Default: 128 MiB.
+    pub fn send_window(&mut self, bytes: u64) -> &mut Self {
+        self.send_window = bytes;
+        self
+    }
+
+    /// Bidirectional streams the peer may have open at once. Default 100.
+    pub fn max_concurrent_bidi_streams(&mut self, count: VarInt) -> &mut Self {
+        self.max_concurrent_bidi_streams = count;
+        self
+    }
+
+    /// Unidirectional streams the peer may have open at once. Default 100.
+    pub fn max_concurrent_uni_streams(&mut self, count: VarInt) -> &mut Self {
+        self.max_concurrent_uni_streams = count;
+        self
+    }
+
+    /// Silence after which a connection is given up. Default 30 s; `None`: never.
+    pub fn max_idle_timeout(&mut self, timeout: Option<IdleTimeout>) -> &mut Self {
+        self.max_idle_timeout = timeout;
+        self
+    }
+
+    /// How often to send something on an otherwise silent connection. Default: never.
+    pub fn keep_alive_interval(&mut self, interval: Option<Duration>) -> &mut Self {
+        self.keep_alive_interval = interval;
+        self
+    }
+
+    /// Round-trip time assumed before the first sample. Default 333 ms (RFC 9002 §6.2.2).
+    pub fn initial_rtt(&mut self, rtt: Duration) -> &mut Self {
+        self.initial_rtt = rtt;
+        self
+    }
+
+    /// UDP payload in bytes that is assumed to pass. Default 1200 (RFC 9000 §14).
+    pub fn initial_mtu(&mut self, bytes: u16) -> &mut Self {
+        self.initial_mtu = bytes.max(1200);
+        self
+    }
+
+    /// Where to log what happens on each connection, as qlog (docs/OBSERVABILITY.md). Default: nowhere.
+    #[cfg(feature = "qlog")]
+    pub fn qlog(&mut self, qlog: Option<crate::Qlog>) -> &mut Self {
+        self.qlog = qlog;
+        self
+    }
+}
+
+impl TransportConfig {
+    /// Whether rc3 is spoken with peers that do.
+    pub(crate) fn speaks_rc3(&self) -> bool {
+        self.rlp != RlpMode::Off || self.steered()
+    }
+
+    pub(crate) fn receive_tuner(&self) -> WindowTuner {
+        WindowTuner::new(WINDOW_INITIAL, self.receive_window.into())
+    }
+
+    pub(crate) fn send_tuner(&self) -> WindowTuner {
+        WindowTuner::new(WINDOW_INITIAL, self.send_window)
+    }
+
+    pub(crate) fn rlp_tuner(&self) -> WindowTuner {
+        WindowTuner::new(RLP_WINDOW_INITIAL, self.rlp_window)
+    }
+}

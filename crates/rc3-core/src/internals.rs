@@ -1,0 +1,30 @@
+//! What the benchmarks, fuzz targets, tests and the simulator of this workspace need beyond the interface. It changes
+//! without notice.
+
+pub use crate::structures::{
+    ledger::Ledger,
+    range_map::SpanSet,
+    reassembler::{Reassembler, Source},
+    tournament::Tournament,
+};
+
+/// Protection of RLP datagrams.
+pub mod keys {
+    pub use crate::seams::keys::{
+        EXPORTER_CONTEXT_CLIENT, EXPORTER_CONTEXT_SERVER, EXPORTER_LABEL, Limits, OpenError, RlpKeys,
+        SECRET_LEN, Sealer, receiver_id,
+    };
+}
+
+/// What rc3 puts on the wire.
+pub mod wire {
+    pub use crate::wire::{
+        arrival::Arrival,
+        control::{ControlDecoder, ControlError, ControlFrame, EarlySecret, PAYLOAD_LEN_MAX},
+        frame::{DataHeader, Frame, Frames, complete_len, emit_complete},
+        head::{Head, HeadDecoder, HeadEncoder, HeadError},
+        header::TAG_LEN,
+        order::{Order, emit_probe},
+        sack,
+    };
+}

@@ -1,0 +1,138 @@
+//! When RLP's datagrams left, and which of them may be lost.
+
+use std::{collections::VecDeque, time::Instant};
+
+use crate::{quic::StreamId, units::Span};
+
+/// Datagrams that came later than one by so many show that it is lost (RFC 9002 §6.1.1 has 3 of a sequence that is not
+/// meant to be reordered).
+const REORDERING: u64 = 8;
+
+/// Batches that are remembered: the oldest is forgotten, and what it lost is the primary's.
+const BATCHES_MAX: usize = 1 << 14;
+
+/// One batch of datagrams of one stream, in the order of their packet numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Departure {
+    /// The packet number of the last.
+    pub last: u64,
+    /// How many they are.
+    pub packets: u64,
+    /// When they left.
+    pub at: Instant,
+    /// The stream.
+    pub stream: StreamId,
+    /// Its bytes in them.
+    pub span: Span,
+}
+
+/// Bytes that may be lost: those of them that are not SACKed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Loss {
+    /// The stream.
+    pub stream: StreamId,
+    /// Its bytes in the datagrams that were passed.
+    pub span: Span,
+}
+
+/// Oldest first.
+#[derive(Debug, Default)]
+pub(super) struct Departures {
+    /// With the number of datagrams up to and with each.
+    batches: VecDeque<(Departure, u64)>,
+    /// Datagrams that left, and how many of them have come or were passed.
+    sent: u64,
+    passed: u64,
+    lost: Vec<Loss>,
+}
+
+impl Departures {
+    pub(super) fn push(&mut self, departure: Departure) {
+        if self.batches.len() == BATCHES_MAX {
+            self.pop();
+        }
+        self.sent += departure.packets;
+        self.batches.push_back((departure, self.sent));
+    }
+
+    /// The datagram with this number came; when it left, if that is known. Nothing before it is under way any more.
+    pub(super) fn on_arrival(&mut self, packet_number: u64) -> Option<Instant> {
+        while let Some((first, _)) = self.batches.front()
+            && first.last + REORDERING <= packet_number
+        {
+            self.lost.push(Loss { stream: first.stream, span: first.span });
+            self.pop();
+        }
+        let at = self.batches.partition_point(|(batch, _)| batch.last < packet_number);
+        let &(batch, through) = self.batches.get(at)?;
+        let behind = batch.last - packet_number;
+        self.passed = self.passed.max(through - behind.min(batch.packets));
+        (behind < batch.packets).then_some(batch.at)
+    }
+
+    /// Datagrams that have come or were passed by one that has.
+    pub(super) fn passed(&self) -> u64 {
+        self.passed
+    }
+
+    /// Datagrams under way.
+    pub(super) fn in_flight(&self) -> u64 {
+        self.sent - self.passed
+    }
+
+    /// What was passed since the last call.
+    pub(super) fn take_lost(&mut self) -> Vec<Loss> {
+        std::mem::take(&mut self.lost)
+    }
+
+    fn pop(&mut self) {
+        if let Some((_, through)) = self.batches.pop_front() {
+            self.passed = self.passed.max(through);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::quic::{Dir, Side};
+
+    fn batch(at: Instant, last: u64, packets: u64) -> Departure {
+        let stream = StreamId::new(Side::Client, Dir::Uni, 0);
+        Departure { last, packets, at, stream, span: Span::new(1000 - last, 1000 - last + packets) }
+    }
+
+    #[test]
+    fn what_is_passed_by_many_may_be_lost_and_is_told_once() {
+        let at = Instant::now();
+        let mut departures = Departures::default();
+        // Numbers 10 to 13 were not data.
+        for (last, packets) in [(9, 10), (23, 10), (33, 10)] {
+            departures.push(batch(at, last, packets));
+        }
+        assert_eq!(departures.in_flight(), 30);
+        assert_eq!(departures.on_arrival(16), Some(at));
+        assert_eq!(departures.in_flight(), 17);
+        assert_eq!(departures.take_lost().len(), 0);
+        assert_eq!(departures.on_arrival(17), Some(at));
+        assert_eq!(
+            departures.take_lost(),
+            [Loss { stream: batch(at, 9, 10).stream, span: batch(at, 9, 10).span }]
+        );
+        assert_eq!(departures.take_lost(), []);
+        // Old news, and numbers that were never sent.
+        assert_eq!(departures.on_arrival(3), None);
+        assert_eq!(departures.on_arrival(99), None);
+        assert_eq!((departures.take_lost().len(), departures.in_flight()), (2, 0));
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let at = Instant::now();
+        let mut departures = Departures::default();
+        for nth in 0..2 * BATCHES_MAX as u64 {
+            departures.push(batch(at, nth % 1000, 1));
+        }
+        assert_eq!((departures.batches.len(), departures.in_flight()), (BATCHES_MAX, BATCHES_MAX as u64));
+    }
+}

@@ -1,0 +1,662 @@
+//! The clock of the RLP loop: how fast it may send on a path about which nothing is known.
+//!
+//! RC3 §2.1 has RLP send as fast as the card takes it, once. Behind a card much faster than the bottleneck all but what the
+//! buffer holds is lost. So here RLP begins with a bounded flight, and sends the rest at the rate at which that arrived:
+//!
+//! - `Departures` knows when each datagram left and what is under way,
+//! - `Estimate` has the path's rate from the times at which datagrams came, as the receiver reports them,
+//! - `Delay` has the queue, from how much longer than at best they took,
+//! - `Own` has what of that both loops have put there themselves,
+//! - `Vacancy` has what others have of the link: their queue, and the part of the time in which there is none,
+//! - `Proof` has what the peer has shown that it has,
+//! - [`Clock`] decides how much may be under way, and at which pace.
+//!
+//! Pure: times and counts come in, decisions go out. Units: bytes of UDP payload, [`Instant`], [`Duration`].
+
+mod delay;
+mod departures;
+mod estimate;
+mod least;
+mod own;
+mod proof;
+mod vacancy;
+
+use std::time::{Duration, Instant};
+
+pub(crate) use departures::{Departure, Loss};
+
+use self::{
+    delay::Delay,
+    departures::Departures,
+    estimate::Estimate,
+    proof::Proof,
+    vacancy::{Sample, Vacancy},
+};
+use super::{pacer::Pacer, verdicts::Pace};
+use crate::{units::Rate, wire::arrival::Arrival};
+
+/// What is sent at once on a path about which nothing is known, in packets.
+const TRAIN: u64 = 16;
+/// What follows until something comes back, at most, and how much in which time: about 12 Mbit/s.
+const TRICKLE_MAX: u64 = 96;
+const TRICKLE_EVERY: Duration = Duration::from_millis(1);
+/// Packets that leave together.
+const BURST: u64 = 8;
+/// How late a timer of user space may be: what was due meanwhile leaves at once.
+const PACER_LATE: Duration = Duration::from_millis(2);
+/// Waiting for others beyond that is a queue: the larger of these.
+const QUEUE_MIN: Duration = Duration::from_millis(1);
+const QUEUE_PER_ROUND_TRIP: u32 = 32;
+/// Packets that wait in queues of others than the bottleneck.
+const QUEUE_PACKETS: f64 = 4.0;
+/// The window that RLP has while it is braked, in packets, and what it grows to: without one, losses of its own end the primary's
+/// slow start and nothing makes up for it.
+const FLOOR: f64 = 4.0;
+const FLOOR_MIN: f64 = 2.0;
+const FLOOR_MAX: f64 = 8.0;
+/// What a queue of others leaves of the part of the rate that RLP takes, the least of it, and by how much it grows in each round
+/// trip without a queue.
+const SHARE_DOWN: f64 = 0.5;
+const SHARE_MIN: f64 = 0.125;
+const SHARE_UP: f64 = 1.5;
+/// Above the rate of arrivals, so that a path that has become faster is noticed; not where a queue or a loss shows.
+const GAIN: f64 = 1.05;
+const GAIN_CALM: f64 = 1.0;
+/// The same while nothing but RLP itself has set the rate.
+const GAIN_UNKNOWN: f64 = 2.0;
+
+/// How much RLP is sent in a busy period before the peer has proved that it has any of it, or what it has proved in one round
+/// trip before, if that is more; and twice what it has proved. Times that a peer makes up gain it no more.
+const UNPROVEN_BYTES: u64 = 4 << 20;
+/// The most of that which an earlier round trip counts for: what is remembered may come from outside.
+const TOOK_MAX: u64 = 64 << 20;
+/// The part of a remembered rate to begin with. RFC 9959 has a half for a window; at three quarters a rate that is four times
+/// too high still costs little, since what is lost is sent again (`docs/DECISIONS.md`).
+const REMEMBERED: f64 = 0.75;
+
+/// What the clock has to know of the path when it is asked.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PathNow {
+    /// UDP payload of a full packet.
+    pub packet_bytes: u64,
+    /// Bytes of the primary under way.
+    pub primary_in_flight: u64,
+    /// The least round trip seen.
+    pub rtt_min: Duration,
+    /// Whether priorities are known to be honoured: a queue of ours harms nobody.
+    pub honoured: bool,
+}
+
+/// What RLP may do, as far as the clock is concerned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Permit {
+    /// Send up to so many bytes.
+    Bytes(u64),
+    /// Nothing before this time, unless more is learned earlier.
+    Wait(Instant),
+}
+
+/// What the clock has found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct ClockStats {
+    /// At which rate data arrives, in UDP payload; `None` until that is known.
+    pub rate: Option<Rate>,
+    /// Whether the path sets that rate; otherwise it is only known to take that much.
+    pub path_limited: bool,
+    /// How long packets wait in queues, at the least of late.
+    pub queue: Duration,
+    /// Whether a queue holds RLP back.
+    pub braked: bool,
+    /// Whether RLP began with what an earlier connection had found.
+    pub remembered: bool,
+}
+
+/// The clock of one path.
+#[derive(Debug)]
+pub(crate) struct Clock {
+    rtt_min: Duration,
+    departures: Departures,
+    estimate: Estimate,
+    /// Where our clock starts.
+    epoch: Option<Instant>,
+    delay: Delay,
+    pacer: Pacer,
+    /// When the first flight of this busy period left.
+    begun: Option<Instant>,
+    /// Packets sent in this busy period.
+    sent: u64,
+    vacancy: Vacancy,
+    /// The part of the rate that RLP takes, and when that was changed last.
+    share: f64,
+    shared: Option<Instant>,
+    phase: Phase,
+    /// What an earlier connection found.
+    remembered: Option<Pace>,
+    recalled: bool,
+    /// Bytes that the peer has proved to have got in one round trip of an earlier connection or flow.
+    took: u64,
+    /// The rate that was handed on last.
+    told: f64,
+    /// RLP bytes sent in this busy period.
+    sent_bytes: u64,
+    proof: Proof,
+    /// Datagrams that were passed by one that came, and had not come themselves.
+    missing: u64,
+    /// When that grew last.
+    lost_at: Option<Instant>,
+}
+
+/// What the clock does.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Phase {
+    /// The first flight, nothing has come back.
+    Start,
+    /// Sends at the rate at which data arrives.
+    Clocked,
+    /// There is a queue: the least that keeps the estimate alive, a window of so many packets, last changed then.
+    Braked { window: f64, at: Instant },
+}
+
+impl Clock {
+    /// A clock for a path with a round trip of about `rtt`.
+    pub(crate) fn new(rtt: Duration) -> Self {
+        Self {
+            rtt_min: rtt,
+            departures: Departures::default(),
+            estimate: Estimate::default(),
+            epoch: None,
+            delay: Delay::default(),
+            pacer: Pacer::new(Rate::from_bits_per_second(1_000_000).expect("not zero"), 1),
+            begun: None,
+            sent: 0,
+            vacancy: Vacancy::default(),
+            share: 1.0,
+            shared: None,
+            phase: Phase::Start,
+            remembered: None,
+            recalled: false,
+            took: 0,
+            told: 0.0,
+            sent_bytes: 0,
+            proof: Proof::default(),
+            missing: 0,
+            lost_at: None,
+        }
+    }
+
+    /// Begins with what an earlier connection has found.
+    pub(crate) fn recall(&mut self, pace: Pace) {
+        self.remember(pace);
+        self.recalled = true;
+        self.told = bytes_per_second(pace.rate);
+    }
+
+    fn remember(&mut self, pace: Pace) {
+        self.remembered = Some(pace);
+        self.took = pace.rate.bytes_in(pace.rtt_min).min(TOOK_MAX);
+    }
+
+    /// What it has found.
+    pub(crate) fn stats(&self) -> ClockStats {
+        ClockStats {
+            rate: self.pace().map(|pace| pace.rate),
+            path_limited: self.estimate.rate().is_some_and(|(_, known)| known),
+            queue: self.delay.queue(),
+            braked: matches!(self.phase, Phase::Braked { .. }),
+            remembered: self.recalled,
+        }
+    }
+
+    /// The rate of the path, as far as it is known.
+    pub(crate) fn pace(&self) -> Option<Pace> {
+        let (rate, _) = self.estimate.rate()?;
+        Some(Pace { rate: Rate::from_bits_per_second((rate * 8.0) as u64)?, rtt_min: self.rtt_min })
+    }
+
+    /// As [`Self::pace`], for later connections: at most twice what the peer has proved to have got in a round trip.
+    pub(crate) fn proved_pace(&self) -> Option<Pace> {
+        let pace = self.pace()?;
+        let bytes = (2 * self.proof.most()).max(UNPROVEN_BYTES);
+        let most = Rate::from_bits_per_second((bytes as f64 * 8.0 / pace.rtt_min.as_secs_f64()) as u64)?;
+        Some(Pace { rate: pace.rate.min(most), ..pace })
+    }
+
+    /// Whether the rate is worth remembering, and has changed since the last call.
+    pub(crate) fn take_news(&mut self) -> bool {
+        let Some((rate, true)) = self.estimate.rate() else { return false };
+        let news = (rate - self.told).abs() > self.told / 8.0;
+        if news {
+            self.told = rate;
+        }
+        news
+    }
+
+    /// The peer has proved that it has `bytes` more.
+    pub(crate) fn on_delivered(&mut self, now: Instant, bytes: u64) {
+        self.proof.on_delivered(now, bytes, self.rtt_min);
+    }
+
+    /// All that was sent is answered for: what comes next is another flow.
+    pub(crate) fn start_busy_period(&mut self) {
+        self.begun = None;
+        self.sent = 0;
+        self.sent_bytes = 0;
+        self.proof.start_busy_period();
+        // The path may have changed in the meantime.
+        self.vacancy = Vacancy::new(self.missing);
+        if self.estimate.rate().is_some_and(|(_, known)| known) {
+            if let Some(pace) = self.proved_pace() {
+                self.remember(pace);
+            }
+            self.estimate = Estimate::default();
+            self.phase = Phase::Start;
+        }
+    }
+
+    /// How many bytes RLP may send now.
+    pub(crate) fn permit(&mut self, now: Instant, path: PathNow) -> Permit {
+        self.rtt_min = self.rtt_min.min(path.rtt_min);
+        let credit = (self.unproven() + 2 * self.proof.delivered()).saturating_sub(self.sent_bytes);
+        if credit < path.packet_bytes {
+            return Permit::Wait(now + self.rtt_min);
+        }
+        match self.permit_phase(now, path) {
+            Permit::Bytes(bytes) => Permit::Bytes(bytes.min(credit)),
+            wait => wait,
+        }
+    }
+
+    /// What may be sent before the peer has proved that it has any of it.
+    fn unproven(&self) -> u64 {
+        self.took.max(UNPROVEN_BYTES)
+    }
+
+    fn permit_phase(&mut self, now: Instant, path: PathNow) -> Permit {
+        match self.phase {
+            Phase::Start => self.permit_start(now, path),
+            Phase::Clocked => self.permit_clocked(now, path),
+            Phase::Braked { window, .. } => {
+                let rate = window * path.packet_bytes as f64 / self.rtt_min.as_secs_f64();
+                self.permit_paced(now, path, rate, path.packet_bytes)
+            }
+        }
+    }
+
+    fn permit_start(&mut self, now: Instant, path: PathNow) -> Permit {
+        let begun = *self.begun.get_or_insert(now);
+        if let Some(pace) = self.remembered {
+            return self.permit_remembered(now, path, begun, pace);
+        }
+        let since = now.saturating_duration_since(begun);
+        let trickled = (since.as_nanos() / TRICKLE_EVERY.as_nanos()) as u64;
+        let due = TRAIN + trickled.min(TRICKLE_MAX);
+        if self.sent < due {
+            return Permit::Bytes((due - self.sent) * path.packet_bytes);
+        }
+        let silent = begun + self.rtt_min * 3 / 2;
+        if now >= silent {
+            // Nothing has come back: the floor, until something does.
+            self.enter(now, Phase::Braked { window: FLOOR, at: now });
+        }
+        let next = begun + TRICKLE_EVERY * u32::try_from(trickled + 1).unwrap_or(u32::MAX);
+        Permit::Wait(if due < TRAIN + TRICKLE_MAX { next } else { silent.max(now) })
+    }
+
+    /// A part of what an earlier connection found, until that is confirmed (RFC 9959 §4).
+    fn permit_remembered(&mut self, now: Instant, path: PathNow, begun: Instant, pace: Pace) -> Permit {
+        // As on any path.
+        if self.sent < TRAIN {
+            return Permit::Bytes((TRAIN - self.sent) * path.packet_bytes);
+        }
+        let rate = bytes_per_second(pace.rate) * if path.honoured { 1.0 } else { REMEMBERED };
+        if now >= begun + self.rtt_min * 2 {
+            self.remembered = None;
+        }
+        self.permit_paced(now, path, rate, BURST * path.packet_bytes)
+    }
+
+    fn permit_clocked(&mut self, now: Instant, path: PathNow) -> Permit {
+        let Some((rate, known)) = self.estimate.rate() else {
+            return Permit::Wait(now + self.rtt_min);
+        };
+        let bdp = rate * self.rtt_min.as_secs_f64();
+        // Beyond it, what keeps the link busy between bursts and is no queue yet.
+        let packets = |packets: u64| (packets * path.packet_bytes) as f64;
+        let spare = (rate * self.queue_max().as_secs_f64()).clamp(packets(2), packets(BURST));
+        let most = bdp + spare;
+        let in_flight = self.departures.in_flight() * path.packet_bytes + path.primary_in_flight;
+        let room = most - in_flight as f64;
+        if room < path.packet_bytes as f64 {
+            return Permit::Wait(now + self.rtt_min / 4);
+        }
+        let gain = self.gain(now, known) * self.part(path.honoured, known);
+        match self.permit_paced(now, path, rate * gain, BURST * path.packet_bytes) {
+            Permit::Bytes(bytes) => Permit::Bytes(bytes.min(room as u64)),
+            wait => wait,
+        }
+    }
+
+    /// How much of the rate RLP may take.
+    fn part(&self, honoured: bool, known: bool) -> f64 {
+        match self.vacancy.part(known) {
+            Some(part) if !honoured => self.share.min(part).max(SHARE_MIN),
+            _ => self.share,
+        }
+    }
+
+    fn gain(&self, now: Instant, known: bool) -> f64 {
+        if !known {
+            return GAIN_UNKNOWN;
+        }
+        let lost = self.lost_at.is_some_and(|at| now < at + self.rtt_min);
+        if lost || self.delay.queue() > self.queue_max() { GAIN_CALM } else { GAIN }
+    }
+
+    /// At `rate` bytes per second, a burst at a time.
+    fn permit_paced(&mut self, now: Instant, path: PathNow, rate: f64, burst: u64) -> Permit {
+        let burst = burst.min((rate * 0.001) as u64).max(path.packet_bytes);
+        if let Some(rate) = Rate::from_bits_per_second((rate * 8.0) as u64) {
+            self.pacer.set_rate(now, rate, burst.max(rate.bytes_in(PACER_LATE)));
+        }
+        match self.pacer.budget(now) {
+            bytes if bytes >= burst => Permit::Bytes(bytes),
+            _ => Permit::Wait(self.pacer.ready_at(now, burst)),
+        }
+    }
+
+    fn queue_max(&self) -> Duration {
+        (self.rtt_min / QUEUE_PER_ROUND_TRIP).max(QUEUE_MIN)
+    }
+
+    /// RLP has sent a batch of `bytes`.
+    pub(crate) fn on_rlp_sent(&mut self, now: Instant, departure: Departure, bytes: u64) {
+        self.sent += departure.packets;
+        self.sent_bytes += bytes;
+        self.vacancy.own().on_rlp_sent(now, departure.last, departure.packets, bytes);
+        self.departures.push(departure);
+        self.pacer.on_rlp_sent(now, bytes);
+    }
+
+    /// The primary has sent `bytes`.
+    pub(crate) fn on_primary_sent(&mut self, now: Instant, bytes: u64) {
+        self.vacancy.own().on_primary_sent(now, bytes);
+        if !matches!(self.phase, Phase::Braked { .. }) {
+            self.pacer.on_primary_sent(now, bytes);
+        }
+    }
+
+    /// The receiver reports what came. Returns how long the way there took, for [`Self::waited`].
+    pub(crate) fn on_arrival(&mut self, now: Instant, arrival: Arrival, honoured: bool) -> Option<f64> {
+        let departed = self.departures.on_arrival(arrival.packet_number)?;
+        self.rtt_min = self.rtt_min.min(now.saturating_duration_since(departed));
+        self.estimate.on_arrival(now, arrival, departed, self.departures.passed(), self.rtt_min);
+        let delay = self.one_way(departed, arrival.micros);
+        let waited = delay - self.delay.add(now, delay, self.rtt_min);
+        let missing = self.departures.passed().saturating_sub(arrival.datagrams);
+        let lost = missing > self.missing;
+        self.missing = self.missing.max(missing);
+        if lost {
+            self.lost_at = Some(now);
+        }
+        if let Some((rate, _)) = self.estimate.rate() {
+            let service = self.sent_bytes as f64 / self.sent.max(1) as f64 / rate;
+            let (number, missing) = (arrival.packet_number, self.missing);
+            let sample = Sample { number, delay, waited, service, rate, missing };
+            self.vacancy.on_arrival(now, sample, self.rtt_min);
+        }
+        self.change(now, honoured, lost);
+        Some(delay)
+    }
+
+    /// How much of a delay, in seconds, was a queue: more than hosts are late by, and than a few packets take.
+    pub(crate) fn waited(&self, delay: f64) -> f64 {
+        let packet = self.sent_bytes as f64 / self.sent.max(1) as f64;
+        let few = self.estimate.rate().map_or(0.0, |(rate, _)| QUEUE_PACKETS * packet / rate);
+        delay - self.delay.least().unwrap_or(delay) - few.max(QUEUE_MIN.as_secs_f64())
+    }
+
+    /// How long the way there took, in seconds, with the difference of the two clocks in it.
+    fn one_way(&mut self, departed: Instant, came_micros: u64) -> f64 {
+        let epoch = *self.epoch.get_or_insert(departed);
+        let left = match departed.checked_duration_since(epoch) {
+            Some(after) => after.as_secs_f64(),
+            None => -epoch.saturating_duration_since(departed).as_secs_f64(),
+        };
+        came_micros as f64 * 1e-6 - left
+    }
+
+    /// What one phase has sent is no debt of the next.
+    fn enter(&mut self, now: Instant, phase: Phase) {
+        self.phase = phase;
+        self.pacer.forgive(now);
+    }
+
+    fn change(&mut self, now: Instant, honoured: bool, lost: bool) {
+        let queue = self.vacancy.queue().min(self.delay.queue());
+        let queue = !honoured && queue > self.queue_max();
+        match self.phase {
+            Phase::Start
+                if (honoured && self.estimate.rate().is_some()) || self.vacancy.part(false).is_some() =>
+            {
+                self.shared = Some(now);
+                self.enter(now, Phase::Clocked);
+            }
+            Phase::Start => {}
+            Phase::Clocked if queue => {
+                self.share = (self.share * SHARE_DOWN).max(SHARE_MIN);
+                self.shared = Some(now);
+                self.enter(now, Phase::Braked { window: FLOOR, at: now });
+            }
+            Phase::Clocked => {
+                if self.shared.is_some_and(|at| now >= at + self.rtt_min) {
+                    self.share = (self.share * SHARE_UP).min(1.0);
+                    self.shared = Some(now);
+                }
+            }
+            Phase::Braked { .. } if !queue && self.estimate.rate().is_some() => {
+                self.shared = Some(now);
+                self.enter(now, Phase::Clocked);
+            }
+            Phase::Braked { window, at } if now >= at + self.rtt_min => {
+                let window = if lost { (window / 2.0).max(FLOOR_MIN) } else { (window + 1.0).min(FLOOR_MAX) };
+                self.phase = Phase::Braked { window, at: now };
+            }
+            Phase::Braked { .. } => {}
+        }
+    }
+
+    /// Datagrams under way.
+    pub(crate) fn in_flight(&self) -> u64 {
+        self.departures.in_flight()
+    }
+
+    /// What may be lost, since the last call.
+    pub(crate) fn take_lost(&mut self) -> Vec<Loss> {
+        self.departures.take_lost()
+    }
+}
+
+fn bytes_per_second(rate: Rate) -> f64 {
+    rate.bits_per_second() as f64 / 8.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        quic::{Dir, Side, StreamId},
+        units::Span,
+    };
+
+    const RTT: Duration = Duration::from_millis(40);
+    const PACKET: u64 = 1200;
+    /// 12 Mbit/s: a packet every 0.8 ms.
+    const EVERY: Duration = Duration::from_micros(800);
+
+    /// A clock in front of a link that serves a packet every [`EVERY`], and has `others` waiting in front of it.
+    struct World {
+        start: Instant,
+        clock: Clock,
+        /// When the link is free again.
+        free: Instant,
+        others: Duration,
+        sent: u64,
+        /// Arrivals under way: when the report is here, and what it says.
+        reports: Vec<(Instant, Arrival)>,
+        honoured: bool,
+        /// What the receiver says its clock has made of an interval.
+        haste: u32,
+    }
+
+    impl World {
+        fn new() -> Self {
+            let start = Instant::now();
+            Self {
+                start,
+                clock: Clock::new(RTT),
+                free: start,
+                others: Duration::ZERO,
+                sent: 0,
+                reports: Vec::new(),
+                honoured: false,
+                haste: 1,
+            }
+        }
+
+        /// Lets RLP send what it may from `from` to `to`; the times at which it sent packets.
+        fn run(&mut self, from: Duration, to: Duration) -> Vec<Duration> {
+            let (mut now, end) = (self.start + from, self.start + to);
+            let mut sent = Vec::new();
+            while now < end {
+                while let Some(at) = self.reports.iter().position(|(at, _)| *at <= now) {
+                    let (at, report) = self.reports.remove(at);
+                    self.clock.on_arrival(at, report, self.honoured);
+                }
+                let path = PathNow {
+                    packet_bytes: PACKET,
+                    primary_in_flight: 0,
+                    rtt_min: RTT,
+                    honoured: self.honoured,
+                };
+                if let Permit::Bytes(bytes) = self.clock.permit(now, path) {
+                    for _ in 0..bytes / PACKET {
+                        self.send(now);
+                        sent.push(now - self.start);
+                    }
+                }
+                now += Duration::from_micros(50);
+            }
+            sent
+        }
+
+        fn send(&mut self, now: Instant) {
+            let stream = StreamId::new(Side::Client, Dir::Uni, 0);
+            let departure =
+                Departure { last: self.sent, packets: 1, at: now, stream, span: Span::new(0, PACKET) };
+            self.clock.on_rlp_sent(now, departure, PACKET);
+            self.free = self.free.max(now) + EVERY;
+            let arrives = self.free + self.others;
+            self.sent += 1;
+            let micros = (arrives - self.start).as_micros() as u64 / u64::from(self.haste);
+            let report = Arrival {
+                packet_number: self.sent - 1,
+                datagrams: self.sent,
+                bytes: self.sent * PACKET,
+                micros,
+            };
+            self.clock.on_delivered(arrives + RTT, if self.haste == 1 { PACKET } else { 0 });
+            self.reports.push((arrives + RTT, report));
+        }
+    }
+
+    fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    fn within(sent: &[Duration], from: u64, to: u64) -> usize {
+        sent.iter().filter(|&&at| ms(from) <= at && at < ms(to)).count()
+    }
+
+    #[test]
+    fn an_unknown_path_gets_a_train_and_a_trickle_then_what_it_takes() {
+        let mut world = World::new();
+        let sent = world.run(ms(0), ms(400));
+        assert_eq!(within(&sent, 0, 1), TRAIN as usize);
+        let trickle = within(&sent, 1, 40);
+        assert!((24..=40).contains(&trickle), "{trickle}");
+        // The link serves 125 packets in 100 ms.
+        let clocked = within(&sent, 200, 400);
+        assert!((160..=275).contains(&clocked), "{clocked}");
+        let pace = world.clock.pace().expect("a rate").rate.bits_per_second() as f64;
+        assert!((pace / 12e6 - 1.0).abs() < 0.05, "{pace}");
+        assert!(world.clock.delay.queue() < ms(8));
+    }
+
+    #[test]
+    fn silence_leaves_a_trickle() {
+        let mut world = World::new();
+        world.others = ms(10_000);
+        let sent = world.run(ms(0), ms(1000));
+        assert!(within(&sent, 100, 1000) <= (900 / 40 + 1) * FLOOR as usize, "{}", sent.len());
+    }
+
+    #[test]
+    fn a_queue_of_others_brakes_within_a_round_trip_unless_priorities_are_honoured() {
+        for honoured in [false, true] {
+            let mut world = World::new();
+            world.honoured = honoured;
+            world.run(ms(0), ms(400));
+            world.others = ms(20);
+            let sent = world.run(ms(400), ms(700));
+            let late = within(&sent, 500, 700);
+            assert_eq!(late > 120, honoured, "{late} packets in 200 ms");
+            // It goes on once the queue is gone.
+            world.others = ms(0);
+            let sent = world.run(ms(700), ms(1000));
+            assert!(within(&sent, 850, 1000) > 120);
+        }
+    }
+
+    #[test]
+    fn times_that_a_receiver_makes_up_gain_it_a_bounded_burst() {
+        let mut world = World::new();
+        world.haste = 1000;
+        let sent = world.run(ms(0), ms(3000));
+        assert!(sent.len() as u64 * PACKET <= UNPROVEN_BYTES, "{} packets", sent.len());
+    }
+
+    #[test]
+    fn a_memory_that_is_made_up_is_believed_for_a_bounded_burst() {
+        let mut world = World::new();
+        world.haste = 1000;
+        let rate = Rate::from_bits_per_second(1_000_000_000_000).expect("not zero");
+        world.clock.recall(Pace { rate, rtt_min: RTT });
+        let sent = world.run(ms(0), ms(200)).len() as u64 * PACKET;
+        assert!((UNPROVEN_BYTES..=TOOK_MAX).contains(&sent), "{sent} bytes");
+    }
+
+    #[test]
+    fn later_flows_are_told_no_rate_that_only_reports_show() {
+        for (haste, bounded) in [(1, false), (10_000, true)] {
+            let mut world = World::new();
+            world.haste = haste;
+            world.run(ms(0), ms(400));
+            let bytes = |pace: Pace| pace.rate.bytes_in(pace.rtt_min);
+            let found = world.clock.pace().map(bytes).expect("a rate");
+            let proved = world.clock.proved_pace().map(bytes).expect("a rate");
+            assert_eq!(proved < found, bounded, "{proved} of {found} bytes in a round trip");
+            assert!(proved <= UNPROVEN_BYTES);
+        }
+    }
+
+    #[test]
+    fn what_is_remembered_is_sent_at_once_in_part() {
+        let mut world = World::new();
+        let rate = Rate::from_bits_per_second(12_000_000).expect("not zero");
+        world.clock.recall(Pace { rate, rtt_min: RTT });
+        let sent = world.run(ms(0), ms(40));
+        // 50 packets are what the link serves in that time.
+        assert!((33..=42).contains(&sent.len()), "{}", sent.len());
+    }
+}

@@ -1,0 +1,16 @@
+//! Samples in, decisions out: no packet, no buffer, no stream.
+
+pub(crate) mod addresses;
+pub(crate) mod clock;
+pub(crate) mod departures;
+pub(crate) mod feeding;
+#[cfg(feature = "kickass")]
+pub(crate) mod fragments;
+pub(crate) mod guard;
+pub(crate) mod ladder;
+pub(crate) mod order;
+pub(crate) mod pacer;
+pub(crate) mod primary_window;
+pub(crate) mod shares;
+pub(crate) mod verdicts;
+pub(crate) mod window;

@@ -1,0 +1,222 @@
+//! What an endpoint remembers of the paths to its destinations, for later connections.
+
+use std::{
+    net::{IpAddr, SocketAddr},
+    ops::RangeInclusive,
+    time::{Duration, Instant},
+};
+
+use super::guard::{self, Verdict};
+use crate::{
+    structures::destination_cache::{Aged, DestinationCache},
+    units::Rate,
+};
+
+/// What is known about the path to one destination.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DestinationVerdict {
+    /// The destination; all of its ports share a path.
+    pub destination: IpAddr,
+    /// Whether the path honours priorities.
+    pub verdict: Verdict,
+    /// The evidence for that: above zero against the path, below zero for it.
+    pub score: i32,
+    /// At which rate data arrived there, and the round trip.
+    pub pace: Option<Pace>,
+    /// When there was evidence last.
+    pub at: Instant,
+    /// When it is forgotten.
+    pub until: Instant,
+}
+
+/// The rate of a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pace {
+    /// Of UDP payload.
+    pub rate: Rate,
+    /// The least round trip.
+    pub rtt_min: Duration,
+}
+
+/// What an earlier process has learned about a path. It comes from outside, so nothing in it is taken for granted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KnownPath {
+    /// As in [`DestinationVerdict::score`].
+    pub score: i32,
+    /// The rate and the round trip; without meaning outside [`Self::RATES`] and [`Self::ROUND_TRIPS`].
+    pub pace: Option<Pace>,
+    /// How long ago there was evidence last.
+    pub age: Duration,
+}
+
+impl KnownPath {
+    /// Bits per second that a path may have, from a modem to a terabit.
+    pub const RATES: RangeInclusive<u64> = 1_000..=1_000_000_000_000;
+    /// Least round trips that a path may have, from within a host to deep space.
+    pub const ROUND_TRIPS: RangeInclusive<Duration> = Duration::from_micros(1)..=Duration::from_secs(60);
+
+    /// What it is worth at `now` if such knowledge is good for so long.
+    fn record(self, now: Instant, good_for: Duration) -> Option<Record> {
+        let left = good_for.checked_sub(self.age).filter(|left| !left.is_zero())?;
+        let believable = |pace: &Pace| {
+            Self::RATES.contains(&pace.rate.bits_per_second()) && Self::ROUND_TRIPS.contains(&pace.rtt_min)
+        };
+        Some(Record {
+            score: as_sure_as_needed(self.score),
+            pace: self.pace.filter(believable),
+            // A host that runs for less than that has no earlier instant.
+            at: now.checked_sub(self.age).unwrap_or(now),
+            until: now.checked_add(left)?,
+        })
+    }
+}
+
+/// What one connection leaves to the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Record {
+    /// Of the [`guard::Guard`].
+    pub(crate) score: i32,
+    /// Of the [`super::clock::Clock`].
+    pub(crate) pace: Option<Pace>,
+    /// When there was evidence last.
+    pub at: Instant,
+    /// When it is too old.
+    pub until: Instant,
+}
+
+impl Record {
+    /// What it says.
+    pub(crate) fn verdict(&self) -> Verdict {
+        guard::verdict(self.score)
+    }
+
+    fn about(&self, destination: IpAddr) -> DestinationVerdict {
+        DestinationVerdict {
+            destination,
+            verdict: self.verdict(),
+            score: self.score,
+            pace: self.pace,
+            at: self.at,
+            until: self.until,
+        }
+    }
+}
+
+/// The score that a verdict needs at least: on what comes from outside, one trial that contradicts it is enough.
+fn as_sure_as_needed(score: i32) -> i32 {
+    match guard::verdict(score) {
+        Verdict::Unproven => score,
+        // Found at the bound of the verdict, a few steps from zero.
+        verdict => (1..=i32::MAX)
+            .map(|size| size * score.signum())
+            .find(|&weaker| guard::verdict(weaker) == verdict)
+            .unwrap_or(score),
+    }
+}
+
+/// The memory.
+pub(crate) type Verdicts = DestinationCache<Record>;
+
+impl Aged for Record {
+    fn at(&self) -> Instant {
+        self.at
+    }
+
+    fn until(&self) -> Instant {
+        self.until
+    }
+}
+
+impl Verdicts {
+    /// Takes note of what a connection has learned about the path to `remote`; what it has not learned stays. Returns what
+    /// is known now.
+    pub(crate) fn learn(&mut self, now: Instant, remote: SocketAddr, record: Record) -> DestinationVerdict {
+        let pace = record.pace.or_else(|| self.recall(now, remote)?.pace);
+        let record = Record { pace, ..record };
+        self.remember(remote, record);
+        record.about(remote.ip().to_canonical())
+    }
+
+    /// Takes note of what an earlier process has learned about the path to `remote`, and which is good for so long, unless
+    /// this one knows better.
+    pub(crate) fn import(&mut self, now: Instant, remote: SocketAddr, known: KnownPath, good_for: Duration) {
+        let Some(record) = known.record(now, good_for) else { return };
+        let is_newer = |own: Record| now.saturating_duration_since(own.at) <= known.age;
+        if !self.recall(now, remote).is_some_and(is_newer) {
+            self.remember(remote, record);
+        }
+    }
+
+    /// All that is believed at `now`, in no order.
+    pub(crate) fn verdicts(&self, now: Instant) -> impl Iterator<Item = DestinationVerdict> {
+        self.iter(now).map(|(destination, record)| record.about(destination))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const DAY: Duration = Duration::from_secs(86_400);
+
+    fn remote() -> SocketAddr {
+        ([192, 0, 2, 1], 9).into()
+    }
+
+    fn known(score: i32, bits: u64, rtt_min: Duration, age: Duration) -> KnownPath {
+        let pace = Rate::from_bits_per_second(bits).map(|rate| Pace { rate, rtt_min });
+        KnownPath { score, pace, age }
+    }
+
+    fn imported(known: KnownPath) -> Option<Record> {
+        let (now, mut memory) = (Instant::now(), Verdicts::default());
+        memory.import(now, remote(), known, DAY);
+        memory.recall(now, remote())
+    }
+
+    #[test]
+    fn a_verdict_from_outside_is_one_trial_from_doubt() {
+        for (score, verdict) in [(i32::MIN, Verdict::Honoured), (i32::MAX, Verdict::Ignored)] {
+            let record = imported(known(score, 1 << 20, DAY / 86_400, DAY / 2)).expect("young enough");
+            assert_eq!(record.verdict(), verdict);
+            assert_eq!(guard::verdict(record.score - record.score.signum()), Verdict::Unproven);
+        }
+        assert_eq!(imported(known(3, 1 << 20, DAY / 86_400, DAY / 2)).map(|record| record.score), Some(3));
+    }
+
+    #[test]
+    fn what_is_too_old_is_not_taken_and_what_is_newer_stays() {
+        assert_eq!(imported(known(-9, 1 << 20, DAY / 86_400, DAY)), None);
+        let (now, mut memory) = (Instant::now(), Verdicts::default());
+        let own = Record { score: 1, pace: None, at: now, until: now + DAY };
+        memory.remember(remote(), own);
+        memory.import(now, remote(), known(-9, 1 << 20, DAY / 86_400, Duration::from_secs(1)), DAY);
+        assert_eq!(memory.recall(now, remote()), Some(own));
+    }
+
+    #[test]
+    fn a_verdict_without_a_rate_leaves_the_rate_that_was_known() {
+        let (now, mut memory) = (Instant::now(), Verdicts::default());
+        let pace = known(0, 1 << 20, DAY / 86_400, DAY).pace;
+        memory.remember(remote(), Record { score: 0, pace, at: now, until: now + DAY });
+        let learned = memory.learn(now, remote(), Record { score: 6, pace: None, at: now, until: now + DAY });
+        assert_eq!((learned.pace, learned.verdict), (pace, Verdict::Ignored));
+    }
+
+    proptest! {
+        /// Nothing from outside leads to a panic, a rate nobody has, or a score that is hard to get away from.
+        #[test]
+        fn what_comes_from_outside_is_bounded(score: i32, bits: u64, rtt: Duration, age: Duration) {
+            if let Some(record) = imported(known(score, bits, rtt, age)) {
+                prop_assert!(age < DAY);
+                prop_assert!(record.score.abs() <= 6);
+                let possible = |pace: Pace| {
+                    KnownPath::RATES.contains(&pace.rate.bits_per_second()) && KnownPath::ROUND_TRIPS.contains(&pace.rtt_min)
+                };
+                prop_assert!(record.pace.is_none_or(possible));
+            }
+        }
+    }
+}

@@ -1,0 +1,682 @@
+//! One connection: routes what comes in and goes out between the primary, the RLP loop and the streams.
+//!
+//! Methods are of four kinds: inputs (`handle_*`), the application's commands, outputs (`poll_*`) and getters.
+//! After every input or command, drain the outputs: `poll_event`, `poll_primary` until `None`, `poll_rlp` while the
+//! network takes it, then arm a timer for `poll_timeout`. Time never runs backwards.
+
+mod addresses;
+mod control;
+mod datagrams;
+mod events;
+mod feed;
+mod guard;
+mod limits;
+#[cfg(feature = "kickass")]
+mod rate_signals;
+mod receive;
+mod rlp_transmit;
+mod sacks;
+mod source;
+#[cfg(not(feature = "kickass"))]
+mod unsteered;
+mod windows;
+mod zero_rtt;
+
+use std::{
+    collections::VecDeque,
+    net::SocketAddr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use bytes::{Bytes, BytesMut};
+
+#[cfg(feature = "kickass")]
+use self::rate_signals::RateSignals;
+use self::{windows::Windows, zero_rtt::ZeroRtt};
+use crate::{
+    config::TransportConfig,
+    error::{ClosedStream, FinishError, PeerMisbehaved, ReadError, WriteError},
+    event::Event,
+    laws::{addresses::Addresses, clock::Clock, guard::Guard, primary_window::Waiting},
+    machines::{
+        overlay::Overlay,
+        rlp::Rlp,
+        stream::{recv::Chunk, send::SendStream, set::Streams},
+    },
+    quic::{ConnectionError, Dir, Side, StreamId, TransportError, VarInt},
+    seams::{
+        keys::{IdChange, OpenError, RECEIPT_SECRET_LEN, ReceiverId, protection::Protection},
+        primary::{
+            End, PrimaryWriter,
+            quinn::{HandshakeData, Quic},
+        },
+        qlog::{QlogEvent, Trace},
+    },
+    stats::{ConnectionStats, ReceivedStats, SentStats},
+    structures::held::Received,
+    transmit::Transmit,
+    wire::{
+        alpn,
+        frame::{Frame, Frames},
+    },
+};
+
+/// Room in the send window at which blocked writers are woken, as a fraction of it.
+const WAKE_FRACTION: u64 = 8;
+
+/// One connection, client or server side.
+#[derive(Debug)]
+pub struct Connection {
+    primary: Quic,
+    config: Arc<TransportConfig>,
+    streams: Streams,
+    /// Present when both sides speak rc3.
+    overlay: Option<Overlay>,
+    events: VecDeque<Event>,
+    /// Streams fed since the primary last had nothing waiting.
+    fed_streams: Vec<StreamId>,
+    /// Streams that the peer reports to hold whole, until the application knows.
+    reported: Vec<StreamId>,
+    /// Writers that found the send window full.
+    blocked_writers: Vec<StreamId>,
+    /// What is held for the application over all streams.
+    received_held: Received,
+    /// What a peer may bring about in memory before RLP data and SACKs are ignored, as the endpoint has it.
+    share: u64,
+    /// The longest datagram of the primary so far: its payload is in buffers of that length.
+    primary_datagram_max: usize,
+    /// Room for pieces on their way from the primary to a stream; empty between calls.
+    pulled: Vec<(u64, Bytes)>,
+    windows: Windows,
+    #[cfg(feature = "kickass")]
+    rate_signals: RateSignals,
+    zero_rtt: ZeroRtt,
+    /// What protects RLP datagrams.
+    protection: &'static dyn Protection,
+    /// What receipts are made of.
+    secret: [u8; RECEIPT_SECRET_LEN],
+    /// `None` until the handshake is complete.
+    addresses: Option<Addresses>,
+    /// An address of the peer that is to be asked for a long datagram.
+    soliciting: Option<SocketAddr>,
+    /// The peer is to get a long datagram, and when it last asked for one.
+    announcing: bool,
+    announced: Option<Instant>,
+    /// Packets of the primary that are to show the peer our address.
+    pings: u16,
+    /// When a rate-capped or paused RLP loop may go on.
+    rlp_wake: Option<Instant>,
+    /// A fault of the peer, to be answered by closing.
+    fault: Option<PeerMisbehaved>,
+    lost: Option<ConnectionError>,
+    sent: SentStats,
+    received: ReceivedStats,
+    trace: Trace,
+    sched: SchedState,
+}
+
+/// Where the endpoint has this connection on its lists.
+#[derive(Debug, Clone, Copy, Default)]
+struct SchedState {
+    queued_for_primary: bool,
+    queued_for_rlp: bool,
+    /// Something came in since it was last served.
+    changed: bool,
+    /// A reader's doing had consequences beyond the stream itself: credit, or the primary's flow control.
+    needs_service: bool,
+    handshake_ended: bool,
+    /// What the endpoint has counted of the memory that the peer has brought about.
+    counted: u64,
+    /// The primary was given something to send outside of its turn.
+    probe_due: bool,
+    /// The peer has proved another address.
+    path_changed: bool,
+}
+
+impl Connection {
+    /// `secret` is drawn at random for this connection.
+    pub(crate) fn new(
+        mut primary: Quic,
+        config: Arc<TransportConfig>,
+        protection: &'static dyn Protection,
+        secret: [u8; RECEIPT_SECRET_LEN],
+    ) -> Self {
+        Self {
+            trace: primary.take_trace(),
+            streams: Streams::new(primary.side()),
+            primary,
+            windows: Windows::new(&config),
+            #[cfg(feature = "kickass")]
+            rate_signals: RateSignals::default(),
+            zero_rtt: ZeroRtt::Unused,
+            protection,
+            secret,
+            addresses: None,
+            soliciting: None,
+            announcing: false,
+            announced: None,
+            pings: 0,
+            config,
+            overlay: None,
+            events: VecDeque::new(),
+            fed_streams: Vec::new(),
+            reported: Vec::new(),
+            blocked_writers: Vec::new(),
+            received_held: Received::default(),
+            share: u64::MAX,
+            primary_datagram_max: 0,
+            pulled: Vec::new(),
+            rlp_wake: None,
+            fault: None,
+            lost: None,
+            sent: SentStats::default(),
+            received: ReceivedStats::default(),
+            sched: SchedState::default(),
+        }
+    }
+
+    /// Takes note; whether that is new.
+    pub(crate) fn set_queued_for_primary(&mut self, queued: bool) -> bool {
+        std::mem::replace(&mut self.sched.queued_for_primary, queued) != queued
+    }
+
+    /// As [`Self::set_queued_for_primary`].
+    pub(crate) fn set_queued_for_rlp(&mut self, queued: bool) -> bool {
+        std::mem::replace(&mut self.sched.queued_for_rlp, queued) != queued
+    }
+
+    /// As [`Self::set_queued_for_primary`].
+    pub(crate) fn set_changed(&mut self, changed: bool) -> bool {
+        std::mem::replace(&mut self.sched.changed, changed) != changed
+    }
+
+    /// What the peer may bring about in memory from now on.
+    pub(crate) fn set_share(&mut self, bytes: u64) {
+        self.share = bytes;
+    }
+
+    /// What the peer has brought about in memory: at the last call, and now.
+    pub(crate) fn recount(&mut self) -> (u64, u64) {
+        let memory = self.peer_memory();
+        (std::mem::replace(&mut self.sched.counted, memory), memory)
+    }
+
+    /// Whether what readers did since the last call had consequences for others.
+    pub(crate) fn take_needs_service(&mut self) -> bool {
+        std::mem::take(&mut self.sched.needs_service) || !self.events.is_empty()
+    }
+
+    /// Whether the handshake has ended, well or not, since the last call.
+    pub(crate) fn take_handshake_end(&mut self) -> bool {
+        let ended = self.lost.is_some() || !self.primary.is_handshaking();
+        ended && !std::mem::replace(&mut self.sched.handshake_ended, true)
+    }
+
+    // --- inputs ---
+
+    pub(crate) fn primary_mut(&mut self) -> &mut Quic {
+        &mut self.primary
+    }
+
+    /// Something came in: sees to what follows from it. Once for any number of datagrams.
+    pub(crate) fn process_events(&mut self, now: Instant) {
+        while let Some(event) = self.primary.poll_event() {
+            self.on_primary_event(event);
+        }
+        self.announce_deliveries();
+        self.look_for_validation();
+        self.follow(now);
+        self.echo(now);
+        self.note_switches();
+        self.watch_primary(now);
+        self.tune_windows(now);
+        self.expire_early_keys(now);
+        self.close_on_fault(now);
+        self.wake_writers();
+    }
+
+    /// An RLP datagram for this connection. [`Self::process_events`] is to follow the last of several. Whether it was
+    /// authentic and new.
+    #[doc(hidden)]
+    pub fn handle_rlp(&mut self, now: Instant, mut datagram: BytesMut) -> bool {
+        let opened = match &mut self.overlay {
+            Some(overlay) if self.lost.is_none() && self.fault.is_none() => {
+                overlay.openers.open(&mut datagram)
+            }
+            _ => Err(OpenError::NotForUs),
+        };
+        let (opened, early) = match opened {
+            Ok(opened) => opened,
+            Err(error) => {
+                self.received.rlp_discarded += 1;
+                self.trace.emit(now, || QlogEvent::PacketDiscarded);
+                if error.is_peer_fault() {
+                    self.fault = Some(PeerMisbehaved::Malformed("rlp header"));
+                }
+                return false;
+            }
+        };
+        self.received.rlp_datagrams += 1;
+        self.note_bytes(datagram.len());
+        let mut noted = false;
+        let payload = datagram.freeze().slice(opened.payload);
+        for frame in Frames::new(&payload) {
+            match frame {
+                Ok(Frame::Padding) => {}
+                // The rest answers something, and nothing was said to whoever sends early.
+                Ok(frame) if early && !matches!(frame, Frame::Data(_)) => {
+                    self.fault = Some(PeerMisbehaved::Malformed("early rlp frame"));
+                }
+                Ok(Frame::Solicit) => self.on_solicit(now),
+                Ok(Frame::Complete(stream)) => self.on_complete(stream),
+                Ok(Frame::Arrival(arrival)) => self.on_arrival(now, arrival),
+                Ok(Frame::Probe) => self.on_order_probe(opened.packet_number),
+                Ok(Frame::Order(order)) => self.on_order(now, order),
+                Ok(Frame::Data(data)) => {
+                    if !std::mem::replace(&mut noted, true) {
+                        self.note_arrival(now, opened.packet_number);
+                    }
+                    self.on_rlp_data(now, opened.level, &data, &payload);
+                }
+                Ok(Frame::Sack(sack)) => {
+                    self.sent.sacks += 1;
+                    if let Ok(stream) = VarInt::from_u64(sack.stream) {
+                        self.trace.emit(now, || QlogEvent::SackReceived {
+                            level: opened.level,
+                            stream,
+                            spans: sack.spans().map(|(span, _)| span).collect(),
+                        });
+                        self.on_sack(now, stream.into(), sack.spans());
+                        self.judge(now);
+                    }
+                }
+                Err(_) => self.fault = Some(PeerMisbehaved::Malformed("rlp frame")),
+            }
+            if self.fault.is_some() {
+                break;
+            }
+        }
+        self.reopen_lost();
+        true
+    }
+
+    /// A deadline of [`Self::poll_timeout`] has passed.
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        if self.rlp_wake.is_some_and(|wake| wake <= now) {
+            self.rlp_wake = None;
+        }
+        if let Some(rlp) = self.rlp() {
+            rlp.on_timeout(now);
+        }
+        self.ask_again(now);
+        self.primary.handle_timeout(now);
+        self.process_events(now);
+    }
+
+    // --- commands ---
+
+    /// Opens a stream, or `None` while the peer's limit is reached ([`Event::Available`] follows). Before the
+    /// handshake is complete, clients need [`Self::begin_early`] first.
+    pub fn open(&mut self, dir: Dir) -> Option<StreamId> {
+        if !self.may_open() || self.lost.is_some() {
+            return None;
+        }
+        let id = self.primary.open(dir)?;
+        self.streams.on_opened(id);
+        self.add_send(id);
+        if dir == Dir::Bi {
+            self.add_recv(id);
+        }
+        Some(id)
+    }
+
+    /// The next stream the peer opened.
+    pub fn accept(&mut self, dir: Dir) -> Option<StreamId> {
+        let id = self.streams.accept(dir)?;
+        // There is room for one more.
+        if self.lost.is_none() {
+            self.on_peer_opened(dir);
+        }
+        Some(id)
+    }
+
+    /// Takes bytes for sending and returns how many, from the front.
+    pub fn write(&mut self, id: StreamId, data: Bytes) -> Result<usize, WriteError> {
+        self.write_chunks(id, &mut [data])
+    }
+
+    /// As [`Self::write`] for several pieces; what was taken is cut from them.
+    pub fn write_chunks(&mut self, id: StreamId, chunks: &mut [Bytes]) -> Result<usize, WriteError> {
+        let stream = self.streams.send(id).ok_or(WriteError::ClosedStream)?;
+        stream.writable()?;
+        let room = self.windows.send().saturating_sub(self.streams.sending().bytes);
+        if room == 0 && chunks.iter().any(|chunk| !chunk.is_empty()) {
+            if !self.blocked_writers.contains(&id) {
+                self.blocked_writers.push(id);
+            }
+            return Err(WriteError::Blocked);
+        }
+        self.note_busy_period();
+        let room = usize::try_from(room).unwrap_or(usize::MAX);
+        let taken = self.streams.with_send(id, |stream| stream.write(chunks, room));
+        self.streams.queue_for_rlp(id);
+        taken.ok_or(WriteError::ClosedStream)
+    }
+
+    /// Whether [`Self::write`] would take bytes, room aside.
+    pub fn writable(&self, id: StreamId) -> Result<(), WriteError> {
+        self.streams.send(id).ok_or(WriteError::ClosedStream)?.writable()
+    }
+
+    /// No more bytes will be written: the peer will see the end after the last.
+    pub fn finish(&mut self, id: StreamId) -> Result<(), FinishError> {
+        let finished = self.streams.with_send(id, SendStream::finish).ok_or(FinishError::ClosedStream)?;
+        // Its last bytes may have left without the end.
+        self.streams.queue_for_rlp(id);
+        finished
+    }
+
+    /// Gives up what is not delivered; the peer hears of it with `code`.
+    pub fn reset(&mut self, id: StreamId, code: VarInt) -> Result<(), ClosedStream> {
+        self.sending(id)?;
+        let first = self.streams.with_send(id, SendStream::reset).ok_or(ClosedStream)?;
+        if first {
+            self.primary.end(id, End::Reset(code));
+            self.report_reset(id);
+        }
+        self.streams.remove_send(id);
+        self.wake_writers();
+        Ok(())
+    }
+
+    /// The peer's code, if it stopped reading; an error once all was delivered or the stream was reset.
+    pub fn stopped(&self, id: StreamId) -> Result<Option<VarInt>, ClosedStream> {
+        self.sending(id).map(SendStream::stopped)
+    }
+
+    /// Streams with a higher number go first with both loops; the default is 0.
+    pub fn set_priority(&mut self, id: StreamId, priority: i32) -> Result<(), ClosedStream> {
+        self.sending(id)?;
+        self.streams.set_priority(id, priority);
+        Ok(())
+    }
+
+    /// See [`Self::set_priority`].
+    pub fn priority(&self, id: StreamId) -> Result<i32, ClosedStream> {
+        self.sending(id).map(|stream| stream.priority)
+    }
+
+    /// The next bytes of a stream, or with `ordered` false whichever are there. `None` at the end.
+    pub fn read(&mut self, id: StreamId, max: usize, ordered: bool) -> Result<Option<Chunk>, ReadError> {
+        let stream = self.streams.recv(id).ok_or(ReadError::ClosedStream)?;
+        let held = stream.held();
+        let result = stream.read(max, ordered);
+        self.received_held = self.received_held + stream.held() - held;
+        if let Ok(Some(chunk)) = &result {
+            self.on_consumed(id, chunk.bytes.len() as u64);
+        }
+        if self.streams.recv(id).is_some_and(|stream| stream.is_backlogged()) {
+            self.pull(id);
+            self.sched.needs_service = true;
+        }
+        self.end_recv_if_over(id);
+        result
+    }
+
+    /// Nobody reads this stream any more; the peer hears of it with `code`.
+    pub fn stop(&mut self, id: StreamId, code: VarInt) -> Result<(), ClosedStream> {
+        let stream = self.streams.recv(id).ok_or(ClosedStream)?;
+        let (held, consumed) = (stream.held(), stream.consumed());
+        let head_open = stream.is_head_open();
+        stream.abandon();
+        self.received_held = self.received_held + stream.held() - held;
+        let dropped = stream.consumed() - consumed;
+        self.on_consumed(id, dropped);
+        if head_open {
+            self.primary.stop(id, code);
+        }
+        self.forget_recv(id);
+        Ok(())
+    }
+
+    /// Whether a read would yield bytes, an end or a reset.
+    pub fn is_readable(&mut self, id: StreamId) -> bool {
+        self.streams.recv(id).is_some_and(|stream| stream.is_readable())
+    }
+
+    /// The code the peer has reset a stream with, if it has; an error once that is out of the question, because
+    /// all bytes are here or nobody reads.
+    pub fn reset_code(&mut self, id: StreamId) -> Result<Option<VarInt>, ClosedStream> {
+        self.streams.recv(id).ok_or(ClosedStream)?.reset_code()
+    }
+
+    /// Ends the connection at once; what is not delivered is lost.
+    pub fn close(&mut self, now: Instant, code: VarInt, reason: Bytes) {
+        self.primary.close(now, code, reason);
+        self.process_events(now);
+        if self.lost.is_none() {
+            self.on_lost(ConnectionError::LocallyClosed, false);
+        }
+    }
+
+    // --- outputs ---
+
+    /// What happened, oldest first.
+    pub(crate) fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front().or_else(|| self.streams.pop_readable_source().map(Event::Writable))
+    }
+
+    /// When [`Self::handle_timeout`] wants to be called next.
+    pub(crate) fn poll_timeout(&mut self) -> Option<Instant> {
+        let rlp = self.overlay.as_ref().and_then(|overlay| overlay.rlp.as_ref()).and_then(Rlp::timeout);
+        [self.primary.poll_timeout(), self.rlp_wake, self.ask_at(), rlp].into_iter().flatten().min()
+    }
+
+    /// The primary's next datagrams, into the empty `buf`: at most `datagrams_max` of equal length.
+    pub(crate) fn poll_primary(
+        &mut self,
+        now: Instant,
+        datagrams_max: usize,
+        buf: &mut Vec<u8>,
+    ) -> Option<Transmit> {
+        // The pacer gives way for one datagram at a time only, see `primary::quinn::controller`.
+        let datagrams_max = if self.config.paced { datagrams_max } else { 1 };
+        if let Some(transmit) = self.write_solicit(buf).or_else(|| self.write_announcement(buf)) {
+            return Some(transmit);
+        }
+        let datagrams_max = self.datagrams_allowed(datagrams_max);
+        if datagrams_max == 0 {
+            return None;
+        }
+        self.announce_by_primary();
+        loop {
+            if let Some(transmit) = self.write_indicator(now, buf) {
+                return Some(transmit);
+            }
+            self.primary.pace(now);
+            self.feed();
+            if let Some(transmit) = self.primary.poll_transmit(now, datagrams_max, buf) {
+                self.follow_path(now);
+                self.note_departure(now, transmit.size);
+                if let Some(rlp) = self.rlp() {
+                    rlp.on_primary_sent(now, transmit.size as u64);
+                }
+                if !self.may_leave(&transmit) {
+                    buf.clear();
+                    continue;
+                }
+                return Some(transmit);
+            }
+            match self.primary.window().waiting {
+                Waiting::Nothing => {
+                    self.streams.drop_overlap(&mut self.fed_streams);
+                    // Ends: a stream that takes nothing no longer wants the primary.
+                    if self.streams.wants_primary() && self.may_feed() {
+                        continue;
+                    }
+                }
+                // What waits for the window RLP may send too.
+                Waiting::ForWindow if self.overlay.is_some() => {
+                    self.fed_streams.iter().for_each(|&id| self.streams.queue_for_rlp(id));
+                }
+                Waiting::ForWindow | Waiting::ForPacer => {}
+            }
+            self.note_app_limited();
+            let waits = !self.fed_streams.is_empty() || self.streams.wants_primary();
+            self.primary.rest(waits || self.primary.window().waiting == Waiting::ForPacer);
+            self.wake_writers();
+            return None;
+        }
+    }
+
+    // --- getters ---
+
+    /// Whether both sides speak rc3; known from [`Event::HandshakeDataReady`] on.
+    pub fn is_rc3(&self) -> bool {
+        self.overlay.is_some()
+    }
+
+    /// The application's own ALPN protocol and the server name, once known.
+    pub fn handshake_data(&self) -> Option<HandshakeData> {
+        let mut data = self.primary.handshake_data()?;
+        data.protocol = data.protocol.and_then(|name| alpn::parse(&name).1.map(<[u8]>::to_vec));
+        Some(data)
+    }
+
+    /// The peer's certificates as rustls gives them, once known.
+    pub fn peer_identity(&self) -> Option<Box<dyn std::any::Any>> {
+        self.primary.peer_identity()
+    }
+
+    /// Keying material from the TLS exporter (RFC 8446 §7.5); `None` before the handshake allows it.
+    pub fn export_keying_material(&self, out: &mut [u8], label: &[u8], context: &[u8]) -> Option<()> {
+        self.primary.export_keying_material(out, label, context)
+    }
+
+    /// Client or server.
+    pub fn side(&self) -> Side {
+        self.primary.side()
+    }
+
+    /// Whether the handshake is still going on.
+    pub fn is_handshaking(&self) -> bool {
+        self.primary.is_handshaking()
+    }
+
+    /// Why the connection is gone, if it is.
+    pub fn lost(&self) -> Option<&ConnectionError> {
+        self.lost.as_ref()
+    }
+
+    /// Whether nothing more will come or go: the connection can be forgotten.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.primary.is_drained()
+    }
+
+    /// The smoothed round-trip time.
+    pub fn rtt(&self) -> Duration {
+        self.primary.rtt()
+    }
+
+    /// The smallest round-trip time seen on the path.
+    pub fn min_rtt(&self) -> Duration {
+        self.primary.min_rtt()
+    }
+
+    /// The peer's address.
+    pub fn remote_address(&self) -> SocketAddr {
+        self.primary.addresses().0
+    }
+
+    /// Our address on the path, where known.
+    pub fn local_ip(&self) -> Option<std::net::IpAddr> {
+        self.primary.addresses().1
+    }
+
+    /// Counters of both loops.
+    pub fn stats(&self) -> ConnectionStats {
+        let mut sent = self.sent;
+        if let Some(overlay) = &self.overlay {
+            sent.credit_bytes = overlay.send_credit.left();
+            sent.ladder_packets = overlay.rlp.as_ref().map_or(0, Rlp::sent);
+        }
+        let mut received = self.received;
+        received.buffered_bytes = self.received_held.all.bytes;
+        received.held_bytes = self.received_held.all.total();
+        sent.overhead_bytes = self.streams.sending().overhead;
+        let guard = self.overlay.as_ref().and_then(|overlay| overlay.rlp.as_ref()).and_then(Rlp::guard_ref);
+        let clock = self.overlay.as_ref().and_then(|overlay| overlay.rlp.as_ref()).and_then(Rlp::clock_ref);
+        ConnectionStats {
+            path: self.primary.path(),
+            rc3: self.is_rc3(),
+            guard: guard.map(Guard::stats),
+            clock: clock.map(Clock::stats),
+            #[cfg(feature = "kickass")]
+            kickass: self.primary.kickass(),
+            sent,
+            received,
+        }
+    }
+
+    /// The ids RLP datagrams for this connection may carry, once there are keys.
+    pub(crate) fn receiver_ids(&self) -> impl Iterator<Item = ReceiverId> + '_ {
+        self.overlay.iter().flat_map(|overlay| overlay.openers.ids())
+    }
+
+    /// What has changed about them since the last call.
+    pub(crate) fn take_id_change(&mut self) -> IdChange {
+        self.overlay.as_mut().map(|overlay| overlay.openers.take_id_change()).unwrap_or_default()
+    }
+
+    // --- the rest ---
+
+    /// Bytes of memory a peer has brought about.
+    fn peer_memory(&self) -> u64 {
+        self.received_held.all.total() + self.streams.sending().overhead
+    }
+
+    /// How much more RLP may bring about.
+    fn peer_memory_room(&self) -> u64 {
+        self.share.saturating_sub(self.peer_memory())
+    }
+
+    /// How much more SACKs may.
+    fn overhead_room(&self) -> u64 {
+        let room = self.streams.sending().overhead_room(self.config.overhead_max).unwrap_or(0);
+        room.min(self.peer_memory_room())
+    }
+
+    /// A stream that the application does not know to be delivered or reset.
+    fn sending(&self, id: StreamId) -> Result<&SendStream, ClosedStream> {
+        self.streams.send(id).filter(|stream| !stream.is_announced()).ok_or(ClosedStream)
+    }
+
+    fn rlp(&mut self) -> Option<&mut Rlp> {
+        self.overlay.as_mut()?.rlp.as_mut()
+    }
+
+    fn wake_writers(&mut self) {
+        let window = self.windows.send();
+        let room = window.saturating_sub(self.streams.sending().bytes);
+        if !self.blocked_writers.is_empty() && room >= window / WAKE_FRACTION {
+            self.events.extend(self.blocked_writers.drain(..).map(Event::Writable));
+        }
+    }
+
+    fn close_on_fault(&mut self, now: Instant) {
+        let Some(fault) = self.fault.take() else { return };
+        if self.lost.is_some() {
+            return;
+        }
+        tracing::debug!(remote = %self.remote_address(), %fault, "peer misbehaved");
+        self.primary.close(now, fault.code(), Bytes::from(fault.to_string()));
+        let mut error = TransportError::from(fault.transport_code());
+        error.reason = fault.to_string();
+        self.on_lost(ConnectionError::TransportError(error), true);
+        if fault == PeerMisbehaved::OutOfOrder {
+            // Nothing will ever put it in order.
+            self.received_held = self.received_held - self.streams.drop_pending_records();
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! The control stream: settings, credit, reports of resets (docs/WIRE.md, control stream). It is the first
+//! unidirectional stream of each side and carries plain frames, no head records.
+
+use bytes::Bytes;
+
+use super::Connection;
+use crate::{
+    error::PeerMisbehaved,
+    quic::{Dir, StreamId, VarInt},
+    seams::primary::StreamReadEnd,
+    wire::control::ControlFrame,
+};
+
+/// Bytes of our control stream that may wait for the peer to take them: reports of 100,000 streams that were reset at
+/// once. A peer can ask for frames, so one that takes none would fill the memory.
+const WAITING_MAX: u64 = 1 << 20;
+
+/// How much of the control stream is read at a time.
+const READ_MAX: usize = 64 * 1024;
+
+impl Connection {
+    pub(super) fn is_peer_control(&self, id: StreamId) -> bool {
+        self.overlay.is_some()
+            && id.dir() == Dir::Uni
+            && id.initiator() != self.primary.side()
+            && id.index() == 0
+    }
+
+    /// Opens our control stream, before any stream of the application, as soon as the peer's limit is known.
+    pub(super) fn open_control(&mut self) {
+        let Some(overlay) = &mut self.overlay else { return };
+        if overlay.control.is_some() {
+            return;
+        }
+        let Some(id) = self.primary.open(Dir::Uni) else { return };
+        overlay.control = Some(id);
+        let settings = ControlFrame::Settings(overlay.settings());
+        self.streams.on_opened(id);
+        self.streams.insert_send(id, false, 0);
+        self.streams.set_priority(id, i32::MAX);
+        self.send_control(settings);
+    }
+
+    pub(super) fn send_control(&mut self, frame: ControlFrame) {
+        let Some(id) = self.overlay.as_ref().and_then(|overlay| overlay.control) else { return };
+        let mut bytes = Vec::new();
+        frame.emit(&mut bytes);
+        // Refused only once the peer has stopped the stream, which it may not.
+        let waiting = self.streams.with_send(id, |stream| {
+            if stream.writable().is_ok() {
+                stream.write(&mut [Bytes::from(bytes)], usize::MAX);
+            }
+            stream.held().bytes
+        });
+        if waiting.is_some_and(|bytes| bytes > WAITING_MAX) {
+            self.fault.get_or_insert(PeerMisbehaved::ControlBlocked);
+        }
+        self.sched.needs_service = true;
+    }
+
+    /// Tells the peer what a stream that we reset had used of its credit.
+    pub(super) fn report_reset(&mut self, id: StreamId) {
+        if self.overlay.is_some()
+            && let Some(stream) = self.streams.send(id)
+        {
+            let used = stream.usage();
+            self.send_control(ControlFrame::StreamReset { stream: VarInt::from(id).into_inner(), used });
+        }
+    }
+
+    pub(super) fn read_control(&mut self, id: StreamId) {
+        loop {
+            let mut chunks = Vec::new();
+            let end = self.primary.read(id, READ_MAX, true, &mut chunks);
+            for (_, bytes) in chunks {
+                if self.fault.is_none() {
+                    self.on_control_bytes(&bytes);
+                }
+            }
+            match end {
+                StreamReadEnd::More => {}
+                StreamReadEnd::Blocked => return,
+                StreamReadEnd::Finished | StreamReadEnd::Reset(_) | StreamReadEnd::Closed => {
+                    self.fault.get_or_insert(PeerMisbehaved::ControlClosed);
+                }
+            }
+            if self.fault.is_some() {
+                return;
+            }
+        }
+    }
+
+    fn on_control_bytes(&mut self, bytes: &[u8]) {
+        let Some(overlay) = &mut self.overlay else { return };
+        overlay.decoder.push(bytes);
+        while let Some(overlay) = &mut self.overlay {
+            match overlay.decoder.next() {
+                Ok(Some(frame)) => self.on_control_frame(frame),
+                Ok(None) => return,
+                Err(_) => {
+                    self.fault = Some(PeerMisbehaved::Malformed("control frame"));
+                    return;
+                }
+            }
+        }
+    }
+
+    fn on_control_frame(&mut self, frame: ControlFrame) {
+        let Some(overlay) = &mut self.overlay else { return };
+        match frame {
+            ControlFrame::Settings(settings) => {
+                overlay.send_credit.raise(settings.connection_credit);
+                overlay.arrivals.on_wanted(settings.arrivals);
+                overlay.send_credit.stream_initial =
+                    overlay.send_credit.stream_initial.max(settings.stream_credit);
+                self.streams.raise_rlp_limits(overlay.send_credit.stream_initial, overlay.control);
+            }
+            ControlFrame::MaxRlpData(limit) => {
+                // Not for each frame: a peer may send many, and there may be many streams.
+                if overlay.send_credit.raise(limit) {
+                    self.streams.queue_all_for_rlp();
+                }
+            }
+            ControlFrame::MaxRlpStreamData { stream, limit } => {
+                let Ok(id) = VarInt::from_u64(stream).map(StreamId::from) else { return };
+                self.streams.with_send(id, |stream| stream.rlp_limit = stream.rlp_limit.max(limit));
+                self.streams.queue_for_rlp(id);
+            }
+            ControlFrame::Signal { leading } => self.on_signal(leading),
+            ControlFrame::Path(number) => {
+                overlay.openers.on_path(number);
+            }
+            ControlFrame::Early(secret) => self.on_early_secret(secret),
+            ControlFrame::StreamReset { stream, used } => {
+                let Ok(id) = VarInt::from_u64(stream).map(StreamId::from) else { return };
+                match self.streams.recv(id) {
+                    Some(stream) if !stream.usage_reported => {
+                        stream.usage_reported = true;
+                        overlay.recv_credit.on_used(used, stream.counted());
+                    }
+                    Some(_) => {}
+                    None => overlay.recv_credit.on_reported(id, used),
+                }
+                self.grant();
+            }
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! What the primary reports, and what follows from it.
+
+use super::Connection;
+use crate::{
+    error::PeerMisbehaved,
+    event::Event,
+    machines::{overlay::Overlay, rlp::Rlp, stream::send::SendStream},
+    quic::{ConnectionError, Dir, Side, StreamId, VarInt},
+    seams::{
+        keys::{
+            EXPORTER_CONTEXT_CLIENT, EXPORTER_CONTEXT_SERVER, EXPORTER_LABEL, Limits, ReceiptKey, RlpKeys,
+        },
+        primary::{End, PrimaryEvent, PrimaryWriter},
+    },
+    wire::alpn,
+};
+
+impl Connection {
+    pub(super) fn on_primary_event(&mut self, event: PrimaryEvent) {
+        match event {
+            PrimaryEvent::Negotiated => self.on_negotiated(),
+            PrimaryEvent::Connected => self.on_connected(),
+            PrimaryEvent::Lost(reason) => self.on_lost(reason, true),
+            PrimaryEvent::Opened(dir) => self.on_peer_opened(dir),
+            PrimaryEvent::Available(dir) => {
+                self.open_control();
+                self.events.push_back(Event::Available(dir));
+            }
+            PrimaryEvent::Readable(id) => self.on_primary_readable(id),
+            PrimaryEvent::Writable(id) => {
+                self.streams.with_send(id, SendStream::on_primary_writable);
+            }
+            PrimaryEvent::Finished(id) => {
+                let announced = self.streams.remove_send(id).is_some_and(|stream| stream.is_announced());
+                if !announced {
+                    self.events.push_back(Event::Finished(id));
+                }
+            }
+            PrimaryEvent::Stopped(id, code) => self.on_stopped(id, code),
+            PrimaryEvent::DatagramReceived => self.events.push_back(Event::DatagramReceived),
+            PrimaryEvent::DatagramsUnblocked => self.events.push_back(Event::DatagramsUnblocked),
+        }
+    }
+
+    pub(super) fn on_negotiated(&mut self) {
+        let rc3 = self.negotiated_rc3();
+        self.primary.on_negotiated(rc3);
+        if !self.has_sent_early() {
+            self.speak(rc3);
+        }
+        self.events.push_back(Event::HandshakeDataReady);
+    }
+
+    pub(super) fn negotiated_rc3(&self) -> bool {
+        let protocol = self.primary.handshake_data().and_then(|data| data.protocol);
+        protocol.is_some_and(|name| alpn::parse(&name).0)
+    }
+
+    /// From here on streams are rc3 streams, or plain ones.
+    pub(super) fn speak(&mut self, rc3: bool) {
+        // The seam decides what counts as application-limited where it feeds late.
+        self.primary.set_fed_late(rc3);
+        self.overlay = rc3.then(|| Overlay::new(&self.config));
+        self.open_control();
+    }
+
+    pub(super) fn on_connected(&mut self) {
+        self.end_early();
+        self.prove_handshake();
+        if self.fault.is_some() {
+            return;
+        }
+        if self.overlay.is_some() {
+            self.open_control();
+            match self.derive_keys() {
+                Some(keys) => self.begin_rlp(keys),
+                None => tracing::error!("the TLS exporter yields no keys: RLP stays off"),
+            }
+        }
+        let (remote, side) = (self.remote_address(), self.side());
+        tracing::debug!(%remote, ?side, rc3 = self.is_rc3(), rtt = ?self.rtt(), "connected");
+        self.events.push_back(Event::Connected);
+    }
+
+    /// The handshake has yielded keys.
+    fn begin_rlp(&mut self, RlpKeys { seal, open }: RlpKeys) {
+        let (receipts, rtt) = (self.receipt_key(), self.primary.rtt());
+        let Self { overlay: Some(overlay), config, rlp_wake, .. } = self else { return };
+        overlay.openers.establish(open);
+        // What came early has been acknowledged by nobody, and may be more than fits into one SACK.
+        overlay.sacks.values_mut().for_each(|due| due.from = Some(0));
+        *rlp_wake = None;
+        match &mut overlay.rlp {
+            Some(rlp) => rlp.on_established(seal),
+            None => overlay.rlp = Some(Rlp::new(seal, receipts, config, rtt)),
+        }
+    }
+
+    pub(super) fn derive_keys(&self) -> Option<RlpKeys> {
+        let mut client = [0; 32];
+        let mut server = [0; 32];
+        self.primary.export_keying_material(&mut client, EXPORTER_LABEL, EXPORTER_CONTEXT_CLIENT)?;
+        self.primary.export_keying_material(&mut server, EXPORTER_LABEL, EXPORTER_CONTEXT_SERVER)?;
+        let is_client = self.primary.side() == Side::Client;
+        Some(RlpKeys::protected(self.protection, [&client, &server], is_client, Limits::default()))
+    }
+
+    pub(super) fn receipt_key(&self) -> ReceiptKey {
+        ReceiptKey::new(self.protection, &self.secret)
+    }
+
+    pub(super) fn on_lost(&mut self, reason: ConnectionError, tell: bool) {
+        if self.lost.is_some() {
+            return;
+        }
+        tracing::debug!(remote = %self.remote_address(), side = ?self.side(), %reason, "connection lost");
+        self.streams.close();
+        self.rlp_wake = None;
+        if let Some(overlay) = &mut self.overlay {
+            overlay.sacks.clear();
+        }
+        self.lost = Some(reason.clone());
+        if tell {
+            self.events.push_back(Event::Lost(reason));
+        }
+    }
+
+    /// Takes in streams the peer opened. As many as it may have at once wait for the application; the others stay
+    /// with the primary, unread, so that its limit holds: it counts streams until they were read, and we read what
+    /// waits here.
+    pub(super) fn on_peer_opened(&mut self, dir: Dir) {
+        let limit = self.primary.max_concurrent_streams(dir);
+        let mut any = false;
+        while self.streams.offered(dir) < limit.max(1) as usize
+            && let Some(id) = self.primary.accept(dir)
+        {
+            self.streams.on_accepted(id);
+            if self.is_peer_control(id) {
+                self.read_control(id);
+                continue;
+            }
+            if dir == Dir::Bi {
+                self.add_send(id);
+            }
+            self.add_recv(id);
+            self.streams.offer(id);
+            any = true;
+            self.pull(id);
+        }
+        if any {
+            self.events.push_back(Event::Opened(dir));
+        }
+    }
+
+    pub(super) fn on_primary_readable(&mut self, id: StreamId) {
+        if self.is_peer_control(id) {
+            self.read_control(id);
+            return;
+        }
+        self.pull(id);
+        self.note_readable(id);
+    }
+
+    pub(super) fn note_readable(&mut self, id: StreamId) {
+        let event = Event::Readable(id);
+        if self.events.back() != Some(&event) && self.is_readable(id) {
+            self.events.push_back(event);
+        }
+    }
+
+    pub(super) fn on_stopped(&mut self, id: StreamId, code: VarInt) {
+        let first = self.streams.with_send(id, |stream| {
+            stream.on_stopped(code);
+            stream.reset()
+        });
+        if first == Some(true) {
+            // RFC 9000 §3.5: answer STOP_SENDING with a reset.
+            self.primary.end(id, End::Reset(code));
+            self.report_reset(id);
+        }
+        // What the application knows to be delivered it has done with.
+        if self.streams.send(id).is_some_and(SendStream::is_announced) {
+            self.streams.remove_send(id);
+        } else {
+            self.events.push_back(Event::Stopped(id, code));
+        }
+        self.wake_writers();
+    }
+
+    /// The peer reports that it holds all of a stream.
+    pub(super) fn on_complete(&mut self, stream: u64) {
+        let Ok(id) = VarInt::from_u64(stream).map(StreamId::from) else { return };
+        match self.streams.with_send(id, SendStream::on_complete) {
+            Some(Some(true)) => self.reported.push(id),
+            Some(None) => self.fault = Some(PeerMisbehaved::Receipt),
+            Some(Some(false)) | None => {}
+        }
+    }
+
+    /// Lets the application know of streams that have arrived whole.
+    pub(super) fn announce_deliveries(&mut self) {
+        let Self { reported, streams, events, .. } = self;
+        reported.retain(|&id| match streams.with_send(id, SendStream::announce_delivery) {
+            Some(true) => {
+                events.push_back(Event::Finished(id));
+                false
+            }
+            Some(false) => true,
+            None => false,
+        });
+    }
+}

@@ -1,0 +1,66 @@
+//! Feeding the primary: late when both sides speak rc3, all at once when it works alone.
+
+use super::Connection;
+use crate::laws::{feeding::quantum, primary_window::Waiting};
+
+impl Connection {
+    /// Hands bytes over if the primary should have some.
+    pub(super) fn feed(&mut self) {
+        if !self.streams.wants_primary() || !self.may_feed() {
+            return;
+        }
+        let budget = match &self.overlay {
+            Some(_) => quantum(&self.primary.window(), self.primary.rtt()),
+            // Plain QUIC: the primary schedules for itself.
+            None => u64::MAX,
+        };
+        let Self { primary, streams, overlay, sent, fed_streams, windows, .. } = self;
+        let control = overlay.as_ref().and_then(|overlay| overlay.control);
+        streams.feed(primary, budget, |id, fed, usage| {
+            if fed_streams.last() != Some(&id) {
+                fed_streams.push(id);
+            }
+            if Some(id) == control {
+                return;
+            }
+            sent.primary_bytes += fed.handed;
+            windows.sent += fed.handed - fed.duplicate;
+            sent.duplicate_bytes += fed.duplicate;
+            sent.skipped_bytes += fed.skipped;
+            if let Some(overlay) = overlay {
+                overlay.send_credit.on_usage(usage);
+            }
+        });
+    }
+
+    /// Late feeding: only when all that was handed over before is in packets and the window is open.
+    pub(super) fn may_feed(&self) -> bool {
+        self.overlay.is_none() || {
+            let window = self.primary.window();
+            self.fed_streams.is_empty() && window.packets() > 0 && window.due > 0
+        }
+    }
+
+    pub(super) fn note_app_limited(&mut self) {
+        if self.overlay.is_some() {
+            let window = self.primary.window();
+            // Beside what was fed, application datagrams may wait in the primary.
+            let idle = self.fed_streams.is_empty() && window.waiting == Waiting::Nothing;
+            // What waits for a told rate is not with the primary yet.
+            let idle = idle && !self.streams.wants_primary();
+            self.primary.set_app_limited(window.packets() > 0 && idle);
+        }
+    }
+
+    /// After idleness a write starts a new logical flow (RC3 §4.2.1).
+    pub(super) fn note_busy_period(&mut self) {
+        let Self { overlay: Some(overlay), primary, streams, .. } = self else { return };
+        if let Some(rlp) = overlay.rlp.as_mut()
+            && rlp.sent() > 0
+            && primary.window().in_flight == 0
+            && streams.all_answered(overlay.control)
+        {
+            rlp.start_busy_period();
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! What the guard is told and what it says: samples of both loops in, verdicts and probes out.
+
+use std::time::Instant;
+
+use super::Connection;
+use crate::{
+    error::PeerMisbehaved,
+    laws::{guard::Guard, primary_window::Waiting, verdicts::Record},
+    machines::{overlay::Overlay, rlp::Rlp},
+    seams::{keys::Sealer, primary::quinn::PathSample},
+    structures::ledger::State,
+    transmit::Transmit,
+    wire::order::{self, Order},
+};
+
+impl Connection {
+    /// What earlier connections have learned about the path.
+    pub(crate) fn recall(&mut self, now: Instant, record: Record) {
+        if let Some(rlp) = self.rlp() {
+            rlp.recall(now, record);
+        }
+    }
+
+    /// Whether [`Self::recall`] was called for the path.
+    pub(crate) fn has_recalled(&self) -> bool {
+        let rlp = self.overlay.as_ref().and_then(|overlay| overlay.rlp.as_ref());
+        rlp.and_then(Rlp::guard_ref).is_some_and(|guard| guard.stats().remembered)
+    }
+
+    /// What later connections should know about the path, if there is something new.
+    pub(crate) fn take_record(&mut self, now: Instant) -> Option<Record> {
+        self.rlp()?.take_record(now)
+    }
+
+    /// Whether the primary was given a probe to send since the last call.
+    pub(crate) fn take_probe(&mut self) -> bool {
+        std::mem::take(&mut self.sched.probe_due)
+    }
+
+    pub(super) fn guard(&mut self) -> Option<&mut Guard> {
+        self.rlp()?.guard()
+    }
+
+    /// Tells the guard what became of packets of the primary. After each datagram: of several round trips at once, the
+    /// peer's delay cannot be told apart.
+    pub(crate) fn watch_primary(&mut self, now: Instant) {
+        let Self { primary, overlay: Some(Overlay { rlp: Some(rlp), .. }), .. } = self else { return };
+        let Some(guard) = rlp.guard() else { return };
+        let sample = primary.take_path_sample(now);
+        let acked = sample.acked.is_some_and(|(sent, rtt)| guard.on_primary_acked(now, sent, rtt));
+        let lost = sample.lost.is_some_and(|sent| guard.on_primary_lost(now, sent));
+        if acked || lost {
+            self.tell_ignored();
+        }
+        if sample != PathSample::default() {
+            self.judge(now);
+        }
+    }
+
+    /// Lets the guard judge what has been learned.
+    pub(super) fn judge(&mut self, now: Instant) {
+        let Self { overlay: Some(Overlay { rlp: Some(rlp), .. }), streams, .. } = self else { return };
+        let Some(guard) = rlp.guard() else { return };
+        let ignored = guard.judge(now, |id, offset| {
+            streams
+                .send(id)
+                .is_some_and(|stream| matches!(stream.ledger.state(offset), State::Rlp(_) | State::Open))
+        });
+        // What RLP waited for may have come.
+        self.rlp_wake = None;
+        if ignored {
+            self.tell_ignored();
+        }
+    }
+
+    fn tell_ignored(&mut self) {
+        let remote = self.primary.addresses().0;
+        let Some(stats) = self.guard().map(|guard| guard.stats()) else { return };
+        tracing::info!(
+            %remote,
+            waited = stats.waited,
+            lost = stats.lost,
+            overtook = stats.overtook,
+            "the path ignores priorities, or a host is the bottleneck: the primary waits and is lost like RLP",
+        );
+    }
+
+    /// Tells the primary what it meets on its way, after RLP has sent or something of it has come.
+    pub(super) fn tell_rlp_in_flight(&mut self, now: Instant) {
+        let Some(datagrams) = self.rlp().map(|rlp| rlp.in_the_way()) else { return };
+        let until = now + self.primary.rtt();
+        self.primary.set_rlp_in_flight(datagrams * u64::from(self.primary.window().mtu), until);
+    }
+
+    /// RLP has fallen silent: a packet of the primary behind it shows how the path treats both.
+    pub(super) fn probe(&mut self, now: Instant) {
+        let window = self.primary.window();
+        let rtt = self.primary.rtt();
+        let goes_on = self.rlp_wake.is_some_and(|wake| wake < now + rtt / 4);
+        if goes_on || window.packets() == 0 || window.waiting == Waiting::ForWindow {
+            return;
+        }
+        if self.guard().is_some_and(|guard| guard.wants_probe(now)) {
+            self.primary.probe();
+            self.sched.probe_due = true;
+        }
+    }
+
+    /// The datagram of normal priority behind a burst of RLP, into the empty `buf`, if it is due.
+    pub(super) fn write_order_probe(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
+        // Early data is DATA alone.
+        if self.primary.is_handshaking() || !self.rlp()?.wants_order_probe() {
+            return None;
+        }
+        let destination = self.remote_address();
+        let transmit = self.write_alone(destination, Sealer::begin, order::emit_probe, buf)?;
+        self.rlp()?.on_order_probe_sent(now);
+        Some(transmit)
+    }
+
+    /// The datagram with this number wants to know what it overtakes.
+    pub(super) fn on_order_probe(&mut self, packet_number: u64) {
+        if let Some(overlay) = &mut self.overlay {
+            overlay.arrivals.on_probe(packet_number);
+        }
+    }
+
+    /// The peer says what ours has overtaken.
+    pub(super) fn on_order(&mut self, now: Instant, order: Order) {
+        let Some(rlp) = self.rlp() else { return };
+        if order.packet_number >= rlp.seal().next_number() {
+            self.fault = Some(PeerMisbehaved::Malformed("rlp order"));
+            return;
+        }
+        if rlp.on_order(now, order) {
+            self.tell_ignored();
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Rates that routers tell (Kick-Ass): what came in fragments is told to the peer, what the peer tells goes to the
+//! congestion controller, and RTT indicators go to the routers.
+
+use std::time::Instant;
+
+use kickass::{
+    code::Code,
+    endpoint::Echo,
+    indicator::{Bucket, INTERVAL},
+};
+
+use super::Connection;
+use crate::{
+    laws::fragments::Drops,
+    seams::{primary::quinn::udp_ip_headers, qlog::QlogEvent},
+    transmit::Transmit,
+    wire::control::ControlFrame,
+};
+
+/// Both directions of a connection with routers.
+#[derive(Debug, Default)]
+pub(super) struct RateSignals {
+    echo: Echo,
+    /// What the peer has told since it was last passed on.
+    told: Option<Code>,
+    /// When data left after which an indicator is to follow, if none has since.
+    due: bool,
+    /// When the last one left.
+    indicated: Option<Instant>,
+    /// It was known from the start, or is by now, that fragments do not reach the peer.
+    drops_noted: bool,
+}
+
+impl Connection {
+    /// A datagram of QUIC came whose leading fragment carried so many bytes of payload.
+    pub(crate) fn on_leading(&mut self, len: u16) {
+        self.rate_signals.echo.on_leading(len.into());
+    }
+
+    /// Tells the peer what routers have told it, if there is something to tell.
+    pub(super) fn echo(&mut self, now: Instant) {
+        if self.overlay.as_ref().is_some_and(|overlay| overlay.control.is_some())
+            && let Some(code) = self.rate_signals.echo.poll(now, self.primary.rtt())
+        {
+            // Lengths of codes are below 2^62.
+            self.send_control(ControlFrame::Signal { leading: code.payload_len() as u64 });
+        }
+    }
+
+    /// The peer tells what routers say. Lengths that are no code mean nothing.
+    pub(super) fn on_signal(&mut self, leading: u64) {
+        let code = usize::try_from(leading).ok().and_then(Code::from_len);
+        self.rate_signals.told = code.or(self.rate_signals.told);
+    }
+
+    /// Lets the congestion controller know, the last one of several.
+    pub(super) fn follow(&mut self, now: Instant) {
+        if let Some(code) = self.rate_signals.told.take() {
+            self.primary.on_signal(now, code);
+        }
+    }
+
+    /// A primary packet of `bytes` has left.
+    pub(super) fn note_departure(&mut self, now: Instant, bytes: usize) {
+        if self.rate_signals.due || !self.config.steered() {
+            return;
+        }
+        let long = 2 * bytes >= usize::from(self.primary.window().mtu);
+        let silent = self.rate_signals.indicated.is_none_or(|last| now >= last + INTERVAL);
+        self.rate_signals.due = long && silent && self.primary.fragments_allowed();
+    }
+
+    /// An RTT indicator, into the empty `buf`, if one is due: a datagram that says nothing but by its length.
+    pub(super) fn write_indicator(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
+        // Before the handshake is complete no round trip is known.
+        if !self.rate_signals.due || self.lost.is_some() || !self.is_proven() || self.is_handshaking() {
+            return None;
+        }
+        let total = Bucket::of(self.primary.rtt()).total_len();
+        let transmit = self.write_padding(total - udp_ip_headers(self.remote_address()), buf)?;
+        self.rate_signals.due = false;
+        self.rate_signals.indicated = Some(now);
+        self.primary.on_departed(now, self.primary.rate(), buf.len());
+        Some(transmit)
+    }
+
+    /// Fragments do not reach the peer, as earlier connections have learned.
+    pub(crate) fn forbid_fragments(&mut self, now: Instant) {
+        self.rate_signals.drops_noted = true;
+        self.primary.forbid_fragments(now);
+    }
+
+    /// Whether a fragment has reached the peer after all, once.
+    pub(crate) fn take_refutation(&mut self) -> bool {
+        let refuted = self.rate_signals.drops_noted && !self.primary.drops_fragments();
+        if refuted {
+            self.rate_signals.drops_noted = false;
+        }
+        refuted
+    }
+
+    /// What later connections should know, once it shows that fragments do not reach the peer.
+    pub(crate) fn take_drops(&mut self, now: Instant) -> Option<Drops> {
+        let news = !self.rate_signals.drops_noted && self.primary.drops_fragments();
+        news.then(|| {
+            self.rate_signals.drops_noted = true;
+            tracing::warn!(remote = %self.remote_address(), "fragments do not reach the peer: routers can tell no rates");
+            Drops::new(now, self.config.verdict_age)
+        })
+    }
+
+    /// Reports changes of modes.
+    pub(super) fn note_switches(&mut self) {
+        for switch in self.primary.take_switches() {
+            let rate = self.primary.kickass().and_then(|stats| stats.rate);
+            tracing::debug!(remote = %self.remote_address(), mode = ?switch.mode, ?rate, "mode changes");
+            self.trace.emit(switch.at, || QlogEvent::ModeChanged { mode: switch.mode });
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! Receiving: both loops into the streams, credit for the RLP loop, ends of streams.
+
+use std::time::Instant;
+
+use bytes::Bytes;
+
+use super::Connection;
+use crate::{
+    error::{ClosedStream, PeerMisbehaved},
+    machines::stream::recv::{RecvStream, Room},
+    quic::{Dir, StreamId, VarInt},
+    seams::qlog::QlogEvent,
+    structures::taken::Taken,
+    units::Level,
+    wire::{arrival::Arrival, frame::Data},
+};
+
+impl Connection {
+    pub(super) fn add_send(&mut self, id: StreamId) {
+        let rlp_limit = self.overlay.as_ref().map_or(0, |overlay| overlay.send_credit.stream_initial);
+        self.streams.insert_send(id, self.overlay.is_some(), rlp_limit);
+    }
+
+    pub(super) fn add_recv(&mut self, id: StreamId) -> &mut RecvStream {
+        let granted = self.overlay.as_ref().map(|overlay| overlay.recv_credit.stream_window());
+        self.streams.recv_or_insert(id, || RecvStream::new(granted.is_some(), granted.unwrap_or(0)))
+    }
+
+    /// A datagram of the primary came, of `len` bytes: what it carries is in a buffer of that length.
+    pub(crate) fn on_primary_datagram(&mut self, len: usize) {
+        self.primary_datagram_max = self.primary_datagram_max.max(len);
+        self.note_bytes(len);
+    }
+
+    /// A datagram of either loop came, of `len` bytes.
+    pub(super) fn note_bytes(&mut self, len: usize) {
+        if let Some(overlay) = &mut self.overlay {
+            overlay.arrivals.on_bytes(len);
+        }
+    }
+
+    /// RLP data came in the datagram with this number.
+    pub(super) fn note_arrival(&mut self, now: Instant, packet_number: u64) {
+        if let Some(overlay) = &mut self.overlay {
+            overlay.arrivals.on_data(now, packet_number);
+        }
+    }
+
+    /// The peer reports what came of ours.
+    pub(super) fn on_arrival(&mut self, now: Instant, arrival: Arrival) {
+        if self.rlp().is_some_and(|rlp| !rlp.on_arrival(now, arrival)) {
+            self.fault = Some(PeerMisbehaved::Malformed("rlp arrival"));
+        }
+        self.tell_rlp_in_flight(now);
+        self.rlp_wake = None;
+    }
+
+    /// Takes what the primary has for a stream.
+    pub(super) fn pull(&mut self, id: StreamId) {
+        // Known from RLP data only and not taken in yet: read, it would no longer count against the peer's limit.
+        if id.initiator() != self.primary.side() && id.index() >= self.streams.known(id) {
+            return;
+        }
+        let Some(stream) = self.streams.recv(id) else { return };
+        let (held, consumed) = (stream.held(), stream.consumed());
+        let room = self.windows.memory().saturating_sub(self.received_held.all.bytes);
+        let result = stream.pull(&mut self.primary, id, room, self.primary_datagram_max, &mut self.pulled);
+        self.received_held = self.received_held + stream.held() - held;
+        // What a reset drops counts as consumed.
+        let dropped = stream.consumed() - consumed;
+        let complete_early = stream.is_complete_early();
+        if dropped > 0 {
+            self.on_consumed(id, dropped);
+        }
+        match result {
+            Ok(taken) => {
+                self.windows.taken += taken.read;
+                self.received.primary_bytes += taken.new;
+                self.received.duplicate_bytes += taken.duplicate;
+                // The peer repeats what RLP has brought: a SACK must have been lost. Or this was the last gap.
+                let owes = taken.duplicate > 0 || (taken.read > 0 && complete_early);
+                if let Some(overlay) = self.overlay.as_mut().filter(|_| owes) {
+                    overlay.owe_sack(id, Level::FIRST);
+                }
+            }
+            Err(fault) => self.fault = Some(fault),
+        }
+        // What was offered before memory ran short may still come.
+        if self.received_held.all.bytes > self.windows.memory() + self.windows.receive()
+            || self.received_held.is_hostile(self.config.overhead_max)
+        {
+            self.fault = Some(PeerMisbehaved::OutOfOrder);
+        }
+        self.end_recv_if_over(id);
+    }
+
+    /// Forgets a stream with which neither the application nor the primary has anything more to do.
+    pub(super) fn end_recv_if_over(&mut self, id: StreamId) {
+        if self.streams.recv(id).is_some_and(|stream| stream.is_over()) {
+            self.forget_recv(id);
+        }
+    }
+
+    pub(super) fn on_rlp_data(&mut self, now: Instant, level: Level, data: &Data, payload: &Bytes) {
+        let Ok(id) = VarInt::from_u64(data.stream).map(StreamId::from) else { return };
+        let result = self.take_rlp_data(id, data, payload);
+        self.trace.emit(now, || QlogEvent::PacketReceived {
+            level,
+            stream: id,
+            offset: data.offset,
+            taken: result.as_ref().ok().copied().flatten(),
+        });
+        match result {
+            Ok(Some(taken)) => {
+                self.received.rlp_bytes[level.index()] += taken.new;
+                self.received.duplicate_bytes += taken.duplicate;
+                self.received.refused_bytes += taken.refused;
+                if let Some(overlay) = &mut self.overlay {
+                    overlay.owe_sack(id, level);
+                }
+                self.grant_whole(id);
+                // Without bytes it may bring the end.
+                if taken.new > 0 || data.data.is_empty() {
+                    self.note_readable(id);
+                }
+            }
+            Ok(None) => self.received.rlp_discarded += 1,
+            Err(fault) => self.fault = Some(fault),
+        }
+    }
+
+    /// `None`: the stream is closed.
+    pub(super) fn take_rlp_data(
+        &mut self,
+        id: StreamId,
+        data: &Data,
+        payload: &Bytes,
+    ) -> Result<Option<Taken>, PeerMisbehaved> {
+        let Some(overlay) = &self.overlay else { return Ok(None) };
+        let bytes = overlay.recv_credit.window_max().saturating_sub(self.received_held.all.bytes);
+        let room = Room {
+            bytes: bytes.min(self.peer_memory_room()),
+            held: self.received_held.all,
+            overhead_max: self.config.overhead_max,
+        };
+        if self.streams.recv(id).is_none() {
+            self.check_may_exist(id)?;
+            if id.index() < self.streams.known(id) {
+                return Ok(None);
+            }
+            // Ahead of the primary: the stream is accepted when that brings its first byte.
+            self.add_recv(id);
+        }
+        let Some(stream) = self.streams.recv(id) else { return Ok(None) };
+        let held = stream.held();
+        let bytes = payload.slice(data.data.clone());
+        let result = stream.on_rlp(data.offset, bytes, payload.len(), data.final_size, data.receipt, room);
+        self.received_held = self.received_held + stream.held() - held;
+        result.map(Some)
+    }
+
+    /// Whether the peer may send RLP data on a stream that we do not know.
+    pub(super) fn check_may_exist(&self, id: StreamId) -> Result<(), PeerMisbehaved> {
+        let ours = id.initiator() == self.primary.side();
+        if (ours && id.dir() == Dir::Uni) || self.is_peer_control(id) {
+            return Err(PeerMisbehaved::StreamDirection);
+        }
+        let known = self.streams.known(id);
+        let limit = if ours { known } else { known + self.primary.max_concurrent_streams(id.dir()) };
+        if id.index() < limit { Ok(()) } else { Err(PeerMisbehaved::StreamLimit) }
+    }
+
+    /// Bytes of a stream were read, or will never be.
+    pub(super) fn on_consumed(&mut self, id: StreamId, bytes: u64) {
+        let Some(overlay) = &mut self.overlay else { return };
+        let Some(stream) = self.streams.recv(id) else { return };
+        if stream.counts_reads() {
+            overlay.recv_credit.on_consumed(bytes);
+        }
+        if stream.wants_credit() {
+            let consumed = stream.consumed();
+            let grant = overlay.recv_credit.next_stream_grant(id, consumed, &mut stream.granted);
+            if let Some(frame) = grant {
+                self.send_control(frame);
+            }
+        }
+        self.grant();
+    }
+
+    /// The application reads this stream in any order from now on, as its bytes come. So RLP may send any of
+    /// them, as soon as the stream's size is known; what waits to be read stays bounded. Returns the offset up
+    /// to which the stream has been read.
+    pub fn read_out_of_order(&mut self, id: StreamId) -> Result<u64, ClosedStream> {
+        let read_offset = self.streams.recv(id).ok_or(ClosedStream)?.read_out_of_order();
+        self.grant_whole(id);
+        Ok(read_offset)
+    }
+
+    /// Grants RLP the whole of a stream that is read in any order: its bytes count as consumed before they
+    /// come, because how far they lie apart costs no memory.
+    fn grant_whole(&mut self, id: StreamId) {
+        let Some(overlay) = &mut self.overlay else { return };
+        let Some(stream) = self.streams.recv(id) else { return };
+        let consumed = stream.consumed();
+        let Some(size) = stream.grant_whole() else { return };
+        if !stream.usage_reported {
+            overlay.recv_credit.on_consumed(size.saturating_sub(consumed));
+        }
+        if let Some(frame) = overlay.recv_credit.whole_stream_grant(id, size, &mut stream.granted) {
+            self.send_control(frame);
+        }
+        self.grant();
+    }
+
+    /// Raises the connection's limit, if that is worth a frame.
+    pub(super) fn grant(&mut self) {
+        if let Some(frame) = self.overlay.as_mut().and_then(|overlay| overlay.recv_credit.next_grant()) {
+            self.send_control(frame);
+        }
+    }
+
+    pub(super) fn forget_recv(&mut self, id: StreamId) {
+        let Some(stream) = self.streams.remove_recv(id) else { return };
+        self.received_held = self.received_held - stream.held();
+        let Some(overlay) = &mut self.overlay else { return };
+        overlay.sacks.remove(&id);
+        if stream.usage_reported {
+            return;
+        }
+        match stream.final_size() {
+            // What nobody read counts as read.
+            Some(size) if !stream.is_reset() => {
+                overlay.recv_credit.on_consumed(size.saturating_sub(stream.counted()));
+            }
+            _ => overlay.recv_credit.on_ended_early(id, stream.counted()),
+        }
+        self.grant();
+    }
+}

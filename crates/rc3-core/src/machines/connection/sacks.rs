@@ -1,0 +1,60 @@
+//! SACKs that come.
+
+use std::time::Instant;
+
+use super::Connection;
+use crate::{
+    error::PeerMisbehaved,
+    machines::rlp::Rlp,
+    quic::{StreamId, VarInt},
+    structures::held::SACK_COST,
+    units::{Receipt, Span},
+};
+
+impl Connection {
+    /// A SACK: the peer holds these spans, and shows it.
+    pub(super) fn on_sack(
+        &mut self,
+        now: Instant,
+        id: StreamId,
+        spans: impl Iterator<Item = (Span, Receipt)> + Clone,
+    ) {
+        let number = VarInt::from(id).into_inner();
+        if !self
+            .rlp()
+            .is_some_and(|rlp| spans.clone().all(|(span, receipt)| rlp.is_shown(number, span, receipt)))
+        {
+            self.fault = Some(PeerMisbehaved::Receipt);
+            return;
+        }
+        let mut room = self.overhead_room();
+        let Self { streams, sent, overlay, .. } = self;
+        let mut guard = overlay.as_mut().and_then(|overlay| overlay.rlp.as_mut()).and_then(Rlp::guard);
+        let mut delivered = 0;
+        let has_source = streams.with_send(id, |stream| {
+            let mut newly = 0;
+            for (span, _) in spans {
+                if let Some(guard) = &mut guard {
+                    guard.on_sacked(now, id, span);
+                }
+                let buffer = &mut stream.buffer;
+                newly += stream.ledger.delivered(span, room >= SACK_COST, |span, level| {
+                    sent.levels[level.index()].delivered_bytes += span.len();
+                    buffer.release(span);
+                    room = room.saturating_sub(SACK_COST);
+                });
+            }
+            stream.on_rlp_delivered(newly);
+            delivered = newly;
+            stream.has_source()
+        });
+        if let Some(rlp) = self.rlp() {
+            rlp.on_delivered(now, delivered);
+        }
+        let streams = &mut self.streams;
+        // RLP may send more the more arrives.
+        if has_source == Some(true) {
+            streams.queue_for_rlp(id);
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Streams that end with bytes of a source, such as a file: which of them to read, and taking them in.
+
+use bytes::Bytes;
+
+use super::Connection;
+use crate::{
+    error::{SourceError, WriteError},
+    machines::stream::{send::SendStream, source::SourceRead},
+    quic::StreamId,
+    wire::varint::VARINT_MAX,
+};
+
+impl Connection {
+    /// Ends a stream with `len` bytes that are read as the loops need them: both know the whole length at once,
+    /// and RLP begins at the true end. They do not count against the send window; what is held of them is
+    /// bounded. [`Self::next_read`] says what to read.
+    pub fn attach_source(&mut self, id: StreamId, len: u64) -> Result<(), SourceError> {
+        let stream = self.streams.send(id).ok_or(WriteError::ClosedStream)?;
+        stream.writable()?;
+        if stream.ledger.end().checked_add(len).is_none_or(|end| end > VARINT_MAX) {
+            return Err(SourceError::TooLong);
+        }
+        self.note_busy_period();
+        self.streams.with_send(id, |stream| {
+            stream.attach_source(len);
+            stream.finish()
+        });
+        self.streams.queue_for_rlp(id);
+        Ok(())
+    }
+
+    /// What to read from the source of a stream, for [`Self::supply`]; an [`crate::Event::Writable`] tells
+    /// when to ask again.
+    pub fn next_read(&mut self, id: StreamId) -> Result<SourceRead, WriteError> {
+        match self.streams.send(id).map(SendStream::stopped) {
+            Some(None) => self.streams.next_read(id).ok_or(WriteError::ClosedStream),
+            Some(Some(code)) => Err(WriteError::Stopped(code)),
+            None => Err(WriteError::ClosedStream),
+        }
+    }
+
+    /// Bytes that are held or awaited of all sources.
+    pub fn source_bytes(&self) -> u64 {
+        self.streams.present()
+    }
+
+    /// Takes in bytes at an offset of the source, as [`Self::next_read`] asked for them. What is not needed any
+    /// more is dropped.
+    pub fn supply(&mut self, id: StreamId, offset: u64, data: Bytes) {
+        self.streams.with_send(id, |stream| stream.supply(offset, data));
+        self.streams.queue_for_rlp(id);
+    }
+}

@@ -1,0 +1,97 @@
+//! Windows that follow the traffic: what the peer's primary may send, what its RLP loop may, and what is held for
+//! sending. The law is in [`crate::laws::window`]; what is measured against which window is decided here.
+
+use std::time::Instant;
+
+use super::Connection;
+use crate::{config::TransportConfig, laws::window::WindowTuner, seams::qlog::QlogEvent};
+
+/// A change of what is offered smaller than this fraction of the window is not worth a frame.
+const STEPS_PER_WINDOW: u64 = 8;
+
+/// The windows of a connection, but for RLP's, which is with the rest of its credit.
+#[derive(Debug)]
+pub(super) struct Windows {
+    receive: WindowTuner,
+    send: WindowTuner,
+    /// What the primary was last told of the former.
+    offered: u64,
+    /// What may be held of bytes that were received and not read.
+    memory: u64,
+    /// Bytes taken from the primary so far.
+    pub(super) taken: u64,
+    /// Bytes either loop has sent for the first time (or handed to the primary, where that works alone).
+    pub(super) sent: u64,
+}
+
+impl Windows {
+    pub(super) fn new(config: &TransportConfig) -> Self {
+        let receive = config.receive_tuner();
+        let memory = u64::from(config.receive_window).saturating_add(config.rlp_window);
+        Self { receive, send: config.send_tuner(), offered: receive.window(), memory, taken: 0, sent: 0 }
+    }
+
+    /// What may be held of bytes that were received and not read: the largest windows of both loops.
+    pub(super) fn memory(&self) -> u64 {
+        self.memory
+    }
+
+    /// The send window is `bytes` from now on, whatever moves.
+    pub(super) fn fix_send(&mut self, bytes: u64) {
+        self.send = WindowTuner::new(bytes, bytes);
+    }
+
+    /// As [`Self::fix_send`] for the receive window. What was granted may still come.
+    pub(super) fn fix_receive(&mut self, bytes: u64) {
+        self.memory = self.memory.saturating_add(bytes.saturating_sub(self.receive.window()));
+        self.receive = WindowTuner::new(bytes, bytes);
+    }
+
+    /// What a connection may hold for sending.
+    pub(super) fn send(&self) -> u64 {
+        self.send.window()
+    }
+
+    /// What the peer's primary may send beyond what was taken from ours, memory permitting.
+    pub(super) fn receive(&self) -> u64 {
+        self.receive.window()
+    }
+}
+
+impl Connection {
+    /// Lets the windows follow what has moved. After every input and command.
+    pub(super) fn tune_windows(&mut self, now: Instant) {
+        let rtt = self.primary.rtt();
+        let Windows { receive, send, taken, sent, .. } = &mut self.windows;
+        if receive.on_moved(now, *taken, rtt) {
+            let bytes = receive.window();
+            self.trace.emit(now, || QlogEvent::WindowGrown { window: "receive", bytes });
+        }
+        if send.on_moved(now, *sent, rtt) {
+            let bytes = send.window();
+            tracing::debug!(remote = %self.primary.addresses().0, bytes, "send window grows");
+            self.trace.emit(now, || QlogEvent::WindowGrown { window: "send", bytes });
+            self.primary.set_send_window(bytes);
+            self.wake_writers();
+        }
+        self.offer_receive_window();
+        if let Some(bytes) = self.overlay.as_mut().and_then(|overlay| overlay.recv_credit.tune(now, rtt)) {
+            self.trace.emit(now, || QlogEvent::WindowGrown { window: "rlp", bytes });
+            self.grant();
+        }
+    }
+
+    /// Tells the primary what it may let the peer send: its window, but no more than there is memory for. Bytes read
+    /// out of order count as consumed for quinn-proto, and those that wait behind a missing one would be held
+    /// beside whole windows. A missing byte itself never waits for credit: later ones have used it.
+    pub(super) fn offer_receive_window(&mut self) {
+        let window = self.windows.receive.window();
+        let offer = window.min(self.windows.memory.saturating_sub(self.received_held.all.bytes));
+        let change = offer.abs_diff(self.windows.offered);
+        if change > 0 && (offer == window || change >= window / STEPS_PER_WINDOW) {
+            tracing::debug!(remote = %self.primary.addresses().0, offer, window, "receive window changes");
+            self.windows.offered = offer;
+            self.primary.set_receive_window(offer);
+        }
+    }
+}

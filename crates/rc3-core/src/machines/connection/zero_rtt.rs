@@ -1,0 +1,152 @@
+//! Streams before the handshake is complete: 0-RTT of clients, 0.5-RTT of servers.
+//!
+//! A client writes 0-RTT data in the form, records or plain, that the resumed session had agreed on. An honest server
+//! accepts it only under the same protocol (RFC 8446 §4.2.10), so what it takes it understands.
+//!
+//! RLP sends 0-RTT data too, with keys from a secret that the client draws and tells on its control stream, in 0-RTT data
+//! itself. So the server has them when it has accepted, and never otherwise. It sends nothing by RLP before the handshake is
+//! complete: the client's address has not proved itself.
+
+use std::time::Instant;
+
+use super::Connection;
+use crate::{
+    config::RlpMode,
+    error::PeerMisbehaved,
+    event::Event,
+    laws::verdicts::Record,
+    machines::{overlay::Overlay, rlp::Rlp, stream::set::Streams},
+    quic::Side,
+    structures::held::Received,
+    wire::control::{ControlFrame, EARLY_SECRET_LEN, EarlySecret},
+};
+
+/// What became of 0-RTT on this connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ZeroRtt {
+    /// Nothing was sent early.
+    Unused,
+    /// Streams may be open that the server has not agreed to.
+    Offered,
+    Accepted,
+    Rejected,
+}
+
+impl Connection {
+    /// Lets streams be opened before the handshake is complete, and tells whether that is possible: on clients with
+    /// a session to resume that allows it, on servers always. What clients send then can be replayed by others
+    /// (RFC 8446 §8).
+    pub fn begin_early(&mut self) -> bool {
+        if self.primary.side() == Side::Server {
+            return true;
+        }
+        let Some(rc3) = self.primary.early() else { return false };
+        if !self.primary.is_handshaking() {
+            return true;
+        }
+        let known = self.primary.handshake_data().is_some();
+        if known && self.negotiated_rc3() != rc3 {
+            // The server is about to refuse.
+            return false;
+        }
+        if self.zero_rtt == ZeroRtt::Unused {
+            self.zero_rtt = ZeroRtt::Offered;
+            if !known {
+                self.speak(rc3);
+            }
+        }
+        true
+    }
+
+    /// Whether the server took, or would have taken, early data; for servers themselves, yes.
+    pub fn is_early_accepted(&self) -> bool {
+        self.primary.side() == Side::Server || self.primary.early_accepted()
+    }
+
+    pub(super) fn may_open(&self) -> bool {
+        self.zero_rtt == ZeroRtt::Offered
+            || self.primary.side() == Side::Server
+            || !self.primary.is_handshaking()
+    }
+
+    pub(super) fn has_sent_early(&self) -> bool {
+        self.zero_rtt == ZeroRtt::Offered
+    }
+
+    /// Whether RLP is about to send 0-RTT data and waits for [`Self::begin_early_rlp`].
+    pub(crate) fn wants_early_rlp(&self) -> bool {
+        let ready = match &self.overlay {
+            Some(Overlay { rlp: None, control: Some(_), .. }) => true,
+            Some(_) | None => false,
+        };
+        let wanted = self.config.early_rlp && self.config.rlp != RlpMode::Off;
+        ready
+            && wanted
+            && self.zero_rtt == ZeroRtt::Offered
+            && self.primary.is_handshaking()
+            && self.lost.is_none()
+    }
+
+    /// Lets RLP send 0-RTT data, with keys from `secret`, which is drawn at random for this connection. `record`: what
+    /// earlier connections have learned about the path.
+    pub(crate) fn begin_early_rlp(
+        &mut self,
+        now: Instant,
+        secret: [u8; EARLY_SECRET_LEN],
+        record: Option<Record>,
+    ) {
+        let secret = EarlySecret(secret);
+        self.send_control(ControlFrame::Early(secret));
+        let remembered = record.and_then(|record| record.pace).map(|pace| pace.rtt_min);
+        // The handshake puts a guess that is too high right, and nothing one that is too low.
+        let rtt = self.primary.rtt().max(remembered.unwrap_or_default());
+        let mut rlp = Rlp::new(secret.sealer(), self.receipt_key(), &self.config, rtt);
+        if let Some(record) = record {
+            rlp.begin_early(now, record);
+        }
+        self.overlay.as_mut().map(|overlay| overlay.rlp.insert(rlp));
+    }
+
+    /// The secret of the client's early data has come.
+    pub(super) fn on_early_secret(&mut self, secret: EarlySecret) {
+        let Some(overlay) = self.overlay.as_mut().filter(|_| self.config.early_rlp) else { return };
+        if self.primary.side() == Side::Client || !overlay.openers.on_early_secret(secret) {
+            self.fault = Some(PeerMisbehaved::Malformed("early secret"));
+        }
+    }
+
+    /// Drops the keys of early data in time.
+    pub(super) fn expire_early_keys(&mut self, now: Instant) {
+        if let Some(overlay) = self.overlay.as_mut().filter(|_| !self.primary.is_handshaking()) {
+            overlay.openers.expire_early(now);
+        }
+    }
+
+    /// The handshake is complete.
+    pub(super) fn end_early(&mut self) {
+        if self.zero_rtt != ZeroRtt::Offered {
+            return;
+        }
+        let rc3 = self.negotiated_rc3();
+        if !self.primary.early_accepted() {
+            self.zero_rtt = ZeroRtt::Rejected;
+            self.start_over(rc3);
+        } else if rc3 == self.is_rc3() {
+            self.zero_rtt = ZeroRtt::Accepted;
+        } else {
+            self.fault = Some(PeerMisbehaved::EarlyProtocol);
+        }
+    }
+
+    /// quinn-proto has forgotten all streams, and counts them from 0 again.
+    fn start_over(&mut self, rc3: bool) {
+        tracing::debug!("early data rejected");
+        self.streams = Streams::new(Side::Client);
+        self.fed_streams.clear();
+        self.blocked_writers.clear();
+        self.received_held = Received::default();
+        self.primary.on_early_rejected();
+        self.events.push_back(Event::EarlyDataRejected);
+        self.speak(rc3);
+    }
+}

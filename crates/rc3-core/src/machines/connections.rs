@@ -1,0 +1,36 @@
+//! The connections of an endpoint by their handles.
+
+use crate::{machines::connection::Connection, quic::ConnectionHandle};
+
+/// Handles are small numbers that are given out again, so a row serves. Somebody looks here several times for each
+/// datagram.
+#[derive(Debug, Default)]
+pub(crate) struct Connections {
+    row: Vec<Option<Box<Connection>>>,
+}
+
+impl Connections {
+    pub(crate) fn get(&self, handle: ConnectionHandle) -> Option<&Connection> {
+        self.row.get(handle.0)?.as_deref()
+    }
+
+    pub(crate) fn get_mut(&mut self, handle: ConnectionHandle) -> Option<&mut Connection> {
+        self.row.get_mut(handle.0)?.as_deref_mut()
+    }
+
+    pub(crate) fn insert(&mut self, handle: ConnectionHandle, connection: Connection) {
+        if self.row.len() <= handle.0 {
+            self.row.resize_with(handle.0 + 1, || None);
+        }
+        self.row[handle.0] = Some(Box::new(connection));
+    }
+
+    pub(crate) fn remove(&mut self, handle: ConnectionHandle) -> Option<Box<Connection>> {
+        self.row.get_mut(handle.0)?.take()
+    }
+
+    pub(crate) fn handles(&self) -> impl Iterator<Item = ConnectionHandle> {
+        let taken = self.row.iter().enumerate().filter(|(_, place)| place.is_some());
+        taken.map(|(number, _)| ConnectionHandle(number))
+    }
+}

@@ -1,0 +1,709 @@
+//! Many connections on one UDP port: tells QUIC from RLP datagrams, finds the connection, accepts, forgets, and
+//! decides who sends next. The primaries of all connections go before the RLP loop of any.
+//!
+//! Invariant: a connection that was touched is in `primary_queue` until its primary has nothing to send, and in
+//! `rlp_queue` while its RLP side may have something; its deadline is in `timers`.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    iter, mem,
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use bytes::BytesMut;
+
+use crate::{
+    config::{ClientConfig, ServerConfig},
+    event::Event,
+    laws::{
+        shares::Shares,
+        verdicts::{DestinationVerdict, KnownPath, Verdicts},
+    },
+    machines::{connection::Connection, connections::Connections},
+    quic::{ConnectionError, ConnectionHandle},
+    seams::{
+        keys::{Aead, ReceiverId, Secrets, protection::Protection, receiver_id},
+        primary::quinn::{Accepting, ConnectFailed, Incoming, QuicEndpoint, Routed},
+        tls::ConfigError,
+    },
+    structures::{timers::Timers, undecryptable::Undecryptable},
+    transmit::Transmit,
+};
+#[cfg(feature = "kickass")]
+use crate::{laws::fragments::Drops, structures::destination_cache::DestinationCache};
+
+/// The two top bits of the first byte: both clear in RLP datagrams. QUIC sets the lower of them (RFC 9000 §17), but
+/// for Version Negotiation, which sets the upper.
+const QUIC_BITS: u8 = 0xc0;
+
+/// Answers to datagrams of no connection that wait to be sent. Whoever is not answered asks again; a flood of such
+/// datagrams must not cost memory, nor keep connections from sending.
+const RESPONSES_MAX: usize = 1024;
+
+/// Where and how a datagram came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DatagramMeta {
+    /// The sender.
+    pub remote: SocketAddr,
+    /// Our address it was sent to, where known.
+    pub local_ip: Option<IpAddr>,
+    /// ECN bits of the IP header.
+    pub ecn: u8,
+    /// If it came in fragments: bytes of payload of the leading one, without its IP header; where known. It may be a
+    /// router's signal, which is told to the sender.
+    pub leading_len: Option<u16>,
+}
+
+/// How datagrams that came before the keys are taken: [`Undecryptable::take`] or [`Undecryptable::end`].
+type TakeUndecryptable = fn(&mut Undecryptable, SocketAddr, &dyn Fn(&[u8]) -> bool) -> Vec<BytesMut>;
+
+/// What an endpoint has to say.
+#[derive(Debug)]
+pub enum EndpointEvent {
+    /// Somebody wants to connect.
+    Incoming(Incoming),
+    /// Something happened on a connection.
+    Connection(ConnectionHandle, Event),
+    /// Something new is known about the path to a destination, for those who keep it longer than the endpoint lives.
+    Learned(DestinationVerdict),
+    /// A connection is gone for good; its handle means nothing from here on.
+    Drained(Drained),
+}
+
+/// A connection that is gone for good. What it had received can still be read.
+#[derive(Debug)]
+pub struct Drained {
+    /// The handle it had; new connections may have the same.
+    pub handle: ConnectionHandle,
+    /// The connection itself. It sends nothing any more.
+    pub connection: Box<Connection>,
+}
+
+/// What became of handshakes that others began, those decided by [`ServerConfig::max_incoming`] and
+/// [`ServerConfig::retry_incoming_from`] included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct IncomingStats {
+    /// Handshakes that wait for an answer now: handed out by [`EndpointEvent::Incoming`] and neither accepted,
+    /// refused, retried nor ignored.
+    pub waiting: usize,
+    /// Handshakes asked to begin again with a token.
+    pub retried: u64,
+    /// Handshakes turned down.
+    pub refused: u64,
+    /// Datagrams of no connection that were worth an answer and got none, because many answers waited to be sent.
+    pub unanswered: u64,
+}
+
+/// From how many waiting handshakes on a new one is not simply handed out.
+#[derive(Debug, Clone, Copy)]
+struct Shedding {
+    retry_from: usize,
+    refuse_from: usize,
+}
+
+impl Shedding {
+    fn new(server: Option<&ServerConfig>) -> Self {
+        server.map_or(Self { retry_from: 0, refuse_from: 0 }, |server| Self {
+            retry_from: server.retry_incoming_from,
+            refuse_from: server.max_incoming,
+        })
+    }
+}
+
+/// All connections of one UDP port.
+#[derive(Debug)]
+pub struct Endpoint {
+    quic: QuicEndpoint,
+    connections: Connections,
+    /// Hashed with a key: peers have a say in what the exporter yields.
+    ids: HashMap<ReceiverId, ConnectionHandle>,
+    secrets: Secrets,
+    timers: Timers,
+    primary_queue: VecDeque<ConnectionHandle>,
+    rlp_queue: VecDeque<ConnectionHandle>,
+    responses: VecDeque<(Transmit, Vec<u8>)>,
+    events: VecDeque<EndpointEvent>,
+    /// Connections that something came in for and that were not served since; empty between calls.
+    changed: Vec<ConnectionHandle>,
+    incoming: IncomingStats,
+    shedding: Shedding,
+    undecryptable: Undecryptable,
+    shares: Shares,
+    verdicts: Verdicts,
+    /// Paths on which fragments are dropped.
+    #[cfg(feature = "kickass")]
+    drops: DestinationCache<Drops>,
+}
+
+impl Endpoint {
+    /// An endpoint that connects, and with `server` also accepts. `seed` makes connection ids repeatable: for
+    /// simulations only.
+    pub fn new(server: Option<&ServerConfig>, seed: Option<[u8; 32]>) -> Result<Self, ConfigError> {
+        Ok(Self {
+            quic: QuicEndpoint::new(server, seed)?,
+            connections: Connections::default(),
+            ids: HashMap::new(),
+            secrets: Secrets::new(seed),
+            timers: Timers::new(),
+            primary_queue: VecDeque::new(),
+            rlp_queue: VecDeque::new(),
+            responses: VecDeque::new(),
+            events: VecDeque::new(),
+            changed: Vec::new(),
+            incoming: IncomingStats::default(),
+            shedding: Shedding::new(server),
+            undecryptable: Undecryptable::default(),
+            shares: Shares::new(),
+            verdicts: Verdicts::default(),
+            #[cfg(feature = "kickass")]
+            drops: DestinationCache::default(),
+        })
+    }
+
+    /// Replaces the settings for connections accepted from now on; `None` accepts no more.
+    pub fn set_server_config(&mut self, server: Option<&ServerConfig>) -> Result<(), ConfigError> {
+        self.quic.set_server(server)?;
+        self.shedding = Shedding::new(server);
+        Ok(())
+    }
+
+    // --- inputs ---
+
+    /// A UDP datagram came in.
+    pub fn handle_datagram(&mut self, now: Instant, meta: DatagramMeta, datagram: BytesMut) {
+        self.handle_datagrams(now, [(meta, datagram)]);
+    }
+
+    /// UDP datagrams came in together: what follows from them is seen to once for each connection.
+    pub fn handle_datagrams(
+        &mut self,
+        now: Instant,
+        datagrams: impl IntoIterator<Item = (DatagramMeta, BytesMut)>,
+    ) {
+        for (meta, datagram) in datagrams {
+            let concerned = match datagram.first() {
+                None => None,
+                Some(first) if first & QUIC_BITS == 0 => self.handle_rlp(now, meta, datagram),
+                Some(_) => self.handle_quic(now, meta, datagram),
+            };
+            if let Some(handle) = concerned
+                && self.changed.last() != Some(&handle)
+                && self.connections.get_mut(handle).is_some_and(|connection| connection.set_changed(true))
+            {
+                self.changed.push(handle);
+            }
+        }
+        let mut changed = mem::take(&mut self.changed);
+        for handle in changed.drain(..) {
+            self.touch(now, handle);
+        }
+        self.changed = changed;
+    }
+
+    /// Returns the connection it was for.
+    fn handle_rlp(
+        &mut self,
+        now: Instant,
+        meta: DatagramMeta,
+        datagram: BytesMut,
+    ) -> Option<ConnectionHandle> {
+        let id = receiver_id(&datagram)?;
+        if let Some(&handle) = self.ids.get(&id) {
+            let connection = self.connections.get_mut(handle)?;
+            connection.set_share(self.shares.of_one());
+            let len = datagram.len();
+            if connection.handle_rlp(now, datagram) {
+                connection.on_rlp_from(meta.remote, len);
+            }
+            return Some(handle);
+        }
+        self.undecryptable.keep(meta.remote, &datagram);
+        None
+    }
+
+    /// As [`Self::handle_rlp`].
+    fn handle_quic(
+        &mut self,
+        now: Instant,
+        meta: DatagramMeta,
+        datagram: BytesMut,
+    ) -> Option<ConnectionHandle> {
+        let mut response = Vec::new();
+        let len = datagram.len();
+        match self.quic.handle(now, meta.remote, meta.local_ip, meta.ecn, datagram, &mut response)? {
+            Routed::Connection(handle, event) => {
+                let connection = self.connections.get_mut(handle)?;
+                if !connection.admit(now, meta.remote, len) {
+                    return Some(handle);
+                }
+                connection.on_primary_datagram(len);
+                QuicEndpoint::deliver(connection.primary_mut(), event);
+                if let Some(len) = meta.leading_len {
+                    connection.on_leading(len);
+                }
+                connection.watch_primary(now);
+                return Some(handle);
+            }
+            Routed::Incoming(mut incoming) => {
+                incoming.leading_len = meta.leading_len;
+                self.handle_incoming(incoming);
+            }
+            Routed::Response(transmit) => self.respond(transmit, response),
+        }
+        None
+    }
+
+    /// Hands a handshake out; while many wait, asks for a token first, or refuses.
+    fn handle_incoming(&mut self, incoming: Incoming) {
+        let waiting = self.incoming.waiting;
+        self.incoming.waiting += 1;
+        // Undecryptable data may be here before the application has answered.
+        self.undecryptable.begin(incoming.remote_address());
+        if waiting >= self.shedding.refuse_from {
+            self.refuse(incoming);
+            return;
+        }
+        let handed_out =
+            if waiting >= self.shedding.retry_from { self.retry(incoming) } else { Err(incoming) };
+        if let Err(incoming) = handed_out {
+            self.events.push_back(EndpointEvent::Incoming(incoming));
+        }
+    }
+
+    /// The deadline of [`Self::poll_timeout`] has passed.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        while let Some(handle) = self.timers.pop(now) {
+            if let Some(connection) = self.connections.get_mut(handle) {
+                connection.handle_timeout(now);
+                self.touch(now, handle);
+            }
+        }
+    }
+
+    // --- commands ---
+
+    /// Begins a handshake with the server at `remote` that calls itself `server_name`.
+    pub fn connect(
+        &mut self,
+        now: Instant,
+        config: &ClientConfig,
+        remote: SocketAddr,
+        server_name: &str,
+    ) -> Result<ConnectionHandle, ConnectFailed> {
+        let (handle, primary) = self.quic.connect(now, config, remote, server_name)?;
+        let connection = Connection::new(
+            primary,
+            config.transport.clone(),
+            config.security.protection(),
+            self.secrets.next(),
+        );
+        self.undecryptable.begin(remote);
+        self.add(now, handle, connection);
+        Ok(handle)
+    }
+
+    /// Goes on with a handshake.
+    pub fn accept(&mut self, now: Instant, incoming: Incoming) -> Result<ConnectionHandle, ConnectionError> {
+        self.accept_as(now, incoming, None)
+    }
+
+    /// As [`Self::accept`], with other settings than the endpoint's. Gives the handshake back if they cannot work.
+    ///
+    /// # Errors
+    /// The inner one is that of [`Self::accept`].
+    pub fn accept_with(
+        &mut self,
+        now: Instant,
+        incoming: Incoming,
+        config: &ServerConfig,
+    ) -> Result<Result<ConnectionHandle, ConnectionError>, (ConfigError, Incoming)> {
+        match Accepting::new(config) {
+            Ok(accepting) => Ok(self.accept_as(now, incoming, Some(&accepting))),
+            Err(error) => Err((error, incoming)),
+        }
+    }
+
+    fn accept_as(
+        &mut self,
+        now: Instant,
+        incoming: Incoming,
+        with: Option<&Accepting>,
+    ) -> Result<ConnectionHandle, ConnectionError> {
+        self.incoming.waiting -= 1;
+        let mut response = Vec::new();
+        let accepting = with.or_else(|| self.quic.accepting());
+        let (config, protection): (_, &dyn Protection) = match accepting {
+            Some(accepting) => (accepting.transport.clone(), accepting.protection),
+            None => (Arc::default(), &Aead),
+        };
+        let (leading_len, remote) = (incoming.leading_len, incoming.remote_address());
+        match self.quic.accept(now, incoming, with, &mut response) {
+            Ok((handle, primary)) => {
+                let mut connection = Connection::new(primary, config, protection, self.secrets.next());
+                // A signal in the first flight: the client knows the rate after one round trip.
+                if let Some(len) = leading_len {
+                    connection.on_leading(len);
+                }
+                self.add(now, handle, connection);
+                Ok(handle)
+            }
+            Err(failed) => {
+                self.undecryptable.give_up(remote);
+                if let Some(transmit) = failed.response {
+                    self.respond(transmit, response);
+                }
+                Err(failed.cause)
+            }
+        }
+    }
+
+    /// Turns a handshake down.
+    pub fn refuse(&mut self, incoming: Incoming) {
+        self.incoming.waiting -= 1;
+        self.incoming.refused += 1;
+        self.undecryptable.give_up(incoming.remote_address());
+        let mut response = Vec::new();
+        let transmit = self.quic.refuse(incoming, &mut response);
+        self.respond(transmit, response);
+    }
+
+    /// Asks the peer to begin again, showing that it receives at its address (RFC 9000 §8.1.2). Gives the
+    /// incoming handshake back where that was done already.
+    pub fn retry(&mut self, incoming: Incoming) -> Result<(), Incoming> {
+        let mut response = Vec::new();
+        let remote = incoming.remote_address();
+        let transmit = self.quic.retry(incoming, &mut response)?;
+        self.undecryptable.give_up(remote);
+        self.incoming.waiting -= 1;
+        self.incoming.retried += 1;
+        self.respond(transmit, response);
+        Ok(())
+    }
+
+    /// Forgets a handshake without an answer.
+    pub fn ignore(&mut self, incoming: Incoming) {
+        self.incoming.waiting -= 1;
+        self.undecryptable.give_up(incoming.remote_address());
+        self.quic.ignore(incoming);
+    }
+
+    /// What became of handshakes that others began.
+    pub fn incoming_stats(&self) -> IncomingStats {
+        self.incoming
+    }
+
+    /// Bytes of memory that peers may bring about on all connections together before RLP data and SACKs are ignored.
+    /// Half of it is for whoever needs it; once that is used up, each connection has an equal share of the other half.
+    /// What the primaries bring is never turned away, see [`TransportConfig::overhead_max`]. Default: 1 GiB.
+    ///
+    /// [`TransportConfig::overhead_max`]: crate::TransportConfig::overhead_max
+    pub fn set_memory_max(&mut self, bytes: u64) {
+        self.shares.max = bytes;
+    }
+
+    /// Bytes of memory that peers have brought about on all connections, see [`Self::set_memory_max`].
+    pub fn held_bytes(&self) -> u64 {
+        self.shares.held()
+    }
+
+    /// The port's own address has changed: all peers are to hear from the new one.
+    pub fn handle_local_address_change(&mut self, now: Instant) {
+        let handles: Vec<_> = self.connections.handles().collect();
+        for handle in handles {
+            self.with_connection(now, handle, Connection::handle_local_address_change);
+        }
+    }
+
+    /// A connection to look at.
+    pub fn connection(&self, handle: ConnectionHandle) -> Option<&Connection> {
+        self.connections.get(handle)
+    }
+
+    /// As [`Self::with_connection`], for what does no more than accept streams and read from them: mostly nothing
+    /// follows from it, and then nothing is done about it.
+    pub fn with_reader<T>(
+        &mut self,
+        now: Instant,
+        handle: ConnectionHandle,
+        read: impl FnOnce(&mut Connection) -> T,
+    ) -> Option<T> {
+        let connection = self.connections.get_mut(handle)?;
+        let result = read(connection);
+        if connection.take_needs_service() {
+            self.touch(now, handle);
+        } else {
+            self.recount(handle);
+        }
+        Some(result)
+    }
+
+    /// Does something with a connection and takes note of what follows from it.
+    pub fn with_connection<T>(
+        &mut self,
+        now: Instant,
+        handle: ConnectionHandle,
+        change: impl FnOnce(&mut Connection) -> T,
+    ) -> Option<T> {
+        let result = change(self.connections.get_mut(handle)?);
+        self.touch(now, handle);
+        Some(result)
+    }
+
+    /// What is known at `now` about the paths to destinations, by [`crate::RlpMode::Guard`].
+    pub fn verdicts(&self, now: Instant) -> impl Iterator<Item = DestinationVerdict> {
+        self.verdicts.verdicts(now)
+    }
+
+    /// Takes note of what another process, or an earlier endpoint, has learned about the path to `remote`, of which the port
+    /// does not matter. It counts until its age is `good_for`, for connections whose handshakes end from here on, and
+    /// only if nothing newer is known. Values that cannot be are left out; a verdict falls with the first trial that
+    /// contradicts it (RFC 9959 calls such knowledge saved parameters).
+    pub fn import_path(&mut self, now: Instant, remote: SocketAddr, known: KnownPath, good_for: Duration) {
+        self.verdicts.import(now, remote, known, good_for);
+    }
+
+    /// Forgets all of it, and which destinations fragments do not reach, as after a change of networks. Connections that
+    /// exist go on as they are.
+    pub fn forget_verdicts(&mut self) {
+        self.verdicts.clear();
+        #[cfg(feature = "kickass")]
+        self.drops.clear();
+    }
+
+    // --- outputs ---
+
+    /// What happened, oldest first.
+    pub fn poll_event(&mut self) -> Option<EndpointEvent> {
+        self.events.pop_front()
+    }
+
+    /// When [`Self::handle_timeout`] wants to be called next.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.timers.first()
+    }
+
+    /// The next datagrams at normal priority, into the empty `buf`.
+    pub fn poll_primary(
+        &mut self,
+        now: Instant,
+        datagrams_max: usize,
+        buf: &mut Vec<u8>,
+    ) -> Option<Transmit> {
+        if let Some((transmit, response)) = self.responses.pop_front() {
+            buf.extend_from_slice(&response);
+            return Some(transmit);
+        }
+        while let Some(&handle) = self.primary_queue.front() {
+            let transmit = match self.connections.get_mut(handle) {
+                Some(connection) => connection.poll_primary(now, datagrams_max, buf),
+                None => None,
+            };
+            self.primary_queue.pop_front();
+            if transmit.is_some() {
+                // Others first, then this one again.
+                self.primary_queue.push_back(handle);
+                if let Some(connection) = self.connections.get_mut(handle) {
+                    Self::take_events(handle, connection, &mut self.events);
+                }
+                return transmit;
+            }
+            if let Some(connection) = self.connections.get_mut(handle) {
+                connection.set_queued_for_primary(false);
+            }
+            self.service(now, handle);
+        }
+        None
+    }
+
+    /// The next datagrams at a low priority, into the empty `buf`. To be called when [`Self::poll_primary`] has
+    /// returned `None`.
+    pub fn poll_rlp(&mut self, now: Instant, datagrams_max: usize, buf: &mut Vec<u8>) -> Option<Transmit> {
+        while let Some(handle) = self.rlp_queue.pop_front() {
+            let Some(connection) = self.connections.get_mut(handle) else { continue };
+            let transmit = connection.poll_rlp(now, datagrams_max, buf);
+            if transmit.is_some() {
+                self.rlp_queue.push_back(handle);
+                Self::take_events(handle, connection, &mut self.events);
+                return transmit;
+            }
+            connection.set_queued_for_rlp(false);
+            Self::take_events(handle, connection, &mut self.events);
+            if connection.take_probe() && connection.set_queued_for_primary(true) {
+                self.primary_queue.push_back(handle);
+            }
+            self.recount(handle);
+            self.arm(handle);
+        }
+        None
+    }
+
+    /// Whether [`Self::poll_primary`] may have something: after [`Self::poll_rlp`], which can give the primary a
+    /// packet to send.
+    pub fn wants_primary(&self) -> bool {
+        !self.responses.is_empty() || !self.primary_queue.is_empty()
+    }
+
+    /// Whether [`Self::poll_rlp`] may have something.
+    pub fn wants_rlp(&self) -> bool {
+        !self.rlp_queue.is_empty()
+    }
+
+    // --- keeping the books ---
+
+    #[cfg_attr(not(feature = "kickass"), expect(unused_mut, reason = "fragments are all there is to tell"))]
+    fn add(&mut self, now: Instant, handle: ConnectionHandle, mut connection: Connection) {
+        #[cfg(feature = "kickass")]
+        if self.drops.recall(now, connection.remote_address()).is_some() {
+            connection.forbid_fragments(now);
+        }
+        self.connections.insert(handle, connection);
+        self.shares.add_connection();
+        self.touch(now, handle);
+    }
+
+    /// A connection changed: serves it, with the QUIC endpoint, and lets it send.
+    fn touch(&mut self, now: Instant, handle: ConnectionHandle) {
+        self.service(now, handle);
+        if let Some(connection) = self.connections.get_mut(handle)
+            && connection.set_queued_for_primary(true)
+        {
+            self.primary_queue.push_back(handle);
+        }
+    }
+
+    /// Sources of streams are read while others of their bytes are sent.
+    fn service(&mut self, now: Instant, handle: ConnectionHandle) {
+        let Some(connection) = self.connections.get_mut(handle) else { return };
+        connection.set_changed(false);
+        connection.process_events(now);
+        self.quic.service(handle, connection.primary_mut());
+        self.recount(handle);
+        let Some(connection) = self.connections.get_mut(handle) else { return };
+        Self::take_events(handle, connection, &mut self.events);
+        let issued = Self::register(&mut self.ids, handle, connection);
+        if connection.wants_early_rlp() {
+            let record = self.verdicts.recall(now, connection.remote_address());
+            connection.begin_early_rlp(now, self.secrets.next(), record);
+        }
+        if connection.take_handshake_end() {
+            if !connection.has_recalled()
+                && let Some(record) = self.verdicts.recall(now, connection.remote_address())
+            {
+                connection.recall(now, record);
+            }
+            self.handle_undecryptable(now, handle, Undecryptable::end);
+        } else if issued {
+            self.handle_undecryptable(now, handle, Undecryptable::take);
+        }
+        let Some(connection) = self.connections.get_mut(handle) else { return };
+        #[cfg(feature = "kickass")]
+        learn_drops(&mut self.drops, now, connection);
+        if let Some(record) = connection.take_record(now) {
+            let learned = self.verdicts.learn(now, connection.proven_address(), record);
+            self.events.push_back(EndpointEvent::Learned(learned));
+        }
+        if connection.take_path_change()
+            && let Some(record) = self.verdicts.recall(now, connection.proven_address())
+        {
+            connection.recall(now, record);
+        }
+        if connection.is_drained() {
+            self.forget(handle);
+            return;
+        }
+        if connection.wants_rlp() && connection.set_queued_for_rlp(true) {
+            self.rlp_queue.push_back(handle);
+        }
+        self.arm(handle);
+    }
+
+    /// A connection may hold more or less than before.
+    fn recount(&mut self, handle: ConnectionHandle) {
+        if let Some(connection) = self.connections.get_mut(handle) {
+            let (before, after) = connection.recount();
+            self.shares.on_changed(before, after);
+        }
+    }
+
+    /// RLP datagrams that came before the keys.
+    fn handle_undecryptable(&mut self, now: Instant, handle: ConnectionHandle, take: TakeUndecryptable) {
+        let Some(connection) = self.connections.get_mut(handle) else { return };
+        let ids = &self.ids;
+        let ours = |datagram: &[u8]| receiver_id(datagram).is_some_and(|id| ids.get(&id) == Some(&handle));
+        connection.set_share(self.shares.of_one());
+        for datagram in take(&mut self.undecryptable, connection.proven_address(), &ours) {
+            connection.handle_rlp(now, datagram);
+        }
+        Self::register(&mut self.ids, handle, connection);
+        connection.process_events(now);
+        Self::take_events(handle, connection, &mut self.events);
+    }
+
+    fn take_events(
+        handle: ConnectionHandle,
+        connection: &mut Connection,
+        events: &mut VecDeque<EndpointEvent>,
+    ) {
+        events.extend(
+            iter::from_fn(|| connection.poll_event()).map(|event| EndpointEvent::Connection(handle, event)),
+        );
+    }
+
+    /// Has datagrams with the ids that the connection takes find it; whether there are new ones.
+    fn register(
+        ids: &mut HashMap<ReceiverId, ConnectionHandle>,
+        handle: ConnectionHandle,
+        connection: &mut Connection,
+    ) -> bool {
+        let change = connection.take_id_change();
+        let any = !change.issued.is_empty();
+        ids.extend(change.issued.into_iter().map(|id| (id, handle)));
+        // An id may have been issued and retired since.
+        for id in &change.retired {
+            ids.remove(id);
+        }
+        any
+    }
+
+    fn forget(&mut self, handle: ConnectionHandle) {
+        let Some(mut connection) = self.connections.remove(handle) else { return };
+        let (counted, _) = connection.recount();
+        self.shares.remove_connection(counted);
+        for id in connection.receiver_ids() {
+            self.ids.remove(&id);
+        }
+        self.timers.set(handle, None);
+        self.primary_queue.retain(|&queued| queued != handle);
+        self.rlp_queue.retain(|&queued| queued != handle);
+        self.events.push_back(EndpointEvent::Drained(Drained { handle, connection }));
+    }
+
+    fn arm(&mut self, handle: ConnectionHandle) {
+        if let Some(connection) = self.connections.get_mut(handle) {
+            self.timers.set(handle, connection.poll_timeout());
+        }
+    }
+
+    fn respond(&mut self, transmit: Transmit, mut response: Vec<u8>) {
+        if self.responses.len() == RESPONSES_MAX {
+            self.incoming.unanswered += 1;
+            return;
+        }
+        response.truncate(transmit.size);
+        self.responses.push_back((transmit, response));
+    }
+}
+
+/// Remembers whether fragments reach the peer of a connection, where it has found out.
+#[cfg(feature = "kickass")]
+fn learn_drops(drops: &mut DestinationCache<Drops>, now: Instant, connection: &mut Connection) {
+    if let Some(found) = connection.take_drops(now) {
+        drops.remember(connection.remote_address(), found);
+    }
+    if connection.take_refutation() {
+        drops.forget(connection.remote_address());
+    }
+}

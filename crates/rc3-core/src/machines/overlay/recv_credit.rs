@@ -1,0 +1,136 @@
+//! How far the peer's RLP may send: what of it the application has read opens the window again.
+
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
+
+use crate::{
+    config::TransportConfig,
+    laws::window::WindowTuner,
+    quic::{StreamId, VarInt},
+    wire::{control::ControlFrame, varint::VARINT_MAX},
+};
+
+/// Streams that ended early and whose use of credit the peer has not reported yet. A peer reports each when it
+/// resets it, so few are open at any time; it never reports one that it had finished when it heard of the end.
+const UNREPORTED_MAX: usize = 1024;
+
+/// Credit we grant.
+#[derive(Debug)]
+pub(crate) struct RecvCredit {
+    window: WindowTuner,
+    window_max: u64,
+    stream_window_max: u64,
+    granted: u64,
+    /// Bytes of all streams, past and present, that the application has read or will never want.
+    consumed: u64,
+    unreported: BTreeMap<StreamId, u64>,
+}
+
+impl RecvCredit {
+    /// The windows of `config`, nothing of which is used.
+    pub(super) fn new(config: &TransportConfig) -> Self {
+        let window = config.rlp_tuner();
+        Self {
+            granted: window.window(),
+            window,
+            window_max: config.rlp_window,
+            stream_window_max: config.rlp_stream_window,
+            consumed: 0,
+            unreported: BTreeMap::new(),
+        }
+    }
+
+    /// The limit of the connection to begin with, and how far it lies ahead of what was read.
+    pub(super) fn window(&self) -> u64 {
+        self.window.window()
+    }
+
+    /// The limit a new stream starts with.
+    pub(crate) fn stream_window(&self) -> u64 {
+        self.stream_window_max.min(self.window.window())
+    }
+
+    /// What may be held in all, when the window has grown as far as it may.
+    pub(crate) fn window_max(&self) -> u64 {
+        self.window_max
+    }
+
+    /// Lets the window follow what the application has read by `now`; its new size if it has grown.
+    pub(crate) fn tune(&mut self, now: Instant, rtt: Duration) -> Option<u64> {
+        self.window.on_moved(now, self.consumed, rtt).then(|| self.window.window())
+    }
+
+    /// The application has read `bytes`.
+    pub(crate) fn on_consumed(&mut self, bytes: u64) {
+        // A peer may report any number; what is held is bounded by `window_max` whatever it says.
+        self.consumed = self.consumed.saturating_add(bytes).min(VARINT_MAX - self.window_max);
+    }
+
+    /// A stream ended early with `consumed` bytes counted; the peer will say how much credit it had used.
+    pub(crate) fn on_ended_early(&mut self, stream: StreamId, consumed: u64) {
+        // The oldest is given up: its credit is lost to the peer, which could have reported it.
+        if self.unreported.len() == UNREPORTED_MAX {
+            self.unreported.pop_first();
+        }
+        self.unreported.insert(stream, consumed);
+    }
+
+    /// The peer's report for a stream that is gone here already.
+    pub(crate) fn on_reported(&mut self, stream: StreamId, used: u64) {
+        if let Some(counted) = self.unreported.remove(&stream) {
+            self.on_used(used, counted);
+        }
+    }
+
+    /// A stream of which `counted` bytes were counted as consumed had used this much credit when it ended.
+    pub(crate) fn on_used(&mut self, used: u64, counted: u64) {
+        match used.checked_sub(counted) {
+            Some(more) => self.on_consumed(more),
+            // It was granted whole and ended early. What was granted too much stays until it is used up.
+            None => self.consumed = self.consumed.saturating_sub(counted - used),
+        }
+    }
+
+    /// A new limit for the connection, once worth a frame.
+    pub(crate) fn next_grant(&mut self) -> Option<ControlFrame> {
+        let window = self.window.window();
+        let limit = self.consumed + window;
+        if limit.saturating_sub(self.granted) < window / 4 {
+            return None;
+        }
+        self.granted = limit;
+        Some(ControlFrame::MaxRlpData(limit))
+    }
+
+    /// A new limit for one stream, once worth a frame.
+    pub(crate) fn next_stream_grant(
+        &self,
+        stream: StreamId,
+        consumed: u64,
+        granted: &mut u64,
+    ) -> Option<ControlFrame> {
+        let window = self.stream_window();
+        let limit = consumed + window;
+        if limit.saturating_sub(*granted) < window / 4 {
+            return None;
+        }
+        *granted = limit;
+        Some(ControlFrame::MaxRlpStreamData { stream: VarInt::from(stream).into_inner(), limit })
+    }
+
+    /// The limit of a stream that is read in any order: its size, unless it was granted that much.
+    pub(crate) fn whole_stream_grant(
+        &self,
+        stream: StreamId,
+        size: u64,
+        granted: &mut u64,
+    ) -> Option<ControlFrame> {
+        if size <= *granted {
+            return None;
+        }
+        *granted = size;
+        Some(ControlFrame::MaxRlpStreamData { stream: VarInt::from(stream).into_inner(), limit: size })
+    }
+}

@@ -1,0 +1,363 @@
+//! The RLP loop: when it may send, at which level, how much at once (RC3 §2.1). It knows neither streams nor bytes;
+//! the connection asks it for an [`Allowance`] and reports what was sent, and does not ask while the primary sends to an
+//! address that has not proved that it receives (`connection/addresses.rs`).
+//!
+//! In guard mode a [`Clock`] says how fast it may send, and a [`Guard`] whether a queue of RLP would harm anybody. In trust
+//! mode it sends as fast as the card takes it, as in the papers.
+
+pub(crate) mod arrivals;
+pub(crate) mod openers;
+
+use std::{
+    net::SocketAddr,
+    time::{Duration, Instant},
+};
+
+use crate::laws::{
+    clock::{Clock, Departure, Loss, PathNow, Permit},
+    guard::{Guard, Verdict},
+    ladder::Ladder,
+    order::{Answer, OrderTrial},
+    pacer::Pacer,
+    verdicts::{Pace, Record},
+};
+use crate::seams::keys::{ReceiptKey, Sealer};
+use crate::{
+    config::{RlpMode, TransportConfig},
+    laws::primary_window::Window,
+    units::{Level, Rate, Receipt, Span},
+    wire::{arrival::Arrival, order::Order},
+};
+
+/// Time a rate-capped RLP loop may catch up at once: timers of user space are late by about a millisecond.
+const PACER_BURST: Duration = Duration::from_millis(2);
+
+/// The least of that on slow cards, in bytes: two packets.
+const PACER_BURST_MIN: u64 = 3000;
+
+/// Of what the path took in a round trip, the part that is sent before the handshake is complete: half of it, where a queue of
+/// RLP may harm others (RFC 9959 §4 has the same of a window). Should the path have become much slower, there is still
+/// room for the packet that ends the handshake.
+const EARLY_PART: u64 = 2;
+
+/// What the loop may do now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Allowance {
+    /// Up to `packets` packets at `level`.
+    Send {
+        /// The level for all of them.
+        level: Level,
+        /// How many; at least one.
+        packets: u64,
+    },
+    /// Nothing before this time.
+    Wait(Instant),
+    /// Nothing, and why.
+    Stop(StopReason),
+}
+
+/// Why the loop stands still.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StopReason {
+    /// The ladder has no level left in this busy period.
+    LadderUsedUp,
+    /// As much was sent early as may be; the rest waits for the end of the handshake.
+    EarlyUsedUp,
+}
+
+/// The sending side of the RLP loop of one connection, once keys exist. The other one is `openers`.
+#[derive(Debug)]
+pub(crate) struct Rlp {
+    seal: Sealer,
+    /// The first packet number that is not of early data.
+    established: u64,
+    /// Bytes of early data that may still leave where the path is not known to honour priorities; `None`: no bound.
+    early_left: Option<u64>,
+    receipts: ReceiptKey,
+    ladder: Ladder,
+    pacer: Option<Pacer>,
+    /// Present in [`RlpMode::Guard`].
+    guard: Option<Guard>,
+    /// The same.
+    clock: Option<Clock>,
+    order: OrderTrial,
+    /// How long what is known of a path is good for.
+    verdict_age: Duration,
+    /// The rate that later connections should know.
+    pace: Option<Pace>,
+    /// It was recalled, and nothing has confirmed it so far.
+    unconfirmed: bool,
+    /// Packets sent in this busy period.
+    sent: u64,
+}
+
+impl Rlp {
+    /// A loop that starts at level 1 on a path whose round trip is about `rtt`.
+    pub(crate) fn new(seal: Sealer, receipts: ReceiptKey, config: &TransportConfig, rtt: Duration) -> Self {
+        Self {
+            seal,
+            established: 0,
+            early_left: None,
+            receipts,
+            ladder: config.ladder,
+            pacer: config.nic_rate.map(new_pacer),
+            guard: (config.rlp == RlpMode::Guard).then(|| Guard::new(config.verdict_age, rtt)),
+            clock: (config.rlp == RlpMode::Guard).then(|| Clock::new(rtt)),
+            order: OrderTrial::default(),
+            verdict_age: config.verdict_age,
+            pace: None,
+            unconfirmed: false,
+            sent: 0,
+        }
+    }
+
+    /// Begins before the handshake is complete, with what earlier connections have learned.
+    pub(crate) fn begin_early(&mut self, now: Instant, record: Record) {
+        self.recall(now, record);
+        let bdp = |pace: Pace| pace.rate.bytes_in(pace.rtt_min);
+        self.early_left = record.pace.filter(|_| self.clock.is_some()).map(|pace| bdp(pace) / EARLY_PART);
+    }
+
+    /// What seals datagrams.
+    pub(crate) fn seal(&mut self) -> &mut Sealer {
+        &mut self.seal
+    }
+
+    /// The handshake is complete, and the server has taken what was sent early: from now on with the keys that it has
+    /// yielded. Nothing can have come back so far; what the clock learns from is a flight that begins now.
+    pub(crate) fn on_established(&mut self, seal: Sealer) {
+        self.established = self.seal.next_number();
+        self.seal = seal.continuing_at(self.established);
+        self.early_left = None;
+        if let Some(clock) = &mut self.clock {
+            clock.start_busy_period();
+        }
+    }
+
+    /// What seals datagrams, and what makes the receipts in them.
+    pub(crate) fn sealing(&mut self) -> (&mut Sealer, &ReceiptKey) {
+        (&mut self.seal, &self.receipts)
+    }
+
+    /// Whether a SACK shows that the peer has received what it names.
+    pub(crate) fn is_shown(&self, stream: u64, span: Span, receipt: Receipt) -> bool {
+        self.receipts.receipt(stream, span) == receipt
+    }
+
+    /// The guard, in guard mode.
+    pub(crate) fn guard(&mut self) -> Option<&mut Guard> {
+        self.guard.as_mut()
+    }
+
+    /// As [`Self::guard`], to look at.
+    pub(crate) fn guard_ref(&self) -> Option<&Guard> {
+        self.guard.as_ref()
+    }
+
+    /// What an earlier connection to the same destination has learned.
+    pub(crate) fn recall(&mut self, now: Instant, record: Record) {
+        if record.until <= now {
+            return;
+        }
+        if let Some(guard) = &mut self.guard {
+            // The guard believes it as long as the record is good, and not longer than evidence of its own.
+            let left = record.until.saturating_duration_since(now).min(self.verdict_age);
+            guard.recall(now.checked_sub(self.verdict_age - left).unwrap_or(now), record.score);
+        }
+        if let (Some(clock), Some(pace)) = (&mut self.clock, record.pace) {
+            clock.recall(pace);
+            (self.pace, self.unconfirmed) = (Some(pace), true);
+        }
+    }
+
+    /// What should be remembered, if there is something new. That a path still has the rate that was remembered is new.
+    pub(crate) fn take_record(&mut self, now: Instant) -> Option<Record> {
+        let (guard, clock) = (self.guard.as_mut()?, self.clock.as_mut()?);
+        let news = guard.take_news() | clock.take_news();
+        if !news && !self.unconfirmed {
+            return None;
+        }
+        let limited = clock.stats().path_limited;
+        let confirmed = self.unconfirmed && limited;
+        self.unconfirmed &= !confirmed;
+        self.pace = match (clock.proved_pace(), self.pace) {
+            // A rate that the path did not limit contradicts no higher one.
+            (Some(found), Some(known)) if !limited && found.rate < known.rate => Some(known),
+            (found, known) => found.or(known),
+        };
+        let record = Record { score: guard.score(), pace: self.pace, at: now, until: now + self.verdict_age };
+        (news || confirmed).then_some(record)
+    }
+
+    /// Datagrams under way that may be what a loss of the primary comes from; none where priorities are honoured, and none in trust
+    /// mode, where they are taken to be.
+    pub(crate) fn in_the_way(&self) -> u64 {
+        self.clock.as_ref().filter(|_| !self.is_honoured()).map_or(0, Clock::in_flight)
+    }
+
+    /// The clock, to look at.
+    pub(crate) fn clock_ref(&self) -> Option<&Clock> {
+        self.clock.as_ref()
+    }
+
+    /// Packets sent in this busy period: the position on the ladder.
+    pub(crate) fn sent(&self) -> u64 {
+        self.sent
+    }
+
+    /// The level of the last packet in this busy period.
+    pub(crate) fn last_level(&self) -> Option<Level> {
+        let (level, _) = self.ladder.level_of(self.sent.checked_sub(1)?)?;
+        Some(level)
+    }
+
+    /// All that was written has been delivered: what comes next is a new logical flow and starts at level 1
+    /// again (RC3 §4.2.1).
+    pub(crate) fn start_busy_period(&mut self) {
+        self.sent = 0;
+        self.order.start_busy_period();
+        if let Some(clock) = &mut self.clock {
+            clock.start_busy_period();
+        }
+    }
+
+    /// The peer has moved from `before` to `remote` and has proved it. The round trip there is about `rtt`.
+    pub(crate) fn on_new_path(&mut self, before: SocketAddr, remote: SocketAddr, rtt: Duration) {
+        // Another port is another mapping of the same address (RFC 4787), most likely the same path.
+        if remote.ip() != before.ip()
+            && let Some(guard) = &mut self.guard
+        {
+            guard.on_new_path(rtt);
+            self.order = OrderTrial::default();
+            self.clock = Some(Clock::new(rtt));
+            (self.pace, self.unconfirmed) = (None, false);
+        }
+    }
+
+    /// What may be sent now, in full packets.
+    pub(crate) fn allowance(&mut self, now: Instant, window: &Window, rtt_min: Duration) -> Allowance {
+        let packet_bytes = u64::from(window.mtu);
+        let Some((level, mut remaining)) = self.ladder.level_of(self.sent) else {
+            return Allowance::Stop(StopReason::LadderUsedUp);
+        };
+        if let Some(guard) = &mut self.guard {
+            guard.expire(now);
+        }
+        let honoured = self.is_honoured();
+        let path = PathNow { packet_bytes, primary_in_flight: window.in_flight, rtt_min, honoured };
+        match self.clock.as_mut().map(|clock| clock.permit(now, path)) {
+            Some(Permit::Wait(until)) => return Allowance::Wait(until),
+            Some(Permit::Bytes(bytes)) => remaining = remaining.min(bytes.div_ceil(packet_bytes)),
+            None => {}
+        }
+        if let Some(left) = self.early_left.filter(|_| !honoured) {
+            remaining = remaining.min(left / packet_bytes);
+            if remaining == 0 {
+                return Allowance::Stop(StopReason::EarlyUsedUp);
+            }
+        }
+        let packets = match &mut self.pacer {
+            None => remaining,
+            Some(pacer) => match pacer.budget(now) / packet_bytes {
+                0 => return Allowance::Wait(pacer.ready_at(now, packet_bytes)),
+                packets => packets.min(remaining),
+            },
+        };
+        Allowance::Send { level, packets }
+    }
+
+    fn is_honoured(&self) -> bool {
+        self.guard.as_ref().is_some_and(|guard| guard.verdict() == Verdict::Honoured)
+    }
+
+    /// The receiver reports what came. `false`: of a datagram that was never sent.
+    pub(crate) fn on_arrival(&mut self, now: Instant, arrival: Arrival) -> bool {
+        let honoured = self.is_honoured();
+        // Between early data and what follows there was a pause for all the receiver knows, which is no rate.
+        let of_this_flight = arrival.packet_number >= self.established;
+        if let Some(clock) = self.clock.as_mut().filter(|_| of_this_flight) {
+            let delay = clock.on_arrival(now, arrival, honoured);
+            let answer = delay.and_then(|delay| {
+                self.order.on_arrival(arrival.packet_number, delay, |delay| clock.waited(delay))
+            });
+            self.on_answer(now, answer);
+        }
+        arrival.packet_number < self.seal.next_number()
+    }
+
+    /// When to call [`Self::on_timeout`].
+    pub(crate) fn timeout(&self) -> Option<Instant> {
+        self.order.timeout()
+    }
+
+    /// The time of [`Self::timeout`] may have come.
+    pub(crate) fn on_timeout(&mut self, now: Instant) {
+        self.order.on_timeout(now);
+    }
+
+    /// Whether a datagram of normal priority should follow what RLP has sent, to show whether it overtakes that.
+    pub(crate) fn wants_order_probe(&self) -> bool {
+        self.order.is_due() && self.guard.as_ref().is_some_and(|guard| guard.verdict() == Verdict::Unproven)
+    }
+
+    /// It was sealed last.
+    pub(crate) fn on_order_probe_sent(&mut self, now: Instant) {
+        self.order.on_probe_sent(now, self.seal.next_number() - 1);
+    }
+
+    /// The receiver says what that has overtaken. Returns whether it is known now that the path ignores marks.
+    pub(crate) fn on_order(&mut self, now: Instant, order: Order) -> bool {
+        let answer = self.order.on_order(order);
+        self.on_answer(now, answer)
+    }
+
+    /// What an answer is worth to the guard. Returns whether it is known now that the path ignores marks.
+    fn on_answer(&mut self, now: Instant, answer: Option<Answer>) -> bool {
+        match (&mut self.guard, answer) {
+            (Some(guard), Some(answer)) => guard.on_order(now, answer),
+            _ => false,
+        }
+    }
+
+    /// The peer has proved that it has `bytes` more.
+    pub(crate) fn on_delivered(&mut self, now: Instant, bytes: u64) {
+        if let Some(clock) = &mut self.clock {
+            clock.on_delivered(now, bytes);
+        }
+    }
+
+    /// What may have been lost, since the last call.
+    pub(crate) fn take_lost(&mut self) -> Vec<Loss> {
+        self.clock.as_mut().map(Clock::take_lost).unwrap_or_default()
+    }
+
+    /// A batch of data packets of `bytes` in all has been put together.
+    pub(crate) fn on_sent(&mut self, now: Instant, departure: Departure, bytes: u64) {
+        self.sent += departure.packets;
+        self.early_left = self.early_left.map(|left| left.saturating_sub(bytes));
+        self.order.on_rlp_sent(now, departure.last, departure.packets);
+        if let Some(clock) = &mut self.clock {
+            clock.on_rlp_sent(now, departure, bytes);
+        }
+        if let Some(pacer) = &mut self.pacer {
+            pacer.on_rlp_sent(now, bytes);
+        }
+    }
+
+    /// The primary has sent `bytes`; they take their share of the card.
+    pub(crate) fn on_primary_sent(&mut self, now: Instant, bytes: u64) {
+        if let Some(guard) = &mut self.guard {
+            guard.on_primary_sent();
+        }
+        if let Some(clock) = &mut self.clock {
+            clock.on_primary_sent(now, bytes);
+        }
+        if let Some(pacer) = &mut self.pacer {
+            pacer.on_primary_sent(now, bytes);
+        }
+    }
+}
+
+fn new_pacer(rate: Rate) -> Pacer {
+    Pacer::new(rate, rate.bytes_in(PACER_BURST).max(PACER_BURST_MIN))
+}

@@ -1,0 +1,126 @@
+//! All that opens the datagrams of one connection: the keys of the handshake, and before them those of early data. The
+//! receiver id says which.
+
+use std::time::{Duration, Instant};
+
+use crate::seams::keys::{IdChange, OpenError, Opened, Opener, ReceiverId, receiver_id};
+use crate::wire::control::EarlySecret;
+
+/// How long early keys are kept when the handshake is complete (RFC 9001 §4.9.3 has three PTO): datagrams of low priority
+/// may wait in queues meanwhile.
+const EARLY_KEPT: Duration = Duration::from_secs(3);
+
+/// The openers of one connection.
+#[derive(Debug, Default)]
+pub(crate) struct Openers {
+    /// Present once the handshake is complete.
+    established: Option<Opener>,
+    /// Of servers whose client has sent its early secret.
+    early: Option<Opener>,
+    /// Whether there was an early one; a second is a fault.
+    had_early: bool,
+    /// When the early one is dropped.
+    early_until: Option<Instant>,
+    retired: Vec<ReceiverId>,
+}
+
+impl Openers {
+    /// The handshake has yielded keys.
+    pub(crate) fn establish(&mut self, opener: Opener) {
+        self.established = Some(opener);
+    }
+
+    /// The secret of the client's early data has come. `false`: not for the first time.
+    pub(crate) fn on_early_secret(&mut self, secret: EarlySecret) -> bool {
+        let first = !std::mem::replace(&mut self.had_early, true);
+        if first {
+            self.early = Some(secret.opener());
+        }
+        first
+    }
+
+    /// Opens a datagram in place; with it, whether the keys of early data did.
+    ///
+    /// # Errors
+    /// As [`Opener::open`].
+    pub(crate) fn open(&mut self, datagram: &mut [u8]) -> Result<(Opened, bool), OpenError> {
+        let early = receiver_id(datagram)
+            .and_then(|id| self.early.as_mut().filter(|opener| opener.ids().any(|taken| taken == id)));
+        match (early, &mut self.established) {
+            (Some(opener), _) => opener.open(datagram).map(|opened| (opened, true)),
+            (None, Some(opener)) => opener.open(datagram).map(|opened| (opened, false)),
+            (None, None) => Err(OpenError::NotForUs),
+        }
+    }
+
+    /// The peer is on the path with this number by now.
+    pub(crate) fn on_path(&mut self, number: u64) {
+        if let Some(opener) = &mut self.established {
+            opener.on_path(number);
+        }
+    }
+
+    /// Drops early keys some time after the first call: to be called from the end of the handshake on.
+    pub(crate) fn expire_early(&mut self, now: Instant) {
+        let Some(opener) = &self.early else { return };
+        if now >= *self.early_until.get_or_insert(now + EARLY_KEPT) {
+            self.retired.extend(opener.ids());
+            self.early = None;
+        }
+    }
+
+    /// The ids that are taken now.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = ReceiverId> + '_ {
+        self.established.iter().chain(&self.early).flat_map(Opener::ids)
+    }
+
+    /// What has changed about them since the last call.
+    pub(crate) fn take_id_change(&mut self) -> IdChange {
+        let mut change = IdChange { retired: std::mem::take(&mut self.retired), issued: Vec::new() };
+        for opener in self.established.iter_mut().chain(&mut self.early) {
+            let IdChange { retired, issued } = opener.take_id_change();
+            change.retired.extend(retired);
+            change.issued.extend(issued);
+        }
+        change
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{seams::keys::Sealer, units::Level};
+
+    fn sealed(sealer: &mut Sealer) -> Vec<u8> {
+        let mut buf = Vec::new();
+        let sealing = sealer.begin(Level::FIRST, &mut buf);
+        buf.push(0);
+        sealer.finish(sealing, &mut buf);
+        buf
+    }
+
+    #[test]
+    fn early_keys_open_until_some_time_after_the_handshake() {
+        let now = Instant::now();
+        let secret = EarlySecret([7; 32]);
+        let mut sealer = secret.sealer();
+        let mut openers = Openers::default();
+        assert_eq!(openers.open(&mut sealed(&mut sealer)), Err(OpenError::NotForUs));
+        assert!(openers.on_early_secret(secret));
+        assert!(!openers.on_early_secret(EarlySecret([8; 32])), "a second one is a fault");
+        let issued = openers.take_id_change().issued;
+        assert_eq!(openers.ids().collect::<Vec<_>>(), issued);
+
+        openers.establish(EarlySecret([9; 32]).opener());
+        openers.take_id_change();
+        openers.expire_early(now);
+        let mut datagram = sealed(&mut sealer);
+        let copy = datagram.clone();
+        assert!(matches!(openers.open(&mut datagram), Ok((_, true))));
+        assert_eq!(openers.open(&mut copy.clone()), Err(OpenError::Duplicate));
+        openers.expire_early(now + EARLY_KEPT);
+        assert_eq!(openers.open(&mut sealed(&mut sealer)), Err(OpenError::NotForUs));
+        assert_eq!(openers.take_id_change().retired, issued);
+        assert!(!openers.on_early_secret(secret), "nor does it come back");
+    }
+}

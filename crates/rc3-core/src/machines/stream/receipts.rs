@@ -1,0 +1,152 @@
+//! What RLP has brought of a stream, with what shows it: the content of SACKs.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use crate::{
+    structures::held::{Held, SPAN_COST, extra},
+    units::{Receipt, Span},
+};
+
+/// Of so many datagrams that came last the runs are always told, so that a SACK that is lost is made up for.
+const FRESH_MAX: usize = 32;
+
+/// Runs in one SACK beyond which it is not all of them: so many fit into one datagram at their longest.
+const RUNS_IN_SACK: usize = 48;
+
+/// Runs of datagrams that adjoin. No two of them touch.
+#[derive(Debug, Default)]
+pub(crate) struct Receipts {
+    /// Start to end and receipt of every run.
+    runs: BTreeMap<u64, (u64, Receipt)>,
+    /// Where the datagrams that came last began.
+    fresh: VecDeque<u64>,
+}
+
+impl Receipts {
+    /// A datagram brought `span`. One that overlaps with others is left out: its receipt is that of all of its bytes.
+    pub(crate) fn insert(&mut self, span: Span, mut receipt: Receipt) {
+        let Span { mut start, mut end } = span;
+        if self.fresh.len() == FRESH_MAX {
+            self.fresh.pop_front();
+        }
+        self.fresh.push_back(start);
+        let below = self.runs.range(..end).next_back();
+        if span.is_empty() || below.is_some_and(|(_, &(end, _))| end > start) {
+            return;
+        }
+        if let Some((above_end, above)) = self.runs.remove(&end) {
+            end = above_end;
+            receipt = receipt ^ above;
+        }
+        if let Some((&below_start, &(below_end, below))) = self.runs.range(..start).next_back()
+            && below_end == start
+        {
+            start = below_start;
+            receipt = receipt ^ below;
+        }
+        self.runs.insert(start, (end, receipt));
+    }
+
+    /// Runs that end at `position` or below are of no more use.
+    pub(crate) fn forget_below(&mut self, position: u64) {
+        while let Some(run) = self.runs.first_entry()
+            && run.get().0 <= position
+        {
+            run.remove();
+        }
+    }
+
+    /// What the runs take in memory.
+    pub(crate) fn held(&self) -> Held {
+        Held { bytes: 0, overhead: extra(self.runs.len()) * SPAN_COST }
+    }
+
+    /// The most by which [`Self::insert`] would make that grow.
+    pub(crate) fn cost(&self, span: Span) -> Held {
+        let touches =
+            self.runs.range(..=span.end).next_back().is_some_and(|(_, &(end, _))| end >= span.start);
+        let more = !self.runs.is_empty() && !touches;
+        Held { bytes: 0, overhead: if more { SPAN_COST } else { 0 } }
+    }
+
+    /// What a SACK should tell a sender that sends again what is lost, lowest first: all runs, or of many those that have
+    /// changed last, and the lowest. A sender that has not heard of one would send it again.
+    pub(crate) fn select(&self) -> Vec<(Span, Receipt)> {
+        if self.runs.len() <= RUNS_IN_SACK {
+            return self.iter().collect();
+        }
+        let run_at = |at: u64| self.runs.range(..=at).next_back().map(|(&start, _)| start);
+        let mut starts: BTreeSet<u64> = self.fresh.iter().filter_map(|&at| run_at(at)).collect();
+        for &start in self.runs.keys() {
+            if starts.len() >= RUNS_IN_SACK {
+                break;
+            }
+            starts.insert(start);
+        }
+        let run = |start| self.runs.get(&start).map(|&(end, receipt)| (Span::new(start, end), receipt));
+        starts.into_iter().filter_map(run).collect()
+    }
+
+    /// All runs, lowest first.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Span, Receipt)> + '_ {
+        self.iter_from(0)
+    }
+
+    /// Those that begin at `from` or above.
+    pub(crate) fn iter_from(&self, from: u64) -> impl Iterator<Item = (Span, Receipt)> + '_ {
+        self.runs.range(from..).map(|(&start, &(end, receipt))| (Span::new(start, end), receipt))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::seams::keys::{Aead, ReceiptKey};
+
+    fn span(start: u64, end: u64) -> Span {
+        Span::new(start, end)
+    }
+
+    #[test]
+    fn datagrams_that_adjoin_become_one_run_and_overlaps_are_left_out() {
+        let mut receipts = Receipts::default();
+        receipts.insert(span(0, 10), Receipt(1));
+        receipts.insert(span(20, 30), Receipt(4));
+        receipts.insert(span(5, 12), Receipt(99));
+        receipts.insert(span(15, 21), Receipt(99));
+        receipts.insert(span(0, 10), Receipt(1));
+        assert_eq!(receipts.iter().count(), 2);
+        receipts.insert(span(10, 20), Receipt(2));
+        assert_eq!(receipts.iter().collect::<Vec<_>>(), [(span(0, 30), Receipt(7))]);
+        receipts.forget_below(29);
+        assert_eq!(receipts.iter().count(), 1);
+        receipts.forget_below(30);
+        assert_eq!(receipts.iter().count(), 0);
+    }
+
+    proptest! {
+        /// In whatever order datagrams come and are lost: what is claimed is what came, and the sender believes it.
+        #[test]
+        fn what_is_claimed_came_and_is_believed(
+            cuts in prop::collection::btree_set(0..10_000_u64, 2..60),
+            order in prop::collection::vec(any::<prop::sample::Index>(), 0..80),
+        ) {
+            let key = ReceiptKey::new(&Aead, b"a secret of ours");
+            let cuts: Vec<u64> = cuts.into_iter().collect();
+            let datagrams: Vec<Span> = cuts.windows(2).map(|pair| span(pair[0], pair[1])).collect();
+            let mut receipts = Receipts::default();
+            let mut came = crate::structures::range_map::SpanSet::new();
+            for nth in order {
+                let datagram = datagrams[nth.index(datagrams.len())];
+                came.insert(datagram);
+                let most = receipts.held() + receipts.cost(datagram);
+                receipts.insert(datagram, key.receipt(4, datagram));
+                prop_assert!(receipts.held().overhead <= most.overhead);
+            }
+            prop_assert_eq!(receipts.iter().map(|(run, _)| run).collect::<Vec<_>>(), came.iter().collect::<Vec<_>>());
+            prop_assert!(receipts.iter().all(|(run, receipt)| key.receipt(4, run) == receipt));
+        }
+    }
+}

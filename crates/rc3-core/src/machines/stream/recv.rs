@@ -1,0 +1,572 @@
+//! The receiving part of a stream: both loops merge here.
+//!
+//! The primary is read out of order, although its records only make sense in order: quinn-proto ends a connection
+//! that has more than 1024 gaps waiting for an ordered reader, and one slow start into a full buffer leaves more.
+
+use bytes::Bytes;
+
+use super::receipts::Receipts;
+use crate::{
+    error::{ClosedStream, PeerMisbehaved, ReadError},
+    quic::{StreamId, VarInt},
+    seams::primary::{StreamReadEnd, quinn::Quic},
+    structures::{
+        held::{GAP_COST, Held, Received, SPAN_COST, extra},
+        reassembler::{Reassembler, Source},
+        taken::Taken,
+    },
+    units::{Receipt, Span},
+    wire::head::{Head, HeadDecoder},
+};
+
+/// Bytes ready for the application beyond which the primary's data stays in the primary, so that its flow
+/// control reaches the peer.
+const READY_MAX: u64 = 1 << 20;
+
+/// Separate spans a stream may hold, whatever memory the connection has for more. RLP data that would need more is
+/// turned away: the primary brings it.
+const SPANS_MAX: usize = 16 * 1024;
+
+/// Gaps the primary may leave in one stream: losses of one window of 180 MB, every other packet. A peer that
+/// leaves more means harm, as does one that leaves smaller ones in many streams ([`Received::is_hostile`]).
+const PENDING_SPANS_MAX: usize = 64 * 1024;
+
+/// Bytes of one stream that may wait to be read where they are read in any order: a reader that is behind is
+/// waited for by the primary, and RLP data beyond this is turned away.
+const OUT_OF_ORDER_MAX: u64 = 8 << 20;
+
+/// Bytes beyond the first gap from which on a reader in any order takes those first: the primary always has
+/// more, waits when it must, and what RLP brings meanwhile would be turned away.
+const AHEAD_FIRST: u64 = 2 << 20;
+
+/// A piece of a stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chunk {
+    /// Where it belongs.
+    pub offset: u64,
+    /// The bytes.
+    pub bytes: Bytes,
+}
+
+/// One stream's receiving part.
+#[derive(Debug)]
+pub(crate) struct RecvStream {
+    reassembler: Reassembler,
+    framing: Framing,
+    head: HeadState,
+    final_size: Option<u64>,
+    /// What RLP has brought.
+    receipts: Receipts,
+    /// The application has seen the end, or does not want it.
+    done: bool,
+    /// Whether the application reads in order: bytes past a hole are then nothing to wake it for.
+    ordered: bool,
+    /// The primary has more, left there because the application is behind.
+    backlogged: bool,
+    /// The credit for RLP data granted so far, as an offset.
+    pub(crate) granted: u64,
+    /// The peer has reported the credit this stream used: its bytes no longer count.
+    pub(crate) usage_reported: bool,
+    /// The reader takes bytes in any order.
+    out_of_order: bool,
+    /// Where it stands beyond the first gap.
+    ahead_read: u64,
+    /// All of its bytes count as consumed already: RLP may send any of them.
+    granted_whole: bool,
+}
+
+#[derive(Debug)]
+enum Framing {
+    /// The QUIC stream is the stream.
+    Plain,
+    /// Record bytes that came out of order wait in `pending_records`.
+    Records { decoder: HeadDecoder, pending_records: Reassembler },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum HeadState {
+    Open,
+    Ended,
+    Reset(VarInt),
+}
+
+/// What RLP may still bring.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Room {
+    /// Bytes of stream data.
+    pub(crate) bytes: u64,
+    /// What all streams hold.
+    pub(crate) held: Held,
+    /// Overhead that it may have beyond what its bytes pay for.
+    pub(crate) overhead_max: u64,
+}
+
+impl Room {
+    fn has(&self, reassembler: &Reassembler, receipts: &Receipts, span: Span) -> bool {
+        let overhead = self.held.overhead_room(self.overhead_max).unwrap_or(0);
+        span.len() <= self.bytes
+            // Mostly there is plenty, whatever it costs.
+            && (overhead >= span.len().saturating_mul(GAP_COST)
+                || (self.held + reassembler.cost(span) + receipts.cost(span))
+                    .overhead_room(self.overhead_max)
+                    .is_some())
+    }
+}
+
+impl RecvStream {
+    pub(crate) fn new(records: bool, granted: u64) -> Self {
+        Self {
+            reassembler: Reassembler::new(SPANS_MAX),
+            framing: match records {
+                true => Framing::Records {
+                    decoder: HeadDecoder::new(),
+                    pending_records: Reassembler::new(PENDING_SPANS_MAX),
+                },
+                false => Framing::Plain,
+            },
+            head: HeadState::Open,
+            final_size: None,
+            receipts: Receipts::default(),
+            done: false,
+            ordered: true,
+            backlogged: false,
+            granted,
+            usage_reported: false,
+            out_of_order: false,
+            ahead_read: 0,
+            granted_whole: false,
+        }
+    }
+
+    /// Takes what the primary has, up to what the application may still have unread on this stream, and on all of
+    /// them (`room`). What would make a stream readable is always taken: another may wait for its room in vain.
+    /// The primary's datagrams were at most `datagram_len` bytes long. `chunks` is room for pieces on their way, empty
+    /// before and after.
+    pub(crate) fn pull(
+        &mut self,
+        primary: &mut Quic,
+        id: StreamId,
+        room: u64,
+        datagram_len: usize,
+        chunks: &mut Vec<(u64, Bytes)>,
+    ) -> Result<Taken, PeerMisbehaved> {
+        let mut taken = Taken::default();
+        self.backlogged = false;
+        while self.head == HeadState::Open {
+            let max = self.pull_max(room.saturating_sub(taken.new));
+            if max == 0 {
+                self.backlogged = true;
+                break;
+            }
+            let end = primary.read(id, max as usize, false, chunks);
+            for (offset, bytes) in chunks.drain(..) {
+                taken.read += bytes.len() as u64;
+                self.on_head_bytes(offset, bytes, datagram_len, &mut taken)?;
+            }
+            match end {
+                StreamReadEnd::More => {}
+                StreamReadEnd::Blocked => break,
+                StreamReadEnd::Finished => self.on_head_end()?,
+                StreamReadEnd::Reset(code) => self.on_head_reset(code),
+                StreamReadEnd::Closed => self.head = HeadState::Ended,
+            }
+        }
+        self.receipts.forget_below(self.head_position());
+        Ok(taken)
+    }
+
+    fn pull_max(&self, room: u64) -> u64 {
+        let ready = self.ready();
+        if self.done || ready == 0 { READY_MAX } else { room.min(READY_MAX.saturating_sub(ready)) }
+    }
+
+    fn on_head_bytes(
+        &mut self,
+        offset: u64,
+        bytes: Bytes,
+        datagram_len: usize,
+        taken: &mut Taken,
+    ) -> Result<(), PeerMisbehaved> {
+        let Framing::Records { pending_records, .. } = &mut self.framing else {
+            taken.add(&mut self.reassembler, offset, bytes, datagram_len, Source::Primary);
+            return self.check_gaps(self.reassembler.run_count());
+        };
+        // Both are below 2^62.
+        if pending_records.pass(Span::new(offset, offset + bytes.len() as u64)) {
+            return self.on_record_bytes(bytes, datagram_len, taken);
+        }
+        let is_next = offset <= pending_records.contiguous_end();
+        pending_records.insert(offset, bytes, datagram_len, Source::Primary);
+        if !is_next {
+            let gaps = pending_records.run_count();
+            return self.check_gaps(gaps);
+        }
+        while let Some(chunk) = self.next_record_bytes() {
+            self.on_record_bytes(chunk, datagram_len, taken)?;
+        }
+        Ok(())
+    }
+
+    fn next_record_bytes(&mut self) -> Option<Bytes> {
+        match &mut self.framing {
+            Framing::Plain => None,
+            // Only ever read in order.
+            Framing::Records { pending_records, .. } => {
+                pending_records.read(usize::MAX, true).ok().flatten().map(|chunk| chunk.data)
+            }
+        }
+    }
+
+    fn on_record_bytes(
+        &mut self,
+        bytes: Bytes,
+        datagram_len: usize,
+        taken: &mut Taken,
+    ) -> Result<(), PeerMisbehaved> {
+        let Framing::Records { decoder, .. } = &mut self.framing else { return Ok(()) };
+        decoder.push(bytes);
+        while let Some(head) = decoder.next().map_err(|_| PeerMisbehaved::Malformed("head record"))? {
+            let end = match head {
+                Head::Run { offset, data } => {
+                    let end = offset + data.len() as u64;
+                    taken.add(&mut self.reassembler, offset, data, datagram_len, Source::Primary);
+                    end
+                }
+                Head::Skip(span) => {
+                    if !self.reassembler.contains(span) {
+                        return Err(PeerMisbehaved::SkippedMissing);
+                    }
+                    span.end
+                }
+            };
+            if self.final_size.is_some_and(|size| end > size) {
+                return Err(PeerMisbehaved::FinalSize);
+            }
+        }
+        Ok(())
+    }
+
+    fn check_gaps(&self, gaps: usize) -> Result<(), PeerMisbehaved> {
+        if gaps > PENDING_SPANS_MAX { Err(PeerMisbehaved::OutOfOrder) } else { Ok(()) }
+    }
+
+    fn on_head_end(&mut self) -> Result<(), PeerMisbehaved> {
+        let size = match &self.framing {
+            Framing::Plain => self.reassembler.end(),
+            Framing::Records { decoder, .. } => {
+                decoder.finish().map_err(|_| PeerMisbehaved::Malformed("head record"))?
+            }
+        };
+        self.head = HeadState::Ended;
+        self.learn_final_size(size)
+    }
+
+    fn on_head_reset(&mut self, code: VarInt) {
+        // All bytes are here already: the reset comes too late to matter (RFC 9000 §3.2, "Data Recvd").
+        if self.is_complete() {
+            self.head = HeadState::Ended;
+        } else {
+            self.head = HeadState::Reset(code);
+            self.drop_all();
+        }
+    }
+
+    /// Takes RLP data, part of a datagram of `datagram_len` bytes. `room` is what the connection may still hold.
+    pub(crate) fn on_rlp(
+        &mut self,
+        offset: u64,
+        data: Bytes,
+        datagram_len: usize,
+        final_size: Option<u64>,
+        receipt: Receipt,
+        mut room: Room,
+    ) -> Result<Taken, PeerMisbehaved> {
+        let mut taken = Taken::default();
+        if self.head != HeadState::Open || self.done {
+            taken.duplicate = data.len() as u64;
+            return Ok(taken);
+        }
+        let end = offset + data.len() as u64;
+        if end > self.granted {
+            return Err(PeerMisbehaved::Credit);
+        }
+        if let Some(size) = final_size {
+            self.learn_final_size(size)?;
+        }
+        if self.final_size.is_some_and(|size| end > size) {
+            return Err(PeerMisbehaved::FinalSize);
+        }
+        if self.out_of_order {
+            room.bytes = room.bytes.min(self.room_out_of_order());
+        }
+        let span = Span::new(offset, end);
+        if room.has(&self.reassembler, &self.receipts, span) {
+            taken.add(&mut self.reassembler, offset, data, datagram_len, Source::Rlp);
+            if taken.refused == 0 {
+                self.receipts.insert(span, receipt);
+            }
+        } else {
+            taken.refused = data.len() as u64;
+        }
+        Ok(taken)
+    }
+
+    fn room_out_of_order(&self) -> u64 {
+        OUT_OF_ORDER_MAX.saturating_sub(self.reassembler.buffered())
+    }
+
+    /// From here on bytes are read in any order; up to where they were read in order.
+    pub(crate) fn read_out_of_order(&mut self) -> u64 {
+        self.out_of_order = true;
+        self.reassembler.read_offset()
+    }
+
+    /// The final size, once, if the peer should be granted the whole stream.
+    pub(crate) fn grant_whole(&mut self) -> Option<u64> {
+        if !self.out_of_order || self.granted_whole || self.done || !self.is_head_open() {
+            return None;
+        }
+        let size = self.final_size?;
+        self.granted_whole = true;
+        Some(size)
+    }
+
+    /// Bytes of this stream that were counted as consumed.
+    pub(crate) fn counted(&self) -> u64 {
+        match self.final_size {
+            Some(size) if self.granted_whole => size,
+            _ => self.consumed(),
+        }
+    }
+
+    fn learn_final_size(&mut self, size: u64) -> Result<(), PeerMisbehaved> {
+        let highest = self.reassembler.end();
+        if self.final_size.is_some_and(|known| known != size) || highest > size {
+            return Err(PeerMisbehaved::FinalSize);
+        }
+        self.final_size = Some(size);
+        Ok(())
+    }
+
+    /// The next piece for the application: the next in order, or any. `None` at the end.
+    pub(crate) fn read(&mut self, max: usize, ordered: bool) -> Result<Option<Chunk>, ReadError> {
+        if self.done {
+            return Err(ReadError::ClosedStream);
+        }
+        self.ordered = ordered;
+        if let HeadState::Reset(code) = self.head {
+            self.done = true;
+            return Err(ReadError::Reset(code));
+        }
+        if !ordered && let Some(chunk) = self.read_ahead(max) {
+            return Ok(Some(chunk));
+        }
+        match self.reassembler.read(max, ordered) {
+            Err(_) => Err(ReadError::IllegalOrderedRead),
+            Ok(Some(chunk)) => Ok(Some(Chunk { offset: chunk.offset, bytes: chunk.data })),
+            Ok(None) if self.final_size == Some(self.reassembler.consumed()) => {
+                self.done = true;
+                Ok(None)
+            }
+            Ok(None) => Err(ReadError::Blocked),
+        }
+    }
+
+    /// A piece beyond the first gap, if many wait there: upwards, so that pieces adjoin, then from below again.
+    fn read_ahead(&mut self, max: usize) -> Option<Chunk> {
+        if !self.out_of_order || self.reassembler.buffered().saturating_sub(self.ready()) < AHEAD_FIRST {
+            return None;
+        }
+        let gap = self.reassembler.contiguous_end();
+        let from = self.ahead_read.max(gap);
+        let chunk = self.reassembler.read_from(from, max).or_else(|| self.reassembler.read_from(gap, max))?;
+        self.ahead_read = chunk.offset + chunk.data.len() as u64;
+        Some(Chunk { offset: chunk.offset, bytes: chunk.data })
+    }
+
+    /// Nobody reads any more.
+    pub(crate) fn abandon(&mut self) {
+        self.done = true;
+        self.drop_all();
+    }
+
+    fn drop_all(&mut self) {
+        self.reassembler.clear();
+        self.receipts = Receipts::default();
+        self.drop_pending_records();
+    }
+
+    /// Whether nothing is left to do for this stream on either side of it.
+    pub(crate) fn is_over(&self) -> bool {
+        self.done && self.head != HeadState::Open
+    }
+
+    /// Whether the peer may have more to send than it has credit for.
+    pub(crate) fn wants_credit(&self) -> bool {
+        !self.done && self.is_head_open() && self.final_size.is_none_or(|size| size > self.granted)
+    }
+
+    /// Whether bytes that are read count as consumed then.
+    pub(crate) fn counts_reads(&self) -> bool {
+        !self.usage_reported && !self.granted_whole
+    }
+
+    /// Whether the primary still owes this stream its end.
+    pub(crate) fn is_head_open(&self) -> bool {
+        self.head == HeadState::Open
+    }
+
+    pub(crate) fn is_reset(&self) -> bool {
+        matches!(self.head, HeadState::Reset(_))
+    }
+
+    /// The peer's code if it reset the stream, or an error once it no longer can.
+    pub(crate) fn reset_code(&self) -> Result<Option<VarInt>, ClosedStream> {
+        match self.head {
+            HeadState::Reset(code) => Ok(Some(code)),
+            _ if self.done || self.is_complete() => Err(ClosedStream),
+            HeadState::Open | HeadState::Ended => Ok(None),
+        }
+    }
+
+    /// Whether the primary has bytes that were left there.
+    pub(crate) fn is_backlogged(&self) -> bool {
+        self.backlogged
+    }
+
+    /// Whether a read, ordered or not as the last one was, would yield something.
+    pub(crate) fn is_readable(&self) -> bool {
+        !self.done
+            && (self.ready() > 0
+                || (!self.ordered && self.reassembler.buffered() > 0)
+                || self.is_reset()
+                || self.final_size == Some(self.reassembler.consumed()))
+    }
+
+    /// As [`Self::sack_spans`], for a sender that sends again what is lost.
+    pub(crate) fn fresh_sack_spans(&self) -> Vec<(Span, Receipt)> {
+        self.receipts.select()
+    }
+
+    /// What RLP brought that reaches beyond the head, lowest first, with receipts: the content of a SACK.
+    pub(crate) fn sack_spans(&self) -> impl Iterator<Item = (Span, Receipt)> + '_ {
+        self.receipts.iter()
+    }
+
+    /// As [`Self::sack_spans`], of what begins at `from` or above.
+    pub(crate) fn sack_spans_from(&self, from: u64) -> impl Iterator<Item = (Span, Receipt)> + '_ {
+        self.receipts.iter_from(from)
+    }
+
+    /// Up to where the primary has come.
+    fn head_position(&self) -> u64 {
+        match &self.framing {
+            Framing::Plain => self.reassembler.end(),
+            Framing::Records { decoder, .. } => decoder.position(),
+        }
+    }
+
+    /// The final size, once either loop has told it.
+    pub(crate) fn final_size(&self) -> Option<u64> {
+        self.final_size
+    }
+
+    /// Bytes handed to the application.
+    pub(crate) fn consumed(&self) -> u64 {
+        self.reassembler.consumed()
+    }
+
+    /// What is held, record bytes that wait for their turn included.
+    pub(crate) fn held(&self) -> Received {
+        // Read out of order, quinn-proto also keeps a record of the spans it has received.
+        let with_record = |part: &Reassembler| {
+            let record = Held { bytes: 0, overhead: extra(part.run_count()) * SPAN_COST };
+            part.held() + record
+        };
+        match &self.framing {
+            Framing::Plain => {
+                let all = with_record(&self.reassembler);
+                Received { all, by_primary: all }
+            }
+            Framing::Records { pending_records, .. } => {
+                let by_primary = with_record(pending_records);
+                Received { all: self.reassembler.held() + self.receipts.held() + by_primary, by_primary }
+            }
+        }
+    }
+
+    /// Drops record bytes that wait for their turn: no more of the stream will come.
+    pub(crate) fn drop_pending_records(&mut self) {
+        if let Framing::Records { pending_records, .. } = &mut self.framing {
+            pending_records.clear();
+        }
+    }
+
+    /// Whether all is here while the primary still owes the end: the sender could not learn it from acknowledgments.
+    pub(crate) fn is_complete_early(&self) -> bool {
+        self.is_head_open() && self.is_complete()
+    }
+
+    fn is_complete(&self) -> bool {
+        self.final_size == Some(self.reassembler.contiguous_end())
+    }
+
+    /// Bytes an ordered reader could have now.
+    fn ready(&self) -> u64 {
+        self.reassembler.contiguous_end().saturating_sub(self.reassembler.read_offset())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::TransportConfig;
+
+    const PACKET: usize = 1155;
+
+    /// Record bytes by the primary that can never be put in order; what they cost, or the fault they are.
+    fn gaps(count: usize, len: usize) -> Result<Received, PeerMisbehaved> {
+        let mut stream = RecvStream::new(true, 0);
+        let mut taken = Taken::default();
+        for nth in 0..count {
+            let offset = (nth * 2 + 1) * len;
+            stream.on_head_bytes(
+                offset as u64,
+                Bytes::from_static(&[0; PACKET]).slice(..len),
+                len,
+                &mut taken,
+            )?;
+        }
+        Ok(stream.held())
+    }
+
+    #[test]
+    fn every_other_packet_of_the_largest_window_pays_for_its_gaps() {
+        let held = gaps(PENDING_SPANS_MAX, PACKET).unwrap().all;
+        assert!(held.overhead_room(0).is_some(), "{held:?}");
+        assert_eq!(gaps(PENDING_SPANS_MAX + 1, PACKET), Err(PeerMisbehaved::OutOfOrder));
+    }
+
+    #[test]
+    fn single_bytes_do_not() {
+        let overhead_max = TransportConfig::default().overhead_max;
+        assert!(!gaps(20_000, 1).unwrap().is_hostile(overhead_max));
+        assert!(gaps(30_000, 1).unwrap().is_hostile(overhead_max));
+    }
+
+    #[test]
+    fn refused_data_leaves_a_stream_as_it_was_and_full_packets_pay_for_themselves() {
+        let mut stream = RecvStream::new(true, u64::MAX);
+        let mut rlp = |offset, len, overhead_max| {
+            let room = Room { bytes: u64::MAX, held: stream.held().all, overhead_max };
+            let data = Bytes::from_static(&[0; PACKET]).slice(..len);
+            let taken = stream.on_rlp(offset, data, len, None, Receipt(0), room).unwrap();
+            (taken.refused, stream.held().all, stream.sack_spans().count())
+        };
+        assert_eq!(rlp(10, 1, 0), (0, Held { bytes: 1, overhead: 0 }, 1));
+        assert_eq!(rlp(20, 1, GAP_COST), (0, Held { bytes: 2, overhead: GAP_COST }, 2));
+        assert_eq!(rlp(30, 1, GAP_COST), (1, Held { bytes: 2, overhead: GAP_COST }, 2));
+        assert_eq!(rlp(5000, PACKET, GAP_COST).0, 0);
+        assert_eq!(rlp(10, 1, GAP_COST).0, 0, "a duplicate costs nothing");
+    }
+}

@@ -1,0 +1,310 @@
+//! All streams of a connection, and whose turn it is with each loop.
+//!
+//! Invariant: a sending stream is in `primary_turns` exactly while it [wants the primary](SendStream::wants_primary);
+//! `sending` is the sum of what sending streams hold, `present` that of what they hold or await of sources.
+//!
+//! The maps need no keyed hash: stream ids are counted up and few at a time, a peer cannot choose them to collide.
+
+use std::{
+    cmp::Reverse,
+    collections::{BTreeSet, VecDeque},
+    ops::Add,
+};
+
+use rustc_hash::FxHashMap;
+
+use super::{
+    recv::RecvStream,
+    send::{Fed, SendStream},
+    source::{PIECE, PRESENT_MAX, SourceRead},
+};
+use crate::{
+    quic::{Dir, Side, StreamId},
+    seams::primary::PrimaryWriter,
+    structures::held::{Held, Received},
+};
+
+/// Order of service: priority first, then a number (a turn, or the age of the stream).
+type Place = (Reverse<i32>, u64, StreamId);
+
+#[derive(Debug)]
+pub(crate) struct Streams {
+    side: Side,
+    send: FxHashMap<StreamId, SendStream>,
+    recv: FxHashMap<StreamId, RecvStream>,
+    /// The peer's streams the application has not accepted yet, by direction.
+    incoming: [VecDeque<StreamId>; 2],
+    /// How many streams exist or existed, by who opened them and direction.
+    opened_by_us: [u64; 2],
+    opened_by_peer: [u64; 2],
+    primary_turns: BTreeSet<Place>,
+    primary_place: FxHashMap<StreamId, Place>,
+    next_turn: u64,
+    /// Streams that may have bytes for RLP: better priority first, then the older.
+    rlp_queue: BTreeSet<Place>,
+    next_age: u64,
+    sending: Held,
+    present: u64,
+    /// Streams whose source should be read, or is no longer needed.
+    readable_sources: VecDeque<StreamId>,
+    /// Streams with a source that found no room in `present`.
+    crowded: Vec<StreamId>,
+}
+
+impl Streams {
+    pub(crate) fn new(side: Side) -> Self {
+        Self {
+            side,
+            send: FxHashMap::default(),
+            recv: FxHashMap::default(),
+            incoming: Default::default(),
+            opened_by_us: [0; 2],
+            opened_by_peer: [0; 2],
+            primary_turns: BTreeSet::new(),
+            primary_place: FxHashMap::default(),
+            next_turn: 0,
+            rlp_queue: BTreeSet::new(),
+            next_age: 0,
+            sending: Held::default(),
+            present: 0,
+            readable_sources: VecDeque::new(),
+            crowded: Vec::new(),
+        }
+    }
+
+    /// Takes note of a stream we opened.
+    pub(crate) fn on_opened(&mut self, id: StreamId) {
+        self.opened_by_us[id.dir() as usize] += 1;
+    }
+
+    /// Takes note of a stream the peer opened.
+    pub(crate) fn on_accepted(&mut self, id: StreamId) {
+        self.opened_by_peer[id.dir() as usize] += 1;
+    }
+
+    /// Lets the application accept it.
+    pub(crate) fn offer(&mut self, id: StreamId) {
+        self.incoming[id.dir() as usize].push_back(id);
+    }
+
+    /// How many streams wait to be accepted.
+    pub(crate) fn offered(&self, dir: Dir) -> usize {
+        self.incoming[dir as usize].len()
+    }
+
+    pub(crate) fn accept(&mut self, dir: Dir) -> Option<StreamId> {
+        self.incoming[dir as usize].pop_front()
+    }
+
+    /// How many streams the side that owns `id` has opened in its direction, as far as we know.
+    pub(crate) fn known(&self, id: StreamId) -> u64 {
+        let opened = if id.initiator() == self.side { &self.opened_by_us } else { &self.opened_by_peer };
+        opened[id.dir() as usize]
+    }
+
+    pub(crate) fn insert_send(&mut self, id: StreamId, records: bool, rlp_limit: u64) {
+        let age = self.next_age;
+        self.next_age += 1;
+        self.send.insert(id, SendStream::new(id, age, records, rlp_limit));
+    }
+
+    pub(crate) fn recv_or_insert(
+        &mut self,
+        id: StreamId,
+        new: impl FnOnce() -> RecvStream,
+    ) -> &mut RecvStream {
+        self.recv.entry(id).or_insert_with(new)
+    }
+
+    pub(crate) fn recv(&mut self, id: StreamId) -> Option<&mut RecvStream> {
+        self.recv.get_mut(&id)
+    }
+
+    pub(crate) fn remove_recv(&mut self, id: StreamId) -> Option<RecvStream> {
+        self.recv.remove(&id)
+    }
+
+    pub(crate) fn send(&self, id: StreamId) -> Option<&SendStream> {
+        self.send.get(&id)
+    }
+
+    /// Changes a sending stream and keeps the books: what is held, whose turn it is.
+    pub(crate) fn with_send<T>(
+        &mut self,
+        id: StreamId,
+        change: impl FnOnce(&mut SendStream) -> T,
+    ) -> Option<T> {
+        let stream = self.send.get_mut(&id)?;
+        let (held, present) = (stream.held(), stream.buffer.present());
+        let result = change(stream);
+        self.sending = self.sending + stream.held() - held;
+        self.present = self.present + stream.buffer.present() - present;
+        if stream.tell_reader(PRESENT_MAX.saturating_sub(self.present)) {
+            self.readable_sources.push_back(id);
+        }
+        let wants = stream.wants_primary();
+        let priority = stream.priority;
+        self.place(id, wants, priority);
+        if !self.crowded.is_empty() && self.present < PRESENT_MAX / 2 {
+            self.readable_sources.extend(self.crowded.drain(..));
+        }
+        Some(result)
+    }
+
+    /// What the reader of a stream's source should do.
+    pub(crate) fn next_read(&mut self, id: StreamId) -> Option<SourceRead> {
+        let room = PRESENT_MAX.saturating_sub(self.present);
+        let read = self.with_send(id, |stream| {
+            stream.on_reader();
+            match stream.next_read(room) {
+                Some(span) => SourceRead::Span(stream.ask(span)),
+                None if stream.ledger.is_answered() => SourceRead::Done,
+                None => SourceRead::Wait,
+            }
+        })?;
+        // Only what others hold may be in its way: it is told when that has gone.
+        if read == SourceRead::Wait && room < PIECE && !self.crowded.contains(&id) {
+            self.crowded.push(id);
+        }
+        Some(read)
+    }
+
+    /// Bytes held or awaited of all sources.
+    pub(crate) fn present(&self) -> u64 {
+        self.present
+    }
+
+    /// A stream whose source should be read, or is no longer needed.
+    pub(crate) fn pop_readable_source(&mut self) -> Option<StreamId> {
+        self.readable_sources.pop_front()
+    }
+
+    fn place(&mut self, id: StreamId, wants: bool, priority: i32) {
+        let place = self.primary_place.get(&id).copied();
+        match (wants, place) {
+            (true, Some((Reverse(current), ..))) if current == priority => {}
+            (true, _) => {
+                place.map(|place| self.primary_turns.remove(&place));
+                let place = (Reverse(priority), self.next_turn, id);
+                self.next_turn += 1;
+                self.primary_turns.insert(place);
+                self.primary_place.insert(id, place);
+            }
+            (false, Some(place)) => {
+                self.primary_turns.remove(&place);
+                self.primary_place.remove(&id);
+            }
+            (false, None) => {}
+        }
+    }
+
+    pub(crate) fn remove_send(&mut self, id: StreamId) -> Option<SendStream> {
+        let stream = self.send.remove(&id)?;
+        self.sending = self.sending - stream.held();
+        self.present -= stream.buffer.present();
+        self.place(id, false, 0);
+        self.rlp_queue.remove(&(Reverse(stream.priority), stream.age, id));
+        Some(stream)
+    }
+
+    pub(crate) fn set_priority(&mut self, id: StreamId, priority: i32) -> bool {
+        let Some(stream) = self.send.get(&id) else { return false };
+        let queued = self.rlp_queue.remove(&(Reverse(stream.priority), stream.age, id));
+        self.with_send(id, |stream| stream.priority = priority);
+        if queued {
+            self.queue_for_rlp(id);
+        }
+        true
+    }
+
+    /// Hands up to `budget` stream bytes to the primary, in order of service.
+    pub(crate) fn feed<P: PrimaryWriter>(
+        &mut self,
+        primary: &mut P,
+        mut budget: u64,
+        mut on_fed: impl FnMut(StreamId, &Fed, u64),
+    ) {
+        while budget > 0 {
+            let Some(&(.., id)) = self.primary_turns.first() else { break };
+            // Served once, it goes behind the others of its priority.
+            let stream = &self.send[&id];
+            let (priority, usage) = (stream.priority, stream.usage());
+            self.place(id, false, priority);
+            let fed = self.with_send(id, |stream| stream.feed(primary, budget)).unwrap_or_default();
+            on_fed(id, &fed, self.send[&id].usage() - usage);
+            if self.send[&id].has_source() {
+                self.queue_for_rlp(id);
+            }
+            budget = budget.saturating_sub(fed.handed.max(1));
+        }
+    }
+
+    /// The primary has nothing waiting.
+    pub(crate) fn drop_overlap(&mut self, fed: &mut Vec<StreamId>) {
+        for id in fed.drain(..) {
+            self.with_send(id, SendStream::drop_overlap);
+        }
+    }
+
+    /// Whether some stream wants the primary now.
+    pub(crate) fn wants_primary(&self) -> bool {
+        !self.primary_turns.is_empty()
+    }
+
+    /// Whether every byte of every stream but `except` is answered for.
+    pub(crate) fn all_answered(&self, except: Option<StreamId>) -> bool {
+        !self.send.iter().any(|(&id, stream)| Some(id) != except && stream.is_busy())
+    }
+
+    pub(crate) fn queue_for_rlp(&mut self, id: StreamId) {
+        if let Some(stream) = self.send.get(&id) {
+            self.rlp_queue.insert((Reverse(stream.priority), stream.age, id));
+        }
+    }
+
+    pub(crate) fn queue_all_for_rlp(&mut self) {
+        self.rlp_queue = self.send.iter().map(|(&id, s)| (Reverse(s.priority), s.age, id)).collect();
+    }
+
+    /// The peer grants every stream but `control` at least this much.
+    pub(crate) fn raise_rlp_limits(&mut self, limit: u64, control: Option<StreamId>) {
+        for (&id, stream) in &mut self.send {
+            if Some(id) != control {
+                stream.rlp_limit = stream.rlp_limit.max(limit);
+            }
+        }
+        self.queue_all_for_rlp();
+    }
+
+    /// The stream RLP should serve next.
+    pub(crate) fn next_for_rlp(&self) -> Option<StreamId> {
+        self.rlp_queue.first().map(|&(.., id)| id)
+    }
+
+    /// RLP found nothing to send on its first stream.
+    pub(crate) fn pass_rlp(&mut self) {
+        self.rlp_queue.pop_first();
+    }
+
+    /// What sending streams hold: bytes that were written, and the records of them.
+    pub(crate) fn sending(&self) -> Held {
+        self.sending
+    }
+
+    /// The connection is gone: nothing is sent or received any more, what was received stays readable.
+    pub(crate) fn close(&mut self) {
+        self.primary_turns.clear();
+        self.primary_place.clear();
+        self.rlp_queue.clear();
+    }
+
+    /// Drops what the primary has brought out of order, and says what that was.
+    pub(crate) fn drop_pending_records(&mut self) -> Received {
+        let dropped = self.recv.values_mut().map(|stream| {
+            let held = stream.held();
+            stream.drop_pending_records();
+            held - stream.held()
+        });
+        dropped.fold(Received::default(), Add::add)
+    }
+}

@@ -1,0 +1,98 @@
+//! The seam to the cryptography: seals and opens RLP datagrams (`docs/WIRE.md#protection`).
+//!
+//! Owns the keys of both directions, the packet numbers of the sending one (`sealer.rs`) and the replay window of the
+//! receiving one (`opener.rs`). Invariant: no nonce is used twice with one key, and what fails to authenticate changes
+//! nothing but a counter. Nothing here allocates for each packet. The only module of the RLP loop that knows `ring`:
+//! `protection.rs` says what protects datagrams, and `aead.rs` is what does; `ids.rs` names the receiver, `receipt.rs` shows
+//! who has received what, `early.rs` has what comes before the handshake is complete.
+
+mod aead;
+mod early;
+mod ids;
+mod opener;
+pub(crate) mod protection;
+mod receipt;
+mod sealer;
+mod secrets;
+#[cfg(test)]
+mod tests;
+
+use self::protection::Protection;
+pub(crate) use self::{
+    aead::Aead,
+    ids::IdChange,
+    opener::{Opened, Opener},
+    receipt::{RECEIPT_SECRET_LEN, ReceiptKey},
+    sealer::Sealing,
+    secrets::Secrets,
+};
+pub use self::{opener::OpenError, sealer::Sealer};
+pub(crate) use crate::wire::header::ReceiverId;
+pub use crate::wire::header::receiver_id;
+
+/// Label of the TLS exporter (RFC 8446 §7.5) that yields the secrets.
+pub const EXPORTER_LABEL: &[u8] = b"EXPORTER-rc3/1";
+/// Context of the exporter for what the client sends.
+pub const EXPORTER_CONTEXT_CLIENT: &[u8] = b"client";
+/// Context of the exporter for what the server sends.
+pub const EXPORTER_CONTEXT_SERVER: &[u8] = b"server";
+/// Length of an exported secret in bytes.
+pub const SECRET_LEN: usize = 32;
+
+/// How far keys may be used. Only tests have a reason to deviate from the default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Packets sealed with one key before the next is taken into use; at least 1.
+    pub packets_per_key: u64,
+    /// Datagrams that may fail to authenticate in the life of the connection.
+    pub failures_max: u64,
+}
+
+impl Default for Limits {
+    /// The confidentiality and the integrity limit of AEAD_AES_128_GCM (RFC 9001 §6.6).
+    fn default() -> Self {
+        Self { packets_per_key: 1 << 23, failures_max: 1 << 52 }
+    }
+}
+
+/// Both directions of one connection.
+#[derive(Debug)]
+pub struct RlpKeys {
+    /// Seals what we send.
+    pub seal: Sealer,
+    /// Opens what we receive.
+    pub open: Opener,
+}
+
+impl RlpKeys {
+    /// The keys from the two exported secrets; `side_is_client` says which of them is ours to send with.
+    pub fn new(
+        client_secret: &[u8; SECRET_LEN],
+        server_secret: &[u8; SECRET_LEN],
+        side_is_client: bool,
+    ) -> Self {
+        Self::with_limits(client_secret, server_secret, side_is_client, Limits::default())
+    }
+
+    /// As [`Self::new`], with other limits than those of the AEAD.
+    pub fn with_limits(
+        client_secret: &[u8; SECRET_LEN],
+        server_secret: &[u8; SECRET_LEN],
+        side_is_client: bool,
+        limits: Limits,
+    ) -> Self {
+        Self::protected(&Aead, [client_secret, server_secret], side_is_client, limits)
+    }
+
+    /// As [`Self::with_limits`], with what protects the connection; the secret of what the client sends comes first.
+    pub(crate) fn protected(
+        protection: &dyn Protection,
+        secrets: [&[u8; SECRET_LEN]; 2],
+        side_is_client: bool,
+        limits: Limits,
+    ) -> Self {
+        let [client, server] = secrets.map(|secret| protection.direction(secret));
+        let (local, remote) = if side_is_client { (client, server) } else { (server, client) };
+        Self { seal: Sealer::new(&local, limits), open: Opener::new(&remote, limits) }
+    }
+}

@@ -1,0 +1,199 @@
+//! What opens: the receiving direction.
+
+use std::{fmt, ops::Range, sync::Arc};
+
+use thiserror::Error;
+
+use super::{
+    Limits, ReceiverId,
+    ids::{IdChange, ReceivingIds},
+    protection::{Direction, Generation, Mask},
+    receiver_id,
+};
+use crate::{
+    structures::replay::{ReplayWindow, Verdict},
+    units::Level,
+    wire::header::{self, HEADER_LEN, Header, SAMPLE_LEN},
+};
+
+/// Opens datagrams in whatever order they come, each once.
+///
+/// The generation of keys is chosen by key phase and packet number alone, so each datagram costs one attempt,
+/// and all keys that can be chosen are there beforehand: a forged key phase costs what any other forgery
+/// does.
+pub struct Opener {
+    pub(super) ids: ReceivingIds,
+    mask: Box<dyn Mask>,
+    /// For packets that were overtaken by the key update. Before the first update keys that nobody has, so that a
+    /// flipped key phase takes as long to refuse as any other forgery (RFC 9001 §9.5).
+    previous: Box<dyn Generation>,
+    pub(super) current: Box<dyn Generation>,
+    /// Moves up when the first packet sealed with it has authenticated.
+    next: Box<dyn Generation>,
+    /// The key phase of `current`.
+    pub(super) key_phase: bool,
+    /// Also knows the highest packet number authenticated, which is always one of `current`'s.
+    pub(super) replay: ReplayWindow,
+    pub(super) failures: u64,
+    failures_max: u64,
+}
+
+impl Opener {
+    pub(super) fn new(direction: &Arc<dyn Direction>, limits: Limits) -> Self {
+        let current = direction.generation();
+        Self {
+            ids: ReceivingIds::new(direction.clone()),
+            mask: direction.mask(),
+            previous: direction.decoy(),
+            next: current.next(),
+            current,
+            key_phase: false,
+            replay: ReplayWindow::new(),
+            failures: 0,
+            failures_max: limits.failures_max,
+        }
+    }
+
+    /// Authenticates and decrypts `datagram` in place, and refuses what has been opened before.
+    ///
+    /// # Errors
+    /// See [`OpenError`]. The content of `datagram` is then unspecified.
+    pub fn open(&mut self, datagram: &mut [u8]) -> Result<Opened, OpenError> {
+        if self.failures >= self.failures_max {
+            return Err(OpenError::IntegrityLimit);
+        }
+        let path = receiver_id(datagram).and_then(|id| self.ids.number(id)).ok_or(OpenError::NotForUs)?;
+        let (header, sealed) = datagram.split_first_chunk_mut::<HEADER_LEN>().ok_or(OpenError::NotForUs)?;
+        let sample = sealed.get(..SAMPLE_LEN).ok_or(OpenError::NotForUs)?;
+        let mask = self.mask.of(sample).ok_or(OpenError::NotForUs)?;
+        header::apply_mask(header, mask);
+        let fields = Header::parse(header);
+        let packet_number = header::expand_packet_number(fields.packet_number, self.replay.next());
+
+        let era = self.era(fields.key_phase, packet_number);
+        let generation = match era {
+            Era::Previous => &self.previous,
+            Era::Current => &self.current,
+            Era::Next => &self.next,
+        };
+        let Some(payload_len) = generation.open(packet_number, header, sealed) else {
+            self.failures += 1;
+            let is_last = self.failures >= self.failures_max;
+            return Err(if is_last { OpenError::IntegrityLimit } else { OpenError::Unauthentic });
+        };
+
+        // From here on the peer speaks.
+        if era == Era::Next {
+            let following = self.next.next();
+            self.previous =
+                std::mem::replace(&mut self.current, std::mem::replace(&mut self.next, following));
+            self.key_phase = fields.key_phase;
+        }
+        match self.replay.check(packet_number) {
+            Verdict::New => self.replay.insert(packet_number),
+            Verdict::Duplicate => return Err(OpenError::Duplicate),
+            Verdict::TooOld => return Err(OpenError::TooOld),
+        }
+        self.ids.on_number(path);
+        if fields.reserved {
+            return Err(OpenError::ReservedBit);
+        }
+        if fields.level.is_primary() {
+            return Err(OpenError::PrimaryLevel);
+        }
+        Ok(Opened { level: fields.level, packet_number, payload: HEADER_LEN..HEADER_LEN + payload_len })
+    }
+
+    /// The ids that are taken now.
+    pub fn ids(&self) -> impl Iterator<Item = ReceiverId> + '_ {
+        self.ids.iter()
+    }
+
+    /// The sender is on the path with this number by now.
+    pub fn on_path(&mut self, number: u64) {
+        self.ids.on_number(number);
+    }
+
+    /// What has changed about them since the last call; at first, all of them.
+    pub fn take_id_change(&mut self) -> IdChange {
+        self.ids.take_change()
+    }
+
+    /// Which keys an honest sender has sealed the packet with (RFC 9001 §6.5): it never goes back to older
+    /// ones, so the other key phase means newer keys above the highest packet number, and older ones below.
+    fn era(&self, key_phase: bool, packet_number: u64) -> Era {
+        if key_phase == self.key_phase {
+            Era::Current
+        } else if packet_number >= self.replay.next() {
+            Era::Next
+        } else {
+            Era::Previous
+        }
+    }
+}
+
+impl fmt::Debug for Opener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Opener")
+            .field("ids", &self.ids.iter().collect::<Vec<_>>())
+            .field("key_phase", &self.key_phase)
+            .field("replay", &self.replay)
+            .field("failures", &self.failures)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A datagram that authenticated, for the first time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Opened {
+    /// The level it was sent at, 1 to 15.
+    pub level: Level,
+    /// Its packet number, below 2^62.
+    pub packet_number: u64,
+    /// Where in the datagram its frames lie, in the clear now.
+    pub payload: Range<usize>,
+}
+
+/// Why a datagram was not opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// No RLP datagram, or one with another receiver id. Drop it.
+    #[error("not an rlp datagram of this connection")]
+    NotForUs,
+    /// Forged, damaged, or sealed with keys long gone. Drop it.
+    #[error("an rlp datagram did not authenticate")]
+    Unauthentic,
+    /// Opened before. Drop it.
+    #[error("an rlp datagram came twice")]
+    Duplicate,
+    /// So late that it may have been opened before. Drop it.
+    #[error("an rlp datagram came too late to tell whether it came before")]
+    TooOld,
+    /// The peer set a bit that rc3/1 reserves.
+    #[error("an rlp datagram has its reserved bit set")]
+    ReservedBit,
+    /// The peer claims to have sent an RLP datagram at level 0.
+    #[error("an rlp datagram names the level of the primary loop")]
+    PrimaryLevel,
+    /// So many datagrams did not authenticate that the next could be a lucky forgery (RFC 9001 §6.6): this
+    /// and all further ones are refused.
+    #[error("too many rlp datagrams did not authenticate, stop using these keys")]
+    IntegrityLimit,
+}
+
+impl OpenError {
+    /// Whether the datagram was the peer's and the peer broke the protocol: the connection must be closed.
+    /// Everything else may be a third party's doing and is dropped in silence.
+    pub const fn is_peer_fault(self) -> bool {
+        matches!(self, Self::ReservedBit | Self::PrimaryLevel)
+    }
+}
+
+/// Which of an opener's generations to use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Era {
+    Previous,
+    Current,
+    Next,
+}

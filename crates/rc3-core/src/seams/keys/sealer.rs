@@ -1,0 +1,132 @@
+//! What seals: the sending direction.
+
+use std::{fmt, sync::Arc};
+
+use super::{
+    Limits, ReceiverId,
+    ids::SendingIds,
+    protection::{Direction, Generation, Mask},
+};
+use crate::{
+    units::Level,
+    wire::header::{self, HEADER_LEN, Header, PACKET_NUMBER_END, SAMPLE_LEN, TAG_LEN},
+};
+
+/// Seals datagrams in the order they are finished, which is the order of their packet numbers.
+pub struct Sealer {
+    pub(super) ids: SendingIds,
+    pub(super) mask: Box<dyn Mask>,
+    pub(super) generation: Box<dyn Generation>,
+    key_phase: bool,
+    pub(super) packet_number: u64,
+    /// How many packets `generation` may still seal.
+    pub(super) packets_left: u64,
+    packets_per_key: u64,
+}
+
+impl Sealer {
+    /// What a datagram is longer than its payload, in bytes: header and tag.
+    pub const OVERHEAD: usize = HEADER_LEN + TAG_LEN;
+
+    pub(super) fn new(direction: &Arc<dyn Direction>, limits: Limits) -> Self {
+        let packets_per_key = limits.packets_per_key.max(1);
+        Self {
+            ids: SendingIds::new(direction.clone()),
+            mask: direction.mask(),
+            generation: direction.generation(),
+            key_phase: false,
+            packet_number: 0,
+            packets_left: packets_per_key,
+            packets_per_key,
+        }
+    }
+
+    /// Goes on with the packet numbers of other keys.
+    pub(crate) fn continuing_at(self, packet_number: u64) -> Self {
+        Self { packet_number, ..self }
+    }
+
+    /// The packet number that the next datagram will have.
+    pub fn next_number(&self) -> u64 {
+        self.packet_number
+    }
+
+    /// Starts a datagram at the end of `buf`, which may hold finished ones already (a GSO batch). The caller
+    /// then appends the payload and calls [`Self::finish`]; or truncates `buf` to what it was and drops the
+    /// [`Sealing`], and no packet number is spent.
+    ///
+    /// `level` must not be the primary's: no receiver would take the datagram.
+    pub fn begin(&mut self, level: Level, buf: &mut Vec<u8>) -> Sealing {
+        self.begin_for(level, self.ids.current(), buf)
+    }
+
+    /// As [`Self::begin`], for a path that may be used next.
+    pub fn begin_on_next_path(&mut self, level: Level, buf: &mut Vec<u8>) -> Sealing {
+        self.begin_for(level, self.ids.next(), buf)
+    }
+
+    /// Datagrams begun from now on are for another path, on which the receiver has another id. Returns its number, which
+    /// the receiver has to hear of.
+    pub fn change_path(&mut self) -> u64 {
+        self.ids.advance()
+    }
+
+    fn begin_for(&mut self, level: Level, receiver: ReceiverId, buf: &mut Vec<u8>) -> Sealing {
+        debug_assert!(!level.is_primary(), "level 0 belongs to the primary loop");
+        let start = buf.len();
+        buf.extend_from_slice(&[0; HEADER_LEN]);
+        Sealing { start, level, receiver }
+    }
+
+    /// Seals the datagram from where `sealing` began to the end of `buf`, and returns its packet number.
+    ///
+    /// # Panics
+    /// When `buf` has been cut to before the payload, or after 2^62 packets.
+    pub fn finish(&mut self, sealing: Sealing, buf: &mut Vec<u8>) -> u64 {
+        if self.packets_left == 0 {
+            self.generation = self.generation.next();
+            self.key_phase = !self.key_phase;
+            self.packets_left = self.packets_per_key;
+        }
+        let packet_number = self.packet_number;
+        assert!(packet_number < PACKET_NUMBER_END, "the packet numbers of this connection are used up");
+        let mut header = Header {
+            key_phase: self.key_phase,
+            reserved: false,
+            level: sealing.level,
+            receiver: sealing.receiver,
+            packet_number: packet_number as u32,
+        }
+        .emit();
+
+        let tag = self.generation.seal(packet_number, &header, &mut buf[sealing.start + HEADER_LEN..]);
+        buf.extend_from_slice(&tag);
+        let (place, sealed) = buf[sealing.start..].split_at_mut(HEADER_LEN);
+        let mask = self.mask.of(&sealed[..SAMPLE_LEN]).expect("the sample has the length of a block");
+        header::apply_mask(&mut header, mask);
+        place.copy_from_slice(&header);
+
+        self.packet_number += 1;
+        self.packets_left -= 1;
+        packet_number
+    }
+}
+
+impl fmt::Debug for Sealer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sealer")
+            .field("id", &self.ids.current())
+            .field("packet_number", &self.packet_number)
+            .field("key_phase", &self.key_phase)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A datagram that has been begun: see [`Sealer::begin`].
+#[derive(Debug)]
+#[must_use = "the datagram is not sealed before `Sealer::finish`"]
+pub struct Sealing {
+    start: usize,
+    level: Level,
+    receiver: ReceiverId,
+}

@@ -1,0 +1,52 @@
+//! Where an endpoint takes secrets from that its peers must not know.
+
+use std::fmt;
+
+use ring::{
+    hkdf::{HKDF_SHA256, Prk},
+    rand::{SecureRandom, SystemRandom},
+};
+
+use super::aead::expand_into;
+
+/// One secret after the other.
+pub(crate) enum Secrets {
+    System(SystemRandom),
+    /// Repeatable: for simulations only.
+    Seeded {
+        seed: Prk,
+        count: u64,
+    },
+}
+
+impl Secrets {
+    /// Random ones, or with `seed` always the same.
+    pub(crate) fn new(seed: Option<[u8; 32]>) -> Self {
+        match seed {
+            None => Self::System(SystemRandom::new()),
+            Some(seed) => Self::Seeded { seed: Prk::new_less_safe(HKDF_SHA256, &seed), count: 0 },
+        }
+    }
+
+    /// The next one.
+    ///
+    /// # Panics
+    /// When the system has no random numbers; without them there is no handshake either.
+    pub(crate) fn next<const LEN: usize>(&mut self) -> [u8; LEN] {
+        let mut secret = [0; LEN];
+        match self {
+            Self::System(system) => system.fill(&mut secret).expect("a system with random numbers"),
+            Self::Seeded { seed, count } => {
+                expand_into(seed, &count.to_be_bytes(), &mut secret);
+                *count += 1;
+            }
+        }
+        secret
+    }
+}
+
+impl fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Secrets").finish_non_exhaustive()
+    }
+}

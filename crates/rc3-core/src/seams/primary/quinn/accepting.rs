@@ -1,0 +1,35 @@
+//! What connections are accepted with: a server's settings in the form quinn-proto wants.
+
+use std::sync::Arc;
+
+use quinn_proto as quic;
+
+use crate::{
+    config::{ServerConfig, TransportConfig},
+    seams::{keys::protection::Protection, tls::ConfigError},
+};
+
+/// Settings to accept connections with, in the form the primary wants.
+pub(crate) struct Accepting {
+    pub(super) quic: quic::ServerConfig,
+    pub(crate) transport: Arc<TransportConfig>,
+    /// What protects their RLP datagrams.
+    pub(crate) protection: &'static dyn Protection,
+}
+
+impl Accepting {
+    pub(crate) fn new(config: &ServerConfig) -> Result<Self, ConfigError> {
+        let session = config.security.session(config.transport.speaks_rc3())?;
+        let mut quic = quic::ServerConfig::new(session, config.token_key.clone());
+        quic.migration(config.migration)
+            // The endpoint refuses what is beyond its own limit; quinn-proto would say nothing, and the peer wait.
+            .max_incoming(config.max_incoming.saturating_add(1))
+            .incoming_buffer_size(config.incoming_buffer_size)
+            .incoming_buffer_size_total(config.incoming_buffer_size_total)
+            .validation_token_config(config.validation_token.clone())
+            .retry_token_lifetime(config.retry_token_lifetime)
+            .preferred_address_v4(config.preferred_address_v4)
+            .preferred_address_v6(config.preferred_address_v6);
+        Ok(Self { quic, transport: config.transport.clone(), protection: config.security.protection() })
+    }
+}

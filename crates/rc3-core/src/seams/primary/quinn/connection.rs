@@ -1,0 +1,317 @@
+//! One QUIC connection, and what quinn-proto knows of it beyond its streams.
+
+use std::{
+    fmt,
+    net::{IpAddr, SocketAddr},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    time::{Duration, Instant},
+};
+
+use bytes::Bytes;
+use quinn_proto as quic;
+
+use super::{
+    controller::{Beside, Pace, Shared},
+    sample::{PathSample, without_ack_delay},
+    seam::{varint, with_control},
+    stall::Stall,
+    steering::SharedSteering,
+    validation::Validation,
+};
+use crate::quic::{Dir, Side, VarInt};
+use crate::seams::tls::sessions::ConnectionSessions;
+use crate::{
+    error::SendDatagramError,
+    laws::{
+        departures::{DepartureRate, Departures},
+        feeding,
+        primary_window::Waiting,
+    },
+    seams::qlog::Trace,
+};
+
+/// One QUIC connection.
+pub(crate) struct Quic {
+    pub(super) conn: quic::Connection,
+    pub(super) shared: Arc<Shared>,
+    pub(super) fed_late: Arc<AtomicBool>,
+    pub(super) waiting: Waiting,
+    pub(super) stall: Stall,
+    /// Present if routers may tell the rate.
+    pub(super) steering: Option<SharedSteering>,
+    /// Where [`Self::rate`] says how fast.
+    pub(super) departures: Departures,
+    /// See [`crate::laws::primary_window::Window::due`].
+    pub(super) due: u64,
+    /// When something that waits for its time may leave.
+    pub(super) departure: Option<Instant>,
+    /// Of clients that may use 0-RTT.
+    pub(super) sessions: Option<Arc<ConnectionSessions>>,
+    pub(super) trace: Trace,
+    /// The smoothed round-trip time before the last datagram; `None` before the first sample, when it is a guess.
+    pub(super) rtt_before: Option<Duration>,
+    /// The path the bytes in flight are counted on.
+    pub(super) remote: SocketAddr,
+    pub(super) validation: Validation,
+    /// Probes of the path MTU that were lost when the last one left.
+    pub(super) lost_probes: u64,
+}
+
+impl Quic {
+    /// What became of packets since the last call; to be called after each datagram and timeout.
+    pub(crate) fn take_path_sample(&mut self, now: Instant) -> PathSample {
+        let fates = self.shared.take_fates();
+        let (before, after) = (self.rtt_before, self.conn.rtt());
+        let acked = fates.acked.map(|sent| {
+            let raw = now.saturating_duration_since(sent);
+            (sent, before.map_or(raw, |before| without_ack_delay(raw, before, after)))
+        });
+        if before.is_some() || acked.is_some() {
+            self.rtt_before = Some(after);
+        }
+        PathSample { acked, lost: fates.lost }
+    }
+
+    /// A probe of the path MTU that is lost is in flight no longer, and the controller does not hear of it.
+    pub(super) fn look_for_lost_probe(&mut self) {
+        if self.shared.probing.load(Relaxed) > 0
+            && self.conn.stats().path.lost_plpmtud_probes > self.lost_probes
+        {
+            self.shared.probing.store(0, Relaxed);
+        }
+    }
+
+    /// Has the primary send a packet that the peer acknowledges, though it has nothing to say (PING, RFC 9000
+    /// §19.2).
+    pub(crate) fn probe(&mut self) {
+        self.waiting = Waiting::ForPacer;
+        self.conn.ping();
+    }
+
+    /// As [`Self::probe`], and soon: a shut window does not hold it up.
+    pub(crate) fn probe_at_once(&mut self) {
+        self.shared.window_open.store(true, Relaxed);
+        self.probe();
+    }
+
+    /// The last address of the peer that has proved that it receives; that of the handshake to begin with.
+    pub(crate) fn validated(&self) -> SocketAddr {
+        self.validation.validated()
+    }
+
+    /// Whether a packet would show that the path is validated by now.
+    pub(crate) fn may_be_validated(&self) -> bool {
+        self.validation.is_answered(&self.conn)
+    }
+
+    /// How fast packets leave, where routers tell it or the controller does. Otherwise quinn-proto's pacer decides.
+    pub(crate) fn rate(&self) -> Option<DepartureRate> {
+        match &self.steering {
+            Some(steering) => steering.pace(),
+            None => self.shared.rate(),
+        }
+    }
+
+    /// Looks whether a packet may leave at `now`, if there is a rate. Before bytes are handed over.
+    pub(crate) fn pace(&mut self, now: Instant) {
+        let (pace, due) = match self.rate() {
+            None => (Pace::Quinn, u64::MAX),
+            Some(rate) if self.departures.next(rate) <= now => {
+                (Pace::Due, feeding::due(rate, self.conn.current_mtu()))
+            }
+            Some(_) => (Pace::Hold, 0),
+        };
+        self.shared.set_pace(pace);
+        self.due = due;
+    }
+
+    /// There is no more to send now. `waiting`: because of the pace, if there is a rate.
+    pub(crate) fn rest(&mut self, waiting: bool) {
+        let waiting = waiting && self.shared.is_held();
+        self.departures.set_backlogged(waiting);
+        self.departure = self.rate().filter(|_| waiting).map(|rate| self.departures.next(rate));
+    }
+
+    /// `bytes` of UDP payload have left that the pace is to account for. `rate`: the one that let them go, which sending
+    /// them may have changed.
+    pub(crate) fn on_departed(&mut self, now: Instant, rate: Option<DepartureRate>, bytes: usize) {
+        if let Some(rate) = rate {
+            // Routers count all of a packet; a controller's rate, as its window, is of UDP payload (RFC 9002 §B.1).
+            let headers = if self.steering.is_some() { udp_ip_headers(self.remote) } else { 0 };
+            self.departures.on_sent(now, rate, (bytes + headers) as u64);
+        }
+    }
+
+    /// When quinn-proto will not move any more by itself, if nothing comes.
+    pub(super) fn stall_deadline(&self) -> Option<Instant> {
+        let shut = self.window().packets() == 0 || self.waiting == Waiting::ForWindow;
+        let waits = shut && !self.conn.is_handshaking() && !self.conn.is_closed();
+        waits.then(|| self.stall.deadline(self.conn.rtt()))
+    }
+
+    /// The qlog file that was opened for this connection.
+    pub(crate) fn take_trace(&mut self) -> Trace {
+        std::mem::take(&mut self.trace)
+    }
+
+    /// Whether bytes are handed over late from now on: the controller then believes
+    /// [`Self::set_app_limited`].
+    pub(crate) fn set_fed_late(&mut self, fed_late: bool) {
+        self.fed_late.store(fed_late, Relaxed);
+    }
+
+    /// Whether 0-RTT data can be sent, and if so, whether as rc3, which is what the resumed session spoke.
+    pub(crate) fn early(&self) -> Option<bool> {
+        if !self.conn.has_0rtt() || self.conn.side().is_server() {
+            return None;
+        }
+        self.sessions.as_ref()?.resumed()
+    }
+
+    /// Whether the server took the 0-RTT data; known once connected.
+    pub(crate) fn early_accepted(&self) -> bool {
+        self.conn.accepted_0rtt()
+    }
+
+    /// The 0-RTT data was refused: quinn-proto has forgotten its packets and told nobody.
+    pub(crate) fn on_early_rejected(&mut self) {
+        self.shared.in_flight.store(0, Relaxed);
+        self.waiting = Waiting::ForPacer;
+    }
+
+    /// The protocol is agreed: sessions the server lets us resume belong to it.
+    pub(crate) fn on_negotiated(&mut self, rc3: bool) {
+        if let Some(sessions) = &self.sessions {
+            sessions.on_negotiated(rc3);
+        }
+    }
+
+    /// Queues an application datagram (RFC 9221). With `drop_old` older ones that wait give way, otherwise it
+    /// may have to wait itself.
+    pub(crate) fn send_datagram(&mut self, data: Bytes, drop_old: bool) -> Result<(), SendDatagramError> {
+        self.waiting = Waiting::ForPacer;
+        self.conn.datagrams().send(data, drop_old).map_err(|error| match error {
+            quic::SendDatagramError::UnsupportedByPeer => SendDatagramError::UnsupportedByPeer,
+            quic::SendDatagramError::Disabled => SendDatagramError::Disabled,
+            quic::SendDatagramError::TooLarge => SendDatagramError::TooLarge,
+            quic::SendDatagramError::Blocked(data) => SendDatagramError::Blocked(data),
+        })
+    }
+
+    pub(crate) fn read_datagram(&mut self) -> Option<Bytes> {
+        self.conn.datagrams().recv()
+    }
+
+    pub(crate) fn max_datagram_size(&mut self) -> Option<usize> {
+        self.conn.datagrams().max_size()
+    }
+
+    pub(crate) fn datagram_send_buffer_space(&mut self) -> usize {
+        self.conn.datagrams().send_buffer_space()
+    }
+
+    /// How many streams the peer may have open at once, and how many it is allowed by now.
+    pub(crate) fn set_max_concurrent_streams(&mut self, dir: Dir, count: VarInt) {
+        self.conn.set_max_concurrent_streams(dir, with_control(dir, count));
+    }
+
+    /// Streams the peer may have open, its control stream included. Follows a lowered limit only as streams end.
+    pub(crate) fn max_concurrent_streams(&self, dir: Dir) -> u64 {
+        self.conn.max_concurrent_streams(dir)
+    }
+
+    pub(crate) fn force_key_update(&mut self) {
+        self.conn.force_key_update();
+    }
+
+    /// Our address has changed: lets the peer hear from the new one.
+    pub(crate) fn on_local_address_changed(&mut self) {
+        self.conn.local_address_changed();
+    }
+
+    /// RLP has so many bytes under way, and what the primary sends until then shares queues with them: a loss may be RLP's doing.
+    pub(crate) fn set_rlp_in_flight(&mut self, bytes: u64, until: Instant) {
+        self.shared.set_beside(Beside { bytes, until: Some(until) });
+    }
+
+    /// The smallest round-trip time seen on the path.
+    pub(crate) fn min_rtt(&self) -> Duration {
+        self.conn.min_rtt()
+    }
+
+    /// The negotiated ALPN protocol and the server name, once known.
+    pub(crate) fn handshake_data(&self) -> Option<HandshakeData> {
+        let data = self.conn.crypto_session().handshake_data()?;
+        let data = data.downcast::<quic::crypto::rustls::HandshakeData>().ok()?;
+        Some(HandshakeData { protocol: data.protocol, server_name: data.server_name })
+    }
+
+    /// Keying material from the TLS exporter (RFC 8446 §7.5); `None` before the handshake allows it.
+    pub(crate) fn export_keying_material(&self, out: &mut [u8], label: &[u8], context: &[u8]) -> Option<()> {
+        self.conn.crypto_session().export_keying_material(out, label, context).ok()
+    }
+
+    /// The peer's certificate chain, once known, as rustls gives it.
+    pub(crate) fn peer_identity(&self) -> Option<Box<dyn std::any::Any>> {
+        self.conn.crypto_session().peer_identity()
+    }
+
+    pub(crate) fn close(&mut self, now: Instant, code: VarInt, reason: Bytes) {
+        self.conn.close(now, code, reason);
+    }
+
+    /// Bytes the peer may send on all streams beyond what was read.
+    pub(crate) fn set_receive_window(&mut self, bytes: u64) {
+        self.conn.set_receive_window(varint(bytes));
+    }
+
+    /// Bytes that may wait for packets and acknowledgments.
+    pub(crate) fn set_send_window(&mut self, bytes: u64) {
+        self.conn.set_send_window(bytes);
+    }
+
+    pub(crate) fn is_drained(&self) -> bool {
+        self.conn.is_drained()
+    }
+
+    pub(crate) fn is_handshaking(&self) -> bool {
+        self.conn.is_handshaking()
+    }
+
+    pub(crate) fn side(&self) -> Side {
+        self.conn.side()
+    }
+
+    /// Both ends of the current path, ours where known. Cheaper than [`Self::path`].
+    pub(crate) fn addresses(&self) -> (SocketAddr, Option<IpAddr>) {
+        (self.conn.remote_address(), self.conn.local_ip())
+    }
+
+    /// The smoothed round-trip time.
+    pub(crate) fn rtt(&self) -> Duration {
+        self.conn.rtt()
+    }
+}
+
+impl fmt::Debug for Quic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Quic").field("side", &self.conn.side()).finish_non_exhaustive()
+    }
+}
+
+/// Headers of UDP and IP in bytes, which routers count.
+pub(crate) fn udp_ip_headers(remote: SocketAddr) -> usize {
+    if remote.ip().to_canonical().is_ipv4() { 28 } else { 48 }
+}
+
+/// What the handshake settled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HandshakeData {
+    /// The negotiated ALPN protocol.
+    pub protocol: Option<Vec<u8>>,
+    /// The server name the client asked for; on servers only.
+    pub server_name: Option<String>,
+}

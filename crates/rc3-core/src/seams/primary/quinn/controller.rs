@@ -1,0 +1,440 @@
+//! A congestion controller around quinn-proto's own ones: it watches the bytes in flight, decides what counts as
+//! application-limited, and can switch the pacer off, or take its place.
+//!
+//! It takes its place where routers tell the rate, and where a controller that was given from outside names one: quinn-proto
+//! lets a quarter more than a window per round trip go, in bursts, and does not ask for the rate. The law is
+//! [`crate::laws::departures`], one packet at a time.
+//!
+//! Facts of quinn-proto 0.11.19 it rests on (each held by a test in `rc3-core/tests/primary.rs`):
+//! - `window()` is consulted in `poll_transmit` exactly when something ack-eliciting waits to be sent and no loss
+//!   probe is due: once for the window test, and if that lets it pass once more for the pacer. Nothing sent and not
+//!   consulted: nothing was waiting. Once: the window is shut. Twice: the pacer holds it back.
+//! - a packet goes while `in_flight + mtu < window()`;
+//! - the pacer gives way for windows above `u32::MAX`;
+//! - `on_end_acks` carries the exact bytes in flight; in between they follow `on_sent`, `on_ack` and losses;
+//! - each path counts its own bytes in flight: after a change of path nobody reports those of the old one.
+
+use std::{
+    any::Any,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed},
+    },
+    time::Instant,
+};
+
+use quinn_proto::{
+    RttEstimator,
+    congestion::{Controller, ControllerFactory, ControllerMetrics},
+};
+
+use crate::laws::departures::DepartureRate;
+
+/// What the controller and the seam tell each other. One per connection; only one thread touches it at a time,
+/// the atomics are there because the controller must be `Sync`.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) cwnd: AtomicU64,
+    pub(super) in_flight: AtomicU64,
+    /// Of these, a probe of the path MTU.
+    pub(super) probing: AtomicU64,
+    mtu: AtomicU64,
+    /// How often `window()` was called since this was last cleared.
+    pub(super) consulted: AtomicU32,
+    pub(super) app_limited: AtomicBool,
+    /// Whether the window lets everything pass.
+    pub(super) window_open: AtomicBool,
+    /// A [`Pace`].
+    pace: AtomicU8,
+    /// Bits per second that the controller wants to send; zero: it does not say.
+    rate: AtomicU64,
+    /// Whether acks came since this was last cleared.
+    pub(super) acks_came: AtomicBool,
+    /// What the last acks said, for whoever compares the loops.
+    fates: Mutex<Fates>,
+    beside: Mutex<Beside>,
+}
+
+/// Who spreads the window over the round trip.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Pace {
+    /// quinn-proto, or nobody.
+    Quinn,
+    /// We do, and a packet may leave now.
+    Due,
+    /// We do, and none may.
+    Hold,
+}
+
+/// Send times of packets whose fate was learned since [`Shared::take_fates`].
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Fates {
+    /// Of the newest that was acknowledged, if it is newer than all before.
+    pub(super) acked: Option<Instant>,
+    /// Of the newest that is lost.
+    pub(super) lost: Option<Instant>,
+}
+
+/// What RLP has under way in queues that it shares with the primary.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Beside {
+    pub(super) bytes: u64,
+    /// What the primary sends until then meets it.
+    pub(super) until: Option<Instant>,
+}
+
+impl Shared {
+    pub(super) fn set_beside(&self, beside: Beside) {
+        *self.beside.lock().unwrap_or_else(PoisonError::into_inner) = beside;
+    }
+
+    fn beside(&self, sent: Instant) -> u64 {
+        let beside = *self.beside.lock().unwrap_or_else(PoisonError::into_inner);
+        if beside.until.is_some_and(|until| sent <= until) { beside.bytes } else { 0 }
+    }
+
+    pub(super) fn take_fates(&self) -> Fates {
+        std::mem::take(&mut *self.fates.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(super) fn set_pace(&self, pace: Pace) {
+        self.pace.store(pace as u8, Relaxed);
+    }
+
+    pub(super) fn is_held(&self) -> bool {
+        self.pace.load(Relaxed) == Pace::Hold as u8
+    }
+
+    /// How fast the controller wants packets to leave, if it says so.
+    pub(super) fn rate(&self) -> Option<DepartureRate> {
+        DepartureRate::from_bytes_per_second(self.rate.load(Relaxed) as f64 / 8.0)
+    }
+
+    /// A path on which nothing is in flight.
+    pub(super) fn on_new_path(&self) {
+        self.in_flight.store(0, Relaxed);
+        self.probing.store(0, Relaxed);
+    }
+
+    fn note(&self, change: impl FnOnce(&mut Fates)) {
+        change(&mut self.fates.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+impl Default for Shared {
+    fn default() -> Self {
+        Self {
+            cwnd: AtomicU64::new(0),
+            in_flight: AtomicU64::new(0),
+            probing: AtomicU64::new(0),
+            mtu: AtomicU64::new(0),
+            consulted: AtomicU32::new(0),
+            // The acks of the handshake open no window.
+            app_limited: AtomicBool::new(true),
+            window_open: AtomicBool::new(false),
+            pace: AtomicU8::new(Pace::Quinn as u8),
+            rate: AtomicU64::new(0),
+            acks_came: AtomicBool::new(false),
+            fates: Mutex::default(),
+            beside: Mutex::default(),
+        }
+    }
+}
+
+/// What the pacer lets go at once, in packets.
+const PACKETS_IN_BURST: u64 = 10;
+
+/// What an initial window of ten packets is limited to, in bytes, where two packets are no more (RFC 9002 §7.2).
+const INITIAL_WINDOW_BYTES: u64 = 14_720;
+
+/// A window through which no packet goes. quinn-proto takes zero for nonsense.
+const NOTHING: u64 = 1;
+
+/// Builds [`Watched`] controllers; one factory per connection, so a migrated path keeps its `Shared`.
+pub(super) struct Factory {
+    pub(super) inner: Arc<dyn ControllerFactory + Send + Sync>,
+    pub(super) shared: Arc<Shared>,
+    pub(super) paced: bool,
+    /// Whether a small window leaves as a burst although it is paced; not where routers tell rates.
+    pub(super) bursts: bool,
+    /// Whether the pacing rate among the controller's metrics holds. quinn-proto's own have none, but for BBR, which goes
+    /// with quinn-proto's pacer.
+    pub(super) names_rate: bool,
+    /// The initial window is that of RFC 9002, and not one that the application has named.
+    pub(super) standard_window: bool,
+    /// Bytes are handed over late, so quinn's own idea of app-limited is always true and must be replaced.
+    pub(super) fed_late: Arc<AtomicBool>,
+}
+
+impl ControllerFactory for Factory {
+    fn build(self: Arc<Self>, now: Instant, current_mtu: u16) -> Box<dyn Controller> {
+        let inner = self.inner.clone().build(now, current_mtu);
+        self.shared.on_new_path();
+        self.shared.mtu.store(current_mtu.into(), Relaxed);
+        let watched = Watched {
+            inner,
+            shared: self.shared.clone(),
+            fed_late: self.fed_late.clone(),
+            paced: self.paced,
+            bursts: self.bursts,
+            names_rate: self.names_rate,
+            standard_window: self.standard_window,
+            mtu_grew: false,
+            newest_acked: None,
+            acked: None,
+            forgiven: None,
+            strict: false,
+        };
+        watched.publish();
+        Box::new(watched)
+    }
+}
+
+struct Watched {
+    inner: Box<dyn Controller>,
+    shared: Arc<Shared>,
+    fed_late: Arc<AtomicBool>,
+    paced: bool,
+    bursts: bool,
+    names_rate: bool,
+    /// The initial window is that of RFC 9002, and there was no congestion since.
+    standard_window: bool,
+    /// Whether discovery has found a larger path MTU. Simulations set it, and windows there are as the controllers have them by
+    /// themselves.
+    mtu_grew: bool,
+    /// Send time of the newest packet acknowledged so far.
+    newest_acked: Option<Instant>,
+    /// The same, if it is of the present acks.
+    acked: Option<Instant>,
+    /// Losses of what was sent until then are RLP's doing and change no window.
+    forgiven: Option<Instant>,
+    /// Whether the next congestion event counts, RLP's doing or not.
+    strict: bool,
+}
+
+impl Watched {
+    fn app_limited(&self, quinn: bool) -> bool {
+        if self.fed_late.load(Relaxed) { self.shared.app_limited.load(Relaxed) } else { quinn }
+    }
+
+    fn landed(&self, bytes: u64) {
+        let in_flight = self.shared.in_flight.load(Relaxed);
+        self.shared.in_flight.store(in_flight.saturating_sub(bytes), Relaxed);
+    }
+
+    /// Whether a loss of what was sent at `sent` is held against RLP and not against the window: RLP has more than half as many
+    /// bytes under way. As with spurious losses, one event in two at the most, so that a window which is too large shrinks; an
+    /// event is what RFC 9002 §7.3.2 takes for one.
+    fn forgives(&mut self, now: Instant, sent: Instant) -> bool {
+        if self.forgiven.is_some_and(|until| sent <= until) {
+            return true;
+        }
+        let rlp = self.shared.beside(sent);
+        self.strict = !self.strict && 2 * rlp > self.shared.in_flight.load(Relaxed);
+        if self.strict {
+            self.forgiven = Some(now);
+        }
+        self.strict
+    }
+
+    /// At least two packets (RFC 9002 §7.2), and a byte for quinn-proto's test of the window: the inner controllers have no
+    /// such byte, so one packet leaves and its acknowledgment is delayed by 25 ms. An initial window is recalculated when
+    /// packets grow (RFC 9002 §7.2).
+    fn cwnd(&self) -> u64 {
+        let mtu = self.shared.mtu.load(Relaxed);
+        let least = match (self.mtu_grew, self.standard_window) {
+            (false, _) => 0,
+            (true, false) => 2 * mtu + 1,
+            (true, true) => (PACKETS_IN_BURST * mtu).min(INITIAL_WINDOW_BYTES.max(2 * mtu)) + 1,
+        };
+        self.inner.window().max(least)
+    }
+
+    /// quinn-proto's pacer fills its bucket, which holds ten packets or more, before it lets the next one go. With a window
+    /// below that it would wait for several round trips. RFC 9002 §7.7 lets an initial window leave at once, which is ten
+    /// packets.
+    fn is_one_burst(&self, cwnd: u64) -> bool {
+        self.bursts && cwnd <= PACKETS_IN_BURST * self.shared.mtu.load(Relaxed)
+    }
+
+    /// Whether the window has room for a packet more than `batched` that were made since the bytes in flight were counted.
+    fn has_room(&self, cwnd: u64, batched: u64, burst: bool) -> bool {
+        let mtu = self.shared.mtu.load(Relaxed);
+        let filled = self.shared.in_flight.load(Relaxed) + (batched + 1) * mtu;
+        // quinn-proto's test leaves the last packet of a window of whole packets out.
+        filled < cwnd || (burst && filled == cwnd)
+    }
+
+    fn publish(&self) {
+        self.shared.cwnd.store(self.cwnd(), Relaxed);
+        if self.names_rate {
+            let rate = self.inner.metrics().pacing_rate;
+            self.shared.rate.store(rate.unwrap_or(0), Relaxed);
+        }
+    }
+}
+
+impl Controller for Watched {
+    fn on_sent(&mut self, now: Instant, bytes: u64, last_packet_number: u64) {
+        // Called for ack-only packets too, which are not in flight; those never ask for the window.
+        if self.shared.consulted.load(Relaxed) > 0 {
+            self.shared.in_flight.fetch_add(bytes, Relaxed);
+        }
+        self.inner.on_sent(now, bytes, last_packet_number);
+        if self.names_rate {
+            self.publish();
+        }
+    }
+
+    fn on_ack(&mut self, now: Instant, sent: Instant, bytes: u64, app_limited: bool, rtt: &RttEstimator) {
+        self.landed(bytes);
+        if self.newest_acked.is_none_or(|newest| newest < sent) {
+            self.newest_acked = Some(sent);
+            self.acked = Some(sent);
+        }
+        let app_limited = self.app_limited(app_limited);
+        self.inner.on_ack(now, sent, bytes, app_limited, rtt);
+    }
+
+    fn on_end_acks(
+        &mut self,
+        now: Instant,
+        in_flight: u64,
+        app_limited: bool,
+        largest_packet_num_acked: Option<u64>,
+    ) {
+        self.shared.in_flight.store(in_flight, Relaxed);
+        self.shared.acks_came.store(true, Relaxed);
+        if let Some(sent) = self.acked.take() {
+            self.shared.note(|fates| fates.acked = Some(sent));
+        }
+        let app_limited = self.app_limited(app_limited);
+        self.inner.on_end_acks(now, in_flight, app_limited, largest_packet_num_acked);
+        self.publish();
+    }
+
+    fn on_congestion_event(
+        &mut self,
+        now: Instant,
+        sent: Instant,
+        is_persistent_congestion: bool,
+        lost_bytes: u64,
+    ) {
+        self.landed(lost_bytes);
+        // Without bytes it is a mark of congestion (ECN).
+        if lost_bytes > 0 {
+            self.shared.note(|fates| fates.lost = Some(sent));
+        }
+        self.standard_window = false;
+        if !is_persistent_congestion && lost_bytes > 0 && self.forgives(now, sent) {
+            return;
+        }
+        self.inner.on_congestion_event(now, sent, is_persistent_congestion, lost_bytes);
+        self.publish();
+    }
+
+    fn on_mtu_update(&mut self, new_mtu: u16) {
+        let before = self.shared.mtu.swap(new_mtu.into(), Relaxed);
+        self.mtu_grew |= u64::from(new_mtu) > before;
+        // The probe has come through, or the search is over.
+        self.shared.probing.store(0, Relaxed);
+        self.inner.on_mtu_update(new_mtu);
+        self.publish();
+    }
+
+    fn window(&self) -> u64 {
+        // Twice for each packet that goes.
+        let batched = u64::from(self.shared.consulted.fetch_add(1, Relaxed) / 2);
+        let burst = self.is_one_burst(self.cwnd());
+        let cwnd = self.cwnd() + self.shared.probing.load(Relaxed);
+        let everything = u64::from(u32::MAX) + 1 + cwnd;
+        if self.shared.window_open.load(Relaxed) {
+            return everything;
+        }
+        if self.shared.is_held() {
+            return NOTHING;
+        }
+        // The pacer lets everything pass above u32::MAX; the window test is made here instead.
+        let unpaced = !self.paced || burst || self.shared.pace.load(Relaxed) == Pace::Due as u8;
+        if unpaced && self.has_room(cwnd, batched, burst) { everything } else { cwnd }
+    }
+
+    fn metrics(&self) -> ControllerMetrics {
+        self.inner.metrics()
+    }
+
+    /// quinn-proto clones for the path of a peer whose port has changed, on which nothing is in flight.
+    fn clone_box(&self) -> Box<dyn Controller> {
+        self.shared.on_new_path();
+        Box::new(Self {
+            inner: self.inner.clone_box(),
+            shared: self.shared.clone(),
+            fed_late: self.fed_late.clone(),
+            paced: self.paced,
+            bursts: self.bursts,
+            names_rate: self.names_rate,
+            standard_window: self.standard_window,
+            mtu_grew: self.mtu_grew,
+            newest_acked: self.newest_acked,
+            acked: self.acked,
+            forgiven: None,
+            strict: false,
+        })
+    }
+
+    fn initial_window(&self) -> u64 {
+        self.inner.initial_window()
+    }
+
+    fn into_any(self: Box<Self>) -> Box<dyn Any> {
+        self.inner.into_any()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use quinn_proto::congestion::NewRenoConfig;
+
+    use super::*;
+
+    fn controller(shared: &Arc<Shared>, now: Instant) -> Box<dyn Controller> {
+        let mut inner = NewRenoConfig::default();
+        inner.initial_window(100_000);
+        let factory = Factory {
+            inner: Arc::new(inner),
+            shared: shared.clone(),
+            paced: true,
+            bursts: true,
+            names_rate: false,
+            standard_window: true,
+            fed_late: Arc::new(AtomicBool::new(true)),
+        };
+        Arc::new(factory).build(now, 1200)
+    }
+
+    #[test]
+    fn every_other_event_beside_much_of_rlp_changes_no_window() {
+        let start = Instant::now();
+        let at = |ms| start + Duration::from_millis(ms);
+        let shared = Arc::new(Shared::default());
+        let mut controller = controller(&shared, start);
+        shared.in_flight.store(10_000, Relaxed);
+        let much = Beside { bytes: 8000, until: Some(at(1000)) };
+        let mut lose = |sent, now, lost, beside| {
+            let before = shared.cwnd.load(Relaxed);
+            shared.set_beside(beside);
+            controller.on_congestion_event(at(now), at(sent), false, lost);
+            before > shared.cwnd.load(Relaxed)
+        };
+        assert!(!lose(1, 40, 1, much));
+        assert!(!lose(30, 45, 1, much), "of the same event");
+        assert!(lose(50, 90, 1, much), "the next one counts");
+        assert!(!lose(100, 140, 1, much));
+        assert!(lose(150, 190, 1, Beside { bytes: 100, ..much }), "RLP is too little to blame");
+        assert!(lose(200, 240, 1, Beside { until: Some(at(199)), ..much }), "RLP had gone before");
+        assert!(lose(250, 290, 0, much), "marks of congestion always count");
+    }
+}

@@ -1,0 +1,163 @@
+//! Driving a connection: what it reports, what it sends, when it wants to be woken.
+
+use std::{sync::atomic::Ordering::Relaxed, time::Instant};
+
+use quinn_proto as quic;
+
+use super::{Quic, from_transmit, steering::SharedSteering};
+use crate::{
+    laws::{
+        departures::Departures,
+        primary_window::{Waiting, Window},
+    },
+    seams::primary::PrimaryEvent,
+    stats::PathStats,
+    transmit::{BATCH_BYTES_MAX, Transmit},
+};
+
+impl Quic {
+    /// What happened since the last call, oldest first.
+    pub(crate) fn poll_event(&mut self) -> Option<PrimaryEvent> {
+        Some(match self.conn.poll()? {
+            quic::Event::HandshakeDataReady => PrimaryEvent::Negotiated,
+            quic::Event::Connected => PrimaryEvent::Connected,
+            quic::Event::ConnectionLost { reason } => PrimaryEvent::Lost(reason),
+            quic::Event::Stream(event) => match event {
+                quic::StreamEvent::Opened { dir } => PrimaryEvent::Opened(dir),
+                quic::StreamEvent::Readable { id } => PrimaryEvent::Readable(id),
+                quic::StreamEvent::Writable { id } => PrimaryEvent::Writable(id),
+                quic::StreamEvent::Finished { id } => PrimaryEvent::Finished(id),
+                quic::StreamEvent::Stopped { id, error_code } => PrimaryEvent::Stopped(id, error_code),
+                quic::StreamEvent::Available { dir } => PrimaryEvent::Available(dir),
+            },
+            quic::Event::DatagramReceived => PrimaryEvent::DatagramReceived,
+            quic::Event::DatagramsUnblocked => PrimaryEvent::DatagramsUnblocked,
+        })
+    }
+
+    /// When [`Self::handle_timeout`] wants to be called.
+    pub(crate) fn poll_timeout(&mut self) -> Option<Instant> {
+        let silence = self.steering.as_ref().and_then(SharedSteering::poll_timeout);
+        [self.conn.poll_timeout(), self.stall_deadline(), self.departure, silence].into_iter().flatten().min()
+    }
+
+    /// A deadline named by [`Self::poll_timeout`] has passed.
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        if let Some(steering) = &self.steering {
+            self.shared.cwnd.store(steering.handle_timeout(now), Relaxed);
+        }
+        self.departure = self.departure.filter(|&departure| departure > now);
+        if self.conn.poll_timeout().is_some_and(|deadline| deadline <= now) {
+            self.conn.handle_timeout(now);
+            self.stall.on_timeout();
+        }
+        if self.stall_deadline().is_some_and(|deadline| deadline <= now) {
+            self.stall.on_probe();
+            self.probe_at_once();
+        }
+    }
+
+    /// Writes up to `datagrams_max` datagrams of equal length (the last may be shorter) into the empty `buf`.
+    pub(crate) fn poll_transmit(
+        &mut self,
+        now: Instant,
+        datagrams_max: usize,
+        buf: &mut Vec<u8>,
+    ) -> Option<Transmit> {
+        debug_assert!(buf.is_empty());
+        // Also back to the old path, when the new one could not be validated. Counted too few, quinn-proto still holds
+        // the window; too many, nothing would ever be fed again.
+        if self.remote != self.conn.remote_address() {
+            self.remote = self.conn.remote_address();
+            self.shared.on_new_path();
+            self.departures = Departures::new(now);
+        }
+        if self.shared.acks_came.swap(false, Relaxed) {
+            self.stall.on_moved(now);
+        }
+        self.look_for_lost_probe();
+        self.shared.consulted.store(0, Relaxed);
+        let mtu = self.conn.current_mtu();
+        // One packet ends a stall: its acknowledgment tells of all that was lost before it.
+        let stalled = self.shared.window_open.load(Relaxed);
+        self.pace(now);
+        let rate = self.rate();
+        let may_fragment = self.may_fragment(now);
+        // The pace is asked for each packet, and what may be fragmented leaves alone.
+        let alone = stalled || may_fragment || self.due != u64::MAX;
+        let datagrams_max = if alone { 1 } else { datagrams_max.min(BATCH_BYTES_MAX / usize::from(mtu)) };
+        let before = self.validation.before(&self.conn);
+        let transmit = self.conn.poll_transmit(now, datagrams_max, buf);
+        let consulted = self.shared.consulted.load(Relaxed);
+        if consulted > 0 || transmit.is_none() {
+            self.shared.window_open.store(false, Relaxed);
+        }
+        let Some(transmit) = transmit else {
+            // See `controller`.
+            self.waiting = match consulted {
+                0 => Waiting::Nothing,
+                _ if self.shared.is_held() => Waiting::ForPacer,
+                1 => Waiting::ForWindow,
+                _ => Waiting::ForPacer,
+            };
+            return None;
+        };
+        match consulted {
+            0 => {
+                if self.stall.on_exempt() {
+                    self.on_probe(now, transmit.size);
+                }
+            }
+            _ if stalled => {}
+            _ => self.stall.on_moved(now),
+        }
+        if consulted > 0 {
+            self.on_departed(now, rate, transmit.size);
+        }
+        // A probe of the path MTU: in flight, but the controller is not told.
+        if transmit.segment_size.is_none() && transmit.size > usize::from(mtu) {
+            self.shared.in_flight.fetch_add(transmit.size as u64, Relaxed);
+            self.shared.probing.store(transmit.size as u64, Relaxed);
+            self.lost_probes = self.conn.stats().path.lost_plpmtud_probes;
+        } else if let Some(before) = before {
+            self.validation.after(&self.conn, before, transmit.destination);
+        }
+        if may_fragment {
+            self.on_fragmentable(now, transmit.size);
+        }
+        Some(from_transmit(transmit, !may_fragment))
+    }
+
+    /// The congestion window as it stands.
+    pub(crate) fn window(&self) -> Window {
+        Window {
+            cwnd: self.shared.cwnd.load(Relaxed) + self.shared.probing.load(Relaxed),
+            in_flight: self.shared.in_flight.load(Relaxed),
+            mtu: self.conn.current_mtu(),
+            waiting: self.waiting,
+            due: self.due,
+        }
+    }
+
+    /// Whether the application, not the window, holds the sender back: such acks must not open the window
+    /// (RFC 9002 §7.8). Known only to whoever feeds late.
+    pub(crate) fn set_app_limited(&mut self, app_limited: bool) {
+        self.shared.app_limited.store(app_limited, Relaxed);
+    }
+
+    /// What is known about the path.
+    pub(crate) fn path(&self) -> PathStats {
+        let stats = self.conn.stats().path;
+        PathStats {
+            remote: self.conn.remote_address(),
+            local_ip: self.conn.local_ip(),
+            rtt: stats.rtt,
+            cwnd: self.shared.cwnd.load(Relaxed),
+            in_flight: self.shared.in_flight.load(Relaxed),
+            mtu: stats.current_mtu,
+            sent_packets: stats.sent_packets,
+            lost_packets: stats.lost_packets,
+            congestion_events: stats.congestion_events,
+        }
+    }
+}

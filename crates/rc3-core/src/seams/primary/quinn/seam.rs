@@ -1,0 +1,150 @@
+//! What is made for each connection before quinn-proto has it: the state it shares with its controller, and its
+//! transport settings.
+
+use std::{
+    net::SocketAddr,
+    sync::{Arc, atomic::AtomicBool},
+    time::Instant,
+};
+
+use quinn_proto as quic;
+
+use super::{
+    Quic,
+    controller::{Factory, Shared},
+    stall::Stall,
+    steering::SharedSteering,
+    validation::Validation,
+};
+use crate::quic::{Dir, Side, VarInt};
+use crate::seams::tls::sessions::ConnectionSessions;
+use crate::{
+    config::{Congestion, TransportConfig},
+    laws::{departures::Departures, primary_window::Waiting},
+    seams::qlog::Trace,
+};
+
+/// What a connection and its controller share, and the settings that carry it into quinn-proto.
+pub(super) struct Seam {
+    shared: Arc<Shared>,
+    fed_late: Arc<AtomicBool>,
+    steering: Option<SharedSteering>,
+    pub(super) transport: Arc<quic::TransportConfig>,
+    trace: Trace,
+}
+
+impl Seam {
+    #[cfg_attr(not(feature = "qlog"), expect(unused_variables, reason = "for the header of the log"))]
+    pub(super) fn new(now: Instant, config: &TransportConfig, side: Side, remote: SocketAddr) -> Self {
+        let shared = Arc::<Shared>::default();
+        let fed_late = Arc::<AtomicBool>::default();
+        let steering = SharedSteering::of(now, config);
+        let factory = Factory {
+            inner: match &steering {
+                Some(steering) => steering.factory(config),
+                None => controller_factory(config),
+            },
+            shared: shared.clone(),
+            paced: config.paced,
+            bursts: config.paced && !config.steered(),
+            names_rate: config.passthrough.controller.is_some(),
+            standard_window: !config.steered()
+                && config.passthrough.controller.is_none()
+                && config.initial_window_bytes().is_none(),
+            fed_late: fed_late.clone(),
+        };
+        #[cfg_attr(not(feature = "qlog"), expect(unused_mut, reason = "the log is all that is added"))]
+        let (mut transport, mut trace) = (quic_transport(config, factory, remote), Trace::default());
+        #[cfg(feature = "qlog")]
+        if let Some((ours, output)) = crate::seams::qlog::begin(config.qlog.as_ref(), now, side, remote) {
+            let mut qlog = quic::QlogConfig::default();
+            qlog.start_time(now).writer(output.without_header());
+            transport.qlog_stream(qlog.into_stream());
+            trace = ours;
+        }
+        Self { shared, fed_late, steering, transport: Arc::new(transport), trace }
+    }
+
+    pub(super) fn quic(
+        self,
+        now: Instant,
+        conn: quic::Connection,
+        sessions: Option<Arc<ConnectionSessions>>,
+    ) -> Quic {
+        Quic {
+            remote: conn.remote_address(),
+            validation: Validation::new(conn.remote_address()),
+            rtt_before: None,
+            conn,
+            shared: self.shared,
+            fed_late: self.fed_late,
+            waiting: Waiting::ForPacer,
+            stall: Stall::new(now),
+            steering: self.steering,
+            departures: Departures::new(now),
+            due: u64::MAX,
+            departure: None,
+            sessions,
+            trace: self.trace,
+            lost_probes: 0,
+        }
+    }
+}
+
+fn controller_factory(
+    config: &TransportConfig,
+) -> Arc<dyn quic::congestion::ControllerFactory + Send + Sync> {
+    macro_rules! with_window {
+        ($config:expr) => {{
+            let mut inner = $config;
+            if let Some(bytes) = config.initial_window_bytes() {
+                inner.initial_window(bytes);
+            }
+            Arc::new(inner)
+        }};
+    }
+    if let Some(factory) = &config.passthrough.controller {
+        return factory.clone();
+    }
+    match config.congestion {
+        Congestion::NewReno => with_window!(quic::congestion::NewRenoConfig::default()),
+        // What it is without routers that tell rates.
+        #[cfg(feature = "kickass")]
+        Congestion::KickAss => with_window!(quic::congestion::NewRenoConfig::default()),
+        Congestion::Cubic => with_window!(quic::congestion::CubicConfig::default()),
+        Congestion::Bbr => with_window!(quic::congestion::BbrConfig::default()),
+    }
+}
+
+fn quic_transport(config: &TransportConfig, factory: Factory, remote: SocketAddr) -> quic::TransportConfig {
+    let mut quic = quic::TransportConfig::default();
+    quic.max_concurrent_uni_streams(with_control(Dir::Uni, config.max_concurrent_uni_streams))
+        .max_concurrent_bidi_streams(with_control(Dir::Bi, config.max_concurrent_bidi_streams))
+        .stream_receive_window(config.stream_receive_window.into())
+        .receive_window(varint(config.receive_tuner().window()))
+        .send_window(config.send_tuner().window())
+        .initial_rtt(config.initial_rtt)
+        .initial_mtu(config.mtu())
+        .keep_alive_interval(config.keep_alive_interval)
+        .congestion_controller_factory(Arc::new(factory));
+    quic.max_idle_timeout(config.max_idle_timeout);
+    config.passthrough.apply(&mut quic, remote);
+    if config.segment_size.is_some() {
+        quic.mtu_discovery_config(None);
+    }
+    if config.steered() {
+        // Probes that may be fragmented prove nothing, and packets that are by chance tell a wrong rate.
+        quic.mtu_discovery_config(None).min_mtu(config.padded());
+    }
+    quic
+}
+
+/// One unidirectional stream more: the peer's control stream.
+pub(super) fn with_control(dir: Dir, count: VarInt) -> VarInt {
+    let control = u64::from(dir == Dir::Uni);
+    VarInt::from_u64(count.into_inner() + control).unwrap_or(VarInt::MAX)
+}
+
+pub(super) fn varint(number: u64) -> VarInt {
+    VarInt::from_u64(number).unwrap_or(VarInt::MAX)
+}

@@ -1,0 +1,324 @@
+//! Kick-Ass in the primary: [`kickass::endpoint::Sender`] as a congestion controller of quinn-proto, and what the seam
+//! has to know of it. The connection passes signals in; the pace comes out.
+//!
+//! In Kick-Ass mode [`crate::laws::departures`] paces, see `controller.rs`.
+
+use std::{
+    any::Any,
+    mem,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering::Relaxed},
+    time::{Duration, Instant},
+};
+
+use kickass::{
+    code::Code,
+    endpoint::{Cause, Config, Mode, Sender},
+};
+use quinn_proto::{
+    RttEstimator,
+    congestion::{Controller, ControllerFactory},
+};
+
+use super::Quic;
+use crate::{
+    config::TransportConfig,
+    laws::{departures::DepartureRate, fragments::Fragments},
+    stats::{KickAssStats, SwitchCounts},
+    units,
+};
+
+/// Packets in flight beyond what the rate brings in a round trip: quinn-proto sends only while one more than a full packet
+/// fits, and every second packet waits for the next before it is acknowledged (RFC 9000 §13.2.2). Pacing holds the rate;
+/// a window without them would not let it be reached.
+const UNACKNOWLEDGED: u64 = 3;
+
+/// quinn-proto's own initial window for NewReno, in bytes (RFC 9002 §7.2 with packets of 1200).
+const INITIAL_WINDOW: u64 = 12_000;
+
+/// What the controller and the seam share: one per connection.
+#[derive(Debug)]
+struct Steering {
+    sender: Sender,
+    fragments: Fragments,
+    mtu: u64,
+    /// When the mode became what it is.
+    since: Instant,
+    /// Time in Kick-Ass mode before that.
+    steered: Duration,
+    signals: u64,
+    counts: SwitchCounts,
+    switches: Vec<Switch>,
+}
+
+/// A change of modes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Switch {
+    pub(crate) at: Instant,
+    pub(crate) mode: Mode,
+}
+
+/// A handle to it. Only one thread touches a connection at a time.
+#[derive(Debug, Clone)]
+pub(super) struct SharedSteering(Arc<Mutex<Steering>>);
+
+impl SharedSteering {
+    /// That of a new connection, if routers may tell it a rate.
+    pub(super) fn of(now: Instant, config: &TransportConfig) -> Option<Self> {
+        config.steered().then(|| Self::new(now, SteeringFactory::config(config)))
+    }
+
+    fn new(now: Instant, config: Config) -> Self {
+        Self(Arc::new(Mutex::new(Steering {
+            sender: Sender::new(config),
+            fragments: Fragments::NEW,
+            mtu: config.mtu,
+            since: now,
+            steered: Duration::ZERO,
+            signals: 0,
+            counts: SwitchCounts::default(),
+            switches: Vec::new(),
+        })))
+    }
+
+    /// What builds its controllers.
+    pub(super) fn factory(&self, config: &TransportConfig) -> Arc<dyn ControllerFactory + Send + Sync> {
+        Arc::new(SteeringFactory::new(self.clone(), config))
+    }
+
+    /// How fast packets leave, if routers say so.
+    pub(super) fn pace(&self) -> Option<DepartureRate> {
+        DepartureRate::from_bytes_per_second(self.lock().sender.pace()?.bytes_per_second())
+    }
+
+    /// When routers have been silent for too long.
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        self.lock().sender.poll_timeout()
+    }
+
+    /// Does what was due, and says how many bytes may be in flight.
+    pub(super) fn handle_timeout(&self, now: Instant) -> u64 {
+        let mut steering = self.lock();
+        steering.with_sender(now, |sender| sender.handle_timeout(now));
+        steering.window()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Steering> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Steering {
+    /// Does something to the sender, and takes note of what that does to its mode.
+    fn with_sender<T>(&mut self, now: Instant, change: impl FnOnce(&mut Sender) -> T) -> T {
+        let before = self.sender.mode();
+        let result = change(&mut self.sender);
+        let mode = self.sender.mode();
+        if mode != before {
+            if before == Mode::KickAss {
+                self.steered += now.saturating_duration_since(self.since);
+            }
+            if (mode == Mode::KickAss) != (before == Mode::KickAss) {
+                self.since = now;
+            }
+            match mode {
+                Mode::KickAss => self.counts.to_kickass += 1,
+                Mode::Tcp(Cause::Silence) => self.counts.by_silence += 1,
+                Mode::Tcp(Cause::Congestion) => self.counts.by_congestion += 1,
+            }
+            self.switches.push(Switch { at: now, mode });
+        }
+        result
+    }
+
+    /// The peer has told the code of a leading fragment.
+    fn on_signal(&mut self, now: Instant, code: Code) {
+        self.fragments.on_signal();
+        self.signals += 1;
+        self.with_sender(now, |sender| sender.on_signal(now, code));
+    }
+
+    /// Bytes that may be in flight.
+    fn window(&self) -> u64 {
+        let beyond = match self.sender.mode() {
+            Mode::KickAss => UNACKNOWLEDGED * self.mtu,
+            Mode::Tcp(_) => 0,
+        };
+        self.sender.window() + beyond
+    }
+
+    /// Whether a packet of so many bytes is one that routers may well fragment.
+    fn is_long(&self, bytes: u64) -> bool {
+        2 * bytes >= self.mtu
+    }
+
+    fn fragments(&mut self) -> &mut Fragments {
+        &mut self.fragments
+    }
+
+    fn take_switches(&mut self) -> Vec<Switch> {
+        mem::take(&mut self.switches)
+    }
+
+    fn stats(&self) -> KickAssStats {
+        let rate = self.sender.signalled().map(|rate| rate.bits_per_second() as u64);
+        KickAssStats {
+            mode: self.sender.mode(),
+            since: self.since,
+            steered: self.steered,
+            rate: rate.and_then(units::Rate::from_bits_per_second),
+            signals: self.signals,
+            switches: self.counts,
+            fragments: self.fragments.are_allowed(),
+        }
+    }
+}
+
+/// What a connection that routers may steer has besides.
+impl Quic {
+    /// What timed out leaves once more.
+    pub(super) fn on_probe(&mut self, now: Instant, bytes: usize) {
+        if let Some(steering) = &self.steering {
+            let mut steering = steering.lock();
+            if steering.is_long(bytes as u64) {
+                steering.fragments().on_probe(now);
+            }
+        }
+    }
+
+    /// The peer has told the code of a leading fragment.
+    pub(crate) fn on_signal(&mut self, now: Instant, code: Code) {
+        if let Some(steering) = &self.steering {
+            let mut steering = steering.lock();
+            steering.on_signal(now, code);
+            // The controller is told only what quinn-proto knows of.
+            self.shared.cwnd.store(steering.window(), Relaxed);
+        }
+    }
+
+    /// Whether the packet that leaves at `now` may be fragmented on its way.
+    pub(super) fn may_fragment(&self, now: Instant) -> bool {
+        self.steering.as_ref().is_some_and(|steering| steering.lock().fragments().may_fragment(now))
+    }
+
+    /// A packet of `bytes` that may be fragmented leaves.
+    pub(super) fn on_fragmentable(&mut self, now: Instant, bytes: usize) {
+        if let Some(steering) = &self.steering {
+            let mut steering = steering.lock();
+            if steering.is_long(bytes as u64) {
+                steering.fragments().on_sent(now, bytes as u64);
+            }
+        }
+    }
+
+    /// Whether packets may be fragmented on their way.
+    pub(crate) fn fragments_allowed(&self) -> bool {
+        self.steering.as_ref().is_some_and(|steering| steering.lock().fragments().are_allowed())
+    }
+
+    /// Fragments do not reach this peer.
+    pub(crate) fn forbid_fragments(&mut self, now: Instant) {
+        if let Some(steering) = &self.steering {
+            *steering.lock().fragments() = Fragments::dropped(now);
+        }
+    }
+
+    /// Whether it has shown that fragments do not reach the peer.
+    pub(crate) fn drops_fragments(&self) -> bool {
+        self.steering.as_ref().is_some_and(|steering| steering.lock().fragments().are_dropped())
+    }
+
+    /// Changes of modes since the last call.
+    pub(crate) fn take_switches(&mut self) -> Vec<Switch> {
+        self.steering.as_ref().map(|steering| steering.lock().take_switches()).unwrap_or_default()
+    }
+
+    /// What routers say and what comes of it.
+    pub(crate) fn kickass(&self) -> Option<KickAssStats> {
+        self.steering.as_ref().map(|steering| steering.lock().stats())
+    }
+}
+
+/// Builds the controllers of a connection. All share one [`Steering`], which begins anew with each: a new path has other
+/// routers.
+struct SteeringFactory {
+    steering: SharedSteering,
+    config: Config,
+}
+
+impl SteeringFactory {
+    fn new(steering: SharedSteering, config: &TransportConfig) -> Self {
+        Self { steering, config: Self::config(config) }
+    }
+
+    fn config(config: &TransportConfig) -> Config {
+        Config {
+            mtu: config.mtu().into(),
+            initial_window: config.initial_window_bytes().unwrap_or(INITIAL_WINDOW),
+            initial_rtt: config.initial_rtt,
+        }
+    }
+}
+
+impl ControllerFactory for SteeringFactory {
+    fn build(self: Arc<Self>, now: Instant, current_mtu: u16) -> Box<dyn Controller> {
+        let config = Config { mtu: current_mtu.into(), ..self.config };
+        let mut steering = self.steering.lock();
+        steering.mtu = config.mtu;
+        if steering.fragments.are_allowed() {
+            steering.fragments = Fragments::NEW;
+        }
+        steering.with_sender(now, |sender| *sender = Sender::new(config));
+        drop(steering);
+        Box::new(Steered { steering: self.steering.clone(), initial_window: config.initial_window })
+    }
+}
+
+/// The controller.
+struct Steered {
+    steering: SharedSteering,
+    initial_window: u64,
+}
+
+impl Controller for Steered {
+    fn on_ack(&mut self, now: Instant, sent: Instant, bytes: u64, app_limited: bool, rtt: &RttEstimator) {
+        let mut steering = self.steering.lock();
+        if steering.is_long(bytes) {
+            steering.fragments.on_acked(now, sent);
+        }
+        steering.with_sender(now, |sender| sender.on_ack(now, sent, bytes, app_limited, rtt.get()));
+    }
+
+    fn on_congestion_event(&mut self, now: Instant, sent: Instant, persistent: bool, lost_bytes: u64) {
+        let mut steering = self.steering.lock();
+        if steering.fragments.is_retry(sent, lost_bytes) {
+            return;
+        }
+        if persistent && steering.is_long(lost_bytes) {
+            steering.fragments.on_persistent_congestion(now);
+        }
+        steering.with_sender(now, |sender| sender.on_congestion(now, sent, persistent));
+    }
+
+    fn on_mtu_update(&mut self, new_mtu: u16) {
+        let mut steering = self.steering.lock();
+        steering.mtu = new_mtu.into();
+        steering.sender.on_mtu_update(new_mtu.into());
+    }
+
+    fn window(&self) -> u64 {
+        self.steering.lock().window()
+    }
+
+    /// quinn-proto clones for the path of a peer whose port has changed: most likely the same path.
+    fn clone_box(&self) -> Box<dyn Controller> {
+        Box::new(Self { steering: self.steering.clone(), initial_window: self.initial_window })
+    }
+
+    fn initial_window(&self) -> u64 {
+        self.initial_window
+    }
+
+    fn into_any(self: Box<Self>) -> Box<dyn Any> {
+        self
+    }
+}

@@ -1,0 +1,86 @@
+//! What happens on a connection, as a qlog file: the primary's events by quinn-proto, those of the RLP loop beside
+//! them with the same clock (docs/OBSERVABILITY.md). Without the feature `qlog` nothing of it is compiled.
+//!
+//! The format is qlog 0.3 as JSON text sequences (RFC 7464). The clock's zero is when the connection began.
+
+use std::{net::SocketAddr, time::Instant};
+
+#[cfg(feature = "kickass")]
+use kickass::endpoint::Mode;
+
+use crate::{
+    quic::{StreamId, VarInt},
+    structures::taken::Taken,
+    units::{Level, Span},
+};
+
+#[cfg(feature = "qlog")]
+mod writer;
+
+#[cfg(feature = "qlog")]
+pub use writer::Qlog;
+#[cfg(feature = "qlog")]
+pub(crate) use writer::begin;
+
+/// Something quinn-proto cannot know of.
+#[derive(Debug)]
+#[cfg_attr(not(feature = "qlog"), expect(dead_code, reason = "read by the writer"))]
+pub(crate) enum QlogEvent {
+    PacketSent {
+        level: Level,
+        stream: StreamId,
+        span: Span,
+        datagram_len: usize,
+    },
+    PacketReceived {
+        level: Level,
+        stream: StreamId,
+        offset: u64,
+        taken: Option<Taken>,
+    },
+    PacketDiscarded,
+    SackSent {
+        level: Level,
+        stream: StreamId,
+        spans: Vec<Span>,
+    },
+    SackReceived {
+        level: Level,
+        stream: VarInt,
+        spans: Vec<Span>,
+    },
+    LevelChanged {
+        old: Level,
+        new: Level,
+        packets: u64,
+    },
+    PathChanged {
+        remote: SocketAddr,
+    },
+    WindowGrown {
+        window: &'static str,
+        bytes: u64,
+    },
+    #[cfg(feature = "kickass")]
+    ModeChanged {
+        mode: Mode,
+    },
+}
+
+/// The file of one connection, if there is one.
+#[derive(Debug, Default)]
+pub(crate) struct Trace {
+    #[cfg(feature = "qlog")]
+    writer: Option<writer::Writer>,
+}
+
+impl Trace {
+    /// Writes an event down; it is not even made when nobody wants it.
+    #[cfg_attr(not(feature = "qlog"), expect(unused_variables, reason = "nobody wants it"))]
+    pub(crate) fn emit(&mut self, now: Instant, event: impl FnOnce() -> QlogEvent) {
+        #[cfg(feature = "qlog")]
+        if let Some(writer) = &mut self.writer {
+            writer.write(now, &event());
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! The seam to TLS. An application may have its settings in two forms: as rustls has them, or checked for QUIC, under the
+//! names programs written for quinn use. Connections get them in the form quinn-proto wants.
+
+pub(crate) mod sessions;
+
+use std::sync::Arc;
+
+use quinn_proto as quic;
+use thiserror::Error;
+
+use self::sessions::{ConnectionSessions, Sessions};
+use super::keys::{Aead, protection::Protection};
+use crate::{quic::HandshakeTokenKey, wire::alpn};
+
+/// What secures the connections of a client: TLS, or in simulations nothing.
+pub(crate) trait ClientSecurity: Send + Sync {
+    /// For the session of one connection, which offers `rc3` or does not, and may resume one of `sessions`.
+    ///
+    /// # Errors
+    /// See [`ConfigError`].
+    fn session(&self, rc3: bool, sessions: &Arc<Sessions>) -> Result<ClientSession, ConfigError>;
+
+    /// What protects its RLP datagrams.
+    fn protection(&self) -> &'static dyn Protection;
+}
+
+/// The same for a server.
+pub(crate) trait ServerSecurity: Send + Sync {
+    /// For the sessions of its connections, which take `rc3` or do not.
+    ///
+    /// # Errors
+    /// See [`ConfigError`].
+    fn session(&self, rc3: bool) -> Result<Arc<dyn quic::crypto::ServerConfig>, ConfigError>;
+
+    /// What protects their RLP datagrams.
+    fn protection(&self) -> &'static dyn Protection;
+}
+
+/// What one connection of a client is secured with.
+pub(crate) struct ClientSession {
+    pub(crate) crypto: Arc<dyn quic::crypto::ClientConfig>,
+    /// The sessions it takes from, if it may use 0-RTT.
+    pub(crate) tickets: Option<Arc<ConnectionSessions>>,
+}
+
+/// TLS settings of a client that QUIC can work with.
+///
+/// For 0-RTT set [`rustls::ClientConfig::enable_early_data`]. rc3 then remembers sessions itself, beside
+/// [`crate::ClientConfig`], and leaves the `resumption` of the rustls settings alone: it must know which of them
+/// spoke rc3.
+#[derive(Debug, Clone)]
+pub struct QuicClientConfig(Arc<rustls::ClientConfig>);
+
+/// TLS settings of a server that QUIC can work with.
+///
+/// For 0-RTT set [`rustls::ServerConfig::max_early_data_size`] to `u32::MAX`; QUIC knows only that and 0.
+#[derive(Debug, Clone)]
+pub struct QuicServerConfig(Arc<rustls::ServerConfig>);
+
+/// The crypto provider lacks `TLS13_AES_128_GCM_SHA256`, which QUIC's Initial packets need (RFC 9001 §5.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("no initial cipher suite found")]
+pub struct NoInitialCipherSuite;
+
+impl TryFrom<Arc<rustls::ClientConfig>> for QuicClientConfig {
+    type Error = NoInitialCipherSuite;
+
+    fn try_from(inner: Arc<rustls::ClientConfig>) -> Result<Self, NoInitialCipherSuite> {
+        quic::crypto::rustls::QuicClientConfig::try_from(inner.clone()).map_err(|_| NoInitialCipherSuite)?;
+        Ok(Self(inner))
+    }
+}
+
+impl TryFrom<rustls::ClientConfig> for QuicClientConfig {
+    type Error = NoInitialCipherSuite;
+
+    fn try_from(inner: rustls::ClientConfig) -> Result<Self, NoInitialCipherSuite> {
+        Arc::new(inner).try_into()
+    }
+}
+
+impl TryFrom<Arc<rustls::ServerConfig>> for QuicServerConfig {
+    type Error = NoInitialCipherSuite;
+
+    fn try_from(inner: Arc<rustls::ServerConfig>) -> Result<Self, NoInitialCipherSuite> {
+        quic::crypto::rustls::QuicServerConfig::try_from(inner.clone()).map_err(|_| NoInitialCipherSuite)?;
+        Ok(Self(inner))
+    }
+}
+
+impl TryFrom<rustls::ServerConfig> for QuicServerConfig {
+    type Error = NoInitialCipherSuite;
+
+    fn try_from(inner: rustls::ServerConfig) -> Result<Self, NoInitialCipherSuite> {
+        Arc::new(inner).try_into()
+    }
+}
+
+/// TLS settings of a client: [`rustls::ClientConfig`] or [`QuicClientConfig`].
+pub trait ClientCrypto: sealed::Client {}
+
+/// TLS settings of a server: [`rustls::ServerConfig`] or [`QuicServerConfig`].
+pub trait ServerCrypto: sealed::Server {}
+
+impl ClientCrypto for rustls::ClientConfig {}
+impl ClientCrypto for QuicClientConfig {}
+impl ServerCrypto for rustls::ServerConfig {}
+impl ServerCrypto for QuicServerConfig {}
+
+pub(crate) mod sealed {
+    use std::sync::Arc;
+
+    pub trait Client {
+        fn into_rustls(self: Arc<Self>) -> Arc<rustls::ClientConfig>;
+    }
+
+    pub trait Server {
+        fn into_rustls(self: Arc<Self>) -> Arc<rustls::ServerConfig>;
+    }
+
+    impl Client for rustls::ClientConfig {
+        fn into_rustls(self: Arc<Self>) -> Arc<rustls::ClientConfig> {
+            self
+        }
+    }
+
+    impl Client for crate::seams::tls::QuicClientConfig {
+        fn into_rustls(self: Arc<Self>) -> Arc<rustls::ClientConfig> {
+            self.0.clone()
+        }
+    }
+
+    impl Server for rustls::ServerConfig {
+        fn into_rustls(self: Arc<Self>) -> Arc<rustls::ServerConfig> {
+            self
+        }
+    }
+
+    impl Server for crate::seams::tls::QuicServerConfig {
+        fn into_rustls(self: Arc<Self>) -> Arc<rustls::ServerConfig> {
+            self.0.clone()
+        }
+    }
+}
+
+/// Settings that cannot work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// QUIC's Initial packets need it (RFC 9001 §5.2).
+    #[error("the TLS configuration lacks TLS13_AES_128_GCM_SHA256; add it to the crypto provider")]
+    NoInitialCipherSuite,
+    /// QUIC is TLS 1.3, and knows early data of no length or any (RFC 9001 §4.2, §4.6.1).
+    #[error(
+        "the TLS configuration is not for QUIC; enable TLS 1.3, set max_early_data_size to 0 or u32::MAX"
+    )]
+    NotForQuic,
+}
+
+impl ClientSecurity for rustls::ClientConfig {
+    fn session(&self, rc3: bool, sessions: &Arc<Sessions>) -> Result<ClientSession, ConfigError> {
+        let mut crypto = self.clone();
+        crypto.alpn_protocols = alpn::offer(&crypto.alpn_protocols, rc3);
+        let tickets = crypto.enable_early_data.then(|| {
+            let tickets = Arc::new(ConnectionSessions::new(sessions.clone()));
+            crypto.resumption = rustls::client::Resumption::store(tickets.clone());
+            tickets
+        });
+        let crypto = quic::crypto::rustls::QuicClientConfig::try_from(crypto)
+            .map_err(|_| ConfigError::NoInitialCipherSuite)?;
+        Ok(ClientSession { crypto: Arc::new(crypto), tickets })
+    }
+
+    fn protection(&self) -> &'static dyn Protection {
+        &Aead
+    }
+}
+
+impl ServerSecurity for rustls::ServerConfig {
+    fn session(&self, rc3: bool) -> Result<Arc<dyn quic::crypto::ServerConfig>, ConfigError> {
+        let mut crypto = self.clone();
+        crypto.alpn_protocols = alpn::offer(&crypto.alpn_protocols, rc3);
+        let crypto = Arc::new(crypto);
+        // quinn-proto takes for granted that this succeeds whenever a client comes.
+        rustls::quic::ServerConnection::new(crypto.clone(), rustls::quic::Version::V1, Vec::new())
+            .map_err(|_| ConfigError::NotForQuic)?;
+        let crypto = quic::crypto::rustls::QuicServerConfig::try_from(crypto)
+            .map_err(|_| ConfigError::NoInitialCipherSuite)?;
+        Ok(Arc::new(crypto))
+    }
+
+    fn protection(&self) -> &'static dyn Protection {
+        &Aead
+    }
+}
+
+/// A key for tokens that nobody else has.
+///
+/// # Panics
+/// When the system has no randomness to give.
+pub(crate) fn random_token_key() -> Arc<dyn HandshakeTokenKey> {
+    let random = ring::rand::generate::<[u8; 32]>(&ring::rand::SystemRandom::new());
+    let key = random.expect("the system has randomness").expose();
+    Arc::new(ring::hkdf::Salt::new(ring::hkdf::HKDF_SHA256, &[]).extract(&key))
+}
+
+pub(crate) fn ring_provider() -> Arc<rustls::crypto::CryptoProvider> {
+    Arc::new(rustls::crypto::ring::default_provider())
+}

@@ -1,0 +1,112 @@
+//! Keys that protect nothing.
+
+use bytes::BytesMut;
+use quinn_proto::{
+    ConnectionId, Side,
+    crypto::{AeadKey, CryptoError, HandshakeTokenKey, HeaderKey, KeyPair, Keys, PacketKey},
+};
+
+use super::padding;
+use crate::simulation::tag::{self, Tagger};
+
+/// Bytes of ciphertext that header protection samples (RFC 9001 §5.4.2): quinn-proto pads packets to have them.
+const SAMPLE_LEN: usize = 16;
+
+/// RFC 9001 §6.6, for AEAD_AES_128_GCM, so that keys are updated when they would be.
+const CONFIDENTIALITY_LIMIT: u64 = 1 << 23;
+const INTEGRITY_LIMIT: u64 = 1 << 52;
+
+const CLIENT: u64 = 2;
+const SERVER: u64 = 3;
+
+/// The keys of Initial packets (RFC 9001 §5.2).
+pub(super) fn initial(dst_cid: &ConnectionId, side: Side) -> Keys {
+    keys(Tagger::new(dst_cid), side)
+}
+
+/// The keys of `side` between peers who share `secret`.
+pub(super) fn keys(secret: Tagger, side: Side) -> Keys {
+    let header = KeyPair { local: no_header_protection(), remote: no_header_protection() };
+    Keys { header, packet: packet_keys(secret, side) }
+}
+
+/// Of these, those that key updates change.
+pub(super) fn packet_keys(secret: Tagger, side: Side) -> KeyPair<Box<dyn PacketKey>> {
+    let key = |of_client| -> Box<dyn PacketKey> {
+        Box::new(Tags(secret.derive(if of_client { CLIENT } else { SERVER })))
+    };
+    KeyPair { local: key(side.is_client()), remote: key(side.is_server()) }
+}
+
+/// RFC 9001 §5.8.
+pub(super) fn retry_tag(orig_dst_cid: &ConnectionId, packet: &[u8]) -> [u8; 16] {
+    Tagger::new(orig_dst_cid).tag(0, packet, 0)
+}
+
+fn no_header_protection() -> Box<dyn HeaderKey> {
+    Box::new(InTheClear)
+}
+
+struct InTheClear;
+
+impl HeaderKey for InTheClear {
+    fn decrypt(&self, _: usize, _: &mut [u8]) {}
+
+    fn encrypt(&self, _: usize, _: &mut [u8]) {}
+
+    fn sample_size(&self) -> usize {
+        SAMPLE_LEN
+    }
+}
+
+struct Tags(Tagger);
+
+impl PacketKey for Tags {
+    fn encrypt(&self, packet: u64, buf: &mut [u8], header_len: usize) {
+        let (header, sealed) = buf.split_at_mut(header_len);
+        let (payload, place) = sealed.split_at_mut(sealed.len() - tag::LEN);
+        place.copy_from_slice(&self.0.tag(packet, header, payload.len()));
+    }
+
+    fn decrypt(&self, packet: u64, header: &[u8], payload: &mut BytesMut) -> Result<(), CryptoError> {
+        let len = self.0.check(packet, header, payload).ok_or(CryptoError)?;
+        payload.truncate(padding::len_without(&payload[..len]));
+        Ok(())
+    }
+
+    fn tag_len(&self) -> usize {
+        tag::LEN
+    }
+
+    fn confidentiality_limit(&self) -> u64 {
+        CONFIDENTIALITY_LIMIT
+    }
+
+    fn integrity_limit(&self) -> u64 {
+        INTEGRITY_LIMIT
+    }
+}
+
+/// Tokens by which servers recognise an address (RFC 9000 §8.1), as long as sealed ones.
+pub(crate) struct TokenKey;
+
+impl HandshakeTokenKey for TokenKey {
+    fn aead_from_hkdf(&self, random_bytes: &[u8]) -> Box<dyn AeadKey> {
+        Box::new(TokenTags(Tagger::new(random_bytes)))
+    }
+}
+
+struct TokenTags(Tagger);
+
+impl AeadKey for TokenTags {
+    fn seal(&self, data: &mut Vec<u8>, additional_data: &[u8]) -> Result<(), CryptoError> {
+        let tag = self.0.tag(0, additional_data, data.len());
+        data.extend_from_slice(&tag);
+        Ok(())
+    }
+
+    fn open<'a>(&self, data: &'a mut [u8], additional_data: &[u8]) -> Result<&'a mut [u8], CryptoError> {
+        let len = self.0.check(0, additional_data, data).ok_or(CryptoError)?;
+        Ok(&mut data[..len])
+    }
+}

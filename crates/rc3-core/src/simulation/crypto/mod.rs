@@ -1,0 +1,78 @@
+//! quinn-proto's seams to cryptography, filled with as little as the protocol notices: see [`crate::simulation`].
+
+mod keys;
+mod message;
+mod padding;
+mod session;
+
+use std::{io::Cursor, sync::Arc};
+
+use quinn_proto::{
+    self as quic, ConnectError, ConnectionId, Side,
+    crypto::{self, Keys, UnsupportedVersion},
+    transport_parameters::TransportParameters,
+};
+
+pub(super) use self::keys::TokenKey;
+use self::session::Session;
+
+/// QUIC v1, the only version simulated.
+const VERSION: u32 = 1;
+
+/// What the sessions of a client or a server have in common.
+pub(super) struct Settings {
+    /// ALPN names, the preferred first.
+    offer: Vec<Vec<u8>>,
+}
+
+impl Settings {
+    pub(super) fn new(offer: Vec<Vec<u8>>) -> Self {
+        Self { offer }
+    }
+}
+
+impl crypto::ClientConfig for Settings {
+    fn start_session(
+        self: Arc<Self>,
+        version: u32,
+        server_name: &str,
+        params: &TransportParameters,
+    ) -> Result<Box<dyn crypto::Session>, ConnectError> {
+        if version != VERSION {
+            return Err(ConnectError::UnsupportedVersion);
+        }
+        Ok(Box::new(Session::client(self, server_name, params)))
+    }
+}
+
+impl crypto::ServerConfig for Settings {
+    fn initial_keys(&self, version: u32, dst_cid: &ConnectionId) -> Result<Keys, UnsupportedVersion> {
+        if version != VERSION {
+            return Err(UnsupportedVersion);
+        }
+        Ok(keys::initial(dst_cid, Side::Server))
+    }
+
+    fn retry_tag(&self, _version: u32, orig_dst_cid: &ConnectionId, packet: &[u8]) -> [u8; 16] {
+        keys::retry_tag(orig_dst_cid, packet)
+    }
+
+    fn start_session(
+        self: Arc<Self>,
+        _version: u32,
+        params: &TransportParameters,
+    ) -> Box<dyn crypto::Session> {
+        Box::new(Session::server(self, params))
+    }
+}
+
+fn write_params(params: &TransportParameters) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(128);
+    params.write(&mut bytes);
+    bytes
+}
+
+/// `side` is that of the reader.
+fn read_params(side: Side, bytes: &[u8]) -> Result<TransportParameters, quic::TransportError> {
+    Ok(TransportParameters::read(side, &mut Cursor::new(bytes))?)
+}

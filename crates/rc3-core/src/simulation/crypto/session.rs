@@ -1,0 +1,333 @@
+//! A handshake with the flights of TLS 1.3 (RFC 8446 §2) and nothing in them but what QUIC and rc3 need.
+//!
+//! ```text
+//! client   ClientHello   ->            Initial
+//!                        <-   ServerHello   Initial      both: handshake keys
+//!                        <-   ServerFlight  Handshake    server: 1-RTT keys
+//! client   ClientFinished ->           Handshake         client: 1-RTT keys; server: complete
+//!                        <-   SessionTickets 1-RTT
+//! ```
+
+use std::{any::Any, mem, sync::Arc};
+
+use quinn_proto::{
+    ConnectionId, Side, TransportError, TransportErrorCode,
+    crypto::{self, ExportKeyingMaterialError, HeaderKey, KeyPair, Keys, PacketKey, rustls::HandshakeData},
+    transport_parameters::TransportParameters,
+};
+
+use super::{
+    Settings, keys,
+    message::{Hello, Message},
+    read_params, write_params,
+};
+use crate::{simulation::tag::Tagger, structures::mixing};
+
+/// Bytes of an unfinished message kept at most: one holds the parameters and the names, no more.
+const RECEIVED_MAX: usize = 1 << 16;
+
+/// TLS alerts (RFC 8446 §6).
+const UNEXPECTED_MESSAGE: u8 = 10;
+const DECODE_ERROR: u8 = 50;
+const NO_APPLICATION_PROTOCOL: u8 = 120;
+
+const HANDSHAKE: u64 = 4;
+const ONE_RTT: u64 = 5;
+const EXPORTER: u64 = 6;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    /// The client has its ClientHello to send, the server waits for it.
+    Begin,
+    /// The client waits for the ServerHello.
+    HelloSent,
+    /// ClientHello or ServerHello has been read: handshake keys are due.
+    HelloRead,
+    /// Both have handshake keys: the server's flight is due.
+    HandshakeKeys,
+    /// The server waits for Finished, the client is to send it.
+    Flight,
+    /// The handshake is complete for the server, which has tickets to send.
+    Tickets,
+    Complete,
+}
+
+pub(super) struct Session {
+    side: Side,
+    settings: Arc<Settings>,
+    server_name: String,
+    params: Vec<u8>,
+    step: Step,
+    random: u64,
+    /// Known once both have said hello.
+    secret: Option<Tagger>,
+    /// What the newest 1-RTT keys come from.
+    generation: Option<Tagger>,
+    received: Vec<u8>,
+    peer_params: Option<TransportParameters>,
+    /// Once agreed.
+    protocol: Option<Vec<u8>>,
+    peer_heard: bool,
+}
+
+impl Session {
+    pub(super) fn client(settings: Arc<Settings>, server_name: &str, params: &TransportParameters) -> Self {
+        Self::new(Side::Client, settings, server_name, params)
+    }
+
+    pub(super) fn server(settings: Arc<Settings>, params: &TransportParameters) -> Self {
+        Self::new(Side::Server, settings, "", params)
+    }
+
+    fn new(side: Side, settings: Arc<Settings>, server_name: &str, params: &TransportParameters) -> Self {
+        let params = write_params(params);
+        Self {
+            side,
+            settings,
+            server_name: server_name.to_owned(),
+            step: Step::Begin,
+            // Connection ids are among the parameters, so no other session has the same.
+            random: mixing::absorb(0, &params),
+            params,
+            secret: None,
+            generation: None,
+            received: Vec::new(),
+            peer_params: None,
+            protocol: None,
+            peer_heard: false,
+        }
+    }
+
+    fn hello(&mut self, protocols: Vec<Vec<u8>>) -> Hello {
+        let server_name = if self.side.is_client() { self.server_name.clone() } else { String::new() };
+        Hello { random: self.random, protocols, server_name, params: mem::take(&mut self.params) }
+    }
+
+    fn agree(&mut self, client: u64, server: u64) {
+        self.secret = Some(Tagger::new(&[client.to_be_bytes(), server.to_be_bytes()].concat()));
+        self.step = Step::HelloRead;
+    }
+
+    fn one_rtt_keys(&mut self) -> Option<Keys> {
+        self.generation = self.secret.map(|secret| secret.derive(ONE_RTT));
+        Some(keys::keys(self.generation?, self.side))
+    }
+
+    /// Whether `handshake_data` is known from here on.
+    fn on_message(&mut self, message: Message) -> Result<bool, TransportError> {
+        match (self.side, self.step, message) {
+            (Side::Server, Step::Begin, Message::ClientHello(hello)) => {
+                let chosen = self.settings.offer.iter().find(|name| hello.protocols.contains(name));
+                if chosen.is_none() && !self.settings.offer.is_empty() && !hello.protocols.is_empty() {
+                    return Err(alert(NO_APPLICATION_PROTOCOL, "no application protocol in common"));
+                }
+                self.protocol = chosen.cloned();
+                self.server_name = hello.server_name;
+                self.peer_params = Some(read_params(self.side, &hello.params)?);
+                self.agree(hello.random, self.random);
+                Ok(true)
+            }
+            (Side::Client, Step::HelloSent, Message::ServerHello(random)) => {
+                self.agree(self.random, random);
+                Ok(false)
+            }
+            (Side::Client, Step::HandshakeKeys, Message::ServerFlight(mut hello)) => {
+                self.protocol = hello.protocols.pop();
+                self.peer_params = Some(read_params(self.side, &hello.params)?);
+                self.step = Step::Flight;
+                Ok(true)
+            }
+            (Side::Server, Step::Flight, Message::ClientFinished) => {
+                self.step = Step::Tickets;
+                Ok(false)
+            }
+            (Side::Client, Step::Complete, Message::SessionTickets) => Ok(false),
+            _ => Err(alert(UNEXPECTED_MESSAGE, "a message out of turn")),
+        }
+    }
+}
+
+impl crypto::Session for Session {
+    fn initial_keys(&self, dst_cid: &ConnectionId, side: Side) -> Keys {
+        keys::initial(dst_cid, side)
+    }
+
+    fn handshake_data(&self) -> Option<Box<dyn Any>> {
+        let is_server = self.side.is_server();
+        self.peer_heard.then(|| -> Box<dyn Any> {
+            Box::new(HandshakeData {
+                protocol: self.protocol.clone(),
+                server_name: is_server.then(|| self.server_name.clone()),
+            })
+        })
+    }
+
+    fn peer_identity(&self) -> Option<Box<dyn Any>> {
+        None
+    }
+
+    fn early_crypto(&self) -> Option<(Box<dyn HeaderKey>, Box<dyn PacketKey>)> {
+        None
+    }
+
+    fn early_data_accepted(&self) -> Option<bool> {
+        self.side.is_client().then_some(false)
+    }
+
+    fn is_handshaking(&self) -> bool {
+        match self.step {
+            Step::Begin | Step::HelloSent | Step::HelloRead | Step::HandshakeKeys => true,
+            Step::Flight => self.side.is_server(),
+            Step::Tickets | Step::Complete => false,
+        }
+    }
+
+    fn read_handshake(&mut self, buf: &[u8]) -> Result<bool, TransportError> {
+        if self.received.len() + buf.len() > RECEIVED_MAX {
+            return Err(alert(DECODE_ERROR, "a message too long"));
+        }
+        self.received.extend_from_slice(buf);
+        let mut news = false;
+        while let Some((message, len)) =
+            Message::parse(&self.received).map_err(|_| alert(DECODE_ERROR, "a malformed message"))?
+        {
+            self.received.drain(..len);
+            news |= self.on_message(message)?;
+        }
+        self.peer_heard |= news;
+        Ok(news)
+    }
+
+    fn transport_parameters(&self) -> Result<Option<TransportParameters>, TransportError> {
+        Ok(self.peer_params)
+    }
+
+    fn write_handshake(&mut self, buf: &mut Vec<u8>) -> Option<Keys> {
+        match (self.side, self.step) {
+            (Side::Client, Step::Begin) => {
+                let offer = self.settings.offer.clone();
+                Message::ClientHello(self.hello(offer)).emit(buf);
+                self.step = Step::HelloSent;
+                None
+            }
+            (_, Step::HelloRead) => {
+                if self.side.is_server() {
+                    Message::ServerHello(self.random).emit(buf);
+                }
+                self.step = Step::HandshakeKeys;
+                Some(keys::keys(self.secret?.derive(HANDSHAKE), self.side))
+            }
+            (Side::Server, Step::HandshakeKeys) => {
+                let chosen = self.protocol.iter().cloned().collect();
+                Message::ServerFlight(self.hello(chosen)).emit(buf);
+                self.step = Step::Flight;
+                self.one_rtt_keys()
+            }
+            (Side::Client, Step::Flight) => {
+                Message::ClientFinished.emit(buf);
+                self.step = Step::Complete;
+                self.one_rtt_keys()
+            }
+            (Side::Server, Step::Tickets) => {
+                Message::SessionTickets.emit(buf);
+                self.step = Step::Complete;
+                None
+            }
+            _ => None,
+        }
+    }
+
+    fn next_1rtt_keys(&mut self) -> Option<KeyPair<Box<dyn PacketKey>>> {
+        self.generation = self.generation.map(Tagger::following);
+        Some(keys::packet_keys(self.generation?, self.side))
+    }
+
+    fn is_valid_retry(&self, orig_dst_cid: &ConnectionId, header: &[u8], payload: &[u8]) -> bool {
+        let Some((token, tag)) = payload.split_last_chunk::<16>() else { return false };
+        keys::retry_tag(orig_dst_cid, &[header, token].concat()) == *tag
+    }
+
+    fn export_keying_material(
+        &self,
+        output: &mut [u8],
+        label: &[u8],
+        context: &[u8],
+    ) -> Result<(), ExportKeyingMaterialError> {
+        let secret = self.secret.ok_or(ExportKeyingMaterialError)?.derive(EXPORTER);
+        let mut state = mixing::absorb(mixing::absorb(secret.key(), label), context);
+        for chunk in output.chunks_mut(size_of::<u64>()) {
+            state = mixing::mix(state);
+            chunk.copy_from_slice(&state.to_be_bytes()[..chunk.len()]);
+        }
+        Ok(())
+    }
+}
+
+fn alert(code: u8, reason: &str) -> TransportError {
+    let mut error = TransportError::from(TransportErrorCode::crypto(code));
+    error.reason = reason.into();
+    error
+}
+
+#[cfg(test)]
+mod tests {
+    use quinn_proto::crypto::Session as _;
+
+    use super::*;
+
+    fn sessions(client: &[&str], server: &[&str]) -> [Session; 2] {
+        let settings = |names: &[&str]| {
+            Arc::new(Settings::new(names.iter().map(|name| name.as_bytes().to_vec()).collect()))
+        };
+        let params = read_params(Side::Server, &[]).unwrap();
+        [Session::client(settings(client), "rc3.test", &params), Session::server(settings(server), &params)]
+    }
+
+    /// Carries handshake bytes to and fro in pieces of three.
+    fn shake_hands([client, server]: &mut [Session; 2]) -> Result<(), TransportError> {
+        for _ in 0..8 {
+            let mut buf = Vec::new();
+            client.write_handshake(&mut buf);
+            buf.chunks(3).try_for_each(|piece| server.read_handshake(piece).map(drop))?;
+            buf.clear();
+            server.write_handshake(&mut buf);
+            buf.chunks(3).try_for_each(|piece| client.read_handshake(piece).map(drop))?;
+        }
+        Ok(())
+    }
+
+    fn protocol(session: &Session) -> Option<Vec<u8>> {
+        session.handshake_data()?.downcast::<HandshakeData>().ok()?.protocol
+    }
+
+    #[test]
+    fn the_servers_preference_decides_on_the_protocol() {
+        let mut sessions = sessions(&["b", "c"], &["d", "c", "b"]);
+        assert!(sessions.iter().all(|session| session.is_handshaking() && protocol(session).is_none()));
+        assert_eq!(shake_hands(&mut sessions), Ok(()));
+        for session in &sessions {
+            assert!(!session.is_handshaking());
+            assert_eq!(protocol(session), Some(b"c".to_vec()));
+            assert!(session.transport_parameters().unwrap().is_some());
+        }
+    }
+
+    #[test]
+    fn without_a_protocol_in_common_there_is_no_connection() {
+        // RFC 9001 §8.1.
+        let error = shake_hands(&mut sessions(&["b"], &["c"])).unwrap_err();
+        assert_eq!(error.code, TransportErrorCode::crypto(NO_APPLICATION_PROTOCOL));
+        assert_eq!(shake_hands(&mut sessions(&[], &["c"])), Ok(()));
+    }
+
+    #[test]
+    fn messages_out_of_turn_and_endless_ones_are_refused() {
+        let [_, mut server] = sessions(&[], &[]);
+        let mut finished = Vec::new();
+        Message::ClientFinished.emit(&mut finished);
+        assert!(server.read_handshake(&finished).is_err());
+        let [mut client, _] = sessions(&[], &[]);
+        let mut refused = (0..100).map(|_| client.read_handshake(&[0xff; 1000]));
+        assert!(refused.any(|result| result.is_err()));
+    }
+}

@@ -1,0 +1,15 @@
+//! Spans, their books, and what waits: no packet, no clock of its own, and not why a span moves.
+
+pub(crate) mod destination_cache;
+pub(crate) mod held;
+pub(crate) mod ledger;
+pub(crate) mod mixing;
+pub(crate) mod pieces;
+pub(crate) mod range_map;
+pub(crate) mod reassembler;
+pub(crate) mod replay;
+pub(crate) mod send_buffer;
+pub(crate) mod taken;
+pub(crate) mod timers;
+pub(crate) mod tournament;
+pub(crate) mod undecryptable;

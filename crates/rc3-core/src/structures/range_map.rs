@@ -1,0 +1,498 @@
+//! Sorted spans of stream offsets: the structure under the ledger, the reassembler and the SACKs.
+//!
+//! [`SpanSet`] says which offsets are in, [`SpanMap`] gives each offset in it a small value. Both keep their
+//! runs in a [`BTreeMap`] from start to end. The invariant: runs are not empty, do not overlap, and two runs
+//! that touch (in a map: and carry the same value) are one run. So equal contents mean equal structures, and
+//! the number of runs is the number of holes in the data, whatever the order in which it came.
+//!
+//! Offsets and lengths are bytes. Every operation takes O(log n + t) for n runs, of which it touches t.
+
+use std::collections::{BTreeMap, btree_map};
+
+use crate::units::Span;
+
+/// A set of offsets, kept as disjoint runs that do not touch.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SpanSet {
+    /// Start to end of every run.
+    runs: BTreeMap<u64, u64>,
+    /// Sum of the lengths of all runs.
+    covered: u64,
+}
+
+impl SpanSet {
+    /// The empty set.
+    pub const fn new() -> Self {
+        Self { runs: BTreeMap::new(), covered: 0 }
+    }
+
+    /// Whether no offset is in the set.
+    pub fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    /// How many runs there are.
+    pub fn span_count(&self) -> usize {
+        self.runs.len()
+    }
+
+    /// How many bytes all runs hold together.
+    pub fn covered(&self) -> u64 {
+        self.covered
+    }
+
+    /// Adds a span and says how many of its bytes were not in the set before.
+    pub fn insert(&mut self, span: Span) -> u64 {
+        if span.is_empty() {
+            return 0;
+        }
+        let Span { mut start, mut end } = span;
+        let mut absorbed = 0;
+        if let Some((&run_start, run_end)) = self.runs.range_mut(..=start).next_back()
+            && *run_end >= start
+        {
+            if *run_end >= end {
+                return 0;
+            }
+            absorbed += *run_end - run_start;
+            start = run_start;
+        }
+        // The run at `start`, if there is one, is counted already; the rest is swallowed one by one.
+        while let Some((&run_start, &run_end)) = self.runs.range(start + 1..=end).next() {
+            self.runs.remove(&run_start);
+            absorbed += run_end - run_start;
+            end = end.max(run_end);
+        }
+        self.runs.insert(start, end);
+        let new = (end - start) - absorbed;
+        self.covered += new;
+        new
+    }
+
+    /// Lengthens the run that ends where the span starts, if neither a byte of the span nor the one after it is in the
+    /// set: as [`Self::insert`] for data in order, in one step down the tree. `false`: nothing was done.
+    pub fn append(&mut self, span: Span) -> bool {
+        match self.runs.range_mut(..=span.end).next_back() {
+            Some((_, run_end)) if *run_end == span.start && !span.is_empty() => {
+                *run_end = span.end;
+                self.covered += span.len();
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Takes a span out and says how many of its bytes were in the set.
+    pub fn remove(&mut self, span: Span) -> u64 {
+        if span.is_empty() {
+            return 0;
+        }
+        let mut removed = 0;
+        if let Some((_, run_end)) = self.runs.range_mut(..span.start).next_back()
+            && *run_end > span.start
+        {
+            let end = std::mem::replace(run_end, span.start);
+            removed += end.min(span.end) - span.start;
+            if end > span.end {
+                self.runs.insert(span.end, end);
+            }
+        }
+        while let Some((&start, &end)) = self.runs.range(span.start..span.end).next() {
+            self.runs.remove(&start);
+            removed += end.min(span.end) - start;
+            if end > span.end {
+                self.runs.insert(span.end, end);
+            }
+        }
+        self.covered -= removed;
+        removed
+    }
+
+    /// Whether every byte of the span is in the set; true for an empty span.
+    pub fn contains(&self, span: Span) -> bool {
+        span.is_empty() || self.run_at(span.start).is_some_and(|run| run.end >= span.end)
+    }
+
+    /// Whether any byte of the span is in the set.
+    pub fn intersects(&self, span: Span) -> bool {
+        self.last_below(span.end).is_some_and(|run| run.end > span.start && !span.is_empty())
+    }
+
+    /// Whether a byte of the span, or one right before or after it, is in the set: inserting it would then
+    /// make no run more.
+    pub fn touches(&self, span: Span) -> bool {
+        !span.is_empty()
+            && self.runs.range(..=span.end).next_back().is_some_and(|(_, &end)| end >= span.start)
+    }
+
+    /// The lowest run.
+    pub fn first(&self) -> Option<Span> {
+        self.runs.first_key_value().map(as_span)
+    }
+
+    /// The highest run.
+    pub fn last(&self) -> Option<Span> {
+        self.runs.last_key_value().map(as_span)
+    }
+
+    /// The highest run that starts below `ceiling`, cut off there.
+    pub fn last_below(&self, ceiling: u64) -> Option<Span> {
+        let run = self.runs.range(..ceiling).next_back().map(as_span)?;
+        Some(Span::new(run.start, run.end.min(ceiling)))
+    }
+
+    /// The run that holds `offset`, whole.
+    pub fn run_at(&self, offset: u64) -> Option<Span> {
+        self.runs.range(..=offset).next_back().map(as_span).filter(|run| run.end > offset)
+    }
+
+    /// The lowest offset from `from` on that is not in the set.
+    pub fn first_gap(&self, from: u64) -> u64 {
+        self.run_at(from).map_or(from, |run| run.end)
+    }
+
+    /// All runs, lowest first.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = Span> + '_ {
+        self.runs.iter().map(as_span)
+    }
+
+    /// The runs from `offset` on, lowest first; a run that holds `offset` is cut off there.
+    pub fn iter_from(&self, offset: u64) -> impl DoubleEndedIterator<Item = Span> + '_ {
+        let first = self.run_at(offset).map_or(offset, |run| run.start);
+        self.runs.range(first..).map(move |run| {
+            let run = as_span(run);
+            Span::new(run.start.max(offset), run.end)
+        })
+    }
+
+    /// The parts of the runs that lie inside `span`, lowest first.
+    pub fn intersection(&self, span: Span) -> impl DoubleEndedIterator<Item = Span> + '_ {
+        let first = self.run_at(span.start).map_or(span.start, |run| run.start);
+        self.runs
+            .range(first..span.end)
+            .map(move |run| as_span(run).intersection(span))
+            .filter(|piece| !piece.is_empty())
+    }
+
+    /// The parts of `span` that are not in the set, lowest first.
+    pub fn gaps(&self, span: Span) -> impl Iterator<Item = Span> + '_ {
+        let start = self.first_gap(span.start).min(span.end);
+        Gaps { rest: Span::new(start, span.end), runs: self.runs.range(start..span.end) }
+    }
+}
+
+/// Iterator of [`SpanSet::gaps`].
+struct Gaps<'a> {
+    /// What is still to be looked through; starts in a gap or is empty.
+    rest: Span,
+    /// The runs inside `rest`.
+    runs: btree_map::Range<'a, u64, u64>,
+}
+
+impl Iterator for Gaps<'_> {
+    type Item = Span;
+
+    fn next(&mut self) -> Option<Span> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let start = self.rest.start;
+        let end = match self.runs.next() {
+            Some((&run_start, &run_end)) => {
+                self.rest.start = run_end.min(self.rest.end);
+                run_start
+            }
+            None => {
+                self.rest.start = self.rest.end;
+                self.rest.end
+            }
+        };
+        Some(Span::new(start, end))
+    }
+}
+
+/// A map from offsets to small values, kept as disjoint runs of one value each.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SpanMap<V> {
+    /// Start to end and value of every run.
+    runs: BTreeMap<u64, (u64, V)>,
+    /// Sum of the lengths of all runs.
+    covered: u64,
+}
+
+impl<V: Copy + Eq> SpanMap<V> {
+    /// The empty map.
+    pub(crate) const fn new() -> Self {
+        Self { runs: BTreeMap::new(), covered: 0 }
+    }
+
+    /// How many runs there are.
+    pub(crate) fn span_count(&self) -> usize {
+        self.runs.len()
+    }
+
+    /// How many bytes all runs hold together.
+    pub(crate) fn covered(&self) -> u64 {
+        self.covered
+    }
+
+    /// Gives every byte of the span this value, whatever it had before.
+    pub(crate) fn insert(&mut self, span: Span, value: V) {
+        if span.is_empty() {
+            return;
+        }
+        self.remove(span, |_, _| {});
+        self.covered += span.len();
+        let Span { start, mut end } = span;
+        if let Some(&(after_end, after)) = self.runs.get(&end)
+            && after == value
+        {
+            self.runs.remove(&end);
+            end = after_end;
+        }
+        if let Some((_, (before_end, before))) = self.runs.range_mut(..start).next_back()
+            && *before_end == start
+            && *before == value
+        {
+            *before_end = end;
+        } else {
+            self.runs.insert(start, (end, value));
+        }
+    }
+
+    /// Takes the values of a span out. `on` sees every piece that had one, lowest first; the sum of their
+    /// lengths is returned.
+    pub(crate) fn remove(&mut self, span: Span, mut on: impl FnMut(Span, V)) -> u64 {
+        if span.is_empty() {
+            return 0;
+        }
+        let mut removed = 0;
+        let mut take = |piece: Span, value| {
+            removed += piece.len();
+            on(piece, value);
+        };
+        if let Some((_, (run_end, value))) = self.runs.range_mut(..span.start).next_back()
+            && *run_end > span.start
+        {
+            let (end, value) = (std::mem::replace(run_end, span.start), *value);
+            take(Span::new(span.start, end.min(span.end)), value);
+            if end > span.end {
+                self.runs.insert(span.end, (end, value));
+            }
+        }
+        while let Some((&start, &(end, value))) = self.runs.range(span.start..span.end).next() {
+            self.runs.remove(&start);
+            take(Span::new(start, end.min(span.end)), value);
+            if end > span.end {
+                self.runs.insert(span.end, (end, value));
+            }
+        }
+        self.covered -= removed;
+        removed
+    }
+
+    /// The value of the byte at `offset`.
+    pub(crate) fn value_at(&self, offset: u64) -> Option<V> {
+        let (_, &(end, value)) = self.runs.range(..=offset).next_back()?;
+        (end > offset).then_some(value)
+    }
+
+    /// All runs with their values, lowest first.
+    #[cfg(test)]
+    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = (Span, V)> + '_ {
+        self.runs.iter().map(|(&start, &(end, value))| (Span::new(start, end), value))
+    }
+}
+
+impl<V: Copy + Eq> Default for SpanMap<V> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+fn as_span((&start, &end): (&u64, &u64)) -> Span {
+    Span::new(start, end)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// All offsets of a test lie below this.
+    const SIZE: u64 = 48;
+
+    fn span(start: u64, end: u64) -> Span {
+        Span::new(start, end)
+    }
+
+    fn set(spans: &[(u64, u64)]) -> SpanSet {
+        let mut set = SpanSet::new();
+        for &(start, end) in spans {
+            set.insert(span(start, end));
+        }
+        set
+    }
+
+    #[test]
+    fn touching_spans_become_one_run() {
+        let mut spans = set(&[(0, 2), (4, 6)]);
+        assert_eq!(spans.span_count(), 2);
+        assert_eq!(spans.insert(span(2, 4)), 2);
+        assert_eq!(spans.iter().collect::<Vec<_>>(), [span(0, 6)]);
+    }
+
+    #[test]
+    fn insert_returns_only_the_new_bytes() {
+        let mut spans = set(&[(2, 4), (6, 8), (10, 12)]);
+        assert_eq!(spans.insert(span(3, 11)), 4);
+        assert_eq!(spans.insert(span(3, 11)), 0);
+        assert_eq!(spans.insert(span(5, 5)), 0);
+        assert_eq!((spans.covered(), spans.first()), (10, Some(span(2, 12))));
+    }
+
+    #[test]
+    fn remove_from_the_middle_leaves_both_ends() {
+        let mut spans = set(&[(0, 10)]);
+        assert_eq!(spans.remove(span(3, 5)), 2);
+        assert_eq!(spans.iter().collect::<Vec<_>>(), [span(0, 3), span(5, 10)]);
+    }
+
+    #[test]
+    fn gaps_at_both_ends_are_seen() {
+        let spans = set(&[(2, 4), (6, 8)]);
+        assert_eq!(spans.gaps(span(0, 10)).collect::<Vec<_>>(), [span(0, 2), span(4, 6), span(8, 10)]);
+        assert_eq!(spans.gaps(span(3, 7)).collect::<Vec<_>>(), [span(4, 6)]);
+        assert_eq!(spans.gaps(span(2, 4)).count(), 0);
+    }
+
+    #[test]
+    fn offsets_at_the_top_of_the_range_do_not_overflow() {
+        let mut spans = set(&[(u64::MAX - 2, u64::MAX)]);
+        assert!(spans.touches(span(u64::MAX - 1, u64::MAX)));
+        assert_eq!(spans.insert(span(u64::MAX - 4, u64::MAX)), 2);
+        assert_eq!(spans.gaps(span(0, u64::MAX)).collect::<Vec<_>>(), [span(0, u64::MAX - 4)]);
+        assert_eq!(spans.remove(span(0, u64::MAX)), 4);
+    }
+
+    #[test]
+    fn equal_neighbours_coalesce_in_a_map_and_others_do_not() {
+        let mut map = SpanMap::new();
+        map.insert(span(0, 2), 'a');
+        map.insert(span(4, 6), 'a');
+        map.insert(span(6, 8), 'b');
+        map.insert(span(2, 4), 'a');
+        assert_eq!(map.iter().collect::<Vec<_>>(), [(span(0, 6), 'a'), (span(6, 8), 'b')]);
+    }
+
+    #[test]
+    fn map_insert_overwrites_and_remove_reports_pieces() {
+        let mut map = SpanMap::new();
+        map.insert(span(0, 10), 1);
+        map.insert(span(4, 6), 2);
+        let mut pieces = Vec::new();
+        assert_eq!(map.remove(span(3, 8), |piece, value| pieces.push((piece, value))), 5);
+        assert_eq!(pieces, [(span(3, 4), 1), (span(4, 6), 2), (span(6, 8), 1)]);
+        assert_eq!(map.iter().collect::<Vec<_>>(), [(span(0, 3), 1), (span(8, 10), 1)]);
+        assert_eq!(map.covered(), 5);
+    }
+
+    /// The maximal runs of equal `Some` values among `of`, shifted by its start.
+    fn runs<V: Copy + Eq>(of: &[Option<V>], base: u64) -> Vec<(Span, V)> {
+        let mut runs: Vec<(Span, V)> = Vec::new();
+        for (offset, value) in (base..).zip(of) {
+            let Some(value) = *value else { continue };
+            match runs.last_mut() {
+                Some((run, last)) if run.end == offset && *last == value => run.end += 1,
+                _ => runs.push((span(offset, offset + 1), value)),
+            }
+        }
+        runs
+    }
+
+    fn any_span() -> impl Strategy<Value = Span> {
+        (0..=SIZE, 0..=SIZE).prop_map(|(a, b)| span(a.min(b), a.max(b)))
+    }
+
+    fn range(span: Span) -> std::ops::Range<usize> {
+        span.start as usize..span.end as usize
+    }
+
+    proptest! {
+        #[test]
+        fn a_set_is_what_its_bytes_say(
+            ops in prop::collection::vec((any::<bool>(), any_span()), 0..40),
+            probe in any_span(),
+        ) {
+            let mut spans = SpanSet::new();
+            let mut oracle = vec![None::<()>; SIZE as usize];
+            for (add, at) in ops {
+                let wanted = if add { Some(()) } else { None };
+                let changed = oracle[range(at)].iter().filter(|byte| **byte != wanted).count() as u64;
+                oracle[range(at)].fill(wanted);
+                prop_assert_eq!(if add { spans.insert(at) } else { spans.remove(at) }, changed);
+
+                let all: Vec<Span> = runs(&oracle, 0).into_iter().map(|(run, ())| run).collect();
+                prop_assert_eq!(spans.iter().collect::<Vec<_>>(), all.clone());
+                let backwards: Vec<Span> = all.iter().rev().copied().collect();
+                prop_assert_eq!(spans.iter().rev().collect::<Vec<_>>(), backwards);
+                prop_assert_eq!(spans.covered(), oracle.iter().flatten().count() as u64);
+                prop_assert_eq!((spans.first(), spans.last()), (all.first().copied(), all.last().copied()));
+                prop_assert_eq!((spans.span_count(), spans.is_empty()), (all.len(), all.is_empty()));
+
+                let inside = &oracle[range(probe)];
+                let pieces: Vec<Span> = runs(inside, probe.start).into_iter().map(|(run, ())| run).collect();
+                prop_assert_eq!(spans.intersection(probe).collect::<Vec<_>>(), pieces.clone());
+                prop_assert_eq!(spans.intersects(probe), !pieces.is_empty());
+                prop_assert_eq!(spans.contains(probe), inside.iter().all(Option::is_some));
+                let holes: Vec<Option<()>> = inside.iter().map(|byte| byte.xor(Some(()))).collect();
+                let holes: Vec<Span> = runs(&holes, probe.start).into_iter().map(|(run, ())| run).collect();
+                prop_assert_eq!(spans.gaps(probe).collect::<Vec<_>>(), holes);
+
+                let from = probe.start as usize;
+                let above = runs(&oracle[from..], probe.start);
+                let above: Vec<Span> = above.into_iter().map(|(run, ())| run).collect();
+                prop_assert_eq!(spans.iter_from(probe.start).collect::<Vec<_>>(), above);
+                let below = runs(&oracle[..from], 0).last().map(|(run, ())| *run);
+                prop_assert_eq!(spans.last_below(probe.start), below);
+                let run = all.iter().copied().find(|run| run.start <= probe.start && probe.start < run.end);
+                prop_assert_eq!(spans.run_at(probe.start), run);
+                let gap = oracle[from..].iter().position(Option::is_none);
+                let gap = gap.map_or(SIZE, |at| probe.start + at as u64);
+                prop_assert_eq!(spans.first_gap(probe.start), gap);
+                if !probe.is_empty() {
+                    let mut more = spans.clone();
+                    more.insert(probe);
+                    prop_assert_eq!(spans.touches(probe), more.span_count() <= spans.span_count());
+                }
+            }
+        }
+
+        #[test]
+        fn a_map_is_what_its_bytes_say(
+            ops in prop::collection::vec((prop::option::of(0..3u8), any_span()), 0..40),
+        ) {
+            let mut map = SpanMap::new();
+            let mut oracle = vec![None; SIZE as usize];
+            for (value, at) in ops {
+                match value {
+                    Some(value) => map.insert(at, value),
+                    None => {
+                        let mut pieces = Vec::new();
+                        let removed = map.remove(at, |piece, value| pieces.push((piece, value)));
+                        prop_assert_eq!(removed, pieces.iter().map(|(piece, _)| piece.len()).sum::<u64>());
+                        prop_assert_eq!(pieces, runs(&oracle[range(at)], at.start));
+                    }
+                }
+                oracle[range(at)].fill(value);
+                prop_assert_eq!(map.iter().collect::<Vec<_>>(), runs(&oracle, 0));
+                prop_assert_eq!(map.covered(), oracle.iter().flatten().count() as u64);
+                prop_assert_eq!(map.span_count(), runs(&oracle, 0).len());
+                for (offset, value) in oracle.iter().enumerate() {
+                    prop_assert_eq!(map.value_at(offset as u64), *value);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! Which packet numbers have come already: a packet opens once.
+//!
+//! A bitmap slides over the packet numbers, one bit each, and always ends with the highest seen. Numbers it
+//! has left behind count as seen.
+
+/// How far behind the highest packet number a packet may still come, in packets.
+///
+/// Far more than other protocols keep (64 by default in RFC 9147 §4.5.1): a packet at a bad level waits in
+/// the queues of the path for as long as there is anything better to send, while the next logical flow starts
+/// at level 1 and overtakes it. So the reordering of an honest path is whole ladders of packets and whole
+/// bandwidth-delay products, and too short a window would throw away what the network has carried. It costs
+/// 2 KiB for each connection.
+pub(crate) const WINDOW: u64 = 16_384;
+
+const WORD_BITS: u64 = u64::BITS as u64;
+const WORDS: usize = (WINDOW / WORD_BITS) as usize;
+
+/// What is known about a packet number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// Not seen.
+    New,
+    /// Inside the window, and seen.
+    Duplicate,
+    /// Behind the window: nobody remembers, so it must not pass.
+    TooOld,
+}
+
+/// The last [`WINDOW`] packet numbers up to the highest seen, with a bit for each.
+#[derive(Clone)]
+pub(crate) struct ReplayWindow {
+    /// Bit `n % WINDOW` belongs to packet number `n`. All bits outside `next - WINDOW..next` are clear.
+    words: Box<[u64; WORDS]>,
+    /// One above the highest packet number seen.
+    next: u64,
+}
+
+impl ReplayWindow {
+    /// A window that has seen nothing.
+    pub(crate) fn new() -> Self {
+        Self { words: Box::new([0; WORDS]), next: 0 }
+    }
+
+    /// One above the highest packet number seen; 0 before the first.
+    pub(crate) const fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// What is known about `packet_number`.
+    pub(crate) fn check(&self, packet_number: u64) -> Verdict {
+        if packet_number >= self.next {
+            Verdict::New
+        } else if self.next - packet_number > WINDOW {
+            Verdict::TooOld
+        } else if self.word(packet_number) & bit(packet_number) != 0 {
+            Verdict::Duplicate
+        } else {
+            Verdict::New
+        }
+    }
+
+    /// Marks `packet_number` as seen and moves the window on if it is the highest. Does nothing behind the
+    /// window.
+    ///
+    /// Takes constant time, but for a jump ahead, which clears what it leaves behind: 256 words at most.
+    pub(crate) fn insert(&mut self, packet_number: u64) {
+        match self.check(packet_number) {
+            Verdict::Duplicate | Verdict::TooOld => return,
+            Verdict::New => {}
+        }
+        if packet_number >= self.next {
+            self.clear_to(packet_number);
+            self.next = packet_number.saturating_add(1);
+        }
+        self.words[word_index(packet_number)] |= bit(packet_number);
+    }
+
+    fn word(&self, packet_number: u64) -> u64 {
+        self.words[word_index(packet_number)]
+    }
+
+    /// Clears the bits that `next..=last` take over from the numbers one window earlier.
+    fn clear_to(&mut self, last: u64) {
+        if last - self.next >= WINDOW {
+            self.words.fill(0);
+            return;
+        }
+        let mut number = self.next;
+        while number <= last {
+            let word_last = number | (WORD_BITS - 1);
+            let keep_above = if word_last > last { !0 << (last % WORD_BITS) << 1 } else { 0 };
+            let keep_below = bit(number) - 1;
+            self.words[word_index(number)] &= keep_above | keep_below;
+            let Some(following) = word_last.checked_add(1) else { return };
+            number = following;
+        }
+    }
+}
+
+impl Default for ReplayWindow {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl std::fmt::Debug for ReplayWindow {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ReplayWindow").field("next", &self.next).finish_non_exhaustive()
+    }
+}
+
+const fn word_index(packet_number: u64) -> usize {
+    (packet_number % WINDOW / WORD_BITS) as usize
+}
+
+const fn bit(packet_number: u64) -> u64 {
+    1 << (packet_number % WORD_BITS)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Oracle(BTreeSet<u64>);
+
+    impl Oracle {
+        fn check(&self, number: u64) -> Verdict {
+            let Some(&highest) = self.0.last() else { return Verdict::New };
+            if number.saturating_add(WINDOW) <= highest {
+                Verdict::TooOld
+            } else if self.0.contains(&number) {
+                Verdict::Duplicate
+            } else {
+                Verdict::New
+            }
+        }
+    }
+
+    #[test]
+    fn the_window_is_exactly_as_long_as_it_says() {
+        let mut window = ReplayWindow::new();
+        window.insert(WINDOW);
+        assert_eq!(window.check(0), Verdict::TooOld);
+        assert_eq!(window.check(1), Verdict::New);
+        window.insert(1);
+        assert_eq!(window.check(1), Verdict::Duplicate);
+        window.insert(WINDOW + 1);
+        assert_eq!(window.check(1), Verdict::TooOld);
+        assert_eq!(window.check(WINDOW), Verdict::Duplicate);
+    }
+
+    #[test]
+    fn the_end_of_the_number_space_is_harmless() {
+        let mut window = ReplayWindow::new();
+        for number in [u64::MAX - 70, u64::MAX - 1] {
+            assert_eq!(window.check(number), Verdict::New);
+            window.insert(number);
+            assert_eq!(window.check(number), Verdict::Duplicate);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn verdicts_are_those_of_a_set(
+            base in prop_oneof![Just(0), 0..1_u64 << 61],
+            moves in prop::collection::vec(
+                (
+                    any::<bool>(),
+                    prop_oneof![0..4_u64, 0..200_u64, 0..2 * WINDOW, Just(WINDOW), 0..1_u64 << 40],
+                ),
+                1..400,
+            ),
+        ) {
+            let mut window = ReplayWindow::new();
+            let mut oracle = Oracle::default();
+            let mut highest = base;
+            for (ahead, distance) in moves {
+                let number = if ahead { highest + distance } else { highest.saturating_sub(distance) };
+                prop_assert_eq!(window.check(number), oracle.check(number), "{}", number);
+                if oracle.check(number) == Verdict::New {
+                    oracle.0.insert(number);
+                }
+                window.insert(number);
+                highest = highest.max(number);
+                prop_assert_eq!(window.next(), oracle.0.last().map_or(0, |last| last + 1));
+            }
+            for number in highest.saturating_sub(WINDOW + 2)..=highest + 2 {
+                prop_assert_eq!(window.check(number), oracle.check(number), "{}", number);
+            }
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! What became of bytes that came in.
+
+use bytes::Bytes;
+
+use super::reassembler::{Reassembler, Source};
+
+/// Bytes that came in, by what became of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Taken {
+    /// Taken from the primary, records included.
+    pub(crate) read: u64,
+    pub(crate) new: u64,
+    pub(crate) duplicate: u64,
+    pub(crate) refused: u64,
+}
+
+impl Taken {
+    /// Puts a piece in place, and counts what becomes of it.
+    pub(crate) fn add(
+        &mut self,
+        reassembler: &mut Reassembler,
+        offset: u64,
+        data: Bytes,
+        datagram_len: usize,
+        source: Source,
+    ) {
+        let inserted = reassembler.insert(offset, data, datagram_len, source);
+        self.new += inserted.new;
+        self.duplicate += inserted.duplicate;
+        self.refused += inserted.refused;
+    }
+}

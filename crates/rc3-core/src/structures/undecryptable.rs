@@ -1,0 +1,129 @@
+//! RLP datagrams that came before the keys to open them: they can overtake the last flight of the handshake, or as early
+//! data the secret that the client tells, and they can come before the application has accepted the handshake.
+//!
+//! Nobody can tell whose they are before there are keys. So only those are kept that come from where a handshake is
+//! going on, a bounded number of each such address: junk from elsewhere pushes nothing out.
+
+use std::{collections::HashMap, net::SocketAddr};
+
+use bytes::BytesMut;
+
+/// Datagrams kept of one address.
+const DATAGRAMS_MAX: usize = 256;
+
+/// Bytes kept of all addresses. What comes beyond is dropped; the primary brings it.
+const BYTES_MAX: usize = 4 << 20;
+
+/// The datagrams that wait, by the address they came from.
+#[derive(Debug, Default)]
+pub(crate) struct Undecryptable {
+    /// Hashed with a key: peers choose their addresses.
+    waiting: HashMap<SocketAddr, Waiting>,
+    bytes: usize,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    handshakes: usize,
+    datagrams: Vec<BytesMut>,
+}
+
+impl Undecryptable {
+    /// A handshake with `remote` begins.
+    pub(crate) fn begin(&mut self, remote: SocketAddr) {
+        self.waiting.entry(remote).or_default().handshakes += 1;
+    }
+
+    /// A datagram for an unknown receiver came. A copy is kept: the datagram may be part of a larger buffer.
+    pub(crate) fn keep(&mut self, remote: SocketAddr, datagram: &[u8]) {
+        let Some(waiting) = self.waiting.get_mut(&remote) else { return };
+        if waiting.datagrams.len() < DATAGRAMS_MAX && self.bytes + datagram.len() <= BYTES_MAX {
+            self.bytes += datagram.len();
+            waiting.datagrams.push(datagram.into());
+        }
+    }
+
+    /// A handshake with `remote` was turned down.
+    pub(crate) fn give_up(&mut self, remote: SocketAddr) {
+        self.end(remote, &|_| false);
+    }
+
+    /// There are keys, and the handshake with `remote` goes on: takes the datagrams from there that are `ours`.
+    pub(crate) fn take(&mut self, remote: SocketAddr, ours: &dyn Fn(&[u8]) -> bool) -> Vec<BytesMut> {
+        let Some(waiting) = self.waiting.get_mut(&remote) else { return Vec::new() };
+        let taken: Vec<_> = waiting.datagrams.extract_if(.., |datagram| ours(datagram)).collect();
+        self.bytes -= bytes(&taken);
+        taken
+    }
+
+    /// A handshake with `remote` has ended: takes the datagrams from there that are `ours`.
+    pub(crate) fn end(&mut self, remote: SocketAddr, ours: &dyn Fn(&[u8]) -> bool) -> Vec<BytesMut> {
+        let taken = self.take(remote, ours);
+        if let Some(waiting) = self.waiting.get_mut(&remote) {
+            waiting.handshakes -= 1;
+            if waiting.handshakes == 0 {
+                self.bytes -= bytes(&waiting.datagrams);
+                self.waiting.remove(&remote);
+            }
+        }
+        taken
+    }
+}
+
+fn bytes(datagrams: &[BytesMut]) -> usize {
+    datagrams.iter().map(BytesMut::len).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host(nth: u8) -> SocketAddr {
+        ([192, 0, 2, nth], 1).into()
+    }
+
+    fn begins_with(byte: u8) -> impl Fn(&[u8]) -> bool {
+        move |datagram| datagram.first() == Some(&byte)
+    }
+
+    #[test]
+    fn junk_from_elsewhere_pushes_nothing_out() {
+        let mut undecryptable = Undecryptable::default();
+        undecryptable.begin(host(1));
+        undecryptable.keep(host(1), b"1 wanted");
+        for _ in 0..10_000 {
+            undecryptable.keep(host(2), &[2; 1200]);
+        }
+        assert_eq!(undecryptable.end(host(1), &begins_with(b'1')), [&b"1 wanted"[..]]);
+        assert_eq!((undecryptable.bytes, undecryptable.waiting.len()), (0, 0));
+    }
+
+    #[test]
+    fn handshakes_from_one_address_take_their_own() {
+        let mut undecryptable = Undecryptable::default();
+        undecryptable.begin(host(1));
+        undecryptable.begin(host(1));
+        for datagram in [&b"1a"[..], b"2b", b"1c", b"junk"] {
+            undecryptable.keep(host(1), datagram);
+        }
+        assert_eq!(undecryptable.take(host(1), &begins_with(b'1')), [&b"1a"[..], b"1c"]);
+        undecryptable.keep(host(1), b"1d");
+        assert_eq!(undecryptable.end(host(1), &begins_with(b'1')), [&b"1d"[..]]);
+        assert_eq!(undecryptable.end(host(1), &begins_with(b'2')), [&b"2b"[..]]);
+        assert_eq!((undecryptable.bytes, undecryptable.waiting.len()), (0, 0));
+        assert!(undecryptable.end(host(1), &begins_with(b'1')).is_empty());
+    }
+
+    #[test]
+    fn what_is_kept_is_bounded_by_address_and_in_all() {
+        let mut undecryptable = Undecryptable::default();
+        for nth in 0..200 {
+            undecryptable.begin(host(nth));
+            for _ in 0..DATAGRAMS_MAX + 10 {
+                undecryptable.keep(host(nth), &[nth; 1200]);
+            }
+            assert!(undecryptable.waiting[&host(nth)].datagrams.len() <= DATAGRAMS_MAX);
+        }
+        assert!(undecryptable.bytes <= BYTES_MAX && undecryptable.bytes > BYTES_MAX - 1200);
+    }
+}
