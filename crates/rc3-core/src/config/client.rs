@@ -64,7 +64,7 @@ impl ClientConfig {
     /// Trusts servers whose certificates lead to `roots`, names no application protocol, and allows 0-RTT.
     ///
     /// # Errors
-    /// When `roots` is empty.
+    /// [`VerifierBuilderError::NoRootAnchors`](rustls::client::VerifierBuilderError::NoRootAnchors) if `roots` is empty.
     pub fn with_root_certificates(
         roots: Arc<rustls::RootCertStore>,
     ) -> Result<Self, rustls::client::VerifierBuilderError> {

@@ -76,7 +76,8 @@ impl ServerConfig {
     /// Shows this certificate chain, asks clients for none, names no application protocol, and allows 0-RTT.
     ///
     /// # Errors
-    /// When the key does not fit the certificate or cannot be used.
+    /// [`rustls::Error::InconsistentKeys`] if the key does not belong to the certificate, otherwise the
+    /// [`rustls::Error`] that names what is wrong with the key or the chain.
     pub fn with_single_cert(
         cert_chain: Vec<CertificateDer<'static>>,
         key: PrivateKeyDer<'static>,

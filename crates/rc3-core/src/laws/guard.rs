@@ -13,7 +13,7 @@
 //!
 //! So the guard watches a few RLP packets per round trip and pairs each with a primary packet sent soon after it:
 //! a *trial*. What it compares is how long each waited, its round trip less the least one. Queues of others do not
-//! deceive it: whoever filled the queue, the order in it tells. Each trial moves a score by the weight of its
+//! deceive it: the order in the queue is evidence, no matter who filled it. Each trial moves a score by the weight of its
 //! outcome, in the manner of a sequential probability ratio test (Wald 1945), so that no single outcome decides.
 //!
 //! Pure: times and counts come in, decisions go out. Units: bytes, [`Instant`], [`Duration`].

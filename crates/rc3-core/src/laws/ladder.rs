@@ -51,7 +51,8 @@ impl Ladder {
     /// sends nothing more.
     ///
     /// # Errors
-    /// If there are no levels, more than 15, or one without packets.
+    /// `LadderError::Empty` without levels, `LadderError::TooManyLevels` with more than 15, `LadderError::NoPackets` for a
+    /// level without packets.
     pub fn new(counts: &[u64]) -> Result<Self, LadderError> {
         if counts.is_empty() {
             return Err(LadderError::Empty);

@@ -152,7 +152,7 @@ struct SchedState {
     queued_for_rlp: bool,
     /// Something came in since it was last served.
     changed: bool,
-    /// A reader's doing had consequences beyond the stream itself: credit, or the primary's flow control.
+    /// A read changed credit or flow control, so the endpoint must service the connection.
     needs_service: bool,
     handshake_ended: bool,
     /// What the endpoint has counted of the memory that the peer has brought about.
@@ -205,7 +205,7 @@ impl Connection {
         }
     }
 
-    /// Takes note; whether that is new.
+    /// Sets the flag; returns whether it changed.
     pub(crate) fn set_queued_for_primary(&mut self, queued: bool) -> bool {
         std::mem::replace(&mut self.sched.queued_for_primary, queued) != queued
     }

@@ -1,4 +1,4 @@
-//! Many connections on one UDP port: tells QUIC from RLP datagrams, finds the connection, accepts, forgets, and
+//! Many connections on one UDP port: separates QUIC from RLP datagrams, finds the connection, accepts, forgets, and
 //! decides who sends next. The primaries of all connections go before the RLP loop of any.
 //!
 //! Invariant: a connection that was touched is in `primary_queue` until its primary has nothing to send, and in
@@ -429,16 +429,16 @@ impl Endpoint {
         self.incoming
     }
 
-    /// Bytes of memory that peers may bring about on all connections together before RLP data and SACKs are ignored.
-    /// Half of it is for whoever needs it; once that is used up, each connection has an equal share of the other half.
-    /// What the primaries bring is never turned away, see [`TransportConfig::overhead_max`]. Default: 1 GiB.
+    /// Bytes of memory that all peers together may cause before RLP data and SACKs are ignored.
+    /// Any connection may use the first half; once that is full, each connection has an equal share of the other half.
+    /// Data of the primaries is always accepted, see [`TransportConfig::overhead_max`]. Default: 1 GiB.
     ///
     /// [`TransportConfig::overhead_max`]: crate::TransportConfig::overhead_max
     pub fn set_memory_max(&mut self, bytes: u64) {
         self.shares.max = bytes;
     }
 
-    /// Bytes of memory that peers have brought about on all connections, see [`Self::set_memory_max`].
+    /// Bytes of memory that peers have caused on all connections, see [`Self::set_memory_max`].
     pub fn held_bytes(&self) -> u64 {
         self.shares.held()
     }
