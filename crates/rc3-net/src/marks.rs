@@ -18,7 +18,7 @@ pub const DSCP_LOWER_EFFORT: u8 = 1;
 /// three bits only.
 pub const DSCP_CS1: u8 = 8;
 
-/// Class selector 3: above best effort wherever classes are told apart, and none that hosts serve worse: its upper three bits are
+/// Class selector 3: above best effort wherever classes differ, and none that hosts serve worse: its upper three bits are
 /// no background class of IEEE 802.11 (1 and 2 are), its lower ones make Linux choose no other queue.
 pub const DSCP_CS3: u8 = 24;
 

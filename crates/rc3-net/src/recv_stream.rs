@@ -238,7 +238,7 @@ impl RecvStream {
     }
 
     /// Whether the stream was opened, or accepted, before the handshake was complete. On a server its bytes may
-    /// then be a replay by somebody else (RFC 8446 §8): do nothing that must not happen twice.
+    /// then be a replay by an attacker (RFC 8446 §8): do nothing that must not happen twice.
     pub fn is_0rtt(&self) -> bool {
         self.early
     }
