@@ -24,6 +24,21 @@ const MILLIS_PER_SECOND: f64 = 1000.0;
 /// A length of a leading fragment that stands for a rate.
 ///
 /// They are ordered as their rates are.
+///
+/// ```
+/// use kickass::{Rate, code::Code};
+///
+/// let link = Rate::from_bits_per_second(100e6).unwrap();
+/// let code = Code::nearest(link).unwrap();
+/// assert_eq!(code.payload_len(), 888);
+/// // The receiver reads the rate from the length of the leading fragment.
+/// let heard = Code::from_len(888).unwrap().rate();
+/// assert!((heard.bits_per_second() / 100e6 - 1.0).abs() < 0.032);
+/// // Routers only shorten: the lowest rate along a path arrives.
+/// assert!(Code::nearest(Rate::from_bits_per_second(10e6).unwrap()) < Some(code));
+/// // A length that is no multiple of 8 is no code.
+/// assert_eq!(Code::from_len(887), None);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Code {
     /// A multiple of 8 from [`Self::MIN`] to [`Self::MAX`].

@@ -167,6 +167,33 @@ fn cost(part: &Packet) -> usize {
 }
 
 /// Makes packets whole.
+///
+/// ```
+/// use std::time::Instant;
+/// use kickass::{packet::Packet, reassembly::{Config, Reassembler}};
+///
+/// # fn datagram(payload: usize) -> Vec<u8> { // A UDP datagram over IPv4 without Don't Fragment.
+/// #     let mut bytes = vec![0; 20 + payload];
+/// #     let len = (bytes.len() as u16).to_be_bytes();
+/// #     bytes[..20].copy_from_slice(&[0x45, 0, len[0], len[1], 0, 7, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+/// #     let sum: u32 = bytes[..20].chunks(2).map(|word| u32::from(word[0]) << 8 | u32::from(word[1])).sum();
+/// #     bytes[10..12].copy_from_slice(&(!((sum & 0xffff) + (sum >> 16)) as u16).to_be_bytes());
+/// #     bytes
+/// # }
+/// let whole = Packet::parse(datagram(1480))?;
+/// let mut leading = whole.clone();
+/// let rest = leading.split(888, 0)?;
+///
+/// let now = Instant::now();
+/// let mut reassembler = Reassembler::new(Config::default());
+/// // In any order; the packet comes out with its last fragment.
+/// assert_eq!(reassembler.handle(now, rest)?, None);
+/// assert_eq!(reassembler.packets(), 1);
+/// assert_eq!(reassembler.handle(now, leading)?.unwrap().payload(), whole.payload());
+/// // An incomplete packet would be dropped at `poll_timeout`.
+/// assert_eq!(reassembler.poll_timeout(), None);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Reassembler {
     config: Config,

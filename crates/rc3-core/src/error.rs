@@ -37,18 +37,18 @@ pub enum ReadError {
     /// Nothing there yet: [`crate::Event::Readable`] follows.
     #[error("no data yet")]
     Blocked,
-    /// The peer gave the stream up.
+    /// The peer reset the stream.
     #[error("reset by peer: code {0}")]
     Reset(VarInt),
     /// Never opened, stopped, or read to its end already.
     #[error("closed stream")]
     ClosedStream,
-    /// An ordered read after an unordered one that left holes behind.
+    /// An ordered read after an unordered one that left a gap.
     #[error("ordered read after unordered read")]
     IllegalOrderedRead,
 }
 
-/// The stream is not there any more.
+/// The stream is over: finished and delivered, reset, stopped, or read to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("closed stream")]
 pub struct ClosedStream;
@@ -82,12 +82,12 @@ pub enum SendDatagramError {
     /// Longer than [`crate::Connection::max_datagram_size`], or than the whole buffer.
     #[error("datagram too large")]
     TooLarge,
-    /// No room among those that wait: [`crate::Event::DatagramsUnblocked`] follows. Here it is again.
+    /// The queue is full: [`crate::Event::DatagramsUnblocked`] follows. Contains the datagram.
     #[error("datagram send blocked")]
     Blocked(Bytes),
 }
 
-/// A fault of the peer that ends the connection. Each variant names one sin; [`Self::code`] goes on the wire.
+/// A protocol violation by the peer, which ends the connection. [`Self::code`] goes on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PeerMisbehaved {

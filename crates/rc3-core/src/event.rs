@@ -1,4 +1,4 @@
-//! What the application hears from a connection.
+//! Events that a connection reports to the application.
 
 use crate::quic::{ConnectionError, Dir, StreamId, VarInt};
 
@@ -8,8 +8,8 @@ use crate::quic::{ConnectionError, Dir, StreamId, VarInt};
 pub enum Event {
     /// The ALPN protocol (and on servers the server name) is known.
     HandshakeDataReady,
-    /// The server refused what was sent before the handshake was complete: the streams opened by then are gone,
-    /// and others will have their numbers. [`Self::Connected`] follows.
+    /// The server rejected 0-RTT: the streams opened before the handshake was complete are gone, and new streams
+    /// reuse their numbers. [`Self::Connected`] follows.
     EarlyDataRejected,
     /// The handshake is complete; streams may be opened.
     Connected,

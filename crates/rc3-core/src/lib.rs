@@ -4,6 +4,74 @@
 //! [`Endpoint`] holds the connections of one UDP port; [`Connection`] routes between the primary, the RLP loop and
 //! the streams. Nothing here touches a socket, a clock or a task: time and datagrams come in as arguments, and
 //! what should happen comes out of `poll_*`. Most programs want `rc3-net`, which drives this over tokio.
+//!
+//! # The poll loop
+//!
+//! After every input (`handle_*`) and every command, drain the outputs: datagrams of the primary first, then those of
+//! RLP, then events. Only then wait for the next datagram or for [`Endpoint::poll_timeout`]. Here two endpoints live in
+//! one program, and a stream goes from one to the other:
+//!
+//! ```
+//! use std::{net::SocketAddr, time::Instant};
+//! use rc3_core::{DatagramMeta, Dir, Endpoint, EndpointEvent, Event};
+//!
+//! /// Moves one datagram from `from`, whose address is `remote`, to `to`; `false` if there is none.
+//! fn deliver(now: Instant, from: &mut Endpoint, remote: SocketAddr, to: &mut Endpoint) -> bool {
+//!     let mut buf = Vec::new();
+//!     // A driver of sockets sends with the mark of `Transmit::level`.
+//!     let transmit = from.poll_primary(now, 1, &mut buf).or_else(|| from.poll_rlp(now, 1, &mut buf));
+//!     let Some(transmit) = transmit else { return false };
+//!     let meta = DatagramMeta { remote, local_ip: None, ecn: transmit.ecn, leading_len: None };
+//!     to.handle_datagram(now, meta, buf.as_slice().into());
+//!     true
+//! }
+//!
+//! # let (client_config, server_config) = rc3_sim::identity::identity(&["example"]);
+//! # let (client_addr, server_addr) = ("10.0.0.1:4433".parse()?, "10.0.0.2:4433".parse()?);
+//! let mut now = Instant::now();
+//! let mut client = Endpoint::new(None, None)?;
+//! let mut server = Endpoint::new(Some(&server_config), None)?;
+//! let connection = client.connect(now, &client_config, server_addr, rc3_sim::identity::SERVER_NAME)?;
+//! let mut received = 0;
+//! while received < 100_000 {
+//!     if deliver(now, &mut client, client_addr, &mut server)
+//!         || deliver(now, &mut server, server_addr, &mut client)
+//!     {
+//!         continue;
+//!     } else if let Some(event) = client.poll_event() {
+//!         if let EndpointEvent::Connection(_, Event::Connected) = event {
+//!             client.with_connection(now, connection, |connection| {
+//!                 let stream = connection.open(Dir::Uni).expect("the peer allows 100");
+//!                 connection.write(stream, vec![7; 100_000].into()).expect("the send window has room");
+//!                 connection.finish(stream).expect("the stream is open");
+//!             });
+//!         }
+//!     } else if let Some(event) = server.poll_event() {
+//!         match event {
+//!             EndpointEvent::Incoming(incoming) => drop(server.accept(now, incoming)?),
+//!             EndpointEvent::Connection(handle, Event::Opened(dir)) => {
+//!                 server.with_reader(now, handle, |connection| connection.accept(dir));
+//!             }
+//!             EndpointEvent::Connection(handle, Event::Readable(stream)) => {
+//!                 server.with_reader(now, handle, |connection| {
+//!                     while let Ok(Some(chunk)) = connection.read(stream, usize::MAX, true) {
+//!                         received += chunk.bytes.len();
+//!                     }
+//!                 });
+//!             }
+//!             _ => {}
+//!         }
+//!     } else {
+//!         // Nothing to send or to handle: a timer is next, such as that of the pacer.
+//!         let next = [client.poll_timeout(), server.poll_timeout()].into_iter().flatten().min();
+//!         now = now.max(next.expect("bytes are under way"));
+//!         client.handle_timeout(now);
+//!         server.handle_timeout(now);
+//!     }
+//! }
+//! assert_eq!(received, 100_000);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![forbid(unsafe_code)]
 #![cfg_attr(test, expect(clippy::disallowed_methods, reason = "tests need some instant to start from"))]
 

@@ -15,7 +15,7 @@ use crate::{
     units::Level,
 };
 
-/// A connection in numbers. Bytes are stream bytes unless said otherwise.
+/// Counters of a connection. Bytes are stream bytes unless a field names others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ConnectionStats {
@@ -27,7 +27,7 @@ pub struct ConnectionStats {
     pub guard: Option<GuardStats>,
     /// How fast RLP may be and why; `None` when no clock holds it.
     pub clock: Option<ClockStats>,
-    /// What routers say and what comes of it; `None` without [`crate::Congestion::KickAss`].
+    /// Rates that routers signal, and how the connection follows them; `None` without [`crate::Congestion::KickAss`].
     #[cfg(feature = "kickass")]
     pub kickass: Option<KickAssStats>,
     /// What was sent.

@@ -39,7 +39,7 @@ impl Connecting {
     /// servers send it joins when the handshake is complete.
     ///
     /// # Errors
-    /// Gives the handshake back, to be awaited.
+    /// Returns the handshake, to be awaited, if early data is not possible.
     ///
     /// # Panics
     /// After the future has yielded its connection.
@@ -67,7 +67,7 @@ impl Connecting {
     /// [`HandshakeData`](crate::crypto::rustls::HandshakeData).
     ///
     /// # Errors
-    /// When the handshake fails.
+    /// The [`ConnectionError`] with which the handshake failed.
     ///
     /// # Panics
     /// After the future has yielded its connection.

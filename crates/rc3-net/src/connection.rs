@@ -82,8 +82,29 @@ impl Connection {
     /// Sends an application datagram: unreliable, unordered, by the primary, whose congestion window it obeys.
     /// If too many wait already, the oldest are dropped to make room.
     ///
+    /// ```
+    /// use rc3_net::SendDatagramError;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let (client_config, server_config) = rc3_sim::identity::identity(&["example"]);
+    /// # let server = rc3_net::Endpoint::server(server_config, "127.0.0.1:0".parse()?)?;
+    /// # let client = rc3_net::Endpoint::client("127.0.0.1:0".parse()?)?;
+    /// # let connecting = client.connect_with(client_config, server.local_addr()?, "rc3.test")?;
+    /// # let accepting = async { server.accept().await.expect("the endpoint is open").await };
+    /// # let (client, server) = tokio::try_join!(connecting, accepting)?;
+    /// client.send_datagram("position 4, 2".into())?;
+    /// assert_eq!(server.read_datagram().await?, "position 4, 2");
+    ///
+    /// let packet_max = client.max_datagram_size().expect("both sides have datagrams on");
+    /// let longer = vec![0; packet_max + 1];
+    /// assert_eq!(client.send_datagram(longer.into()), Err(SendDatagramError::TooLarge));
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
-    /// See [`SendDatagramError`].
+    /// [`SendDatagramError::UnsupportedByPeer`], [`SendDatagramError::Disabled`] if datagrams are off in the
+    /// configuration, [`SendDatagramError::TooLarge`] above [`Self::max_datagram_size`],
+    /// [`SendDatagramError::ConnectionLost`].
     pub fn send_datagram(&self, data: Bytes) -> Result<(), SendDatagramError> {
         datagram::send(&self.0, data, true).map(|_| ())
     }
@@ -91,7 +112,7 @@ impl Connection {
     /// As [`Self::send_datagram`], but waits for room and drops none.
     ///
     /// # Errors
-    /// See [`SendDatagramError`].
+    /// As [`Self::send_datagram`].
     ///
     /// # Cancel safety
     /// Dropping the future sends nothing.
@@ -110,13 +131,13 @@ impl Connection {
         ReadDatagram::new(&self.0)
     }
 
-    /// Bytes an application datagram may have; `None` where the peer takes none or they are off here. A little
-    /// over a kilobyte at least, unless the peer says less; follows the path MTU.
+    /// Bytes that an application datagram may have; `None` if either side has datagrams off. At least a little over
+    /// 1 KB, unless the peer accepts less; follows the path MTU.
     pub fn max_datagram_size(&self) -> Option<usize> {
         self.0.change(|core, _| core.max_datagram_size()).ok()?
     }
 
-    /// Bytes of an application datagram for which none that waits would be dropped.
+    /// Bytes of the largest application datagram that can be queued without dropping another.
     pub fn datagram_send_buffer_space(&self) -> usize {
         self.0.change(|core, _| core.datagram_send_buffer_space()).unwrap_or_default()
     }
@@ -134,8 +155,8 @@ impl Connection {
         }
     }
 
-    /// Closes the connection at once: what is not delivered is lost, and what the peer has not read may be.
-    /// It hears `code` and `reason` (below 1 KB, to fit into one packet).
+    /// Closes the connection at once. Bytes that are not delivered are lost; bytes that the peer has not read may be.
+    /// The peer receives `code` and `reason` (below 1 KB, to fit into one packet).
     pub fn close(&self, code: VarInt, reason: &[u8]) {
         let reason = Bytes::copy_from_slice(reason);
         self.0.shared().with(|state| state.close(self.0.id(), code, reason));
@@ -146,11 +167,33 @@ impl Connection {
     /// [`SendStream::finish`](crate::SendStream::finish): what it accepted so far is all it will carry. A stream that the peer stops no
     /// longer counts.
     ///
-    /// The peer can still read all of it after it has heard of the close. What the *peer* sends meanwhile
-    /// can be read until the close.
+    /// The peer can still read all of it after the close. Bytes that the *peer* sends meanwhile can be read until
+    /// the close.
+    ///
+    /// ```
+    /// use rc3_net::{ConnectionError, VarInt};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let (client_config, server_config) = rc3_sim::identity::identity(&["example"]);
+    /// # let server = rc3_net::Endpoint::server(server_config, "127.0.0.1:0".parse()?)?;
+    /// # let client = rc3_net::Endpoint::client("127.0.0.1:0".parse()?)?;
+    /// # let connecting = client.connect_with(client_config, server.local_addr()?, "rc3.test")?;
+    /// # let accepting = async { server.accept().await.expect("the endpoint is open").await };
+    /// # let (client, server) = tokio::try_join!(connecting, accepting)?;
+    /// let mut send = client.open_uni().await?;
+    /// send.write_all(&[7; 100_000]).await?;
+    /// client.close_gracefully(VarInt::from_u32(0), b"done").await?;
+    ///
+    /// // The peer reads all of it after the close.
+    /// assert!(matches!(server.closed().await, ConnectionError::ApplicationClosed(_)));
+    /// let mut recv = server.accept_uni().await?;
+    /// assert_eq!(recv.read_to_end(1 << 20).await?, [7; 100_000]);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
-    /// When the connection was lost or closed otherwise before everything was delivered.
+    /// The [`ConnectionError`] with which the connection was lost, or closed by either side, before everything was
+    /// delivered.
     ///
     /// # Cancel safety
     /// Dropping the future changes nothing: the connection goes on to deliver and closes then, even when
@@ -213,8 +256,8 @@ impl Connection {
 
     /// Replaces the keys of the primary now (RFC 9001 §6). Those of RLP change by themselves.
     ///
-    /// Not before the handshake is confirmed (RFC 9001 §6.1): on clients, wait until the server has answered
-    /// something. quinn-proto does not tell, and the peer would close the connection.
+    /// Call it only after the handshake is confirmed (RFC 9001 §6.1), or the peer closes the connection. quinn-proto does
+    /// not report when that is: on clients, wait for the first answer of the server.
     pub fn force_key_update(&self) {
         self.set(core::Connection::force_key_update);
     }
@@ -237,12 +280,12 @@ impl Connection {
         self.0.0.side
     }
 
-    /// Whether the peer speaks rc3 too. Otherwise this is a plain QUIC connection.
+    /// Whether both sides speak rc3. Otherwise this is a plain QUIC connection.
     pub fn is_rc3(&self) -> bool {
         self.0.peek(|core, _| core.is_rc3()).unwrap_or_default()
     }
 
-    /// What the handshake settled: a [`HandshakeData`](crate::crypto::rustls::HandshakeData). Its protocol
+    /// The result of the handshake: a [`HandshakeData`](crate::crypto::rustls::HandshakeData). Its protocol
     /// is the application's own name, whether rc3 is spoken or not.
     pub fn handshake_data(&self) -> Option<Box<dyn Any>> {
         let data = self.0.peek(|core, _| core.handshake_data()).ok()??;
@@ -262,7 +305,8 @@ impl Connection {
     /// Fills `output` with keying material that only the two ends know (RFC 8446 §7.5).
     ///
     /// # Errors
-    /// When more is asked for than the exporter gives, or the connection is gone.
+    /// [`ExportKeyingMaterialError`] before the handshake allows it, for more than 255 hashes of `output`, or once the
+    /// connection is gone.
     pub fn export_keying_material(
         &self,
         output: &mut [u8],

@@ -31,6 +31,28 @@ use crate::{
 ///
 /// A task on the tokio runtime it was made in does the work. When all handles are dropped, no new connection
 /// is accepted, and the task goes on until the last connection is gone.
+///
+/// ```
+/// use rc3_net::{Endpoint, VarInt};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let (client_config, server_config) = rc3_sim::identity::identity(&["example"]);
+/// let server = Endpoint::server(server_config, "127.0.0.1:0".parse()?)?;
+/// let mut client = Endpoint::client("127.0.0.1:0".parse()?)?;
+/// client.set_default_client_config(client_config);
+///
+/// let connecting = client.connect(server.local_addr()?, "rc3.test")?;
+/// let accepting = async { server.accept().await.expect("the endpoint is open").await };
+/// let (connected, accepted) = tokio::try_join!(connecting, accepting)?;
+/// assert!(connected.is_rc3() && accepted.is_rc3());
+/// assert_eq!(accepted.remote_address().port(), client.local_addr()?.port());
+///
+/// client.close(VarInt::from_u32(0), b"done");
+/// client.wait_idle().await;
+/// assert_eq!(client.open_connections(), 0);
+/// # Ok(()) }
+/// ```
 #[derive(Clone)]
 pub struct Endpoint {
     pub(crate) handle: Arc<Handle>,
@@ -41,7 +63,8 @@ impl Endpoint {
     /// An endpoint that only connects. `[::]:0` reaches IPv4 too where the system allows.
     ///
     /// # Errors
-    /// When the address is taken or not local.
+    /// [`io::ErrorKind::AddrInUse`] if the port is taken, [`io::ErrorKind::AddrNotAvailable`] if this host does not
+    /// have the address, and other errors of the system.
     ///
     /// # Panics
     /// Outside a tokio runtime, or in one without I/O or time.
@@ -52,7 +75,7 @@ impl Endpoint {
     /// An endpoint that accepts with `config`; it may connect as well.
     ///
     /// # Errors
-    /// When the address is taken or not local, or the TLS settings cannot work.
+    /// As [`Self::client`], and [`io::ErrorKind::InvalidInput`] if QUIC cannot use the TLS settings.
     ///
     /// # Panics
     /// As [`Self::client`].
@@ -60,7 +83,7 @@ impl Endpoint {
         Self::new(EndpointOptions::default(), Some(config), addr)
     }
 
-    /// An endpoint with other than the default sockets or marks; with `server` it accepts.
+    /// An endpoint with `options` for its sockets and marks; with `server` it accepts.
     ///
     /// # Errors
     /// As [`Self::server`].
@@ -83,19 +106,23 @@ impl Endpoint {
         self.default_client_config = Some(config);
     }
 
-    /// Begins to connect to the server at `addr` that calls itself `server_name`, with the default settings.
+    /// Begins to connect to the server at `addr`, whose certificate must name `server_name`, with the default settings.
     ///
     /// # Errors
-    /// When it cannot even be tried.
+    /// [`ConnectError::NoDefaultClientConfig`] without [`Self::set_default_client_config`],
+    /// [`ConnectError::InvalidServerName`], [`ConnectError::InvalidRemoteAddress`] for port 0, an unspecified address or
+    /// IPv6 on an IPv4 socket, [`ConnectError::Config`] if QUIC cannot use the TLS settings,
+    /// [`ConnectError::CidsExhausted`] with too many connections, [`ConnectError::EndpointStopping`] after
+    /// [`Self::close`].
     pub fn connect(&self, addr: SocketAddr, server_name: &str) -> Result<Connecting, ConnectError> {
         let config = self.default_client_config.as_ref().ok_or(ConnectError::NoDefaultClientConfig)?;
         self.begin(config, addr, server_name)
     }
 
-    /// As [`Self::connect`], with other settings.
+    /// As [`Self::connect`], with `config` in place of the default settings.
     ///
     /// # Errors
-    /// When it cannot even be tried.
+    /// As [`Self::connect`], except [`ConnectError::NoDefaultClientConfig`].
     pub fn connect_with(
         &self,
         config: ClientConfig,
@@ -132,7 +159,7 @@ impl Endpoint {
         Ok(Connecting::new(ConnectionRef::new(shared.clone(), id, waiters)))
     }
 
-    /// The next handshake somebody wants to begin; `None` once the endpoint is closed.
+    /// Waits for the next peer that wants to connect; `None` once the endpoint is closed.
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing.
@@ -143,7 +170,7 @@ impl Endpoint {
     /// Replaces the settings for connections accepted from now on; `None` accepts no more.
     ///
     /// # Errors
-    /// When the TLS settings cannot work; the old ones stay.
+    /// [`ConfigError`](core::ConfigError) if QUIC cannot use the TLS settings; the old settings stay.
     pub fn set_server_config(&self, config: Option<ServerConfig>) -> Result<(), core::ConfigError> {
         self.handle.shared.with(|state| state.core.set_server_config(config.as_ref()))
     }
@@ -156,10 +183,10 @@ impl Endpoint {
 
     /// Moves the endpoint, with all its connections, to the address that `socket` is bound to: after a change of
     /// networks, or to try one. Only the address is used; `socket` is closed, and sockets with the endpoint's own
-    /// options take its place. Servers cannot be reached by clients at another address than they know.
+    /// options take its place. Do not move a server: its clients only know the old address.
     ///
     /// # Errors
-    /// When the address is taken or not local. The old sockets stay.
+    /// As [`Self::client`]. The old sockets stay.
     ///
     /// # Panics
     /// As [`Self::client`].
@@ -169,7 +196,7 @@ impl Endpoint {
         self.rebind_to(addr)
     }
 
-    /// As [`Self::rebind`], for an address nobody has bound yet.
+    /// As [`Self::rebind`], for an address without a socket.
     ///
     /// # Errors
     /// As [`Self::rebind`].
@@ -182,8 +209,8 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Closes all connections at once, as [`crate::Connection::close`] does, and makes no new ones. Follow it
-    /// by [`Self::wait_idle`], or the peers may not hear of it.
+    /// Closes all connections at once, as [`crate::Connection::close`] does, and makes no new ones. Await
+    /// [`Self::wait_idle`] afterwards: the program may otherwise end before the peers are notified.
     pub fn close(&self, code: VarInt, reason: &[u8]) {
         let shared = &self.handle.shared;
         let reason = Bytes::copy_from_slice(reason);
@@ -207,8 +234,8 @@ impl Endpoint {
         }
     }
 
-    /// Saves what was learned of paths, if the endpoint has a [`PathMemory`]. It is saved from time to time anyhow; before a
-    /// program ends it has to be by this. No error: connections do not depend on it.
+    /// Saves what was learned of paths, if the endpoint has a [`PathMemory`]. The endpoint also saves from time to time;
+    /// call this before the program ends. Failures are ignored: connections do not depend on it.
     pub async fn save_paths(&self) {
         if let Some(paths) = &self.handle.shared.paths {
             // Lost only with the runtime.
@@ -219,7 +246,7 @@ impl Endpoint {
     /// The bound address.
     ///
     /// # Errors
-    /// When the system does not tell.
+    /// An [`io::Error`] if the system cannot report it.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.handle.shared.bound().primary.local_addr()
     }
@@ -240,18 +267,18 @@ impl Endpoint {
         Capabilities { primary: primary.capabilities(), low: low.as_ref().map(AsyncSocket::capabilities) }
     }
 
-    /// What [`crate::RlpMode::Guard`] has learned about the paths to destinations and still believes, in no order.
+    /// The unexpired verdicts of [`crate::RlpMode::Guard`] about the paths to destinations, in no order.
     pub fn verdicts(&self) -> Vec<DestinationVerdict> {
         self.handle.shared.with(|state| state.core.verdicts(Instant::now()).collect())
     }
 
-    /// Forgets all of it, as after a change of networks. Connections that exist go on as they are. A [`PathMemory`] tells
-    /// networks apart by itself and stays as it is.
+    /// Forgets all [`Self::verdicts`], as after a change of networks. Existing connections keep theirs. A [`PathMemory`]
+    /// distinguishes networks itself and is not changed.
     pub fn forget_verdicts(&self) {
         self.handle.shared.with(|state| state.core.forget_verdicts());
     }
 
-    /// What the endpoint has done so far.
+    /// Counters of the endpoint.
     pub fn stats(&self) -> EndpointStats {
         let state = |state: &mut State| {
             let State { core, bound, handshakes, .. } = state;
@@ -304,6 +331,20 @@ impl fmt::Debug for Endpoint {
 }
 
 /// How an endpoint talks to the system.
+///
+/// ```
+/// use rc3_net::{Endpoint, EndpointOptions, marks::MarkChoice};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let mut options = EndpointOptions { marks: MarkChoice::Cs1.into(), ..EndpointOptions::default() };
+/// // A burst of 10 Gbit/s fits; the kernel may grant less.
+/// options.socket.recv_buffer = 32 << 20;
+/// let endpoint = Endpoint::new(options, None, "127.0.0.1:0".parse()?)?;
+/// assert_eq!(endpoint.marks(), &MarkChoice::Cs1.into());
+/// println!("{:?}", endpoint.capabilities());
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct EndpointOptions {
     /// What to ask of the kernel.
@@ -335,11 +376,11 @@ pub struct EndpointStats {
     pub accepted_handshakes: u64,
     /// Handshakes begun from here.
     pub outgoing_handshakes: u64,
-    /// Handshakes of peers that were turned down.
+    /// Handshakes of peers that were refused.
     pub refused_handshakes: u64,
     /// Handshakes of peers that got no answer.
     pub ignored_handshakes: u64,
-    /// What became of handshakes that peers began, those shed while many waited included.
+    /// Handshakes that peers began, including those refused because too many waited.
     pub incoming: core::IncomingStats,
     /// Memory that peers have brought about on all connections: bytes received and not read, the buffers they are in,
     /// records of gaps on both sides.

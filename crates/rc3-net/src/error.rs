@@ -72,8 +72,8 @@ pub enum WriteError {
     /// Finished or reset already.
     #[error("closed stream")]
     ClosedStream,
-    /// The stream was opened before the handshake was complete, and the server refused that: it does not know
-    /// the stream.
+    /// The stream was opened before the handshake was complete, and the server rejected 0-RTT: it does not know the
+    /// stream.
     #[error("0-RTT rejected")]
     ZeroRttRejected,
 }
@@ -109,8 +109,8 @@ pub enum StoppedError {
     /// The connection is gone.
     #[error("connection lost")]
     ConnectionLost(#[from] ConnectionError),
-    /// The stream was opened before the handshake was complete, and the server refused that: it does not know
-    /// the stream.
+    /// The stream was opened before the handshake was complete, and the server rejected 0-RTT: it does not know the
+    /// stream.
     #[error("0-RTT rejected")]
     ZeroRttRejected,
 }
@@ -128,7 +128,7 @@ impl From<StoppedError> for io::Error {
 /// Why a stream yields no bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ReadError {
-    /// The peer gave the stream up; its code.
+    /// The peer reset the stream with this code.
     #[error("stream reset by peer: error {0}")]
     Reset(VarInt),
     /// The connection is gone.
@@ -140,8 +140,8 @@ pub enum ReadError {
     /// An ordered read after an unordered one.
     #[error("ordered read after unordered read")]
     IllegalOrderedRead,
-    /// The stream was opened before the handshake was complete, and the server refused that: it does not know
-    /// the stream.
+    /// The stream was opened before the handshake was complete, and the server rejected 0-RTT: it does not know the
+    /// stream.
     #[error("0-RTT rejected")]
     ZeroRttRejected,
 }
@@ -203,8 +203,8 @@ pub enum ResetError {
     /// The connection is gone.
     #[error("connection lost")]
     ConnectionLost(#[from] ConnectionError),
-    /// The stream was opened before the handshake was complete, and the server refused that: it does not know
-    /// the stream.
+    /// The stream was opened before the handshake was complete, and the server rejected 0-RTT: it does not know the
+    /// stream.
     #[error("0-RTT rejected")]
     ZeroRttRejected,
 }

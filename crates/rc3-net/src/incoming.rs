@@ -1,4 +1,4 @@
-//! A handshake somebody wants to begin, and what one may answer.
+//! A handshake that a peer wants to begin, and the possible answers.
 
 use std::{
     fmt,
@@ -50,18 +50,20 @@ impl Incoming {
         }
     }
 
-    /// Goes on with the handshake.
+    /// Accepts the handshake.
     ///
     /// # Errors
-    /// When its first packet turns out to be malformed, or the endpoint was closed meanwhile.
+    /// [`ConnectionError::TransportError`] if its first packet is malformed, [`ConnectionError::LocallyClosed`] if the
+    /// endpoint was closed meanwhile, [`ConnectionError::CidsExhausted`] with too many connections.
     pub fn accept(self) -> Result<Connecting, ConnectionError> {
         self.accept_by(|state, incoming| state.core.accept(Instant::now(), incoming))
     }
 
-    /// Goes on with the handshake, with other settings than the endpoint's.
+    /// Accepts the handshake with `config` in place of the endpoint's settings.
     ///
     /// # Errors
-    /// As [`Self::accept`], and when the TLS settings cannot work: the peer is refused then.
+    /// As [`Self::accept`], and [`ConnectionError::TransportError`] with the code `CONNECTION_REFUSED` if QUIC cannot use
+    /// the TLS settings; the peer is refused.
     pub fn accept_with(self, config: Arc<ServerConfig>) -> Result<Connecting, ConnectionError> {
         self.accept_by(|state, incoming| match state.core.accept_with(Instant::now(), incoming, &config) {
             Ok(accepted) => accepted,
@@ -99,15 +101,40 @@ impl Incoming {
         Ok(Connecting::new(ConnectionRef::new(shared.clone(), id, waiters)))
     }
 
-    /// Turns the peer down; it hears of it.
+    /// Refuses the handshake; the peer receives `CONNECTION_REFUSED` (RFC 9000 §20.1).
     pub fn refuse(mut self) {
         self.turn_down();
     }
 
-    /// Asks the peer to begin again, showing that it receives at its address (RFC 9000 §8.1.2).
+    /// Answers with a Retry packet: the peer must begin again with a token, which proves that it receives at its
+    /// address (RFC 9000 §8.1.2).
+    ///
+    /// ```
+    /// use rc3_net::Endpoint;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let (client_config, server_config) = rc3_sim::identity::identity(&["example"]);
+    /// let server = Endpoint::server(server_config, "127.0.0.1:0".parse()?)?;
+    /// # let client = Endpoint::client("127.0.0.1:0".parse()?)?;
+    /// # let connecting = client.connect_with(client_config, server.local_addr()?, "rc3.test")?;
+    /// let accepting = async {
+    ///     loop {
+    ///         let incoming = server.accept().await.expect("the endpoint is open");
+    ///         if incoming.remote_address_validated() {
+    ///             break incoming.await;
+    ///         }
+    ///         incoming.retry().expect("without a token, a Retry is possible");
+    ///     }
+    /// };
+    /// let (accepted, _connected) = tokio::try_join!(accepting, connecting)?;
+    /// assert_eq!(server.stats().incoming.retried, 1);
+    /// # drop(accepted);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
-    /// When it has shown that already; see [`Self::may_retry`].
+    /// [`RetryError`], which contains the handshake, if the peer came with a token already; see [`Self::may_retry`].
     pub fn retry(mut self) -> Result<(), RetryError> {
         let Some(incoming) = self.core.take() else { return Ok(()) };
         let returned = self.endpoint.shared.with(|state| {
@@ -123,7 +150,7 @@ impl Incoming {
         }
     }
 
-    /// Forgets the handshake without an answer.
+    /// Drops the handshake without an answer.
     pub fn ignore(mut self) {
         if let Some(incoming) = self.core.take() {
             self.endpoint.shared.with(|state| {
@@ -138,12 +165,12 @@ impl Incoming {
         self.remote_address
     }
 
-    /// Our address the handshake came to, where known.
+    /// The local address that the handshake was sent to, where known.
     pub fn local_ip(&self) -> Option<IpAddr> {
         self.local_ip
     }
 
-    /// Whether the peer has shown that it receives at its address.
+    /// Whether the peer has proved that it receives at its address.
     pub fn remote_address_validated(&self) -> bool {
         self.validated
     }

@@ -24,14 +24,14 @@
 //!
 //! # Watching
 //!
-//! `tracing` events tell of connections (debug) and batches (trace). For a packet analyser, [`key_log`] writes
-//! the TLS secrets of connections where the environment variable `SSLKEYLOGFILE` says. With the feature `qlog`,
-//! `qlog::directory` logs what happens on each connection; with the feature `metrics`, counters of both loops and of
+//! `tracing` events report connections (debug) and batches (trace). For a packet analyser, [`key_log`] writes the
+//! TLS secrets of connections to the file in the environment variable `SSLKEYLOGFILE`. With the feature `qlog`,
+//! `qlog::directory` logs the events of each connection; with the feature `metrics`, counters of both loops and of
 //! the sockets go to the recorder that the program has installed for the `metrics` crate.
 //!
 //! # Features
 //!
-//! `kickass` (default): connections that follow the rates that routers tell. `qlog` and `metrics`: see above.
+//! `kickass` (default): connections that follow the rates that routers signal. `qlog` and `metrics`: see above.
 #![deny(unsafe_code)]
 
 mod connecting;
@@ -110,7 +110,7 @@ pub mod crypto {
 
 /// Writes TLS secrets to the file that the environment variable `SSLKEYLOGFILE` names, if it is set; to be
 /// put into the `key_log` of rustls settings. With them, a packet analyser reads what the primary carries.
-/// Not for production: whoever has the file can read the traffic.
+/// Not for production: anyone with the file can read the traffic.
 pub fn key_log() -> std::sync::Arc<dyn rustls::KeyLog> {
     std::sync::Arc::new(rustls::KeyLogFile::new())
 }

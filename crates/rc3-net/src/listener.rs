@@ -27,6 +27,31 @@ const PATIENCE: Duration = Duration::from_secs(10);
 ///
 /// Handshakes run beside each other and beside [`Self::accept`]. Dropped, it accepts no more; streams that were
 /// accepted go on.
+///
+/// ```
+/// use rc3_net::Listener;
+/// use tokio::io::AsyncWriteExt;
+/// # use rc3_net::{Endpoint, Stream};
+/// # use tokio::io::AsyncReadExt;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let (client_config, server_config) = rc3_sim::identity::identity(&["example"]);
+/// let listener = Listener::bind(server_config, "127.0.0.1:0".parse()?)?;
+/// let addr = listener.local_addr()?;
+/// tokio::spawn(async move {
+///     while let Ok((mut stream, peer)) = listener.accept().await {
+///         // One task for each peer; the server may speak first.
+///         tokio::spawn(async move { stream.write_all(format!("hello {}", peer.ip()).as_bytes()).await });
+///     }
+/// });
+/// # let mut endpoint = Endpoint::client("127.0.0.1:0".parse()?)?;
+/// # endpoint.set_default_client_config(client_config);
+/// # let mut greeting = String::new();
+/// # Stream::connect(&endpoint, addr, "rc3.test").await?.read_to_string(&mut greeting).await?;
+/// # assert_eq!(greeting, "hello 127.0.0.1");
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 pub struct Listener {
     endpoint: Endpoint,
@@ -38,7 +63,7 @@ impl Listener {
     /// Listens on `addr`.
     ///
     /// # Errors
-    /// When the address is taken or not local, or the TLS settings cannot work.
+    /// As [`Endpoint::server`].
     ///
     /// # Panics
     /// Outside a tokio runtime, or in one without I/O or time.
@@ -60,7 +85,7 @@ impl Listener {
     /// the listener.
     ///
     /// # Errors
-    /// When the endpoint was closed.
+    /// [`io::ErrorKind::NotConnected`] once the endpoint is closed.
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing.
@@ -74,7 +99,7 @@ impl Listener {
     /// The bound address.
     ///
     /// # Errors
-    /// When the system does not tell.
+    /// An [`io::Error`] if the system cannot report it.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.endpoint.local_addr()
     }

@@ -18,7 +18,7 @@ pub const DSCP_LOWER_EFFORT: u8 = 1;
 /// three bits only.
 pub const DSCP_CS1: u8 = 8;
 
-/// Class selector 3: above best effort wherever classes are told apart, and none that hosts serve worse: its upper three bits are
+/// Class selector 3: above best effort wherever classes differ, and none that hosts serve worse: its upper three bits are
 /// no background class of IEEE 802.11 (1 and 2 are), its lower ones make Linux choose no other queue.
 pub const DSCP_CS3: u8 = 24;
 
@@ -38,6 +38,22 @@ pub const PRIORITY_UNPRIVILEGED_MAX: u32 = 6;
 /// The default gives level 0 DSCP 0 and no priority, and every low level [`DSCP_LOWER_EFFORT`] and
 /// [`PRIORITY_FILLER`]: two classes, right on every path and host without any set-up. The levels among
 /// themselves are only kept apart where an operator has configured it; see [`Marks::per_level`].
+///
+/// ```
+/// use rc3_core::units::Level;
+/// use rc3_net::marks::{DSCP_LOWER_EFFORT, DscpTooLarge, MarkChoice, Marks, PRIORITY_FILLER};
+///
+/// let marks = Marks::default();
+/// assert_eq!((marks.dscp(Level::PRIMARY), marks.priority(Level::PRIMARY)), (0, None));
+/// assert_eq!((marks.dscp(Level::MAX), marks.priority(Level::MAX)), (DSCP_LOWER_EFFORT, Some(PRIORITY_FILLER)));
+/// // Class selector 1 instead of lower effort.
+/// assert_eq!(Marks::from(MarkChoice::Cs1).dscp(Level::FIRST), 8);
+/// // A code point for each level, with one changed.
+/// let table = Marks::per_level().with_dscp(Level::FIRST, 10)?;
+/// assert_eq!((table.dscp(Level::FIRST), table.dscp(Level::MAX)), (10, 59));
+/// assert_eq!(Marks::default().with_dscp(Level::FIRST, 64), Err(DscpTooLarge(64)));
+/// # Ok::<(), DscpTooLarge>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Marks {
     /// Each below 64.
@@ -72,7 +88,7 @@ impl Marks {
     /// The same table with another code point for one level.
     ///
     /// # Errors
-    /// When `dscp` is above 63.
+    /// [`DscpTooLarge`] above 63.
     pub fn with_dscp(mut self, level: Level, dscp: u8) -> Result<Self, DscpTooLarge> {
         if dscp > 63 {
             return Err(DscpTooLarge(dscp));

@@ -23,8 +23,19 @@ const VARIABLE: &str = "QLOGDIR";
 /// Where a file cannot be made, the connection goes on without, and a warning says so. The files are written
 /// while the endpoint works: for finding out what happens, not for production.
 ///
+/// ```
+/// use rc3_net::{TransportConfig, qlog};
+/// # let parent = tempfile::tempdir()?;
+/// # let path = parent.path().join("qlog");
+///
+/// let mut transport = TransportConfig::default();
+/// transport.qlog(Some(qlog::directory(&path)?));
+/// assert!(path.is_dir(), "each connection now adds a file");
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
 /// # Errors
-/// When the directory cannot be made.
+/// An [`io::Error`] of the system if the directory cannot be created.
 pub fn directory(directory: impl AsRef<Path>) -> io::Result<Qlog> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let directory = directory.as_ref().to_path_buf();

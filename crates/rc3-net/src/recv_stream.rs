@@ -27,6 +27,26 @@ const CONSUMED_MAX: usize = 64 * 1024;
 ///
 /// With RLP the tail of a stream may be there before the middle: unordered reads, and
 /// [`read_to_end`](Self::read_to_end), free its memory at once.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let (client_config, server_config) = rc3_sim::identity::identity(&["example"]);
+/// # let server = rc3_net::Endpoint::server(server_config, "127.0.0.1:0".parse()?)?;
+/// # let client = rc3_net::Endpoint::client("127.0.0.1:0".parse()?)?;
+/// # let connecting = client.connect_with(client_config, server.local_addr()?, "rc3.test")?;
+/// # let accepting = async { server.accept().await.expect("the endpoint is open").await };
+/// # let (client, server) = tokio::try_join!(connecting, accepting)?;
+/// let mut send = client.open_uni().await?;
+/// send.write_all(b"in two pieces").await?;
+/// send.finish()?;
+///
+/// let mut recv = server.accept_uni().await?;
+/// let mut first = [0; 6];
+/// recv.read_exact(&mut first).await?;
+/// assert_eq!((&first, recv.read_to_end(100).await?), (b"in two", b" pieces".to_vec()));
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 pub struct RecvStream {
     connection: ConnectionRef,
@@ -48,10 +68,12 @@ impl RecvStream {
         Self { connection, id, early, over: false, reset: None, consumed: 0, scratch: Vec::new() }
     }
 
-    /// Reads what is there, in order, at least one byte; `None` at the end.
+    /// Waits for at least one byte, then reads what has arrived, in order; returns how many bytes, `None` at the end.
     ///
     /// # Errors
-    /// See [`ReadError`].
+    /// [`ReadError::Reset`] if the peer reset the stream, [`ReadError::ConnectionLost`], [`ReadError::IllegalOrderedRead`]
+    /// after an unordered read, [`ReadError::ClosedStream`] after [`Self::stop`], [`ReadError::ZeroRttRejected`] for a
+    /// stream of rejected 0-RTT.
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing.
@@ -65,7 +87,7 @@ impl RecvStream {
     /// Reads what is there, in order, at least one byte; nothing at the end.
     ///
     /// # Errors
-    /// See [`ReadError`].
+    /// As [`Self::read`].
     pub fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<Result<usize, ReadError>> {
         let mut buf = ReadBuf::new(buf);
         ready!(self.poll_read_buf(cx, &mut buf))?;
@@ -75,7 +97,8 @@ impl RecvStream {
     /// Fills `buf`, in order.
     ///
     /// # Errors
-    /// See [`ReadExactError`].
+    /// [`ReadExactError::FinishedEarly`] if the stream ends before `buf` is full, [`ReadExactError::ReadError`] as
+    /// [`Self::read`].
     ///
     /// # Cancel safety
     /// None: bytes may have been read into `buf`.
@@ -94,7 +117,7 @@ impl RecvStream {
     /// whichever piece is there, each byte once; after that, no ordered read is possible.
     ///
     /// # Errors
-    /// See [`ReadError`].
+    /// As [`Self::read`].
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing.
@@ -108,7 +131,7 @@ impl RecvStream {
     /// the end.
     ///
     /// # Errors
-    /// See [`ReadError`].
+    /// As [`Self::read`].
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing.
@@ -128,7 +151,7 @@ impl RecvStream {
     /// All bytes to the end, at most `size_limit`. Bytes are taken in the order of their arrival.
     ///
     /// # Errors
-    /// See [`ReadToEndError`].
+    /// [`ReadToEndError::TooLong`] above `size_limit`, [`ReadToEndError::Read`] as [`Self::read`].
     ///
     /// # Cancel safety
     /// None: what was read is lost.
@@ -160,10 +183,10 @@ impl RecvStream {
         Ok(all)
     }
 
-    /// Reads no more; the peer hears `code`.
+    /// Stops reading: drops the bytes that were not read and reports `code` to the peer.
     ///
     /// # Errors
-    /// When the stream was stopped or read to its end already.
+    /// [`ClosedStream`] if the stream was stopped or read to its end before.
     pub fn stop(&mut self, code: VarInt) -> Result<(), ClosedStream> {
         if self.over {
             return Err(ClosedStream);
@@ -180,11 +203,12 @@ impl RecvStream {
         stopped.unwrap_or(Ok(()))
     }
 
-    /// Waits until the peer resets the stream (its code), or can no longer do so, because all bytes are here
-    /// or the stream was stopped (`None`). Reads nothing.
+    /// Waits until the peer resets the stream, and returns its code; or until it no longer can, because all bytes have
+    /// arrived or the stream was stopped, and returns `None`. Reads nothing.
     ///
     /// # Errors
-    /// When the connection is lost first.
+    /// [`ResetError::ConnectionLost`] if the connection is lost first, [`ResetError::ZeroRttRejected`] for a stream of
+    /// rejected 0-RTT.
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing.
@@ -214,7 +238,7 @@ impl RecvStream {
     }
 
     /// Whether the stream was opened, or accepted, before the handshake was complete. On a server its bytes may
-    /// then be a replay by somebody else (RFC 8446 §8): do nothing that must not happen twice.
+    /// then be a replay by an attacker (RFC 8446 §8): do nothing that must not happen twice.
     pub fn is_0rtt(&self) -> bool {
         self.early
     }
@@ -240,7 +264,7 @@ impl RecvStream {
     /// Reads what is there, in order, into the unfilled part of `buf`; nothing at the end.
     ///
     /// # Errors
-    /// See [`ReadError`].
+    /// As [`Self::read`].
     pub fn poll_read_buf(
         &mut self,
         cx: &mut Context<'_>,

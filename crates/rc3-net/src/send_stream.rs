@@ -24,6 +24,27 @@ const COPY_MAX: usize = 256 * 1024;
 ///
 /// A write returns when the bytes are accepted, not when they are delivered: see [`Self::stopped`]. The loops
 /// share what was accepted, so the earlier bytes are written, the more of them RLP can send.
+///
+/// ```
+/// use rc3_net::{VarInt, WriteError};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let (client_config, server_config) = rc3_sim::identity::identity(&["example"]);
+/// # let server = rc3_net::Endpoint::server(server_config, "127.0.0.1:0".parse()?)?;
+/// # let client = rc3_net::Endpoint::client("127.0.0.1:0".parse()?)?;
+/// # let connecting = client.connect_with(client_config, server.local_addr()?, "rc3.test")?;
+/// # let accepting = async { server.accept().await.expect("the endpoint is open").await };
+/// # let (client, server) = tokio::try_join!(connecting, accepting)?;
+/// let mut send = client.open_uni().await?;
+/// send.set_priority(1)?;
+/// send.write_all(b"some bytes").await?;
+///
+/// // The receiver wants no more.
+/// server.accept_uni().await?.stop(VarInt::from_u32(5))?;
+/// assert_eq!(send.stopped().await?, Some(VarInt::from_u32(5)));
+/// assert_eq!(send.write(b"more").await, Err(WriteError::Stopped(VarInt::from_u32(5))));
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 pub struct SendStream {
     connection: ConnectionRef,
@@ -46,10 +67,11 @@ impl SendStream {
         Self { connection, id, early }
     }
 
-    /// Writes some of `buf`, from the front, as soon as there is room; how much.
+    /// Waits for room in the send window, then writes bytes from the front of `buf`; returns how many.
     ///
     /// # Errors
-    /// See [`WriteError`].
+    /// [`WriteError::Stopped`] if the peer reads no more, [`WriteError::ConnectionLost`], [`WriteError::ClosedStream`]
+    /// after [`Self::finish`] or [`Self::reset`], [`WriteError::ZeroRttRejected`] for a stream of rejected 0-RTT.
     ///
     /// # Cancel safety
     /// Dropping the future writes nothing.
@@ -60,7 +82,7 @@ impl SendStream {
     /// Writes all of `buf`.
     ///
     /// # Errors
-    /// See [`WriteError`].
+    /// As [`Self::write`].
     ///
     /// # Cancel safety
     /// None: some of `buf` may have been written.
@@ -75,7 +97,7 @@ impl SendStream {
     /// Writes as many of `bufs` as there is room for, without copying. What was written is cut from them.
     ///
     /// # Errors
-    /// See [`WriteError`].
+    /// As [`Self::write`].
     ///
     /// # Cancel safety
     /// Dropping the future writes nothing.
@@ -86,7 +108,7 @@ impl SendStream {
     /// Writes all of `buf`, without copying.
     ///
     /// # Errors
-    /// See [`WriteError`].
+    /// As [`Self::write`].
     ///
     /// # Cancel safety
     /// None: some of `buf` may have been written.
@@ -97,7 +119,7 @@ impl SendStream {
     /// Writes all of `bufs`, without copying.
     ///
     /// # Errors
-    /// See [`WriteError`].
+    /// As [`Self::write`].
     ///
     /// # Cancel safety
     /// None: some of `bufs` may have been written; that much is cut from them.
@@ -109,10 +131,10 @@ impl SendStream {
         Ok(())
     }
 
-    /// No more bytes will be written: the peer sees the end after the last one. Does not wait.
+    /// Ends the stream: after the bytes written so far the peer reads the end. Does not wait.
     ///
     /// # Errors
-    /// When the stream was finished or reset already.
+    /// [`ClosedStream`] if the stream was finished or reset before.
     pub fn finish(&mut self) -> Result<(), ClosedStream> {
         let (id, early) = (self.id, self.early);
         let finished = self.connection.command(|core, state| {
@@ -132,10 +154,10 @@ impl SendStream {
         }
     }
 
-    /// Gives up what is not delivered; the peer hears `code`.
+    /// Drops the bytes that are not yet delivered and reports `code` to the peer.
     ///
     /// # Errors
-    /// When the stream was reset, or finished and delivered, already.
+    /// [`ClosedStream`] if the stream was reset, or finished and delivered, before.
     pub fn reset(&mut self, code: VarInt) -> Result<(), ClosedStream> {
         let (connection, early) = (&self.connection, self.early);
         let rejected = early
@@ -145,13 +167,14 @@ impl SendStream {
         if rejected { Ok(()) } else { connection.reset(self.id, code) }
     }
 
-    /// Waits until the peer stops the stream (its code), or until all of the finished stream was delivered
-    /// and acknowledged (`None`), or the stream was reset (`None`).
+    /// Waits until the peer stops the stream, and returns its code; or until the finished stream was delivered and
+    /// acknowledged, or the stream was reset, and returns `None`.
     ///
     /// The future does not borrow the stream.
     ///
     /// # Errors
-    /// When the connection is lost first.
+    /// [`StoppedError::ConnectionLost`] if the connection is lost first, [`StoppedError::ZeroRttRejected`] for a stream of
+    /// rejected 0-RTT.
     pub fn stopped(
         &self,
     ) -> impl Future<Output = Result<Option<VarInt>, StoppedError>> + Send + Sync + 'static {
@@ -181,10 +204,10 @@ impl SendStream {
         }
     }
 
-    /// Streams with a higher number go first, with both loops; 0 at the beginning.
+    /// Both loops send streams with a higher priority first. Default: 0.
     ///
     /// # Errors
-    /// When the stream was reset, or finished and delivered.
+    /// [`ClosedStream`] if the stream was reset, or finished and delivered.
     pub fn set_priority(&self, priority: i32) -> Result<(), ClosedStream> {
         let set = self.connection.command(|core, state| {
             if self.early && state.zero_rtt_rejected {
@@ -198,7 +221,7 @@ impl SendStream {
     /// See [`Self::set_priority`].
     ///
     /// # Errors
-    /// When the stream was reset, or finished and delivered.
+    /// [`ClosedStream`] if the stream was reset, or finished and delivered.
     pub fn priority(&self) -> Result<i32, ClosedStream> {
         let asked = self.connection.peek(|core, state| {
             if self.early && state.zero_rtt_rejected {
@@ -222,7 +245,7 @@ impl SendStream {
     /// [`AsyncWrite`].
     ///
     /// # Errors
-    /// See [`WriteError`].
+    /// As [`Self::write`].
     pub fn poll_write(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,

@@ -32,6 +32,34 @@ pub const HELLO: u8 = 0;
 /// `shutdown` ends the sending direction only; the other goes on. Dropped, it ends both: what was written is
 /// still delivered, in the background, before the connection is closed with code 0; what the peer sends from
 /// then on is turned away.
+///
+/// ```
+/// use rc3_net::{Endpoint, Listener, Stream};
+/// use tokio::io::{AsyncReadExt, AsyncWriteExt};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let (client_config, server_config) = rc3_sim::identity::identity(&["example"]);
+/// let listener = Listener::bind(server_config, "127.0.0.1:0".parse()?)?;
+/// let server = listener.local_addr()?;
+/// tokio::spawn(async move {
+///     let (mut stream, _) = listener.accept().await?;
+///     let mut question = String::new();
+///     stream.read_to_string(&mut question).await?;
+///     stream.write_all(question.to_uppercase().as_bytes()).await?;
+///     stream.close().await
+/// });
+///
+/// let mut endpoint = Endpoint::client("127.0.0.1:0".parse()?)?;
+/// endpoint.set_default_client_config(client_config);
+/// let mut stream = Stream::connect(&endpoint, server, "rc3.test").await?;
+/// stream.write_all(b"hello").await?;
+/// stream.shutdown().await?;
+/// let mut answer = String::new();
+/// stream.read_to_string(&mut answer).await?;
+/// assert_eq!(answer, "HELLO");
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 pub struct Stream {
     read: OwnedReadHalf,
@@ -39,22 +67,23 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// Connects to the [`crate::Listener`] at `addr` that calls itself `server_name`, with the default
+    /// Connects to the [`crate::Listener`] at `addr`, whose certificate must name `server_name`, with the default
     /// settings of `endpoint`.
     ///
     /// # Errors
-    /// When the handshake fails, or could not even be tried.
+    /// An [`io::Error`] that contains a [`ConnectError`](crate::ConnectError) if the connection could not be tried, or a
+    /// [`ConnectionError`](crate::ConnectionError) if the handshake failed.
     pub async fn connect(endpoint: &Endpoint, addr: SocketAddr, server_name: &str) -> io::Result<Self> {
         let connection = endpoint.connect(addr, server_name)?.await?;
         Self::open(endpoint, connection).await
     }
 
-    /// Connects to `host:port`, the host being a name or an address, and what the server must prove to be. Of
-    /// several addresses the first to answer is taken: a silent one delays the next by a quarter of a second
-    /// (RFC 8305 §5).
+    /// Connects to `host:port`. The host is a name or an address, and the server's certificate must name it. If a name
+    /// has several addresses, the first that answers is taken; attempts start a quarter of a second apart (RFC 8305 §5).
     ///
     /// # Errors
-    /// When there is no such host, and the last error when no address leads to it.
+    /// [`io::ErrorKind::InvalidInput`] without a port, [`io::ErrorKind::NotFound`] for a name without addresses, otherwise
+    /// the error of the resolver or of the last attempt.
     pub async fn connect_host(endpoint: &Endpoint, host: &str) -> io::Result<Self> {
         let invalid = || io::Error::new(io::ErrorKind::InvalidInput, "not of the form host:port");
         let (name, _) = host.rsplit_once(':').ok_or_else(invalid)?;
@@ -77,10 +106,11 @@ impl Stream {
         Err(last)
     }
 
-    /// Makes a stream of a connection that is there already.
+    /// Opens a stream on an existing connection, which must carry nothing else.
     ///
     /// # Errors
-    /// When the connection is lost.
+    /// [`io::ErrorKind::NotConnected`] or the kind of the [`ConnectionError`](crate::ConnectionError) if the connection is
+    /// lost.
     pub async fn open(endpoint: &Endpoint, connection: Connection) -> io::Result<Self> {
         let (mut send, recv) = connection.open_bi().await?;
         send.write_all(&[HELLO]).await?;
@@ -116,9 +146,9 @@ impl Stream {
         self.read.local_addr()
     }
 
-    /// Always true: no byte waits here for more to come (Nagle, RFC 896). What is written goes with the next
-    /// packet that the congestion window lets go, alone if nothing else is there by then. Whoever writes many
-    /// small pieces saves packets with a `BufWriter`, not with this.
+    /// Always true: there is no Nagle algorithm (RFC 896). Written bytes leave with the next packet that the congestion
+    /// window allows, in a small packet if no more have been written by then. To save packets when you write many small
+    /// pieces, use a `BufWriter`.
     ///
     /// # Errors
     /// Never; the signature is that of `TcpStream`.
@@ -153,7 +183,8 @@ impl Stream {
     /// closes the connection.
     ///
     /// # Errors
-    /// When the connection is lost first, or closed by the peer.
+    /// An [`io::Error`] that contains the [`ConnectionError`](crate::ConnectionError) if the connection is lost first or
+    /// closed by the peer.
     pub async fn close(self) -> io::Result<()> {
         Ok(self.read.connection.close_gracefully(VarInt::from_u32(0), b"").await?)
     }

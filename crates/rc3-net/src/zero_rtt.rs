@@ -7,8 +7,8 @@ use std::{
 
 use tokio::sync::oneshot;
 
-/// Tells, when the handshake is complete, whether the server took what was sent before; `true` on servers. `false`
-/// when the handshake fails.
+/// Resolves when the handshake ends: `true` if the server accepted 0-RTT, and on servers; `false` if it rejected 0-RTT or
+/// the handshake failed.
 #[derive(Debug)]
 #[must_use = "futures do nothing unless polled"]
 pub struct ZeroRttAccepted(pub(crate) oneshot::Receiver<bool>);

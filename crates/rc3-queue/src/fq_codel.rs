@@ -40,6 +40,29 @@ impl Default for FqCodelConfig {
 }
 
 /// Flow queues under CoDel.
+///
+/// ```
+/// use std::time::Instant;
+/// use rc3_queue::{FqCodel, FqCodelConfig, Queue};
+/// # use rc3_queue::{Queued, Routed};
+/// # struct Packet { flow: u64 }
+/// # impl Queued for Packet {
+/// #     fn bytes(&self) -> u64 { 1500 }
+/// #     fn class(&self) -> u8 { 0 }
+/// # }
+/// # impl Routed for Packet {
+/// #     fn flow_hash(&self, _key: u64) -> u64 { self.flow }
+/// #     fn mark_congestion(&mut self) -> bool { false }
+/// # }
+///
+/// let now = Instant::now();
+/// let mut queue = FqCodel::new(FqCodelConfig::default());
+/// for flow in [1, 1, 1, 2] {
+///     queue.enqueue(now, Packet { flow }, &mut |_| unreachable!("there is room"));
+/// }
+/// let order = std::iter::from_fn(|| queue.dequeue(now, &mut |_| {})).map(|packet| packet.flow);
+/// assert_eq!(order.take(3).collect::<Vec<_>>(), [1, 1, 2], "1514 bytes are the start of a second packet");
+/// ```
 #[derive(Debug)]
 pub struct FqCodel<T> {
     config: FqCodelConfig,

@@ -3,6 +3,16 @@
 /// Which level each class asks for, 0 to 63: code points (RFC 2474), unless packets name levels themselves.
 ///
 /// By default lower effort (RFC 8622) is the worst level and everything else the best.
+///
+/// ```
+/// use rc3_queue::Levels;
+///
+/// let levels = Levels::ladder();
+/// assert_eq!(levels.of(0), 0, "best effort");
+/// assert_eq!(levels.of(4 * 2 - 1), 2, "level 2 of RC3");
+/// // CS1 as the worst level, for networks that do not know lower effort.
+/// assert_eq!(levels.with(8, 15).of(8), 15);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Levels {
     /// Each below [`Levels::COUNT`].

@@ -2,6 +2,36 @@
 //!
 //! Everything here is sans-IO: times come as arguments, randomness from a seed. The same [`Link`] therefore runs
 //! in virtual time under a test and in real time between sockets.
+//!
+//! [`Pair`] is two endpoints with a link between them, [`world`] a network of any size, [`scenario`] the files that
+//! describe such networks:
+//!
+//! ```
+//! use std::time::Duration;
+//! use rc3_core::{Dir, Event, RlpMode, units::Rate};
+//! use rc3_sim::{LinkConfig, Pair, PairConfig};
+//!
+//! /// Virtual time until 1 MB is acknowledged, over 1 Gbit/s with a round trip of 80 ms.
+//! fn completion_time(rlp: RlpMode) -> Duration {
+//!     let rate = Rate::from_bits_per_second(1_000_000_000);
+//!     let link = LinkConfig { rate, delay: Duration::from_millis(40), ..LinkConfig::default() };
+//!     let mut config = PairConfig::symmetric(link, 10_000_000);
+//!     config.client.rlp(rlp);
+//!     let mut pair = Pair::new(config);
+//!     let client = pair.connect();
+//!     pair.drive();
+//!     let start = pair.now;
+//!     let stream = pair.client.with(client, |connection| connection.open(Dir::Uni)).unwrap();
+//!     pair.client.with(client, |connection| connection.write(stream, vec![0; 1_000_000].into())).unwrap();
+//!     pair.client.with(client, |connection| connection.finish(stream)).unwrap();
+//!     let finished = (client, Event::Finished(stream));
+//!     assert!(pair.drive_until(Duration::from_secs(10), |pair| pair.client.events.contains(&finished)));
+//!     pair.now - start
+//! }
+//!
+//! assert!(completion_time(RlpMode::Trust) < Duration::from_millis(100), "one round trip");
+//! assert!(completion_time(RlpMode::Off) > Duration::from_millis(400), "slow start takes many");
+//! ```
 #![forbid(unsafe_code)]
 #![cfg_attr(test, expect(clippy::disallowed_methods, reason = "tests need some instant to start from"))]
 

@@ -86,6 +86,21 @@ impl PairConfig {
 }
 
 /// Two endpoints joined by a link.
+///
+/// ```
+/// use std::time::Duration;
+/// use rc3_sim::{Impairments, LinkConfig, Pair, PairConfig};
+///
+/// let link = LinkConfig { delay: Duration::from_millis(10), ..LinkConfig::default() };
+/// let mut config = PairConfig::symmetric(link, 1 << 20);
+/// config.forward.impairments = Impairments::loss(0.2);
+/// let mut pair = Pair::new(config);
+/// let start = pair.now;
+/// let client = pair.connect();
+/// let up = |pair: &mut Pair| !pair.client.connection(client).unwrap().is_handshaking();
+/// assert!(pair.drive_until(Duration::from_secs(10), up), "QUIC repeats what the link loses");
+/// assert!(pair.now - start >= Duration::from_millis(20), "a round trip of virtual time");
+/// ```
 pub struct Pair {
     /// The virtual time.
     pub now: Instant,

@@ -57,6 +57,19 @@ impl Fault {
 }
 
 /// The tree.
+///
+/// ```
+/// use rc3_text::document::Document;
+///
+/// let mut document = Document::parse("name = \"load\"\n[workload]\nload = 0.3\n", "load.toml")?;
+/// assert_eq!(document.line("workload.load"), Some(3));
+/// document.set("workload.load", 0.5.into(), None).unwrap();
+/// assert!(document.text().contains("load = 0.5"));
+///
+/// let error = Document::parse("name = load", "load.toml").unwrap_err();
+/// assert!(error.to_string().starts_with("load.toml:1: "), "{error}");
+/// # Ok::<(), rc3_text::document::DocumentError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Document {
     file: String,

@@ -74,6 +74,29 @@ const RISE_MAX: f64 = 4.0;
 /// The transport calls [`Self::on_ack`], [`Self::on_congestion`] and [`Self::on_signal`] as things happen, and
 /// [`Self::handle_timeout`] at [`Self::poll_timeout`]; it keeps at most [`Self::window`] bytes in flight, and packets apart
 /// by [`Self::pacing`].
+///
+/// ```
+/// use std::time::{Duration, Instant};
+/// use kickass::{Rate, code::Code, endpoint::{Cause, Config, Mode, Sender}};
+///
+/// let (start, rtt) = (Instant::now(), Duration::from_millis(40));
+/// let mut sender = Sender::new(Config::default());
+/// assert_eq!((sender.mode(), sender.window()), (Mode::Tcp(Cause::Silence), 15_000));
+///
+/// // The first acknowledgement brings a signal of about 100 Mbit/s.
+/// let now = start + rtt;
+/// sender.on_ack(now, start, 1500, true, rtt);
+/// sender.on_signal(now, Code::nearest(Rate::from_bits_per_second(100e6).unwrap()).unwrap());
+/// assert_eq!(sender.mode(), Mode::KickAss);
+/// let bdp = (sender.pace().unwrap().bytes_per_second() * rtt.as_secs_f64()) as u64;
+/// assert!(sender.window().abs_diff(bdp) <= 1500);
+///
+/// // More than a round trip without a signal: NewReno goes on from this window.
+/// let silent = sender.poll_timeout().unwrap();
+/// assert!(silent > now + rtt);
+/// sender.handle_timeout(silent);
+/// assert_eq!(sender.mode(), Mode::Tcp(Cause::Silence));
+/// ```
 #[derive(Debug, Clone)]
 pub struct Sender {
     mtu: u64,

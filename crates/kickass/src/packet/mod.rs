@@ -78,6 +78,30 @@ enum Version {
 }
 
 /// One IP packet, with `bytes` of exactly the length its header tells.
+///
+/// ```
+/// use kickass::packet::{Malformed, Packet};
+///
+/// # fn datagram(payload: usize) -> Vec<u8> { // A UDP datagram over IPv4 without Don't Fragment.
+/// #     let mut bytes = vec![0; 20 + payload];
+/// #     let len = (bytes.len() as u16).to_be_bytes();
+/// #     bytes[..20].copy_from_slice(&[0x45, 0, len[0], len[1], 0, 7, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+/// #     let sum: u32 = bytes[..20].chunks(2).map(|word| u32::from(word[0]) << 8 | u32::from(word[1])).sum();
+/// #     bytes[10..12].copy_from_slice(&(!((sum & 0xffff) + (sum >> 16)) as u16).to_be_bytes());
+/// #     bytes
+/// # }
+/// let mut packet = Packet::parse(datagram(1480))?;
+/// assert_eq!((packet.total_len(), packet.hop_limit(), packet.fragment()), (1500, 64, None));
+///
+/// // A router signals a rate by where it cuts the packet.
+/// let rest = packet.split(888, 0).expect("Don't Fragment is not set");
+/// assert_eq!(packet.leading_len(), Some(888));
+/// assert_eq!(rest.fragment().unwrap().offset, 888);
+/// assert_eq!(rest.payload().len(), 1480 - 888);
+///
+/// assert_eq!(Packet::parse(vec![0x45; 3]), Err(Malformed::Truncated));
+/// # Ok::<(), Malformed>(())
+/// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct Packet {
     bytes: Vec<u8>,

@@ -9,6 +9,32 @@ use crate::{
 };
 
 /// What a client needs to connect. Clones share the sessions and tokens that servers have given.
+///
+/// ```
+/// use std::sync::Arc;
+/// use rc3_core::{ClientConfig, TransportConfig};
+/// use rustls::RootCertStore;
+///
+/// # let certificate = rcgen::generate_simple_self_signed(["example.org".to_string()])?.cert;
+/// let mut roots = RootCertStore::empty();
+/// roots.add(certificate.into())?;
+/// let mut config = ClientConfig::with_root_certificates(Arc::new(roots))?;
+/// config.transport_config(Arc::new(TransportConfig::default()));
+///
+/// let nobody = Arc::new(RootCertStore::empty());
+/// assert!(ClientConfig::with_root_certificates(nobody).is_err(), "no server could be trusted");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// For application protocols, client certificates or another verifier, start from rustls settings:
+///
+/// ```
+/// use std::sync::Arc;
+/// # let (mut crypto, _) = rc3_sim::identity::tls(&[]);
+/// crypto.alpn_protocols = vec![b"example/1".to_vec()];
+/// let config = rc3_core::ClientConfig::new(Arc::new(crypto));
+/// # let _ = config;
+/// ```
 #[derive(Clone)]
 pub struct ClientConfig {
     pub(crate) security: Arc<dyn ClientSecurity>,
@@ -38,7 +64,7 @@ impl ClientConfig {
     /// Trusts servers whose certificates lead to `roots`, names no application protocol, and allows 0-RTT.
     ///
     /// # Errors
-    /// When `roots` is empty.
+    /// [`VerifierBuilderError::NoRootAnchors`](rustls::client::VerifierBuilderError::NoRootAnchors) if `roots` is empty.
     pub fn with_root_certificates(
         roots: Arc<rustls::RootCertStore>,
     ) -> Result<Self, rustls::client::VerifierBuilderError> {

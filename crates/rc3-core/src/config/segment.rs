@@ -1,4 +1,4 @@
-//! Packets and windows counted as TCP counts them, for whoever compares with it: so many bytes of the application in a
+//! Packets and windows counted as TCP counts them, for comparisons with it: so many bytes of the application in a
 //! full packet, so many packets in the first flight.
 
 use super::TransportConfig;

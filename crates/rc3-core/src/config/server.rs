@@ -16,6 +16,21 @@ use crate::{
 };
 
 /// What an endpoint needs to accept connections.
+///
+/// ```
+/// use rc3_core::{Endpoint, ServerConfig};
+/// use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+///
+/// # let certified = rcgen::generate_simple_self_signed(["example.org".to_string()])?;
+/// # let chain: Vec<CertificateDer<'static>> = vec![certified.cert.into()];
+/// # let key = PrivateKeyDer::Pkcs8(certified.signing_key.serialize_der().into());
+/// let mut config = ServerConfig::with_single_cert(chain, key)?;
+/// // Every client proves its address by a Retry, and at most 100 handshakes wait for an answer.
+/// config.retry_incoming_from(0).max_incoming(100);
+/// let endpoint = Endpoint::new(Some(&config), None)?;
+/// assert_eq!(endpoint.incoming_stats().waiting, 0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone)]
 pub struct ServerConfig {
     /// Settings of the connections it accepts.
@@ -61,7 +76,8 @@ impl ServerConfig {
     /// Shows this certificate chain, asks clients for none, names no application protocol, and allows 0-RTT.
     ///
     /// # Errors
-    /// When the key does not fit the certificate or cannot be used.
+    /// [`rustls::Error::InconsistentKeys`] if the key does not belong to the certificate, otherwise the
+    /// [`rustls::Error`] that names what is wrong with the key or the chain.
     pub fn with_single_cert(
         cert_chain: Vec<CertificateDer<'static>>,
         key: PrivateKeyDer<'static>,

@@ -24,6 +24,22 @@ const RLP_WINDOW_INITIAL: u64 = 64 << 20;
 const OVERHEAD_MAX: u64 = 4 << 20;
 
 /// Settings of one connection, shared by many.
+///
+/// ```
+/// use std::{sync::Arc, time::Duration};
+/// use rc3_core::{RlpMode, TransportConfig, units::Rate};
+/// # let (mut client_config, _) = rc3_sim::identity::identity(&["example"]);
+///
+/// let mut transport = TransportConfig::default();
+/// transport
+///     // RLP at once and always, on a network that is known to honour the marks.
+///     .rlp(RlpMode::Trust)
+///     .nic_rate(Rate::from_bits_per_second(10_000_000_000))
+///     .max_idle_timeout(Some(Duration::from_secs(60).try_into()?))
+///     .keep_alive_interval(Some(Duration::from_secs(20)));
+/// client_config.transport_config(Arc::new(transport));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct TransportConfig {
     pub(crate) rlp: RlpMode,

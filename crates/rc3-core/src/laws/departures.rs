@@ -1,4 +1,4 @@
-//! When packets leave at a told rate: one full packet's time apart, never in bursts.
+//! When packets leave at a signalled rate: one full packet's time apart, never in bursts.
 //!
 //! Pure law: times, rates and lengths come in, times go out. Rates may change between packets; what was sent last is then
 //! paid off at the new one.

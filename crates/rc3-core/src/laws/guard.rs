@@ -13,7 +13,7 @@
 //!
 //! So the guard watches a few RLP packets per round trip and pairs each with a primary packet sent soon after it:
 //! a *trial*. What it compares is how long each waited, its round trip less the least one. Queues of others do not
-//! deceive it: whoever filled the queue, the order in it tells. Each trial moves a score by the weight of its
+//! deceive it: the order in the queue is evidence, no matter who filled it. Each trial moves a score by the weight of its
 //! outcome, in the manner of a sequential probability ratio test (Wald 1945), so that no single outcome decides.
 //!
 //! Pure: times and counts come in, decisions go out. Units: bytes, [`Instant`], [`Duration`].
@@ -52,19 +52,64 @@ const SCORE_HONOURED: i32 = -6;
 const SCORE_MIN: i32 = -12;
 
 /// Whether a path honours priorities.
+///
+/// ```
+/// use std::time::Duration;
+/// use rc3_core::{Dir, Verdict, units::Rate};
+/// use rc3_sim::{LinkConfig, Pair, PairConfig};
+///
+/// /// The verdict of a client that has sent 10 MB over 100 Mbit/s with a round trip of 40 ms.
+/// fn verdict(priority: bool) -> Verdict {
+///     let rate = Rate::from_bits_per_second(100_000_000);
+///     let link = LinkConfig { rate, delay: Duration::from_millis(20), ..LinkConfig::default() };
+///     let mut pair = Pair::new(PairConfig { priority, ..PairConfig::symmetric(link, 1_000_000) });
+///     let client = pair.connect();
+///     pair.drive();
+///     pair.client.with(client, |connection| {
+///         let stream = connection.open(Dir::Uni).unwrap();
+///         connection.write(stream, vec![0; 10_000_000].into()).unwrap();
+///     });
+///     pair.drive();
+///     let stats = pair.client.connection(client).unwrap().stats();
+///     stats.guard.expect("the default is `RlpMode::Guard`").verdict
+/// }
+///
+/// assert_eq!(verdict(true), Verdict::Honoured);
+/// assert_eq!(verdict(false), Verdict::Ignored);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Verdict {
-    /// Not known: there was too little queue to tell by.
+    /// Not known: no queue was long enough to tell.
     #[default]
     Unproven,
     /// The primary overtakes RLP.
     Honoured,
-    /// The primary waits and is lost like RLP, which must leave the queue alone.
+    /// The primary waits and is lost like RLP: RLP must not build a queue.
     Ignored,
 }
 
 /// What the guard has seen and decided.
+///
+/// ```
+/// # use rc3_core::Dir;
+/// # use rc3_sim::{LinkConfig, Pair, PairConfig};
+/// # let mut pair = Pair::new(PairConfig::symmetric(LinkConfig::default(), 1 << 20));
+/// # let handle = pair.connect();
+/// # pair.drive();
+/// # pair.client.with(handle, |c| {
+/// #     let stream = c.open(Dir::Uni).unwrap();
+/// #     c.write(stream, vec![0; 1_000_000].into()).unwrap();
+/// # });
+/// # pair.drive();
+/// # let connection = pair.client.connection(handle).unwrap();
+/// if let Some(guard) = connection.stats().guard {
+///     let trials = guard.overtook + guard.waited + guard.lost;
+///     println!("{:?} after {trials} trials and {} probes", guard.verdict, guard.probes);
+///     assert!(!guard.remembered, "no earlier connection went to this destination");
+/// }
+/// # assert!(connection.stats().guard.is_some());
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct GuardStats {

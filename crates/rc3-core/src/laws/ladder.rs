@@ -19,6 +19,25 @@ use crate::units::Level;
 const LEVELS_MAX: usize = Level::MAX.index();
 
 /// The sizes of the levels, best first.
+///
+/// ```
+/// use rc3_core::{Ladder, TransportConfig, units::Level};
+///
+/// // 40 packets at level 1, 400 at level 2, and so on; the seventh level takes the rest.
+/// let ladder = Ladder::default();
+/// assert_eq!(ladder, Ladder::geometric(40, 10, 7));
+/// let (level, left) = ladder.level_of(40).unwrap();
+/// assert_eq!((level.get(), left), (2, 400), "the 41st packet is the first of 400 at level 2");
+///
+/// // The thresholds of RC3 §4.1.1, after which RLP sends nothing more.
+/// let thresholds = Ladder::new(&[40, 360, 3600])?;
+/// assert_eq!(thresholds.level_of(4000), None);
+/// assert_eq!(thresholds.count(Level::FIRST), 40);
+///
+/// let mut config = TransportConfig::default();
+/// config.ladder(thresholds);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ladder {
     /// Packets up to and with level `index + 1`. Rising strictly, but where it saturates.
@@ -32,7 +51,8 @@ impl Ladder {
     /// sends nothing more.
     ///
     /// # Errors
-    /// If there are no levels, more than 15, or one without packets.
+    /// `LadderError::Empty` without levels, `LadderError::TooManyLevels` with more than 15, `LadderError::NoPackets` for a
+    /// level without packets.
     pub fn new(counts: &[u64]) -> Result<Self, LadderError> {
         if counts.is_empty() {
             return Err(LadderError::Empty);

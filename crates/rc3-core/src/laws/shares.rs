@@ -1,8 +1,8 @@
 //! The memory of an endpoint, divided among its connections.
 //!
-//! The first half goes to whoever needs it. Once that is used up, a connection may hold its share of the other half, and
+//! Any connection may use the first half. Once that is used up, a connection may hold its share of the other half, and
 //! what RLP would add beyond is turned away. So one connection can never take RLP from all others, and all together
-//! never hold more than the whole but for what their primaries bring, which is bounded for each connection.
+//! never hold more than the whole, except data of their primaries, which is bounded for each connection.
 //!
 //! All numbers are bytes.
 

@@ -128,7 +128,7 @@ impl Aged for Record {
 }
 
 impl Verdicts {
-    /// Takes note of what a connection has learned about the path to `remote`; what it has not learned stays. Returns what
+    /// Stores what a connection has learned about the path to `remote`; the rest stays. Returns what
     /// is known now.
     pub(crate) fn learn(&mut self, now: Instant, remote: SocketAddr, record: Record) -> DestinationVerdict {
         let pace = record.pace.or_else(|| self.recall(now, remote)?.pace);

@@ -66,6 +66,35 @@ use crate::{
 const WAKE_FRACTION: u64 = 8;
 
 /// One connection, client or server side.
+///
+/// Get one with [`Endpoint::with_connection`](crate::Endpoint::with_connection), which also services it afterwards.
+///
+/// ```
+/// use rc3_core::{Dir, Event, ReadError};
+/// use rc3_sim::{LinkConfig, Pair, PairConfig};
+///
+/// // Two endpoints with a simulated link between them; `drive` is their poll loop.
+/// let mut pair = Pair::new(PairConfig::symmetric(LinkConfig::default(), 1 << 20));
+/// let client = pair.connect();
+/// pair.drive();
+/// let stream = pair.client.with(client, |connection| {
+///     let stream = connection.open(Dir::Uni).expect("the handshake is complete");
+///     assert_eq!(connection.write(stream, "hello".into()), Ok(5));
+///     connection.finish(stream).map(|()| stream)
+/// })?;
+/// pair.drive();
+/// assert!(pair.client.events.contains(&(client, Event::Finished(stream))), "all of it has arrived");
+///
+/// let server = pair.server.accepted[0];
+/// pair.server.with(server, |connection| {
+///     assert_eq!(connection.accept(Dir::Uni), Some(stream));
+///     let chunk = connection.read(stream, usize::MAX, true)?.expect("bytes before the end");
+///     assert_eq!((chunk.offset, &chunk.bytes[..]), (0, &b"hello"[..]));
+///     assert_eq!(connection.read(stream, usize::MAX, true)?, None);
+///     Ok::<(), ReadError>(())
+/// })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Connection {
     primary: Quic,
@@ -123,7 +152,7 @@ struct SchedState {
     queued_for_rlp: bool,
     /// Something came in since it was last served.
     changed: bool,
-    /// A reader's doing had consequences beyond the stream itself: credit, or the primary's flow control.
+    /// A read changed credit or flow control, so the endpoint must service the connection.
     needs_service: bool,
     handshake_ended: bool,
     /// What the endpoint has counted of the memory that the peer has brought about.
@@ -176,7 +205,7 @@ impl Connection {
         }
     }
 
-    /// Takes note; whether that is new.
+    /// Sets the flag; returns whether it changed.
     pub(crate) fn set_queued_for_primary(&mut self, queued: bool) -> bool {
         std::mem::replace(&mut self.sched.queued_for_primary, queued) != queued
     }
@@ -341,12 +370,19 @@ impl Connection {
         Some(id)
     }
 
-    /// Takes bytes for sending and returns how many, from the front.
+    /// Takes bytes for sending, from the front of `data`; returns how many.
+    ///
+    /// # Errors
+    /// [`WriteError::Blocked`] while the send window is full, [`WriteError::Stopped`] once the peer reads no more,
+    /// [`WriteError::ClosedStream`] after [`Self::finish`] or [`Self::reset`].
     pub fn write(&mut self, id: StreamId, data: Bytes) -> Result<usize, WriteError> {
         self.write_chunks(id, &mut [data])
     }
 
-    /// As [`Self::write`] for several pieces; what was taken is cut from them.
+    /// As [`Self::write`] for several pieces; the bytes taken are cut from them.
+    ///
+    /// # Errors
+    /// As [`Self::write`].
     pub fn write_chunks(&mut self, id: StreamId, chunks: &mut [Bytes]) -> Result<usize, WriteError> {
         let stream = self.streams.send(id).ok_or(WriteError::ClosedStream)?;
         stream.writable()?;
@@ -364,12 +400,19 @@ impl Connection {
         taken.ok_or(WriteError::ClosedStream)
     }
 
-    /// Whether [`Self::write`] would take bytes, room aside.
+    /// Checks that [`Self::write`] would take bytes if the send window had room.
+    ///
+    /// # Errors
+    /// [`WriteError::Stopped`] and [`WriteError::ClosedStream`], as [`Self::write`].
     pub fn writable(&self, id: StreamId) -> Result<(), WriteError> {
         self.streams.send(id).ok_or(WriteError::ClosedStream)?.writable()
     }
 
-    /// No more bytes will be written: the peer will see the end after the last.
+    /// Ends the stream: after the bytes written so far the peer reads the end.
+    ///
+    /// # Errors
+    /// [`FinishError::Stopped`] if the peer reads no more, [`FinishError::ClosedStream`] if the stream was finished or
+    /// reset before.
     pub fn finish(&mut self, id: StreamId) -> Result<(), FinishError> {
         let finished = self.streams.with_send(id, SendStream::finish).ok_or(FinishError::ClosedStream)?;
         // Its last bytes may have left without the end.
@@ -377,7 +420,10 @@ impl Connection {
         finished
     }
 
-    /// Gives up what is not delivered; the peer hears of it with `code`.
+    /// Drops the bytes that are not yet delivered and reports `code` to the peer.
+    ///
+    /// # Errors
+    /// [`ClosedStream`] if all bytes were delivered or the stream was reset before.
     pub fn reset(&mut self, id: StreamId, code: VarInt) -> Result<(), ClosedStream> {
         self.sending(id)?;
         let first = self.streams.with_send(id, SendStream::reset).ok_or(ClosedStream)?;
@@ -390,24 +436,39 @@ impl Connection {
         Ok(())
     }
 
-    /// The peer's code, if it stopped reading; an error once all was delivered or the stream was reset.
+    /// The code with which the peer stopped reading; `None` while it still reads.
+    ///
+    /// # Errors
+    /// [`ClosedStream`] once all bytes were delivered or the stream was reset.
     pub fn stopped(&self, id: StreamId) -> Result<Option<VarInt>, ClosedStream> {
         self.sending(id).map(SendStream::stopped)
     }
 
-    /// Streams with a higher number go first with both loops; the default is 0.
+    /// Both loops send streams with a higher priority first. Default: 0.
+    ///
+    /// # Errors
+    /// [`ClosedStream`] once all bytes were delivered or the stream was reset.
     pub fn set_priority(&mut self, id: StreamId, priority: i32) -> Result<(), ClosedStream> {
         self.sending(id)?;
         self.streams.set_priority(id, priority);
         Ok(())
     }
 
-    /// See [`Self::set_priority`].
+    /// The priority that [`Self::set_priority`] has set.
+    ///
+    /// # Errors
+    /// As [`Self::set_priority`].
     pub fn priority(&self, id: StreamId) -> Result<i32, ClosedStream> {
         self.sending(id).map(|stream| stream.priority)
     }
 
-    /// The next bytes of a stream, or with `ordered` false whichever are there. `None` at the end.
+    /// The next at most `max` bytes of a stream; `None` at its end. With `ordered` false, the bytes that have
+    /// arrived, from any offset, each byte once.
+    ///
+    /// # Errors
+    /// [`ReadError::Blocked`] until more bytes arrive, [`ReadError::Reset`] if the peer reset the stream,
+    /// [`ReadError::ClosedStream`] after [`Self::stop`] or once the end or the reset was read,
+    /// [`ReadError::IllegalOrderedRead`] if `ordered` and an unordered read has passed a gap before.
     pub fn read(&mut self, id: StreamId, max: usize, ordered: bool) -> Result<Option<Chunk>, ReadError> {
         let stream = self.streams.recv(id).ok_or(ReadError::ClosedStream)?;
         let held = stream.held();
@@ -424,7 +485,10 @@ impl Connection {
         result
     }
 
-    /// Nobody reads this stream any more; the peer hears of it with `code`.
+    /// Stops reading: drops the bytes that were not read and reports `code` to the peer.
+    ///
+    /// # Errors
+    /// [`ClosedStream`] if the stream was stopped or read to its end before.
     pub fn stop(&mut self, id: StreamId, code: VarInt) -> Result<(), ClosedStream> {
         let stream = self.streams.recv(id).ok_or(ClosedStream)?;
         let (held, consumed) = (stream.held(), stream.consumed());
@@ -445,13 +509,16 @@ impl Connection {
         self.streams.recv(id).is_some_and(|stream| stream.is_readable())
     }
 
-    /// The code the peer has reset a stream with, if it has; an error once that is out of the question, because
-    /// all bytes are here or nobody reads.
+    /// The code with which the peer reset a stream; `None` while it may still do so.
+    ///
+    /// # Errors
+    /// [`ClosedStream`] once all bytes have arrived, or the stream was stopped or read to its end.
     pub fn reset_code(&mut self, id: StreamId) -> Result<Option<VarInt>, ClosedStream> {
         self.streams.recv(id).ok_or(ClosedStream)?.reset_code()
     }
 
-    /// Ends the connection at once; what is not delivered is lost.
+    /// Closes the connection at once; bytes that are not yet delivered are lost. The peer receives `code` and
+    /// `reason`.
     pub fn close(&mut self, now: Instant, code: VarInt, reason: Bytes) {
         self.primary.close(now, code, reason);
         self.process_events(now);

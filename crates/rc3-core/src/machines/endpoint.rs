@@ -1,4 +1,4 @@
-//! Many connections on one UDP port: tells QUIC from RLP datagrams, finds the connection, accepts, forgets, and
+//! Many connections on one UDP port: separates QUIC from RLP datagrams, finds the connection, accepts, forgets, and
 //! decides who sends next. The primaries of all connections go before the RLP loop of any.
 //!
 //! Invariant: a connection that was touched is in `primary_queue` until its primary has nothing to send, and in
@@ -51,24 +51,25 @@ pub struct DatagramMeta {
     pub local_ip: Option<IpAddr>,
     /// ECN bits of the IP header.
     pub ecn: u8,
-    /// If it came in fragments: bytes of payload of the leading one, without its IP header; where known. It may be a
-    /// router's signal, which is told to the sender.
+    /// If it came in fragments: payload bytes of the leading fragment, without its IP header; where known. The length
+    /// may be a router's signal, which the endpoint echoes to the sender.
     pub leading_len: Option<u16>,
 }
 
 /// How datagrams that came before the keys are taken: [`Undecryptable::take`] or [`Undecryptable::end`].
 type TakeUndecryptable = fn(&mut Undecryptable, SocketAddr, &dyn Fn(&[u8]) -> bool) -> Vec<BytesMut>;
 
-/// What an endpoint has to say.
+/// What [`Endpoint::poll_event`] reports.
 #[derive(Debug)]
 pub enum EndpointEvent {
-    /// Somebody wants to connect.
+    /// A peer wants to connect: accept, refuse, retry or ignore it.
     Incoming(Incoming),
     /// Something happened on a connection.
     Connection(ConnectionHandle, Event),
-    /// Something new is known about the path to a destination, for those who keep it longer than the endpoint lives.
+    /// The guard or the clock has learned about the path to a destination. A program that wants to keep it longer
+    /// than the endpoint lives stores it, see [`Endpoint::import_path`].
     Learned(DestinationVerdict),
-    /// A connection is gone for good; its handle means nothing from here on.
+    /// A connection is gone for good; its handle is no longer valid.
     Drained(Drained),
 }
 
@@ -81,19 +82,19 @@ pub struct Drained {
     pub connection: Box<Connection>,
 }
 
-/// What became of handshakes that others began, those decided by [`ServerConfig::max_incoming`] and
-/// [`ServerConfig::retry_incoming_from`] included.
+/// Counters of the handshakes that peers began, including those decided by [`ServerConfig::max_incoming`] and
+/// [`ServerConfig::retry_incoming_from`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct IncomingStats {
     /// Handshakes that wait for an answer now: handed out by [`EndpointEvent::Incoming`] and neither accepted,
     /// refused, retried nor ignored.
     pub waiting: usize,
-    /// Handshakes asked to begin again with a token.
+    /// Handshakes answered with a Retry packet.
     pub retried: u64,
-    /// Handshakes turned down.
+    /// Handshakes refused.
     pub refused: u64,
-    /// Datagrams of no connection that were worth an answer and got none, because many answers waited to be sent.
+    /// Datagrams of no connection left without an answer, because too many answers waited to be sent.
     pub unanswered: u64,
 }
 
@@ -114,6 +115,21 @@ impl Shedding {
 }
 
 /// All connections of one UDP port.
+///
+/// The [crate's page](crate) shows its poll loop. Whatever arrives is checked, so any bytes may be handed in:
+///
+/// ```
+/// use std::time::Instant;
+/// use rc3_core::{DatagramMeta, Endpoint};
+///
+/// let mut endpoint = Endpoint::new(None, None)?;
+/// let meta = DatagramMeta { remote: "192.0.2.1:9".parse()?, local_ip: None, ecn: 0, leading_len: None };
+/// let now = Instant::now();
+/// endpoint.handle_datagram(now, meta, b"not a packet"[..].into());
+/// assert!(endpoint.poll_event().is_none());
+/// assert!(endpoint.poll_primary(now, 1, &mut Vec::new()).is_none(), "no answer to an unknown peer");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Endpoint {
     quic: QuicEndpoint,
@@ -139,8 +155,11 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// An endpoint that connects, and with `server` also accepts. `seed` makes connection ids repeatable: for
+    /// An endpoint that connects; with `server` it also accepts. `seed` makes connection ids repeatable: for
     /// simulations only.
+    ///
+    /// # Errors
+    /// [`ConfigError`] if QUIC cannot use the TLS settings of `server`.
     pub fn new(server: Option<&ServerConfig>, seed: Option<[u8; 32]>) -> Result<Self, ConfigError> {
         Ok(Self {
             quic: QuicEndpoint::new(server, seed)?,
@@ -164,6 +183,9 @@ impl Endpoint {
     }
 
     /// Replaces the settings for connections accepted from now on; `None` accepts no more.
+    ///
+    /// # Errors
+    /// [`ConfigError`] if QUIC cannot use the TLS settings; the old settings stay.
     pub fn set_server_config(&mut self, server: Option<&ServerConfig>) -> Result<(), ConfigError> {
         self.quic.set_server(server)?;
         self.shedding = Shedding::new(server);
@@ -177,7 +199,7 @@ impl Endpoint {
         self.handle_datagrams(now, [(meta, datagram)]);
     }
 
-    /// UDP datagrams came in together: what follows from them is seen to once for each connection.
+    /// UDP datagrams came in together. Each connection processes their consequences once, after the last of them.
     pub fn handle_datagrams(
         &mut self,
         now: Instant,
@@ -285,7 +307,11 @@ impl Endpoint {
 
     // --- commands ---
 
-    /// Begins a handshake with the server at `remote` that calls itself `server_name`.
+    /// Begins a handshake with the server at `remote`, whose certificate must name `server_name`.
+    ///
+    /// # Errors
+    /// [`ConnectFailed::Config`] if QUIC cannot use the TLS settings, [`ConnectFailed::Connect`] if the address or
+    /// the name is invalid or no connection ids are left.
     pub fn connect(
         &mut self,
         now: Instant,
@@ -305,15 +331,20 @@ impl Endpoint {
         Ok(handle)
     }
 
-    /// Goes on with a handshake.
+    /// Accepts a handshake.
+    ///
+    /// # Errors
+    /// [`ConnectionError::TransportError`] if its first packet is malformed, [`ConnectionError::CidsExhausted`] if no
+    /// connection ids are left.
     pub fn accept(&mut self, now: Instant, incoming: Incoming) -> Result<ConnectionHandle, ConnectionError> {
         self.accept_as(now, incoming, None)
     }
 
-    /// As [`Self::accept`], with other settings than the endpoint's. Gives the handshake back if they cannot work.
+    /// As [`Self::accept`], with `config` in place of the endpoint's settings.
     ///
     /// # Errors
-    /// The inner one is that of [`Self::accept`].
+    /// Outer: [`ConfigError`] if QUIC cannot use the TLS settings, with the handshake, which still waits for an
+    /// answer. Inner: as [`Self::accept`].
     pub fn accept_with(
         &mut self,
         now: Instant,
@@ -360,7 +391,7 @@ impl Endpoint {
         }
     }
 
-    /// Turns a handshake down.
+    /// Refuses a handshake; the peer receives `CONNECTION_REFUSED` (RFC 9000 §20.1).
     pub fn refuse(&mut self, incoming: Incoming) {
         self.incoming.waiting -= 1;
         self.incoming.refused += 1;
@@ -370,8 +401,11 @@ impl Endpoint {
         self.respond(transmit, response);
     }
 
-    /// Asks the peer to begin again, showing that it receives at its address (RFC 9000 §8.1.2). Gives the
-    /// incoming handshake back where that was done already.
+    /// Answers with a Retry packet: the peer must begin again with a token, which proves that it receives at its
+    /// address (RFC 9000 §8.1.2).
+    ///
+    /// # Errors
+    /// Returns the handshake if the peer came with a token already. Accept, refuse or ignore it.
     pub fn retry(&mut self, incoming: Incoming) -> Result<(), Incoming> {
         let mut response = Vec::new();
         let remote = incoming.remote_address();
@@ -383,33 +417,33 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Forgets a handshake without an answer.
+    /// Drops a handshake without an answer.
     pub fn ignore(&mut self, incoming: Incoming) {
         self.incoming.waiting -= 1;
         self.undecryptable.give_up(incoming.remote_address());
         self.quic.ignore(incoming);
     }
 
-    /// What became of handshakes that others began.
+    /// Counters of the handshakes that peers began.
     pub fn incoming_stats(&self) -> IncomingStats {
         self.incoming
     }
 
-    /// Bytes of memory that peers may bring about on all connections together before RLP data and SACKs are ignored.
-    /// Half of it is for whoever needs it; once that is used up, each connection has an equal share of the other half.
-    /// What the primaries bring is never turned away, see [`TransportConfig::overhead_max`]. Default: 1 GiB.
+    /// Bytes of memory that all peers together may cause before RLP data and SACKs are ignored.
+    /// Any connection may use the first half; once that is full, each connection has an equal share of the other half.
+    /// Data of the primaries is always accepted, see [`TransportConfig::overhead_max`]. Default: 1 GiB.
     ///
     /// [`TransportConfig::overhead_max`]: crate::TransportConfig::overhead_max
     pub fn set_memory_max(&mut self, bytes: u64) {
         self.shares.max = bytes;
     }
 
-    /// Bytes of memory that peers have brought about on all connections, see [`Self::set_memory_max`].
+    /// Bytes of memory that peers have caused on all connections, see [`Self::set_memory_max`].
     pub fn held_bytes(&self) -> u64 {
         self.shares.held()
     }
 
-    /// The port's own address has changed: all peers are to hear from the new one.
+    /// The port's own address has changed: every connection sends a packet from the new address.
     pub fn handle_local_address_change(&mut self, now: Instant) {
         let handles: Vec<_> = self.connections.handles().collect();
         for handle in handles {
@@ -417,13 +451,13 @@ impl Endpoint {
         }
     }
 
-    /// A connection to look at.
+    /// A connection, for reading its state and counters.
     pub fn connection(&self, handle: ConnectionHandle) -> Option<&Connection> {
         self.connections.get(handle)
     }
 
-    /// As [`Self::with_connection`], for what does no more than accept streams and read from them: mostly nothing
-    /// follows from it, and then nothing is done about it.
+    /// As [`Self::with_connection`], for a `read` that only accepts streams and reads from them. Cheaper: the
+    /// connection is serviced only if that changed credit or flow control.
     pub fn with_reader<T>(
         &mut self,
         now: Instant,
@@ -440,7 +474,8 @@ impl Endpoint {
         Some(result)
     }
 
-    /// Does something with a connection and takes note of what follows from it.
+    /// Calls `change` with a connection, then services it: the next `poll_*` calls return what follows. `None` if
+    /// there is no such connection.
     pub fn with_connection<T>(
         &mut self,
         now: Instant,
@@ -452,21 +487,21 @@ impl Endpoint {
         Some(result)
     }
 
-    /// What is known at `now` about the paths to destinations, by [`crate::RlpMode::Guard`].
+    /// What [`crate::RlpMode::Guard`] knows at `now` about the paths to destinations.
     pub fn verdicts(&self, now: Instant) -> impl Iterator<Item = DestinationVerdict> {
         self.verdicts.verdicts(now)
     }
 
-    /// Takes note of what another process, or an earlier endpoint, has learned about the path to `remote`, of which the port
-    /// does not matter. It counts until its age is `good_for`, for connections whose handshakes end from here on, and
-    /// only if nothing newer is known. Values that cannot be are left out; a verdict falls with the first trial that
-    /// contradicts it (RFC 9959 calls such knowledge saved parameters).
+    /// Imports what another process or an earlier endpoint has learned about the path to `remote`; its port does not
+    /// matter. The knowledge is valid until its age is `good_for`. It applies to connections whose handshakes end from
+    /// now on, and only if nothing newer is known. Impossible values are ignored, and the first trial that contradicts
+    /// an imported verdict revokes it (RFC 9959 calls such knowledge saved parameters).
     pub fn import_path(&mut self, now: Instant, remote: SocketAddr, known: KnownPath, good_for: Duration) {
         self.verdicts.import(now, remote, known, good_for);
     }
 
-    /// Forgets all of it, and which destinations fragments do not reach, as after a change of networks. Connections that
-    /// exist go on as they are.
+    /// Forgets what is known about paths: verdicts, and to which destinations fragments are dropped. Call it after a
+    /// change of networks. Existing connections keep what they know.
     pub fn forget_verdicts(&mut self) {
         self.verdicts.clear();
         #[cfg(feature = "kickass")]

@@ -16,7 +16,7 @@ pub struct KickAssStats {
     pub since: Instant,
     /// Time in Kick-Ass mode up to then; if that is the mode, it grows since.
     pub steered: Duration,
-    /// The rate told last, followed or not, in bits per second of IP packets.
+    /// The rate signalled last, followed or not, in bits per second of IP packets.
     pub rate: Option<Rate>,
     /// Signals received.
     pub signals: u64,
@@ -42,7 +42,7 @@ impl KickAssStats {
 pub struct SwitchCounts {
     /// To Kick-Ass mode.
     pub to_kickass: u64,
-    /// To TCP mode because no rate was told for a round trip; also where nothing was sent that could have carried one.
+    /// To TCP mode because no rate was signalled for a round trip; also where nothing was sent that could have carried one.
     pub by_silence: u64,
     /// To TCP mode because of a loss or a mark.
     pub by_congestion: u64,

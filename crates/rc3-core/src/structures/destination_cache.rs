@@ -43,7 +43,7 @@ impl<R: Aged> DestinationCache<R> {
         Some(record)
     }
 
-    /// Takes note of what was learned about the path to `remote`.
+    /// Stores what was learned about the path to `remote`.
     pub(crate) fn remember(&mut self, remote: SocketAddr, record: R) {
         let destination = remote.ip().to_canonical();
         if self.records.len() >= DESTINATIONS_MAX && !self.records.contains_key(&destination) {

@@ -62,7 +62,7 @@ impl ReplayWindow {
     /// Marks `packet_number` as seen and moves the window on if it is the highest. Does nothing behind the
     /// window.
     ///
-    /// Takes constant time, but for a jump ahead, which clears what it leaves behind: 256 words at most.
+    /// Takes constant time, except for a jump ahead, which clears the words it skips: at most 256.
     pub(crate) fn insert(&mut self, packet_number: u64) {
         match self.check(packet_number) {
             Verdict::Duplicate | Verdict::TooOld => return,

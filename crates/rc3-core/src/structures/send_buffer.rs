@@ -45,7 +45,7 @@ pub(crate) struct SendBuffer {
     tail: Vec<u8>,
     /// Length of the stream so far.
     end: u64,
-    /// Sum of the lengths of `chunks` and `tail`, but for what was supplied.
+    /// Sum of the lengths of `chunks` and `tail`, except supplied bytes.
     held: u64,
     lent: Option<Lent>,
 }

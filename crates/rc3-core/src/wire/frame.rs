@@ -52,7 +52,7 @@ pub struct Data {
     pub stream: u64,
     /// Offset in the stream of the first byte.
     pub offset: u64,
-    /// The final size of the stream, if the frame tells.
+    /// The final size of the stream, if the frame has it.
     pub final_size: Option<u64>,
     /// What a SACK of these bytes is to show.
     pub receipt: Receipt,

@@ -20,7 +20,7 @@ pub const SINK_FAILED: VarInt = VarInt::from_u32(0x7263_3382);
 
 /// Something to send from.
 pub trait ReadAt: Send + Sync + 'static {
-    /// Reads bytes from `offset` on into the front of `buf`; how many, 0 at the end. May block.
+    /// Reads bytes from `offset` on into the front of `buf`; returns how many, 0 at the end. May block.
     ///
     /// # Errors
     /// When they cannot be read. [`io::ErrorKind::Interrupted`] means: again.
@@ -105,7 +105,7 @@ pub enum SendFileError {
     Read {
         /// Where, counted from the start of the source.
         offset: u64,
-        /// The source's word.
+        /// The error of the source.
         error: io::Error,
     },
     /// The source ended here, earlier than announced. The stream was reset with [`SOURCE_FAILED`].
@@ -137,7 +137,7 @@ pub enum RecvFileError {
     Write {
         /// Where, counted from the start of the sink.
         offset: u64,
-        /// The sink's word.
+        /// The error of the sink.
         error: io::Error,
     },
     /// More bytes than the caller wanted. The stream was stopped with [`SINK_FAILED`].

@@ -12,14 +12,40 @@ use crate::{error::ReadError, recv_stream::RecvStream};
 const GATHER_BYTES: usize = 256 << 10;
 
 impl RecvStream {
-    /// Writes the rest of the stream into `sink` as it comes, in any order: the byte that an ordered read would
-    /// yield next belongs at offset 0. Returns how many bytes that were once all are written.
+    /// Writes the rest of the stream into `sink` as it arrives, in any order. Offset 0 of `sink` is the byte that an
+    /// ordered read would yield next. Returns the number of bytes once all are written.
     ///
-    /// The peer's RLP loop may send the whole stream at once, tail first. What waits to be written is bounded:
-    /// with a sink that does not keep up, RLP data is turned away, and the primary waits.
+    /// The peer's RLP loop may send the whole stream at once, tail first. Bytes that wait to be written are bounded:
+    /// if the sink does not keep up, RLP data is dropped, and the primary waits.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let (client_config, server_config) = rc3_sim::identity::identity(&["example"]);
+    /// # let server = rc3_net::Endpoint::server(server_config, "127.0.0.1:0".parse()?)?;
+    /// # let client = rc3_net::Endpoint::client("127.0.0.1:0".parse()?)?;
+    /// # let connecting = client.connect_with(client_config, server.local_addr()?, "rc3.test")?;
+    /// # let accepting = async { server.accept().await.expect("the endpoint is open").await };
+    /// # let (client, server) = tokio::try_join!(connecting, accepting)?;
+    /// let mut send = client.open_uni().await?;
+    /// let sending = send.send_file(bytes::Bytes::from(vec![7; 3_000_000]), 3_000_000);
+    ///
+    /// let file = tempfile::tempfile()?;
+    /// let receiving = async {
+    ///     let mut recv = server.accept_uni().await?;
+    ///     Ok::<_, Box<dyn std::error::Error>>(recv.recv_file(file.try_clone()?, 10_000_000).await?)
+    /// };
+    /// let (sent, received) = tokio::join!(sending, receiving);
+    /// sent?;
+    /// assert_eq!(received?, 3_000_000);
+    /// assert_eq!(file.metadata()?.len(), 3_000_000);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
-    /// See [`RecvFileError`]. More than `size_max` bytes are refused, and none of them is written beyond it.
+    /// [`RecvFileError::Write`] if the sink fails, [`RecvFileError::TooLong`] above `size_max` bytes, of which none is
+    /// written beyond `size_max`, [`RecvFileError::SourceFailed`] and [`RecvFileError::Reset`] if the peer resets the
+    /// stream, [`RecvFileError::ConnectionLost`], [`RecvFileError::ClosedStream`].
     ///
     /// # Panics
     /// Outside a tokio runtime.

@@ -12,11 +12,42 @@ impl SendStream {
     /// Ends the stream with the first `len` bytes of `source`, behind what was written before. The whole length
     /// is on offer to both loops at once; what is held of it is bounded, at a few megabytes per connection.
     ///
-    /// Returns when the source is not needed any more: every byte is delivered or in the primary's hands. The
-    /// stream is finished then, and [`Self::stopped`] tells when all has arrived.
+    /// Returns when the source is no longer needed: every byte is delivered or handed to the primary. The stream is
+    /// finished then; await [`Self::stopped`] to know that all bytes have arrived.
+    ///
+    /// Any [`ReadAt`] can be sent: a [`File`](std::fs::File), or bytes in memory.
+    ///
+    /// ```
+    /// use bytes::Bytes;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let (client_config, server_config) = rc3_sim::identity::identity(&["example"]);
+    /// # let server = rc3_net::Endpoint::server(server_config, "127.0.0.1:0".parse()?)?;
+    /// # let client = rc3_net::Endpoint::client("127.0.0.1:0".parse()?)?;
+    /// # let connecting = client.connect_with(client_config, server.local_addr()?, "rc3.test")?;
+    /// # let accepting = async { server.accept().await.expect("the endpoint is open").await };
+    /// # let (client, server) = tokio::try_join!(connecting, accepting)?;
+    /// let content = Bytes::from(vec![7; 3_000_000]);
+    /// let mut send = client.open_uni().await?;
+    /// send.write_all(b"name.bin\n").await?;
+    /// let sending = send.send_file(content.clone(), content.len() as u64);
+    ///
+    /// let receiving = async {
+    ///     let mut recv = server.accept_uni().await?;
+    ///     Ok::<_, std::io::Error>(recv.read_to_end(4_000_000).await?)
+    /// };
+    /// let (sent, received) = tokio::join!(sending, receiving);
+    /// sent?;
+    /// assert_eq!(received?.strip_prefix(b"name.bin\n"), Some(&content[..]));
+    /// assert_eq!(send.stopped().await?, None, "all of it has arrived");
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
-    /// See [`SendFileError`]. The stream is over in every case.
+    /// [`SendFileError::Read`] if the source fails, [`SendFileError::Shrunk`] if it has fewer than `len` bytes,
+    /// [`SendFileError::TooLong`] if the stream would exceed 2⁶² - 1 bytes, [`SendFileError::SinkFailed`] and
+    /// [`SendFileError::Stopped`] if the peer stops reading, [`SendFileError::ConnectionLost`],
+    /// [`SendFileError::ClosedStream`]. The stream is over in every case.
     ///
     /// # Panics
     /// Outside a tokio runtime.

@@ -84,7 +84,7 @@ impl PathMemory {
         Some(marks)
     }
 
-    /// Takes note of such marks. [`Self::save`] writes them.
+    /// Stores the marks that a check has found to be useful. [`Self::save`] writes them.
     pub fn set_marks(&self, remote: SocketAddr, bound: IpAddr, marks: MarkChoice) {
         let destination = remote.ip().to_canonical();
         let Some(network) = network::to(destination, bound) else { return };
@@ -97,7 +97,7 @@ impl PathMemory {
     /// most for a second.
     ///
     /// # Errors
-    /// When the file cannot be written. What was learned waits for the next time.
+    /// An [`io::Error`] if the file cannot be written. The next call writes what this one could not.
     pub fn save(&self) -> io::Result<()> {
         let mut new = {
             let mut held = self.held();

@@ -24,7 +24,7 @@ impl AsyncSocket {
     /// Registers `socket`.
     ///
     /// # Errors
-    /// When the runtime cannot watch it.
+    /// An [`io::Error`] if the runtime cannot watch the socket.
     ///
     /// # Panics
     /// Outside a tokio runtime, or in one without I/O.
@@ -33,7 +33,7 @@ impl AsyncSocket {
         Ok(Self { io: UdpSocket::from_std(io.into())?, state })
     }
 
-    /// [`Socket::try_send`]. After [`io::ErrorKind::WouldBlock`], [`Self::poll_writable`] tells when to go
+    /// [`Socket::try_send`]. After [`io::ErrorKind::WouldBlock`], [`Self::poll_writable`] resolves when to go
     /// on; a caller that knows better may also try again earlier, since Linux wakes only when half the send
     /// buffer is free.
     ///
@@ -54,7 +54,7 @@ impl AsyncSocket {
     /// Waits until something was received, then as [`Socket::try_recv`].
     ///
     /// # Errors
-    /// When the socket is unusable or the runtime shuts down.
+    /// An [`io::Error`] if the socket is unusable or the runtime shuts down.
     pub fn poll_recv(&self, cx: &mut Context<'_>, batch: &mut RecvBatch) -> Poll<io::Result<usize>> {
         loop {
             ready!(self.io.poll_recv_ready(cx))?;
@@ -70,7 +70,7 @@ impl AsyncSocket {
     /// Waits until there is room to send. May be ready too early; then [`Self::try_send`] says so.
     ///
     /// # Errors
-    /// When the runtime shuts down.
+    /// An [`io::Error`] if the runtime shuts down.
     pub fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.io.poll_send_ready(cx)
     }
@@ -89,7 +89,7 @@ impl AsyncSocket {
     /// [`Socket::local_addr`].
     ///
     /// # Errors
-    /// When the kernel does not tell.
+    /// An [`io::Error`] if the kernel cannot report it.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         local_addr(&SockRef::from(&self.io))
     }

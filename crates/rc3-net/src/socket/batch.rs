@@ -33,7 +33,7 @@ const LENT_MAX: usize = 512;
 /// Of the slots that were held by others, how many are looked at for each that is needed.
 const LOOKS: usize = 4;
 
-/// What the kernel told about a datagram.
+/// What the kernel reports about a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecvMeta {
     /// Who sent it.
@@ -45,7 +45,7 @@ pub struct RecvMeta {
     pub ecn: u8,
     /// Differentiated services code point, 0 to 63.
     pub dscp: u8,
-    /// If it came in fragments and the system tells enough: bytes of payload of the leading one, without its IP header.
+    /// If it came in fragments and the system reports enough: bytes of payload of the leading one, without its IP header.
     /// How sure that is: [`super::LeadingLens`].
     pub leading_len: Option<u16>,
 }
@@ -53,7 +53,7 @@ pub struct RecvMeta {
 /// One received datagram.
 #[derive(Debug)]
 pub struct Datagram {
-    /// What the kernel told about it.
+    /// What the kernel reports about it.
     pub meta: RecvMeta,
     /// Its payload, never empty. May share memory with its neighbours, see [`RecvBatch`].
     pub data: BytesMut,

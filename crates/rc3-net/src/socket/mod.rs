@@ -1,6 +1,6 @@
 //! UDP sockets that carry the marks: readiness, batches, what the kernel can do and what it did.
 //!
-//! Owns the two sockets of an endpoint and everything the kernel must be told about them. On Linux one
+//! Owns the two sockets of an endpoint and the options that the kernel needs for them. On Linux one
 //! `sendmsg` sends up to [`MAX_GSO_SEGMENTS`] datagrams with one DSCP, ECN and queue priority; one `recvmmsg`
 //! receives up to [`RECV_MESSAGES_MAX`] batches. Elsewhere it is one datagram per call and no marks.
 //!
@@ -54,14 +54,14 @@ pub struct Options {
     /// marks are set on the socket itself whenever they change. That costs three more system calls per
     /// change, not per packet.
     pub priority_cmsg: bool,
-    /// When to open a packet socket, which tells exactly how long leading fragments were.
+    /// When to open a packet socket, which sees the exact length of leading fragments.
     pub packet_socket: PacketSocket,
 }
 
 /// When to open a packet socket beside a UDP socket.
 ///
-/// By how long the leading fragment of a datagram is, Kick-Ass routers tell a rate. Linux tells everybody how long the
-/// longest was, from which the leading one can be concluded if there are two; a packet socket sees it, and needs
+/// Kick-Ass routers signal a rate by the length of a datagram's leading fragment. Linux reports the length of the
+/// longest fragment to every socket; with two fragments, the leading one follows from it; a packet socket sees it, and needs
 /// `CAP_NET_RAW`. It takes nothing but leading fragments of datagrams to the same port, and costs every packet that the host
 /// receives or sends some tens of nanoseconds. Where it cannot be had, or shows nothing, lengths are concluded. Which it has
 /// become is in [`Capabilities::leading_lens`].
@@ -193,7 +193,8 @@ impl Socket {
     /// `[::]` also takes IPv4 where the system allows.
     ///
     /// # Errors
-    /// When the address is taken or not local, or the kernel lacks what no fallback can replace.
+    /// [`io::ErrorKind::AddrInUse`] if the port is taken, [`io::ErrorKind::AddrNotAvailable`] if this host does not have
+    /// the address, another [`io::Error`] if the kernel lacks an option that has no fallback.
     pub fn bind_plain(address: SocketAddr, options: &Options) -> io::Result<Self> {
         let (io, state) = sys::open(address, options)?;
         Ok(Self { io, state })
@@ -237,7 +238,7 @@ impl Socket {
     /// The bound address.
     ///
     /// # Errors
-    /// When the kernel does not tell.
+    /// An [`io::Error`] if the kernel cannot report it.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         local_addr(&self.io)
     }
@@ -299,7 +300,7 @@ impl Sockets {
     /// The bound address, the same for both.
     ///
     /// # Errors
-    /// When the kernel does not tell.
+    /// An [`io::Error`] if the kernel cannot report it.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.primary.local_addr()
     }

@@ -64,6 +64,34 @@ pub type ScenarioError = DocumentError;
 const RUNS_MAX: usize = 100_000;
 
 /// A scenario file, read.
+///
+/// ```
+/// use rc3_sim::{scenario::Scenario, simulation::Simulation};
+///
+/// let text = r#"
+///     name = "one"
+///     title = "One flow"
+///     topology = { kind = "dumbbell", hosts = 1 }
+///     workload = { arrivals = "poisson", sizes = "allman2013", load = 0.1 }
+///     measure = { flows = 3, warm-up = 0 }
+///     [[scheme]]
+///     name = "RC3"
+///     kind = "rc3"
+/// "#;
+/// let mut scenario = Scenario::parse(text, "one.toml")?;
+/// let run = scenario.expand()?.remove(0);
+/// let mut simulation = Simulation::new(&run)?;
+/// let mut records = Vec::new();
+/// while simulation.step()? {
+///     records.extend(std::iter::from_fn(|| simulation.poll_record()));
+/// }
+/// assert_eq!(records.len(), 3);
+/// assert!(records.iter().all(|record| record.fct.is_some()));
+/// // An error names the key that was meant.
+/// let error = scenario.set("workload.lod=0.3").unwrap_err();
+/// assert!(error.to_string().contains("load"), "{error}");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scenario {
     document: Document,

@@ -25,6 +25,23 @@ pub use routes::{DirectedCore, Routes};
 use crate::agent::HostId;
 
 /// A network.
+///
+/// ```
+/// use std::time::Duration;
+/// use rc3_core::units::Rate;
+/// use rc3_sim::{agent::HostId, topology::{Access, dumbbell}};
+///
+/// let (rate, rtt) = (Rate::from_bits_per_second(100_000_000).unwrap(), Duration::from_millis(40));
+/// // Two routers with two hosts each.
+/// let mut topology = dumbbell(rate, rtt, 2, Access::uplink(rate));
+/// assert_eq!((topology.routers.len(), topology.hosts.len(), topology.cores.len()), (2, 4, 1));
+/// assert_eq!(topology.nominal.bdp(), 500_000);
+/// let routes = topology.routes();
+/// assert_eq!(routes.hops(HostId(0), HostId(1)), Some(0), "neighbours");
+/// assert_eq!(routes.path(HostId(0), HostId(2))[0].end(&topology), topology.router_of(HostId(2)));
+/// // A second router that ignores priorities.
+/// topology.routers[1].priorities = false;
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Topology {
     /// The routers.

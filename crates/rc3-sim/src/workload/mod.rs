@@ -31,6 +31,27 @@ pub const PACKET: u64 = 1460;
 pub const PACKET_ON_THE_WIRE: u64 = 1500;
 
 /// A source of flows.
+///
+/// ```
+/// use std::time::Duration;
+/// use rc3_core::units::Rate;
+/// use rc3_sim::{agent::Writes, topology::{Access, dumbbell}};
+/// use rc3_sim::workload::{Arrivals, Ends, PACKET, Poisson, Sizes, Workload};
+///
+/// let rate = Rate::from_bits_per_second(100_000_000).unwrap();
+/// let topology = dumbbell(rate, Duration::from_millis(40), 2, Access::uplink(rate));
+/// // Flows of 100 packets that fill half of the link, from the hosts of router 0.
+/// let ends = Ends { from: Some(vec![0]), to: None };
+/// let poisson = Poisson { sizes: Sizes::fixed(100)?, load: 0.5, ends };
+/// assert_eq!(poisson.mean_gap(&topology), Some(Duration::from_millis(24)));
+///
+/// let workload = Workload { arrivals: Arrivals::Poisson(poisson), writes: Writes::AtOnce };
+/// assert_eq!(workload.count(), None, "without end");
+/// let flows: Vec<_> = workload.flows(&topology, 7).take(10).collect();
+/// assert!(flows.iter().all(|flow| flow.bytes == 100 * PACKET && topology.router_of(flow.from) == 0));
+/// assert!(workload.flows(&topology, 7).take(10).eq(flows), "the same seed, the same flows");
+/// # Ok::<(), rc3_sim::workload::SizesError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Workload {
     /// When, between whom and how large.

@@ -6,11 +6,12 @@ use super::Connection;
 use crate::error::SendDatagramError;
 
 impl Connection {
-    /// Queues a datagram. With `drop_old` the oldest that wait give way to it; otherwise it may be refused with
-    /// [`SendDatagramError::Blocked`].
+    /// Queues a datagram. With `drop_old`, the oldest queued datagrams are dropped to make room.
     ///
     /// # Errors
-    /// See [`SendDatagramError`].
+    /// [`SendDatagramError::UnsupportedByPeer`], [`SendDatagramError::Disabled`] if datagrams are off in the
+    /// configuration, [`SendDatagramError::TooLarge`] above [`Self::max_datagram_size`], and without `drop_old`
+    /// [`SendDatagramError::Blocked`] while the queue is full.
     pub fn send_datagram(&mut self, data: Bytes, drop_old: bool) -> Result<(), SendDatagramError> {
         self.primary.send_datagram(data, drop_old)
     }
@@ -20,12 +21,12 @@ impl Connection {
         self.primary.read_datagram()
     }
 
-    /// Bytes a datagram may have now; `None` if the peer takes none, or we do not. Follows the path MTU.
+    /// Bytes that a datagram may have now; `None` if either side has datagrams off. Follows the path MTU.
     pub fn max_datagram_size(&mut self) -> Option<usize> {
         self.primary.max_datagram_size()
     }
 
-    /// Bytes of a datagram for which no other would have to give way.
+    /// Bytes of the largest datagram that can be queued without dropping another.
     pub fn datagram_send_buffer_space(&mut self) -> usize {
         self.primary.datagram_send_buffer_space()
     }

@@ -1,4 +1,4 @@
-//! What the guard is told and what it says: samples of both loops in, verdicts and probes out.
+//! Input and output of the guard: samples of both loops in, verdicts and probes out.
 
 use std::time::Instant;
 
@@ -41,8 +41,8 @@ impl Connection {
         self.rlp()?.guard()
     }
 
-    /// Tells the guard what became of packets of the primary. After each datagram: of several round trips at once, the
-    /// peer's delay cannot be told apart.
+    /// Reports acknowledged and lost packets of the primary to the guard. Called after each datagram: the peer's delay
+    /// can only be separated from one round trip at a time.
     pub(crate) fn watch_primary(&mut self, now: Instant) {
         let Self { primary, overlay: Some(Overlay { rlp: Some(rlp), .. }), .. } = self else { return };
         let Some(guard) = rlp.guard() else { return };

@@ -21,7 +21,7 @@ use crate::{
 #[derive(Debug, Default)]
 pub(super) struct RateSignals {
     echo: Echo,
-    /// What the peer has told since it was last passed on.
+    /// What the peer has reported since it was last passed on.
     told: Option<Code>,
     /// When data left after which an indicator is to follow, if none has since.
     due: bool,
@@ -37,7 +37,7 @@ impl Connection {
         self.rate_signals.echo.on_leading(len.into());
     }
 
-    /// Tells the peer what routers have told it, if there is something to tell.
+    /// Reports new signals of routers to the peer, if there are any.
     pub(super) fn echo(&mut self, now: Instant) {
         if self.overlay.as_ref().is_some_and(|overlay| overlay.control.is_some())
             && let Some(code) = self.rate_signals.echo.poll(now, self.primary.rtt())
@@ -47,7 +47,7 @@ impl Connection {
         }
     }
 
-    /// The peer tells what routers say. Lengths that are no code mean nothing.
+    /// The peer reports a signal. Lengths that are no code are ignored.
     pub(super) fn on_signal(&mut self, leading: u64) {
         let code = usize::try_from(leading).ok().and_then(Code::from_len);
         self.rate_signals.told = code.or(self.rate_signals.told);

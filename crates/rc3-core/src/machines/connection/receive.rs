@@ -187,9 +187,12 @@ impl Connection {
         self.grant();
     }
 
-    /// The application reads this stream in any order from now on, as its bytes come. So RLP may send any of
-    /// them, as soon as the stream's size is known; what waits to be read stays bounded. Returns the offset up
+    /// From now on the application reads this stream in any order, as its bytes arrive. RLP may then send any of
+    /// them once the stream's size is known; the bytes that wait to be read stay bounded. Returns the offset up
     /// to which the stream has been read.
+    ///
+    /// # Errors
+    /// [`ClosedStream`] if the stream was stopped or read to its end.
     pub fn read_out_of_order(&mut self, id: StreamId) -> Result<u64, ClosedStream> {
         let read_offset = self.streams.recv(id).ok_or(ClosedStream)?.read_out_of_order();
         self.grant_whole(id);

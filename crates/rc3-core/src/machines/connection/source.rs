@@ -13,7 +13,11 @@ use crate::{
 impl Connection {
     /// Ends a stream with `len` bytes that are read as the loops need them: both know the whole length at once,
     /// and RLP begins at the true end. They do not count against the send window; what is held of them is
-    /// bounded. [`Self::next_read`] says what to read.
+    /// bounded. [`Self::next_read`] returns what to read.
+    ///
+    /// # Errors
+    /// [`SourceError::TooLong`] if the stream would become longer than 2⁶² - 1 bytes, [`SourceError::Write`] if
+    /// the stream takes no bytes.
     pub fn attach_source(&mut self, id: StreamId, len: u64) -> Result<(), SourceError> {
         let stream = self.streams.send(id).ok_or(WriteError::ClosedStream)?;
         stream.writable()?;
@@ -29,8 +33,12 @@ impl Connection {
         Ok(())
     }
 
-    /// What to read from the source of a stream, for [`Self::supply`]; an [`crate::Event::Writable`] tells
-    /// when to ask again.
+    /// What to read from the source of a stream, for [`Self::supply`]. Ask again after each
+    /// [`crate::Event::Writable`].
+    ///
+    /// # Errors
+    /// [`WriteError::Stopped`] if the peer reads no more, [`WriteError::ClosedStream`] once the stream was
+    /// delivered or reset.
     pub fn next_read(&mut self, id: StreamId) -> Result<SourceRead, WriteError> {
         match self.streams.send(id).map(SendStream::stopped) {
             Some(None) => self.streams.next_read(id).ok_or(WriteError::ClosedStream),

@@ -1,4 +1,4 @@
-//! Without the feature `kickass`: nothing is told by the lengths of fragments, and what a peer tells means nothing.
+//! Without the feature `kickass`: lengths of fragments signal nothing, and reports of the peer are ignored.
 
 use std::time::Instant;
 

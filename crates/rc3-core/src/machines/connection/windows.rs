@@ -9,7 +9,7 @@ use crate::{config::TransportConfig, laws::window::WindowTuner, seams::qlog::Qlo
 /// A change of what is offered smaller than this fraction of the window is not worth a frame.
 const STEPS_PER_WINDOW: u64 = 8;
 
-/// The windows of a connection, but for RLP's, which is with the rest of its credit.
+/// The windows of a connection, except RLP's, which is with the rest of its credit.
 #[derive(Debug)]
 pub(super) struct Windows {
     receive: WindowTuner,

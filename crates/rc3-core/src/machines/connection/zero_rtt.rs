@@ -33,7 +33,7 @@ pub(super) enum ZeroRtt {
 }
 
 impl Connection {
-    /// Lets streams be opened before the handshake is complete, and tells whether that is possible: on clients with
+    /// Allows streams before the handshake is complete; returns whether that is possible: on clients with
     /// a session to resume that allows it, on servers always. What clients send then can be replayed by others
     /// (RFC 8446 §8).
     pub fn begin_early(&mut self) -> bool {

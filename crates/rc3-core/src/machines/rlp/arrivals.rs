@@ -1,4 +1,4 @@
-//! What a receiver tells of the times at which datagrams came, and of their order: the content of ARRIVAL and ORDER frames.
+//! What a receiver reports about when datagrams arrived, and in which order: the content of ARRIVAL and ORDER frames.
 
 use std::time::Instant;
 
@@ -15,7 +15,7 @@ pub(crate) struct Arrivals {
     datagrams: u64,
     newest: Option<Arrival>,
     reported: bool,
-    /// What the newest PROBE has met, and whether that was told.
+    /// What the newest PROBE has met, and whether that was reported.
     order: Option<Order>,
     order_reported: bool,
 }

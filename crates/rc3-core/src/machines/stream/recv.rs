@@ -466,7 +466,7 @@ impl RecvStream {
         }
     }
 
-    /// The final size, once either loop has told it.
+    /// The final size, once either loop has delivered it.
     pub(crate) fn final_size(&self) -> Option<u64> {
         self.final_size
     }

@@ -72,12 +72,12 @@ impl Streams {
         }
     }
 
-    /// Takes note of a stream we opened.
+    /// Registers a stream that we opened.
     pub(crate) fn on_opened(&mut self, id: StreamId) {
         self.opened_by_us[id.dir() as usize] += 1;
     }
 
-    /// Takes note of a stream the peer opened.
+    /// Registers a stream that the peer opened.
     pub(crate) fn on_accepted(&mut self, id: StreamId) {
         self.opened_by_peer[id.dir() as usize] += 1;
     }

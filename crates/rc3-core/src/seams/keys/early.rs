@@ -1,6 +1,6 @@
 //! The keys of what a client sends by RLP before the handshake is complete (docs/WIRE.md, early data).
 //!
-//! They come from a secret that the client draws and tells the server in its 0-RTT data, since rustls has no early
+//! They come from a secret that the client draws and sends to the server in its 0-RTT data, since rustls has no early
 //! exporter (RFC 8446 §7.5). So they are as good as 0-RTT data itself: no forward secrecy, and a flight can be replayed.
 
 use std::sync::Arc;

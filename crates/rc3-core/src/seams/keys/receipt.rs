@@ -1,4 +1,4 @@
-//! What shows that somebody has received a span of a stream by RLP: the sender's own secret, in pieces.
+//! What proves that the peer has received a span of a stream by RLP: the sender's own secret, in pieces.
 //!
 //! A datagram with the bytes from `a` to `b` of a stream carries `f(a) ^ f(b)`, where only the sender can compute `f`.
 //! Datagrams that adjoin yield the same for all of their bytes, so a receiver keeps one value for each run and can name

@@ -1,7 +1,7 @@
 //! The seam between rc3 and the congestion-controlled transport that serves as its primary loop (RC3 §2.1).
 //!
 //! That transport is quinn-proto and no other: [`quinn::Quic`] is the seam, and docs/QUINN_PROTO.md lists what rc3 rests on
-//! behind it. The types here are what it tells and takes; [`PrimaryWriter`] is all that streams need of it to send.
+//! behind it. The types here are its output and input; [`PrimaryWriter`] is all that streams need of it to send.
 
 pub(crate) mod quinn;
 

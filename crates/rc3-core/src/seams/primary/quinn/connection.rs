@@ -176,7 +176,7 @@ impl Quic {
         self.conn.accepted_0rtt()
     }
 
-    /// The 0-RTT data was refused: quinn-proto has forgotten its packets and told nobody.
+    /// The 0-RTT data was rejected: quinn-proto has forgotten its packets without an event.
     pub(crate) fn on_early_rejected(&mut self) {
         self.shared.in_flight.store(0, Relaxed);
         self.waiting = Waiting::ForPacer;

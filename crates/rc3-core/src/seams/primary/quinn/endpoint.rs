@@ -19,7 +19,7 @@ use crate::{
     transmit::Transmit,
 };
 
-/// A handshake somebody wants to begin. Answer it with one of the endpoint's `accept`, `refuse`, `retry` or
+/// A handshake that a peer wants to begin. Answer it with one of the endpoint's `accept`, `refuse`, `retry` or
 /// `ignore`.
 pub struct Incoming {
     quic: Box<quic::Incoming>,

@@ -1,4 +1,4 @@
-//! Without the feature `kickass`: no router tells a connection its rate.
+//! Without the feature `kickass`: connections follow no signals of routers.
 
 use std::{sync::Arc, time::Instant};
 

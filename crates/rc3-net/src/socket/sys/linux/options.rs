@@ -1,4 +1,4 @@
-//! Options of sockets, and what the kernel tells of them.
+//! Options of sockets, and what the kernel reports about them.
 
 use std::{io, os::fd::AsRawFd, sync::Once};
 
