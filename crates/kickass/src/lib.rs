@@ -56,3 +56,8 @@ pub mod silence;
 pub mod stats;
 
 pub use rate::Rate;
+
+/// The README's example runs.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -128,3 +128,8 @@ pub use stats::{ConnectionStats, LevelStats, PathStats, ReceivedStats, SentStats
 #[cfg(feature = "kickass")]
 pub use stats::{KickAssStats, SwitchCounts};
 pub use transmit::{BATCH_BYTES_MAX, Transmit};
+
+/// The README's example runs.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -42,3 +42,8 @@ pub use link::{Link, LinkConfig};
 pub use packet::{Packet, Stamped};
 pub use policer::Policer;
 pub use stats::{LevelStats, LinkStats};
+
+/// The README's example runs.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

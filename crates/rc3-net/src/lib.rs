@@ -115,7 +115,12 @@ pub fn key_log() -> std::sync::Arc<dyn rustls::KeyLog> {
     std::sync::Arc::new(rustls::KeyLogFile::new())
 }
 
-/// The quick start of the README compiles.
+/// The quick start of the workspace's README compiles.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
+struct WorkspaceReadme;
+
+/// So does the example in the README of this crate.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
 struct Readme;

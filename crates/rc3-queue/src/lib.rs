@@ -63,3 +63,8 @@ pub use queue::Queue;
 pub use queued::{Queued, Routed};
 pub use strict_priority::StrictPriority;
 pub use tally::Tally;
+
+/// The README's example runs.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -79,3 +79,8 @@ pub use rc3_link::{Impairments, LevelStats, Link, LinkConfig, LinkStats, Packet,
 pub use rc3_queue::{DropTail, FqCodel, Queue, Queued, Routed, StrictPriority, Tally};
 pub use table::TableError;
 pub use traffic::{Exchanged, Strangers, Traffic};
+
+/// The README's example runs.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

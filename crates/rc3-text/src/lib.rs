@@ -20,3 +20,8 @@
 #[cfg(feature = "document")]
 pub mod document;
 pub mod units;
+
+/// The README's example runs.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -340,6 +340,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "minutes of interpretation")]
     fn sacks_of_every_other_byte_cost_bounded_memory() {
         let len = 4 * DELIVERED_SPANS_MAX as u64;
         let mut ledger = ledger(len);

@@ -264,6 +264,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "minutes of interpretation")]
     fn runs_that_meet_move_the_shorter_one() {
         // Always one packet between a long run and a hole of one packet.
         let mut pieces = Pieces::default();

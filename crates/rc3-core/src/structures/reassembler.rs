@@ -396,6 +396,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "minutes of interpretation")]
     fn single_bytes_in_any_order_cost_no_more_than_their_runs() {
         const COUNT: u64 = 100_000;
         // 7919 is a prime that does not divide COUNT: every offset comes once, far from the one before.
@@ -417,6 +418,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "minutes of interpretation")]
     fn thousands_of_gaps_of_one_byte_are_bounded_and_fill_up() {
         const COUNT: u64 = 100_000;
         let mut stream = Reassembler::new(1000);

@@ -417,6 +417,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "minutes of interpretation")]
     fn one_byte_writes_share_entries() {
         let mut buffer = SendBuffer::default();
         for _ in 0..100_000 {

@@ -87,6 +87,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "minutes of interpretation")]
     fn junk_from_elsewhere_pushes_nothing_out() {
         let mut undecryptable = Undecryptable::default();
         undecryptable.begin(host(1));

@@ -5,3 +5,8 @@
 pub mod exit;
 pub mod manual;
 pub mod output;
+
+/// The README's example runs.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -44,6 +44,11 @@ fn other(error: Box<dyn Error>) -> io::Error {
     io::Error::other(error.to_string())
 }
 
+/// The README's example runs.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 #[cfg(test)]
 pub(crate) mod tests {
     use super::{

@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# Builds what a release hands out, for this machine's target: one archive per command with the binary, manual pages and
+# completions, a Debian package of each where cargo-deb is installed, and the checksums of all of them.
+#
+#     release/archives.sh [DIRECTORY]      (target/release-files)
+#
+# PROFILE=dev tries the script without minutes of optimising.
+set -euo pipefail
+directory=$(realpath -m "${1:-$(dirname "$0")/../target/release-files}")
+cd "$(dirname "$0")/.."
+
+profile=${PROFILE:-dist}
+export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}
+# The profile dev has a directory of another name.
+built=$CARGO_TARGET_DIR/${profile/#dev/debug}
+host=$(rustc -vV | sed -n 's/^host: //p')
+# Two runs of one commit give the same archive.
+SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
+export SOURCE_DATE_EPOCH
+
+main() {
+    mkdir -p "$directory"
+    release rc3 rc3 crates/tools/rc3
+    release rc3-kickass-tools kickass crates/tools/kickass
+    (cd "$directory" && sha256sum -- *.tar.gz $(ls | grep '\.deb$' || true) >SHA256SUMS && cat SHA256SUMS)
+}
+
+# release PACKAGE COMMAND FOLDER
+release() {
+    local package=$1 command=$2 folder=$3
+    # One package at a time: built together they would get each other's features.
+    cargo build --locked --profile "$profile" --package "$package" --bin "$command"
+    pages "$command"
+    archive "$package" "$command" "$folder"
+    debian "$package"
+}
+
+# Manual pages and completions, written by the binary itself. `[package.metadata.deb]` takes them from here, too.
+pages() {
+    local command=$1 shell
+    rm -rf "$built/pages/$command"
+    mkdir -p "$built/pages/$command"
+    "$built/$command" man --out "$built/pages/$command/man"
+    for shell in bash zsh fish; do
+        "$built/$command" completions "$shell" >"$built/pages/$command/$command.$shell"
+    done
+}
+
+archive() {
+    local package=$1 command=$2 folder=$3 name stage
+    name=$command-$(version "$package")-$host
+    stage=$built/pages/$name
+    rm -rf "$stage"
+    mkdir -p "$stage/completions"
+    install -m 755 "$built/$command" "$stage/"
+    cp -r "$built/pages/$command/man" "$stage/"
+    cp "$built/pages/$command/$command."* "$stage/completions/"
+    cp LICENSE-MIT LICENSE-APACHE CHANGELOG.md "$folder/README.md" "$stage/"
+    tar --create --directory "$built/pages" --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" \
+        "$name" | gzip --no-name --best >"$directory/$name.tar.gz"
+}
+
+debian() {
+    local package=$1
+    if ! cargo deb --version >/dev/null 2>&1; then
+        echo "cargo-deb is not installed: no Debian package of $package (cargo install cargo-deb --locked)" >&2
+        return
+    fi
+    cargo deb --package "$package" --profile "$profile" --no-build --output "$directory"
+}
+
+version() {
+    cargo pkgid --package "$1" | sed 's/.*[#@]//'
+}
+
+main
