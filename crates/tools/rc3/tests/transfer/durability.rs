@@ -2,7 +2,7 @@
 
 use std::{fs, process::Command};
 
-use crate::harness::*;
+use crate::{harness::*, skip::skipped};
 
 #[test]
 fn fsync_reaches_every_file_every_new_directory_and_every_parent() {

@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    io::{BufRead, BufReader, Read, Write},
+    io::{BufRead, BufReader, Read},
     path::{Path, PathBuf},
     process::{Child, ChildStdout, Command, Output, Stdio},
     time::{Duration, Instant},
@@ -246,12 +246,4 @@ pub(crate) fn carried(output: &Output) -> u64 {
 pub(crate) fn kill(child: &Child, signal: &str) {
     let status = Command::new("kill").args([signal, &child.id().to_string()]).status();
     assert!(status.expect("kill").success());
-}
-
-/// Says what this test needs and has not got. Not by `eprintln!`: the test harness keeps to itself what a test prints
-/// that passes.
-pub(crate) fn skipped(needs: &str) {
-    let test = std::thread::current();
-    // Nobody may be listening.
-    let _ = writeln!(std::io::stderr(), "SKIPPED {}: needs {needs}", test.name().unwrap_or("test"));
 }

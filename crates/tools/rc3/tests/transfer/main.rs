@@ -24,6 +24,8 @@ mod paths;
 #[cfg(unix)]
 mod random_moments;
 #[cfg(unix)]
+mod skip;
+#[cfg(unix)]
 mod tickets;
 
 #[test]

@@ -13,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::harness::*;
+use crate::{harness::*, skip::skipped};
 
 /// Bytes of what is sent, about.
 const BYTES: usize = 12_000_000;
