@@ -10,7 +10,7 @@ use kickass::{
     queue::{DropTail, FqCodel, FqCodelConfig, Levels, Queue, StrictPriority},
     rcp,
     reassembly::{self, Reassembler},
-    router::{Config, Router},
+    router::{Router, RouterConfig},
 };
 
 const LEN: usize = 1500;
@@ -32,9 +32,13 @@ fn packet(dont_fragment: bool) -> Vec<u8> {
 /// A router of 1 Gbit/s with the law of RCP, in which some packets wait.
 fn router<Q: Queue<Packet>>(queue: Q, packet: &[u8], now: Instant) -> Router<Q, rcp::Law> {
     let capacity = Rate::from_bits_per_second(1e9).expect("a rate");
-    let law =
-        rcp::Law::new(rcp::Config::for_codes(), capacity.bytes_per_second(), now, Duration::from_millis(10));
-    let mut router = Router::new(Config::default(), queue, law, now);
+    let law = rcp::Law::new(
+        rcp::RcpConfig::for_codes(),
+        capacity.bytes_per_second(),
+        now,
+        Duration::from_millis(10),
+    );
+    let mut router = Router::new(RouterConfig::default(), queue, law, now);
     for _ in 0..WAITING {
         router.enqueue(now, packet.to_vec()).expect("well formed");
     }
@@ -84,7 +88,7 @@ fn parts(c: &mut Criterion) {
     });
     let mut leading = whole.clone();
     let rest = leading.split(592, 0).expect("may be fragmented");
-    let mut reassembler = Reassembler::new(reassembly::Config::default());
+    let mut reassembler = Reassembler::new(reassembly::ReassemblyConfig::default());
     let now = Instant::now();
     group.bench_function("reassemble", |b| {
         b.iter_batched(

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
-use rc3_core::internals::{Reassembler, Source};
+use rc3_core::internals::{Loop, Reassembler};
 
 const PACKET: u64 = 1400;
 const PACKETS: u64 = 4000;
@@ -19,7 +19,7 @@ fn tail(hole_every: u64) -> Vec<(u64, Bytes)> {
 fn insert(packets: Vec<(u64, Bytes)>) -> Reassembler {
     let mut stream = Reassembler::new(SPANS_MAX);
     for (offset, data) in packets {
-        stream.insert(offset, data, PACKET as usize, Source::Rlp);
+        stream.insert(offset, data, PACKET as usize, Loop::Rlp);
     }
     stream
 }
@@ -38,7 +38,7 @@ fn benches(c: &mut Criterion) {
             |(mut stream, data)| {
                 let mut read = 0;
                 for nth in (0..PACKETS).filter(|nth| nth % 2 == 0) {
-                    stream.insert(nth * PACKET, data.clone(), PACKET as usize, Source::Primary);
+                    stream.insert(nth * PACKET, data.clone(), PACKET as usize, Loop::Primary);
                     while let Ok(Some(chunk)) = stream.read(usize::MAX, true) {
                         read += chunk.data.len() as u64;
                     }

@@ -11,7 +11,7 @@ use kickass::{
     packet::Packet,
     queue::{DropTail, FqCodel, FqCodelConfig, Levels, Queue, StrictPriority},
     rcp,
-    reassembly::{Config, Reassembler},
+    reassembly::{Reassembler, ReassemblyConfig},
     router::{self, Router},
     sampling::Sampling,
     signal::{self, Ipv6},
@@ -47,8 +47,8 @@ pub(crate) fn ip_packet(input: &[u8]) {
     }
 
     let now = Instant::now();
-    let mut reassembler = Reassembler::new(Config::default());
-    let expected = Reassembler::new(Config::default()).handle(now, whole.clone());
+    let mut reassembler = Reassembler::new(ReassemblyConfig::default());
+    let expected = Reassembler::new(ReassemblyConfig::default()).handle(now, whole.clone());
     let turn = usize::from(turn) % parts.len();
     parts.rotate_left(turn);
     let last = parts.pop();
@@ -78,20 +78,24 @@ pub(crate) fn router(input: &[u8]) {
         Box::new(Fixed(code.rate()))
     } else {
         let capacity = code.rate().bytes_per_second();
-        Box::new(rcp::Law::new(rcp::Config::for_codes(), capacity, now, Duration::from_millis(10)))
+        Box::new(rcp::Law::new(rcp::RcpConfig::for_codes(), capacity, now, Duration::from_millis(10)))
     };
-    let signals = signal::Config {
+    let signals = signal::SignalConfig {
         sampling: match sampling & 3 {
             0 | 3 => Sampling::Always,
             1 => Sampling::Interval(Duration::from_micros(sampling.into())),
             _ => Sampling::Flows { table: usize::from(sampling >> 2) },
         },
         ipv6: [Ipv6::Never, Ipv6::WithFragmentHeader, Ipv6::All][usize::from(ipv6 % 3)],
-        ..signal::Config::default()
+        ..signal::SignalConfig::default()
     };
     let link = (kind & 8 == 8).then_some(code.rate());
-    let mut router =
-        Router::new(router::Config { signals, link, ..router::Config::default() }, queue, law, now);
+    let mut router = Router::new(
+        router::RouterConfig { signals, link, ..router::RouterConfig::default() },
+        queue,
+        law,
+        now,
+    );
 
     let mut rest = steps;
     while let Some((&[what, wait, len], tail)) = rest.split_first_chunk() {

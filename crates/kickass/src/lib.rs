@@ -17,7 +17,7 @@
 //!
 //! ```
 //! use std::time::{Duration, Instant};
-//! use kickass::{Rate, code::Code, queue::DropTail, rcp, router::{Config, Router}};
+//! use kickass::{Rate, code::Code, queue::DropTail, rcp, router::{RouterConfig, Router}};
 //!
 //! # let mut packet = [0; 1500]; // A UDP datagram without Don't Fragment.
 //! # packet[..20].copy_from_slice(&[0x45, 0, 0x05, 0xdc, 0, 7, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
@@ -26,8 +26,8 @@
 //! # let packet = packet.to_vec();
 //! let now = Instant::now();
 //! let link = Rate::from_bits_per_second(100e6).unwrap();
-//! let law = rcp::Law::new(rcp::Config::for_codes(), link.bytes_per_second(), now, Duration::from_millis(10));
-//! let mut router = Router::new(Config::default(), DropTail::new(1 << 20), law, now);
+//! let law = rcp::Law::new(rcp::RcpConfig::for_codes(), link.bytes_per_second(), now, Duration::from_millis(10));
+//! let mut router = Router::new(RouterConfig::default(), DropTail::new(1 << 20), law, now);
 //! router.enqueue(now, packet)?;
 //! let leading = router.dequeue(now).unwrap();
 //! // RCP begins at a twentieth of the link; a code is within 3.2 % of it.

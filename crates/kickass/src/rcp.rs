@@ -8,7 +8,7 @@
 //! ```
 //!
 //! *C* is the capacity, *y* the rate of arrivals during the interval, *q* the queue at its end, *d* the mean round
-//! trip of the traffic, *T* the lesser of *d* and [`Config::interval_max`]. What the paper leaves open follows the
+//! trip of the traffic, *T* the lesser of *d* and [`RcpConfig::interval_max`]. What the paper leaves open follows the
 //! authors' ns-2 model (`rcp.cc` v4): the mean of *d*, its slower fall than rise, and the bounds of *R*. Other than
 //! there, a packet counts wholly in the interval in which it arrives, and *d* stays where it is while no packet
 //! tells its round trip.
@@ -34,7 +34,7 @@ const BYTES_PER_RTT_MIN: f64 = 10.0;
 
 /// Parameters of the law. The default are those of the authors' ns-2 model; neither paper prints its own.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Config {
+pub struct RcpConfig {
     /// Gain on spare capacity: 0.4. The authors' scripts for completion times use 0.1.
     pub alpha: f64,
     /// Gain on the queue: 0.4. The authors' scripts for completion times use 1.
@@ -51,7 +51,7 @@ pub struct Config {
     pub floor: f64,
 }
 
-impl Default for Config {
+impl Default for RcpConfig {
     fn default() -> Self {
         Self {
             alpha: 0.4,
@@ -65,7 +65,7 @@ impl Default for Config {
     }
 }
 
-impl Config {
+impl RcpConfig {
     /// The default for routers that tell rates by codes.
     ///
     /// Below the lowest code they tell nothing, and senders are TCP's equals. While these hold the link and the queue, the
@@ -91,7 +91,7 @@ impl Config {
 /// The law of one link.
 #[derive(Debug, Clone)]
 pub struct Law {
-    config: Config,
+    config: RcpConfig,
     /// gamma C.
     target: f64,
     capacity: f64,
@@ -162,7 +162,7 @@ impl Law {
     ///
     /// # Panics
     /// If the capacity or an interval is not above zero, a gain or the floor is negative, or a fraction not within 0 to 1.
-    pub fn new(config: Config, capacity: f64, since: Instant, first: Duration) -> Self {
+    pub fn new(config: RcpConfig, capacity: f64, since: Instant, first: Duration) -> Self {
         config.check();
         assert!(capacity.is_finite() && capacity > 0.0, "a capacity of {capacity} carries nothing");
         assert!(!first.is_zero(), "the law needs an interval");
@@ -330,7 +330,7 @@ mod tests {
     impl Fluid {
         const STEP: Duration = Duration::from_micros(500);
 
-        fn new(config: Config, capacity: f64, rtt: Duration) -> Self {
+        fn new(config: RcpConfig, capacity: f64, rtt: Duration) -> Self {
             let now = Instant::now();
             let law = Law::new(config, capacity, now, millis(10));
             let delay = rtt.as_nanos() / Self::STEP.as_nanos();
@@ -358,7 +358,7 @@ mod tests {
     #[test]
     fn one_update_is_the_formula_of_the_paper() {
         let start = Instant::now();
-        let mut law = Law::new(Config::default(), 1e6, start, millis(10));
+        let mut law = Law::new(RcpConfig::default(), 1e6, start, millis(10));
         // 4000 bytes in 10 ms are 0.4 C; 1000 bytes wait; d is 200 ms, and this traffic says the same.
         law.on_arrival(4000, millis(200));
         law.advance(start + millis(10), 1000);
@@ -369,7 +369,7 @@ mod tests {
     #[test]
     fn the_mean_round_trip_rises_faster_than_it_falls() {
         let start = Instant::now();
-        let law = Law::new(Config::default(), 1e6, start, millis(10));
+        let law = Law::new(RcpConfig::default(), 1e6, start, millis(10));
         let told = |rtt| {
             let mut law = law.clone();
             law.on_arrival(1500, rtt);
@@ -385,7 +385,7 @@ mod tests {
     #[test]
     fn flows_that_come_and_go_are_followed() {
         let capacity = 150.0 * MBIT;
-        let mut fluid = Fluid::new(Config::default(), capacity, millis(100));
+        let mut fluid = Fluid::new(RcpConfig::default(), capacity, millis(100));
         for flows in [10.0, 11.0, 30.0, 3.0] {
             fluid.run(flows, Duration::from_secs(30));
             let fair = capacity / flows;
@@ -396,7 +396,7 @@ mod tests {
 
     #[test]
     fn a_link_that_changes_its_capacity_is_followed() {
-        let mut fluid = Fluid::new(Config::default(), 150.0 * MBIT, millis(100));
+        let mut fluid = Fluid::new(RcpConfig::default(), 150.0 * MBIT, millis(100));
         fluid.run(10.0, Duration::from_secs(30));
         fluid.capacity = 30.0 * MBIT;
         fluid.law.set_capacity(fluid.capacity);
@@ -408,7 +408,7 @@ mod tests {
     #[test]
     fn with_a_floor_the_lowest_code_is_told_again_within_five_round_trips_of_a_half_idle_link() {
         let capacity = 150.0 * MBIT;
-        let after = |config: Config| {
+        let after = |config: RcpConfig| {
             let start = Instant::now();
             let mut law = Law::new(config, capacity, start, millis(10));
             // Others fill the link, and 60 ms of queue, for 20 s; then half the link.
@@ -427,9 +427,9 @@ mod tests {
             });
             (fallen, round_trips.unwrap())
         };
-        let (fallen, round_trips) = after(Config::default());
+        let (fallen, round_trips) = after(RcpConfig::default());
         assert!(fallen < 100.0 && round_trips > 25, "{fallen} bytes per second, {round_trips} round trips");
-        let (fallen, round_trips) = after(Config::for_codes());
+        let (fallen, round_trips) = after(RcpConfig::for_codes());
         assert!(fallen == 7500.0 && round_trips <= 5, "{fallen} bytes per second, {round_trips} round trips");
     }
 
@@ -437,7 +437,7 @@ mod tests {
     fn in_silence_the_rate_stands_still_and_then_is_half_of_what_is_fair_to_those_who_listen() {
         let capacity = 150.0 * MBIT;
         let start = Instant::now();
-        let mut law = Law::new(Config::for_codes(), capacity, start, millis(10));
+        let mut law = Law::new(RcpConfig::for_codes(), capacity, start, millis(10));
         // Senders that tell 500 round trips a second, and others, fill the link and 60 ms of queue.
         let run = |law: &mut Law, intervals: u32, silent: bool| {
             for _ in 0..intervals {
@@ -462,7 +462,7 @@ mod tests {
     #[test]
     fn a_century_of_silence_costs_nothing() {
         let start = Instant::now();
-        let mut law = Law::new(Config::default(), 1e6, start, millis(7));
+        let mut law = Law::new(RcpConfig::default(), 1e6, start, millis(7));
         let century = Duration::from_secs(100 * 365 * 86_400);
         law.advance(start + century, 0);
         assert_eq!(law.rate(), 1e6);
@@ -474,7 +474,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "carries nothing")]
     fn a_link_without_capacity_has_no_law() {
-        let _ = Law::new(Config::default(), 0.0, Instant::now(), millis(10));
+        let _ = Law::new(RcpConfig::default(), 0.0, Instant::now(), millis(10));
     }
 
     proptest! {
@@ -488,7 +488,7 @@ mod tests {
             authors_fct in any::<bool>(),
         ) {
             let capacity = megabits * MBIT;
-            let mut config = Config::default();
+            let mut config = RcpConfig::default();
             if authors_fct {
                 (config.alpha, config.beta) = (0.1, 1.0);
             }
@@ -528,7 +528,7 @@ mod tests {
             fraction in 0.01..1.0,
         ) {
             let mut now = Instant::now();
-            let config = Config { alpha, beta, gamma, initial_fraction: fraction, ..Config::default() };
+            let config = RcpConfig { alpha, beta, gamma, initial_fraction: fraction, ..RcpConfig::default() };
             let mut law = Law::new(config, capacity, now, millis(5));
             for step in steps {
                 now += Duration::from_nanos(step.gap);
@@ -543,7 +543,7 @@ mod tests {
         #[test]
         fn lazy_updates_are_those_made_on_time(steps in steps(), first in 1..20_u64) {
             let start = Instant::now();
-            let config = Config { rtt_initial: millis(50), ..Config::default() };
+            let config = RcpConfig { rtt_initial: millis(50), ..RcpConfig::default() };
             let mut lazy = Law::new(config, 12.5e6, start, millis(first));
             let mut prompt = lazy.clone();
             let mut now = start;

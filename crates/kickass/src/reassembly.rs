@@ -1,10 +1,10 @@
 //! The inverse of fragmentation, for receivers and tests: whole packets out of fragments, within bounds.
 //!
 //! Fragments that overlap end their packet (RFC 5722 §3; here in IPv4 as well, where nothing honest sends them
-//! either). Exact repetitions are ignored. What stays incomplete for [`Config::timeout`] is given up, and so is the
+//! either). Exact repetitions are ignored. What stays incomplete for [`ReassemblyConfig::timeout`] is given up, and so is the
 //! oldest when there is no room. Of congestion marks none is lost (RFC 3168 §5.3).
 //!
-//! Invariant: `bytes` is the sum of the `cost` of all assemblies and at most [`Config::bytes_max`].
+//! Invariant: `bytes` is the sum of the `cost` of all assemblies and at most [`ReassemblyConfig::bytes_max`].
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -21,7 +21,7 @@ const FRAGMENT_COST: usize = 128;
 
 /// Bounds of a [`Reassembler`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Config {
+pub struct ReassemblyConfig {
     /// How long after its first fragment a packet has to be complete: 30 s, as in Linux. RFC 791 §3.2 begins with 15,
     /// RFC 8200 §4.5 has 60.
     pub timeout: Duration,
@@ -31,7 +31,7 @@ pub struct Config {
     pub bytes_max: usize,
 }
 
-impl Default for Config {
+impl Default for ReassemblyConfig {
     fn default() -> Self {
         Self { timeout: Duration::from_secs(30), packets_max: 1024, bytes_max: 4 << 20 }
     }
@@ -196,7 +196,7 @@ fn cost(part: &Packet) -> usize {
 /// ```
 #[derive(Debug)]
 pub struct Reassembler {
-    config: Config,
+    config: ReassemblyConfig,
     assemblies: HashMap<Key, Assembly>,
     /// Keys by age, which is also the order in which they expire.
     ages: BTreeMap<u64, Key>,
@@ -206,7 +206,7 @@ pub struct Reassembler {
 
 impl Reassembler {
     /// An empty one.
-    pub fn new(config: Config) -> Self {
+    pub fn new(config: ReassemblyConfig) -> Self {
         Self { config, assemblies: HashMap::new(), ages: BTreeMap::new(), next_number: 0, bytes: 0 }
     }
 

@@ -21,9 +21,9 @@ use crate::{
 
 /// How a [`Router`] is built.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Config {
+pub struct RouterConfig {
     /// How it signals; whether, the law says.
-    pub signals: signal::Config,
+    pub signals: signal::SignalConfig,
     /// The rate at which packets leave, IP headers included; `None`, the default, if whoever takes them keeps the pace.
     pub link: Option<Rate>,
     /// A caller that is late is given what it missed, up to this much time: 10 ms.
@@ -32,9 +32,14 @@ pub struct Config {
     pub seed: u64,
 }
 
-impl Default for Config {
+impl Default for RouterConfig {
     fn default() -> Self {
-        Self { signals: signal::Config::default(), link: None, catch_up: Duration::from_millis(10), seed: 0 }
+        Self {
+            signals: signal::SignalConfig::default(),
+            link: None,
+            catch_up: Duration::from_millis(10),
+            seed: 0,
+        }
     }
 }
 
@@ -55,8 +60,8 @@ pub struct Router<Q, L> {
 
 impl<Q: Queue<Packet>, L: RateLaw> Router<Q, L> {
     /// A router whose link is idle at `now`.
-    pub fn new(config: Config, queue: Q, law: L, now: Instant) -> Self {
-        let Config { signals, link, catch_up, seed } = config;
+    pub fn new(config: RouterConfig, queue: Q, law: L, now: Instant) -> Self {
+        let RouterConfig { signals, link, catch_up, seed } = config;
         Self {
             queue,
             law,
@@ -120,8 +125,8 @@ impl<Q: Queue<Packet>, L: RateLaw> Router<Q, L> {
 
     /// Works by another configuration from now on; what waits goes on waiting. Only with other sampling is forgotten
     /// which flows were told what.
-    pub fn reconfigure(&mut self, config: Config) {
-        let Config { signals, link, catch_up, seed } = config;
+    pub fn reconfigure(&mut self, config: RouterConfig) {
+        let RouterConfig { signals, link, catch_up, seed } = config;
         self.signaller.reconfigure(signals, seed);
         self.link.reconfigure(link, catch_up);
     }

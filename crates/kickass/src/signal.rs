@@ -30,7 +30,7 @@ pub enum Ipv6 {
 
 /// How a router signals.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Config {
+pub struct SignalConfig {
     /// Only while more than this part of the queue's limit waits at the best level, nothing is signalled, and the ends fall
     /// back to TCP (Kick-Ass §2.3.2): 0.5.
     pub queue_threshold: f64,
@@ -42,7 +42,7 @@ pub struct Config {
     pub ipv6: Ipv6,
 }
 
-impl Default for Config {
+impl Default for SignalConfig {
     fn default() -> Self {
         Self {
             queue_threshold: 0.5,
@@ -156,7 +156,7 @@ pub struct Backlog {
 /// Decides for one link.
 #[derive(Debug)]
 pub struct Signaller {
-    config: Config,
+    config: SignalConfig,
     sampler: Sampler,
     silence: Silence,
 }
@@ -164,13 +164,13 @@ pub struct Signaller {
 impl Signaller {
     /// A signaller that has seen nothing. `key` is random, so that nobody can choose which flows share a place in the
     /// table of [`Sampling::Flows`].
-    pub fn new(config: Config, key: u64) -> Self {
+    pub fn new(config: SignalConfig, key: u64) -> Self {
         let sampler = Sampler::new(config.sampling, key);
         Self { config, sampler, silence: Silence::default() }
     }
 
     /// Decides by another configuration from now on. Only with other sampling is forgotten what flows were told.
-    pub fn reconfigure(&mut self, config: Config, key: u64) {
+    pub fn reconfigure(&mut self, config: SignalConfig, key: u64) {
         if config.sampling != self.config.sampling {
             self.sampler = Sampler::new(config.sampling, key);
         }

@@ -18,7 +18,7 @@ use kickass::{
     packet::Packet,
     queue::DropTail,
     rcp,
-    router::{Config, Router},
+    router::{Router, RouterConfig},
     sampling::Sampling,
     signal,
     silence::Rule,
@@ -57,9 +57,9 @@ impl Flow {
     fn new(number: u8, first: Instant) -> Self {
         Self {
             data: V4 { source: [10, 0, 1, number], ..V4::default() },
-            sender: endpoint::Sender::new(endpoint::Config {
+            sender: endpoint::Sender::new(endpoint::SenderConfig {
                 initial_rtt: RTT,
-                ..endpoint::Config::default()
+                ..endpoint::SenderConfig::default()
             }),
             echo: Echo::new(),
             in_flight: 0,
@@ -149,9 +149,9 @@ fn run(flows: u8, apart: Duration, sampling: Sampling, silence: Rule) -> Outcome
     let start = Instant::now();
     let link = Rate::from_bits_per_second(MEGABITS * 1e6).unwrap();
     let law =
-        rcp::Law::new(rcp::Config::for_codes(), link.bytes_per_second(), start, Duration::from_millis(10));
-    let signals = signal::Config { sampling, silence, ..signal::Config::default() };
-    let config = Config { signals, link: Some(link), ..Config::default() };
+        rcp::Law::new(rcp::RcpConfig::for_codes(), link.bytes_per_second(), start, Duration::from_millis(10));
+    let signals = signal::SignalConfig { sampling, silence, ..signal::SignalConfig::default() };
+    let config = RouterConfig { signals, link: Some(link), ..RouterConfig::default() };
     let mut router = Router::new(config, DropTail::new(375_000), law, start);
     let mut flows: Vec<Flow> =
         (0..flows).map(|number| Flow::new(number, start + apart * number.into())).collect();

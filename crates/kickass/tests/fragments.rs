@@ -10,12 +10,12 @@ use common::{V4, V6, packets, v4};
 use etherparse::{Ipv4Header, LaxIpSlice};
 use kickass::{
     packet::{Ecn, Fragment, Indivisible, Malformed, Packet},
-    reassembly::{Config, Reassembler, Refused},
+    reassembly::{Reassembler, ReassemblyConfig, Refused},
 };
 use proptest::prelude::*;
 
 fn reassembler() -> Reassembler {
-    Reassembler::new(Config::default())
+    Reassembler::new(ReassemblyConfig::default())
 }
 
 /// What comes out of a reassembler for these, the last one.
@@ -372,7 +372,7 @@ fn what_stays_incomplete_is_given_up() {
 #[test]
 fn first_fragments_without_end_take_no_more_than_their_bounds() {
     let now = Instant::now();
-    let config = Config { packets_max: 100, bytes_max: 50_000, ..Config::default() };
+    let config = ReassemblyConfig { packets_max: 100, bytes_max: 50_000, ..ReassemblyConfig::default() };
     let mut reassembler = Reassembler::new(config);
     for identification in 0..1000 {
         let len = if identification < 500 { 8 } else { 1480 };

@@ -16,7 +16,7 @@ use kickass::{
     queue::{DropTail, FqCodel, FqCodelConfig, Levels, Queue, StrictPriority},
     rcp,
     reassembly::{self, Reassembler},
-    router::{Config, Router},
+    router::{Router, RouterConfig},
     sampling::Sampling,
     signal::{self, Ipv6, Withheld},
 };
@@ -27,7 +27,7 @@ fn rate(megabits: f64) -> Rate {
 }
 
 fn fixed(megabits: f64) -> Router<DropTail<Packet>, Fixed> {
-    Router::new(Config::default(), DropTail::new(1 << 20), Fixed(rate(megabits)), Instant::now())
+    Router::new(RouterConfig::default(), DropTail::new(1 << 20), Fixed(rate(megabits)), Instant::now())
 }
 
 /// What comes out for one packet.
@@ -80,14 +80,14 @@ fn a_rate_below_all_codes_is_not_signalled() {
     assert_eq!(pass(&mut router, &v4(1500)), [v4(1500)]);
     assert_eq!(router.stats().withheld(Withheld::Rate), 1);
     assert_eq!(code(&pass(&mut fixed(0.12), &v4(1500))[0]), Some(Code::MIN));
-    let mut none = Router::new(Config::default(), DropTail::new(1 << 20), (), Instant::now());
+    let mut none = Router::new(RouterConfig::default(), DropTail::new(1 << 20), (), Instant::now());
     assert_eq!(pass(&mut none, &v4(1500)), [v4(1500)]);
 }
 
 #[test]
 fn above_half_of_the_queue_nothing_is_signalled() {
     let now = Instant::now();
-    let mut router = Router::new(Config::default(), DropTail::new(15_000), Fixed(rate(10.0)), now);
+    let mut router = Router::new(RouterConfig::default(), DropTail::new(15_000), Fixed(rate(10.0)), now);
     for _ in 0..10 {
         router.enqueue(now, v4(1500).into_bytes()).unwrap();
     }
@@ -103,7 +103,7 @@ fn above_half_of_the_queue_nothing_is_signalled() {
 fn fragments_of_one_packet_leave_one_after_the_other() {
     let now = Instant::now();
     let levels = StrictPriority::new(Levels::default(), 1 << 20);
-    let config = Config { link: Some(rate(100.0)), ..Config::default() };
+    let config = RouterConfig { link: Some(rate(100.0)), ..RouterConfig::default() };
     let mut router = Router::new(config, levels, Fixed(rate(10.0)), now);
     router.enqueue(now, v4(1500).into_bytes()).unwrap();
     let leading = router.dequeue(now).unwrap();
@@ -120,10 +120,14 @@ fn fragments_of_one_packet_leave_one_after_the_other() {
 fn low_levels_are_neither_signalled_nor_counted() {
     let now = Instant::now();
     let capacity = rate(100.0);
-    let law =
-        rcp::Law::new(rcp::Config::for_codes(), capacity.bytes_per_second(), now, Duration::from_millis(10));
+    let law = rcp::Law::new(
+        rcp::RcpConfig::for_codes(),
+        capacity.bytes_per_second(),
+        now,
+        Duration::from_millis(10),
+    );
     let levels = StrictPriority::new(Levels::default(), 100_000);
-    let mut router = Router::new(Config::default(), levels, law, now);
+    let mut router = Router::new(RouterConfig::default(), levels, law, now);
     let low = V4 { traffic_class: 1 << 2, ..V4::default() };
     for _ in 0..66 {
         router.enqueue(now, low.bytes()).unwrap();
@@ -143,8 +147,8 @@ fn low_levels_are_neither_signalled_nor_counted() {
 #[test]
 fn the_law_hears_of_round_trips_from_indicators() {
     let start = Instant::now();
-    let law = rcp::Law::new(rcp::Config::for_codes(), 12.5e6, start, Duration::from_millis(10));
-    let mut router = Router::new(Config::default(), DropTail::new(1 << 20), law, start);
+    let law = rcp::Law::new(rcp::RcpConfig::for_codes(), 12.5e6, start, Duration::from_millis(10));
+    let mut router = Router::new(RouterConfig::default(), DropTail::new(1 << 20), law, start);
     let bucket = Bucket::of(Duration::from_millis(1000));
     for milli in 0..3000 {
         let now = start + Duration::from_millis(milli);
@@ -163,9 +167,9 @@ fn the_law_hears_of_round_trips_from_indicators() {
 fn what_fragmentation_adds_is_load() {
     let start = Instant::now();
     let capacity = 12.5e6;
-    let law = || rcp::Law::new(rcp::Config::for_codes(), capacity, start, Duration::from_millis(10));
+    let law = || rcp::Law::new(rcp::RcpConfig::for_codes(), capacity, start, Duration::from_millis(10));
     let run = |packet: Packet| {
-        let mut router = Router::new(Config::default(), DropTail::new(1 << 20), law(), start);
+        let mut router = Router::new(RouterConfig::default(), DropTail::new(1 << 20), law(), start);
         // 95 % of the link.
         for nth in 0..20_000_u32 {
             let now = start + Duration::from_secs_f64(1500.0 / (0.95 * capacity)) * nth;
@@ -185,8 +189,8 @@ fn what_fragmentation_adds_is_load() {
 #[test]
 fn ipv6_is_fragmented_where_its_source_has_allowed_it_or_the_operator() {
     let config = |ipv6| {
-        let signals = signal::Config { ipv6, ..signal::Config::default() };
-        Config { signals, seed: 1 << 32, ..Config::default() }
+        let signals = signal::SignalConfig { ipv6, ..signal::SignalConfig::default() };
+        RouterConfig { signals, seed: 1 << 32, ..RouterConfig::default() }
     };
     let (bare, atomic) = (V6::default().packet(), V6::default().atomic(99).packet());
     let indicator = V6 { payload_len: 606 - 40, ..V6::default() }.packet();
@@ -209,9 +213,9 @@ fn ipv6_is_fragmented_where_its_source_has_allowed_it_or_the_operator() {
 
 #[test]
 fn headers_of_ipv6_are_not_torn_apart() {
-    let config = Config {
-        signals: signal::Config { ipv6: Ipv6::All, ..signal::Config::default() },
-        ..Config::default()
+    let config = RouterConfig {
+        signals: signal::SignalConfig { ipv6: Ipv6::All, ..signal::SignalConfig::default() },
+        ..RouterConfig::default()
     };
     let packet = V6 { destination_last: Some(vec![0; 6 + 8 * 4]), ..V6::default() }.packet();
     // 40 bytes of options and 8 of UDP: 48 is 145 kbit/s.
@@ -227,11 +231,11 @@ fn headers_of_ipv6_are_not_torn_apart() {
 #[test]
 fn sampling_spares_whole_packets_but_not_signals_that_are_too_high() {
     let now = Instant::now();
-    let signals = signal::Config {
+    let signals = signal::SignalConfig {
         sampling: Sampling::Interval(Duration::from_millis(1)),
-        ..signal::Config::default()
+        ..signal::SignalConfig::default()
     };
-    let config = Config { signals, ..Config::default() };
+    let config = RouterConfig { signals, ..RouterConfig::default() };
     let mut router = Router::new(config, DropTail::new(1 << 20), Fixed(rate(10.0)), now);
     let mut leading = v4(1500);
     leading.split(800, 0).unwrap();
@@ -247,7 +251,7 @@ fn sampling_spares_whole_packets_but_not_signals_that_are_too_high() {
 #[test]
 fn a_link_keeps_its_rate_and_catches_up() {
     let start = Instant::now();
-    let config = Config { link: Some(rate(12.0)), ..Config::default() };
+    let config = RouterConfig { link: Some(rate(12.0)), ..RouterConfig::default() };
     let mut router = Router::new(config, DropTail::new(1 << 20), (), start);
     assert_eq!(router.poll_timeout(), None);
     let millis = Duration::from_millis;
@@ -270,7 +274,7 @@ fn a_link_keeps_its_rate_and_catches_up() {
 #[test]
 fn what_waits_leaves_by_the_new_configuration() {
     let now = Instant::now();
-    let config = |megabits| Config { link: Some(rate(megabits)), ..Config::default() };
+    let config = |megabits| RouterConfig { link: Some(rate(megabits)), ..RouterConfig::default() };
     let mut router = Router::new(config(12.0), DropTail::new(1 << 20), Fixed(rate(10.0)), now);
     for _ in 0..2 {
         router.enqueue(now, v4_dont_fragment(1500).into_bytes()).unwrap();
@@ -290,7 +294,7 @@ fn what_waits_leaves_by_the_new_configuration() {
 #[test]
 fn what_is_dropped_is_what_neither_left_nor_waits() {
     let now = Instant::now();
-    let mut router = Router::new(Config::default(), DropTail::new(10_000), Fixed(rate(10.0)), now);
+    let mut router = Router::new(RouterConfig::default(), DropTail::new(10_000), Fixed(rate(10.0)), now);
     for _ in 0..10 {
         router.enqueue(now, v4(1500).into_bytes()).unwrap();
     }
@@ -309,8 +313,12 @@ fn what_is_dropped_is_what_neither_left_nor_waits() {
 #[test]
 fn fq_codel_keeps_fragments_together_and_marks_real_packets() {
     let start = Instant::now();
-    let mut router =
-        Router::new(Config::default(), FqCodel::new(FqCodelConfig::default()), Fixed(rate(10.0)), start);
+    let mut router = Router::new(
+        RouterConfig::default(),
+        FqCodel::new(FqCodelConfig::default()),
+        Fixed(rate(10.0)),
+        start,
+    );
     let ect = V4 { traffic_class: 2, ..V4::default() };
     let mut marked = 0;
     for milli in 0..2000 {
@@ -340,7 +348,7 @@ proptest! {
         all_of_ipv6 in any::<bool>(),
     ) {
         let ipv6 = if all_of_ipv6 { Ipv6::All } else { Ipv6::WithFragmentHeader };
-        let config = Config { signals: signal::Config { ipv6, ..signal::Config::default() }, ..Config::default() };
+        let config = RouterConfig { signals: signal::SignalConfig { ipv6, ..signal::SignalConfig::default() }, ..RouterConfig::default() };
         let now = Instant::now();
         let mut path = vec![packet.clone()];
         for code in &codes {
@@ -360,7 +368,7 @@ proptest! {
         } else {
             prop_assert_eq!(heads, []);
         }
-        let mut reassembler = Reassembler::new(reassembly::Config::default());
+        let mut reassembler = Reassembler::new(reassembly::ReassemblyConfig::default());
         let whole = reassembler.handle(now, packet);
         let last = path.into_iter().map(|part| reassembler.handle(now, part)).last();
         prop_assert_eq!(last, Some(whole));
@@ -392,11 +400,11 @@ proptest! {
             _ => Box::new(FqCodel::new(FqCodelConfig { limit: 20_000, ..FqCodelConfig::default() })),
         };
         let link = rate(megabits);
-        let law = rcp::Law::new(rcp::Config::for_codes(), link.bytes_per_second(), now, Duration::from_millis(3));
-        let config = Config {
-            signals: signal::Config { ipv6: Ipv6::All, sampling, ..signal::Config::default() },
+        let law = rcp::Law::new(rcp::RcpConfig::for_codes(), link.bytes_per_second(), now, Duration::from_millis(3));
+        let config = RouterConfig {
+            signals: signal::SignalConfig { ipv6: Ipv6::All, sampling, ..signal::SignalConfig::default() },
             link: paced.then_some(link),
-            ..Config::default()
+            ..RouterConfig::default()
         };
         let mut router = Router::new(config, queue, law, now);
         for (mut bytes, damage, wait) in inputs {

@@ -4,7 +4,7 @@
 pub use crate::structures::{
     ledger::Ledger,
     range_map::SpanSet,
-    reassembler::{Reassembler, Source},
+    reassembler::{Loop, Reassembler},
     tournament::Tournament,
 };
 

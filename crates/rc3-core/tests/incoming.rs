@@ -59,7 +59,7 @@ impl Town {
     }
 
     /// Carries datagrams to and fro until there are none; what clients hear meanwhile.
-    fn settle(&mut self) -> Vec<(usize, Fate)> {
+    fn process_events(&mut self) -> Vec<(usize, Fate)> {
         let mut fates = Vec::new();
         let mut buf = Vec::new();
         loop {
@@ -121,11 +121,11 @@ impl Town {
 fn few_handshakes_are_handed_out_as_they_come() {
     let mut town = Town::new(|_| ());
     (0..5).for_each(|_| town.come());
-    assert_eq!(town.settle(), []);
+    assert_eq!(town.process_events(), []);
     assert!(town.waiting.iter().all(|incoming| !incoming.remote_address_validated()));
     assert_eq!((town.server.incoming_stats().waiting, town.server.incoming_stats().retried), (5, 0));
     town.accept_all();
-    assert_eq!(town.settle().len(), 5);
+    assert_eq!(town.process_events().len(), 5);
     assert_eq!(town.server.incoming_stats().waiting, 0);
 }
 
@@ -136,13 +136,16 @@ fn while_many_wait_new_ones_show_that_they_receive_and_then_wait_too() {
             server.retry_incoming_from(3);
         });
         (0..10).for_each(|_| town.come());
-        assert_eq!(town.settle(), []);
+        assert_eq!(town.process_events(), []);
         let validated = town.waiting.iter().filter(|incoming| incoming.remote_address_validated()).count();
         assert_eq!((town.waiting.len(), validated), (10, 7));
         let stats = town.server.incoming_stats();
         assert_eq!((stats.waiting, stats.retried, stats.refused), (10, 7, 0));
         town.accept_all();
-        assert_eq!(town.settle().into_iter().filter(|(_, fate)| *fate == Fate::Connected).count(), 10);
+        assert_eq!(
+            town.process_events().into_iter().filter(|(_, fate)| *fate == Fate::Connected).count(),
+            10
+        );
     }
 }
 
@@ -152,7 +155,7 @@ fn beyond_the_limit_the_peer_is_refused_and_hears_of_it() {
         server.retry_incoming_from(3).max_incoming(6);
     });
     (0..20).for_each(|_| town.come());
-    let fates = town.settle();
+    let fates = town.process_events();
     assert_eq!(fates.len(), 14, "{fates:?}");
     assert!(fates.iter().all(|(_, fate)| *fate == Fate::Refused));
     let stats = town.server.incoming_stats();
@@ -160,7 +163,7 @@ fn beyond_the_limit_the_peer_is_refused_and_hears_of_it() {
     // There is room again.
     town.accept_all();
     town.come();
-    let fates = town.settle();
+    let fates = town.process_events();
     assert!(fates.iter().all(|(_, fate)| *fate == Fate::Connected));
     assert_eq!((fates.len(), town.waiting.len()), (6, 1));
 }
@@ -192,7 +195,7 @@ fn made_up_addresses_take_no_more_places_than_are_free_for_the_asking() {
     assert_eq!((stats.retried, stats.unanswered), (4996, 4996 - 1024));
     // An honest client gets in all the same.
     town.come();
-    town.settle();
+    town.process_events();
     assert_eq!(town.waiting.iter().filter(|incoming| incoming.remote_address_validated()).count(), 1);
 }
 
@@ -203,6 +206,6 @@ fn a_token_that_has_grown_old_is_not_taken() {
         server.retry_incoming_from(0).retry_token_lifetime(Duration::ZERO);
     });
     town.come();
-    let fates = town.settle();
+    let fates = town.process_events();
     assert_eq!((fates, town.waiting.len()), (vec![(0, Fate::Refused)], 0));
 }

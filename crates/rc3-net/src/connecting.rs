@@ -11,10 +11,7 @@ use std::{
 use rc3_core::ConnectionError;
 use tokio::sync::oneshot;
 
-use crate::{
-    connection::{Connection, ConnectionRef},
-    zero_rtt::ZeroRttAccepted,
-};
+use crate::{connection::Connection, connection_ref::ConnectionRef, zero_rtt::ZeroRttAccepted};
 
 /// A handshake going on; awaiting it yields the connection. Dropped, the handshake is given up.
 #[derive(Debug)]

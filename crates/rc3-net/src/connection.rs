@@ -3,23 +3,17 @@
 use std::{
     any::Any,
     net::{IpAddr, SocketAddr},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering::Relaxed},
-    },
     time::Duration,
 };
 
 use bytes::Bytes;
-use rc3_core::{self as core, ClosedStream, ConnectionError, ConnectionStats, Dir, Side, StreamId, VarInt};
-use tokio::sync::Notify;
+use rc3_core::{self as core, ConnectionError, ConnectionStats, Dir, Side, VarInt};
 
 use crate::{
+    connection_ref::ConnectionRef,
     datagram::{self, ReadDatagram, SendDatagram},
     error::{ExportKeyingMaterialError, SendDatagramError},
     open::{AcceptBi, AcceptUni, OpenBi, OpenUni},
-    state::{ConnectionId, ConnectionState, Shared, Waiters},
-    wake::until,
 };
 
 /// A connection. Clones are handles to the same one.
@@ -277,7 +271,7 @@ impl Connection {
 
     /// Client or server.
     pub fn side(&self) -> Side {
-        self.0.0.side
+        self.0.side()
     }
 
     /// Whether both sides speak rc3. Otherwise this is a plain QUIC connection.
@@ -299,7 +293,7 @@ impl Connection {
 
     /// A number that no other living connection of the endpoint has, as long as a handle lives.
     pub fn stable_id(&self) -> usize {
-        Arc::as_ptr(&self.0.0) as usize
+        self.0.stable_id()
     }
 
     /// Fills `output` with keying material that only the two ends know (RFC 8446 §7.5).
@@ -324,113 +318,6 @@ impl Connection {
 
     /// Lets the connection deliver what it accepted when its last handle is dropped.
     pub(crate) fn linger(&self) {
-        self.0.0.linger.store(true, Relaxed);
-    }
-}
-
-/// A share in a connection: of a [`Connection`], of a stream, of a handshake.
-#[derive(Debug, Clone)]
-pub(crate) struct ConnectionRef(Arc<Inner>);
-
-#[derive(Debug)]
-struct Inner {
-    shared: Arc<Shared>,
-    id: ConnectionId,
-    waiters: Arc<Waiters>,
-    side: Side,
-    linger: AtomicBool,
-}
-
-impl ConnectionRef {
-    pub(crate) fn new(shared: Arc<Shared>, id: ConnectionId, waiters: Arc<Waiters>) -> Self {
-        let side = shared.with(|state| state.peek(id, |core, _| core.side())).unwrap_or(Side::Client);
-        Self(Arc::new(Inner { shared, id, waiters, side, linger: AtomicBool::new(false) }))
-    }
-
-    pub(crate) fn id(&self) -> ConnectionId {
-        self.0.id
-    }
-
-    pub(crate) fn shared(&self) -> &Shared {
-        &self.0.shared
-    }
-
-    pub(crate) fn waiters(&self) -> &Waiters {
-        &self.0.waiters
-    }
-
-    /// See [`crate::state::State::peek`].
-    pub(crate) fn peek<T>(
-        &self,
-        ask: impl FnOnce(&core::Connection, &ConnectionState) -> T,
-    ) -> Result<T, ConnectionError> {
-        self.shared().with(|state| state.peek(self.id(), ask))
-    }
-
-    /// See [`crate::state::State::connection`].
-    pub(crate) fn change<T>(
-        &self,
-        change: impl FnOnce(&mut core::Connection, &mut ConnectionState) -> T,
-    ) -> Result<T, ConnectionError> {
-        self.shared().with(|state| state.connection(self.id(), change))
-    }
-
-    /// As [`Self::change`], for what may have to be sent.
-    pub(crate) fn command<T>(
-        &self,
-        change: impl FnOnce(&mut core::Connection, &mut ConnectionState) -> T,
-    ) -> Result<T, ConnectionError> {
-        self.shared().with(|state| {
-            state.wake_driver();
-            state.connection(self.id(), change)
-        })
-    }
-
-    /// As [`Self::command`], for what only accepts streams and reads from them: seldom something to send.
-    pub(crate) fn read<T>(
-        &self,
-        read: impl FnOnce(&mut core::Connection, &mut ConnectionState) -> T,
-    ) -> Result<T, ConnectionError> {
-        self.shared().with(|state| {
-            let result = state.reader(self.id(), read);
-            state.wake_driver_after_reader();
-            result
-        })
-    }
-
-    /// Gives up what a stream has not delivered; the peer hears `code`.
-    pub(crate) fn reset(&self, id: StreamId, code: VarInt) -> Result<(), ClosedStream> {
-        let reset = self.shared().with(|endpoint| {
-            let reset = endpoint.connection(self.id(), |core, state| {
-                state.on_send_over(id);
-                core.reset(id, code)
-            });
-            endpoint.wake_driver();
-            // It may be the last that a graceful close waited for.
-            endpoint.close_if_delivered(self.id());
-            reset
-        });
-        reset.unwrap_or(Ok(()))
-    }
-
-    /// Tries again whenever `notify` speaks.
-    pub(crate) async fn wait<T>(&self, notify: &Notify, attempt: impl FnMut() -> Option<T>) -> T {
-        until(notify, attempt).await
-    }
-
-    pub(crate) fn remote_address(&self) -> SocketAddr {
-        let unspecified = SocketAddr::from(([0, 0, 0, 0], 0));
-        self.peek(|core, _| core.remote_address()).unwrap_or(unspecified)
-    }
-
-    fn is_delivered(&self) -> bool {
-        self.peek(|_, state| state.undelivered.is_empty()).unwrap_or_default()
-    }
-}
-
-impl Drop for Inner {
-    fn drop(&mut self) {
-        let linger = self.linger.load(Relaxed);
-        self.shared.with(|state| state.release_connection(self.id, linger));
+        self.0.linger();
     }
 }

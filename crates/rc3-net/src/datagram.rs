@@ -10,7 +10,7 @@ use pin_project_lite::pin_project;
 use rc3_core::{self as core, ConnectionError};
 use tokio::sync::futures::Notified;
 
-use crate::{connection::ConnectionRef, error::SendDatagramError, wake::poll_until};
+use crate::{connection_ref::ConnectionRef, error::SendDatagramError, wake::poll_until};
 
 pin_project! {
     /// What [`Connection::read_datagram`](crate::Connection::read_datagram) returns.

@@ -7,6 +7,9 @@
 //!
 //! The lock is held per batch, never while the kernel is called.
 
+mod channel;
+mod queue_limit;
+
 use std::{
     future::Future,
     io,
@@ -16,16 +19,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rc3_core::{DatagramMeta, Transmit};
 use tokio::time::{Sleep, sleep_until};
 
-use crate::{
-    socket::{AsyncSocket, Datagram, Outgoing, RecvBatch},
-    state::{Bound, Shared, State},
+use self::{
+    channel::{Channel, Sent},
+    queue_limit::{QueueLimit, RETRY_AFTER},
 };
-
-/// Datagrams handed in under one lock.
-const DATAGRAMS_PER_LOCK: usize = 128;
+#[cfg(feature = "metrics")]
+use crate::socket::AsyncSocket;
+use crate::{bound::Bound, shared::Shared, state::State};
 
 /// Batches of the primary in one round: as much as stays in the cache until the receiver on the same host has it.
 const PRIMARY_BATCHES_MAX: usize = 4;
@@ -47,10 +49,6 @@ const ROUNDS_MAX: usize = 4;
 /// Datagrams received in light rounds together.
 const LIGHT_DATAGRAMS_MAX: usize = 64;
 
-/// When to try a full socket again: tokio's timers know no less, and Linux calls a socket writable only when
-/// half its buffer is free.
-const RETRY_AFTER: Duration = Duration::from_millis(1);
-
 /// How long nothing is armed for when nothing is due.
 const FAR: Duration = Duration::from_secs(86_400);
 
@@ -60,7 +58,7 @@ pub(crate) struct Driver {
     bound: Arc<Bound>,
     primary: Channel,
     low: Channel,
-    backlog: Backlog,
+    queue_limit: QueueLimit,
     /// Datagrams in the primary's next batch.
     burst: usize,
     /// RLP had something to send when the primary last had nothing.
@@ -70,7 +68,7 @@ pub(crate) struct Driver {
     timer: Pin<Box<Sleep>>,
     armed: Instant,
     #[cfg(feature = "metrics")]
-    reporter: crate::metrics::Reporter,
+    reporter: crate::metrics::EndpointReporter,
 }
 
 impl Driver {
@@ -83,14 +81,14 @@ impl Driver {
             bound,
             primary: Channel::default(),
             low: Channel::default(),
-            backlog: Backlog::new(send_buffer),
+            queue_limit: QueueLimit::new(send_buffer),
             burst: PRIMARY_SEGMENTS_FIRST,
             rlp_waits: false,
             wakers: Vec::new(),
             timer: Box::pin(sleep_until(armed.into())),
             armed,
             #[cfg(feature = "metrics")]
-            reporter: crate::metrics::Reporter::default(),
+            reporter: crate::metrics::EndpointReporter::default(),
         }
     }
 
@@ -136,14 +134,16 @@ impl Driver {
             load = load.max(Load::Light);
         }
         #[cfg(feature = "metrics")]
-        self.reporter.tick(&self.shared, now);
+        if self.reporter.is_due(now) {
+            self.report(now);
+        }
         let sent = self.send_primary()?;
-        load = load.max(sent.load());
+        load = load.max(sent.into());
         // With the primary's socket full, the low one would be next to hurt it.
         if sent == Sent::All {
             self.low.blocked = false;
             if self.low.unsent.is_some() || self.rlp_waits {
-                load = load.max(self.send_low()?.load());
+                load = load.max(self.send_low()?.into());
                 // RLP may have left the primary something to send.
                 if self.shared.with_later(&mut self.wakers, |state| state.core.wants_primary()) {
                     load = load.max(Load::Light);
@@ -153,9 +153,17 @@ impl Driver {
         Ok(load)
     }
 
+    #[cfg(feature = "metrics")]
+    fn report(&mut self, now: Instant) {
+        let gauges = self.shared.with(|state| state.report_metrics(now));
+        let bound = self.shared.bound();
+        let sockets = [Some(bound.primary.stats()), bound.low.as_ref().map(AsyncSocket::stats)];
+        self.reporter.report(&gauges, sockets, now);
+    }
+
     /// From here on over other sockets. What the old ones still held is lost, as on the way.
     fn rebind(&mut self, bound: Arc<Bound>) {
-        self.backlog = Backlog::new(bound.low().capabilities().send_buffer);
+        self.queue_limit = QueueLimit::new(bound.low().capabilities().send_buffer);
         self.bound = bound;
         self.primary = Channel::default();
         self.low = Channel::default();
@@ -184,15 +192,15 @@ impl Driver {
     }
 
     fn send_low(&mut self) -> io::Result<Sent> {
-        let Self { shared, bound, low, backlog, wakers, .. } = self;
+        let Self { shared, bound, low, queue_limit, wakers, .. } = self;
         let socket = bound.low();
         let segments_max = socket.segments_max();
         for _ in 0..LOW_BATCHES_MAX {
-            if !backlog.has_room(socket.queued_bytes()) {
+            if !queue_limit.has_room(socket.queued_bytes()) {
                 low.blocked = true;
                 return Ok(Sent::Blocked);
             }
-            let segments = backlog.segments().min(segments_max);
+            let segments = queue_limit.segments().min(segments_max);
             let poll =
                 |state: &mut State, buf: &mut Vec<u8>| state.core.poll_rlp(Instant::now(), segments, buf);
             match low.send(shared, wakers, socket, poll)? {
@@ -259,8 +267,8 @@ impl Future for Driver {
 impl Drop for Driver {
     fn drop(&mut self) {
         #[cfg(feature = "metrics")]
-        self.reporter.report(&self.shared, Instant::now());
-        self.shared.with(|state| state.on_driver_lost(&self.shared));
+        self.report(Instant::now());
+        self.shared.with(|state| state.on_driver_lost(&self.shared.waiters));
         self.wakers.drain(..).for_each(Waker::wake);
     }
 }
@@ -287,221 +295,8 @@ enum Load {
     Heavy,
 }
 
-/// How sending ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Sent {
-    /// Something was sent, there may be more.
-    More,
-    /// Nothing is left.
-    All,
-    /// The socket takes no more for now.
-    Blocked,
-}
-
-impl Sent {
-    fn load(self) -> Load {
-        if self == Self::More { Load::Heavy } else { Load::None }
-    }
-}
-
-/// The driver's end of one socket.
-#[derive(Default)]
-struct Channel {
-    batch: RecvBatch,
-    /// What the socket refused, to be sent before anything else; its bytes are in `buf`.
-    unsent: Option<Transmit>,
-    buf: Vec<u8>,
-    blocked: bool,
-}
-
-impl Channel {
-    /// Hands in one batch, if there is one; of how many datagrams.
-    fn receive(
-        &mut self,
-        cx: &mut Context<'_>,
-        shared: &Shared,
-        wakers: &mut Vec<Waker>,
-        socket: &AsyncSocket,
-    ) -> io::Result<usize> {
-        let Poll::Ready(received) = socket.poll_recv(cx, &mut self.batch) else { return Ok(0) };
-        let messages = received?;
-        let mut count = 0;
-        loop {
-            let taken = shared.with_later(wakers, |state| {
-                let mut taken = 0;
-                let datagrams = self.batch.datagrams().take(DATAGRAMS_PER_LOCK);
-                let datagrams = datagrams.inspect(|_| taken += 1).map(|Datagram { meta, data }| {
-                    let meta = DatagramMeta {
-                        remote: meta.remote,
-                        local_ip: meta.local,
-                        ecn: meta.ecn,
-                        leading_len: meta.leading_len,
-                    };
-                    (meta, data)
-                });
-                state.core.handle_datagrams(Instant::now(), datagrams);
-                taken
-            });
-            count += taken;
-            if taken < DATAGRAMS_PER_LOCK {
-                break;
-            }
-        }
-        tracing::trace!(messages, datagrams = count, "received");
-        // Only a socket that has nothing wakes the task again, so another look is due in any case.
-        Ok(count.max(1))
-    }
-
-    /// Sends what was left, or what `poll` has.
-    fn send(
-        &mut self,
-        shared: &Shared,
-        wakers: &mut Vec<Waker>,
-        socket: &AsyncSocket,
-        poll: impl FnOnce(&mut State, &mut Vec<u8>) -> Option<Transmit>,
-    ) -> io::Result<Sent> {
-        self.blocked = false;
-        let transmit = match self.unsent.take() {
-            Some(transmit) => transmit,
-            None => {
-                self.buf.clear();
-                match shared.with_later(wakers, |state| poll(state, &mut self.buf)) {
-                    Some(transmit) => transmit,
-                    None => return Ok(Sent::All),
-                }
-            }
-        };
-        let sent = socket.try_send(&Outgoing {
-            destination: transmit.destination,
-            source: transmit.source,
-            ecn: transmit.ecn,
-            dscp: shared.marks.dscp(transmit.level),
-            priority: shared.marks.priority(transmit.level),
-            contents: &self.buf,
-            segment_size: transmit.segment_size,
-            dont_fragment: transmit.dont_fragment,
-        });
-        match sent {
-            Ok(()) => {
-                tracing::trace!(level = %transmit.level, bytes = transmit.size, "sent");
-                Ok(Sent::More)
-            }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                self.unsent = Some(transmit);
-                self.blocked = true;
-                Ok(Sent::Blocked)
-            }
-            // A destination this socket cannot reach, such as the other family: lost, as on the way.
-            Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
-                tracing::debug!(%error, destination = %transmit.destination, "datagram not sent");
-                Ok(Sent::More)
-            }
-            Err(error) => Err(error),
-        }
-    }
-}
-
-/// How much of RLP may wait in the kernel, and how long its batches are.
-///
-/// What waits in the kernel is in the way of nobody, if the queues of the host know the marks; if they do not,
-/// it delays the primary. So it should be little, but last until the driver comes again, which on a fast card
-/// takes more: the bound doubles each time the queue has run dry within [`RETRY_AFTER`] and halves when
-/// more than half of it is left. Batches are a sixteenth of the bound, since a batch holds the primary up
-/// by its whole length. A queue that is always empty does not push back at all, and batches grow.
-#[derive(Debug)]
-struct Backlog {
-    /// In the unit of [`AsyncSocket::queued_bytes`].
-    limit: usize,
-    limit_max: usize,
-    segments: usize,
-    /// The bound was hit, and at this time.
-    full: Option<Instant>,
-}
-
-impl Backlog {
-    const LIMIT_MIN: usize = 64 * 1024;
-    /// Kernel memory of one full datagram.
-    const DATAGRAM: usize = 2_304;
-    const SEGMENTS_MAX: usize = 44;
-
-    fn new(send_buffer: usize) -> Self {
-        Self {
-            limit: Self::LIMIT_MIN,
-            // Room for one more batch and a burst of the primary, where both share a buffer.
-            limit_max: (send_buffer / 2).max(Self::LIMIT_MIN),
-            segments: Self::segments_of(Self::LIMIT_MIN),
-            full: None,
-        }
-    }
-
-    /// Whether another batch may go, with `queued` in the kernel now.
-    fn has_room(&mut self, queued: usize) -> bool {
-        if queued >= self.limit {
-            self.full.get_or_insert_with(Instant::now);
-            return false;
-        }
-        match self.full {
-            Some(since) if queued == 0 && since.elapsed() < 4 * RETRY_AFTER => {
-                self.full = None;
-                self.limit = (self.limit * 2).min(self.limit_max);
-                self.segments = Self::segments_of(self.limit);
-            }
-            Some(_) => {
-                self.full = None;
-                if queued > self.limit / 2 {
-                    self.limit = (self.limit / 2).max(Self::LIMIT_MIN);
-                }
-                self.segments = Self::segments_of(self.limit);
-            }
-            None if queued == 0 => self.segments = (self.segments * 2).min(Self::SEGMENTS_MAX),
-            None => {}
-        }
-        true
-    }
-
-    fn segments(&self) -> usize {
-        self.segments
-    }
-
-    fn segments_of(limit: usize) -> usize {
-        (limit / 16 / Self::DATAGRAM).clamp(1, Self::SEGMENTS_MAX)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_queue_that_never_fills_gets_long_batches() {
-        let mut backlog = Backlog::new(2 << 20);
-        for _ in 0..10 {
-            assert!(backlog.has_room(0));
-        }
-        assert_eq!(backlog.segments(), Backlog::SEGMENTS_MAX);
-    }
-
-    #[test]
-    fn a_slow_link_gets_short_batches_and_a_short_queue() {
-        let mut backlog = Backlog::new(2 << 20);
-        for _ in 0..10 {
-            assert!(backlog.has_room(0));
-        }
-        assert!(!backlog.has_room(Backlog::LIMIT_MIN));
-        assert!(backlog.has_room(Backlog::LIMIT_MIN - 1));
-        assert_eq!((backlog.limit, backlog.segments()), (Backlog::LIMIT_MIN, 1));
-    }
-
-    #[test]
-    fn a_fast_card_gets_a_longer_queue_up_to_half_the_buffer() {
-        let mut backlog = Backlog::new(2 << 20);
-        for _ in 0..10 {
-            assert!(!backlog.has_room(backlog.limit));
-            assert!(backlog.has_room(0));
-        }
-        assert_eq!(backlog.limit, 1 << 20);
-        assert!(!backlog.has_room(1 << 20));
-        assert!(backlog.has_room((1 << 20) - 1));
-        assert_eq!(backlog.limit, 1 << 19);
+impl From<Sent> for Load {
+    fn from(sent: Sent) -> Self {
+        if sent == Sent::More { Self::Heavy } else { Self::None }
     }
 }

@@ -15,15 +15,18 @@ use rc3_core::{self as core, ClientConfig, DestinationVerdict, ServerConfig, Var
 use tokio::sync::futures::Notified;
 
 use crate::{
+    bound::Bound,
     connecting::Connecting,
-    connection::ConnectionRef,
+    connection_ref::ConnectionRef,
     driver::Driver,
+    endpoint_ref::EndpointRef,
     error::ConnectError,
     incoming::Incoming,
     marks::Marks,
     paths::PathMemory,
+    shared::Shared,
     socket::{self, AsyncSocket},
-    state::{Bound, Shared, State},
+    state::State,
     wake::poll_until,
 };
 
@@ -55,7 +58,7 @@ use crate::{
 /// ```
 #[derive(Clone)]
 pub struct Endpoint {
-    pub(crate) handle: Arc<Handle>,
+    pub(crate) handle: Arc<EndpointRef>,
     default_client_config: Option<ClientConfig>,
 }
 
@@ -94,7 +97,7 @@ impl Endpoint {
         let core = core::Endpoint::new(server.as_ref(), None).map_err(invalid)?;
         let bound = Bound::new(addr, &options.socket)?;
         let shared = Arc::new(Shared::new(core, bound, options.marks, options.path_memory));
-        let handle = Arc::new(Handle { shared: shared.clone(), socket: options.socket });
+        let handle = Arc::new(EndpointRef { shared: shared.clone(), socket: options.socket });
         let endpoint = Self { handle, default_client_config: None };
         tracing::debug!(local = %endpoint.local_addr()?, capabilities = ?endpoint.capabilities(), "bound");
         tokio::spawn(Driver::new(shared));
@@ -164,7 +167,7 @@ impl Endpoint {
     /// # Cancel safety
     /// Dropping the future loses nothing.
     pub fn accept(&self) -> Accept<'_> {
-        Accept { notified: self.handle.shared.incoming.notified(), endpoint: self }
+        Accept { notified: self.handle.shared.waiters.incoming.notified(), endpoint: self }
     }
 
     /// Replaces the settings for connections accepted from now on; `None` accepts no more.
@@ -218,7 +221,7 @@ impl Endpoint {
             state.close_all(code, &reason);
             state.closed = Some((code, reason));
         });
-        shared.incoming.notify_waiters();
+        shared.waiters.incoming.notify_waiters();
     }
 
     /// Waits until no connection is left: closed ones linger for about three round trips to answer late
@@ -226,7 +229,7 @@ impl Endpoint {
     pub async fn wait_idle(&self) {
         let shared = &self.handle.shared;
         loop {
-            let notified = shared.idle.notified();
+            let notified = shared.waiters.idle.notified();
             if shared.with(|state| state.open_connections()) == 0 {
                 return;
             }
@@ -320,7 +323,7 @@ impl Future for Accept<'_> {
             (None, true) => None,
             (None, false) => Some(None),
         };
-        poll_until(cx, &handle.shared.incoming, this.notified, attempt)
+        poll_until(cx, &handle.shared.waiters.incoming, this.notified, attempt)
     }
 }
 
@@ -385,21 +388,6 @@ pub struct EndpointStats {
     /// Memory that peers have brought about on all connections: bytes received and not read, the buffers they are in,
     /// records of gaps on both sides.
     pub held_bytes: u64,
-}
-
-/// What all clones of an endpoint, and the handshakes that wait, share.
-pub(crate) struct Handle {
-    pub(crate) shared: Arc<Shared>,
-    /// For sockets to come.
-    socket: socket::Options,
-}
-
-impl Drop for Handle {
-    fn drop(&mut self) {
-        self.shared.with(|state| {
-            state.release_endpoint();
-        });
-    }
 }
 
 fn invalid(error: core::ConfigError) -> io::Error {

@@ -17,9 +17,7 @@ use rc3_core::{
 use thiserror::Error;
 
 use crate::{
-    connecting::Connecting,
-    connection::{Connection, ConnectionRef},
-    endpoint::Handle,
+    connecting::Connecting, connection::Connection, connection_ref::ConnectionRef, endpoint_ref::EndpointRef,
     state::State,
 };
 
@@ -27,7 +25,7 @@ use crate::{
 ///
 /// Awaiting it accepts it and waits for the handshake to complete.
 pub struct Incoming {
-    endpoint: Arc<Handle>,
+    endpoint: Arc<EndpointRef>,
     /// Taken by the answer.
     core: Option<core::Incoming>,
     remote_address: SocketAddr,
@@ -38,7 +36,7 @@ pub struct Incoming {
 }
 
 impl Incoming {
-    pub(crate) fn new(endpoint: Arc<Handle>, core: core::Incoming) -> Self {
+    pub(crate) fn new(endpoint: Arc<EndpointRef>, core: core::Incoming) -> Self {
         Self {
             endpoint,
             remote_address: core.remote_address(),

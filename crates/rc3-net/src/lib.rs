@@ -34,11 +34,14 @@
 //! `kickass` (default): connections that follow the rates that routers signal. `qlog` and `metrics`: see above.
 #![deny(unsafe_code)]
 
+mod bound;
 mod connecting;
 mod connection;
+mod connection_ref;
 mod datagram;
 mod driver;
 mod endpoint;
+mod endpoint_ref;
 mod error;
 #[cfg(all(test, target_os = "linux"))]
 mod faulty;
@@ -50,9 +53,15 @@ mod metrics;
 mod open;
 mod recv_stream;
 mod send_stream;
+mod shared;
+#[cfg(all(test, target_os = "linux"))]
+#[path = "../tests/common/skip.rs"]
+mod skip;
 mod state;
 mod stream;
+mod stream_ref;
 mod sync;
+mod waiters;
 mod wake;
 mod zero_rtt;
 

@@ -9,10 +9,12 @@ use pin_project_lite::pin_project;
 use rc3_core::{ConnectionError, Dir, Side, StreamId};
 use tokio::sync::{Notify, futures::Notified};
 
-use crate::{connection::ConnectionRef, recv_stream::RecvStream, send_stream::SendStream, wake::poll_until};
+use crate::{
+    connection_ref::ConnectionRef, recv_stream::RecvStream, send_stream::SendStream, wake::poll_until,
+};
 
 macro_rules! future {
-    ($(#[$doc:meta])* $name:ident -> $output:ty, |$connection:ident| $notify:expr, $attempt:expr, |$id:ident, $early:ident| $streams:expr) => {
+    ($(#[$doc:meta])* $name:ident -> $output:ty, |$connection:ident| $notify:expr, $attempt:expr, |$id:ident, $zero_rtt:ident| $streams:expr) => {
         pin_project! {
             $(#[$doc])*
             #[must_use = "futures do nothing unless polled"]
@@ -37,7 +39,7 @@ macro_rules! future {
                 let this = self.project();
                 let $connection: &ConnectionRef = this.connection;
                 let attempt = || $attempt;
-                poll_until(cx, $notify, this.notified, attempt).map_ok(|($id, $early)| $streams)
+                poll_until(cx, $notify, this.notified, attempt).map_ok(|($id, $zero_rtt)| $streams)
             }
         }
     };
@@ -48,7 +50,7 @@ future! {
     OpenUni -> SendStream,
     |connection| available(connection, Dir::Uni),
     try_open(connection, Dir::Uni),
-    |id, early| SendStream::new(connection.clone(), id, early)
+    |id, zero_rtt| SendStream::new(connection.clone(), id, zero_rtt)
 }
 
 future! {
@@ -56,7 +58,7 @@ future! {
     OpenBi -> (SendStream, RecvStream),
     |connection| available(connection, Dir::Bi),
     try_open(connection, Dir::Bi),
-    |id, early| both(connection, id, early)
+    |id, zero_rtt| both(connection, id, zero_rtt)
 }
 
 future! {
@@ -64,7 +66,7 @@ future! {
     AcceptUni -> RecvStream,
     |connection| opened(connection, Dir::Uni),
     try_accept(connection, Dir::Uni),
-    |id, early| RecvStream::new(connection.clone(), id, early)
+    |id, zero_rtt| RecvStream::new(connection.clone(), id, zero_rtt)
 }
 
 future! {
@@ -72,11 +74,11 @@ future! {
     AcceptBi -> (SendStream, RecvStream),
     |connection| opened(connection, Dir::Bi),
     try_accept(connection, Dir::Bi),
-    |id, early| both(connection, id, early)
+    |id, zero_rtt| both(connection, id, zero_rtt)
 }
 
-fn both(connection: &ConnectionRef, id: StreamId, early: bool) -> (SendStream, RecvStream) {
-    (SendStream::new(connection.clone(), id, early), RecvStream::new(connection.clone(), id, early))
+fn both(connection: &ConnectionRef, id: StreamId, zero_rtt: bool) -> (SendStream, RecvStream) {
+    (SendStream::new(connection.clone(), id, zero_rtt), RecvStream::new(connection.clone(), id, zero_rtt))
 }
 
 fn available(connection: &ConnectionRef, dir: Dir) -> &Notify {
@@ -94,8 +96,8 @@ fn try_open(connection: &ConnectionRef, dir: Dir) -> Attempt {
     let opened = connection.change(|core, state| match &state.error {
         Some(error) => Some(Err(error.clone())),
         None => {
-            let early = core.side() == Side::Client && core.is_handshaking();
-            core.open(dir).map(|id| Ok((id, early)))
+            let zero_rtt = core.side() == Side::Client && core.is_handshaking();
+            core.open(dir).map(|id| Ok((id, zero_rtt)))
         }
     });
     opened.unwrap_or_else(|error| Some(Err(error)))

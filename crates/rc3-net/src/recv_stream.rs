@@ -12,8 +12,9 @@ use rc3_core::{self as core, Chunk, ClosedStream, StreamId, VarInt};
 use tokio::io::{AsyncRead, ReadBuf};
 
 use crate::{
-    connection::ConnectionRef,
+    connection_ref::ConnectionRef,
     error::{ReadError, ReadExactError, ReadToEndError, ResetError},
+    stream_ref::StreamRef,
     wake::remember,
 };
 
@@ -49,10 +50,7 @@ const CONSUMED_MAX: usize = 64 * 1024;
 /// ```
 #[derive(Debug)]
 pub struct RecvStream {
-    connection: ConnectionRef,
-    id: StreamId,
-    /// Opened or accepted before the handshake was complete.
-    early: bool,
+    stream: StreamRef,
     /// The application knows how it ended: nothing is left to stop.
     over: bool,
     /// The peer's code, seen while there were bytes to return first or once returned.
@@ -64,8 +62,9 @@ pub struct RecvStream {
 }
 
 impl RecvStream {
-    pub(crate) fn new(connection: ConnectionRef, id: StreamId, early: bool) -> Self {
-        Self { connection, id, early, over: false, reset: None, consumed: 0, scratch: Vec::new() }
+    pub(crate) fn new(connection: ConnectionRef, id: StreamId, zero_rtt: bool) -> Self {
+        let stream = StreamRef::new(connection, id, zero_rtt);
+        Self { stream, over: false, reset: None, consumed: 0, scratch: Vec::new() }
     }
 
     /// Waits for at least one byte, then reads what has arrived, in order; returns how many bytes, `None` at the end.
@@ -192,11 +191,8 @@ impl RecvStream {
             return Err(ClosedStream);
         }
         self.over = true;
-        let (id, early) = (self.id, self.early);
-        let stopped = self.connection.command(|core, state| {
-            if early && state.zero_rtt_rejected {
-                return Ok(());
-            }
+        let id = self.id();
+        let stopped = self.stream.command(|core, state| {
             state.readers.remove(&id);
             core.stop(id, code)
         });
@@ -213,23 +209,18 @@ impl RecvStream {
     /// # Cancel safety
     /// Dropping the future loses nothing.
     pub async fn received_reset(&mut self) -> Result<Option<VarInt>, ResetError> {
-        let (id, early) = (self.id, self.early);
+        let id = self.id();
         poll_fn(|cx| {
             if self.reset.is_some() || self.over {
                 return Poll::Ready(Ok(self.reset));
             }
-            let asked = self.connection.change(|core, state| {
-                if early && state.zero_rtt_rejected {
-                    return Poll::Ready(Err(ResetError::ZeroRttRejected));
-                }
-                match (core.reset_code(id), &state.error) {
-                    (Ok(Some(code)), _) => Poll::Ready(Ok(Some(code))),
-                    (Err(ClosedStream), _) => Poll::Ready(Ok(None)),
-                    (Ok(None), Some(error)) => Poll::Ready(Err(error.clone().into())),
-                    (Ok(None), None) => {
-                        remember(&mut state.readers, id, cx.waker());
-                        Poll::Pending
-                    }
+            let asked = self.stream.change(|core, state| match (core.reset_code(id), &state.error) {
+                (Ok(Some(code)), _) => Poll::Ready(Ok(Some(code))),
+                (Err(ClosedStream), _) => Poll::Ready(Ok(None)),
+                (Ok(None), Some(error)) => Poll::Ready(Err(error.clone().into())),
+                (Ok(None), None) => {
+                    remember(&mut state.readers, id, cx.waker());
+                    Poll::Pending
                 }
             });
             asked.unwrap_or_else(|error| Poll::Ready(Err(error.into())))
@@ -240,7 +231,7 @@ impl RecvStream {
     /// Whether the stream was opened, or accepted, before the handshake was complete. On a server its bytes may
     /// then be a replay by an attacker (RFC 8446 §8): do nothing that must not happen twice.
     pub fn is_0rtt(&self) -> bool {
-        self.early
+        self.stream.is_0rtt()
     }
 
     /// The next pieces in any order, at most `bytes_max` bytes together; none at the end.
@@ -252,13 +243,13 @@ impl RecvStream {
         poll_fn(|cx| self.poll_chunks(cx, bytes_max, CHUNKS_MAX, false, chunks)).await
     }
 
-    pub(crate) fn connection(&self) -> &ConnectionRef {
-        &self.connection
+    pub(crate) fn stream_ref(&self) -> &StreamRef {
+        &self.stream
     }
 
     /// The number of the stream; the same on both sides.
     pub fn id(&self) -> StreamId {
-        self.id
+        self.stream.id()
     }
 
     /// Reads what is there, in order, into the unfilled part of `buf`; nothing at the end.
@@ -297,13 +288,10 @@ impl RecvStream {
         if self.over {
             return Poll::Ready(Ok(()));
         }
-        let Self { connection, id, early, over, reset, consumed, .. } = self;
-        let (shared, id, before) = (connection.shared(), *id, chunks.len());
+        let Self { stream, over, reset, consumed, .. } = self;
+        let (shared, id, before) = (stream.connection().shared(), stream.id(), chunks.len());
         let result = shared.with(|endpoint| {
-            let result = endpoint.reader(connection.id(), |core, state| {
-                if *early && state.zero_rtt_rejected {
-                    return Poll::Ready(Err(ReadError::ZeroRttRejected));
-                }
+            let result = stream.read_in(endpoint, |core, state| {
                 let end = take(core, id, bytes_max, count_max, ordered, chunks, consumed);
                 match end {
                     End::More => Poll::Ready(Ok(())),
@@ -387,20 +375,15 @@ impl AsyncRead for RecvStream {
 
 impl Drop for RecvStream {
     fn drop(&mut self) {
-        let id = self.id;
-        let Self { connection, early, over, .. } = self;
+        let id = self.id();
         // Without a connection there is nothing to stop.
-        let forgotten = connection.read(|_, state| {
-            // Another stream may have the number by now.
-            let rejected = *early && state.zero_rtt_rejected;
-            if !rejected {
-                state.readers.remove(&id);
-            }
-            rejected || *over || state.error.is_some()
+        let forgotten = self.stream.read(|_, state| {
+            state.readers.remove(&id);
+            self.over || state.error.is_some()
         });
         if let Ok(false) = forgotten {
             // One that is over anyway needs no stop.
-            let _ = connection.command(|core, _| core.stop(id, VarInt::from_u32(0)));
+            let _ = self.stream.command(|core, _| core.stop(id, VarInt::from_u32(0)));
         }
     }
 }

@@ -8,12 +8,13 @@ use std::{
 };
 
 use bytes::{Bytes, BytesMut};
-use rc3_core::{self as core, ClosedStream, ConnectionError, StreamId, VarInt};
+use rc3_core::{self as core, ClosedStream, StreamId, VarInt};
 use tokio::io::AsyncWrite;
 
 use crate::{
-    connection::ConnectionRef,
+    connection_ref::ConnectionRef,
     error::{StoppedError, WriteError},
+    stream_ref::{StreamRef, Unavailable},
     wake::remember,
 };
 
@@ -47,10 +48,7 @@ const COPY_MAX: usize = 256 * 1024;
 /// ```
 #[derive(Debug)]
 pub struct SendStream {
-    connection: ConnectionRef,
-    id: StreamId,
-    /// Opened before the handshake was complete.
-    early: bool,
+    stream: StreamRef,
 }
 
 /// What [`SendStream::write_chunks`] has written.
@@ -63,8 +61,8 @@ pub struct Written {
 }
 
 impl SendStream {
-    pub(crate) fn new(connection: ConnectionRef, id: StreamId, early: bool) -> Self {
-        Self { connection, id, early }
+    pub(crate) fn new(connection: ConnectionRef, id: StreamId, zero_rtt: bool) -> Self {
+        Self { stream: StreamRef::new(connection, id, zero_rtt) }
     }
 
     /// Waits for room in the send window, then writes bytes from the front of `buf`; returns how many.
@@ -136,11 +134,8 @@ impl SendStream {
     /// # Errors
     /// [`ClosedStream`] if the stream was finished or reset before.
     pub fn finish(&mut self) -> Result<(), ClosedStream> {
-        let (id, early) = (self.id, self.early);
-        let finished = self.connection.command(|core, state| {
-            if early && state.zero_rtt_rejected {
-                return Err(core::FinishError::ClosedStream);
-            }
+        let id = self.id();
+        let finished = self.stream.command(|core, state| {
             let finished = core.finish(id);
             if finished.is_ok() && state.error.is_none() {
                 state.undelivered.insert(id);
@@ -148,9 +143,9 @@ impl SendStream {
             finished
         });
         match finished {
-            Ok(Err(core::FinishError::ClosedStream)) => Err(ClosedStream),
+            Ok(Err(core::FinishError::ClosedStream)) | Err(Unavailable::ZeroRttRejected) => Err(ClosedStream),
             // That the peer stopped the stream, or the connection is gone, is for `stopped` to say.
-            Ok(Ok(()) | Err(core::FinishError::Stopped(_))) | Err(_) => Ok(()),
+            Ok(Ok(()) | Err(core::FinishError::Stopped(_))) | Err(Unavailable::ConnectionLost(_)) => Ok(()),
         }
     }
 
@@ -159,12 +154,7 @@ impl SendStream {
     /// # Errors
     /// [`ClosedStream`] if the stream was reset, or finished and delivered, before.
     pub fn reset(&mut self, code: VarInt) -> Result<(), ClosedStream> {
-        let (connection, early) = (&self.connection, self.early);
-        let rejected = early
-            && connection.shared().with(|endpoint| {
-                endpoint.peek(connection.id(), |_, state| state.zero_rtt_rejected).unwrap_or(false)
-            });
-        if rejected { Ok(()) } else { connection.reset(self.id, code) }
+        self.stream.reset(code)
     }
 
     /// Waits until the peer stops the stream, and returns its code; or until the finished stream was delivered and
@@ -178,23 +168,15 @@ impl SendStream {
     pub fn stopped(
         &self,
     ) -> impl Future<Output = Result<Option<VarInt>, StoppedError>> + Send + Sync + 'static {
-        let (connection, id, early) = (self.connection.clone(), self.id, self.early);
+        let stream = self.stream.clone();
         async move {
             loop {
-                let asked = connection.shared().with(|endpoint| {
-                    endpoint.connection(connection.id(), |core, state| {
-                        if early && state.zero_rtt_rejected {
-                            return Ok(Err(StoppedError::ZeroRttRejected));
-                        }
-                        match (core.stopped(id), &state.error) {
-                            (Ok(Some(code)), _) => Ok(Ok(Some(code))),
-                            (Err(ClosedStream), _) => Ok(Ok(None)),
-                            (Ok(None), Some(error)) => Ok(Err(StoppedError::from(error.clone()))),
-                            (Ok(None), None) => {
-                                Err(state.stopped.entry(id).or_default().clone().notified_owned())
-                            }
-                        }
-                    })
+                let id = stream.id();
+                let asked = stream.change(|core, state| match (core.stopped(id), &state.error) {
+                    (Ok(Some(code)), _) => Ok(Ok(Some(code))),
+                    (Err(ClosedStream), _) => Ok(Ok(None)),
+                    (Ok(None), Some(error)) => Ok(Err(StoppedError::from(error.clone()))),
+                    (Ok(None), None) => Err(state.stopped.entry(id).or_default().clone().notified_owned()),
                 });
                 match asked? {
                     Ok(result) => return result,
@@ -209,12 +191,7 @@ impl SendStream {
     /// # Errors
     /// [`ClosedStream`] if the stream was reset, or finished and delivered.
     pub fn set_priority(&self, priority: i32) -> Result<(), ClosedStream> {
-        let set = self.connection.command(|core, state| {
-            if self.early && state.zero_rtt_rejected {
-                return Err(ClosedStream);
-            }
-            core.set_priority(self.id, priority)
-        });
+        let set = self.stream.command(|core, _| core.set_priority(self.id(), priority));
         set.unwrap_or(Err(ClosedStream))
     }
 
@@ -223,22 +200,17 @@ impl SendStream {
     /// # Errors
     /// [`ClosedStream`] if the stream was reset, or finished and delivered.
     pub fn priority(&self) -> Result<i32, ClosedStream> {
-        let asked = self.connection.peek(|core, state| {
-            if self.early && state.zero_rtt_rejected {
-                return Err(ClosedStream);
-            }
-            core.priority(self.id)
-        });
+        let asked = self.stream.peek(|core, _| core.priority(self.id()));
         asked.unwrap_or(Err(ClosedStream))
     }
 
-    pub(crate) fn connection(&self) -> &ConnectionRef {
-        &self.connection
+    pub(crate) fn stream_ref(&self) -> &StreamRef {
+        &self.stream
     }
 
     /// The number of the stream; the same on both sides.
     pub fn id(&self) -> StreamId {
-        self.id
+        self.stream.id()
     }
 
     /// As [`Self::write`], for futures written by hand; with the error of this crate, unlike that of
@@ -265,12 +237,9 @@ impl SendStream {
         cx: &mut Context<'_>,
         bufs: &mut [Bytes],
     ) -> Poll<Result<Written, WriteError>> {
-        let (id, early) = (self.id, self.early);
-        let written = self.connection.shared().with(|endpoint| {
-            let written = endpoint.connection(self.connection.id(), |core, state| {
-                if early && state.zero_rtt_rejected {
-                    return Poll::Ready(Err(WriteError::ZeroRttRejected));
-                }
+        let id = self.id();
+        let written = self.stream.connection().shared().with(|endpoint| {
+            let written = self.stream.change_in(endpoint, |core, state| {
                 if let Some(error) = &state.error {
                     return Poll::Ready(Err(error.clone().into()));
                 }
@@ -351,20 +320,16 @@ impl AsyncWrite for SendStream {
 
 impl Drop for SendStream {
     fn drop(&mut self) {
-        let (id, early) = (self.id, self.early);
+        let id = self.id();
         // Without a connection there is nothing to finish.
-        let forgotten = self.connection.read(|core, state| {
-            // Another stream may have the number by now.
-            let rejected = early && state.zero_rtt_rejected;
-            if !rejected {
-                state.writers.remove(&id);
-            }
-            rejected || state.error.is_some() || core.writable(id) == Err(core::WriteError::ClosedStream)
+        let forgotten = self.stream.read(|core, state| {
+            state.writers.remove(&id);
+            state.error.is_some() || core.writable(id) == Err(core::WriteError::ClosedStream)
         });
         if !matches!(forgotten, Ok(false)) {
             return;
         }
-        let _: Result<(), ConnectionError> = self.connection.command(|core, state| match core.finish(id) {
+        let _: Result<(), Unavailable> = self.stream.command(|core, state| match core.finish(id) {
             Ok(()) => {
                 state.undelivered.insert(id);
             }

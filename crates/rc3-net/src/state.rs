@@ -1,143 +1,28 @@
-//! What the driver and the handles of one endpoint share: the machines, who waits for them, and one lock.
-//!
-//! Invariant: whenever the lock is free, the machines' events have been taken and every waiter they concern is
-//! woken or about to be. [`Shared::with`] is the only way in, and it sees to that. Nobody awaits under the lock,
-//! and no handle may be dropped under it (dropping one takes the lock).
+//! The machines of one endpoint and who uses them: what is behind the lock of
+//! [`Shared`](crate::shared::Shared).
 
-use std::{
-    collections::VecDeque,
-    fmt, io, mem,
-    net::{IpAddr, Ipv4Addr, SocketAddr},
-    sync::Arc,
-    task::Waker,
-    time::Instant,
-};
+mod connection;
+mod handshakes;
+mod map;
+
+use std::{collections::VecDeque, mem, sync::Arc, task::Waker, time::Instant};
 
 use bytes::Bytes;
-use rc3_core::{self as core, ConnectionError, ConnectionHandle, Event, StreamId, VarInt};
-use rustc_hash::{FxHashMap, FxHashSet};
-use tokio::sync::{Notify, oneshot};
+use rc3_core::{self as core, ConnectionError, ConnectionHandle, Event, VarInt};
 
+pub(crate) use self::connection::ConnectionState;
+use self::{handshakes::Handshakes, map::Map};
+#[cfg(feature = "metrics")]
+use crate::metrics::EndpointGauges;
 use crate::{
+    bound::Bound,
     keeper::Keeper,
-    marks::Marks,
-    paths::PathMemory,
-    socket::{AsyncSocket, Options, Sockets},
-    wake::{Monitor, Worker},
+    waiters::{ConnectionWaiters, EndpointWaiters},
+    wake::Worker,
 };
 
 /// Names a connection for as long as anybody asks; the core's handles are used again.
 pub(crate) type ConnectionId = u64;
-
-/// A map by number: connection or stream. These are counted up and few at a time, so a peer cannot choose them
-/// to collide, and the lookups of every datagram and read need no keyed hash.
-pub(crate) type Map<K, V> = FxHashMap<K, V>;
-
-/// The sockets an endpoint is bound to.
-pub(crate) struct Bound {
-    pub(crate) primary: AsyncSocket,
-    /// `None`: everything goes over `primary`.
-    pub(crate) low: Option<AsyncSocket>,
-}
-
-impl Bound {
-    /// Binds them to `addr`.
-    ///
-    /// # Errors
-    /// When the address is taken or not local.
-    pub(crate) fn new(addr: SocketAddr, options: &Options) -> io::Result<Self> {
-        let Sockets { primary, low } = Sockets::bind(addr, options)?;
-        Ok(Self { primary: AsyncSocket::new(primary)?, low: low.map(AsyncSocket::new).transpose()? })
-    }
-
-    /// The address it is bound to.
-    pub(crate) fn ip(&self) -> IpAddr {
-        self.primary.local_addr().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |local| local.ip())
-    }
-
-    /// The socket for low-priority datagrams.
-    pub(crate) fn low(&self) -> &AsyncSocket {
-        self.low.as_ref().unwrap_or(&self.primary)
-    }
-}
-
-/// One endpoint.
-pub(crate) struct Shared {
-    state: Monitor<State>,
-    pub(crate) marks: Marks,
-    /// What is known of paths, for longer than the endpoint lives.
-    pub(crate) paths: Option<Keeper>,
-    /// Somebody wants to connect, or nobody ever will.
-    pub(crate) incoming: Notify,
-    /// The last connection is gone.
-    pub(crate) idle: Notify,
-}
-
-impl Shared {
-    pub(crate) fn new(core: core::Endpoint, bound: Bound, marks: Marks, paths: Option<PathMemory>) -> Self {
-        let state = State {
-            core,
-            bound: Arc::new(bound),
-            handshakes: Handshakes::default(),
-            ids: Map::default(),
-            connections: Map::default(),
-            next_id: 0,
-            incoming: VecDeque::new(),
-            closed: None,
-            held: true,
-            lost: false,
-            driver: Worker::new(),
-            wakers: Vec::new(),
-        };
-        Self {
-            state: Monitor::new(state),
-            marks,
-            paths: paths.map(Keeper::new),
-            incoming: Notify::new(),
-            idle: Notify::new(),
-        }
-    }
-
-    /// Does something with the state, takes note of what follows from it, and wakes whom it concerns after the
-    /// lock is free again.
-    pub(crate) fn with<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
-        self.state.with(|state| {
-            let result = change(state);
-            state.take_events(self);
-            (result, mem::take(&mut state.wakers))
-        })
-    }
-
-    /// As [`Self::with`]; whom it concerns is added to `later`, for the caller to wake.
-    pub(crate) fn with_later<T>(&self, later: &mut Vec<Waker>, change: impl FnOnce(&mut State) -> T) -> T {
-        self.state.with_later(|state| {
-            let result = change(state);
-            state.take_events(self);
-            later.append(&mut state.wakers);
-            result
-        })
-    }
-
-    /// The sockets of now.
-    pub(crate) fn bound(&self) -> Arc<Bound> {
-        self.with(|state| state.bound.clone())
-    }
-}
-
-impl fmt::Debug for Shared {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shared").finish_non_exhaustive()
-    }
-}
-
-/// What became of handshakes.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Handshakes {
-    pub(crate) accepted: u64,
-    pub(crate) outgoing: u64,
-    pub(crate) refused: u64,
-    pub(crate) ignored: u64,
-}
 
 /// What is behind the lock.
 pub(crate) struct State {
@@ -162,11 +47,28 @@ pub(crate) struct State {
 }
 
 impl State {
+    pub(crate) fn new(core: core::Endpoint, bound: Bound) -> Self {
+        Self {
+            core,
+            bound: Arc::new(bound),
+            handshakes: Handshakes::default(),
+            ids: Map::default(),
+            connections: Map::default(),
+            next_id: 0,
+            incoming: VecDeque::new(),
+            closed: None,
+            held: true,
+            lost: false,
+            driver: Worker::new(),
+            wakers: Vec::new(),
+        }
+    }
+
     /// A connection the core has just made.
-    pub(crate) fn add(&mut self, handle: ConnectionHandle) -> (ConnectionId, Arc<Waiters>) {
+    pub(crate) fn add(&mut self, handle: ConnectionHandle) -> (ConnectionId, Arc<ConnectionWaiters>) {
         let id = self.next_id;
         self.next_id += 1;
-        let waiters = Arc::<Waiters>::default();
+        let waiters = Arc::<ConnectionWaiters>::default();
         self.ids.insert(handle, id);
         self.connections.insert(id, ConnectionState::new(handle, waiters.clone()));
         self.wake_driver();
@@ -346,7 +248,7 @@ impl State {
     }
 
     /// The driver ends: nothing will ever move again.
-    pub(crate) fn on_driver_lost(&mut self, shared: &Shared) {
+    pub(crate) fn on_driver_lost(&mut self, waiters: &EndpointWaiters) {
         self.lost = true;
         self.incoming.clear();
         self.ids.clear();
@@ -354,16 +256,21 @@ impl State {
             state.on_lost(driver_lost(), &mut self.wakers);
         }
         self.connections.retain(|_, state| state.held);
-        shared.incoming.notify_waiters();
-        shared.idle.notify_waiters();
+        waiters.incoming.notify_waiters();
+        waiters.idle.notify_waiters();
     }
 
-    fn take_events(&mut self, shared: &Shared) {
+    /// Takes what the machines tell, which wakes some; these, and whom else to wake.
+    pub(crate) fn take_events(
+        &mut self,
+        waiters: &EndpointWaiters,
+        paths: Option<&Keeper>,
+    ) -> &mut Vec<Waker> {
         while let Some(event) = self.core.poll_event() {
             match event {
                 core::EndpointEvent::Incoming(incoming) if self.held && self.is_open() => {
                     self.incoming.push_back(incoming);
-                    shared.incoming.notify_waiters();
+                    waiters.incoming.notify_waiters();
                 }
                 core::EndpointEvent::Incoming(incoming) => self.refuse(incoming),
                 core::EndpointEvent::Connection(handle, event) => {
@@ -377,37 +284,44 @@ impl State {
                     }
                 }
                 core::EndpointEvent::Learned(learned) => {
-                    if let Some(paths) = &shared.paths {
+                    if let Some(paths) = paths {
                         paths.on_learned(&learned, self.bound.ip());
                     }
                 }
                 core::EndpointEvent::Drained(core::Drained { handle, connection }) => {
                     self.on_drained(handle, connection);
                     if self.ids.is_empty() {
-                        shared.idle.notify_waiters();
+                        waiters.idle.notify_waiters();
                     }
                 }
             }
         }
+        &mut self.wakers
     }
 
-    /// Reports what the living connections have done since the last time.
+    /// Reports what the living connections have done since the last time; what there is now.
     #[cfg(feature = "metrics")]
-    pub(crate) fn report_metrics(&mut self, now: Instant) {
+    pub(crate) fn report_metrics(&mut self, now: Instant) -> EndpointGauges {
         for (&handle, id) in &self.ids {
             if let (Some(state), Some(connection)) =
                 (self.connections.get_mut(id), self.core.connection(handle))
             {
-                state.reported.report(&connection.stats(), now);
+                state.reporter.report(&connection.stats(), now);
             }
+        }
+        EndpointGauges {
+            open_connections: self.open_connections(),
+            #[cfg(feature = "kickass")]
+            steered_connections: self.steered_connections(),
+            held_bytes: self.core.held_bytes(),
         }
     }
 
     /// How many of them followed the rate of a router when they were reported.
     #[cfg(all(feature = "kickass", feature = "metrics"))]
-    pub(crate) fn steered_connections(&self) -> usize {
+    fn steered_connections(&self) -> usize {
         let states = self.ids.values().filter_map(|id| self.connections.get(id));
-        states.filter(|state| state.reported.is_steered()).count()
+        states.filter(|state| state.reporter.is_steered()).count()
     }
 
     fn on_drained(&mut self, handle: ConnectionHandle, connection: Box<core::Connection>) {
@@ -415,7 +329,7 @@ impl State {
         tracing::trace!(id, "connection drained");
         if let Some(state) = self.connections.get_mut(&id) {
             #[cfg(feature = "metrics")]
-            state.reported.report_end(&connection.stats(), Instant::now());
+            state.reporter.report_end(&connection.stats(), Instant::now());
             state.gone = Some(connection);
             if !state.held {
                 self.connections.remove(&id);
@@ -432,136 +346,4 @@ fn driver_lost() -> ConnectionError {
     let mut error = core::TransportError::from(core::TransportErrorCode::INTERNAL_ERROR);
     error.reason = "the endpoint's driver has ended".to_string();
     ConnectionError::TransportError(error)
-}
-
-/// Who waits for what on one connection, when there may be many.
-#[derive(Debug, Default)]
-pub(crate) struct Waiters {
-    /// The handshake has come on: its data is known, it is complete, or it failed.
-    pub(crate) handshake: Notify,
-    /// Streams may be opened again, by direction.
-    pub(crate) available: [Notify; 2],
-    /// The peer opened streams, by direction.
-    pub(crate) opened: [Notify; 2],
-    pub(crate) datagram_received: Notify,
-    pub(crate) datagrams_unblocked: Notify,
-    /// The connection is lost.
-    pub(crate) closed: Notify,
-}
-
-/// One connection beside the core's own state of it.
-pub(crate) struct ConnectionState {
-    handle: ConnectionHandle,
-    /// The core's side, after it let go.
-    gone: Option<Box<core::Connection>>,
-    /// Whether somebody holds it or a stream of it.
-    held: bool,
-    pub(crate) connected: bool,
-    pub(crate) error: Option<ConnectionError>,
-    /// The task inside `Connecting`.
-    pub(crate) connecting: Option<Waker>,
-    /// Who waits to hear whether 0-RTT was accepted.
-    pub(crate) zero_rtt: Option<oneshot::Sender<bool>>,
-    /// The server refused the streams that were opened before the handshake was complete.
-    pub(crate) zero_rtt_rejected: bool,
-    pub(crate) readers: Map<StreamId, Waker>,
-    pub(crate) writers: Map<StreamId, Waker>,
-    /// Who waits to hear that a stream was stopped, delivered or reset.
-    pub(crate) stopped: Map<StreamId, Arc<Notify>>,
-    /// Streams that accepted bytes, or an end, of which the peer has not acknowledged all.
-    pub(crate) undelivered: FxHashSet<StreamId>,
-    /// To be closed so when `undelivered` is empty.
-    closing: Option<(VarInt, Bytes)>,
-    waiters: Arc<Waiters>,
-    #[cfg(feature = "metrics")]
-    reported: crate::metrics::Reported,
-}
-
-impl ConnectionState {
-    fn new(handle: ConnectionHandle, waiters: Arc<Waiters>) -> Self {
-        Self {
-            handle,
-            gone: None,
-            held: true,
-            connected: false,
-            error: None,
-            connecting: None,
-            zero_rtt: None,
-            zero_rtt_rejected: false,
-            readers: Map::default(),
-            writers: Map::default(),
-            stopped: Map::default(),
-            undelivered: FxHashSet::default(),
-            closing: None,
-            waiters,
-            #[cfg(feature = "metrics")]
-            reported: crate::metrics::Reported::default(),
-        }
-    }
-
-    fn on_event(&mut self, event: Event, wakers: &mut Vec<Waker>) {
-        match event {
-            Event::HandshakeDataReady => self.waiters.handshake.notify_waiters(),
-            Event::EarlyDataRejected => {
-                self.zero_rtt_rejected = true;
-                self.undelivered.clear();
-                self.wake_streams(wakers);
-            }
-            Event::Connected => {
-                self.connected = true;
-                // Nobody may be waiting any more.
-                self.zero_rtt.take().map(|waiter| waiter.send(!self.zero_rtt_rejected));
-                wakers.extend(self.connecting.take());
-                self.waiters.handshake.notify_waiters();
-                // Streams could not be opened before.
-                self.waiters.available.iter().for_each(Notify::notify_waiters);
-            }
-            Event::Lost(error) => self.on_lost(error, wakers),
-            Event::Opened(dir) => self.waiters.opened[dir as usize].notify_waiters(),
-            Event::Available(dir) => self.waiters.available[dir as usize].notify_waiters(),
-            Event::Readable(id) => wakers.extend(self.readers.remove(&id)),
-            Event::Writable(id) => wakers.extend(self.writers.remove(&id)),
-            Event::Finished(id) => {
-                self.on_send_over(id);
-            }
-            Event::Stopped(id, _) => {
-                self.on_send_over(id);
-                wakers.extend(self.writers.remove(&id));
-            }
-            Event::DatagramReceived => self.waiters.datagram_received.notify_waiters(),
-            Event::DatagramsUnblocked => self.waiters.datagrams_unblocked.notify_waiters(),
-            // What a newer core has to say that nobody here waits for.
-            _ => {}
-        }
-    }
-
-    /// A stream has nothing left to deliver, or gave it up.
-    pub(crate) fn on_send_over(&mut self, id: StreamId) {
-        self.undelivered.remove(&id);
-        if let Some(stopped) = self.stopped.remove(&id) {
-            stopped.notify_waiters();
-        }
-    }
-
-    fn on_lost(&mut self, error: ConnectionError, wakers: &mut Vec<Waker>) {
-        if self.error.is_some() {
-            return;
-        }
-        self.error = Some(error);
-        self.closing = None;
-        wakers.extend(self.connecting.take());
-        self.zero_rtt = None;
-        self.wake_streams(wakers);
-        let Waiters { handshake, available, opened, datagram_received, datagrams_unblocked, closed } =
-            &*self.waiters;
-        let all = [handshake, datagram_received, datagrams_unblocked, closed];
-        all.into_iter().chain(available).chain(opened).for_each(Notify::notify_waiters);
-    }
-
-    /// Everybody who waits for a stream has something to learn.
-    fn wake_streams(&mut self, wakers: &mut Vec<Waker>) {
-        wakers.extend(self.readers.drain().map(|(_, waker)| waker));
-        wakers.extend(self.writers.drain().map(|(_, waker)| waker));
-        self.stopped.drain().for_each(|(_, stopped)| stopped.notify_waiters());
-    }
 }

@@ -18,7 +18,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use netns::{Namespaces, READY, play, text};
+use netns::{Namespaces, READY, play, skip::skipped, text};
 use rc3_core::units::Level;
 use rc3_net::{
     marks::Marks,
@@ -54,7 +54,7 @@ fn a_slow_link_pushes_back_and_wakes_the_sender() {
     let shaper = format!("-n {left} qdisc add dev veth0 root tbf rate 20mbit burst 16kb limit 4mb");
     let shaper = Command::new("tc").args(shaper.split(' ')).output();
     if !shaper.is_ok_and(|output| output.status.success()) {
-        println!("skipped: no token bucket filter here");
+        skipped("`tc` and its token bucket filter");
         return;
     }
     let sender = link.role(left, ROLE, "pushed back").output().expect("the sending end");
@@ -74,7 +74,7 @@ fn without_the_right_to_a_packet_socket_the_longest_fragment_is_told() {
     let mut setpriv = Command::new("setpriv");
     setpriv.args(["--bounding-set=-net_raw", "--inh-caps=-net_raw"]);
     if !setpriv.arg("true").output().is_ok_and(|output| output.status.success()) {
-        println!("skipped: no setpriv, or no right to drop rights");
+        skipped("root and `setpriv`");
         return;
     }
     let Some(link) = Namespaces::new("refused", SENDER, RECEIVER_IP) else { return };
@@ -101,7 +101,7 @@ fn role() {
         Ok("refused at bind") => receive_fragments(PacketSocket::AtBind, false),
         Ok("refused on demand") => receive_fragments(PacketSocket::OnDemand, false),
         Ok("never") => receive_fragments(PacketSocket::Never, true),
-        _ => println!("skipped: not started by another test"),
+        _ => skipped("another test to start it"),
     }
 }
 

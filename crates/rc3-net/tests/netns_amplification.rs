@@ -24,7 +24,7 @@ use std::{
 
 use common::{SERVER_NAME, run};
 use identity::{Identity, client_config, server_config};
-use netns::{Namespaces, READY, ip, play};
+use netns::{Namespaces, READY, ip, play, skip::skipped};
 use rc3_net::{Endpoint, RlpMode, TransportConfig};
 
 const ROLE: &str = "RC3_NETNS_AMPLIFICATION_ROLE";
@@ -61,7 +61,7 @@ fn role() {
     match env::var(ROLE).as_deref() {
         Ok("client") => run(be_client()),
         Ok("server") => run(be_server()),
-        _ => println!("skipped: not started by another test"),
+        _ => skipped("another test to start it"),
     }
 }
 

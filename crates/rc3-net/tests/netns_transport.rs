@@ -15,7 +15,7 @@ use std::{env, sync::Arc};
 
 use common::{SERVER_NAME, code, pattern, run, send};
 use identity::{Identity, client_config, server_config};
-use netns::{Namespaces, READY, play};
+use netns::{Namespaces, READY, play, skip::skipped};
 use rc3_net::{ConnectionError, Endpoint, RlpMode, TransportConfig};
 
 const ROLE: &str = "RC3_NETNS_TRANSPORT_ROLE";
@@ -44,7 +44,7 @@ fn role() {
     match env::var(ROLE).as_deref() {
         Ok("sender") => run(be_sender()),
         Ok("receiver") => run(be_receiver()),
-        _ => println!("skipped: not started by another test"),
+        _ => skipped("another test to start it"),
     }
 }
 

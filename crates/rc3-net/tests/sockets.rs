@@ -2,6 +2,9 @@
 #![cfg(target_os = "linux")]
 #![forbid(unsafe_code)]
 
+#[path = "common/skip.rs"]
+mod skip;
+
 use std::{
     future::poll_fn,
     io,
@@ -15,6 +18,7 @@ use rc3_net::{
     marks::Marks,
     socket::{AsyncSocket, Datagram, MAX_GSO_BYTES, Options, Outgoing, RecvBatch, Socket, Sockets},
 };
+use skip::skipped;
 
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -27,7 +31,7 @@ fn bind(text: &str, options: &Options) -> Option<Socket> {
     match Socket::bind_plain(address(text), options) {
         Ok(socket) => Some(socket),
         Err(error) if text.starts_with('[') => {
-            println!("skipped: no IPv6 here: {text}: {error}");
+            skipped(&format!("the address {text}: {error}"));
             None
         }
         Err(error) => panic!("{text}: {error}"),
@@ -121,7 +125,7 @@ fn joined_batches_are_split_where_they_were_joined() {
     let sender = bind("127.0.0.1:0", &Options::default()).unwrap();
     let receiver = bind("127.0.0.1:0", &Options::default()).unwrap();
     if sender.capabilities().gso_segments_max == 1 || !receiver.capabilities().gro {
-        println!("skipped: no GSO or GRO here");
+        skipped("GSO and GRO");
         return;
     }
     for (len, size) in [(44 * 1_452, 1_452), (54 * 1_200 + 1, 1_200), (64, 1), (2_000, 1_999)] {
@@ -211,7 +215,7 @@ fn small_buffers() -> Options {
 fn a_flood_of_low_priority_costs_the_primary_nothing() {
     let pair = Sockets::bind(address("127.0.0.1:0"), &small_buffers()).unwrap();
     let Some(low) = &pair.low else {
-        println!("skipped: this kernel does not steer");
+        skipped("a kernel that steers");
         return;
     };
     assert_eq!(primaries_lost_in_a_flood(&pair.primary), 0);
@@ -235,7 +239,7 @@ fn the_first_byte_decides_the_socket() {
         }
         let pair = Sockets::bind(address(at), &Options::default()).unwrap();
         let Some(low) = &pair.low else {
-            println!("skipped: this kernel does not steer");
+            skipped("a kernel that steers");
             return;
         };
         let port = pair.local_addr().unwrap().port();

@@ -2,6 +2,8 @@
 #![forbid(unsafe_code)]
 
 mod common;
+#[path = "common/skip.rs"]
+mod skip;
 
 use std::{
     net::{SocketAddr, UdpSocket},
@@ -17,6 +19,7 @@ use rc3_net::{
     ConnectError, ConnectionError, Endpoint, Listener, ReadError, ReadExactError, ReadToEndError, RlpMode,
     Stream, TransportConfig, WriteError, crypto::rustls::HandshakeData,
 };
+use skip::skipped;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 const LOOPBACKS: [&str; 2] = ["127.0.0.1", "[::1]"];
@@ -645,7 +648,7 @@ fn a_flood_of_low_priority_garbage_costs_the_primary_nothing() {
         });
         let (near, far) = connect(&client, &server).await;
         if server.stats().low.is_none() {
-            println!("skipped: no steering here");
+            skipped("a kernel that steers");
             return;
         }
         let target = server.local_addr().unwrap();

@@ -2,10 +2,22 @@
 
 use std::time::Duration;
 
-use crate::{
-    agent::{FlowId, HostId, Received, SchemeId, Sent},
-    scenario::Fct,
-};
+use serde::Deserialize;
+
+use crate::agent::{FlowId, HostId, Received, SchemeId, Sent};
+
+/// From when to when a flow takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fct {
+    /// From connect to the last byte at the receiver.
+    #[default]
+    ConnectToLastByte,
+    /// From the first data sent to the last byte at the receiver.
+    DataToLastByte,
+    /// From connect to the last acknowledgement at the sender.
+    ConnectToLastAck,
+}
 
 /// What became of one flow.
 #[derive(Debug, Clone, PartialEq, Eq)]

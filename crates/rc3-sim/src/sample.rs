@@ -2,12 +2,7 @@
 
 use std::time::Duration;
 
-use rustc_hash::FxHashMap;
-
-use crate::{
-    agent::{FlowId, HostId, Parcel, SchemeId},
-    world::LinkId,
-};
+use crate::agent::{FlowId, SchemeId};
 
 /// One look.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,38 +26,4 @@ pub struct FlowSample {
     pub bytes: u64,
     /// Whether its sender follows the rates of routers now; `None` if it never does.
     pub kickass: Option<bool>,
-}
-
-/// Counts what comes through a link.
-#[derive(Debug)]
-pub(crate) struct Meter {
-    pub(crate) link: LinkId,
-    flows: FxHashMap<FlowId, Metered>,
-}
-
-/// What came of one flow.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Metered {
-    pub(crate) from: HostId,
-    pub(crate) scheme: SchemeId,
-    pub(crate) bytes: u64,
-}
-
-impl Meter {
-    pub(crate) fn new(link: LinkId) -> Self {
-        Self { link, flows: FxHashMap::default() }
-    }
-
-    pub(crate) fn count(&mut self, parcel: &Parcel, bytes: usize) {
-        let Parcel { flow, from, scheme, .. } = *parcel;
-        let metered = self.flows.entry(flow).or_insert(Metered { from, scheme, bytes: 0 });
-        metered.bytes += bytes as u64;
-    }
-
-    /// What has come since this was last asked, in the order of the flows.
-    pub(crate) fn take(&mut self) -> Vec<(FlowId, Metered)> {
-        let mut flows: Vec<_> = self.flows.drain().collect();
-        flows.sort_unstable_by_key(|(flow, _)| *flow);
-        flows
-    }
 }

@@ -8,4 +8,4 @@ mod newreno;
 mod sender;
 
 pub use echo::Echo;
-pub use sender::{Cause, Config, Mode, Sender};
+pub use sender::{Cause, Mode, Sender, SenderConfig};

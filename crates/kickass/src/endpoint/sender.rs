@@ -28,7 +28,7 @@ use crate::{Rate, code::Code};
 
 /// What a [`Sender`] begins with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Config {
+pub struct SenderConfig {
     /// Bytes of a full packet.
     pub mtu: u64,
     /// Window before anything is known, in bytes.
@@ -37,7 +37,7 @@ pub struct Config {
     pub initial_rtt: Duration,
 }
 
-impl Default for Config {
+impl Default for SenderConfig {
     /// Packets of 1500 bytes, ten of them (RFC 6928), and 333 ms (RFC 9002 §6.2.2).
     fn default() -> Self {
         Self { mtu: 1500, initial_window: 15_000, initial_rtt: Duration::from_millis(333) }
@@ -143,7 +143,7 @@ struct Signal {
 
 impl Sender {
     /// A sender that nobody has told anything.
-    pub fn new(config: Config) -> Self {
+    pub fn new(config: SenderConfig) -> Self {
         Self {
             mtu: config.mtu,
             rtt: config.initial_rtt,
@@ -297,7 +297,7 @@ mod tests {
     const RTT: Duration = Duration::from_millis(40);
 
     fn sender() -> Sender {
-        Sender::new(Config { initial_rtt: RTT, ..Config::default() })
+        Sender::new(SenderConfig { initial_rtt: RTT, ..SenderConfig::default() })
     }
 
     fn code(megabits: f64) -> Code {

@@ -35,7 +35,7 @@ const SAMPLES_PER_ROUND_TRIP: u32 = 32;
 const WAIT_MIN: Duration = Duration::from_millis(4);
 const WAIT_MAX: Duration = Duration::from_millis(10);
 /// By how much hosts may be late: a primary packet that arrives not earlier than RLP by more keeps order.
-const UNREST: Duration = Duration::from_millis(1);
+const HOST_JITTER: Duration = Duration::from_millis(1);
 /// Bytes of RLP behind which a probe is worth its packet.
 const PROBE_BYTES_MIN: u64 = 16 * 1024;
 /// Probes are at least a quarter of a round trip apart.
@@ -437,7 +437,7 @@ impl Guard {
             // Where marks are honoured, RLP goes before the primary loses anything.
             None => Outcome::LostAlone,
             Some(waited) if waited * 2 <= left => Outcome::Overtook,
-            Some(waited) if waited + UNREST < left => Outcome::Undecided,
+            Some(waited) if waited + HOST_JITTER < left => Outcome::Undecided,
             Some(_) if sample.dominant => Outcome::Waited,
             Some(_) => Outcome::WaitedWithOthers,
         }

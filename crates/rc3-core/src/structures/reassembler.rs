@@ -41,7 +41,7 @@ pub(crate) const REFERENCE_MIN: usize = 1024;
 
 /// Which loop brought some data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Source {
+pub enum Loop {
     /// The primary loop: in order, reliable.
     Primary,
     /// The RLP loop: any order, lossy.
@@ -96,12 +96,12 @@ impl Reassembler {
 
     /// Takes in the bytes at `offset`, part of a buffer of `buffer_len` bytes that nothing else keeps. Of bytes that
     /// came before, the first arrival stays.
-    pub fn insert(&mut self, offset: u64, data: Bytes, buffer_len: usize, from: Source) -> Inserted {
+    pub fn insert(&mut self, offset: u64, data: Bytes, buffer_len: usize, from: Loop) -> Inserted {
         let len = data.len() as u64;
         let refused = Inserted { refused: len, ..Inserted::default() };
         let Some(end) = offset.checked_add(len) else { return refused };
         let span = Span::new(offset, end);
-        if self.cleared || (from == Source::Rlp && self.is_one_too_many(span)) {
+        if self.cleared || (from == Loop::Rlp && self.is_one_too_many(span)) {
             return refused;
         }
         if self.received.append(span) {
@@ -246,7 +246,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::{
-        Source::{Primary, Rlp},
+        Loop::{Primary, Rlp},
         *,
     };
     use crate::structures::held::{PIECE_COST, RUN_COST};
@@ -264,7 +264,7 @@ mod tests {
         (start..end).map(|offset| (offset % 251) as u8 ^ seed).collect()
     }
 
-    fn insert(to: &mut Reassembler, start: u64, end: u64, from: Source) -> Inserted {
+    fn insert(to: &mut Reassembler, start: u64, end: u64, from: Loop) -> Inserted {
         to.insert(start, bytes(start, end, 0), (end - start) as usize, from)
     }
 
@@ -449,7 +449,7 @@ mod tests {
 
     #[derive(Debug, Clone)]
     enum Op {
-        Insert { start: u64, len: u64, seed: u8, from: Source },
+        Insert { start: u64, len: u64, seed: u8, from: Loop },
         Read { max: usize, ordered: bool },
     }
 

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::reassembler::{Reassembler, Source};
+use super::reassembler::{Loop, Reassembler};
 
 /// Bytes that came in, by what became of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -22,7 +22,7 @@ impl Taken {
         offset: u64,
         data: Bytes,
         datagram_len: usize,
-        source: Source,
+        source: Loop,
     ) {
         let inserted = reassembler.insert(offset, data, datagram_len, source);
         self.new += inserted.new;

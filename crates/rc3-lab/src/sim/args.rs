@@ -3,7 +3,7 @@
 use std::{num::NonZero, path::PathBuf};
 
 use clap::{Args, Subcommand, value_parser};
-use rc3_sim::{simulation::Site, today::Scheme};
+use rc3_sim::{today::Scheme, topology::Site};
 
 /// `rc3-lab sim`
 #[derive(Debug, Clone, Subcommand)]

@@ -1,8 +1,8 @@
 //! What an experiment has measured: the flows of each place in it, pooled over repetitions.
 
 use rc3_sim::{
-    record::FlowRecord,
-    scenario::{Fct, Label, Metric, Run},
+    record::{Fct, FlowRecord},
+    scenario::{Label, Metric, Run},
     summary::{Estimate, Flows, Observation, Weight},
 };
 use toml::Value;

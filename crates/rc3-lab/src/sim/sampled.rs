@@ -6,7 +6,7 @@ use rc3_sim::{
     agent::FlowId,
     sample::{FlowSample, Sample},
     scenario::{Metric, Run},
-    simulation::Site,
+    topology::Site,
 };
 
 /// The looks at a link of one world.

@@ -10,7 +10,8 @@ use std::{
 
 use rc3_sim::{
     agent::SchemeId,
-    scenario::{Fct, Label, Run, Scheme},
+    record::Fct,
+    scenario::{Label, Run, Scheme},
 };
 
 use super::engine::{Cost, Engine, Outcome};

@@ -10,7 +10,8 @@ use std::{
 use rc3_sim::{
     agent::Flow,
     scenario::Run,
-    simulation::{Simulation, SimulationError, Site},
+    simulation::{Simulation, SimulationError},
+    topology::Site,
     trace::{Pcap, Timeline},
     world::LinkId,
 };

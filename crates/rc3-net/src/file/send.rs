@@ -3,10 +3,10 @@
 use std::{future::poll_fn, io, sync::Arc, task::Poll};
 
 use bytes::Bytes;
-use rc3_core::{self as core, SourceError, SourceRead, StreamId, VarInt, units::Span};
+use rc3_core::{self as core, SourceError, SourceRead, VarInt, units::Span};
 
 use super::{ReadAt, SINK_FAILED, SOURCE_FAILED, SendFileError, not_run};
-use crate::{connection::ConnectionRef, send_stream::SendStream, wake::remember};
+use crate::{send_stream::SendStream, stream_ref::StreamRef, wake::remember};
 
 impl SendStream {
     /// Ends the stream with the first `len` bytes of `source`, behind what was written before. The whole length
@@ -55,8 +55,8 @@ impl SendStream {
     /// # Cancel safety
     /// None: dropping the future resets the stream with [`SOURCE_FAILED`].
     pub async fn send_file(&mut self, source: impl ReadAt, len: u64) -> Result<(), SendFileError> {
-        let (connection, id) = (self.connection().clone(), self.id());
-        connection.command(|core, state| {
+        let (stream, id) = (self.stream_ref().clone(), self.id());
+        stream.command(|core, state| {
             if let Some(error) = &state.error {
                 return Err(SendFileError::from(error.clone()));
             }
@@ -67,11 +67,11 @@ impl SendStream {
             state.undelivered.insert(id);
             Ok(())
         })??;
-        let mut unread = Unread { connection, id, done: false };
+        let mut unread = Unread { stream, done: false };
         let source = Arc::new(source);
         while let Some(span) = unread.next_read().await? {
-            let (connection, source) = (unread.connection.clone(), Arc::clone(&source));
-            let reading = tokio::task::spawn_blocking(move || read(&connection, id, &*source, span));
+            let (stream, source) = (unread.stream.clone(), Arc::clone(&source));
+            let reading = tokio::task::spawn_blocking(move || read(&stream, &*source, span));
             match reading.await {
                 Ok(result) => result?,
                 Err(error) => return Err(SendFileError::Read { offset: span.start, error: not_run(error) }),
@@ -84,17 +84,16 @@ impl SendStream {
 
 /// A source in use. Dropped before it is done, the stream is reset.
 struct Unread {
-    connection: ConnectionRef,
-    id: StreamId,
+    stream: StreamRef,
     done: bool,
 }
 
 impl Unread {
     /// What to read, once there is something; `None` when all is done.
     async fn next_read(&self) -> Result<Option<Span>, SendFileError> {
-        let id = self.id;
+        let id = self.stream.id();
         poll_fn(|cx| {
-            let asked = self.connection.change(|core, state| {
+            let asked = self.stream.change(|core, state| {
                 if let Some(error) = &state.error {
                     return Poll::Ready(Err(error.clone().into()));
                 }
@@ -119,22 +118,18 @@ impl Drop for Unread {
     fn drop(&mut self) {
         if !self.done {
             // It may be over already.
-            let _ = self.connection.reset(self.id, SOURCE_FAILED);
+            let _ = self.stream.reset(SOURCE_FAILED);
         }
     }
 }
 
 /// Reads `span` and whatever is wanted after it, until nothing is.
-fn read(
-    connection: &ConnectionRef,
-    id: StreamId,
-    source: &impl ReadAt,
-    mut span: Span,
-) -> Result<(), SendFileError> {
+fn read(stream: &StreamRef, source: &impl ReadAt, mut span: Span) -> Result<(), SendFileError> {
+    let id = stream.id();
     loop {
         let piece = read_some(source, span)?;
         let end = span.start + piece.len() as u64;
-        let next = connection.command(|core, _| {
+        let next = stream.command(|core, _| {
             core.supply(id, span.start, piece);
             // A short read is gone on with as long as anybody wants the rest.
             match core.stopped(id) {

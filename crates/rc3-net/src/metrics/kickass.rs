@@ -5,7 +5,7 @@ use std::time::Instant;
 use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 use rc3_core::{KickAssMode, KickAssStats};
 
-use super::{Counted, Value, add};
+use super::counter::{Counted, Value, add};
 
 const COUNTED: [Counted<KickAssStats>; 2] = [
     ("rc3_kickass_signals_received", Unit::Count, "rates that routers told", |s| s.signals),
@@ -72,7 +72,7 @@ mod tests {
     use rc3_core::{Congestion, Dir, RlpMode, units::Level};
     use rc3_sim::{Datagram, LinkConfig, Pair, PairConfig};
 
-    use super::{super::Reported, *};
+    use super::{super::ConnectionReporter, *};
 
     /// Bytes of payload of a leading fragment: 2.3 Mbit/s or so.
     const LEADING: u16 = 408;
@@ -105,7 +105,7 @@ mod tests {
 
         let recorder = DebuggingRecorder::new();
         let snapshotter = recorder.snapshotter();
-        let mut reported = Reported::default();
+        let mut reported = ConnectionReporter::default();
         let mut totals = BTreeMap::<(String, String), u64>::new();
         let mut rates = Vec::new();
         let mut look = |pair: &Pair| {

@@ -6,6 +6,9 @@ use std::{
     process::{Command, Output, Stdio, id},
 };
 
+#[path = "skip.rs"]
+pub(crate) mod skip;
+
 /// What a receiver prints once the sender may begin.
 pub(crate) const READY: &str = "ready";
 
@@ -19,7 +22,7 @@ pub(crate) struct Namespaces {
 }
 
 impl Namespaces {
-    /// Both with an address on `veth0`, or `None` with a line that says why not.
+    /// Both with an address on `veth0`, or `None` and a line that says why not.
     ///
     /// Tests run side by side in one process, so each names its own.
     pub(crate) fn new(test: &str, left_address: &str, right_address: &str) -> Option<Self> {
@@ -27,7 +30,7 @@ impl Namespaces {
             Self { left: format!("rc3-{test}-left-{}", id()), right: format!("rc3-{test}-right-{}", id()) };
         for name in [&pair.left, &pair.right] {
             if let Err(reason) = add(name) {
-                println!("skipped: {reason}");
+                skip::skipped(&format!("root and `ip`: {reason}"));
                 return None;
             }
         }
@@ -96,7 +99,7 @@ fn add(name: &str) -> Result<(), String> {
     let output = Command::new("ip").args(["netns", "add", name]).output();
     match output {
         Ok(output) if output.status.success() => Ok(()),
-        Ok(output) => Err(format!("no right to make network namespaces: {}", text(&output))),
+        Ok(output) => Err(text(&output).trim().to_owned()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Err("ip is not installed".into()),
         Err(error) => Err(format!("cannot run ip: {error}")),
     }

@@ -36,19 +36,19 @@ const WINDOW_PACKETS: u64 = 10;
 
 /// Makes a controller for each connection.
 #[derive(Debug)]
-pub struct Config {
+pub struct PccConfig {
     seed: u64,
     made: AtomicU64,
 }
 
-impl Config {
+impl PccConfig {
     /// Controllers whose intervals and trials are drawn from this seed.
     pub fn new(seed: u64) -> Self {
         Self { seed, made: AtomicU64::new(0) }
     }
 }
 
-impl ControllerFactory for Config {
+impl ControllerFactory for PccConfig {
     fn build(self: Arc<Self>, _now: Instant, current_mtu: u16) -> Box<dyn Controller> {
         let seed = derive(self.seed, self.made.fetch_add(1, Relaxed));
         Box::new(Allegro {

@@ -5,7 +5,7 @@
 //! known how many of them arrived, which makes a [`utility`]. The [`Law`] chooses rates by that: it doubles
 //! while utility rises, then tries a little more and a little less, twice each, and goes on where both trials point.
 //!
-//! [`Config`] makes controllers for [`rc3_core::TransportConfig::congestion_controller_factory`], on simulated and real
+//! [`PccConfig`] makes controllers for [`rc3_core::TransportConfig::congestion_controller_factory`], on simulated and real
 //! networks alike. They name a pacing rate; a window would not do, since the few packets of a short one cannot tell rates
 //! apart that differ by a hundredth.
 
@@ -15,7 +15,7 @@ mod monitor;
 #[cfg(test)]
 mod tests;
 
-pub use controller::Config;
+pub use controller::PccConfig;
 pub use law::{Law, Role, Trial};
 pub use monitor::Monitor;
 

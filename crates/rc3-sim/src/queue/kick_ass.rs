@@ -20,14 +20,14 @@ use crate::{
 #[derive(Debug, Clone, PartialEq)]
 pub struct KickAssConfig {
     /// The rate law.
-    pub law: rcp::Config,
+    pub law: rcp::RcpConfig,
     /// How it signals.
-    pub signals: signal::Config,
+    pub signals: signal::SignalConfig,
 }
 
 impl Default for KickAssConfig {
     fn default() -> Self {
-        Self { law: rcp::Config::for_codes(), signals: signal::Config::default() }
+        Self { law: rcp::RcpConfig::for_codes(), signals: signal::SignalConfig::default() }
     }
 }
 
@@ -124,7 +124,7 @@ impl<Q: Queue<Packet<Stamped<Parcel>>>> KickAssQueue<Q> {
 }
 
 /// Half to one and a half of the longest interval: what matters is that routers differ.
-fn first_interval(config: &rcp::Config, seed: u64) -> Duration {
+fn first_interval(config: &rcp::RcpConfig, seed: u64) -> Duration {
     config.interval_max.mul_f64(0.5 + unit(derive(seed, 0)))
 }
 

@@ -5,10 +5,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rc3_core::units::{Level, Rate, Span};
+use rc3_core::units::{Level, Span};
 
 use super::{
     Header, Kind,
+    config::{HEADER_BYTES, HostConfig},
     receiver::Receiver,
     sender::{Outcome, Sender},
 };
@@ -17,34 +18,8 @@ use crate::{
     agent::{Agent, Body, Flow, FlowEvent, FlowId, HostId, Milestone, Parcel, Progress, Received, SchemeId},
 };
 
-/// Bytes on the wire of a packet that carries none of the application: as TCP over IPv4.
-pub(super) const HEADER_BYTES: usize = 40;
 /// How long a receiver that has everything goes on answering: two maximum segment lifetimes (RFC 9293 §3.6.1).
 const TIME_WAIT: Duration = Duration::from_secs(120);
-
-/// Settings of a host.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HostConfig {
-    /// Bytes of the application in a packet at most: 1460.
-    pub mss: u32,
-    /// The rate each flow asks for; `None` (the default) asks for as much as routers give.
-    pub rate_max: Option<Rate>,
-    /// Least time without an answer after which packets count as lost: 200 ms, as Linux has it for TCP.
-    pub rto_min: Duration,
-}
-
-impl Default for HostConfig {
-    fn default() -> Self {
-        Self { mss: 1460, rate_max: None, rto_min: Duration::from_millis(200) }
-    }
-}
-
-impl HostConfig {
-    /// The rate to ask for, bytes per second.
-    pub(super) fn rate(&self) -> f64 {
-        self.rate_max.map_or(f64::INFINITY, |rate| rate.bits_per_second() as f64 / 8.0)
-    }
-}
 
 /// A host that speaks RCP.
 #[derive(Debug)]
@@ -53,7 +28,7 @@ pub struct Host {
     outgoing: BTreeMap<FlowId, Outgoing>,
     incoming: BTreeMap<FlowId, Incoming>,
     /// The flows of `outgoing` that are due at some time.
-    agenda: BTreeSet<(Instant, FlowId)>,
+    timers: BTreeSet<(Instant, FlowId)>,
     /// Complete flows of `incoming` and when to forget them, in order of time.
     time_wait: VecDeque<(Instant, FlowId)>,
     ready: VecDeque<Packet<Parcel>>,
@@ -64,7 +39,7 @@ pub struct Host {
 struct Outgoing {
     route: Route,
     sender: Sender,
-    /// Its time on the agenda.
+    /// Its time among the timers.
     due: Option<Instant>,
 }
 
@@ -94,7 +69,7 @@ impl Host {
             config,
             outgoing: BTreeMap::new(),
             incoming: BTreeMap::new(),
-            agenda: BTreeSet::new(),
+            timers: BTreeSet::new(),
             time_wait: VecDeque::new(),
             ready: VecDeque::new(),
             events: VecDeque::new(),
@@ -103,7 +78,7 @@ impl Host {
 
     /// Lets every flow do what is due by `now`.
     fn serve(&mut self, now: Instant) {
-        while let Some(&(at, flow)) = self.agenda.first()
+        while let Some(&(at, flow)) = self.timers.first()
             && at <= now
         {
             let Some(outgoing) = self.outgoing.get_mut(&flow) else { break };
@@ -129,7 +104,7 @@ impl Host {
         }
     }
 
-    /// Puts a flow of `outgoing` where it belongs on the agenda.
+    /// Puts a flow of `outgoing` where it belongs among the timers.
     fn schedule(&mut self, flow: FlowId) {
         let Some(outgoing) = self.outgoing.get_mut(&flow) else { return };
         let due = outgoing.sender.due(&self.config);
@@ -137,16 +112,16 @@ impl Host {
             return;
         }
         if let Some(at) = outgoing.due {
-            self.agenda.remove(&(at, flow));
+            self.timers.remove(&(at, flow));
         }
-        self.agenda.extend(due.map(|at| (at, flow)));
+        self.timers.extend(due.map(|at| (at, flow)));
         outgoing.due = due;
     }
 
     /// Ends a flow of `outgoing`.
     fn forget(&mut self, now: Instant, flow: FlowId, milestone: Milestone) {
         if let Some(at) = self.outgoing.remove(&flow).and_then(|outgoing| outgoing.due) {
-            self.agenda.remove(&(at, flow));
+            self.timers.remove(&(at, flow));
         }
         self.events.push_back(FlowEvent { flow, at: now, milestone });
     }
@@ -214,7 +189,7 @@ impl Agent for Host {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        self.agenda.first().map(|(at, _)| *at)
+        self.timers.first().map(|(at, _)| *at)
     }
 
     fn handle_timeout(&mut self, now: Instant) {

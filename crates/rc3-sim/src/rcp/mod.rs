@@ -9,6 +9,7 @@
 //! size over that rate after the one before. Every packet is acknowledged with the rate it was granted. A sender
 //! that waits longer than a round trip for its next packet asks in between with a REF (ns-2 `rcp-host.cc`).
 
+mod config;
 mod host;
 mod queue;
 mod receiver;
@@ -21,7 +22,8 @@ use std::time::{Duration, Instant};
 
 use rc3_core::units::Span;
 
-pub use host::{Host, HostConfig};
+pub use config::HostConfig;
+pub use host::Host;
 pub use queue::RcpQueue;
 
 /// What a packet of RCP carries.

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use kickass::rcp::{Config, Law};
+use kickass::rcp::{Law, RcpConfig};
 use rand_pcg::{
     Pcg64,
     rand_core::{Rng, SeedableRng},
@@ -30,7 +30,7 @@ impl<Q: Queue<Packet<Stamped<Parcel>>>> RcpQueue<Q> {
     ///
     /// # Panics
     /// As [`Law::new`].
-    pub fn new(queue: Q, config: Config, capacity: Rate, since: Instant, seed: u64) -> Self {
+    pub fn new(queue: Q, config: RcpConfig, capacity: Rate, since: Instant, seed: u64) -> Self {
         // Half to one and a half intervals. ns-2 draws from a normal distribution, whose logarithm is not the same
         // on every platform; here only that they differ matters.
         let part = 0.5 + f64::from(Pcg64::seed_from_u64(seed).next_u32()) / f64::from(u32::MAX);

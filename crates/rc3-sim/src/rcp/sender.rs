@@ -18,8 +18,8 @@ use std::{
 use rc3_core::units::Span;
 
 use super::{
-    Header, HostConfig, Kind, Segment,
-    host::HEADER_BYTES,
+    Header, Kind, Segment,
+    config::{HEADER_BYTES, HostConfig},
     rtt::{RTO_INITIAL, RoundTrips},
 };
 use crate::agent::{Flow, Sent, Writes};

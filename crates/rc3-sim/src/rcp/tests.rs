@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use kickass::rcp::Config;
+use kickass::rcp::RcpConfig;
 use proptest::prelude::*;
 use rc3_core::units::{Rate, Span};
 
@@ -33,7 +33,7 @@ impl World {
         let start = Instant::now();
         let rate = Rate::from_bits_per_second(bits_per_second).unwrap();
         let link = |seed| {
-            let queue = RcpQueue::new(DropTail::new(buffer), Config::default(), rate, start, seed);
+            let queue = RcpQueue::new(DropTail::new(buffer), RcpConfig::default(), rate, start, seed);
             let impairments = impairments.clone();
             Link::new(
                 LinkConfig { rate: Some(rate), delay: DELAY, impairments, seed, ..LinkConfig::default() },

@@ -51,7 +51,7 @@ use std::path::{Path, PathBuf};
 use rc3_text::document::{Document, DocumentError, Fault, flatten};
 use toml::Value;
 
-pub use quantity::{BufferSize, Probability, Share};
+pub use quantity::{BufferSize, Probability, Rung, Share};
 pub use run::{Assignment, Label, Measure, Mix, Mixed, Queues, Run, Sampling, Scheme};
 pub use spec::*;
 

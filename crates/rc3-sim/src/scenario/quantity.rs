@@ -9,8 +9,6 @@ use serde::{
     de::{Error, Unexpected, Visitor},
 };
 
-use super::spec::Rung;
-
 pub(super) fn rate<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Rate>, D::Error> {
     required_rate(from).map(Some)
 }
@@ -179,6 +177,15 @@ impl<'de> Deserialize<'de> for BufferSize {
         }
         from.deserialize_any(Buffer)
     }
+}
+
+/// A level of a ladder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rung {
+    /// So many packets.
+    Packets(u64),
+    /// All that remain.
+    Rest,
 }
 
 impl<'de> Deserialize<'de> for Rung {

@@ -10,18 +10,18 @@ use rc3_core::{
 use rc3_text::document::{Fault, nearest, quoted};
 
 use super::{
+    quantity::Rung,
     run::{Assignment, Measure, Mix, Mixed, Queues, Sampling, Scheme},
     spec::{
         Arrivals, Congestion, KickAssSpec, LadderReading, ListedFlow, MeasureSpec, MixOf, MixSpec, Mode,
-        QueueSpec, RunSpec, Rung, SampleSpec, SchemeKind, SchemeSpec, SilenceSpec, SizesSpec, TopologyKind,
+        QueueSpec, RunSpec, SampleSpec, SchemeKind, SchemeSpec, SilenceSpec, SizesSpec, TopologyKind,
         TopologySpec, WorkloadSpec,
     },
 };
 use crate::{
     agent::{HostId, SchemeId, Writes},
     random::{self, derive},
-    simulation::Site,
-    topology::{Access, Map, Topology, dumbbell, fat_tree, from_csv, parking_lot},
+    topology::{Access, Map, Site, Topology, dumbbell, fat_tree, from_csv, parking_lot},
     workload::{self, Ends, Listed, OnOff, Poisson, Sizes, Workload},
 };
 
@@ -146,7 +146,7 @@ pub(super) fn queues(spec: &QueueSpec, topology: &Topology) -> Result<Queues, Fa
         SilenceSpec::Threshold => Rule::Threshold,
         SilenceSpec::Ignored => Rule::Ignored,
     };
-    let mut signals = signal::Config { silence, ..signal::Config::default() };
+    let mut signals = signal::SignalConfig { silence, ..signal::SignalConfig::default() };
     if let Some(threshold) = kickass_threshold {
         signals.queue_threshold = threshold.get();
     }

@@ -4,12 +4,12 @@ use std::{fmt, time::Duration};
 
 use rc3_core::{Ladder, units::Level};
 
-use super::spec::{Congestion, Discipline, Fct, KickAssSpec, LowPriority, Mode, SchemeKind};
+use super::spec::{Congestion, Discipline, KickAssSpec, LowPriority, Mode, SchemeKind};
 use crate::{
     agent::{Flow, FlowId, HostId, SchemeId},
     random,
-    simulation::Site,
-    topology::Topology,
+    record::Fct,
+    topology::{Site, Topology},
     workload::{Merge, Workload},
 };
 
@@ -140,7 +140,7 @@ pub struct Queues {
     /// Which queues tell rates.
     pub kickass: KickAssSpec,
     /// How those do.
-    pub signals: kickass::signal::Config,
+    pub signals: kickass::signal::SignalConfig,
 }
 
 /// Something that carries flows.

@@ -9,7 +9,8 @@ use std::time::Duration;
 use rc3_core::units::Rate;
 use serde::Deserialize;
 
-use super::quantity::{self, BufferSize, Probability, Share};
+use super::quantity::{self, BufferSize, Probability, Rung, Share};
+use crate::record::Fct;
 
 /// A whole scenario file.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -428,15 +429,6 @@ pub enum Congestion {
     Pcc,
 }
 
-/// A level of a ladder.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rung {
-    /// So many packets.
-    Packets(u64),
-    /// All that remain.
-    Rest,
-}
-
 /// The two readings of the papers' ladder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -511,7 +503,7 @@ pub struct MeasureSpec {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct SampleSpec {
-    /// The link, `core:0-1`; see [`crate::simulation::Site`].
+    /// The link, `core:0-1`; see [`crate::topology::Site`].
     pub link: String,
     /// From one look to the next. Default `100ms`.
     #[serde(default, deserialize_with = "quantity::time")]
@@ -519,19 +511,6 @@ pub struct SampleSpec {
     /// Where a line of the report ends and the next begins; the first and the last are its ends.
     #[serde(deserialize_with = "quantity::instants")]
     pub epochs: Vec<Duration>,
-}
-
-/// From when to when a flow takes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Fct {
-    /// From connect to the last byte at the receiver.
-    #[default]
-    ConnectToLastByte,
-    /// From the first data sent to the last byte at the receiver.
-    DataToLastByte,
-    /// From connect to the last acknowledgement at the sender.
-    ConnectToLastAck,
 }
 
 impl Default for MeasureSpec {

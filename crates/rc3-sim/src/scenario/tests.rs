@@ -1,7 +1,10 @@
 use std::time::Duration;
 
 use super::*;
-use crate::agent::{Flow, SchemeId, Writes};
+use crate::{
+    agent::{Flow, SchemeId, Writes},
+    record::Fct,
+};
 
 /// As short as a scenario can be.
 pub(crate) const PLAIN: &str = r#"name = "plain"

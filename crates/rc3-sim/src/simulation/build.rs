@@ -103,7 +103,7 @@ impl Builder<'_> {
         };
         match rate {
             Some(rate) if self.rcp => {
-                let config = kickass::rcp::Config::default();
+                let config = kickass::rcp::RcpConfig::default();
                 Box::new(RcpQueue::new(queue, config, rate, world.epoch(), seed))
             }
             Some(rate) if self.signals(router) => {
@@ -180,7 +180,9 @@ fn transport(scheme: &scenario::Scheme, seed: u64) -> TransportConfig {
         scenario::Congestion::Newreno => config.congestion(Congestion::NewReno),
         scenario::Congestion::Cubic => config.congestion(Congestion::Cubic),
         scenario::Congestion::Kickass => config.congestion(Congestion::KickAss),
-        scenario::Congestion::Pcc => config.congestion_controller_factory(Arc::new(pcc::Config::new(seed))),
+        scenario::Congestion::Pcc => {
+            config.congestion_controller_factory(Arc::new(pcc::PccConfig::new(seed)))
+        }
     };
     config.initial_rtt(scheme.initial_rtt);
     config.initial_packets(Some(u32::try_from(scheme.initial_window).unwrap_or(u32::MAX)));

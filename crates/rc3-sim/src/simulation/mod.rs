@@ -5,14 +5,12 @@
 //! the very last would mostly simulate flows that nobody measures.
 
 mod build;
-mod site;
 #[cfg(test)]
 mod tests;
 
 use std::time::Duration;
 
 use rustc_hash::FxHashSet;
-pub use site::{NoSite, Site};
 use thiserror::Error;
 
 use crate::{

@@ -1,7 +1,10 @@
 use std::time::Duration;
 
 use super::*;
-use crate::scenario::{Scenario, tests::PLAIN};
+use crate::{
+    scenario::{Scenario, tests::PLAIN},
+    topology::Site,
+};
 
 const RCP: &str = r#"
 [[scheme]]
@@ -221,4 +224,27 @@ fn sources_that_go_on_and_off_are_in_the_way_of_others() {
     };
     let (alone, beside) = (mean(""), mean(background));
     assert!(beside > 1.1 * alone, "{alone} s alone, {beside} s beside the others");
+}
+
+#[test]
+fn names_lead_to_the_links_the_world_was_built_of() {
+    let text = "name='x'\ntitle='x'\n[topology]\nkind='internet2'\n[workload]\narrivals='poisson'\n\
+                sizes='allman2013'\nload=0.1\n[[scheme]]\nname='rc3'\nkind='rc3'\n";
+    let run = Scenario::parse(text, "x.toml").unwrap().expand().unwrap().remove(0);
+    let (mut world, uplinks) = build::world(&run).unwrap();
+    assert_eq!(Site::Uplink(HostId(7)).link(&run.topology), Some(uplinks[7]));
+    let (from, to) = (HostId(0), HostId(99));
+    let steps = run.topology.routes().path(from, to);
+    let mut at = run.topology.router_of(from);
+    let mut expected = vec![Site::Uplink(from)];
+    for step in steps {
+        let end = step.end(&run.topology);
+        expected.push(Site::Core(at, end));
+        at = end;
+    }
+    expected.push(Site::Downlink(to));
+    let expected: Vec<_> = expected.iter().map(|site| site.link(&run.topology).unwrap()).collect();
+    assert_eq!(world.route(from, to), expected);
+    assert_eq!(Site::Core(0, 9).link(&run.topology), None);
+    assert_eq!(Site::Downlink(HostId(100)).link(&run.topology), None);
 }

@@ -12,6 +12,7 @@ mod csv;
 mod generate;
 mod map;
 mod routes;
+mod site;
 
 use std::time::Duration;
 
@@ -21,6 +22,7 @@ pub use csv::from_csv;
 pub use generate::{dumbbell, fat_tree, parking_lot};
 pub use map::Map;
 pub use routes::{DirectedCore, Routes};
+pub use site::{NoSite, Site};
 
 use crate::agent::HostId;
 

@@ -30,40 +30,40 @@
 //! assert!(fct > Duration::from_millis(68) && fct < Duration::from_millis(70), "{fct:?}");
 //! ```
 
-mod agenda;
-mod ledger;
-mod ways;
+mod event_queue;
+mod flow_table;
+mod link_id;
+mod meter;
+mod route_cache;
 
 use std::{
     collections::VecDeque,
     time::{Duration, Instant},
 };
 
-use agenda::{Agenda, Sleeper};
 use kickass::endpoint::Mode;
-use ledger::Ledger;
 use rc3_core::{ConnectionStats, units::Rate};
-use ways::Ways;
+
+use self::{
+    event_queue::{EventQueue, Sleeper},
+    flow_table::FlowTable,
+    meter::{Meter, Metered},
+    route_cache::RouteCache,
+};
+pub use self::{
+    link_id::LinkId,
+    route_cache::{Route, Router},
+};
 
 use crate::{
     Link, LinkConfig, LinkStats, Packet, Queue, Stamped,
     agent::{Agent, Flow, FlowId, HostId, Parcel},
     record::FlowRecord,
-    sample::{FlowSample, Meter, Metered, Sample},
+    sample::{FlowSample, Sample},
 };
 
 /// A queue in front of a link of a [`World`].
 pub type ParcelQueue = Box<dyn Queue<Packet<Stamped<Parcel>>> + Send>;
-
-/// A link of a world, counted from 0 in order of creation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct LinkId(pub u32);
-
-/// The way of a parcel, uplink and downlink included.
-pub type Route = Box<[LinkId]>;
-
-/// Who knows the way from host to host.
-pub type Router = Box<dyn FnMut(HostId, HostId) -> Route + Send>;
 
 /// Who looks on while packets arrive at the end of a link.
 pub type Tap = Box<dyn FnMut(Duration, LinkId, &Packet<Parcel>) + Send>;
@@ -77,11 +77,11 @@ pub struct World {
     now: Instant,
     links: Vec<Link<Parcel>>,
     hosts: Vec<Host>,
-    ways: Ways,
-    agenda: Agenda,
+    routes: RouteCache,
+    event_queue: EventQueue,
     /// Hosts that have heard something since they were last asked to send.
-    roused: VecDeque<usize>,
-    flows: Ledger,
+    runnable: VecDeque<usize>,
+    flows: FlowTable,
     tap: Option<Tap>,
     watch: Option<(HostId, FlowId, Watch)>,
     meter: Option<Meter>,
@@ -91,7 +91,7 @@ pub struct World {
 struct Host {
     agent: Box<dyn Agent + Send>,
     uplink: LinkId,
-    roused: bool,
+    runnable: bool,
 }
 
 /// How much a world has done.
@@ -120,10 +120,10 @@ impl World {
             now: epoch,
             links: Vec::new(),
             hosts: Vec::new(),
-            ways: Ways::new(router),
-            agenda: Agenda::new(epoch),
-            roused: VecDeque::new(),
-            flows: Ledger::new(epoch),
+            routes: RouteCache::new(router),
+            event_queue: EventQueue::new(epoch),
+            runnable: VecDeque::new(),
+            flows: FlowTable::new(epoch),
             tap: None,
             watch: None,
             meter: None,
@@ -134,14 +134,14 @@ impl World {
     /// Adds a link.
     pub fn add_link(&mut self, config: LinkConfig, queue: ParcelQueue) -> LinkId {
         self.links.push(Link::new(config, queue));
-        self.agenda.make_room(self.links.len(), self.hosts.len());
+        self.event_queue.make_room(self.links.len(), self.hosts.len());
         LinkId(self.links.len() as u32 - 1)
     }
 
     /// Adds a host that sends over `uplink`.
     pub fn add_host(&mut self, agent: Box<dyn Agent + Send>, uplink: LinkId) -> HostId {
-        self.hosts.push(Host { agent, uplink, roused: false });
-        self.agenda.make_room(self.links.len(), self.hosts.len());
+        self.hosts.push(Host { agent, uplink, runnable: false });
+        self.event_queue.make_room(self.links.len(), self.hosts.len());
         HostId(self.hosts.len() as u32 - 1)
     }
 
@@ -217,7 +217,7 @@ impl World {
     pub fn set_rate(&mut self, link: LinkId, rate: Option<Rate>) {
         let index = link.0 as usize;
         self.links[index].set_rate(self.now, rate);
-        self.agenda.set(Sleeper::Link(link.0), self.links[index].poll_timeout());
+        self.event_queue.set(Sleeper::Link(link.0), self.links[index].poll_timeout());
     }
 
     /// Moves on to `flow.at` and begins it.
@@ -233,7 +233,7 @@ impl World {
         self.flows.start(flow, hops as u8);
         let index = flow.from.0 as usize;
         self.hosts[index].agent.start(self.now, flow);
-        self.rouse(index);
+        self.make_runnable(index);
         self.send();
     }
 
@@ -257,9 +257,9 @@ impl World {
 
     /// Lets happen what happens next, if that is by `until`; whether anything did.
     fn step(&mut self, until: Instant) -> bool {
-        let Some(at) = self.agenda.next().filter(|&at| at <= until) else { return false };
+        let Some(at) = self.event_queue.next().filter(|&at| at <= until) else { return false };
         self.now = at;
-        while let Some(sleeper) = self.agenda.pop(at) {
+        while let Some(sleeper) = self.event_queue.pop(at) {
             self.counts.events += 1;
             match sleeper {
                 Sleeper::Link(index) => self.deliver(index as usize),
@@ -280,16 +280,16 @@ impl World {
             if let Some(meter) = self.meter.as_mut().filter(|meter| meter.link.0 as usize == index) {
                 meter.count(&packet.payload, packet.size);
             }
-            match self.ways.advance(&mut packet.payload.progress) {
+            match self.routes.advance(&mut packet.payload.progress) {
                 Some(next) => self.put(next, packet),
                 None => {
                     let host = packet.payload.to.0 as usize;
                     self.hosts[host].agent.handle(self.now, packet.payload);
-                    self.rouse(host);
+                    self.make_runnable(host);
                 }
             }
         }
-        self.agenda.set(Sleeper::Link(index as u32), self.links[index].poll_timeout());
+        self.event_queue.set(Sleeper::Link(index as u32), self.links[index].poll_timeout());
     }
 
     fn wake(&mut self, index: usize) {
@@ -297,19 +297,19 @@ impl World {
         if agent.poll_timeout().is_some_and(|at| at <= self.now) {
             agent.handle_timeout(self.now);
         }
-        self.rouse(index);
+        self.make_runnable(index);
     }
 
-    fn rouse(&mut self, index: usize) {
-        if !self.hosts[index].roused {
-            self.hosts[index].roused = true;
-            self.roused.push_back(index);
+    fn make_runnable(&mut self, index: usize) {
+        if !self.hosts[index].runnable {
+            self.hosts[index].runnable = true;
+            self.runnable.push_back(index);
         }
     }
 
     /// Lets everybody send who heard something.
     fn send(&mut self) {
-        while let Some(index) = self.roused.pop_front() {
+        while let Some(index) = self.runnable.pop_front() {
             let uplink = self.hosts[index].uplink;
             loop {
                 let backlog = self.links[uplink.0 as usize].queue_bytes(self.now);
@@ -317,13 +317,13 @@ impl World {
                     break;
                 };
                 let Parcel { from, to, .. } = packet.payload;
-                packet.payload.progress = self.ways.start(from, to);
+                packet.payload.progress = self.routes.start(from, to);
                 self.put(uplink, packet);
                 self.show(index);
             }
             self.show(index);
             let host = &mut self.hosts[index];
-            host.roused = false;
+            host.runnable = false;
             while let Some(event) = host.agent.poll_event() {
                 self.counts.flows_ended += u64::from(self.flows.on_event(event));
             }
@@ -335,7 +335,7 @@ impl World {
                 (Some(a), Some(b)) => Some(a.min(b)),
                 (a, b) => a.or(b),
             };
-            self.agenda.set(Sleeper::Host(index as u32), wish);
+            self.event_queue.set(Sleeper::Host(index as u32), wish);
         }
     }
 
@@ -352,12 +352,12 @@ impl World {
     fn put(&mut self, link: LinkId, packet: Packet<Parcel>) {
         let index = link.0 as usize;
         self.links[index].send(self.now, packet);
-        self.agenda.set(Sleeper::Link(link.0), self.links[index].poll_timeout());
+        self.event_queue.set(Sleeper::Link(link.0), self.links[index].poll_timeout());
     }
 
     /// The way from one host to another.
     pub(crate) fn route(&mut self, from: HostId, to: HostId) -> &[LinkId] {
-        self.ways.links(from, to)
+        self.routes.links(from, to)
     }
 }
 

@@ -208,7 +208,7 @@ impl Shared {
         while !self.stop.load(Ordering::Relaxed) {
             let now = Instant::now();
             let mut world = self.lock();
-            let moved = world.turn(now, &readable);
+            let moved = world.step(now, &readable);
             let due = world.poll_timeout().map_or(IDLE_MAX, |at| at.saturating_duration_since(now));
             watched.clear();
             watched.extend(world.sockets().map(Arc::clone));

@@ -11,6 +11,9 @@ pub mod doctor;
 pub mod emulator;
 pub mod figures;
 mod mtu;
+#[cfg(all(test, unix))]
+#[path = "../tests/transfer/skip.rs"]
+mod skip;
 pub mod transfer;
 
 /// The name of the command.

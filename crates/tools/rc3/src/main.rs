@@ -108,7 +108,8 @@ mod doctor {
         transfer::{
             identity::Identity,
             network::Network,
-            receive::{random, reachable},
+            random::random,
+            reachable::reachable,
             ticket::{Secret, Ticket},
             ticket_file::TicketFile,
         },

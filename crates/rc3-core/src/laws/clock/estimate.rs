@@ -18,7 +18,7 @@ const PARTS_PER_ROUND_TRIP: u32 = 8;
 /// What hosts take in at once came within that time, in microseconds.
 const RESOLUTION: u64 = 250;
 /// By how much hosts are late, in microseconds: what comes more slowly than it left by less may be their doing.
-const UNREST: u64 = 1000;
+const HOST_JITTER: u64 = 1000;
 
 /// The path has limited what came where one of so many was lost: a policer delays nothing.
 const LOST_OF: u64 = 4;
@@ -109,7 +109,7 @@ impl Estimate {
         let rate = bytes as f64 * 1e6 / micros.max(RESOLUTION) as f64;
         let sent = to.departed.saturating_duration_since(from.departed).as_micros() as u64;
         // They came more slowly than they left, or not all of them: that is the path.
-        let is_late = micros > sent + (sent / 10).max(UNREST);
+        let is_late = micros > sent + (sent / 10).max(HOST_JITTER);
         let passed = to.passed.saturating_sub(from.passed);
         let lost = passed.saturating_sub(to.came.saturating_sub(from.came));
         if !is_late && lost * LOST_OF < passed {

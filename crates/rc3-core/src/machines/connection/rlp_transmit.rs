@@ -31,12 +31,12 @@ const OVERLAP_PACKETS: u64 = 2;
 const RTT_UNKNOWN: Duration = Duration::from_secs(3600);
 
 /// What one RLP packet carries.
-struct Packet {
+struct RlpPacket {
     header: DataHeader,
     span: Span,
 }
 
-impl Packet {
+impl RlpPacket {
     fn datagram_len(&self) -> usize {
         // The span was cut to fit a datagram.
         Sealer::OVERHEAD + self.header.encoded_len() + self.span.len() as usize
@@ -246,7 +246,7 @@ impl Connection {
         Some(self.rlp()?.allowance(now, window, rtt_min))
     }
 
-    fn log_packets(&mut self, now: Instant, id: StreamId, level: Level, packets: &[Packet]) {
+    fn log_packets(&mut self, now: Instant, id: StreamId, level: Level, packets: &[RlpPacket]) {
         let Self { overlay: Some(Overlay { rlp: Some(rlp), .. }), trace, .. } = self else { return };
         if let Some(old) = rlp.last_level().filter(|&old| old != level) {
             trace.emit(now, || QlogEvent::LevelChanged { old, new: level, packets: rlp.sent() });
@@ -259,7 +259,13 @@ impl Connection {
 
     /// The highest bytes of a stream that RLP may send, as packets in the order to send them: ascending, which
     /// suits the receiver (RC3 §4.2.3), but a short one last, as segmentation offload wants it.
-    fn cut(&mut self, id: StreamId, payload_max: usize, packets_max: u64, overlap_max: u64) -> Vec<Packet> {
+    fn cut(
+        &mut self,
+        id: StreamId,
+        payload_max: usize,
+        packets_max: u64,
+        overlap_max: u64,
+    ) -> Vec<RlpPacket> {
         let Some(overlay) = &self.overlay else { return Vec::new() };
         let Some(mut stream) = self.streams.send(id) else { return Vec::new() };
         let ceiling = stream.rlp_limit.min(stream.usage() + overlay.send_credit.left());
@@ -285,11 +291,11 @@ impl Connection {
             // The header's length depends on the offset and the offset on the header's length. The second guess
             // is exact: two lengths change nowhere as near to each other as the headers differ.
             let start = start_below(end, start_below(end, end)).max(span.start);
-            packets.push(Packet { header: header(start), span: Span::new(start, end) });
+            packets.push(RlpPacket { header: header(start), span: Span::new(start, end) });
             end = start;
         }
         if span.is_empty() {
-            packets.push(Packet { header: header(end), span });
+            packets.push(RlpPacket { header: header(end), span });
         }
         let short_last = packets.last().is_some_and(|last| last.span.len() < packets[0].span.len());
         let full = if short_last { packets.len() - 1 } else { packets.len() };
@@ -302,7 +308,7 @@ impl Connection {
         now: Instant,
         id: StreamId,
         level: Level,
-        packets: &[Packet],
+        packets: &[RlpPacket],
         buf: &mut Vec<u8>,
     ) -> Option<Departure> {
         let Self { overlay: Some(overlay), streams, .. } = self else { return None };

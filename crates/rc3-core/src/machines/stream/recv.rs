@@ -12,7 +12,7 @@ use crate::{
     seams::primary::{StreamReadEnd, quinn::Quic},
     structures::{
         held::{GAP_COST, Held, Received, SPAN_COST, extra},
-        reassembler::{Reassembler, Source},
+        reassembler::{Loop, Reassembler},
         taken::Taken,
     },
     units::{Receipt, Span},
@@ -188,7 +188,7 @@ impl RecvStream {
         taken: &mut Taken,
     ) -> Result<(), PeerMisbehaved> {
         let Framing::Records { pending_records, .. } = &mut self.framing else {
-            taken.add(&mut self.reassembler, offset, bytes, datagram_len, Source::Primary);
+            taken.add(&mut self.reassembler, offset, bytes, datagram_len, Loop::Primary);
             return self.check_gaps(self.reassembler.run_count());
         };
         // Both are below 2^62.
@@ -196,7 +196,7 @@ impl RecvStream {
             return self.on_record_bytes(bytes, datagram_len, taken);
         }
         let is_next = offset <= pending_records.contiguous_end();
-        pending_records.insert(offset, bytes, datagram_len, Source::Primary);
+        pending_records.insert(offset, bytes, datagram_len, Loop::Primary);
         if !is_next {
             let gaps = pending_records.run_count();
             return self.check_gaps(gaps);
@@ -229,7 +229,7 @@ impl RecvStream {
             let end = match head {
                 Head::Run { offset, data } => {
                     let end = offset + data.len() as u64;
-                    taken.add(&mut self.reassembler, offset, data, datagram_len, Source::Primary);
+                    taken.add(&mut self.reassembler, offset, data, datagram_len, Loop::Primary);
                     end
                 }
                 Head::Skip(span) => {
@@ -301,7 +301,7 @@ impl RecvStream {
         }
         let span = Span::new(offset, end);
         if room.has(&self.reassembler, &self.receipts, span) {
-            taken.add(&mut self.reassembler, offset, data, datagram_len, Source::Rlp);
+            taken.add(&mut self.reassembler, offset, data, datagram_len, Loop::Rlp);
             if taken.refused == 0 {
                 self.receipts.insert(span, receipt);
             }

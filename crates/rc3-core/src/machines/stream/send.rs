@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 
-use super::source::Source;
+use super::source::StreamSource;
 use crate::{
     error::{FinishError, WriteError},
     quic::{StreamId, VarInt},
@@ -25,7 +25,7 @@ pub(crate) struct SendStream {
     pub(crate) ledger: Ledger,
     pub(crate) buffer: SendBuffer,
     /// Where the end of the stream is read from, if not from `write`.
-    pub(super) source: Option<Source>,
+    pub(super) source: Option<StreamSource>,
     /// `None`: the stream carries plain bytes (the peer does not speak rc3, or it is the control stream).
     head: Option<HeadEncoder>,
     /// Record bytes the primary's flow control has not taken yet; at most one quantum.

@@ -49,7 +49,7 @@ pub enum SourceRead {
 
 /// What a stream knows about its source.
 #[derive(Debug)]
-pub(crate) struct Source {
+pub(crate) struct StreamSource {
     /// Where in the stream it begins.
     start: u64,
     /// RLP may send below this offset; 0 until it has asked.
@@ -63,8 +63,12 @@ pub(crate) struct Source {
 impl SendStream {
     /// Ends the stream with `len` bytes that a source has.
     pub(crate) fn attach_source(&mut self, len: u64) {
-        self.source =
-            Some(Source { start: self.ledger.end(), rlp_ceiling: 0, rlp_budget: RLP_BUDGET, told: false });
+        self.source = Some(StreamSource {
+            start: self.ledger.end(),
+            rlp_ceiling: 0,
+            rlp_budget: RLP_BUDGET,
+            told: false,
+        });
         self.ledger.append(len);
         self.buffer.lend(len);
     }

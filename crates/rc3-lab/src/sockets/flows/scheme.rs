@@ -48,7 +48,7 @@ impl Scheme {
         let mut config = TransportConfig::default();
         config.congestion(congestion).rlp(rlp);
         if self == Self::Pcc {
-            config.congestion_controller_factory(Arc::new(pcc::Config::new(seed)));
+            config.congestion_controller_factory(Arc::new(pcc::PccConfig::new(seed)));
         }
         Some(config)
     }

@@ -156,7 +156,7 @@ impl Default for SignalConfig {
             on: true,
             fixed: None,
             rcp: RcpConfig::default(),
-            queue_threshold: signal::Config::default().queue_threshold,
+            queue_threshold: signal::SignalConfig::default().queue_threshold,
             silence: SilenceConfig::default(),
             sampling: SamplingConfig::default(),
             ipv6: Ipv6Config::default(),
@@ -164,7 +164,7 @@ impl Default for SignalConfig {
     }
 }
 
-/// Parameters of RCP; those that are not set are those of [`rcp::Config::for_codes`].
+/// Parameters of RCP; those that are not set are those of [`rcp::RcpConfig::for_codes`].
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct RcpConfig {
@@ -369,8 +369,8 @@ fn read_levels(table: &BTreeMap<String, u8>) -> Result<Levels, Fault> {
 
 impl SignalConfig {
     /// As the router wants it.
-    pub fn signals(&self) -> signal::Config {
-        signal::Config {
+    pub fn signals(&self) -> signal::SignalConfig {
+        signal::SignalConfig {
             queue_threshold: self.queue_threshold,
             silence: match self.silence {
                 SilenceConfig::Threshold => Rule::Threshold,
@@ -390,10 +390,10 @@ impl SignalConfig {
     }
 
     /// As the law wants it.
-    pub fn rcp(&self) -> rcp::Config {
-        let default = rcp::Config::for_codes();
+    pub fn rcp(&self) -> rcp::RcpConfig {
+        let default = rcp::RcpConfig::for_codes();
         let set = &self.rcp;
-        rcp::Config {
+        rcp::RcpConfig {
             alpha: set.alpha.unwrap_or(default.alpha),
             beta: set.beta.unwrap_or(default.beta),
             gamma: set.gamma.unwrap_or(default.gamma),
@@ -414,7 +414,7 @@ impl SignalConfig {
         if matches!(self.sampling, SamplingConfig::Flows(table) if table == 0 || table > FLOWS_MAX) {
             return Err(Fault::new("sampling", format!("a table of 1 to {FLOWS_MAX} flows")));
         }
-        let rcp::Config { alpha, beta, gamma, initial_fraction, interval_max, .. } = self.rcp();
+        let rcp::RcpConfig { alpha, beta, gamma, initial_fraction, interval_max, .. } = self.rcp();
         for (name, gain) in [("alpha", alpha), ("beta", beta)] {
             if !(gain.is_finite() && gain >= 0.0) {
                 return Err(Fault::new(format!("rcp.{name}"), "a number from 0 on"));
@@ -496,7 +496,10 @@ rate = "10mbit"
         assert_eq!((left.mtu, left.delay, left.buffer()), (1500, Duration::ZERO, 12_500_000));
         assert_eq!((&left.queue, &left.kickass), (&QueueConfig::DropTail, &None));
         let signals = right.kickass.as_ref().unwrap();
-        assert_eq!((signals.signals(), signals.rcp()), (signal::Config::default(), rcp::Config::for_codes()));
+        assert_eq!(
+            (signals.signals(), signals.rcp()),
+            (signal::SignalConfig::default(), rcp::RcpConfig::for_codes())
+        );
     }
 
     #[test]

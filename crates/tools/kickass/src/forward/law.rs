@@ -21,7 +21,7 @@ const FIRST_INTERVALS: [Duration; 4] = [
 /// One of the laws.
 #[derive(Debug)]
 pub(crate) enum PortLaw {
-    Rcp { config: rcp::Config, law: Box<rcp::Law> },
+    Rcp { config: rcp::RcpConfig, law: Box<rcp::Law> },
     Fixed(Fixed),
     None,
 }

@@ -149,8 +149,8 @@ impl Port {
     }
 }
 
-fn router_config(port: &PortConfig, seed: u64) -> router::Config {
-    router::Config {
+fn router_config(port: &PortConfig, seed: u64) -> router::RouterConfig {
+    router::RouterConfig {
         signals: port.kickass.clone().unwrap_or_default().signals(),
         link: Some(port.rate),
         catch_up: CATCH_UP,

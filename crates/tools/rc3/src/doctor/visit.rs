@@ -16,7 +16,7 @@ use super::{
     path::{self, PathReport},
     probe::{Key, Kind, LEN_MIN, Probe},
 };
-use crate::transfer::{network::Network, receive::random, ticket::Ticket};
+use crate::transfer::{network::Network, random::random, ticket::Ticket};
 
 /// Requests for a flow: one may be lost.
 const REQUESTS: u32 = 3;

@@ -7,6 +7,7 @@ use rc3_net::socket::{Datagram, Options, Outgoing, RecvBatch};
 use rc3_queue::Tally;
 
 use super::*;
+use crate::skip::skipped;
 
 /// How long a test waits for what must come.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -311,7 +312,7 @@ fn dropping_the_emulator_frees_its_port() {
 #[test]
 fn an_ipv6_server_is_reached_over_ipv6() {
     let address = SocketAddr::from((Ipv6Addr::LOCALHOST, 0));
-    let Ok(server) = std::net::UdpSocket::bind(address) else { return };
+    let Ok(server) = std::net::UdpSocket::bind(address) else { return skipped("IPv6") };
     let emulator =
         LinkEmulator::start(EmulatorConfig::new(megabits(100), Duration::ZERO), server.local_addr().unwrap())
             .unwrap();

@@ -135,7 +135,7 @@ impl World {
 
     /// Takes in what those among [`Self::sockets`] have that are `readable`, sends out what is due. Says
     /// whether it found anything to do.
-    pub(super) fn turn(&mut self, now: Instant, readable: &[bool]) -> bool {
+    pub(super) fn step(&mut self, now: Instant, readable: &[bool]) -> bool {
         let received = self.receive(now, readable);
         let sent = self.deliver(now);
         received || sent

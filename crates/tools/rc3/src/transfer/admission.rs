@@ -83,7 +83,7 @@ impl Admission {
     }
 
     /// The sender whose turn it is, if any waits.
-    pub(super) fn next(&mut self) -> Option<Session> {
+    pub(super) fn next_session(&mut self) -> Option<Session> {
         self.waiting.retain(|session| session.connection.close_reason().is_none());
         self.waiting.pop_front()
     }
@@ -91,7 +91,7 @@ impl Admission {
     /// Somebody connects, is let in, or is turned away; sometimes there is a line to print about that.
     ///
     /// Dropping the future loses nobody.
-    pub(super) async fn turn(&mut self) -> Option<String> {
+    pub(super) async fn next_event(&mut self) -> Option<String> {
         tokio::select! {
             incoming = self.endpoint.accept() => match incoming {
                 Some(incoming) => self.meet(incoming),
@@ -193,7 +193,7 @@ async fn hello(connection: Connection, secret: Secret) -> Result<Session, String
         FromSender::Hello { .. } => return Ok(session),
         _ => (Refusal::Manifest, "it wants to hear `Hello` first".to_owned()),
     };
-    session.last_word(&FromReceiver::Refused { refusal, reason: reason.clone() }).await;
+    session.send_final(&FromReceiver::Refused { refusal, reason: reason.clone() }).await;
     session.connection.close(super::FAILED, b"refused");
     Err(reason)
 }

@@ -30,7 +30,7 @@ use super::{
     manifest::{Expected, Received},
     message::{self, Fault, FromReceiver, FromSender, Refusal, Work},
     progress::{Reporter, Summary},
-    session::{LAST_WORD_PATIENCE, Session},
+    session::{FINAL_PATIENCE, Session},
 };
 
 /// Files between their first byte and their place.
@@ -43,7 +43,7 @@ pub(super) struct Transfer<'a> {
     files: Vec<Expected>,
     /// The files that have a stream, in the order of their streams.
     streams: VecDeque<u32>,
-    work: JoinSet<Worked>,
+    work: JoinSet<TaskDone>,
     /// The hashes the sender says the files have, that it sends or has sent; none yet of those it has not read.
     hashes: HashMap<u32, Option<[u8; 32]>>,
     /// Files that an earlier transfer left, until their streams come.
@@ -61,7 +61,7 @@ struct Arrived {
 }
 
 /// What a task has done with a file.
-enum Worked {
+enum TaskDone {
     Received(u32, Result<Box<Arrived>, FileError>),
     Placed(u32, Result<(), FileError>),
 }
@@ -142,7 +142,7 @@ impl Transfer<'_> {
         let seconds = reporter.elapsed();
         let stats = session.connection.stats().received;
         reporter.progress(total);
-        session.last_word(&FromReceiver::Finished).await;
+        session.send_final(&FromReceiver::Finished).await;
         reporter.done(Summary {
             files: files.len(),
             unchanged_files: unchanged.len(),
@@ -156,7 +156,7 @@ impl Transfer<'_> {
             path: None,
         });
         // The sender closes once it has heard; closing first could cut it off.
-        let _ = timeout(LAST_WORD_PATIENCE, session.connection.closed()).await;
+        let _ = timeout(FINAL_PATIENCE, session.connection.closed()).await;
         Ok(())
     }
 
@@ -173,9 +173,9 @@ impl Transfer<'_> {
                     self.begin(stream).await?;
                 }
                 message = self.session.hear() => self.on_message(message?).await?,
-                Some(worked) = self.work.join_next() => {
-                    let worked = worked.map_err(background)?;
-                    self.on_worked(worked, reporter).await?;
+                Some(done) = self.work.join_next() => {
+                    let done = done.map_err(background)?;
+                    self.on_task_done(done, reporter).await?;
                 }
                 _ = tick.tick() => {
                     reporter.progress(self.arrived.load(Relaxed));
@@ -197,7 +197,7 @@ impl Transfer<'_> {
                 Some(content) => Ok(content),
                 None => create(destination, file, arrived).await,
             };
-            Worked::Received(at, async { receive_content(stream, content?).await }.await)
+            TaskDone::Received(at, async { receive_content(stream, content?).await }.await)
         });
         Ok(())
     }
@@ -233,21 +233,21 @@ impl Transfer<'_> {
         Some(Content::create(self.destination, file, Arc::clone(&self.arrived)))
     }
 
-    async fn on_worked(&mut self, worked: Worked, reporter: &mut Reporter) -> Result<(), TransferError> {
-        match worked {
-            Worked::Received(at, Ok(content)) => {
+    async fn on_task_done(&mut self, done: TaskDone, reporter: &mut Reporter) -> Result<(), TransferError> {
+        match done {
+            TaskDone::Received(at, Ok(content)) => {
                 self.contents.insert(at, content);
                 self.place(at);
                 Ok(())
             }
-            Worked::Placed(at, Ok(())) => {
+            TaskDone::Placed(at, Ok(())) => {
                 self.placed += 1;
                 if let Some(file) = self.file(at) {
                     reporter.file(&file.path, file.bytes);
                 }
                 self.session.say(&FromReceiver::FileDone { file: at }).await
             }
-            Worked::Received(at, Err(error)) | Worked::Placed(at, Err(error)) => {
+            TaskDone::Received(at, Err(error)) | TaskDone::Placed(at, Err(error)) => {
                 Err(self.fail(at, error).await)
             }
         }
@@ -257,7 +257,7 @@ impl Transfer<'_> {
     fn place(&mut self, at: u32) {
         let Some(&Some(hash)) = self.hashes.get(&at) else { return };
         if let Some(arrived) = self.contents.remove(&at) {
-            self.work.spawn_blocking(move || Worked::Placed(at, arrived.place(hash)));
+            self.work.spawn_blocking(move || TaskDone::Placed(at, arrived.place(hash)));
         }
     }
 
@@ -275,7 +275,7 @@ impl Transfer<'_> {
             FileError::Lost(error) => return self.why_reset(error).await,
         };
         let reason = message::reason(&error);
-        self.session.last_word(&FromReceiver::FileFailed { file: at, fault, reason }).await;
+        self.session.send_final(&FromReceiver::FileFailed { file: at, fault, reason }).await;
         error
     }
 

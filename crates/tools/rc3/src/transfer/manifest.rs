@@ -29,7 +29,7 @@ const MODE_BITS: u32 = 0o777;
 
 /// A file or directory the sender is going to send.
 #[derive(Debug, Clone)]
-pub struct Source {
+pub struct SourceEntry {
     /// Where to read it.
     pub path: PathBuf,
     /// Its name on the wire.
@@ -38,7 +38,7 @@ pub struct Source {
     pub kind: Kind,
 }
 
-impl Source {
+impl SourceEntry {
     /// Bytes of its content.
     pub fn bytes(&self) -> u64 {
         match self.kind {
@@ -83,7 +83,7 @@ pub enum LeaveOut {
 #[derive(Debug, Default)]
 pub struct Found {
     /// What goes into the manifest.
-    pub entries: Vec<Source>,
+    pub entries: Vec<SourceEntry>,
     /// Which of them are files.
     files: Vec<u32>,
     /// What does not go into it.
@@ -162,7 +162,7 @@ impl Found {
 
     /// Bytes of all files.
     pub fn bytes(&self) -> u64 {
-        self.entries.iter().map(Source::bytes).sum()
+        self.entries.iter().map(SourceEntry::bytes).sum()
     }
 
     /// How many of the entries are files.
@@ -171,7 +171,7 @@ impl Found {
     }
 
     /// A file by its place among the files.
-    pub fn file(&self, at: u32) -> Option<&Source> {
+    pub fn file(&self, at: u32) -> Option<&SourceEntry> {
         let entry = *self.files.get(usize::try_from(at).ok()?)?;
         self.entries.get(usize::try_from(entry).ok()?)
     }
@@ -194,7 +194,7 @@ impl Found {
                 // Fewer than `ENTRIES_MAX`.
                 self.files.push(self.entries.len() as u32);
             }
-            self.entries.push(Source { path, name, kind });
+            self.entries.push(SourceEntry { path, name, kind });
         }
         Ok(())
     }

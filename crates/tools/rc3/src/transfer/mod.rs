@@ -28,6 +28,8 @@ mod outbound;
 pub mod part;
 pub mod paths;
 pub mod progress;
+pub mod random;
+pub mod reachable;
 pub mod receive;
 pub mod record;
 pub mod send;

@@ -34,7 +34,7 @@ use super::{
     paths::printable,
     progress::{Reporter, Steered, Summary},
     send::SendJob,
-    source::{READ_BYTES_MIN, Source, Throttle, read_error},
+    source::{FileSource, READ_BYTES_MIN, Throttle, read_error},
     ticket::Ticket,
     transport,
 };
@@ -49,7 +49,7 @@ const ALL_GAPS_MAX: usize = 512 * GAPS_MAX;
 /// Signs of life that a receiver may give at once, and one a second on average.
 const SIGNS_AT_ONCE: u64 = 10;
 /// How long a last message may take.
-const LAST_WORD_PATIENCE: Duration = Duration::from_secs(2);
+const FINAL_PATIENCE: Duration = Duration::from_secs(2);
 
 /// The whole conversation with one receiver.
 pub(super) async fn converse(
@@ -85,24 +85,24 @@ pub(super) async fn converse(
     drop(manifest);
     // Closed before it said anything: it had no place.
     let first = first.map_err(|error| connection.close_reason().map_or(error, early))?;
-    let settled = match settle(&mut replies, first, &mut control, found, reporter).await {
+    let agreed = match agree(&mut replies, first, &mut control, found, reporter).await {
         Err(error @ (TransferError::Read { .. } | TransferError::Shrunk(_))) => {
             abort(&mut control, &error).await;
             return Err(error);
         }
-        settled => settled?,
+        agreed => agreed?,
     };
 
     let total = found.bytes();
-    let there = settled.bytes_there(found);
-    let unchanged_files = settled.unchanged.len();
+    let there = agreed.bytes_there(found);
+    let unchanged_files = agreed.unchanged.len();
     let mut left = found.file_count() - unchanged_files;
     reporter.start(found.file_count(), total, &address.to_string(), connection.is_rc3());
     let mut tick = tokio::time::interval(Duration::from_millis(100));
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let unanswered = Unanswered::default();
     let files = Files { found, unanswered: &unanswered, limit: job.rate_limit };
-    let mut sending = Box::pin(files.send(&connection, &mut control, settled));
+    let mut sending = Box::pin(files.send(&connection, &mut control, agreed));
     let (mut all_sent, mut moved) = (false, Moved::new(job));
     loop {
         tokio::select! {
@@ -110,7 +110,7 @@ pub(super) async fn converse(
                 all_sent = true;
                 if let Err(error) = sent {
                     // The receiver may have said why it went away.
-                    return Err(replies.last_word(found).await.unwrap_or(error));
+                    return Err(replies.send_final(found).await.unwrap_or(error));
                 }
             }
             reply = replies.next() => {
@@ -210,7 +210,7 @@ impl<'a> Replies<'a> {
     }
 
     /// What the receiver said before it went away, if that explains it.
-    async fn last_word(&mut self, found: &Found) -> Option<TransferError> {
+    async fn send_final(&mut self, found: &Found) -> Option<TransferError> {
         let word = async {
             while let Ok(reply) = self.next().await {
                 if matches!(reply, FromReceiver::FileFailed { .. } | FromReceiver::Refused { .. }) {
@@ -219,7 +219,7 @@ impl<'a> Replies<'a> {
             }
             None
         };
-        timeout(LAST_WORD_PATIENCE, word).await.ok().flatten()
+        timeout(FINAL_PATIENCE, word).await.ok().flatten()
     }
 }
 
@@ -238,57 +238,57 @@ async fn say_manifest(control: &mut SendStream, ticket: &Ticket, found: &Found) 
 
 /// What need not be sent.
 #[derive(Default)]
-struct Settled {
+struct Agreed {
     /// What is missing of files that the receiver has parts of.
     gaps: HashMap<u32, Gaps>,
     /// Files that the receiver has, by their hashes.
     unchanged: HashSet<u32>,
 }
 
-impl Settled {
+impl Agreed {
     fn bytes_there(&self, found: &Found) -> u64 {
-        let bytes = |at: u32| found.file(at).map_or(0, manifest::Source::bytes);
+        let bytes = |at: u32| found.file(at).map_or(0, manifest::SourceEntry::bytes);
         let parts: u64 = self.gaps.iter().map(|(&at, gaps)| bytes(at) - gaps.len()).sum();
         parts + self.unchanged.iter().map(|&at| bytes(at)).sum::<u64>()
     }
 }
 
 /// Answers what the receiver asks about files that it has, up to its word that the rest may begin.
-async fn settle(
+async fn agree(
     replies: &mut Replies<'_>,
     mut reply: FromReceiver,
     control: &mut SendStream,
     found: &Found,
     reporter: &mut Reporter,
-) -> Result<Settled, TransferError> {
+) -> Result<Agreed, TransferError> {
     let protocol = |what: &str| TransferError::Protocol(what.to_owned());
-    let (mut settled, mut compared, mut all_gaps) = (Settled::default(), HashSet::new(), 0);
+    let (mut agreed, mut compared, mut all_gaps) = (Agreed::default(), HashSet::new(), 0);
     loop {
         match reply {
-            FromReceiver::Accepted => return Ok(settled),
+            FromReceiver::Accepted => return Ok(agreed),
             FromReceiver::Working(work) => reporter.waiting(work),
             FromReceiver::Compare { file: at } => {
                 let Some(file) = found.file(at).filter(|_| compared.insert(at)) else {
                     return Err(protocol("a comparison of no file, or a second one"));
                 };
                 let (path, bytes) = (file.path.clone(), file.bytes());
-                let hash = blocking(move || Source::hash(&path, bytes)).await?;
+                let hash = blocking(move || FileSource::hash(&path, bytes)).await?;
                 let hash = hash.map_err(|error| read_error(&file.path, error))?;
                 let answer = message::encode(&FromSender::Hash { file: at, hash: *hash.as_bytes() });
                 let written = timeout(replies.patience, control.write_chunk(answer.into())).await;
                 written.map_err(|_| TransferError::Stalled(replies.patience))?.map_err(broken)?;
             }
             FromReceiver::Have { file: at } => {
-                let contradicts = !compared.contains(&at) || settled.gaps.contains_key(&at);
-                if contradicts || !settled.unchanged.insert(at) {
+                let contradicts = !compared.contains(&at) || agreed.gaps.contains_key(&at);
+                if contradicts || !agreed.unchanged.insert(at) {
                     return Err(protocol("it has a file that it has not compared"));
                 }
             }
             FromReceiver::Missing { file: at, gaps } => {
                 all_gaps += gaps.len();
-                let contradicts = all_gaps > ALL_GAPS_MAX || settled.unchanged.contains(&at);
+                let contradicts = all_gaps > ALL_GAPS_MAX || agreed.unchanged.contains(&at);
                 let gaps = found.file(at).and_then(|file| Gaps::parse(&gaps, file.bytes()));
-                if contradicts || gaps.is_none_or(|gaps| settled.gaps.insert(at, gaps).is_some()) {
+                if contradicts || gaps.is_none_or(|gaps| agreed.gaps.insert(at, gaps).is_some()) {
                     return Err(protocol("gaps that cannot be"));
                 }
             }
@@ -353,7 +353,7 @@ impl Files<'_> {
         &self,
         connection: &Connection,
         control: &mut SendStream,
-        mut settled: Settled,
+        mut agreed: Agreed,
     ) -> Result<(), TransferError> {
         let throttle = Arc::new(Throttle::new(self.limit));
         let mut sending = JoinSet::new();
@@ -362,10 +362,10 @@ impl Files<'_> {
             while sending.len() < FILES_AHEAD
                 && let Some((at, file)) = files.next()
             {
-                if settled.unchanged.contains(&at) {
+                if agreed.unchanged.contains(&at) {
                     continue;
                 }
-                let gaps = settled.gaps.remove(&at).unwrap_or_else(|| Gaps::whole(file.bytes()));
+                let gaps = agreed.gaps.remove(&at).unwrap_or_else(|| Gaps::whole(file.bytes()));
                 // One after the other, so that the receiver knows which is which.
                 let stream = if gaps.is_empty() { None } else { Some(open(connection, at).await?) };
                 let (file, throttle) = (file.clone(), Arc::clone(&throttle));
@@ -395,7 +395,7 @@ async fn abort(control: &mut SendStream, error: &TransferError) {
         let _ = control.finish();
         control.stopped().await
     };
-    let _ = timeout(LAST_WORD_PATIENCE, told).await;
+    let _ = timeout(FINAL_PATIENCE, told).await;
 }
 
 /// A stream for a file; those of earlier files go first, and the conversation before all.
@@ -409,12 +409,12 @@ async fn open(connection: &Connection, at: u32) -> Result<SendStream, TransferEr
 /// What is missing of one file on one stream; its hash.
 async fn send_file(
     stream: Option<SendStream>,
-    file: &manifest::Source,
+    file: &manifest::SourceEntry,
     gaps: Gaps,
     throttle: Arc<Throttle>,
 ) -> Result<blake3::Hash, TransferError> {
     let (path, bytes, len) = (file.path.clone(), file.bytes(), gaps.len());
-    let source = blocking(move || Source::open(&path, bytes, gaps, throttle)).await?;
+    let source = blocking(move || FileSource::open(&path, bytes, gaps, throttle)).await?;
     let source = Arc::new(source.map_err(|error| read_error(&file.path, error))?);
     if let Some(mut stream) = stream {
         stream.send_file(Arc::clone(&source), len).await.map_err(|error| match error {

@@ -5,7 +5,7 @@
 
 use std::{
     io,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket},
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr},
     path::PathBuf,
     sync::Arc,
     time::Duration,
@@ -27,7 +27,9 @@ use super::{
     network::Network,
     paths::printable_path,
     progress::Reporter,
-    session::LAST_WORD_PATIENCE,
+    random::random,
+    reachable::reachable,
+    session::FINAL_PATIENCE,
     ticket::{SECRET_BYTES, Secret, Ticket},
     ticket_file::TicketFile,
     transport,
@@ -110,7 +112,7 @@ pub async fn receive(job: ReceiveJob, reporter: &mut Reporter) -> Result<(), Tra
     endpoint.close(code, reason.as_bytes());
     drop(serving);
     // What is still being written is written down first.
-    let _ = timeout(LAST_WORD_PATIENCE, idle(&destination)).await;
+    let _ = timeout(FINAL_PATIENCE, idle(&destination)).await;
     destination.close();
     let _ = timeout(Duration::from_secs(1), endpoint.wait_idle()).await;
     endpoint.save_paths().await;
@@ -145,10 +147,10 @@ async fn serve(
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         let session = loop {
-            match admission.next() {
+            match admission.next_session() {
                 Some(session) => break session,
                 None => {
-                    if let Some(turned_away) = admission.turn().await {
+                    if let Some(turned_away) = admission.next_event().await {
                         reporter.note(&turned_away);
                     }
                 }
@@ -159,7 +161,7 @@ async fn serve(
         let outcome = loop {
             tokio::select! {
                 outcome = &mut transfer => break outcome,
-                _ = admission.turn() => {}
+                _ = admission.next_event() => {}
                 _ = tick.tick() => admission.reassure().await,
             }
         };
@@ -168,7 +170,7 @@ async fn serve(
         connection.close(code, reason.as_bytes());
         drop(transfer);
         // The next sender may wait already, for a file that is still being let go of.
-        let _ = timeout(LAST_WORD_PATIENCE, idle(destination)).await;
+        let _ = timeout(FINAL_PATIENCE, idle(destination)).await;
         match outcome {
             Ok(()) if job.keep => reporter.note("waiting for the next sender, with the same ticket"),
             Ok(()) => return Ok(()),
@@ -211,53 +213,4 @@ fn bind(config: ServerConfig, job: &ReceiveJob) -> Result<Endpoint, TransferErro
     .map_err(failed)?;
     endpoint.set_memory_max(MEMORY_MAX);
     Ok(endpoint)
-}
-
-/// The address to advertise when listening on `ip`: itself, or for any address the one that the default route
-/// leaves from. Finding it sends nothing.
-pub fn reachable(ip: IpAddr) -> IpAddr {
-    if !ip.is_unspecified() {
-        return ip;
-    }
-    // Documentation addresses (RFC 5737, RFC 3849): routed by default, and nobody's.
-    let v4 = || route(Ipv4Addr::UNSPECIFIED.into(), (Ipv4Addr::new(192, 0, 2, 1), 9).into());
-    let v6 = || {
-        let far = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);
-        if ip.is_ipv6() { route(Ipv6Addr::UNSPECIFIED.into(), (far, 9).into()) } else { None }
-    };
-    v4().or_else(v6).unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST))
-}
-
-fn route(from: IpAddr, to: SocketAddr) -> Option<IpAddr> {
-    let socket = UdpSocket::bind((from, 0)).ok()?;
-    socket.connect(to).ok()?;
-    let ip = socket.local_addr().ok()?.ip();
-    (!ip.is_unspecified()).then_some(ip)
-}
-
-/// Bytes nobody can guess.
-///
-/// # Errors
-/// When the system has none.
-pub fn random<const N: usize>() -> Result<[u8; N], TransferError> {
-    use ring::rand::{SecureRandom, SystemRandom};
-    let mut bytes = [0; N];
-    SystemRandom::new().fill(&mut bytes).map_err(|_| TransferError::Local {
-        what: "get random numbers".to_owned(),
-        error: io::Error::other("the system has none"),
-    })?;
-    Ok(bytes)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn tickets_name_an_address_others_can_use() {
-        let ip = IpAddr::from([127, 0, 0, 1]);
-        assert_eq!(reachable(ip), ip);
-        assert!(!reachable(Ipv4Addr::UNSPECIFIED.into()).is_unspecified());
-        assert!(!reachable(Ipv6Addr::UNSPECIFIED.into()).is_unspecified());
-    }
 }

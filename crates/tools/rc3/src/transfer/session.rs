@@ -13,7 +13,7 @@ use super::{
 };
 
 /// How long the last message may take to arrive.
-pub(super) const LAST_WORD_PATIENCE: Duration = Duration::from_secs(3);
+pub(super) const FINAL_PATIENCE: Duration = Duration::from_secs(3);
 /// After so long without a message the sender hears that the receiver is working.
 const SIGN_OF_LIFE_EVERY: Duration = Duration::from_secs(5);
 
@@ -48,7 +48,7 @@ impl Session {
     }
 
     /// Says it and waits, not for ever, until it has arrived.
-    pub(super) async fn last_word(&mut self, message: &FromReceiver) {
+    pub(super) async fn send_final(&mut self, message: &FromReceiver) {
         let said = async {
             if self.say(message).await.is_ok() {
                 let _ = self.control.finish();
@@ -56,12 +56,12 @@ impl Session {
             }
         };
         // Who does not listen need not hear.
-        let _ = timeout(LAST_WORD_PATIENCE, said).await;
+        let _ = timeout(FINAL_PATIENCE, said).await;
     }
 
     pub(super) async fn refuse(&mut self, refusal: Refusal, reason: String) {
         let reason = message::reason(reason);
-        self.last_word(&FromReceiver::Refused { refusal, reason }).await;
+        self.send_final(&FromReceiver::Refused { refusal, reason }).await;
     }
 
     /// Says that it is working, if it has said nothing for a while.
@@ -98,6 +98,6 @@ impl Session {
                 }
             }
         };
-        timeout(LAST_WORD_PATIENCE, abort).await.ok().flatten()
+        timeout(FINAL_PATIENCE, abort).await.ok().flatten()
     }
 }

@@ -23,14 +23,14 @@ pub const READ_BYTES_MIN: usize = 16 << 10;
 
 /// What is to be sent of one file.
 #[derive(Debug)]
-pub struct Source {
+pub struct FileSource {
     file: File,
     gaps: Gaps,
     passing: Mutex<Passing>,
     throttle: Arc<Throttle>,
 }
 
-impl Source {
+impl FileSource {
     /// Opens a file of `bytes` bytes, of which `gaps` are to be sent.
     ///
     /// # Errors
@@ -59,7 +59,7 @@ impl Source {
     }
 }
 
-impl ReadAt for Source {
+impl ReadAt for FileSource {
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
         let Some((at, room)) = self.gaps.locate(offset) else { return Ok(0) };
         let most = usize::try_from(room).unwrap_or(usize::MAX).min(self.throttle.read_bytes_max());

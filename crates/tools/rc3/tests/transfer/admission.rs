@@ -2,7 +2,10 @@
 
 use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
     time::Duration,
 };
 
@@ -37,14 +40,16 @@ async fn silent_in(ticket: &Ticket, from: IpAddr, mode: RlpMode) -> Option<(Endp
 /// Keeps `most` silent connections open from each address: where one is closed, another takes its place.
 fn besiege(runtime: &Runtime, ticket: &str, addresses: u8, most: usize) {
     let ticket: Ticket = ticket.parse().expect("a ticket");
+    let connected = Arc::<AtomicUsize>::default();
     for address in 1..=addresses {
         for _ in 0..most {
-            let ticket = ticket.clone();
+            let (ticket, connected) = (ticket.clone(), Arc::clone(&connected));
             runtime.spawn(async move {
                 loop {
                     if let Some((_endpoint, connection)) =
                         silent(&ticket, Ipv4Addr::new(127, 0, 0, address).into()).await
                     {
+                        connected.fetch_add(1, Relaxed);
                         connection.closed().await;
                     }
                     tokio::time::sleep(Duration::from_millis(200)).await;
@@ -52,8 +57,9 @@ fn besiege(runtime: &Runtime, ticket: &str, addresses: u8, most: usize) {
             });
         }
     }
-    // Until they are there.
-    std::thread::sleep(Duration::from_secs(2));
+    // Until as many have been there.
+    let there = || connected.load(Relaxed) >= usize::from(addresses) * most;
+    wait_until("too few connect", there);
 }
 
 fn file_arrives_despite(addresses: u8, most: usize) {

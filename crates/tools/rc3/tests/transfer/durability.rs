@@ -2,7 +2,7 @@
 
 use std::{fs, process::Command};
 
-use crate::harness::*;
+use crate::{harness::*, skip::skipped};
 
 #[test]
 fn fsync_reaches_every_file_every_new_directory_and_every_parent() {
@@ -16,7 +16,7 @@ fn fsync_reaches_every_file_every_new_directory_and_every_parent() {
     traced.args(["-f", "-y", "-e", "trace=fsync,linkat", "-o"]).arg(&log).arg(env!("CARGO_BIN_EXE_rc3"));
     if !Command::new("strace").args(["-o", "/dev/null", "true"]).status().is_ok_and(|status| status.success())
     {
-        println!("skipped: no strace, or no right to trace");
+        skipped("`strace` and the right to trace");
         return;
     }
     unknowing(&mut traced);

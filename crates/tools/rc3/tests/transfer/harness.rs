@@ -137,11 +137,7 @@ pub(crate) fn slow_sender(receiver: &Receiver, file: &Path, to: &Path) -> Child 
         .stderr(Stdio::piped())
         .spawn()
         .expect("the sender starts");
-    let until = Instant::now() + Duration::from_secs(30);
-    while arrived_bytes(to) == 0 {
-        assert!(Instant::now() < until, "nothing arrives");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    wait_for_bytes(to, 1);
     child
 }
 
@@ -177,6 +173,33 @@ pub(crate) fn large_file(directory: &Path) -> PathBuf {
     file
 }
 
+/// Waits until so many bytes have arrived.
+pub(crate) fn wait_for_bytes(directory: &Path, bytes: u64) {
+    wait_until("too little arrives", || arrived_bytes(directory) >= bytes);
+}
+
+/// Waits until so many bytes of a file are in place and written down.
+pub(crate) fn wait_for_record_of(directory: &Path, bytes: u64) {
+    wait_for_bytes(directory, bytes);
+    // The next record has them.
+    let before = record(directory);
+    wait_until("nothing more is written down", || record(directory).is_some_and(|now| Some(now) != before));
+}
+
+/// What the receiver has written down of a file.
+fn record(directory: &Path) -> Option<Vec<u8>> {
+    let name = names(directory).into_iter().find(|name| name.ends_with("-record.rc3-part"))?;
+    fs::read(directory.join(name)).ok()
+}
+
+pub(crate) fn wait_until(or_else: &str, there: impl Fn() -> bool) {
+    let until = Instant::now() + Duration::from_secs(60);
+    while !there() {
+        assert!(Instant::now() < until, "{or_else}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
 /// Waits until so much of a file is in place that the receiver has written it down.
 pub(crate) fn wait_for_record(directory: &Path) {
     /// One that says that nothing is in place is shorter.
@@ -185,11 +208,7 @@ pub(crate) fn wait_for_record(directory: &Path) {
         let record = name.ends_with("-record.rc3-part");
         record && directory.join(name).metadata().is_ok_and(|metadata| metadata.len() > RECORD_BYTES)
     };
-    let until = Instant::now() + Duration::from_secs(60);
-    while !names(directory).iter().any(written) {
-        assert!(Instant::now() < until, "nothing is written down");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    wait_until("nothing is written down", || names(directory).iter().any(written));
 }
 
 /// The names in a directory.

@@ -17,7 +17,7 @@ fn interrupted_receivers_keep_what_arrived_and_the_next_goes_on_with_it() {
         let file = large_file(from.path());
         let receiver = Receiver::start(to.path(), &[]);
         let mut sender = slow_sender(&receiver, &file, to.path());
-        std::thread::sleep(Duration::from_secs(3));
+        wait_for_bytes(to.path(), 5_000_000);
         kill(&receiver.child, signal);
         let (code, heard) = receiver.finish();
         assert_eq!(code, Some(130));
@@ -40,7 +40,7 @@ fn parts_are_deleted_where_that_is_asked_for() {
     let file = large_file(from.path());
     let receiver = Receiver::start(to.path(), &["--discard-partial"]);
     let mut sender = slow_sender(&receiver, &file, to.path());
-    std::thread::sleep(Duration::from_secs(2));
+    wait_for_bytes(to.path(), 1_000_000);
     kill(&receiver.child, "-INT");
     let (code, heard) = receiver.finish();
     assert_eq!(code, Some(130));

@@ -13,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::harness::*;
+use crate::{harness::*, skip::skipped};
 
 /// Bytes of what is sent, about.
 const BYTES: usize = 12_000_000;
@@ -268,7 +268,7 @@ fn fill_the_disk(subject: Subject) {
     for _ in 0..moments() {
         let size = (BYTES as f64 * (0.01 + 0.95 * random.next())) as u64;
         let Some(disk) = SmallDisk::new(size) else {
-            println!("skipped: {}: no right to mount a small file system", row.case);
+            skipped(&format!("root, `unshare` and `mount`: {}", row.case));
             return;
         };
         let mut stage = Stage::new(subject, disk.directory.path().to_owned());

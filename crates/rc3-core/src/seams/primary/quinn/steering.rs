@@ -12,7 +12,7 @@ use std::{
 
 use kickass::{
     code::Code,
-    endpoint::{Cause, Config, Mode, Sender},
+    endpoint::{Cause, Mode, Sender, SenderConfig},
 };
 use quinn_proto::{
     RttEstimator,
@@ -67,7 +67,7 @@ impl SharedSteering {
         config.steered().then(|| Self::new(now, SteeringFactory::config(config)))
     }
 
-    fn new(now: Instant, config: Config) -> Self {
+    fn new(now: Instant, config: SenderConfig) -> Self {
         Self(Arc::new(Mutex::new(Steering {
             sender: Sender::new(config),
             fragments: Fragments::NEW,
@@ -242,7 +242,7 @@ impl Quic {
 /// routers.
 struct SteeringFactory {
     steering: SharedSteering,
-    config: Config,
+    config: SenderConfig,
 }
 
 impl SteeringFactory {
@@ -250,8 +250,8 @@ impl SteeringFactory {
         Self { steering, config: Self::config(config) }
     }
 
-    fn config(config: &TransportConfig) -> Config {
-        Config {
+    fn config(config: &TransportConfig) -> SenderConfig {
+        SenderConfig {
             mtu: config.mtu().into(),
             initial_window: config.initial_window_bytes().unwrap_or(INITIAL_WINDOW),
             initial_rtt: config.initial_rtt,
@@ -261,7 +261,7 @@ impl SteeringFactory {
 
 impl ControllerFactory for SteeringFactory {
     fn build(self: Arc<Self>, now: Instant, current_mtu: u16) -> Box<dyn Controller> {
-        let config = Config { mtu: current_mtu.into(), ..self.config };
+        let config = SenderConfig { mtu: current_mtu.into(), ..self.config };
         let mut steering = self.steering.lock();
         steering.mtu = config.mtu;
         if steering.fragments.are_allowed() {

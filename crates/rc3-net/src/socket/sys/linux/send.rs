@@ -341,6 +341,7 @@ mod tests {
         },
         *,
     };
+    use crate::skip::skipped;
 
     /// Not in libc yet: report skb->priority of received packets (Linux 6.14).
     const SO_RCVPRIORITY: c_int = 82;
@@ -350,12 +351,12 @@ mod tests {
         let (io, _) = match open(address.parse().unwrap(), &Options::default()) {
             Ok(opened) => opened,
             Err(error) => {
-                println!("skipped: no socket on {address}: {error}");
+                skipped(&format!("a socket on {address}: {error}"));
                 return None;
             }
         };
         if let Err(error) = set(&io, libc::SOL_SOCKET, SO_RCVPRIORITY, 1) {
-            println!("skipped: the kernel does not report priorities: {error}");
+            skipped(&format!("a kernel that reports priorities: {error}"));
             return None;
         }
         let address = local_addr(&io).unwrap();
@@ -446,7 +447,7 @@ mod tests {
         receiver.set_read_timeout(Some(std::time::Duration::from_secs(5))).unwrap();
         let (io, state) = open("127.0.0.1:0".parse().unwrap(), &Options::default()).unwrap();
         if state.capabilities().gso_segments_max == 1 {
-            println!("skipped: no GSO here");
+            skipped("GSO");
             return;
         }
         // Without checksums the kernel refuses to segment, as it does for a card that cannot compute them.

@@ -14,7 +14,7 @@ use crate::{
 
 /// The flows under way and the records of those that are done.
 #[derive(Debug)]
-pub(super) struct Ledger {
+pub(super) struct FlowTable {
     epoch: Instant,
     live: FxHashMap<FlowId, Live>,
     done: VecDeque<FlowRecord>,
@@ -27,7 +27,7 @@ struct Live {
     acked: bool,
 }
 
-impl Ledger {
+impl FlowTable {
     pub(super) fn new(epoch: Instant) -> Self {
         Self { epoch, live: FxHashMap::default(), done: VecDeque::new() }
     }

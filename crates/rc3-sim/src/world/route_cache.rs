@@ -1,26 +1,32 @@
-//! The ways of parcels: which links, one after the other.
+//! The routes of parcels: which links, one after the other.
 
-use super::{LinkId, Router};
+use super::link_id::LinkId;
 use crate::agent::{HostId, Progress};
 
-/// All ways that were asked for so far. They lie in one row, for each parcel looks up its next link on each.
-pub(super) struct Ways {
+/// The way of a parcel, uplink and downlink included.
+pub type Route = Box<[LinkId]>;
+
+/// Who knows the way from host to host.
+pub type Router = Box<dyn FnMut(HostId, HostId) -> Route + Send>;
+
+/// All routes that were asked for so far. They lie in one row, for each parcel looks up its next link on each.
+pub(super) struct RouteCache {
     router: Router,
-    /// The links of all ways, each way with [`END`] after its last.
+    /// The links of all routes, each with [`END`] after its last.
     links: Vec<LinkId>,
-    /// Where in `links` a way begins, by the numbers of its hosts; [`UNKNOWN`] where nobody has asked.
+    /// Where in `links` a route begins, by the numbers of its hosts; [`UNKNOWN`] where nobody has asked.
     starts: Vec<Vec<u32>>,
 }
 
 const END: LinkId = LinkId(u32::MAX);
 const UNKNOWN: u32 = u32::MAX;
 
-impl Ways {
+impl RouteCache {
     pub(super) fn new(router: Router) -> Self {
         Self { router, links: Vec::new(), starts: Vec::new() }
     }
 
-    /// Where the way from host to host begins.
+    /// Where the route from host to host begins.
     pub(super) fn start(&mut self, from: HostId, to: HostId) -> Progress {
         let [from_index, to_index] = [from, to].map(|host| host.0 as usize);
         if self.starts.len() <= from_index {
@@ -38,14 +44,14 @@ impl Ways {
         Progress { place: starts[to_index], hops: 0 }
     }
 
-    /// The link after the one whose end has been reached; `None` where the way ends.
+    /// The link after the one whose end has been reached; `None` where the route ends.
     pub(super) fn advance(&self, progress: &mut Progress) -> Option<LinkId> {
         progress.place += 1;
         progress.hops += 1;
         Some(self.links[progress.place as usize]).filter(|&link| link != END)
     }
 
-    /// All links of a way.
+    /// All links of a route.
     pub(super) fn links(&mut self, from: HostId, to: HostId) -> &[LinkId] {
         let start = self.start(from, to).place as usize;
         let len = self.links[start..].iter().take_while(|&&link| link != END).count();

@@ -16,13 +16,13 @@ pub(super) enum Sleeper {
 /// The wishes of all sleepers, earliest first; equal instants with links before hosts and each in the order of their
 /// numbers, so that nothing hangs on the order in which they were made known.
 #[derive(Debug)]
-pub(super) struct Agenda {
+pub(super) struct EventQueue {
     epoch: Instant,
     links: Tournament<u64>,
     hosts: Tournament<u64>,
 }
 
-impl Agenda {
+impl EventQueue {
     /// Nobody sleeps; no instant is before `epoch`.
     pub(super) fn new(epoch: Instant) -> Self {
         Self { epoch, links: Tournament::new(NEVER), hosts: Tournament::new(NEVER) }
@@ -71,31 +71,31 @@ mod tests {
     fn only_the_last_wish_counts_and_ties_go_by_name() {
         let start = Instant::now();
         let at = |ms| start + Duration::from_millis(ms);
-        let mut agenda = Agenda::new(start);
-        agenda.make_room(2, 2);
-        agenda.set(Sleeper::Host(1), Some(at(5)));
-        agenda.set(Sleeper::Link(1), Some(at(5)));
-        agenda.set(Sleeper::Link(0), Some(at(1)));
-        agenda.set(Sleeper::Link(0), Some(at(7)));
-        agenda.set(Sleeper::Host(0), Some(at(2)));
-        agenda.set(Sleeper::Host(0), None);
-        agenda.set(Sleeper::Link(1), Some(at(5)));
-        assert_eq!(agenda.next(), Some(at(5)));
-        assert_eq!(agenda.pop(at(4)), None);
-        let woken: Vec<_> = std::iter::from_fn(|| agenda.pop(at(9))).collect();
+        let mut event_queue = EventQueue::new(start);
+        event_queue.make_room(2, 2);
+        event_queue.set(Sleeper::Host(1), Some(at(5)));
+        event_queue.set(Sleeper::Link(1), Some(at(5)));
+        event_queue.set(Sleeper::Link(0), Some(at(1)));
+        event_queue.set(Sleeper::Link(0), Some(at(7)));
+        event_queue.set(Sleeper::Host(0), Some(at(2)));
+        event_queue.set(Sleeper::Host(0), None);
+        event_queue.set(Sleeper::Link(1), Some(at(5)));
+        assert_eq!(event_queue.next(), Some(at(5)));
+        assert_eq!(event_queue.pop(at(4)), None);
+        let woken: Vec<_> = std::iter::from_fn(|| event_queue.pop(at(9))).collect();
         assert_eq!(woken, [Sleeper::Link(1), Sleeper::Host(1), Sleeper::Link(0)]);
-        assert_eq!(agenda.next(), None);
+        assert_eq!(event_queue.next(), None);
     }
 
     #[test]
     fn a_wish_made_twice_is_fulfilled_once() {
         let at = Instant::now();
-        let mut agenda = Agenda::new(at);
-        agenda.make_room(1, 0);
-        agenda.set(Sleeper::Link(0), Some(at));
-        agenda.set(Sleeper::Link(0), Some(at + Duration::from_secs(1)));
-        agenda.set(Sleeper::Link(0), Some(at));
-        assert_eq!(agenda.pop(at), Some(Sleeper::Link(0)));
-        assert_eq!(agenda.pop(at + Duration::from_secs(2)), None);
+        let mut event_queue = EventQueue::new(at);
+        event_queue.make_room(1, 0);
+        event_queue.set(Sleeper::Link(0), Some(at));
+        event_queue.set(Sleeper::Link(0), Some(at + Duration::from_secs(1)));
+        event_queue.set(Sleeper::Link(0), Some(at));
+        assert_eq!(event_queue.pop(at), Some(Sleeper::Link(0)));
+        assert_eq!(event_queue.pop(at + Duration::from_secs(2)), None);
     }
 }

@@ -1,0 +1,125 @@
+//! What a handle of a connection, of one of its streams or of its handshake holds.
+
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+};
+
+use rc3_core::{self as core, ConnectionError, Side};
+use tokio::sync::Notify;
+
+use crate::{
+    shared::Shared,
+    state::{ConnectionId, ConnectionState},
+    waiters::ConnectionWaiters,
+    wake::until,
+};
+
+/// A share in a connection: of a [`Connection`](crate::Connection), of a stream, of a handshake.
+#[derive(Debug, Clone)]
+pub(crate) struct ConnectionRef(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    shared: Arc<Shared>,
+    id: ConnectionId,
+    waiters: Arc<ConnectionWaiters>,
+    side: Side,
+    linger: AtomicBool,
+}
+
+impl ConnectionRef {
+    pub(crate) fn new(shared: Arc<Shared>, id: ConnectionId, waiters: Arc<ConnectionWaiters>) -> Self {
+        let side = shared.with(|state| state.peek(id, |core, _| core.side())).unwrap_or(Side::Client);
+        Self(Arc::new(Inner { shared, id, waiters, side, linger: AtomicBool::new(false) }))
+    }
+
+    pub(crate) fn side(&self) -> Side {
+        self.0.side
+    }
+
+    /// See [`Connection::stable_id`](crate::Connection::stable_id).
+    pub(crate) fn stable_id(&self) -> usize {
+        Arc::as_ptr(&self.0) as usize
+    }
+
+    /// Lets the connection deliver what it accepted when its last handle is dropped.
+    pub(crate) fn linger(&self) {
+        self.0.linger.store(true, Relaxed);
+    }
+
+    pub(crate) fn id(&self) -> ConnectionId {
+        self.0.id
+    }
+
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.0.shared
+    }
+
+    pub(crate) fn waiters(&self) -> &ConnectionWaiters {
+        &self.0.waiters
+    }
+
+    /// See [`crate::state::State::peek`].
+    pub(crate) fn peek<T>(
+        &self,
+        ask: impl FnOnce(&core::Connection, &ConnectionState) -> T,
+    ) -> Result<T, ConnectionError> {
+        self.shared().with(|state| state.peek(self.id(), ask))
+    }
+
+    /// See [`crate::state::State::connection`].
+    pub(crate) fn change<T>(
+        &self,
+        change: impl FnOnce(&mut core::Connection, &mut ConnectionState) -> T,
+    ) -> Result<T, ConnectionError> {
+        self.shared().with(|state| state.connection(self.id(), change))
+    }
+
+    /// As [`Self::change`], for what may have to be sent.
+    pub(crate) fn command<T>(
+        &self,
+        change: impl FnOnce(&mut core::Connection, &mut ConnectionState) -> T,
+    ) -> Result<T, ConnectionError> {
+        self.shared().with(|state| {
+            state.wake_driver();
+            state.connection(self.id(), change)
+        })
+    }
+
+    /// As [`Self::command`], for what only accepts streams and reads from them: seldom something to send.
+    pub(crate) fn read<T>(
+        &self,
+        read: impl FnOnce(&mut core::Connection, &mut ConnectionState) -> T,
+    ) -> Result<T, ConnectionError> {
+        self.shared().with(|state| {
+            let result = state.reader(self.id(), read);
+            state.wake_driver_after_reader();
+            result
+        })
+    }
+
+    /// Tries again whenever `notify` speaks.
+    pub(crate) async fn wait<T>(&self, notify: &Notify, attempt: impl FnMut() -> Option<T>) -> T {
+        until(notify, attempt).await
+    }
+
+    pub(crate) fn remote_address(&self) -> SocketAddr {
+        let unspecified = SocketAddr::from(([0, 0, 0, 0], 0));
+        self.peek(|core, _| core.remote_address()).unwrap_or(unspecified)
+    }
+
+    pub(crate) fn is_delivered(&self) -> bool {
+        self.peek(|_, state| state.undelivered.is_empty()).unwrap_or_default()
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        let linger = self.linger.load(Relaxed);
+        self.shared.with(|state| state.release_connection(self.id, linger));
+    }
+}

@@ -1,0 +1,126 @@
+//! One socket as the driver sees it.
+
+use std::{
+    io,
+    task::{Context, Poll, Waker},
+    time::Instant,
+};
+
+use rc3_core::{DatagramMeta, Transmit};
+
+use crate::{
+    shared::Shared,
+    socket::{AsyncSocket, Datagram, Outgoing, RecvBatch},
+    state::State,
+};
+
+/// Datagrams handed in under one lock.
+const DATAGRAMS_PER_LOCK: usize = 128;
+
+/// How sending ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sent {
+    /// Something was sent, there may be more.
+    More,
+    /// Nothing is left.
+    All,
+    /// The socket takes no more for now.
+    Blocked,
+}
+
+/// The driver's end of one socket.
+#[derive(Default)]
+pub(super) struct Channel {
+    batch: RecvBatch,
+    /// What the socket refused, to be sent before anything else; its bytes are in `buf`.
+    pub(super) unsent: Option<Transmit>,
+    buf: Vec<u8>,
+    pub(super) blocked: bool,
+}
+
+impl Channel {
+    /// Hands in one batch, if there is one; of how many datagrams.
+    pub(super) fn receive(
+        &mut self,
+        cx: &mut Context<'_>,
+        shared: &Shared,
+        wakers: &mut Vec<Waker>,
+        socket: &AsyncSocket,
+    ) -> io::Result<usize> {
+        let Poll::Ready(received) = socket.poll_recv(cx, &mut self.batch) else { return Ok(0) };
+        let messages = received?;
+        let mut count = 0;
+        loop {
+            let taken = shared.with_later(wakers, |state| {
+                let mut taken = 0;
+                let datagrams = self.batch.datagrams().take(DATAGRAMS_PER_LOCK);
+                let datagrams = datagrams.inspect(|_| taken += 1).map(|Datagram { meta, data }| {
+                    let meta = DatagramMeta {
+                        remote: meta.remote,
+                        local_ip: meta.local,
+                        ecn: meta.ecn,
+                        leading_len: meta.leading_len,
+                    };
+                    (meta, data)
+                });
+                state.core.handle_datagrams(Instant::now(), datagrams);
+                taken
+            });
+            count += taken;
+            if taken < DATAGRAMS_PER_LOCK {
+                break;
+            }
+        }
+        tracing::trace!(messages, datagrams = count, "received");
+        // Only a socket that has nothing wakes the task again, so another look is due in any case.
+        Ok(count.max(1))
+    }
+
+    /// Sends what was left, or what `poll` has.
+    pub(super) fn send(
+        &mut self,
+        shared: &Shared,
+        wakers: &mut Vec<Waker>,
+        socket: &AsyncSocket,
+        poll: impl FnOnce(&mut State, &mut Vec<u8>) -> Option<Transmit>,
+    ) -> io::Result<Sent> {
+        self.blocked = false;
+        let transmit = match self.unsent.take() {
+            Some(transmit) => transmit,
+            None => {
+                self.buf.clear();
+                match shared.with_later(wakers, |state| poll(state, &mut self.buf)) {
+                    Some(transmit) => transmit,
+                    None => return Ok(Sent::All),
+                }
+            }
+        };
+        let sent = socket.try_send(&Outgoing {
+            destination: transmit.destination,
+            source: transmit.source,
+            ecn: transmit.ecn,
+            dscp: shared.marks.dscp(transmit.level),
+            priority: shared.marks.priority(transmit.level),
+            contents: &self.buf,
+            segment_size: transmit.segment_size,
+            dont_fragment: transmit.dont_fragment,
+        });
+        match sent {
+            Ok(()) => {
+                tracing::trace!(level = %transmit.level, bytes = transmit.size, "sent");
+                Ok(Sent::More)
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                self.unsent = Some(transmit);
+                self.blocked = true;
+                Ok(Sent::Blocked)
+            }
+            // A destination this socket cannot reach, such as the other family: lost, as on the way.
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+                tracing::debug!(%error, destination = %transmit.destination, "datagram not sent");
+                Ok(Sent::More)
+            }
+            Err(error) => Err(error),
+        }
+    }
+}

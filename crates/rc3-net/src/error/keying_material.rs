@@ -1,0 +1,8 @@
+//! Exporting keying material.
+
+use thiserror::Error;
+
+/// No keying material: the handshake is not complete, or more than 255 hashes of output were asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("no keying material, complete the handshake and ask for less than 8 KB")]
+pub struct ExportKeyingMaterialError;

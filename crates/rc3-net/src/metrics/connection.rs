@@ -1,0 +1,98 @@
+//! Counters of connections.
+
+use std::time::Instant;
+
+use metrics::{Unit, counter, describe_counter, describe_histogram, histogram};
+use rc3_core::ConnectionStats;
+
+use super::counter::{self, Counted, Value, add};
+#[cfg(feature = "kickass")]
+use super::kickass;
+
+const CONNECTION: [Counted<ConnectionStats>; 12] = [
+    ("rc3_primary_sent_bytes", Unit::Bytes, "handed to the primary", |s| s.sent.primary_bytes),
+    ("rc3_primary_sent_packets", Unit::Count, "packets the primary sent", |s| s.path.sent_packets),
+    ("rc3_primary_lost_packets", Unit::Count, "packets declared lost", |s| s.path.lost_packets),
+    ("rc3_primary_congestion_events", Unit::Count, "window reductions", |s| s.path.congestion_events),
+    ("rc3_duplicate_sent_bytes", Unit::Bytes, "sent by both loops", |s| s.sent.duplicate_bytes),
+    ("rc3_skipped_bytes", Unit::Bytes, "spared the primary by RLP", |s| s.sent.skipped_bytes),
+    ("rc3_primary_received_bytes", Unit::Bytes, "brought first by the primary", |s| s.received.primary_bytes),
+    ("rc3_duplicate_received_bytes", Unit::Bytes, "came more than once", |s| s.received.duplicate_bytes),
+    ("rc3_refused_bytes", Unit::Bytes, "RLP bytes turned away for want of room", |s| {
+        s.received.refused_bytes
+    }),
+    ("rc3_unproven_discarded_datagrams", Unit::Count, "QUIC datagrams of addresses not proven", |s| {
+        s.received.unproven_discarded
+    }),
+    ("rc3_rlp_discarded_datagrams", Unit::Count, "RLP datagrams that did not open", |s| {
+        s.received.rlp_discarded
+    }),
+    ("rc3_sacks_received", Unit::Count, "SACK frames received", |s| s.sent.sacks),
+];
+
+const SENT_BY_LEVEL: &str = "rc3_rlp_sent_bytes";
+const SENT_PACKETS_BY_LEVEL: &str = "rc3_rlp_sent_packets";
+const DELIVERED_BY_LEVEL: &str = "rc3_rlp_delivered_bytes";
+const RECEIVED_BY_LEVEL: &str = "rc3_rlp_received_bytes";
+const CONNECTIONS: &str = "rc3_connections_closed";
+const RTT: &str = "rc3_rtt_seconds";
+
+pub(super) fn describe() {
+    counter::describe(&CONNECTION);
+    describe_counter!(SENT_BY_LEVEL, Unit::Bytes, "sent by RLP, by level");
+    describe_counter!(SENT_PACKETS_BY_LEVEL, Unit::Count, "packets sent by RLP, by level");
+    describe_counter!(DELIVERED_BY_LEVEL, Unit::Bytes, "acknowledged by SACK, by level");
+    describe_counter!(RECEIVED_BY_LEVEL, Unit::Bytes, "brought first by RLP, by level");
+    #[cfg(feature = "kickass")]
+    kickass::describe();
+    describe_counter!(CONNECTIONS, Unit::Count, "connections that are gone");
+    describe_histogram!(RTT, Unit::Seconds, "smoothed round-trip time when a connection ended");
+}
+
+/// What was last reported of a connection, and when.
+#[derive(Debug, Default)]
+pub(crate) struct ConnectionReporter(Option<(ConnectionStats, Instant)>);
+
+impl ConnectionReporter {
+    /// Reports what has come since the last time.
+    pub(crate) fn report(&mut self, stats: &ConnectionStats, now: Instant) {
+        let last = self.0.replace((*stats, now));
+        let before = last.as_ref().map(|(before, _)| before);
+        let since = |value: Value<ConnectionStats>| value(stats) - before.map_or(0, value);
+        for (name, _, _, value) in CONNECTION {
+            add(since(value), |count| counter!(name).increment(count));
+        }
+        for level in 1..stats.sent.levels.len() {
+            let sent = stats.sent.levels[level];
+            let sent_before = before.map(|before| before.sent.levels[level]).unwrap_or_default();
+            let received = stats.received.rlp_bytes[level];
+            let received_before = before.map_or(0, |before| before.received.rlp_bytes[level]);
+            for (name, count) in [
+                (SENT_BY_LEVEL, sent.bytes - sent_before.bytes),
+                (SENT_PACKETS_BY_LEVEL, sent.packets - sent_before.packets),
+                (DELIVERED_BY_LEVEL, sent.delivered_bytes - sent_before.delivered_bytes),
+                (RECEIVED_BY_LEVEL, received - received_before),
+            ] {
+                add(count, |count| counter!(name, "level" => level.to_string()).increment(count));
+            }
+        }
+        #[cfg(feature = "kickass")]
+        if let Some(stats) = &stats.kickass {
+            let last = last.as_ref().and_then(|(last, then)| Some((last.kickass?, *then)));
+            kickass::report(stats, now, last.as_ref());
+        }
+    }
+
+    /// Whether the connection followed the rate of a router then.
+    #[cfg(feature = "kickass")]
+    pub(crate) fn is_steered(&self) -> bool {
+        self.0.is_some_and(|(stats, _)| stats.kickass.as_ref().is_some_and(kickass::is_steered))
+    }
+
+    /// As [`Self::report`], for the last time.
+    pub(crate) fn report_end(&mut self, stats: &ConnectionStats, now: Instant) {
+        self.report(stats, now);
+        counter!(CONNECTIONS, "rc3" => if stats.rc3 { "yes" } else { "no" }).increment(1);
+        histogram!(RTT).record(stats.path.rtt.as_secs_f64());
+    }
+}

@@ -1,0 +1,134 @@
+//! One connection, its waiting tasks included.
+
+use std::{sync::Arc, task::Waker};
+
+use bytes::Bytes;
+use rc3_core::{self as core, ConnectionError, ConnectionHandle, Event, StreamId, VarInt};
+use rustc_hash::FxHashSet;
+use tokio::sync::{Notify, oneshot};
+
+use super::map::Map;
+use crate::waiters::ConnectionWaiters;
+
+/// One connection beside the core's own state of it.
+pub(crate) struct ConnectionState {
+    pub(super) handle: ConnectionHandle,
+    /// The core's side, after it let go.
+    pub(super) gone: Option<Box<core::Connection>>,
+    /// Whether somebody holds it or a stream of it.
+    pub(super) held: bool,
+    pub(crate) connected: bool,
+    pub(crate) error: Option<ConnectionError>,
+    /// The task inside `Connecting`.
+    pub(crate) connecting: Option<Waker>,
+    /// Who waits to hear whether 0-RTT was accepted.
+    pub(crate) zero_rtt: Option<oneshot::Sender<bool>>,
+    /// The server refused the streams that were opened before the handshake was complete.
+    pub(crate) zero_rtt_rejected: bool,
+    pub(crate) readers: Map<StreamId, Waker>,
+    pub(crate) writers: Map<StreamId, Waker>,
+    /// Who waits to hear that a stream was stopped, delivered or reset.
+    pub(crate) stopped: Map<StreamId, Arc<Notify>>,
+    /// Streams that accepted bytes, or an end, of which the peer has not acknowledged all.
+    pub(crate) undelivered: FxHashSet<StreamId>,
+    /// To be closed so when `undelivered` is empty.
+    pub(super) closing: Option<(VarInt, Bytes)>,
+    waiters: Arc<ConnectionWaiters>,
+    #[cfg(feature = "metrics")]
+    pub(super) reporter: crate::metrics::ConnectionReporter,
+}
+
+impl ConnectionState {
+    pub(super) fn new(handle: ConnectionHandle, waiters: Arc<ConnectionWaiters>) -> Self {
+        Self {
+            handle,
+            gone: None,
+            held: true,
+            connected: false,
+            error: None,
+            connecting: None,
+            zero_rtt: None,
+            zero_rtt_rejected: false,
+            readers: Map::default(),
+            writers: Map::default(),
+            stopped: Map::default(),
+            undelivered: FxHashSet::default(),
+            closing: None,
+            waiters,
+            #[cfg(feature = "metrics")]
+            reporter: crate::metrics::ConnectionReporter::default(),
+        }
+    }
+
+    pub(super) fn on_event(&mut self, event: Event, wakers: &mut Vec<Waker>) {
+        match event {
+            Event::HandshakeDataReady => self.waiters.handshake.notify_waiters(),
+            Event::EarlyDataRejected => {
+                self.zero_rtt_rejected = true;
+                self.undelivered.clear();
+                self.wake_streams(wakers);
+            }
+            Event::Connected => {
+                self.connected = true;
+                // Nobody may be waiting any more.
+                self.zero_rtt.take().map(|waiter| waiter.send(!self.zero_rtt_rejected));
+                wakers.extend(self.connecting.take());
+                self.waiters.handshake.notify_waiters();
+                // Streams could not be opened before.
+                self.waiters.available.iter().for_each(Notify::notify_waiters);
+            }
+            Event::Lost(error) => self.on_lost(error, wakers),
+            Event::Opened(dir) => self.waiters.opened[dir as usize].notify_waiters(),
+            Event::Available(dir) => self.waiters.available[dir as usize].notify_waiters(),
+            Event::Readable(id) => wakers.extend(self.readers.remove(&id)),
+            Event::Writable(id) => wakers.extend(self.writers.remove(&id)),
+            Event::Finished(id) => {
+                self.on_send_over(id);
+            }
+            Event::Stopped(id, _) => {
+                self.on_send_over(id);
+                wakers.extend(self.writers.remove(&id));
+            }
+            Event::DatagramReceived => self.waiters.datagram_received.notify_waiters(),
+            Event::DatagramsUnblocked => self.waiters.datagrams_unblocked.notify_waiters(),
+            // What a newer core has to say that nobody here waits for.
+            _ => {}
+        }
+    }
+
+    /// A stream has nothing left to deliver, or gave it up.
+    pub(crate) fn on_send_over(&mut self, id: StreamId) {
+        self.undelivered.remove(&id);
+        if let Some(stopped) = self.stopped.remove(&id) {
+            stopped.notify_waiters();
+        }
+    }
+
+    pub(super) fn on_lost(&mut self, error: ConnectionError, wakers: &mut Vec<Waker>) {
+        if self.error.is_some() {
+            return;
+        }
+        self.error = Some(error);
+        self.closing = None;
+        wakers.extend(self.connecting.take());
+        self.zero_rtt = None;
+        self.wake_streams(wakers);
+        let ConnectionWaiters {
+            handshake,
+            available,
+            opened,
+            datagram_received,
+            datagrams_unblocked,
+            closed,
+        } = &*self.waiters;
+        let all = [handshake, datagram_received, datagrams_unblocked, closed];
+        all.into_iter().chain(available).chain(opened).for_each(Notify::notify_waiters);
+    }
+
+    /// Everybody who waits for a stream has something to learn.
+    fn wake_streams(&mut self, wakers: &mut Vec<Waker>) {
+        wakers.extend(self.readers.drain().map(|(_, waker)| waker));
+        wakers.extend(self.writers.drain().map(|(_, waker)| waker));
+        self.stopped.drain().for_each(|(_, stopped)| stopped.notify_waiters());
+    }
+}

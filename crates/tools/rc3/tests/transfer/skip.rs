@@ -1,0 +1,14 @@
+//! What a test says that cannot run here.
+
+use std::{
+    io::{self, Write},
+    thread,
+};
+
+/// Says what this test needs and has not got. Not by `eprintln!`: the test harness keeps to itself what a test prints
+/// that passes.
+pub(crate) fn skipped(needs: &str) {
+    let test = thread::current();
+    // Nobody may be listening.
+    let _ = writeln!(io::stderr(), "SKIPPED {}: needs {needs}", test.name().unwrap_or("test"));
+}
