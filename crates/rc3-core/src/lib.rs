@@ -102,7 +102,7 @@ pub use kickass::endpoint::{Cause as TcpCause, Mode as KickAssMode};
 pub use laws::{
     clock::ClockStats,
     guard::{GuardStats, Verdict},
-    ladder::Ladder,
+    ladder::{Ladder, LadderError},
     verdicts::{DestinationVerdict, KnownPath, Pace},
 };
 pub use machines::{
