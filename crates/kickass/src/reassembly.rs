@@ -170,7 +170,7 @@ fn cost(part: &Packet) -> usize {
 ///
 /// ```
 /// use std::time::Instant;
-/// use kickass::{packet::Packet, reassembly::{Config, Reassembler}};
+/// use kickass::{packet::Packet, reassembly::{Reassembler, ReassemblyConfig}};
 ///
 /// # fn datagram(payload: usize) -> Vec<u8> { // A UDP datagram over IPv4 without Don't Fragment.
 /// #     let mut bytes = vec![0; 20 + payload];
@@ -185,7 +185,7 @@ fn cost(part: &Packet) -> usize {
 /// let rest = leading.split(888, 0)?;
 ///
 /// let now = Instant::now();
-/// let mut reassembler = Reassembler::new(Config::default());
+/// let mut reassembler = Reassembler::new(ReassemblyConfig::default());
 /// // In any order; the packet comes out with its last fragment.
 /// assert_eq!(reassembler.handle(now, rest)?, None);
 /// assert_eq!(reassembler.packets(), 1);

@@ -77,10 +77,10 @@ const RISE_MAX: f64 = 4.0;
 ///
 /// ```
 /// use std::time::{Duration, Instant};
-/// use kickass::{Rate, code::Code, endpoint::{Cause, Config, Mode, Sender}};
+/// use kickass::{Rate, code::Code, endpoint::{Cause, Mode, Sender, SenderConfig}};
 ///
 /// let (start, rtt) = (Instant::now(), Duration::from_millis(40));
-/// let mut sender = Sender::new(Config::default());
+/// let mut sender = Sender::new(SenderConfig::default());
 /// assert_eq!((sender.mode(), sender.window()), (Mode::Tcp(Cause::Silence), 15_000));
 ///
 /// // The first acknowledgement brings a signal of about 100 Mbit/s.
