@@ -37,7 +37,7 @@ pub(crate) enum Answer {
 struct Question {
     /// Packet number of the last datagram of the burst.
     burst_last: u64,
-    /// Datagrams with DATA sent before.
+    /// Datagrams with DATA sent before that may come.
     sent: u64,
     number: u64,
     /// How long after the burst it left.
@@ -117,12 +117,18 @@ impl OrderTrial {
         self.phase == Phase::Due
     }
 
-    /// It has left with this packet number.
-    pub(crate) fn on_probe_sent(&mut self, at: Instant, number: u64) {
+    /// It has left with this packet number. `missing` datagrams with DATA are known to be lost.
+    pub(crate) fn on_probe_sent(&mut self, at: Instant, number: u64, missing: u64) {
         if let (Phase::Due, Some((burst_last, burst_at))) = (self.phase, self.last) {
             let gap = at.saturating_duration_since(burst_at);
-            let question =
-                Question { burst_last, sent: self.sent, number, gap, delay: None, in_order: false };
+            let question = Question {
+                burst_last,
+                sent: self.sent.saturating_sub(missing),
+                number,
+                gap,
+                delay: None,
+                in_order: false,
+            };
             self.phase = Phase::Asked(question);
         }
     }
@@ -180,7 +186,7 @@ mod tests {
         assert!(!trial.is_due());
         trial.on_timeout(now + DELAY);
         assert!(trial.is_due());
-        trial.on_probe_sent(now + DELAY, 16);
+        trial.on_probe_sent(now + DELAY, 16, 0);
         assert_eq!((trial.is_due(), trial.timeout()), (false, None), "once");
         trial
     }
@@ -208,6 +214,21 @@ mod tests {
             assert_eq!(trial.on_order(order(came, 0)), None);
             assert_eq!(trial.on_arrival(17, 5.0, |delay| delay - 5.0 + 1e-9), answer, "{came} {queue}");
         }
+    }
+
+    #[test]
+    fn what_flows_before_have_lost_is_not_waited_for() {
+        let now = Instant::now();
+        let mut trial = OrderTrial::default();
+        trial.on_rlp_sent(now, 99, 100);
+        trial.start_busy_period();
+        trial.on_rlp_sent(now, 115, 16);
+        trial.on_timeout(now + DELAY);
+        // Ten of the first hundred were lost.
+        trial.on_probe_sent(now + DELAY, 116, 10);
+        trial.on_arrival(115, 5.003, |delay| delay - 5.0);
+        assert_eq!(trial.on_order(Order { packet_number: 116, came: 106, overtaken: 0 }), None);
+        assert_eq!(trial.on_arrival(117, 5.0, |delay| delay - 5.0), Some(Answer::Followed));
     }
 
     #[test]

@@ -466,6 +466,11 @@ impl Clock {
         }
     }
 
+    /// Datagrams that were passed by one that came, and had not come themselves.
+    pub(crate) fn missing(&self) -> u64 {
+        self.missing
+    }
+
     /// Datagrams under way.
     pub(crate) fn in_flight(&self) -> u64 {
         self.departures.in_flight()

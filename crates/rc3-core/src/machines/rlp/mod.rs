@@ -129,6 +129,7 @@ impl Rlp {
         self.established = self.seal.next_number();
         self.seal = seal.continuing_at(self.established);
         self.early_left = None;
+        self.order.start_busy_period();
         if let Some(clock) = &mut self.clock {
             clock.start_busy_period();
         }
@@ -228,7 +229,7 @@ impl Rlp {
             && let Some(guard) = &mut self.guard
         {
             guard.on_new_path(rtt);
-            self.order = OrderTrial::default();
+            self.order.start_busy_period();
             self.clock = Some(Clock::new(rtt));
             (self.pace, self.unconfirmed) = (None, false);
         }
@@ -266,6 +267,10 @@ impl Rlp {
         Allowance::Send { level, packets }
     }
 
+    fn is_unproven(&self) -> bool {
+        self.guard.as_ref().is_some_and(|guard| guard.verdict() == Verdict::Unproven)
+    }
+
     fn is_honoured(&self) -> bool {
         self.guard.as_ref().is_some_and(|guard| guard.verdict() == Verdict::Honoured)
     }
@@ -287,7 +292,7 @@ impl Rlp {
 
     /// When to call [`Self::on_timeout`].
     pub(crate) fn timeout(&self) -> Option<Instant> {
-        self.order.timeout()
+        self.order.timeout().filter(|_| self.is_unproven())
     }
 
     /// The time of [`Self::timeout`] may have come.
@@ -297,12 +302,13 @@ impl Rlp {
 
     /// Whether a datagram of normal priority should follow what RLP has sent, to show whether it overtakes that.
     pub(crate) fn wants_order_probe(&self) -> bool {
-        self.order.is_due() && self.guard.as_ref().is_some_and(|guard| guard.verdict() == Verdict::Unproven)
+        self.order.is_due() && self.is_unproven()
     }
 
     /// It was sealed last.
     pub(crate) fn on_order_probe_sent(&mut self, now: Instant) {
-        self.order.on_probe_sent(now, self.seal.next_number() - 1);
+        let missing = self.clock.as_ref().map_or(0, Clock::missing);
+        self.order.on_probe_sent(now, self.seal.next_number() - 1, missing);
     }
 
     /// The receiver says what that has overtaken. Returns whether it is known now that the path ignores marks.
