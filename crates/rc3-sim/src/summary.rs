@@ -1,14 +1,19 @@
 //! Statistics of flow completion times as the papers print them: means over flows and over bytes, reductions,
-//! percentiles, sizes apart, each with its standard error.
+//! percentiles, sizes apart, each with its 95 % confidence interval.
 //!
-//! The error comes from parts that are nearly independent: repetitions with different seeds, or, of one
-//! repetition, batches of consecutive flows (batch means). Two schemes that were offered the same flows are
-//! compared part by part, so that what the parts have in common cancels.
+//! The interval comes from parts that are nearly independent: batches of consecutive flows of each repetition (batch
+//! means). Flows that share queues are correlated, so batches grow until neighbours no longer are; a batch is a whole
+//! repetition in the end. Two schemes that were offered the same flows are compared part by part, so that what the
+//! parts have in common cancels.
 
-/// Batches a single repetition is cut into.
-const BATCHES: usize = 20;
+/// Batches that a repetition is cut into, most first.
+const BATCHES: [usize; 5] = [20, 10, 5, 2, 1];
+/// Batches that a single repetition is cut into at least: fewer give no interval at all.
+const BATCHES_OF_ONE: usize = 5;
 /// Flows below which a batch says too little.
 const BATCH_FLOWS_MIN: usize = 20;
+/// Normal quantile of the one-sided test, at 5 %, that neighbouring batches are correlated.
+const CORRELATED: f64 = 1.645;
 /// Sizes up to which each is a bucket of its own.
 const SIZES_MAX: usize = 24;
 /// Buckets per factor of ten of the size, where there are more sizes.
@@ -35,10 +40,33 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// Standard deviation from part to part, which is what RC3's error bars show.
-    pub fn deviation(&self) -> Option<f64> {
-        self.error.map(|error| error * (self.parts as f64).sqrt())
+    /// A figure without an interval.
+    pub fn exact(value: f64) -> Self {
+        Self { value, error: None, parts: 1 }
     }
+
+    /// Half of the 95 % confidence interval, by Student's t with one degree of freedom less than parts.
+    pub fn margin(&self) -> Option<f64> {
+        self.error.map(|error| error * student(self.parts.saturating_sub(1)))
+    }
+
+    /// The 95 % confidence interval; of a figure without parts the figure itself.
+    pub fn interval(&self) -> (f64, f64) {
+        let margin = self.margin().unwrap_or(0.0);
+        (self.value - margin, self.value + margin)
+    }
+}
+
+/// 97.5 % quantile of Student's t.
+fn student(freedom: usize) -> f64 {
+    const QUANTILES: [f64; 30] = [
+        12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145,
+        2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048,
+        2.045, 2.042,
+    ];
+    let freedom = freedom.max(1);
+    // Beyond the table the first two terms of the expansion in 1 / freedom, exact to three digits.
+    QUANTILES.get(freedom - 1).copied().unwrap_or(1.960 + 2.372 / freedom as f64)
 }
 
 /// Which mean the papers take.
@@ -127,8 +155,11 @@ impl Flows {
     /// A figure of these flows.
     pub fn estimate(&self, statistic: impl Fn(&[Observation]) -> Option<f64>) -> Option<Estimate> {
         let value = statistic(&self.pooled())?;
-        let values: Vec<f64> = self.parts().into_iter().filter_map(statistic).collect();
-        Some(Estimate { value, error: standard_error(&values), parts: values.len() })
+        let parts = |batches| {
+            let of_one = |flows| cut(flows, batches).filter_map(&statistic).collect();
+            self.repetitions.iter().map(|flows| of_one(flows)).collect()
+        };
+        Some(independent(value, self.repetitions.len(), parts))
     }
 
     /// The mean completion time.
@@ -140,31 +171,73 @@ impl Flows {
     ///
     /// `other` was offered the same flows in as many repetitions.
     pub fn reduction(&self, other: &Self, weight: Weight) -> Option<Estimate> {
-        let reduce = |base: &[Observation], other: &[Observation]| {
+        self.compared(other, |base, other| {
             let base = mean(base, weight).filter(|&mean| mean > 0.0)?;
             Some(1.0 - mean(other, weight)? / base)
+        })
+    }
+
+    /// A figure of these flows beside those of `other`, which was offered the same flows in as many repetitions.
+    pub fn compared(
+        &self,
+        other: &Self,
+        statistic: impl Fn(&[Observation], &[Observation]) -> Option<f64>,
+    ) -> Option<Estimate> {
+        let value = statistic(&self.pooled(), &other.pooled())?;
+        let parts = |batches| {
+            let pairs = self.repetitions.iter().zip(&other.repetitions);
+            let of_one = |(base, other)| {
+                let pairs = cut(base, batches).zip(cut(other, batches));
+                pairs.filter_map(|(base, other)| statistic(base, other)).collect()
+            };
+            pairs.map(|(base, other)| of_one((base.as_slice(), other.as_slice()))).collect()
         };
-        let value = reduce(&self.pooled(), &other.pooled())?;
-        let pairs = self.parts().into_iter().zip(other.parts());
-        let values: Vec<f64> = pairs.filter_map(|(base, other)| reduce(base, other)).collect();
-        Some(Estimate { value, error: standard_error(&values), parts: values.len() })
+        Some(independent(value, self.repetitions.len(), parts))
     }
 
     fn pooled(&self) -> Vec<Observation> {
         self.iter().copied().collect()
     }
+}
 
-    fn parts(&self) -> Vec<&[Observation]> {
-        match self.repetitions.as_slice() {
-            [] => Vec::new(),
-            [only] => {
-                let length = only.len().div_ceil(BATCHES).max(BATCH_FLOWS_MIN);
-                // A last, shorter batch would count as much as the others.
-                only.chunks_exact(length).collect()
-            }
-            many => many.iter().map(Vec::as_slice).collect(),
+/// Batches of equal length; a last, shorter one would count as much as the others.
+fn cut(flows: &[Observation], batches: usize) -> impl Iterator<Item = &[Observation]> {
+    let length = if batches == 1 { flows.len().max(1) } else { (flows.len() / batches).max(BATCH_FLOWS_MIN) };
+    flows.chunks_exact(length)
+}
+
+/// The figure with the error that as many parts as possible give, of which neighbours are not correlated.
+///
+/// `parts` are the values of each repetition that is cut into so many batches.
+fn independent(value: f64, repetitions: usize, parts: impl Fn(usize) -> Vec<Vec<f64>>) -> Estimate {
+    let fewest = if repetitions == 1 { BATCHES_OF_ONE } else { 1 };
+    let mut values = Vec::new();
+    for batches in BATCHES.into_iter().filter(|&batches| batches >= fewest) {
+        let of_each = parts(batches);
+        let correlated = correlation(&of_each) > CORRELATED;
+        values = of_each.concat();
+        // Short repetitions have no batch of that many.
+        if !correlated && values.len() >= repetitions.max(2) {
+            break;
         }
     }
+    Estimate { value, error: standard_error(&values), parts: values.len() }
+}
+
+/// The lag-1 autocorrelation within the repetitions, in standard deviations of that of independent values; 0 of
+/// values without variance.
+fn correlation(of_each: &[Vec<f64>]) -> f64 {
+    let (mut shared, mut all, mut pairs) = (0.0, 0.0, 0);
+    let values: Vec<f64> = of_each.concat();
+    let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
+    for repetition in of_each {
+        shared += repetition.windows(2).map(|pair| (pair[0] - mean) * (pair[1] - mean)).sum::<f64>();
+        all += repetition.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
+        pairs += repetition.len().saturating_sub(1);
+    }
+    let scaled =
+        shared / all * values.len() as f64 / f64::from(u32::try_from(pairs).unwrap_or(u32::MAX)).sqrt();
+    if scaled.is_finite() { scaled } else { 0.0 }
 }
 
 fn standard_error(values: &[f64]) -> Option<f64> {
@@ -235,23 +308,64 @@ mod tests {
     }
 
     #[test]
-    fn error_of_repetitions_is_the_one_of_their_means() {
+    fn error_of_short_repetitions_is_the_one_of_their_means() {
         let flows = Flows::new(vec![vec![flow(1, 1.0)], vec![flow(1, 2.0)], vec![flow(1, 3.0)]]);
         let estimate = flows.mean(Weight::Flows).unwrap();
         assert_eq!((estimate.value, estimate.parts), (2.0, 3));
         assert!((estimate.error.unwrap() - (1.0f64 / 3.0).sqrt()).abs() < 1e-12);
-        assert!((estimate.deviation().unwrap() - 1.0).abs() < 1e-12);
+        let (low, high) = estimate.interval();
+        assert!((high - low - 2.0 * 4.303 * (1.0f64 / 3.0).sqrt()).abs() < 1e-9, "{low} {high}");
     }
 
     #[test]
-    fn one_repetition_is_cut_into_batches() {
+    fn repetitions_are_cut_into_batches() {
         // 400 flows: 20 batches of 20, alternately 1 s and 3 s.
-        let flows = (0..400).map(|index| flow(1, if index / 20 % 2 == 0 { 1.0 } else { 3.0 })).collect();
-        let estimate = Flows::new(vec![flows]).mean(Weight::Flows).unwrap();
+        let flows: Vec<_> =
+            (0..400).map(|index| flow(1, if index / 20 % 2 == 0 { 1.0 } else { 3.0 })).collect();
+        let estimate = Flows::new(vec![flows.clone()]).mean(Weight::Flows).unwrap();
         assert_eq!((estimate.value, estimate.parts), (2.0, 20));
         assert!((estimate.error.unwrap() - (20.0f64 / 19.0 / 20.0).sqrt()).abs() < 1e-12);
+        assert_eq!(Flows::new(vec![flows.clone(), flows]).mean(Weight::Flows).unwrap().parts, 40);
         let few = Flows::new(vec![vec![flow(1, 1.0); 25]]).mean(Weight::Flows).unwrap();
         assert_eq!((few.error, few.parts), (None, 1));
+    }
+
+    #[test]
+    fn batches_grow_until_neighbours_are_not_correlated() {
+        // Queues fill and drain over 400 flows: neighbouring batches of 100 are alike.
+        let wave = |index: usize| flow(1, if index / 200 % 2 == 0 { 1.0 } else { 3.0 });
+        let slow = Flows::new(vec![(0..2000).map(wave).collect(); 4]);
+        let estimate = slow.mean(Weight::Flows).unwrap();
+        assert!(estimate.parts < 80, "{}", estimate.parts);
+        // With a trend in each of them only whole repetitions are independent.
+        let trend = Flows::new(vec![(0..2000).map(|index| flow(1, index as f64)).collect(); 4]);
+        assert_eq!(trend.mean(Weight::Flows).unwrap().parts, 4);
+    }
+
+    #[test]
+    fn intervals_hold_the_mean_in_nineteen_cases_of_twenty() {
+        // An autoregressive series, whose errors batches that are too short would call a third of what they are.
+        let mut state = 1_u64;
+        let mut random = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as f64 / f64::from(1_u32 << 31) - 0.5
+        };
+        let mut repetition = || {
+            let mut value = 0.0;
+            let mut next = || {
+                value = 0.98 * value + random();
+                flow(1, 10.0 + value)
+            };
+            (0..4000).map(|_| next()).collect::<Vec<_>>()
+        };
+        let cases = 200;
+        let holds = |_: &u32| {
+            let flows = Flows::new(vec![repetition(), repetition(), repetition()]);
+            let (low, high) = flows.mean(Weight::Flows).unwrap().interval();
+            (low..=high).contains(&10.0)
+        };
+        let held = (0..cases).filter(holds).count();
+        assert!((175..=200).contains(&held), "{held} of {cases}");
     }
 
     #[test]

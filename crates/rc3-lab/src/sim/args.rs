@@ -16,6 +16,8 @@ pub enum SimCommand {
     Plot(SimPlotArgs),
     /// Capture links of one world, and follow the sender of a flow
     Trace(SimTraceArgs),
+    /// List every figure of the papers with what reports of experiments say about it
+    Coverage(SimCoverageArgs),
     /// Compare rc3 with plain QUIC and the ideal on paths of today
     Today(SimTodayArgs),
 }
@@ -88,6 +90,14 @@ pub struct SimTraceArgs {
     pub out: PathBuf,
 }
 
+/// `rc3-lab sim coverage`
+#[derive(Debug, Clone, Args)]
+pub struct SimCoverageArgs {
+    /// Folder with the folders that `rc3-lab sim run` left
+    #[arg(value_name = "DIR")]
+    pub reports: PathBuf,
+}
+
 /// `rc3-lab sim today`
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
@@ -135,6 +145,9 @@ pub struct SimHowArgs {
     /// Change a key of the scenario; may be given more than once
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
+    /// Name this commit in the reports
+    #[arg(long, value_name = "COMMIT")]
+    pub commit: Option<String>,
     /// Folder for the results
     #[arg(long, default_value = "sim-results", value_name = "DIR")]
     pub out: PathBuf,

@@ -32,6 +32,7 @@ pub const EXPERIMENTS: &[(&str, &str)] = experiments![
     "fig14b",
     "fig14c",
     "partial",
+    "partial-readings",
     "datacentre",
     "hotnets-fig5",
     "hotnets-fig6",

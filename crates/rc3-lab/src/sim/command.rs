@@ -1,9 +1,12 @@
 //! What was typed after `rc3-lab sim` means: settings resolved, defaults filled in, unknown names refused.
 
-use std::{collections::HashSet, num::NonZero, thread};
+use std::{collections::HashSet, num::NonZero, path::PathBuf, thread};
 
 use super::{
-    args::{SimCommand, SimHowArgs, SimListArgs, SimPlotArgs, SimRunArgs, SimTodayArgs, SimTraceArgs},
+    args::{
+        SimCommand, SimCoverageArgs, SimHowArgs, SimListArgs, SimPlotArgs, SimRunArgs, SimTodayArgs,
+        SimTraceArgs,
+    },
     catalogue,
     experiment::{ExperimentError, Plan},
     today::TodayJob,
@@ -28,6 +31,8 @@ pub enum Command {
         /// How to read the scenario and where to write.
         plan: Plan,
     },
+    /// List the figures of the papers beside the reports in a folder.
+    Coverage(PathBuf),
     /// Print the names of today's paths and of the schemes.
     TodayList,
     /// Compare schemes on today's paths.
@@ -64,9 +69,10 @@ impl Command {
                 Ok(Self::Trace {
                     name,
                     trace,
-                    plan: Plan { changes: set, out, threads: NonZero::<usize>::MIN },
+                    plan: Plan { changes: set, out, commit: None, threads: NonZero::<usize>::MIN },
                 })
             }
+            SimCommand::Coverage(SimCoverageArgs { reports }) => Ok(Self::Coverage(reports)),
             SimCommand::Today(SimTodayArgs { list: true, .. }) => Ok(Self::TodayList),
             SimCommand::Today(SimTodayArgs { names, quick, scheme, page, jobs, .. }) => {
                 let threads = jobs.unwrap_or_else(cores);
@@ -100,7 +106,7 @@ fn job(names: &[String], how: SimHowArgs) -> RunJob {
     changes.extend(how.flows.map(|flows| format!("measure.flows={flows}")));
     changes.extend(how.set);
     let threads = how.jobs.unwrap_or_else(cores);
-    RunJob { names: named, plan: Plan { changes, out: how.out, threads }, json: how.json }
+    RunJob { names: named, plan: Plan { changes, out: how.out, commit: how.commit, threads }, json: how.json }
 }
 
 #[cfg(test)]

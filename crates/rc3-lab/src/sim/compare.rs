@@ -1,11 +1,14 @@
 //! Printed figures beside measured ones.
 
 use rc3_sim::{
-    scenario::{ExpectSpec, Label, Metric},
+    scenario::{Basis, Bound, ExpectSpec, Label, Metric, Spec},
     summary::Estimate,
 };
 
 use super::results::{Cell, PACKET_BYTES, Results, short, value_text};
+
+/// Differences up to this part of the printed value agree, in per cent.
+pub const AGREES: f64 = 10.0;
 
 /// A printed figure and ours.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,59 +21,84 @@ pub struct Row {
     pub metric: Metric,
     /// As printed, in the metric's unit.
     pub printed: f64,
+    /// Whether a bound is printed.
+    pub bound: Option<Bound>,
     /// As measured, in the metric's unit; `None` if it was not.
     pub measured: Option<Estimate>,
-    /// How far off is still the same, if the experiment says so.
-    pub tolerance: Option<f64>,
+    /// Whether the setting was chosen without looking at the printed figure.
+    pub basis: Basis,
     /// Remarks.
     pub note: String,
 }
 
-/// Whether a measured figure is the printed one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Whether a measured figure agrees with the printed one: the same rule for all figures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
-    /// Within the tolerance.
-    Within,
-    /// Outside of it.
-    Outside,
-    /// There is no tolerance.
-    Open,
+    /// The difference is at most [`AGREES`] per cent of the printed value; a bound is kept.
+    Agrees,
+    /// It is not, but the 95 % interval contains values that would agree.
+    Uncertain,
+    /// No value of the 95 % interval would agree.
+    Differs,
+    /// A fit or a what-if: agreement would show nothing.
+    NotScored,
     /// It was not measured.
     Missing,
 }
 
-impl Row {
-    /// Measured minus printed: percentage points of a metric in per cent, per cent of the printed value of others.
-    pub fn difference(&self) -> Option<f64> {
-        let measured = self.measured?.value;
-        match self.metric.unit() {
-            "%" => Some(measured - self.printed),
-            _ => Some(100.0 * (measured / self.printed - 1.0)),
+impl Verdict {
+    /// All, best first.
+    pub const ALL: [Self; 5] = [Self::Agrees, Self::Uncertain, Self::Differs, Self::NotScored, Self::Missing];
+
+    /// As tables have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Agrees => "agrees",
+            Self::Uncertain => "uncertain",
+            Self::Differs => "differs",
+            Self::NotScored => "not scored",
+            Self::Missing => "not measured",
         }
     }
+}
 
-    /// The unit of [`Self::difference`].
-    pub fn difference_unit(&self) -> &'static str {
-        if self.metric.unit() == "%" { "points" } else { "%" }
+impl Row {
+    /// Measured minus printed, in per cent of the printed value.
+    pub fn difference(&self) -> Option<f64> {
+        Some(self.difference_of(self.measured?.value))
     }
 
-    /// Whether they are the same.
+    fn difference_of(&self, value: f64) -> f64 {
+        100.0 * (value - self.printed) / self.printed.abs()
+    }
+
+    /// See [`Verdict`].
     pub fn verdict(&self) -> Verdict {
-        match (self.difference(), self.tolerance) {
-            (None, _) => Verdict::Missing,
-            (Some(_), None) => Verdict::Open,
-            (Some(difference), Some(tolerance)) if difference.abs() <= tolerance => Verdict::Within,
-            _ => Verdict::Outside,
+        let Some(measured) = self.measured else { return Verdict::Missing };
+        if self.basis != Basis::Independent {
+            return Verdict::NotScored;
+        }
+        let (low, high) = measured.interval();
+        let band = self.printed.abs() * AGREES / 100.0;
+        let (from, to) = match self.bound {
+            None => (self.printed - band, self.printed + band),
+            Some(Bound::AtLeast) => (self.printed, f64::INFINITY),
+            Some(Bound::AtMost) => (f64::NEG_INFINITY, self.printed),
+        };
+        match (from..=to).contains(&measured.value) {
+            true => Verdict::Agrees,
+            false if high >= from && low <= to => Verdict::Uncertain,
+            false => Verdict::Differs,
         }
     }
 }
 
 /// Every printed figure beside the measured one.
-pub fn compare(expected: &[ExpectSpec], results: &Results) -> Vec<Row> {
-    expected.iter().map(|expect| row(expect, results)).collect()
+pub fn compare(spec: &Spec, results: &Results) -> Vec<Row> {
+    spec.expect.iter().map(|expect| row(expect, spec.basis, results)).collect()
 }
 
-fn row(expect: &ExpectSpec, results: &Results) -> Row {
+fn row(expect: &ExpectSpec, basis: Basis, results: &Results) -> Row {
     let cell = find(expect, &expect.run, results);
     let base = match &expect.against {
         Some(run) => find(expect, run, results),
@@ -109,7 +137,8 @@ fn row(expect: &ExpectSpec, results: &Results) -> Row {
         metric: expect.metric,
         printed: expect.value,
         measured,
-        tolerance: expect.tolerance,
+        bound: expect.bound,
+        basis: expect.basis.unwrap_or(basis),
         note: expect.note.clone(),
     }
 }
@@ -122,7 +151,7 @@ fn of_link(expect: &ExpectSpec, cell: &Cell) -> Option<Estimate> {
         Some(scheme) => sampled.of_scheme(scheme).metric(expect.metric),
         None => sampled.metric(expect.metric),
     };
-    value.map(|value| Estimate { value, error: None, parts: 1 })
+    value.map(Estimate::exact)
 }
 
 fn setting(expect: &ExpectSpec, cell: Option<&Cell>) -> String {

@@ -11,11 +11,12 @@ use rc3_sim::scenario::{PictureKind, Run, Scenario, ScenarioError};
 use thiserror::Error;
 
 use super::{
-    compare,
+    compare, coverage,
     engine::{Cost, Engine},
     figures::{self, Network},
+    fingerprint::fingerprint,
     report,
-    report::Finding,
+    report::{Finding, Provenance},
     results::Results,
     table::{self, FlowRow},
     work::{self, Step, WorldError},
@@ -28,6 +29,8 @@ pub struct Plan {
     pub changes: Vec<String>,
     /// The folder in which each experiment gets one.
     pub out: PathBuf,
+    /// The commit that reports name, if any.
+    pub commit: Option<String>,
     /// Worlds that run at a time. Results do not depend on it.
     pub threads: NonZero<usize>,
 }
@@ -198,8 +201,15 @@ impl Experiment {
         write("summary.csv", &text)?;
         write("scenario.toml", self.scenario.to_toml().as_bytes())?;
 
-        let rows = compare::compare(&spec.expect, &results);
-        let mut finding = Finding::new(spec, self.command.clone(), rows, summary, &results);
+        let rows = compare::compare(spec, &results);
+        let mut text = Vec::new();
+        table::write(&mut text, coverage::figures(&rows))
+            .map_err(io::Error::from)
+            .map_err(written(&folder))?;
+        write("comparison.csv", &text)?;
+        let provenance =
+            Provenance { commit: plan.commit.clone(), fingerprint: fingerprint(&self.scenario, engine)? };
+        let mut finding = Finding::new(spec, self.command.clone(), &provenance, rows, summary, &results);
         for (index, wanted) in spec.picture.iter().enumerate() {
             let Some(chart) = figures::chart(wanted, spec, &results, self.network()) else { continue };
             let stem = if index == 0 { spec.name.clone() } else { format!("{}-{}", spec.name, index + 1) };

@@ -126,7 +126,7 @@ fn reduction_by_size(picture: &PictureSpec, results: &Results, network: Network)
         let point = |(index, bucket): (usize, &Bucket)| {
             let of_size = flows.of_size(bucket.from, bucket.to);
             let reduction = base.of_size(bucket.from, bucket.to).reduction(&of_size, Weight::Flows)?;
-            Some(Point { x: index as f64, y: reduction.value, error: reduction.deviation() })
+            Some(Point { x: index as f64, y: reduction.value, error: reduction.margin() })
         };
         series.push(Series {
             name: name(cell, &compared),
@@ -137,14 +137,28 @@ fn reduction_by_size(picture: &PictureSpec, results: &Results, network: Network)
     }
     if let [only] = series.as_mut_slice() {
         only.name = format!("{}, measured", only.name);
+        series.push(predicted(&buckets, network));
         series.push(counted(&buckets, network));
     }
-    let subtitle = "by flow size; bars: standard deviation over repetitions or batches".to_owned();
+    let subtitle = "by flow size; bars: 95 % confidence intervals".to_owned();
     let y = Axis::new("reduction of the mean FCT", Scale::Linear, Unit::Share);
     blank(Axis::new("flow size", size_names(&buckets), Unit::Bytes), y, subtitle, series)
 }
 
-/// The model with whole packets and the handshake, which the measured FCTs contain.
+/// The model of RC3 §3, which knows neither whole packets nor a handshake.
+fn predicted(buckets: &[Bucket], network: Network) -> Series {
+    let model = network.model(4);
+    let point =
+        |(index, bucket): (usize, &Bucket)| Point::new(index as f64, model.reduction(bucket.from as f64));
+    Series {
+        name: "model of RC3 §3".to_owned(),
+        colour: Colour::Grey,
+        shape: Shape::Frames,
+        points: buckets.iter().enumerate().map(point).collect(),
+    }
+}
+
+/// Slow start by whole packets and rounds, with the handshake, which the measured FCTs contain.
 fn counted(buckets: &[Bucket], network: Network) -> Series {
     let available = network.rate * (1.0 - network.load);
     let packet = Duration::from_secs_f64(PACKET_BYTES as f64 / available);
@@ -155,8 +169,8 @@ fn counted(buckets: &[Bucket], network: Network) -> Series {
         Point::new(index as f64, 1.0 - rc3 / slow_start)
     };
     Series {
-        name: "model of RC3 §3, with handshake".to_owned(),
-        colour: Colour::Grey,
+        name: "packets counted, with handshake".to_owned(),
+        colour: Colour::Vermillion,
         shape: Shape::Frames,
         points: buckets.iter().enumerate().map(point).collect(),
     }
@@ -172,7 +186,7 @@ fn fct_by_key(picture: &PictureSpec, results: &Results) -> Chart {
     let mut series: Vec<Series> = Vec::new();
     for cell in shown(picture, results) {
         let (Some(x), Some(mean)) = (at(cell), cell.all.flows.mean(Weight::Flows)) else { continue };
-        let point = Point { x, y: mean.value, error: mean.error };
+        let point = Point { x, y: mean.value, error: mean.margin() };
         match series.iter_mut().find(|series| series.name == cell.place.run) {
             Some(series) => series.points.push(point),
             None => series.push(Series {
@@ -193,7 +207,7 @@ fn fct_by_key(picture: &PictureSpec, results: &Results) -> Chart {
     let share = ["loss", "load", "share", "without-priorities"].contains(&short(&key));
     let x = Axis::new(short(&key), Scale::Linear, if share { Unit::Share } else { Unit::Number });
     let y = Axis::new("mean FCT over flows", Scale::Linear, Unit::Seconds).starting(0.0);
-    blank(x, y, "bars: standard error".to_owned(), series)
+    blank(x, y, "bars: 95 % confidence intervals".to_owned(), series)
 }
 
 /// Fig. 10: cumulative distribution of FCTs.
@@ -263,7 +277,7 @@ fn fct_by_size(picture: &PictureSpec, results: &Results) -> Chart {
             let point = |bucket: &Bucket| {
                 let mean = group.flows.of_size(bucket.from, bucket.to).mean(Weight::Flows)?;
                 let size = (bucket.from as f64 * bucket.to as f64).sqrt();
-                Some(Point { x: size, y: mean.value, error: mean.error })
+                Some(Point { x: size, y: mean.value, error: mean.margin() })
             };
             let name = name(cell, &cells);
             series.push(Series {
@@ -276,7 +290,7 @@ fn fct_by_size(picture: &PictureSpec, results: &Results) -> Chart {
     }
     let x = Axis::new("flow size", Scale::Log, Unit::Bytes);
     let y = Axis::new("mean FCT", Scale::Log, Unit::Seconds);
-    blank(x, y, "bars: standard error".to_owned(), series)
+    blank(x, y, "bars: 95 % confidence intervals".to_owned(), series)
 }
 
 /// Fig. 2: how far either loop has come, from both ends of the flow, against time.

@@ -2,15 +2,18 @@
 //!
 //! A [`catalogue`] entry or a file becomes worlds; [`work`] runs them on an [`engine`], each of them once
 //! ([`shared`]); [`results`] pools their flows, [`sampled`] has what was seen of a link; [`compare`] puts the printed figures beside; [`table`],
-//! [`figures`] and [`report`] write it down. [`args`] is what was typed, [`command`] what it means, and [`run`] does it.
+//! [`figures`] and [`report`] write it down, [`fingerprint`] shows later whether it still holds, and [`coverage`] lists what
+//! of the papers there is. [`args`] is what was typed, [`command`] what it means, and [`run`] does it.
 
 pub mod args;
 pub mod catalogue;
 pub mod command;
 pub mod compare;
+pub mod coverage;
 pub mod engine;
 pub mod experiment;
 pub mod figures;
+pub mod fingerprint;
 pub mod progress;
 pub mod report;
 pub mod results;

@@ -1,6 +1,9 @@
 //! What an experiment's documents say.
 
-use rc3_sim::scenario::{MeasureSpec, Metric, Spec};
+use rc3_sim::{
+    scenario::{Basis, Bound, MeasureSpec, Metric, Spec},
+    summary::Estimate,
+};
 use rc3_text::units::about_bytes;
 
 use super::{
@@ -11,7 +14,16 @@ use super::{
 };
 use crate::document::{Block, Document, Table};
 
-/// One experiment, ready to be told.
+/// The code that a report comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Provenance {
+    /// Its commit, if the command named it.
+    pub commit: Option<String>,
+    /// See [`super::fingerprint`].
+    pub fingerprint: String,
+}
+
+/// One experiment and what it found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finding {
     /// Its folder.
@@ -39,10 +51,11 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// What is told of an experiment.
+    /// What an experiment found.
     pub fn new(
         spec: &Spec,
         command: String,
+        provenance: &Provenance,
         rows: Vec<Row>,
         summary: Vec<SummaryRow>,
         results: &Results,
@@ -53,7 +66,7 @@ impl Finding {
             source: spec.source.clone(),
             about: spec.about.clone(),
             command,
-            measured: measured(&spec.measure),
+            measured: measured(&spec.measure, provenance),
             pictures: Vec::new(),
             rows,
             summary,
@@ -62,11 +75,17 @@ impl Finding {
         }
     }
 
+    /// How many of its figures have this verdict.
+    pub fn count(&self, verdict: Verdict) -> usize {
+        self.rows.iter().filter(|row| row.verdict() == verdict).count()
+    }
+
     /// Its own document.
     pub fn document(&self) -> Document {
         let mut blocks = self.head("");
         if !self.rows.is_empty() {
             blocks.push(Block::Heading("Printed and measured".to_owned()));
+            blocks.push(Block::Text(RULE.to_owned()));
             blocks.push(Block::Table(comparison(&self.rows)));
         }
         blocks.push(Block::Heading("Measured".to_owned()));
@@ -100,35 +119,41 @@ impl Finding {
 }
 
 const MEANING: &str = "FCT is from connect to the last byte at the receiver unless the setting says otherwise, in \
-                       seconds; behind ± is the standard error. Reductions are relative to the first run of the same \
-                       setting. Everything else is in summary.csv, each flow in flows.csv.";
+                       seconds; ± is half of the 95 % confidence interval. Reductions are relative to the first run \
+                       of the same setting. Everything else is in summary.csv, each flow in flows.csv.";
+
+/// The one rule by which printed and measured figures are compared.
+pub const RULE: &str = "A figure agrees if it differs from the printed one by at most 10 % of the printed value, or \
+                        keeps a printed bound. It is uncertain if it does not, but its 95 % confidence interval \
+                        holds values that would, and differs otherwise. Figures of a fit (a free number was \
+                        chosen to meet printed figures) and of a what-if (a setting other than the papers') are \
+                        not scored.";
 
 /// What the same files can be made from again.
-fn measured(measure: &MeasureSpec) -> String {
+fn measured(measure: &MeasureSpec, provenance: &Provenance) -> String {
     let MeasureSpec { flows, repetitions, seed, .. } = measure;
     let of = if *repetitions == 1 { "once".to_owned() } else { format!("{repetitions} times") };
-    format!("At most {flows} flows measured in each world, {of}, seed {seed}.")
+    let commit = provenance.commit.as_ref().map(|commit| format!("Commit {commit}, ")).unwrap_or_default();
+    let fingerprint = &provenance.fingerprint;
+    let begin = if commit.is_empty() { "Fingerprint" } else { "fingerprint" };
+    format!("At most {flows} flows measured in each world, {of}, seed {seed}. {commit}{begin} {fingerprint}.")
 }
 
 /// The document of several experiments.
 pub fn overview(findings: &[Finding]) -> Document {
-    let mut verdicts =
-        Table::new(&["experiment", "source", "#printed", "#within", "#outside", "#not measured"]);
+    let names = Verdict::ALL.map(|verdict| format!("#{}", verdict.name()));
+    let mut head = vec!["experiment", "source", "#printed"];
+    head.extend(names.iter().map(String::as_str));
+    let mut verdicts = Table::new(&head);
     let mut blocks = vec![Block::Text(
-        "The figures printed in the RC3 papers (NSDI 2014, HotNets 2013) and the same ones measured with this \
-         implementation in the simulator. Differences of reductions are in percentage points, of times in per cent."
+        "The figures printed in the RC3 papers (NSDI 2014, HotNets 2013) and in the Kick-Ass report, and the same ones \
+         measured with this implementation in the simulator."
             .to_owned(),
     )];
     for finding in findings {
-        let count = |verdict| finding.rows.iter().filter(|row| row.verdict() == verdict).count().to_string();
-        verdicts.rows.push(vec![
-            finding.name.clone(),
-            finding.source.clone(),
-            finding.rows.len().to_string(),
-            count(Verdict::Within),
-            count(Verdict::Outside),
-            count(Verdict::Missing),
-        ]);
+        let mut row = vec![finding.name.clone(), finding.source.clone(), finding.rows.len().to_string()];
+        row.extend(Verdict::ALL.map(|verdict| finding.count(verdict).to_string()));
+        verdicts.rows.push(row);
     }
     blocks.push(Block::Table(verdicts));
     for finding in findings {
@@ -145,36 +170,65 @@ pub fn overview(findings: &[Finding]) -> Document {
 
 /// Printed figures beside measured ones, as a table.
 pub fn comparison(rows: &[Row]) -> Table {
-    let mut table =
-        Table::new(&["setting", "run", "figure", "#printed", "#measured", "#difference", "within", "note"]);
+    let mut table = Table::new(&[
+        "setting",
+        "run",
+        "figure",
+        "#printed",
+        "#measured",
+        "#difference",
+        "verdict",
+        "basis",
+        "note",
+    ]);
     for row in rows {
-        let unit = row.metric.unit();
-        let decimals = decimals(row.metric);
         table.rows.push(vec![
             row.setting.clone(),
             row.run.clone(),
             metric(row.metric).to_owned(),
-            format!("{:.decimals$} {unit}", row.printed),
-            row.measured.map_or_else(String::new, |measured| {
-                let error = measured.error.map(|error| format!(" ± {error:.decimals$}")).unwrap_or_default();
-                format!("{:.decimals$}{error} {unit}", measured.value)
-            }),
-            row.difference().map_or_else(String::new, |difference| {
-                // Nothing has no sign.
-                let difference = if difference.abs() < 0.05 { 0.0 } else { difference };
-                format!("{difference:+.1} {}", row.difference_unit())
-            }),
-            match row.verdict() {
-                Verdict::Within => "yes",
-                Verdict::Outside => "no",
-                Verdict::Open => "",
-                Verdict::Missing => "not measured",
-            }
-            .to_owned(),
+            printed(row),
+            row.measured.map_or_else(String::new, |measured| amount(row.metric, measured)),
+            difference(row),
+            row.verdict().name().to_owned(),
+            basis(row.basis).to_owned(),
             row.note.clone(),
         ]);
     }
     table.without_empty_columns()
+}
+
+/// The printed figure with its unit, and the bound if it is one.
+pub fn printed(row: &Row) -> String {
+    let bound = match row.bound {
+        None => "",
+        Some(Bound::AtLeast) => "≥ ",
+        Some(Bound::AtMost) => "≤ ",
+    };
+    format!("{bound}{:.*} {}", decimals(row.metric), row.printed, row.metric.unit())
+}
+
+/// A measured figure with its interval and its unit.
+pub fn amount(metric: Metric, measured: Estimate) -> String {
+    format!("{} {}", with_margin(Some(measured.value), measured.margin(), decimals(metric)), metric.unit())
+}
+
+/// In per cent of the printed value; a bound has none.
+fn difference(row: &Row) -> String {
+    let difference = row.difference().filter(|difference| row.bound.is_none() && difference.is_finite());
+    difference.map_or_else(String::new, |difference| {
+        // Nothing has no sign.
+        let difference = if difference.abs() < 0.05 { 0.0 } else { difference };
+        format!("{difference:+.1} %")
+    })
+}
+
+/// Nothing of an independent figure, so that the column goes where all are.
+pub fn basis(basis: Basis) -> &'static str {
+    match basis {
+        Basis::Independent => "",
+        Basis::Fit => "fit",
+        Basis::WhatIf => "what-if",
+    }
 }
 
 /// Decimals a metric is printed with.
@@ -183,17 +237,22 @@ fn decimals(metric: Metric) -> usize {
 }
 
 /// What a metric is called.
-fn metric(metric: Metric) -> &'static str {
+pub fn metric(metric: Metric) -> &'static str {
     match metric {
         Metric::Fct => "FCT over flows",
         Metric::FctBytes => "FCT over bytes",
         Metric::Reduction => "reduction over flows",
         Metric::ReductionBytes => "reduction over bytes",
+        Metric::Speedup => "times as fast",
+        Metric::Delay => "FCT minus the other's",
+        Metric::FctP99 => "99 % of FCTs",
+        Metric::ReductionP99 => "reduction of the 99 % FCT",
         Metric::Loss => "packets lost",
         Metric::Utilisation => "utilisation",
         Metric::Fairness => "fairness (Jain)",
         Metric::FlowRate => "rate of a flow",
         Metric::Queueing => "mean wait in the queue",
+        Metric::QueueingP99 => "99 % of waits in the queue",
         Metric::KickassMode => "flows in Kick-Ass mode",
     }
 }
@@ -229,13 +288,13 @@ fn overall(rows: &[SummaryRow]) -> Table {
             row.scheme.clone(),
             row.flows.to_string(),
             if row.unfinished > 0 { row.unfinished.to_string() } else { String::new() },
-            with_error(row.fct_s, row.fct_error_s, 4),
-            with_error(row.fct_bytes_s, row.fct_bytes_error_s, 4),
-            with_error(row.p1_s, None, 4),
-            with_error(row.median_s, None, 4),
-            with_error(row.p99_s, None, 4),
-            per_cent(row.reduction_percent, row.reduction_error),
-            per_cent(row.reduction_bytes_percent, row.reduction_bytes_error),
+            with_margin(row.fct_s, row.fct_margin_s, 4),
+            with_margin(row.fct_bytes_s, row.fct_bytes_margin_s, 4),
+            with_margin(row.p1_s, None, 4),
+            with_margin(row.median_s, None, 4),
+            with_margin(row.p99_s, None, 4),
+            per_cent(row.reduction_percent, row.reduction_margin),
+            per_cent(row.reduction_bytes_percent, row.reduction_bytes_margin),
             part(row.lost_packets, row.primary_packets),
             part(row.rlp_bytes, bytes),
         ]);
@@ -314,23 +373,23 @@ fn by_size(rows: &[SummaryRow]) -> Table {
             row.scheme.clone(),
             size,
             row.flows.to_string(),
-            with_error(row.fct_s, row.fct_error_s, 4),
-            with_error(row.p1_s, None, 4),
-            with_error(row.median_s, None, 4),
-            with_error(row.p99_s, None, 4),
-            per_cent(row.reduction_percent, row.reduction_error),
+            with_margin(row.fct_s, row.fct_margin_s, 4),
+            with_margin(row.p1_s, None, 4),
+            with_margin(row.median_s, None, 4),
+            with_margin(row.p99_s, None, 4),
+            per_cent(row.reduction_percent, row.reduction_margin),
         ]);
     }
     table.without_empty_columns()
 }
 
-fn with_error(value: Option<f64>, error: Option<f64>, decimals: usize) -> String {
-    let error = error.map(|error| format!(" ± {error:.decimals$}")).unwrap_or_default();
-    value.map(|value| format!("{value:.decimals$}{error}")).unwrap_or_default()
+fn with_margin(value: Option<f64>, margin: Option<f64>, decimals: usize) -> String {
+    let margin = margin.map(|margin| format!(" ± {margin:.decimals$}")).unwrap_or_default();
+    value.map(|value| format!("{value:.decimals$}{margin}")).unwrap_or_default()
 }
 
-fn per_cent(value: Option<f64>, error: Option<f64>) -> String {
-    let text = with_error(value, error, 2);
+fn per_cent(value: Option<f64>, margin: Option<f64>) -> String {
+    let text = with_margin(value, margin, 2);
     if text.is_empty() { text } else { text + " %" }
 }
 
@@ -340,22 +399,18 @@ pub fn text(finding: &Finding) -> String {
     for row in finding.summary.iter().filter(|row| row.from_bytes.is_none()) {
         let parts = [&row.setting, &row.run, &row.scheme].map(String::as_str);
         let who = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ");
-        let fct = with_error(row.fct_s, row.fct_error_s, 4);
-        let less = match per_cent(row.reduction_percent, row.reduction_error) {
+        let fct = with_margin(row.fct_s, row.fct_margin_s, 4);
+        let less = match per_cent(row.reduction_percent, row.reduction_margin) {
             reduction if reduction.is_empty() => reduction,
             reduction => format!(", reduction {reduction}"),
         };
         lines.push(format!("  {who}: {} flows, FCT {fct} s{less}", row.flows));
     }
-    let count = |verdict| finding.rows.iter().filter(|row| row.verdict() == verdict).count();
     if !finding.rows.is_empty() {
-        lines.push(format!(
-            "  of {} printed figures {} within tolerance, {} outside, {} not measured",
-            finding.rows.len(),
-            count(Verdict::Within),
-            count(Verdict::Outside),
-            count(Verdict::Missing),
-        ));
+        let counts = Verdict::ALL.map(|verdict| (finding.count(verdict), verdict.name()));
+        let counts = counts.into_iter().filter(|(count, _)| *count > 0);
+        let counts: Vec<String> = counts.map(|(count, name)| format!("{count} {name}")).collect();
+        lines.push(format!("  {} printed figures: {}", finding.rows.len(), counts.join(", ")));
     }
     lines.join("\n") + "\n"
 }

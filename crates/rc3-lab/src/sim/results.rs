@@ -3,7 +3,7 @@
 use rc3_sim::{
     record::{Fct, FlowRecord},
     scenario::{Label, Metric, Run},
-    summary::{Estimate, Flows, Observation, Weight},
+    summary::{Estimate, Flows, Observation, Weight, mean, percentile},
 };
 use toml::Value;
 
@@ -189,19 +189,38 @@ impl Group {
             Metric::FctBytes => self.flows.mean(Weight::Bytes),
             Metric::Reduction => base?.flows.reduction(&self.flows, Weight::Flows).map(per_cent),
             Metric::ReductionBytes => base?.flows.reduction(&self.flows, Weight::Bytes).map(per_cent),
+            Metric::Speedup => base?.flows.compared(&self.flows, |base, flows| {
+                Some(mean(base, Weight::Flows)? / mean(flows, Weight::Flows)?)
+            }),
+            Metric::Delay => base?.flows.compared(&self.flows, |base, flows| {
+                Some(mean(flows, Weight::Flows)? - mean(base, Weight::Flows)?)
+            }),
+            Metric::FctP99 => self.flows.estimate(p99),
+            Metric::ReductionP99 => {
+                let reduced = |base: &[_], flows: &[_]| Some(1.0 - p99(flows)? / p99(base)?);
+                base?.flows.compared(&self.flows, reduced).map(per_cent)
+            }
             Metric::Loss => {
                 let Totals { primary_packets, lost_packets, .. } = self.totals;
                 let value = 100.0 * lost_packets as f64 / primary_packets as f64;
-                value.is_finite().then_some(Estimate { value, error: None, parts: 1 })
+                value.is_finite().then_some(Estimate::exact(value))
             }
             // Of a link, not of flows.
             Metric::Utilisation
             | Metric::Fairness
             | Metric::FlowRate
             | Metric::Queueing
+            | Metric::QueueingP99
             | Metric::KickassMode => None,
         }
     }
+}
+
+/// FCT that 99 % of the flows do not exceed, in seconds.
+fn p99(flows: &[Observation]) -> Option<f64> {
+    let mut times: Vec<f64> = flows.iter().map(|flow| flow.fct).collect();
+    times.sort_by(f64::total_cmp);
+    percentile(&times, 0.99)
 }
 
 /// A share as per cent.

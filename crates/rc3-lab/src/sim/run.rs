@@ -7,6 +7,7 @@ use rc3_cli::{exit::Exit, output};
 use super::{
     catalogue,
     command::{Command, RunJob},
+    coverage,
     experiment::{self, Experiment, ExperimentError, Plan},
     progress::Progress,
     report,
@@ -27,6 +28,10 @@ pub(super) fn run(command: &Command) -> Exit {
             Err(error) => failed(&error, error.hint(), error.is_usage()),
         },
         Command::Trace { name, trace, plan } => trace_one(name, trace, plan),
+        Command::Coverage(reports) => match coverage::coverage(reports) {
+            Ok(document) => finish(output::print(&document.markdown())),
+            Err(error) => failed(&error, error.hint(), error.is_usage()),
+        },
         Command::TodayList => finish(output::print(&today::list())),
         Command::Today(job) => compare(job),
     }

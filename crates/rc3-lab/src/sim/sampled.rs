@@ -6,6 +6,7 @@ use rc3_sim::{
     agent::FlowId,
     sample::{FlowSample, Sample},
     scenario::{Metric, Run},
+    summary::percentile,
     topology::Site,
 };
 
@@ -81,10 +82,22 @@ impl Sampled {
             Metric::Queueing => {
                 mean(self.samples.iter().map(|sample| sample.queue_bytes as f64))? / self.rate
             }
-            Metric::KickassMode => 100.0 * mean(self.samples.iter().filter_map(following))?,
-            Metric::Fct | Metric::FctBytes | Metric::Reduction | Metric::ReductionBytes | Metric::Loss => {
-                return None;
+            Metric::QueueingP99 => {
+                let mut queues: Vec<f64> =
+                    self.samples.iter().map(|sample| sample.queue_bytes as f64).collect();
+                queues.sort_by(f64::total_cmp);
+                percentile(&queues, 0.99)? / self.rate
             }
+            Metric::KickassMode => 100.0 * mean(self.samples.iter().filter_map(following))?,
+            Metric::Fct
+            | Metric::FctBytes
+            | Metric::Reduction
+            | Metric::ReductionBytes
+            | Metric::Speedup
+            | Metric::Delay
+            | Metric::FctP99
+            | Metric::ReductionP99
+            | Metric::Loss => return None,
         };
         value.is_finite().then_some(value)
     }
@@ -152,6 +165,7 @@ mod tests {
         let all = sampled();
         assert_eq!(all.metric(Metric::Utilisation), Some(70.0));
         assert_eq!(all.metric(Metric::Queueing), Some(0.05));
+        assert_eq!(all.metric(Metric::QueueingP99), Some(0.1));
         assert_eq!(all.metric(Metric::KickassMode), Some(50.0));
         assert_eq!(all.metric(Metric::Fct), None);
         assert_eq!(all.schemes_seen(), ["a", "b"]);

@@ -107,12 +107,12 @@ pub struct SummaryRow {
     pub unfinished: u64,
     /// Mean FCT over flows.
     pub fct_s: Option<f64>,
-    /// Its standard error.
-    pub fct_error_s: Option<f64>,
+    /// Half of its 95 % confidence interval.
+    pub fct_margin_s: Option<f64>,
     /// Mean FCT weighted by bytes.
     pub fct_bytes_s: Option<f64>,
-    /// Its standard error.
-    pub fct_bytes_error_s: Option<f64>,
+    /// Half of its 95 % confidence interval.
+    pub fct_bytes_margin_s: Option<f64>,
     /// Smallest FCT that at least 1 % do not exceed.
     pub p1_s: Option<f64>,
     /// Median FCT.
@@ -121,12 +121,12 @@ pub struct SummaryRow {
     pub p99_s: Option<f64>,
     /// Reduction of the mean FCT over flows relative to the first run, in per cent.
     pub reduction_percent: Option<f64>,
-    /// Its standard error, in percentage points.
-    pub reduction_error: Option<f64>,
+    /// Half of its 95 % confidence interval, in percentage points.
+    pub reduction_margin: Option<f64>,
     /// Reduction of the mean FCT weighted by bytes, in per cent.
     pub reduction_bytes_percent: Option<f64>,
-    /// Its standard error, in percentage points.
-    pub reduction_bytes_error: Option<f64>,
+    /// Half of its 95 % confidence interval, in percentage points.
+    pub reduction_bytes_margin: Option<f64>,
     /// Packets of the primary loop.
     pub primary_packets: Option<u64>,
     /// Of them, declared lost.
@@ -174,7 +174,7 @@ fn row(
     let (fct, fct_bytes) = (mean(Weight::Flows), mean(Weight::Bytes));
     let (reduction, reduction_bytes) = (reduction(Weight::Flows), reduction(Weight::Bytes));
     let value = |estimate: Option<Estimate>| estimate.map(|estimate| round(estimate.value));
-    let error = |estimate: Option<Estimate>| estimate.and_then(|estimate| estimate.error).map(round);
+    let margin = |estimate: Option<Estimate>| estimate.and_then(|estimate| estimate.margin()).map(round);
     // Packets are not counted by size.
     let total = |pick: fn(&Totals) -> u64| bucket.is_none().then(|| pick(&group.totals));
     SummaryRow {
@@ -186,16 +186,16 @@ fn row(
         flows: group.flows.len(),
         unfinished: group.unfinished,
         fct_s: value(fct),
-        fct_error_s: error(fct),
+        fct_margin_s: margin(fct),
         fct_bytes_s: value(fct_bytes),
-        fct_bytes_error_s: error(fct_bytes),
+        fct_bytes_margin_s: margin(fct_bytes),
         p1_s: percentile(&sorted, 0.01).map(round),
         median_s: percentile(&sorted, 0.5).map(round),
         p99_s: percentile(&sorted, 0.99).map(round),
         reduction_percent: value(reduction),
-        reduction_error: error(reduction),
+        reduction_margin: margin(reduction),
         reduction_bytes_percent: value(reduction_bytes),
-        reduction_bytes_error: error(reduction_bytes),
+        reduction_bytes_margin: margin(reduction_bytes),
         primary_packets: total(|totals| totals.primary_packets),
         lost_packets: total(|totals| totals.lost_packets),
         rlp_packets: total(|totals| totals.rlp_packets),

@@ -46,12 +46,13 @@ const KEYS: &str = r#"
 source = "nowhere"
 about = "Flows take 100 ms with plain, 60 ms with rc3; those of the second size twice as long."
 expect = [
-  { at = { workload.load = 0.1 }, run = "plain", metric = "fct", value = 0.150, tolerance = 1 },
-  { at = { workload.load = 0.1 }, run = "rc3", metric = "reduction", value = 45.0, tolerance = 4, note = "a note" },
-  { at = { workload.load = 0.2 }, run = "rc3", metric = "reduction", value = 40.0 },
-  { at = { workload.load = 0.2 }, run = "rc3", metric = "reduction", value = 40.0, packets = [1, 1], tolerance = 1 },
+  { at = { workload.load = 0.1 }, run = "plain", metric = "fct", value = 0.150 },
+  { at = { workload.load = 0.1 }, run = "rc3", metric = "reduction", value = 45.0, note = "a note" },
+  { at = { workload.load = 0.2 }, run = "rc3", metric = "reduction", value = 40.0, basis = "fit" },
+  { at = { workload.load = 0.2 }, run = "rc3", metric = "reduction", value = 40.0, packets = [1, 1] },
   { at = { workload.load = 0.1 }, run = "rc3", scheme = "none", metric = "reduction", value = 70.0 },
-  { at = { workload.load = 0.1 }, run = "rc3", between = ["0s", "1s"], metric = "utilisation", value = 95.0, tolerance = 10 },
+  { at = { workload.load = 0.1 }, run = "rc3", between = ["0s", "1s"], metric = "utilisation", value = 95.0 },
+  { at = { workload.load = 0.2 }, run = "rc3", metric = "speedup", value = 2.0, bound = "at-least" },
 ]
 "#;
 
@@ -167,7 +168,7 @@ fn samples(kickass: bool) -> Vec<Sample> {
 }
 
 fn plan(out: &Path, threads: usize) -> Plan {
-    Plan { changes: Vec::new(), out: out.to_owned(), threads: NonZero::new(threads).unwrap() }
+    Plan { changes: Vec::new(), out: out.to_owned(), commit: None, threads: NonZero::new(threads).unwrap() }
 }
 
 fn experiment(folder: &Path) -> Experiment {
@@ -186,16 +187,17 @@ fn printed_figures_stand_beside_measured_ones() {
     let finding = experiment(folder.path()).run(&MadeUp, &plan(folder.path(), 1), |_| ()).unwrap();
     let verdicts: Vec<Verdict> = finding.rows.iter().map(super::compare::Row::verdict).collect();
     // The mean of plain is (20 x 100 + 19 x 200) / 39 ms, 0.8 % below the printed one.
-    use Verdict::{Missing, Open, Outside, Within};
-    let expected = [Within, Outside, Open, Within, Missing, Within];
+    use Verdict::{Agrees, Differs, Missing, NotScored};
+    let expected = [Agrees, Differs, NotScored, Agrees, Missing, Agrees, Differs];
     assert_eq!(verdicts, expected);
     let text = read(folder.path(), "report.md");
     for line in [
         "# Made up",
-        "| load 0.1 | plain | FCT over flows | 0.1500 s | 0.1487 ± 0.0000 s | -0.9 % | yes |  |",
-        "| load 0.1 | rc3 | reduction over flows | 45.00 % | 40.00 ± 0.00 % | -5.0 points | no | a note |",
-        "| load 0.2 | rc3, flows of 1 to 1 packets | reduction over flows | 40.00 % | 40.00 ± 0.00 % | +0.0 points | yes |  |",
-        "| load 0.1 | rc3: none | reduction over flows | 70.00 % |  |  | not measured |  |",
+        "| load 0.1 | plain | FCT over flows | 0.1500 s | 0.1487 ± 0.0000 s | -0.9 % | agrees |  |  |",
+        "| load 0.1 | rc3 | reduction over flows | 45.00 % | 40.00 ± 0.00 % | -11.1 % | differs |  | a note |",
+        "| load 0.2 | rc3 | reduction over flows | 40.00 % | 40.00 ± 0.00 % | +0.0 % | not scored | fit |  |",
+        "| load 0.1 | rc3: none | reduction over flows | 70.00 % |  |  | not measured |  |  |",
+        "| load 0.2 | rc3 | times as fast | ≥ 2.00 x | 1.67 ± 0.00 x |  | differs |  |  |",
         "| load 0.2 | rc3 | 78 | 2 | 0.0892 ± 0.0000 | 0.1143 ± 0.0000 | 0.0600 | 0.0600 | 0.1200 | \
          40.00 ± 0.00 % | 40.00 ± 0.00 % | 25.00 % | 81.82 % |",
         "| load 0.1 | plain | 0 to 1 s | 2 | 500.000 Mbit/s | 100.00 % | 100.00 % | 1.00 ms |  |",
@@ -255,8 +257,8 @@ fn files_do_not_depend_on_threads() {
         .map(|entry| entry.unwrap().file_name())
         .collect();
     names.sort();
-    // Two tables, two reports, the scenario, and pictures twice.
-    assert_eq!(names.len(), 5 + 2 * 13);
+    // Three tables, two reports, the scenario, and pictures twice.
+    assert_eq!(names.len(), 6 + 2 * 13);
     for name in names.iter().filter(|name| *name != "report.md" && *name != "report.html") {
         let [one, three] =
             folders.each_ref().map(|folder| std::fs::read(folder.path().join("made-up").join(name)).unwrap());
@@ -299,11 +301,11 @@ fn unknown_names_keys_and_files_are_told_apart() {
 }
 
 #[test]
-fn overview_counts_what_is_within() {
+fn overview_counts_verdicts() {
     let folder = tempfile::tempdir().unwrap();
     let finding = experiment(folder.path()).run(&MadeUp, &plan(folder.path(), 1), |_| ()).unwrap();
     let text = super::report::overview(&[finding]).markdown();
-    assert!(text.contains("| made-up | nowhere | 6 | 3 | 1 | 1 |"), "{text}");
+    assert!(text.contains("| made-up | nowhere | 7 | 3 | 0 | 2 | 1 | 1 |"), "{text}");
     assert!(text.contains("![Made up](made-up/made-up.svg)"));
     assert!(text.contains("[All figures](made-up/report.md)"));
 }

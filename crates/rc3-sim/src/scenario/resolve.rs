@@ -39,6 +39,7 @@ pub(super) fn topology(spec: &TopologySpec, folder: &Path, seed: u64) -> Result<
         topology.spread_access(0, first, last);
     }
     topology.withdraw_priorities(spec.without_priorities.get(), derive(seed, random::WITHOUT_PRIORITIES));
+    topology.withdraw_priorities_of_hosts(spec.hosts_without_priorities.get());
     Ok(topology)
 }
 
@@ -164,7 +165,7 @@ pub(super) fn queues(spec: &QueueSpec, topology: &Topology) -> Result<Queues, Fa
     Ok(Queues {
         discipline: *discipline,
         buffer: buffer.bytes(bdp),
-        uplink_buffer: uplink_buffer.and_then(|buffer| buffer.bytes(bdp)),
+        uplink_buffer: uplink_buffer.bytes(bdp),
         uplink_backlog,
         loss: loss.get(),
         first_loss: first_loss.get(),
@@ -291,6 +292,7 @@ fn sizes(spec: &SizesSpec, key: &str, folder: &Path) -> Result<Sizes, Fault> {
     let sizes = match spec {
         SizesSpec::Allman2013 => Ok(Sizes::allman2013()),
         SizesSpec::Campus2000 => Ok(Sizes::campus2000()),
+        SizesSpec::Agh2015 => Ok(Sizes::agh2015()),
         SizesSpec::Datamining => Ok(Sizes::datamining()),
         SizesSpec::Dctcp => Ok(Sizes::dctcp()),
         SizesSpec::Fixed(packets) => Sizes::fixed(*packets),

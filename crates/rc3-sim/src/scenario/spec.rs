@@ -50,6 +50,9 @@ pub struct Spec {
     /// Named sets of changes, each an experiment of its own.
     #[serde(default)]
     pub case: Vec<CaseSpec>,
+    /// What the printed figures say about this experiment. Default `independent`.
+    #[serde(default)]
+    pub basis: Basis,
     /// Printed figures to put beside the measured ones.
     #[serde(default)]
     pub expect: Vec<ExpectSpec>,
@@ -102,10 +105,13 @@ pub struct TopologySpec {
     /// Share of the routers, 0 to 1, without queues by priority (RC3 §6, partial support). Default 0.
     #[serde(default)]
     pub without_priorities: Share,
+    /// Share of the hosts of each router, 0 to 1, whose uplinks serve packets in order of arrival. Default 0.
+    #[serde(default)]
+    pub hosts_without_priorities: Share,
 }
 
-/// The networks there are, with the keys each of them takes besides `kind`, `rate`, `rtt`, `core-factors` and
-/// `without-priorities`.
+/// The networks there are, with the keys each of them takes besides `kind`, `rate`, `rtt`, `core-factors`,
+/// `without-priorities` and `hosts-without-priorities`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TopologyKind {
@@ -137,8 +143,8 @@ pub struct QueueSpec {
     pub discipline: Discipline,
     /// Limit of each core and downlink queue, shared by all levels. Default `1bdp`.
     pub buffer: BufferSize,
-    /// Limit of the queues at the uplinks. Default `unlimited`.
-    pub uplink_buffer: Option<BufferSize>,
+    /// Limit of the queues at the uplinks, shared by all levels. Default `1bdp`: "all queues" have it (RC3 §5.1).
+    pub uplink_buffer: BufferSize,
     /// RLP waits while this much waits at its uplink, so that its packets leave as fast as the card takes them, and
     /// none once the loops have met; above 0. Default `unlimited`: all of RLP is handed over at once, as by the
     /// papers' kernel.
@@ -261,6 +267,8 @@ pub enum SizesSpec {
     Allman2013,
     /// See [`crate::workload::Sizes::campus2000`].
     Campus2000,
+    /// See [`crate::workload::Sizes::agh2015`].
+    Agh2015,
     /// See [`crate::workload::Sizes::datamining`].
     Datamining,
     /// See [`crate::workload::Sizes::dctcp`].
@@ -538,6 +546,29 @@ pub struct CaseSpec {
     pub set: toml::Table,
 }
 
+/// Whether the setting of an experiment was chosen without looking at the printed figures beside it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Basis {
+    /// The papers, or data published elsewhere, define the setting: the figures are compared.
+    #[default]
+    Independent,
+    /// A free number was chosen so that printed figures are met. Agreement shows nothing.
+    Fit,
+    /// The setting is not that of the papers: it shows how much one assumption changes.
+    WhatIf,
+}
+
+/// What a paper prints instead of a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Bound {
+    /// The value or more.
+    AtLeast,
+    /// The value or less.
+    AtMost,
+}
+
 /// `[[expect]]`: a figure printed in a paper.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -562,8 +593,10 @@ pub struct ExpectSpec {
     pub metric: Metric,
     /// The printed value, in the metric's unit.
     pub value: f64,
-    /// How far off is still the same: percentage points of a reduction, per cent of all others.
-    pub tolerance: Option<f64>,
+    /// Whether the paper prints a bound rather than the value itself.
+    pub bound: Option<Bound>,
+    /// Of this figure only; without, that of the experiment.
+    pub basis: Option<Basis>,
     /// Remarks, for example on a misprint.
     #[serde(default)]
     pub note: String,
@@ -581,6 +614,14 @@ pub enum Metric {
     Reduction,
     /// Reduction of the mean FCT weighted by bytes, in per cent.
     ReductionBytes,
+    /// How many times as long the mean FCT over flows is in the run compared with (`against`).
+    Speedup,
+    /// How much longer the mean FCT over flows is than in the run compared with, in seconds.
+    Delay,
+    /// FCT that 99 % of the flows do not exceed, in seconds.
+    FctP99,
+    /// Reduction of it, in per cent.
+    ReductionP99,
     /// Share of packets lost, in per cent.
     Loss,
     /// Share of the sampled link's rate in use, in per cent.
@@ -591,18 +632,24 @@ pub enum Metric {
     FlowRate,
     /// Mean wait in front of the sampled link, in seconds.
     Queueing,
+    /// Wait in front of the sampled link that 99 % of the looks do not exceed, in seconds.
+    QueueingP99,
     /// Share of the flows that are in Kick-Ass mode, in per cent.
     KickassMode,
 }
 
 impl Metric {
-    /// The unit of its values: `s`, `%` or `Mbit/s`.
+    /// The unit of its values: `s`, `%`, `x` or `Mbit/s`.
     pub fn unit(self) -> &'static str {
         match self {
-            Self::Fct | Self::FctBytes | Self::Queueing => "s",
+            Self::Fct | Self::FctBytes | Self::FctP99 | Self::Delay | Self::Queueing | Self::QueueingP99 => {
+                "s"
+            }
             Self::FlowRate => "Mbit/s",
+            Self::Speedup => "x",
             Self::Reduction
             | Self::ReductionBytes
+            | Self::ReductionP99
             | Self::Loss
             | Self::Utilisation
             | Self::Fairness

@@ -64,7 +64,7 @@ fn defaults_are_the_papers_choices() {
     let run = &runs[1];
     assert_eq!(run.label.to_string(), "RC3");
     assert_eq!(run.queues.buffer, Some(5_000_000));
-    assert_eq!((run.queues.uplink_buffer, run.queues.uplink_backlog), (None, None));
+    assert_eq!((run.queues.uplink_buffer, run.queues.uplink_backlog), (Some(5_000_000), None));
     assert_eq!((run.queues.discipline, run.queues.loss), (Discipline::Priority, 0.0));
     assert_eq!(run.topology.hosts.len(), 100);
     assert_eq!(

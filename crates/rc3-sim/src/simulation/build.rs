@@ -38,10 +38,11 @@ pub(super) fn world(run: &Run) -> Result<(World, Vec<LinkId>), SimulationError> 
         let link = |rate| LinkConfig { rate, delay: site.access.delay, ..LinkConfig::default() };
         let seed = derive(run.seed, UPLINKS + u64::from(world.links()));
         let up = LinkConfig { overhead: site.access.overhead, seed, ..link(site.access.uplink) };
-        let queue = builder.queue(&world, None, up.rate, run.queues.uplink_buffer);
+        let queue = builder.queue(&world, None, site.priorities, up.rate, run.queues.uplink_buffer);
         world.add_link(up, queue);
         let down = link(site.access.downlink);
-        let queue = builder.queue(&world, Some(site.router), down.rate, run.queues.buffer);
+        let priorities = topology.routers[site.router].priorities;
+        let queue = builder.queue(&world, Some(site.router), priorities, down.rate, run.queues.buffer);
         world.add_link(down, queue);
     }
     for (at, core) in topology.cores.iter().enumerate() {
@@ -53,7 +54,8 @@ pub(super) fn world(run: &Run) -> Result<(World, Vec<LinkId>), SimulationError> 
                 seed: derive(run.seed, LINKS + (2 * at + direction) as u64),
                 ..LinkConfig::default()
             };
-            let queue = builder.queue(&world, Some(from), config.rate, run.queues.buffer);
+            let priorities = topology.routers[from].priorities;
+            let queue = builder.queue(&world, Some(from), priorities, config.rate, run.queues.buffer);
             world.add_link(config, queue);
         }
     }
@@ -81,17 +83,17 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    /// The queue of a link that leaves this router, or a host.
+    /// The queue of a link that leaves this router, or a host, which knows priorities or not.
     fn queue(
         &self,
         world: &World,
         router: Option<usize>,
+        priorities: bool,
         rate: Option<Rate>,
         limit: Option<u64>,
     ) -> ParcelQueue {
         let limit = limit.unwrap_or(u64::MAX);
         let seed = derive(self.run.seed, u64::from(world.links()) << 32);
-        let priorities = router.is_none_or(|router| self.run.topology.routers[router].priorities);
         let queue: ParcelQueue = match (self.run.queues.discipline, self.run.queues.low_priority) {
             (Discipline::Priority, _) if priorities => Box::new(StrictPriority::by_level(limit)),
             (Discipline::Priority, LowPriority::Drop) => Box::new(PrimaryOnly(DropTail::new(limit))),

@@ -45,6 +45,15 @@ impl Topology {
             self.routers[router].priorities = false;
         }
     }
+
+    /// Takes the priorities away from the uplinks of a share (0 to 1) of the hosts of each router, the first ones.
+    pub fn withdraw_priorities_of_hosts(&mut self, share: f64) {
+        for router in 0..self.routers.len() {
+            let mut hosts: Vec<_> = self.hosts.iter_mut().filter(|host| host.router == router).collect();
+            let count = (share * hosts.len() as f64).round() as usize;
+            hosts.iter_mut().take(count).for_each(|host| host.priorities = false);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -76,6 +85,16 @@ mod tests {
         assert_eq!(vary(1), vary(1));
         assert_ne!(vary(1), vary(2));
         assert_eq!(vary(1).nominal, even.nominal);
+    }
+
+    #[test]
+    fn a_share_of_the_hosts_of_each_router_loses_its_priorities() {
+        let mut topology = internet2();
+        topology.withdraw_priorities_of_hosts(0.5);
+        for router in 0..topology.routers.len() {
+            let hosts = topology.hosts.iter().filter(|host| host.router == router);
+            assert_eq!(hosts.filter(|host| !host.priorities).count(), 5);
+        }
     }
 
     #[test]

@@ -93,6 +93,8 @@ pub struct HostSite {
     pub router: usize,
     /// How.
     pub access: Access,
+    /// Whether the queue of its uplink knows priorities.
+    pub priorities: bool,
 }
 
 /// The two links between a host and its router. Without a rate nothing ever waits.
@@ -153,7 +155,8 @@ impl Topology {
 
     /// Attaches `count` hosts to each of `routers`.
     pub(crate) fn attach(&mut self, routers: std::ops::Range<usize>, count: u32, access: Access) {
-        let sites = routers.flat_map(|router| (0..count).map(move |_| HostSite { router, access }));
+        let sites =
+            routers.flat_map(|router| (0..count).map(move |_| HostSite { router, access, priorities: true }));
         self.hosts.extend(sites);
     }
 

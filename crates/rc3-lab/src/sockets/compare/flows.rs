@@ -19,7 +19,7 @@ const PACKET: u64 = 1500;
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub(crate) struct Bottleneck {
     /// Its rate, of IP packets.
-    #[arg(long, value_parser = parse_rate)]
+    #[arg(long, value_parser = |text: &str| parse_rate(text).map(Rate::from))]
     rate: Rate,
     /// The round trip without any queue.
     #[arg(long, value_parser = parse_time)]

@@ -168,3 +168,26 @@ fn main() -> Result<()> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_every_script_are_understood() {
+        let words = [
+            "compare flows sender receiver 10.91.1.2:4433 --rate 100mbit --rtt 40ms --runs 3 --sizes 100k,1M \
+             --contenders rc3,quinn,quinn-iw32,tcp",
+            "compare bulk --megabytes 100 --runs 1 --veth --mtu 1500 --contenders rc3,quinn",
+            "compare latency --exchanges 10 --bytes 64 --new-connections",
+        ];
+        for words in words {
+            let parsed = Args::try_parse_from(words.split_whitespace());
+            assert!(
+                parsed.is_ok(),
+                "{words}: {}",
+                parsed.err().map(|error| error.to_string()).unwrap_or_default()
+            );
+        }
+    }
+}

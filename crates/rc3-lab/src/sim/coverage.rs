@@ -1,0 +1,245 @@
+//! Every figure and table of the papers: the experiment that reproduces it and what came out, or why there is none.
+
+use std::{
+    fs::{self, File},
+    path::Path,
+};
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    compare::{Row, Verdict},
+    experiment::ExperimentError,
+    report::{self, RULE},
+};
+use crate::document::{Block, Document, Table};
+
+/// The list, in the order of the papers.
+const LIST: &str = include_str!("../../experiments/coverage.csv");
+/// Differences that are counted, in per cent of the printed value.
+const CLASSES: [f64; 3] = [5.0, 10.0, 25.0];
+
+/// A figure, a table or a claim of a paper.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+struct Item {
+    /// The paper.
+    paper: String,
+    /// What the paper calls it.
+    item: String,
+    /// What it shows.
+    shows: String,
+    /// Experiments that reproduce it, by name, with spaces between them.
+    experiments: String,
+    /// The command, unless it is `rc3-lab sim run` and the experiments.
+    command: String,
+    /// Why there is none.
+    absent: String,
+}
+
+/// A line of `comparison.csv`: a printed figure and ours.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Figure {
+    /// Case and point.
+    pub setting: String,
+    /// Run and scheme.
+    pub run: String,
+    /// What is printed.
+    pub figure: String,
+    /// As printed, with its unit.
+    pub printed: String,
+    /// As measured, with the 95 % confidence interval and its unit.
+    pub measured: String,
+    /// In per cent of the printed value; empty for a bound and for what was not measured.
+    pub difference_percent: Option<f64>,
+    /// See [`Verdict`].
+    pub verdict: String,
+    /// `fit`, `what-if` or empty.
+    pub basis: String,
+}
+
+/// The lines of `comparison.csv`.
+pub fn figures(rows: &[Row]) -> Vec<Figure> {
+    let figure = |row: &Row| Figure {
+        setting: row.setting.clone(),
+        run: row.run.clone(),
+        figure: report::metric(row.metric).to_owned(),
+        printed: report::printed(row),
+        measured: row.measured.map_or_else(String::new, |measured| report::amount(row.metric, measured)),
+        difference_percent: row.difference().filter(|_| row.bound.is_none()).filter(|part| part.is_finite()),
+        verdict: row.verdict().name().to_owned(),
+        basis: report::basis(row.basis).to_owned(),
+    };
+    rows.iter().map(figure).collect()
+}
+
+/// The list beside the reports in `folder`.
+///
+/// # Errors
+/// If a report's `comparison.csv` cannot be read.
+pub fn coverage(folder: &Path) -> Result<Document, ExperimentError> {
+    let mut table =
+        Table::new(&["figure", "shows", "command", "of", "printed", "measured", "verdict", "basis"]);
+    let mut counts = Counts::default();
+    let mut counted: Vec<String> = Vec::new();
+    for item in items() {
+        let command = match (item.command.as_str(), item.experiments.as_str()) {
+            ("", "") => String::new(),
+            ("", names) => format!("sim run {names}"),
+            (command, _) => command.to_owned(),
+        };
+        let lead = [format!("{} {}", item.paper, item.item), item.shows.clone(), command];
+        let mut figures = Vec::new();
+        for name in item.experiments.split_whitespace() {
+            let of_one = read(folder, name)?;
+            if !counted.iter().any(|known| known == name) {
+                of_one.iter().for_each(|figure| counts.add(figure));
+                counted.push(name.to_owned());
+            }
+            figures.extend(of_one);
+        }
+        table.rows.extend(rows(&item, &lead, &figures));
+    }
+    let blocks = vec![Block::Text(RULE.to_owned()), Block::Table(counts.table()), Block::Table(table)];
+    Ok(Document { title: "Coverage".to_owned(), blocks })
+}
+
+fn items() -> Vec<Item> {
+    // A test reads all of them.
+    csv::Reader::from_reader(LIST.as_bytes()).deserialize().filter_map(Result::ok).collect()
+}
+
+/// The figures of an experiment; none where it prints none.
+fn read(folder: &Path, name: &str) -> Result<Vec<Figure>, ExperimentError> {
+    let path = folder.join(name).join("comparison.csv");
+    if !fs::exists(&path).unwrap_or(false) {
+        return Ok(Vec::new());
+    }
+    let failed = |error: csv::Error| ExperimentError::Read { path: path.clone(), error: error.into() };
+    let file = File::open(&path).map_err(|error| ExperimentError::Read { path: path.clone(), error })?;
+    csv::Reader::from_reader(file).deserialize().collect::<Result<_, _>>().map_err(failed)
+}
+
+/// One line for each printed figure; for a picture without any, or for what is absent, one line.
+fn rows(item: &Item, lead: &[String; 3], figures: &[Figure]) -> Vec<Vec<String>> {
+    let line = |rest: [String; 5]| lead.iter().cloned().chain(rest).collect::<Vec<String>>();
+    let none = || [(); 4].map(|()| String::new());
+    if !item.absent.is_empty() {
+        let [a, b, c, d] = none();
+        return vec![line([format!("absent: {}", item.absent), a, b, c, d])];
+    }
+    if figures.is_empty() {
+        let [a, b, c, d] = none();
+        return vec![line(["no printed numbers: see the picture".to_owned(), a, b, c, d])];
+    }
+    let of = |figure: &Figure| {
+        let parts = [&figure.setting, &figure.run, &figure.figure].map(String::as_str);
+        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
+    };
+    let row = |figure: &Figure| {
+        let Figure { printed, measured, verdict, basis, .. } = figure.clone();
+        line([of(figure), printed, measured, verdict, basis])
+    };
+    figures.iter().map(row).collect()
+}
+
+/// Printed figures by how far ours are off, fits and what-ifs apart.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Counts {
+    /// Within each of [`CLASSES`] and not within the one before, and beyond the last.
+    classes: [usize; 4],
+    /// Bounds kept and not kept.
+    bounds: [usize; 2],
+    /// Fits and what-ifs.
+    not_scored: usize,
+    missing: usize,
+}
+
+impl Counts {
+    fn add(&mut self, figure: &Figure) {
+        if !figure.basis.is_empty() {
+            self.not_scored += 1;
+        } else if figure.verdict == Verdict::Missing.name() {
+            self.missing += 1;
+        } else if let Some(difference) = figure.difference_percent {
+            let class = CLASSES.iter().position(|&class| difference.abs() <= class);
+            self.classes[class.unwrap_or(CLASSES.len())] += 1;
+        } else {
+            self.bounds[usize::from(figure.verdict != Verdict::Agrees.name())] += 1;
+        }
+    }
+
+    fn table(&self) -> Table {
+        let mut table = Table::new(&[
+            "#within 5 %",
+            "#5 to 10 %",
+            "#10 to 25 %",
+            "#beyond",
+            "#bounds kept",
+            "#bounds not kept",
+            "#fits and what-ifs",
+            "#not measured",
+        ]);
+        let counts = self.classes.iter().chain(&self.bounds).chain([&self.not_scored, &self.missing]);
+        table.rows.push(counts.map(usize::to_string).collect());
+        table
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::catalogue, *};
+
+    #[test]
+    fn every_item_is_reproduced_or_absent_for_a_reason() {
+        let all: Result<Vec<Item>, _> = csv::Reader::from_reader(LIST.as_bytes()).deserialize().collect();
+        let all = all.unwrap();
+        assert_eq!(all.len(), items().len());
+        for item in &all {
+            let there = !item.experiments.is_empty() || !item.command.is_empty();
+            assert!(there != !item.absent.is_empty(), "{item:?}");
+            for name in item.experiments.split_whitespace() {
+                let known = catalogue::EXPERIMENTS.iter().any(|(known, _)| *known == name);
+                assert!(known, "{name} of {item:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_experiment_is_of_some_item() {
+        let items = items();
+        for (name, _) in catalogue::EXPERIMENTS {
+            let is_there =
+                items.iter().any(|item| item.experiments.split_whitespace().any(|one| one == *name));
+            assert!(is_there, "{name}");
+        }
+    }
+
+    #[test]
+    fn figures_are_counted_once_and_by_their_difference() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("fig8")).unwrap();
+        let figure = |difference_percent, verdict: Verdict, basis: &str| Figure {
+            setting: "load 0.1".to_owned(),
+            run: "rc3".to_owned(),
+            figure: "FCT over flows".to_owned(),
+            printed: "1.0000 s".to_owned(),
+            measured: "1.0400 s".to_owned(),
+            difference_percent,
+            verdict: verdict.name().to_owned(),
+            basis: basis.to_owned(),
+        };
+        let figures = [
+            figure(Some(4.0), Verdict::Agrees, ""),
+            figure(Some(-30.0), Verdict::Differs, ""),
+            figure(None, Verdict::Agrees, ""),
+            figure(Some(1.0), Verdict::NotScored, "fit"),
+        ];
+        let mut text = Vec::new();
+        super::super::table::write(&mut text, &figures).unwrap();
+        fs::write(folder.path().join("fig8/comparison.csv"), text).unwrap();
+        let page = coverage(folder.path()).unwrap().markdown();
+        assert!(page.contains("| 1 | 0 | 0 | 1 | 1 | 0 | 1 | 0 |"), "{page}");
+        let line = "| sim run fig8 | load 0.1, rc3, FCT over flows | 1.0000 s | 1.0400 s | agrees |";
+        assert!(page.contains(line), "{page}");
+    }
+}
