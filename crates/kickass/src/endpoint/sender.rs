@@ -3,11 +3,11 @@
 //! In Kick-Ass mode the window is the rate times the round trip, and packets are paced at the rate (§3.1). It ends
 //!
 //! - on a loss or an ECN mark, caused by a router that does not signal rates. TCP mode starts with half the window and
-//! lasts until the window has grown to the signalled rate;
+//!   lasts until the window has grown to the signalled rate;
 //!
 //! - when no signal arrived for more than a round trip, because the route changed or a signalling router copes with
-//! senders that ignore it. TCP mode starts with the same window, uses slow start up to half of its own earlier window,
-//! and lasts until the next signal. Losses in that time are handled in TCP mode.
+//!   senders that ignore it. TCP mode starts with the same window, uses slow start up to half of its own earlier window,
+//!   and lasts until the next signal. Losses in that time are handled in TCP mode.
 //!
 //! Each router only lowers signals from upstream, so the lowest rate of the path arrives. When that router stops
 //! signalling, the next lowest rate arrives, which may be any number of times higher. A rise that no law makes between
