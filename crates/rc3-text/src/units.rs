@@ -19,7 +19,7 @@ pub enum UnitError {
     #[error("`{0}` does not start with a number, write for example {1}")]
     NoNumber(String, &'static str),
     /// The unit is missing or unknown.
-    #[error("{}, write for example {1}", unknown_unit(.0))]
+    #[error("{unit}, write for example {1}", unit = unknown_unit(.0))]
     Unit(String, &'static str),
     /// A fraction of the smallest unit.
     #[error("`{0}` is not a whole number of {1}")]
