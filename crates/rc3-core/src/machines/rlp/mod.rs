@@ -174,8 +174,8 @@ impl Rlp {
     /// What should be remembered, if there is something new. That a path still has the rate that was remembered is new.
     pub(crate) fn take_record(&mut self, now: Instant) -> Option<Record> {
         let (guard, clock) = (self.guard.as_mut()?, self.clock.as_mut()?);
-        let news = guard.take_news() | clock.take_news();
-        if !news && !self.unconfirmed {
+        let changed = guard.take_changed() | clock.take_changed();
+        if !changed && !self.unconfirmed {
             return None;
         }
         let limited = clock.stats().path_limited;
@@ -187,7 +187,7 @@ impl Rlp {
             (found, known) => found.or(known),
         };
         let record = Record { score: guard.score(), pace: self.pace, at: now, until: now + self.verdict_age };
-        (news || confirmed).then_some(record)
+        (changed || confirmed).then_some(record)
     }
 
     /// Datagrams under way that may be what a loss of the primary comes from; none where priorities are honoured, and none in trust

@@ -240,7 +240,7 @@ fn network(args: NetworkArgs) -> Network {
 }
 
 fn recv(args: RecvArgs) -> Command {
-    let style = Style::choose(args.output.json, args.tell.quiet);
+    let style = Style::choose(args.output.json, args.output.quiet);
     let qlog = args.output.qlog.or_else(rc3_net::qlog::directory_from_env);
     let policy = Policy { force: args.force, fsync: args.fsync, discard_partial: args.discard_partial };
     let rlp = rlp(args.rlp);
@@ -261,7 +261,7 @@ fn send(args: SendArgs) -> Result<Command, UsageError> {
     if paths.is_empty() {
         return Err(UsageError::NoPath);
     }
-    let style = Style::choose(args.output.json, args.tell.quiet);
+    let style = Style::choose(args.output.json, args.output.quiet);
     let qlog = args.output.qlog.or_else(rc3_net::qlog::directory_from_env);
     let (rlp, congestion) = (rlp(args.rlp), congestion(args.congestion));
     let network = self::network(network);
