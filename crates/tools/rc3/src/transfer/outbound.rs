@@ -61,7 +61,7 @@ pub(super) async fn converse(
 ) -> Result<(), TransferError> {
     let connection = connect(endpoint, address, job).await?;
     let opened = timeout(job.patience, connection.open_bi()).await;
-    let (mut control, replies) = opened.map_err(|_| TransferError::Stalled(job.patience))?.map_err(early)?;
+    let (mut control, replies) = opened.map_err(|_| TransferError::Stalled(job.patience))?.map_err(before_any_reply)?;
     let mut replies = Replies::new(&connection, message::listen(replies), job.patience);
 
     // The answer may arrive before the manifest is complete: the receiver then ignores the rest.
@@ -84,7 +84,7 @@ pub(super) async fn converse(
     };
     drop(manifest);
     // Closed before any message: the receiver has no free slot.
-    let first = first.map_err(|error| connection.close_reason().map_or(error, early))?;
+    let first = first.map_err(|error| connection.close_reason().map_or(error, before_any_reply))?;
     let agreed = match agree(&mut replies, first, &mut control, found, reporter).await {
         Err(error @ (TransferError::Read { .. } | TransferError::Shrunk(_))) => {
             abort(&mut control, &error).await;
@@ -471,7 +471,7 @@ fn unwelcome(reply: FromReceiver, found: &Found) -> TransferError {
 /// Why the connection failed, as an error of this program.
 fn not_connected(address: SocketAddr, error: ConnectionError) -> TransferError {
     // TLS alert 49, access_denied: our check of the certificate failed. 120: no_application_protocol.
-    let reason = match early(error.clone()) {
+    let reason = match before_any_reply(error.clone()) {
         TransferError::Busy => return TransferError::Busy,
         _ => match error {
             ConnectionError::TransportError(error) if error.code == TransportErrorCode::crypto(49) => {
@@ -490,7 +490,7 @@ fn not_connected(address: SocketAddr, error: ConnectionError) -> TransferError {
 }
 
 /// The end of a connection before any message of the receiver. Without a reason, the receiver had no free slot.
-fn early(error: ConnectionError) -> TransferError {
+fn before_any_reply(error: ConnectionError) -> TransferError {
     let busy = match &error {
         ConnectionError::ConnectionClosed(close) => {
             [TransportErrorCode::CONNECTION_REFUSED, TransportErrorCode::APPLICATION_ERROR]
