@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Packets of 1500 bytes through `kickass forward` between two network namespaces, as root: what arrives, how long it
-# takes, and what a packet costs. Links of 10 Gbit/s, so that only the forwarder is in the way, with 20 ms of delay and
-# 8 strict levels. Usage: benches/forwarder.sh [RATE [SECONDS]]
+# Sends packets of 1500 bytes through `kickass forward` between two network namespaces, as root, and prints how many
+# arrive, their delay, and the CPU time per packet. The links have 10 Gbit/s, so that only the forwarder limits the
+# rate, with 20 ms of delay and 8 strict levels. Usage: benches/forwarder.sh [RATE [SECONDS]]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 rate=${1:-1gbit} seconds=${2:-5}

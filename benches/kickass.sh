@@ -2,9 +2,9 @@
 # Figures 8, 9 and 10 of the Kick-Ass paper on real sockets, as root: eight senders in one network namespace, their
 # receiver in another, `kickass forward` with a round trip of 100 ms between them. Usage:
 #   benches/kickass.sh [RUN...]
-# where a RUN is LOAD/NAME, for example light/cubic; without one all. Results are kept in the folder $OUT,
-# so that runs can be added; reports and pictures of all that are there go to docs/reproduction. SECONDS_LIGHT (60),
-# SECONDS_HEAVY (120) and SEED (1) say for how long flows begin, and which.
+# where a RUN is LOAD/NAME, for example light/cubic; without arguments all. Results are kept in the folder $OUT, so that
+# further runs can be added; reports and pictures of all results go to docs/reproduction. SECONDS_LIGHT (60) and
+# SECONDS_HEAVY (120) set how long new flows begin, SEED (1) which flows.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds_light=${SECONDS_LIGHT:-60} seconds_heavy=${SECONDS_HEAVY:-120} seed=${SEED:-1}
@@ -14,7 +14,7 @@ cargo build --release -p rc3-lab --bin flows
 bin=${CARGO_TARGET_DIR:-target}/release
 out=${OUT:-$(mktemp -d)}
 work=$(mktemp -d)
-# The forwarder reads its configuration as nobody.
+# The forwarder reloads its configuration as nobody.
 chmod 755 "$work"
 a=kickass-a-$$ b=kickass-b-$$
 forwarder= receiver= senders=
@@ -38,11 +38,11 @@ inside() {
     ip netns exec "$namespace" "$@"
 }
 for namespace in "$a" "$b"; do
-    # Each flow is to be one to a host that was never seen before.
+    # Each flow goes to a host without remembered paths.
     inside "$namespace" sysctl -qw net.ipv4.tcp_no_metrics_save=1
 done
 
-# until_there FILE: waits until there is something in it.
+# until_there FILE: waits until the file is not empty.
 until_there() {
     for _ in {1..100}; do
         if [ -s "$1" ]; then return; fi
@@ -81,14 +81,14 @@ buffer = "1500k"
 $keys
 TOML
     rm -f "$results".* "$work"/events "$work"/flows
-    # All of them before other processes, so that packets do not wait for a processor.
+    # Start all of them before other processes, so that packets do not wait for a processor.
     nice -n -10 "$bin/kickass" forward --config "$work/forward.toml" --json >"$work/events" &
     forwarder=$!
     until_there "$work/events"
     ip -n "$a" route add 10.90.2.0/24 dev kick-a
     ip -n "$b" route add 10.90.1.0/24 dev kick-b
     for namespace in "$a" "$b"; do inside "$namespace" sysctl -qw net.ipv4.tcp_ecn="$ecn"; done
-    # ip becomes what it starts, so that killing it kills that.
+    # ip replaces itself by the program it starts, so killing ip kills that.
     ip netns exec "$b" nice -n -10 "$bin/flows" serve 10.90.2.2:4433 "$work/certificate" >"$work/flows" &
     receiver=$!
     until_there "$work/flows"
@@ -104,7 +104,7 @@ TOML
     cp "$work/flows" "$results.csv"
     cp "$work/modes" "$results.modes"
     tail -n 1 "$work/events" >"$results.json"
-    # Bytes that wait at the second port, each time.
+    # Bytes queued at the second port, in each sample.
     sed -nE 's/.*"waiting":\{"packets":[0-9]+,"bytes":([0-9]+)\}.*/\1/p' "$work/events" >"$results.waiting"
     printf '%s/%s: %s flows\n' "$load" "$name" "$(($(wc -l <"$results.csv") - 1))"
 }
@@ -114,7 +114,7 @@ run() {
     local load=${1%/*} name=${1#*/}
     local fq_codel='queue = { kind = "fq-codel", ecn = true }'
     local signals='kickass = {}'
-    # What the authors of RCP use for completion times.
+    # The values that the authors of RCP use for completion times.
     local signals_fct='kickass = { rcp = { alpha = 0.1, beta = 1.0 } }'
     local levels='queue = { kind = "strict-priority" }'
     case $name in

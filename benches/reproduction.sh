@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
-# Runs experiments of the papers and writes them into docs/: the report and the pictures of each, and
-# docs/REPRODUCTION.md with what was found (docs/reproduction/findings.md) and all reports that are there.
-# Usage: benches/reproduction.sh NAME... [OPTIONS of rc3-lab sim run], for example all --runs 1 --flows 4000.
-# Without arguments the page is put together from the reports that are there.
+# Runs experiments of the papers and writes their reports and pictures into docs/, then builds docs/REPRODUCTION.md from
+# docs/reproduction/findings.md and all existing reports. Usage: benches/reproduction.sh NAME... [OPTIONS of rc3-lab sim
+# run], for example all --runs 1 --flows 4000. Without arguments it only builds the page.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -21,13 +20,13 @@ if [ $# -gt 0 ]; then
 fi
 {
     cat "$docs/findings.md"
-    # Those on real sockets are from benches/kickass.sh.
+    # Reports on real sockets come from benches/kickass.sh.
     names=$("$lab" sim list --json | sed -E 's/.*"name":"([^"]*)".*/\1/')
     for name in $names sockets-fig8 sockets-fig9 sockets-fig10 sockets-shared; do
         report=$docs/$name/report.md
         if [ ! -f "$report" ]; then continue; fi
         echo
-        # One heading deeper, pictures from where the page is; flow sizes are left to the report.
+        # One heading level deeper, with picture paths relative to the page; flow sizes stay in the report.
         awk -v name="$name" '
             /^#/ { $0 = "#" $0 }
             /^## / && !titled { $0 = $0 " (" name ")"; titled = 1 }

@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
-# Flows of 100 kB to 10 MB through the queues of today on real sockets, as root: rc3 with default settings, quinn 0.11
+# Sends flows of 100 kB to 10 MB through common queues on real sockets, as root: rc3 with default settings, quinn 0.11
 # with default settings and with an initial window of 32 packets, and kernel TCP (CUBIC), in turn. Prints a table for
-# each queue: the time from the first byte offered on a connection just opened until the receiver has the last byte, as
-# a multiple of the ideal. Usage:
+# each queue: the time from the first byte offered on a new connection until the receiver has the last byte, as a
+# multiple of the ideal. Usage:
 #   benches/today.sh [QUEUE:BDP...]
-# where QUEUE is fifo, prio (strict priority for all but code point 1, and as much buffer again for that), policer (a
-# token bucket of so many BDP and no queue) or fq (fq_codel); without one fifo:0.1 fifo:0.5 fifo:1 prio:1. RATE
-# (100mbit), RTT (40ms), RUNS (5), SIZES (100k,300k,1M,3M,10M) and CONTENDERS can be set in the environment.
+# where QUEUE is fifo, prio (strict priority for all except code point 1, and as much buffer again for that), policer (a
+# token bucket of BDP bandwidth-delay products and no queue) or fq (fq_codel); the default is fifo:0.1 fifo:0.5 fifo:1
+# prio:1. The environment variables RATE (100mbit), RTT (40ms), RUNS (5), SIZES (100k,300k,1M,3M,10M) and CONTENDERS
+# change the run.
 #
 # Sender, router and receiver are network namespaces. The sender's card is a veth without a limit and without
-# segmentation offload, so that the router's queue sees packets. The queue is the router's, in front of an HTB class. The
-# delay is behind it, and on the way back: `kickass forward`, because few kernels have netem and none needs this. fq is
-# a queue of the forwarder.
+# segmentation offload, so that the router's queue sees single packets. The queue is the router's, in front of an HTB
+# class. `kickass forward` adds the delay behind it and on the way back, because few kernels have netem. fq is a queue
+# of the forwarder.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 rate=${RATE:-100mbit} rtt=${RTT:-40ms} runs=${RUNS:-5} sizes=${SIZES:-100k,300k,1M,3M,10M}
@@ -26,7 +27,7 @@ cargo build --release -p rc3-lab --bin compare
 bin=${CARGO_TARGET_DIR:-target}/release
 client=rc3-client-$$ router=rc3-router-$$ server=rc3-server-$$
 work=$(mktemp -d)
-# The forwarder reads its configuration as nobody.
+# The forwarder reloads its configuration as nobody.
 chmod 755 "$work"
 forwarder=
 stop_forwarder() {
@@ -43,7 +44,7 @@ for namespace in "$client" "$router" "$server"; do
     ip netns add "$namespace"
     ip -n "$namespace" link set lo up
 done
-# Each flow is to be one to a host that was never seen before.
+# Each flow goes to a host without remembered paths.
 for namespace in "$client" "$server"; do
     ip netns exec "$namespace" sysctl -qw net.ipv4.tcp_no_metrics_save=1
 done
@@ -56,7 +57,7 @@ ip -n "$client" link set card up
 ip -n "$router" link set card up
 ip -n "$client" route add 10.91.1.0/24 via 10.91.0.2
 
-# forward KEYS: starts the forwarder, with a delay both ways, and these keys of the port to the receivers.
+# forward KEYS: starts the forwarder with a delay in both directions, and with these keys for the port to the receivers.
 forward() {
     rm -f "$work/events"
     cat >"$work/forward.toml" <<TOML
@@ -76,7 +77,7 @@ routes = ["10.91.1.0/24"]
 delay = "$((milliseconds * 500))us"
 $1
 TOML
-    # All of them before other processes, so that packets do not wait for a processor.
+    # Start all of them before other processes, so that packets do not wait for a processor.
     nice -n -10 "$bin/kickass" forward --config "$work/forward.toml" --json >"$work/events" &
     forwarder=$!
     for _ in {1..100}; do
@@ -89,11 +90,11 @@ TOML
 
 traffic() { ip netns exec "$router" tc "$@"; }
 
-# shape BURST LIMIT: HTB at the rate with a bucket of so many bytes in front of a FIFO.
+# shape BURST LIMIT: HTB at the rate with a bucket of BURST bytes in front of a FIFO of LIMIT bytes.
 shape() {
     traffic qdisc add dev far root handle 1: htb default 10
     traffic class add dev far parent 1: classid 1:1 htb rate "$rate" ceil "$rate" burst "$1" cburst "$1" quantum 1600
-    # Each band borrows what the other leaves; the better one asks first.
+    # Each band borrows the other's free capacity; the better one asks first.
     for band in 10 20; do
         traffic class add dev far parent 1:1 classid "1:$band" htb rate 8kbit ceil "$rate" prio "${band%0}" \
             burst 1600 cburst "$1" quantum 1600
@@ -111,7 +112,7 @@ measure() {
         *) forward 'rate = "10gbit"' ;;
     esac
     case $name in
-        # Three packets at once, which make up for a timer that is late.
+        # Three packets at once make up for a late timer.
         fifo | prio) shape 4500 "$bytes" ;;
         policer) shape "$bytes" 3000 ;;
         fq) ;;
@@ -121,7 +122,7 @@ measure() {
             ;;
     esac
     if [ "$name" = prio ]; then
-        # RFC 8622: what all levels are marked with by default.
+        # RFC 8622: the default mark of all low levels.
         traffic filter add dev far parent 1: protocol ip u32 match ip tos 0x04 0xfc flowid 1:20
     fi
     printf '\n%s, %s BDP (%s bytes), %s x %s, medians of %s runs (least to most), FCT / ideal:\n\n' \

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A file through `rc3 send` and `rc3 recv` between two network namespaces, as root: rate and CPU seconds of
-# both ends. Usage: benches/transfer.sh [MEGABYTES]
+# Sends a file through `rc3 send` and `rc3 recv` between two network namespaces, as root, and prints the rate and the
+# CPU seconds of both ends. Usage: benches/transfer.sh [MEGABYTES]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 megabytes=${1:-500}

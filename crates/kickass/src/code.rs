@@ -1,5 +1,4 @@
-//! The code of the rate: how long the leading fragment of a packet is says how fast its sender may be
-//! (Kick-Ass §2.1).
+//! The code of a rate: the length of a packet's leading fragment encodes how fast its sender may send (Kick-Ass §2.1).
 //!
 //! ```text
 //! L = 128 ln(R / 12.4392)
@@ -10,20 +9,17 @@
 //! codes, 24 to 1480 bytes long, each 6.45 % (a factor of e^(1/16)) above the one before: 120 kbit/s to
 //! 10.46 Gbit/s. The shortest holds a TCP header without options.
 //!
-//! A shorter fragment means a lower rate. Routers only ever shorten, so of the codes along a path the lowest
-//! arrives.
+//! A shorter fragment means a lower rate. Routers only shorten fragments, so the lowest code along a path arrives.
 
 use crate::rate::Rate;
 
 /// Bytes of payload per unit of the natural logarithm.
 const SCALE: f64 = 128.0;
-/// Bytes per millisecond that a length of zero would stand for.
+/// Bytes per millisecond that a length of zero would encode.
 const ORIGIN: f64 = 12.4392;
 const MILLIS_PER_SECOND: f64 = 1000.0;
 
-/// A length of a leading fragment that stands for a rate.
-///
-/// They are ordered as their rates are.
+/// A length of a leading fragment that encodes a rate. Codes are ordered by rate.
 ///
 /// ```
 /// use kickass::{Rate, code::Code};
@@ -32,11 +28,11 @@ const MILLIS_PER_SECOND: f64 = 1000.0;
 /// let code = Code::nearest(link).unwrap();
 /// assert_eq!(code.payload_len(), 888);
 /// // The receiver reads the rate from the length of the leading fragment.
-/// let heard = Code::from_len(888).unwrap().rate();
-/// assert!((heard.bits_per_second() / 100e6 - 1.0).abs() < 0.032);
+/// let signalled = Code::from_len(888).unwrap().rate();
+/// assert!((signalled.bits_per_second() / 100e6 - 1.0).abs() < 0.032);
 /// // Routers only shorten: the lowest rate along a path arrives.
 /// assert!(Code::nearest(Rate::from_bits_per_second(10e6).unwrap()) < Some(code));
-/// // A length that is no multiple of 8 is no code.
+/// // A length that is no multiple of 8 is not a code.
 /// assert_eq!(Code::from_len(887), None);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -54,25 +50,25 @@ impl Code {
     pub const COUNT: usize = (Self::MAX.len as usize - Self::MIN.len as usize) / Self::STEP as usize + 1;
     /// Fragments end at multiples of this (RFC 791 §3.1).
     const STEP: u16 = 8;
-    /// Rates from here on have a code, in bits per second. Below it the ends are left to TCP (Kick-Ass §2.1).
+    /// Rates from here on have a code, in bits per second. Below, endpoints use TCP's window (Kick-Ass §2.1).
     pub const RATE_MIN_BITS_PER_SECOND: f64 = 120_000.0;
 
     /// The code nearest to a rate, by ratio; the highest one for all rates above it. `None` below 120 kbit/s.
     ///
-    /// Up to 10.46 Gbit/s what [`Self::rate`] makes of it differs from `rate` by a factor between e^(-1/32) and
-    /// e^(1/32): it is at most 3.08 % too low or 3.18 % too high.
+    /// Up to 10.46 Gbit/s, [`Self::rate`] of the code differs from `rate` by a factor between e^(-1/32) and e^(1/32):
+    /// it is at most 3.08 % too low or 3.18 % too high.
     pub fn nearest(rate: Rate) -> Option<Self> {
         if rate.bits_per_second() < Self::RATE_MIN_BITS_PER_SECOND {
             return None;
         }
         let exact = SCALE * (rate.bytes_per_second() / MILLIS_PER_SECOND / ORIGIN).ln();
         let steps = (exact / f64::from(Self::STEP)).round();
-        // Within the lengths of codes by the clamp, so nothing is cut off.
+        // The clamp keeps the number within the lengths of codes, so the conversion is exact.
         let len = (steps * f64::from(Self::STEP)).clamp(f64::from(Self::MIN.len), f64::from(Self::MAX.len));
         Some(Self { len: len as u16 })
     }
 
-    /// The code of a leading fragment with so many bytes of payload; `None` if there is none of that length.
+    /// The code of a leading fragment with this payload length in bytes; `None` if no code has it.
     pub fn from_len(len: usize) -> Option<Self> {
         let len = u16::try_from(len).ok()?;
         (len.is_multiple_of(Self::STEP) && (Self::MIN.len..=Self::MAX.len).contains(&len))
@@ -84,7 +80,7 @@ impl Code {
         usize::from(self.len)
     }
 
-    /// The rate it stands for: the inverse of the formula.
+    /// The rate that the code encodes: the inverse of the formula.
     pub fn rate(self) -> Rate {
         let bytes_per_milli = ORIGIN * (f64::from(self.len) / SCALE).exp();
         Rate::from_bytes_per_second(bytes_per_milli * MILLIS_PER_SECOND)
@@ -118,7 +114,7 @@ mod tests {
                 let fields: Vec<&str> = line.split(',').collect();
                 let [name, rate, _, exact, nearest, decoded] = fields[..] else { panic!("{line}") };
                 let rate = rate.parse().unwrap();
-                // Rows that start from a length have its rate in the place of the decoded one.
+                // In rows that give a length, the third column is the rate of that length.
                 let decoded = decoded.parse().unwrap_or(rate);
                 Row { name, rate, exact: exact.parse().unwrap(), nearest: nearest.parse().unwrap(), decoded }
             },
@@ -134,8 +130,8 @@ mod tests {
             assert!((SCALE * (bytes_per_milli / ORIGIN).ln() - exact).abs() < 0.05, "{name}");
             let nearest = Code::nearest(Rate::from_bits_per_second(rate * 1e6).unwrap());
             assert_eq!(nearest, Some(code), "{name}");
-            let told = code.rate().bits_per_second() / 1e6;
-            assert!((told / decoded - 1.0).abs() < 5e-4, "{name}: {told}");
+            let signalled = code.rate().bits_per_second() / 1e6;
+            assert!((signalled / decoded - 1.0).abs() < 5e-4, "{name}: {signalled}");
             rows += 1;
         }
         assert_eq!(rows, 14);

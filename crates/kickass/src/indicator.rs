@@ -1,15 +1,15 @@
-//! RTT indicators: packets whose length tells routers the round trip of their sender (Kick-Ass §2.2).
+//! RTT indicators: packets whose length signals the sender's round-trip time to routers (Kick-Ass §2.2).
 //!
-//! A sender makes one packet in each [`INTERVAL`] as long as the bucket of its round trip says, IP header
-//! included, with Don't Fragment set so that it stays so. Twelve lengths, 600 to 611 bytes: 600 is a round trip
-//! of 1 ms, 600 + *k* one of 2^*k* to 2^(*k*+1) - 1 ms, 611 one of 2048 ms or more. Routers take the middle.
+//! In each [`INTERVAL`] a sender gives one packet the length of its round-trip time's bucket, IP header included, and
+//! sets Don't Fragment so that the length stays. There are twelve lengths, 600 to 611 bytes: 600 is a round trip of 1
+//! ms, 600 + *k* one of 2^*k* to 2^(*k*+1) - 1 ms, 611 one of 2048 ms or more. Routers use the middle.
 //!
-//! One in 900 packets has such a length by chance (Kick-Ass §4.3), so a single one proves nothing: laws take
-//! means.
+//! One in 900 packets has such a length by chance (Kick-Ass §4.3). A single packet therefore proves nothing, and laws
+//! use means.
 
 use std::time::Duration;
 
-/// Each sender makes one of its packets an indicator so often: 100 ms.
+/// Time between two indicators of a sender: 100 ms.
 pub const INTERVAL: Duration = Duration::from_millis(100);
 
 /// IP total length of the first bucket, in bytes.
@@ -23,13 +23,13 @@ impl Bucket {
     /// How many there are.
     pub const COUNT: usize = 12;
 
-    /// The bucket a round trip falls into. Those below 1 ms fall into the first, for want of a better one.
+    /// The bucket of a round trip. Round trips below 1 ms go into the first bucket.
     pub fn of(rtt: Duration) -> Self {
         let exponent = rtt.as_millis().checked_ilog2().unwrap_or(0);
         Self(exponent.min(Self::COUNT as u32 - 1) as u8)
     }
 
-    /// The bucket that a packet of so many bytes, IP header included, indicates.
+    /// The bucket that a packet with this IP total length in bytes indicates.
     pub fn from_total_len(len: usize) -> Option<Self> {
         let exponent = len.checked_sub(FIRST_LEN)?;
         (exponent < Self::COUNT).then_some(Self(exponent as u8))
@@ -40,13 +40,13 @@ impl Bucket {
         FIRST_LEN + usize::from(self.0)
     }
 
-    /// The shortest round trip in it, but for those below 1 ms.
+    /// The shortest round trip of the bucket. The first bucket also holds round trips below it.
     pub fn low(self) -> Duration {
         Duration::from_millis(1 << self.0)
     }
 
-    /// The round trip routers take it for: the middle of the bucket, as a range of real numbers; 3072 ms for the
-    /// last one, whose middle the paper does not give.
+    /// The round trip that routers assume: the middle of the bucket as a range of real numbers; 3072 ms for the last
+    /// one, whose middle the paper does not give.
     pub fn rtt(self) -> Duration {
         self.low() * 3 / 2
     }
@@ -93,10 +93,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_told_round_trip_is_less_than_half_off(micros in 1_000..4_096_000_u64) {
+        fn an_indicated_round_trip_is_less_than_half_off(micros in 1_000..4_096_000_u64) {
             let rtt = Duration::from_micros(micros);
-            let told = Bucket::of(rtt).rtt();
-            prop_assert!(told * 4 >= rtt * 3 && told * 2 <= rtt * 3, "{rtt:?} as {told:?}");
+            let indicated = Bucket::of(rtt).rtt();
+            prop_assert!(indicated * 4 >= rtt * 3 && indicated * 2 <= rtt * 3, "{rtt:?} as {indicated:?}");
         }
     }
 }

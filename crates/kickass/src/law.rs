@@ -1,4 +1,4 @@
-//! What a router asks of a rate law: samples in, the rate of each flow out.
+//! The interface of rate laws: arrivals and queue go in, the rate of each flow comes out.
 
 use std::time::{Duration, Instant};
 
@@ -6,14 +6,14 @@ use crate::{rate::Rate, rcp};
 
 /// A law by which a router finds the rate it signals. Time never runs backwards between calls.
 pub trait RateLaw {
-    /// Does what was due by `now`. The queue has held `queue_bytes` since the last call, which comes before each
-    /// change of it.
+    /// Makes the updates due by `now`. The queue held `queue_bytes` since the last call: call this before each change
+    /// of the queue.
     fn advance(&mut self, now: Instant, queue_bytes: u64);
 
-    /// A packet of `bytes` has come, kept or dropped. `rtt` is the round trip that it told, if it did.
+    /// A packet of `bytes` arrived, kept or dropped. `rtt` is the round trip that it indicates, if any.
     fn on_arrival(&mut self, bytes: u64, rtt: Option<Duration>);
 
-    /// What each flow may send; `None` if the law has nothing to say.
+    /// What each flow may send; `None` if there is no rate to signal.
     fn rate(&self) -> Option<Rate>;
 
     /// The mean round trip of senders; `None` if the law does not know one.
@@ -21,8 +21,8 @@ pub trait RateLaw {
         None
     }
 
-    /// Whether the router tells nobody the rate from `now` on, because too much waits. What comes a round trip later is
-    /// then no answer to it. Called before [`Self::advance`]; a law need not care.
+    /// Sets whether the router withholds the rate from `now` on because the queue is too long. Traffic that arrives a
+    /// round trip later is then no response to the rate. Called before [`Self::advance`]; a law may ignore it.
     fn set_silent(&mut self, _now: Instant, _silent: bool) {}
 }
 

@@ -1,19 +1,19 @@
-//! Explicit rates from routers to the ends of an IP network that knows nothing of them, sans-IO: Kick-Ass (Flores,
+//! Explicit rates from routers to endpoints, over IP networks without support for them, sans-IO: Kick-Ass (Flores,
 //! Wenzel, Kuzmanovic, *Enabling Router-Assisted Congestion Control*, NU-EECS-16-09).
 //!
-//! A router tells a flow its rate by where it fragments a packet: the length of the leading fragment is the
-//! [`code`] of the rate, so the lowest along a path arrives. Routers hear of round trips by the lengths of
-//! other packets, the RTT [`indicator`]s. Whoever knows nothing of this sees fragments and puts them together.
+//! A router signals a flow's rate by where it fragments a packet: the length of the leading fragment is the [`code`] of
+//! the rate, and the lowest along a path arrives. Senders signal round-trip times to routers by the lengths of other
+//! packets, the RTT [`indicator`]s. Hosts without Kick-Ass see ordinary fragments and reassemble them.
 //!
 //! Time and packets come in as arguments; nothing here has a clock or a socket.
 //!
-//! - [`router`] joins the rest into an output port: `enqueue`, `dequeue`, `poll_timeout`.
+//! - [`router`] combines the other modules into an output port: `enqueue`, `dequeue`, `poll_timeout`.
 //! - [`packet`] checks IPv4 and IPv6 packets and cuts them; [`reassembly`] is the inverse.
 //! - [`queue`] has drop-tail, strict priority with push-out, and FQ-CoDel with ECN.
-//! - [`law`] is what a router asks of a rate law, [`rcp`] the one of the paper (Rate Control Protocol, Dukkipati and
+//! - [`law`] is the interface of rate laws, [`rcp`] the law of the paper (Rate Control Protocol, Dukkipati and
 //!   McKeown).
 //! - [`signal`] decides which packets carry a code, [`sampling`] how often, [`silence`] when to stop.
-//! - [`endpoint`] is what ends do with rates; [`code`] and [`indicator`] are all they need besides.
+//! - [`endpoint`] has what senders and receivers do with rates; besides it they need only [`code`] and [`indicator`].
 //!
 //! ```
 //! use std::time::{Duration, Instant};

@@ -4,17 +4,17 @@ use std::time::{Duration, Instant};
 
 use crate::rate::Rate;
 
-/// Nobody waits longer than this for one packet, however slow the link is said to be.
+/// Longest transmission time of one packet, however low the rate of the link.
 const TIME_MAX: Duration = Duration::from_secs(3600);
 
 /// The output of a router.
 #[derive(Debug)]
 pub(crate) struct Link {
-    /// `None` if somebody else keeps the pace.
+    /// `None` if the caller paces the packets.
     rate: Option<Rate>,
-    /// How far it may lag behind.
+    /// Most missed transmission time that a late caller may catch up on.
     catch_up: Duration,
-    /// When what was sent last has left.
+    /// When the packet sent last has left.
     free: Instant,
 }
 
@@ -23,18 +23,18 @@ impl Link {
         Self { rate, catch_up, free: now }
     }
 
-    /// What leaves from now on takes its time at this rate.
+    /// Sets the rate for packets that leave from now on.
     pub(crate) fn reconfigure(&mut self, rate: Option<Rate>, catch_up: Duration) {
         self.rate = rate;
         self.catch_up = catch_up;
     }
 
-    /// When it can take another packet.
+    /// When the link can take another packet.
     pub(crate) fn free(&self) -> Instant {
         self.free
     }
 
-    /// Nothing has waited until now, so no time was lost.
+    /// The queue was empty until now, so no transmission time was missed.
     pub(crate) fn on_idle(&mut self, now: Instant) {
         self.free = self.free.max(now);
     }

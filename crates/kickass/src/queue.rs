@@ -1,7 +1,7 @@
-//! What waits in front of a link: the disciplines of [`rc3_queue`], over IP packets.
+//! Queues in front of a link: the disciplines of [`rc3_queue`], over IP packets.
 //!
-//! Limits are in bytes of packets, IP headers included. What a discipline drops, on arrival or later, it hands to
-//! `dropped`; nothing else disappears.
+//! Limits are in bytes of packets, IP headers included. A discipline passes every packet it drops, on arrival or later,
+//! to `dropped`.
 
 pub use rc3_queue::{CoDel, DropTail, FqCodel, FqCodelConfig, Levels, Queue, Queued, Routed, StrictPriority};
 
@@ -20,7 +20,7 @@ impl Queued for Packet {
 impl Routed for Packet {
     fn flow_hash(&self, key: u64) -> u64 {
         let flow = self.flow();
-        // The other fragments do not show theirs, and must not be overtaken by the leading one.
+        // The other fragments show no ports, and must not be overtaken by the leading one.
         let flow = if self.fragment().is_some() { flow.without_ports() } else { flow };
         flow.hash(key)
     }

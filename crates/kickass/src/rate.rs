@@ -1,4 +1,4 @@
-//! A rate of data, in the unit of everything here: bytes per second.
+//! Rates of data in bytes per second.
 
 use std::fmt;
 
@@ -7,12 +7,12 @@ use std::fmt;
 pub struct Rate(f64);
 
 impl Rate {
-    /// A rate of so many bytes per second; `None` unless it is finite and above zero.
+    /// A rate in bytes per second; `None` unless it is finite and above zero.
     pub fn from_bytes_per_second(bytes: f64) -> Option<Self> {
         (bytes.is_finite() && bytes > 0.0).then_some(Self(bytes))
     }
 
-    /// A rate of so many bits per second; `None` unless it is finite and above zero.
+    /// A rate in bits per second; `None` unless it is finite and above zero.
     pub fn from_bits_per_second(bits: f64) -> Option<Self> {
         Self::from_bytes_per_second(bits / 8.0)
     }
@@ -62,12 +62,12 @@ mod tests {
     }
 
     #[test]
-    fn rates_are_told_in_bits() {
-        let told = |bits| Rate::from_bits_per_second(bits).unwrap().to_string();
-        assert_eq!(told(2_343_750.0), "2.344 Mbit/s");
-        assert_eq!(told(120_000.0), "120.0 kbit/s");
-        assert_eq!(told(10e9), "10.00 Gbit/s");
-        assert_eq!(told(12e12), "12000 Gbit/s");
-        assert_eq!(told(5.0), "5.000 bit/s");
+    fn rates_are_printed_in_bits() {
+        let text = |bits| Rate::from_bits_per_second(bits).unwrap().to_string();
+        assert_eq!(text(2_343_750.0), "2.344 Mbit/s");
+        assert_eq!(text(120_000.0), "120.0 kbit/s");
+        assert_eq!(text(10e9), "10.00 Gbit/s");
+        assert_eq!(text(12e12), "12000 Gbit/s");
+        assert_eq!(text(5.0), "5.000 bit/s");
     }
 }

@@ -1,7 +1,7 @@
-//! The rate law of RCP: arrivals and queue in, one rate for every flow through the link out.
+//! The rate law of RCP: arrivals and queue go in, one rate for every flow on the link comes out.
 //!
-//! Each interval *T* the router moves its rate *R* by how much of the link was spare and how much waits
-//! (N. Dukkipati and N. McKeown, *Why Flow-Completion Time is the Right Metric for Congestion Control*, §2):
+//! In each interval *T* the router adjusts its rate *R* by the spare capacity and the queue (N. Dukkipati and N.
+//! McKeown, *Why Flow-Completion Time is the Right Metric for Congestion Control*, §2):
 //!
 //! ```text
 //! R <- R (1 + (T/d) (alpha (gamma C - y) - beta q/d) / (gamma C))
@@ -9,15 +9,15 @@
 //!
 //! *C* is the capacity, *y* the rate of arrivals during the interval, *q* the queue at its end, *d* the mean round
 //! trip of the traffic, *T* the lesser of *d* and [`RcpConfig::interval_max`]. What the paper leaves open follows the
-//! authors' ns-2 model (`rcp.cc` v4): the mean of *d*, its slower fall than rise, and the bounds of *R*. Other than
-//! there, a packet counts wholly in the interval in which it arrives, and *d* stays where it is while no packet
-//! tells its round trip.
+//! authors' ns-2 model (`rcp.cc` v4): the mean of *d*, which falls more slowly than it rises, and the bounds of *R*.
+//! Unlike in that model, a packet counts fully in the interval in which it arrives, and *d* stays unchanged while no
+//! packet indicates a round trip.
 //!
-//! A router that tells codes tells nothing while too much waits, see [`Law::set_silent`]; what comes then mostly is no
-//! answer to *R*, which stands still.
+//! A router that signals by codes withholds its rate while the queue is too long, see [`Law::set_silent`]. Most traffic
+//! that arrives then is no response to *R*, so *R* stays unchanged.
 //!
-//! Nothing has to be called on time: [`Law::advance`] makes up for every update that was due, in the order in
-//! which they were. Ends of intervals lie on a lattice of whole nanoseconds, so lateness never adds up.
+//! No call has to be on time: [`Law::advance`] makes every update that was due, in order. Intervals end at whole
+//! nanoseconds, so lateness never adds up.
 //!
 //! Units: bytes on the wire, bytes per second, seconds in `f64`.
 
@@ -25,29 +25,29 @@ use std::time::{Duration, Instant};
 
 use crate::{code::Code, indicator::INTERVAL};
 
-/// Round trips below count as this: nothing on the wire may make intervals arbitrarily short.
+/// Shorter round trips count as this: no packet may make intervals arbitrarily short.
 const RTT_MIN: Duration = Duration::from_micros(10);
-/// Round trips above count as this: nothing on the wire may make the law arbitrarily slow.
+/// Longer round trips count as this: no packet may make the law arbitrarily slow.
 const RTT_MAX: Duration = Duration::from_secs(10);
-/// No rate is below so many bytes in a round trip (ns-2: `min_pprtt_` 0.01 packets of 1000 bytes).
+/// Lower bound of every rate, in bytes per round trip (ns-2: `min_pprtt_` 0.01 packets of 1000 bytes).
 const BYTES_PER_RTT_MIN: f64 = 10.0;
 
-/// Parameters of the law. The default are those of the authors' ns-2 model; neither paper prints its own.
+/// Parameters of the law. The defaults are those of the authors' ns-2 model; neither paper prints its own.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RcpConfig {
     /// Gain on spare capacity: 0.4. The authors' scripts for completion times use 0.1.
     pub alpha: f64,
     /// Gain on the queue: 0.4. The authors' scripts for completion times use 1.
     pub beta: f64,
-    /// Part of the capacity to fill: 1.
+    /// Fraction of the capacity to fill: 1.
     pub gamma: f64,
-    /// First rate as a part of the capacity: 0.05.
+    /// First rate as a fraction of the capacity: 0.05.
     pub initial_fraction: f64,
     /// Longest interval between updates: 10 ms.
     pub interval_max: Duration,
-    /// Mean round trip before any was heard of: 200 ms.
+    /// Mean round trip before the first indication: 200 ms.
     pub rtt_initial: Duration,
-    /// No rate is below it, in bytes per second: 0, and half the lowest code for [`Self::for_codes`].
+    /// Lower bound of the rate, in bytes per second: 0, and half the lowest code for [`Self::for_codes`].
     pub floor: f64,
 }
 
@@ -66,11 +66,12 @@ impl Default for RcpConfig {
 }
 
 impl RcpConfig {
-    /// The default for routers that tell rates by codes.
+    /// The default for routers that signal by codes.
     ///
-    /// Below the lowest code they tell nothing, and senders are TCP's equals. While these hold the link and the queue, the
-    /// law falls by some 20 % each round trip. Had it fallen as far as it can, it would need more round trips of an idle
-    /// link to say something again than TCP needs to fill that link: nobody would ever be told a rate again.
+    /// Below the lowest code such a router signals nothing, and its senders run TCP. While they fill the link and the
+    /// queue, the rate falls by some 20 % each round trip. Without a floor it would fall so far that it needs more
+    /// round trips of an idle link to reach the lowest code than TCP needs to fill that link: the router would never
+    /// signal again.
     pub fn for_codes() -> Self {
         Self { floor: Code::RATE_MIN_BITS_PER_SECOND / 8.0 / 2.0, ..Self::default() }
     }
@@ -78,13 +79,13 @@ impl RcpConfig {
     fn check(&self) {
         let Self { alpha, beta, gamma, initial_fraction, interval_max, rtt_initial: _, floor } = self;
         for gain in [alpha, beta] {
-            assert!(gain.is_finite() && *gain >= 0.0, "a gain of {gain} is not a number from 0 on");
+            assert!(gain.is_finite() && *gain >= 0.0, "a gain of {gain} is not a number of at least 0");
         }
-        assert!(floor.is_finite() && *floor >= 0.0, "a floor of {floor} is no rate");
+        assert!(floor.is_finite() && *floor >= 0.0, "a floor of {floor} is not a rate");
         for part in [gamma, initial_fraction] {
-            assert!(*part > 0.0 && *part <= 1.0, "{part} is not a part of the capacity");
+            assert!(*part > 0.0 && *part <= 1.0, "{part} is not a fraction of the capacity");
         }
-        assert!(!interval_max.is_zero(), "the law needs an interval");
+        assert!(!interval_max.is_zero(), "the interval must not be zero");
     }
 }
 
@@ -99,34 +100,34 @@ pub struct Law {
     rate: f64,
     /// d, within [`RTT_MIN`] and [`RTT_MAX`].
     rtt: f64,
-    /// Beginning of the present interval.
+    /// Beginning of the current interval.
     since: Instant,
     /// Its end.
     until: Instant,
     arrivals: Arrivals,
     indications: Indications,
-    /// Since when senders are not told the rate, if they are not.
+    /// Since when the rate is withheld from senders; `None` while it is signalled.
     silent: Option<Instant>,
 }
 
-/// What came in an interval.
+/// Arrivals in an interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Arrivals {
     bytes: u64,
-    /// Those of packets that told a round trip.
+    /// Bytes of the packets that indicated a round trip.
     rtt_bytes: u64,
-    /// Sum of their round trips in nanoseconds, each times the bytes of its packet.
+    /// Sum over these packets of round trip in nanoseconds times bytes.
     rtt_sum: u128,
 }
 
-/// How often senders have told their round trips lately.
+/// How often senders indicated their round trips in the last two seconds.
 #[derive(Debug, Clone, Copy)]
 struct Indications {
-    /// Beginning of the present second.
+    /// Beginning of the current second.
     since: Instant,
-    /// Those in it so far.
+    /// Indications in it so far.
     now: u64,
-    /// Those in the one before.
+    /// Indications in the second before.
     before: u64,
 }
 
@@ -139,8 +140,8 @@ impl Indications {
         }
     }
 
-    /// How many senders that makes: each tells it once in an [`INTERVAL`], and in TCP mode, where packets leave in a burst
-    /// each round trip `rtt`, once in a round trip.
+    /// Estimate of the number of senders. A sender indicates its round trip once in an [`INTERVAL`]; in TCP mode, where
+    /// packets leave in a burst each round trip `rtt`, once in a round trip.
     fn senders(&self, rtt: Duration) -> f64 {
         self.before as f64 * rtt.max(INTERVAL).as_secs_f64()
     }
@@ -157,15 +158,16 @@ impl Arrivals {
 }
 
 impl Law {
-    /// The law of a link of `capacity` bytes per second that is idle `since` then and whose first interval has
-    /// length `first`. Give every link another `first`, and not all of them update at the same instants.
+    /// The law of a link of `capacity` bytes per second that is idle since `since`. `first` is the length of the first
+    /// interval: give every link a different one, so that they do not all update at the same instants.
     ///
     /// # Panics
-    /// If the capacity or an interval is not above zero, a gain or the floor is negative, or a fraction not within 0 to 1.
+    /// If the capacity or an interval is not above zero, a gain or the floor is negative, or a fraction is not within 0
+    /// to 1.
     pub fn new(config: RcpConfig, capacity: f64, since: Instant, first: Duration) -> Self {
         config.check();
         assert!(capacity.is_finite() && capacity > 0.0, "a capacity of {capacity} carries nothing");
-        assert!(!first.is_zero(), "the law needs an interval");
+        assert!(!first.is_zero(), "the interval must not be zero");
         let target = config.gamma * capacity;
         Self {
             rate: (config.initial_fraction * capacity).min(target),
@@ -186,7 +188,7 @@ impl Law {
         self.rate
     }
 
-    /// The link carries `capacity` bytes per second from now on. The rate follows by itself, but is never above
+    /// The link carries `capacity` bytes per second from now on. Later updates adapt the rate, which never exceeds
     /// gamma C.
     ///
     /// # Panics
@@ -198,13 +200,13 @@ impl Law {
         self.rate = self.rate.min(self.target);
     }
 
-    /// Whether senders are told nothing from `now` on, since too much waits.
+    /// Sets whether the rate is withheld from senders from `now` on because the queue is too long.
     ///
-    /// What comes meanwhile is no answer to the rate, which stands still: else it would fall as long as senders that do not
-    /// listen keep the queue full, and be so low when they have gone that no code tells it. When senders are told again
-    /// after a round trip or more, they begin with half of what would be fair if they were alone. How many they are is
-    /// known, since each tells its round trip again and again (Kick-Ass §2.2); so much of the link they can surely take,
-    /// and beside as many TCP flows it is their share.
+    /// The rate stays unchanged meanwhile, because the arrivals are no response to it. Otherwise it would fall as long
+    /// as senders that ignore signals keep the queue full, and end below all codes. After a round trip or more of
+    /// withholding, the rate becomes half of what would be fair to the signalling senders if they were alone on the
+    /// link. Their number is known, since each indicates its round trip repeatedly (Kick-Ass §2.2). They can certainly
+    /// take that much of the link, and beside as many TCP flows it is their fair share.
     ///
     /// Call it before [`Self::advance`] for the same time.
     pub fn set_silent(&mut self, now: Instant, silent: bool) {
@@ -225,15 +227,15 @@ impl Law {
         Duration::from_secs_f64(self.rtt)
     }
 
-    /// When the next update is due. Nobody has to call [`Self::advance`] then; this is for who wants to see every
-    /// rate.
+    /// When the next update is due. Calling [`Self::advance`] then is optional; it lets you see every rate.
     pub fn next_update(&self) -> Instant {
         self.until
     }
 
-    /// A packet of `bytes` has come, kept or dropped, whose sender measured the round trip `rtt`; zero: it has not.
+    /// A packet of `bytes` arrived, kept or dropped. `rtt` is the round trip its sender measured; zero if it indicates
+    /// none.
     ///
-    /// It belongs to the present interval, so call [`Self::advance`] first.
+    /// The packet counts in the current interval, so call [`Self::advance`] first.
     pub fn on_arrival(&mut self, bytes: u64, rtt: Duration) {
         self.arrivals.bytes = self.arrivals.bytes.saturating_add(bytes);
         if !rtt.is_zero() {
@@ -244,10 +246,10 @@ impl Law {
         }
     }
 
-    /// Makes every update that is due by `now`. The queue has held `queue_bytes` since the last call: call this
-    /// with the old number before it changes.
+    /// Makes every update that is due by `now`. The queue held `queue_bytes` since the last call: call this with the
+    /// old number before the queue changes.
     ///
-    /// An idle link costs no work for the time it was idle once its rate has come to rest.
+    /// Once the rate of an idle link is constant, further idle time costs no work.
     pub fn advance(&mut self, now: Instant, queue_bytes: u64) {
         while self.until <= now {
             let rate = self.rate;
@@ -263,7 +265,7 @@ impl Law {
         let interval = (self.until - self.since).as_secs_f64();
         let arrivals = std::mem::take(&mut self.arrivals);
         if let Some(sample) = arrivals.rtt() {
-            // A fall is believed only as far as the traffic of one interval speaks for all flows.
+            // Weigh a fall by how well the traffic of one interval represents all flows.
             let trust =
                 if sample >= self.rtt { 1.0 } else { self.rate / self.capacity * (sample / self.rtt) };
             let gain = (trust * interval / self.rtt).min(1.0);
@@ -313,17 +315,17 @@ mod tests {
         Duration::from_millis(millis)
     }
 
-    /// Long flows as a fluid: each sends at the rate the law had one round trip ago, the queue takes what the link
-    /// does not.
+    /// Long flows as a fluid: each sends at the rate the law had one round trip ago, and the queue takes what exceeds
+    /// the link.
     struct Fluid {
         law: Law,
         now: Instant,
         capacity: f64,
         rtt: Duration,
         queue: f64,
-        /// Rates on their way to the senders and back as traffic.
+        /// Rates on their way to the senders, which come back as traffic.
         rates: VecDeque<f64>,
-        /// Parts of bytes not handed to the law yet.
+        /// Fractions of bytes not passed to the law yet.
         owed: f64,
     }
 
@@ -359,7 +361,7 @@ mod tests {
     fn one_update_is_the_formula_of_the_paper() {
         let start = Instant::now();
         let mut law = Law::new(RcpConfig::default(), 1e6, start, millis(10));
-        // 4000 bytes in 10 ms are 0.4 C; 1000 bytes wait; d is 200 ms, and this traffic says the same.
+        // 4000 bytes in 10 ms are 0.4 C, the queue is 1000 bytes, d is 200 ms, and this traffic indicates the same.
         law.on_arrival(4000, millis(200));
         law.advance(start + millis(10), 1000);
         let expected = 50_000.0 * (1.0 + 0.05 * (0.4 * 0.6 - 0.4 * (1000.0 / 0.2) / 1e6));
@@ -370,16 +372,16 @@ mod tests {
     fn the_mean_round_trip_rises_faster_than_it_falls() {
         let start = Instant::now();
         let law = Law::new(RcpConfig::default(), 1e6, start, millis(10));
-        let told = |rtt| {
+        let after = |rtt| {
             let mut law = law.clone();
             law.on_arrival(1500, rtt);
             law.advance(start + millis(10), 0);
             law.rtt().as_secs_f64()
         };
-        assert!((told(millis(400)) - 0.21).abs() < 1e-9);
+        assert!((after(millis(400)) - 0.21).abs() < 1e-9);
         let gain = 0.05 * 0.5 * 0.05;
-        assert!((told(millis(100)) - (0.2 - gain * 0.1)).abs() < 1e-9);
-        assert_eq!(told(Duration::ZERO), 0.2);
+        assert!((after(millis(100)) - (0.2 - gain * 0.1)).abs() < 1e-9);
+        assert_eq!(after(Duration::ZERO), 0.2);
     }
 
     #[test]
@@ -406,12 +408,12 @@ mod tests {
     }
 
     #[test]
-    fn with_a_floor_the_lowest_code_is_told_again_within_five_round_trips_of_a_half_idle_link() {
+    fn with_a_floor_the_lowest_code_is_signalled_again_within_five_round_trips_of_a_half_idle_link() {
         let capacity = 150.0 * MBIT;
         let after = |config: RcpConfig| {
             let start = Instant::now();
             let mut law = Law::new(config, capacity, start, millis(10));
-            // Others fill the link, and 60 ms of queue, for 20 s; then half the link.
+            // Other flows fill the link and 60 ms of queue for 20 s; then they use half the link.
             for interval in 0..2000 {
                 law.on_arrival((capacity / 100.0) as u64, millis(160));
                 law.advance(start + millis(10) * (interval + 1), (capacity * 0.06) as u64);
@@ -438,7 +440,7 @@ mod tests {
         let capacity = 150.0 * MBIT;
         let start = Instant::now();
         let mut law = Law::new(RcpConfig::for_codes(), capacity, start, millis(10));
-        // Senders that tell 500 round trips a second, and others, fill the link and 60 ms of queue.
+        // Senders that indicate 500 round trips a second, and other flows, fill the link and 60 ms of queue.
         let run = |law: &mut Law, intervals: u32, silent: bool| {
             for _ in 0..intervals {
                 let now = law.next_update();
@@ -449,12 +451,12 @@ mod tests {
             }
             law.rate()
         };
-        let told = run(&mut law, 10, false);
-        assert_eq!(run(&mut law, 2000, true), told);
+        let signalled = run(&mut law, 10, false);
+        assert_eq!(run(&mut law, 2000, true), signalled);
         let again = run(&mut law, 1, false);
         let senders = 500.0 * law.rtt().as_secs_f64();
         assert!((again / (capacity / senders / 2.0) - 1.0).abs() < 0.05, "{again}");
-        // Nobody notices a silence that is shorter than a round trip.
+        // Withholding for less than a round trip has no effect.
         let before = run(&mut law, 2, true);
         assert!(run(&mut law, 1, false) < before);
     }

@@ -1,8 +1,8 @@
-//! The inverse of fragmentation, for receivers and tests: whole packets out of fragments, within bounds.
+//! The inverse of fragmentation, for receivers and tests: builds whole packets from fragments, within bounds.
 //!
-//! Fragments that overlap end their packet (RFC 5722 §3; here in IPv4 as well, where nothing honest sends them
-//! either). Exact repetitions are ignored. What stays incomplete for [`ReassemblyConfig::timeout`] is given up, and so is the
-//! oldest when there is no room. Of congestion marks none is lost (RFC 3168 §5.3).
+//! Overlapping fragments discard their packet (RFC 5722 §3; also in IPv4, where no correct sender produces them). Exact
+//! duplicates are ignored. Packets that stay incomplete for [`ReassemblyConfig::timeout`] are discarded, and so is the
+//! oldest when memory is full. Congestion marks are never lost (RFC 3168 §5.3).
 //!
 //! Invariant: `bytes` is the sum of the `cost` of all assemblies and at most [`ReassemblyConfig::bytes_max`].
 
@@ -16,18 +16,18 @@ use thiserror::Error;
 
 use crate::packet::{Ecn, FRAGMENT_UNIT, Fragment, Malformed, Packet, REASSEMBLED_MAX};
 
-/// What keeping one fragment costs beside its bytes, roughly.
+/// Approximate cost of storing one fragment besides its bytes.
 const FRAGMENT_COST: usize = 128;
 
 /// Bounds of a [`Reassembler`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReassemblyConfig {
-    /// How long after its first fragment a packet has to be complete: 30 s, as in Linux. RFC 791 §3.2 begins with 15,
-    /// RFC 8200 §4.5 has 60.
+    /// How long after its first fragment a packet has to be complete: 30 s, as in Linux. RFC 791 §3.2 starts with 15 s,
+    /// RFC 8200 §4.5 has 60 s.
     pub timeout: Duration,
     /// Packets that may be incomplete at once: 1024.
     pub packets_max: usize,
-    /// Bytes of all fragments that wait, with what keeping them costs: 4 MiB, as in Linux.
+    /// Bytes of all stored fragments including the cost of storing them: 4 MiB, as in Linux.
     pub bytes_max: usize,
 }
 
@@ -37,31 +37,30 @@ impl Default for ReassemblyConfig {
     }
 }
 
-/// Why a fragment was not taken.
+/// Why a fragment was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Refused {
     /// It covers bytes of another fragment. Its packet is lost, with all fragments yet to come.
     #[error("overlaps another fragment")]
     Overlap,
-    /// It lies beyond the end that another fragment has told, or tells another end. Its packet is lost.
+    /// It lies beyond the end that another fragment gave, or gives another end. Its packet is lost.
     #[error("contradicts another fragment about the end")]
     End,
-    /// It is not the last one, and its length is not a multiple of 8; or it is empty.
-    #[error("does not end where another can begin")]
+    /// It is not the last one and its length is not a multiple of 8, or it is empty.
+    #[error("length is not a positive multiple of 8")]
     Length,
-    /// The whole would be longer than a packet can be, or its headers, now that they can all be seen, are wrong. It is
-    /// lost.
+    /// The whole would exceed the longest IP packet, or its headers, now complete, are wrong. It is lost.
     #[error("the whole is malformed: {0}")]
     Whole(Malformed),
-    /// One fragment met congestion and another one says that its ends do not know that; the packet is lost, as RFC 3168
-    /// §5.3 wants it.
-    #[error("congestion marks that contradict each other")]
+    /// One fragment is marked and another says that its endpoints do not support ECN; the packet is lost, as RFC 3168
+    /// §5.3 requires.
+    #[error("congestion marks contradict each other")]
     Ecn,
-    /// Its packet is lost already.
-    #[error("belongs to a packet given up")]
+    /// Its packet was discarded already.
+    #[error("belongs to a discarded packet")]
     Lost,
-    /// It alone is more than may wait.
+    /// This fragment alone exceeds the memory limit.
     #[error("larger than the reassembler")]
     NoRoom,
 }
@@ -72,7 +71,7 @@ struct Key {
     source: IpAddr,
     destination: IpAddr,
     identification: u32,
-    /// In IPv4 only.
+    /// IPv4 only.
     protocol: Option<u8>,
 }
 
@@ -90,14 +89,14 @@ impl Key {
 /// The fragments of one packet.
 #[derive(Debug)]
 struct Assembly {
-    /// Which of all assemblies it was, for finding it in order of age.
+    /// Sequence number over all assemblies, to find it in order of age.
     number: u64,
     expires: Instant,
     /// By offset; empty once the packet is lost.
     parts: BTreeMap<usize, Packet>,
     /// Bytes of payload in `parts`.
     have: usize,
-    /// Bytes of payload of the whole, once the last fragment has told.
+    /// Bytes of payload of the whole, known once the last fragment arrived.
     end: Option<usize>,
     lost: bool,
 }
@@ -107,14 +106,14 @@ impl Assembly {
         FRAGMENT_COST + self.parts.values().map(cost).sum::<usize>()
     }
 
-    /// Takes a fragment in; whether the packet is complete.
+    /// Stores a fragment; returns whether the packet is complete.
     fn insert(&mut self, fragment: Fragment, packet: Packet) -> Result<bool, Refused> {
         if self.lost {
             return Err(Refused::Lost);
         }
         let len = packet.payload().len();
         let end = fragment.offset + len;
-        // An empty one would share its place with another.
+        // An empty fragment would have the offset of another.
         if len == 0 || fragment.more && !len.is_multiple_of(FRAGMENT_UNIT) {
             return Err(Refused::Length);
         }
@@ -145,7 +144,7 @@ impl Assembly {
         Ok(self.end == Some(self.have))
     }
 
-    /// The whole packet; all parts are there.
+    /// The whole packet; requires all parts.
     fn join(self) -> Result<Packet, Refused> {
         let congestion = |ecn| self.parts.values().any(|part| part.ecn() == ecn);
         let met = congestion(Ecn::Ce);
@@ -166,7 +165,7 @@ fn cost(part: &Packet) -> usize {
     FRAGMENT_COST + part.total_len()
 }
 
-/// Makes packets whole.
+/// Reassembles packets.
 ///
 /// ```
 /// use std::time::Instant;
@@ -186,7 +185,7 @@ fn cost(part: &Packet) -> usize {
 ///
 /// let now = Instant::now();
 /// let mut reassembler = Reassembler::new(ReassemblyConfig::default());
-/// // In any order; the packet comes out with its last fragment.
+/// In any order; the last fragment to arrive returns the packet.
 /// assert_eq!(reassembler.handle(now, rest)?, None);
 /// assert_eq!(reassembler.packets(), 1);
 /// assert_eq!(reassembler.handle(now, leading)?.unwrap().payload(), whole.payload());
@@ -205,18 +204,18 @@ pub struct Reassembler {
 }
 
 impl Reassembler {
-    /// An empty one.
+    /// An empty reassembler.
     pub fn new(config: ReassemblyConfig) -> Self {
         Self { config, assemblies: HashMap::new(), ages: BTreeMap::new(), next_number: 0, bytes: 0 }
     }
 
-    /// Takes a packet in. Whole ones come out at once, without a Fragment header if they had one (RFC 6946 §4); of a
-    /// fragment `None` comes out as long as others are missing.
+    /// Adds a packet. A whole one is returned at once, without a Fragment header if it had one (RFC 6946 §4). A
+    /// fragment returns `None` as long as others are missing.
     ///
-    /// The header is that of the leading fragment.
+    /// The returned header is that of the leading fragment.
     ///
     /// # Errors
-    /// If the fragment fits nowhere; see [`Refused`] for what that means for its packet.
+    /// If the fragment is refused; [`Refused`] says what that means for its packet.
     pub fn handle(&mut self, now: Instant, packet: Packet) -> Result<Option<Packet>, Refused> {
         self.handle_timeout(now);
         let Some(fragment) = packet.fragment() else {
@@ -263,31 +262,30 @@ impl Reassembler {
         }
     }
 
-    /// When the oldest incomplete packet is given up.
+    /// When the oldest incomplete packet is discarded.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let (_, key) = self.ages.first_key_value()?;
         self.assemblies.get(key).map(|oldest| oldest.expires)
     }
 
-    /// Gives up what has been incomplete for too long.
+    /// Discards packets that have been incomplete for too long.
     pub fn handle_timeout(&mut self, now: Instant) {
         while self.poll_timeout().is_some_and(|expires| expires <= now) {
             self.remove_oldest();
         }
     }
 
-    /// Packets that are incomplete, or lost and remembered so that their late fragments are refused.
+    /// Packets that are incomplete, or discarded and remembered so that their late fragments are refused.
     pub fn packets(&self) -> usize {
         self.assemblies.len()
     }
 
-    /// Bytes of the fragments that wait, with what keeping them costs.
+    /// Bytes of the stored fragments including the cost of storing them.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Gives up the oldest packets until there is room for a fragment of `key`; that packet itself only if it is the
-    /// oldest.
+    /// Discards the oldest packets until a fragment of `key` fits; its own packet only if that is the oldest.
     fn make_room(&mut self, key: Key, cost: usize) {
         while self.bytes + cost > self.config.bytes_max
             || (self.assemblies.len() >= self.config.packets_max && !self.assemblies.contains_key(&key))

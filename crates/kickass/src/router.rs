@@ -1,11 +1,10 @@
-//! A router's output port: a queue, a rate law, and signals in the lengths of what leaves (Kick-Ass §2).
+//! A router's output port: a queue, a rate law, and signals in the lengths of departing packets (Kick-Ass §2).
 //!
-//! Packets go in by [`Router::enqueue`] and come out of [`Router::dequeue`], at the rate of the link if one is given;
-//! [`Router::poll_timeout`] says when to ask again. The two parts of a packet that is fragmented leave one right after
-//! the other.
+//! Packets enter by [`Router::enqueue`] and leave by [`Router::dequeue`], at the rate of the link if one is set;
+//! [`Router::poll_timeout`] says when to call it again. The two parts of a fragmented packet leave back to back.
 //!
-//! The rate is one for the traffic of the best level: lower ones only take what that leaves, so the law neither counts
-//! them nor sees them wait, and they carry no signals.
+//! The rate is for traffic of the best level. Worse levels only use what that leaves, so the law counts neither their
+//! arrivals nor their queue, and they carry no signals.
 
 use std::time::{Duration, Instant};
 
@@ -19,16 +18,16 @@ use crate::{
     stats::{Stats, Tally},
 };
 
-/// How a [`Router`] is built.
+/// Configuration of a [`Router`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct RouterConfig {
-    /// How it signals; whether, the law says.
+    /// How it signals; the law decides whether.
     pub signals: signal::SignalConfig,
-    /// The rate at which packets leave, IP headers included; `None`, the default, if whoever takes them keeps the pace.
+    /// The rate at which packets leave, IP headers included; `None`, the default, if the caller paces them.
     pub link: Option<Rate>,
-    /// A caller that is late is given what it missed, up to this much time: 10 ms.
+    /// Most missed transmission time that a late caller may catch up on: 10 ms.
     pub catch_up: Duration,
-    /// Random: the key of its hashes, and where identifications of IPv6 fragments begin. 0.
+    /// Random: the key of its hashes, and the first identification for IPv6 fragments. 0.
     pub seed: u64,
 }
 
@@ -52,9 +51,9 @@ pub struct Router<Q, L> {
     link: Link,
     /// The second part of the packet that left last.
     rest: Option<Packet>,
-    /// Of the next IPv6 packet that gets a Fragment header.
+    /// Identification for the next IPv6 packet that gets a Fragment header.
     identification: u32,
-    /// Without what the queue knows.
+    /// Statistics without those of the queue.
     stats: Stats,
 }
 
@@ -73,17 +72,17 @@ impl<Q: Queue<Packet>, L: RateLaw> Router<Q, L> {
         }
     }
 
-    /// Takes in what came for this port: the bytes of one IP packet. The queue may drop it or others.
+    /// Queues a packet for this port: the bytes of one IP packet. The queue may drop it or others.
     ///
     /// # Errors
-    /// If the bytes are no packet. They are counted and gone.
+    /// If the bytes are not a valid packet. They are counted and discarded.
     pub fn enqueue(&mut self, now: Instant, bytes: Vec<u8>) -> Result<(), Malformed> {
         let packet = Packet::parse(bytes).inspect_err(|_| self.stats.malformed += 1)?;
         self.enqueue_packet(now, packet);
         Ok(())
     }
 
-    /// The same for a packet that the caller has checked already.
+    /// The same for a packet that the caller has already parsed.
     pub fn enqueue_packet(&mut self, now: Instant, packet: Packet) {
         self.stats.arrived.add(packet.total_len());
         if self.is_empty() {
@@ -98,7 +97,7 @@ impl<Q: Queue<Packet>, L: RateLaw> Router<Q, L> {
         self.queue.enqueue(now, packet, &mut drop);
     }
 
-    /// The packet that leaves now; `None` if nothing waits, or the link is busy.
+    /// The packet that leaves now; `None` if the queue is empty or the link is busy.
     pub fn dequeue(&mut self, now: Instant) -> Option<Packet> {
         if self.link.free() > now {
             return None;
@@ -112,31 +111,31 @@ impl<Q: Queue<Packet>, L: RateLaw> Router<Q, L> {
         Some(packet)
     }
 
-    /// When [`Self::dequeue`] will have a packet: a time that has passed if it has one now, `None` if nothing waits.
-    /// CoDel may drop all that waits when it is asked.
+    /// When [`Self::dequeue`] will have a packet: a past time if it has one now, `None` if the queue is empty. CoDel
+    /// may drop all queued packets on that call.
     pub fn poll_timeout(&self) -> Option<Instant> {
         (!self.is_empty()).then(|| self.link.free())
     }
 
-    /// When the packet that left last has wholly left, if the link has a rate; else some time that has passed.
+    /// When the last bit of the packet sent last has left, if the link has a rate; else some past time.
     pub fn link_free(&self) -> Instant {
         self.link.free()
     }
 
-    /// Works by another configuration from now on; what waits goes on waiting. Only with other sampling is forgotten
-    /// which flows were told what.
+    /// Replaces the configuration; queued packets stay. Only a change of the sampling discards the record of when each
+    /// flow was signalled.
     pub fn reconfigure(&mut self, config: RouterConfig) {
         let RouterConfig { signals, link, catch_up, seed } = config;
         self.signaller.reconfigure(signals, seed);
         self.link.reconfigure(link, catch_up);
     }
 
-    /// Whether nothing waits.
+    /// Whether the queue is empty.
     pub fn is_empty(&self) -> bool {
         self.rest.is_none() && self.queue.is_empty()
     }
 
-    /// What it has done so far.
+    /// Statistics so far.
     pub fn stats(&self) -> Stats {
         let rest = self.rest.as_ref();
         let waiting = Tally {
@@ -146,7 +145,7 @@ impl<Q: Queue<Packet>, L: RateLaw> Router<Q, L> {
         Stats { waiting, marked: self.queue.marked(), ..self.stats }
     }
 
-    /// Lets its law do what was due by `now`. Each packet that comes or goes does that; this is for who wants to see the rate
+    /// Makes the updates of the law due by `now`. Each arrival and departure does that too; call this to see the rate
     /// of an idle link.
     pub fn advance(&mut self, now: Instant) {
         // Only packets of the best level are fragmented.
@@ -156,12 +155,12 @@ impl<Q: Queue<Packet>, L: RateLaw> Router<Q, L> {
         self.law.advance(now, self.queue.best_bytes() + rest);
     }
 
-    /// Its law, as of the last packet that came or went, or the last [`Self::advance`].
+    /// The law, as of the last arrival, departure or [`Self::advance`].
     pub fn law(&self) -> &L {
         &self.law
     }
 
-    /// Its law, to change it.
+    /// The law, to change it.
     pub fn law_mut(&mut self) -> &mut L {
         &mut self.law
     }
@@ -171,7 +170,7 @@ impl<Q: Queue<Packet>, L: RateLaw> Router<Q, L> {
         &self.queue
     }
 
-    /// Its queue, to change it. What is taken out counts as dropped, what is put in makes [`Self::stats`] wrong.
+    /// The queue, to change it. Packets you remove count as dropped; packets you add make [`Self::stats`] wrong.
     pub fn queue_mut(&mut self) -> &mut Q {
         &mut self.queue
     }
@@ -180,7 +179,7 @@ impl<Q: Queue<Packet>, L: RateLaw> Router<Q, L> {
         Backlog { bytes: self.queue.best_bytes(), limit: self.queue.limit() }
     }
 
-    /// The next packet of the queue, shortened if it is to carry a signal.
+    /// The next packet of the queue, fragmented if it is to carry a signal.
     fn dequeue_signalled(&mut self, now: Instant) -> Option<Packet> {
         self.advance(now);
         let mut packet = self.queue.dequeue(now, &mut drop)?;
@@ -204,7 +203,7 @@ impl<Q: Queue<Packet>, L: RateLaw> Router<Q, L> {
             self.identification = self.identification.wrapping_add(1);
         }
         self.rest = Some(rest);
-        // The link carries these as well, and nobody else will tell the law.
+        // The link also carries these header bytes, which the law sees nowhere else.
         self.law.on_arrival(overhead as u64, None);
         self.stats.overhead += overhead as u64;
         match subject.place {

@@ -1,30 +1,30 @@
-//! Which packets are worth a signal: most would repeat what their flow has just heard (Kick-Ass §5).
+//! Which packets carry a signal: most would repeat the last signal of their flow (Kick-Ass §5).
 
 use std::time::{Duration, Instant};
 
 use crate::{indicator::Bucket, packet::Flow};
 
-/// How often whole packets are made to carry a signal.
+/// How often whole packets are fragmented to carry a signal.
 ///
-/// Signals that upstream routers have set are lowered whatever this says: a flow must not take their rate for that
-/// of the path.
+/// A signal set by an upstream router is always lowered, whatever this says: the flow must not take the upstream rate
+/// for that of the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Sampling {
-    /// Each time it is possible.
+    /// Every packet that can carry one.
     #[default]
     Always,
-    /// Once in so long, over all flows. Among many flows some will be without a signal for a round trip, and so fall
-    /// back to TCP: for links with few.
+    /// Once in this time, over all flows. With many flows some get no signal for a round trip and fall back to TCP, so
+    /// use it on links with few flows.
     Interval(Duration),
-    /// About twice per flow and round trip, so that no flow is without a signal for a round trip. The round trips are
-    /// those that RTT indicators tell; flows without are signalled always.
+    /// About twice per flow and round trip, so that every flow gets a signal each round trip. Round trips come from RTT
+    /// indicators; flows without an indicator are signalled on every packet.
     Flows {
-        /// Flows that are remembered, in 40 bytes each. Those that are not are signalled more often than necessary.
+        /// Flows remembered, at 40 bytes each. Other flows are signalled more often than necessary.
         table: usize,
     },
 }
 
-/// Decides when a flow is due.
+/// Decides when a flow's next signal is due.
 #[derive(Debug)]
 pub(crate) struct Sampler {
     key: u64,
@@ -38,7 +38,7 @@ enum Rule {
         every: Duration,
         next: Option<Instant>,
     },
-    /// By hash of the flow; one that comes takes the place of another.
+    /// By hash of the flow; a new flow replaces the one in its place.
     Flows(Vec<Option<Entry>>),
 }
 
@@ -60,7 +60,7 @@ impl Sampler {
         Self { key, rule }
     }
 
-    /// The flow has told its round trip.
+    /// The flow indicated its round trip.
     pub(crate) fn on_indicator(&mut self, flow: impl FnOnce() -> Flow, rtt: Bucket) {
         let Rule::Flows(table) = &mut self.rule else { return };
         let (hash, slot) = look_up(table, self.key, flow());
@@ -68,7 +68,7 @@ impl Sampler {
         *slot = Some(Entry { hash, rtt, next });
     }
 
-    /// Whether a packet of the flow is to carry a signal now. If so, the next one is due later.
+    /// Whether a packet of the flow is to carry a signal now. If so, the next signal is due later.
     pub(crate) fn is_due(&mut self, now: Instant, flow: impl FnOnce() -> Flow) -> bool {
         let (next, every) = match &mut self.rule {
             Rule::Always => return true,
@@ -87,7 +87,7 @@ impl Sampler {
     }
 }
 
-/// The hash of a flow and its place in a table, which is not empty.
+/// The hash of a flow and its place in a table, which must not be empty.
 fn look_up(table: &mut [Option<Entry>], key: u64, flow: Flow) -> (u64, &mut Option<Entry>) {
     let hash = flow.hash(key);
     let index = (hash % table.len() as u64) as usize;
@@ -123,10 +123,10 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_is_sampled_twice_per_round_trip_that_it_told() {
+    fn a_flow_is_sampled_twice_per_round_trip_that_it_indicated() {
         let start = Instant::now();
         let mut sampler = Sampler::new(Sampling::Flows { table: 64 }, 0);
-        assert_eq!(sampled(&mut sampler, start, 1), 10_000, "nothing is known of it");
+        assert_eq!(sampled(&mut sampler, start, 1), 10_000, "its round trip is unknown");
         sampler.on_indicator(|| flow(1), Bucket::of(Duration::from_millis(100)));
         // The bucket begins at 64 ms.
         assert_eq!(sampled(&mut sampler, start, 1), 1000_usize.div_ceil(32));

@@ -1,6 +1,6 @@
-//! Whether a packet is to carry a rate, and which code (Kick-Ass §2): a decision over lengths, not over bytes.
+//! Whether a packet is to carry a rate, and which code (Kick-Ass §2): a decision from lengths, not bytes.
 //!
-//! Routers ask it about each packet that leaves; simulators can ask the same about packets of their own.
+//! Routers ask this for each departing packet; simulators can ask it for their own packets.
 
 use std::time::{Duration, Instant};
 
@@ -13,30 +13,30 @@ use crate::{
     silence::{Rule, Silence},
 };
 
-/// Which IPv6 packets may be fragmented. They have no Don't Fragment bit, and IPv6 leaves fragmentation to their
-/// source (RFC 8200 §5).
+/// Which IPv6 packets a router may fragment. IPv6 has no Don't Fragment bit and leaves fragmentation to the source (RFC
+/// 8200 §5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Ipv6 {
     /// None.
     Never,
-    /// Those to which the source itself has given a Fragment header, be they fragments or not (RFC 6946): it says that
-    /// way that they may be fragmented, and has chosen the identification.
+    /// Those to which the source has added a Fragment header, whether or not they are fragments (RFC 6946): the source
+    /// thereby permits fragmentation and has chosen the identification.
     #[default]
     WithFragmentHeader,
-    /// All, as Kick-Ass §5 has it; the router chooses identifications. Not for networks that lead to ends of which it is
-    /// unknown whether fragments reach them.
+    /// All, as in Kick-Ass §5; the router chooses identifications. Do not use it where fragments may fail to reach the
+    /// receivers.
     All,
 }
 
 /// How a router signals.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SignalConfig {
-    /// Only while more than this part of the queue's limit waits at the best level, nothing is signalled, and the ends fall
-    /// back to TCP (Kick-Ass §2.3.2): 0.5.
+    /// Signalling can stop only while the queue at the best level exceeds this fraction of the limit; endpoints then
+    /// fall back to TCP (Kick-Ass §2.3.2): 0.5.
     pub queue_threshold: f64,
-    /// Whether that is enough for silence.
+    /// Whether exceeding it is sufficient.
     pub silence: Rule,
-    /// How often: always.
+    /// How often: every packet.
     pub sampling: Sampling,
     /// Which IPv6 packets: those with a Fragment header.
     pub ipv6: Ipv6,
@@ -53,10 +53,10 @@ impl Default for SignalConfig {
     }
 }
 
-/// Which part of a packet a router sees.
+/// What a router sees of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Place {
-    /// All of it.
+    /// The whole packet.
     Whole,
     /// Its leading fragment.
     Leading,
@@ -64,27 +64,27 @@ pub enum Place {
     Other,
 }
 
-/// A packet as far as signals are concerned.
+/// The properties of a packet that decide about signals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Subject {
     /// IP total length, in bytes.
     pub total_len: usize,
-    /// What fragmentation divides, in bytes.
+    /// Bytes of payload, which fragmentation divides.
     pub payload_len: usize,
-    /// Bytes of payload a leading fragment must have at least.
+    /// Fewest bytes of payload in a leading fragment.
     pub leading_min: usize,
     /// Which part of a packet it is.
     pub place: Place,
-    /// Whether it may not be fragmented.
+    /// Whether it must not be fragmented.
     pub dont_fragment: bool,
-    /// Whether there is no such bit in its version of IP.
+    /// Whether its IP version has no such bit.
     pub ipv6: bool,
     /// Whether it has an IPv6 Fragment header.
     pub fragment_header: bool,
 }
 
 impl Subject {
-    /// What there is to know of a packet.
+    /// Reads the properties of a packet.
     pub fn of(packet: &Packet) -> Self {
         let place = match packet.fragment() {
             None => Place::Whole,
@@ -102,31 +102,31 @@ impl Subject {
         }
     }
 
-    /// The round trip it indicates: it has one of the lengths, and cannot have got it by fragmentation.
+    /// The round trip it indicates: its length is that of an indicator and cannot result from fragmentation.
     pub fn indicator(&self) -> Option<Bucket> {
         let alone = self.dont_fragment || self.ipv6 && !self.fragment_header;
         (self.place == Place::Whole && alone).then(|| Bucket::from_total_len(self.total_len))?
     }
 }
 
-/// Why a packet leaves as it came.
+/// Why a packet leaves without a new signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Withheld {
     /// The law has no rate, or one below all codes.
     Rate,
-    /// Too much waits, and by [`Rule::Ignored`] the rate is ignored.
+    /// The queue is too long, and by [`Rule::Ignored`] the rate is ignored.
     Queue,
-    /// It is not of the best level, which alone the rate is about.
+    /// It is not of the best level, the only one with a rate.
     Level,
-    /// It is a fragment, not the leading one.
+    /// It is a fragment other than the leading one.
     Place,
-    /// It may not be fragmented; or it is an RTT indicator.
+    /// Don't Fragment is set, or it is an RTT indicator.
     DontFragment,
-    /// It is not longer than the code; or an upstream router signals no more than that already.
+    /// It is not longer than the code, or an upstream router already signals at most that.
     Short,
-    /// It cannot be fragmented there: headers would be torn apart, or its options are malformed.
+    /// It cannot be fragmented there: that would split its headers, or its options are malformed.
     Headers,
-    /// Its flow has been told recently.
+    /// Its flow got a signal recently.
     Sampling,
 }
 
@@ -144,16 +144,16 @@ impl Withheld {
     ];
 }
 
-/// How much waits in front of a link.
+/// The queue in front of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Backlog {
-    /// Bytes at the best level.
+    /// Bytes queued at the best level.
     pub bytes: u64,
-    /// Bytes that may wait.
+    /// Limit of the queue in bytes.
     pub limit: u64,
 }
 
-/// Decides for one link.
+/// Decides for the packets of one link.
 #[derive(Debug)]
 pub struct Signaller {
     config: SignalConfig,
@@ -162,14 +162,14 @@ pub struct Signaller {
 }
 
 impl Signaller {
-    /// A signaller that has seen nothing. `key` is random, so that nobody can choose which flows share a place in the
-    /// table of [`Sampling::Flows`].
+    /// A new signaller. `key` is random, so that nobody can choose which flows share a place in the table of
+    /// [`Sampling::Flows`].
     pub fn new(config: SignalConfig, key: u64) -> Self {
         let sampler = Sampler::new(config.sampling, key);
         Self { config, sampler, silence: Silence::default() }
     }
 
-    /// Decides by another configuration from now on. Only with other sampling is forgotten what flows were told.
+    /// Replaces the configuration. Only a change of the sampling discards the record of when each flow was signalled.
     pub fn reconfigure(&mut self, config: SignalConfig, key: u64) {
         if config.sampling != self.config.sampling {
             self.sampler = Sampler::new(config.sampling, key);
@@ -177,7 +177,7 @@ impl Signaller {
         self.config = config;
     }
 
-    /// A packet of the best level has come. Says which round trip it indicates, if it does; `flow` is called only then.
+    /// A packet of the best level arrived. Returns the round trip it indicates, if any; `flow` is called only then.
     pub fn on_arrival(&mut self, subject: &Subject, flow: impl FnOnce() -> Flow) -> Option<Bucket> {
         self.silence.on_arrival(subject.total_len);
         let rtt = subject.indicator()?;
@@ -185,8 +185,8 @@ impl Signaller {
         Some(rtt)
     }
 
-    /// So much waits at `now`, before it changes; senders' mean round trip is `rtt`, if any have told theirs. Whether nobody is
-    /// told anything from now on.
+    /// Takes the queue at `now`, before it changes, and the senders' mean round trip `rtt`, if known. Returns whether
+    /// the router withholds the rate from now on.
     pub fn advance(&mut self, now: Instant, backlog: Backlog, rtt: Option<Duration>) -> bool {
         let above = self.is_above(backlog);
         self.silence.advance(now, backlog.bytes, above, rtt);
@@ -201,10 +201,10 @@ impl Signaller {
         backlog.bytes as f64 > self.config.queue_threshold * backlog.limit as f64
     }
 
-    /// Which code a packet of the best level that leaves now is to carry; `flow` is called only if it matters.
+    /// The code that a departing packet of the best level is to carry; `flow` is called only if needed.
     ///
     /// # Errors
-    /// Why it is to carry none, or the one it has.
+    /// Why the packet gets no new signal.
     pub fn decide(
         &mut self,
         now: Instant,
@@ -229,7 +229,7 @@ impl Signaller {
         if self.is_silent(backlog) {
             return Err(Withheld::Queue);
         }
-        // A signal from upstream that is too high would be taken for that of the path: it is always lowered.
+        // A higher signal from upstream would be taken for that of the path, so it is always lowered.
         if subject.place == Place::Whole && !self.sampler.is_due(now, flow) {
             return Err(Withheld::Sampling);
         }

@@ -1,19 +1,19 @@
-//! When a router whose queue has grown beyond the threshold falls silent (Kick-Ass §2.3.2).
+//! When a router whose queue exceeds the threshold stops signalling (Kick-Ass §2.3.2).
 //!
-//! The threshold is there for senders that do not listen. A full queue alone does not tell them from senders that have not
-//! heard yet; what comes a round trip later does. So [`Rule::Ignored`] goes on telling the rate, which its law lowers, as
-//! long as that makes less come or less wait, and falls silent where it does neither.
+//! The threshold exists because of senders that ignore signals. A long queue alone does not distinguish them from
+//! senders that have not received a signal yet; the arrivals one round trip later do. So [`Rule::Ignored`] keeps
+//! signalling the rate, which its law lowers, as long as arrivals or queue decrease, and stops when neither does.
 //!
-//! Units: bytes; round trips are the mean that senders indicate.
+//! Units: bytes; round trips are the mean of the senders' indications.
 
 use std::time::{Duration, Instant};
 
-/// Which rule.
+/// When to stop signalling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Rule {
-    /// The paper's: as soon as the threshold is passed.
+    /// The paper's rule: as soon as the queue exceeds the threshold.
     Threshold,
-    /// Once what comes shows that the rate is ignored.
+    /// Once the arrivals show that senders ignore the rate.
     #[default]
     Ignored,
 }
@@ -21,35 +21,36 @@ pub enum Rule {
 /// Whether the rate is ignored at one link.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Silence {
-    /// The present round trip, while more waits than the threshold.
+    /// The current round trip, while the queue exceeds the threshold.
     trip: Option<Trip>,
     ignored: bool,
 }
 
-/// What came in a round trip.
+/// Arrivals in a round trip.
 #[derive(Debug, Clone, Copy)]
 struct Trip {
     since: Instant,
-    /// What waited then.
+    /// The queue when it began.
     backlog: u64,
     bytes: u64,
-    /// What came in the round trip before, if the rate was told below a full queue then: the first answers nothing.
+    /// Arrivals in the round trip before, if signals could have affected them; they cannot in the first.
     before: Option<u64>,
 }
 
-/// Part of what came that has to be less a round trip later: an eighth. With half of a buffer of one bandwidth-delay
-/// product waiting RCP lowers its rate by about that much.
+/// Arrivals must decrease by this fraction in a round trip: an eighth. With half of a buffer of one bandwidth-delay
+/// product filled, RCP lowers its rate by about that much.
 const LESS: u64 = 8;
 
 impl Silence {
-    /// A packet of the best level has come.
+    /// A packet of the best level arrived.
     pub(crate) fn on_arrival(&mut self, bytes: usize) {
         if let Some(trip) = &mut self.trip {
             trip.bytes += bytes as u64;
         }
     }
 
-    /// `backlog` bytes wait at `now`, `above` the threshold or not. Where the round trip is not known, nobody has listened.
+    /// `backlog` bytes are queued at `now`, `above` the threshold or not. Without a known round trip, the rate counts
+    /// as ignored.
     pub(crate) fn advance(&mut self, now: Instant, backlog: u64, above: bool, rtt: Option<Duration>) {
         let begin = |before| Trip { since: now, backlog, bytes: 0, before };
         if !above {
@@ -67,7 +68,7 @@ impl Silence {
         }
     }
 
-    /// Whether senders have been told to send less, and did not.
+    /// Whether senders were signalled a lower rate and did not follow it.
     pub(crate) fn is_ignored(&self) -> bool {
         self.ignored
     }
@@ -79,7 +80,7 @@ mod tests {
 
     const RTT: Duration = Duration::from_millis(100);
 
-    /// After round trips with so many bytes to come, and then so many that wait.
+    /// After round trips with these arrivals, each with the queue at its end.
     fn ignored(trips: &[(usize, u64)]) -> bool {
         let start = Instant::now();
         let mut silence = Silence::default();
@@ -93,7 +94,7 @@ mod tests {
 
     #[test]
     fn a_router_is_ignored_where_neither_load_nor_queue_falls_in_the_second_round_trip() {
-        assert!(!ignored(&[(3000, 1000)]), "nobody has heard yet");
+        assert!(!ignored(&[(3000, 1000)]), "no signal has arrived yet");
         assert!(ignored(&[(3000, 1000), (3000, 1000)]));
         assert!(!ignored(&[(3000, 1000), (2500, 1000), (2000, 1000), (1000, 800)]), "less comes");
         assert!(!ignored(&[(1000, 900), (1000, 800), (1000, 700)]), "less waits");
@@ -107,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nobody_tells_round_trips_nobody_listens() {
+    fn without_indicated_round_trips_the_rate_counts_as_ignored() {
         let mut silence = Silence::default();
         silence.advance(Instant::now(), 600, true, None);
         assert!(silence.is_ignored());

@@ -1,27 +1,27 @@
-//! What a router has done so far.
+//! Statistics of a router.
 
 pub use rc3_queue::Tally;
 
 use crate::signal::Withheld;
 
-/// Statistics of a [`Router`](crate::router::Router). They only ever grow, but for `waiting`.
+/// Statistics of a [`Router`](crate::router::Router). All are counters, except `waiting`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stats {
-    /// Packets that came, without malformed ones.
+    /// Packets that arrived, without malformed ones.
     pub arrived: Tally,
-    /// Packets that left; of one that was fragmented both parts.
+    /// Packets that left; both parts of a fragmented one.
     pub departed: Tally,
-    /// Packets that wait now.
+    /// Packets queued now.
     pub waiting: Tally,
-    /// Bytes handed in that are no packet.
+    /// Inputs that are not valid packets.
     pub malformed: u64,
     /// RTT indicators among the arrivals.
     pub indicators: u64,
-    /// Whole packets that were made to carry a signal.
+    /// Whole packets fragmented to carry a signal.
     pub signalled: u64,
-    /// Leading fragments that were shortened, as their signal was higher.
+    /// Leading fragments shortened to lower their signal.
     pub lowered: u64,
-    /// Bytes of headers that fragmentation has added.
+    /// Bytes of headers added by fragmentation.
     pub overhead: u64,
     /// Packets marked instead of dropped.
     pub marked: u64,
@@ -30,7 +30,7 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// Packets dropped by the queue: all that came and neither left nor wait.
+    /// Packets dropped by the queue: all arrivals that neither left nor are queued.
     pub fn dropped(&self) -> Tally {
         let Self { arrived, departed, waiting, signalled, lowered, overhead, .. } = self;
         Tally {
@@ -39,7 +39,7 @@ impl Stats {
         }
     }
 
-    /// Packets that left without a new signal, for this reason.
+    /// Packets that left without a new signal for this reason.
     pub fn withheld(&self, reason: Withheld) -> u64 {
         self.withheld[reason as usize]
     }

@@ -1,4 +1,4 @@
-//! The loop closed: senders and receivers of [`kickass::endpoint`], through one router with RCP.
+//! The closed loop: senders and receivers of [`kickass::endpoint`] through one router with RCP.
 
 #![expect(clippy::disallowed_methods, reason = "tests need some instant to start from")]
 
@@ -28,21 +28,21 @@ const RTT: Duration = Duration::from_millis(50);
 const MEGABITS: f64 = 30.0;
 const STEP: Duration = Duration::from_micros(100);
 
-/// From the beginning of one flow to that of the next: no multiple of the round trip, or all would pace in step.
+/// Time between the starts of two flows: not a multiple of the round trip, or all would pace in step.
 const APART: Duration = Duration::from_millis(107);
 
-/// One flow: its sender, its receiver, and what is between them.
+/// One flow: its sender, its receiver, and the packets between them.
 struct Flow {
     data: V4,
     sender: endpoint::Sender,
     echo: Echo,
     in_flight: u64,
-    /// When pacing lets the next packet go.
+    /// When pacing allows the next packet.
     next: Instant,
     next_indicator: Instant,
-    /// Packets in the router's queue, with when they were sent.
+    /// Packets in the router's queue, with the times they were sent.
     waiting: VecDeque<(Instant, u64)>,
-    /// What the sender will hear, and when.
+    /// Reports on their way to the sender, with arrival times.
     reports: VecDeque<(Instant, Report)>,
     delivered: usize,
 }
@@ -50,7 +50,7 @@ struct Flow {
 enum Report {
     Arrived { sent: Instant, bytes: u64 },
     Lost { sent: Instant, bytes: u64 },
-    Told(Code),
+    Signalled(Code),
 }
 
 impl Flow {
@@ -83,13 +83,13 @@ impl Flow {
                     self.in_flight -= bytes;
                     self.sender.on_congestion(now, sent, false);
                 }
-                Report::Told(code) => self.sender.on_signal(now, code),
+                Report::Signalled(code) => self.sender.on_signal(now, code),
             }
         }
         self.sender.handle_timeout(now);
     }
 
-    /// The next packet, if window and pacing let it go.
+    /// The next packet, if window and pacing allow one.
     fn poll_transmit(&mut self, now: Instant) -> Option<V4> {
         let mut packet = self.data.clone();
         if self.next_indicator <= now {
@@ -97,7 +97,7 @@ impl Flow {
             packet.dont_fragment = true;
         }
         let len = packet.payload_len as u64 + 20;
-        // A window below a packet still lets one go.
+        // A window below a packet still allows one.
         if now < self.next || (self.in_flight > 0 && self.in_flight + len > self.sender.window()) {
             return None;
         }
@@ -109,12 +109,12 @@ impl Flow {
         Some(packet)
     }
 
-    /// The router had no room for what was sent last.
+    /// The router dropped the packet sent last.
     fn lost(&mut self, now: Instant, bytes: u64) {
         self.reports.push_back((now + RTT, Report::Lost { sent: now, bytes }));
     }
 
-    /// A packet or a fragment has left the router.
+    /// A packet or fragment left the router.
     fn passed(&mut self, now: Instant, packet: &Packet) {
         if let Some(len) = packet.leading_len() {
             self.echo.on_leading(len);
@@ -124,27 +124,27 @@ impl Flow {
             self.reports.push_back((now + RTT, Report::Arrived { sent, bytes }));
         }
         if let Some(code) = self.echo.poll(now, RTT) {
-            self.reports.push_back((now + RTT, Report::Told(code)));
+            self.reports.push_back((now + RTT, Report::Signalled(code)));
         }
     }
 }
 
 struct Outcome {
-    /// Part of the link that was filled in the second half of the time.
+    /// Fraction of the link that was used in the second half of the time.
     utilisation: f64,
-    /// Bytes that waited, in the middle of all looks at the queue in that half.
+    /// Median of the queue in bytes in that half.
     queue_median: u64,
-    /// What each sender got of a fair share.
+    /// What each sender got, relative to its fair share.
     shares: Vec<f64>,
-    /// Packets fragmented for each that came.
+    /// Fragmented packets per arriving packet.
     fragmented: f64,
     /// Packets dropped in that half.
     dropped: u64,
     /// Flows in Kick-Ass mode at the end.
-    told: usize,
+    in_kickass_mode: usize,
 }
 
-/// Lets so many flows send for twenty seconds, of which each begins so long `apart` from the one before.
+/// Lets this many flows send for twenty seconds, each starting `apart` after the one before.
 fn run(flows: u8, apart: Duration, sampling: Sampling, silence: Rule) -> Outcome {
     let start = Instant::now();
     let link = Rate::from_bits_per_second(MEGABITS * 1e6).unwrap();
@@ -198,23 +198,23 @@ fn run(flows: u8, apart: Duration, sampling: Sampling, silence: Rule) -> Outcome
         queue_median: queues[queues.len() / 2],
         shares: flows.iter().map(|flow| flow.delivered as f64 / fair).collect(),
         dropped: stats.dropped().packets - dropped,
-        told: flows.iter().filter(|flow| flow.sender.mode() == Mode::KickAss).count(),
+        in_kickass_mode: flows.iter().filter(|flow| flow.sender.mode() == Mode::KickAss).count(),
         fragmented: stats.signalled as f64 / stats.arrived.packets as f64,
     }
 }
 
 fn check(outcome: &Outcome) {
-    let Outcome { utilisation, queue_median, shares, dropped, told, .. } = outcome;
-    assert_eq!((*dropped, *told), (0, shares.len()));
+    let Outcome { utilisation, queue_median, shares, dropped, in_kickass_mode, .. } = outcome;
+    assert_eq!((*dropped, *in_kickass_mode), (0, shares.len()));
     assert!(*utilisation > 0.94, "{utilisation}");
     // 2 ms of the link.
     assert!(*queue_median < 5 * 1500, "{queue_median}");
-    // Half a step of the code up or down, and as much by the law.
+    // Half a code step up or down, and as much for the law.
     assert!(shares.iter().all(|share| (0.9..1.1).contains(share)), "{shares:?}");
 }
 
 #[test]
-fn senders_that_do_as_they_are_told_share_the_link_and_leave_its_queue_empty() {
+fn senders_that_follow_signals_share_the_link_and_leave_its_queue_empty() {
     for flows in [1, 3, 10, 40] {
         let outcome = run(flows, APART, Sampling::Always, Rule::default());
         check(&outcome);
@@ -226,21 +226,20 @@ fn senders_that_do_as_they_are_told_share_the_link_and_leave_its_queue_empty() {
 fn a_few_signals_per_round_trip_do_as_well() {
     let outcome = run(3, APART, Sampling::Flows { table: 1024 }, Rule::default());
     check(&outcome);
-    // A bucket that begins at 32 ms makes 62 signals per second of each flow, of 833 packets.
+    // A bucket that begins at 32 ms makes 62 signals per second for each flow of 833 packets per second.
     assert!(outcome.fragmented < 0.1, "{}", outcome.fragmented);
 }
 
-/// Forty initial windows at once fill more than half the queue. By the paper's rule the router says nothing then, and NewReno
-/// keeps it so (Kick-Ass §2.3.2); one that waits to see whether it is ignored is not.
+/// Forty initial windows at once fill more than half the queue. By the paper's rule the router then stops signalling,
+/// and NewReno keeps the queue full (Kick-Ass §2.3.2). A router that first checks whether senders follow does not stop.
 #[test]
-fn flows_that_fill_the_queue_before_they_are_told_anything_do_as_tcp_would_unless_they_are_told_all_the_same()
-{
+fn flows_that_fill_the_queue_before_the_first_signal_run_tcp_unless_the_router_signals_all_the_same() {
     let run = |rule| run(40, Duration::from_millis(7), Sampling::Always, rule);
     let outcome = run(Rule::Threshold);
-    assert!(outcome.told < 10, "{}", outcome.told);
+    assert!(outcome.in_kickass_mode < 10, "{}", outcome.in_kickass_mode);
     assert!(outcome.utilisation > 0.94, "{}", outcome.utilisation);
     assert!(outcome.queue_median > 375_000 / 2, "{}", outcome.queue_median);
     let outcome = run(Rule::Ignored);
-    assert_eq!(outcome.told, 40);
+    assert_eq!(outcome.in_kickass_mode, 40);
     assert!(outcome.utilisation > 0.94 && outcome.queue_median < 5 * 1500, "{}", outcome.queue_median);
 }

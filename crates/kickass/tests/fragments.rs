@@ -1,4 +1,4 @@
-//! Fragmentation against its inverse and against the parser of another crate.
+//! Fragmentation against reassembly and against the parser of another crate.
 
 #![expect(clippy::disallowed_methods, reason = "tests need some instant to start from")]
 
@@ -18,13 +18,13 @@ fn reassembler() -> Reassembler {
     Reassembler::new(ReassemblyConfig::default())
 }
 
-/// What comes out of a reassembler for these, the last one.
+/// What a reassembler returns for the last of these.
 fn reassemble(parts: impl IntoIterator<Item = Packet>) -> Option<Packet> {
     let now = Instant::now();
     let mut reassembler = reassembler();
     let mut whole = None;
     for part in parts {
-        assert_eq!(whole, None, "whole before its last part");
+        assert_eq!(whole, None, "complete before its last part");
         whole = reassembler.handle(now, part).unwrap();
     }
     assert_eq!(
@@ -34,7 +34,7 @@ fn reassemble(parts: impl IntoIterator<Item = Packet>) -> Option<Packet> {
     whole
 }
 
-/// Cuts a packet, and one of its parts again, at these places if there are such.
+/// Splits a packet, and one of its parts again, at these places if possible.
 fn cut(packet: Packet, cuts: &[(usize, usize)]) -> Vec<Packet> {
     let mut parts = vec![packet];
     for &(which, lead) in cuts {
@@ -46,10 +46,10 @@ fn cut(packet: Packet, cuts: &[(usize, usize)]) -> Vec<Packet> {
     parts
 }
 
-/// Another crate reads the same out of it.
+/// Another crate parses the same fields.
 fn check(packet: &Packet) {
     let bytes = packet.as_bytes();
-    // It takes extension headers behind a Fragment header for whole in every fragment; hence the lax one.
+    // That crate parses extension headers behind a Fragment header in every fragment; hence the lax parser.
     let (parsed, _) = LaxIpSlice::from_slice(bytes).expect("readable");
     assert_eq!((parsed.source_addr(), parsed.destination_addr()), (packet.source(), packet.destination()));
     let fragment = packet.fragment();
@@ -88,7 +88,7 @@ proptest! {
         let mut parts = cut(packet.clone(), &cuts);
         for part in &parts {
             check(part);
-            // What was cut is what its own bytes say.
+            // The headers of each part describe its content.
             prop_assert_eq!(&Packet::parse(part.as_bytes().to_vec()).unwrap(), part);
         }
         let turn = order.index(parts.len());
@@ -144,7 +144,7 @@ proptest! {
 
 #[test]
 fn only_copied_options_are_in_all_fragments() {
-    // Record route is in the first only, the stream identifier in all (RFC 791 §3.1).
+    // Record route is in the first fragment only, the stream identifier in all (RFC 791 §3.1).
     let (record_route, stream) = ([7, 7, 4, 0, 0, 0, 0], [0x88, 4, 1, 2]);
     let options = [&record_route[..], &[1], &stream].concat();
     let mut first = V4 { options: options.clone(), ..V4::default() }.packet();
@@ -198,9 +198,9 @@ fn a_fragment_header_goes_behind_the_headers_that_routers_read() {
     let fragment = |offset, more| Some(Fragment { offset, more, identification: 0xdead_beef });
     assert_eq!(first.fragment(), fragment(0, true));
     assert_eq!(rest.fragment(), fragment(200, false));
-    // 8 of hop-by-hop options, 16 for the destinations in the routing header, 8 of it, 8 of the Fragment header.
+    // 8 bytes of hop-by-hop options, 16 for the destinations in the routing header, 8 of it, 8 of the Fragment header.
     assert_eq!((first.total_len(), rest.total_len()), (40 + 40 + 200, 40 + 40 + 8 + 1440 - 200));
-    // Without a routing header the options are for the last destination, and so part of what is divided.
+    // Without a routing header the options are for the last destination, and so belong to the payload.
     let mut first = V6 { routing: None, ..packet }.packet();
     first.split(200, 1).unwrap();
     assert_eq!(first.total_len(), 40 + 8 + 8 + 200);
@@ -318,7 +318,7 @@ fn a_whole_longer_than_a_packet_is_refused() {
     let now = Instant::now();
     let mut reassembler = reassembler();
     let options = [1, 1, 1, 1].repeat(10);
-    // Without options the end fits, with those of the first fragment it does not.
+    // The end fits without options, but not with those of the first fragment.
     let last = V4 { offset: 65_504, payload_len: 8, ..V4::default() };
     let first = V4 { options, payload_len: 65_464, more_fragments: true, ..V4::default() };
     let middle = V4 { offset: 65_464, payload_len: 40, more_fragments: true, ..V4::default() };

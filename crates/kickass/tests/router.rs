@@ -1,4 +1,4 @@
-//! Routers from outside: which packets carry which code, and what they do with everything else.
+//! Routers as a black box: which packets carry which code, and how other packets are treated.
 
 #![expect(clippy::disallowed_methods, reason = "tests need some instant to start from")]
 
@@ -30,7 +30,7 @@ fn fixed(megabits: f64) -> Router<DropTail<Packet>, Fixed> {
     Router::new(RouterConfig::default(), DropTail::new(1 << 20), Fixed(rate(megabits)), Instant::now())
 }
 
-/// What comes out for one packet.
+/// What the router returns for one packet.
 fn pass<Q: Queue<Packet>, L: RateLaw>(router: &mut Router<Q, L>, packet: &Packet) -> Vec<Packet> {
     let now = Instant::now();
     router.enqueue(now, packet.as_bytes().to_vec()).unwrap();
@@ -107,7 +107,7 @@ fn fragments_of_one_packet_leave_one_after_the_other() {
     let mut router = Router::new(config, levels, Fixed(rate(10.0)), now);
     router.enqueue(now, v4(1500).into_bytes()).unwrap();
     let leading = router.dequeue(now).unwrap();
-    // Meanwhile another packet comes.
+    // Another packet arrives meanwhile.
     router.enqueue(now, V4 { identification: 8, ..V4::default() }.bytes()).unwrap();
     let time = router.poll_timeout().unwrap();
     assert_eq!(time - now, Duration::from_nanos(612 * 80));
@@ -137,7 +137,7 @@ fn low_levels_are_neither_signalled_nor_counted() {
     router.dequeue(now).unwrap();
     let later = now + Duration::from_millis(200);
     router.enqueue(later, v4(1500).into_bytes()).unwrap();
-    assert!(router.law().rate() > 0.05 * capacity.bytes_per_second(), "nothing of its level waited");
+    assert!(router.law().rate() > 0.05 * capacity.bytes_per_second(), "the queue of its level was empty");
     router.dequeue(later).unwrap();
     router.dequeue(later).unwrap();
     assert_eq!(router.dequeue(later), Some(low.packet()));
@@ -152,7 +152,7 @@ fn the_law_hears_of_round_trips_from_indicators() {
     let bucket = Bucket::of(Duration::from_millis(1000));
     for milli in 0..3000 {
         let now = start + Duration::from_millis(milli);
-        // By length alone only a packet that cannot have been fragmented tells one.
+        // By length alone only a packet that cannot have been fragmented indicates a round trip.
         router.enqueue(now, v4(600).into_bytes()).unwrap();
         if milli % 100 == 0 {
             router.enqueue(now, v4_dont_fragment(bucket.total_len()).into_bytes()).unwrap();
@@ -182,7 +182,7 @@ fn what_fragmentation_adds_is_load() {
     let (signalled, overhead) = run(v4(1500));
     assert_eq!(none, 0.0);
     assert!((overhead - 20.0 / 1500.0).abs() < 1e-3, "{overhead}");
-    // Both have room and rise, the one with more load less far.
+    // Both have spare capacity and rise, the one with more load less far.
     assert!(signalled < plain, "{signalled} {plain}");
 }
 
@@ -255,7 +255,7 @@ fn a_link_keeps_its_rate_and_catches_up() {
     let mut router = Router::new(config, DropTail::new(1 << 20), (), start);
     assert_eq!(router.poll_timeout(), None);
     let millis = Duration::from_millis;
-    // After a second of nothing the first leaves at once, and the others one per millisecond.
+    // After an idle second the first packet leaves at once, the others one per millisecond.
     let begin = start + millis(1000);
     for _ in 0..100 {
         router.enqueue(begin, v4(1500).into_bytes()).unwrap();
@@ -264,8 +264,8 @@ fn a_link_keeps_its_rate_and_catches_up() {
     assert_eq!((router.dequeue(begin), router.poll_timeout()), (None, Some(begin + millis(1))));
     let mut at = |milli| std::iter::from_fn(|| router.dequeue(begin + millis(milli))).count();
     assert_eq!(at(1), 1);
-    assert_eq!(at(5), 4, "the caller was late");
-    assert_eq!(at(6), 1, "and is no longer");
+    assert_eq!(at(5), 4, "a late caller catches up");
+    assert_eq!(at(6), 1, "then it is on time again");
     // More than ten milliseconds are lost.
     assert_eq!(at(60), 11);
     assert_eq!(at(61), 1);
@@ -360,8 +360,8 @@ proptest! {
         let may = !packet.is_ipv6()
             || packet.has_fragment_header()
             || all_of_ipv6 && Bucket::from_total_len(packet.total_len()).is_none();
-        // In IPv6 a code must hold all headers; the longest there are here take 104 bytes. Those below are told apart
-        // by `headers_of_ipv6_are_not_torn_apart`.
+        // In IPv6 a code must hold all headers; the longest in this test take 104 bytes. Shorter codes have their own
+        // test, `headers_of_ipv6_are_not_torn_apart`.
         prop_assume!(!packet.is_ipv6() || lowest.payload_len() >= 104);
         if may && packet.payload().len() > lowest.payload_len() {
             prop_assert_eq!(heads, [lowest.payload_len()]);

@@ -1,5 +1,4 @@
-//! What the peer did wrong, what the caller did wrong; what the world did is in
-//! [`ConnectionError`](crate::quic::ConnectionError).
+//! Errors of the peer and of the caller; [`ConnectionError`](crate::quic::ConnectionError) covers the rest.
 
 use bytes::Bytes;
 use thiserror::Error;
@@ -26,21 +25,21 @@ pub enum SourceError {
     /// See [`WriteError`].
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// The stream would become longer than 2⁶² - 1 bytes.
-    #[error("longer than a stream can be")]
+    /// The stream would exceed 2⁶² - 1 bytes.
+    #[error("exceeds the longest possible stream")]
     TooLong,
 }
 
 /// Why there is nothing to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum ReadError {
-    /// Nothing there yet: [`crate::Event::Readable`] follows.
+    /// No data yet: [`crate::Event::Readable`] follows.
     #[error("no data yet")]
     Blocked,
     /// The peer reset the stream.
     #[error("reset by peer: code {0}")]
     Reset(VarInt),
-    /// Never opened, stopped, or read to its end already.
+    /// Never opened, stopped, or already read to its end.
     #[error("closed stream")]
     ClosedStream,
     /// An ordered read after an unordered one that left a gap.
@@ -48,7 +47,7 @@ pub enum ReadError {
     IllegalOrderedRead,
 }
 
-/// The stream is over: finished and delivered, reset, stopped, or read to its end.
+/// The stream has ended: finished and delivered, reset, stopped, or read to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("closed stream")]
 pub struct ClosedStream;
@@ -73,10 +72,10 @@ pub enum FinishError {
 /// Why an application datagram could not be sent.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SendDatagramError {
-    /// The peer takes no datagrams.
+    /// The peer accepts no datagrams.
     #[error("datagrams not supported by peer")]
     UnsupportedByPeer,
-    /// `datagram_receive_buffer_size` is `None` here.
+    /// `datagram_receive_buffer_size` is `None` at this end.
     #[error("datagram support disabled")]
     Disabled,
     /// Longer than [`crate::Connection::max_datagram_size`], or than the whole buffer.
@@ -115,19 +114,19 @@ pub enum PeerMisbehaved {
     /// More of a stream lies beyond its first missing byte than any loss explains.
     #[error("left too much of a stream out of order")]
     OutOfOrder,
-    /// A SACK of what it has not received.
+    /// A SACK of data it has not received.
     #[error("acknowledged rlp data that it has not received")]
     Receipt,
-    /// Took 0-RTT data under another protocol than that of the resumed session (RFC 8446 §4.2.10).
+    /// Accepted 0-RTT data under another protocol than that of the resumed session (RFC 8446 §4.2.10).
     #[error("accepted early data and changed the protocol")]
     EarlyProtocol,
-    /// Left a mebibyte of the control stream waiting for flow control or acknowledgements.
-    #[error("does not take the control stream")]
+    /// Left a mebibyte of the control stream waiting for flow control or acknowledgments.
+    #[error("does not read the control stream")]
     ControlBlocked,
 }
 
 impl PeerMisbehaved {
-    /// The close code: `0x7263_3300` ("rc3") plus a number per sin (docs/WIRE.md, close codes).
+    /// The close code: `0x7263_3300` ("rc3") plus a number per fault (docs/WIRE.md, close codes).
     pub fn code(self) -> VarInt {
         VarInt::from_u32(
             0x7263_3300
@@ -147,7 +146,7 @@ impl PeerMisbehaved {
         )
     }
 
-    /// How the local application hears of it.
+    /// The error for the local application.
     pub(crate) fn transport_code(self) -> TransportErrorCode {
         match self {
             Self::Malformed(_) => TransportErrorCode::FRAME_ENCODING_ERROR,
@@ -175,7 +174,7 @@ mod tests {
         for (sin, fault) in [
             (PeerMisbehaved::Malformed("frame"), "a head record, control frame or RLP frame is malformed"),
             (PeerMisbehaved::SkippedMissing, "a head record skips bytes that were not acknowledged"),
-            (PeerMisbehaved::FinalSize, "final sizes that contradict each other or the data"),
+            (PeerMisbehaved::FinalSize, "final sizes contradict each other or the data"),
             (PeerMisbehaved::Credit, "DATA beyond the stream limit"),
             (PeerMisbehaved::StreamLimit, "DATA for a stream past the limit on streams"),
             (PeerMisbehaved::StreamDirection, "DATA for a stream of the wrong direction"),
@@ -184,7 +183,7 @@ mod tests {
             (PeerMisbehaved::Receipt, "a SACK of bytes that were not received"),
             (
                 PeerMisbehaved::ControlBlocked,
-                "the control stream is not taken: a mebibyte waits for flow control or acknowledgments",
+                "the peer does not read its control stream: a mebibyte waits for flow control or acknowledgments",
             ),
             (PeerMisbehaved::EarlyProtocol, "early data accepted under an identifier of the other kind"),
         ] {

@@ -2,7 +2,7 @@
 
 use crate::quic::{ConnectionError, Dir, StreamId, VarInt};
 
-/// Something happened on a connection that an application may wait for.
+/// An event on a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
@@ -13,21 +13,21 @@ pub enum Event {
     EarlyDataRejected,
     /// The handshake is complete; streams may be opened.
     Connected,
-    /// The connection is gone; no event follows.
+    /// The connection has ended; no event follows.
     Lost(ConnectionError),
-    /// The peer opened a stream: [`crate::Connection::accept`] has it.
+    /// The peer opened a stream: [`crate::Connection::accept`] returns it.
     Opened(Dir),
     /// [`crate::Connection::open`] may succeed again.
     Available(Dir),
     /// [`crate::Connection::read`] has bytes, an end or a reset.
     Readable(StreamId),
-    /// [`crate::Connection::write`] takes bytes again, or [`crate::Connection::next_read`] wants some.
+    /// [`crate::Connection::write`] accepts bytes again, or [`crate::Connection::next_read`] requests some.
     Writable(StreamId),
     /// All bytes and the end of a finished stream have arrived at the peer.
     Finished(StreamId),
-    /// The peer no longer reads a stream; its code.
+    /// The peer stopped reading a stream; its code.
     Stopped(StreamId, VarInt),
-    /// [`crate::Connection::read_datagram`] has something.
+    /// [`crate::Connection::read_datagram`] has a datagram.
     DatagramReceived,
     /// [`crate::Connection::send_datagram`] may succeed again.
     DatagramsUnblocked,

@@ -1,5 +1,4 @@
-//! What the benchmarks, fuzz targets, tests and the simulator of this workspace need beyond the interface. It changes
-//! without notice.
+//! Interface for the benchmarks, fuzz targets, tests and the simulator of this workspace. It changes without notice.
 
 pub use crate::structures::{
     ledger::Ledger,
@@ -16,7 +15,7 @@ pub mod keys {
     };
 }
 
-/// What rc3 puts on the wire.
+/// The wire format.
 pub mod wire {
     pub use crate::wire::{
         arrival::Arrival,

@@ -1,9 +1,9 @@
-//! Sans-IO machines of the RC3 transport: QUIC as the primary loop from the first byte up, and beside it the RLP
-//! loop from the last byte down at worse and worse priority (RC3, NSDI 2014).
+//! Sans-IO machines of the RC3 transport: QUIC as the primary loop from the first byte up, and the RLP loop from the
+//! last byte down at ever lower priority (RC3, NSDI 2014).
 //!
-//! [`Endpoint`] holds the connections of one UDP port; [`Connection`] routes between the primary, the RLP loop and
-//! the streams. Nothing here touches a socket, a clock or a task: time and datagrams come in as arguments, and
-//! what should happen comes out of `poll_*`. Most programs want `rc3-net`, which drives this over tokio.
+//! [`Endpoint`] holds the connections of one UDP port; [`Connection`] connects the primary, the RLP loop and the
+//! streams. Nothing here touches a socket, a clock or a task: time and datagrams are arguments, and actions come out of
+//! `poll_*`. Most programs use `rc3-net`, which drives this crate over tokio.
 //!
 //! # The poll loop
 //!
@@ -62,7 +62,7 @@
 //!             _ => {}
 //!         }
 //!     } else {
-//!         // Nothing to send or to handle: a timer is next, such as that of the pacer.
+//!         // Nothing to send or to handle: a timer is next, such as the pacer's.
 //!         let next = [client.poll_timeout(), server.poll_timeout()].into_iter().flatten().min();
 //!         now = now.max(next.expect("bytes are under way"));
 //!         client.handle_timeout(now);

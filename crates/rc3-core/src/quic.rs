@@ -1,5 +1,5 @@
-//! The words of QUIC that rc3 says itself: ids, codes, settings and errors, as quinn-proto has them. What quinn-proto does
-//! is behind [`crate::seams::primary`].
+//! QUIC's types that rc3 uses itself: ids, codes, settings and errors of quinn-proto. Its behaviour is behind
+//! [`crate::seams::primary`].
 
 pub use quinn_proto::{
     AckFrequencyConfig, ApplicationClose, ConnectError, ConnectionClose, ConnectionError, ConnectionHandle,

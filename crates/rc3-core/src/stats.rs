@@ -21,18 +21,18 @@ use crate::{
 pub struct ConnectionStats {
     /// The path as the primary sees it.
     pub path: PathStats,
-    /// Whether both sides speak rc3; otherwise everything goes by the primary.
+    /// Whether both sides use rc3; otherwise the primary carries everything.
     pub rc3: bool,
-    /// What the guard has seen and decided; `None` when there is none.
+    /// The guard's measurements and verdict; `None` without a guard.
     pub guard: Option<GuardStats>,
-    /// How fast RLP may be and why; `None` when no clock holds it.
+    /// RLP's rate and its reason; `None` without a clock.
     pub clock: Option<ClockStats>,
     /// Rates that routers signal, and how the connection follows them; `None` without [`crate::Congestion::KickAss`].
     #[cfg(feature = "kickass")]
     pub kickass: Option<KickAssStats>,
-    /// What was sent.
+    /// Sending side.
     pub sent: SentStats,
-    /// What was received.
+    /// Receiving side.
     pub received: ReceivedStats,
 }
 
@@ -46,11 +46,11 @@ pub struct SentStats {
     pub levels: [LevelStats; Level::COUNT],
     /// Bytes that RLP sent as 0-RTT data; in `levels` too.
     pub early_bytes: u64,
-    /// Bytes handed to the primary although RLP had sent them (no SACK had come).
+    /// Bytes handed to the primary although RLP had sent them (no SACK had arrived).
     pub duplicate_bytes: u64,
-    /// Bytes the primary was spared because RLP had delivered them.
+    /// Bytes the primary skipped because RLP had delivered them.
     pub skipped_bytes: u64,
-    /// Bytes of RLP that were lost and became open to it again.
+    /// RLP bytes that were lost and may be sent by RLP again.
     pub reopened_bytes: u64,
     /// SACK frames received.
     pub sacks: u64,
@@ -58,7 +58,7 @@ pub struct SentStats {
     pub credit_bytes: u64,
     /// RLP packets sent in the current busy period: the position on the ladder.
     pub ladder_packets: u64,
-    /// Memory that send streams take beside the bytes they hold: records of what was sent, by whom, and SACKed.
+    /// Memory that send streams use besides their bytes: records of sent and SACKed spans.
     pub overhead_bytes: u64,
 }
 
@@ -82,22 +82,22 @@ pub struct ReceivedStats {
     pub primary_bytes: u64,
     /// Bytes RLP brought first, by level; index 0 stays zero.
     pub rlp_bytes: [u64; Level::COUNT],
-    /// Bytes that came more than once.
+    /// Bytes that arrived more than once.
     pub duplicate_bytes: u64,
-    /// RLP bytes turned away because they would have needed too many separate spans or too much memory.
+    /// RLP bytes refused because they would have needed too many separate spans or too much memory.
     pub refused_bytes: u64,
     /// RLP datagrams that opened.
     pub rlp_datagrams: u64,
-    /// RLP datagrams that did not open, were replayed, or came for a closed stream.
+    /// RLP datagrams that did not open, were replayed, or belong to a closed stream.
     pub rlp_discarded: u64,
-    /// QUIC datagrams from an address that had not proved itself, dropped because the answer could have been longer
-    /// than it may be.
+    /// QUIC datagrams dropped because the answer could have exceeded the allowance of their address, which was not
+    /// validated.
     pub unproven_discarded: u64,
     /// SACK frames sent.
     pub sacks: u64,
-    /// Bytes held for the application, in order or not.
+    /// Bytes stored for the application, in order or not.
     pub buffered_bytes: u64,
-    /// Memory that they take, at most: with the buffers they are in and the records of gaps between them.
+    /// Upper bound of their memory: with their buffers and the records of gaps.
     pub held_bytes: u64,
 }
 
@@ -106,7 +106,7 @@ pub struct ReceivedStats {
 pub struct PathStats {
     /// The peer's address.
     pub remote: SocketAddr,
-    /// Our address on this path, where known.
+    /// The local address on this path, if known.
     pub local_ip: Option<IpAddr>,
     /// Smoothed round-trip time.
     pub rtt: Duration,

@@ -1,10 +1,10 @@
-//! What an endpoint wants sent.
+//! Datagrams that an endpoint wants to send.
 
 use std::net::{IpAddr, SocketAddr};
 
 use crate::units::Level;
 
-/// Bytes of one [`Transmit`] at most: the largest UDP payload over IPv4, which also bounds what one call hands to a system's
+/// Most bytes of one [`Transmit`]: the largest UDP payload over IPv4, which also bounds one call of a system's
 /// segmentation offload.
 pub const BATCH_BYTES_MAX: usize = 65_507;
 
@@ -12,9 +12,9 @@ pub const BATCH_BYTES_MAX: usize = 65_507;
 /// buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Transmit {
-    /// Where to.
+    /// Destination.
     pub destination: SocketAddr,
-    /// From which local address, if it matters.
+    /// Local address to send from, if it matters.
     pub source: Option<IpAddr>,
     /// Service level; [`Level::PRIMARY`] for all of QUIC.
     pub level: Level,
@@ -22,9 +22,9 @@ pub struct Transmit {
     pub ecn: u8,
     /// Total length in bytes; at most [`BATCH_BYTES_MAX`].
     pub size: usize,
-    /// Length of each datagram but the last, when there are several.
+    /// Length of each datagram except the last, if there are several.
     pub segment_size: Option<usize>,
-    /// Whether routers may not fragment it. Where they may, it is one datagram, which must have an IP identification of
-    /// its own.
+    /// Whether routers must not fragment it. If they may, it is one datagram, which must have a different IP
+    /// identification from all others.
     pub dont_fragment: bool,
 }

@@ -7,8 +7,8 @@ use std::{
     time::Duration,
 };
 
-/// A service level: 0 is the primary loop's normal priority, 1 to 15 are the worse and worse levels of the
-/// RLP loop (RC3 §2.1).
+/// A service level: 0 is the primary loop's normal priority, 1 to 15 are the increasingly worse levels of the RLP loop
+/// (RC3 §2.1).
 ///
 /// Ordering follows the number, so a *greater* level is a *worse* service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -19,9 +19,9 @@ impl Level {
     pub const PRIMARY: Self = Self(0);
     /// The best low-priority level.
     pub const FIRST: Self = Self(1);
-    /// The worst level the wire format can name.
+    /// The worst level in the wire format.
     pub const MAX: Self = Self(15);
-    /// How many levels there are, the primary's included: the size of a table indexed by [`Self::index`].
+    /// The number of levels, including the primary's: the size of a table indexed by [`Self::index`].
     pub const COUNT: usize = 16;
 
     /// The level with this number, or `None` past [`Self::MAX`].
@@ -51,8 +51,8 @@ impl fmt::Display for Level {
     }
 }
 
-/// What a receiver shows to be believed that it has a span of a stream (docs/WIRE.md, receipts). Those of spans that
-/// adjoin, exclusive-ored, are that of both.
+/// A receiver's proof that it has a span of a stream (docs/WIRE.md, receipts). The exclusive or of the receipts of two
+/// adjoining spans is the receipt of both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Receipt(pub u32);
 
@@ -69,7 +69,7 @@ impl ops::BitXor for Receipt {
 pub struct Span {
     /// First offset inside.
     pub start: u64,
-    /// First offset past the end; never below `start`.
+    /// First offset beyond the end; never below `start`.
     pub end: u64,
 }
 

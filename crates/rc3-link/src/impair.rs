@@ -1,8 +1,7 @@
-//! What a link does to packets beyond queueing them: loss, duplication, reordering, jitter.
+//! Impairments of a link besides queueing: loss, duplication, reordering, jitter.
 //!
-//! Decided once per packet, in the order in which packets start service, from one seeded generator: the same
-//! packets and the same seed meet the same fate on every platform. Units: probabilities from 0 to 1, extra delays
-//! as [`Duration`].
+//! Decided once per packet, in the order of service, by one seeded generator: the same packets and the same seed have
+//! the same results on every platform. Units: probabilities from 0 to 1, extra delays as [`Duration`].
 
 use std::time::Duration;
 
@@ -14,37 +13,37 @@ use rc3_core::units::Level;
 
 use crate::random::unit;
 
-/// What a link does to packets after the queue. The default is an undisturbed link.
+/// Impairments behind the queue. The default is an unimpaired link.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Impairments {
     /// Probability that a packet is lost on the way, whatever its level.
     pub loss: f64,
     /// Probability that a packet that is not lost arrives twice.
     pub duplicate: f64,
-    /// Probability that an arrival is held back by [`Self::reorder_delay`], so that later packets overtake it.
+    /// Probability that an arrival is delayed by [`Self::reorder_delay`], so that later packets overtake it.
     pub reorder: f64,
-    /// How long a held back arrival is late.
+    /// The extra delay of such an arrival.
     pub reorder_delay: Duration,
-    /// Per level, the bound of an extra delay drawn uniformly for each arrival. Jitter above the spacing of the
-    /// packets reorders them.
+    /// Per level, the upper bound of an extra delay drawn uniformly for each arrival. Jitter above the packet spacing
+    /// reorders packets.
     pub jitter: [Duration; Level::COUNT],
 }
 
 impl Impairments {
-    /// Independent loss with this probability and nothing else.
+    /// Only independent loss, with this probability.
     pub fn loss(loss: f64) -> Self {
         Self { loss, ..Self::default() }
     }
 }
 
-/// Draws the fate of packet after packet.
+/// Draws the impairments of one packet after another.
 #[derive(Debug)]
 pub(crate) struct Impairer {
     config: Impairments,
     random: Pcg64,
 }
 
-/// The extra delay of each copy that arrives. No copy: the packet is lost.
+/// The extra delay of each copy that arrives. Without copies the packet is lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fate {
     Lost,
@@ -84,7 +83,7 @@ impl Impairer {
         if jitter.is_zero() { held_back } else { held_back + jitter.mul_f64(self.uniform()) }
     }
 
-    /// Draws only for what can go either way, so an undisturbed link costs nothing.
+    /// Draws only if the result is open, so an unimpaired link costs nothing.
     fn happens(&mut self, probability: f64) -> bool {
         probability > 0.0 && self.uniform() < probability
     }

@@ -1,9 +1,9 @@
 //! One direction of a [`Link`], sans-IO: a queue, a transmitter of a fixed rate, a propagation delay, impairments.
 //!
-//! Times come in as arguments, randomness from a seed. The same link therefore runs in virtual time under a simulation and
+//! Times are arguments, randomness comes from a seed. The same link therefore runs in virtual time in a simulation and
 //! in real time between sockets.
 //!
-//! What waits in front of it is a queue of [`rc3_queue`] over packets of the link, [`Packet`] of [`Stamped`] payloads.
+//! Its queue is one of [`rc3_queue`], over packets of the link: [`Packet`] of [`Stamped`] payloads.
 //!
 //! ```
 //! use std::time::{Duration, Instant};

@@ -1,14 +1,14 @@
 //! One direction of a link: a queue, a transmitter of a fixed rate, a propagation delay, impairments.
 //!
-//! A packet waits in the queue, occupies the transmitter for its size at the rate, is perhaps lost or doubled
-//! there, and arrives one propagation delay after its last bit has left.
+//! A packet waits in the queue, occupies the transmitter for its size at the rate, may be lost or duplicated there, and
+//! arrives one propagation delay after its last bit has left.
 //!
-//! Invariants. *Exact service*: a packet starts service the instant its predecessor has finished, or on arrival
-//! at an idle link, however late the caller polls; [`Link::send`] first brings the transmitter up to `now`, so
-//! the queue an arrival meets is that of its own instant. *No drift*: ends of service are computed from the start
-//! of the busy period, so rounding to the nanosecond never adds up. *No pre-emption*: a packet in service has
-//! left the queue and cannot be pushed out. *Order*: equal instants resolve as end of service before arrival, and
-//! arrivals of the same instant in the order in which they left the transmitter.
+//! Invariants. *Exact service*: a packet starts service the instant its predecessor finishes, or on arrival at an idle
+//! link, however late the caller polls; [`Link::send`] first runs the transmitter up to `now`, so an arrival meets the
+//! queue of its own instant. *No drift*: ends of service are computed from the start of the busy period, so rounding to
+//! the nanosecond never adds up. *No pre-emption*: a packet in service has left the queue and cannot be pushed out.
+//! *Order*: at equal instants, an end of service precedes an arrival, and arrivals keep the order in which they left
+//! the transmitter.
 //!
 //! Units: sizes are bytes on the wire; times are the caller's [`Instant`]s and never run backwards (an earlier one
 //! counts as the latest seen).
@@ -33,28 +33,28 @@ use crate::{
     service::BusyPeriod,
 };
 
-/// The law of one direction of a link, but for its queue.
+/// Parameters of one link direction, except its queue.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct LinkConfig {
-    /// Rate of the transmitter; `None` is infinitely fast, so nothing ever waits.
+    /// Rate of the transmitter; `None` is infinitely fast, so no packet ever waits.
     pub rate: Option<Rate>,
     /// One-way propagation delay.
     pub delay: Duration,
-    /// Each packet occupies the transmitter for longer than its size at the rate, by a random time up to this.
+    /// Upper bound of a random time for which each packet occupies the transmitter beyond its size at the rate.
     pub overhead: Duration,
     /// Packets reach the far end together, at multiples of this time counted from the first: aggregation, or a receiver
-    /// that is woken only so often. Zero: each at its own time.
+    /// with coarse wake-ups. Zero: each at its own time.
     pub aggregation: Duration,
-    /// What happens to packets after the queue.
+    /// Impairments behind the queue.
     pub impairments: Impairments,
-    /// Seed of everything random about the link.
+    /// Seed of all randomness of the link.
     pub seed: u64,
 }
 
 /// One direction of a link that carries packets with payload `T`.
 ///
-/// After each [`Self::send`], and when [`Self::poll_timeout`] has come, drain [`Self::poll_output`] until it
-/// returns `None`. How late that happens changes nothing about what arrives when.
+/// After each [`Self::send`], and at [`Self::poll_timeout`], call [`Self::poll_output`] until it returns `None`. Late
+/// calls do not change arrival times.
 ///
 /// ```
 /// use std::time::{Duration, Instant};
@@ -62,7 +62,7 @@ pub struct LinkConfig {
 /// use rc3_link::{Link, LinkConfig, Packet};
 /// use rc3_queue::DropTail;
 ///
-/// // 1500 bytes take 1 ms, and one packet may wait.
+/// // 1500 bytes take 1 ms, and one packet can wait.
 /// let rate = Rate::from_bits_per_second(12_000_000);
 /// let config = LinkConfig { rate, delay: Duration::from_millis(20), ..LinkConfig::default() };
 /// let mut link = Link::new(config, DropTail::new(1500));
@@ -83,12 +83,12 @@ pub struct Link<T> {
     config: LinkConfig,
     queue: Box<dyn Queue<Packet<Stamped<T>>> + Send>,
     impairer: Impairer,
-    /// What overheads are drawn from.
+    /// Generator of the random service times.
     random: Pcg64,
     /// `None` while the transmitter is idle; then the queue is empty.
     busy: Option<BusyPeriod>,
     propagating: Propagating<T>,
-    /// The first instant the caller has named, and the latest.
+    /// The first instant passed by the caller, and the latest.
     first: Option<Instant>,
     latest: Option<Instant>,
     stats: LinkStats,
@@ -113,7 +113,7 @@ impl<T: Clone> Link<T> {
         }
     }
 
-    /// Hands a packet to the link at `now`.
+    /// Passes a packet to the link at `now`.
     pub fn send(&mut self, now: Instant, packet: Packet<T>) {
         let now = self.advance(now);
         let Packet { size, level, payload } = packet;
@@ -126,7 +126,7 @@ impl<T: Clone> Link<T> {
         }
     }
 
-    /// Changes the rate of the transmitter from `now` on. A packet in service leaves at the old one.
+    /// Sets the rate of the transmitter from `now` on. A packet in service leaves at the old rate.
     pub fn set_rate(&mut self, now: Instant, rate: Option<Rate>) {
         self.advance(now);
         self.config.rate = rate;
@@ -135,12 +135,12 @@ impl<T: Clone> Link<T> {
         }
     }
 
-    /// The payload that arrived first among those that have arrived by `now`, taken off the link.
+    /// Removes and returns the first payload that has arrived by `now`.
     pub fn poll_output(&mut self, now: Instant) -> Option<T> {
         Some(self.poll_packet(now)?.payload)
     }
 
-    /// The same with the packet's size and level, for who sends it on.
+    /// The same with the packet's size and level, for callers that forward it.
     pub fn poll_packet(&mut self, now: Instant) -> Option<Packet<T>> {
         let now = self.advance(now);
         if self.propagating.first()? > now {
@@ -153,7 +153,7 @@ impl<T: Clone> Link<T> {
 
     /// No payload arrives before this instant. `None`: the link is empty.
     ///
-    /// At that instant there may still be nothing to take when packets are lost or held back; ask again then.
+    /// At that instant there may still be no payload if packets are lost or delayed; call again then.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let propagating = self.propagating.first();
         let waiting = match &self.busy {
@@ -166,24 +166,24 @@ impl<T: Clone> Link<T> {
         }
     }
 
-    /// When the packet in service will have left, as of the latest instant named to the link; then the queue is shorter.
-    /// `None`: the transmitter is idle.
+    /// When the packet in service will have left, as of the latest instant passed to the link; then the queue becomes
+    /// shorter. `None`: the transmitter is idle.
     pub fn service_end(&self) -> Option<Instant> {
         self.busy.map(|busy| busy.until)
     }
 
-    /// What happened so far, as of the latest instant named to the link.
+    /// Statistics so far, as of the latest instant passed to the link.
     pub fn stats(&self) -> &LinkStats {
         &self.stats
     }
 
-    /// Bytes that wait in the queue at `now`, without the packet in service.
+    /// Bytes in the queue at `now`, without the packet in service.
     pub fn queue_bytes(&mut self, now: Instant) -> u64 {
         self.advance(now);
         self.queue.bytes()
     }
 
-    /// Runs the transmitter up to `now`, or to the latest instant seen if that is later, which it returns.
+    /// Runs the transmitter up to `now`, or to the latest instant seen if that is later; returns that instant.
     fn advance(&mut self, now: Instant) -> Instant {
         let now = self.latest.map_or(now, |latest| latest.max(now));
         self.latest = Some(now);
@@ -212,7 +212,7 @@ impl<T: Clone> Link<T> {
         }
     }
 
-    /// Starts the service of `packet` at `busy.until` and settles its fate.
+    /// Starts the service of `packet` at `busy.until` and draws its impairments.
     fn serve(&mut self, mut busy: BusyPeriod, packet: Packet<Stamped<T>>) {
         let Packet { size, level, payload: Stamped { sent, payload } } = packet;
         let stats = self.stats.at(level);
@@ -235,7 +235,7 @@ impl<T: Clone> Link<T> {
         }
     }
 
-    /// When what is ready at `at` reaches the far end.
+    /// When a packet that is ready at `at` reaches the far end.
     fn together(&self, at: Instant) -> Instant {
         let every = self.config.aggregation.as_nanos();
         match self.first {

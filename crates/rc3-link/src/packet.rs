@@ -5,14 +5,14 @@ use std::time::Instant;
 use rc3_core::units::Level;
 use rc3_queue::{Queued, Routed};
 
-/// A packet as a link and its queue see it.
+/// A packet as seen by a link and its queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Packet<T> {
     /// Bytes on the wire, IP and UDP headers included.
     pub size: usize,
-    /// The service it asks for; 0 is normal priority.
+    /// Its level; 0 is normal priority.
     pub level: Level,
-    /// What the link carries and never looks into.
+    /// The content, which the link never reads.
     pub payload: T,
 }
 
@@ -26,7 +26,7 @@ impl<T> Queued for Packet<T> {
     }
 }
 
-/// A payload with the instant it was handed to the link: what a [`Link`](crate::Link) puts into its queue.
+/// A payload with its arrival time at the link: the content of a [`Link`](crate::Link)'s queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stamped<T> {
     pub(crate) sent: Instant,
@@ -34,17 +34,17 @@ pub struct Stamped<T> {
 }
 
 impl<T> Stamped<T> {
-    /// A payload that is handed over now.
+    /// A payload that arrives now.
     pub fn new(sent: Instant, payload: T) -> Self {
         Self { sent, payload }
     }
 
-    /// The payload, for queues that look into it.
+    /// The payload, for queues that read it.
     pub fn payload(&self) -> &T {
         &self.payload
     }
 
-    /// The payload, for queues that write into it.
+    /// The payload, for queues that modify it.
     pub fn payload_mut(&mut self) -> &mut T {
         &mut self.payload
     }

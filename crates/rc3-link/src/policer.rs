@@ -1,14 +1,14 @@
-//! A policer: a token bucket that drops what exceeds its rate, and delays nothing. Levels are ignored.
+//! A policer: a token bucket that drops packets above its rate and delays none. Levels are ignored.
 //!
-//! The bucket is kept as the time until which its tokens are spent (the generic cell rate algorithm): a packet passes
-//! if that is no more than the depth of the bucket ahead. Units: bytes on the wire.
+//! The state is the time until which tokens are spent (the generic cell rate algorithm): a packet passes if that time
+//! is at most the bucket's depth ahead. Units: bytes on the wire.
 
 use std::time::{Duration, Instant};
 
 use rc3_core::units::Rate;
 use rc3_queue::{DropTail, Queue, Queued};
 
-/// A token bucket. What passes waits for the link alone, which should be faster.
+/// A token bucket. Packets that pass wait only for the link, which should be faster.
 #[derive(Debug)]
 pub struct Policer<T> {
     rate: Rate,
@@ -77,7 +77,7 @@ mod tests {
         // At twice the rate, half of them.
         let passed = (1..=200).filter(|&n| pass(start + Duration::from_micros(500) * n)).count();
         assert_eq!(passed, 100);
-        // After a rest it is full again, and no fuller.
+        // After a pause it is full again, and not fuller.
         let later = start + Duration::from_secs(10);
         assert_eq!((0..20).filter(|_| pass(later)).count(), 10);
     }

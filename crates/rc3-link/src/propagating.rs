@@ -1,4 +1,4 @@
-//! What is between the transmitter of a link and its far end.
+//! Packets between the transmitter of a link and its far end.
 
 use std::{
     cmp::{Ordering, Reverse},
@@ -8,12 +8,12 @@ use std::{
 
 use crate::Packet;
 
-/// The packets between the transmitter and the far end. Without jitter each arrives after all before it, so a line
-/// serves; the heap is for the others.
+/// The packets between the transmitter and the far end. Without jitter they arrive in order, so a queue is enough; the
+/// heap is for the others.
 pub(crate) struct Propagating<T> {
     in_order: VecDeque<Arrival<T>>,
     others: BinaryHeap<Reverse<Arrival<T>>>,
-    /// Serial number of the next one.
+    /// Serial number of the next packet.
     next: u64,
 }
 
@@ -24,7 +24,7 @@ impl<T> Default for Propagating<T> {
 }
 
 impl<T> Propagating<T> {
-    /// A packet that arrives at `at`; after those that arrive then and were pushed before.
+    /// Adds a packet that arrives at `at`, after earlier packets with the same arrival time.
     pub(crate) fn push(&mut self, at: Instant, packet: Packet<T>) {
         let arrival = Arrival { at, serial: self.next, packet };
         self.next += 1;
@@ -34,7 +34,7 @@ impl<T> Propagating<T> {
         }
     }
 
-    /// When the first arrives.
+    /// The next arrival time.
     pub(crate) fn first(&self) -> Option<Instant> {
         let others = self.others.peek().map(|Reverse(arrival)| arrival.at);
         match (self.in_order.front().map(|arrival| arrival.at), others) {
@@ -54,7 +54,7 @@ impl<T> Propagating<T> {
         first.map(|arrival| arrival.packet)
     }
 
-    /// How many there are.
+    /// The number of packets.
     pub(crate) fn len(&self) -> usize {
         self.in_order.len() + self.others.len()
     }

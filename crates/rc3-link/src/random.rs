@@ -1,7 +1,7 @@
-//! Seeds below seeds, and random bits as numbers: the same on every platform.
+//! Derived seeds, and random bits as numbers: the same on every platform.
 
-/// A seed below a seed: the `place`-th one, unlike its neighbours (the finaliser of SplitMix64; Steele, Lea and
-/// Flood, OOPSLA 2014).
+/// The `place`-th seed derived from a seed, unlike its neighbours (the finaliser of SplitMix64; Steele, Lea and Flood,
+/// OOPSLA 2014).
 pub fn derive(seed: u64, place: u64) -> u64 {
     let mut z = seed.wrapping_add(place.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -9,7 +9,7 @@ pub fn derive(seed: u64, place: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// 64 random bits as a number in `[0, 1)`, with 53 bits, so that every value is exact.
+/// 64 random bits as a number in `[0, 1)` with 53 bits, so that every value is exact.
 pub fn unit(bits: u64) -> f64 {
     (bits >> 11) as f64 / (1_u64 << 53) as f64
 }

@@ -1,17 +1,17 @@
-//! When the transmitter of a link is through with a packet.
+//! When the transmitter of a link has sent a packet.
 
 use std::time::{Duration, Instant};
 
 use rc3_core::units::Rate;
 
-/// A time without a pause of the transmitter.
+/// A busy period of the transmitter.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BusyPeriod {
-    /// When it began, put off by what packets took beyond the time for their bytes.
+    /// Its start, delayed by the time that packets took beyond that for their bytes.
     pub(crate) since: Instant,
-    /// Bytes sent in it, the packet in service included.
+    /// Bytes sent in it, including the packet in service.
     pub(crate) bytes: u64,
-    /// End of the present service: `since` plus the time for `bytes`.
+    /// End of the current service: `since` plus the time for `bytes`.
     pub(crate) until: Instant,
 }
 
@@ -21,7 +21,7 @@ impl BusyPeriod {
         self.until = self.since + rate.map_or(Duration::ZERO, |rate| rate.time_for(self.bytes));
     }
 
-    /// Ends so much later.
+    /// Delays the end by this much.
     pub(crate) fn linger(&mut self, time: Duration) {
         self.since += time;
         self.until += time;

@@ -1,31 +1,31 @@
-//! What a link did, level by level.
+//! Statistics of a link per level.
 
 use std::time::Duration;
 
 use rc3_core::units::Level;
 use rc3_queue::Tally;
 
-/// What a link did to the packets of one level.
+/// Statistics of a link for the packets of one level.
 ///
-/// Once the link is empty, `offered + duplicated = dropped + lost + delivered` of packets, and of bytes where the queue
-/// fragments none: a fragmented packet leaves with one more header than it came with.
+/// Once the link is empty, `offered + duplicated = dropped + lost + delivered` holds for packets. It holds for bytes if
+/// the queue fragments no packets: fragmentation adds a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LevelStats {
-    /// Handed to the link.
+    /// Passed to the link.
     pub offered: Tally,
     /// Dropped by the queue, on arrival or by push-out.
     pub dropped: Tally,
     /// Lost after the queue.
     pub lost: Tally,
-    /// Copies made on the way.
+    /// Duplicates made behind the queue.
     pub duplicated: Tally,
-    /// Taken off the far end, copies included.
+    /// Arrived at the far end, duplicates included.
     pub delivered: Tally,
-    /// Longest time from being handed in to the start of service.
+    /// Longest time from arrival at the link to the start of service.
     pub queueing_delay_max: Duration,
 }
 
-/// What a link did, level by level.
+/// Statistics of a link per level.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LinkStats {
     levels: [LevelStats; Level::COUNT],

@@ -1,4 +1,4 @@
-//! Claims about a whole link.
+//! Tests of a whole link.
 
 use std::time::{Duration, Instant};
 
@@ -224,7 +224,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 0..150)
 }
 
-/// Runs the steps over an impaired link; polls where a step says so, or nowhere before the end.
+/// Runs the steps over an impaired link; polls at steps that say so, or only at the end.
 fn run(steps: &[Step], polls: bool, start: Instant, seed: u64) -> (Vec<u32>, LinkStats) {
     let mut jitter = [Duration::ZERO; Level::COUNT];
     jitter[2] = Duration::from_millis(4);

@@ -62,7 +62,7 @@ fn a_slow_link_pushes_back_and_wakes_the_sender() {
 }
 
 #[test]
-fn of_three_fragments_the_leading_one_is_told_with_a_packet_socket_and_the_longest_without() {
+fn of_three_fragments_the_leading_one_is_reported_with_a_packet_socket_and_the_longest_without() {
     let Some(link) = Namespaces::new("fragments", SENDER, RECEIVER_IP) else { return };
     for when in ["at bind", "on demand", "never"] {
         play(link.role(&link.right, ROLE, when), link.role(&link.left, ROLE, "three fragments"));
@@ -70,7 +70,7 @@ fn of_three_fragments_the_leading_one_is_told_with_a_packet_socket_and_the_longe
 }
 
 #[test]
-fn without_the_right_to_a_packet_socket_the_longest_fragment_is_told() {
+fn without_the_right_to_a_packet_socket_the_longest_fragment_is_reported() {
     let mut setpriv = Command::new("setpriv");
     setpriv.args(["--bounding-set=-net_raw", "--inh-caps=-net_raw"]);
     if !setpriv.arg("true").output().is_ok_and(|output| output.status.success()) {

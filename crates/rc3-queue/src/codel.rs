@@ -1,6 +1,6 @@
-//! CoDel (RFC 8289 §5): when packets that have waited too long for too long are to be dropped or marked.
+//! CoDel (RFC 8289 §5): decides when to drop or mark packets because of persistent queueing delay.
 //!
-//! The law only; which packets wait is the business of a queue.
+//! Only the control law; the queue holds the packets.
 
 use std::time::{Duration, Instant};
 
@@ -9,16 +9,16 @@ use std::time::{Duration, Instant};
 pub(crate) enum Verdict {
     /// Send it.
     Send,
-    /// Mark it, and send it; or drop it, and ask about the next one.
+    /// Mark and send it; or drop it, and ask about the next one.
     Signal,
 }
 
-/// How long packets may wait.
+/// Parameters of CoDel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CoDel {
-    /// How long packets may wait all the time: 5 ms.
+    /// Acceptable standing delay: 5 ms.
     pub target: Duration,
-    /// How long they may wait longer, about the longest round trip of the traffic: 100 ms.
+    /// How long the delay may exceed it, about the longest round trip of the traffic: 100 ms.
     pub interval: Duration,
 }
 
@@ -29,35 +29,35 @@ impl Default for CoDel {
 }
 
 impl CoDel {
-    /// When the next packet is to go, `count` after the first (RFC 8289 §5.5, `control_law`).
+    /// When to drop next, `count` after the first drop (RFC 8289 §5.5, `control_law`).
     fn next(&self, after: Instant, count: u32) -> Instant {
         after + self.interval.div_f64(f64::from(count.max(1)).sqrt())
     }
 }
 
-/// What CoDel remembers of one queue.
+/// CoDel's state for one queue.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct State {
-    /// When packets will have waited too long for an interval; `None` while they do not.
+    /// When the delay will have exceeded the target for an interval; `None` while it does not.
     above_until: Option<Instant>,
     dropping: Option<Dropping>,
-    /// The last time of dropping, for taking up its pace again.
+    /// The last dropping period, whose pace the next one may resume.
     before: Option<Dropping>,
 }
 
-/// A time in which packets are dropped.
+/// A dropping period.
 #[derive(Debug, Clone, Copy)]
 struct Dropping {
     next: Instant,
-    /// Packets dropped in it, or the pace it began with.
+    /// Packets dropped in it, or the count it started with.
     count: u32,
-    /// `count` when it began.
+    /// `count` at its start.
     first: u32,
 }
 
 impl State {
-    /// Decides on the packet at the head, which has waited for `sojourn`; `short` if no more than one packet of
-    /// full size is behind it.
+    /// Decides on the packet at the head, which has waited for `sojourn`; `short` if at most one full-size packet is
+    /// behind it.
     pub(crate) fn judge(&mut self, codel: &CoDel, now: Instant, sojourn: Duration, short: bool) -> Verdict {
         if !self.is_above(codel, now, sojourn, short) {
             self.end();
@@ -78,7 +78,7 @@ impl State {
         }
     }
 
-    /// Nothing waits any more.
+    /// The queue is empty.
     pub(crate) fn on_empty(&mut self) {
         self.above_until = None;
         self.end();
@@ -92,7 +92,7 @@ impl State {
         now >= *self.above_until.get_or_insert(now + codel.interval)
     }
 
-    /// The count to begin with: that of the last time, if it ended shortly before (RFC 8289 §5.4).
+    /// The initial count: that of the last period if it ended recently (RFC 8289 §5.4).
     fn pace(&self, codel: &CoDel, now: Instant) -> u32 {
         let Some(before) = self.before else { return 1 };
         let recent = now.saturating_duration_since(before.next) < 16 * codel.interval;

@@ -1,4 +1,4 @@
-//! First in, first out; what does not fit is dropped on arrival. Classes are ignored.
+//! First in, first out; arrivals that do not fit are dropped. Classes are ignored.
 //!
 //! Invariant: `bytes` is the sum of the lengths in `packets` and at most `limit`.
 
@@ -31,7 +31,7 @@ use crate::{Queue, Queued, fifo};
 /// for bytes in [1500, 1000, 500] {
 ///     queue.enqueue(now, Packet(bytes), &mut |packet| dropped.push(packet));
 /// }
-/// assert_eq!(dropped, [Packet(1000)], "it did not fit; the smaller one did");
+/// assert_eq!(dropped, [Packet(1000)], "this one did not fit, the smaller one did");
 /// assert_eq!((queue.bytes(), queue.limit()), (2000, 2000));
 /// ```
 #[derive(Debug)]

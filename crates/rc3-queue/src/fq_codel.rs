@@ -1,4 +1,4 @@
-//! FQ-CoDel with ECN (RFC 8290): flows take turns, new ones first, and CoDel watches each.
+//! FQ-CoDel with ECN (RFC 8290): flows take turns, new ones first, and each has its own CoDel state.
 //!
 //! Invariants: `bytes` is the sum of the flows' bytes and at most the limit, and a flow that holds packets is in
 //! exactly one of the two lists.
@@ -10,24 +10,24 @@ use crate::{
     codel::{State, Verdict},
 };
 
-/// So many packets at most go at once where room is wanting (RFC 8290 §4.1): finding the fattest flow is dear.
+/// Most packets dropped at once for lack of space (RFC 8290 §4.1): finding the longest flow is expensive.
 const DROP_BATCH: usize = 64;
-/// A flow that is done keeps room for so many packets.
+/// Packet slots that an empty flow keeps.
 const IDLE_CAPACITY: usize = 64;
 
-/// How an [`FqCodel`] is built.
+/// Configuration of an [`FqCodel`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FqCodelConfig {
-    /// Bytes that may wait, over all flows: 10 MiB.
+    /// Limit in bytes over all flows: 10 MiB.
     pub limit: u64,
-    /// How long packets may wait.
+    /// Parameters of CoDel.
     pub codel: CoDel,
-    /// Bytes a flow may send in its turn: 1514, a full Ethernet frame. A packet with no more than that behind it
-    /// never counts as waiting too long.
+    /// Bytes a flow may send in its turn: 1514, a full Ethernet frame. A packet with at most that much behind it never
+    /// counts as late.
     pub quantum: u32,
     /// Number of queues that flows are hashed into: 1024.
     pub flows: u16,
-    /// Whether packets of ends that know ECN are marked instead of dropped: yes.
+    /// Whether to mark packets of ECN-capable flows instead of dropping them: yes.
     pub ecn: bool,
     /// Random, so that nobody can choose which flows share a queue: 0.
     pub key: u64,
@@ -76,10 +76,10 @@ pub struct FqCodel<T> {
 
 #[derive(Debug)]
 struct FlowQueue<T> {
-    /// With their arrival.
+    /// Packets with their arrival times.
     packets: VecDeque<(Instant, T)>,
     bytes: u64,
-    /// Bytes it may still send in its turn.
+    /// Remaining bytes in its turn.
     deficit: i64,
     codel: State,
     listed: bool,
@@ -103,14 +103,14 @@ impl<T: Queued + Routed> FqCodel<T> {
     /// An empty queue.
     ///
     /// # Panics
-    /// If there are no flows, or they may send nothing in their turns.
+    /// If there are no flows, or the quantum is zero.
     pub fn new(config: FqCodelConfig) -> Self {
-        assert!(config.flows > 0 && config.quantum > 0, "no flow would ever have its turn: {config:?}");
+        assert!(config.flows > 0 && config.quantum > 0, "flows and quantum must be above zero: {config:?}");
         let flows = (0..config.flows).map(|_| FlowQueue::default()).collect();
         Self { config, flows, new: VecDeque::new(), old: VecDeque::new(), bytes: 0, packets: 0, marked: 0 }
     }
 
-    /// Drops from the head of the fattest flow, half of it at most (RFC 8290 §4.1).
+    /// Drops from the head of the longest flow, at most half of it (RFC 8290 §4.1).
     fn drop_from_fattest(&mut self, dropped: &mut dyn FnMut(T)) {
         let Some(fattest) = self.flows.iter_mut().max_by_key(|flow| flow.bytes) else { return };
         let keep = fattest.bytes / 2;
@@ -125,7 +125,7 @@ impl<T: Queued + Routed> FqCodel<T> {
         }
     }
 
-    /// The next packet of a flow that CoDel lets go.
+    /// The next packet of a flow that CoDel does not drop.
     fn dequeue_flow(&mut self, index: u16, now: Instant, dropped: &mut dyn FnMut(T)) -> Option<T> {
         let flow = &mut self.flows[usize::from(index)];
         loop {
@@ -185,8 +185,8 @@ impl<T: Queued + Routed> Queue<T> for FqCodel<T> {
                 self.flows[usize::from(index)].deficit -= packet.bytes() as i64;
                 return Some(packet);
             }
-            // A new flow that is done waits for one turn of the old ones, or it could come back as a new one before
-            // them for ever (RFC 8290 §4.2).
+            // An emptied new flow becomes an old one for one turn; otherwise it could always return as a new flow
+            // before the old ones (RFC 8290 §4.2).
             if is_new && !self.old.is_empty() {
                 self.new.pop_front();
                 self.old.push_back(index);

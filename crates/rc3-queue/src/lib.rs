@@ -1,11 +1,11 @@
-//! What waits in front of a link: one small trait, and the queue disciplines of routers.
+//! Queues in front of a link: one small trait, and the queue disciplines of routers.
 //!
-//! Sans-IO: times come in as arguments, packets are of any type that is [`Queued`]. A router of real packets and a
-//! simulator therefore share one implementation of each discipline.
+//! Sans-IO: times are arguments, packets are any type that is [`Queued`]. Routers of real packets and simulators
+//! therefore share one implementation of each discipline.
 //!
 //! - [`DropTail`]: first in, first out.
-//! - [`StrictPriority`]: the queue that RC3 asks of routers (RC3 §2.1, §5.1), with push-out; [`Levels`] says which class is
-//!   of which level.
+//! - [`StrictPriority`]: the queue that RC3 asks of routers (RC3 §2.1, §5.1), with push-out; [`Levels`] maps classes to
+//!   levels.
 //! - [`FqCodel`]: flow queues under [`CoDel`] with ECN (RFC 8289, RFC 8290).
 //!
 //! Units: lengths and limits are bytes on the wire, IP headers included. A packet in transmission has left its queue and

@@ -1,15 +1,15 @@
-//! What all queue disciplines share.
+//! The interface of all queue disciplines.
 
 use std::time::Instant;
 
 /// A queue discipline. `now` never runs backwards between calls.
 ///
-/// What a discipline drops, on arrival or later, it hands to `dropped`; nothing else disappears.
+/// A discipline passes every packet it drops, on arrival or later, to `dropped`.
 pub trait Queue<T> {
-    /// Takes a packet in; it or others may go to `dropped`.
+    /// Adds a packet; it or others may go to `dropped`.
     fn enqueue(&mut self, now: Instant, packet: T, dropped: &mut dyn FnMut(T));
 
-    /// Takes out the packet to be sent next; others may go to `dropped`.
+    /// Removes the packet to send next; others may go to `dropped`.
     fn dequeue(&mut self, now: Instant, dropped: &mut dyn FnMut(T)) -> Option<T>;
 
     /// Bytes waiting: at most [`Self::limit`].
@@ -18,11 +18,11 @@ pub trait Queue<T> {
     /// Packets waiting.
     fn packets(&self) -> usize;
 
-    /// How many bytes may wait.
+    /// Limit in bytes.
     fn limit(&self) -> u64;
 
-    /// Whether a packet is of the best level, which the others do not keep waiting. Disciplines without levels have
-    /// only that one.
+    /// Whether a packet is of the best level, which the other levels never delay. Disciplines without levels have only
+    /// that one.
     fn is_best(&self, _packet: &T) -> bool {
         true
     }
@@ -37,7 +37,7 @@ pub trait Queue<T> {
         0
     }
 
-    /// Whether nothing waits.
+    /// Whether the queue is empty.
     fn is_empty(&self) -> bool {
         self.packets() == 0
     }

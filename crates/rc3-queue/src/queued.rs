@@ -1,20 +1,20 @@
-//! What queues ask of a packet.
+//! The interface of packets.
 
-/// What every queue asks of a packet.
+/// Properties that every queue needs.
 pub trait Queued {
     /// Bytes on the wire, IP header included.
     fn bytes(&self) -> u64;
 
-    /// The class of service it asks for, 0 to 63: its differentiated services code point (RFC 2474), or its level where
-    /// packets are marked with levels themselves. [`Levels`](crate::Levels) says what a class means.
+    /// Its class of service, 0 to 63: the differentiated services code point (RFC 2474), or the level if packets carry
+    /// levels themselves. [`Levels`](crate::Levels) maps classes to levels.
     fn class(&self) -> u8;
 }
 
-/// What queues per flow, and queues that mark, ask besides.
+/// Further properties for queues with flows, and queues that mark.
 pub trait Routed {
-    /// A hash of the flow it belongs to, alike for all fragments of one packet. `key` makes it unforeseeable.
+    /// A hash of its flow, equal for all fragments of one packet. `key` makes it unpredictable.
     fn flow_hash(&self, key: u64) -> u64;
 
-    /// Marks that it met congestion (RFC 3168 §5); whether its ends understand that.
+    /// Marks it as CE (RFC 3168 §5); returns whether its endpoints support that.
     fn mark_congestion(&mut self) -> bool;
 }

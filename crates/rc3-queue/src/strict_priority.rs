@@ -1,17 +1,17 @@
 //! The router queue RC3 asks for (RC3 §2.1, §5.1): priority scheduling and priority dropping in one shared buffer.
 //!
-//! One FIFO per level. Service takes the best occupied level. An arrival that does not fit takes the place of packets of
-//! strictly worse levels, from the tail of the worst one on. If even all of them would not make enough room, the arrival
-//! is dropped and nobody else.
+//! One FIFO per level. The best non-empty level is served. An arrival that does not fit pushes out packets of strictly
+//! worse levels, from the tail of the worst one upwards. If pushing out all of them would not make enough room, only
+//! the arrival is dropped.
 //!
-//! An arrival of the same level as the worst packets queued is dropped itself. RC3 leaves open which of two packets of
-//! one level goes, and the number lost is the same for equal sizes. This choice makes the queue exactly a drop-tail
-//! queue for traffic of a single level, so a comparison of the two disciplines sees the effect of priority and nothing
-//! else. Pushing out an equal would also let the last packet of every burst survive, which spares its sender timeouts
-//! that a drop-tail queue would cause.
+//! An arrival of the worst queued level is dropped itself. RC3 leaves open which of two packets of one level to drop,
+//! and for equal sizes the number lost is the same. With this choice the queue is exactly a drop-tail queue for traffic
+//! of a single level, so a comparison of the two disciplines shows only the effect of priority. Pushing out an equal
+//! packet would also let the last packet of every burst survive, which avoids sender timeouts that a drop-tail queue
+//! causes.
 //!
-//! Invariants: `bytes` is the sum of `level_bytes`, each the sum of the lengths in its FIFO, and at most `limit`; bit *k*
-//! of `occupied` says whether level *k* holds a packet.
+//! Invariants: `bytes` is the sum of `level_bytes`, each the sum of the lengths in its FIFO, and at most `limit`; bit
+//! *k* of `occupied` is set if level *k* holds a packet.
 
 use std::{array, collections::VecDeque, time::Instant};
 
@@ -63,9 +63,9 @@ impl<T: Queued> StrictPriority<T> {
         Some(packet)
     }
 
-    /// Takes packets off the tail of the worst levels until so many bytes fit.
+    /// Drops packets from the tail of the worst levels until this many bytes fit.
     ///
-    /// The caller has checked that the levels below the arrival's hold enough.
+    /// The caller has checked that the levels worse than the arrival's hold enough.
     fn push_out(&mut self, bytes: u64, dropped: &mut dyn FnMut(T)) {
         while bytes > self.limit - self.bytes {
             let Some(worst) = self.occupied.checked_ilog2() else { break };

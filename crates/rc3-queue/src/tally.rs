@@ -1,4 +1,4 @@
-//! How many packets, and how long together.
+//! Counts of packets and bytes.
 
 use std::ops::AddAssign;
 
@@ -12,7 +12,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Counts one packet of so many bytes.
+    /// Counts one packet of this many bytes.
     pub fn add(&mut self, bytes: usize) {
         self.packets += 1;
         self.bytes += bytes as u64;

@@ -1,4 +1,4 @@
-//! Claims about all disciplines, over packets of a simulator.
+//! Tests of all disciplines, with packets of a simulator.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use crate::*;
 
-/// A packet of a simulator: its number, and what a queue asks for.
+/// A packet of a simulator: its number, and the properties that queues need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Item {
     number: u32,
@@ -42,7 +42,7 @@ impl Routed for Item {
     }
 }
 
-/// Puts items in and says which were dropped for them.
+/// Adds items and returns the dropped ones.
 fn fill(queue: &mut impl Queue<Item>, now: Instant, items: impl IntoIterator<Item = Item>) -> Vec<u32> {
     let mut dropped = Vec::new();
     for item in items {
@@ -90,7 +90,11 @@ fn the_worst_level_pays_from_its_tail() {
     assert!(fill(&mut queue, now, [at(1, 1), at(2, 2), at(3, 2), at(4, 1)]).is_empty());
     assert_eq!(fill(&mut queue, now, [at(5, 2)]), [5], "an equal is not pushed out");
     assert_eq!(fill(&mut queue, now, [Item { bytes: 2500, ..at(6, 0) }]), [3, 2, 4]);
-    assert_eq!(fill(&mut queue, now, [Item { bytes: 1501, ..at(7, 0) }]), [7], "and nobody goes in vain");
+    assert_eq!(
+        fill(&mut queue, now, [Item { bytes: 1501, ..at(7, 0) }]),
+        [7],
+        "and nothing is dropped in vain"
+    );
     assert_eq!(drain(&mut queue, now), [6, 1]);
 }
 
@@ -145,8 +149,8 @@ fn an_item_beyond_the_limit_does_not_stay() {
     assert_eq!((queue.bytes(), queue.packets(), next(&mut queue, now)), (0, 0, None));
 }
 
-/// A queue that gets a packet each millisecond and lets one go each two, for five seconds: numbers dropped, and the
-/// longest wait in the last second.
+/// A queue with one arrival per millisecond and one departure per two milliseconds, for five seconds: numbers dropped,
+/// and the longest delay in the last second.
 fn overload(queue: &mut FqCodel<Item>, ect: bool) -> (usize, Duration) {
     let start = Instant::now();
     let millis = Duration::from_millis;

@@ -1,7 +1,6 @@
-//! A TOML file as a tree of keys: parsed, changed, and read as what it describes, with the line of every key at hand
-//! for errors.
+//! A TOML file as a tree of keys: parsed, changed, and deserialized. Errors include the line of the key.
 //!
-//! Keys are dotted, `workload.load`. In an array a part is the place, or the `name` of a table in it:
+//! Keys are dotted, `workload.load`. In an array, a part of a key is an index, or the `name` of a table in it:
 //! `scheme.rc3.paced` and `scheme.0.paced`.
 
 use std::{collections::BTreeMap, fmt};
@@ -14,16 +13,16 @@ use toml::{
     de::{DeTable, DeValue},
 };
 
-/// Why a file cannot be used.
+/// Why a file is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub struct DocumentError {
-    /// The file's name, as it was given.
+    /// The file's name as given.
     pub file: String,
-    /// The line, counted from 1; none for what was set afterwards.
+    /// The line, counted from 1; `None` for keys set afterwards.
     pub line: Option<usize>,
-    /// The key, dotted; empty where the file as a whole is meant.
+    /// The dotted key; empty if the error concerns the whole file.
     pub key: String,
-    /// What is wrong, and perhaps what was meant.
+    /// The problem, possibly with a suggestion.
     pub message: String,
 }
 
@@ -40,23 +39,23 @@ impl fmt::Display for DocumentError {
     }
 }
 
-/// What is wrong with a key.
+/// The problem of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     /// The key, dotted.
     pub key: String,
-    /// What is wrong.
+    /// The problem.
     pub message: String,
 }
 
 impl Fault {
-    /// A fault of one key.
+    /// A problem of one key.
     pub fn new(key: impl Into<String>, message: impl fmt::Display) -> Self {
         Self { key: key.into(), message: message.to_string() }
     }
 }
 
-/// The tree.
+/// The document.
 ///
 /// ```
 /// use rc3_text::document::Document;
@@ -74,7 +73,7 @@ impl Fault {
 pub struct Document {
     file: String,
     table: Table,
-    /// The line of each key; none for keys set afterwards.
+    /// The line of each key; keys set afterwards have none.
     lines: BTreeMap<String, Option<usize>>,
 }
 
@@ -82,7 +81,7 @@ impl Document {
     /// Parses a file; `file` is its name in errors.
     ///
     /// # Errors
-    /// If it is no TOML.
+    /// If it is not valid TOML.
     pub fn parse(text: &str, file: &str) -> Result<Self, DocumentError> {
         let error = |error: toml::de::Error| DocumentError {
             file: file.to_owned(),
@@ -97,12 +96,12 @@ impl Document {
         Ok(Self { file: file.to_owned(), table, lines })
     }
 
-    /// The file's name, as it was given.
+    /// The file's name as given.
     pub fn file(&self) -> &str {
         &self.file
     }
 
-    /// The tree as text.
+    /// The document as TOML text.
     pub fn text(&self) -> String {
         self.table.to_string()
     }
@@ -112,10 +111,10 @@ impl Document {
         self.lines.get(key).copied().flatten()
     }
 
-    /// Sets `key` to `value`, which stands on `line` if it stands in a file.
+    /// Sets `key` to `value`; `line` is the value's line if it comes from a file.
     ///
     /// # Errors
-    /// If there is no such place in the tree.
+    /// If the key's parent does not exist.
     pub fn set(&mut self, key: &str, value: Value, line: Option<usize>) -> Result<(), Fault> {
         let mut parts: Vec<&str> = key.split('.').collect();
         let last = parts.pop().unwrap_or_default();
@@ -132,16 +131,16 @@ impl Document {
         let slot =
             at.slot(last, &mut path).ok_or_else(|| Fault::new(key, format!("there is no `{last}`")))?;
         *slot = value;
-        // The keys of what was there before go with it.
+        // The keys below the old value disappear.
         self.lines.retain(|known, _| !known.strip_prefix(&path).is_some_and(|rest| rest.starts_with('.')));
         self.lines.insert(path, line);
         Ok(())
     }
 
-    /// The tree, read.
+    /// Deserializes the document.
     ///
     /// # Errors
-    /// If a key is unknown, missing or has a value that is none.
+    /// If a key is unknown or missing, or has an invalid value.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, DocumentError> {
         serde_path_to_error::deserialize(Value::Table(self.table.clone())).map_err(|error| {
             let parts = error.path().iter().filter_map(|segment| match segment {
@@ -163,7 +162,7 @@ impl Document {
         })
     }
 
-    /// What is wrong, with the line of its key or of the table around it.
+    /// Adds the line of the key, or of the table around it.
     pub fn error(&self, fault: Fault) -> DocumentError {
         let Fault { key, message } = fault;
         let line = prefixes(&key).find_map(|prefix| self.lines.get(prefix)).copied().flatten();
@@ -171,15 +170,14 @@ impl Document {
     }
 }
 
-/// A table or an array of the tree.
+/// A table or an array of the document.
 enum Place<'a> {
     Table(&'a mut Table),
     Array(&'a mut Vec<Value>),
 }
 
 impl<'a> Place<'a> {
-    /// The table or array under a part of a key, whose place in the tree is appended to `path`. A table that is
-    /// not there yet is made.
+    /// The table or array at a part of a key, whose path is appended to `path`. A missing table is created.
     fn enter(self, part: &str, path: &mut String) -> Option<Self> {
         let slot = match self {
             Self::Table(table) if !table.contains_key(part) => {
@@ -196,7 +194,7 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Where the value of a part of a key is or goes.
+    /// Where the value of a part of a key is or will be.
     fn slot(self, part: &str, path: &mut String) -> Option<&'a mut Value> {
         match self {
             Self::Table(table) => {
@@ -282,7 +280,7 @@ fn missing_field(message: &str) -> Option<&str> {
     message.strip_prefix("missing field `")?.split('`').next()
 }
 
-/// serde lists all names it knows; people want the one they meant.
+/// serde lists all names it knows; users need the one they meant.
 fn with_hint(message: &str) -> String {
     let message = message.trim_end();
     for (start, what) in [("unknown field `", "unknown key"), ("unknown variant `", "unknown value")] {
@@ -298,7 +296,7 @@ fn with_hint(message: &str) -> String {
     message.to_owned()
 }
 
-/// The known name that a written one was probably meant to be.
+/// The known name that the user probably meant.
 pub fn nearest<'a>(written: &str, known: &[&'a str]) -> Option<&'a str> {
     let distance = |name: &&&str| strsim::damerau_levenshtein(written, name);
     let name = known.iter().min_by_key(distance)?;

@@ -1,7 +1,6 @@
-//! Text that people write and read: quantities ([`units`]), and files in TOML (`document`, with the feature of that
-//! name).
+//! Text for users: quantities ([`units`]), and TOML files (`document`, with the feature of that name).
 //!
-//! The simulator and the commands read the same words the same way, so this depends on nothing of the transport.
+//! The simulator and the commands share these parsers, so this crate does not depend on the transport.
 //!
 //! ```
 //! use std::time::Duration;
@@ -9,7 +8,7 @@
 //!
 //! let rate = parse_rate("2.5gbit")?;
 //! assert_eq!(rate.get(), 2_500_000_000);
-//! assert_eq!(rate_text(rate.get()), "2500mbit", "text that reads back as the same rate");
+//! assert_eq!(rate_text(rate.get()), "2500mbit", "text that parses to the same rate");
 //! assert_eq!(parse_size("1.5GiB")?, 3 << 29);
 //! assert_eq!(parse_time("80ms")?, Duration::from_millis(80));
 //! assert_eq!(parse_rate("10Mbps"), Err(UnitError::Ambiguous("Mbps".into())), "bits or bytes?");

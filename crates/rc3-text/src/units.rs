@@ -1,12 +1,11 @@
-//! Rates, sizes and times as people type and read them.
+//! Rates, sizes and times as users type and read them.
 //!
-//! Two kinds of text. *Exact* text ([`rate_text`], [`size_text`], [`time_text`]) is what the parsers read
-//! back to the same value; *round* text ([`about_bytes`], [`about_rate`], [`about_time`]) is for reading
-//! only.
+//! There are two kinds of text. *Exact* text ([`rate_text`], [`size_text`], [`time_text`]) parses to the same value;
+//! *round* text ([`about_bytes`], [`about_rate`], [`about_time`]) is only for reading.
 //!
-//! Units: rates are bits per second with decimal prefixes, as on a link; sizes are bytes, `k`, `M`, `G`, `T`
-//! decimal and `Ki`, `Mi`, `Gi`, `Ti` binary. Letter case counts for nothing. Numbers may have a decimal
-//! point as long as the value comes out whole.
+//! Units: rates are bits per second with decimal prefixes, as usual for links; sizes are bytes, `k`, `M`, `G`, `T`
+//! decimal and `Ki`, `Mi`, `Gi`, `Ti` binary. Letter case is ignored. A number may have a decimal point if the value is
+//! a whole number of the smallest unit.
 
 use std::{num::NonZero, time::Duration};
 
@@ -20,20 +19,24 @@ pub enum UnitError {
     #[error("`{0}` does not start with a number, write for example {1}")]
     NoNumber(String, &'static str),
     /// The unit is missing or unknown.
-    #[error("`{0}` is not a unit, write for example {1}")]
+    #[error("{unit}, write for example {1}", unit = unknown_unit(.0))]
     Unit(String, &'static str),
-    /// Parts of the smallest unit.
+    /// A fraction of the smallest unit.
     #[error("`{0}` is not a whole number of {1}")]
     Fraction(String, &'static str),
-    /// More than 64 bits hold.
+    /// The value exceeds 64 bits.
     #[error("`{0}` is too large")]
     TooLarge(String),
-    /// Zero where something has to move.
+    /// A rate of zero.
     #[error("a rate of zero sends nothing, write for example 200mbit")]
     ZeroRate,
-    /// Two meanings are in use for these letters.
-    #[error("`{0}` is read as bits by some and as bytes by others, write for example 200mbit")]
+    /// The unit is ambiguous.
+    #[error("`{0}` can mean bits or bytes, write for example 200mbit")]
     Ambiguous(String),
+}
+
+fn unknown_unit(unit: &str) -> String {
+    if unit.is_empty() { "missing unit".to_owned() } else { format!("`{unit}` is not a unit") }
 }
 
 const RATE_EXAMPLE: &str = "200mbit";
@@ -43,7 +46,7 @@ const TIME_EXAMPLE: &str = "80ms";
 const RATE_UNITS: [(&str, u64); 5] =
     [("tbit", 1_000_000_000_000), ("gbit", 1_000_000_000), ("mbit", 1_000_000), ("kbit", 1_000), ("bit", 1)];
 
-/// The first name with a factor is the one that is printed.
+/// The first name of a factor is the one printed.
 const SIZE_UNITS: [(&str, u64); 9] = [
     ("TiB", 1 << 40),
     ("T", 1_000_000_000_000),
@@ -116,7 +119,7 @@ pub fn parse_time(text: &str) -> Result<Duration, UnitError> {
     Ok(Duration::from_nanos(scale(text, number, factor, "nanoseconds")?))
 }
 
-/// A rate in bits per second that [`parse_rate`] reads back: the largest unit without a fraction.
+/// A rate in bits per second that [`parse_rate`] reads back: in the largest unit without a fraction.
 pub fn rate_text(bits_per_second: u64) -> String {
     exact(bits_per_second, &RATE_UNITS)
 }
@@ -126,7 +129,7 @@ pub fn size_text(bytes: u64) -> String {
     if bytes == 0 {
         return "0".to_owned();
     }
-    // Decimal first: 1 TiB is not a multiple of 1000, so only sizes that were meant as binary end up so.
+    // Decimal first: 1 TiB is not a multiple of 1000, so only sizes meant as binary become binary.
     let decimal = SIZE_UNITS.into_iter().filter(|(name, _)| name.len() == 1);
     let binary = SIZE_UNITS.into_iter().filter(|(name, _)| name.len() != 1);
     let (name, factor) =
@@ -181,7 +184,7 @@ fn scale(text: &str, number: &str, factor: u64, what: &'static str) -> Result<u6
     let whole = parse(whole).map_err(|_| too_large())?.checked_mul(factor).ok_or_else(too_large)?;
 
     let not_whole = || UnitError::Fraction(text.trim().to_owned(), what);
-    // Twelve decimals reach every unit; more are never whole.
+    // Twelve decimals cover every unit; more are never whole.
     let places = u32::try_from(fraction.len()).ok().filter(|&n| n <= 12).ok_or_else(not_whole)?;
     let parts = u128::from(parse(fraction).map_err(|_| not_whole())?) * u128::from(factor);
     let divisor = 10u128.pow(places);
@@ -200,13 +203,13 @@ fn exact(value: u64, units: &[(&str, u64)]) -> String {
 
 fn about(value: f64, units: &[(f64, &str)]) -> String {
     let smallest = units.last().copied().unwrap_or((1.0, ""));
-    // 999.6 kB would print as 1000 kB: it is 1 MB already.
+    // 999.6 kB would print as 1000 kB: print 1 MB.
     let (factor, name) =
         units.iter().find(|(factor, _)| value >= factor * 0.9995).copied().unwrap_or(smallest);
     format!("{} {name}", three_digits(value / factor))
 }
 
-/// Three significant digits, without zeros at the end of the decimals.
+/// Three significant digits, without trailing zeros of the decimals.
 pub fn three_digits(value: f64) -> String {
     let decimals = if value >= 99.95 {
         0
@@ -248,6 +251,7 @@ mod tests {
     fn nonsense_is_refused_with_its_reason() {
         assert!(matches!(parse_rate("fast"), Err(UnitError::NoNumber(..))));
         assert!(matches!(parse_rate("200"), Err(UnitError::Unit(..))));
+        assert_eq!(parse_rate("5").unwrap_err().to_string(), "missing unit, write for example 200mbit");
         assert!(matches!(parse_rate("200mbps"), Err(UnitError::Ambiguous(_))));
         assert_eq!(parse_rate("0mbit"), Err(UnitError::ZeroRate));
         assert!(matches!(parse_rate("0.3bit"), Err(UnitError::Fraction(..))));

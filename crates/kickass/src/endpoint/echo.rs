@@ -1,50 +1,50 @@
-//! What a receiver tells its sender about leading fragments.
+//! How a receiver reports the codes of leading fragments to its sender.
 
 use std::time::{Duration, Instant};
 
 use crate::code::Code;
 
-/// Codes on their way back: the last one counts, and a sender hears of it often enough to know that routers still
+/// Codes on their way back. Only the latest counts; it is reported often enough that the sender knows routers still
 /// signal.
 ///
-/// A code that is another than the one told last goes at once, the same one again so many times per round trip.
+/// A changed code is reported at once, an unchanged one twice per round trip.
 #[derive(Debug, Clone, Default)]
 pub struct Echo {
-    /// The code of the latest leading fragment, unless it has been told.
+    /// The code of the latest leading fragment, unless already reported.
     fresh: Option<Code>,
-    told: Option<(Code, Instant)>,
+    reported: Option<(Code, Instant)>,
 }
 
-/// How often the same code is told again in a round trip: twice in the time after which a sender gives up waiting, so
-/// that jitter of half a round trip is no silence.
+/// Reports of an unchanged code per round trip: two within the time after which a sender stops waiting, so that jitter
+/// of half a round trip does not end Kick-Ass mode.
 const PER_RTT: u32 = 2;
 
 impl Echo {
-    /// Nothing has been seen.
+    /// No fragment seen yet.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A packet has come whose leading fragment carried `len` bytes behind the IP header. Lengths that are no code are
-    /// those of fragments that somebody else made, and are ignored.
+    /// A packet arrived whose leading fragment carried `len` bytes behind the IP header. A length that is not a code
+    /// comes from other fragmentation and is ignored.
     pub fn on_leading(&mut self, len: usize) {
         if let Some(code) = Code::from_len(len) {
             self.fresh = Some(code);
         }
     }
 
-    /// What to tell the sender at `now`, if anything; `rtt` is the round trip as far as it is known.
+    /// The code to report at `now`, if any; `rtt` is the best known round trip.
     pub fn poll(&mut self, now: Instant, rtt: Duration) -> Option<Code> {
         let code = self.fresh?;
-        let due = match self.told {
-            Some((told, at)) => told != code || now >= at + rtt / PER_RTT,
+        let due = match self.reported {
+            Some((reported, at)) => reported != code || now >= at + rtt / PER_RTT,
             None => true,
         };
         if !due {
             return None;
         }
         self.fresh = None;
-        self.told = Some((code, now));
+        self.reported = Some((code, now));
         Some(code)
     }
 }
@@ -70,13 +70,13 @@ mod tests {
     }
 
     #[test]
-    fn where_no_fragment_comes_nothing_is_told() {
+    fn without_fragments_nothing_is_reported() {
         let start = Instant::now();
         let mut echo = Echo::new();
         echo.on_leading(408);
         echo.poll(start, RTT);
         assert_eq!(echo.poll(start + 10 * RTT, RTT), None);
-        // 100 is no multiple of 8, 16 below the lowest rate.
+        // 100 is not a multiple of 8, and 16 is below the lowest rate.
         echo.on_leading(100);
         echo.on_leading(16);
         assert_eq!(echo.poll(start + 20 * RTT, RTT), None);

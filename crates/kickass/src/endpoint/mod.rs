@@ -1,7 +1,7 @@
-//! The ends of a connection that routers tell rates (Kick-Ass §2.3), whatever transport they run.
+//! Endpoints of connections whose routers signal rates (Kick-Ass §2.3), for any transport.
 //!
-//! The receiver sees how long leading fragments are and tells the sender: [`Echo`] says when. The [`Sender`] is a
-//! congestion controller with two modes, and decides which of them holds.
+//! The receiver sees the lengths of leading fragments and reports them to the sender: [`Echo`] says when. The
+//! [`Sender`] is a congestion controller with two modes and chooses between them.
 
 mod echo;
 mod newreno;

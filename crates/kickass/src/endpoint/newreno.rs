@@ -1,19 +1,19 @@
-//! The window of TCP mode: NewReno as QUIC has it (RFC 9002 §7 and its appendix B), in bytes.
+//! The window of TCP mode in bytes: NewReno as in QUIC (RFC 9002 §7 and appendix B).
 
 use std::time::Instant;
 
-/// Smallest window in packets (RFC 9002 §7.2).
+/// Minimum window in packets (RFC 9002 §7.2).
 const MINIMUM: u64 = 2;
 
 #[derive(Debug, Clone)]
 pub(super) struct NewReno {
     pub(super) window: u64,
-    /// The window before anything was known.
+    /// The initial window.
     initial: u64,
     threshold: u64,
-    /// Acknowledged since the window last grew in congestion avoidance.
+    /// Bytes acknowledged since the window last grew in congestion avoidance.
     acked: u64,
-    /// When the window was last reduced: what was sent before has no second say.
+    /// When the window was last reduced: losses of packets sent before do not reduce it again.
     reduced: Option<Instant>,
 }
 
@@ -22,12 +22,12 @@ impl NewReno {
         Self { window, initial: window, threshold: u64::MAX, acked: 0, reduced: None }
     }
 
-    /// Whether congestion of packets sent at `sent` has been answered.
+    /// Whether the window was already reduced for congestion of packets sent at `sent`.
     pub(super) fn answered(&self, sent: Instant) -> bool {
         self.reduced.is_some_and(|reduced| sent <= reduced)
     }
 
-    /// `bytes` sent at `sent` have arrived; packets are of `mtu` bytes.
+    /// `bytes` sent at `sent` were acknowledged; packets are `mtu` bytes long.
     pub(super) fn on_ack(&mut self, sent: Instant, bytes: u64, mtu: u64) {
         if self.answered(sent) {
             return;
@@ -43,7 +43,7 @@ impl NewReno {
         }
     }
 
-    /// Halves the window (RFC 9002 §7.3.2), or takes it to the minimum where nothing arrived for long (§7.6).
+    /// Halves the window (RFC 9002 §7.3.2), or sets it to the minimum on persistent congestion (§7.6).
     pub(super) fn reduce(&mut self, now: Instant, mtu: u64, persistent: bool) {
         self.reduced = Some(now);
         self.acked = 0;
@@ -51,8 +51,8 @@ impl NewReno {
         self.window = if persistent { MINIMUM * mtu } else { self.threshold };
     }
 
-    /// Goes on from a window that somebody else had found: without slow start, but up to half of what it had found itself,
-    /// as after a timeout (RFC 5681 §3.1).
+    /// Continues from a window set by Kick-Ass mode: slow start only up to half of NewReno's own window, as after a
+    /// timeout (RFC 5681 §3.1).
     pub(super) fn go_on_from(&mut self, window: u64, mtu: u64) {
         let found = self.found();
         self.window = window.max(MINIMUM * mtu);
@@ -60,11 +60,11 @@ impl NewReno {
         self.acked = 0;
     }
 
-    /// Up to where slow start is sound, by what has been acknowledged here.
+    /// The window up to which slow start is safe, by what was acknowledged in TCP mode.
     fn found(&self) -> u64 {
         match self.threshold {
             u64::MAX if self.window <= self.initial => 0,
-            // It was on its way there.
+            // Slow start was still on its way to `ssthresh`.
             threshold if self.window < threshold && threshold != u64::MAX => threshold,
             _ => self.window / 2,
         }

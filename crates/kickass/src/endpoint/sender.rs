@@ -1,24 +1,27 @@
-//! The sender: Kick-Ass mode while routers tell rates, TCP mode otherwise (Kick-Ass §2.3.1 to §2.3.3).
+//! The sender: Kick-Ass mode while routers signal rates, TCP mode otherwise (Kick-Ass §2.3.1 to §2.3.3).
 //!
-//! In Kick-Ass mode the window is the rate times the round trip, and packets go at the rate (§3.1). It ends
-//! - with a loss or an ECN mark, which some router makes that tells no rate: TCP mode begins with half the window and
-//!   lasts until it has grown to what routers allow;
-//! - when nothing was told for more than a round trip, because a router that tells rates has to do with senders that do not
-//!   listen, or the route is another: TCP mode begins with the same window, from which slow start goes up to half of what
-//!   TCP mode had before, and lasts until a rate is told again. What is lost meanwhile is lost there.
+//! In Kick-Ass mode the window is the rate times the round trip, and packets are paced at the rate (§3.1). It ends
 //!
-//! Each router only ever lowers what those before it tell, so the end hears of the lowest rate. Once that router is silent it
-//! hears the next lowest, which may be any number of times as high: what a law never does between two signals is said by
-//! another router, and does not count. So several routers on a path are no worse than one, and silence is heard as such.
+//! - on a loss or an ECN mark, caused by a router that does not signal rates. TCP mode starts with half the window and
+//!   lasts until the window has grown to the signalled rate;
 //!
-//! So TCP bounds what routers can be made to say. Upwards, because a rate is followed only while nothing is lost; and
-//! downwards, because no rate makes a sender slower than a packet in a round trip, TCP's smallest window (the loss window,
-//! RFC 5681 §3.1) and what the lowest code was made for (§2.1); nor is it slower afterwards than after a timeout. That is
-//! what shortening fragments on the path can do: for a moment it costs more than dropping the same packets, for long it
-//! stops less (docs/HARDENING.md). Nothing tighter is sound: where a router shares a link between many, low rates and empty
-//! queues are as they should be.
+//! - when no signal arrived for more than a round trip, because the route changed or a signalling router copes with
+//!   senders that ignore it. TCP mode starts with the same window, uses slow start up to half of its own earlier window,
+//!   and lasts until the next signal. Losses in that time are handled in TCP mode.
 //!
-//! Invariant: in Kick-Ass mode there is a signal, at most a round trip and a packet's time old as of the latest call.
+//! Each router only lowers signals from upstream, so the lowest rate of the path arrives. When that router stops
+//! signalling, the next lowest rate arrives, which may be any number of times higher. A rise that no law makes between
+//! two signals therefore comes from another router and is ignored. Several routers on a path are thus no worse than
+//! one, and the sender notices that the bottleneck stopped signalling.
+//!
+//! TCP thus bounds the effect of forged rates. Upwards, because a rate is followed only while nothing is lost.
+//! Downwards, because no rate makes a sender slower than one packet per round trip: TCP's smallest window (the loss
+//! window, RFC 5681 §3.1) and the purpose of the lowest code (§2.1). Afterwards the sender is no slower than after a
+//! timeout. An attacker on the path who shortens fragments does more harm for a moment than by dropping the same
+//! packets, but less in the long run (docs/HARDENING.md). No tighter bound is sound: when many flows share a link, low
+//! rates and empty queues are normal.
+//!
+//! Invariant: in Kick-Ass mode the last signal is at most a round trip and a packet interval old as of the latest call.
 //! Units: windows are bytes, rates bytes per second.
 
 use std::time::{Duration, Instant};
@@ -26,7 +29,7 @@ use std::time::{Duration, Instant};
 use super::newreno::NewReno;
 use crate::{Rate, code::Code};
 
-/// What a [`Sender`] begins with.
+/// Initial state of a [`Sender`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SenderConfig {
     /// Bytes of a full packet.
@@ -44,36 +47,38 @@ impl Default for SenderConfig {
     }
 }
 
-/// Who decides how fast a [`Sender`] is.
+/// Which mode sets the speed of a [`Sender`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// Routers.
+    /// Routers set it.
     KickAss,
-    /// The sender itself, as NewReno.
+    /// The sender sets it, as NewReno.
     Tcp(Cause),
 }
 
 /// Why a [`Sender`] is in TCP mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
-    /// No router has told a rate for a round trip.
+    /// No router signalled a rate for a round trip.
     Silence,
-    /// Something was lost or marked by a router that tells no rate.
+    /// A router that signals no rate lost or marked a packet.
     Congestion,
 }
 
-/// Round trips without a signal after a loss: where TCP's window goes out in one burst, signals are one apart.
+/// Round trips without a signal that count as silence after a loss. In TCP mode the window leaves in one burst, so
+/// signals are a round trip apart.
 const SILENCE: u32 = 2;
 
-/// A rate so many times that of the last signal comes from another router. RCP raises its own by half in a mean round trip
-/// (alpha 0.4, on an idle link), and a sender hears of it once in its own, which may be three times that.
+/// A rate this many times that of the last signal comes from another router. On an idle link RCP raises its rate by
+/// half in a mean round trip (alpha 0.4), and a sender gets a signal once per own round trip, which may be three times
+/// the mean.
 const RISE_MAX: f64 = 4.0;
 
-/// A congestion controller that follows routers where they speak.
+/// A congestion controller that follows routers while they signal.
 ///
-/// The transport calls [`Self::on_ack`], [`Self::on_congestion`] and [`Self::on_signal`] as things happen, and
-/// [`Self::handle_timeout`] at [`Self::poll_timeout`]; it keeps at most [`Self::window`] bytes in flight, and packets apart
-/// by [`Self::pacing`].
+/// The transport calls [`Self::on_ack`], [`Self::on_congestion`] and [`Self::on_signal`] on each event, and
+/// [`Self::handle_timeout`] at [`Self::poll_timeout`]. It keeps at most [`Self::window`] bytes in flight, and packets
+/// [`Self::pacing`] apart.
 ///
 /// ```
 /// use std::time::{Duration, Instant};
@@ -91,7 +96,7 @@ const RISE_MAX: f64 = 4.0;
 /// let bdp = (sender.pace().unwrap().bytes_per_second() * rtt.as_secs_f64()) as u64;
 /// assert!(sender.window().abs_diff(bdp) <= 1500);
 ///
-/// // More than a round trip without a signal: NewReno goes on from this window.
+/// More than a round trip without a signal: NewReno continues from this window.
 /// let silent = sender.poll_timeout().unwrap();
 /// assert!(silent > now + rtt);
 /// sender.handle_timeout(silent);
@@ -105,19 +110,19 @@ pub struct Sender {
     signal: Option<Signal>,
     tcp: NewReno,
     delivered: Delivered,
-    /// The most that arrived in a round trip since there was congestion, bytes per second.
+    /// The highest delivery rate in a round trip since the last congestion, bytes per second.
     carried: f64,
-    /// Whether the latest acknowledgement found the window unused.
+    /// Whether the sender did not use its window at the latest acknowledgement.
     app_limited: bool,
 }
 
-/// Bytes that arrived within a round trip.
+/// Bytes acknowledged within a round trip.
 #[derive(Debug, Clone, Copy, Default)]
 struct Delivered {
-    /// Beginning of the present one.
+    /// Beginning of the current round trip.
     since: Option<Instant>,
     now: u64,
-    /// In the one before.
+    /// Bytes in the one before.
     before: u64,
 }
 
@@ -134,15 +139,15 @@ impl Delivered {
     }
 }
 
-/// What routers allow, and when that was heard last.
+/// The signalled rate and when it last arrived.
 #[derive(Debug, Clone, Copy)]
 struct Signal {
     rate: Rate,
-    heard: Instant,
+    at: Instant,
 }
 
 impl Sender {
-    /// A sender that nobody has told anything.
+    /// A sender without any signal yet.
     pub fn new(config: SenderConfig) -> Self {
         Self {
             mtu: config.mtu,
@@ -156,14 +161,15 @@ impl Sender {
         }
     }
 
-    /// The receiver has told the code of a leading fragment.
+    /// The receiver reported the code of a leading fragment.
     pub fn on_signal(&mut self, now: Instant, code: Code) {
         if self.is_from_elsewhere(code.rate()) {
             return;
         }
-        // Then it was the router that spoke before which overflowed: a full queue silences it (§2.3.2), and this ends that.
-        let silence = self.signal.is_none_or(|before| now > before.heard + SILENCE * self.rtt);
-        self.signal = Some(Signal { rate: code.rate(), heard: now });
+        // After silence, the loss happened at the router of the last signal: a full queue stops its signals (§2.3.2),
+        // and this signal ends the silence.
+        let silence = self.signal.is_none_or(|before| now > before.at + SILENCE * self.rtt);
+        self.signal = Some(Signal { rate: code.rate(), at: now });
         match self.mode {
             Mode::KickAss => {}
             Mode::Tcp(Cause::Congestion) if !silence => self.end_recovery(now),
@@ -171,8 +177,8 @@ impl Sender {
         }
     }
 
-    /// `bytes` sent at `sent` have arrived, and the round trip is `rtt`. `app_limited`: the window was not used, so it
-    /// proves nothing.
+    /// `bytes` sent at `sent` were acknowledged, and the round trip is `rtt`. `app_limited`: the window was not used,
+    /// so the acknowledgement says nothing about the path.
     pub fn on_ack(&mut self, now: Instant, sent: Instant, bytes: u64, app_limited: bool, rtt: Duration) {
         self.rtt = rtt;
         self.delivered.on_ack(now, bytes, rtt);
@@ -189,14 +195,13 @@ impl Sender {
         }
     }
 
-    /// A packet sent at `sent` is lost, or was marked on its way. `persistent`: nothing has arrived for long
-    /// (RFC 9002 §7.6).
+    /// A packet sent at `sent` was lost or marked. `persistent`: persistent congestion (RFC 9002 §7.6).
     pub fn on_congestion(&mut self, now: Instant, sent: Instant, persistent: bool) {
         if self.tcp.answered(sent) && !persistent {
             return;
         }
         if self.mode == Mode::KickAss {
-            // Half of what was under way (RFC 5681 §3.1), of which only what arrived says what the path carries.
+            // Half of the bytes in flight (RFC 5681 §3.1); only the delivered ones show what the path carries.
             self.tcp.go_on_from(self.window().min(self.delivered.bytes()), self.mtu);
         }
         self.tcp.reduce(now, self.mtu, persistent);
@@ -206,20 +211,20 @@ impl Sender {
         }
     }
 
-    /// The path now takes packets of so many bytes.
+    /// The path's MTU is now `mtu` bytes.
     pub fn on_mtu_update(&mut self, mtu: u64) {
         self.mtu = mtu;
     }
 
-    /// When silence will have lasted for more than a round trip, and the time from one packet to the next: at low rates not
+    /// When the sender has been without a signal for more than a round trip and one packet interval: at low rates not
     /// every round trip has a packet that could carry a signal.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let Mode::KickAss = self.mode else { return None };
         let patience = self.rtt + self.pacing()? + Duration::from_nanos(1);
-        self.signal.map(|signal| signal.heard + patience)
+        self.signal.map(|signal| signal.at + patience)
     }
 
-    /// Looks whether silence has lasted that long.
+    /// Falls back to TCP mode if that time has come.
     pub fn handle_timeout(&mut self, now: Instant) {
         if self.poll_timeout().is_some_and(|until| now >= until) {
             self.tcp.go_on_from(self.window(), self.mtu);
@@ -227,17 +232,17 @@ impl Sender {
         }
     }
 
-    /// Who decides.
+    /// Which mode sets the speed.
     pub fn mode(&self) -> Mode {
         self.mode
     }
 
-    /// The rate heard last, followed or not.
+    /// The last signalled rate, followed or not.
     pub fn signalled(&self) -> Option<Rate> {
         self.signal.map(|signal| signal.rate)
     }
 
-    /// Bytes that may be in flight: what the rate brings in a round trip, at least a packet, or NewReno's window.
+    /// Bytes that may be in flight: the rate times the round trip, at least a packet; or NewReno's window.
     pub fn window(&self) -> u64 {
         match (self.mode, self.signal) {
             (Mode::KickAss, Some(Signal { rate, .. })) => self.of_a_round_trip(rate).max(self.mtu),
@@ -245,35 +250,34 @@ impl Sender {
         }
     }
 
-    /// How fast packets leave in Kick-Ass mode (§3.1): at the rate that routers tell, at least a packet in a round trip.
-    /// TCP mode leaves that to the transport.
+    /// Pacing rate in Kick-Ass mode (§3.1): the signalled rate, at least a packet per round trip. In TCP mode the
+    /// transport paces.
     pub fn pace(&self) -> Option<Rate> {
         let Mode::KickAss = self.mode else { return None };
-        let told = self.signalled()?;
+        let signalled = self.signalled()?;
         let least = Rate::from_bytes_per_second(self.mtu as f64 / self.rtt.as_secs_f64());
-        Some(least.map_or(told, |least| if least > told { least } else { told }))
+        Some(least.map_or(signalled, |least| if least > signalled { least } else { signalled }))
     }
 
-    /// From one full packet to the next at that pace.
+    /// Time between two full packets at that pace.
     pub fn pacing(&self) -> Option<Duration> {
         let rate = self.pace()?.bytes_per_second();
         Some(Duration::from_secs_f64(self.mtu as f64 / rate))
     }
 
-    /// Ends TCP mode after congestion once it is as fast as routers allowed last (§2.3.3). If they have fallen silent since,
-    /// the next signal ends it.
+    /// Ends TCP mode after congestion once its window reaches the last signalled rate (§2.3.3). If signals have stopped
+    /// since, the next one ends it.
     fn end_recovery(&mut self, now: Instant) {
-        if let Some(Signal { rate, heard }) = self.signal
+        if let Some(Signal { rate, at }) = self.signal
             && self.tcp.window >= self.of_a_round_trip(rate)
         {
-            let told = now <= heard + self.rtt;
-            self.mode = if told { Mode::KickAss } else { Mode::Tcp(Cause::Silence) };
+            let recent = now <= at + self.rtt;
+            self.mode = if recent { Mode::KickAss } else { Mode::Tcp(Cause::Silence) };
         }
     }
 
-    /// Whether another router says so than the one that spoke last: the rate is further above its, and above all that the path
-    /// has carried or a window allows, than a law goes from one signal to the next. A sender that did not use what it had
-    /// knows nothing of that.
+    /// Whether the rate comes from another router than the last signal: it exceeds the last rate, the delivery rate and
+    /// the own window by more than a law rises between two signals. An application-limited sender cannot know.
     fn is_from_elsewhere(&self, rate: Rate) -> bool {
         let Some(before) = self.signal.filter(|_| !self.app_limited) else { return false };
         let own = match self.mode {
@@ -358,7 +362,7 @@ mod tests {
             let sent = now + Duration::from_millis(1);
             now += RTT;
             sender.on_signal(now, code(10.0));
-            assert!(sender.window() < window, "signals are only noted");
+            assert!(sender.window() < window, "signals are only recorded");
             sender.on_ack(now, sent, sender.window(), false, RTT);
             round_trips += 1;
         }
@@ -368,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn recovery_to_a_rate_that_nobody_tells_any_more_waits_for_the_next_signal() {
+    fn recovery_to_a_rate_that_is_no_longer_signalled_waits_for_the_next_signal() {
         let start = Instant::now();
         let mut sender = sender();
         sender.on_signal(start, code(1.0));
@@ -386,15 +390,15 @@ mod tests {
     #[test]
     fn a_loss_at_a_router_that_has_fallen_silent_is_over_when_it_speaks_again() {
         let start = Instant::now();
-        let told = || {
+        let signalled_sender = || {
             let mut sender = sender();
             sender.on_signal(start, code(10.0));
             sender
         };
-        // Lost before the silence is noticed, and after.
-        let mut before = told();
+        // Lost before the sender notices the silence, and after.
+        let mut before = signalled_sender();
         before.on_congestion(start + RTT / 2, start, false);
-        let mut after = told();
+        let mut after = signalled_sender();
         after.handle_timeout(start + 2 * RTT);
         after.on_congestion(start + 2 * RTT, start + RTT, false);
         assert_eq!(after.mode(), Mode::Tcp(Cause::Silence));
@@ -403,8 +407,8 @@ mod tests {
             sender.on_signal(start + 4 * RTT, code(10.0));
             assert_eq!(sender.mode(), Mode::KickAss);
         }
-        // While routers go on telling the rate, it is not they who lose.
-        let mut sender = told();
+        // A router that keeps signalling is not the one that loses packets.
+        let mut sender = signalled_sender();
         sender.on_congestion(start + RTT / 2, start, false);
         for round_trip in 1..5 {
             sender.on_signal(start + round_trip * RTT, code(10.0));
@@ -417,7 +421,7 @@ mod tests {
         let start = Instant::now();
         let mut sender = sender();
         sender.on_signal(start, code(2.0));
-        // The bottleneck is silent from now on, the sender's uplink is not.
+        // From now on the bottleneck is silent, the sender's uplink is not.
         for step in 1..=40 {
             let now = start + step * RTT / 4;
             sender.on_ack(now, now - RTT, 1500, false, RTT);
@@ -425,7 +429,7 @@ mod tests {
             assert!(sender.window() < 30_000, "{}", sender.window());
         }
         assert_eq!(sender.mode(), Mode::Tcp(Cause::Silence));
-        // What it loses now the silent one loses, so this holds at once.
+        // Losses now happen at the silent router, so this holds at once.
         let now = start + 11 * RTT;
         sender.on_congestion(now, now - RTT, false);
         sender.on_signal(now, code(2.5));
@@ -444,7 +448,7 @@ mod tests {
             assert_eq!(sender.mode(), Mode::KickAss);
             assert!((sender.signalled().unwrap().bits_per_second() / 1e6 / megabits - 1.0).abs() < 0.05);
         }
-        // A fifth of the rate, then nothing; its window grows until a quarter of the higher rate is its own.
+        // A fifth of the rate, then silence; its window grows to a quarter of the higher rate.
         sender.on_signal(now, code(10.0));
         while sender.mode() != Mode::KickAss || sender.signalled().unwrap().bits_per_second() < 45e6 {
             now += RTT;
@@ -466,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_loss_the_window_is_half_of_what_arrived_in_a_round_trip_not_of_what_was_told() {
+    fn after_a_loss_the_window_is_half_of_what_arrived_in_a_round_trip_not_of_what_was_signalled() {
         let start = Instant::now();
         let mut sender = sender();
         sender.on_signal(start, code(1500.0));
@@ -490,7 +494,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_that_is_told_for_a_moment_costs_no_more_than_a_timeout() {
+    fn a_rate_that_is_signalled_for_a_moment_costs_no_more_than_a_timeout() {
         let start = Instant::now();
         let mut sender = sender();
         for round_trip in 1..4 {
@@ -556,10 +560,10 @@ mod tests {
     proptest! {
         /// No order of events stops a sender, and Kick-Ass mode always rests on a signal of the last round trip.
         #[test]
-        fn rates_are_followed_only_while_they_are_told(events in prop::collection::vec((event(), 0..100_u64), 0..200)) {
+        fn rates_are_followed_only_while_they_are_signalled(events in prop::collection::vec((event(), 0..100_u64), 0..200)) {
             let mut now = Instant::now();
             let mut sender = sender();
-            let mut heard = None;
+            let mut signalled = None;
             for (event, pause) in events {
                 let sent = now;
                 now += Duration::from_millis(pause);
@@ -567,7 +571,7 @@ mod tests {
                 match event {
                     Event::Signal(len) => {
                         sender.on_signal(now, Code::from_len(len).unwrap());
-                        heard = Some(now);
+                        signalled = Some(now);
                     }
                     Event::Ack { bytes, app_limited } => sender.on_ack(now, sent, bytes, app_limited, RTT),
                     Event::Congestion { persistent } => {
@@ -582,7 +586,7 @@ mod tests {
                 if sender.mode() == Mode::KickAss {
                     let gap = sender.pacing();
                     prop_assert!(gap.is_some_and(|gap| gap <= RTT));
-                    prop_assert!(heard.is_some_and(|heard| now <= heard + 2 * RTT));
+                    prop_assert!(signalled.is_some_and(|signalled| now <= signalled + 2 * RTT));
                 } else {
                     prop_assert_eq!(sender.poll_timeout(), None);
                 }

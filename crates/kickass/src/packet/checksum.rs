@@ -1,11 +1,11 @@
 //! The Internet checksum (RFC 1071).
 
-/// The ones' complement sum over 16-bit words, an odd byte at the end padded with zero: `0xffff` over a header
-/// whose checksum is right.
+/// The ones' complement sum over 16-bit words, with an odd last byte padded with zero. It is `0xffff` over a header
+/// with a correct checksum.
 pub(super) fn sum(bytes: &[u8]) -> u16 {
     let (words, rest) = bytes.as_chunks::<2>();
     let last = rest.first().map_or(0, |&byte| u64::from(byte) << 8);
-    // Less than 2^48 words fit into memory, so nothing is lost.
+    // Fewer than 2^48 words fit into memory, so the sum cannot overflow.
     let mut sum = words.iter().map(|&word| u64::from(u16::from_be_bytes(word))).sum::<u64>() + last;
     while sum > 0xffff {
         sum = (sum & 0xffff) + (sum >> 16);
@@ -13,7 +13,7 @@ pub(super) fn sum(bytes: &[u8]) -> u16 {
     sum as u16
 }
 
-/// The checksum that belongs into a header whose checksum field is zero.
+/// The checksum for a header whose checksum field is zero.
 pub(super) fn checksum(header: &[u8]) -> u16 {
     !sum(header)
 }

@@ -1,10 +1,10 @@
-//! Which packets belong together.
+//! The flow that a packet belongs to.
 
 use std::{hash::Hasher, net::IpAddr};
 
 use siphasher::sip::SipHasher13;
 
-/// Addresses, protocol, and ports where they can be seen: what is alike in the packets of one flow.
+/// Addresses, protocol, and visible ports: the fields shared by all packets of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Flow {
     /// Address of the sender.
@@ -13,8 +13,8 @@ pub struct Flow {
     pub destination: IpAddr,
     /// Number of the protocol above IP.
     pub protocol: u8,
-    /// Ports of TCP, UDP, DCCP, UDP-Lite and SCTP, the sender's first. Other protocols have none; neither have fragments
-    /// but the leading one.
+    /// Ports of TCP, UDP, DCCP, UDP-Lite and SCTP, source first. Other protocols have none; nor have fragments, except
+    /// the leading one.
     pub ports: Option<(u16, u16)>,
 }
 
@@ -24,7 +24,7 @@ impl Flow {
         Self { ports: None, ..self }
     }
 
-    /// A number that only who knows `key` can foresee, so that nobody else can choose which flows meet.
+    /// A hash that cannot be predicted without `key`, so nobody can choose which flows collide.
     pub fn hash(&self, key: u64) -> u64 {
         let mut hasher = SipHasher13::new_with_keys(key, 0);
         match (self.source, self.destination) {

@@ -1,4 +1,4 @@
-//! The IPv4 header (RFC 791 §3.1). All functions but [`parse`] take the bytes of a packet that it has accepted.
+//! The IPv4 header (RFC 791 §3.1). All functions except [`parse`] take the bytes of a packet that `parse` accepted.
 
 use std::net::Ipv4Addr;
 
@@ -37,7 +37,7 @@ pub(super) fn parse(mut bytes: Vec<u8>) -> Result<Packet, Malformed> {
     if checksum::sum(&bytes[..header_len]) != 0xffff {
         return Err(Malformed::Checksum);
     }
-    // Offset, payload and header together make the length of the whole packet.
+    // Offset, payload and header together give the length of the whole packet.
     if fragment(&bytes).offset + total_len > REASSEMBLED_MAX {
         return Err(Malformed::TooLong);
     }
@@ -76,20 +76,20 @@ pub(super) fn set_time_to_live(bytes: &mut [u8], left: u8) {
     finish(bytes);
 }
 
-/// Makes the header that of another part: its length, its place, its checksum.
+/// Turns the header into that of a fragment: sets length, offset, flags and checksum.
 pub(super) fn set_fragment(bytes: &mut [u8], offset: usize, more: bool) {
     let kept = word(bytes, FLAGS) & !(MORE_FRAGMENTS | OFFSET);
     let more = if more { MORE_FRAGMENTS } else { 0 };
-    // A multiple of 8 below 2^16, as the payload it points into is no longer.
+    // A multiple of 8 below 2^16, since the payload is no longer than that.
     let units = (offset / FRAGMENT_UNIT) as u16 & OFFSET;
     set_word(bytes, FLAGS, kept | more | units);
     set_word(bytes, TOTAL_LEN, bytes.len() as u16);
     finish(bytes);
 }
 
-/// The header for a fragment that is not the leading one, with room for its payload: only the options that are to be
-/// copied (RFC 791 §3.1). Length, place and checksum are left to [`set_fragment`]. `None` if the options cannot be told
-/// apart.
+/// The header for a fragment other than the leading one, with room for its payload: it has only the options to be
+/// copied (RFC 791 §3.1). Length, offset and checksum are left to [`set_fragment`]. `None` if the options are
+/// malformed.
 pub(super) fn header_of_rest(header: &[u8], payload_len: usize) -> Option<Vec<u8>> {
     let (fixed, mut options) = header.split_at(HEADER_MIN);
     let mut rest = Vec::with_capacity(header.len() + payload_len);
@@ -110,7 +110,7 @@ pub(super) fn header_of_rest(header: &[u8], payload_len: usize) -> Option<Vec<u8
         options = others;
     }
     rest.resize(rest.len().next_multiple_of(4), OPTION_END);
-    // At most as long as the header it came from.
+    // At most as long as the original header.
     rest[0] = 0x40 | (rest.len() / 4) as u8;
     Some(rest)
 }
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn only_options_to_be_copied_are() {
-        // Record route is not, a strict source route is (RFC 791 §3.1).
+        // Record route is not copied, a strict source route is (RFC 791 §3.1).
         let record_route = [7, 7, 4, 0, 0, 0, 0];
         let source_route = [0x89, 7, 4, 10, 0, 0, 1];
         let options = [&[OPTION_NOP][..], &record_route, &source_route, &[OPTION_END]].concat();

@@ -1,5 +1,5 @@
-//! The IPv6 header and its extensions (RFC 8200 §3, §4). All functions but [`parse`] take the bytes of a packet that
-//! it has accepted.
+//! The IPv6 header and its extensions (RFC 8200 §3, §4). All functions except [`parse`] take the bytes of a packet that
+//! `parse` accepted.
 
 use std::net::Ipv6Addr;
 
@@ -36,10 +36,10 @@ pub(super) fn parse(mut bytes: Vec<u8>) -> Result<Packet, Malformed> {
     if bytes.len() - HEADER_LEN < payload_len {
         return Err(Malformed::Truncated);
     }
-    // A jumbogram says 0 and carries more (RFC 2675 §3); what it carries is cut off here with the padding.
+    // A jumbogram has length 0 but carries more (RFC 2675 §3); its content is cut off here with the padding.
     bytes.truncate(HEADER_LEN + payload_len);
 
-    // Up to the last of the headers that routers on the way look at, or up to a Fragment header.
+    // Up to the last header that routers process, or up to a Fragment header.
     let mut headers = HEADER_LEN;
     let mut next_header_at = NEXT_HEADER;
     let (mut at, mut named_at) = (headers, next_header_at);
@@ -67,7 +67,7 @@ pub(super) fn parse(mut bytes: Vec<u8>) -> Result<Packet, Malformed> {
         if bytes.len() < headers + FRAGMENT_HEADER_LEN {
             return Err(Malformed::Truncated);
         }
-        // The headers that all fragments repeat count into the length of the whole (RFC 8200 §4.5).
+        // The headers that all fragments repeat count towards the length of the whole packet (RFC 8200 §4.5).
         let whole = headers - HEADER_LEN + fragment(&bytes[headers..]).offset + packet.payload().len();
         if whole > REASSEMBLED_MAX {
             return Err(Malformed::TooLong);
@@ -90,7 +90,7 @@ pub(super) fn address(bytes: &[u8], at: usize) -> Ipv6Addr {
     octets.into()
 }
 
-/// What a Fragment header says, at the front of `header`.
+/// Reads the Fragment header at the front of `header`.
 pub(super) fn fragment(header: &[u8]) -> Fragment {
     let place = u16::from_be_bytes([header[FRAGMENT_OFFSET], header[FRAGMENT_OFFSET + 1]]);
     let mut identification = [0; 4];
@@ -104,7 +104,7 @@ pub(super) fn fragment(header: &[u8]) -> Fragment {
 
 /// A Fragment header in front of a payload that begins with `next_header`.
 pub(super) fn fragment_header(next_header: u8, fragment: Fragment) -> [u8; FRAGMENT_HEADER_LEN] {
-    // A multiple of 8 below 2^16, as the payload it points into is no longer.
+    // A multiple of 8 below 2^16, since the payload is no longer than that.
     let place = fragment.offset as u16 & OFFSET | u16::from(fragment.more);
     let [offset_high, offset_low] = place.to_be_bytes();
     let [a, b, c, d] = fragment.identification.to_be_bytes();
@@ -116,23 +116,23 @@ pub(super) const fn fragment_header_number() -> u8 {
     FRAGMENT
 }
 
-/// Writes how long the packet is.
+/// Writes the packet's payload length.
 pub(super) fn set_payload_len(bytes: &mut [u8]) {
     let len = (bytes.len() - HEADER_LEN) as u16;
     bytes[PAYLOAD_LEN..PAYLOAD_LEN + 2].copy_from_slice(&len.to_be_bytes());
 }
 
-/// Where the transport begins in a payload.
+/// Where the transport header begins in a payload.
 pub(super) struct UpperLayer {
-    /// Its number.
+    /// Its protocol number.
     pub(super) protocol: u8,
-    /// Where its header begins, at most at the end of the payload.
+    /// Its offset, at most the end of the payload.
     pub(super) offset: usize,
-    /// Whether all headers before it are there.
+    /// Whether all headers before it are complete.
     whole: bool,
 }
 
-/// The end of the chain of extension headers that a payload begins with.
+/// Walks the chain of extension headers that a payload begins with.
 pub(super) fn upper_layer(mut protocol: u8, payload: &[u8]) -> UpperLayer {
     let mut offset = 0;
     loop {
@@ -150,10 +150,10 @@ pub(super) fn upper_layer(mut protocol: u8, payload: &[u8]) -> UpperLayer {
     }
 }
 
-/// Bytes of payload up to the end of the transport's header: the rest of the header chain (RFC 7112 §3). More than
-/// there are if it is cut off.
+/// Bytes of payload up to the end of the transport header: the rest of the header chain (RFC 7112 §3). Exceeds the
+/// payload if the chain is cut off.
 pub(super) fn chain_len(protocol: u8, payload: &[u8]) -> usize {
-    /// UDP's, and enough to tell what anything else is.
+    /// The length of UDP's header, and enough to identify any other.
     const TRANSPORT_HEADER: usize = 8;
     const TCP_HEADER: usize = 20;
     const TCP_DATA_OFFSET: usize = 12;
@@ -169,7 +169,7 @@ pub(super) fn chain_len(protocol: u8, payload: &[u8]) -> usize {
     offset + header
 }
 
-/// Length of the extension header at the front of `bytes`; `None` if it is not all there.
+/// Length of the extension header at the front of `bytes`; `None` if it is incomplete.
 fn extension_len(kind: u8, bytes: &[u8]) -> Option<usize> {
     let units = usize::from(*bytes.get(1)?);
     let len = if kind == AUTHENTICATION { (units + 2) * 4 } else { (units + 1) * FRAGMENT_UNIT };

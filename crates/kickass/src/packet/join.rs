@@ -1,13 +1,13 @@
-//! The parts of a packet put together again.
+//! Puts the parts of a packet together.
 
 use super::{Malformed, Packet, REASSEMBLED_MAX, Version, ipv4, ipv6};
 
 impl Packet {
-    /// The packet of which this is the leading fragment and `others` the rest, in order and without gaps: together
+    /// The packet with this leading fragment and `others` as the rest, in order and without gaps: together
     /// `payload_len` bytes of payload.
     ///
     /// # Errors
-    /// If that is more than a packet can have, or what was behind an IPv6 Fragment header is malformed.
+    /// If that exceeds the longest IP packet, or the headers behind an IPv6 Fragment header are malformed.
     pub(crate) fn join(
         mut self,
         others: impl Iterator<Item = Self>,
@@ -36,7 +36,7 @@ impl Packet {
             }
             Version::V6 => {
                 ipv6::set_payload_len(&mut self.bytes);
-                // What was behind the Fragment header has not been looked at.
+                // The headers behind the Fragment header have not been checked yet.
                 Self::parse(self.bytes)
             }
         }

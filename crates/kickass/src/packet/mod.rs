@@ -1,12 +1,11 @@
-//! IP packets: checked once, then read and cut in place.
+//! IP packets: checked once, then read and fragmented in place.
 //!
-//! A [`Packet`] owns the bytes of one whole IPv4 or IPv6 packet and knows where its parts are. What is not a
-//! packet never becomes one, so nothing here fails or panics later on account of what the network sent. Time and
-//! memory for checking are linear in the packet's length.
+//! A [`Packet`] owns the bytes of one whole IPv4 or IPv6 packet and knows where its parts are. Invalid bytes never
+//! become a [`Packet`], so no later call can fail or panic because of input from the network. Time and memory for
+//! checking are linear in the packet's length.
 //!
-//! "Payload" is what fragmentation divides: all after the header in IPv4; in IPv6 all after the headers that
-//! every fragment repeats and after the Fragment header, if there is one (the fragmentable part of RFC 8200
-//! §4.5).
+//! "Payload" is the part that fragmentation divides: in IPv4 everything after the header; in IPv6 everything after the
+//! headers that every fragment repeats and after the Fragment header, if any (the fragmentable part of RFC 8200 §4.5).
 
 mod checksum;
 mod flow;
@@ -21,53 +20,53 @@ pub use flow::Flow;
 pub use split::Indivisible;
 use thiserror::Error;
 
-/// Number of bytes a reassembled payload can have in either version at most (RFC 791 §3.1, RFC 8200 §4.5).
+/// Most bytes of a reassembled payload in either version (RFC 791 §3.1, RFC 8200 §4.5).
 pub(crate) const REASSEMBLED_MAX: usize = 65_535;
-/// Fragments begin at multiples of this.
+/// Fragment offsets are multiples of this.
 pub(crate) const FRAGMENT_UNIT: usize = 8;
 
-/// Why bytes are no packet. Routers discard such (RFC 1812 §5.2.2, RFC 8200 §4).
+/// Why bytes are not a valid packet. Routers discard such packets (RFC 1812 §5.2.2, RFC 8200 §4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Malformed {
     /// The version is neither 4 nor 6.
     #[error("neither ipv4 nor ipv6")]
     Version,
-    /// It ends before its headers do, or before the length they tell.
-    #[error("shorter than its headers say")]
+    /// It ends before its headers do, or before the length in its header.
+    #[error("shorter than the length in its header")]
     Truncated,
-    /// A length in a header cannot be.
-    #[error("a header length that cannot be")]
+    /// A length in a header is impossible.
+    #[error("impossible length in a header")]
     Length,
     /// The header's checksum is wrong.
     #[error("wrong header checksum")]
     Checksum,
-    /// A fragment that reaches beyond the longest packet there is.
-    #[error("fragment beyond the longest packet")]
+    /// A fragment that would extend beyond the longest possible packet.
+    #[error("fragment ends beyond the longest possible packet")]
     TooLong,
 }
 
 /// Explicit Congestion Notification, the two low bits of the traffic class (RFC 3168 §5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Ecn {
-    /// The ends do not know it.
+    /// Not-ECT: the endpoints do not support it.
     NotEct,
-    /// The ends know it, ECT(1).
+    /// The endpoints support it, ECT(1).
     Ect1,
-    /// The ends know it, ECT(0).
+    /// The endpoints support it, ECT(0).
     Ect0,
-    /// Congestion was met.
+    /// CE: congestion experienced.
     Ce,
 }
 
 /// Which part of a packet a fragment is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Fragment {
-    /// Where in the whole payload it begins, in bytes, a multiple of 8.
+    /// Its offset in the whole payload in bytes, a multiple of 8.
     pub offset: usize,
-    /// Whether others follow it.
+    /// Whether more fragments follow.
     pub more: bool,
-    /// What the fragments of one packet have in common: 16 bits in IPv4, 32 in IPv6.
+    /// Identification shared by all fragments of a packet: 16 bits in IPv4, 32 in IPv6.
     pub identification: u32,
 }
 
@@ -77,7 +76,7 @@ enum Version {
     V6,
 }
 
-/// One IP packet, with `bytes` of exactly the length its header tells.
+/// One IP packet, with `bytes` of exactly the length in its header.
 ///
 /// ```
 /// use kickass::packet::{Malformed, Packet};
@@ -108,25 +107,25 @@ pub struct Packet {
     parts: Parts,
 }
 
-/// Where the parts of a packet are.
+/// Offsets of the parts of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Parts {
     version: Version,
-    /// Bytes of headers that all fragments have, before a Fragment header; in IPv4 all of the header. The payload
+    /// Bytes of headers that all fragments repeat, before a Fragment header; in IPv4 the whole header. The payload
     /// begins here or after the Fragment header.
     headers: usize,
-    /// The byte that tells which header comes at `headers`. Without meaning in IPv4.
+    /// Offset of the byte that names the header at `headers`. Unused in IPv4.
     next_header_at: usize,
     /// Whether an IPv6 Fragment header is at `headers`.
     fragment_header: bool,
 }
 
 impl Packet {
-    /// Checks the headers. Bytes after the length that they tell are cut off: links pad short packets.
+    /// Checks the headers. Bytes beyond the length in the header are cut off: links pad short packets.
     ///
     /// # Errors
-    /// If a router would have to discard it. An IPv6 packet is also refused if an extension header before its
-    /// Fragment header or payload is cut off, and a jumbogram (RFC 2675).
+    /// If a router would have to discard the packet; also for an IPv6 packet that ends before its Fragment header or
+    /// payload, and for a jumbogram (RFC 2675).
     pub fn parse(bytes: Vec<u8>) -> Result<Self, Malformed> {
         match bytes.first().ok_or(Malformed::Truncated)? >> 4 {
             4 => ipv4::parse(bytes),
@@ -135,17 +134,17 @@ impl Packet {
         }
     }
 
-    /// The packet as it is on the wire.
+    /// The packet's bytes on the wire.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The packet as it is on the wire.
+    /// The packet's bytes on the wire.
     pub fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
 
-    /// IP total length: bytes with all headers.
+    /// IP total length: bytes including all headers.
     pub fn total_len(&self) -> usize {
         self.bytes.len()
     }
@@ -155,12 +154,12 @@ impl Packet {
         self.parts.version == Version::V6
     }
 
-    /// Whether it may not be fragmented: Don't Fragment is set. IPv6 has no such bit.
+    /// Whether Don't Fragment is set. IPv6 has no such bit.
     pub fn dont_fragment(&self) -> bool {
         self.parts.version == Version::V4 && ipv4::dont_fragment(&self.bytes)
     }
 
-    /// Whether it has an IPv6 Fragment header, be it a fragment or not (RFC 6946).
+    /// Whether it has an IPv6 Fragment header, even if it is not a fragment (RFC 6946).
     pub fn has_fragment_header(&self) -> bool {
         self.parts.fragment_header
     }
@@ -180,7 +179,7 @@ impl Packet {
         }
     }
 
-    /// Marks that it met congestion, if its ends know what that means. Says whether they do.
+    /// Marks the packet as CE if its endpoints support ECN. Returns whether they do.
     pub fn mark_congestion(&mut self) -> bool {
         match self.ecn() {
             Ecn::NotEct => false,
@@ -195,7 +194,7 @@ impl Packet {
         }
     }
 
-    /// How many more routers may forward it: time to live, hop limit.
+    /// How many more routers may forward it: time to live or hop limit.
     pub fn hop_limit(&self) -> u8 {
         match self.parts.version {
             Version::V4 => self.bytes[ipv4::TIME_TO_LIVE],
@@ -203,8 +202,8 @@ impl Packet {
         }
     }
 
-    /// Takes one from the hop limit, as a router has to before it forwards a packet. Says whether it may: a packet
-    /// that came with one or zero ends here, as it came.
+    /// Decrements the hop limit, as a router must before forwarding. Returns whether forwarding is allowed; a packet
+    /// that arrives with one or zero stays unchanged and must be discarded.
     #[must_use]
     pub fn decrement_hop_limit(&mut self) -> bool {
         let Some(left) = self.hop_limit().checked_sub(1).filter(|left| *left > 0) else { return false };
@@ -231,7 +230,7 @@ impl Packet {
         }
     }
 
-    /// Protocol number of what the payload begins with; in IPv6 perhaps another extension header.
+    /// Protocol number of the payload's first header; in IPv6 possibly another extension header.
     pub fn protocol(&self) -> u8 {
         match (self.parts.version, self.parts.fragment_header) {
             (Version::V4, _) => self.bytes[ipv4::PROTOCOL],
@@ -240,7 +239,7 @@ impl Packet {
         }
     }
 
-    /// Which part of a packet it is; `None` if it is a whole one.
+    /// The fragment's position in its packet; `None` for a whole packet.
     pub fn fragment(&self) -> Option<Fragment> {
         let fragment = match self.parts.version {
             Version::V4 => ipv4::fragment(&self.bytes),
@@ -250,13 +249,12 @@ impl Packet {
         (fragment.more || fragment.offset > 0).then_some(fragment)
     }
 
-    /// What fragmentation divides.
+    /// The part that fragmentation divides.
     pub fn payload(&self) -> &[u8] {
         &self.bytes[self.payload_range()]
     }
 
-    /// Bytes of payload, if it is a fragment and the leading one: the length that can be a
-    /// [`Code`](crate::code::Code).
+    /// Bytes of payload if it is a leading fragment: the length that can be a [`Code`](crate::code::Code).
     pub fn leading_len(&self) -> Option<usize> {
         let fragment = self.fragment()?;
         (fragment.offset == 0).then(|| self.payload().len())
@@ -276,8 +274,8 @@ impl Packet {
         Flow { source: self.source(), destination: self.destination(), protocol, ports }
     }
 
-    /// Bytes of payload that a leading fragment has to hold at least. In IPv6 these are the remaining extension
-    /// headers and the header of the transport (RFC 7112 §5); in IPv4 there is no such rule.
+    /// Fewest bytes of payload in a leading fragment. In IPv6 it must hold the remaining extension headers and the
+    /// transport header (RFC 7112 §5); IPv4 has no such rule.
     pub(crate) fn leading_min(&self) -> usize {
         match self.parts.version {
             Version::V4 => FRAGMENT_UNIT,
@@ -298,7 +296,7 @@ impl Packet {
     }
 }
 
-/// Without the payload, which would hide the rest.
+/// Without the payload, which would hide the other fields.
 impl fmt::Debug for Packet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Packet")
@@ -315,7 +313,7 @@ impl AsRef<[u8]> for Packet {
     }
 }
 
-/// The ports at the front of a transport's header, in protocols that have them there.
+/// The ports at the front of a transport header, for protocols that have them there.
 fn ports(protocol: u8, header: &[u8]) -> Option<(u16, u16)> {
     const TCP: u8 = 6;
     const UDP: u8 = 17;

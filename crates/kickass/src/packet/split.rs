@@ -4,32 +4,33 @@ use thiserror::Error;
 
 use super::{FRAGMENT_UNIT, Fragment, Packet, Parts, Version, ipv4, ipv6};
 
-/// Why a packet is not cut in two.
+/// Why a packet cannot be split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Indivisible {
-    /// It says so itself.
+    /// Don't Fragment is set.
     #[error("don't fragment is set")]
     DontFragment,
-    /// The leading part would not be a multiple of 8 above zero, or not shorter than the payload.
-    #[error("no fragment of that length can be cut off")]
+    /// The leading part would not be a positive multiple of 8 shorter than the payload.
+    #[error("length of the leading fragment is not a multiple of 8 shorter than the payload")]
     Length,
-    /// The options in the header do not end where they should, so nobody knows which to copy.
+    /// The options in the header are malformed, so it is unknown which to copy.
     #[error("malformed options")]
     Options,
 }
 
 impl Packet {
-    /// Cuts it after the first `lead` bytes of payload. `self` becomes the first part, the other one is returned.
+    /// Splits the packet after the first `lead` bytes of payload. `self` becomes the first part; the second is
+    /// returned.
     ///
-    /// Fragments can be cut again. Either part is in order: lengths, offsets, flags, and in IPv4 the checksum; of the
-    /// options the other part has those that are to be copied. In IPv6 a packet without a Fragment header gets one
-    /// with this `identification`, which must not be that of another packet between the same addresses for as long as
-    /// fragments live; what has an identification already keeps it.
+    /// Fragments can be split again. Lengths, offsets, flags and the IPv4 checksum of both parts are correct; the
+    /// second part has only the options to be copied. An IPv6 packet without a Fragment header gets one with this
+    /// `identification`, which no other packet between the same addresses may have within the lifetime of fragments. An
+    /// existing identification stays.
     ///
     /// # Errors
-    /// If Don't Fragment is set, `lead` is not a positive multiple of 8 and less than the payload, or the options are
-    /// malformed. `self` is then as it was.
+    /// If Don't Fragment is set, `lead` is not a positive multiple of 8 below the payload's length, or the options are
+    /// malformed. `self` is then unchanged.
     pub fn split(&mut self, lead: usize, identification: u32) -> Result<Self, Indivisible> {
         if self.dont_fragment() {
             return Err(Indivisible::DontFragment);

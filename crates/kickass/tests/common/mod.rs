@@ -1,4 +1,4 @@
-//! Packets for tests, written by another crate than the one under test.
+//! Packets for tests, written by a crate other than the one under test.
 #![allow(dead_code, reason = "each test takes what it needs")]
 
 use etherparse::{IpFragOffset, IpNumber, Ipv4Header, Ipv6FragmentHeader, Ipv6Header, Ipv6RawExtHeader};
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 pub(crate) const UDP: u8 = 17;
 
-/// A payload that differs in every byte near by.
+/// A payload whose neighbouring bytes differ.
 pub(crate) fn payload(len: usize) -> Vec<u8> {
     (0..len).map(|at| (at * 7 + at / 256) as u8).collect()
 }
@@ -22,7 +22,7 @@ pub(crate) fn v4_dont_fragment(total_len: usize) -> Packet {
     V4 { payload_len: total_len - 20, dont_fragment: true, ..V4::default() }.packet()
 }
 
-/// What of an IPv4 packet tests choose.
+/// The IPv4 fields that tests choose.
 #[derive(Debug, Clone)]
 pub(crate) struct V4 {
     pub(crate) payload_len: usize,
@@ -78,11 +78,11 @@ impl V4 {
     }
 }
 
-/// What of an IPv6 packet tests choose.
+/// The IPv6 fields that tests choose.
 #[derive(Debug, Clone)]
 pub(crate) struct V6 {
     pub(crate) payload_len: usize,
-    /// Bytes of options in the extension headers, which come in this order.
+    /// Bytes of options in the extension headers, which appear in this order.
     pub(crate) hop_by_hop: Option<Vec<u8>>,
     pub(crate) destination_first: Option<Vec<u8>>,
     pub(crate) routing: Option<Vec<u8>>,
@@ -113,7 +113,7 @@ impl V6 {
     }
 
     pub(crate) fn bytes(&self) -> Vec<u8> {
-        // From the last header to the first, as each names the one after it.
+        // From the last header to the first, as each names its successor.
         let mut next = IpNumber(UDP);
         let mut bytes = payload(self.payload_len);
         let mut put = |number: IpNumber, header: &dyn Fn(IpNumber) -> Vec<u8>| {
@@ -157,7 +157,7 @@ impl V6 {
     }
 }
 
-/// Options of IPv4 in any order, well formed, to at most 40 bytes.
+/// Well-formed IPv4 options in any order, at most 40 bytes.
 pub(crate) fn v4_options() -> impl Strategy<Value = Vec<u8>> {
     let option = prop_oneof![
         Just(vec![1]),
@@ -179,7 +179,7 @@ pub(crate) fn v4_options() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// IPv4 packets that may be fragmented.
+/// IPv4 packets without Don't Fragment.
 pub(crate) fn v4_packets() -> impl Strategy<Value = Packet> {
     (0..3000_usize, v4_options(), any::<u16>(), 0..64_u8, any::<u8>()).prop_map(
         |(payload_len, options, identification, dscp, protocol)| {
@@ -213,7 +213,7 @@ pub(crate) fn v6_packets() -> impl Strategy<Value = Packet> {
     )
 }
 
-/// Either.
+/// Packets of either version.
 pub(crate) fn packets() -> impl Strategy<Value = Packet> {
     prop_oneof![v4_packets(), v6_packets()]
 }

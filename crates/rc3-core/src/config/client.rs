@@ -46,8 +46,8 @@ pub struct ClientConfig {
 impl ClientConfig {
     /// TLS 1.3 settings with default transport settings.
     ///
-    /// `alpn_protocols` of the rustls settings holds the application's own names; the rc3 variant of each is
-    /// offered before it. With `enable_early_data`, sessions are remembered here and not in `resumption`.
+    /// `alpn_protocols` of the rustls settings has the application's own names; the rc3 variant of each is offered
+    /// before it. With `enable_early_data`, sessions are stored here instead of in `resumption`.
     pub fn new(crypto: Arc<impl ClientCrypto>) -> Self {
         Self::over(crypto.into_rustls())
     }
@@ -86,7 +86,7 @@ impl ClientConfig {
         self
     }
 
-    /// Where to keep the tokens by which servers recognise an address (RFC 9000 §8.1.3). Default: in memory.
+    /// Store for the tokens by which servers recognise an address (RFC 9000 §8.1.3). Default: in memory.
     pub fn token_store(&mut self, store: Arc<dyn TokenStore>) -> &mut Self {
         self.token_store = store;
         self

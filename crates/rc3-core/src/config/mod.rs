@@ -1,4 +1,4 @@
-//! What an application or operator may choose, the defaults, and the reason for each.
+//! Settings of applications and operators, with defaults and their reasons.
 
 mod client;
 mod mode;

@@ -1,4 +1,4 @@
-//! Settings that go to quinn-proto as they are: rc3 has no opinion on them, names and defaults are quinn-proto's.
+//! Settings that go to quinn-proto unchanged, with quinn-proto's names and defaults.
 
 use std::{fmt, sync::Arc};
 
@@ -19,7 +19,7 @@ pub(crate) struct Passthrough {
     pub(crate) allow_spin: bool,
     pub(crate) datagram_receive_buffer_size: Option<usize>,
     pub(crate) datagram_send_buffer_size: usize,
-    /// In place of the built-in controllers.
+    /// Instead of the built-in controllers.
     pub(crate) controller: Option<Arc<dyn ControllerFactory + Send + Sync>>,
 }
 
@@ -54,13 +54,13 @@ impl fmt::Debug for Passthrough {
     }
 }
 
-/// Whether and how far a connection looks for a larger path MTU (RFC 8899).
+/// Whether and how far a connection probes for a larger path MTU (RFC 8899).
 #[derive(Debug, Clone, Default)]
 pub(crate) enum MtuDiscovery {
-    /// quinn-proto's defaults, which end at Ethernet's; on loopback further, for there nothing else is on the path.
+    /// quinn-proto's defaults, which end at Ethernet's length; on loopback more, because the path has no other link.
     #[default]
     ByPeer,
-    /// As the application said.
+    /// As set by the application.
     Within(MtuDiscoveryConfig),
     Off,
 }
@@ -84,38 +84,38 @@ impl TransportConfig {
         self
     }
 
-    /// UDP payload in bytes that is known to pass, so that nothing smaller need be tried. Default 1200.
+    /// UDP payload in bytes that is known to pass, so that smaller packets need not be tried. Default 1200.
     pub fn min_mtu(&mut self, bytes: u16) -> &mut Self {
         self.passthrough.min_mtu = Some(bytes);
         self
     }
 
-    /// How to look for a larger path MTU; `None` for not at all. See also [`Self::mtu_discovery`].
+    /// How to probe for a larger path MTU; `None` disables it. See also [`Self::mtu_discovery`].
     ///
-    /// Where all of the path takes jumbo frames, [`MtuDiscoveryConfig::upper_bound`] of 8952 bytes of UDP payload (an MTU of
-    /// 9000 over IPv6) nearly halves the CPU time of bulk transfers. Where only Ethernet's pass, the search loses a dozen
-    /// packets and reaches them after sixteen round trips; so it is no default.
+    /// If the whole path supports jumbo frames, [`MtuDiscoveryConfig::upper_bound`] of 8952 bytes of UDP payload (an
+    /// MTU of 9000 over IPv6) nearly halves the CPU time of bulk transfers. If only Ethernet's length passes, the
+    /// search loses a dozen packets and reaches it after sixteen round trips; so it is not the default.
     pub fn mtu_discovery_config(&mut self, config: Option<MtuDiscoveryConfig>) -> &mut Self {
         self.passthrough.mtu_discovery = config.map_or(MtuDiscovery::Off, MtuDiscovery::Within);
         self
     }
 
-    /// Whether to look for a larger path MTU (RFC 8899). Default: yes; simulations that fix it say no.
+    /// Whether to probe for a larger path MTU (RFC 8899). Default: yes; simulations with a fixed MTU disable it.
     ///
-    /// The search ends at 1452 bytes of UDP payload, which is Ethernet's MTU over IPv6; where the peer has a loopback
-    /// address, at 8144.
+    /// The search ends at 1452 bytes of UDP payload, Ethernet's MTU over IPv6; if the peer has a loopback address, at
+    /// 8144.
     pub fn mtu_discovery(&mut self, enabled: bool) -> &mut Self {
         self.passthrough.mtu_discovery = if enabled { MtuDiscovery::ByPeer } else { MtuDiscovery::Off };
         self
     }
 
-    /// Whether the primary fills its packets up, so that lengths tell less. RLP packets keep theirs.
+    /// Whether the primary pads its packets to full length, so that lengths reveal less. RLP packets are not padded.
     pub fn pad_to_mtu(&mut self, pad: bool) -> &mut Self {
         self.passthrough.pad_to_mtu = pad;
         self
     }
 
-    /// How rarely the peer should acknowledge, where it knows the extension. Default: as RFC 9000 has it. With an
+    /// How rarely the peer should acknowledge, if it supports the extension. Default: as in RFC 9000. With an
     /// `ack_eliciting_threshold` of 0 it acknowledges every packet.
     pub fn ack_frequency_config(&mut self, config: Option<AckFrequencyConfig>) -> &mut Self {
         self.passthrough.ack_frequency = config;
@@ -134,8 +134,8 @@ impl TransportConfig {
         self
     }
 
-    /// Bytes of received application datagrams kept for the application, the oldest giving way; `None` refuses
-    /// datagrams altogether (RFC 9221 §3). Default 1.25 MB.
+    /// Bytes of received application datagrams stored for the application, the oldest are dropped first; `None` refuses
+    /// datagrams (RFC 9221 §3). Default 1.25 MB.
     pub fn datagram_receive_buffer_size(&mut self, bytes: Option<usize>) -> &mut Self {
         self.passthrough.datagram_receive_buffer_size = bytes;
         self
@@ -147,10 +147,10 @@ impl TransportConfig {
         self
     }
 
-    /// A congestion controller in place of [`Self::congestion`] and [`Self::initial_window`].
+    /// A congestion controller instead of [`Self::congestion`] and [`Self::initial_window`].
     ///
-    /// While its metrics name a pacing rate, packets leave one by one at that rate, in bytes of UDP payload, whatever
-    /// [`Self::paced`] says; its window still bounds what is in flight.
+    /// If its metrics include a pacing rate, packets leave one by one at that rate, in bytes of UDP payload, whatever
+    /// [`Self::paced`] says; its window still bounds the bytes in flight.
     pub fn congestion_controller_factory(
         &mut self,
         factory: Arc<dyn ControllerFactory + Send + Sync + 'static>,

@@ -25,7 +25,7 @@ use crate::{
 /// # let chain: Vec<CertificateDer<'static>> = vec![certified.cert.into()];
 /// # let key = PrivateKeyDer::Pkcs8(certified.signing_key.serialize_der().into());
 /// let mut config = ServerConfig::with_single_cert(chain, key)?;
-/// // Every client proves its address by a Retry, and at most 100 handshakes wait for an answer.
+/// // Every client validates its address by a Retry, and at most 100 handshakes wait for an answer.
 /// config.retry_incoming_from(0).max_incoming(100);
 /// let endpoint = Endpoint::new(Some(&config), None)?;
 /// assert_eq!(endpoint.incoming_stats().waiting, 0);
@@ -33,7 +33,7 @@ use crate::{
 /// ```
 #[derive(Clone)]
 pub struct ServerConfig {
-    /// Settings of the connections it accepts.
+    /// Configuration of the connections it accepts.
     pub transport: Arc<TransportConfig>,
     pub(crate) security: Arc<dyn ServerSecurity>,
     pub(crate) token_key: Arc<dyn HandshakeTokenKey>,
@@ -60,12 +60,12 @@ impl ServerConfig {
             security,
             token_key,
             validation_token: ValidationTokenConfig::default(),
-            // As quinn: longer than any honest client takes to repeat its first packet.
+            // As quinn: longer than any honest client waits before it repeats its first packet.
             retry_token_lifetime: Duration::from_secs(15),
             preferred_address_v4: None,
             preferred_address_v6: None,
             migration: true,
-            // Some 4 KB each: 16 MB at most wait for a server that does not get round to accepting.
+            // Some 4 KB each: at most 16 MB wait for a server that is slow to accept.
             max_incoming: 4096,
             retry_incoming_from: 512,
             incoming_buffer_size: 1 << 20,
@@ -73,7 +73,7 @@ impl ServerConfig {
         }
     }
 
-    /// Shows this certificate chain, asks clients for none, names no application protocol, and allows 0-RTT.
+    /// Uses this certificate chain, requests none from clients, offers no application protocol, and allows 0-RTT.
     ///
     /// # Errors
     /// [`rustls::Error::InconsistentKeys`] if the key does not belong to the certificate, otherwise the
@@ -108,15 +108,15 @@ impl ServerConfig {
         self
     }
 
-    /// While this many handshakes wait for an answer, each new one is asked by a Retry packet to show that it
-    /// receives at its address (RFC 9000 §8.1.2), which costs it a round trip and us no memory. So a flood under
-    /// made-up addresses takes this many places and no more. Default 512; 0 asks everybody.
+    /// While this many handshakes wait for an answer, each new client must validate its address by a Retry packet (RFC
+    /// 9000 §8.1.2), which costs it a round trip and the server no memory. So a flood from forged addresses takes at
+    /// most this many places. Default 512; 0 validates every client.
     pub fn retry_incoming_from(&mut self, count: usize) -> &mut Self {
         self.retry_incoming_from = count;
         self
     }
 
-    /// Bytes of datagrams kept for one handshake that waits for an answer. Default 1 MiB.
+    /// Bytes of datagrams stored for one handshake that waits for an answer. Default 1 MiB.
     pub fn incoming_buffer_size(&mut self, bytes: u64) -> &mut Self {
         self.incoming_buffer_size = bytes;
         self
@@ -128,19 +128,19 @@ impl ServerConfig {
         self
     }
 
-    /// The key that seals tokens for clients. Default: a random one; servers that answer for each other share one.
+    /// The key that seals tokens for clients. Default: a random one; servers that share clients must share it.
     pub fn token_key(&mut self, key: Arc<dyn HandshakeTokenKey>) -> &mut Self {
         self.token_key = key;
         self
     }
 
-    /// Tokens by which returning clients show their address (RFC 9000 §8.1.3).
+    /// Tokens by which returning clients validate their address (RFC 9000 §8.1.3).
     pub fn validation_token_config(&mut self, config: ValidationTokenConfig) -> &mut Self {
         self.validation_token = config;
         self
     }
 
-    /// How long the token of a Retry packet is good. Default 15 s.
+    /// How long the token of a Retry packet is valid. Default 15 s.
     pub fn retry_token_lifetime(&mut self, lifetime: Duration) -> &mut Self {
         self.retry_token_lifetime = lifetime;
         self

@@ -10,17 +10,17 @@ use crate::{
     wire::control::INITIAL_CREDIT,
 };
 
-/// Windows grow up to this: two products of 1 Gbit/s and 400 ms, and a quarter more.
+/// Upper bound of windows: two bandwidth-delay products of 1 Gbit/s and 400 ms, and a quarter more.
 const WINDOW_MAX: u64 = 128 << 20;
 
-/// Where the primary's receive window and the send window start: 1 Gbit/s x 30 ms, and slow start begins far below.
+/// Initial receive window of the primary and initial send window: 1 Gbit/s x 30 ms; slow start begins far below.
 const WINDOW_INITIAL: u64 = 4 << 20;
 
-/// Where the window for RLP data starts. It alone decides what RLP may fill in the first round trip, so it is
-/// more than one product of 1 Gbit/s and 400 ms.
+/// Initial window for RLP data. It alone bounds RLP in the first round trip, so it is more than one bandwidth-delay
+/// product of 1 Gbit/s and 400 ms.
 const RLP_WINDOW_INITIAL: u64 = 64 << 20;
 
-/// What gaps may take beyond half of the bytes held: 16,000 of them, whatever lies between them.
+/// Memory for gaps beyond half of the stored bytes: 16,000 gaps of any size.
 const OVERHEAD_MAX: u64 = 4 << 20;
 
 /// Settings of one connection, shared by many.
@@ -32,7 +32,7 @@ const OVERHEAD_MAX: u64 = 4 << 20;
 ///
 /// let mut transport = TransportConfig::default();
 /// transport
-///     // RLP at once and always, on a network that is known to honour the marks.
+///     // RLP at once and always, on a network known to honour the marks.
 ///     .rlp(RlpMode::Trust)
 ///     .nic_rate(Rate::from_bits_per_second(10_000_000_000))
 ///     .max_idle_timeout(Some(Duration::from_secs(60).try_into()?))
@@ -74,7 +74,7 @@ impl Default for TransportConfig {
         Self {
             rlp: RlpMode::default(),
             early_rlp: true,
-            // Routes and access networks change; to find out once more in ten minutes does little harm.
+            // Routes and access networks change; repeating the test once in ten minutes does little harm.
             verdict_age: Duration::from_secs(600),
             ladder: Ladder::default(),
             nic_rate: None,
@@ -86,7 +86,7 @@ impl Default for TransportConfig {
             initial_packets: None,
             segment_size: None,
             paced: true,
-            // One stream may have all of the connection's: it is that which starts small and grows.
+            // One stream may use the whole connection's window, which starts small and grows.
             stream_receive_window: WINDOW_MAX as u32,
             receive_window: WINDOW_MAX as u32,
             send_window: WINDOW_MAX,
@@ -111,36 +111,36 @@ impl TransportConfig {
         self
     }
 
-    /// Whether RLP carries 0-RTT data too, as far as the application sends any: of clients, whether it sends, of servers,
-    /// whether it takes it. The first mebibyte may then be under way before the server has answered, at the rate that an
-    /// earlier connection found. Default: yes.
+    /// Whether RLP carries 0-RTT data too, if the application sends any. Clients: whether to send it; servers: whether
+    /// to accept it. The first mebibyte may then be in flight before the server has answered, at the rate that an
+    /// earlier connection measured. Default: yes.
     pub fn early_rlp(&mut self, allowed: bool) -> &mut Self {
         self.early_rlp = allowed;
         self
     }
 
-    /// How long [`RlpMode::Guard`] believes what it has learned about a destination; then it tries again.
+    /// How long [`RlpMode::Guard`] uses what it has learned about a destination before it tests again.
     /// Default: ten minutes; more than a year counts as a year.
     pub fn verdict_age(&mut self, age: Duration) -> &mut Self {
         self.verdict_age = age.min(Duration::from_secs(365 * 86_400));
         self
     }
 
-    /// How many RLP packets ride on which level. Default: 40, 400, 4000, ... on seven levels (RC3 §2.1).
+    /// The number of RLP packets on each level. Default: 40, 400, 4000, ... on seven levels (RC3 §2.1).
     pub fn ladder(&mut self, ladder: Ladder) -> &mut Self {
         self.ladder = ladder;
         self
     }
 
-    /// The speed of the sender's network card. With it, RLP leaves at this rate less what the primary takes;
-    /// without it, as fast as the socket accepts. Worth setting when the first queue is not on this host.
+    /// The speed of the sender's network card. With it, RLP leaves at this rate minus what the primary uses; without
+    /// it, as fast as the socket accepts. Set it if the first queue is not on this host.
     pub fn nic_rate(&mut self, rate: Option<Rate>) -> &mut Self {
         self.nic_rate = rate;
         self
     }
 
-    /// Bytes of one stream that the peer's RLP loop may send beyond what the application has read, at most.
-    /// Never below 1 MiB, which a peer may use before it knows better. Default: 128 MiB.
+    /// Most bytes of one stream that the peer's RLP loop may send beyond what the application has read. Never below 1
+    /// MiB, which a peer may use before it knows the limit. Default: 128 MiB.
     pub fn rlp_stream_window(&mut self, bytes: u64) -> &mut Self {
         self.rlp_stream_window = bytes.max(INITIAL_CREDIT);
         self
@@ -154,12 +154,12 @@ impl TransportConfig {
         self
     }
 
-    /// Bytes of memory that a connection may take, in each direction, for the records of gaps and small pieces beyond
-    /// half a byte for each byte it holds. RLP data and SACKs that need more are ignored: the primary brings that data.
-    /// A primary whose own gaps need twice as much is at fault, and the connection ends. Default: 4 MiB.
+    /// Memory in bytes that a connection may use, in each direction, for the records of gaps and small pieces, beyond
+    /// half a byte for each stored byte. RLP data and SACKs that need more are ignored: the primary brings that data. A
+    /// primary whose own gaps need twice as much commits a fault, and the connection ends. Default: 4 MiB.
     ///
-    /// So what was received and not read takes at most twice [`Self::receive_window`] and [`Self::rlp_window`] together,
-    /// and three times this.
+    /// So received and unread data uses at most twice [`Self::receive_window`] and [`Self::rlp_window`] together, plus
+    /// three times this.
     pub fn overhead_max(&mut self, bytes: u64) -> &mut Self {
         self.overhead_max = bytes;
         self
@@ -173,7 +173,7 @@ impl TransportConfig {
 
     /// Initial congestion window in bytes; `None` is the controller's own default.
     ///
-    /// A packet leaves while `in flight + mtu < window`, so four full packets want `4 * mtu + 1`.
+    /// A packet leaves while `in flight + mtu < window`, so four full packets need `4 * mtu + 1`.
     pub fn initial_window(&mut self, bytes: Option<u64>) -> &mut Self {
         self.initial_window = bytes;
         self
@@ -196,16 +196,16 @@ impl TransportConfig {
     /// The same for the whole connection, at most: the window starts at 4 MiB and doubles whenever half of it was
     /// read within two round trips. Default: 128 MiB, enough for 1 Gbit/s x 400 ms.
     ///
-    /// This and [`Self::rlp_window`] together bound what a connection holds of bytes that were received and not
-    /// read, whatever the peer does.
+    /// This and [`Self::rlp_window`] together bound the received and unread bytes of a connection, whatever the peer
+    /// does.
     pub fn receive_window(&mut self, bytes: u32) -> &mut Self {
         self.receive_window = bytes;
         self
     }
 
-    /// Bytes a connection holds for sending before writes wait, at most: it starts at 4 MiB and doubles whenever
-    /// half of it was sent within two round trips. RLP can only send what is here. What the primary has sent and
-    /// the peer has not acknowledged is bounded likewise, beside it. Default: 128 MiB.
+    /// Most bytes a connection stores for sending before writes wait: it starts at 4 MiB and doubles whenever half of
+    /// it was sent within two round trips. RLP can send only these bytes. The primary's unacknowledged bytes are
+    /// bounded by the same number, separately. Default: 128 MiB.
     pub fn send_window(&mut self, bytes: u64) -> &mut Self {
         self.send_window = bytes;
         self
@@ -223,13 +223,13 @@ impl TransportConfig {
         self
     }
 
-    /// Silence after which a connection is given up. Default 30 s; `None`: never.
+    /// Idle time after which a connection is closed. Default 30 s; `None`: never.
     pub fn max_idle_timeout(&mut self, timeout: Option<IdleTimeout>) -> &mut Self {
         self.max_idle_timeout = timeout;
         self
     }
 
-    /// How often to send something on an otherwise silent connection. Default: never.
+    /// Interval of keep-alive packets on an idle connection. Default: never.
     pub fn keep_alive_interval(&mut self, interval: Option<Duration>) -> &mut Self {
         self.keep_alive_interval = interval;
         self
@@ -241,13 +241,13 @@ impl TransportConfig {
         self
     }
 
-    /// UDP payload in bytes that is assumed to pass. Default 1200 (RFC 9000 §14).
+    /// UDP payload in bytes assumed to pass. Default 1200 (RFC 9000 §14).
     pub fn initial_mtu(&mut self, bytes: u16) -> &mut Self {
         self.initial_mtu = bytes.max(1200);
         self
     }
 
-    /// Where to log what happens on each connection, as qlog (docs/OBSERVABILITY.md). Default: nowhere.
+    /// Where to log each connection's events as qlog (docs/OBSERVABILITY.md). Default: nowhere.
     #[cfg(feature = "qlog")]
     pub fn qlog(&mut self, qlog: Option<crate::Qlog>) -> &mut Self {
         self.qlog = qlog;
@@ -256,7 +256,7 @@ impl TransportConfig {
 }
 
 impl TransportConfig {
-    /// Whether rc3 is spoken with peers that do.
+    /// Whether to negotiate rc3 with peers that support it.
     pub(crate) fn speaks_rc3(&self) -> bool {
         self.rlp != RlpMode::Off || self.steered()
     }

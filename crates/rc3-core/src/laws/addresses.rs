@@ -1,14 +1,13 @@
-//! Which address of the peer has proved that it receives, and what others may be sent until they have
-//! (RFC 9000 §8.1, §9.3).
+//! Which address of the peer is validated, and how much others may be sent until they are (RFC 9000 §8.1, §9.3).
 //!
-//! A peer names its address in each datagram, and can name somebody else's. So an address that has not proved itself is
-//! sent at most three times the bytes that came from it, both loops and everything else counted. The counts belong to
-//! an address for as long as it is among the last few: going from one to the next and back yields nothing.
+//! A peer can forge the source address of each datagram. So an address that is not validated is sent at most three
+//! times the bytes received from it, counting both loops and all else. The counts belong to an address as long as it is
+//! among the last few: alternating between addresses gains nothing.
 //!
-//! quinn-proto keeps to that only up to a datagram for each change of paths, and not at all where it probes the path
-//! MTU or answers a PATH_CHALLENGE. So it does not see datagrams of an unproven address before the longest answer is
-//! allowed; until then the peer is asked for a long datagram by a short one. A peer without RLP cannot be asked: for
-//! its sake one answer is granted now and then to another port of the proven address, as a NAT may give it (RFC 4787).
+//! quinn-proto enforces that limit except for one datagram per change of path, and not at all when it probes the path
+//! MTU or answers a PATH_CHALLENGE. So it does not see datagrams of such an address before its longest answer is
+//! allowed; until then a short datagram asks the peer for a long one. A peer without RLP cannot be asked: for its sake
+//! another port of the validated address, possibly given by a NAT (RFC 4787), gets one answer now and then.
 
 use std::{
     net::SocketAddr,
@@ -18,22 +17,22 @@ use std::{
 /// Bytes sent for each byte received (RFC 9000 §8.1).
 const AMPLIFICATION_MAX: u64 = 3;
 
-/// Unproven addresses that are remembered. Whoever uses more begins anew with each, with nothing.
+/// Addresses remembered without validation. A peer that uses more starts again with each, with no allowance.
 const UNPROVEN_MAX: usize = 4;
 
 /// How often an address is asked without an answer.
 const ASKS_MAX: u32 = 3;
 
-/// Time between two answers that are granted.
+/// Time between two granted answers.
 const GRANT_PAUSE: Duration = Duration::from_secs(10);
 
-/// The addresses of the peer of one connection, from the end of the handshake on.
+/// The addresses of one connection's peer, from the end of the handshake on.
 #[derive(Debug)]
 pub(crate) struct Addresses {
     proven: SocketAddr,
-    /// The last one heard from comes last.
+    /// The address that sent last comes last.
     unproven: Vec<Unproven>,
-    /// When an answer was granted last, to any port.
+    /// When the last answer was granted, to any port.
     granted_at: Option<Instant>,
 }
 
@@ -42,31 +41,31 @@ struct Unproven {
     remote: SocketAddr,
     received: u64,
     sent: u64,
-    /// Bytes it may be sent beyond what follows from `received`.
+    /// Granted bytes beyond those that follow from `received`.
     granted: u64,
-    /// Times it was asked since it was heard from.
+    /// Requests since it last sent.
     asks: u32,
     /// When to ask again.
     ask_at: Option<Instant>,
 }
 
 impl Addresses {
-    /// The handshake has proved `remote`.
+    /// The handshake validated `remote`.
     pub(crate) fn new(remote: SocketAddr) -> Self {
         Self { proven: remote, unproven: Vec::new(), granted_at: None }
     }
 
-    /// The last address that has proved that it receives.
+    /// The last validated address.
     pub(crate) fn proven(&self) -> SocketAddr {
         self.proven
     }
 
-    /// `remote` has proved that it receives.
+    /// `remote` is validated.
     pub(crate) fn prove(&mut self, remote: SocketAddr) {
         *self = Self { granted_at: self.granted_at, ..Self::new(remote) };
     }
 
-    /// `bytes` of UDP payload came from `remote`.
+    /// `bytes` of UDP payload arrived from `remote`.
     pub(crate) fn on_received(&mut self, remote: SocketAddr, bytes: usize) {
         if remote == self.proven {
             return;
@@ -84,7 +83,7 @@ impl Addresses {
         self.unproven.push(unproven);
     }
 
-    /// Bytes of UDP payload that may go to `remote` now.
+    /// Bytes of UDP payload that may be sent to `remote` now.
     pub(crate) fn allowance(&self, remote: SocketAddr) -> u64 {
         if remote == self.proven {
             return u64::MAX;
@@ -93,15 +92,15 @@ impl Addresses {
         unproven.map_or(0, Unproven::allowance)
     }
 
-    /// `bytes` of UDP payload go to `remote`.
+    /// `bytes` of UDP payload were sent to `remote`.
     pub(crate) fn on_sent(&mut self, remote: SocketAddr, bytes: usize) {
         if let Some(unproven) = self.unproven.iter_mut().find(|unproven| unproven.remote == remote) {
             unproven.sent += bytes as u64;
         }
     }
 
-    /// Whom to ask with a datagram of `bytes` now, and once more at `again` unless something comes: the address heard
-    /// from last.
+    /// The address to ask with a datagram of `bytes` now, and again at `again` unless something arrives: the one that
+    /// sent last.
     pub(crate) fn ask(&mut self, again: Instant, bytes: usize) -> Option<SocketAddr> {
         let unproven = self.unproven.last_mut()?;
         let may = unproven.asks < ASKS_MAX && bytes as u64 <= unproven.allowance();
@@ -110,13 +109,13 @@ impl Addresses {
         may.then_some(unproven.remote)
     }
 
-    /// When to [ask](Self::ask) again.
+    /// When to call [`Self::ask`] again.
     pub(crate) fn ask_at(&self) -> Option<Instant> {
         self.unproven.last()?.ask_at
     }
 
-    /// Grants the address heard from last an answer of `bytes` if it is another port of the proven one, unless one was
-    /// granted lately. Whether it did.
+    /// Grants the address that sent last an answer of `bytes` if it is another port of the validated one, unless one
+    /// was granted recently. Returns whether it did.
     pub(crate) fn grant(&mut self, now: Instant, bytes: u64) -> bool {
         let due = self.granted_at.is_none_or(|at| now >= at + GRANT_PAUSE);
         let host = self.proven.ip();
@@ -158,7 +157,7 @@ mod tests {
     fn an_address_is_asked_a_few_times_and_anew_when_it_answers() {
         let now = Instant::now();
         let mut addresses = Addresses::new(host(0));
-        assert_eq!(addresses.ask(now, 30), None, "nobody to ask");
+        assert_eq!(addresses.ask(now, 30), None, "no address to ask");
         addresses.on_received(host(1), 30);
         assert_eq!(addresses.ask(now, 91), None);
         for _ in 0..ASKS_MAX {
@@ -176,7 +175,7 @@ mod tests {
         let port = |port| SocketAddr::from(([192, 0, 2, 0], port));
         let mut addresses = Addresses::new(port(1));
         addresses.on_received(host(1), 0);
-        assert!(!addresses.grant(now, 1200), "somebody else's address");
+        assert!(!addresses.grant(now, 1200), "a forged address");
         addresses.on_received(port(2), 0);
         assert!(addresses.grant(now, 1200));
         assert_eq!(addresses.allowance(port(2)), 1200);
@@ -187,8 +186,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is received from whom, in whatever order: who keeps to the allowance sends nobody more than three
-        /// times what came from there.
+        /// Whatever arrives from any address in any order: a sender that keeps to the allowance sends no address more
+        /// than three times what came from it.
         #[test]
         fn nobody_is_sent_more_than_three_times_what_came(
             steps in prop::collection::vec((1..10_u8, 0..2000_usize, 0..5000_usize), 1..200),

@@ -1,14 +1,14 @@
 //! When packets leave at a signalled rate: one full packet's time apart, never in bursts.
 //!
-//! Pure law: times, rates and lengths come in, times go out. Rates may change between packets; what was sent last is then
-//! paid off at the new one.
+//! Pure law: times, rates and lengths go in, times come out. Rates may change between packets; the last packet's time
+//! is then computed at the new rate.
 
 use std::time::{Duration, Instant};
 
-/// How much a sender may catch up that woke too late: timers of user space are late by about a millisecond.
+/// Most lateness that a sender may catch up on: timers of user space are late by about a millisecond.
 const LATENESS_MAX: Duration = Duration::from_millis(2);
 
-/// How fast packets leave, in bytes per second: finite and above zero.
+/// Pacing rate in bytes per second: finite and above zero.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct DepartureRate(f64);
 
@@ -26,16 +26,16 @@ impl DepartureRate {
 /// The times of one sender.
 #[derive(Debug, Clone)]
 pub(crate) struct Departures {
-    /// When the last packet was to leave.
+    /// When the last packet was due.
     last: Instant,
-    /// Its length, and that of what left beside it.
+    /// Its length, and that of packets sent outside the pace.
     bytes: u64,
-    /// Something waited for its time when last looked at.
+    /// Whether a packet was waiting for its time at the last check.
     backlogged: bool,
 }
 
 impl Departures {
-    /// Nothing has left yet.
+    /// No packet has left yet.
     pub(crate) fn new(now: Instant) -> Self {
         Self { last: now, bytes: 0, backlogged: false }
     }
@@ -45,7 +45,7 @@ impl Departures {
         self.last + Duration::from_secs_f64(self.bytes as f64 / rate.bytes_per_second())
     }
 
-    /// Whether something waits for that time. Only then is being late the timer's fault, and made up for.
+    /// Sets whether a packet waits for that time. Only then is lateness the timer's fault, and caught up on.
     pub(crate) fn set_backlogged(&mut self, backlogged: bool) {
         self.backlogged = backlogged;
     }
@@ -54,7 +54,7 @@ impl Departures {
     pub(crate) fn on_sent(&mut self, now: Instant, rate: DepartureRate, bytes: u64) {
         let next = self.next(rate);
         if next > now {
-            // Out of turn: the next one waits for both.
+            // Outside the pace: the next one waits for both.
             self.bytes += bytes;
             return;
         }
@@ -70,7 +70,7 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    /// 1500 bytes in a millisecond.
+    /// 1500 bytes per millisecond.
     fn rate() -> DepartureRate {
         DepartureRate::from_bytes_per_second(1.5e6).unwrap()
     }
@@ -108,7 +108,7 @@ mod tests {
         departures.on_sent(start, rate(), 1500);
         let half = DepartureRate::from_bytes_per_second(0.75e6).unwrap();
         assert_eq!(departures.next(half), start + 2 * MS);
-        // A packet that cannot wait, as probes of loss: the next one pays for it.
+        // A packet that cannot wait, such as a loss probe: the next one pays for it.
         departures.on_sent(start, rate(), 1500);
         assert_eq!(departures.next(rate()), start + 2 * MS);
     }

@@ -1,11 +1,11 @@
-//! How much to hand to the primary at a time.
+//! How many bytes to hand to the primary at a time.
 //!
-//! Bytes given to the primary cannot be taken back, so they are given late: RLP may deliver them first, and the
-//! primary then skips them. Three facts of quinn-proto bound the amount from both sides:
-//! - it sends no ACK while stream data waits for the window, so nothing may be left waiting: never more than the
-//!   window lets go, and a little less than a packet holds, for the ACK that shares it;
+//! Bytes given to the primary cannot be taken back, so they are given late: RLP may deliver them first, and the primary
+//! then skips them. Three facts about quinn-proto bound the amount from both sides:
+//! - it sends no ACK while stream data waits for the window, so no data may stay waiting: never more than the window
+//!   allows, and a little less than a full packet, for the ACK that shares it;
 //! - its send buffer searches unacknowledged writes one by one, so at large windows a write should be large;
-//! - its pacer lets a burst of two milliseconds go at once, and what goes at once should go in one batch of the kernel.
+//! - its pacer sends bursts of two milliseconds at once, which should be one batch for the kernel.
 
 use std::time::Duration;
 
@@ -15,18 +15,18 @@ use crate::laws::{departures::DepartureRate, primary_window::Window};
 /// frame header (11), room for an ACK frame (40).
 const PACKET_OVERHEAD: u64 = 80;
 
-/// Packets handed over at once are the window's over this, within the two bounds below.
+/// Packets handed over at once are this fraction of the window, within the two bounds below.
 const QUANTA_PER_WINDOW: u64 = 32;
 const QUANTUM_PACKETS_MIN: u64 = 4;
 const QUANTUM_PACKETS_MAX: u64 = 256;
 
-/// What the pacer lets go at once is what it would spread over this time.
+/// The pacer sends at once what it would spread over this time.
 const BURST: Duration = Duration::from_millis(2);
-/// Packets in a batch of the kernel.
+/// Packets in a batch for the kernel.
 const BATCH_PACKETS: u64 = 44;
 
-/// Full packets that a told rate brings in [`BURST`]. Two at least: the first of them then is full, and an ACK waits for
-/// the other no longer than a packet takes.
+/// Full packets that a signalled rate allows in [`BURST`]. At least two: the first is then full, and an ACK waits for
+/// the other no longer than one packet's time.
 pub(crate) fn due(rate: DepartureRate, mtu: u16) -> u64 {
     let bytes = rate.bytes_per_second() * BURST.as_secs_f64();
     (bytes as u64 / u64::from(mtu)).max(2)

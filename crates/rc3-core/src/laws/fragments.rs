@@ -1,4 +1,4 @@
-//! Whether fragments reach a destination: some eight paths in a hundred drop them (Kick-Ass §4.3).
+//! Whether fragments reach a destination: some eight of a hundred paths drop them (Kick-Ass §4.3).
 //!
 //! ```text
 //!             two probe timeouts, or persistent congestion,
@@ -10,20 +10,20 @@
 //!   Proven                                                     Dropped
 //! ```
 //!
-//! From *Suspected* on packets may not be fragmented. Only *Dropped* is held against the destination: where
-//! unfragmented packets are lost like those before, it was an outage. Routers fragment what is longer than the code, so
-//! only *long* packets, at least half a full one, tell anything. An outage that ends right after the switch looks like a
-//! path that drops fragments, and so does an overload in which one packet of many gets through: one signal ends all
-//! suspicion, and even in *Dropped* one packet may be fragmented now and then, so that there can be one. That it is lost is
-//! then no congestion, as with probes of the path MTU (RFC 9000 §14.4).
+//! From *Suspected* on, Don't Fragment is set. Only *Dropped* is remembered for the destination: if unfragmented
+//! packets are lost like those before, it was an outage. Routers fragment packets longer than the code, so only *long*
+//! packets, of at least half the full length, are evidence. An outage that ends right after the switch looks like a
+//! path that drops fragments, and so does an overload in which one packet of many gets through. One signal ends all
+//! suspicion, and even in *Dropped* one packet may be fragmented now and then, so that a signal is possible. Its loss
+//! is then not congestion, as with probes of the path MTU (RFC 9000 §14.4).
 //!
-//! Pure law: what became of packets comes in. Units: bytes, [`Instant`].
+//! Pure law: the fates of packets go in. Units: bytes, [`Instant`].
 
 use std::time::{Duration, Instant};
 
 use crate::structures::destination_cache::Aged;
 
-/// What is remembered of a path that drops fragments.
+/// The record of a path that drops fragments.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Drops {
     at: Instant,
@@ -31,7 +31,7 @@ pub(crate) struct Drops {
 }
 
 impl Drops {
-    /// Learned at `at`, and too old after `age`.
+    /// Learned at `at`, and invalid after `age`.
     pub(crate) fn new(at: Instant, age: Duration) -> Self {
         Self { at, age }
     }
@@ -51,10 +51,9 @@ impl Aged for Drops {
 /// known of the round trip (RFC 9002 §6.2).
 const TIMEOUTS: u32 = 2;
 
-/// Until a packet may be fragmented again that should not reach its destination then, at first; each time it takes twice as
-/// long.
+/// Time until a packet to such a destination may be fragmented again, at first; it doubles each time.
 const RETRY_FIRST: Duration = Duration::from_secs(2);
-/// And at most this: what is lost once a minute is not missed.
+/// Its upper bound: one loss a minute does no harm.
 const RETRY_MAX: Duration = Duration::from_secs(64);
 
 /// When a path that drops fragments is tried again.
@@ -62,31 +61,31 @@ const RETRY_MAX: Duration = Duration::from_secs(64);
 pub(crate) struct Retry {
     at: Instant,
     wait: Duration,
-    /// When the latest such packet left, and its bytes.
+    /// When the last such packet left, and its bytes.
     sent: Option<(Instant, u64)>,
 }
 
-/// What is known of one path.
+/// The state of one path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fragments {
-    /// They are made if routers want.
+    /// Packets may be fragmented.
     Allowed {
-        /// Probes sent since something long was acknowledged.
+        /// Probes sent since a long packet was acknowledged.
         timeouts: u32,
     },
-    /// One has arrived.
+    /// A fragment has arrived.
     Proven,
-    /// They seem to be dropped: none are made since then.
+    /// Fragments seem to be dropped; Don't Fragment is set since then.
     Suspected(Instant),
-    /// They are dropped.
+    /// Fragments are dropped.
     Dropped(Retry),
 }
 
 impl Fragments {
-    /// Nothing is known.
+    /// Nothing is known yet.
     pub(crate) const NEW: Self = Self::Allowed { timeouts: 0 };
 
-    /// They are dropped, as is known at `now`.
+    /// Fragments are dropped, as learned at `now`.
     pub(crate) fn dropped(now: Instant) -> Self {
         Self::Dropped(Retry { at: now + RETRY_FIRST, wait: RETRY_FIRST, sent: None })
     }
@@ -96,12 +95,12 @@ impl Fragments {
         matches!(self, Self::Allowed { .. } | Self::Proven)
     }
 
-    /// Whether the packet may be that leaves at `now`, if only to see what becomes of it.
+    /// Whether the packet that leaves at `now` may be fragmented, if only as a test.
     pub(crate) fn may_fragment(self, now: Instant) -> bool {
         self.are_allowed() || matches!(self, Self::Dropped(retry) if now >= retry.at)
     }
 
-    /// Whether they are dropped.
+    /// Whether fragments are dropped.
     pub(crate) fn are_dropped(self) -> bool {
         matches!(self, Self::Dropped(_))
     }
@@ -116,7 +115,7 @@ impl Fragments {
         }
     }
 
-    /// Whether `bytes` that are lost, the latest sent at `sent`, are but the one packet by which the path was tried.
+    /// Whether the lost `bytes`, the latest sent at `sent`, are only the one test packet.
     pub(crate) fn is_retry(self, sent: Instant, bytes: u64) -> bool {
         matches!(self, Self::Dropped(Retry { sent: Some((at, size)), .. }) if at == sent && bytes <= size)
     }
@@ -145,7 +144,7 @@ impl Fragments {
         }
     }
 
-    /// All that was sent for long is lost (RFC 9002 §7.6).
+    /// All packets of a long time are lost (RFC 9002 §7.6).
     pub(crate) fn on_persistent_congestion(&mut self, now: Instant) {
         if let Self::Allowed { .. } = self {
             *self = Self::Suspected(now);

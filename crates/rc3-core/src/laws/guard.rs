@@ -1,20 +1,20 @@
-//! Finds out whether a path honours priorities, so that the [`clock`](super::clock) knows whether a queue of RLP harms
-//! anybody.
+//! Tests whether a path honours priorities, so that the [`clock`](super::clock) knows whether a queue of RLP harms
+//! other traffic.
 //!
-//! RC3 §2.1 assumes that the network serves low priorities last. Many paths ignore the marks; there RLP waits in
-//! the same queue as everybody's primary, delays it and makes it lose packets. The sender can tell the two kinds
-//! of path apart without help, by one question: *does a primary packet overtake the RLP packet sent before it?*
+//! RC3 §2.1 assumes that the network serves low priorities last. Many paths ignore the marks; there RLP shares a queue
+//! with the primaries of all flows, delays them and causes losses. The sender can distinguish the two kinds of path
+//! without help, by one question: *does a primary packet overtake the RLP packet sent before it?*
 //!
-//! - Where marks are honoured, an RLP packet that waits is overtaken by every primary packet that comes later; and
-//!   where there is no room, RLP is lost and the primary is not.
-//! - Where they are not, the queue is first in, first out: the primary packet waits at least until the RLP packet
-//!   before it has left, and is lost where RLP is lost.
-//! - Where nothing waits and nothing is lost, both look the same, and RLP harms nobody.
+//! - If marks are honoured, later primary packets overtake an RLP packet that waits; and when the queue is full, RLP is
+//!   lost and the primary is not.
+//! - If not, the queue is first in, first out: the primary packet waits at least until the RLP packet before it has
+//!   left, and is lost when RLP is lost.
+//! - If no packet waits or is lost, both look the same, and RLP does no harm.
 //!
-//! So the guard watches a few RLP packets per round trip and pairs each with a primary packet sent soon after it:
-//! a *trial*. What it compares is how long each waited, its round trip less the least one. Queues of others do not
-//! deceive it: the order in the queue is evidence, no matter who filled it. Each trial moves a score by the weight of its
-//! outcome, in the manner of a sequential probability ratio test (Wald 1945), so that no single outcome decides.
+//! So the guard watches a few RLP packets per round trip and pairs each with a primary packet sent soon after it: a
+//! *trial*. It compares how long each waited, which is its round trip minus the minimum. Queues of other traffic do not
+//! mislead it: the order in the queue is evidence, whatever filled it. Each trial moves a score by the weight of its
+//! outcome, as in a sequential probability ratio test (Wald 1945), so that no single outcome decides.
 //!
 //! Pure: times and counts come in, decisions go out. Units: bytes, [`Instant`], [`Duration`].
 
@@ -26,29 +26,29 @@ use std::{
 use super::order::Answer;
 use crate::{quic::StreamId, units::Span};
 
-/// RLP packets watched at a time: six round trips, since a queue and the detection of a loss multiply them.
+/// RLP packets watched at a time: six round trips, since a queue and loss detection multiply them.
 const SAMPLES_MAX: usize = 192;
-/// At most so many are watched per round trip: of those in between the last.
+/// Most packets watched per round trip: the last one of each interval.
 const SAMPLES_PER_ROUND_TRIP: u32 = 32;
-/// Waiting is evidence above an eighth of the round trip, within these bounds. Below it is the packet in service,
-/// which nobody overtakes (4 ms at 3 Mbit/s), and the unrest of hosts.
+/// Waiting is evidence above an eighth of the round trip, within these bounds. Below it are the packet in service,
+/// which none can overtake (4 ms at 3 Mbit/s), and timing noise of hosts.
 const WAIT_MIN: Duration = Duration::from_millis(4);
 const WAIT_MAX: Duration = Duration::from_millis(10);
-/// By how much hosts may be late: a primary packet that arrives not earlier than RLP by more keeps order.
+/// Lateness of hosts: a primary packet that arrives at most this much earlier than RLP keeps the order.
 const HOST_JITTER: Duration = Duration::from_millis(1);
-/// Bytes of RLP behind which a probe is worth its packet.
+/// Fewest RLP bytes that justify a probe behind them.
 const PROBE_BYTES_MIN: u64 = 16 * 1024;
 /// Probes are at least a quarter of a round trip apart.
 const PROBES_PER_ROUND_TRIP: u32 = 4;
 const PROBE_PAUSE_MIN: Duration = Duration::from_millis(1);
-/// Where RLP and the primary are both lost, that is RLP's doing if it had so many times more under way.
+/// If RLP and the primary are both lost, RLP is the cause if it had this many times more in flight.
 const DOMINANCE: u64 = 4;
 
-/// From this score on the path ignores marks: twice waited or lost with RLP the most of what was under way.
+/// From this score on the path counts as ignoring marks: twice waited or lost with RLP as most of the bytes in flight.
 const SCORE_IGNORED: i32 = 6;
-/// From this score down it honours them.
+/// From this score down it counts as honouring them.
 const SCORE_HONOURED: i32 = -6;
-/// More evidence for honour is not kept, so that a change of the path is noticed.
+/// Lower bound of the score, so that a change of the path is noticed.
 const SCORE_MIN: i32 = -12;
 
 /// Whether a path honours priorities.
@@ -80,16 +80,16 @@ const SCORE_MIN: i32 = -12;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Verdict {
-    /// Not known: no queue was long enough to tell.
+    /// Unknown: no queue was long enough.
     #[default]
     Unproven,
     /// The primary overtakes RLP.
     Honoured,
-    /// The primary waits and is lost like RLP: RLP must not build a queue.
+    /// The primary waits and is lost like RLP, so RLP must not build a queue.
     Ignored,
 }
 
-/// What the guard has seen and decided.
+/// The guard's measurements and verdict.
 ///
 /// ```
 /// # use rc3_core::Dir;
@@ -115,53 +115,53 @@ pub enum Verdict {
 pub struct GuardStats {
     /// What is known about the path.
     pub verdict: Verdict,
-    /// Whether the guard began with what an earlier connection to the same destination had learned.
+    /// Whether the guard started with a verdict of an earlier connection to the same destination.
     pub remembered: bool,
-    /// Trials in which the primary overtook RLP, or was spared where RLP was lost: for honour.
+    /// Trials for honour: the primary overtook RLP, or arrived while RLP was lost.
     pub overtook: u64,
-    /// Trials in which the primary waited like the RLP packet before it: against.
+    /// Trials against: the primary waited like the RLP packet before it.
     pub waited: u64,
-    /// Trials in which the primary was lost and RLP was not served worse, or was the cause: against.
+    /// Trials against: the primary was lost while RLP was not served worse, or was the cause.
     pub lost: u64,
-    /// Packets the primary was asked to send for a trial.
+    /// Packets that the primary was asked to send for a trial.
     pub probes: u64,
 }
 
 /// The guard of one path.
 #[derive(Debug)]
 pub(crate) struct Guard {
-    /// How long evidence is good for.
+    /// How long evidence is valid.
     age: Duration,
     rtt_min: Duration,
     score: i32,
-    /// When the score moved last, and whether anybody has asked since.
+    /// When the score last moved, and whether [`Self::take_changed`] was called since.
     moved: Option<Instant>,
-    news: bool,
+    changed: bool,
     /// Oldest first.
     samples: VecDeque<Sample>,
-    /// RLP bytes sent in all, and up to the packet whose fate was learned last.
+    /// RLP bytes sent in total, and up to the packet whose fate was learned last.
     sent: u64,
     learned: u64,
-    /// When RLP's loss was evidence last.
+    /// When RLP's loss was last evidence.
     rlp_lost: Option<Instant>,
-    /// RLP bytes since the primary sent last.
+    /// RLP bytes since the primary last sent.
     behind: u64,
     probed: Option<Instant>,
     stats: GuardStats,
 }
 
-/// An RLP packet whose fate is watched.
+/// A watched RLP packet.
 #[derive(Debug, Clone, Copy)]
 struct Sample {
     sent: Instant,
     stream: StreamId,
-    /// Of one of its bytes.
+    /// The stream and offset of one of its bytes.
     offset: u64,
-    /// RLP bytes sent in all, with it.
+    /// RLP bytes sent in total, including it.
     total: u64,
-    /// Whether most of what was under way was RLP.
+    /// Whether RLP was most of the bytes in flight.
     dominant: bool,
-    /// Round trip to the SACK, once there is one.
+    /// Round trip to the SACK, if it has arrived.
     delay: Option<Duration>,
     partner: Option<Partner>,
     tried: bool,
@@ -173,46 +173,46 @@ struct Partner {
     sent: Instant,
     /// When its fate was learned.
     at: Instant,
-    /// Its round trip; `None`: lost.
+    /// Its round trip; `None` if it was lost.
     rtt: Option<Duration>,
 }
 
-/// How a trial ended.
+/// The outcome of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Outcome {
-    /// The primary passed an RLP packet that waited.
+    /// The primary overtook an RLP packet that waited.
     Overtook,
     /// RLP was lost, the primary found no queue.
     Spared,
-    /// The primary waited as RLP had, which was most of what was under way.
+    /// The primary waited as RLP had, and RLP was most of the bytes in flight.
     Waited,
-    /// The primary waited as RLP had, but others may have filled the queue.
+    /// The primary waited as RLP had, but other traffic may have filled the queue.
     WaitedWithOthers,
     /// The primary was lost, RLP before it was not.
     LostAlone,
     /// Both were lost, and other RLP packets of that time were not.
     LostTogether,
-    /// The primary's priority passed a whole burst of RLP, by the receiver's count.
+    /// The primary overtook a whole burst of RLP, by the receiver's count.
     OvertookBurst,
-    /// It came behind a whole burst that had waited.
+    /// It arrived after a whole burst that had waited.
     FollowedBurst,
-    /// It tells nothing.
+    /// No evidence.
     Undecided,
 }
 
 impl Outcome {
-    /// Weight of evidence: about the logarithm to base 2 of how much likelier it is where marks are ignored.
+    /// Weight of evidence: about the base-2 logarithm of how much likelier it is if marks are ignored.
     fn weight(self) -> i32 {
         match self {
-            // Else only by a SACK that was lost or late.
+            // Otherwise only by a lost or late SACK.
             Self::Overtook => -4,
-            // Else if the queue is too short to be noticed, or the loss was chance.
+            // Otherwise if the queue is too short to notice, or by a chance loss.
             Self::Spared => -2,
-            // Else where a queue of normal priority has just run out.
+            // Otherwise if a queue of normal priority has just drained.
             Self::WaitedWithOthers => 1,
-            // Else by chance.
+            // Otherwise by chance.
             Self::Waited | Self::LostAlone | Self::LostTogether => 3,
-            // By many packets, and nobody has to measure times: known, until a trial says otherwise clearly.
+            // By many packets and without measuring times: certain, until a trial clearly contradicts.
             Self::OvertookBurst => SCORE_HONOURED - 2,
             Self::FollowedBurst => SCORE_IGNORED,
             Self::Undecided => 0,
@@ -221,15 +221,14 @@ impl Outcome {
 }
 
 impl Guard {
-    /// A guard of an unknown path, on which evidence is good for `age` and the shortest round trip so far was
-    /// `rtt`.
+    /// A guard of an unknown path with the minimum round trip `rtt` so far; evidence is valid for `age`.
     pub(crate) fn new(age: Duration, rtt: Duration) -> Self {
         Self {
             age,
             rtt_min: rtt,
             score: 0,
             moved: None,
-            news: false,
+            changed: false,
             samples: VecDeque::new(),
             sent: 0,
             learned: 0,
@@ -242,24 +241,24 @@ impl Guard {
 
     // --- what is known ---
 
-    /// Begins with the score that an earlier connection has arrived at, with its last evidence at `at`.
+    /// Starts with the score of an earlier connection, with its last evidence at `at`.
     pub(crate) fn recall(&mut self, at: Instant, score: i32) {
         self.score = score;
         self.moved = Some(at);
         self.stats.remembered = true;
     }
 
-    /// The score, which says how much speaks against the path.
+    /// The score: positive values speak against the path.
     pub(crate) fn score(&self) -> i32 {
         self.score
     }
 
-    /// Whether there was new evidence since the last call.
-    pub(crate) fn take_news(&mut self) -> bool {
-        std::mem::take(&mut self.news)
+    /// Whether the score moved since the last call.
+    pub(crate) fn take_changed(&mut self) -> bool {
+        std::mem::take(&mut self.changed)
     }
 
-    /// Forgets evidence that is too old to believe.
+    /// Drops evidence that is too old.
     pub(crate) fn expire(&mut self, now: Instant) {
         if self.moved.is_some_and(|moved| now >= moved + self.age) {
             self.score = 0;
@@ -267,24 +266,24 @@ impl Guard {
         }
     }
 
-    /// The path is another one, of which nothing is known.
+    /// The path has changed, and nothing is known of the new one.
     pub(crate) fn on_new_path(&mut self, rtt: Duration) {
         let stats = GuardStats { remembered: false, ..self.stats };
         *self = Self { stats, ..Self::new(self.age, rtt) };
     }
 
-    /// What is known about the path.
+    /// The verdict on the path.
     pub(crate) fn verdict(&self) -> Verdict {
         verdict(self.score)
     }
 
-    /// What it has seen and decided.
+    /// Measurements and verdict.
     pub(crate) fn stats(&self) -> GuardStats {
         GuardStats { verdict: self.verdict(), ..self.stats }
     }
 
-    /// Whether the primary should send a packet now for the sake of a trial: RLP has sent much, and nothing of the
-    /// primary's follows by itself.
+    /// Whether the primary should send a packet now for a trial: RLP has sent much, and the primary sends nothing after
+    /// it by itself.
     pub(crate) fn wants_probe(&mut self, now: Instant) -> bool {
         let pause = (self.rtt_min / PROBES_PER_ROUND_TRIP).max(PROBE_PAUSE_MIN);
         let wants = self.behind >= PROBE_BYTES_MIN
@@ -299,8 +298,8 @@ impl Guard {
 
     // --- samples ---
 
-    /// RLP has sent a batch of `bytes`; its last packet holds the byte of `stream` at `offset`. The primary had
-    /// `primary_in_flight` bytes under way.
+    /// RLP sent a batch of `bytes`; its last packet has the byte of `stream` at `offset`. The primary had
+    /// `primary_in_flight` bytes in flight.
     pub(crate) fn on_rlp_sent(
         &mut self,
         now: Instant,
@@ -334,7 +333,7 @@ impl Guard {
         self.samples.push_back(sample);
     }
 
-    /// A SACK says that the peer holds `span` of `stream`.
+    /// A SACK reports that the peer has `span` of `stream`.
     pub(crate) fn on_sacked(&mut self, now: Instant, stream: StreamId, span: Span) {
         for at in 0..self.samples.len() {
             let sample = &mut self.samples[at];
@@ -350,27 +349,27 @@ impl Guard {
         }
     }
 
-    /// The primary has sent something.
+    /// The primary sent a packet.
     pub(crate) fn on_primary_sent(&mut self) {
         self.behind = 0;
     }
 
-    /// The primary packet sent at `sent` was acknowledged after `rtt`, the peer's delay not counted. Returns whether
-    /// it is known now that the path ignores marks.
+    /// The primary packet sent at `sent` was acknowledged after `rtt`, without the peer's delay. Returns whether the
+    /// path is now known to ignore marks.
     pub(crate) fn on_primary_acked(&mut self, now: Instant, sent: Instant, rtt: Duration) -> bool {
         self.rtt_min = self.rtt_min.min(rtt);
         self.try_primary(now, Partner { sent, at: now, rtt: Some(rtt) })
     }
 
-    /// Packets of the primary are lost, the last of them sent at `sent`. Returns whether it is known now that
-    /// the path ignores marks.
+    /// Packets of the primary were lost, the last of them sent at `sent`. Returns whether the path is now known to
+    /// ignore marks.
     pub(crate) fn on_primary_lost(&mut self, now: Instant, sent: Instant) -> bool {
         self.try_primary(now, Partner { sent, at: now, rtt: None })
     }
 
     // --- trials ---
 
-    /// What came of the datagram behind a burst. Returns whether it is known now that the path ignores marks.
+    /// The result of the datagram behind a burst. Returns whether the path is now known to ignore marks.
     pub(crate) fn on_order(&mut self, now: Instant, answer: Answer) -> bool {
         let outcome = match answer {
             Answer::Overtook => Outcome::OvertookBurst,
@@ -379,8 +378,8 @@ impl Guard {
         self.weigh(now, outcome)
     }
 
-    /// A primary packet is compared with the last RLP packet before it that is known to have arrived; and the last
-    /// before it of all, if that is another, may be overtaken or lost yet.
+    /// A primary packet is compared with the last RLP packet before it that is known to have arrived. The very last one
+    /// before it, if another, may still be overtaken or lost.
     fn try_primary(&mut self, now: Instant, partner: Partner) -> bool {
         let before = |sample: &&mut Sample| sample.sent < partner.sent;
         if let Some(last) = self.samples.iter_mut().rev().find(before)
@@ -398,11 +397,11 @@ impl Guard {
         self.weigh(now, outcome)
     }
 
-    /// Judges the trials that have waited for the RLP packet's fate. `is_open` says whether a byte of a stream that
-    /// RLP has sent still waits for its SACK: it does not once the primary has taken it. Returns whether it is
-    /// known now that the path ignores marks.
+    /// Decides the trials that waited for the RLP packet's fate. `is_open` returns whether a byte of a stream that RLP
+    /// has sent still waits for its SACK; it does not once the primary has taken it. Returns whether the path is now
+    /// known to ignore marks.
     ///
-    /// To be called after each group of samples.
+    /// Call it after each group of samples.
     pub(crate) fn judge(&mut self, now: Instant, is_open: impl Fn(StreamId, u64) -> bool) -> bool {
         let grace = self.wait_min();
         for at in 0..self.samples.len() {
@@ -410,7 +409,7 @@ impl Guard {
             let Some(partner) = sample.partner.filter(|_| !sample.tried) else { continue };
             let outcome = match sample.delay {
                 Some(delay) => self.compare(partner, &sample, delay),
-                // On a path that keeps order the SACK is here before the ACK, but for the haste of hosts.
+                // On a path that keeps the order the SACK arrives before the ACK, except for timing noise of hosts.
                 None if now < partner.at + grace => continue,
                 None => {
                     self.learned = self.learned.max(sample.total);
@@ -428,13 +427,13 @@ impl Guard {
     /// The primary's packet against an RLP packet sent before it that arrived after `delay`.
     fn compare(&self, partner: Partner, sample: &Sample, delay: Duration) -> Outcome {
         let gap = partner.sent.saturating_duration_since(sample.sent);
-        // How long the RLP packet was still to wait when the primary's came.
+        // How long the RLP packet still had to wait when the primary's arrived.
         let left = self.waited(delay).saturating_sub(gap);
         if left < self.wait_min() {
             return Outcome::Undecided;
         }
         match partner.rtt.map(|rtt| self.waited(rtt)) {
-            // Where marks are honoured, RLP goes before the primary loses anything.
+            // If marks are honoured, RLP is dropped before the primary.
             None => Outcome::LostAlone,
             Some(waited) if waited * 2 <= left => Outcome::Overtook,
             Some(waited) if waited + HOST_JITTER < left => Outcome::Undecided,
@@ -445,14 +444,14 @@ impl Guard {
 
     /// The primary's packet against an RLP packet sent before it that has not arrived.
     fn compare_lost(&self, now: Instant, partner: Partner, sample: &Sample, open: bool) -> Outcome {
-        // Losses come in crowds, and a crowd is one event.
+        // Losses come in groups, and a group is one event.
         if self.rlp_lost.is_some_and(|last| now < last + self.rtt_min) {
             return Outcome::Undecided;
         }
         let gap = partner.sent.saturating_duration_since(sample.sent);
         match partner.rtt {
             Some(rtt) if open && gap.max(self.waited(rtt)) < self.wait_min() => Outcome::Spared,
-            // Where normal priority alone is too much, no RLP of that time arrives.
+            // If normal priority alone exceeds the link, no RLP of that time arrives.
             None if sample.dominant && gap <= self.rtt_min / 2 && self.arrived_near(partner.sent) => {
                 Outcome::LostTogether
             }
@@ -466,7 +465,7 @@ impl Guard {
         self.samples.iter().any(|sample| sample.delay.is_some() && apart(sample.sent) <= self.wait_min())
     }
 
-    /// Adds an outcome to the score; whether it is known now that the path ignores marks.
+    /// Adds an outcome to the score; returns whether the path is now known to ignore marks.
     fn weigh(&mut self, now: Instant, outcome: Outcome) -> bool {
         if outcome == Outcome::Undecided {
             return false;
@@ -483,22 +482,22 @@ impl Guard {
         }
         let before = self.verdict();
         self.score = (self.score + outcome.weight()).clamp(SCORE_MIN, SCORE_IGNORED);
-        (self.moved, self.news) = (Some(now), true);
+        (self.moved, self.changed) = (Some(now), true);
         before != Verdict::Ignored && self.verdict() == Verdict::Ignored
     }
 
-    /// How much of a round trip was waiting.
+    /// The part of a round trip that was waiting.
     fn waited(&self, rtt: Duration) -> Duration {
         rtt.saturating_sub(self.rtt_min)
     }
 
-    /// Waiting that is evidence.
+    /// The waiting time that is evidence.
     fn wait_min(&self) -> Duration {
         (self.rtt_min / 8).clamp(WAIT_MIN, WAIT_MAX)
     }
 }
 
-/// What a score says.
+/// The verdict of a score.
 pub(super) fn verdict(score: i32) -> Verdict {
     match score {
         SCORE_IGNORED.. => Verdict::Ignored,
@@ -520,7 +519,7 @@ mod tests {
         Duration::from_millis(ms)
     }
 
-    /// A guard, and a path that its packets take.
+    /// A guard and the path of its packets.
     struct World {
         start: Instant,
         guard: Guard,
@@ -536,9 +535,8 @@ mod tests {
             StreamId::new(Side::Client, Dir::Uni, 0)
         }
 
-        /// RLP sends a burst and the primary a packet a millisecond later; how long each waits, or `None`: lost.
-        /// Whether the path is
-        /// known now to ignore marks.
+        /// RLP sends a burst and the primary a packet a millisecond later. Arguments: how long each waits, or `None` if
+        /// lost. Returns whether the path is now known to ignore marks.
         fn trial(&mut self, at: Duration, rlp: Option<u64>, primary: Option<u64>) -> bool {
             let sent = self.start + at;
             self.offset -= 100 * PACKET;
@@ -565,7 +563,7 @@ mod tests {
         assert_eq!(fifo.guard.verdict(), Verdict::Unproven, "one trial decides nothing");
         assert!(fifo.trial(ms(200), Some(30), Some(30)));
         assert_eq!(fifo.guard.verdict(), Verdict::Ignored);
-        assert!(!fifo.trial(ms(400), Some(30), Some(30)), "it is known already");
+        assert!(!fifo.trial(ms(400), Some(30), Some(30)), "already known");
 
         let mut priority = World::new();
         for round in 0..20 {
@@ -596,10 +594,7 @@ mod tests {
         let mut world = World::new();
         for round in 0..100 {
             assert!(!world.trial(ms(200 * round), Some(1), Some(1)));
-            assert!(
-                !world.trial(ms(200 * round + 100), Some(1), None),
-                "a loss that has nothing to do with RLP"
-            );
+            assert!(!world.trial(ms(200 * round + 100), Some(1), None), "a loss unrelated to RLP");
         }
         let stats = world.guard.stats();
         assert_eq!((stats.overtook, stats.waited, stats.lost), (0, 0, 0));
@@ -619,7 +614,7 @@ mod tests {
         let mut world = World::new();
         world.trial(ms(0), Some(30), Some(30));
         world.trial(ms(200), Some(30), Some(30));
-        assert!(world.guard.take_news() && !world.guard.take_news());
+        assert!(world.guard.take_changed() && !world.guard.take_changed());
         let (at, score) = (world.start + ms(200), world.guard.score());
 
         let mut next = Guard::new(AGE, RTT);

@@ -1,4 +1,4 @@
-//! How many packets ride on which level.
+//! The number of packets on each level.
 //!
 //! RLP sends its first packets at level 1 and ten times as many at each worse level, so that a long flow does
 //! not crowd out the tail of a short one (RC3 §2.1). The ladder is a pure table over the number of RLP
@@ -15,7 +15,7 @@ use thiserror::Error;
 
 use crate::units::Level;
 
-/// How many levels the wire format can name.
+/// The number of levels in the wire format.
 const LEVELS_MAX: usize = Level::MAX.index();
 
 /// The sizes of the levels, best first.
@@ -40,15 +40,15 @@ const LEVELS_MAX: usize = Level::MAX.index();
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ladder {
-    /// Packets up to and with level `index + 1`. Rising strictly, but where it saturates.
+    /// Packets up to and including level `index + 1`. Strictly rising, except when it saturates.
     ends: [u64; LEVELS_MAX],
-    /// How many entries of `ends` count: 1 to 15.
+    /// The number of used entries of `ends`: 1 to 15.
     levels: u8,
 }
 
 impl Ladder {
-    /// A ladder with `counts[0]` packets at level 1, `counts[1]` at level 2, and so on. After the last RLP
-    /// sends nothing more.
+    /// A ladder with `counts[0]` packets at level 1, `counts[1]` at level 2, and so on. After the last level RLP sends
+    /// nothing more.
     ///
     /// # Errors
     /// `LadderError::Empty` without levels, `LadderError::TooManyLevels` with more than 15, `LadderError::NoPackets` for a
@@ -69,8 +69,8 @@ impl Ladder {
     /// A ladder of `levels` levels (taken as 1 to 15) that starts with `first` packets (at least 1) and grows
     /// by `factor` (at least 1) from level to level; sizes saturate.
     ///
-    /// The last level takes all the rest: a flow longer than the others together is better sent at the worst
-    /// level, where it can only fill what everybody else leaves, than not at all.
+    /// The last level takes the rest: it is better to send the end of a very long flow at the worst level, where it
+    /// only uses idle capacity, than not at all.
     pub fn geometric(first: u64, factor: u64, levels: u8) -> Self {
         let levels = usize::from(levels).clamp(1, LEVELS_MAX);
         let counts =
@@ -78,22 +78,22 @@ impl Ladder {
         Self::from_counts(counts.take(levels - 1).chain([u64::MAX]))
     }
 
-    /// The level of the next packet after `sent` RLP packets in this busy period, and how many packets
-    /// (at least 1, this one included) still go at it. `None` if the ladder is used up.
+    /// The level of the next packet after `sent` RLP packets in this busy period, and how many packets (at least 1,
+    /// including this one) it still has. `None` if the ladder is used up.
     pub fn level_of(&self, sent: u64) -> Option<(Level, u64)> {
         let ends = self.ends.iter().take(usize::from(self.levels));
         let (number, end) = (1..).zip(ends).find(|&(_, &end)| sent < end)?;
         Some((Level::new(number)?, end - sent))
     }
 
-    /// How many levels there are, 1 to 15.
+    /// The number of levels, 1 to 15.
     pub fn levels(&self) -> u8 {
         self.levels
     }
 
-    /// How many packets go at `level`: 0 if the ladder does not have it.
+    /// The number of packets at `level`: 0 if the ladder does not have it.
     ///
-    /// An unbounded level reports what remains of a `u64`, more than any flow has.
+    /// An unbounded level reports the rest of a `u64`, more than any flow has.
     pub fn count(&self, level: Level) -> u64 {
         if level.is_primary() || level.get() > self.levels {
             return 0;
@@ -117,8 +117,8 @@ impl Ladder {
 }
 
 impl Default for Ladder {
-    /// 40, 400, 4000, 40,000, 400,000 and 4,000,000 packets, the rest at level 7: as many levels as Linux
-    /// lets an unprivileged socket tell apart.
+    /// 40, 400, 4000, 40,000, 400,000 and 4,000,000 packets, the rest at level 7: as many levels as Linux distinguishes
+    /// for an unprivileged socket.
     fn default() -> Self {
         Self::geometric(40, 10, 7)
     }
@@ -145,7 +145,7 @@ mod tests {
 
     use super::*;
 
-    /// The number of the level on which the `nth` packet rides, counted from 1 as the paper does.
+    /// The level of the `nth` packet, counted from 1 as in the paper.
     fn level(ladder: &Ladder, nth: u64) -> Option<u8> {
         ladder.level_of(nth - 1).map(|(level, _)| level.get())
     }

@@ -1,4 +1,4 @@
-//! Samples in, decisions out: no packet, no buffer, no stream.
+//! Samples go in, decisions come out: no packets, buffers or streams.
 
 pub(crate) mod addresses;
 pub(crate) mod clock;

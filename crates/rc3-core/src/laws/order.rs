@@ -1,34 +1,34 @@
-//! The first question to a path that is unknown: does a packet of normal priority overtake a burst of RLP?
+//! The first test of an unknown path: does a packet of normal priority overtake a burst of RLP?
 //!
-//! What RLP sends at once waits at the bottleneck, packet behind packet. One datagram at the primary's priority, sent when
-//! the burst has left the host and waits there, comes first where marks are honoured, and last where they are not. The
-//! receiver counts, so no window has to have room and no clock to be exact, and the answer is there with the first SACKs.
-//! What later trials of the [`guard`](super::guard) find still counts.
+//! Packets that RLP sends at once wait at the bottleneck in a row. One datagram at the primary's priority, sent when
+//! the burst has left the host and waits there, arrives first if marks are honoured, and last if not. The receiver
+//! counts, so the test needs neither room in a window nor an exact clock, and the answer arrives with the first SACKs.
+//! Later trials of the [`guard`](super::guard) still count.
 //!
-//! Pure: counts and times come in, an answer goes out.
+//! Pure: counts and times go in, an answer comes out.
 
 use std::time::{Duration, Instant};
 
 use crate::wire::order::Order;
 
-/// Datagrams that are a burst; and so many overtaken are no reordering of another kind (RFC 9002 §6.1.1 takes 3 for a loss).
+/// Fewest datagrams of a burst. This many overtaken ones exclude other reordering (RFC 9002 §6.1.1 uses 3 for a loss).
 const BURST_MIN: u64 = 4;
-/// What belongs to one burst leaves within such pauses: behind a slow card nothing waits at the bottleneck.
+/// Longest pause within one burst: behind a slow card nothing waits at the bottleneck.
 const PAUSE_MAX: Duration = Duration::from_micros(500);
-/// Before that the burst may still be in queues of the host, where the order says nothing of the path: 16 packets and the
-/// primary's first ten take so long through a card of 150 Mbit/s.
+/// Before this time the burst may still be in queues of the host, where the order says nothing about the path: 16
+/// packets and the primary's first ten take this long through a card of 150 Mbit/s.
 const DELAY: Duration = Duration::from_millis(2);
-/// Later than that nothing waits any more.
+/// After this time nothing waits any more.
 const LATE_MAX: Duration = Duration::from_millis(2);
-/// Packets at the end of a burst that have waited for those before them.
+/// Packets at the end of a burst that waited for earlier ones.
 const TAIL: u64 = 8;
 
 /// How the path treats priorities, by one burst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// Normal priority came before the burst that left before it.
+    /// Normal priority arrived before the burst that had left before it.
     Overtook,
-    /// It came behind the burst, which had waited for longer than it was behind.
+    /// It arrived after the burst, which had waited longer than the time between them.
     Followed,
 }
 
@@ -37,43 +37,43 @@ pub(crate) enum Answer {
 struct Question {
     /// Packet number of the last datagram of the burst.
     burst_last: u64,
-    /// Datagrams with DATA sent before that may come.
+    /// Datagrams with DATA sent before it that may still arrive.
     sent: u64,
     number: u64,
-    /// How long after the burst it left.
+    /// Time between the burst and it.
     gap: Duration,
-    /// How long one of the last of the burst took, by two clocks whose difference does not matter.
+    /// One-way time of one of the burst's last packets, including an unknown clock offset.
     delay: Option<f64>,
-    /// It came behind the burst.
+    /// It arrived after the burst.
     in_order: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 enum Phase {
-    /// There was no burst in this busy period.
+    /// No burst yet in this busy period.
     #[default]
     Open,
-    /// Soon the datagram is due.
+    /// The datagram is due soon.
     Waits(Instant),
     Due,
-    /// It is under way.
+    /// The datagram is in flight.
     Asked(Question),
     Done,
 }
 
-/// One question for each busy period.
+/// One test for each busy period.
 #[derive(Debug, Default)]
 pub(crate) struct OrderTrial {
-    /// Datagrams with DATA sent in all, and those of the burst that is under way.
+    /// Datagrams with DATA sent in total, and those of the current burst.
     sent: u64,
     burst: u64,
-    /// The last of them, and when it left.
+    /// The last of them, and its departure time.
     last: Option<(u64, Instant)>,
     phase: Phase,
 }
 
 impl OrderTrial {
-    /// What comes next is another flow.
+    /// What follows is another flow.
     pub(crate) fn start_busy_period(&mut self) {
         self.phase = Phase::Open;
         self.burst = 0;
@@ -103,7 +103,7 @@ impl OrderTrial {
         }
     }
 
-    /// The time of [`Self::timeout`] may have come.
+    /// Call it when the time of [`Self::timeout`] may have come.
     pub(crate) fn on_timeout(&mut self, now: Instant) {
         if let Phase::Waits(at) = self.phase
             && at <= now
@@ -117,7 +117,7 @@ impl OrderTrial {
         self.phase == Phase::Due
     }
 
-    /// It has left with this packet number. `missing` datagrams with DATA are known to be lost.
+    /// The datagram left with this packet number. `missing` datagrams with DATA are known to be lost.
     pub(crate) fn on_probe_sent(&mut self, at: Instant, number: u64, missing: u64) {
         if let (Phase::Due, Some((burst_last, burst_at))) = (self.phase, self.last) {
             let gap = at.saturating_duration_since(burst_at);
@@ -133,7 +133,7 @@ impl OrderTrial {
         }
     }
 
-    /// What the receiver says came of it.
+    /// The receiver's report about it.
     pub(crate) fn on_order(&mut self, order: Order) -> Option<Answer> {
         let Phase::Asked(question) = &mut self.phase else { return None };
         if order.packet_number != question.number {
@@ -147,8 +147,8 @@ impl OrderTrial {
         None
     }
 
-    /// The packet with this number took `delay`. `waited` says how many seconds of a delay were certainly a queue, as far as is
-    /// known by now.
+    /// The packet with this number took `delay`. `waited` returns how many seconds of a delay were certainly a queue,
+    /// as far as known.
     pub(crate) fn on_arrival(
         &mut self,
         number: u64,
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_overtaken_tells_and_once() {
+    fn an_overtaken_burst_decides_once() {
         let mut trial = asked();
         assert_eq!(trial.on_order(order(1, 3)), None, "that may be chance");
         assert_eq!(trial.on_order(order(1, 4)), Some(Answer::Overtook));
@@ -200,17 +200,17 @@ mod tests {
     }
 
     #[test]
-    fn order_that_was_kept_tells_only_where_something_waited() {
+    fn kept_order_decides_only_if_packets_waited() {
         for (came, queue, answer) in [
             (16, 0.003, Some(Answer::Followed)),
             (13, 0.002, Some(Answer::Followed)),
-            // Less than the datagram was late by.
+            // Less than the time between burst and datagram.
             (16, 0.001, None),
-            // Lost, or on its way.
+            // Lost, or in flight.
             (12, 0.003, None),
         ] {
             let mut trial = asked();
-            assert_eq!(trial.on_arrival(14, 5.0 + queue, |delay| delay - 5.0), None, "it is on its way");
+            assert_eq!(trial.on_arrival(14, 5.0 + queue, |delay| delay - 5.0), None, "it is in flight");
             assert_eq!(trial.on_order(order(came, 0)), None);
             assert_eq!(trial.on_arrival(17, 5.0, |delay| delay - 5.0 + 1e-9), answer, "{came} {queue}");
         }
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_nobody_asked_for_tells_nothing() {
+    fn an_unrequested_answer_proves_nothing() {
         let mut trial = asked();
         assert_eq!(trial.on_order(Order { packet_number: 15, came: 0, overtaken: 15 }), None);
         assert_eq!(OrderTrial::default().on_order(order(0, u64::MAX)), None);

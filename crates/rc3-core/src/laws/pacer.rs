@@ -1,12 +1,11 @@
 //! An optional cap on the RLP loop: the speed of the network card.
 //!
-//! RLP sends what the card takes beyond the primary (RC3 §2.1: rate of RLP = capacity of the card minus rate
-//! of the primary). Where the card itself gives no backpressure the pacer stands in for it: one token bucket
-//! from which both loops draw. The primary goes first: it is never asked to wait, it only leaves a debt that
-//! RLP waits out.
+//! RLP sends what the card can take beyond the primary (RC3 §2.1: rate of RLP = capacity of the card minus rate of the
+//! primary). If the card gives no back pressure, the pacer replaces it: one token bucket from which both loops draw.
+//! The primary goes first: it never waits, but leaves a debt that RLP waits out.
 //!
-//! The arithmetic is exact. The bucket counts in 10⁻⁹ bit, so a rate of r bit/s adds r units per nanosecond
-//! and nothing is ever rounded but the answers: budgets down to whole bytes, times up to whole nanoseconds.
+//! The arithmetic is exact. The bucket counts in 10⁻⁹ bit, so a rate of r bit/s adds r units per nanosecond. Only
+//! results are rounded: budgets down to whole bytes, times up to whole nanoseconds.
 //!
 //! Units of the interface: bytes and [`Instant`]s. Time that runs backwards counts as standing still.
 
@@ -18,12 +17,11 @@ use crate::units::Rate;
 const BYTE: i128 = 8 * SECOND;
 /// Nanoseconds in a second.
 const SECOND: i128 = 1_000_000_000;
-/// The primary's debt is worth at most so many nanoseconds at full rate.
+/// Upper bound of the primary's debt, in nanoseconds at full rate.
 ///
-/// What the primary has sent and the card has not is bounded by the window, which its congestion control lets
-/// grow to about one round trip at the rate of the card: well below a second. A greater debt only shows that
-/// the configured rate is below that of the card, and RLP should not be silent for it long after the primary
-/// has finished.
+/// The window bounds what the primary has sent and the card has not; congestion control lets it grow to about one round
+/// trip at the rate of the card, well below a second. A greater debt only shows that the configured rate is below the
+/// card's, and must not stop RLP long after the primary has finished.
 const DEBT_MAX: i128 = SECOND;
 
 /// A token bucket shared by both loops, which only RLP waits for.
@@ -40,17 +38,17 @@ pub(crate) struct Pacer {
 }
 
 impl Pacer {
-    /// A pacer at `rate` that starts with a full bucket of `burst` bytes (at least 1): how much RLP may send
-    /// in one go after silence.
+    /// A pacer at `rate` that starts with a full bucket of `burst` bytes (at least 1): what RLP may send at once after
+    /// a pause.
     ///
-    /// The burst should be greater than the largest batch. A full bucket takes nothing more, so who waits for
-    /// all of it loses up to a nanosecond each time; who waits for less loses nothing.
+    /// The burst should be greater than the largest batch. Tokens beyond a full bucket are lost, so waiting for a full
+    /// one loses up to a nanosecond each time; waiting for less loses nothing.
     pub(crate) fn new(rate: Rate, burst: u64) -> Self {
         let burst = i128::from(burst.max(1)) * BYTE;
         Self { rate: i128::from(rate.bits_per_second()), burst, level: burst, at: None }
     }
 
-    /// From now on at `rate`, with a bucket of `burst` bytes (at least 1). What is in it stays, as far as it has room.
+    /// Sets `rate`, and a bucket of `burst` bytes (at least 1). Its content stays, as far as it fits.
     pub(crate) fn set_rate(&mut self, now: Instant, rate: Rate, burst: u64) {
         self.refill(now);
         self.rate = i128::from(rate.bits_per_second());
@@ -64,15 +62,15 @@ impl Pacer {
         self.level = self.level.max(0);
     }
 
-    /// The primary loop has sent `bytes`; no budget is needed.
+    /// The primary sent `bytes`; it needs no budget.
     pub(crate) fn on_primary_sent(&mut self, now: Instant, bytes: u64) {
         self.refill(now);
-        // The bound forgives only what this packet adds: it never lifts a debt that is deeper already.
+        // The bound forgives only what this packet adds: it never reduces an existing deeper debt.
         let floor = self.level.min(-(DEBT_MAX * self.rate));
         self.level = (self.level - i128::from(bytes) * BYTE).max(floor);
     }
 
-    /// The RLP loop has sent `bytes`; more than its budget is waited out to the last bit.
+    /// RLP sent `bytes`; it must wait out what exceeds its budget.
     pub(crate) fn on_rlp_sent(&mut self, now: Instant, bytes: u64) {
         self.refill(now);
         self.level = self.level.saturating_sub(i128::from(bytes) * BYTE);
@@ -91,7 +89,7 @@ impl Pacer {
         }
         let nanos = (missing + self.rate - 1) / self.rate;
         let wait = Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
-        // Time past the end of the clock: a day is as good as never, and the caller will ask again.
+        // Beyond the range of the clock: a day is as good as never, and the caller asks again.
         now.checked_add(wait).unwrap_or_else(|| now + Duration::from_secs(86_400))
     }
 
@@ -136,7 +134,7 @@ mod tests {
 
     #[test]
     fn an_odd_rate_does_not_drift() {
-        // 7 bytes at 3 bit/s take 18.67 s: what is rounded up to a nanosecond must come back.
+        // 7 bytes at 3 bit/s take 18.67 s: rounding up to a nanosecond must not add up.
         let start = Instant::now();
         let mut pacer = Pacer::new(Rate::from_bits_per_second(3).unwrap(), 8);
         let mut now = start;
@@ -226,7 +224,7 @@ mod tests {
                 }
                 if wait {
                     now = pacer.ready_at(now, bytes);
-                    prop_assert!(pacer.budget(now) >= bytes.min(burst), "ready at its own word");
+                    prop_assert!(pacer.budget(now) >= bytes.min(burst), "ready at the reported time");
                 }
                 let bytes = bytes.min(pacer.budget(now));
                 pacer.on_rlp_sent(now, bytes);

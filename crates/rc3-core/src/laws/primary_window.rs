@@ -1,4 +1,4 @@
-//! What the primary says of its window: what both loops go by.
+//! The primary's window, as both loops use it.
 
 /// The primary's congestion window, for feeding it late.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -9,27 +9,26 @@ pub(crate) struct Window {
     pub in_flight: u64,
     /// Largest UDP payload in bytes.
     pub mtu: u16,
-    /// What the bytes written and not yet in a packet wait for, as of the last `Quic::poll_transmit` that
-    /// returned `None`.
+    /// What written bytes outside packets wait for, as of the last `Quic::poll_transmit` that returned `None`.
     pub waiting: Waiting,
-    /// Full packets that pacing lets go within a moment, where a rate is told; otherwise quinn-proto paces, and this is
+    /// Full packets that pacing allows at the moment, with a signalled rate; otherwise quinn-proto paces, and this is
     /// no bound.
     pub due: u64,
 }
 
-/// What written bytes wait for before they go into a packet.
+/// What written bytes wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Waiting {
-    /// None are waiting: all are in packets.
+    /// None wait: all are in packets.
     Nothing,
-    /// For the window: a round trip perhaps.
+    /// The window: possibly a round trip.
     ForWindow,
-    /// For the pacer: a moment. Or nothing was written and asked since.
+    /// The pacer: a moment. Or nothing was written and requested since.
     ForPacer,
 }
 
 impl Window {
-    /// How many full packets the window lets go now.
+    /// Full packets that the window allows now.
     ///
     /// quinn-proto sends while `in_flight + mtu < cwnd`.
     pub(crate) fn packets(&self) -> u64 {

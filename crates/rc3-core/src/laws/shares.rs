@@ -1,19 +1,19 @@
-//! The memory of an endpoint, divided among its connections.
+//! Divides an endpoint's memory among its connections.
 //!
-//! Any connection may use the first half. Once that is used up, a connection may hold its share of the other half, and
-//! what RLP would add beyond is turned away. So one connection can never take RLP from all others, and all together
-//! never hold more than the whole, except data of their primaries, which is bounded for each connection.
+//! Any connection may use the first half. Once that is used up, a connection may use its share of the other half, and
+//! RLP data beyond it is refused. So one connection can never take RLP from all others, and all together never exceed
+//! the limit, except with data of their primaries, which each connection bounds.
 //!
 //! All numbers are bytes.
 
-/// What the connections of an endpoint may hold by default.
+/// Default limit for an endpoint's connections.
 const MEMORY_MAX: u64 = 1 << 30;
 
 #[derive(Debug)]
 pub(crate) struct Shares {
-    /// What they may hold together.
+    /// Limit for all connections together.
     pub(crate) max: u64,
-    /// What they hold.
+    /// Current use.
     held: u64,
     connections: u64,
 }
@@ -23,7 +23,7 @@ impl Shares {
         Self { max: MEMORY_MAX, held: 0, connections: 0 }
     }
 
-    /// What they hold.
+    /// Current use.
     pub(crate) fn held(&self) -> u64 {
         self.held
     }
@@ -32,18 +32,18 @@ impl Shares {
         self.connections += 1;
     }
 
-    /// One that held `held` bytes is gone.
+    /// A connection that used `held` bytes has ended.
     pub(crate) fn remove_connection(&mut self, held: u64) {
         self.connections -= 1;
         self.held -= held;
     }
 
-    /// One that held `before` holds `after`.
+    /// A connection's use changed from `before` to `after`.
     pub(crate) fn on_changed(&mut self, before: u64, after: u64) {
         self.held = self.held - before + after;
     }
 
-    /// What each connection may hold now.
+    /// What each connection may use now.
     pub(crate) fn of_one(&self) -> u64 {
         let half = self.max / 2;
         if self.held < half { u64::MAX } else { half / self.connections.max(1) }

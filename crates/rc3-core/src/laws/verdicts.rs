@@ -12,7 +12,7 @@ use crate::{
     units::Rate,
 };
 
-/// What is known about the path to one destination.
+/// The record of one destination's path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DestinationVerdict {
     /// The destination; all of its ports share a path.
@@ -21,41 +21,41 @@ pub struct DestinationVerdict {
     pub verdict: Verdict,
     /// The evidence for that: above zero against the path, below zero for it.
     pub score: i32,
-    /// At which rate data arrived there, and the round trip.
+    /// The delivery rate and the round trip.
     pub pace: Option<Pace>,
-    /// When there was evidence last.
+    /// Time of the last evidence.
     pub at: Instant,
-    /// When it is forgotten.
+    /// When the record expires.
     pub until: Instant,
 }
 
 /// The rate of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pace {
-    /// Of UDP payload.
+    /// Rate of UDP payload.
     pub rate: Rate,
-    /// The least round trip.
+    /// The minimum round trip.
     pub rtt_min: Duration,
 }
 
-/// What an earlier process has learned about a path. It comes from outside, so nothing in it is taken for granted.
+/// What an earlier process has learned about a path. It comes from outside and is not trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KnownPath {
     /// As in [`DestinationVerdict::score`].
     pub score: i32,
-    /// The rate and the round trip; without meaning outside [`Self::RATES`] and [`Self::ROUND_TRIPS`].
+    /// The rate and the round trip; ignored outside [`Self::RATES`] and [`Self::ROUND_TRIPS`].
     pub pace: Option<Pace>,
-    /// How long ago there was evidence last.
+    /// Age of the last evidence.
     pub age: Duration,
 }
 
 impl KnownPath {
-    /// Bits per second that a path may have, from a modem to a terabit.
+    /// Possible rates of a path in bits per second, from a modem to a terabit.
     pub const RATES: RangeInclusive<u64> = 1_000..=1_000_000_000_000;
-    /// Least round trips that a path may have, from within a host to deep space.
+    /// Possible minimum round trips of a path, from within a host to deep space.
     pub const ROUND_TRIPS: RangeInclusive<Duration> = Duration::from_micros(1)..=Duration::from_secs(60);
 
-    /// What it is worth at `now` if such knowledge is good for so long.
+    /// The record it gives at `now`, if such knowledge is valid for `good_for`.
     fn record(self, now: Instant, good_for: Duration) -> Option<Record> {
         let left = good_for.checked_sub(self.age).filter(|left| !left.is_zero())?;
         let believable = |pace: &Pace| {
@@ -64,23 +64,23 @@ impl KnownPath {
         Some(Record {
             score: as_sure_as_needed(self.score),
             pace: self.pace.filter(believable),
-            // A host that runs for less than that has no earlier instant.
+            // A host that has run for less time has no earlier instant.
             at: now.checked_sub(self.age).unwrap_or(now),
             until: now.checked_add(left)?,
         })
     }
 }
 
-/// What one connection leaves to the next.
+/// What one connection passes to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Record {
     /// Of the [`guard::Guard`].
     pub(crate) score: i32,
     /// Of the [`super::clock::Clock`].
     pub(crate) pace: Option<Pace>,
-    /// When there was evidence last.
+    /// Time of the last evidence.
     pub at: Instant,
-    /// When it is too old.
+    /// When it expires.
     pub until: Instant,
 }
 
@@ -102,11 +102,11 @@ impl Record {
     }
 }
 
-/// The score that a verdict needs at least: on what comes from outside, one trial that contradicts it is enough.
+/// The lowest score for a verdict: one contradicting trial is enough against a verdict from outside.
 fn as_sure_as_needed(score: i32) -> i32 {
     match guard::verdict(score) {
         Verdict::Unproven => score,
-        // Found at the bound of the verdict, a few steps from zero.
+        // The score is at the verdict's bound, a few steps from zero.
         verdict => (1..=i32::MAX)
             .map(|size| size * score.signum())
             .find(|&weaker| guard::verdict(weaker) == verdict)
@@ -128,8 +128,7 @@ impl Aged for Record {
 }
 
 impl Verdicts {
-    /// Stores what a connection has learned about the path to `remote`; the rest stays. Returns what
-    /// is known now.
+    /// Stores what a connection has learned about the path to `remote`, and keeps other fields. Returns the result.
     pub(crate) fn learn(&mut self, now: Instant, remote: SocketAddr, record: Record) -> DestinationVerdict {
         let pace = record.pace.or_else(|| self.recall(now, remote)?.pace);
         let record = Record { pace, ..record };
@@ -137,8 +136,8 @@ impl Verdicts {
         record.about(remote.ip().to_canonical())
     }
 
-    /// Takes note of what an earlier process has learned about the path to `remote`, and which is good for so long, unless
-    /// this one knows better.
+    /// Imports what an earlier process has learned about the path to `remote`, valid for `good_for`, unless this
+    /// process knows better.
     pub(crate) fn import(&mut self, now: Instant, remote: SocketAddr, known: KnownPath, good_for: Duration) {
         let Some(record) = known.record(now, good_for) else { return };
         let is_newer = |own: Record| now.saturating_duration_since(own.at) <= known.age;
@@ -147,7 +146,7 @@ impl Verdicts {
         }
     }
 
-    /// All that is believed at `now`, in no order.
+    /// All valid records at `now`, in no order.
     pub(crate) fn verdicts(&self, now: Instant) -> impl Iterator<Item = DestinationVerdict> {
         self.iter(now).map(|(destination, record)| record.about(destination))
     }
@@ -206,7 +205,7 @@ mod tests {
     }
 
     proptest! {
-        /// Nothing from outside leads to a panic, a rate nobody has, or a score that is hard to get away from.
+        /// No import leads to a panic, an impossible rate, or a score that is hard to overturn.
         #[test]
         fn what_comes_from_outside_is_bounded(score: i32, bits: u64, rtt: Duration, age: Duration) {
             if let Some(record) = imported(known(score, bits, rtt, age)) {

@@ -1,25 +1,25 @@
-//! How large a flow-control window should be: large enough never to hold anybody up, no larger.
+//! The size of a flow-control window: large enough never to limit a flow, and no larger.
 //!
-//! A window that is used up within one round trip is what holds the flow up. It must not come to that, least of all in
-//! slow start, which doubles per round trip. So a window doubles when half of it has moved within two
-//! round trips, and settles between four and eight products of rate and round-trip time, or at its bound. Nobody has
-//! to know either beforehand, and an application that does not keep up moves little and makes nothing grow.
+//! A window used up within one round trip limits the flow. That must not happen, least of all in slow start, which
+//! doubles per round trip. So a window doubles when half of it has moved within two round trips. It settles between
+//! four and eight products of rate and round-trip time, or at its bound, without knowing either. If the application
+//! does not keep up, little moves and no window grows.
 //!
 //! Unit: bytes.
 
 use std::time::{Duration, Instant};
 
-/// A window is large enough when half of it takes longer than so many round trips.
+/// A window is large enough when half of it takes longer than this many round trips.
 const ROUND_TRIPS: u32 = 2;
 
-/// One window that follows what moves through it.
+/// A window that follows the traffic through it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WindowTuner {
     window: u64,
     max: u64,
-    /// When counting began, and what had moved by then.
+    /// When counting began, and the count at that time.
     counted_from: Option<(Instant, u64)>,
-    /// What had moved at the last look, which are many more than movements.
+    /// The count at the last call; most calls see no movement.
     moved: Option<u64>,
 }
 
@@ -29,12 +29,12 @@ impl WindowTuner {
         Self { window: initial.min(max), max, counted_from: None, moved: None }
     }
 
-    /// The window as it stands.
+    /// The current window.
     pub(crate) fn window(&self) -> u64 {
         self.window
     }
 
-    /// `moved` bytes in all have gone through by `now`, on a path with this round-trip time. Whether the window
+    /// In total `moved` bytes went through by `now`, on a path with this round-trip time. Returns whether the window
     /// has grown.
     ///
     /// `moved` and `now` never go backwards.
@@ -95,7 +95,7 @@ mod tests {
         assert_eq!(settled(125_000_000, Duration::from_millis(400), 4 * MIB, 10 * MIB), 10 * MIB);
         assert_eq!(WindowTuner::new(4 * MIB, MIB).window(), MIB);
         assert_eq!(settled(125_000_000, Duration::from_millis(400), 4 * MIB, u64::MAX), 256 * MIB);
-        // A window of nothing stays so, and nothing panics.
+        // A zero window stays zero without a panic.
         assert_eq!(settled(125_000_000, Duration::from_millis(400), 0, 0), 0);
     }
 

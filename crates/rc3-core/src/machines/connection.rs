@@ -1,4 +1,4 @@
-//! One connection: routes what comes in and goes out between the primary, the RLP loop and the streams.
+//! One connection: routes inputs and outputs between the primary, the RLP loop and the streams.
 //!
 //! Methods are of four kinds: inputs (`handle_*`), the application's commands, outputs (`poll_*`) and getters.
 //! After every input or command, drain the outputs: `poll_event`, `poll_primary` until `None`, `poll_rlp` while the
@@ -103,40 +103,40 @@ pub struct Connection {
     /// Present when both sides speak rc3.
     overlay: Option<Overlay>,
     events: VecDeque<Event>,
-    /// Streams fed since the primary last had nothing waiting.
+    /// Streams fed since the primary last had no waiting data.
     fed_streams: Vec<StreamId>,
-    /// Streams that the peer reports to hold whole, until the application knows.
+    /// Streams that the peer reports as complete, until the application knows.
     reported: Vec<StreamId>,
     /// Writers that found the send window full.
     blocked_writers: Vec<StreamId>,
-    /// What is held for the application over all streams.
+    /// Bytes stored for the application over all streams.
     received_held: Received,
-    /// What a peer may bring about in memory before RLP data and SACKs are ignored, as the endpoint has it.
+    /// Memory that a peer may use before RLP data and SACKs are ignored, as set by the endpoint.
     share: u64,
     /// The longest datagram of the primary so far: its payload is in buffers of that length.
     primary_datagram_max: usize,
-    /// Room for pieces on their way from the primary to a stream; empty between calls.
+    /// Buffer for pieces on their way from the primary to a stream; empty between calls.
     pulled: Vec<(u64, Bytes)>,
     windows: Windows,
     #[cfg(feature = "kickass")]
     rate_signals: RateSignals,
     zero_rtt: ZeroRtt,
-    /// What protects RLP datagrams.
+    /// The protection of RLP datagrams.
     protection: &'static dyn Protection,
-    /// What receipts are made of.
+    /// The secret of receipts.
     secret: [u8; RECEIPT_SECRET_LEN],
     /// `None` until the handshake is complete.
     addresses: Option<Addresses>,
-    /// An address of the peer that is to be asked for a long datagram.
+    /// An address of the peer to be asked for a long datagram.
     soliciting: Option<SocketAddr>,
-    /// The peer is to get a long datagram, and when it last asked for one.
+    /// Whether the peer needs a long datagram, and when it last asked for one.
     announcing: bool,
     announced: Option<Instant>,
-    /// Packets of the primary that are to show the peer our address.
+    /// Packets of the primary to send so that the peer learns this address.
     pings: u16,
-    /// When a rate-capped or paused RLP loop may go on.
+    /// When a rate-capped or paused RLP loop may continue.
     rlp_wake: Option<Instant>,
-    /// A fault of the peer, to be answered by closing.
+    /// A fault of the peer, to be answered with a close.
     fault: Option<PeerMisbehaved>,
     lost: Option<ConnectionError>,
     sent: SentStats,
@@ -145,21 +145,21 @@ pub struct Connection {
     sched: SchedState,
 }
 
-/// Where the endpoint has this connection on its lists.
+/// The connection's place in the endpoint's lists.
 #[derive(Debug, Clone, Copy, Default)]
 struct SchedState {
     queued_for_primary: bool,
     queued_for_rlp: bool,
-    /// Something came in since it was last served.
+    /// Something arrived since it was last served.
     changed: bool,
     /// A read changed credit or flow control, so the endpoint must service the connection.
     needs_service: bool,
     handshake_ended: bool,
-    /// What the endpoint has counted of the memory that the peer has brought about.
+    /// The peer's memory use as counted by the endpoint.
     counted: u64,
-    /// The primary was given something to send outside of its turn.
+    /// The primary got something to send outside its turn.
     probe_due: bool,
-    /// The peer has proved another address.
+    /// The peer has another validated address.
     path_changed: bool,
 }
 
@@ -220,23 +220,23 @@ impl Connection {
         std::mem::replace(&mut self.sched.changed, changed) != changed
     }
 
-    /// What the peer may bring about in memory from now on.
+    /// Sets the memory that the peer may use.
     pub(crate) fn set_share(&mut self, bytes: u64) {
         self.share = bytes;
     }
 
-    /// What the peer has brought about in memory: at the last call, and now.
+    /// The peer's memory use: at the last call, and now.
     pub(crate) fn recount(&mut self) -> (u64, u64) {
         let memory = self.peer_memory();
         (std::mem::replace(&mut self.sched.counted, memory), memory)
     }
 
-    /// Whether what readers did since the last call had consequences for others.
+    /// Whether reads since the last call changed credit or flow control.
     pub(crate) fn take_needs_service(&mut self) -> bool {
         std::mem::take(&mut self.sched.needs_service) || !self.events.is_empty()
     }
 
-    /// Whether the handshake has ended, well or not, since the last call.
+    /// Whether the handshake has ended, successfully or not, since the last call.
     pub(crate) fn take_handshake_end(&mut self) -> bool {
         let ended = self.lost.is_some() || !self.primary.is_handshaking();
         ended && !std::mem::replace(&mut self.sched.handshake_ended, true)
@@ -248,7 +248,7 @@ impl Connection {
         &mut self.primary
     }
 
-    /// Something came in: sees to what follows from it. Once for any number of datagrams.
+    /// Handles the consequences of inputs, once for any number of datagrams.
     pub(crate) fn process_events(&mut self, now: Instant) {
         while let Some(event) = self.primary.poll_event() {
             self.on_primary_event(event);
@@ -265,7 +265,7 @@ impl Connection {
         self.wake_writers();
     }
 
-    /// An RLP datagram for this connection. [`Self::process_events`] is to follow the last of several. Whether it was
+    /// Handles an RLP datagram; call [`Self::process_events`] after the last of several. Returns whether it was
     /// authentic and new.
     #[doc(hidden)]
     pub fn handle_rlp(&mut self, now: Instant, mut datagram: BytesMut) -> bool {
@@ -275,7 +275,7 @@ impl Connection {
             }
             _ => Err(OpenError::NotForUs),
         };
-        let (opened, early) = match opened {
+        let (opened, by_early_keys) = match opened {
             Ok(opened) => opened,
             Err(error) => {
                 self.received.rlp_discarded += 1;
@@ -293,8 +293,8 @@ impl Connection {
         for frame in Frames::new(&payload) {
             match frame {
                 Ok(Frame::Padding) => {}
-                // The rest answers something, and nothing was said to whoever sends early.
-                Ok(frame) if early && !matches!(frame, Frame::Data(_)) => {
+                // Other frames answer something, and an early sender has received nothing.
+                Ok(frame) if by_early_keys && !matches!(frame, Frame::Data(_)) => {
                     self.fault = Some(PeerMisbehaved::Malformed("early rlp frame"));
                 }
                 Ok(Frame::Solicit) => self.on_solicit(now),
@@ -370,16 +370,16 @@ impl Connection {
         Some(id)
     }
 
-    /// Takes bytes for sending, from the front of `data`; returns how many.
+    /// Accepts bytes for sending from the front of `data`; returns how many.
     ///
     /// # Errors
-    /// [`WriteError::Blocked`] while the send window is full, [`WriteError::Stopped`] once the peer reads no more,
-    /// [`WriteError::ClosedStream`] after [`Self::finish`] or [`Self::reset`].
+    /// [`WriteError::Blocked`] while the send window is full, [`WriteError::Stopped`] once the peer has stopped
+    /// reading, [`WriteError::ClosedStream`] after [`Self::finish`] or [`Self::reset`].
     pub fn write(&mut self, id: StreamId, data: Bytes) -> Result<usize, WriteError> {
         self.write_chunks(id, &mut [data])
     }
 
-    /// As [`Self::write`] for several pieces; the bytes taken are cut from them.
+    /// Like [`Self::write`] for several pieces; accepted bytes are removed from them.
     ///
     /// # Errors
     /// As [`Self::write`].
@@ -400,7 +400,7 @@ impl Connection {
         taken.ok_or(WriteError::ClosedStream)
     }
 
-    /// Checks that [`Self::write`] would take bytes if the send window had room.
+    /// Checks that [`Self::write`] would accept bytes if the send window had room.
     ///
     /// # Errors
     /// [`WriteError::Stopped`] and [`WriteError::ClosedStream`], as [`Self::write`].
@@ -411,8 +411,8 @@ impl Connection {
     /// Ends the stream: after the bytes written so far the peer reads the end.
     ///
     /// # Errors
-    /// [`FinishError::Stopped`] if the peer reads no more, [`FinishError::ClosedStream`] if the stream was finished or
-    /// reset before.
+    /// [`FinishError::Stopped`] if the peer has stopped reading, [`FinishError::ClosedStream`] if the stream was
+    /// finished or reset before.
     pub fn finish(&mut self, id: StreamId) -> Result<(), FinishError> {
         let finished = self.streams.with_send(id, SendStream::finish).ok_or(FinishError::ClosedStream)?;
         // Its last bytes may have left without the end.
@@ -529,7 +529,7 @@ impl Connection {
 
     // --- outputs ---
 
-    /// What happened, oldest first.
+    /// The events, oldest first.
     pub(crate) fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front().or_else(|| self.streams.pop_readable_source().map(Event::Writable))
     }
@@ -547,7 +547,7 @@ impl Connection {
         datagrams_max: usize,
         buf: &mut Vec<u8>,
     ) -> Option<Transmit> {
-        // The pacer gives way for one datagram at a time only, see `primary::quinn::controller`.
+        // The pacer can be bypassed only for one datagram at a time, see `primary::quinn::controller`.
         let datagrams_max = if self.config.paced { datagrams_max } else { 1 };
         if let Some(transmit) = self.write_solicit(buf).or_else(|| self.write_announcement(buf)) {
             return Some(transmit);
@@ -578,12 +578,12 @@ impl Connection {
             match self.primary.window().waiting {
                 Waiting::Nothing => {
                     self.streams.drop_overlap(&mut self.fed_streams);
-                    // Ends: a stream that takes nothing no longer wants the primary.
+                    // Only FINs: a stream that accepts nothing does not need the primary any more.
                     if self.streams.wants_primary() && self.may_feed() {
                         continue;
                     }
                 }
-                // What waits for the window RLP may send too.
+                // RLP may also send data that waits for the window.
                 Waiting::ForWindow if self.overlay.is_some() => {
                     self.fed_streams.iter().for_each(|&id| self.streams.queue_for_rlp(id));
                 }
@@ -599,7 +599,7 @@ impl Connection {
 
     // --- getters ---
 
-    /// Whether both sides speak rc3; known from [`Event::HandshakeDataReady`] on.
+    /// Whether both sides use rc3; known from [`Event::HandshakeDataReady`] on.
     pub fn is_rc3(&self) -> bool {
         self.overlay.is_some()
     }
@@ -631,12 +631,12 @@ impl Connection {
         self.primary.is_handshaking()
     }
 
-    /// Why the connection is gone, if it is.
+    /// Why the connection ended, if it has.
     pub fn lost(&self) -> Option<&ConnectionError> {
         self.lost.as_ref()
     }
 
-    /// Whether nothing more will come or go: the connection can be forgotten.
+    /// Whether the connection is over: it sends and receives nothing more and can be dropped.
     pub(crate) fn is_drained(&self) -> bool {
         self.primary.is_drained()
     }
@@ -656,7 +656,7 @@ impl Connection {
         self.primary.addresses().0
     }
 
-    /// Our address on the path, where known.
+    /// The local address on the path, if known.
     pub fn local_ip(&self) -> Option<std::net::IpAddr> {
         self.primary.addresses().1
     }
@@ -691,30 +691,30 @@ impl Connection {
         self.overlay.iter().flat_map(|overlay| overlay.openers.ids())
     }
 
-    /// What has changed about them since the last call.
+    /// Changes of these ids since the last call.
     pub(crate) fn take_id_change(&mut self) -> IdChange {
         self.overlay.as_mut().map(|overlay| overlay.openers.take_id_change()).unwrap_or_default()
     }
 
     // --- the rest ---
 
-    /// Bytes of memory a peer has brought about.
+    /// Bytes of memory that a peer uses.
     fn peer_memory(&self) -> u64 {
         self.received_held.all.total() + self.streams.sending().overhead
     }
 
-    /// How much more RLP may bring about.
+    /// How much more RLP may use.
     fn peer_memory_room(&self) -> u64 {
         self.share.saturating_sub(self.peer_memory())
     }
 
-    /// How much more SACKs may.
+    /// How much more SACKs may use.
     fn overhead_room(&self) -> u64 {
         let room = self.streams.sending().overhead_room(self.config.overhead_max).unwrap_or(0);
         room.min(self.peer_memory_room())
     }
 
-    /// A stream that the application does not know to be delivered or reset.
+    /// A stream that, as far as the application knows, is neither delivered nor reset.
     fn sending(&self, id: StreamId) -> Result<&SendStream, ClosedStream> {
         self.streams.send(id).filter(|stream| !stream.is_announced()).ok_or(ClosedStream)
     }
@@ -742,7 +742,7 @@ impl Connection {
         error.reason = fault.to_string();
         self.on_lost(ConnectionError::TransportError(error), true);
         if fault == PeerMisbehaved::OutOfOrder {
-            // Nothing will ever put it in order.
+            // These can never be put in order.
             self.received_held = self.received_held - self.streams.drop_pending_records();
         }
     }

@@ -2,8 +2,7 @@
 
 use crate::{machines::connection::Connection, quic::ConnectionHandle};
 
-/// Handles are small numbers that are given out again, so a row serves. Somebody looks here several times for each
-/// datagram.
+/// Handles are small, reused numbers, so a vector is enough. Each datagram causes several lookups.
 #[derive(Debug, Default)]
 pub(crate) struct Connections {
     row: Vec<Option<Box<Connection>>>,

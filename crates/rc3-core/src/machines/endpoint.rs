@@ -1,5 +1,5 @@
-//! Many connections on one UDP port: separates QUIC from RLP datagrams, finds the connection, accepts, forgets, and
-//! decides who sends next. The primaries of all connections go before the RLP loop of any.
+//! Many connections on one UDP port: separates QUIC from RLP datagrams, finds the connection, accepts and drops
+//! connections, and decides which sends next. The primaries of all connections go before the RLP loop of any.
 //!
 //! Invariant: a connection that was touched is in `primary_queue` until its primary has nothing to send, and in
 //! `rlp_queue` while its RLP side may have something; its deadline is in `timers`.
@@ -34,29 +34,29 @@ use crate::{
 #[cfg(feature = "kickass")]
 use crate::{laws::fragments::Drops, structures::destination_cache::DestinationCache};
 
-/// The two top bits of the first byte: both clear in RLP datagrams. QUIC sets the lower of them (RFC 9000 §17), but
-/// for Version Negotiation, which sets the upper.
+/// The two top bits of the first byte: both clear in RLP datagrams. QUIC sets the lower of them (RFC 9000 §17), except
+/// in Version Negotiation, which sets the upper.
 const QUIC_BITS: u8 = 0xc0;
 
-/// Answers to datagrams of no connection that wait to be sent. Whoever is not answered asks again; a flood of such
-/// datagrams must not cost memory, nor keep connections from sending.
+/// Most queued answers to datagrams of no connection. Unanswered peers ask again; a flood of such datagrams must not
+/// cost memory, nor stop connections from sending.
 const RESPONSES_MAX: usize = 1024;
 
-/// Where and how a datagram came.
+/// Where a datagram came from, and its marks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DatagramMeta {
     /// The sender.
     pub remote: SocketAddr,
-    /// Our address it was sent to, where known.
+    /// The local address it was sent to, if known.
     pub local_ip: Option<IpAddr>,
     /// ECN bits of the IP header.
     pub ecn: u8,
-    /// If it came in fragments: payload bytes of the leading fragment, without its IP header; where known. The length
-    /// may be a router's signal, which the endpoint echoes to the sender.
+    /// If it arrived in fragments: payload bytes of the leading fragment, without its IP header, if known. The length
+    /// may be a router's signal, which the endpoint reports to the sender.
     pub leading_len: Option<u16>,
 }
 
-/// How datagrams that came before the keys are taken: [`Undecryptable::take`] or [`Undecryptable::end`].
+/// How to take datagrams that arrived before the keys: [`Undecryptable::take`] or [`Undecryptable::end`].
 type TakeUndecryptable = fn(&mut Undecryptable, SocketAddr, &dyn Fn(&[u8]) -> bool) -> Vec<BytesMut>;
 
 /// What [`Endpoint::poll_event`] reports.
@@ -64,19 +64,19 @@ type TakeUndecryptable = fn(&mut Undecryptable, SocketAddr, &dyn Fn(&[u8]) -> bo
 pub enum EndpointEvent {
     /// A peer wants to connect: accept, refuse, retry or ignore it.
     Incoming(Incoming),
-    /// Something happened on a connection.
+    /// An event on a connection.
     Connection(ConnectionHandle, Event),
-    /// The guard or the clock has learned about the path to a destination. A program that wants to keep it longer
-    /// than the endpoint lives stores it, see [`Endpoint::import_path`].
+    /// The guard or the clock has learned about the path to a destination. Programs can store it beyond the endpoint's
+    /// lifetime, see [`Endpoint::import_path`].
     Learned(DestinationVerdict),
-    /// A connection is gone for good; its handle is no longer valid.
+    /// A connection has ended; its handle is no longer valid.
     Drained(Drained),
 }
 
-/// A connection that is gone for good. What it had received can still be read.
+/// A connection that has ended. Received data can still be read.
 #[derive(Debug)]
 pub struct Drained {
-    /// The handle it had; new connections may have the same.
+    /// Its former handle; new connections may reuse it.
     pub handle: ConnectionHandle,
     /// The connection itself. It sends nothing any more.
     pub connection: Box<Connection>,
@@ -98,7 +98,7 @@ pub struct IncomingStats {
     pub unanswered: u64,
 }
 
-/// From how many waiting handshakes on a new one is not simply handed out.
+/// The number of waiting handshakes from which new ones get a Retry.
 #[derive(Debug, Clone, Copy)]
 struct Shedding {
     retry_from: usize,
@@ -116,7 +116,7 @@ impl Shedding {
 
 /// All connections of one UDP port.
 ///
-/// The [crate's page](crate) shows its poll loop. Whatever arrives is checked, so any bytes may be handed in:
+/// The [crate's page](crate) shows its poll loop. All input is checked, so any bytes may be passed:
 ///
 /// ```
 /// use std::time::Instant;
@@ -134,7 +134,7 @@ impl Shedding {
 pub struct Endpoint {
     quic: QuicEndpoint,
     connections: Connections,
-    /// Hashed with a key: peers have a say in what the exporter yields.
+    /// Hashed with a key: peers influence the ids from the exporter.
     ids: HashMap<ReceiverId, ConnectionHandle>,
     secrets: Secrets,
     timers: Timers,
@@ -142,14 +142,14 @@ pub struct Endpoint {
     rlp_queue: VecDeque<ConnectionHandle>,
     responses: VecDeque<(Transmit, Vec<u8>)>,
     events: VecDeque<EndpointEvent>,
-    /// Connections that something came in for and that were not served since; empty between calls.
+    /// Connections with input that were not served since; empty between calls.
     changed: Vec<ConnectionHandle>,
     incoming: IncomingStats,
     shedding: Shedding,
     undecryptable: Undecryptable,
     shares: Shares,
     verdicts: Verdicts,
-    /// Paths on which fragments are dropped.
+    /// Paths that drop fragments.
     #[cfg(feature = "kickass")]
     drops: DestinationCache<Drops>,
 }
@@ -182,7 +182,7 @@ impl Endpoint {
         })
     }
 
-    /// Replaces the settings for connections accepted from now on; `None` accepts no more.
+    /// Replaces the configuration for connections accepted from now on; `None` accepts no more.
     ///
     /// # Errors
     /// [`ConfigError`] if QUIC cannot use the TLS settings; the old settings stay.
@@ -199,7 +199,7 @@ impl Endpoint {
         self.handle_datagrams(now, [(meta, datagram)]);
     }
 
-    /// UDP datagrams came in together. Each connection processes their consequences once, after the last of them.
+    /// UDP datagrams arrived together. Each connection processes their consequences once, after the last of them.
     pub fn handle_datagrams(
         &mut self,
         now: Instant,
@@ -225,7 +225,7 @@ impl Endpoint {
         self.changed = changed;
     }
 
-    /// Returns the connection it was for.
+    /// Returns the connection it belongs to.
     fn handle_rlp(
         &mut self,
         now: Instant,
@@ -278,11 +278,11 @@ impl Endpoint {
         None
     }
 
-    /// Hands a handshake out; while many wait, asks for a token first, or refuses.
+    /// Hands a handshake out; while many wait, it requires a token first, or refuses.
     fn handle_incoming(&mut self, incoming: Incoming) {
         let waiting = self.incoming.waiting;
         self.incoming.waiting += 1;
-        // Undecryptable data may be here before the application has answered.
+        // Undecryptable data may have arrived before the application answers.
         self.undecryptable.begin(incoming.remote_address());
         if waiting >= self.shedding.refuse_from {
             self.refuse(incoming);
@@ -401,11 +401,11 @@ impl Endpoint {
         self.respond(transmit, response);
     }
 
-    /// Answers with a Retry packet: the peer must begin again with a token, which proves that it receives at its
-    /// address (RFC 9000 §8.1.2).
+    /// Answers with a Retry packet: the client must start again with a token, which validates its address (RFC 9000
+    /// §8.1.2).
     ///
     /// # Errors
-    /// Returns the handshake if the peer came with a token already. Accept, refuse or ignore it.
+    /// Returns the handshake if the client already has a token. Accept, refuse or ignore it.
     pub fn retry(&mut self, incoming: Incoming) -> Result<(), Incoming> {
         let mut response = Vec::new();
         let remote = incoming.remote_address();
@@ -510,7 +510,7 @@ impl Endpoint {
 
     // --- outputs ---
 
-    /// What happened, oldest first.
+    /// The events, oldest first.
     pub fn poll_event(&mut self) -> Option<EndpointEvent> {
         self.events.pop_front()
     }
@@ -553,7 +553,7 @@ impl Endpoint {
         None
     }
 
-    /// The next datagrams at a low priority, into the empty `buf`. To be called when [`Self::poll_primary`] has
+    /// Writes the next datagrams at a low priority into the empty `buf`. Call it when [`Self::poll_primary`] has
     /// returned `None`.
     pub fn poll_rlp(&mut self, now: Instant, datagrams_max: usize, buf: &mut Vec<u8>) -> Option<Transmit> {
         while let Some(handle) = self.rlp_queue.pop_front() {
@@ -575,20 +575,20 @@ impl Endpoint {
         None
     }
 
-    /// Whether [`Self::poll_primary`] may have something: after [`Self::poll_rlp`], which can give the primary a
-    /// packet to send.
+    /// Whether [`Self::poll_primary`] may have something to send: after [`Self::poll_rlp`], which can give the primary
+    /// a packet.
     pub fn wants_primary(&self) -> bool {
         !self.responses.is_empty() || !self.primary_queue.is_empty()
     }
 
-    /// Whether [`Self::poll_rlp`] may have something.
+    /// Whether [`Self::poll_rlp`] may have something to send.
     pub fn wants_rlp(&self) -> bool {
         !self.rlp_queue.is_empty()
     }
 
     // --- keeping the books ---
 
-    #[cfg_attr(not(feature = "kickass"), expect(unused_mut, reason = "fragments are all there is to tell"))]
+    #[cfg_attr(not(feature = "kickass"), expect(unused_mut, reason = "only fragments add a record"))]
     fn add(&mut self, now: Instant, handle: ConnectionHandle, mut connection: Connection) {
         #[cfg(feature = "kickass")]
         if self.drops.recall(now, connection.remote_address()).is_some() {
@@ -599,7 +599,7 @@ impl Endpoint {
         self.touch(now, handle);
     }
 
-    /// A connection changed: serves it, with the QUIC endpoint, and lets it send.
+    /// A connection changed: serves it together with the QUIC endpoint, and lets it send.
     fn touch(&mut self, now: Instant, handle: ConnectionHandle) {
         self.service(now, handle);
         if let Some(connection) = self.connections.get_mut(handle)
@@ -609,7 +609,7 @@ impl Endpoint {
         }
     }
 
-    /// Sources of streams are read while others of their bytes are sent.
+    /// Sources of streams are read while their other bytes are sent.
     fn service(&mut self, now: Instant, handle: ConnectionHandle) {
         let Some(connection) = self.connections.get_mut(handle) else { return };
         connection.set_changed(false);
@@ -655,7 +655,7 @@ impl Endpoint {
         self.arm(handle);
     }
 
-    /// A connection may hold more or less than before.
+    /// Updates the memory use of a connection.
     fn recount(&mut self, handle: ConnectionHandle) {
         if let Some(connection) = self.connections.get_mut(handle) {
             let (before, after) = connection.recount();
@@ -663,7 +663,7 @@ impl Endpoint {
         }
     }
 
-    /// RLP datagrams that came before the keys.
+    /// Handles RLP datagrams that arrived before the keys.
     fn handle_undecryptable(&mut self, now: Instant, handle: ConnectionHandle, take: TakeUndecryptable) {
         let Some(connection) = self.connections.get_mut(handle) else { return };
         let ids = &self.ids;
@@ -687,7 +687,7 @@ impl Endpoint {
         );
     }
 
-    /// Has datagrams with the ids that the connection takes find it; whether there are new ones.
+    /// Routes datagrams with the connection's ids to it; returns whether there are new ids.
     fn register(
         ids: &mut HashMap<ReceiverId, ConnectionHandle>,
         handle: ConnectionHandle,
@@ -732,7 +732,7 @@ impl Endpoint {
     }
 }
 
-/// Remembers whether fragments reach the peer of a connection, where it has found out.
+/// Records whether fragments reach the peer of a connection, once it is known.
 #[cfg(feature = "kickass")]
 fn learn_drops(drops: &mut DestinationCache<Drops>, now: Instant, connection: &mut Connection) {
     if let Some(found) = connection.take_drops(now) {

@@ -1,4 +1,4 @@
-//! Who does what when: time and datagrams come in, what should happen comes out. No socket, no task, no lock.
+//! The behaviour over time: time and datagrams go in, actions come out. No sockets, tasks or locks.
 
 pub(crate) mod connection;
 mod connections;

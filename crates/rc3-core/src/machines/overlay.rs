@@ -1,5 +1,5 @@
-//! What a connection has beside the primary when both sides speak rc3: the RLP loop, the control stream, credit
-//! in both directions, SACKs that are due.
+//! What a connection adds to the primary if both sides use rc3: the RLP loop, the control stream, credit in both
+//! directions, due SACKs.
 
 mod recv_credit;
 mod send_credit;
@@ -15,31 +15,32 @@ use crate::{
     wire::control::{ControlDecoder, Settings},
 };
 
-/// What rc3 has beside the primary.
+/// The rc3 part of a connection.
 #[derive(Debug)]
 pub(crate) struct Overlay {
-    /// What sends. `None` until there are keys: of the handshake, or on clients of early data.
+    /// The sending side. `None` until there are keys: of the handshake, or on clients of early data.
     pub(crate) rlp: Option<Rlp>,
     pub(crate) openers: Openers,
-    /// The stream our control frames go out on.
+    /// The local control stream.
     pub(crate) control: Option<StreamId>,
     pub(crate) decoder: ControlDecoder,
     pub(crate) send_credit: SendCredit,
     pub(crate) recv_credit: RecvCredit,
-    /// Streams whose RLP data wants a SACK.
+    /// Streams whose RLP data needs a SACK.
     pub(crate) sacks: BTreeMap<StreamId, SackDue>,
-    /// When RLP's datagrams came.
+    /// Arrival times of RLP's datagrams.
     pub(crate) arrivals: Arrivals,
-    /// Whether we want to hear the same of ours.
+    /// Whether this side wants such reports from the peer.
     wants_arrivals: bool,
 }
 
-/// A SACK that is due.
+/// A due SACK.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SackDue {
-    /// The best level that the data came on.
+    /// The best level of the data.
     pub(crate) level: Level,
-    /// All of what lies from there on is to be told, in as many SACKs as it takes; otherwise one is enough.
+    /// If set, everything from this offset on must be acknowledged, in as many SACKs as needed; otherwise one is
+    /// enough.
     pub(crate) from: Option<u64>,
 }
 
@@ -67,7 +68,7 @@ impl Overlay {
         }
     }
 
-    /// RLP data came on `stream` at `level`: a SACK is due at the best level seen since the last.
+    /// RLP data arrived on `stream` at `level`: a SACK is due at the best level since the last.
     pub(crate) fn owe_sack(&mut self, stream: StreamId, level: Level) {
         let due = self.sacks.entry(stream).or_insert(SackDue { level, from: None });
         due.level = due.level.min(level);

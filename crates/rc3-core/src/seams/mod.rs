@@ -1,4 +1,4 @@
-//! Each between rc3 and one foreign crate: quinn-proto, rustls, ring, qlog.
+//! Each seam is between rc3 and one foreign crate: quinn-proto, rustls, ring, qlog.
 
 pub(crate) mod keys;
 pub(crate) mod primary;

@@ -1,7 +1,7 @@
-//! What happens on a connection, as a qlog file: the primary's events by quinn-proto, those of the RLP loop beside
-//! them with the same clock (docs/OBSERVABILITY.md). Without the feature `qlog` nothing of it is compiled.
+//! The events of a connection as a qlog file: quinn-proto writes the primary's, rc3 those of the RLP loop with the same
+//! clock (docs/OBSERVABILITY.md). Without the feature `qlog` nothing of it is compiled.
 //!
-//! The format is qlog 0.3 as JSON text sequences (RFC 7464). The clock's zero is when the connection began.
+//! The format is qlog 0.3 as JSON text sequences (RFC 7464). Time starts with the connection.
 
 use std::{net::SocketAddr, time::Instant};
 
@@ -22,7 +22,7 @@ pub use writer::Qlog;
 #[cfg(feature = "qlog")]
 pub(crate) use writer::begin;
 
-/// Something quinn-proto cannot know of.
+/// An event that quinn-proto does not know.
 #[derive(Debug)]
 #[cfg_attr(not(feature = "qlog"), expect(dead_code, reason = "read by the writer"))]
 pub(crate) enum QlogEvent {
@@ -75,8 +75,8 @@ pub(crate) struct Trace {
 }
 
 impl Trace {
-    /// Writes an event down; it is not even made when nobody wants it.
-    #[cfg_attr(not(feature = "qlog"), expect(unused_variables, reason = "nobody wants it"))]
+    /// Writes an event; without a log the event is not even built.
+    #[cfg_attr(not(feature = "qlog"), expect(unused_variables, reason = "there is no log"))]
     pub(crate) fn emit(&mut self, now: Instant, event: impl FnOnce() -> QlogEvent) {
         #[cfg(feature = "qlog")]
         if let Some(writer) = &mut self.writer {

@@ -1,12 +1,12 @@
 //! Connections without cryptography, so that a simulator spends its time on the network and not on AES.
 //!
-//! **Insecure.** Nothing is encrypted or authenticated, and servers are believed to be who they say they are. This is
-//! for machines whose packets never leave the process; the feature `simulation` is off by default, and no connection
-//! is made this way but with the settings of this module.
+//! **Insecure.** Nothing is encrypted or authenticated, and servers are not verified. This is for programs whose
+//! packets never leave the process; the feature `simulation` is off by default, and only the settings of this module
+//! make such connections.
 //!
-//! Everything else is as it would be: the datagrams have the lengths of protected ones and leave at the same times,
-//! those of the handshake as well, which is that of TLS 1.3 without 0-RTT; the same ALPN names are agreed. Both ends
-//! must be made by this module: with a peer that speaks TLS the handshake never gets anywhere.
+//! Everything else is unchanged: datagrams have the lengths of protected ones and leave at the same times, also in the
+//! handshake, which is that of TLS 1.3 without 0-RTT; the same ALPN names are agreed. Both ends must use this module:
+//! the handshake with a TLS peer never completes.
 
 mod crypto;
 mod rlp;
@@ -38,7 +38,7 @@ pub fn server_config(alpn: &[&str]) -> ServerConfig {
     ServerConfig::over(Arc::new(Insecure::new(alpn)), Arc::new(TokenKey))
 }
 
-/// No security: the application's ALPN names are all there is to agree on.
+/// No security: only the application's ALPN names are negotiated.
 struct Insecure(Vec<Vec<u8>>);
 
 impl Insecure {

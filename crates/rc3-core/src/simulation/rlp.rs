@@ -1,4 +1,4 @@
-//! RLP datagrams that nothing protects: of the same lengths, and stray ones are refused, forged ones are not.
+//! Unprotected RLP datagrams of the same lengths: stray ones are refused, forged ones are not.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::{
     wire::header::{HEADER_LEN, TAG_LEN},
 };
 
-/// What stands where protection would.
+/// Replaces the protection.
 #[derive(Debug)]
 pub(super) struct Unprotected;
 
@@ -59,7 +59,7 @@ impl Generation for Tagger {
     }
 }
 
-/// Headers are not protected, and receipts show nothing.
+/// Headers are not protected, and receipts prove nothing.
 struct InTheClear;
 
 impl Mask for InTheClear {

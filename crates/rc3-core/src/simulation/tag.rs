@@ -1,4 +1,4 @@
-//! What stands where an AEAD tag would: tells packets of one key from those of another, and protects nothing.
+//! Replaces an AEAD tag: distinguishes packets of different keys, and protects nothing.
 
 use crate::{
     structures::mixing::{absorb, mix},
@@ -10,23 +10,23 @@ pub(crate) const LEN: usize = TAG_LEN;
 
 /// Writes and checks the tags of one direction between two key updates.
 ///
-/// A tag depends on the key, the packet number, the header and the length of the payload, but not on the payload:
-/// in a simulation nobody changes that.
+/// A tag depends on the key, the packet number, the header and the length of the payload, but not on its bytes: no one
+/// changes those in a simulation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Tagger(u64);
 
 impl Tagger {
-    /// The tagger of whoever has this secret.
+    /// The tagger for this secret.
     pub(crate) fn new(secret: &[u8]) -> Self {
         Self(absorb(0, secret))
     }
 
-    /// One that differs by `label`.
+    /// A tagger that differs by `label`.
     pub(crate) fn derive(self, label: u64) -> Self {
         Self(mix(self.0 ^ mix(label)))
     }
 
-    /// The one after a key update.
+    /// The tagger after a key update.
     pub(crate) fn following(self) -> Self {
         self.derive(1)
     }
@@ -45,7 +45,7 @@ impl Tagger {
         tag
     }
 
-    /// The length of the payload in `sealed`, payload and tag; `None` if the tag is not the one.
+    /// The length of the payload in `sealed`, payload and tag; `None` if the tag is wrong.
     pub(crate) fn check(self, packet_number: u64, header: &[u8], sealed: &[u8]) -> Option<usize> {
         let (payload, tag) = sealed.split_last_chunk::<LEN>()?;
         (*tag == self.tag(packet_number, header, payload.len())).then_some(payload.len())

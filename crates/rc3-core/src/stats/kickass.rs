@@ -1,4 +1,4 @@
-//! What routers say to a connection, and what comes of it.
+//! Router signals of a connection, and the resulting mode.
 
 use std::time::{Duration, Instant};
 
@@ -6,23 +6,23 @@ use kickass::endpoint::Mode;
 
 use crate::units::Rate;
 
-/// A sender that follows the rates of routers where they tell any (Kick-Ass §2.3).
+/// A sender that follows signalled rates (Kick-Ass §2.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KickAssStats {
-    /// Who decides how fast it is.
+    /// The current mode.
     pub mode: Mode,
-    /// When it last went into or out of Kick-Ass mode.
+    /// When it last entered or left Kick-Ass mode.
     pub since: Instant,
-    /// Time in Kick-Ass mode up to then; if that is the mode, it grows since.
+    /// Time in Kick-Ass mode up to then; if that is the current mode, the time since is not included.
     pub steered: Duration,
-    /// The rate signalled last, followed or not, in bits per second of IP packets.
+    /// The last signalled rate, followed or not, in bits per second of IP packets.
     pub rate: Option<Rate>,
     /// Signals received.
     pub signals: u64,
-    /// Changes of modes.
+    /// Changes of mode.
     pub switches: SwitchCounts,
-    /// Whether packets may be fragmented. They may not be once it shows that fragments do not reach the peer.
+    /// Whether packets may be fragmented. They may not once fragments are known not to reach the peer.
     pub fragments: bool,
 }
 
@@ -42,7 +42,8 @@ impl KickAssStats {
 pub struct SwitchCounts {
     /// To Kick-Ass mode.
     pub to_kickass: u64,
-    /// To TCP mode because no rate was signalled for a round trip; also where nothing was sent that could have carried one.
+    /// To TCP mode because no rate was signalled for a round trip; also if no packet was sent that could have carried
+    /// one.
     pub by_silence: u64,
     /// To TCP mode because of a loss or a mark.
     pub by_congestion: u64,

@@ -1,5 +1,4 @@
-//! What an endpoint remembers about its destinations. One record per address, a bounded number of them; a record too
-//! old is forgotten.
+//! An endpoint's memory of its destinations: one record per address, a bounded number of them; old records are dropped.
 
 use std::{
     collections::HashMap,
@@ -7,14 +6,14 @@ use std::{
     time::Instant,
 };
 
-/// Destinations remembered. The one with the oldest evidence gives way.
+/// Destinations remembered. The one with the oldest evidence is replaced.
 pub(crate) const DESTINATIONS_MAX: usize = 1024;
 
-/// Something learned about a destination.
+/// A record of a destination.
 pub(crate) trait Aged: Copy {
-    /// When there was evidence last.
+    /// Time of the last evidence.
     fn at(&self) -> Instant;
-    /// When it is too old.
+    /// When it expires.
     fn until(&self) -> Instant;
 }
 
@@ -32,7 +31,7 @@ impl<R> Default for DestinationCache<R> {
 }
 
 impl<R: Aged> DestinationCache<R> {
-    /// What was learned about the path to `remote`, if that is not too old.
+    /// The record of the path to `remote`, if still valid.
     pub(crate) fn recall(&mut self, now: Instant, remote: SocketAddr) -> Option<R> {
         let destination = remote.ip().to_canonical();
         let record = self.records.get(&destination).copied()?;
@@ -43,7 +42,7 @@ impl<R: Aged> DestinationCache<R> {
         Some(record)
     }
 
-    /// Stores what was learned about the path to `remote`.
+    /// Stores the record of the path to `remote`.
     pub(crate) fn remember(&mut self, remote: SocketAddr, record: R) {
         let destination = remote.ip().to_canonical();
         if self.records.len() >= DESTINATIONS_MAX && !self.records.contains_key(&destination) {
@@ -53,18 +52,18 @@ impl<R: Aged> DestinationCache<R> {
         self.records.insert(destination, record);
     }
 
-    /// Forgets what was learned about the path to `remote`.
+    /// Drops the record of the path to `remote`.
     #[cfg(feature = "kickass")]
     pub(crate) fn forget(&mut self, remote: SocketAddr) {
         self.records.remove(&remote.ip().to_canonical());
     }
 
-    /// Forgets all.
+    /// Drops all records.
     pub(crate) fn clear(&mut self) {
         self.records.clear();
     }
 
-    /// All that is believed at `now`, in no order.
+    /// All valid records at `now`, in no order.
     pub(crate) fn iter(&self, now: Instant) -> impl Iterator<Item = (IpAddr, R)> {
         let records = self.records.iter().map(|(&destination, &record)| (destination, record));
         records.filter(move |(_, record)| now < record.until())

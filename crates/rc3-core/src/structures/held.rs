@@ -1,9 +1,8 @@
-//! What a connection holds in memory, and how much of that its peer may bring about.
+//! A connection's memory use, and the part of it that its peer may cause.
 //!
-//! Windows bound stream bytes, and nothing else: a gap can cost 308 times the byte behind it. So the overhead is counted,
-//! at what it costs on a 64-bit system in B-trees as full as ascending inserts leave them. In each direction it may grow
-//! to half of the bytes held, and a fixed number beyond
-//! ([`TransportConfig::overhead_max`](crate::TransportConfig::overhead_max)).
+//! Windows bound only stream bytes, but a gap can cost 308 times the byte behind it. So the overhead is counted, at its
+//! cost on a 64-bit system in B-trees as full as ascending inserts leave them. In each direction it may grow to half of
+//! the stored bytes plus a fixed number ([`TransportConfig::overhead_max`](crate::TransportConfig::overhead_max)).
 //!
 //! The first run of a stream and its first piece are not counted: the limit on streams bounds them.
 //!
@@ -17,64 +16,64 @@ pub(crate) const SPAN_COST: u64 = 44;
 /// A run of buffered pieces, likewise.
 pub(crate) const RUN_COST: u64 = 124;
 
-/// A buffered piece: its place in the run, twice since runs grow by doubling, and what its allocation takes beside its
-/// bytes.
+/// A buffered piece: its slot in the run, counted twice since runs grow by doubling, and the overhead of its
+/// allocation.
 pub(crate) const PIECE_COST: u64 = 96;
 
 /// A piece of a send buffer, with its part of the tree's nodes.
 pub(crate) const CHUNK_COST: u64 = 124;
 
-/// The most that a gap which is filled, in part or whole, makes the overhead of a stream grow.
+/// The most by which filling a gap, in part or completely, increases a stream's overhead.
 pub(crate) const GAP_COST: u64 = 2 * SPAN_COST + RUN_COST + PIECE_COST;
 
-/// The same for a SACK at the sender: spans that are delivered and that are not, and a piece of the send buffer.
+/// The same for a SACK at the sender: delivered and undelivered spans, and a piece of the send buffer.
 pub(crate) const SACK_COST: u64 = 2 * SPAN_COST + CHUNK_COST;
 
-/// Bytes held for each byte of overhead they pay for. Packets of 1200 bytes with a gap after each need half of that.
+/// Stored bytes for each byte of overhead they pay for. Packets of 1200 bytes with a gap after each need half of that.
 const BYTES_PER_OVERHEAD: u64 = 2;
 
-/// What the primary's own gaps may take, as a multiple of what RLP may bring all to: its data cannot be refused, so beyond
-/// this the connection ends.
+/// Limit for the primary's own gaps, as a multiple of RLP's limit: its data cannot be refused, so beyond this the
+/// connection ends.
 const PRIMARY_SHARE: u64 = 2;
 
-/// What is held in memory.
+/// Memory use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Held {
     /// Stream bytes.
     pub bytes: u64,
-    /// What they take beside themselves: records of gaps and pieces, and allocations.
+    /// Overhead: records of gaps and pieces, and allocations.
     pub overhead: u64,
 }
 
 impl Held {
-    /// All of it. A byte kept in the buffer it came in may pin half a byte of others.
+    /// The total. A byte stored in the buffer it arrived in may pin half a byte of others.
     pub fn total(self) -> u64 {
         self.bytes + self.bytes / 2 + self.overhead
     }
 
-    /// How much the overhead may still grow, with `free` bytes of it beyond what the bytes pay for. `None`: it is too
-    /// much already.
+    /// How much the overhead may still grow, with `free` bytes of it beyond what the bytes pay for. `None`: already too
+    /// much.
     pub(crate) fn overhead_room(self, free: u64) -> Option<u64> {
         free.saturating_add(self.bytes / BYTES_PER_OVERHEAD).checked_sub(self.overhead)
     }
 }
 
-/// What the receiving side of streams holds.
+/// Memory use of the receiving side of streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Received {
     pub(crate) all: Held,
-    /// The part of it that only the primary brings about.
+    /// The part that only the primary causes.
     pub(crate) by_primary: Held,
 }
 
 impl Received {
-    /// Whether no honest primary leaves as many gaps.
+    /// Whether it exceeds what any honest primary causes.
     pub(crate) fn is_hostile(self, free: u64) -> bool {
         self.by_primary.overhead_room(free.saturating_mul(PRIMARY_SHARE)).is_none()
     }
 }
 
-/// How many of `count` are counted: all but the first.
+/// The counted ones of `count`: all except the first.
 pub(crate) fn extra(count: usize) -> u64 {
     count.saturating_sub(1) as u64
 }

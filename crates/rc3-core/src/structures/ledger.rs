@@ -1,7 +1,7 @@
-//! Who answers for each byte of one send stream, and where the two loops meet.
+//! Which loop owns each byte of one send stream, and where the two loops meet.
 //!
-//! The invariant: every byte below [`Ledger::end`] is in exactly one [`State`], and every byte below
-//! [`Ledger::cursor`] is answered for. A byte moves only forward, unless what RLP sent is lost and it may send it again:
+//! The invariant: every byte below [`Ledger::end`] is in exactly one [`State`], and every byte below [`Ledger::cursor`]
+//! has an owner. A byte moves only forward, unless RLP lost it and may send it again:
 //!
 //! ```text
 //!             sent_by_rlp              delivered
@@ -11,10 +11,10 @@
 //!     +----------> Primary <-----+
 //! ```
 //!
-//! The primary takes the lowest bytes, RLP the highest open ones. The cursor is where the primary stands; it
-//! jumps over what RLP has delivered (the ACK bump, RC3 §2.1). Above the cursor three sets hold the states;
-//! below it nothing is kept but the overlap: bytes handed to the primary so lately that they may not have
-//! left, which RLP may send all the same (once).
+//! The primary takes the lowest bytes, RLP the highest open ones. The cursor is the primary's position; it jumps over
+//! bytes that RLP has delivered (the ACK bump, RC3 §2.1). Above the cursor three sets store the states; below it only
+//! the overlap is stored: bytes handed to the primary so recently that they may not have left, which RLP may also send
+//! (once).
 //!
 //! All offsets and lengths are bytes of the stream.
 
@@ -26,27 +26,27 @@ use crate::{
     units::{Level, Span},
 };
 
-/// How far below the cursor RLP may at most overlap with the primary, in bytes.
+/// Largest overlap of RLP with the primary below the cursor, in bytes.
 ///
 /// Enough for the last two write quanta (a 32nd of the window each) of a window of 64 MiB.
 pub(crate) const OVERLAP_MAX: u64 = 4 << 20;
 
-/// How many separate delivered spans a ledger remembers.
+/// Most separate delivered spans in a ledger.
 ///
-/// An honest receiver makes one for each loss in an RLP flight, and keeps no more. A hostile one could ask for
-/// one per two bytes by SACKing every other byte, so SACKs beyond the limit that do not extend a known span are
-/// ignored, as if they had been lost; then the primary comes by.
+/// An honest receiver makes one for each loss in an RLP flight, and stores no more. A hostile one could ask for one per
+/// two bytes by SACKing every other byte, so SACKs beyond the limit that do not extend a known span are ignored as if
+/// they were lost; the primary then sends those bytes.
 pub(crate) const DELIVERED_SPANS_MAX: usize = 1 << 14;
 
-/// Who answers for a byte.
+/// The owner of a byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// Nobody yet.
+    /// None yet.
     Open,
-    /// The primary loop: it has the byte, or it has passed it by because it was delivered. Below the cursor
-    /// the ledger does not tell the two apart any more.
+    /// The primary loop: it has the byte, or it has skipped it because it was delivered. Below the cursor the ledger
+    /// does not distinguish the two.
     Primary,
-    /// The RLP loop sent it at this level; no SACK has come.
+    /// The RLP loop sent it at this level; no SACK has arrived.
     Rlp(Level),
     /// The peer has it by RLP, above the cursor.
     Delivered,
@@ -57,7 +57,7 @@ pub enum State {
 pub struct Ledger {
     /// Length of the stream so far.
     end: u64,
-    /// Every byte below is answered for; the byte here, if there is one, is open or in the RLP flight.
+    /// Every byte below has an owner; the byte here, if any, is open or in the RLP flight.
     cursor: u64,
     /// Open bytes. All at or above the cursor.
     open: SpanSet,
@@ -81,22 +81,22 @@ impl Ledger {
         self.end
     }
 
-    /// The lowest offset nobody answers for: all below is handed to the primary or delivered.
+    /// The lowest offset without an owner: all below is handed to the primary or delivered.
     pub fn cursor(&self) -> u64 {
         self.cursor
     }
 
-    /// What the primary should take next: the lowest bytes from the cursor on, at most `max`, up to the next
-    /// delivered span. `None` if every byte is answered for or `max` is 0.
+    /// What the primary should take next: the lowest bytes from the cursor on, at most `max`, up to the next delivered
+    /// span. `None` if every byte has an owner or `max` is 0.
     pub fn next_for_primary(&self, max: u64) -> Option<Span> {
         let stop = self.delivered.first().map_or(self.end, |run| run.start);
         let end = stop.min(self.cursor.saturating_add(max));
         (end > self.cursor).then(|| Span::new(self.cursor, end))
     }
 
-    /// The primary takes this span: pairs with [`Self::next_for_primary`], whose span may be cut at its end.
+    /// The primary takes this span: pairs with [`Self::next_for_primary`], whose span may be shortened at its end.
     ///
-    /// Returns how many of its bytes RLP had sent already without a SACK having come: the duplicates.
+    /// Returns how many of its bytes RLP had sent without a SACK so far: the duplicates.
     ///
     /// # Panics
     /// If the span does not start at the cursor, or holds bytes that are delivered or past the end.
@@ -107,17 +107,16 @@ impl Ledger {
         }
         let opened = self.open.remove(span);
         let duplicates = self.rlp.remove(span, |_, _| {});
-        assert_eq!(opened + duplicates, span.len(), "bytes already answered for");
+        assert_eq!(opened + duplicates, span.len(), "bytes that already have an owner");
         self.move_cursor(span.end);
         duplicates
     }
 
     /// What RLP should send next: the highest open bytes below `ceiling`, at most `max`, as one span.
     ///
-    /// Where the loops meet, up to `overlap` bytes (at most [`OVERLAP_MAX`]) below the cursor are offered,
-    /// too: "handed to the primary" is not "in a packet", and waiting for the next window would cost a round
-    /// trip.
-    /// No byte is offered that RLP has sent before and that has not been [reopened](Self::reopen).
+    /// Where the loops meet, up to `overlap` bytes (at most [`OVERLAP_MAX`]) below the cursor are offered, too: "handed
+    /// to the primary" is not "in a packet", and waiting for the next window would cost a round trip. No byte is
+    /// offered that RLP has sent before, unless it was [reopened](Self::reopen).
     pub fn next_for_rlp(&self, max: u64, ceiling: u64, overlap: u64) -> Option<Span> {
         if max == 0 {
             return None;
@@ -138,8 +137,8 @@ impl Ledger {
         Some(Span::new(span.start.max(span.end.saturating_sub(max)), span.end))
     }
 
-    /// RLP has sent this span at `level`: pairs with [`Self::next_for_rlp`], whose span may be cut at its
-    /// start. Overlap bytes stay with the primary.
+    /// RLP has sent this span at `level`: pairs with [`Self::next_for_rlp`], whose span may be shortened at its start.
+    /// Overlap bytes stay with the primary.
     ///
     /// # Panics
     /// If a byte is neither open nor an overlap byte that RLP has not sent yet.
@@ -152,11 +151,11 @@ impl Ledger {
         self.rlp.insert(open, level);
     }
 
-    /// The peer SACKs this span. Only bytes sent by RLP and not handed to the primary since become delivered;
-    /// `on` sees each such piece with its level, lowest first, and how many bytes they are is returned. Everything else is
-    /// old news: receipts show that RLP has sent all of it.
+    /// The peer SACKs this span. Only bytes sent by RLP and not handed to the primary since become delivered; `on` gets
+    /// each such piece with its level, lowest first. Returns their number. Other bytes need no change: receipts prove
+    /// that RLP has sent all of the span.
     ///
-    /// Without `room` for one more delivered span, only what extends a known one counts, or moves the cursor.
+    /// Without `room` for one more delivered span, only bytes that extend a known one or move the cursor count.
     pub fn delivered(&mut self, span: Span, room: bool, mut on: impl FnMut(Span, Level)) -> u64 {
         let room = room && self.delivered.span_count() < DELIVERED_SPANS_MAX;
         if !room && !self.delivered.touches(span) && self.cursor < span.start {
@@ -171,8 +170,8 @@ impl Ledger {
         newly
     }
 
-    /// RLP's packets with this span are lost: what nobody has taken or SACKed since is open again. Returns how many bytes
-    /// that are.
+    /// RLP's packets with this span are lost: bytes that were neither taken by the primary nor SACKed since are open
+    /// again. Returns their number.
     pub fn reopen(&mut self, span: Span) -> u64 {
         let open = &mut self.open;
         self.rlp.remove(span, |piece, _| {
@@ -200,14 +199,14 @@ impl Ledger {
         self.rlp.covered()
     }
 
-    /// What the records of bytes take in memory, the first of each kind apart.
+    /// Memory used by the records of bytes, except the first of each kind.
     pub fn overhead(&self) -> u64 {
         let sets = [&self.open, &self.delivered, &self.handed].map(SpanSet::span_count);
         let spans: u64 = sets.into_iter().chain([self.rlp.span_count()]).map(extra).sum();
         spans * SPAN_COST
     }
 
-    /// Who answers for the byte at `offset`; [`State::Open`] past the end, where nobody has written yet.
+    /// The owner of the byte at `offset`; [`State::Open`] beyond the end.
     pub fn state(&self, offset: u64) -> State {
         if offset < self.cursor {
             State::Primary
@@ -220,8 +219,7 @@ impl Ledger {
         }
     }
 
-    /// Puts the cursor to `to` and on over the delivered span there (the ACK bump), and forgets what lies
-    /// below.
+    /// Moves the cursor to `to` and on over the delivered span there (the ACK bump), and drops all records below.
     fn move_cursor(&mut self, to: u64) {
         self.cursor = self.delivered.first_gap(to);
         self.delivered.remove(Span::new(to, self.cursor));
@@ -349,7 +347,7 @@ mod tests {
             (3..len).step_by(2).map(|at| ledger.delivered(span(at, at + 1), true, |_, _| {})).sum();
         assert_eq!(newly, DELIVERED_SPANS_MAX as u64);
         assert!(ledger.rlp.span_count() <= DELIVERED_SPANS_MAX + 1);
-        // What extends a known span, or moves the cursor, is still welcome.
+        // Bytes that extend a known span, or move the cursor, still count.
         assert_eq!(ledger.delivered(span(0, 1), true, |_, _| {}), 1);
         assert_eq!(ledger.cursor(), 1);
         assert_eq!(ledger.delivered(span(4, 5), true, |_, _| {}), 1);
@@ -513,7 +511,7 @@ mod tests {
                 }
             }
         }
-        // The sets partition what lies above the cursor: disjoint, and nothing missing.
+        // The sets partition the bytes above the cursor: disjoint and complete.
         let mut all = SpanSet::new();
         let pieces =
             ledger.open.iter().chain(ledger.delivered.iter()).chain(ledger.rlp.iter().map(|(run, _)| run));

@@ -1,4 +1,4 @@
-//! Numbers that follow from others and look drawn. Nothing secret: anybody can compute them.
+//! Pseudorandom numbers from other numbers. Not secret: anyone can compute them.
 
 /// Mixes `bytes` into `state`, eight at a time.
 pub(crate) fn absorb(state: u64, bytes: &[u8]) -> u64 {

@@ -1,4 +1,4 @@
-//! Spans, their books, and what waits: no packet, no clock of its own, and not why a span moves.
+//! Spans, their state, and queues: no packets, no clock, and no reasons for changes.
 
 pub(crate) mod destination_cache;
 pub(crate) mod held;

@@ -1,7 +1,7 @@
 //! Bytes of a stream that wait for their reader, by offset.
 //!
-//! Bytes without a hole between them are one run of pieces as they came, so that bytes in order cost a push and a
-//! pop, not a map entry each. Two pieces that touch are joined unless they hold more than [`JOIN_MAX`] bytes
+//! Bytes without a gap between them are one run of pieces as they arrived, so that bytes in order cost a push and a pop
+//! instead of a map entry each. Two pieces that touch are joined unless they have more than [`JOIN_MAX`] bytes
 //! together: so there is at most one for each run and for each 1024 bytes. Reading parts of pieces may leave more.
 //!
 //! When two runs meet, the shorter one moves, so n inserts cost O(n log n) whatever their order, and each copies
@@ -15,13 +15,13 @@ use bytes::Bytes;
 
 use crate::structures::held::{PIECE_COST, RUN_COST, extra};
 
-/// Pieces that touch and hold no more than this many bytes together are joined into one.
+/// Pieces that touch and have at most this many bytes together are joined.
 pub(crate) const JOIN_MAX: usize = 2048;
 
 #[derive(Debug, Default)]
 pub(crate) struct Pieces {
-    /// Runs that do not touch, by an offset from which on there is nothing below their start: reading moves the
-    /// start of a run and not its key.
+    /// Runs that do not touch, by an offset at or below their start and above the run before: reading moves the start
+    /// of a run and not its key.
     runs: BTreeMap<u64, Run>,
     /// Number of pieces.
     count: usize,
@@ -29,7 +29,7 @@ pub(crate) struct Pieces {
     bytes: u64,
 }
 
-/// Pieces without a hole between them; never none.
+/// Pieces without a gap between them; never empty.
 #[derive(Debug)]
 struct Run {
     start: u64,
@@ -48,7 +48,7 @@ impl Pieces {
         self.bytes
     }
 
-    /// What runs and pieces beyond the first take in memory beside their bytes.
+    /// Memory of runs and pieces beyond the first, besides their bytes.
     pub(crate) fn overhead(&self) -> u64 {
         extra(self.runs.len()) * RUN_COST + extra(self.count) * PIECE_COST
     }
@@ -58,7 +58,7 @@ impl Pieces {
         self.runs.first_key_value().map(|(_, run)| run.start)
     }
 
-    /// Adds bytes none of which are there.
+    /// Adds bytes, none of which may be present.
     pub(crate) fn insert(&mut self, start: u64, piece: Bytes) {
         let end = start + piece.len() as u64;
         self.bytes += piece.len() as u64;
@@ -94,7 +94,7 @@ impl Pieces {
 
     /// Takes out the first bytes of the lowest run that starts at `from` or above: a piece, or `max` bytes of it.
     pub(crate) fn pop(&mut self, from: u64, max: usize) -> Option<(u64, Bytes)> {
-        // One that has been read in part may have a key below.
+        // A partly read run may have a key below.
         let begun = self.runs.range(..from).next_back().filter(|(_, run)| run.start >= from);
         let (&key, _) = begun.or_else(|| self.runs.range(from..).next())?;
         let run = self.runs.get_mut(&key)?;
@@ -104,7 +104,7 @@ impl Pieces {
         } else {
             self.count -= 1;
             let piece = run.pieces.pop_front()?;
-            // Room for many is given back with them.
+            // Frees the memory of long runs with them.
             if run.pieces.len() * 4 < run.pieces.capacity() {
                 run.pieces.shrink_to(run.pieces.len() * 2);
             }
@@ -119,7 +119,7 @@ impl Pieces {
         Some((start, data))
     }
 
-    /// Number of runs and the lengths of all pieces, by a look at all of them.
+    /// Counts runs and the lengths of all pieces, by walking all of them.
     #[cfg(test)]
     pub(crate) fn recounted(&self) -> (usize, Vec<usize>) {
         let lens = self.runs.values().flat_map(|run| run.pieces.iter().map(Bytes::len)).collect();
@@ -163,7 +163,7 @@ impl Run {
         }
     }
 
-    /// Takes in the run that begins where this one ends, and returns by how much the number of pieces has shrunk.
+    /// Appends the run that begins where this one ends, and returns by how much the number of pieces decreased.
     fn merge(&mut self, above: Self) -> usize {
         let count = self.pieces.len() + above.pieces.len();
         let Self { end, mut pieces, .. } = above;

@@ -1,9 +1,9 @@
 //! Sorted spans of stream offsets: the structure under the ledger, the reassembler and the SACKs.
 //!
-//! [`SpanSet`] says which offsets are in, [`SpanMap`] gives each offset in it a small value. Both keep their
-//! runs in a [`BTreeMap`] from start to end. The invariant: runs are not empty, do not overlap, and two runs
-//! that touch (in a map: and carry the same value) are one run. So equal contents mean equal structures, and
-//! the number of runs is the number of holes in the data, whatever the order in which it came.
+//! [`SpanSet`] stores a set of offsets, [`SpanMap`] a small value for each offset in it. Both store their runs in a
+//! [`BTreeMap`] from start to end. The invariant: runs are not empty, do not overlap, and two runs that touch (in a
+//! map: with the same value) are one run. So equal contents mean equal structures, and the number of runs is the number
+//! of gaps in the data, whatever the order of insertion.
 //!
 //! Offsets and lengths are bytes. Every operation takes O(log n + t) for n runs, of which it touches t.
 
@@ -36,12 +36,12 @@ impl SpanSet {
         self.runs.len()
     }
 
-    /// How many bytes all runs hold together.
+    /// The number of bytes in all runs.
     pub fn covered(&self) -> u64 {
         self.covered
     }
 
-    /// Adds a span and says how many of its bytes were not in the set before.
+    /// Adds a span; returns how many of its bytes were new.
     pub fn insert(&mut self, span: Span) -> u64 {
         if span.is_empty() {
             return 0;
@@ -57,7 +57,7 @@ impl SpanSet {
             absorbed += *run_end - run_start;
             start = run_start;
         }
-        // The run at `start`, if there is one, is counted already; the rest is swallowed one by one.
+        // The run at `start`, if any, is already counted; the rest is absorbed one by one.
         while let Some((&run_start, &run_end)) = self.runs.range(start + 1..=end).next() {
             self.runs.remove(&run_start);
             absorbed += run_end - run_start;
@@ -69,8 +69,8 @@ impl SpanSet {
         new
     }
 
-    /// Lengthens the run that ends where the span starts, if neither a byte of the span nor the one after it is in the
-    /// set: as [`Self::insert`] for data in order, in one step down the tree. `false`: nothing was done.
+    /// Extends the run that ends where the span starts, if neither a byte of the span nor the one after it is in the
+    /// set: like [`Self::insert`] for data in order, in one step down the tree. `false`: nothing was done.
     pub fn append(&mut self, span: Span) -> bool {
         match self.runs.range_mut(..=span.end).next_back() {
             Some((_, run_end)) if *run_end == span.start && !span.is_empty() => {
@@ -82,7 +82,7 @@ impl SpanSet {
         }
     }
 
-    /// Takes a span out and says how many of its bytes were in the set.
+    /// Removes a span; returns how many of its bytes were in the set.
     pub fn remove(&mut self, span: Span) -> u64 {
         if span.is_empty() {
             return 0;
@@ -118,8 +118,8 @@ impl SpanSet {
         self.last_below(span.end).is_some_and(|run| run.end > span.start && !span.is_empty())
     }
 
-    /// Whether a byte of the span, or one right before or after it, is in the set: inserting it would then
-    /// make no run more.
+    /// Whether any byte of the span, or one directly before or after it, is in the set: inserting it would then not add
+    /// a run.
     pub fn touches(&self, span: Span) -> bool {
         !span.is_empty()
             && self.runs.range(..=span.end).next_back().is_some_and(|(_, &end)| end >= span.start)
@@ -135,13 +135,13 @@ impl SpanSet {
         self.runs.last_key_value().map(as_span)
     }
 
-    /// The highest run that starts below `ceiling`, cut off there.
+    /// The highest run that starts below `ceiling`, truncated there.
     pub fn last_below(&self, ceiling: u64) -> Option<Span> {
         let run = self.runs.range(..ceiling).next_back().map(as_span)?;
         Some(Span::new(run.start, run.end.min(ceiling)))
     }
 
-    /// The run that holds `offset`, whole.
+    /// The whole run that contains `offset`.
     pub fn run_at(&self, offset: u64) -> Option<Span> {
         self.runs.range(..=offset).next_back().map(as_span).filter(|run| run.end > offset)
     }
@@ -156,7 +156,7 @@ impl SpanSet {
         self.runs.iter().map(as_span)
     }
 
-    /// The runs from `offset` on, lowest first; a run that holds `offset` is cut off there.
+    /// The runs from `offset` on, lowest first; a run that contains `offset` is truncated there.
     pub fn iter_from(&self, offset: u64) -> impl DoubleEndedIterator<Item = Span> + '_ {
         let first = self.run_at(offset).map_or(offset, |run| run.start);
         self.runs.range(first..).map(move |run| {
@@ -183,7 +183,7 @@ impl SpanSet {
 
 /// Iterator of [`SpanSet::gaps`].
 struct Gaps<'a> {
-    /// What is still to be looked through; starts in a gap or is empty.
+    /// The remaining part of the span; starts in a gap or is empty.
     rest: Span,
     /// The runs inside `rest`.
     runs: btree_map::Range<'a, u64, u64>,
@@ -231,12 +231,12 @@ impl<V: Copy + Eq> SpanMap<V> {
         self.runs.len()
     }
 
-    /// How many bytes all runs hold together.
+    /// The number of bytes in all runs.
     pub(crate) fn covered(&self) -> u64 {
         self.covered
     }
 
-    /// Gives every byte of the span this value, whatever it had before.
+    /// Gives every byte of the span this value, replacing any other.
     pub(crate) fn insert(&mut self, span: Span, value: V) {
         if span.is_empty() {
             return;
@@ -260,8 +260,8 @@ impl<V: Copy + Eq> SpanMap<V> {
         }
     }
 
-    /// Takes the values of a span out. `on` sees every piece that had one, lowest first; the sum of their
-    /// lengths is returned.
+    /// Removes the values of a span. `on` gets every piece that had one, lowest first; returns the sum of their
+    /// lengths.
     pub(crate) fn remove(&mut self, span: Span, mut on: impl FnMut(Span, V)) -> u64 {
         if span.is_empty() {
             return 0;
@@ -320,7 +320,7 @@ mod tests {
 
     use super::*;
 
-    /// All offsets of a test lie below this.
+    /// Upper bound of all offsets in a test.
     const SIZE: u64 = 48;
 
     fn span(start: u64, end: u64) -> Span {

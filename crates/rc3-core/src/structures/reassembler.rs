@@ -1,24 +1,25 @@
-//! Spans from either loop into one stream, at the receiver.
+//! Joins spans from both loops into one stream, at the receiver.
 //!
-//! The RLP loop fills the stream from the tail down, the primary from the head up; both may bring the same
-//! byte, and RLP leaves holes by design. The first arrival of a byte wins, later ones are duplicates.
+//! The RLP loop fills the stream from the tail down, the primary from the head up; both may bring the same byte, and
+//! RLP leaves gaps by design. The first arrival of a byte counts, later ones are duplicates.
 //!
-//! What bounds the memory, whatever the peer sends:
+//! Memory is bounded, whatever the peer sends:
 //!
-//! - *Runs.* Received bytes are remembered as runs. RLP data that would make a run more than allowed is
-//!   refused; RLP may lose packets anyway, the primary comes by. The primary's own data comes in order and is
-//!   never refused: it makes one run more at most. (A head record that skips bytes must be checked with
-//!   [`Reassembler::contains`] before the primary's data goes on behind them.)
-//! - *Pieces.* Two that touch are joined unless they hold more than 2048 bytes together. So a peer that sends single
-//!   bytes cannot make one of each: there are at most one per run and per 1024 buffered bytes. Unordered reads of
+//! - *Runs.* Received bytes are recorded as runs. RLP data that would exceed the allowed number is refused; RLP may
+//!   lose packets anyway, and the primary brings those bytes. The primary's own data arrives in order and is never
+//!   refused: it adds at most one run. (Before the primary's data continues after a skip, the skipped bytes must be
+//!   checked with [`Reassembler::contains`].)
+//! - *Pieces.* Two that touch are joined unless they have more than 2048 bytes together. So a peer that sends single
+//!   bytes cannot make a piece of each: there are at most one per run and per 1024 buffered bytes. Unordered reads of
 //!   parts of pieces may leave more; RLP data is refused while there are more than two for each allowed run.
-//! - *Pinned buffers.* A piece is kept by reference only if it is at least [`REFERENCE_MIN`] bytes and three quarters
-//!   of the buffer it came in; anything smaller is copied. So a buffered byte pins at most a third of another.
-//! - *Bytes.* The sum is for the caller to bound, with credit: [`Reassembler::consumed`] plus a window. So is the
-//!   memory that all streams take together, by [`Reassembler::held`].
+//! - *Pinned buffers.* A piece is stored by reference only if it has at least [`REFERENCE_MIN`] bytes and three
+//!   quarters of the buffer it arrived in; anything smaller is copied. So a buffered byte pins at most a third of
+//!   another.
+//! - *Bytes.* The caller bounds the sum with credit: [`Reassembler::consumed`] plus a window. It also bounds the memory
+//!   of all streams together, by [`Reassembler::held`].
 //!
-//! Joining copies at most 4096 bytes per insert beyond the bytes themselves, so inserts are linear in their number up
-//! to the logarithm (compare RUSTSEC-2026-0185).
+//! Joining copies at most 4096 bytes per insert besides the inserted bytes, so the cost of inserts is linear up to the
+//! logarithm (compare RUSTSEC-2026-0185).
 //!
 //! All offsets and lengths are bytes of the stream.
 
@@ -36,7 +37,7 @@ use crate::{
     units::Span,
 };
 
-/// Pieces of at least this many bytes may be kept as references into the buffer they came in.
+/// Pieces of at least this many bytes may be stored as references into the buffer they arrived in.
 pub(crate) const REFERENCE_MIN: usize = 1024;
 
 /// Which loop brought some data.
@@ -48,14 +49,14 @@ pub enum Loop {
     Rlp,
 }
 
-/// What became of inserted data, in bytes; the sum is the length of the data.
+/// The fates of inserted bytes; their sum is the length of the data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Inserted {
     /// Arrived for the first time.
     pub new: u64,
     /// Received before, by whichever loop.
     pub duplicate: u64,
-    /// Dropped: too many runs, an offset past 2⁶⁴ - 1, or the reassembler is cleared.
+    /// Dropped: too many runs, an offset beyond 2⁶⁴ - 1, or the reassembler is cleared.
     pub refused: u64,
 }
 
@@ -68,9 +69,9 @@ pub struct Chunk {
     pub data: Bytes,
 }
 
-/// An ordered read after an unordered one went past a hole: the order is lost.
+/// An ordered read after an unordered one passed a gap: the order is lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("bytes past a hole were read unordered, read on unordered until the hole is filled and read")]
+#[error("bytes beyond a gap were read unordered, keep reading unordered until the gap is filled and read")]
 pub struct IllegalOrderedRead;
 
 /// The receiving side of one stream.
@@ -82,9 +83,9 @@ pub struct Reassembler {
     pieces: Pieces,
     /// Bytes read, or dropped by [`Self::clear`].
     consumed: u64,
-    /// Most runs RLP may bring `received` to.
+    /// Most runs in `received` that RLP may cause.
     spans_max: usize,
-    /// Nobody will read any more.
+    /// The application has stopped reading.
     cleared: bool,
 }
 
@@ -94,8 +95,8 @@ impl Reassembler {
         Self { received: SpanSet::new(), pieces: Pieces::default(), consumed: 0, spans_max, cleared: false }
     }
 
-    /// Takes in the bytes at `offset`, part of a buffer of `buffer_len` bytes that nothing else keeps. Of bytes that
-    /// came before, the first arrival stays.
+    /// Adds the bytes at `offset`, part of a buffer of `buffer_len` bytes that nothing else references. The first
+    /// arrival of each byte counts.
     pub fn insert(&mut self, offset: u64, data: Bytes, buffer_len: usize, from: Loop) -> Inserted {
         let len = data.len() as u64;
         let refused = Inserted { refused: len, ..Inserted::default() };
@@ -110,7 +111,7 @@ impl Reassembler {
         }
         let mut new = 0;
         let mut rest = span;
-        // Lowest gap first; taking it in closes it.
+        // Lowest gap first; filling it closes it.
         while let Some(gap) = self.first_gap_in(rest) {
             self.received.insert(gap);
             let piece = data.slice((gap.start - offset) as usize..(gap.end - offset) as usize);
@@ -121,11 +122,11 @@ impl Reassembler {
         Inserted { new, duplicate: len - new, refused: 0 }
     }
 
-    /// As [`Self::insert`] and [`Self::read`] in one, for the next bytes in order while nothing waits: takes note of
-    /// them without keeping them. `false`: they are not, and nothing was done.
+    /// Like [`Self::insert`] and [`Self::read`] in one, for the next bytes in order while nothing waits: records them
+    /// without storing them. `false`: they are not the next bytes, and nothing was done.
     pub fn pass(&mut self, span: Span) -> bool {
         let is_next = !self.cleared && self.pieces.count() == 0 && self.received.covered() == span.start;
-        // All that was received is a run from 0 on, and all of it was read.
+        // Everything received is one run from 0 on, and all of it was read.
         let is_next = is_next && self.consumed == span.start && self.contiguous_end() == span.start;
         if is_next {
             self.consumed += self.received.insert(span);
@@ -133,11 +134,11 @@ impl Reassembler {
         is_next
     }
 
-    /// Takes out the next bytes, at most `max`. Ordered: those at [`Self::read_offset`]. Unordered: the
-    /// lowest there are. `None` if there are none (yet), if `max` is 0, or after [`Self::clear`].
+    /// Removes the next bytes, at most `max`. Ordered: those at [`Self::read_offset`]. Unordered: the lowest available.
+    /// `None` if there are none (yet), if `max` is 0, or after [`Self::clear`].
     ///
     /// # Errors
-    /// If the read is ordered and an unordered one has passed a hole that is not filled and read since.
+    /// If the read is ordered and an unordered one has passed a gap that was not filled and read since.
     pub fn read(&mut self, max: usize, ordered: bool) -> Result<Option<Chunk>, IllegalOrderedRead> {
         let read_offset = self.read_offset();
         if ordered && !self.cleared && self.consumed != read_offset {
@@ -149,32 +150,32 @@ impl Reassembler {
         Ok(self.read_from(0, max))
     }
 
-    /// Takes out bytes unordered like [`Self::read`], but the lowest past a hole at or above `from`.
+    /// Like an unordered [`Self::read`], but takes the lowest bytes beyond a gap at or above `from`.
     pub fn read_from(&mut self, from: u64, max: usize) -> Option<Chunk> {
         let (offset, data) = self.pieces.pop(from, max)?;
         self.consumed += data.len() as u64;
         Some(Chunk { offset, data })
     }
 
-    /// The lowest offset that was not read: where ordered reads stand.
+    /// The lowest unread offset: the position of ordered reads.
     pub fn read_offset(&self) -> u64 {
-        // What is received and not buffered has been read.
+        // Received bytes that are not buffered have been read.
         let end = self.contiguous_end();
         self.pieces.start().map_or(end, |start| start.min(end))
     }
 
-    /// How many bytes were handed to the application, in either order, or dropped by [`Self::clear`]. Credit
-    /// of this plus a window bounds what can be buffered.
+    /// The number of bytes passed to the application, in any order, or dropped by [`Self::clear`]. Credit of this plus
+    /// a window bounds the buffered bytes.
     pub fn consumed(&self) -> u64 {
         self.consumed
     }
 
-    /// How many bytes wait to be read.
+    /// The number of unread bytes.
     pub fn buffered(&self) -> u64 {
         self.pieces.bytes()
     }
 
-    /// What waits to be read, and what it takes in memory together with the record of what was received.
+    /// The unread bytes, and their memory including the record of received spans.
     pub fn held(&self) -> Held {
         let overhead = extra(self.run_count()) * SPAN_COST + self.pieces.overhead();
         Held { bytes: self.buffered(), overhead }
@@ -192,7 +193,7 @@ impl Reassembler {
         self.received.first().filter(|run| run.start == 0).map_or(0, |run| run.end)
     }
 
-    /// Past the highest byte received; 0 before any.
+    /// End of the highest received byte; 0 before any.
     pub fn end(&self) -> u64 {
         self.received.last().map_or(0, |run| run.end)
     }
@@ -202,7 +203,7 @@ impl Reassembler {
         self.received.contains(span)
     }
 
-    /// The runs received from `offset` on, read or not, lowest first: what a SACK says.
+    /// The runs received from `offset` on, read or not, lowest first: the content of a SACK.
     pub fn received_from(&self, offset: u64) -> impl DoubleEndedIterator<Item = Span> + '_ {
         self.received.iter_from(offset)
     }
@@ -212,17 +213,17 @@ impl Reassembler {
         self.received.span_count()
     }
 
-    /// Ends the stream for its reader (reset or stopped): drops everything, and refuses what still comes.
+    /// Ends the stream for its reader (reset or stopped): drops everything, and refuses later data.
     ///
-    /// Returns how many bytes were dropped. They count as consumed, so that a connection that shares its
-    /// credit among streams gets it back; all other positions are 0 from now on.
+    /// Returns how many bytes were dropped. They count as consumed, so that a connection with shared credit recovers
+    /// it; all other positions are 0 from now on.
     pub fn clear(&mut self) -> u64 {
         let dropped = self.pieces.bytes();
         *self = Self { consumed: self.consumed + dropped, cleared: true, ..Self::new(self.spans_max) };
         dropped
     }
 
-    /// Whether RLP must not bring this span, because of what there is already.
+    /// Whether RLP data for this span must be refused, because of the existing runs and pieces.
     fn is_one_too_many(&self, span: Span) -> bool {
         let pieces_max = self.spans_max.saturating_mul(2) as u64;
         self.pieces.count() as u64 > pieces_max.saturating_add(self.buffered() / (JOIN_MAX as u64 / 2))

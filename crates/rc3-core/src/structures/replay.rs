@@ -1,28 +1,27 @@
-//! Which packet numbers have come already: a packet opens once.
+//! Which packet numbers were received: a packet opens once.
 //!
-//! A bitmap slides over the packet numbers, one bit each, and always ends with the highest seen. Numbers it
-//! has left behind count as seen.
+//! A bitmap slides over the packet numbers, one bit each, and always ends with the highest seen. Numbers below it count
+//! as seen.
 
-/// How far behind the highest packet number a packet may still come, in packets.
+/// How far behind the highest packet number a packet may still arrive, in packets.
 ///
-/// Far more than other protocols keep (64 by default in RFC 9147 §4.5.1): a packet at a bad level waits in
-/// the queues of the path for as long as there is anything better to send, while the next logical flow starts
-/// at level 1 and overtakes it. So the reordering of an honest path is whole ladders of packets and whole
-/// bandwidth-delay products, and too short a window would throw away what the network has carried. It costs
-/// 2 KiB for each connection.
+/// Far more than in other protocols (64 by default in RFC 9147 §4.5.1): a packet at a bad level waits in the queues of
+/// the path while better packets are sent, and the next logical flow starts at level 1 and overtakes it. So an honest
+/// path reorders by whole ladders of packets and whole bandwidth-delay products, and a shorter window would discard
+/// packets that the network has delivered. It costs 2 KiB for each connection.
 pub(crate) const WINDOW: u64 = 16_384;
 
 const WORD_BITS: u64 = u64::BITS as u64;
 const WORDS: usize = (WINDOW / WORD_BITS) as usize;
 
-/// What is known about a packet number.
+/// The state of a packet number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// Not seen.
     New,
     /// Inside the window, and seen.
     Duplicate,
-    /// Behind the window: nobody remembers, so it must not pass.
+    /// Below the window: unknown, so it must be refused.
     TooOld,
 }
 
@@ -36,7 +35,7 @@ pub(crate) struct ReplayWindow {
 }
 
 impl ReplayWindow {
-    /// A window that has seen nothing.
+    /// An empty window.
     pub(crate) fn new() -> Self {
         Self { words: Box::new([0; WORDS]), next: 0 }
     }
@@ -46,7 +45,7 @@ impl ReplayWindow {
         self.next
     }
 
-    /// What is known about `packet_number`.
+    /// The state of `packet_number`.
     pub(crate) fn check(&self, packet_number: u64) -> Verdict {
         if packet_number >= self.next {
             Verdict::New
@@ -59,8 +58,7 @@ impl ReplayWindow {
         }
     }
 
-    /// Marks `packet_number` as seen and moves the window on if it is the highest. Does nothing behind the
-    /// window.
+    /// Marks `packet_number` as seen and advances the window if it is the highest. Does nothing below the window.
     ///
     /// Takes constant time, except for a jump ahead, which clears the words it skips: at most 256.
     pub(crate) fn insert(&mut self, packet_number: u64) {

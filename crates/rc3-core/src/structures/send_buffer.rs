@@ -1,18 +1,16 @@
-//! The bytes of one send stream, by offset, until they are answered for.
+//! The bytes of one send stream, by offset, until they are delivered.
 //!
-//! Both loops read from here, from opposite ends, and bytes are released in any order: what the primary has
-//! taken, what the peer has SACKed. Large writes are kept as they come, without a copy; writes smaller than
-//! [`COALESCE_BELOW`] are gathered in a tail of that size, so that a program that writes byte by byte does
-//! not pay for a map entry each.
+//! Both loops read from here, from opposite ends, and bytes are released in any order: those the primary has taken,
+//! those the peer has SACKed. Large writes are stored without a copy; writes smaller than [`COALESCE_BELOW`] are
+//! collected in a tail of that size, so that a program that writes byte by byte does not need a map entry for each.
 //!
-//! The end of a stream may be *lent*: its length is known and its bytes are in a source, a file for example,
-//! from which pieces are asked for, supplied, and given up again when they are not needed soon. Only what is
-//! asked for costs memory.
+//! The end of a stream may be *lent*: its length is known and its bytes are in a source, for example a file, from which
+//! pieces are requested, supplied, and dropped again when they are not needed soon. Only requested pieces cost memory.
 //!
-//! The bound: n appended bytes make at most 1 + n / 512 entries, plus one for each release that leaves bytes
-//! on both of its sides; a supplied piece makes one entry for each part of it that is missing. An entry costs
-//! some 40 bytes, and the tail keeps its room (1 KiB). What SACKs leave of a large write is copied once it is less than
-//! an eighth of it, so that the rest is given back: a held byte pins at most eight.
+//! The bound: n appended bytes make at most 1 + n / 512 entries, plus one for each release that leaves bytes on both of
+//! its sides; a supplied piece makes one entry for each missing part of it. An entry costs some 40 bytes, and the tail
+//! keeps its room (1 KiB). The rest of a large write is copied once SACKs leave less than an eighth of it, so that its
+//! buffer is freed: a stored byte pins at most eight.
 //!
 //! All offsets and lengths are bytes of the stream.
 
@@ -28,18 +26,18 @@ use crate::{
     units::Span,
 };
 
-/// Appends smaller than this many bytes are copied together. What the primary receives in a packet is larger:
-/// a program that passes it on pays for no copy.
+/// Appends smaller than this many bytes are copied together. Packets received by the primary are larger: a program that
+/// forwards them causes no copy.
 pub(crate) const COALESCE_BELOW: usize = 1024;
 
-/// Bytes of a write that one byte of it may keep from being given back.
+/// Bytes of a write that one byte of it may pin.
 const PINNED_PER_BYTE: usize = 8;
 
 /// What one send stream holds.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SendBuffer {
-    /// Held bytes below the tail, by an offset from which on there is nothing below their first one: releasing what
-    /// comes first moves the start of a chunk and not its key. No chunk is empty, none overlap.
+    /// Stored bytes below the tail, by an offset at or below their first one and above the chunk before: releasing the
+    /// first bytes moves the start of a chunk and not its key. No chunk is empty, none overlap.
     chunks: BTreeMap<u64, Chunk>,
     /// The last bytes up to `end`, still growing; shorter than [`COALESCE_BELOW`].
     tail: Vec<u8>,
@@ -60,12 +58,12 @@ struct Chunk {
 }
 
 impl Chunk {
-    /// Bytes that are a buffer of their own.
+    /// Bytes with their own buffer.
     fn new(start: u64, bytes: Bytes) -> Self {
         Self { start, buffer_len: bytes.len(), bytes }
     }
 
-    /// Leaves the buffer to itself if this is little of it.
+    /// Copies the bytes if they are a small part of their buffer.
     fn unpin(&mut self) {
         if self.bytes.len() * PINNED_PER_BYTE < self.buffer_len {
             *self = Self::new(self.start, Bytes::copy_from_slice(&self.bytes));
@@ -81,7 +79,7 @@ impl Chunk {
 #[derive(Debug, Clone)]
 struct Lent {
     start: u64,
-    /// What is held or asked for.
+    /// Stored or requested bytes.
     present: SpanSet,
 }
 
@@ -101,7 +99,7 @@ impl SendBuffer {
         self.tail.extend_from_slice(now);
         self.end += now.len() as u64;
         if self.tail.len() == COALESCE_BELOW {
-            // Full to the brim: becomes a chunk without another copy.
+            // Completely full: becomes a chunk without another copy.
             let start = self.tail_start();
             let full = Bytes::from(mem::take(&mut self.tail));
             self.insert(start, full);
@@ -115,13 +113,13 @@ impl SendBuffer {
         self.held
     }
 
-    /// What its pieces beyond the first take in memory beside their bytes.
+    /// Memory of its pieces beyond the first, besides their bytes.
     pub(crate) fn overhead(&self) -> u64 {
         let present = self.lent.as_ref().map_or(0, |lent| lent.present.span_count());
         extra(self.chunks.len()) * CHUNK_COST + extra(present) * SPAN_COST
     }
 
-    /// Lengthens the stream by `len` bytes that a source has. Nothing can be appended behind them.
+    /// Extends the stream by `len` bytes of a source. Nothing can be appended after them.
     pub(crate) fn lend(&mut self, len: u64) {
         debug_assert!(self.lent.is_none(), "one source is the end of a stream");
         self.cut_tail();
@@ -129,26 +127,26 @@ impl SendBuffer {
         self.end += len;
     }
 
-    /// How many bytes of the source are held or asked for.
+    /// The number of source bytes stored or requested.
     pub(crate) fn present(&self) -> u64 {
         self.lent.as_ref().map_or(0, |lent| lent.present.covered())
     }
 
-    /// The parts of a span that are in the source only, and not asked for; lowest first.
+    /// The parts of a span that are only in the source and not requested; lowest first.
     pub(crate) fn missing(&self, span: Span) -> impl Iterator<Item = Span> + '_ {
         self.lent.iter().flat_map(move |lent| {
             lent.present.gaps(Span::new(span.start.max(lent.start).min(span.end), span.end))
         })
     }
 
-    /// Somebody reads this span from the source. Until it is supplied or released it counts as present.
+    /// Marks this span as requested from the source. Until it is supplied or released it counts as present.
     pub(crate) fn ask(&mut self, span: Span) {
         if let Some(lent) = &mut self.lent {
             lent.present.insert(span);
         }
     }
 
-    /// Takes in bytes of the source. What nobody asked for, or what was released meanwhile, is not kept.
+    /// Accepts bytes of the source. Bytes that were not requested, or released meanwhile, are dropped.
     pub(crate) fn supply(&mut self, offset: u64, data: Bytes) {
         let Some(lent) = &self.lent else { return };
         let span = Span::new(offset, offset.saturating_add(data.len() as u64));
@@ -167,7 +165,7 @@ impl SendBuffer {
         }
     }
 
-    /// How far the held bytes go on from `start`, at most to `end`; `start` where none are.
+    /// End of the contiguous stored bytes from `start`, at most `end`; `start` if there are none.
     pub(crate) fn held_from(&self, start: u64, end: u64) -> u64 {
         let mut at = start;
         while at < end {
@@ -183,7 +181,7 @@ impl SendBuffer {
         at.min(end)
     }
 
-    /// How far down the held bytes go on from `end`, at most to `start`; `end` where none are.
+    /// Start of the contiguous stored bytes down from `end`, at least `start`; `end` if there are none.
     pub(crate) fn held_below(&self, end: u64, start: u64) -> u64 {
         let mut at = if end > self.tail_start() { self.tail_start() } else { end };
         while at > start {
@@ -240,7 +238,7 @@ impl SendBuffer {
             self.tail.drain(..from_tail.len() as usize);
             self.held -= from_tail.len();
         } else {
-            // A hole in the tail: let it be a chunk like any other.
+            // A gap in the tail: turn it into an ordinary chunk.
             self.cut_tail();
         }
         while let Some((key, at)) = self.first_chunk_in(span) {
@@ -254,11 +252,11 @@ impl SendBuffer {
                 continue;
             }
             let Some(chunk) = self.chunks.get_mut(&key) else { break };
-            // What a source has may come again, below; what was appended may not.
+            // Source bytes may be supplied again below; appended ones may not.
             if is_own && gone.start == at.start {
                 chunk.bytes.advance(gone.len() as usize);
                 chunk.start = gone.end;
-                // Where the cursor stands only one is cut, and soon gone.
+                // At the cursor only one is cut, and soon released.
                 if span.start > 0 {
                     chunk.unpin();
                 }
@@ -295,12 +293,12 @@ impl SendBuffer {
             .filter(move |(at, _)| !at.intersection(span).is_empty())
     }
 
-    /// [`Self::held_pieces`], all of which must be there.
+    /// [`Self::held_pieces`], all of which must be present.
     fn pieces(&self, span: Span) -> impl Iterator<Item = (Span, Piece<'_>)> {
         debug_assert_eq!(
             self.held_pieces(span).map(|(at, _)| at.intersection(span).len()).sum::<u64>(),
             span.len(),
-            "{span:?} is not held any more, or not yet"
+            "{span:?} is not stored any more, or not yet"
         );
         self.held_pieces(span)
     }
@@ -318,7 +316,7 @@ impl SendBuffer {
         before.or_else(|| self.chunks.range(span.start..span.end).next().and_then(overlapping))
     }
 
-    /// Makes the tail a chunk of exactly its size; the room it had is used again.
+    /// Turns the tail into a chunk of exactly its size; its buffer is reused.
     fn cut_tail(&mut self) {
         if !self.tail.is_empty() {
             self.insert(self.tail_start(), Bytes::copy_from_slice(&self.tail));
@@ -331,7 +329,7 @@ impl SendBuffer {
     }
 }
 
-/// Where some held bytes are kept.
+/// Where some stored bytes are.
 enum Piece<'a> {
     Chunk(&'a Bytes),
     Tail(&'a [u8]),
@@ -456,7 +454,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(not(debug_assertions), ignore = "the check is for debug builds")]
-    #[should_panic(expected = "not held any more")]
+    #[should_panic(expected = "not stored any more")]
     fn reading_released_bytes_is_a_bug() {
         let mut buffer = SendBuffer::default();
         append(&mut buffer, 10);
@@ -556,7 +554,7 @@ mod tests {
                         gone.for_each(|byte| *byte = None);
                     }
                     Op::Read(at) => {
-                        // Only what is held may be read: cut the span at the first missing byte.
+                        // Only stored bytes may be read: truncate the span at the first missing byte.
                         let wanted = oracle.iter().take(at.end as usize).skip(at.start as usize);
                         let bytes: Vec<u8> = wanted.map_while(|byte| *byte).collect();
                         let at = span(at.start, at.start + bytes.len() as u64);

@@ -1,10 +1,10 @@
-//! What became of bytes that came in.
+//! The fates of received bytes.
 
 use bytes::Bytes;
 
 use super::reassembler::{Loop, Reassembler};
 
-/// Bytes that came in, by what became of them.
+/// Received bytes, by fate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Taken {
     /// Taken from the primary, records included.
@@ -15,7 +15,7 @@ pub(crate) struct Taken {
 }
 
 impl Taken {
-    /// Puts a piece in place, and counts what becomes of it.
+    /// Adds a piece, and counts its fate.
     pub(crate) fn add(
         &mut self,
         reassembler: &mut Reassembler,

@@ -4,12 +4,12 @@ use std::{cmp::Reverse, time::Instant};
 
 use crate::{quic::ConnectionHandle, structures::tournament::Tournament};
 
-/// A deadline, or none, which is later than any.
+/// A deadline, or none, which sorts last.
 type Deadline = Reverse<Option<Reverse<Instant>>>;
 
 const NONE: Deadline = Reverse(None);
 
-/// At most one deadline for each connection. Most datagrams move one.
+/// At most one deadline per connection. Most datagrams move one.
 #[derive(Debug)]
 pub(crate) struct Timers(Tournament<Deadline>);
 
@@ -18,18 +18,18 @@ impl Timers {
         Self(Tournament::new(NONE))
     }
 
-    /// The deadline of a connection from now on.
+    /// Sets the deadline of a connection.
     pub(crate) fn set(&mut self, handle: ConnectionHandle, deadline: Option<Instant>) {
         self.0.make_room(handle.0 + 1);
         self.0.set(handle.0, Reverse(deadline.map(Reverse)));
     }
 
-    /// The earliest.
+    /// The earliest deadline.
     pub(crate) fn first(&self) -> Option<Instant> {
         self.0.first().0.map(|Reverse(deadline)| deadline)
     }
 
-    /// A connection whose deadline has come; it has none from then on.
+    /// A connection whose deadline has passed; its deadline is removed.
     pub(crate) fn pop(&mut self, now: Instant) -> Option<ConnectionHandle> {
         let is_due = self.first().is_some_and(|deadline| deadline <= now);
         is_due.then(|| ConnectionHandle(self.0.pop()))

@@ -1,8 +1,8 @@
-//! Who is first of many whose times change.
+//! The earliest of many changing times.
 
-/// A time for each of many players, by a tree of who is earlier: below node `n` are `2n` and `2n + 1`, the leaves are
-/// the players, and every other node has the earlier time of the two below. Times change for every packet, and mostly
-/// for one that wins nothing: so the tree is seldom changed up to the root.
+/// A time for each of many players, in a tournament tree: below node `n` are `2n` and `2n + 1`, the leaves are the
+/// players, and every other node has the earlier time of the two below. Times change with every packet, mostly without
+/// a new winner, so updates seldom reach the root.
 #[derive(Debug, Clone)]
 pub struct Tournament<T> {
     /// The root is at 1.
@@ -11,7 +11,7 @@ pub struct Tournament<T> {
 }
 
 impl<T: Copy + Ord> Tournament<T> {
-    /// Nobody plays; `never` is later than any time.
+    /// No player has a time; `never` sorts last.
     pub fn new(never: T) -> Self {
         Self { tree: vec![never; 2], never }
     }
@@ -20,7 +20,7 @@ impl<T: Copy + Ord> Tournament<T> {
         self.tree.len() / 2
     }
 
-    /// There may be this many players.
+    /// Grows to this many players.
     pub fn make_room(&mut self, players: usize) {
         let before = self.leaves();
         if players <= before {
@@ -33,7 +33,7 @@ impl<T: Copy + Ord> Tournament<T> {
         }
     }
 
-    /// The time of a player from now on.
+    /// Sets the time of a player.
     ///
     /// # Panics
     /// Without room for the player.
@@ -55,7 +55,7 @@ impl<T: Copy + Ord> Tournament<T> {
         self.tree[1]
     }
 
-    /// Whose time that is, the first among equals; it never comes again until it is set. Somebody's, if all are never.
+    /// The player with that time, the first among equals; its time is cleared. Any player if all are never.
     pub fn pop(&mut self) -> usize {
         let at = self.first();
         let mut node = 1;

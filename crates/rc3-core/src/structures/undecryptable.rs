@@ -1,20 +1,20 @@
-//! RLP datagrams that came before the keys to open them: they can overtake the last flight of the handshake, or as early
-//! data the secret that the client tells, and they can come before the application has accepted the handshake.
+//! RLP datagrams that arrived before their keys: they can overtake the last flight of the handshake, or as early data
+//! the client's secret, and they can arrive before the application has accepted the handshake.
 //!
-//! Nobody can tell whose they are before there are keys. So only those are kept that come from where a handshake is
-//! going on, a bounded number of each such address: junk from elsewhere pushes nothing out.
+//! Without keys it is unknown whose they are. So only those are stored that come from an address with a handshake in
+//! progress, a bounded number for each such address: junk from elsewhere displaces nothing.
 
 use std::{collections::HashMap, net::SocketAddr};
 
 use bytes::BytesMut;
 
-/// Datagrams kept of one address.
+/// Datagrams stored for one address.
 const DATAGRAMS_MAX: usize = 256;
 
-/// Bytes kept of all addresses. What comes beyond is dropped; the primary brings it.
+/// Bytes stored for all addresses. Later ones are dropped; the primary brings the data.
 const BYTES_MAX: usize = 4 << 20;
 
-/// The datagrams that wait, by the address they came from.
+/// The waiting datagrams, by source address.
 #[derive(Debug, Default)]
 pub(crate) struct Undecryptable {
     /// Hashed with a key: peers choose their addresses.
@@ -34,7 +34,7 @@ impl Undecryptable {
         self.waiting.entry(remote).or_default().handshakes += 1;
     }
 
-    /// A datagram for an unknown receiver came. A copy is kept: the datagram may be part of a larger buffer.
+    /// A datagram for an unknown receiver arrived. A copy is stored: the datagram may be part of a larger buffer.
     pub(crate) fn keep(&mut self, remote: SocketAddr, datagram: &[u8]) {
         let Some(waiting) = self.waiting.get_mut(&remote) else { return };
         if waiting.datagrams.len() < DATAGRAMS_MAX && self.bytes + datagram.len() <= BYTES_MAX {
@@ -43,12 +43,12 @@ impl Undecryptable {
         }
     }
 
-    /// A handshake with `remote` was turned down.
+    /// A handshake with `remote` was refused.
     pub(crate) fn give_up(&mut self, remote: SocketAddr) {
         self.end(remote, &|_| false);
     }
 
-    /// There are keys, and the handshake with `remote` goes on: takes the datagrams from there that are `ours`.
+    /// There are keys, and the handshake with `remote` continues: takes the datagrams from there that are `ours`.
     pub(crate) fn take(&mut self, remote: SocketAddr, ours: &dyn Fn(&[u8]) -> bool) -> Vec<BytesMut> {
         let Some(waiting) = self.waiting.get_mut(&remote) else { return Vec::new() };
         let taken: Vec<_> = waiting.datagrams.extract_if(.., |datagram| ours(datagram)).collect();

@@ -1,10 +1,10 @@
-//! Names of protocols (RFC 7301): `rc3/1` alone, and `rc3/1+NAME` for the application protocol `NAME` over rc3.
+//! Protocol names (RFC 7301): `rc3/1` alone, and `rc3/1+NAME` for the application protocol `NAME` over rc3.
 
 use super::ALPN_VERSION;
 
 const PREFIX: &[u8] = ALPN_VERSION.as_bytes();
 
-/// The names to offer: the rc3 variant of each of the application's, then these themselves.
+/// The names to offer: the rc3 variant of each of the application's, then the plain names.
 pub(crate) fn offer(application: &[Vec<u8>], rc3: bool) -> Vec<Vec<u8>> {
     if !rc3 {
         return application.to_vec();
@@ -16,7 +16,7 @@ pub(crate) fn offer(application: &[Vec<u8>], rc3: bool) -> Vec<Vec<u8>> {
     rc3.chain(application.iter().cloned()).collect()
 }
 
-/// Splits a negotiated name into whether rc3 is spoken and the application's own name.
+/// Splits a negotiated name into whether rc3 is used and the application's own name.
 pub(crate) fn parse(negotiated: &[u8]) -> (bool, Option<&[u8]>) {
     match negotiated.strip_prefix(PREFIX) {
         Some([]) => (true, None),

@@ -1,5 +1,5 @@
-//! The ARRIVAL frame (`docs/WIRE.md#arrival`): when the peer received what, by its own clock. It comes in front of SACKs,
-//! to a sender that asked for it in its SETTINGS.
+//! The ARRIVAL frame (`docs/WIRE.md#arrival`): the peer's arrival times, by its own clock. It precedes SACKs, for a
+//! sender that requested it in its SETTINGS.
 
 use super::{
     frame_error::FrameError,
@@ -9,16 +9,16 @@ use super::{
 /// Frame type of an ARRIVAL.
 pub(super) const TYPE: u64 = 0x05;
 
-/// The newest datagram with DATA that has come, and what had come by then.
+/// The newest received datagram with DATA, and the counts at its arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Arrival {
-    /// Its packet number: the highest of all that carried DATA.
+    /// Its packet number: the highest of all with DATA.
     pub packet_number: u64,
-    /// Datagrams with DATA received, itself included.
+    /// Datagrams with DATA received, including it.
     pub datagrams: u64,
-    /// UDP payload received in all by both loops, in bytes.
+    /// UDP payload received in total by both loops, in bytes.
     pub bytes: u64,
-    /// When it came, in microseconds of a clock of the receiver that starts anywhere and runs evenly.
+    /// Its arrival time, in microseconds of a receiver clock that starts anywhere and runs evenly.
     pub micros: u64,
 }
 

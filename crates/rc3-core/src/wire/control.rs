@@ -9,10 +9,10 @@ use thiserror::Error;
 
 use super::varint::{self, Reader};
 
-/// The credit for RLP data each way, for a connection and for each of its streams, until SETTINGS says
-/// otherwise (bytes).
+/// The credit for RLP data in each direction, for a connection and for each of its streams, until SETTINGS changes it
+/// (bytes).
 ///
-/// SETTINGS arrive half a round trip after the keys are there; without this the first flight, the one RC3 is
+/// SETTINGS arrive half a round trip after the keys are ready; without this credit the first flight, the one RC3 is
 /// about, could not leave.
 pub(crate) const INITIAL_CREDIT: u64 = 1 << 20;
 
@@ -37,7 +37,7 @@ const SETTING_ARRIVALS: u64 = 0x03;
 /// One frame of the control stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ControlFrame {
-    /// What the sender of the frame grants from the start.
+    /// What its sender grants from the start.
     Settings(Settings),
     /// The absolute limit on the RLP data of the connection in bytes.
     MaxRlpData(u64),
@@ -48,25 +48,25 @@ pub enum ControlFrame {
         /// First offset that may not be sent.
         limit: u64,
     },
-    /// The sender has reset a stream; the receiver cannot know what it had used of the connection's credit.
+    /// The sender has reset a stream; the receiver cannot know how much of the connection's credit it had used.
     StreamReset {
         /// The QUIC stream id.
         stream: u64,
         /// The highest offset either loop had sent.
         used: u64,
     },
-    /// A packet of the peer came in fragments: routers tell it a rate (Kick-Ass §2).
+    /// One of the peer's packets arrived in fragments: routers signal a rate to it (Kick-Ass §2).
     Signal {
-        /// Payload of the leading fragment in bytes. One that is no code means nothing.
+        /// Payload of the leading fragment in bytes. A length that is not a code has no meaning.
         leading: u64,
     },
-    /// RLP datagrams come on another path from now on, with the receiver id of this number.
+    /// RLP datagrams use another path from now on, with the receiver id of this number.
     Path(u64),
-    /// What the keys of the client's early data come from.
+    /// The secret of the client's early data.
     Early(EarlySecret),
 }
 
-/// The secret of one connection's early data, which does not print.
+/// The secret of one connection's early data; not printed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct EarlySecret(pub [u8; EARLY_SECRET_LEN]);
 
@@ -88,7 +88,7 @@ pub struct Settings {
 }
 
 impl Default for Settings {
-    /// What holds for settings that are not there: [`INITIAL_CREDIT`] for both credits, and no ARRIVAL frames.
+    /// Defaults of absent settings: [`INITIAL_CREDIT`] for both credits, and no ARRIVAL frames.
     fn default() -> Self {
         Self { connection_credit: INITIAL_CREDIT, stream_credit: INITIAL_CREDIT, arrivals: false }
     }
@@ -170,10 +170,10 @@ impl ControlFrame {
     }
 }
 
-/// Takes the control stream apart as its bytes come in.
+/// Parses the control stream as its bytes arrive.
 ///
-/// Holds what has been pushed and not yet decoded: with [`Self::next`] called until `None` after each push,
-/// that is less than one frame of [`PAYLOAD_LEN_MAX`] bytes, and the chunk.
+/// Stores bytes that were pushed and not yet decoded: with [`Self::next`] called until `None` after each push, that is
+/// less than one frame of [`PAYLOAD_LEN_MAX`] bytes, plus the chunk.
 #[derive(Debug, Default)]
 pub struct ControlDecoder {
     buffer: Vec<u8>,
@@ -188,23 +188,23 @@ impl ControlDecoder {
         Self::default()
     }
 
-    /// Takes the next bytes of the stream.
+    /// Adds the next bytes of the stream.
     pub fn push(&mut self, bytes: &[u8]) {
         self.buffer.drain(..self.decoded);
         self.decoded = 0;
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// The next frame, or `None` until more bytes come.
+    /// The next frame, or `None` until more bytes arrive.
     ///
     /// # Errors
-    /// What the peer did wrong. The connection must be closed; every further call says the same.
+    /// The peer's fault. The connection must be closed; every further call returns the same.
     #[expect(clippy::should_implement_trait, reason = "yields again after None, once bytes have come")]
     pub fn next(&mut self) -> Result<Option<ControlFrame>, ControlError> {
         loop {
             let mut reader = Reader::new(self.buffer.get(self.decoded..).unwrap_or_default());
             let Some(kind) = reader.varint() else { return Ok(None) };
-            // Nothing may precede SETTINGS, nor may they come again: no need to wait for the payload.
+            // Nothing may precede SETTINGS, nor may they be repeated: no need to wait for the payload.
             match (kind == SETTINGS, self.settings_seen) {
                 (false, false) => return Err(ControlError::MissingSettings),
                 (true, true) => return Err(ControlError::DuplicateSettings),
@@ -225,7 +225,7 @@ impl ControlDecoder {
     }
 }
 
-/// What is wrong with the control stream: the peer's fault, and the end of the connection.
+/// A fault of the peer on the control stream; the connection ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ControlError {
@@ -235,18 +235,18 @@ pub enum ControlError {
     /// SETTINGS came twice.
     #[error("settings were sent twice on the control stream")]
     DuplicateSettings,
-    /// One setting stands twice in SETTINGS.
+    /// One setting appears twice in SETTINGS.
     #[error("setting {0:#x} is given twice")]
     DuplicateSetting(u64),
     /// A payload above [`PAYLOAD_LEN_MAX`] bytes.
-    #[error("a control frame of {0} bytes is longer than the 4096 that are allowed")]
+    #[error("a control frame of {0} bytes exceeds the limit of 4096")]
     TooLong(u64),
-    /// The payload ends inside a field, or goes on behind the last.
-    #[error("the payload of a control frame does not hold the fields of its type")]
+    /// The payload ends inside a field, or continues after the last.
+    #[error("the payload of a control frame does not have the fields of its type")]
     Malformed,
 }
 
-/// Appends a frame whose payload is a row of varints.
+/// Appends a frame whose payload is a sequence of varints.
 fn emit_varints(kind: u64, fields: &[u64], out: &mut Vec<u8>) {
     varint::emit(kind, out);
     varint::emit(fields.iter().map(|&field| varint::encoded_len(field) as u64).sum(), out);
@@ -283,7 +283,7 @@ mod tests {
         )
     }
 
-    /// A frame of a known type, or one of a type nobody knows.
+    /// A frame of a known type, or one of an unknown type.
     fn any_frame() -> impl Strategy<Value = Result<ControlFrame, (u64, Vec<u8>)>> {
         prop_oneof![
             (0..=VARINT_MAX).prop_map(|limit| Ok(ControlFrame::MaxRlpData(limit))),

@@ -15,7 +15,7 @@ use crate::units::{Receipt, Span};
 const PADDING: u64 = 0x00;
 const SOLICIT: u64 = 0x03;
 const COMPLETE: u64 = 0x04;
-/// DATA is 0x08 to 0x0b; the two low bits say which fields are there.
+/// DATA is 0x08 to 0x0b; the two low bits say which fields are present.
 const DATA: u64 = 0x08;
 const DATA_LAST: u64 = 0x0b;
 const DATA_HAS_LEN: u64 = 0x01;
@@ -24,26 +24,26 @@ const DATA_HAS_FINAL_SIZE: u64 = 0x02;
 /// One frame of an RLP datagram.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Frame<'a> {
-    /// One byte of nothing.
+    /// One byte without content.
     Padding,
     /// The peer asks for a long datagram, so that it may answer in full.
     Solicit,
     /// Bytes of a stream.
     Data(Data),
-    /// What the peer holds of a stream.
+    /// The spans of a stream that the peer has.
     Sack(Sack<'a>),
-    /// The peer holds all bytes of this stream, by QUIC stream id.
+    /// The peer has all bytes of this stream, by QUIC stream id.
     Complete(u64),
-    /// When what we sent arrived.
+    /// Arrival times of local datagrams.
     Arrival(Arrival),
-    /// Counted is what it overtakes.
+    /// Count what this datagram overtakes.
     Probe,
-    /// What our PROBE has overtaken.
+    /// What the local PROBE has overtaken.
     Order(Order),
 }
 
-/// A DATA frame. Its bytes stay where they are: [`Self::data`] points into the payload, so the caller can
-/// slice them out of a shared buffer without a copy.
+/// A DATA frame. Its bytes are not copied: [`Self::data`] points into the payload, so the caller can slice them out of
+/// a shared buffer.
 ///
 /// Holds `offset + data.len() <= final_size <= 2^62 - 1`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,7 +54,7 @@ pub struct Data {
     pub offset: u64,
     /// The final size of the stream, if the frame has it.
     pub final_size: Option<u64>,
-    /// What a SACK of these bytes is to show.
+    /// The receipt that a SACK of these bytes must have.
     pub receipt: Receipt,
     /// Where the bytes lie in the payload given to [`Frames::new`]; always inside it, possibly empty.
     pub data: Range<usize>,
@@ -93,7 +93,7 @@ impl Data {
     }
 }
 
-/// Everything of a DATA frame but its bytes, which the sender appends.
+/// Everything of a DATA frame except its bytes, which the sender appends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DataHeader {
     /// The QUIC stream id.
@@ -102,9 +102,9 @@ pub struct DataHeader {
     pub offset: u64,
     /// The final size of the stream, once it is known.
     pub final_size: Option<u64>,
-    /// How many bytes follow; `None` when they run to the end of the datagram.
+    /// How many bytes follow; `None` when they extend to the end of the datagram.
     pub explicit_len: Option<u64>,
-    /// What a SACK of the bytes will show.
+    /// The receipt that a SACK of the bytes must have.
     pub receipt: Receipt,
 }
 

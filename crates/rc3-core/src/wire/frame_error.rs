@@ -2,26 +2,26 @@
 
 use thiserror::Error;
 
-/// What is wrong with a frame that came authenticated: the peer's fault, and the end of the connection.
+/// A fault in an authenticated frame, thus of the peer; the connection ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum FrameError {
     /// The datagram ends inside a frame.
     #[error("an rlp frame is cut off by the end of its datagram")]
     Truncated,
-    /// No frame of rc3/1.
+    /// Not a frame type of rc3/1.
     #[error("rlp frame type {0:#x} is unknown in rc3/1")]
     UnknownType(u64),
-    /// A span ends past 2^62 - 1.
-    #[error("an rlp frame names stream offsets past 2^62 - 1")]
+    /// A span ends beyond 2^62 - 1.
+    #[error("an rlp frame has stream offsets beyond 2^62 - 1")]
     OffsetOverflow,
-    /// Data past the final size it came with.
-    #[error("an rlp data frame reaches past the final size it declares")]
+    /// Data beyond the final size in the same frame.
+    #[error("an rlp data frame exceeds the final size it declares")]
     BeyondFinalSize,
-    /// A SACK of no span.
-    #[error("an rlp sack frame holds no span")]
+    /// A SACK without spans.
+    #[error("an rlp sack frame has no span")]
     EmptySack,
-    /// A span, or the gap between two, of no byte.
-    #[error("an rlp sack frame holds an empty span or gap")]
+    /// An empty span or gap.
+    #[error("an rlp sack frame has an empty span or gap")]
     EmptySpan,
 }

@@ -1,9 +1,9 @@
 //! The records inside each QUIC stream (`docs/WIRE.md#head`): where the primary loop runs, and what it skips.
 //!
-//! A record is one varint `v`. Even: a RUN, `v >> 1` stream bytes follow. Odd: a SKIP, the cursor moves on by
-//! `v >> 1` bytes that the receiver has acknowledged by SACK. The cursor starts at 0 and only moves on. The
-//! stream ends at the border of two records, and the cursor then is the final size. Offsets are those of the
-//! rc3 stream, in bytes; those of the QUIC stream that carries the records appear nowhere.
+//! A record is one varint `v`. Even: a RUN, `v >> 1` stream bytes follow. Odd: a SKIP, the cursor advances by `v >> 1`
+//! bytes that the receiver has acknowledged by SACK. The cursor starts at 0 and only moves forward. The stream ends
+//! between two records, and the cursor then is the final size. Offsets are those of the rc3 stream, in bytes; those of
+//! the QUIC stream that carries the records appear nowhere.
 
 use bytes::{Buf, Bytes};
 use thiserror::Error;
@@ -11,7 +11,7 @@ use thiserror::Error;
 use super::varint::{self, VARINT_MAX};
 use crate::units::Span;
 
-/// Most bytes one record can span.
+/// Most bytes of one record.
 const RECORD_LEN_MAX: u64 = VARINT_MAX >> 1;
 const SKIP: u64 = 1;
 const VARINT_LEN_MAX: usize = 8;
@@ -33,11 +33,11 @@ impl HeadEncoder {
         self.position
     }
 
-    /// Appends the header of a RUN of `span`, and a SKIP before it if `span` begins past the cursor. The
-    /// caller appends the `span.len()` bytes themselves. An empty span has no RUN.
+    /// Appends the header of a RUN of `span`, and a SKIP before it if `span` begins after the cursor. The caller
+    /// appends the `span.len()` bytes themselves. An empty span has no RUN.
     ///
     /// # Panics
-    /// When `span` begins before the cursor, ends past [`VARINT_MAX`], or is longer than 2^61 - 1 bytes.
+    /// When `span` begins before the cursor, ends beyond [`VARINT_MAX`], or is longer than 2^61 - 1 bytes.
     pub fn run(&mut self, span: Span, out: &mut Vec<u8>) {
         assert!(span.end <= VARINT_MAX, "{span:?} ends past the largest offset");
         assert!(span.len() <= RECORD_LEN_MAX, "{span:?} is too long for one run");
@@ -48,11 +48,11 @@ impl HeadEncoder {
         }
     }
 
-    /// Ends the stream at `end`, its final size: appends a SKIP if the cursor is not there yet. The QUIC
-    /// stream is to be finished behind it.
+    /// Ends the stream at `end`, its final size: appends a SKIP if the cursor is not there yet. The caller finishes the
+    /// QUIC stream after it.
     ///
     /// # Panics
-    /// When `end` lies before the cursor or past [`VARINT_MAX`].
+    /// When `end` lies before the cursor or beyond [`VARINT_MAX`].
     pub fn finish(&mut self, end: u64, out: &mut Vec<u8>) {
         assert!(end <= VARINT_MAX, "{end} is past the largest offset");
         self.skip_to(end, out);
@@ -71,28 +71,28 @@ impl HeadEncoder {
 /// A piece of a stream as the primary loop delivers it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Head {
-    /// Bytes of the stream. One RUN may come out in several pieces, as the chunks cut it.
+    /// Bytes of the stream. One RUN may come out in several pieces, split like the chunks.
     Run {
         /// Offset in the stream of the first byte.
         offset: u64,
-        /// The bytes, never none, sharing memory with the chunk they came in.
+        /// The bytes, never empty, sharing memory with the chunk they arrived in.
         data: Bytes,
     },
-    /// The peer holds that we have acknowledged these bytes. Whether we have is for the caller to check: if
-    /// not, the peer is at fault.
+    /// The peer claims that these bytes were acknowledged. The caller must check it: if they were not, the peer is at
+    /// fault.
     Skip(Span),
 }
 
-/// Takes the records of one stream apart as its bytes come in.
+/// Parses the records of one stream as its bytes arrive.
 ///
-/// Holds one chunk at most, and the up to 8 bytes of a varint that a chunk border has cut.
+/// Stores at most one chunk, and up to 8 bytes of a varint split between chunks.
 #[derive(Debug, Default)]
 pub struct HeadDecoder {
     chunk: Bytes,
     /// The varint being read: its first `varint_len` bytes.
     varint: [u8; VARINT_LEN_MAX],
     varint_len: usize,
-    /// How much of the current RUN is still to come.
+    /// The rest of the current RUN.
     run_left: u64,
     position: u64,
 }
@@ -103,24 +103,24 @@ impl HeadDecoder {
         Self::default()
     }
 
-    /// The cursor: first offset that has not been yielded.
+    /// The cursor: first offset not yielded yet.
     pub const fn position(&self) -> u64 {
         self.position
     }
 
-    /// Takes the next bytes of the QUIC stream.
+    /// Adds the next bytes of the QUIC stream.
     ///
     /// # Panics
-    /// When the chunk before has not been used up, that is, [`Self::next`] has not returned `Ok(None)` since.
+    /// When the previous chunk is not used up, that is, [`Self::next`] has not returned `Ok(None)` since.
     pub fn push(&mut self, chunk: Bytes) {
         assert!(self.chunk.is_empty(), "take everything out before pushing the next chunk");
         self.chunk = chunk;
     }
 
-    /// The next piece, or `None` until another chunk comes.
+    /// The next piece, or `None` until another chunk arrives.
     ///
     /// # Errors
-    /// What the peer did wrong. The connection must be closed; every further call says the same.
+    /// The peer's fault. The connection must be closed; every further call returns the same.
     #[expect(clippy::should_implement_trait, reason = "yields again after None, once a chunk has come")]
     pub fn next(&mut self) -> Result<Option<Head>, HeadError> {
         if self.run_left == 0 {
@@ -154,8 +154,7 @@ impl HeadDecoder {
         Ok(Some(Head::Run { offset, data }))
     }
 
-    /// The final size of the stream, to be asked when the QUIC stream has ended and [`Self::next`] has
-    /// nothing more.
+    /// The final size of the stream; call it when the QUIC stream has ended and [`Self::next`] has nothing more.
     ///
     /// # Errors
     /// [`HeadError::Truncated`] when the stream ends inside a record.
@@ -186,15 +185,15 @@ impl HeadDecoder {
     }
 }
 
-/// What is wrong with the records of a stream: the peer's fault, and the end of the connection.
+/// A fault of the peer in the records of a stream; the connection ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum HeadError {
-    /// A RUN or SKIP of no byte.
+    /// An empty RUN or SKIP.
     #[error("a head record covers no byte")]
     EmptyRecord,
-    /// A record ends past 2^62 - 1.
-    #[error("a head record reaches past stream offset 2^62 - 1")]
+    /// A record ends beyond 2^62 - 1.
+    #[error("a head record ends beyond stream offset 2^62 - 1")]
     OffsetOverflow,
     /// The stream ends inside a record.
     #[error("a stream ends inside a head record")]

@@ -6,8 +6,8 @@
 //! bytes 9-12  packet number      its low 32 bits, big endian, masked
 //! ```
 //!
-//! Two zero bits in front tell the datagram from QUIC's on the same port: QUIC sets the second in everything
-//! but Version Negotiation, which sets the first (RFC 9000 §17.2, §17.3).
+//! Two zero top bits distinguish the datagram from QUIC's on the same port: QUIC sets the second in everything except
+//! Version Negotiation, which sets the first (RFC 9000 §17.2, §17.3).
 
 use std::fmt;
 
@@ -17,9 +17,9 @@ use crate::units::Level;
 pub(crate) const HEADER_LEN: usize = 13;
 /// Length of the tag behind the payload in bytes (AEAD_AES_128_GCM).
 pub const TAG_LEN: usize = 16;
-/// How many bytes behind the header the mask of the header is computed from (RFC 9001 §5.4.2).
+/// The sample for header protection: bytes after the header (RFC 9001 §5.4.2).
 pub(crate) const SAMPLE_LEN: usize = 16;
-/// First packet number past the last one (RFC 9000 §12.3).
+/// First packet number beyond the last one (RFC 9000 §12.3).
 pub(crate) const PACKET_NUMBER_END: u64 = 1 << 62;
 
 const NOT_RLP: u8 = 0b1100_0000;
@@ -29,8 +29,8 @@ const LEVEL: u8 = 0b0000_1111;
 /// The bits of the first byte under header protection.
 const MASKED: u8 = KEY_PHASE | RESERVED | LEVEL;
 
-/// Names one direction of one connection to the endpoint that receives it. Drawn from the secret of that
-/// direction, so both ends know it and nobody else can guess it.
+/// Identifies one direction of one connection to the endpoint that receives it. Derived from the secret of that
+/// direction, so both ends know it and no one else can guess it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ReceiverId(pub [u8; 8]);
 
@@ -40,9 +40,9 @@ impl fmt::Debug for ReceiverId {
     }
 }
 
-/// The receiver id of a datagram, or `None` if it is no RLP datagram: too short, or QUIC's by its first byte.
+/// The receiver id of a datagram, or `None` if it is not an RLP datagram: too short, or QUIC's by its first byte.
 ///
-/// Reads nine bytes and no key: this routes datagrams, it does not vouch for them.
+/// Reads nine bytes without keys: it routes datagrams but does not authenticate them.
 pub fn receiver_id(datagram: &[u8]) -> Option<ReceiverId> {
     let &[first, a, b, c, d, e, f, g, h, ..] = datagram else { return None };
     let is_rlp = first & NOT_RLP == 0 && datagram.len() >= HEADER_LEN + TAG_LEN;
@@ -54,18 +54,18 @@ pub fn receiver_id(datagram: &[u8]) -> Option<ReceiverId> {
 pub(crate) struct Header {
     /// The lowest bit of the generation of keys that sealed the datagram.
     pub key_phase: bool,
-    /// Must be zero in rc3/1. Believe it only after authentication.
+    /// Must be zero in rc3/1. Not trustworthy before authentication.
     pub reserved: bool,
-    /// The level the datagram was sent at. Level 0 is a fault; believe it only after authentication.
+    /// The level of the datagram. Level 0 is a fault. Not trustworthy before authentication.
     pub level: Level,
-    /// Whom the datagram is for.
+    /// The receiver of the datagram.
     pub receiver: ReceiverId,
     /// The low 32 bits of the packet number.
     pub packet_number: u32,
 }
 
 impl Header {
-    /// The header as bytes, not yet masked.
+    /// The header as bytes, not masked yet.
     pub(crate) fn emit(&self) -> [u8; HEADER_LEN] {
         let mut bytes = [0; HEADER_LEN];
         bytes[0] = self.level.get();
@@ -80,7 +80,7 @@ impl Header {
         bytes
     }
 
-    /// Reads an unmasked header. The two top bits of the first byte are [`receiver_id`]'s to check.
+    /// Parses an unmasked header. [`receiver_id`] checks the two top bits of the first byte.
     pub(crate) fn parse(bytes: &[u8; HEADER_LEN]) -> Self {
         let &[first, a, b, c, d, e, f, g, h, w, x, y, z] = bytes;
         Self {
@@ -93,7 +93,7 @@ impl Header {
     }
 }
 
-/// Puts the header protection on, or takes it off (RFC 9001 §5.4.1).
+/// Applies or removes header protection (RFC 9001 §5.4.1).
 pub(crate) fn apply_mask(header: &mut [u8; HEADER_LEN], mask: [u8; 5]) {
     let [first, number @ ..] = mask;
     header[0] ^= first & MASKED;

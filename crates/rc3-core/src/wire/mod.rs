@@ -1,8 +1,8 @@
-//! Bytes to types and back: everything rc3 puts on the wire, as `docs/WIRE.md` describes it.
+//! Bytes to types and back: the wire format of rc3, as in `docs/WIRE.md`.
 //!
-//! The parsers know no time, no keys and no connection. They trust no length, never panic, and allocate
-//! nothing in proportion to what a length field claims. An error is always the peer's fault and ends the
-//! connection. All integers are QUIC varints (RFC 9000 §16); all lengths and offsets are bytes.
+//! The parsers use no time, keys or connection. They trust no length, never panic, and allocate nothing in proportion
+//! to a length field. An error is always the peer's fault and ends the connection. All integers are QUIC varints (RFC
+//! 9000 §16); all lengths and offsets are bytes.
 //!
 //! - [`header`] and [`frame`] (with [`sack`], [`arrival`] and [`order`]): RLP datagrams, before sealing and after opening.
 //! - [`head`]: the records inside each QUIC stream, where the primary loop runs and skips.
@@ -19,12 +19,12 @@ pub(crate) mod order;
 pub mod sack;
 pub(crate) mod varint;
 
-/// The version of the protocol, as it stands at the front of the ALPN identifier.
+/// The version of the protocol, the start of the ALPN identifier.
 pub(crate) const ALPN_VERSION: &str = "rc3/1";
 
 #[cfg(test)]
 pub(crate) mod document {
-    //! The document, so that tests can hold its worked example and its tables against the code.
+    //! The document, so that tests can compare its worked example and its tables with the code.
 
     pub(crate) const DOCUMENT: &str =
         include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/WIRE.md"));

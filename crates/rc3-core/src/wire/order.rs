@@ -1,5 +1,5 @@
-//! The frames PROBE and ORDER (`docs/WIRE.md#order`): whether a datagram at normal priority came before those of low priority
-//! that left before it.
+//! The frames PROBE and ORDER (`docs/WIRE.md#order`): whether a datagram at normal priority arrived before earlier ones
+//! of low priority.
 
 use super::{
     frame_error::FrameError,
@@ -11,14 +11,14 @@ pub(super) const PROBE: u64 = 0x06;
 /// Frame type of an ORDER.
 pub(super) const TYPE: u64 = 0x07;
 
-/// What the datagram of a PROBE has met.
+/// The counts of a PROBE's datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Order {
     /// Its packet number.
     pub packet_number: u64,
-    /// Datagrams with DATA that had come when it came.
+    /// Datagrams with DATA received before it.
     pub came: u64,
-    /// Datagrams with DATA and a lower number that have come since.
+    /// Datagrams with DATA and a lower number received after it.
     pub overtaken: u64,
 }
 

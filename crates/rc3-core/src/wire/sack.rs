@@ -1,8 +1,7 @@
-//! The SACK frame (`docs/WIRE.md#sack`): spans of stream bytes the receiver holds.
+//! The SACK frame (`docs/WIRE.md#sack`): spans of stream bytes the receiver has.
 //!
-//! Spans ascend, are not empty and do not touch; parser and emitter both hold to that. A SACK is cumulative
-//! and idempotent: it only ever says "I have these", and leaving spans out says nothing. Each span comes with the
-//! receipt that shows it.
+//! Spans ascend, are not empty and do not touch; parser and emitter both enforce that. A SACK is cumulative and
+//! idempotent: it only adds spans, and omitted spans have no meaning. Each span comes with its receipt.
 
 use std::fmt;
 
@@ -21,7 +20,7 @@ const ONE_BYTE_COUNT_MAX: usize = 63;
 /// Most spans in one frame, so that the count takes two bytes at most.
 const COUNT_MAX: usize = 16_383;
 
-/// A checked view of a SACK frame: the spans are decoded as they are asked for.
+/// A checked view of a SACK frame: spans are decoded on demand.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Sack<'a> {
     /// The QUIC stream id the spans belong to.
@@ -31,7 +30,7 @@ pub struct Sack<'a> {
 }
 
 impl<'a> Sack<'a> {
-    /// Checks a frame whose type has been read and steps over it.
+    /// Checks a frame whose type has been read and advances past it.
     pub(super) fn parse(reader: &mut Reader<'a>) -> Result<Self, FrameError> {
         let stream = reader.varint().ok_or(FrameError::Truncated)?;
         let count = reader.varint().ok_or(FrameError::Truncated)?;
@@ -40,7 +39,7 @@ impl<'a> Sack<'a> {
         }
         let fields = reader.rest();
         let mut spans = Spans::new(fields);
-        // Ends at the latest with the datagram, whatever the count claims: each span takes bytes.
+        // Ends with the datagram at the latest, whatever the count claims: each span takes bytes.
         for _ in 0..count {
             spans.step()?;
         }
@@ -67,7 +66,7 @@ impl fmt::Debug for Sack<'_> {
 #[derive(Debug, Clone)]
 pub struct Spans<'a> {
     reader: Reader<'a>,
-    /// Where the span before ended; `None` in front of the first, whose start is absolute.
+    /// End of the previous span; `None` before the first, whose start is absolute.
     end: Option<u64>,
 }
 
@@ -108,8 +107,8 @@ impl Iterator for Spans<'_> {
 /// Appends a SACK frame for `stream` with as many of `spans`, from the first, as fit into `budget` bytes, and
 /// returns how many. With none, nothing is appended.
 ///
-/// `spans` must ascend, be non-empty and leave gaps; the frame ends in front of a span that does not.
-/// The count is in its shortest encoding, and a frame holds at most 16,383 spans.
+/// `spans` must ascend, be non-empty and leave gaps; the frame ends before a span that does not. The count has its
+/// shortest encoding, and a frame has at most 16,383 spans.
 ///
 /// # Panics
 /// When `stream` or an offset is above 2^62 - 1.
@@ -141,7 +140,7 @@ pub fn emit(
         }
         budget_left -= cost;
         if count == ONE_BYTE_COUNT_MAX {
-            // The count grows to two bytes here: once per frame, and some 130 bytes move.
+            // The count grows to two bytes here: once per frame, some 130 bytes move.
             out.insert(count_at, 0);
         }
         varint::emit(distance, out);

@@ -1,11 +1,11 @@
 //! QUIC's variable-length integers (RFC 9000 §16), 0 to 2^62 - 1 in 1, 2, 4 or 8 bytes.
 
-/// The largest value a varint can hold, and so the largest offset and size of a stream.
+/// The largest varint, and so the largest offset and size of a stream.
 pub(crate) const VARINT_MAX: u64 = (1 << 62) - 1;
 
 /// How many bytes the shortest encoding of `value` takes.
 ///
-/// Values past [`VARINT_MAX`] have no encoding; the answer is then 8.
+/// Values above [`VARINT_MAX`] have no encoding; the result is then 8.
 pub(crate) const fn encoded_len(value: u64) -> usize {
     match value {
         0..=0x3f => 1,
@@ -29,8 +29,8 @@ pub(crate) fn emit(value: u64, out: &mut Vec<u8>) {
     out[start] |= (len.trailing_zeros() as u8) << 6;
 }
 
-/// Reads the varint at the front of `bytes`: its value and how many bytes it took, or `None` when `bytes`
-/// ends before it. Longer encodings than needed are as good as the shortest.
+/// Parses the varint at the front of `bytes`: its value and how many bytes it took, or `None` when `bytes` ends before
+/// it. Longer encodings than needed are valid.
 pub(crate) fn parse(bytes: &[u8]) -> Option<(u64, usize)> {
     let &first = bytes.first()?;
     let len = len_from_first_byte(first);

@@ -1,17 +1,17 @@
-//! Exit codes: what a script can tell apart.
+//! Exit codes for scripts.
 
 use std::{io, process::ExitCode};
 
 use crate::output;
 
-/// How a command ended that has nothing more to tell apart.
+/// Exit codes of commands without special failures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// Everything that was asked for is done.
+    /// Everything requested is done.
     Success,
-    /// It could not be done.
+    /// It failed.
     Failure,
-    /// The command line makes no sense.
+    /// The command line is invalid.
     Usage,
 }
 
@@ -32,7 +32,7 @@ Exit codes:
         }
     }
 
-    /// How `command` ends with this; a failure is told.
+    /// The exit code of `command` for this result; prints an error.
     pub fn of(command: &str, done: io::Result<()>) -> Self {
         match done {
             Ok(()) => Self::Success,

@@ -1,5 +1,5 @@
-//! What the commands of this workspace share: how they end ([`exit`]), how they speak ([`output`]), and how they are
-//! documented ([`manual`]).
+//! Shared parts of this workspace's commands: exit codes ([`exit`]), output ([`output`]) and documentation
+//! ([`manual`]).
 #![forbid(unsafe_code)]
 
 pub mod exit;

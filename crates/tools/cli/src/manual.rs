@@ -10,7 +10,7 @@ use crate::output;
 /// Prints completions.
 ///
 /// # Errors
-/// When standard output takes nothing.
+/// When standard output cannot be written.
 pub fn complete(mut command: Command, shell: Shell) -> io::Result<()> {
     let name = command.get_name().to_owned();
     let mut text = Vec::new();
@@ -18,10 +18,10 @@ pub fn complete(mut command: Command, shell: Shell) -> io::Result<()> {
     output::print(&String::from_utf8_lossy(&text))
 }
 
-/// All manual pages into a directory, or the main one to standard output.
+/// Writes all manual pages into a directory, or the main one to standard output.
 ///
 /// # Errors
-/// When they cannot be written there.
+/// When they cannot be written.
 pub fn write(command: Command, directory: Option<&Path>) -> io::Result<()> {
     match directory {
         Some(directory) => {

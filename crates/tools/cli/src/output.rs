@@ -1,20 +1,19 @@
 //! Writing to a terminal or a pipe.
 //!
-//! Standard output carries results, standard error everything about them. A reader of standard output that
-//! goes away is no failure.
+//! Standard output carries results; progress and errors go to standard error. A closed standard output is not an error.
 
 use std::{
     fmt::Display,
     io::{self, Write},
 };
 
-/// What to do about a system that says no.
-pub const SYSTEM_HINT: &str = "check free space, permissions and limits of the system";
+/// The hint for system errors.
+pub const SYSTEM_HINT: &str = "check free space, permissions and the system's limits";
 
 /// Writes to standard output.
 ///
 /// # Errors
-/// Whatever the system says, but for a reader that went away.
+/// Any system error, except that the reader closed the pipe.
 pub fn print(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -23,7 +22,7 @@ pub fn print(text: &str) -> io::Result<()> {
     }
 }
 
-/// One line for what went wrong in `command`, and one for what to do about it.
+/// Prints one line with the error of `command`, and one with a hint.
 pub fn complain(command: &str, error: &dyn Display, hint: &str) {
     let _ = writeln!(io::stderr(), "{command}: {error}\nhint: {hint}");
 }

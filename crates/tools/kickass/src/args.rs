@@ -13,11 +13,11 @@ use kickass::Rate;
 use rc3_cli::exit::Exit;
 use rc3_text::units::parse_rate;
 
-/// Rates from routers to ends in the lengths of IP fragments: codes, a forwarder, and which paths let them through.
+/// Routers signal rates in the lengths of IP fragments: convert codes, run a forwarder, test paths
 #[derive(Debug, Clone, Parser)]
 #[command(name = "kickass", version, after_help = Exit::HELP, max_term_width = 100)]
 pub struct KickassArgs {
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: KickassCommand,
 }
@@ -25,19 +25,19 @@ pub struct KickassArgs {
 /// The commands.
 #[derive(Debug, Clone, Subcommand)]
 pub enum KickassCommand {
-    /// Say how long the leading fragment is that tells a rate
+    /// Convert rates to lengths of leading fragments
     Encode(EncodeArgs),
-    /// Say what a length tells: a rate or a round trip
+    /// Convert lengths to the rate or round trip they signal
     Decode(DecodeArgs),
     /// Forward packets between TUN devices, over links with rate, delay, queue and signals
     #[cfg(target_os = "linux")]
     Forward(ForwardArgs),
-    /// Say which lengths of packets and of fragments survive a path
+    /// Measure which lengths of packets and fragments survive a path
     #[cfg(target_os = "linux")]
     Probe(ProbeArgs),
     /// Print completions for a shell
     Completions {
-        /// Which shell
+        /// The shell
         shell: Shell,
     },
     /// Print the manual page, or write one per command
@@ -52,16 +52,16 @@ pub enum KickassCommand {
 #[cfg(target_os = "linux")]
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
-Started as root, it becomes the user of the configuration, or nobody, once its devices are open. SIGHUP has \
-the file read again, so it must be readable for that user; SIGINT and SIGTERM end it.")]
+When started as root, it switches to the configured user (nobody by default) once its devices are open. SIGHUP \
+reloads the file, which that user must be able to read; SIGINT and SIGTERM stop it.")]
 pub struct ForwardArgs {
     /// Configuration file
     #[arg(long, value_name = "FILE")]
     pub config: PathBuf,
-    /// Read the configuration, say what is wrong with it, and end
+    /// Check the configuration, report errors, and exit
     #[arg(long)]
     pub check: bool,
-    /// Print one JSON object per event, and nothing else
+    /// Print one JSON object per event and no other output
     #[arg(long)]
     pub json: bool,
 }
@@ -72,7 +72,7 @@ pub struct EncodeArgs {
     /// Rates, such as 2.34mbit
     #[arg(required = true, value_name = "RATE", value_parser = parse_kickass_rate)]
     pub rates: Vec<Rate>,
-    /// Print one JSON object per rate and nothing else
+    /// Print one JSON object per rate and no other output
     #[arg(long)]
     pub json: bool,
 }
@@ -80,10 +80,10 @@ pub struct EncodeArgs {
 /// `kickass decode`
 #[derive(Debug, Clone, Args)]
 pub struct DecodeArgs {
-    /// Bytes: payload of a leading fragment, or all of an RTT indicator
+    /// Bytes: payload of a leading fragment, or a whole RTT indicator
     #[arg(required = true, value_name = "BYTES")]
     pub lengths: Vec<usize>,
-    /// Print one JSON object per length and nothing else
+    /// Print one JSON object per length and no other output
     #[arg(long)]
     pub json: bool,
 }
@@ -92,17 +92,17 @@ pub struct DecodeArgs {
 #[cfg(target_os = "linux")]
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
-Run kickass probe --listen on the other host first. Each code of a rate is tried as the length of a whole packet \
-with Don't Fragment and as that of a leading fragment, in IPv6 also as that of a whole packet with a Fragment header; \
-fragments need CAP_NET_RAW. A picture needs a name that ends in .svg or .png.")]
+Run kickass probe --listen on the other host first. Each code is tried as the length of a whole packet with Don't \
+Fragment and of a leading fragment; in IPv6 also of a whole packet with a Fragment header. Fragments need \
+CAP_NET_RAW. The picture's format follows from its name: .svg or .png.")]
 pub struct ProbeArgs {
     /// Host that listens: IP address, with or without a port
     #[arg(value_name = "TARGET", value_parser = parse_target, required_unless_present = "listen")]
     pub target: Option<SocketAddr>,
-    /// Answer those who probe
+    /// Answer probes from other hosts
     #[arg(long, conflicts_with_all = ["target", "tries", "interval", "json", "picture"])]
     pub listen: bool,
-    /// Where to listen, unless at all addresses
+    /// Address to listen at; all addresses by default
     #[arg(long, value_name = "ADDR", value_parser = parse_target, requires = "listen")]
     pub bind: Option<SocketAddr>,
     /// How often each length is tried
@@ -111,15 +111,15 @@ pub struct ProbeArgs {
     /// Time between packets
     #[arg(long, default_value = "5ms", value_name = "TIME", value_parser = rc3_text::units::parse_time)]
     pub interval: Duration,
-    /// Print one JSON object and nothing else
+    /// Print one JSON object and no other output
     #[arg(long)]
     pub json: bool,
-    /// Draw survival over length into a file
+    /// Draw a chart of survival over length into a file
     #[arg(long, value_name = "FILE", value_parser = parse_picture)]
     pub picture: Option<PathBuf>,
 }
 
-/// Where `kickass probe --listen` listens, unless told otherwise.
+/// Default port of `kickass probe --listen`.
 #[cfg(target_os = "linux")]
 pub const PROBE_PORT: u16 = 4484;
 
@@ -128,7 +128,7 @@ fn parse_target(text: &str) -> Result<SocketAddr, String> {
     let address = text.parse().or_else(|_| text.parse().map(|ip: IpAddr| SocketAddr::new(ip, PROBE_PORT)));
     address.map_err(|_| {
         format!(
-            "`{text}` is no IP address, write for example 192.0.2.1, 192.0.2.1:4484 or [2001:db8::1]:4484"
+            "`{text}` is not an IP address, write for example 192.0.2.1, 192.0.2.1:4484 or [2001:db8::1]:4484"
         )
     })
 }
@@ -138,7 +138,7 @@ fn parse_picture(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
     match path.extension().and_then(|extension| extension.to_str()) {
         Some("svg" | "png") => Ok(path),
-        _ => Err("a picture is .svg or .png".to_owned()),
+        _ => Err("the name of a picture must end in .svg or .png".to_owned()),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Rates as lengths of packets, for people: what `kickass encode` and `kickass decode` say.
+//! Rates as lengths of packets: the output of `kickass encode` and `kickass decode`.
 
 use std::{ops::Range, time::Duration};
 
@@ -12,23 +12,23 @@ const IPV4_HEADER: usize = 20;
 /// Bytes of an IPv6 header with a Fragment header.
 const IPV6_HEADERS: usize = 40 + 8;
 
-/// Why there is nothing to say.
+/// Why a number cannot be converted.
 #[derive(Debug, Clone, Copy, PartialEq, Error)]
 #[non_exhaustive]
 pub enum CodeError {
-    /// Routers do not signal it.
+    /// No code exists for this rate.
     #[error("{0} has no code")]
     Rate(Rate),
-    /// Neither a rate nor a round trip.
+    /// Neither the code of a rate nor an RTT indicator.
     #[error("{0} bytes are neither the code of a rate nor an RTT indicator")]
     Length(usize),
 }
 
 impl CodeError {
-    /// What to do about it.
+    /// What the user can do.
     pub fn hint(&self) -> &'static str {
         match self {
-            Self::Rate(_) => "codes begin at 120kbit: below, the ends are left to TCP",
+            Self::Rate(_) => "codes begin at 120kbit; below, endpoints use TCP's window",
             Self::Length(_) => {
                 "codes are multiples of 8 from 24 to 1480 bytes of payload, indicators packets of 600 to 611 bytes"
             }
@@ -43,16 +43,16 @@ pub struct Encoded {
     rate_bits_per_second: f64,
     #[serde(flatten)]
     code: CodeFacts,
-    /// What is told above what was asked for, as a part of it.
+    /// Deviation of the code's rate from the requested one, as a fraction of it.
     error: f64,
 }
 
-/// A code and what it looks like on the wire. Lengths are in bytes.
+/// A code and its lengths on the wire, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct CodeFacts {
     /// Payload of the leading fragment.
     payload_length: usize,
-    /// The rate it tells.
+    /// The rate that it encodes.
     decoded_bits_per_second: f64,
     /// The leading fragment with its header.
     ipv4_length: usize,
@@ -75,19 +75,19 @@ pub struct Decoded {
 /// A bucket of round trips, in milliseconds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct IndicatorFacts {
-    /// The shortest in it.
+    /// The shortest of the bucket.
     from_ms: f64,
-    /// The first that is in the next one; none after the last.
+    /// Lower end of the next bucket; `None` for the last.
     #[serde(skip_serializing_if = "Option::is_none")]
     below_ms: Option<f64>,
-    /// What routers take it for.
+    /// The round trip that routers assume.
     taken_for_ms: f64,
 }
 
 /// The code of a rate.
 ///
 /// # Errors
-/// If it has none.
+/// If the rate has none.
 pub fn encode(rate: Rate) -> Result<Encoded, CodeError> {
     let code = Code::nearest(rate).ok_or(CodeError::Rate(rate))?;
     Ok(Encoded {
@@ -97,10 +97,10 @@ pub fn encode(rate: Rate) -> Result<Encoded, CodeError> {
     })
 }
 
-/// What a length means, in bytes: of the payload of a leading fragment, and of a whole packet.
+/// The meaning of a length in bytes, of a leading fragment's payload or of a whole packet.
 ///
 /// # Errors
-/// If nothing.
+/// If the length has no meaning.
 pub fn decode(length: usize) -> Result<Decoded, CodeError> {
     let code = Code::from_len(length).map(CodeFacts::of);
     let rtt_indicator = Bucket::from_total_len(length).map(IndicatorFacts::of);
@@ -140,11 +140,11 @@ impl IndicatorFacts {
             Some(below) => format!("{} to {}", time(self.from_ms), time(below)),
             None => format!("{} or more", time(self.from_ms)),
         };
-        format!("a round trip of {range}, taken for {}", time(self.taken_for_ms))
+        format!("a round trip of {range}, routers assume {}", time(self.taken_for_ms))
     }
 }
 
-/// A line for each rate, below a head.
+/// A line for each rate, below a header.
 pub fn encoded_text(all: &[Encoded]) -> String {
     let mut text = format!(
         "{:>14}  {:>7}  {:>14}  {:>8}  {:>6}  {:>6}\n",
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_encoded_decodes_to_the_rate_it_tells() {
+    fn a_code_decodes_to_the_rate_it_encodes() {
         let encoded = encode(rate(2.34e6)).unwrap();
         let decoded = decode(encoded.code.payload_length).unwrap();
         assert_eq!(decoded.code, Some(encoded.code));

@@ -1,8 +1,8 @@
-//! The `kickass` command: rates from routers to ends in the lengths of IP fragments.
+//! The `kickass` command: rates from routers to endpoints in the lengths of IP fragments.
 //!
-//! [`codes`] says which length tells which rate, `forward` is a router between TUN devices, `probe` says which lengths
-//! survive a path. Both need Linux. It is the command's library, not one for other programs: those want the crate
-//! `kickass`.
+//! [`codes`] converts between rates and lengths, `forward` is a router between TUN devices, `probe` measures which
+//! lengths survive a path. The latter two need Linux. This library serves only the command; other programs use the
+//! crate `kickass`.
 #![forbid(unsafe_code)]
 
 pub mod args;

@@ -1,4 +1,4 @@
-//! The `kickass` command: runs what the command line means, and turns the outcome into an exit code.
+//! The `kickass` command: runs the subcommand and turns its result into an exit code.
 #![forbid(unsafe_code)]
 
 use std::{io, process::ExitCode};
@@ -14,13 +14,13 @@ use serde::Serialize;
 const NAME: &str = "kickass";
 
 fn main() -> ExitCode {
-    // Usage errors end here, with code 2.
+    // Usage errors exit here, with code 2.
     let exit = match KickassArgs::parse().command {
         KickassCommand::Encode(EncodeArgs { rates, json }) => {
-            tell(rates.into_iter().map(codes::encode).collect(), json, codes::encoded_text)
+            report(rates.into_iter().map(codes::encode).collect(), json, codes::encoded_text)
         }
         KickassCommand::Decode(DecodeArgs { lengths, json }) => {
-            tell(lengths.into_iter().map(codes::decode).collect(), json, codes::decoded_text)
+            report(lengths.into_iter().map(codes::decode).collect(), json, codes::decoded_text)
         }
         #[cfg(target_os = "linux")]
         KickassCommand::Forward(args) => forward::run(&args),
@@ -32,8 +32,8 @@ fn main() -> ExitCode {
     exit.into()
 }
 
-/// Prints what was found out, as words or as JSON.
-fn tell<T: Serialize>(found: Result<Vec<T>, CodeError>, json: bool, words: fn(&[T]) -> String) -> Exit {
+/// Prints the result as text or as JSON.
+fn report<T: Serialize>(found: Result<Vec<T>, CodeError>, json: bool, words: fn(&[T]) -> String) -> Exit {
     let found = match found {
         Ok(found) => found,
         Err(error) => {
@@ -72,7 +72,7 @@ mod forward {
     pub(super) fn run(args: &ForwardArgs) -> Exit {
         let done = match args.check {
             true => run::load(&args.config).map(drop),
-            false => run::run(&args.config, |event| tell(&event, args.json)),
+            false => run::run(&args.config, |event| report(&event, args.json)),
         };
         match done {
             Ok(()) => Exit::Success,
@@ -83,8 +83,8 @@ mod forward {
         }
     }
 
-    /// Words go to standard error but for numbers; JSON goes to standard output.
-    fn tell(event: &Event<'_>, json: bool) {
+    /// Text other than numbers goes to standard error; JSON goes to standard output.
+    fn report(event: &Event<'_>, json: bool) {
         let say = |text: String| drop(writeln!(io::stderr(), "{NAME}: {text}"));
         let text = match event {
             Event::Ready(config) => {
@@ -99,15 +99,15 @@ mod forward {
             Event::NotReloaded(error) if json => {
                 format!("{}\n", json!({ "event": "not_reloaded", "error": error.to_string() }))
             }
-            Event::NotReloaded(error) => return say(format!("{error}; nothing was changed")),
+            Event::NotReloaded(error) => return say(format!("{error}; the old configuration stays")),
             Event::Statistics { totals, uptime, .. } if json => totals.json("statistics", *uptime),
             Event::Statistics { totals, earlier, interval, .. } => totals.text(*earlier, *interval),
             Event::Stopped(totals, uptime) if json => totals.json("stopped", *uptime),
             Event::Stopped(totals, uptime) => {
-                format!("{:.1} s in all:\n{}", uptime.as_secs_f64(), totals.text(None, *uptime))
+                format!("{:.1} s in total:\n{}", uptime.as_secs_f64(), totals.text(None, *uptime))
             }
         };
-        // Nobody reads it: forwarding goes on.
+        // If standard output is closed, forwarding continues.
         let _ = output::print(&text);
     }
 }
@@ -143,8 +143,8 @@ mod probe {
             Ok(false) => {
                 output::complain(
                     NAME,
-                    &"nobody answered",
-                    "is kickass probe --listen running there, and UDP let through?",
+                    &"the other host did not answer",
+                    "check that kickass probe --listen runs there and that firewalls pass UDP",
                 );
                 Exit::Failure
             }

@@ -1,7 +1,7 @@
-//! `kickass forward` between two hosts, played by network namespaces. Needs root; skips itself without.
+//! `kickass forward` between two hosts in network namespaces. Needs root; skips itself otherwise.
 //!
-//! A process cannot change its namespace without a raw system call, so each host is this very test program, started
-//! again under `ip netns exec` and told by [`ROLE`] what to do.
+//! A process cannot change its namespace without a raw system call, so each host is this test program, started again
+//! under `ip netns exec`, with its role in the variable [`ROLE`].
 #![cfg(target_os = "linux")]
 #![forbid(unsafe_code)]
 
@@ -43,7 +43,7 @@ const PORT: u16 = 4433;
 const PAYLOAD: usize = 1372;
 const DATAGRAMS: usize = 20;
 const ETHERTYPE_IPV4: u16 = 0x0800;
-/// Whether the kernel leaves Don't Fragment clear, unless a socket wants it otherwise; one for each namespace.
+/// Whether the kernel leaves Don't Fragment clear by default; one setting for each namespace.
 const NO_DONT_FRAGMENT: &str = "/proc/sys/net/ipv4/ip_no_pmtu_disc";
 const HOP_LIMIT: u8 = 64;
 const DELAY: Duration = Duration::from_millis(30);
@@ -54,13 +54,13 @@ struct Killed(Child);
 
 impl Drop for Killed {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // It may have ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Two hosts and the forwarder between them; gone when dropped, by panic or not.
+/// Two hosts and the forwarder between them; removed on drop, also after a panic.
 struct Lab {
     left: String,
     right: String,
@@ -71,11 +71,11 @@ struct Lab {
 }
 
 impl Lab {
-    /// `None` with a line that says why not.
+    /// `None` if it cannot be set up; prints why.
     fn new(test: &str, kickass: &str) -> Option<Self> {
         let name = |side| format!("kickass-{test}-{side}-{}", id());
         let folder = tempfile::tempdir().unwrap();
-        // The forwarder reads its file again as nobody.
+        // The forwarder reloads its file as nobody.
         fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
         let metrics = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let mut lab =
@@ -104,7 +104,7 @@ impl Lab {
         self.folder.path().join("forward.toml")
     }
 
-    /// Writes the configuration, with these keys for the port on the right.
+    /// Writes the configuration, with these keys for the right port.
     fn configure(&self, keys: &str) {
         let (left, right, metrics, delay) = (&self.left, &self.right, self.metrics, DELAY.as_millis());
         let text = format!(
@@ -132,7 +132,7 @@ delay = "{delay}ms"
         fs::write(self.config(), text).unwrap();
     }
 
-    /// The next thing the forwarder says.
+    /// The forwarder's next event.
     fn event(&mut self) -> Value {
         let line = self.events.as_mut().unwrap().next().expect("it has ended").unwrap();
         serde_json::from_str(&line).unwrap()
@@ -143,7 +143,7 @@ delay = "{delay}ms"
         kill_process(pid.and_then(Pid::from_raw).unwrap(), signal).unwrap();
     }
 
-    /// Runs the receiver on the right and the sender on the left, and says what they printed.
+    /// Runs the receiver on the right and the sender on the left, and returns their output.
     fn play(&self, sender: &str, receiver: &str) -> (String, String) {
         let mut right = role(&self.right, receiver).stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(right.stdout.take().unwrap()).lines();
@@ -155,7 +155,7 @@ delay = "{delay}ms"
         (text(&left), said)
     }
 
-    /// Lengths of the leading fragments that come to the right.
+    /// Lengths of the leading fragments that arrive on the right.
     fn leading_lens(&self) -> Vec<usize> {
         let (_, said) = self.play("send fragmentable", "capture");
         said.lines().filter_map(|line| line.strip_prefix("leading ")?.parse().ok()).collect()
@@ -165,7 +165,7 @@ delay = "{delay}ms"
         Command::new("ip").args(["-n", host, "link", "show", device]).output().unwrap().status.success()
     }
 
-    /// The text for Prometheus.
+    /// The metrics as text.
     fn metrics(&self) -> String {
         let mut stream = TcpStream::connect(("127.0.0.1", self.metrics)).unwrap();
         stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
@@ -179,20 +179,20 @@ impl Drop for Lab {
     fn drop(&mut self) {
         self.forwarder = None;
         for host in [&self.left, &self.right] {
-            // One that was never made is no matter.
+            // Ignore a namespace that was never created.
             let _ = Command::new("ip").args(["netns", "delete", host]).output();
         }
     }
 }
 
-/// A second forwarder, from the right of a [`Lab`] to one more host; gone when dropped, by panic or not.
+/// A second forwarder, from the right of a [`Lab`] to a third host; removed on drop, also after a panic.
 struct Further {
     host: String,
     forwarder: Option<Killed>,
 }
 
 impl Further {
-    /// With these keys for the port to the further host.
+    /// With these keys for the port to the third host.
     fn behind(lab: &Lab, kickass: &str) -> Self {
         let (near, host) = (&lab.right, format!("{}-further", lab.right));
         ip(&format!("netns add {host}"));
@@ -263,12 +263,13 @@ fn role(host: &str, role: &str) -> Command {
     command
 }
 
-/// The key for a rate set by hand.
+/// The key for a fixed rate.
 fn fixed(megabits: f64) -> String {
     format!("kickass = {{ fixed = \"{megabits}mbit\" }}")
 }
 
-/// What a sender on the left says that sends a file by Kick-Ass to a `host` with this `address`. It arrives whole.
+/// Sends a file in Kick-Ass mode from the left to a `host` with this `address`; returns the sender's output after
+/// checking that the file arrived whole.
 fn transfer(lab: &Lab, host: &str, address: &str, rlp: &str) -> Vec<Value> {
     let (to, file) = (lab.folder.path().join("received"), lab.folder.path().join("file"));
     fs::create_dir(&to).unwrap();
@@ -309,7 +310,7 @@ fn rates_cross_in_the_lengths_of_fragments_and_change_while_it_runs() {
     assert_eq!(lab.event()["event"], "reloaded");
     assert_eq!(lab.leading_lens(), [code_len(5.0); DATAGRAMS]);
 
-    // What does not hold is refused, and nothing changes.
+    // An invalid file is refused and changes nothing.
     fs::write(lab.config(), "[[port]]\nname = 3\n").unwrap();
     lab.signal(Signal::HUP);
     let refused = lab.event();
@@ -353,7 +354,7 @@ fn kernel_tcp_is_whole_behind_fragments() {
 }
 
 #[test]
-fn an_rc3_sender_follows_the_rate_it_is_told() {
+fn an_rc3_sender_follows_the_signalled_rate() {
     for rlp in ["off", "trust"] {
         let Some(lab) = Lab::new(&format!("rc3-{rlp}"), &fixed(10.0)) else { return };
         let events = transfer(&lab, &lab.right, RIGHT, rlp);
@@ -361,10 +362,10 @@ fn an_rc3_sender_follows_the_rate_it_is_told() {
         let number = |key: &str| done[key].as_f64().unwrap_or_default();
         assert!(number("steered_seconds") > 0.0, "{done}");
         if rlp == "off" {
-            // A code is at most 3.2 % too high, and timers may be made up for by 2 ms.
+            // A code is at most 3.2 % too high, and late timers may catch up on 2 ms.
             assert!(number("bytes_per_second") * 8.0 < 10.5e6, "{done}");
             assert!(number("steered_seconds") > 0.5 * number("seconds"), "{done}");
-            // It lasts longer than a second, after which the first line of progress comes.
+            // The transfer takes longer than a second, after which the first line of progress appears.
             assert!(events.iter().any(|event| event["mode"] == "kickass"), "{events:?}");
         }
     }
@@ -380,7 +381,7 @@ fn over_ipv6_it_follows_routers_that_are_set_to_cut_its_packets() {
     assert!(number("steered_seconds") > 0.5 * number("seconds"), "{done}");
 }
 
-/// Three fragments come of each packet, the leading one not the longest: from that 20 Mbit/s would be read.
+/// Each packet becomes three fragments, and the leading one is not the longest: the longest would signal 20 Mbit/s.
 #[test]
 fn of_two_routers_in_a_row_an_rc3_sender_follows_the_slower() {
     let Some(lab) = Lab::new("two", &fixed(20.0)) else { return };
@@ -396,7 +397,7 @@ fn of_two_routers_in_a_row_an_rc3_sender_follows_the_slower() {
 fn a_probe_sees_what_does_not_survive() {
     const MTU: u64 = 1300;
     let Some(lab) = Lab::new("probe", &format!("mtu = {MTU}")) else { return };
-    // `ip` becomes what it starts, so that killing it kills that.
+    // `ip` replaces itself by the program it starts, so killing `ip` kills that.
     let probe = |host: &str| {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", host, env!("CARGO_BIN_EXE_kickass"), "probe"]);
@@ -423,8 +424,8 @@ fn a_probe_sees_what_does_not_survive() {
     };
     let expected = |sent: bool, arrived: bool| (u64::from(sent), u64::from(sent && arrived));
 
-    // Whole packets longer than the link's are refused, fragments are cut again. A question does not fit into the
-    // shortest, and the longest leaves nothing for a second fragment.
+    // Whole packets longer than the link's MTU are refused, fragments are split again. The shortest length has no room
+    // for a question, and the longest leaves no second fragment.
     let rows = sweep(RIGHT);
     assert_eq!(rows.len(), Code::COUNT);
     for row in &rows {
@@ -434,7 +435,7 @@ fn a_probe_sees_what_does_not_survive() {
         assert_eq!(fared(row, "fragmented"), expected(length < 1500, true), "{row}");
     }
 
-    // Nobody but the source cuts packets of IPv6: both fragments must fit, of 1500 bytes with their first headers.
+    // Only the source fragments IPv6 packets: both fragments must fit, of 1500 bytes with their first headers.
     let rows = sweep(RIGHT_IPV6);
     assert_eq!(rows.last().unwrap()["length"], 1496);
     for row in &rows {
@@ -448,7 +449,7 @@ fn a_probe_sees_what_does_not_survive() {
     assert!(picture.contains("fragmented packets") && picture.contains("with Fragment header"));
 }
 
-/// Not a test of its own: what the processes inside the namespaces run.
+/// Not a test: the program of the processes inside the namespaces.
 #[test]
 #[ignore = "started by the others inside a namespace"]
 fn be_a_host() {
@@ -519,12 +520,12 @@ fn echo() {
     socket.send_to(b"pong", from).unwrap();
 }
 
-/// Bytes that differ from place to place.
+/// Bytes that differ by position.
 fn content() -> Vec<u8> {
     (0..TCP_BYTES).map(|n| (n * n / 251) as u8).collect()
 }
 
-/// What the command `rc3` does with these words, which have no blanks in them.
+/// The command `rc3` with these arguments, which contain no blanks.
 fn rc3(words: &str) {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     match Rc3::resolve(LowArgs::parse_from(words.split(' '))).unwrap() {
@@ -558,10 +559,9 @@ fn tcp_receive() {
     assert!(received == content(), "{} bytes, not those that were sent", received.len());
 }
 
-/// Says what this test needs and has not got. Not by `eprintln!`: the test harness keeps to itself what a test prints
-/// that passes.
+/// Prints what this test needs and lacks. Not by `eprintln!`: the test harness hides what a passing test prints.
 fn skipped(needs: &str) {
     let test = thread::current();
-    // Nobody may be listening.
+    // Standard error may be closed.
     let _ = writeln!(std::io::stderr(), "SKIPPED {}: needs {needs}", test.name().unwrap_or("test"));
 }

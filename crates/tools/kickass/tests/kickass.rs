@@ -1,4 +1,4 @@
-//! The `kickass` command as it is run, but for what needs rights.
+//! The `kickass` command as users run it, except what needs privileges.
 #![forbid(unsafe_code)]
 
 use std::{fs, process::Command};
@@ -9,7 +9,7 @@ fn kickass(words: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// What `--help` lists, but for itself.
+/// The commands that `--help` lists, except `help`.
 fn commands() -> Vec<String> {
     let help = kickass(&["--help"]);
     let list =

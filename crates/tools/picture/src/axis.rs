@@ -1,4 +1,4 @@
-//! From values to places on an axis, and which values get a number.
+//! Maps values to positions on an axis, and chooses the labelled values.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use rc3_text::units::{about_bytes, about_rate, about_time, three_digits};
 
 use crate::chart::{Axis, Scale, Unit};
 
-/// An axis with its ends.
+/// An axis with its limits.
 #[derive(Debug, Clone)]
 pub(super) struct Range {
     scale: Scale,
@@ -16,8 +16,7 @@ pub(super) struct Range {
 }
 
 impl Range {
-    /// The axis over these values; those that are not finite, or not positive on a logarithmic axis, do not
-    /// count.
+    /// The axis over these values; it ignores those that are not finite, or not positive on a logarithmic axis.
     pub(super) fn new(axis: &Axis, values: impl Iterator<Item = f64>) -> Self {
         let (scale, unit) = (axis.scale.clone(), axis.unit);
         if let Scale::Names(names) = &scale {
@@ -38,12 +37,12 @@ impl Range {
             let margin = (high - axis.from.unwrap_or(low)) * 0.06;
             (axis.from.unwrap_or(low - margin), axis.to.unwrap_or(high + margin))
         };
-        // A single value needs some room as well, with a round number in it.
+        // A single value needs a range too, with a round number in it.
         let to = if high > low { high } else { low.abs().max(0.5) * 10.0 };
         Self { scale, unit, from: low, to }
     }
 
-    /// Where a value is: 0 at the beginning of the axis, 1 at its end.
+    /// Position of a value: 0 at the beginning of the axis, 1 at its end.
     pub(super) fn place(&self, value: f64) -> f64 {
         let place = match self.scale {
             Scale::Log => {
@@ -54,7 +53,7 @@ impl Range {
         if place.is_finite() { place.clamp(-0.05, 1.05) } else { 0.0 }
     }
 
-    /// Where bars stand: at zero if it is on the axis.
+    /// The base of bars: zero if it is on the axis.
     pub(super) fn floor(&self) -> f64 {
         match self.scale {
             Scale::Log => self.from,
@@ -62,7 +61,7 @@ impl Range {
         }
     }
 
-    /// About how many of the ends' distance one bar of a group may take, for `points` points.
+    /// Approximate width of a bar in a group as a fraction of the axis, for `points` points.
     pub(super) fn share_of_one(&self, points: usize) -> f64 {
         match &self.scale {
             Scale::Names(names) => 1.0 / names.len().max(1) as f64,
@@ -70,7 +69,7 @@ impl Range {
         }
     }
 
-    /// Values that get a line and a number.
+    /// Values with a grid line and a label.
     pub(super) fn ticks(&self) -> Vec<(f64, String)> {
         let values = match &self.scale {
             Scale::Names(names) => {
@@ -83,7 +82,7 @@ impl Range {
     }
 }
 
-/// A value as it stands beside an axis.
+/// The label of a value.
 pub(super) fn text(value: f64, unit: Unit) -> String {
     let sign = if value < 0.0 { "-" } else { "" };
     let size = value.abs();
@@ -107,7 +106,7 @@ fn linear(from: f64, to: f64) -> Vec<f64> {
     let step = [1.0, 2.0, 5.0, 10.0].map(|factor| factor * power);
     let step = step.into_iter().find(|step| *step >= rough).unwrap_or(power * 10.0);
     let first = (from / step).ceil() as i64;
-    // Products and not sums: sums would end as 0.30000000000000004.
+    // Products rather than sums, which would end as 0.30000000000000004.
     let count = ((to - from) / step) as i64 + 2;
     (first..first + count)
         .map(|index| index as f64 * step)
@@ -115,7 +114,7 @@ fn linear(from: f64, to: f64) -> Vec<f64> {
         .collect()
 }
 
-/// Powers of ten, with 2 and 5 times them where there are few.
+/// Powers of ten, with 2 and 5 times them if there are few.
 fn logarithmic(from: f64, to: f64) -> Vec<f64> {
     let (first, last) = (from.log10().floor() as i32, to.log10().ceil() as i32);
     let factors: &[f64] = match last - first {

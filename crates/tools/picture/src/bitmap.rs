@@ -15,10 +15,10 @@ pub fn write(chart: &Chart, directory: &Path, stem: &str) -> io::Result<()> {
     fs::write(directory.join(format!("{stem}.png")), png(chart)?)
 }
 
-/// The chart as PNG, with twice the pixels for fine screens.
+/// The chart as PNG, at twice the resolution for fine screens.
 ///
 /// # Errors
-/// When the drawing fails, which is a fault of the library.
+/// When drawing fails, which is a bug of the library.
 pub fn png(chart: &Chart) -> io::Result<Vec<u8>> {
     let (width, height) = pixels();
     let mut rgb = vec![0; 3 * width as usize * height as usize];
@@ -45,7 +45,7 @@ mod tests {
         chart.title = String::new();
         let without = decode(&png(&chart).unwrap());
         assert_eq!(with.len(), 3 * 1520 * 880);
-        // The two differ where the title is, and only there.
+        // The two differ only at the title.
         let rows: Vec<_> =
             (0..880).filter(|row| with[row * 4560..][..4560] != without[row * 4560..][..4560]).collect();
         assert!(rows.len() > 15 && rows.iter().all(|row| (16..64).contains(row)), "{rows:?}");

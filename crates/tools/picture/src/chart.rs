@@ -1,4 +1,4 @@
-//! What a picture shows, before anybody knows how many pixels there are.
+//! The content of a picture, independent of resolution.
 
 /// A picture: one pair of axes and what is drawn between them.
 #[derive(Debug, Clone, PartialEq)]
@@ -11,7 +11,7 @@ pub struct Chart {
     pub x: Axis,
     /// The vertical axis.
     pub y: Axis,
-    /// What is drawn, the last on top.
+    /// The series, the last on top.
     pub series: Vec<Series>,
 }
 
@@ -20,13 +20,13 @@ pub struct Chart {
 pub struct Axis {
     /// What it measures.
     pub name: String,
-    /// How values become distances.
+    /// How values map to distances.
     pub scale: Scale,
     /// How values are written.
     pub unit: Unit,
-    /// Where it begins, if not at the smallest value.
+    /// Lower limit, if not the smallest value.
     pub from: Option<f64>,
-    /// Where it ends, if not at the largest value.
+    /// Upper limit, if not the largest value.
     pub to: Option<f64>,
 }
 
@@ -36,18 +36,18 @@ impl Axis {
         Self { name: name.into(), scale, unit, from: None, to: None }
     }
 
-    /// The same, from a given value on.
+    /// The same with a lower limit.
     pub fn starting(self, from: f64) -> Self {
         Self { from: Some(from), ..self }
     }
 
-    /// The same, up to a given value.
+    /// The same with an upper limit.
     pub fn ending(self, to: f64) -> Self {
         Self { to: Some(to), ..self }
     }
 }
 
-/// How values of an axis become distances.
+/// How values of an axis map to distances.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scale {
     /// Equal differences are equal distances.
@@ -63,7 +63,7 @@ pub enum Scale {
 pub enum Unit {
     /// A number.
     Number,
-    /// A share, as per cent.
+    /// A fraction, as per cent.
     Share,
     /// A time in seconds.
     Seconds,
@@ -73,16 +73,16 @@ pub enum Unit {
     BitsPerSecond,
 }
 
-/// A row of points drawn alike.
+/// A row of points in one style.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
-    /// What it is called beside the line or in the legend.
+    /// Its name beside the line or in the legend.
     pub name: String,
     /// Its colour.
     pub colour: Colour,
     /// How it is drawn.
     pub shape: Shape,
-    /// Where.
+    /// Its points.
     pub points: Vec<Point>,
 }
 
@@ -93,7 +93,7 @@ pub enum Shape {
     Marked,
     /// A line.
     Line,
-    /// A dashed line: computed and not measured.
+    /// A dashed line, for computed values.
     Dashed,
     /// A line that holds each value until the next.
     Steps,
@@ -101,16 +101,16 @@ pub enum Shape {
     Bars,
     /// Bars on top of those of the series before.
     Stack,
-    /// Outlines of bars beside those of the other series: printed by somebody else.
+    /// Outlines of bars beside those of the other series, for published values.
     Frames,
 }
 
 /// A point.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Point {
-    /// Where, from left to right.
+    /// Horizontal value.
     pub x: f64,
-    /// Where, from bottom to top.
+    /// Vertical value.
     pub y: f64,
     /// Half the height of its error bar.
     pub error: Option<f64>,
@@ -123,7 +123,7 @@ impl Point {
     }
 }
 
-/// A colour of the palette of Okabe and Ito, which people with any colour vision tell apart.
+/// A colour of the palette of Okabe and Ito, which all kinds of colour vision can distinguish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Colour {
     /// rc3.
@@ -138,7 +138,7 @@ pub enum Colour {
     Purple,
     /// A sixth.
     Sky,
-    /// What is no scheme.
+    /// Not a scheme.
     Grey,
     /// An eighth.
     Black,

@@ -1,14 +1,13 @@
-//! The typeface of pictures: its outlines are part of the program, so that text in a bitmap needs no font of the
-//! system.
+//! The typeface of pictures, compiled in, so that text in a bitmap needs no system font.
 
 use std::sync::Once;
 
 use plotters::style::{FontStyle, register_font};
 
-/// What pictures ask for. Viewers of an SVG that lack Roboto take one of the others, which are about as wide.
+/// The font family in SVG. Viewers without Roboto use one of the others, which have a similar width.
 pub const FAMILY: &str = "Roboto, Helvetica, Arial, sans-serif";
 
-/// Makes [`FAMILY`] known to plotters. Cheap after the first time.
+/// Registers [`FAMILY`] with plotters. Cheap after the first call.
 pub fn register() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -16,7 +15,7 @@ pub fn register() {
             (FontStyle::Normal, damascene_fonts_roboto::ROBOTO_REGULAR),
             (FontStyle::Bold, damascene_fonts_roboto::ROBOTO_MEDIUM),
         ] {
-            // It fails for bytes that are no font, and these are constant.
+            // It fails only for invalid font data, and this is constant.
             let _ = register_font(FAMILY, style, outlines);
         }
     });

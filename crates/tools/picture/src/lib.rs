@@ -1,4 +1,4 @@
-//! Pictures: a [`Chart`] says what to show; SVG for documents, PNG for everything else (with the feature `png`).
+//! Pictures: a [`Chart`] describes the content; output is SVG for documents, or PNG (with the feature `png`).
 //!
 //! Both come from the same drawing. Text is set in [`font`], so a machine without fonts draws the same.
 #![forbid(unsafe_code)]
@@ -21,13 +21,13 @@ pub use crate::bitmap::{png, write};
 /// The chart as SVG.
 ///
 /// # Errors
-/// When the drawing fails, which is a fault of the library.
+/// When drawing fails, which is a bug of the library.
 pub fn svg(chart: &Chart) -> io::Result<String> {
     let mut text = String::new();
     let root = SVGBackend::with_string(&mut text, pixels()).into_drawing_area();
     paint::paint(&root, chart).map_err(other)?;
     drop(root);
-    // The view box keeps the fine grid of pixels; the size is the one to be seen at.
+    // The view box keeps the fine pixel grid; the size is that of display.
     let (width, height) = pixels();
     Ok(text.replacen(
         &format!("width=\"{width}\" height=\"{height}\""),

@@ -1,7 +1,7 @@
-//! A chart on a plotters back end: SVG text or the pixels of a bitmap.
+//! Draws a chart on a plotters back end: SVG or a bitmap.
 //!
-//! All lengths are in points of a picture of [`WIDTH`] by [`HEIGHT`]; the back end has [`SCALE`] times as many
-//! pixels, since plotters rounds to whole ones.
+//! All lengths are in points of a picture of [`WIDTH`] by [`HEIGHT`]; the back end has [`SCALE`] times as many pixels,
+//! since plotters rounds to whole pixels.
 
 use std::error::Error;
 
@@ -30,9 +30,9 @@ const SOFT: RGBColor = RGBColor(96, 96, 96);
 const GRID: RGBColor = RGBColor(228, 228, 228);
 const TITLE: f64 = 16.0;
 const TEXT: f64 = 12.0;
-/// From one label to the next, at least.
+/// Smallest distance between labels.
 const LINE: f64 = 15.0;
-/// How far a line may be moved to need fewer points, in points.
+/// How far a line may move to need fewer points, in points.
 const TOLERANCE: f64 = 0.35;
 
 type Drawn = Result<(), Box<dyn Error>>;
@@ -67,7 +67,7 @@ fn is_bar(shape: Shape) -> bool {
     matches!(shape, Shape::Bars | Shape::Stack | Shape::Frames)
 }
 
-/// Where the axes are.
+/// The area of the axes.
 struct Frame {
     left: f64,
     right: f64,
@@ -75,7 +75,7 @@ struct Frame {
     bottom: f64,
     x: Range,
     y: Range,
-    /// Names in a row on top, and not beside the ends of lines.
+    /// Names in a row on top, instead of at the ends of lines.
     legend: bool,
 }
 
@@ -266,7 +266,7 @@ where
     canvas.line(&[(x - 3.0, high), (x + 3.0, high)], INK, 1.0)
 }
 
-/// The name of each line at its right end, moved apart where they would touch.
+/// The name of each line at its right end, moved apart to avoid overlaps.
 fn names<DB: DrawingBackend>(canvas: &Canvas<'_, DB>, frame: &Frame, all: &[Series]) -> Drawn
 where
     DB::ErrorType: 'static,
@@ -307,7 +307,7 @@ fn apart(wanted: &[f64], bottom: f64) -> Vec<f64> {
     heights
 }
 
-/// A line that looks the same with fewer points (Douglas and Peucker).
+/// A line with fewer points that looks the same (Douglas and Peucker).
 fn thin(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let mut keep = vec![false; points.len()];
     if let Some(last) = points.len().checked_sub(1) {
@@ -326,7 +326,7 @@ fn thin(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     points.iter().zip(keep).filter(|(_, keep)| *keep).map(|(point, _)| *point).collect()
 }
 
-/// From a point to the line through two others, or to the first where they are one.
+/// Distance of a point from the line through two others, or from the first if they coincide.
 fn distance(point: (f64, f64), from: (f64, f64), to: (f64, f64)) -> f64 {
     let (dx, dy) = (to.0 - from.0, to.1 - from.1);
     let (px, py) = (point.0 - from.0, point.1 - from.1);
@@ -344,7 +344,7 @@ fn pixel((x, y): (f64, f64)) -> (i32, i32) {
     ((x * scale).round() as i32, (y * scale).round() as i32)
 }
 
-/// Points to pixels.
+/// Converts points to pixels.
 struct Canvas<'a, DB: DrawingBackend> {
     root: &'a DrawingArea<DB, Shift>,
 }

@@ -1,16 +1,16 @@
 //! A wide-area link in user space: real UDP sockets on both sides, a simulated bottleneck in between.
 //!
-//! It needs no privilege and no kernel queue discipline, so the demonstration runs anywhere. A client
-//! connects to [`LinkEmulator::client_addr`] as if it were the server; the server sees each client as a peer
-//! of its own. Each direction is one [`rc3_link::Link`], as in the simulator.
+//! The emulator needs neither privileges nor a kernel queue discipline, so the demonstration runs anywhere. Clients
+//! connect to [`LinkEmulator::client_addr`] instead of the server; the server sees a separate peer for each client.
+//! Each direction is one [`rc3_link::Link`], as in the simulator.
 //!
-//! One thread does everything. While packets move it looks at its sockets about every 100 us; when nothing
-//! moves it sleeps until a packet comes or is due. Looking late costs delay of that order, never rate: the
-//! link computes its service times itself.
+//! One thread does all the work. While packets move it polls its sockets about every 100 us; otherwise it sleeps until
+//! a packet arrives or is due. Late polling adds delay of that order but never changes the rate, because the link
+//! computes its service times itself.
 //!
-//! Invariant: the thread alone touches the sockets while it runs, but for [`LinkEmulator::reset`] under the
-//! same lock. Units: rates are bits per second on the wire, buffers bytes on the wire; a datagram counts as
-//! its payload and 28 bytes of IPv4 and UDP headers.
+//! Invariant: only the thread touches the sockets while it runs, except [`LinkEmulator::reset`] under the same lock.
+//! Units: rates are bits per second on the wire, buffers bytes on the wire; a datagram counts as its payload plus 28
+//! bytes of IPv4 and UDP headers.
 
 mod discipline;
 mod path;
@@ -40,16 +40,15 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use world::World;
 
-/// Most clients at a time. One more takes the place of the one silent for longest, if that has been silent
-/// for 10 s; else its packets are dropped.
+/// Most clients at a time. A new one replaces the client that has been silent longest, if for at least 10 s; else its
+/// packets are dropped.
 pub const CLIENTS_MAX: usize = 64;
 
-/// Rest between two looks at the sockets while packets move. Longer would make bursts of a smooth flow,
-/// shorter would cost a system call per packet.
+/// Sleep between two polls of the sockets while packets move. A longer sleep would turn a smooth flow into bursts, a
+/// shorter one would cost a system call per packet.
 const BUSY_PAUSE: Duration = Duration::from_micros(100);
 
-/// Longest sleep without a reason. Bounds how long dropping the emulator takes and how much background
-/// traffic piles up uncounted.
+/// Longest sleep. Bounds how long dropping the emulator takes and how much background traffic accumulates unprocessed.
 const IDLE_MAX: Duration = Duration::from_millis(50);
 
 /// The link to emulate.
@@ -67,13 +66,12 @@ pub struct EmulatorConfig {
     /// 1500 bytes at normal priority come as a Poisson process, occupy queue and link, and end at the far
     /// side.
     pub load: f64,
-    /// Which way the background traffic goes.
+    /// Direction of the background traffic.
     pub data: Direction,
-    /// What waits in front of each direction, and for how long. Background traffic is one flow. What passes a
-    /// policer waits for nothing else.
+    /// The queue of each direction. Background traffic is one flow. Packets that pass a policer do not wait elsewhere.
     pub queue: Discipline,
-    /// The table the endpoints mark with. A packet's level is the best one with its code point; DSCP 0 and
-    /// unknown code points are normal priority.
+    /// The endpoints' table of marks. A packet has the best level with its code point; DSCP 0 and unknown code points
+    /// are normal priority.
     pub marks: Marks,
     /// Seed of losses and background traffic.
     pub seed: u64,
@@ -102,7 +100,7 @@ impl EmulatorConfig {
             return invalid("loss is a probability, choose one from 0 to 1");
         }
         if !(0.0..1.0).contains(&self.load) {
-            return invalid("load is a share of the rate, choose one from 0 to below 1");
+            return invalid("load is a fraction of the rate, choose one from 0 to below 1");
         }
         Ok(())
     }
@@ -117,7 +115,7 @@ pub enum Direction {
     ToClient,
 }
 
-/// What the emulated link did since it was started or last reset.
+/// Statistics of the emulated link since its start or last reset.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EmulatorStats {
@@ -125,21 +123,20 @@ pub struct EmulatorStats {
     pub to_server: LinkStats,
     /// The direction from the server to clients. Background traffic counts at normal priority.
     pub to_client: LinkStats,
-    /// Clients known.
+    /// Clients in use.
     pub clients: usize,
-    /// Packets dropped because there were too many clients, or no port for one more.
+    /// Packets dropped for lack of a client slot or port.
     pub refused: u64,
-    /// Packets that passed the link but that the host would not send on. Not part of the emulation: should be
-    /// 0.
+    /// Packets that passed the link but that the host refused to send. Not part of the emulation: should be 0.
     pub send_failed: u64,
-    /// Messages the kernel dropped before the emulator could read them, a joined batch counting once; 0 where
-    /// the system does not tell. Not part of the emulation: should be 0.
+    /// Messages the kernel dropped before the emulator could read them, a coalesced batch counting once; 0 if the
+    /// system does not report it. Not part of the emulation: should be 0.
     pub recv_overflows: u64,
     /// Receive calls that failed.
     pub recv_failed: u64,
 }
 
-/// A running link. Dropping it stops it; packets on the way are lost.
+/// A running link. Dropping it stops it and loses packets in flight.
 #[derive(Debug)]
 pub struct LinkEmulator {
     client_addr: SocketAddr,
@@ -157,8 +154,8 @@ impl LinkEmulator {
     /// Starts a link to `server_addr` on the loopback interface, of the server's address family.
     ///
     /// # Errors
-    /// [`io::ErrorKind::InvalidInput`] when `config` has a loss outside 0 to 1 or a load outside 0 to below
-    /// 1; otherwise when no socket can be bound or no thread started.
+    /// [`io::ErrorKind::InvalidInput`] if `config` has a loss outside 0 to 1 or a load outside 0 to below 1; otherwise
+    /// if binding sockets or starting the thread fails.
     pub fn start(config: EmulatorConfig, server_addr: SocketAddr) -> io::Result<Self> {
         config.check()?;
         let world = World::new(config, server_addr, loopback(server_addr), Instant::now())?;
@@ -169,18 +166,18 @@ impl LinkEmulator {
         Ok(Self { client_addr, shared, thread: Some(thread) })
     }
 
-    /// Where clients find the server behind the link.
+    /// Where clients reach the server through the link.
     pub fn client_addr(&self) -> SocketAddr {
         self.client_addr
     }
 
-    /// Empties the link, restarts its random choices from the seed, and counts from zero: for the next run.
+    /// Empties the link, restarts its random choices from the seed, and clears its statistics, for the next run.
     /// Clients keep their ports.
     pub fn reset(&self) {
         self.shared.lock().reset(Instant::now());
     }
 
-    /// What happened so far.
+    /// Statistics so far.
     pub fn stats(&self) -> EmulatorStats {
         self.shared.lock().stats()
     }
@@ -190,14 +187,14 @@ impl Drop for LinkEmulator {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // A panic of the thread has been printed by it; there is nobody else to tell.
+            // A panicking thread prints its panic itself; nothing else can be done here.
             let _ = thread.join();
         }
     }
 }
 
 impl Shared {
-    /// Every step leaves the world whole, so one that panicked in between is still good for its counters.
+    /// Every step leaves the world consistent, so its counters are valid even after a panic.
     fn lock(&self) -> MutexGuard<'_, World> {
         self.world.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -224,7 +221,7 @@ impl Shared {
     }
 }
 
-/// Waits until one of the sockets has something to read, at most `timeout`, and says which have.
+/// Waits until a socket is readable, at most `timeout`, and returns which ones are.
 fn wait(watched: &[Arc<Socket>], timeout: Duration, readable: &mut Vec<bool>) {
     let mut fds: Vec<PollFd<'_>> =
         watched.iter().map(|socket| PollFd::new(socket.as_ref(), PollFlags::IN)).collect();
@@ -232,7 +229,7 @@ fn wait(watched: &[Arc<Socket>], timeout: Duration, readable: &mut Vec<bool>) {
     readable.clear();
     match poll(&mut fds, Some(&timeout)) {
         Ok(_) => readable.extend(fds.iter().map(|fd| !fd.revents().is_empty())),
-        // Interrupted, or no memory: look at all of them, but not in a tight loop.
+        // Interrupted, or out of memory: try all sockets, but not in a tight loop.
         Err(_) => {
             thread::sleep(BUSY_PAUSE);
             readable.resize(watched.len(), true);
@@ -240,7 +237,7 @@ fn wait(watched: &[Arc<Socket>], timeout: Duration, readable: &mut Vec<bool>) {
     }
 }
 
-/// Any port of the loopback address of the same family as `address`.
+/// Any port of the loopback address of `address`'s family.
 fn loopback(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip().to_canonical() {
         IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::LOCALHOST),

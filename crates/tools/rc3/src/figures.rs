@@ -1,4 +1,4 @@
-//! What a sender has found of its path and done there, for people and for programs.
+//! What a sender measured of its path and sent there, as text and as JSON.
 
 use std::{fmt::Write as _, time::Duration};
 
@@ -27,7 +27,7 @@ pub enum Honour {
     Honoured,
     /// It does not.
     Ignored,
-    /// There was too little queue to tell.
+    /// There was too little queue to decide.
     Unproven,
 }
 
@@ -48,43 +48,43 @@ pub struct LevelFigures {
     pub level: u8,
     /// Code point of its packets.
     pub dscp: u8,
-    /// Socket priority on this host; none: the kernel's choice.
+    /// Socket priority on this host; `None`: the kernel's choice.
     pub priority: Option<u32>,
     /// Packets sent.
     pub packets: u64,
 }
 
-/// The path and what was sent over it.
+/// The path and the traffic on it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PathFigures {
-    /// At which rate data arrived, UDP payload; none: not known.
+    /// Delivery rate of UDP payload; `None` if unknown.
     pub rate_bits_per_second: Option<u64>,
-    /// Whether the path sets that rate; otherwise it takes at least as much.
+    /// Whether the path limits that rate; otherwise the path carries at least as much.
     pub path_limited: bool,
-    /// Whether RLP began with a rate that an earlier connection had found.
+    /// Whether RLP began with the rate of an earlier connection.
     pub remembered: bool,
     /// Smoothed round trip.
     pub rtt_ms: f64,
-    /// How long packets wait in queues, at the least of late.
+    /// Recent minimum of the queueing delay.
     pub queue_ms: f64,
-    /// Whether the path honours priorities; none: nobody looks.
+    /// Whether the path honours priorities; `None` without the guard.
     pub verdict: Option<Honour>,
-    /// Levels that something was sent at, and their marks.
+    /// Levels in use, and their marks.
     pub levels: Vec<LevelFigures>,
     /// Stream bytes given to the primary.
     pub primary_bytes: u64,
     /// Stream bytes sent by RLP.
     pub rlp_bytes: u64,
-    /// Those of them that the peer has shown to have.
+    /// RLP bytes that the peer acknowledged.
     pub rlp_delivered_bytes: u64,
-    /// Those that were lost and open to RLP again.
+    /// RLP bytes that were lost and may be sent by RLP again.
     pub reopened_bytes: u64,
-    /// Packets of the primary that were lost.
+    /// Lost packets of the primary.
     pub primary_lost_packets: u64,
 }
 
 impl PathFigures {
-    /// Of a connection that sends with these marks.
+    /// The figures of a connection with these marks.
     pub fn of(stats: &ConnectionStats, marks: &Marks) -> Self {
         let clock = stats.clock.unwrap_or_default();
         let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
@@ -115,29 +115,29 @@ impl PathFigures {
         }
     }
 
-    /// The rate in words.
+    /// The rate as text.
     pub fn rate_text(&self) -> String {
-        let Some(rate) = self.rate_bits_per_second else { return "rate not known".to_owned() };
+        let Some(rate) = self.rate_bits_per_second else { return "unknown rate".to_owned() };
         let bound = if self.path_limited { "the path's rate" } else { "at least" };
-        let remembered = if self.remembered { ", known from before" } else { "" };
+        let remembered = if self.remembered { ", remembered" } else { "" };
         format!("{} ({bound}{remembered})", about_rate(rate as f64))
     }
 
-    /// Whether the path honours priorities, in words.
+    /// The verdict as text.
     pub fn verdict_text(&self) -> &'static str {
         match self.verdict {
             Some(Honour::Honoured) => "priorities are honoured",
-            Some(Honour::Ignored) => "priorities are ignored, RLP goes by its clock",
-            Some(Honour::Unproven) => "too little queue to tell whether priorities are honoured",
-            None => "nobody looked whether priorities are honoured",
+            Some(Honour::Ignored) => "priorities are ignored, RLP limits itself by its delivery clock",
+            Some(Honour::Unproven) => "unknown whether priorities are honoured: too little queue",
+            None => "unknown whether priorities are honoured: not measured",
         }
     }
 
-    /// One line for people.
+    /// One line of text.
     pub fn brief(&self) -> String {
         let again = match self.reopened_bytes {
             0 => String::new(),
-            bytes => format!(", {} of RLP lost and open again", about_bytes(bytes)),
+            bytes => format!(", {} of RLP lost and to be sent again", about_bytes(bytes)),
         };
         format!(
             "path: {}, round trip {:.1} ms, {}{again}",
@@ -147,7 +147,7 @@ impl PathFigures {
         )
     }
 
-    /// Lines for people, each after `indent`.
+    /// Lines of text, each after `indent`.
     pub fn text(&self, indent: &str) -> String {
         let mut text = format!(
             "{indent}{}, round trip {:.1} ms, {:.1} ms of queue\n{indent}{}\n",
@@ -158,7 +158,7 @@ impl PathFigures {
         );
         let _ = writeln!(
             text,
-            "{indent}{} by the primary, {} sent by RLP, {} of it arrived, {} of it was lost and open again; \
+            "{indent}{} by the primary, {} sent by RLP, {} of them arrived, {} were lost and to be sent again; \
              {} packets of the primary were lost",
             about_bytes(self.primary_bytes),
             about_bytes(self.rlp_bytes),

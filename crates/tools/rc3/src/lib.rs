@@ -1,6 +1,6 @@
 //! The `rc3` command: verified file transfer, a doctor for paths, and a WAN demonstration.
 //!
-//! It is the command's library, not one for other programs: those want the crate `rc3-net`.
+//! This library serves only the command; other programs use the crate `rc3-net`.
 #![forbid(unsafe_code)]
 
 pub mod cli;

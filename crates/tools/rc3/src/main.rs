@@ -1,4 +1,4 @@
-//! The `rc3` command: runs what the command line means, and turns the outcome into an exit code.
+//! The `rc3` command: runs the subcommand and turns its result into an exit code.
 #![forbid(unsafe_code)]
 
 use std::{io, process::ExitCode, time::Duration};
@@ -17,9 +17,9 @@ use rc3_cli::{manual, output};
 use tracing_subscriber::EnvFilter;
 
 fn main() -> ExitCode {
-    // Usage errors end here, with code 2.
+    // Usage errors exit here, with code 2.
     let low = LowArgs::parse();
-    // Nothing unless asked: RUST_LOG=debug, RUST_LOG=rc3_core=trace.
+    // No logs by default: RUST_LOG=debug, RUST_LOG=rc3_core=trace.
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("off"));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).init();
     let exit = match Command::resolve(low) {
@@ -73,7 +73,7 @@ fn transfer(work: impl FnOnce(&tokio::runtime::Runtime) -> Exit) -> Exit {
     match tokio::runtime::Runtime::new() {
         Ok(runtime) => {
             let exit = work(&runtime);
-            // A disk that hangs should not keep us.
+            // A hanging disk must not delay the exit.
             runtime.shutdown_timeout(Duration::from_secs(1));
             exit
         }
@@ -133,8 +133,8 @@ mod doctor {
             Some(Ok(None)) => {
                 output::complain(
                     NAME,
-                    &"nobody answered",
-                    "is rc3 doctor --listen running there, and UDP let through?",
+                    &"the other host did not answer",
+                    "check that rc3 doctor --listen runs there and that firewalls pass UDP",
                 );
                 return Exit::Failure;
             }
@@ -154,7 +154,7 @@ mod doctor {
 
     fn ask(ticket: &Ticket, job: &DoctorJob) -> io::Result<Option<(PathReport, Option<Flows>)>> {
         let mut progress = Progress::new(job.json);
-        let visit = visit::visit(ticket, &job.network, |step| progress.tell(step));
+        let visit = visit::visit(ticket, &job.network, |step| progress.show(step));
         let found = Runtime::new()?.block_on(visit);
         progress.clear();
         found
@@ -193,7 +193,7 @@ mod doctor {
         };
         let ticket = Ticket::new(&host, port, fingerprint(), secret)
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
-        // Removed when this ends.
+        // Removed on drop.
         let written = ticket_file.map(|path| TicketFile::write(path, &ticket)).transpose()?;
         if written.is_none() {
             output::print(&format!("{ticket}\n"))?;
@@ -206,7 +206,7 @@ mod doctor {
     }
 
     fn failed(error: &io::Error) -> Exit {
-        output::complain(NAME, error, "check the address and the limits of the system");
+        output::complain(NAME, error, "check the address and the system's limits");
         Exit::Failure
     }
 }
@@ -254,11 +254,7 @@ mod demo {
         if reports.iter().all(Report::verified) {
             return Exit::Success;
         }
-        output::complain(
-            NAME,
-            &"a transfer did not arrive as it was sent",
-            "this should never happen: please report it",
-        );
+        output::complain(NAME, &"a transfer arrived damaged", "this is a bug: please report it");
         Exit::NotVerified
     }
 
@@ -267,11 +263,11 @@ mod demo {
         progress: &mut Progress,
     ) -> Result<Links<Report>, DemoError> {
         progress.head(&scenarios.link);
-        let link = run::run(&scenarios.link, |step| progress.tell(step)).await?;
+        let link = run::run(&scenarios.link, |step| progress.show(step)).await?;
         let mut fast_card = None;
         if let Some(scenario) = &scenarios.fast_card {
             progress.head(scenario);
-            fast_card = Some(run::run(scenario, |step| progress.tell(step)).await?);
+            fast_card = Some(run::run(scenario, |step| progress.show(step)).await?);
         }
         Ok(Links { link, fast_card })
     }
@@ -295,7 +291,7 @@ mod demo {
         format!(
             "\n{}\n{}, FCT from connect to the last byte, {runs}, {verified}\n{}\n{}\n\n{}\n{}\n{}\n",
             report.scenario.headline(),
-            "plain QUIC beside rc3",
+            "plain QUIC and rc3",
             report.scenario.memory_text(),
             report.scenario.ideal_text(),
             report.table(),
@@ -304,7 +300,7 @@ mod demo {
         )
     }
 
-    /// A bar on a terminal, a line per transfer elsewhere, nothing beside JSON.
+    /// A bar on a terminal, a line per transfer elsewhere, nothing with JSON.
     enum Progress {
         Bar(ProgressBar),
         Lines,
@@ -329,7 +325,7 @@ mod demo {
             Self::Bar(bar)
         }
 
-        /// A link is next.
+        /// The next link begins.
         fn head(&mut self, scenario: &Scenario) {
             let text = scenario.headline();
             match self {
@@ -339,7 +335,7 @@ mod demo {
             }
         }
 
-        fn tell(&mut self, step: Step) {
+        fn show(&mut self, step: Step) {
             let scheme = match step.scheme {
                 Scheme::Plain => "plain",
                 Scheme::Rc3 => "rc3",

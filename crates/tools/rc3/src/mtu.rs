@@ -1,10 +1,10 @@
-//! Lengths of IP packets, which people think in, and of UDP payloads, which the transport does.
+//! Conversion between lengths of IP packets, which users give, and of UDP payloads, which the transport uses.
 
 use std::net::SocketAddr;
 
 use rc3_net::MtuDiscoveryConfig;
 
-/// Bytes of the IP and UDP headers on the way to this address.
+/// Bytes of the IP and UDP headers of packets to this address.
 fn headers(remote: SocketAddr) -> u16 {
     if remote.ip().to_canonical().is_ipv4() { 20 + 8 } else { 40 + 8 }
 }
@@ -14,7 +14,7 @@ pub(crate) fn payload(mtu: u16, remote: SocketAddr) -> u16 {
     mtu.saturating_sub(headers(remote))
 }
 
-/// A search for packets of up to `mtu` bytes.
+/// A path MTU search for packets of up to `mtu` bytes.
 pub(crate) fn discovery(mtu: u16, remote: SocketAddr) -> MtuDiscoveryConfig {
     let mut discovery = MtuDiscoveryConfig::default();
     discovery.upper_bound(payload(mtu, remote));

@@ -1,4 +1,4 @@
-//! `rc3 demo` as its users run it. Nothing here depends on how fast the machine is.
+//! `rc3 demo` as users run it. No assertion depends on the machine's speed.
 #![cfg(unix)]
 
 use std::process::Command;
@@ -25,7 +25,7 @@ fn json_is_one_verified_object_and_nothing_else() {
     for result in results {
         assert_eq!(result["verified"], true);
         assert_eq!(result["fct_ms_all"].as_array().unwrap().len(), 1);
-        // The light cone: nothing arrives before it can.
+        // Lower bound of the propagation delay.
         assert!(result["fct_ms_median"].as_f64().unwrap() >= 30.0, "{result}");
         let rlp: Vec<_> =
             result["rlp_bytes"].as_array().unwrap().iter().map(|n| n.as_u64().unwrap()).collect();
@@ -47,7 +47,7 @@ fn every_queue_carries_whole_transfers() {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("one object");
         assert_eq!((&json["queue"], &json["buffer_bytes"]), (&queue.into(), &62_500.into()));
-        assert!(json.get("fast_card").is_none(), "a link was chosen");
+        assert!(json.get("fast_card").is_none(), "the user chose a link");
         for result in json["results"].as_array().expect("results") {
             assert_eq!(result["verified"], true, "{result}");
         }

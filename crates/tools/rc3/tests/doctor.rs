@@ -1,4 +1,4 @@
-//! `rc3 doctor` as its users run it, over loopback: a path that keeps marks, and one that takes them off.
+//! `rc3 doctor` as users run it, over loopback: a path that keeps marks, and one that clears them.
 #![cfg(target_os = "linux")]
 
 use std::{
@@ -14,7 +14,7 @@ use rc3::emulator::{EmulatorConfig, LinkEmulator};
 use rc3_core::units::Rate;
 use rc3_net::marks::MarkChoice;
 
-/// A listener that runs; killed when the test ends.
+/// A running listener; killed when the test ends.
 struct Listener {
     child: Child,
     ticket: String,
@@ -44,7 +44,7 @@ impl Drop for Listener {
 fn rc3() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rc3"));
     command.env_remove("RUST_LOG").env_remove("RC3_TICKET").stdin(Stdio::null());
-    // Nothing is known of paths, and nothing is left behind.
+    // Use no memory of paths, and leave none.
     command.env_remove("HOME").env_remove("XDG_STATE_HOME");
     command
 }
@@ -95,7 +95,7 @@ fn tickets_need_not_be_arguments() {
         let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("a report");
         assert_eq!(report["path"]["mtu"], 16_384, "by {way}");
     }
-    // That of a receiver is none for a doctor.
+    // A receiver's ticket is not valid for the doctor.
     let other = format!("rc3://127.0.0.1:9/#ae{}", "a".repeat(77));
     let output =
         rc3().args(["doctor", "--json"]).env("RC3_TICKET", other).output().expect("the doctor starts");
@@ -107,7 +107,7 @@ fn tickets_need_not_be_arguments() {
 
 #[test]
 fn a_path_that_takes_marks_off_is_found_out() {
-    // A hop that copies payloads into datagrams of its own.
+    // A hop that copies payloads into its own datagrams.
     let hop = UdpSocket::bind("127.0.0.1:0").expect("a port");
     let here = hop.local_addr().expect("bound");
     let peer = UdpSocket::bind("127.0.0.1:0").expect("a port").local_addr().expect("bound");
@@ -119,10 +119,10 @@ fn a_path_that_takes_marks_off_is_found_out() {
         assert_eq!(seen(&report, "back", dscp), Some(0), "back, {dscp}");
     }
     assert_eq!(report["path"]["mtu"], 1500, "the hop cuts datagrams at 2048 bytes");
-    assert_eq!(output.status.code(), Some(6), "something to set right");
+    assert_eq!(output.status.code(), Some(6), "a problem to fix");
 }
 
-/// Until the test's process ends.
+/// Runs until the test's process ends.
 fn relay(hop: &UdpSocket, peer: SocketAddr) {
     let mut client = None;
     let mut buf = [0; 2048];
@@ -142,7 +142,7 @@ fn relay(hop: &UdpSocket, peer: SocketAddr) {
 #[test]
 fn a_flow_there_and_back_tells_of_the_path() {
     let listener = Listener::start(&["127.0.0.1"]);
-    // A listener serves more than one visit.
+    // A listener serves several visits.
     for _ in 0..2 {
         let (report, _) = check(&listener.ticket);
         for direction in ["there", "back"] {
@@ -172,7 +172,7 @@ fn a_flow_there_and_back_tells_of_the_path() {
 fn marks_that_are_overtaken_are_found_and_used_by_the_next_command() {
     let directory = tempfile::tempdir().unwrap();
     let memory = directory.path().join("paths");
-    // A link that knows CS1 and not LE.
+    // A link that knows CS1 but not LE.
     let server = UdpSocket::bind("127.0.0.1:0").expect("a port").local_addr().expect("bound");
     let mut config =
         EmulatorConfig::new(Rate::from_bits_per_second(20_000_000).unwrap(), Duration::from_millis(20));
@@ -194,10 +194,10 @@ fn marks_that_are_overtaken_are_found_and_used_by_the_next_command() {
     assert_eq!([treated(0), treated(1)], ["same", "different"], "{report}");
     assert_eq!(report["path"]["advice"]["marks"], "cs1");
     assert_eq!(report["path"]["advice"]["reason"], "overtaken");
-    // The flow of the same visit is marked so already.
+    // The flow of the same visit already uses these marks.
     let low = &report["flow"]["there"]["path"]["levels"][1];
     assert_eq!((low["level"].as_u64(), low["dscp"].as_u64()), (Some(1), Some(8)), "{report}");
-    let text = fs::read_to_string(&memory).expect("it is kept");
+    let text = fs::read_to_string(&memory).expect("it is stored");
     assert!(text.contains(" marks=cs1 "), "{text}");
     // The rate, too.
     assert_eq!(doctor()["flow"]["there"]["path"]["remembered"], true);

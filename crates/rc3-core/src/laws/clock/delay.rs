@@ -1,4 +1,5 @@
-//! The queue, from one-way delays: the receiver's clock against ours. Their difference is not known, and changes slowly.
+//! The queueing delay from one-way delays: the receiver's clock against the sender's. Their offset is unknown and
+//! changes slowly.
 
 use std::{
     collections::VecDeque,
@@ -7,19 +8,19 @@ use std::{
 
 use super::least::Least;
 
-/// Samples in memory, of the last quarter of a round trip.
+/// Samples stored, for the last quarter of a round trip.
 const SAMPLES_MAX: usize = 32;
 
-/// How long packets wait, by delays in seconds from an epoch that does not matter.
+/// Queueing delays, from delays in seconds relative to any epoch.
 #[derive(Debug, Default)]
 pub(super) struct Delay {
     least: Least,
-    /// When samples came and what they were, oldest first.
+    /// Times and values of samples, oldest first.
     recent: VecDeque<(Instant, f64)>,
 }
 
 impl Delay {
-    /// A packet took `delay`; the least of late.
+    /// A packet took `delay`; returns the recent minimum.
     pub(super) fn add(&mut self, now: Instant, delay: f64, rtt: Duration) -> f64 {
         while self.recent.front().is_some_and(|&(at, _)| at + rtt / 4 < now)
             || self.recent.len() >= SAMPLES_MAX
@@ -30,12 +31,12 @@ impl Delay {
         self.least.add(now, delay)
     }
 
-    /// The least delay of late.
+    /// The recent minimum delay.
     pub(super) fn least(&self) -> Option<f64> {
         self.least.get()
     }
 
-    /// How long packets have waited at least, in the last quarter of a round trip.
+    /// Minimum queueing delay in the last quarter of a round trip.
     pub(super) fn queue(&self) -> Duration {
         let recent = self.recent.iter().map(|&(_, delay)| delay).reduce(f64::min);
         match (recent, self.least.get()) {

@@ -4,43 +4,43 @@ use std::{collections::VecDeque, time::Instant};
 
 use crate::{quic::StreamId, units::Span};
 
-/// Datagrams that came later than one by so many show that it is lost (RFC 9002 §6.1.1 has 3 of a sequence that is not
-/// meant to be reordered).
+/// A datagram is lost when this many later ones have arrived (RFC 9002 §6.1.1 has 3, for a sequence that is not
+/// reordered on purpose).
 const REORDERING: u64 = 8;
 
-/// Batches that are remembered: the oldest is forgotten, and what it lost is the primary's.
+/// Batches stored: the oldest is dropped, and the primary repairs its losses.
 const BATCHES_MAX: usize = 1 << 14;
 
 /// One batch of datagrams of one stream, in the order of their packet numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Departure {
-    /// The packet number of the last.
+    /// The packet number of the last datagram.
     pub last: u64,
-    /// How many they are.
+    /// The number of datagrams.
     pub packets: u64,
-    /// When they left.
+    /// Departure time.
     pub at: Instant,
     /// The stream.
     pub stream: StreamId,
-    /// Its bytes in them.
+    /// Its bytes in the datagrams.
     pub span: Span,
 }
 
-/// Bytes that may be lost: those of them that are not SACKed.
+/// Bytes that may be lost: those of them without a SACK.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Loss {
     /// The stream.
     pub stream: StreamId,
-    /// Its bytes in the datagrams that were passed.
+    /// Its bytes in the overtaken datagrams.
     pub span: Span,
 }
 
 /// Oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Departures {
-    /// With the number of datagrams up to and with each.
+    /// With the number of datagrams up to and including each batch.
     batches: VecDeque<(Departure, u64)>,
-    /// Datagrams that left, and how many of them have come or were passed.
+    /// Datagrams sent, and those of them that arrived or were overtaken.
     sent: u64,
     passed: u64,
     lost: Vec<Loss>,
@@ -55,7 +55,8 @@ impl Departures {
         self.batches.push_back((departure, self.sent));
     }
 
-    /// The datagram with this number came; when it left, if that is known. Nothing before it is under way any more.
+    /// The datagram with this number arrived. Returns its departure time, if known. Earlier ones are no longer in
+    /// flight.
     pub(super) fn on_arrival(&mut self, packet_number: u64) -> Option<Instant> {
         while let Some((first, _)) = self.batches.front()
             && first.last + REORDERING <= packet_number
@@ -70,17 +71,17 @@ impl Departures {
         (behind < batch.packets).then_some(batch.at)
     }
 
-    /// Datagrams that have come or were passed by one that has.
+    /// Datagrams that arrived or were overtaken by one that did.
     pub(super) fn passed(&self) -> u64 {
         self.passed
     }
 
-    /// Datagrams under way.
+    /// Datagrams in flight.
     pub(super) fn in_flight(&self) -> u64 {
         self.sent - self.passed
     }
 
-    /// What was passed since the last call.
+    /// Datagrams overtaken since the last call.
     pub(super) fn take_lost(&mut self) -> Vec<Loss> {
         std::mem::take(&mut self.lost)
     }
@@ -120,7 +121,7 @@ mod tests {
             [Loss { stream: batch(at, 9, 10).stream, span: batch(at, 9, 10).span }]
         );
         assert_eq!(departures.take_lost(), []);
-        // Old news, and numbers that were never sent.
+        // Old reports, and numbers that were never sent.
         assert_eq!(departures.on_arrival(3), None);
         assert_eq!(departures.on_arrival(99), None);
         assert_eq!((departures.take_lost().len(), departures.in_flight()), (2, 0));

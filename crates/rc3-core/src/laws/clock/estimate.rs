@@ -1,5 +1,5 @@
-//! The rate at which the path brings data, by the receiver's clock. What holds up acknowledgements on their way back does not
-//! touch it.
+//! The delivery rate of the path, by the receiver's clock. Delays of acknowledgments on their way back do not affect
+//! it.
 
 use std::{
     collections::VecDeque,
@@ -8,37 +8,38 @@ use std::{
 
 use crate::wire::arrival::Arrival;
 
-/// A sample covers at least so many bytes: six packets.
+/// Fewest bytes of a sample: six packets.
 const SAMPLE_BYTES: u64 = 7000;
-/// Arrivals in memory.
+/// Arrivals stored.
 const ARRIVALS_MAX: usize = 64;
-/// Samples are taken over a part of the round trip, so that bursts of links which collect packets even out.
+/// A sample covers a part of the round trip, so that bursts of aggregating links even out.
 const PARTS_PER_ROUND_TRIP: u32 = 8;
 
-/// What hosts take in at once came within that time, in microseconds.
+/// Packets that a host reads together arrived within this time, in microseconds.
 const RESOLUTION: u64 = 250;
-/// By how much hosts are late, in microseconds: what comes more slowly than it left by less may be their doing.
+/// Lateness of hosts in microseconds: smaller differences between arrival and departure spacing may come from the
+/// hosts.
 const HOST_JITTER: u64 = 1000;
 
-/// The path has limited what came where one of so many was lost: a policer delays nothing.
+/// If one of this many was lost, the path limited the sample: a policer adds no delay.
 const LOST_OF: u64 = 4;
 
 #[derive(Debug, Clone, Copy)]
 struct Point {
     micros: u64,
     bytes: u64,
-    /// When the datagram left.
+    /// Departure time of the datagram.
     departed: Instant,
-    /// Datagrams that were passed or came up to this one, and came.
+    /// Datagrams that arrived or were overtaken up to this one, and those that arrived.
     passed: u64,
     came: u64,
 }
 
-/// What the path took, in bytes per second.
+/// The measured rate, in bytes per second.
 #[derive(Debug, Clone, Copy, Default)]
 struct Taken {
     rate: f64,
-    /// That much of it is certain: a burst that hosts hold up or take in at once looks faster than it was.
+    /// The certain part of it: a burst that hosts delay or read together looks faster than it was.
     certain: f64,
 }
 
@@ -57,15 +58,15 @@ impl Taken {
 #[derive(Debug, Default)]
 pub(super) struct Estimate {
     points: VecDeque<Point>,
-    /// The greatest samples of late, of this round trip and the one before: of those that the path limited,
+    /// The largest recent samples, of this round trip and the one before: of those that the path limited,
     limited: [f64; 2],
-    /// and of the others, which say no more than that it took so much.
+    /// and of the others, which are only lower bounds.
     taken: [Taken; 2],
     round_began: Option<Instant>,
 }
 
 impl Estimate {
-    /// Something came that left at `departed`; `passed` datagrams have come or were passed by one that has.
+    /// A datagram that left at `departed` arrived; `passed` datagrams have arrived or were overtaken.
     pub(super) fn on_arrival(
         &mut self,
         now: Instant,
@@ -82,7 +83,8 @@ impl Estimate {
                 && next.bytes + SAMPLE_BYTES <= point.bytes
                 && old.micros <= next.micros
         };
-        // What came at once is one point, its end: from the first packet of a burst to the last of the next, too much would count.
+        // Simultaneous arrivals are one point, its end: counting from the first packet of a burst to the last of the
+        // next would be too much.
         let at_once = |old: &Point, next: &Point| old.micros == next.micros && next.micros < point.micros;
         while self.points.len() >= 2
             && (is_old(&self.points[0], &self.points[1])
@@ -108,7 +110,7 @@ impl Estimate {
         }
         let rate = bytes as f64 * 1e6 / micros.max(RESOLUTION) as f64;
         let sent = to.departed.saturating_duration_since(from.departed).as_micros() as u64;
-        // They came more slowly than they left, or not all of them: that is the path.
+        // They arrived more slowly than they left, or not all of them: the path limited them.
         let is_late = micros > sent + (sent / 10).max(HOST_JITTER);
         let passed = to.passed.saturating_sub(from.passed);
         let lost = passed.saturating_sub(to.came.saturating_sub(from.came));
@@ -116,7 +118,7 @@ impl Estimate {
             self.taken[1] = self.taken[1].max(Taken::of(bytes, micros));
             return;
         }
-        // Only such samples end a round: what the sender itself limits makes the path no slower.
+        // Only such samples end a round: the sender's own limits do not slow the path.
         if self.round_began.is_none_or(|began| now >= began + rtt) {
             self.round_began = Some(now);
             self.limited = [self.limited[1], 0.0];
@@ -140,7 +142,7 @@ mod tests {
 
     const RTT: Duration = Duration::from_millis(40);
 
-    /// Packets of 1200 bytes that leave every `sent` microseconds and come every `came`.
+    /// Packets of 1200 bytes that leave every `sent` microseconds and arrive every `came`.
     fn stream(estimate: &mut Estimate, packets: u64, sent: u64, came: impl Fn(u64) -> u64) {
         let start = Instant::now();
         for nth in 0..packets {
@@ -175,14 +177,15 @@ mod tests {
     #[test]
     fn a_burst_that_hosts_pushed_together_gives_way_to_a_longer_sample() {
         let mut estimate = Estimate::default();
-        // 16 packets of a burst come as at 400 Mbit/s, all others at 200: each after 48 microseconds, and they leave after 24.
+        // 16 packets of a burst arrive as at 400 Mbit/s, all others at 200: each after 48 microseconds, and they leave
+        // after 24.
         let came = |nth: u64| if nth < 16 { nth * 24 } else { 384 + (nth - 16) * 48 };
         stream(&mut estimate, 16, 0, came);
         assert_eq!(mbits(&estimate), (400.0, false));
         let mut estimate = Estimate::default();
         stream(&mut estimate, 400, 24, came);
         let (rate, known) = mbits(&estimate);
-        // The burst is in the longer sample, too.
+        // The longer sample includes the burst.
         assert!((190.0..250.0).contains(&rate) && known, "{rate}");
     }
 
@@ -199,7 +202,7 @@ mod tests {
     fn a_policer_is_seen_by_what_is_lost() {
         let mut estimate = Estimate::default();
         let start = Instant::now();
-        // 200 Mbit/s leave, a tenth of it comes, without delay.
+        // 200 Mbit/s leave, a tenth of it arrives, without delay.
         for nth in 0..600_u64 {
             let micros = nth * 480;
             let departed = start + Duration::from_micros(micros);

@@ -1,21 +1,21 @@
-//! The least of late.
+//! A recent minimum.
 
 use std::time::{Duration, Instant};
 
-/// How long a value counts, and at most twice that: clocks of two hosts drift apart by half a millisecond in that time, and
-/// routes change. BBR takes the same.
+/// How long a value counts; at most twice that. Clocks of two hosts drift apart by half a millisecond in that time, and
+/// routes change. BBR uses the same time.
 const WINDOW: Duration = Duration::from_secs(10);
 
-/// The least of values that came within the last ten to twenty seconds.
+/// The minimum of the values of the last ten to twenty seconds.
 #[derive(Debug, Default)]
 pub(super) struct Least {
-    /// Of the window before, and of this one.
+    /// Of the previous and the current window.
     values: [Option<f64>; 2],
     began: Option<Instant>,
 }
 
 impl Least {
-    /// A value has come; the least with it.
+    /// Adds a value; returns the minimum.
     pub(super) fn add(&mut self, now: Instant, value: f64) -> f64 {
         if self.began.is_none_or(|began| now >= began + WINDOW) {
             self.began = Some(now);

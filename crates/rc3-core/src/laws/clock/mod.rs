@@ -1,15 +1,16 @@
-//! The clock of the RLP loop: how fast it may send on a path about which nothing is known.
+//! The clock of the RLP loop: how fast it may send on an unknown path.
 //!
-//! RC3 §2.1 has RLP send as fast as the card takes it, once. Behind a card much faster than the bottleneck all but what the
-//! buffer holds is lost. So here RLP begins with a bounded flight, and sends the rest at the rate at which that arrived:
+//! In RC3 §2.1 RLP sends once, as fast as the card accepts. Behind a card much faster than the bottleneck, all packets
+//! beyond the buffer are lost. So here RLP starts with a bounded flight, measures the rate at which it arrives, and
+//! sends the rest at that rate:
 //!
-//! - `Departures` knows when each datagram left and what is under way,
-//! - `Estimate` has the path's rate from the times at which datagrams came, as the receiver reports them,
-//! - `Delay` has the queue, from how much longer than at best they took,
-//! - `Own` has what of that both loops have put there themselves,
-//! - `Vacancy` has what others have of the link: their queue, and the part of the time in which there is none,
-//! - `Proof` has what the peer has shown that it has,
-//! - [`Clock`] decides how much may be under way, and at which pace.
+//! - `Departures` knows when each datagram left and what is in flight,
+//! - `Estimate` computes the path's rate from the arrival times that the receiver reports,
+//! - `Delay` computes the queueing delay from one-way delays above their minimum,
+//! - `Own` computes the part of it that both loops caused,
+//! - `Vacancy` computes the part of others: their queue, and the fraction of time without it,
+//! - `Proof` counts the bytes that the peer proved to have received,
+//! - [`Clock`] decides how much may be in flight, and the pace.
 //!
 //! Pure: times and counts come in, decisions go out. Units: bytes of UDP payload, [`Instant`], [`Duration`].
 
@@ -35,80 +36,80 @@ use self::{
 use super::{pacer::Pacer, verdicts::Pace};
 use crate::{units::Rate, wire::arrival::Arrival};
 
-/// What is sent at once on a path about which nothing is known, in packets.
+/// The first flight on an unknown path, in packets.
 const TRAIN: u64 = 16;
-/// What follows until something comes back, at most, and how much in which time: about 12 Mbit/s.
+/// The most that follows until feedback arrives, and in which time: about 12 Mbit/s.
 const TRICKLE_MAX: u64 = 96;
 const TRICKLE_EVERY: Duration = Duration::from_millis(1);
 /// Packets that leave together.
 const BURST: u64 = 8;
-/// How late a timer of user space may be: what was due meanwhile leaves at once.
+/// Lateness of timers in user space: packets due meanwhile leave at once.
 const PACER_LATE: Duration = Duration::from_millis(2);
-/// Waiting for others beyond that is a queue: the larger of these.
+/// Longer waits for other traffic are a queue: the larger of these.
 const QUEUE_MIN: Duration = Duration::from_millis(1);
 const QUEUE_PER_ROUND_TRIP: u32 = 32;
-/// Packets that wait in queues of others than the bottleneck.
+/// Packets that wait in queues other than the bottleneck's.
 const QUEUE_PACKETS: f64 = 4.0;
-/// The window that RLP has while it is braked, in packets, and what it grows to: without one, losses of its own end the primary's
-/// slow start and nothing makes up for it.
+/// RLP's window in packets while other traffic holds it back, and the window it grows to. Without one, RLP's own losses
+/// would end the primary's slow start without compensation.
 const FLOOR: f64 = 4.0;
 const FLOOR_MIN: f64 = 2.0;
 const FLOOR_MAX: f64 = 8.0;
-/// What a queue of others leaves of the part of the rate that RLP takes, the least of it, and by how much it grows in each round
-/// trip without a queue.
+/// Factor by which a queue of others reduces RLP's part of the rate, its lower bound, and its growth in each round trip
+/// without a queue.
 const SHARE_DOWN: f64 = 0.5;
 const SHARE_MIN: f64 = 0.125;
 const SHARE_UP: f64 = 1.5;
-/// Above the rate of arrivals, so that a path that has become faster is noticed; not where a queue or a loss shows.
+/// Factor above the delivery rate, to detect a faster path; not used while a queue or a loss shows.
 const GAIN: f64 = 1.05;
 const GAIN_CALM: f64 = 1.0;
-/// The same while nothing but RLP itself has set the rate.
+/// The same while only RLP itself has limited the rate.
 const GAIN_UNKNOWN: f64 = 2.0;
 
-/// How much RLP is sent in a busy period before the peer has proved that it has any of it, or what it has proved in one round
-/// trip before, if that is more; and twice what it has proved. Times that a peer makes up gain it no more.
+/// RLP bytes in a busy period before the peer has proved any receipt; or the bytes it proved in one earlier round trip,
+/// if more; plus twice the proved bytes. A peer with forged times gains no more.
 const UNPROVEN_BYTES: u64 = 4 << 20;
-/// The most of that which an earlier round trip counts for: what is remembered may come from outside.
+/// Upper bound of what an earlier round trip counts for, because memory may come from outside.
 const TOOK_MAX: u64 = 64 << 20;
-/// The part of a remembered rate to begin with. RFC 9959 has a half for a window; at three quarters a rate that is four times
-/// too high still costs little, since what is lost is sent again (`docs/DECISIONS.md`).
+/// Fraction of a remembered rate to start with. RFC 9959 uses half a window; at three quarters even a rate four times
+/// too high costs little, since lost bytes are sent again (`docs/DECISIONS.md`).
 const REMEMBERED: f64 = 0.75;
 
-/// What the clock has to know of the path when it is asked.
+/// The clock's view of the path for a decision.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PathNow {
     /// UDP payload of a full packet.
     pub packet_bytes: u64,
-    /// Bytes of the primary under way.
+    /// Bytes of the primary in flight.
     pub primary_in_flight: u64,
-    /// The least round trip seen.
+    /// The minimum round trip seen.
     pub rtt_min: Duration,
-    /// Whether priorities are known to be honoured: a queue of ours harms nobody.
+    /// Whether the path is known to honour priorities: RLP's queue then harms no other traffic.
     pub honoured: bool,
 }
 
-/// What RLP may do, as far as the clock is concerned.
+/// The clock's decision for RLP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Permit {
-    /// Send up to so many bytes.
+    /// Send up to this many bytes.
     Bytes(u64),
-    /// Nothing before this time, unless more is learned earlier.
+    /// Wait until this time, unless feedback arrives earlier.
     Wait(Instant),
 }
 
-/// What the clock has found.
+/// The clock's measurements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct ClockStats {
-    /// At which rate data arrives, in UDP payload; `None` until that is known.
+    /// The delivery rate of UDP payload; `None` until known.
     pub rate: Option<Rate>,
-    /// Whether the path sets that rate; otherwise it is only known to take that much.
+    /// Whether the path limits that rate; otherwise it is a lower bound.
     pub path_limited: bool,
-    /// How long packets wait in queues, at the least of late.
+    /// Recent minimum of the queueing delay.
     pub queue: Duration,
     /// Whether a queue holds RLP back.
     pub braked: bool,
-    /// Whether RLP began with what an earlier connection had found.
+    /// Whether RLP started with values of an earlier connection.
     pub remembered: bool,
 }
 
@@ -118,7 +119,7 @@ pub(crate) struct Clock {
     rtt_min: Duration,
     departures: Departures,
     estimate: Estimate,
-    /// Where our clock starts.
+    /// Epoch of the local clock.
     epoch: Option<Instant>,
     delay: Delay,
     pacer: Pacer,
@@ -127,34 +128,34 @@ pub(crate) struct Clock {
     /// Packets sent in this busy period.
     sent: u64,
     vacancy: Vacancy,
-    /// The part of the rate that RLP takes, and when that was changed last.
+    /// RLP's part of the rate, and when it last changed.
     share: f64,
     shared: Option<Instant>,
     phase: Phase,
-    /// What an earlier connection found.
+    /// Values of an earlier connection.
     remembered: Option<Pace>,
     recalled: bool,
-    /// Bytes that the peer has proved to have got in one round trip of an earlier connection or flow.
+    /// Bytes that the peer proved to have received in one round trip of an earlier connection or flow.
     took: u64,
-    /// The rate that was handed on last.
-    told: f64,
+    /// The rate that was last handed on.
+    handed_on: f64,
     /// RLP bytes sent in this busy period.
     sent_bytes: u64,
     proof: Proof,
-    /// Datagrams that were passed by one that came, and had not come themselves.
+    /// Datagrams overtaken by one that arrived, and not arrived themselves.
     missing: u64,
-    /// When that grew last.
+    /// When that number last grew.
     lost_at: Option<Instant>,
 }
 
-/// What the clock does.
+/// Phases of the clock.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Phase {
-    /// The first flight, nothing has come back.
+    /// The first flight, without feedback yet.
     Start,
-    /// Sends at the rate at which data arrives.
+    /// Sends at the delivery rate.
     Clocked,
-    /// There is a queue: the least that keeps the estimate alive, a window of so many packets, last changed then.
+    /// Held back by a queue: a window of this many packets, last changed then, keeps the estimate alive.
     Braked { window: f64, at: Instant },
 }
 
@@ -177,7 +178,7 @@ impl Clock {
             remembered: None,
             recalled: false,
             took: 0,
-            told: 0.0,
+            handed_on: 0.0,
             sent_bytes: 0,
             proof: Proof::default(),
             missing: 0,
@@ -185,11 +186,11 @@ impl Clock {
         }
     }
 
-    /// Begins with what an earlier connection has found.
+    /// Starts with the values of an earlier connection.
     pub(crate) fn recall(&mut self, pace: Pace) {
         self.remember(pace);
         self.recalled = true;
-        self.told = bytes_per_second(pace.rate);
+        self.handed_on = bytes_per_second(pace.rate);
     }
 
     fn remember(&mut self, pace: Pace) {
@@ -197,7 +198,7 @@ impl Clock {
         self.took = pace.rate.bytes_in(pace.rtt_min).min(TOOK_MAX);
     }
 
-    /// What it has found.
+    /// The measurements.
     pub(crate) fn stats(&self) -> ClockStats {
         ClockStats {
             rate: self.pace().map(|pace| pace.rate),
@@ -208,13 +209,13 @@ impl Clock {
         }
     }
 
-    /// The rate of the path, as far as it is known.
+    /// The rate of the path, if known.
     pub(crate) fn pace(&self) -> Option<Pace> {
         let (rate, _) = self.estimate.rate()?;
         Some(Pace { rate: Rate::from_bits_per_second((rate * 8.0) as u64)?, rtt_min: self.rtt_min })
     }
 
-    /// As [`Self::pace`], for later connections: at most twice what the peer has proved to have got in a round trip.
+    /// Like [`Self::pace`], for later connections: at most twice what the peer proved to have received in a round trip.
     pub(crate) fn proved_pace(&self) -> Option<Pace> {
         let pace = self.pace()?;
         let bytes = (2 * self.proof.most()).max(UNPROVEN_BYTES);
@@ -223,13 +224,13 @@ impl Clock {
     }
 
     /// Whether the rate is worth remembering, and has changed since the last call.
-    pub(crate) fn take_news(&mut self) -> bool {
+    pub(crate) fn take_changed(&mut self) -> bool {
         let Some((rate, true)) = self.estimate.rate() else { return false };
-        let news = (rate - self.told).abs() > self.told / 8.0;
-        if news {
-            self.told = rate;
+        let changed = (rate - self.handed_on).abs() > self.handed_on / 8.0;
+        if changed {
+            self.handed_on = rate;
         }
-        news
+        changed
     }
 
     /// The peer has proved that it has `bytes` more.
@@ -237,13 +238,13 @@ impl Clock {
         self.proof.on_delivered(now, bytes, self.rtt_min);
     }
 
-    /// All that was sent is answered for: what comes next is another flow.
+    /// Everything sent is acknowledged or lost: what follows is another flow.
     pub(crate) fn start_busy_period(&mut self) {
         self.begun = None;
         self.sent = 0;
         self.sent_bytes = 0;
         self.proof.start_busy_period();
-        // The path may have changed in the meantime.
+        // The path may have changed meanwhile.
         self.vacancy = Vacancy::new(self.missing);
         if self.estimate.rate().is_some_and(|(_, known)| known) {
             if let Some(pace) = self.proved_pace() {
@@ -267,7 +268,7 @@ impl Clock {
         }
     }
 
-    /// What may be sent before the peer has proved that it has any of it.
+    /// Bytes that may be sent before the peer has proved any receipt.
     fn unproven(&self) -> u64 {
         self.took.max(UNPROVEN_BYTES)
     }
@@ -296,14 +297,14 @@ impl Clock {
         }
         let silent = begun + self.rtt_min * 3 / 2;
         if now >= silent {
-            // Nothing has come back: the floor, until something does.
+            // Without feedback: the lower bound.
             self.enter(now, Phase::Braked { window: FLOOR, at: now });
         }
         let next = begun + TRICKLE_EVERY * u32::try_from(trickled + 1).unwrap_or(u32::MAX);
         Permit::Wait(if due < TRAIN + TRICKLE_MAX { next } else { silent.max(now) })
     }
 
-    /// A part of what an earlier connection found, until that is confirmed (RFC 9959 §4).
+    /// A part of an earlier connection's values, until they are confirmed (RFC 9959 §4).
     fn permit_remembered(&mut self, now: Instant, path: PathNow, begun: Instant, pace: Pace) -> Permit {
         // As on any path.
         if self.sent < TRAIN {
@@ -321,7 +322,7 @@ impl Clock {
             return Permit::Wait(now + self.rtt_min);
         };
         let bdp = rate * self.rtt_min.as_secs_f64();
-        // Beyond it, what keeps the link busy between bursts and is no queue yet.
+        // Plus what keeps the link busy between bursts without a queue.
         let packets = |packets: u64| (packets * path.packet_bytes) as f64;
         let spare = (rate * self.queue_max().as_secs_f64()).clamp(packets(2), packets(BURST));
         let most = bdp + spare;
@@ -337,7 +338,7 @@ impl Clock {
         }
     }
 
-    /// How much of the rate RLP may take.
+    /// RLP's part of the rate.
     fn part(&self, honoured: bool, known: bool) -> f64 {
         match self.vacancy.part(known) {
             Some(part) if !honoured => self.share.min(part).max(SHARE_MIN),
@@ -353,7 +354,7 @@ impl Clock {
         if lost || self.delay.queue() > self.queue_max() { GAIN_CALM } else { GAIN }
     }
 
-    /// At `rate` bytes per second, a burst at a time.
+    /// At `rate` bytes per second, in bursts.
     fn permit_paced(&mut self, now: Instant, path: PathNow, rate: f64, burst: u64) -> Permit {
         let burst = burst.min((rate * 0.001) as u64).max(path.packet_bytes);
         if let Some(rate) = Rate::from_bits_per_second((rate * 8.0) as u64) {
@@ -386,7 +387,7 @@ impl Clock {
         }
     }
 
-    /// The receiver reports what came. Returns how long the way there took, for [`Self::waited`].
+    /// The receiver's report. Returns the one-way time, for [`Self::waited`].
     pub(crate) fn on_arrival(&mut self, now: Instant, arrival: Arrival, honoured: bool) -> Option<f64> {
         let departed = self.departures.on_arrival(arrival.packet_number)?;
         self.rtt_min = self.rtt_min.min(now.saturating_duration_since(departed));
@@ -409,14 +410,14 @@ impl Clock {
         Some(delay)
     }
 
-    /// How much of a delay, in seconds, was a queue: more than hosts are late by, and than a few packets take.
+    /// The part of a delay, in seconds, that was a queue: beyond the lateness of hosts and a few packets.
     pub(crate) fn waited(&self, delay: f64) -> f64 {
         let packet = self.sent_bytes as f64 / self.sent.max(1) as f64;
         let few = self.estimate.rate().map_or(0.0, |(rate, _)| QUEUE_PACKETS * packet / rate);
         delay - self.delay.least().unwrap_or(delay) - few.max(QUEUE_MIN.as_secs_f64())
     }
 
-    /// How long the way there took, in seconds, with the difference of the two clocks in it.
+    /// The one-way time in seconds, including the offset of the two clocks.
     fn one_way(&mut self, departed: Instant, came_micros: u64) -> f64 {
         let epoch = *self.epoch.get_or_insert(departed);
         let left = match departed.checked_duration_since(epoch) {
@@ -426,7 +427,7 @@ impl Clock {
         came_micros as f64 * 1e-6 - left
     }
 
-    /// What one phase has sent is no debt of the next.
+    /// Departures in one phase are no debt in the next.
     fn enter(&mut self, now: Instant, phase: Phase) {
         self.phase = phase;
         self.pacer.forgive(now);
@@ -466,12 +467,12 @@ impl Clock {
         }
     }
 
-    /// Datagrams that were passed by one that came, and had not come themselves.
+    /// Datagrams overtaken by one that arrived, and not arrived themselves.
     pub(crate) fn missing(&self) -> u64 {
         self.missing
     }
 
-    /// Datagrams under way.
+    /// Datagrams in flight.
     pub(crate) fn in_flight(&self) -> u64 {
         self.departures.in_flight()
     }
@@ -499,7 +500,7 @@ mod tests {
     /// 12 Mbit/s: a packet every 0.8 ms.
     const EVERY: Duration = Duration::from_micros(800);
 
-    /// A clock in front of a link that serves a packet every [`EVERY`], and has `others` waiting in front of it.
+    /// A clock in front of a link that serves a packet every [`EVERY`], with `others` queued in front of it.
     struct World {
         start: Instant,
         clock: Clock,
@@ -507,10 +508,10 @@ mod tests {
         free: Instant,
         others: Duration,
         sent: u64,
-        /// Arrivals under way: when the report is here, and what it says.
+        /// Reports on their way: arrival time and content.
         reports: Vec<(Instant, Arrival)>,
         honoured: bool,
-        /// What the receiver says its clock has made of an interval.
+        /// The receiver's clock error as a function of an interval.
         haste: u32,
     }
 
@@ -529,7 +530,7 @@ mod tests {
             }
         }
 
-        /// Lets RLP send what it may from `from` to `to`; the times at which it sent packets.
+        /// Lets RLP send what it may between `from` and `to`; returns the departure times.
         fn run(&mut self, from: Duration, to: Duration) -> Vec<Duration> {
             let (mut now, end) = (self.start + from, self.start + to);
             let mut sent = Vec::new();
@@ -616,7 +617,7 @@ mod tests {
             let sent = world.run(ms(400), ms(700));
             let late = within(&sent, 500, 700);
             assert_eq!(late > 120, honoured, "{late} packets in 200 ms");
-            // It goes on once the queue is gone.
+            // It continues once the queue is gone.
             world.others = ms(0);
             let sent = world.run(ms(700), ms(1000));
             assert!(within(&sent, 850, 1000) > 120);

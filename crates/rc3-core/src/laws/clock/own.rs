@@ -1,37 +1,37 @@
-//! The queue that both loops would make by themselves on a link that is idle otherwise.
+//! The queue that both loops alone would cause on an otherwise idle link.
 
 use std::{collections::VecDeque, time::Instant};
 
-/// Batches that are remembered: a round trip of 150 ms at 1 Gbit/s has 1500 of eight packets.
+/// Batches stored: a round trip of 150 ms at 1 Gbit/s has 1500 of eight packets.
 const BATCHES_MAX: usize = 4096;
 
-/// What left together.
+/// A batch of packets that left together.
 #[derive(Debug, Clone, Copy)]
 struct Batch {
     at: Instant,
     bytes: u64,
-    /// Of RLP: the packet number of the last datagram, and how many they are.
+    /// For RLP: the packet number of the last datagram, and the number of datagrams.
     rlp: Option<(u64, u64)>,
 }
 
-/// What a datagram finds in front of it that is our own.
+/// The own queue in front of a datagram.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Wait {
-    /// For how long the link is busy with it, in seconds.
+    /// The time in seconds that the link needs for it.
     pub(super) seconds: f64,
-    /// Whether nothing of its batch was asked for before.
+    /// Whether this is the first query for its batch.
     pub(super) first: bool,
 }
 
-/// What both loops have sent, oldest first.
+/// Everything both loops have sent, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Own {
     batches: VecDeque<Batch>,
-    /// How long the link is busy after the last batch that is remembered no more, in seconds.
+    /// The link's backlog after the last dropped batch, in seconds.
     busy: Option<(Instant, f64)>,
-    /// The number asked for last.
+    /// The number queried last.
     asked: Option<u64>,
-    /// Of the link, in bytes per second, as far as that is known.
+    /// Rate of the link in bytes per second, if known.
     rate: f64,
 }
 
@@ -49,8 +49,8 @@ impl Own {
         }
     }
 
-    /// What the datagram of RLP with that number finds on a link of `rate` bytes per second; `None` of one that is older than the
-    /// one asked for last, or was not sent.
+    /// The own queue in front of RLP's datagram with that number, on a link of `rate` bytes per second; `None` if the
+    /// datagram is older than the last query, or was not sent.
     pub(super) fn wait(&mut self, number: u64, rate: f64) -> Option<Wait> {
         self.rate = rate;
         while self.batches.front().is_some_and(|batch| batch.rlp.is_none_or(|(last, _)| last < number)) {
@@ -64,7 +64,7 @@ impl Own {
         Some(Wait { seconds: self.busy_at(batch.at) + own, first })
     }
 
-    /// The link is busy for less than that, by so many seconds: something was lost in front of it.
+    /// Reduces the link's backlog by this many seconds, because packets were lost in front of it.
     pub(super) fn cut(&mut self, seconds: f64) {
         if let Some((_, busy)) = &mut self.busy {
             *busy = (*busy - seconds).max(0.0);

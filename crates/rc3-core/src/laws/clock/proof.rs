@@ -1,18 +1,18 @@
-//! What the peer has proved that it has, by the receipts in its SACKs.
+//! The bytes that the peer proved to have received, by the receipts in its SACKs.
 
 use std::time::{Duration, Instant};
 
-/// Bytes that were proved, in a busy period and in a round trip.
+/// Proved bytes, in a busy period and in a round trip.
 #[derive(Debug, Default)]
 pub(super) struct Proof {
     delivered: u64,
-    /// When the round trip began that is counted, and what was proved in it.
+    /// Start of the counted round trip, and the bytes proved in it.
     round: Option<(Instant, u64)>,
     most: u64,
 }
 
 impl Proof {
-    /// What comes next is another flow.
+    /// What follows is another flow.
     pub(super) fn start_busy_period(&mut self) {
         self.delivered = 0;
         self.round = None;
@@ -26,12 +26,12 @@ impl Proof {
         self.most = self.most.max(before + bytes);
     }
 
-    /// In this busy period.
+    /// Bytes proved in this busy period.
     pub(super) fn delivered(&self) -> u64 {
         self.delivered
     }
 
-    /// The most in one round trip.
+    /// The maximum in one round trip.
     pub(super) fn most(&self) -> u64 {
         self.most
     }

@@ -1,75 +1,75 @@
-//! How much of the rate RLP may take, from what packets of RLP find there.
+//! How much of the rate RLP may use, by what its packets meet on the path.
 //!
-//! A train that leaves at the card's rate measures how fast the link is, not how much of it is free: nothing gets between its
-//! packets. But packets that are sent one by one see the queue of others as often as it is there: the part of them that find
-//! none is the part of the time in which the link is idle (Wolff 1982, "Poisson arrivals see time averages"). What both loops
-//! have put into the queue themselves is known, and counted off.
+//! A train at the card's rate measures the speed of the link, not its free part: no other packet gets between its
+//! packets. But single packets see the queue of others as often as it exists: the fraction of them that finds no queue
+//! is the fraction of time in which the link is idle (Wolff 1982, "Poisson arrivals see time averages"). The queue of
+//! both loops is known and subtracted.
 
 use std::time::{Duration, Instant};
 
 use super::{delay::Delay, own::Own};
 
-/// Waiting longer than that is a queue of others, in seconds: packets in service and the unrest of hosts,
+/// Longer waits are a queue of others, in seconds: packets in service and timing noise of hosts,
 const WAIT_MIN: f64 = 0.000_5;
-/// and a part of what we have put there ourselves, since the rate is an estimate.
+/// and a fraction of the own queue, since the rate is an estimate.
 const OWN_PART: f64 = 8.0;
-/// With more of our own than that in front of it, in seconds, a packet that comes too early shows that some of ours was lost.
+/// With a longer own queue in front, in seconds, a packet that arrives too early shows that own packets were lost.
 const OWN_MAX: f64 = 0.001;
-/// So many packets that met nobody are enough to take the link for idle.
+/// This many packets without other traffic are enough to consider the link idle.
 const ENOUGH: f64 = 8.0;
 
-/// What came of RLP.
+/// An RLP packet and what it met.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sample {
     /// The packet number.
     pub(super) number: u64,
-    /// How long it took, in seconds from an epoch that does not matter.
+    /// Its one-way time, in seconds relative to any epoch.
     pub(super) delay: f64,
-    /// How much longer that is than at the least.
+    /// The excess above the minimum.
     pub(super) waited: f64,
-    /// How long the link takes for a packet, in seconds.
+    /// The link's service time of a packet, in seconds.
     pub(super) service: f64,
-    /// Bytes per second of the link.
+    /// The link's rate in bytes per second.
     pub(super) rate: f64,
-    /// Datagrams that were passed by one that came, and had not come.
+    /// Datagrams overtaken by one that arrived, and not arrived.
     pub(super) missing: u64,
 }
 
-/// What packets of a round trip met.
+/// What the packets of a round trip met.
 #[derive(Debug, Clone, Copy, Default)]
 struct Seen {
-    /// They found the link idle,
+    /// Packets that found the link idle,
     idle: u64,
-    /// waited for others,
+    /// that waited for others,
     waited: u64,
-    /// or were lost.
+    /// or that were lost.
     lost: u64,
 }
 
-/// What others have of the link.
+/// The share of others on the link.
 #[derive(Debug, Default)]
 pub(super) struct Vacancy {
     own: Own,
-    /// Without what is our own.
+    /// Delays without the own queue.
     others: Delay,
     missing: u64,
-    /// Of the round trip before, and of this one.
+    /// For the previous and the current round trip.
     seen: [Seen; 2],
     began: Option<Instant>,
 }
 
 impl Vacancy {
-    /// Of a link on which so many datagrams are missing from before.
+    /// For a link on which this many datagrams are already missing.
     pub(super) fn new(missing: u64) -> Self {
         Self { missing, ..Self::default() }
     }
 
-    /// What both loops send.
+    /// Departures of both loops.
     pub(super) fn own(&mut self) -> &mut Own {
         &mut self.own
     }
 
-    /// A packet of RLP has come.
+    /// An RLP packet has arrived.
     pub(super) fn on_arrival(&mut self, now: Instant, sample: Sample, rtt: Duration) {
         if self.began.is_none_or(|began| now >= began + rtt) {
             self.began = Some(now);
@@ -81,7 +81,7 @@ impl Vacancy {
         let own = self.own_wait(&sample, wait.seconds, lost);
         let least = self.others.add(now, sample.delay - own, rtt);
         let seen = &mut self.seen[1];
-        // With much of our own in front of it, that was our doing.
+        // With a long own queue in front, the loss is our own.
         if wait.seconds <= OWN_MAX {
             seen.lost += lost;
         }
@@ -94,8 +94,8 @@ impl Vacancy {
         *count += 1;
     }
 
-    /// How long the packet has waited for ours, in seconds. What was lost it has not waited for, and we do not know of all that is
-    /// lost yet: nothing comes earlier than the least delay and the wait.
+    /// The packet's wait for the own queue, in seconds. Lost packets do not count, but not all losses are known yet: no
+    /// packet can arrive earlier than the minimum delay plus this wait.
     fn own_wait(&mut self, sample: &Sample, wait: f64, lost: u64) -> f64 {
         let known = lost as f64 * sample.service;
         let own = (wait - known).max(0.0);
@@ -105,15 +105,15 @@ impl Vacancy {
         own - unknown
     }
 
-    /// How long packets have waited for others at least, of late.
+    /// Recent minimum of the wait for others.
     pub(super) fn queue(&self) -> Duration {
         self.others.queue()
     }
 
-    /// The part of the rate that RLP may take, without what is lost on its way; `None` until two packets have come. Where the rate is
-    /// not `known`, our own wait is not, and only losses tell of others.
+    /// RLP's part of the rate, excluding losses on the path; `None` until two packets have arrived. If the rate is not
+    /// `known`, neither is the own wait, and only losses indicate others.
     ///
-    /// Of what is free it is as much as that is of the link, which leaves others room to grow.
+    /// RLP uses the square of the free fraction, which leaves others room to grow.
     pub(super) fn part(&self, known: bool) -> Option<f64> {
         let sum = |count: fn(&Seen) -> u64| (count(&self.seen[0]) + count(&self.seen[1])) as f64;
         let (idle, waited, lost) = (sum(|seen| seen.idle), sum(|seen| seen.waited), sum(|seen| seen.lost));
@@ -126,8 +126,8 @@ impl Vacancy {
     }
 }
 
-/// The part of the good ones, of so many `seen` of which so many are `bad`: Laplace's rule of succession, which begins with a half;
-/// without a bad one it is all from a few on.
+/// The fraction of good packets, with `bad` of `seen`: Laplace's rule of succession, which starts at a half; after a
+/// few packets without a bad one it is 1.
 fn likely(seen: f64, bad: f64) -> f64 {
     match bad > 0.0 {
         true => (seen - bad + 2.0) / (seen + 4.0),
@@ -143,8 +143,8 @@ mod tests {
     /// A packet takes a millisecond.
     const RATE: f64 = 1_200_000.0;
 
-    /// A flight of which a packet leaves every three milliseconds, after `train` packets at once, and comes after our own have been
-    /// served and `others` milliseconds.
+    /// A flight with a packet every three milliseconds, after `train` packets at once; each arrives after the own queue
+    /// and `others` milliseconds.
     fn flight(train: u64, packets: u64, others: impl Fn(u64) -> f64) -> Vacancy {
         let start = Instant::now();
         let mut vacancy = Vacancy::default();
@@ -155,7 +155,7 @@ mod tests {
         }
         for nth in 0..packets {
             let at = 3 * (nth + 1);
-            // Each third millisecond is taken by the packets before.
+            // Earlier packets take every third millisecond.
             let own = (train as f64 - 2.0 * nth as f64 - 3.0).max(0.0);
             let delay = 1e-3 * (own + others(at)) + 0.02;
             let sample = Sample {

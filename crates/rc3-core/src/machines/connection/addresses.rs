@@ -1,4 +1,4 @@
-//! Which address of the peer both loops may send to: what [`Addresses`] allows, applied to what comes and goes.
+//! Which address of the peer both loops may send to: applies [`Addresses`] to inputs and outputs.
 
 use std::{net::SocketAddr, time::Instant};
 
@@ -15,43 +15,43 @@ use crate::{
     wire::{control::ControlFrame, frame},
 };
 
-/// Round trips before an unproven address is asked again.
+/// Round trips before an address is asked again.
 const ASK_ROUND_TRIPS: u32 = 3;
 
-/// The level in the header of a datagram that leaves at the primary's priority, for want of a better one.
+/// The level in the header of a datagram at the primary's priority, which has no number of its own there.
 const HEADER_LEVEL: Level = Level::FIRST;
 
-/// The least that a QUIC packet with a PING is long: header of 1 byte, connection id of 8, packet number and frame of 4 in all,
-/// tag of 16; a little less, for peers that choose short ids.
+/// Shortest QUIC packet with a PING: header of 1 byte, connection id of 8, packet number and frame of 4 in total, tag
+/// of 16; a little less, for peers with short ids.
 const PING_BYTES_MIN: u16 = 25;
 
 /// A datagram with one SOLICIT.
 const SOLICIT_BYTES: usize = Sealer::OVERHEAD + 1;
 
 impl Connection {
-    /// The handshake has proved the peer's address.
+    /// The handshake validated the peer's address.
     pub(super) fn prove_handshake(&mut self) {
-        // Not where the primary sends by now: a later datagram of the same batch may have moved that.
+        // Not the primary's current destination: a later datagram of the same batch may have moved that.
         self.addresses = Some(Addresses::new(self.primary.validated()));
     }
 
-    /// The last address of the peer that has proved that it receives; that of the handshake to begin with.
+    /// The peer's last validated address; initially that of the handshake.
     pub(crate) fn proven_address(&self) -> SocketAddr {
         self.primary.validated()
     }
 
-    /// Whether the peer receives at the address that the primary sends to. Until the handshake is complete the
-    /// primary itself keeps the limit of RFC 9000 §8.1.
+    /// Whether the primary's destination is validated. Until the handshake is complete the primary itself enforces the
+    /// limit of RFC 9000 §8.1.
     pub(super) fn is_proven(&self) -> bool {
         let remote = self.primary.addresses().0;
         self.addresses.as_ref().is_none_or(|addresses| addresses.proven() == remote)
     }
 
-    /// A datagram of QUIC came from `remote`. Whether the primary may see it: not while the answer to it could be more
-    /// than `remote` may be sent; then that address is asked for more.
+    /// A QUIC datagram arrived from `remote`. Returns whether the primary may process it: not while its answer could
+    /// exceed the allowance of `remote`; that address is then asked for more.
     pub(crate) fn admit(&mut self, now: Instant, remote: SocketAddr, bytes: usize) -> bool {
         let Some(addresses) = &mut self.addresses else { return true };
-        // Clients know no other address of their server.
+        // Clients accept no other address of their server.
         if remote == addresses.proven() || self.primary.side() == Side::Client {
             return true;
         }
@@ -63,14 +63,14 @@ impl Connection {
         false
     }
 
-    /// An RLP datagram that authenticated came from `remote`.
+    /// An authenticated RLP datagram arrived from `remote`.
     pub(crate) fn on_rlp_from(&mut self, remote: SocketAddr, bytes: usize) {
         if let Some(addresses) = &mut self.addresses {
             addresses.on_received(remote, bytes);
         }
     }
 
-    /// Asks the unproven address heard from last for a long datagram, or grants it one answer where that is impossible.
+    /// Asks the unvalidated address that sent last for a long datagram, or grants it one answer if it cannot be asked.
     fn ask(&mut self, now: Instant) -> bool {
         let again = now + self.primary.rtt() * ASK_ROUND_TRIPS;
         let mtu = u64::from(self.primary.window().mtu);
@@ -85,7 +85,7 @@ impl Connection {
         false
     }
 
-    /// The question, into the empty `buf`, if one is due.
+    /// Writes the request into the empty `buf`, if one is due.
     pub(super) fn write_solicit(&mut self, buf: &mut Vec<u8>) -> Option<Transmit> {
         let destination = self.soliciting.take().filter(|_| self.lost.is_none())?;
         let transmit = self.write_alone(destination, Sealer::begin_on_next_path, frame::emit_solicit, buf)?;
@@ -113,7 +113,7 @@ impl Connection {
         }
     }
 
-    /// How many datagrams of the primary may go to where it sends now.
+    /// How many datagrams of the primary may go to its destination now.
     pub(super) fn datagrams_allowed(&self, datagrams_max: usize) -> usize {
         let Some(addresses) = self.addresses.as_ref().filter(|_| !self.is_proven()) else {
             return datagrams_max;
@@ -123,8 +123,8 @@ impl Connection {
         datagrams_max.min(usize::try_from(datagrams).unwrap_or(usize::MAX))
     }
 
-    /// Whether a datagram of the primary may leave, and accounts for it. One that may not is lost: a probe of the path
-    /// MTU, or an answer to somebody who only tries an address (RFC 9000 §8.2.2).
+    /// Counts a datagram of the primary and returns whether it may leave. Otherwise it is dropped: a probe of the path
+    /// MTU, or an answer to a client that only tries an address (RFC 9000 §8.2.2).
     pub(super) fn may_leave(&mut self, transmit: &Transmit) -> bool {
         let Some(addresses) = &mut self.addresses else { return true };
         let allowed = transmit.size as u64 <= addresses.allowance(transmit.destination);
@@ -134,7 +134,7 @@ impl Connection {
         allowed
     }
 
-    /// Lets RLP follow the primary to an address that has proved itself.
+    /// Lets RLP follow the primary to a validated address.
     pub(super) fn follow_path(&mut self, now: Instant) {
         let validated = self.primary.validated();
         let Some(addresses) = self.addresses.as_mut().filter(|addresses| addresses.proven() != validated)
@@ -154,7 +154,7 @@ impl Connection {
         self.change_receiver_id();
     }
 
-    /// Whether the peer has proved another address since the last call.
+    /// Whether another address of the peer was validated since the last call.
     pub(crate) fn take_path_change(&mut self) -> bool {
         std::mem::take(&mut self.sched.path_changed)
     }
@@ -166,13 +166,13 @@ impl Connection {
         }
     }
 
-    /// Our own address has changed: what leaves from the new one names the peer anew, and shows it where to answer.
+    /// The local address has changed: the next packets leave from the new one and show it to the peer.
     pub(super) fn move_away(&mut self) {
         self.change_receiver_id();
         self.announce();
     }
 
-    /// RLP datagrams leave on another path from now on: with another receiver id, and the peer hears which.
+    /// RLP datagrams leave on another path from now on: with another receiver id, which the peer is informed of.
     fn change_receiver_id(&mut self) {
         // A client in its handshake has one path only (RFC 9000 §9).
         let established = !self.primary.is_handshaking();
@@ -181,8 +181,8 @@ impl Connection {
         }
     }
 
-    /// The peer is to see our address and may answer there in full: a long datagram goes out, and one of the primary; or
-    /// as many of the primary as make up for a long one.
+    /// The peer needs to see the local address and must be allowed a full answer there: sends a long datagram and one
+    /// of the primary, or enough of the primary instead of the long one.
     fn announce(&mut self) {
         self.announcing = self.rlp().is_some();
         let third = self.primary.window().mtu / 3;
@@ -197,7 +197,7 @@ impl Connection {
         }
     }
 
-    /// The long datagram, into the empty `buf`, if it is due: PADDING alone.
+    /// Writes the long datagram into the empty `buf`, if it is due: only PADDING.
     pub(super) fn write_announcement(&mut self, buf: &mut Vec<u8>) -> Option<Transmit> {
         if !std::mem::take(&mut self.announcing) || self.lost.is_some() || !self.is_proven() {
             return None;
@@ -205,7 +205,7 @@ impl Connection {
         self.write_padding(usize::from(self.primary.window().mtu), buf)
     }
 
-    /// An RLP datagram of `len` bytes of UDP payload that says nothing, into the empty `buf`.
+    /// Writes an RLP datagram with `len` bytes of UDP payload and no content into the empty `buf`.
     pub(super) fn write_padding(&mut self, len: usize, buf: &mut Vec<u8>) -> Option<Transmit> {
         let padding = len.saturating_sub(Sealer::OVERHEAD);
         // PADDING frames (docs/WIRE.md).

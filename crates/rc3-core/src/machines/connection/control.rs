@@ -11,11 +11,11 @@ use crate::{
     wire::control::ControlFrame,
 };
 
-/// Bytes of our control stream that may wait for the peer to take them: reports of 100,000 streams that were reset at
-/// once. A peer can ask for frames, so one that takes none would fill the memory.
+/// Bytes of the local control stream that may wait for the peer to read them: reports of 100,000 streams reset at once.
+/// A peer can provoke frames, so one that reads none could fill the memory.
 const WAITING_MAX: u64 = 1 << 20;
 
-/// How much of the control stream is read at a time.
+/// How much of the control stream is read at once.
 const READ_MAX: usize = 64 * 1024;
 
 impl Connection {
@@ -26,7 +26,7 @@ impl Connection {
             && id.index() == 0
     }
 
-    /// Opens our control stream, before any stream of the application, as soon as the peer's limit is known.
+    /// Opens the local control stream, before any stream of the application, as soon as the peer's limit is known.
     pub(super) fn open_control(&mut self) {
         let Some(overlay) = &mut self.overlay else { return };
         if overlay.control.is_some() {
@@ -45,7 +45,7 @@ impl Connection {
         let Some(id) = self.overlay.as_ref().and_then(|overlay| overlay.control) else { return };
         let mut bytes = Vec::new();
         frame.emit(&mut bytes);
-        // Refused only once the peer has stopped the stream, which it may not.
+        // Fails only if the peer has stopped the stream, which is forbidden.
         let waiting = self.streams.with_send(id, |stream| {
             if stream.writable().is_ok() {
                 stream.write(&mut [Bytes::from(bytes)], usize::MAX);
@@ -58,7 +58,7 @@ impl Connection {
         self.sched.needs_service = true;
     }
 
-    /// Tells the peer what a stream that we reset had used of its credit.
+    /// Reports to the peer how much credit a locally reset stream had used.
     pub(super) fn report_reset(&mut self, id: StreamId) {
         if self.overlay.is_some()
             && let Some(stream) = self.streams.send(id)
@@ -116,7 +116,7 @@ impl Connection {
                 self.streams.raise_rlp_limits(overlay.send_credit.stream_initial, overlay.control);
             }
             ControlFrame::MaxRlpData(limit) => {
-                // Not for each frame: a peer may send many, and there may be many streams.
+                // Once per batch, because a peer may send many frames, and there may be many streams.
                 if overlay.send_credit.raise(limit) {
                     self.streams.queue_all_for_rlp();
                 }

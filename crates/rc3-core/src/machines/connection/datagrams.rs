@@ -1,4 +1,4 @@
-//! Application datagrams (RFC 9221): unreliable and unordered. They ride on the primary alone.
+//! Application datagrams (RFC 9221): unreliable and unordered. Only the primary carries them.
 
 use bytes::Bytes;
 
@@ -16,12 +16,12 @@ impl Connection {
         self.primary.send_datagram(data, drop_old)
     }
 
-    /// The next datagram that came, the oldest first.
+    /// The next received datagram, oldest first.
     pub fn read_datagram(&mut self) -> Option<Bytes> {
         self.primary.read_datagram()
     }
 
-    /// Bytes that a datagram may have now; `None` if either side has datagrams off. Follows the path MTU.
+    /// Most bytes of a datagram now; `None` if either side has disabled datagrams. Follows the path MTU.
     pub fn max_datagram_size(&mut self) -> Option<usize> {
         self.primary.max_datagram_size()
     }

@@ -1,4 +1,4 @@
-//! What the primary reports, and what follows from it.
+//! Events of the primary, and their consequences.
 
 use super::Connection;
 use crate::{
@@ -56,9 +56,9 @@ impl Connection {
         protocol.is_some_and(|name| alpn::parse(&name).0)
     }
 
-    /// From here on streams are rc3 streams, or plain ones.
+    /// From here on streams are either rc3 or plain streams.
     pub(super) fn speak(&mut self, rc3: bool) {
-        // The seam decides what counts as application-limited where it feeds late.
+        // With late feeding, the seam decides what counts as application-limited.
         self.primary.set_fed_late(rc3);
         self.overlay = rc3.then(|| Overlay::new(&self.config));
         self.open_control();
@@ -87,7 +87,7 @@ impl Connection {
         let (receipts, rtt) = (self.receipt_key(), self.primary.rtt());
         let Self { overlay: Some(overlay), config, rlp_wake, .. } = self else { return };
         overlay.openers.establish(open);
-        // What came early has been acknowledged by nobody, and may be more than fits into one SACK.
+        // Early data has not been acknowledged yet, and may need more than one SACK.
         overlay.sacks.values_mut().for_each(|due| due.from = Some(0));
         *rlp_wake = None;
         match &mut overlay.rlp {
@@ -125,9 +125,9 @@ impl Connection {
         }
     }
 
-    /// Takes in streams the peer opened. As many as it may have at once wait for the application; the others stay
-    /// with the primary, unread, so that its limit holds: it counts streams until they were read, and we read what
-    /// waits here.
+    /// Registers streams that the peer opened. As many as it may open at once wait for the application; the others stay
+    /// with the primary, unread, so that its limit holds: it counts a stream until it has been read, and waiting
+    /// streams are read here.
     pub(super) fn on_peer_opened(&mut self, dir: Dir) {
         let limit = self.primary.max_concurrent_streams(dir);
         let mut any = false;
@@ -178,7 +178,7 @@ impl Connection {
             self.primary.end(id, End::Reset(code));
             self.report_reset(id);
         }
-        // What the application knows to be delivered it has done with.
+        // The application is finished with streams that it knows to be delivered.
         if self.streams.send(id).is_some_and(SendStream::is_announced) {
             self.streams.remove_send(id);
         } else {
@@ -187,7 +187,7 @@ impl Connection {
         self.wake_writers();
     }
 
-    /// The peer reports that it holds all of a stream.
+    /// The peer reports a stream as complete.
     pub(super) fn on_complete(&mut self, stream: u64) {
         let Ok(id) = VarInt::from_u64(stream).map(StreamId::from) else { return };
         match self.streams.with_send(id, SendStream::on_complete) {
@@ -197,7 +197,7 @@ impl Connection {
         }
     }
 
-    /// Lets the application know of streams that have arrived whole.
+    /// Reports completely delivered streams to the application.
     pub(super) fn announce_deliveries(&mut self) {
         let Self { reported, streams, events, .. } = self;
         reported.retain(|&id| match streams.with_send(id, SendStream::announce_delivery) {

@@ -1,4 +1,4 @@
-//! Feeding the primary: late when both sides speak rc3, all at once when it works alone.
+//! Feeds the primary: late if both sides use rc3, at once for plain QUIC.
 
 use super::Connection;
 use crate::laws::{feeding::quantum, primary_window::Waiting};
@@ -33,7 +33,7 @@ impl Connection {
         });
     }
 
-    /// Late feeding: only when all that was handed over before is in packets and the window is open.
+    /// Late feeding: only when all earlier bytes are in packets and the window is open.
     pub(super) fn may_feed(&self) -> bool {
         self.overlay.is_none() || {
             let window = self.primary.window();
@@ -44,15 +44,15 @@ impl Connection {
     pub(super) fn note_app_limited(&mut self) {
         if self.overlay.is_some() {
             let window = self.primary.window();
-            // Beside what was fed, application datagrams may wait in the primary.
+            // Besides the fed bytes, application datagrams may wait in the primary.
             let idle = self.fed_streams.is_empty() && window.waiting == Waiting::Nothing;
-            // What waits for a told rate is not with the primary yet.
+            // Bytes that wait for a signalled rate are not with the primary yet.
             let idle = idle && !self.streams.wants_primary();
             self.primary.set_app_limited(window.packets() > 0 && idle);
         }
     }
 
-    /// After idleness a write starts a new logical flow (RC3 §4.2.1).
+    /// After idle time a write starts a new logical flow (RC3 §4.2.1).
     pub(super) fn note_busy_period(&mut self) {
         let Self { overlay: Some(overlay), primary, streams, .. } = self else { return };
         if let Some(rlp) = overlay.rlp.as_mut()

@@ -1,4 +1,4 @@
-//! Input and output of the guard: samples of both loops in, verdicts and probes out.
+//! Connects the guard: samples of both loops go in, verdicts and probes come out.
 
 use std::time::Instant;
 
@@ -27,12 +27,12 @@ impl Connection {
         rlp.and_then(Rlp::guard_ref).is_some_and(|guard| guard.stats().remembered)
     }
 
-    /// What later connections should know about the path, if there is something new.
+    /// The record for later connections, if it has changed.
     pub(crate) fn take_record(&mut self, now: Instant) -> Option<Record> {
         self.rlp()?.take_record(now)
     }
 
-    /// Whether the primary was given a probe to send since the last call.
+    /// Whether the primary got a probe to send since the last call.
     pub(crate) fn take_probe(&mut self) -> bool {
         std::mem::take(&mut self.sched.probe_due)
     }
@@ -50,14 +50,14 @@ impl Connection {
         let acked = sample.acked.is_some_and(|(sent, rtt)| guard.on_primary_acked(now, sent, rtt));
         let lost = sample.lost.is_some_and(|sent| guard.on_primary_lost(now, sent));
         if acked || lost {
-            self.tell_ignored();
+            self.report_ignored();
         }
         if sample != PathSample::default() {
             self.judge(now);
         }
     }
 
-    /// Lets the guard judge what has been learned.
+    /// Lets the guard evaluate new samples.
     pub(super) fn judge(&mut self, now: Instant) {
         let Self { overlay: Some(Overlay { rlp: Some(rlp), .. }), streams, .. } = self else { return };
         let Some(guard) = rlp.guard() else { return };
@@ -66,14 +66,14 @@ impl Connection {
                 .send(id)
                 .is_some_and(|stream| matches!(stream.ledger.state(offset), State::Rlp(_) | State::Open))
         });
-        // What RLP waited for may have come.
+        // What RLP was waiting for may have arrived.
         self.rlp_wake = None;
         if ignored {
-            self.tell_ignored();
+            self.report_ignored();
         }
     }
 
-    fn tell_ignored(&mut self) {
+    fn report_ignored(&mut self) {
         let remote = self.primary.addresses().0;
         let Some(stats) = self.guard().map(|guard| guard.stats()) else { return };
         tracing::info!(
@@ -81,18 +81,18 @@ impl Connection {
             waited = stats.waited,
             lost = stats.lost,
             overtook = stats.overtook,
-            "the path ignores priorities, or a host is the bottleneck: the primary waits and is lost like RLP",
+            "the path ignores priorities, or a host is the bottleneck: primary packets wait and are lost like RLP",
         );
     }
 
-    /// Tells the primary what it meets on its way, after RLP has sent or something of it has come.
-    pub(super) fn tell_rlp_in_flight(&mut self, now: Instant) {
+    /// Reports RLP's datagrams in flight to the primary, after RLP has sent or received feedback.
+    pub(super) fn report_rlp_in_flight(&mut self, now: Instant) {
         let Some(datagrams) = self.rlp().map(|rlp| rlp.in_the_way()) else { return };
         let until = now + self.primary.rtt();
         self.primary.set_rlp_in_flight(datagrams * u64::from(self.primary.window().mtu), until);
     }
 
-    /// RLP has fallen silent: a packet of the primary behind it shows how the path treats both.
+    /// RLP has stopped sending: a primary packet behind it shows how the path treats both.
     pub(super) fn probe(&mut self, now: Instant) {
         let window = self.primary.window();
         let rtt = self.primary.rtt();
@@ -106,9 +106,9 @@ impl Connection {
         }
     }
 
-    /// The datagram of normal priority behind a burst of RLP, into the empty `buf`, if it is due.
+    /// Writes the datagram of normal priority behind a burst of RLP into the empty `buf`, if it is due.
     pub(super) fn write_order_probe(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
-        // Early data is DATA alone.
+        // Early datagrams carry only DATA.
         if self.primary.is_handshaking() || !self.rlp()?.wants_order_probe() {
             return None;
         }
@@ -118,14 +118,14 @@ impl Connection {
         Some(transmit)
     }
 
-    /// The datagram with this number wants to know what it overtakes.
+    /// The datagram with this number is a PROBE: count what it overtakes.
     pub(super) fn on_order_probe(&mut self, packet_number: u64) {
         if let Some(overlay) = &mut self.overlay {
             overlay.arrivals.on_probe(packet_number);
         }
     }
 
-    /// The peer says what ours has overtaken.
+    /// The peer reports what the local PROBE has overtaken.
     pub(super) fn on_order(&mut self, now: Instant, order: Order) {
         let Some(rlp) = self.rlp() else { return };
         if order.packet_number >= rlp.seal().next_number() {
@@ -133,7 +133,7 @@ impl Connection {
             return;
         }
         if rlp.on_order(now, order) {
-            self.tell_ignored();
+            self.report_ignored();
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Rates that routers tell (Kick-Ass): what came in fragments is told to the peer, what the peer tells goes to the
+//! Rates that routers signal (Kick-Ass): received signals are reported to the peer, the peer's reports go to the
 //! congestion controller, and RTT indicators go to the routers.
 
 use std::time::Instant;
@@ -17,27 +17,27 @@ use crate::{
     wire::control::ControlFrame,
 };
 
-/// Both directions of a connection with routers.
+/// Signals in both directions of a connection.
 #[derive(Debug, Default)]
 pub(super) struct RateSignals {
     echo: Echo,
-    /// What the peer has reported since it was last passed on.
-    told: Option<Code>,
-    /// When data left after which an indicator is to follow, if none has since.
+    /// The peer's latest report, until it is passed on.
+    reported: Option<Code>,
+    /// When data left after which an indicator is due, if none has followed.
     due: bool,
-    /// When the last one left.
+    /// When the last indicator left.
     indicated: Option<Instant>,
-    /// It was known from the start, or is by now, that fragments do not reach the peer.
+    /// It is known, from the start or by now, that fragments do not reach the peer.
     drops_noted: bool,
 }
 
 impl Connection {
-    /// A datagram of QUIC came whose leading fragment carried so many bytes of payload.
+    /// A QUIC datagram arrived whose leading fragment carried this many bytes of payload.
     pub(crate) fn on_leading(&mut self, len: u16) {
         self.rate_signals.echo.on_leading(len.into());
     }
 
-    /// Reports new signals of routers to the peer, if there are any.
+    /// Reports new router signals to the peer, if any.
     pub(super) fn echo(&mut self, now: Instant) {
         if self.overlay.as_ref().is_some_and(|overlay| overlay.control.is_some())
             && let Some(code) = self.rate_signals.echo.poll(now, self.primary.rtt())
@@ -47,15 +47,15 @@ impl Connection {
         }
     }
 
-    /// The peer reports a signal. Lengths that are no code are ignored.
+    /// The peer reports a signal. Lengths that are not codes are ignored.
     pub(super) fn on_signal(&mut self, leading: u64) {
         let code = usize::try_from(leading).ok().and_then(Code::from_len);
-        self.rate_signals.told = code.or(self.rate_signals.told);
+        self.rate_signals.reported = code.or(self.rate_signals.reported);
     }
 
-    /// Lets the congestion controller know, the last one of several.
+    /// Passes the latest report to the congestion controller.
     pub(super) fn follow(&mut self, now: Instant) {
-        if let Some(code) = self.rate_signals.told.take() {
+        if let Some(code) = self.rate_signals.reported.take() {
             self.primary.on_signal(now, code);
         }
     }
@@ -70,9 +70,9 @@ impl Connection {
         self.rate_signals.due = long && silent && self.primary.fragments_allowed();
     }
 
-    /// An RTT indicator, into the empty `buf`, if one is due: a datagram that says nothing but by its length.
+    /// Writes an RTT indicator into the empty `buf`, if one is due: a datagram whose only content is its length.
     pub(super) fn write_indicator(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
-        // Before the handshake is complete no round trip is known.
+        // The round trip is unknown before the handshake is complete.
         if !self.rate_signals.due || self.lost.is_some() || !self.is_proven() || self.is_handshaking() {
             return None;
         }
@@ -84,13 +84,13 @@ impl Connection {
         Some(transmit)
     }
 
-    /// Fragments do not reach the peer, as earlier connections have learned.
+    /// Fragments do not reach the peer, according to earlier connections.
     pub(crate) fn forbid_fragments(&mut self, now: Instant) {
         self.rate_signals.drops_noted = true;
         self.primary.forbid_fragments(now);
     }
 
-    /// Whether a fragment has reached the peer after all, once.
+    /// Returns once that a fragment has reached the peer after all.
     pub(crate) fn take_refutation(&mut self) -> bool {
         let refuted = self.rate_signals.drops_noted && !self.primary.drops_fragments();
         if refuted {
@@ -99,17 +99,17 @@ impl Connection {
         refuted
     }
 
-    /// What later connections should know, once it shows that fragments do not reach the peer.
+    /// The record for later connections, once fragments are known not to reach the peer.
     pub(crate) fn take_drops(&mut self, now: Instant) -> Option<Drops> {
-        let news = !self.rate_signals.drops_noted && self.primary.drops_fragments();
-        news.then(|| {
+        let detected = !self.rate_signals.drops_noted && self.primary.drops_fragments();
+        detected.then(|| {
             self.rate_signals.drops_noted = true;
-            tracing::warn!(remote = %self.remote_address(), "fragments do not reach the peer: routers can tell no rates");
+            tracing::warn!(remote = %self.remote_address(), "fragments do not reach the peer: routers cannot signal rates");
             Drops::new(now, self.config.verdict_age)
         })
     }
 
-    /// Reports changes of modes.
+    /// Reports changes of mode.
     pub(super) fn note_switches(&mut self) {
         for switch in self.primary.take_switches() {
             let rate = self.primary.kickass().and_then(|stats| stats.rate);

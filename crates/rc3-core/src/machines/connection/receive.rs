@@ -1,4 +1,4 @@
-//! Receiving: both loops into the streams, credit for the RLP loop, ends of streams.
+//! Receives data of both loops for the streams, credit for the RLP loop, and ends of streams.
 
 use std::time::Instant;
 
@@ -26,38 +26,39 @@ impl Connection {
         self.streams.recv_or_insert(id, || RecvStream::new(granted.is_some(), granted.unwrap_or(0)))
     }
 
-    /// A datagram of the primary came, of `len` bytes: what it carries is in a buffer of that length.
+    /// A datagram of the primary arrived, of `len` bytes: its content is in a buffer of that length.
     pub(crate) fn on_primary_datagram(&mut self, len: usize) {
         self.primary_datagram_max = self.primary_datagram_max.max(len);
         self.note_bytes(len);
     }
 
-    /// A datagram of either loop came, of `len` bytes.
+    /// A datagram of either loop arrived, of `len` bytes.
     pub(super) fn note_bytes(&mut self, len: usize) {
         if let Some(overlay) = &mut self.overlay {
             overlay.arrivals.on_bytes(len);
         }
     }
 
-    /// RLP data came in the datagram with this number.
+    /// RLP data arrived in the datagram with this number.
     pub(super) fn note_arrival(&mut self, now: Instant, packet_number: u64) {
         if let Some(overlay) = &mut self.overlay {
             overlay.arrivals.on_data(now, packet_number);
         }
     }
 
-    /// The peer reports what came of ours.
+    /// The peer's report about local datagrams.
     pub(super) fn on_arrival(&mut self, now: Instant, arrival: Arrival) {
         if self.rlp().is_some_and(|rlp| !rlp.on_arrival(now, arrival)) {
             self.fault = Some(PeerMisbehaved::Malformed("rlp arrival"));
         }
-        self.tell_rlp_in_flight(now);
+        self.report_rlp_in_flight(now);
         self.rlp_wake = None;
     }
 
-    /// Takes what the primary has for a stream.
+    /// Takes a stream's data from the primary.
     pub(super) fn pull(&mut self, id: StreamId) {
-        // Known from RLP data only and not taken in yet: read, it would no longer count against the peer's limit.
+        // The stream is known only from RLP data and not registered yet: reading it would end its count against the
+        // peer's limit.
         if id.initiator() != self.primary.side() && id.index() >= self.streams.known(id) {
             return;
         }
@@ -66,7 +67,7 @@ impl Connection {
         let room = self.windows.memory().saturating_sub(self.received_held.all.bytes);
         let result = stream.pull(&mut self.primary, id, room, self.primary_datagram_max, &mut self.pulled);
         self.received_held = self.received_held + stream.held() - held;
-        // What a reset drops counts as consumed.
+        // Bytes dropped by a reset count as consumed.
         let dropped = stream.consumed() - consumed;
         let complete_early = stream.is_complete_early();
         if dropped > 0 {
@@ -77,7 +78,7 @@ impl Connection {
                 self.windows.taken += taken.read;
                 self.received.primary_bytes += taken.new;
                 self.received.duplicate_bytes += taken.duplicate;
-                // The peer repeats what RLP has brought: a SACK must have been lost. Or this was the last gap.
+                // The peer repeats bytes that RLP has brought, so a SACK was lost. Or this was the last gap.
                 let owes = taken.duplicate > 0 || (taken.read > 0 && complete_early);
                 if let Some(overlay) = self.overlay.as_mut().filter(|_| owes) {
                     overlay.owe_sack(id, Level::FIRST);
@@ -85,7 +86,7 @@ impl Connection {
             }
             Err(fault) => self.fault = Some(fault),
         }
-        // What was offered before memory ran short may still come.
+        // Data offered before memory ran short may still arrive.
         if self.received_held.all.bytes > self.windows.memory() + self.windows.receive()
             || self.received_held.is_hostile(self.config.overhead_max)
         {
@@ -94,7 +95,7 @@ impl Connection {
         self.end_recv_if_over(id);
     }
 
-    /// Forgets a stream with which neither the application nor the primary has anything more to do.
+    /// Drops a stream that neither the application nor the primary needs any more.
     pub(super) fn end_recv_if_over(&mut self, id: StreamId) {
         if self.streams.recv(id).is_some_and(|stream| stream.is_over()) {
             self.forget_recv(id);
@@ -119,7 +120,7 @@ impl Connection {
                     overlay.owe_sack(id, level);
                 }
                 self.grant_whole(id);
-                // Without bytes it may bring the end.
+                // Even without bytes it may bring the end.
                 if taken.new > 0 || data.data.is_empty() {
                     self.note_readable(id);
                 }
@@ -148,7 +149,7 @@ impl Connection {
             if id.index() < self.streams.known(id) {
                 return Ok(None);
             }
-            // Ahead of the primary: the stream is accepted when that brings its first byte.
+            // Ahead of the primary: the stream is accepted when the primary brings its first byte.
             self.add_recv(id);
         }
         let Some(stream) = self.streams.recv(id) else { return Ok(None) };
@@ -159,7 +160,7 @@ impl Connection {
         result.map(Some)
     }
 
-    /// Whether the peer may send RLP data on a stream that we do not know.
+    /// Whether the peer may send RLP data on an unknown stream.
     pub(super) fn check_may_exist(&self, id: StreamId) -> Result<(), PeerMisbehaved> {
         let ours = id.initiator() == self.primary.side();
         if (ours && id.dir() == Dir::Uni) || self.is_peer_control(id) {
@@ -187,9 +188,9 @@ impl Connection {
         self.grant();
     }
 
-    /// From now on the application reads this stream in any order, as its bytes arrive. RLP may then send any of
-    /// them once the stream's size is known; the bytes that wait to be read stay bounded. Returns the offset up
-    /// to which the stream has been read.
+    /// From now on the application reads this stream in any order, as its bytes arrive. RLP may then send any of them
+    /// once the stream's size is known; the number of unread bytes stays bounded. Returns the offset up to which the
+    /// stream has been read.
     ///
     /// # Errors
     /// [`ClosedStream`] if the stream was stopped or read to its end.
@@ -199,8 +200,8 @@ impl Connection {
         Ok(read_offset)
     }
 
-    /// Grants RLP the whole of a stream that is read in any order: its bytes count as consumed before they
-    /// come, because how far they lie apart costs no memory.
+    /// Grants RLP the whole of a stream that is read in any order: its bytes count as consumed before they arrive,
+    /// because the distance between them costs no memory.
     fn grant_whole(&mut self, id: StreamId) {
         let Some(overlay) = &mut self.overlay else { return };
         let Some(stream) = self.streams.recv(id) else { return };
@@ -215,7 +216,7 @@ impl Connection {
         self.grant();
     }
 
-    /// Raises the connection's limit, if that is worth a frame.
+    /// Raises the connection's limit, if the change is worth a frame.
     pub(super) fn grant(&mut self) {
         if let Some(frame) = self.overlay.as_mut().and_then(|overlay| overlay.recv_credit.next_grant()) {
             self.send_control(frame);
@@ -231,7 +232,7 @@ impl Connection {
             return;
         }
         match stream.final_size() {
-            // What nobody read counts as read.
+            // Unread bytes count as read.
             Some(size) if !stream.is_reset() => {
                 overlay.recv_credit.on_consumed(size.saturating_sub(stream.counted()));
             }

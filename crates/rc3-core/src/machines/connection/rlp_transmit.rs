@@ -1,4 +1,4 @@
-//! What the RLP side of a connection sends: SACKs first, then data from the tails of the streams.
+//! What the RLP side of a connection sends: SACKs first, then data from the tails of streams.
 
 use std::time::{Duration, Instant};
 
@@ -24,13 +24,13 @@ use crate::{
     },
 };
 
-/// Segments the primary may have been handed and not sent; RLP repeats that much where the loops meet.
+/// Segments the primary may hold without having sent them; RLP repeats that much where the loops meet.
 const OVERLAP_PACKETS: u64 = 2;
 
-/// More than any round trip: before the first sample the primary has a guess, which says nothing.
+/// More than any round trip: before the first sample the primary has only a guess.
 const RTT_UNKNOWN: Duration = Duration::from_secs(3600);
 
-/// What one RLP packet carries.
+/// Content of one RLP packet.
 struct RlpPacket {
     header: DataHeader,
     span: Span,
@@ -43,8 +43,8 @@ impl RlpPacket {
     }
 }
 
-/// A SACK with what RLP has brought of a stream, and COMPLETE if that is all; how many spans fit into `budget` bytes. `resends`:
-/// the sender sends again what it takes for lost.
+/// A SACK of the bytes that RLP has brought of a stream, and COMPLETE if the stream is complete; returns how many spans
+/// fit into `budget` bytes. `resends`: the sender sends lost bytes again.
 fn write_receipts(
     id: StreamId,
     stream: &RecvStream,
@@ -63,7 +63,7 @@ fn write_receipts(
         (None, true) => sack::emit(number, stream.fresh_sack_spans(), budget_left, buf),
         (None, false) => sack::emit(number, stream.sack_spans(), budget_left, buf),
     };
-    // Behind the SACK: the receipts it needs have come then.
+    // Behind the SACK, whose receipts it needs.
     let shown = count > 0 || stream.sack_spans().next().is_none();
     if complete && shown && reserved <= budget {
         emit_complete(number, buf);
@@ -71,7 +71,7 @@ fn write_receipts(
     count
 }
 
-/// Whether there is more to tell than the first `count` spans of a SACK that was due, and from where: in the next datagram.
+/// Whether a due SACK has more than the first `count` spans, and from where; they go into the next datagram.
 fn has_more(stream: &RecvStream, due: &mut SackDue, count: usize) -> bool {
     let next = due.from.and_then(|from| stream.sack_spans_from(from).nth(count));
     due.from = next.map(|(span, _)| span.start);
@@ -79,8 +79,8 @@ fn has_more(stream: &RecvStream, due: &mut SackDue, count: usize) -> bool {
 }
 
 impl Connection {
-    /// The RLP side's next datagrams, into the empty `buf`: at most `datagrams_max` of equal length, all at one
-    /// level. To be called when [`Self::poll_primary`] has returned `None`: the primary goes first.
+    /// Writes the RLP side's next datagrams into the empty `buf`: at most `datagrams_max` of equal length, all at one
+    /// level. Call it when [`Self::poll_primary`] has returned `None`: the primary goes first.
     pub(crate) fn poll_rlp(
         &mut self,
         now: Instant,
@@ -99,7 +99,7 @@ impl Connection {
                 Some(written) => written,
                 None => {
                     self.probe(now);
-                    // All that is held has been sent: there may be room for more.
+                    // Everything stored has been sent: the send window may have room.
                     self.tune_windows(now);
                     return None;
                 }
@@ -117,7 +117,7 @@ impl Connection {
         })
     }
 
-    /// Whether [`Self::poll_rlp`] may have something now.
+    /// Whether [`Self::poll_rlp`] may have something to send now.
     pub(crate) fn wants_rlp(&self) -> bool {
         match &self.overlay {
             Some(Overlay { rlp: Some(rlp), sacks, .. }) if self.lost.is_none() && self.is_proven() => {
@@ -130,7 +130,7 @@ impl Connection {
         }
     }
 
-    /// One datagram with as many of the SACKs that are due as fit, at the best of their levels.
+    /// One datagram with as many due SACKs as fit, at the best of their levels.
     fn write_sack(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Level> {
         let mtu = usize::from(self.primary.window().mtu);
         let Self { overlay: Some(overlay), streams, received, trace, .. } = self else { return None };
@@ -149,7 +149,7 @@ impl Connection {
         let payload_start = buf.len();
         while let Some((&id, due)) = overlay.sacks.iter_mut().next() {
             let budget = payload_max.saturating_sub(buf.len() - frames_start);
-            // What RLP has brought whole the application has not seen before the primary opens it.
+            // The application does not know a stream that only RLP has brought before the primary opens it.
             let opened = id.index() < streams.known(id);
             let resends = overlay.arrivals.are_wanted();
             let before = buf.len();
@@ -158,7 +158,7 @@ impl Connection {
             match spans {
                 // No room left: in the next datagram.
                 Some(0) if buf.len() == before && buf.len() > payload_start => break,
-                // Nothing beyond the head, or the stream is gone.
+                // Nothing beyond the head, or the stream has ended.
                 Some(0) | None => {}
                 Some(count) => {
                     received.sacks += 1;
@@ -184,7 +184,7 @@ impl Connection {
         Some(level)
     }
 
-    /// A batch of data packets of the stream that is first in line; the level and the length of a segment.
+    /// A batch of data packets of the next stream; returns the level and the length of a segment.
     fn write_data(
         &mut self,
         now: Instant,
@@ -206,7 +206,7 @@ impl Connection {
                 Allowance::Stop(_) => return None,
             };
             let batch_max = datagrams_max.min(BATCH_BYTES_MAX / mtu).max(1) as u64;
-            // What the primary was handed last may wait there for a round trip.
+            // Bytes handed to the primary last may wait there for a round trip.
             let overlap = match window.waiting {
                 Waiting::ForWindow => OVERLAP_PACKETS * mtu as u64,
                 Waiting::Nothing | Waiting::ForPacer => 0,
@@ -220,11 +220,11 @@ impl Connection {
             self.log_packets(now, id, level, &packets);
             let departure = self.write_packets(now, id, level, &packets, buf)?;
             let total = buf.len() as u64;
-            let early = self.primary.is_handshaking();
+            let handshaking = self.primary.is_handshaking();
             let rlp = self.rlp()?;
             rlp.on_sent(now, departure, total);
-            // No SACK shows an end alone, and none of early data tells how long it waited.
-            if let Some(guard) = rlp.guard().filter(|_| !early && !packets[0].span.is_empty()) {
+            // A SACK cannot acknowledge an end alone, and the delay of early data is unknown.
+            if let Some(guard) = rlp.guard().filter(|_| !handshaking && !packets[0].span.is_empty()) {
                 guard.on_rlp_sent(now, id, packets[packets.len() - 1].span.start, total, window.in_flight);
             }
             let stats = &mut self.sent.levels[level.index()];
@@ -232,10 +232,10 @@ impl Connection {
             let bytes = packets.iter().map(|packet| packet.span.len()).sum::<u64>();
             stats.bytes += bytes;
             self.windows.sent += bytes;
-            if early {
+            if handshaking {
                 self.sent.early_bytes += bytes;
             }
-            self.tell_rlp_in_flight(now);
+            self.report_rlp_in_flight(now);
             return Some((level, packets[0].datagram_len()));
         }
         None
@@ -257,8 +257,8 @@ impl Connection {
         }
     }
 
-    /// The highest bytes of a stream that RLP may send, as packets in the order to send them: ascending, which
-    /// suits the receiver (RC3 §4.2.3), but a short one last, as segmentation offload wants it.
+    /// The highest bytes of a stream that RLP may send, as packets in sending order: ascending, which suits the
+    /// receiver (RC3 §4.2.3), but a short one last, as segmentation offload requires.
     fn cut(
         &mut self,
         id: StreamId,
@@ -276,7 +276,7 @@ impl Connection {
         }
         let final_size = stream.final_size();
         let bytes_max = packets_max * payload_max as u64;
-        // What a source has not yielded yet puts the stream in line again when it comes.
+        // A stream whose source has not supplied bytes yet is queued again when they arrive.
         let Some(span) = stream.next_for_rlp(bytes_max, ceiling, overlap_max) else { return Vec::new() };
         let stream = VarInt::from(id).into_inner();
         let mut packets = Vec::new();
@@ -314,7 +314,7 @@ impl Connection {
         let Self { overlay: Some(overlay), streams, .. } = self else { return None };
         let (seal, receipts) = overlay.rlp.as_mut().map(Rlp::sealing)?;
         let number = VarInt::from(id).into_inner();
-        // There is no hole between them.
+        // There is no gap between them.
         let start = packets.iter().map(|packet| packet.span.start).min()?;
         let end = packets.iter().map(|packet| packet.span.end).max()?;
         let span = Span::new(start, end);
@@ -326,7 +326,7 @@ impl Connection {
                 DataHeader { receipt: receipts.receipt(number, packet.span), ..packet.header }.emit(buf);
                 let before = buf.len();
                 stream.buffer.copy_into(packet.span, buf);
-                // Anything else would put bytes where they do not belong.
+                // Anything else would put bytes at wrong offsets.
                 assert_eq!(
                     (buf.len() - before) as u64,
                     packet.span.len(),
@@ -342,7 +342,7 @@ impl Connection {
         Some(Departure { last, packets: packets.len() as u64, at: now, stream: id, span })
     }
 
-    /// What RLP has lost may be sent again.
+    /// RLP may send its lost bytes again.
     pub(super) fn reopen_lost(&mut self) {
         let lost = self.rlp().map(Rlp::take_lost).unwrap_or_default();
         for Loss { stream: id, span } in lost {

@@ -1,4 +1,4 @@
-//! SACKs that come.
+//! Received SACKs.
 
 use std::time::Instant;
 
@@ -12,7 +12,7 @@ use crate::{
 };
 
 impl Connection {
-    /// A SACK: the peer holds these spans, and shows it.
+    /// A SACK: the peer has these spans, and proves it.
     pub(super) fn on_sack(
         &mut self,
         now: Instant,
@@ -52,7 +52,7 @@ impl Connection {
             rlp.on_delivered(now, delivered);
         }
         let streams = &mut self.streams;
-        // RLP may send more the more arrives.
+        // RLP may send more, in proportion to what arrives.
         if has_source == Some(true) {
             streams.queue_for_rlp(id);
         }

@@ -1,4 +1,4 @@
-//! Streams that end with bytes of a source, such as a file: which of them to read, and taking them in.
+//! Streams that end with bytes of a source, such as a file: chooses what to read, and accepts it.
 
 use bytes::Bytes;
 
@@ -11,13 +11,13 @@ use crate::{
 };
 
 impl Connection {
-    /// Ends a stream with `len` bytes that are read as the loops need them: both know the whole length at once,
-    /// and RLP begins at the true end. They do not count against the send window; what is held of them is
-    /// bounded. [`Self::next_read`] returns what to read.
+    /// Ends a stream with `len` bytes that are read as the loops need them: both know the whole length at once, and RLP
+    /// starts at the true end. They do not count against the send window; the memory for them is bounded.
+    /// [`Self::next_read`] returns what to read.
     ///
     /// # Errors
-    /// [`SourceError::TooLong`] if the stream would become longer than 2⁶² - 1 bytes, [`SourceError::Write`] if
-    /// the stream takes no bytes.
+    /// [`SourceError::TooLong`] if the stream would exceed 2⁶² - 1 bytes, [`SourceError::Write`] if the stream accepts
+    /// no bytes.
     pub fn attach_source(&mut self, id: StreamId, len: u64) -> Result<(), SourceError> {
         let stream = self.streams.send(id).ok_or(WriteError::ClosedStream)?;
         stream.writable()?;
@@ -33,11 +33,11 @@ impl Connection {
         Ok(())
     }
 
-    /// What to read from the source of a stream, for [`Self::supply`]. Ask again after each
+    /// What to read from the source of a stream, for [`Self::supply`]. Call it again after each
     /// [`crate::Event::Writable`].
     ///
     /// # Errors
-    /// [`WriteError::Stopped`] if the peer reads no more, [`WriteError::ClosedStream`] once the stream was
+    /// [`WriteError::Stopped`] if the peer has stopped reading, [`WriteError::ClosedStream`] once the stream was
     /// delivered or reset.
     pub fn next_read(&mut self, id: StreamId) -> Result<SourceRead, WriteError> {
         match self.streams.send(id).map(SendStream::stopped) {
@@ -47,13 +47,13 @@ impl Connection {
         }
     }
 
-    /// Bytes that are held or awaited of all sources.
+    /// Bytes of all sources that are stored or requested.
     pub fn source_bytes(&self) -> u64 {
         self.streams.present()
     }
 
-    /// Takes in bytes at an offset of the source, as [`Self::next_read`] asked for them. What is not needed any
-    /// more is dropped.
+    /// Accepts bytes at an offset of the source, as requested by [`Self::next_read`]. Bytes no longer needed are
+    /// dropped.
     pub fn supply(&mut self, id: StreamId, offset: u64, data: Bytes) {
         self.streams.with_send(id, |stream| stream.supply(offset, data));
         self.streams.queue_for_rlp(id);

@@ -1,4 +1,5 @@
-//! Without the feature `kickass`: lengths of fragments signal nothing, and reports of the peer are ignored.
+//! Replaces the rate signals without the feature `kickass`: lengths of fragments mean nothing, and the peer's reports
+//! are ignored.
 
 use std::time::Instant;
 

@@ -1,26 +1,26 @@
-//! Windows that follow the traffic: what the peer's primary may send, what its RLP loop may, and what is held for
-//! sending. The law is in [`crate::laws::window`]; what is measured against which window is decided here.
+//! Windows that follow the traffic: of the peer's primary, of its RLP loop, and of the bytes stored for sending. The
+//! law is in [`crate::laws::window`]; this module decides what is measured against which window.
 
 use std::time::Instant;
 
 use super::Connection;
 use crate::{config::TransportConfig, laws::window::WindowTuner, seams::qlog::QlogEvent};
 
-/// A change of what is offered smaller than this fraction of the window is not worth a frame.
+/// A smaller change of the offer than this fraction of the window is not worth a frame.
 const STEPS_PER_WINDOW: u64 = 8;
 
-/// The windows of a connection, except RLP's, which is with the rest of its credit.
+/// The windows of a connection, except RLP's, which belongs to its credit.
 #[derive(Debug)]
 pub(super) struct Windows {
     receive: WindowTuner,
     send: WindowTuner,
-    /// What the primary was last told of the former.
+    /// The last offer to the primary.
     offered: u64,
-    /// What may be held of bytes that were received and not read.
+    /// Upper bound of received and unread bytes.
     memory: u64,
     /// Bytes taken from the primary so far.
     pub(super) taken: u64,
-    /// Bytes either loop has sent for the first time (or handed to the primary, where that works alone).
+    /// Bytes either loop has sent for the first time (or handed to the primary, in plain QUIC).
     pub(super) sent: u64,
 }
 
@@ -31,35 +31,35 @@ impl Windows {
         Self { receive, send: config.send_tuner(), offered: receive.window(), memory, taken: 0, sent: 0 }
     }
 
-    /// What may be held of bytes that were received and not read: the largest windows of both loops.
+    /// Upper bound of received and unread bytes: the largest windows of both loops.
     pub(super) fn memory(&self) -> u64 {
         self.memory
     }
 
-    /// The send window is `bytes` from now on, whatever moves.
+    /// Fixes the send window at `bytes`.
     pub(super) fn fix_send(&mut self, bytes: u64) {
         self.send = WindowTuner::new(bytes, bytes);
     }
 
-    /// As [`Self::fix_send`] for the receive window. What was granted may still come.
+    /// Like [`Self::fix_send`] for the receive window. Granted bytes may still arrive.
     pub(super) fn fix_receive(&mut self, bytes: u64) {
         self.memory = self.memory.saturating_add(bytes.saturating_sub(self.receive.window()));
         self.receive = WindowTuner::new(bytes, bytes);
     }
 
-    /// What a connection may hold for sending.
+    /// Upper bound of bytes stored for sending.
     pub(super) fn send(&self) -> u64 {
         self.send.window()
     }
 
-    /// What the peer's primary may send beyond what was taken from ours, memory permitting.
+    /// What the peer's primary may send beyond the bytes already taken, within memory.
     pub(super) fn receive(&self) -> u64 {
         self.receive.window()
     }
 }
 
 impl Connection {
-    /// Lets the windows follow what has moved. After every input and command.
+    /// Adapts the windows to the traffic. Call it after every input and command.
     pub(super) fn tune_windows(&mut self, now: Instant) {
         let rtt = self.primary.rtt();
         let Windows { receive, send, taken, sent, .. } = &mut self.windows;
@@ -81,9 +81,9 @@ impl Connection {
         }
     }
 
-    /// Tells the primary what it may let the peer send: its window, but no more than there is memory for. Bytes read
-    /// out of order count as consumed for quinn-proto, and those that wait behind a missing one would be held
-    /// beside whole windows. A missing byte itself never waits for credit: later ones have used it.
+    /// Sets what the primary offers the peer: its window, but within memory. Bytes read out of order count as consumed
+    /// for quinn-proto, and those that wait behind a missing one would be stored in addition to whole windows. A
+    /// missing byte itself never waits for credit: later ones have used it.
     pub(super) fn offer_receive_window(&mut self) {
         let window = self.windows.receive.window();
         let offer = window.min(self.windows.memory.saturating_sub(self.received_held.all.bytes));

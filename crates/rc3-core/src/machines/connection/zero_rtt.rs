@@ -1,11 +1,11 @@
 //! Streams before the handshake is complete: 0-RTT of clients, 0.5-RTT of servers.
 //!
-//! A client writes 0-RTT data in the form, records or plain, that the resumed session had agreed on. An honest server
-//! accepts it only under the same protocol (RFC 8446 §4.2.10), so what it takes it understands.
+//! A client writes 0-RTT data in the form, records or plain, of the resumed session. An honest server accepts it only
+//! under the same protocol (RFC 8446 §4.2.10), so it can read what it accepts.
 //!
-//! RLP sends 0-RTT data too, with keys from a secret that the client draws and tells on its control stream, in 0-RTT data
-//! itself. So the server has them when it has accepted, and never otherwise. It sends nothing by RLP before the handshake is
-//! complete: the client's address has not proved itself.
+//! RLP sends 0-RTT data too, with keys from a secret that the client draws and sends on its control stream, as 0-RTT
+//! data. So the server has the keys if and only if it has accepted early data. It sends nothing by RLP before the
+//! handshake is complete, because the client's address is not validated.
 
 use std::time::Instant;
 
@@ -21,32 +21,31 @@ use crate::{
     wire::control::{ControlFrame, EARLY_SECRET_LEN, EarlySecret},
 };
 
-/// What became of 0-RTT on this connection.
+/// State of 0-RTT on this connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ZeroRtt {
-    /// Nothing was sent early.
+    /// No early data was sent.
     Unused,
-    /// Streams may be open that the server has not agreed to.
+    /// Streams may be open that the server has not accepted yet.
     Offered,
     Accepted,
     Rejected,
 }
 
 impl Connection {
-    /// Allows streams before the handshake is complete; returns whether that is possible: on clients with
-    /// a session to resume that allows it, on servers always. What clients send then can be replayed by others
-    /// (RFC 8446 §8).
+    /// Allows streams before the handshake is complete; returns whether that is possible: on clients with a session to
+    /// resume that allows it, on servers always. Others can replay what clients send then (RFC 8446 §8).
     pub fn begin_early(&mut self) -> bool {
         if self.primary.side() == Side::Server {
             return true;
         }
-        let Some(rc3) = self.primary.early() else { return false };
+        let Some(rc3) = self.primary.zero_rtt_as_rc3() else { return false };
         if !self.primary.is_handshaking() {
             return true;
         }
         let known = self.primary.handshake_data().is_some();
         if known && self.negotiated_rc3() != rc3 {
-            // The server is about to refuse.
+            // The server is about to reject it.
             return false;
         }
         if self.zero_rtt == ZeroRtt::Unused {
@@ -58,7 +57,7 @@ impl Connection {
         true
     }
 
-    /// Whether the server took, or would have taken, early data; for servers themselves, yes.
+    /// Whether the server accepted, or would have accepted, early data; true on servers.
     pub fn is_early_accepted(&self) -> bool {
         self.primary.side() == Side::Server || self.primary.early_accepted()
     }
@@ -73,7 +72,7 @@ impl Connection {
         self.zero_rtt == ZeroRtt::Offered
     }
 
-    /// Whether RLP is about to send 0-RTT data and waits for [`Self::begin_early_rlp`].
+    /// Whether RLP is ready to send 0-RTT data and waits for [`Self::begin_early_rlp`].
     pub(crate) fn wants_early_rlp(&self) -> bool {
         let ready = match &self.overlay {
             Some(Overlay { rlp: None, control: Some(_), .. }) => true,
@@ -87,8 +86,8 @@ impl Connection {
             && self.lost.is_none()
     }
 
-    /// Lets RLP send 0-RTT data, with keys from `secret`, which is drawn at random for this connection. `record`: what
-    /// earlier connections have learned about the path.
+    /// Lets RLP send 0-RTT data, with keys from `secret`, which is drawn at random for this connection. `record`: the
+    /// memory of the path.
     pub(crate) fn begin_early_rlp(
         &mut self,
         now: Instant,
@@ -98,7 +97,7 @@ impl Connection {
         let secret = EarlySecret(secret);
         self.send_control(ControlFrame::Early(secret));
         let remembered = record.and_then(|record| record.pace).map(|pace| pace.rtt_min);
-        // The handshake puts a guess that is too high right, and nothing one that is too low.
+        // The handshake corrects a guess that is too high, but not one that is too low.
         let rtt = self.primary.rtt().max(remembered.unwrap_or_default());
         let mut rlp = Rlp::new(secret.sealer(), self.receipt_key(), &self.config, rtt);
         if let Some(record) = record {
@@ -107,7 +106,7 @@ impl Connection {
         self.overlay.as_mut().map(|overlay| overlay.rlp.insert(rlp));
     }
 
-    /// The secret of the client's early data has come.
+    /// The secret of the client's early data has arrived.
     pub(super) fn on_early_secret(&mut self, secret: EarlySecret) {
         let Some(overlay) = self.overlay.as_mut().filter(|_| self.config.early_rlp) else { return };
         if self.primary.side() == Side::Client || !overlay.openers.on_early_secret(secret) {
@@ -115,7 +114,7 @@ impl Connection {
         }
     }
 
-    /// Drops the keys of early data in time.
+    /// Drops the keys of early data when they expire.
     pub(super) fn expire_early_keys(&mut self, now: Instant) {
         if let Some(overlay) = self.overlay.as_mut().filter(|_| !self.primary.is_handshaking()) {
             overlay.openers.expire_early(now);
@@ -138,7 +137,7 @@ impl Connection {
         }
     }
 
-    /// quinn-proto has forgotten all streams, and counts them from 0 again.
+    /// quinn-proto has dropped all streams, and counts them from 0 again.
     fn start_over(&mut self, rc3: bool) {
         tracing::debug!("early data rejected");
         self.streams = Streams::new(Side::Client);

@@ -1,4 +1,4 @@
-//! How far the peer's RLP may send: what of it the application has read opens the window again.
+//! The credit of the peer's RLP loop: bytes that the application has read open the window again.
 
 use std::{
     collections::BTreeMap,
@@ -12,24 +12,24 @@ use crate::{
     wire::{control::ControlFrame, varint::VARINT_MAX},
 };
 
-/// Streams that ended early and whose use of credit the peer has not reported yet. A peer reports each when it
-/// resets it, so few are open at any time; it never reports one that it had finished when it heard of the end.
+/// Streams that ended early and whose use of credit the peer has not reported yet. A peer reports each when it resets
+/// it, so few are open at any time; it never reports one that it had already finished.
 const UNREPORTED_MAX: usize = 1024;
 
-/// Credit we grant.
+/// Credit granted to the peer.
 #[derive(Debug)]
 pub(crate) struct RecvCredit {
     window: WindowTuner,
     window_max: u64,
     stream_window_max: u64,
     granted: u64,
-    /// Bytes of all streams, past and present, that the application has read or will never want.
+    /// Bytes of all streams, past and present, that the application has read or will never read.
     consumed: u64,
     unreported: BTreeMap<StreamId, u64>,
 }
 
 impl RecvCredit {
-    /// The windows of `config`, nothing of which is used.
+    /// The windows of `config`, unused.
     pub(super) fn new(config: &TransportConfig) -> Self {
         let window = config.rlp_tuner();
         Self {
@@ -42,7 +42,7 @@ impl RecvCredit {
         }
     }
 
-    /// The limit of the connection to begin with, and how far it lies ahead of what was read.
+    /// The initial limit of the connection, and its distance from what was read.
     pub(super) fn window(&self) -> u64 {
         self.window.window()
     }
@@ -52,32 +52,32 @@ impl RecvCredit {
         self.stream_window_max.min(self.window.window())
     }
 
-    /// What may be held in all, when the window has grown as far as it may.
+    /// Upper bound of stored bytes, when the window has grown to its maximum.
     pub(crate) fn window_max(&self) -> u64 {
         self.window_max
     }
 
-    /// Lets the window follow what the application has read by `now`; its new size if it has grown.
+    /// Adapts the window to what the application has read by `now`; returns its new size if it has grown.
     pub(crate) fn tune(&mut self, now: Instant, rtt: Duration) -> Option<u64> {
         self.window.on_moved(now, self.consumed, rtt).then(|| self.window.window())
     }
 
     /// The application has read `bytes`.
     pub(crate) fn on_consumed(&mut self, bytes: u64) {
-        // A peer may report any number; what is held is bounded by `window_max` whatever it says.
+        // A peer may report any number; `window_max` bounds the stored bytes in any case.
         self.consumed = self.consumed.saturating_add(bytes).min(VARINT_MAX - self.window_max);
     }
 
-    /// A stream ended early with `consumed` bytes counted; the peer will say how much credit it had used.
+    /// A stream ended early with `consumed` bytes counted; the peer will report how much credit it had used.
     pub(crate) fn on_ended_early(&mut self, stream: StreamId, consumed: u64) {
-        // The oldest is given up: its credit is lost to the peer, which could have reported it.
+        // The oldest record is dropped: the peer loses its credit, which it could have reported.
         if self.unreported.len() == UNREPORTED_MAX {
             self.unreported.pop_first();
         }
         self.unreported.insert(stream, consumed);
     }
 
-    /// The peer's report for a stream that is gone here already.
+    /// The peer's report for a stream that has already ended here.
     pub(crate) fn on_reported(&mut self, stream: StreamId, used: u64) {
         if let Some(counted) = self.unreported.remove(&stream) {
             self.on_used(used, counted);
@@ -88,12 +88,12 @@ impl RecvCredit {
     pub(crate) fn on_used(&mut self, used: u64, counted: u64) {
         match used.checked_sub(counted) {
             Some(more) => self.on_consumed(more),
-            // It was granted whole and ended early. What was granted too much stays until it is used up.
+            // It was granted as a whole and ended early. The excess remains until it is used up.
             None => self.consumed = self.consumed.saturating_sub(counted - used),
         }
     }
 
-    /// A new limit for the connection, once worth a frame.
+    /// A new limit for the connection, once it is worth a frame.
     pub(crate) fn next_grant(&mut self) -> Option<ControlFrame> {
         let window = self.window.window();
         let limit = self.consumed + window;
@@ -104,7 +104,7 @@ impl RecvCredit {
         Some(ControlFrame::MaxRlpData(limit))
     }
 
-    /// A new limit for one stream, once worth a frame.
+    /// A new limit for one stream, once it is worth a frame.
     pub(crate) fn next_stream_grant(
         &self,
         stream: StreamId,
@@ -120,7 +120,7 @@ impl RecvCredit {
         Some(ControlFrame::MaxRlpStreamData { stream: VarInt::from(stream).into_inner(), limit })
     }
 
-    /// The limit of a stream that is read in any order: its size, unless it was granted that much.
+    /// The limit of a stream that is read in any order: its size, unless already granted.
     pub(crate) fn whole_stream_grant(
         &self,
         stream: StreamId,

@@ -1,28 +1,28 @@
-//! How far RLP may send, as the peer has granted it.
+//! How far RLP may send, by the peer's credit.
 
 use crate::wire::control::INITIAL_CREDIT;
 
-/// Credit the peer has granted us.
+/// Credit granted by the peer.
 #[derive(Debug)]
 pub(crate) struct SendCredit {
-    /// Sum over streams of the highest offset sent by either loop may reach this.
+    /// Upper bound of the sum over streams of the highest offset sent by either loop.
     connection: u64,
-    /// Where a new stream starts.
+    /// The initial limit of a new stream.
     pub(crate) stream_initial: u64,
     /// That sum.
     usage: u64,
 }
 
 impl Default for SendCredit {
-    /// Before the peer has said anything.
+    /// Before the peer's SETTINGS.
     fn default() -> Self {
         Self { connection: INITIAL_CREDIT, stream_initial: INITIAL_CREDIT, usage: 0 }
     }
 }
 
 impl SendCredit {
-    /// A larger limit for the connection; smaller ones are old news. Whether there is credit now and was none: only
-    /// then did a stream wait for it.
+    /// A larger limit for the connection; smaller ones are outdated. Returns whether there is credit now and was none
+    /// before: only then did a stream wait for it.
     pub(crate) fn raise(&mut self, connection: u64) -> bool {
         let used_up = self.left() == 0;
         self.connection = self.connection.max(connection);

@@ -1,4 +1,4 @@
-//! What a receiver reports about when datagrams arrived, and in which order: the content of ARRIVAL and ORDER frames.
+//! What a receiver reports about arrival times and order: the content of ARRIVAL and ORDER frames.
 
 use std::time::Instant;
 
@@ -7,36 +7,36 @@ use crate::wire::{arrival::Arrival, order::Order};
 /// Arrivals on one connection.
 #[derive(Debug, Default)]
 pub(crate) struct Arrivals {
-    /// The peer has asked for them.
+    /// Whether the peer has requested reports.
     wanted: bool,
-    /// When the clock of the reports started.
+    /// Epoch of the reported times.
     since: Option<Instant>,
     bytes: u64,
     datagrams: u64,
     newest: Option<Arrival>,
     reported: bool,
-    /// What the newest PROBE has met, and whether that was reported.
+    /// The counts of the newest PROBE, and whether they were reported.
     order: Option<Order>,
     order_reported: bool,
 }
 
 impl Arrivals {
-    /// The peer says whether it wants reports.
+    /// Sets whether the peer wants reports.
     pub(crate) fn on_wanted(&mut self, wanted: bool) {
         self.wanted = wanted;
     }
 
-    /// Whether it does.
+    /// Whether the peer wants reports.
     pub(crate) fn are_wanted(&self) -> bool {
         self.wanted
     }
 
-    /// A datagram of `bytes` (UDP payload) has come, by either loop.
+    /// A datagram of `bytes` (UDP payload) has arrived, by either loop.
     pub(crate) fn on_bytes(&mut self, bytes: usize) {
         self.bytes += bytes as u64;
     }
 
-    /// It was authentic and carried DATA.
+    /// An authentic datagram with DATA.
     pub(crate) fn on_data(&mut self, now: Instant, packet_number: u64) {
         self.datagrams += 1;
         if let Some(order) = self.order.as_mut().filter(|order| packet_number < order.packet_number) {
@@ -57,7 +57,7 @@ impl Arrivals {
         self.reported = false;
     }
 
-    /// It was authentic and a PROBE.
+    /// An authentic datagram with a PROBE.
     pub(crate) fn on_probe(&mut self, packet_number: u64) {
         if self.order.is_none_or(|order| order.packet_number < packet_number) {
             self.order = Some(Order { packet_number, came: self.datagrams, overtaken: 0 });
@@ -65,13 +65,13 @@ impl Arrivals {
         }
     }
 
-    /// What to report of the order, as [`Self::take_report`].
+    /// The ORDER report that is due, like [`Self::take_report`].
     pub(crate) fn take_order(&mut self) -> Option<Order> {
         let due = self.wanted && !std::mem::replace(&mut self.order_reported, true);
         self.order.filter(|_| due)
     }
 
-    /// What to report now: news, to a peer that wants them.
+    /// The report that is due: changed counts, if the peer wants them.
     pub(crate) fn take_report(&mut self) -> Option<Arrival> {
         let due = self.wanted && !std::mem::replace(&mut self.reported, true);
         self.newest.filter(|_| due)

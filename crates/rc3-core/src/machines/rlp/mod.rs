@@ -1,9 +1,9 @@
-//! The RLP loop: when it may send, at which level, how much at once (RC3 §2.1). It knows neither streams nor bytes;
-//! the connection asks it for an [`Allowance`] and reports what was sent, and does not ask while the primary sends to an
-//! address that has not proved that it receives (`connection/addresses.rs`).
+//! The RLP loop: when it may send, at which level, how much at once (RC3 §2.1). It knows neither streams nor bytes; the
+//! connection asks it for an [`Allowance`] and reports what was sent, and does not ask while the primary sends to an
+//! address that is not validated (`connection/addresses.rs`).
 //!
-//! In guard mode a [`Clock`] says how fast it may send, and a [`Guard`] whether a queue of RLP would harm anybody. In trust
-//! mode it sends as fast as the card takes it, as in the papers.
+//! In guard mode a [`Clock`] limits its rate, and a [`Guard`] decides whether a queue of RLP would harm others. In
+//! trust mode it sends as fast as the card accepts, as in the papers.
 
 pub(crate) mod arrivals;
 pub(crate) mod openers;
@@ -29,15 +29,15 @@ use crate::{
     wire::{arrival::Arrival, order::Order},
 };
 
-/// Time a rate-capped RLP loop may catch up at once: timers of user space are late by about a millisecond.
+/// Lateness that a rate-capped RLP loop may catch up on at once: timers of user space are late by about a millisecond.
 const PACER_BURST: Duration = Duration::from_millis(2);
 
-/// The least of that on slow cards, in bytes: two packets.
+/// Its lower bound on slow cards, in bytes: two packets.
 const PACER_BURST_MIN: u64 = 3000;
 
-/// Of what the path took in a round trip, the part that is sent before the handshake is complete: half of it, where a queue of
-/// RLP may harm others (RFC 9959 §4 has the same of a window). Should the path have become much slower, there is still
-/// room for the packet that ends the handshake.
+/// Fraction of the bytes that the path took in a round trip that may be sent before the handshake is complete: half of
+/// it, if a queue of RLP may harm others (RFC 9959 §4 uses the same fraction of a window). Even on a much slower path
+/// there is then still room for the packet that ends the handshake.
 const EARLY_PART: u64 = 2;
 
 /// What the loop may do now.
@@ -50,28 +50,28 @@ pub(crate) enum Allowance {
         /// How many; at least one.
         packets: u64,
     },
-    /// Nothing before this time.
+    /// Wait until this time.
     Wait(Instant),
-    /// Nothing, and why.
+    /// Nothing, and the reason.
     Stop(StopReason),
 }
 
-/// Why the loop stands still.
+/// Why the loop is idle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StopReason {
     /// The ladder has no level left in this busy period.
     LadderUsedUp,
-    /// As much was sent early as may be; the rest waits for the end of the handshake.
+    /// The limit of early data is reached; the rest waits for the end of the handshake.
     EarlyUsedUp,
 }
 
-/// The sending side of the RLP loop of one connection, once keys exist. The other one is `openers`.
+/// The sending side of the RLP loop of one connection, once keys exist. `openers` is the receiving side.
 #[derive(Debug)]
 pub(crate) struct Rlp {
     seal: Sealer,
-    /// The first packet number that is not of early data.
+    /// The first packet number after early data.
     established: u64,
-    /// Bytes of early data that may still leave where the path is not known to honour priorities; `None`: no bound.
+    /// Bytes of early data that may still leave on a path not known to honour priorities; `None`: no bound.
     early_left: Option<u64>,
     receipts: ReceiptKey,
     ladder: Ladder,
@@ -81,11 +81,11 @@ pub(crate) struct Rlp {
     /// The same.
     clock: Option<Clock>,
     order: OrderTrial,
-    /// How long what is known of a path is good for.
+    /// How long the memory of a path is valid.
     verdict_age: Duration,
-    /// The rate that later connections should know.
+    /// The rate for later connections.
     pace: Option<Pace>,
-    /// It was recalled, and nothing has confirmed it so far.
+    /// The rate was remembered, and not confirmed so far.
     unconfirmed: bool,
     /// Packets sent in this busy period.
     sent: u64,
@@ -111,20 +111,20 @@ impl Rlp {
         }
     }
 
-    /// Begins before the handshake is complete, with what earlier connections have learned.
+    /// Starts before the handshake is complete, with the memory of the path.
     pub(crate) fn begin_early(&mut self, now: Instant, record: Record) {
         self.recall(now, record);
         let bdp = |pace: Pace| pace.rate.bytes_in(pace.rtt_min);
         self.early_left = record.pace.filter(|_| self.clock.is_some()).map(|pace| bdp(pace) / EARLY_PART);
     }
 
-    /// What seals datagrams.
+    /// The sealer of datagrams.
     pub(crate) fn seal(&mut self) -> &mut Sealer {
         &mut self.seal
     }
 
-    /// The handshake is complete, and the server has taken what was sent early: from now on with the keys that it has
-    /// yielded. Nothing can have come back so far; what the clock learns from is a flight that begins now.
+    /// The handshake is complete, and the server has accepted early data: continues with the handshake's keys. There
+    /// was no feedback so far; the clock learns from the flight that starts now.
     pub(crate) fn on_established(&mut self, seal: Sealer) {
         self.established = self.seal.next_number();
         self.seal = seal.continuing_at(self.established);
@@ -135,12 +135,12 @@ impl Rlp {
         }
     }
 
-    /// What seals datagrams, and what makes the receipts in them.
+    /// The sealer of datagrams, and the key of their receipts.
     pub(crate) fn sealing(&mut self) -> (&mut Sealer, &ReceiptKey) {
         (&mut self.seal, &self.receipts)
     }
 
-    /// Whether a SACK shows that the peer has received what it names.
+    /// Whether a SACK proves that the peer has received its spans.
     pub(crate) fn is_shown(&self, stream: u64, span: Span, receipt: Receipt) -> bool {
         self.receipts.receipt(stream, span) == receipt
     }
@@ -150,18 +150,18 @@ impl Rlp {
         self.guard.as_mut()
     }
 
-    /// As [`Self::guard`], to look at.
+    /// Like [`Self::guard`], read-only.
     pub(crate) fn guard_ref(&self) -> Option<&Guard> {
         self.guard.as_ref()
     }
 
-    /// What an earlier connection to the same destination has learned.
+    /// The memory of the path from an earlier connection.
     pub(crate) fn recall(&mut self, now: Instant, record: Record) {
         if record.until <= now {
             return;
         }
         if let Some(guard) = &mut self.guard {
-            // The guard believes it as long as the record is good, and not longer than evidence of its own.
+            // The guard uses it as long as the record is valid, and no longer than its own evidence.
             let left = record.until.saturating_duration_since(now).min(self.verdict_age);
             guard.recall(now.checked_sub(self.verdict_age - left).unwrap_or(now), record.score);
         }
@@ -171,32 +171,32 @@ impl Rlp {
         }
     }
 
-    /// What should be remembered, if there is something new. That a path still has the rate that was remembered is new.
+    /// The record to remember, if it has changed. Confirming a remembered rate counts as a change.
     pub(crate) fn take_record(&mut self, now: Instant) -> Option<Record> {
         let (guard, clock) = (self.guard.as_mut()?, self.clock.as_mut()?);
-        let news = guard.take_news() | clock.take_news();
-        if !news && !self.unconfirmed {
+        let changed = guard.take_changed() | clock.take_changed();
+        if !changed && !self.unconfirmed {
             return None;
         }
         let limited = clock.stats().path_limited;
         let confirmed = self.unconfirmed && limited;
         self.unconfirmed &= !confirmed;
         self.pace = match (clock.proved_pace(), self.pace) {
-            // A rate that the path did not limit contradicts no higher one.
+            // A rate that the path did not limit does not contradict a higher one.
             (Some(found), Some(known)) if !limited && found.rate < known.rate => Some(known),
             (found, known) => found.or(known),
         };
         let record = Record { score: guard.score(), pace: self.pace, at: now, until: now + self.verdict_age };
-        (news || confirmed).then_some(record)
+        (changed || confirmed).then_some(record)
     }
 
-    /// Datagrams under way that may be what a loss of the primary comes from; none where priorities are honoured, and none in trust
-    /// mode, where they are taken to be.
+    /// RLP datagrams in flight that may have caused a loss of the primary; none if priorities are honoured, nor in
+    /// trust mode, which assumes that.
     pub(crate) fn in_the_way(&self) -> u64 {
         self.clock.as_ref().filter(|_| !self.is_honoured()).map_or(0, Clock::in_flight)
     }
 
-    /// The clock, to look at.
+    /// The clock, read-only.
     pub(crate) fn clock_ref(&self) -> Option<&Clock> {
         self.clock.as_ref()
     }
@@ -212,8 +212,8 @@ impl Rlp {
         Some(level)
     }
 
-    /// All that was written has been delivered: what comes next is a new logical flow and starts at level 1
-    /// again (RC3 §4.2.1).
+    /// Everything written has been delivered: what follows is a new logical flow, which starts at level 1 again (RC3
+    /// §4.2.1).
     pub(crate) fn start_busy_period(&mut self) {
         self.sent = 0;
         self.order.start_busy_period();
@@ -222,9 +222,9 @@ impl Rlp {
         }
     }
 
-    /// The peer has moved from `before` to `remote` and has proved it. The round trip there is about `rtt`.
+    /// The peer has moved from `before` to the validated address `remote`. The round trip there is about `rtt`.
     pub(crate) fn on_new_path(&mut self, before: SocketAddr, remote: SocketAddr, rtt: Duration) {
-        // Another port is another mapping of the same address (RFC 4787), most likely the same path.
+        // Another port is another mapping of the same address (RFC 4787), most likely on the same path.
         if remote.ip() != before.ip()
             && let Some(guard) = &mut self.guard
         {
@@ -275,10 +275,10 @@ impl Rlp {
         self.guard.as_ref().is_some_and(|guard| guard.verdict() == Verdict::Honoured)
     }
 
-    /// The receiver reports what came. `false`: of a datagram that was never sent.
+    /// The receiver's report. `false`: it names a datagram that was never sent.
     pub(crate) fn on_arrival(&mut self, now: Instant, arrival: Arrival) -> bool {
         let honoured = self.is_honoured();
-        // Between early data and what follows there was a pause for all the receiver knows, which is no rate.
+        // To the receiver, the pause between early data and later data looks like a low rate.
         let of_this_flight = arrival.packet_number >= self.established;
         if let Some(clock) = self.clock.as_mut().filter(|_| of_this_flight) {
             let delay = clock.on_arrival(now, arrival, honoured);
@@ -295,29 +295,29 @@ impl Rlp {
         self.order.timeout().filter(|_| self.is_unproven())
     }
 
-    /// The time of [`Self::timeout`] may have come.
+    /// Call it when the time of [`Self::timeout`] may have come.
     pub(crate) fn on_timeout(&mut self, now: Instant) {
         self.order.on_timeout(now);
     }
 
-    /// Whether a datagram of normal priority should follow what RLP has sent, to show whether it overtakes that.
+    /// Whether a PROBE at normal priority should follow RLP's last burst.
     pub(crate) fn wants_order_probe(&self) -> bool {
         self.order.is_due() && self.is_unproven()
     }
 
-    /// It was sealed last.
+    /// The datagram sealed last was the PROBE.
     pub(crate) fn on_order_probe_sent(&mut self, now: Instant) {
         let missing = self.clock.as_ref().map_or(0, Clock::missing);
         self.order.on_probe_sent(now, self.seal.next_number() - 1, missing);
     }
 
-    /// The receiver says what that has overtaken. Returns whether it is known now that the path ignores marks.
+    /// The receiver reports what the PROBE has overtaken. Returns whether the path is now known to ignore marks.
     pub(crate) fn on_order(&mut self, now: Instant, order: Order) -> bool {
         let answer = self.order.on_order(order);
         self.on_answer(now, answer)
     }
 
-    /// What an answer is worth to the guard. Returns whether it is known now that the path ignores marks.
+    /// Passes an answer to the guard. Returns whether the path is now known to ignore marks.
     fn on_answer(&mut self, now: Instant, answer: Option<Answer>) -> bool {
         match (&mut self.guard, answer) {
             (Some(guard), Some(answer)) => guard.on_order(now, answer),
@@ -337,7 +337,7 @@ impl Rlp {
         self.clock.as_mut().map(Clock::take_lost).unwrap_or_default()
     }
 
-    /// A batch of data packets of `bytes` in all has been put together.
+    /// A batch of data packets with `bytes` in total was written.
     pub(crate) fn on_sent(&mut self, now: Instant, departure: Departure, bytes: u64) {
         self.sent += departure.packets;
         self.early_left = self.early_left.map(|left| left.saturating_sub(bytes));
@@ -350,7 +350,7 @@ impl Rlp {
         }
     }
 
-    /// The primary has sent `bytes`; they take their share of the card.
+    /// The primary has sent `bytes`, which use their share of the card.
     pub(crate) fn on_primary_sent(&mut self, now: Instant, bytes: u64) {
         if let Some(guard) = &mut self.guard {
             guard.on_primary_sent();

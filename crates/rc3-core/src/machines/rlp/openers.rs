@@ -1,13 +1,13 @@
-//! All that opens the datagrams of one connection: the keys of the handshake, and before them those of early data. The
-//! receiver id says which.
+//! The openers of one connection: the keys of early data, then those of the handshake. The receiver id distinguishes
+//! them.
 
 use std::time::{Duration, Instant};
 
 use crate::seams::keys::{IdChange, OpenError, Opened, Opener, ReceiverId, receiver_id};
 use crate::wire::control::EarlySecret;
 
-/// How long early keys are kept when the handshake is complete (RFC 9001 §4.9.3 has three PTO): datagrams of low priority
-/// may wait in queues meanwhile.
+/// How long early keys are kept after the handshake (RFC 9001 §4.9.3 has three PTO): low-priority datagrams may wait in
+/// queues meanwhile.
 const EARLY_KEPT: Duration = Duration::from_secs(3);
 
 /// The openers of one connection.
@@ -15,11 +15,11 @@ const EARLY_KEPT: Duration = Duration::from_secs(3);
 pub(crate) struct Openers {
     /// Present once the handshake is complete.
     established: Option<Opener>,
-    /// Of servers whose client has sent its early secret.
-    early: Option<Opener>,
-    /// Whether there was an early one; a second is a fault.
+    /// Present on servers whose client has sent its early secret.
+    zero_rtt: Option<Opener>,
+    /// Whether there was an early secret; a second one is a fault.
     had_early: bool,
-    /// When the early one is dropped.
+    /// When the early keys are dropped.
     early_until: Option<Instant>,
     retired: Vec<ReceiverId>,
 }
@@ -30,54 +30,54 @@ impl Openers {
         self.established = Some(opener);
     }
 
-    /// The secret of the client's early data has come. `false`: not for the first time.
+    /// The secret of the client's early data has arrived. `false`: not for the first time.
     pub(crate) fn on_early_secret(&mut self, secret: EarlySecret) -> bool {
         let first = !std::mem::replace(&mut self.had_early, true);
         if first {
-            self.early = Some(secret.opener());
+            self.zero_rtt = Some(secret.opener());
         }
         first
     }
 
-    /// Opens a datagram in place; with it, whether the keys of early data did.
+    /// Opens a datagram in place; also returns whether the early keys opened it.
     ///
     /// # Errors
     /// As [`Opener::open`].
     pub(crate) fn open(&mut self, datagram: &mut [u8]) -> Result<(Opened, bool), OpenError> {
-        let early = receiver_id(datagram)
-            .and_then(|id| self.early.as_mut().filter(|opener| opener.ids().any(|taken| taken == id)));
-        match (early, &mut self.established) {
+        let zero_rtt = receiver_id(datagram)
+            .and_then(|id| self.zero_rtt.as_mut().filter(|opener| opener.ids().any(|taken| taken == id)));
+        match (zero_rtt, &mut self.established) {
             (Some(opener), _) => opener.open(datagram).map(|opened| (opened, true)),
             (None, Some(opener)) => opener.open(datagram).map(|opened| (opened, false)),
             (None, None) => Err(OpenError::NotForUs),
         }
     }
 
-    /// The peer is on the path with this number by now.
+    /// The peer uses the path with this number now.
     pub(crate) fn on_path(&mut self, number: u64) {
         if let Some(opener) = &mut self.established {
             opener.on_path(number);
         }
     }
 
-    /// Drops early keys some time after the first call: to be called from the end of the handshake on.
+    /// Drops the early keys some time after the first call; call it from the end of the handshake on.
     pub(crate) fn expire_early(&mut self, now: Instant) {
-        let Some(opener) = &self.early else { return };
+        let Some(opener) = &self.zero_rtt else { return };
         if now >= *self.early_until.get_or_insert(now + EARLY_KEPT) {
             self.retired.extend(opener.ids());
-            self.early = None;
+            self.zero_rtt = None;
         }
     }
 
-    /// The ids that are taken now.
+    /// The accepted ids.
     pub(crate) fn ids(&self) -> impl Iterator<Item = ReceiverId> + '_ {
-        self.established.iter().chain(&self.early).flat_map(Opener::ids)
+        self.established.iter().chain(&self.zero_rtt).flat_map(Opener::ids)
     }
 
-    /// What has changed about them since the last call.
+    /// Changes of these ids since the last call.
     pub(crate) fn take_id_change(&mut self) -> IdChange {
         let mut change = IdChange { retired: std::mem::take(&mut self.retired), issued: Vec::new() };
-        for opener in self.established.iter_mut().chain(&mut self.early) {
+        for opener in self.established.iter_mut().chain(&mut self.zero_rtt) {
             let IdChange { retired, issued } = opener.take_id_change();
             change.retired.extend(retired);
             change.issued.extend(issued);

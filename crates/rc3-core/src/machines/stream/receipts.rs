@@ -1,4 +1,4 @@
-//! What RLP has brought of a stream, with what shows it: the content of SACKs.
+//! The spans of a stream that RLP has brought, with their receipts: the content of SACKs.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -7,10 +7,10 @@ use crate::{
     units::{Receipt, Span},
 };
 
-/// Of so many datagrams that came last the runs are always told, so that a SACK that is lost is made up for.
+/// The runs of this many latest datagrams are always reported, so that lost SACKs do no harm.
 const FRESH_MAX: usize = 32;
 
-/// Runs in one SACK beyond which it is not all of them: so many fit into one datagram at their longest.
+/// Most runs in one complete SACK: this many fit into one datagram at their longest.
 const RUNS_IN_SACK: usize = 48;
 
 /// Runs of datagrams that adjoin. No two of them touch.
@@ -18,12 +18,12 @@ const RUNS_IN_SACK: usize = 48;
 pub(crate) struct Receipts {
     /// Start to end and receipt of every run.
     runs: BTreeMap<u64, (u64, Receipt)>,
-    /// Where the datagrams that came last began.
+    /// Where the latest datagrams started.
     fresh: VecDeque<u64>,
 }
 
 impl Receipts {
-    /// A datagram brought `span`. One that overlaps with others is left out: its receipt is that of all of its bytes.
+    /// A datagram brought `span`. One that overlaps others is ignored, because its receipt covers all of its bytes.
     pub(crate) fn insert(&mut self, span: Span, mut receipt: Receipt) {
         let Span { mut start, mut end } = span;
         if self.fresh.len() == FRESH_MAX {
@@ -47,7 +47,7 @@ impl Receipts {
         self.runs.insert(start, (end, receipt));
     }
 
-    /// Runs that end at `position` or below are of no more use.
+    /// Runs that end at `position` or below are no longer needed.
     pub(crate) fn forget_below(&mut self, position: u64) {
         while let Some(run) = self.runs.first_entry()
             && run.get().0 <= position
@@ -56,12 +56,12 @@ impl Receipts {
         }
     }
 
-    /// What the runs take in memory.
+    /// Memory used by the runs.
     pub(crate) fn held(&self) -> Held {
         Held { bytes: 0, overhead: extra(self.runs.len()) * SPAN_COST }
     }
 
-    /// The most by which [`Self::insert`] would make that grow.
+    /// The most by which [`Self::insert`] would increase it.
     pub(crate) fn cost(&self, span: Span) -> Held {
         let touches =
             self.runs.range(..=span.end).next_back().is_some_and(|(_, &(end, _))| end >= span.start);
@@ -69,8 +69,8 @@ impl Receipts {
         Held { bytes: 0, overhead: if more { SPAN_COST } else { 0 } }
     }
 
-    /// What a SACK should tell a sender that sends again what is lost, lowest first: all runs, or of many those that have
-    /// changed last, and the lowest. A sender that has not heard of one would send it again.
+    /// The spans for a sender that sends lost bytes again, lowest first: all runs, or of many the latest changed ones
+    /// and the lowest. The sender would send unreported ones again.
     pub(crate) fn select(&self) -> Vec<(Span, Receipt)> {
         if self.runs.len() <= RUNS_IN_SACK {
             return self.iter().collect();
@@ -92,7 +92,7 @@ impl Receipts {
         self.iter_from(0)
     }
 
-    /// Those that begin at `from` or above.
+    /// The runs that begin at `from` or above.
     pub(crate) fn iter_from(&self, from: u64) -> impl Iterator<Item = (Span, Receipt)> + '_ {
         self.runs.range(from..).map(|(&start, &(end, receipt))| (Span::new(start, end), receipt))
     }
@@ -127,7 +127,8 @@ mod tests {
     }
 
     proptest! {
-        /// In whatever order datagrams come and are lost: what is claimed is what came, and the sender believes it.
+        /// In whatever order datagrams arrive and are lost: exactly the received ones are claimed, and the sender
+        /// accepts them.
         #[test]
         fn what_is_claimed_came_and_is_believed(
             cuts in prop::collection::btree_set(0..10_000_u64, 2..60),

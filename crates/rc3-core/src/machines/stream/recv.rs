@@ -1,7 +1,7 @@
 //! The receiving part of a stream: both loops merge here.
 //!
-//! The primary is read out of order, although its records only make sense in order: quinn-proto ends a connection
-//! that has more than 1024 gaps waiting for an ordered reader, and one slow start into a full buffer leaves more.
+//! The primary is read out of order, although its records only make sense in order: quinn-proto ends a connection with
+//! more than 1024 gaps waiting for an ordered reader, and one slow start into a full buffer leaves more.
 
 use bytes::Bytes;
 
@@ -19,30 +19,30 @@ use crate::{
     wire::head::{Head, HeadDecoder},
 };
 
-/// Bytes ready for the application beyond which the primary's data stays in the primary, so that its flow
-/// control reaches the peer.
+/// Beyond this many bytes ready for the application, the primary's data stays in the primary, so that its flow control
+/// reaches the peer.
 const READY_MAX: u64 = 1 << 20;
 
-/// Separate spans a stream may hold, whatever memory the connection has for more. RLP data that would need more is
-/// turned away: the primary brings it.
+/// Most separate spans of a stream, whatever memory the connection has left. RLP data that would need more is refused:
+/// the primary brings it.
 const SPANS_MAX: usize = 16 * 1024;
 
-/// Gaps the primary may leave in one stream: losses of one window of 180 MB, every other packet. A peer that
-/// leaves more means harm, as does one that leaves smaller ones in many streams ([`Received::is_hostile`]).
+/// Gaps the primary may leave in one stream: losses of one window of 180 MB, every other packet. A peer that leaves
+/// more is hostile, as is one that leaves smaller ones in many streams ([`Received::is_hostile`]).
 const PENDING_SPANS_MAX: usize = 64 * 1024;
 
-/// Bytes of one stream that may wait to be read where they are read in any order: a reader that is behind is
-/// waited for by the primary, and RLP data beyond this is turned away.
+/// Bytes of one stream that may wait for a reader in any order: the primary waits for a slow reader, and RLP data
+/// beyond this is refused.
 const OUT_OF_ORDER_MAX: u64 = 8 << 20;
 
-/// Bytes beyond the first gap from which on a reader in any order takes those first: the primary always has
-/// more, waits when it must, and what RLP brings meanwhile would be turned away.
+/// Beyond this many bytes past the first gap, a reader in any order takes those first: the primary always has more and
+/// can wait, but RLP data would be refused meanwhile.
 const AHEAD_FIRST: u64 = 2 << 20;
 
 /// A piece of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chunk {
-    /// Where it belongs.
+    /// Its offset.
     pub offset: u64,
     /// The bytes.
     pub bytes: Bytes,
@@ -55,13 +55,13 @@ pub(crate) struct RecvStream {
     framing: Framing,
     head: HeadState,
     final_size: Option<u64>,
-    /// What RLP has brought.
+    /// The spans that RLP has brought.
     receipts: Receipts,
-    /// The application has seen the end, or does not want it.
+    /// The application has read the end, or has stopped reading.
     done: bool,
-    /// Whether the application reads in order: bytes past a hole are then nothing to wake it for.
+    /// Whether the application reads in order: bytes past a gap then do not wake it.
     ordered: bool,
-    /// The primary has more, left there because the application is behind.
+    /// The primary has more, left there because the application is slow.
     backlogged: bool,
     /// The credit for RLP data granted so far, as an offset.
     pub(crate) granted: u64,
@@ -69,15 +69,15 @@ pub(crate) struct RecvStream {
     pub(crate) usage_reported: bool,
     /// The reader takes bytes in any order.
     out_of_order: bool,
-    /// Where it stands beyond the first gap.
+    /// The reader's position beyond the first gap.
     ahead_read: u64,
-    /// All of its bytes count as consumed already: RLP may send any of them.
+    /// All of its bytes already count as consumed: RLP may send any of them.
     granted_whole: bool,
 }
 
 #[derive(Debug)]
 enum Framing {
-    /// The QUIC stream is the stream.
+    /// Plain QUIC: the QUIC stream is the stream.
     Plain,
     /// Record bytes that came out of order wait in `pending_records`.
     Records { decoder: HeadDecoder, pending_records: Reassembler },
@@ -90,14 +90,14 @@ enum HeadState {
     Reset(VarInt),
 }
 
-/// What RLP may still bring.
+/// Limits for RLP data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Room {
     /// Bytes of stream data.
     pub(crate) bytes: u64,
-    /// What all streams hold.
+    /// Bytes of all streams.
     pub(crate) held: Held,
-    /// Overhead that it may have beyond what its bytes pay for.
+    /// Allowed overhead beyond what its bytes pay for.
     pub(crate) overhead_max: u64,
 }
 
@@ -105,7 +105,7 @@ impl Room {
     fn has(&self, reassembler: &Reassembler, receipts: &Receipts, span: Span) -> bool {
         let overhead = self.held.overhead_room(self.overhead_max).unwrap_or(0);
         span.len() <= self.bytes
-            // Mostly there is plenty, whatever it costs.
+            // Usually there is plenty, whatever the cost.
             && (overhead >= span.len().saturating_mul(GAP_COST)
                 || (self.held + reassembler.cost(span) + receipts.cost(span))
                     .overhead_room(self.overhead_max)
@@ -138,10 +138,9 @@ impl RecvStream {
         }
     }
 
-    /// Takes what the primary has, up to what the application may still have unread on this stream, and on all of
-    /// them (`room`). What would make a stream readable is always taken: another may wait for its room in vain.
-    /// The primary's datagrams were at most `datagram_len` bytes long. `chunks` is room for pieces on their way, empty
-    /// before and after.
+    /// Takes the primary's data, within the bounds of unread bytes on this stream and on all streams (`room`). Data
+    /// that makes a stream readable is always taken: otherwise another stream could wait for its room in vain. The
+    /// primary's datagrams had at most `datagram_len` bytes. `chunks` is a buffer for pieces, empty before and after.
     pub(crate) fn pull(
         &mut self,
         primary: &mut Quic,
@@ -210,7 +209,7 @@ impl RecvStream {
     fn next_record_bytes(&mut self) -> Option<Bytes> {
         match &mut self.framing {
             Framing::Plain => None,
-            // Only ever read in order.
+            // Only read in order.
             Framing::Records { pending_records, .. } => {
                 pending_records.read(usize::MAX, true).ok().flatten().map(|chunk| chunk.data)
             }
@@ -262,7 +261,7 @@ impl RecvStream {
     }
 
     fn on_head_reset(&mut self, code: VarInt) {
-        // All bytes are here already: the reset comes too late to matter (RFC 9000 §3.2, "Data Recvd").
+        // All bytes have already arrived: the reset comes too late to matter (RFC 9000 §3.2, "Data Recvd").
         if self.is_complete() {
             self.head = HeadState::Ended;
         } else {
@@ -271,7 +270,7 @@ impl RecvStream {
         }
     }
 
-    /// Takes RLP data, part of a datagram of `datagram_len` bytes. `room` is what the connection may still hold.
+    /// Takes RLP data, part of a datagram of `datagram_len` bytes. `room` is the connection's remaining memory.
     pub(crate) fn on_rlp(
         &mut self,
         offset: u64,
@@ -315,13 +314,13 @@ impl RecvStream {
         OUT_OF_ORDER_MAX.saturating_sub(self.reassembler.buffered())
     }
 
-    /// From here on bytes are read in any order; up to where they were read in order.
+    /// From here on bytes are read in any order; returns the offset up to which they were read in order.
     pub(crate) fn read_out_of_order(&mut self) -> u64 {
         self.out_of_order = true;
         self.reassembler.read_offset()
     }
 
-    /// The final size, once, if the peer should be granted the whole stream.
+    /// The final size, once, if the whole stream should be granted to the peer.
     pub(crate) fn grant_whole(&mut self) -> Option<u64> {
         if !self.out_of_order || self.granted_whole || self.done || !self.is_head_open() {
             return None;
@@ -384,7 +383,7 @@ impl RecvStream {
         Some(Chunk { offset: chunk.offset, bytes: chunk.data })
     }
 
-    /// Nobody reads any more.
+    /// The application has stopped reading.
     pub(crate) fn abandon(&mut self) {
         self.done = true;
         self.drop_all();
@@ -396,7 +395,7 @@ impl RecvStream {
         self.drop_pending_records();
     }
 
-    /// Whether nothing is left to do for this stream on either side of it.
+    /// Whether the stream is finished on both sides.
     pub(crate) fn is_over(&self) -> bool {
         self.done && self.head != HeadState::Open
     }
@@ -406,12 +405,12 @@ impl RecvStream {
         !self.done && self.is_head_open() && self.final_size.is_none_or(|size| size > self.granted)
     }
 
-    /// Whether bytes that are read count as consumed then.
+    /// Whether read bytes then count as consumed.
     pub(crate) fn counts_reads(&self) -> bool {
         !self.usage_reported && !self.granted_whole
     }
 
-    /// Whether the primary still owes this stream its end.
+    /// Whether the primary has not delivered the end yet.
     pub(crate) fn is_head_open(&self) -> bool {
         self.head == HeadState::Open
     }
@@ -429,12 +428,12 @@ impl RecvStream {
         }
     }
 
-    /// Whether the primary has bytes that were left there.
+    /// Whether bytes were left in the primary.
     pub(crate) fn is_backlogged(&self) -> bool {
         self.backlogged
     }
 
-    /// Whether a read, ordered or not as the last one was, would yield something.
+    /// Whether a read, ordered or not like the last one, would yield something.
     pub(crate) fn is_readable(&self) -> bool {
         !self.done
             && (self.ready() > 0
@@ -443,22 +442,22 @@ impl RecvStream {
                 || self.final_size == Some(self.reassembler.consumed()))
     }
 
-    /// As [`Self::sack_spans`], for a sender that sends again what is lost.
+    /// Like [`Self::sack_spans`], for a sender that sends lost bytes again.
     pub(crate) fn fresh_sack_spans(&self) -> Vec<(Span, Receipt)> {
         self.receipts.select()
     }
 
-    /// What RLP brought that reaches beyond the head, lowest first, with receipts: the content of a SACK.
+    /// RLP's spans beyond the head, lowest first, with receipts: the content of a SACK.
     pub(crate) fn sack_spans(&self) -> impl Iterator<Item = (Span, Receipt)> + '_ {
         self.receipts.iter()
     }
 
-    /// As [`Self::sack_spans`], of what begins at `from` or above.
+    /// Like [`Self::sack_spans`], from `from` on.
     pub(crate) fn sack_spans_from(&self, from: u64) -> impl Iterator<Item = (Span, Receipt)> + '_ {
         self.receipts.iter_from(from)
     }
 
-    /// Up to where the primary has come.
+    /// The primary's position.
     fn head_position(&self) -> u64 {
         match &self.framing {
             Framing::Plain => self.reassembler.end(),
@@ -471,14 +470,14 @@ impl RecvStream {
         self.final_size
     }
 
-    /// Bytes handed to the application.
+    /// Bytes passed to the application.
     pub(crate) fn consumed(&self) -> u64 {
         self.reassembler.consumed()
     }
 
-    /// What is held, record bytes that wait for their turn included.
+    /// Memory use, including record bytes that wait for their order.
     pub(crate) fn held(&self) -> Received {
-        // Read out of order, quinn-proto also keeps a record of the spans it has received.
+        // For out-of-order reads, quinn-proto also stores the received spans.
         let with_record = |part: &Reassembler| {
             let record = Held { bytes: 0, overhead: extra(part.run_count()) * SPAN_COST };
             part.held() + record
@@ -495,14 +494,15 @@ impl RecvStream {
         }
     }
 
-    /// Drops record bytes that wait for their turn: no more of the stream will come.
+    /// Drops record bytes that wait for their order: no more of the stream will arrive.
     pub(crate) fn drop_pending_records(&mut self) {
         if let Framing::Records { pending_records, .. } = &mut self.framing {
             pending_records.clear();
         }
     }
 
-    /// Whether all is here while the primary still owes the end: the sender could not learn it from acknowledgments.
+    /// Whether all bytes have arrived while the primary has not delivered the end: acknowledgments could not show that
+    /// to the sender.
     pub(crate) fn is_complete_early(&self) -> bool {
         self.is_head_open() && self.is_complete()
     }
@@ -524,7 +524,7 @@ mod tests {
 
     const PACKET: usize = 1155;
 
-    /// Record bytes by the primary that can never be put in order; what they cost, or the fault they are.
+    /// Record bytes of the primary that can never be put in order: their cost, or the fault.
     fn gaps(count: usize, len: usize) -> Result<Received, PeerMisbehaved> {
         let mut stream = RecvStream::new(true, 0);
         let mut taken = Taken::default();

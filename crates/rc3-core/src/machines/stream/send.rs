@@ -1,8 +1,8 @@
-//! The sending part of a stream: bytes by offset until somebody answers for them, and the records the primary
-//! carries (docs/WIRE.md, head records).
+//! The sending part of a stream: bytes by offset until they are acknowledged, and the records that the primary carries
+//! (docs/WIRE.md, head records).
 //!
-//! Invariant: the buffer holds every byte that RLP may still send: from the cursor up what is not delivered, and
-//! below it the bytes of `handed_last`. Of bytes that a source has it holds what is needed soon (`source.rs`).
+//! Invariant: the buffer has every byte that RLP may still send: undelivered ones from the cursor up, and below it the
+//! bytes of `handed_last`. Of a source's bytes it has only those needed soon (`source.rs`).
 
 use std::collections::VecDeque;
 
@@ -24,11 +24,11 @@ pub(crate) struct SendStream {
     id: StreamId,
     pub(crate) ledger: Ledger,
     pub(crate) buffer: SendBuffer,
-    /// Where the end of the stream is read from, if not from `write`.
+    /// The source of the stream's end, if it does not come from `write`.
     pub(super) source: Option<StreamSource>,
-    /// `None`: the stream carries plain bytes (the peer does not speak rc3, or it is the control stream).
+    /// `None`: the stream carries plain bytes (plain QUIC, or the control stream).
     head: Option<HeadEncoder>,
-    /// Record bytes the primary's flow control has not taken yet; at most one quantum.
+    /// Record bytes the primary's flow control has not accepted yet; at most one quantum.
     staged: VecDeque<Bytes>,
     fin: Fin,
     delivery: Delivery,
@@ -36,11 +36,11 @@ pub(crate) struct SendStream {
     size_sent: bool,
     stopped: Option<VarInt>,
     pub(crate) priority: i32,
-    /// When it was opened, relative to the connection's other streams.
+    /// Its position in the order of opening on the connection.
     pub(crate) age: u64,
-    /// The primary's flow control refuses bytes until it says `Writable`.
+    /// The primary's flow control refuses bytes until `Writable`.
     blocked: bool,
-    /// The last bytes handed over in one piece since the primary had nothing waiting: they may not be in a packet
+    /// The bytes handed over last, in one piece, since the primary had no waiting data: they may not be in a packet
     /// yet. At most one quantum.
     handed_last: Span,
     /// The peer's credit: RLP stays below this offset.
@@ -56,21 +56,21 @@ enum Fin {
     Wanted,
     /// The primary carries the end.
     Handed,
-    /// Reset by us, or given up after the peer stopped it.
+    /// Reset locally, or abandoned after the peer stopped it.
     Reset,
 }
 
-/// What is known of the arrival of the whole stream before the primary's last acknowledgment.
+/// How complete delivery is known, before the primary's last acknowledgment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Delivery {
     Open,
-    /// The peer reports that it holds all.
+    /// The peer reports that it has all bytes.
     Reported,
-    /// The application knows; what is left is between the two primaries.
+    /// The application knows; the rest is between the two primaries.
     Announced,
 }
 
-/// What one call of [`SendStream::feed`] did.
+/// Result of one call of [`SendStream::feed`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Fed {
     /// Stream bytes handed over.
@@ -103,8 +103,8 @@ impl SendStream {
         }
     }
 
-    /// Takes bytes from the application, at most `room`, cuts them from `chunks` and returns how many; the caller has
-    /// checked that it may write.
+    /// Accepts bytes from the application, at most `room`, removes them from `chunks` and returns how many; the caller
+    /// has checked that it may write.
     pub(crate) fn write(&mut self, chunks: &mut [Bytes], room: usize) -> usize {
         let mut taken = 0;
         for chunk in chunks {
@@ -121,7 +121,7 @@ impl SendStream {
         taken
     }
 
-    /// Whether the application may write at all, window aside.
+    /// Whether the application may write at all, ignoring the window.
     pub(crate) fn writable(&self) -> Result<(), WriteError> {
         match (self.stopped, self.fin) {
             (Some(code), _) => Err(WriteError::Stopped(code)),
@@ -141,13 +141,13 @@ impl SendStream {
         }
     }
 
-    /// What it holds: bytes that were written, and the records of what became of them.
+    /// Memory use: written bytes, and the records of their state.
     pub(crate) fn held(&self) -> Held {
         let overhead = self.ledger.overhead() + self.buffer.overhead();
         Held { bytes: self.buffer.held(), overhead }
     }
 
-    /// Gives up the rest; `false` when that had happened already.
+    /// Abandons the rest; `false` if that had already happened.
     pub(crate) fn reset(&mut self) -> bool {
         let first = self.fin != Fin::Reset;
         self.fin = Fin::Reset;
@@ -171,8 +171,8 @@ impl SendStream {
         matches!(self.fin, Fin::Wanted | Fin::Handed).then(|| self.ledger.end())
     }
 
-    /// The peer reports that it holds all of the stream; whether that is new. `None`: it cannot, because the stream has
-    /// no final size yet.
+    /// The peer reports that it has the whole stream; returns whether that is new. `None`: impossible, because the
+    /// stream has no final size yet.
     pub(crate) fn on_complete(&mut self) -> Option<bool> {
         match (self.fin, self.delivery) {
             (Fin::Open, _) => None,
@@ -184,8 +184,8 @@ impl SendStream {
         }
     }
 
-    /// Whether the peer holds all of it, and nobody was told so far. Its report counts once every byte is with the
-    /// primary or shown by receipts, so that it releases nothing by itself.
+    /// Whether the peer has all of it and the application was not informed yet. The report counts once every byte is
+    /// with the primary or proved by receipts, so that it releases nothing by itself.
     pub(crate) fn announce_delivery(&mut self) -> bool {
         let delivered =
             self.delivery == Delivery::Reported && self.fin != Fin::Reset && self.ledger.is_answered();
@@ -195,12 +195,12 @@ impl SendStream {
         delivered
     }
 
-    /// Whether the application knows that all has arrived: to it the stream is closed.
+    /// Whether the application knows that all has arrived: for it the stream is closed.
     pub(crate) fn is_announced(&self) -> bool {
         self.delivery == Delivery::Announced
     }
 
-    /// Whether the primary has something to do: bytes, or an end.
+    /// Whether the primary needs to send bytes or an end.
     pub(crate) fn wants_primary(&self) -> bool {
         if self.blocked || self.fin == Fin::Reset {
             return false;
@@ -217,15 +217,15 @@ impl SendStream {
         (!span.is_empty()).then_some(span)
     }
 
-    /// RLP has delivered everything before the primary carried anything: the peer does not know the stream yet,
-    /// since only the primary opens it.
+    /// RLP has delivered everything before the primary carried anything: the peer's application does not know the
+    /// stream yet, since only the primary opens it.
     fn is_unseen(&self) -> bool {
         self.fin == Fin::Open
             && self.ledger.cursor() > 0
             && self.head.as_ref().is_some_and(|head| head.position() == 0)
     }
 
-    /// Whether some byte or the end is not answered for, whether or not it can be sent now.
+    /// Whether some byte or the end is neither delivered nor handed over, whether or not it can be sent now.
     pub(crate) fn is_busy(&self) -> bool {
         self.fin != Fin::Reset && (!self.staged.is_empty() || self.ledger.cursor() < self.ledger.end())
     }
@@ -234,15 +234,15 @@ impl SendStream {
         self.blocked = false;
     }
 
-    /// The primary has nothing waiting: all that was handed over is in packets.
+    /// The primary has no waiting data: everything handed over is in packets.
     pub(crate) fn drop_overlap(&mut self) {
         let cursor = self.ledger.cursor();
         self.handed_last = Span::new(cursor, cursor);
         self.buffer.release(Span::new(0, cursor));
     }
 
-    /// Bytes right below the cursor that RLP may send although they were handed over, at most `max`: the primary may
-    /// not have sent them. None once the cursor has been taken on over delivered bytes, which are gone.
+    /// Bytes directly below the cursor that RLP may send although they were handed over, at most `max`: the primary may
+    /// not have sent them. None once the cursor has advanced over delivered bytes, which are freed.
     fn overlap(&self, max: u64) -> u64 {
         if self.handed_last.end == self.ledger.cursor() { self.handed_last.len().min(max) } else { 0 }
     }
@@ -252,7 +252,7 @@ impl SendStream {
         self.rlp_top.max(self.ledger.cursor())
     }
 
-    /// Hands up to `budget` stream bytes to the primary, skipping what is delivered.
+    /// Hands up to `budget` stream bytes to the primary, skipping delivered ones.
     pub(crate) fn feed<P: PrimaryWriter>(&mut self, primary: &mut P, mut budget: u64) -> Fed {
         let mut fed = Fed::default();
         while self.flush(primary) && budget > 0 {
@@ -267,7 +267,7 @@ impl SendStream {
             fed.skipped += span.start - before;
             fed.handed += span.len();
             fed.duplicate += self.ledger.hand_to_primary(span);
-            // Where the primary works alone nothing is sent twice.
+            // In plain QUIC nothing is sent twice.
             let start = match (&self.head, self.handed_last.end == span.start) {
                 (None, _) => span.end,
                 (Some(_), true) => self.handed_last.start,
@@ -296,7 +296,7 @@ impl SendStream {
         }
     }
 
-    /// Stages a record that moves the head over what is delivered, up to `cursor`.
+    /// Stages a record that moves the head over delivered bytes, up to `cursor`.
     fn skip_to(&mut self, cursor: u64, fed: &mut Fed) {
         if let Some(head) = &mut self.head
             && head.position() < cursor
@@ -308,19 +308,19 @@ impl SendStream {
         }
     }
 
-    /// Pushes staged record bytes; whether none is left.
+    /// Writes staged record bytes; returns whether none is left.
     fn flush<P: PrimaryWriter>(&mut self, primary: &mut P) -> bool {
         while !self.staged.is_empty() {
             match primary.write(self.id, self.staged.make_contiguous()) {
                 Ok(_) => {
-                    // Chunks the primary took whole are left empty.
+                    // Chunks the primary accepted completely are left empty.
                     self.staged.retain(|chunk| !chunk.is_empty());
                 }
                 Err(StreamWriteError::Blocked) => {
                     self.blocked = true;
                     return false;
                 }
-                // The events `Stopped` or `Lost` say why.
+                // The events `Stopped` or `Lost` report the reason.
                 Err(StreamWriteError::Stopped(_) | StreamWriteError::Closed) => {
                     self.staged.clear();
                     self.blocked = true;
@@ -331,10 +331,10 @@ impl SendStream {
         true
     }
 
-    /// The highest bytes below `ceiling` that RLP may send and that are there, at most `max`; see
-    /// [`Ledger::next_for_rlp`]. An empty span is the end of the stream, which still has to be shown.
+    /// The highest available bytes below `ceiling` that RLP may send, at most `max`; see [`Ledger::next_for_rlp`]. An
+    /// empty span is the end of the stream, which still has to be signalled.
     pub(crate) fn next_for_rlp(&self, max: u64, ceiling: u64, overlap_max: u64) -> Option<Span> {
-        // Of a stream that is given up nothing is left, whatever the ledger says.
+        // An abandoned stream has no bytes left, whatever the ledger has.
         if self.fin == Fin::Reset || self.is_rlp_in_vain() {
             return None;
         }
@@ -344,8 +344,8 @@ impl SendStream {
         }
     }
 
-    /// No bytes at the end of the stream: it was finished after its last byte had left, and the FIN waits for the window or
-    /// for a SACK.
+    /// An empty span at the end of the stream: it was finished after its last byte had left, and the FIN waits for the
+    /// window or for a SACK.
     fn end_for_rlp(&self, ceiling: u64) -> Option<Span> {
         let end = self.ledger.end();
         let waits = self.fin == Fin::Wanted && !self.size_sent && self.head.is_some() && end <= ceiling;
@@ -372,7 +372,7 @@ mod tests {
         wire::head::{Head, HeadDecoder},
     };
 
-    /// Takes what it is given, up to a limit.
+    /// A writer that accepts bytes up to a limit.
     #[derive(Default)]
     struct Sink {
         taken: Vec<u8>,
@@ -461,7 +461,7 @@ mod tests {
         let mut copied = Vec::new();
         stream.buffer.copy_into(Span::new(0, 4), &mut copied);
         assert_eq!(copied, b"0123");
-        // The ACK bump takes the cursor on; what lies right below it now is delivered.
+        // The ACK bump advances the cursor; the bytes directly below it are delivered.
         stream.ledger.delivered(Span::new(4, 10), true, |span, _| stream.buffer.release(span));
         assert_eq!(stream.overlap(100), 0);
         stream.drop_overlap();

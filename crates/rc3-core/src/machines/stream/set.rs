@@ -1,7 +1,7 @@
-//! All streams of a connection, and whose turn it is with each loop.
+//! All streams of a connection, and the order in which each loop serves them.
 //!
 //! Invariant: a sending stream is in `primary_turns` exactly while it [wants the primary](SendStream::wants_primary);
-//! `sending` is the sum of what sending streams hold, `present` that of what they hold or await of sources.
+//! `sending` is the sum of the sending streams' memory, `present` that of their stored or requested source bytes.
 //!
 //! The maps need no keyed hash: stream ids are counted up and few at a time, a peer cannot choose them to collide.
 
@@ -34,7 +34,7 @@ pub(crate) struct Streams {
     recv: FxHashMap<StreamId, RecvStream>,
     /// The peer's streams the application has not accepted yet, by direction.
     incoming: [VecDeque<StreamId>; 2],
-    /// How many streams exist or existed, by who opened them and direction.
+    /// The number of streams so far, by opener and direction.
     opened_by_us: [u64; 2],
     opened_by_peer: [u64; 2],
     primary_turns: BTreeSet<Place>,
@@ -72,7 +72,7 @@ impl Streams {
         }
     }
 
-    /// Registers a stream that we opened.
+    /// Registers a locally opened stream.
     pub(crate) fn on_opened(&mut self, id: StreamId) {
         self.opened_by_us[id.dir() as usize] += 1;
     }
@@ -87,7 +87,7 @@ impl Streams {
         self.incoming[id.dir() as usize].push_back(id);
     }
 
-    /// How many streams wait to be accepted.
+    /// The number of streams waiting to be accepted.
     pub(crate) fn offered(&self, dir: Dir) -> usize {
         self.incoming[dir as usize].len()
     }
@@ -96,7 +96,7 @@ impl Streams {
         self.incoming[dir as usize].pop_front()
     }
 
-    /// How many streams the side that owns `id` has opened in its direction, as far as we know.
+    /// How many streams the side that owns `id` has opened in its direction, as far as known.
     pub(crate) fn known(&self, id: StreamId) -> u64 {
         let opened = if id.initiator() == self.side { &self.opened_by_us } else { &self.opened_by_peer };
         opened[id.dir() as usize]
@@ -128,7 +128,7 @@ impl Streams {
         self.send.get(&id)
     }
 
-    /// Changes a sending stream and keeps the books: what is held, whose turn it is.
+    /// Changes a sending stream and updates memory use and order.
     pub(crate) fn with_send<T>(
         &mut self,
         id: StreamId,
@@ -139,7 +139,7 @@ impl Streams {
         let result = change(stream);
         self.sending = self.sending + stream.held() - held;
         self.present = self.present + stream.buffer.present() - present;
-        if stream.tell_reader(PRESENT_MAX.saturating_sub(self.present)) {
+        if stream.notify_reader(PRESENT_MAX.saturating_sub(self.present)) {
             self.readable_sources.push_back(id);
         }
         let wants = stream.wants_primary();
@@ -162,14 +162,14 @@ impl Streams {
                 None => SourceRead::Wait,
             }
         })?;
-        // Only what others hold may be in its way: it is told when that has gone.
+        // Only bytes of others can be in its way: it is notified when they are gone.
         if read == SourceRead::Wait && room < PIECE && !self.crowded.contains(&id) {
             self.crowded.push(id);
         }
         Some(read)
     }
 
-    /// Bytes held or awaited of all sources.
+    /// Bytes of all sources that are stored or requested.
     pub(crate) fn present(&self) -> u64 {
         self.present
     }
@@ -226,7 +226,7 @@ impl Streams {
     ) {
         while budget > 0 {
             let Some(&(.., id)) = self.primary_turns.first() else { break };
-            // Served once, it goes behind the others of its priority.
+            // A served stream goes behind the others of its priority.
             let stream = &self.send[&id];
             let (priority, usage) = (stream.priority, stream.usage());
             self.place(id, false, priority);
@@ -239,7 +239,7 @@ impl Streams {
         }
     }
 
-    /// The primary has nothing waiting.
+    /// The primary has no waiting data.
     pub(crate) fn drop_overlap(&mut self, fed: &mut Vec<StreamId>) {
         for id in fed.drain(..) {
             self.with_send(id, SendStream::drop_overlap);
@@ -251,7 +251,7 @@ impl Streams {
         !self.primary_turns.is_empty()
     }
 
-    /// Whether every byte of every stream but `except` is answered for.
+    /// Whether every byte of every stream except `except` is delivered or handed over.
     pub(crate) fn all_answered(&self, except: Option<StreamId>) -> bool {
         !self.send.iter().any(|(&id, stream)| Some(id) != except && stream.is_busy())
     }
@@ -266,7 +266,7 @@ impl Streams {
         self.rlp_queue = self.send.iter().map(|(&id, s)| (Reverse(s.priority), s.age, id)).collect();
     }
 
-    /// The peer grants every stream but `control` at least this much.
+    /// The peer grants every stream except `control` at least this much.
     pub(crate) fn raise_rlp_limits(&mut self, limit: u64, control: Option<StreamId>) {
         for (&id, stream) in &mut self.send {
             if Some(id) != control {
@@ -286,19 +286,19 @@ impl Streams {
         self.rlp_queue.pop_first();
     }
 
-    /// What sending streams hold: bytes that were written, and the records of them.
+    /// Memory use of sending streams: written bytes, and their records.
     pub(crate) fn sending(&self) -> Held {
         self.sending
     }
 
-    /// The connection is gone: nothing is sent or received any more, what was received stays readable.
+    /// The connection has ended: nothing is sent or received any more, received data stays readable.
     pub(crate) fn close(&mut self) {
         self.primary_turns.clear();
         self.primary_place.clear();
         self.rlp_queue.clear();
     }
 
-    /// Drops what the primary has brought out of order, and says what that was.
+    /// Drops the primary's out-of-order data, and returns what that was.
     pub(crate) fn drop_pending_records(&mut self) -> Received {
         let dropped = self.recv.values_mut().map(|stream| {
             let held = stream.held();

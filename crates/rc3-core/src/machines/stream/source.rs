@@ -1,7 +1,7 @@
-//! Which bytes of a stream's source to read next, so that both loops find theirs and little else is held.
+//! Which bytes of a stream's source to read next, so that both loops find theirs and memory stays small.
 //!
-//! The primary moves up from the cursor, RLP down from the highest open byte. In front of each a zone is kept
-//! present. What RLP has sent is given up at once: if it is lost, the primary reads it again when it comes by.
+//! The primary moves up from the cursor, RLP down from the highest open byte. In front of each a zone is kept in
+//! memory. Bytes sent by RLP are dropped at once: if they are lost, they are read again for the primary.
 //!
 //! All offsets and lengths are bytes of the stream.
 
@@ -10,94 +10,94 @@ use bytes::Bytes;
 use super::send::SendStream;
 use crate::units::Span;
 
-/// Bytes read at a time, and the grid on which reads lie: a zone that moves asks for whole pieces.
+/// Bytes of one read, and the grid of reads: a moving zone requests whole pieces.
 pub(crate) const PIECE: u64 = 256 << 10;
 
-/// Bytes above the cursor that are kept present: 8 ms at 1 GB/s, in which a reader on a busy host gets its turn.
+/// Bytes above the cursor kept in memory: 8 ms at 1 GB/s, enough for a reader on a busy host to run.
 pub(crate) const PRIMARY_AHEAD: u64 = 8 << 20;
 
 /// The same below the highest byte RLP may send.
 const RLP_AHEAD: u64 = 4 << 20;
 
-/// Bytes of all sources of a connection that may be present. A stream whose primary has nothing at all may go
-/// beyond by one piece, so that it never starves.
+/// Bytes of all sources of a connection in memory. A stream whose primary has none may exceed this by one piece, so
+/// that it never starves.
 pub(crate) const PRESENT_MAX: u64 = 16 << 20;
 
-/// Bytes that RLP may send of a source before it hears of any, and the most it may save up. A receiver that takes
-/// bytes in any order grants all of them, so credit does not tell RLP when it sends more than arrives.
+/// Bytes that RLP may send of a source before the first SACK, and the most it may save up. A receiver that takes bytes
+/// in any order grants all of them, so credit does not show that RLP sends more than arrives.
 const RLP_BUDGET: u64 = 32 << 20;
 
 /// Bytes RLP may send for each two that were SACKed: more than two, so that it speeds up while most arrive.
 const RLP_PER_TWO_SACKED: u64 = 3;
 
-/// The primary's bytes for each that RLP may send whatever becomes of it, to find out whether that has changed.
+/// The primary's bytes for each that RLP may send without SACKs, to detect a change.
 const PRIMARY_PER_RLP: u64 = 8;
 
-/// The least worth sending.
+/// Fewest bytes worth sending.
 const RLP_BUDGET_MIN: u64 = 64 << 10;
 
-/// What a source should be asked for now.
+/// What to request from a source now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SourceRead {
     /// These bytes of the source, counted from its own start.
     Span(Span),
     /// Nothing yet: [`crate::Event::Writable`] follows.
     Wait,
-    /// Nothing ever: every byte is handed over or delivered.
+    /// Nothing more: every byte is handed over or delivered.
     Done,
 }
 
-/// What a stream knows about its source.
+/// The state of a stream's source.
 #[derive(Debug)]
 pub(crate) struct StreamSource {
     /// Where in the stream it begins.
     start: u64,
-    /// RLP may send below this offset; 0 until it has asked.
+    /// RLP may send below this offset; 0 until it has requested bytes.
     rlp_ceiling: u64,
     /// Bytes that RLP may still send.
     rlp_budget: u64,
-    /// The reader was told that there is something to read, and has not looked since.
-    told: bool,
+    /// The reader was notified that there is something to read, and has not checked since.
+    notified: bool,
 }
 
 impl SendStream {
-    /// Ends the stream with `len` bytes that a source has.
+    /// Ends the stream with `len` bytes of a source.
     pub(crate) fn attach_source(&mut self, len: u64) {
         self.source = Some(StreamSource {
             start: self.ledger.end(),
             rlp_ceiling: 0,
             rlp_budget: RLP_BUDGET,
-            told: false,
+            notified: false,
         });
         self.ledger.append(len);
         self.buffer.lend(len);
     }
 
-    /// Takes in bytes at an offset of the source.
+    /// Accepts bytes at an offset of the source.
     pub(crate) fn supply(&mut self, offset: u64, data: Bytes) {
         if let Some(source) = &self.source {
             self.buffer.supply(source.start.saturating_add(offset), data);
         }
     }
 
-    /// RLP may send below `ceiling`, and should find something there.
+    /// RLP may send below `ceiling`, and should find bytes there.
     pub(crate) fn expect_rlp(&mut self, ceiling: u64) {
         if let Some(source) = &mut self.source {
             source.rlp_ceiling = ceiling;
         }
     }
 
-    /// Whether [`Self::expect_rlp`] has not heard of this ceiling.
+    /// Whether this ceiling is new to [`Self::expect_rlp`].
     pub(crate) fn wants_ceiling(&self, ceiling: u64) -> bool {
         self.source.as_ref().is_some_and(|source| source.rlp_ceiling != ceiling)
     }
 
-    /// The peer has SACKed so many more bytes that RLP sent.
+    /// The peer has SACKed this many more bytes that RLP sent.
     pub(crate) fn on_rlp_delivered(&mut self, bytes: u64) {
         self.raise_budget(bytes * RLP_PER_TWO_SACKED / 2);
     }
 
-    /// The primary was handed so many bytes.
+    /// The primary got this many bytes.
     pub(super) fn on_primary_handed(&mut self, bytes: u64) {
         self.raise_budget(bytes / PRIMARY_PER_RLP);
     }
@@ -134,7 +134,7 @@ impl SendStream {
         }
     }
 
-    /// RLP sent `span`: gives up what the primary does not need soon.
+    /// RLP sent `span`: drops what the primary does not need soon.
     pub(super) fn give_up(&mut self, span: Span) {
         if let Some(source) = &mut self.source {
             source.rlp_budget = source.rlp_budget.saturating_sub(span.len());
@@ -146,11 +146,11 @@ impl SendStream {
         }
     }
 
-    /// What to read next, with `room` for bytes of sources left on the connection.
+    /// What to read next, with `room` for source bytes left on the connection.
     pub(crate) fn next_read(&self, room: u64) -> Option<Span> {
         self.source.as_ref()?;
         let piece = self.missing_for_primary();
-        // What the primary stands before comes first, whatever the room.
+        // The bytes at the primary's cursor come first, whatever the room.
         if let Some(piece) = piece.filter(|piece| piece.start == self.ledger.cursor() || room >= PIECE) {
             return Some(piece);
         }
@@ -175,28 +175,28 @@ impl SendStream {
         Some(Span::new(missing.start.max((missing.end - 1) / PIECE * PIECE), missing.end))
     }
 
-    /// Somebody reads `span` now; where that is in the source.
+    /// A reader fetches `span` now; returns its position in the source.
     pub(crate) fn ask(&mut self, span: Span) -> Span {
         self.buffer.ask(span);
         let start = self.source.as_ref().map_or(0, |source| source.start);
         Span::new(span.start - start, span.end - start)
     }
 
-    /// The reader looks for something to read.
+    /// The reader checks for something to read.
     pub(crate) fn on_reader(&mut self) {
         if let Some(source) = &mut self.source {
-            source.told = false;
+            source.notified = false;
         }
     }
 
-    /// Whether the reader should be told now that there is something to read, or that all is done.
-    pub(crate) fn tell_reader(&mut self, room: u64) -> bool {
-        let waits = self.source.as_ref().is_some_and(|source| !source.told);
+    /// Whether to notify the reader now that there is something to read, or that all is done.
+    pub(crate) fn notify_reader(&mut self, room: u64) -> bool {
+        let waits = self.source.as_ref().is_some_and(|source| !source.notified);
         if !waits || (self.next_read(room).is_none() && !self.ledger.is_answered()) {
             return false;
         }
         if let Some(source) = &mut self.source {
-            source.told = true;
+            source.notified = true;
         }
         true
     }

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::wire::header::{HEADER_LEN, TAG_LEN};
 
-/// Encryption and authentication: what protects all connections but simulated ones.
+/// Encryption and authentication of all connections except simulated ones.
 #[derive(Debug)]
 pub(crate) struct Aead;
 

@@ -1,15 +1,15 @@
-//! Receiver ids: one for each path, so that an observer of two paths cannot tell that they are of one connection
-//! (RFC 9000 §9.5). Both ends compute the same row of ids.
+//! Receiver ids: one for each path, so that an observer of two paths cannot link them (RFC 9000 §9.5). Both ends
+//! compute the same sequence of ids.
 
 use std::{collections::VecDeque, sync::Arc};
 
 use super::{ReceiverId, protection::Direction};
 
-/// Ids that a receiver takes beyond the last one it has heard of: paths a sender may have been on without a datagram of
-/// it, or word of the path, having arrived.
+/// Ids that a receiver accepts beyond the last known one: the sender may have used these paths although neither a
+/// datagram nor a PATH frame arrived.
 const AHEAD: u64 = 3;
 
-/// The row, at the sender.
+/// The sequence at the sender.
 pub(super) struct SendingIds {
     direction: Arc<dyn Direction>,
     index: u64,
@@ -32,7 +32,7 @@ impl SendingIds {
         self.next
     }
 
-    /// Another path is in use: the number of its id.
+    /// Another path is in use; returns the number of its id.
     pub(super) fn advance(&mut self) -> u64 {
         self.index += 1;
         self.current = self.next;
@@ -41,7 +41,7 @@ impl SendingIds {
     }
 }
 
-/// The part of the row that a receiver takes: the id heard of last, the one before, those ahead.
+/// The part of the sequence that a receiver accepts: the last known id, the one before, and those ahead.
 pub(super) struct ReceivingIds {
     direction: Arc<dyn Direction>,
     /// The number of the first id in `taken`.
@@ -50,12 +50,12 @@ pub(super) struct ReceivingIds {
     change: IdChange,
 }
 
-/// What has changed about the ids that a connection takes. None is issued again after it was retired.
+/// Changes of the ids that a connection accepts. None is issued again after it was retired.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct IdChange {
-    /// Ids it takes no more.
+    /// Ids no longer accepted.
     pub retired: Vec<ReceiverId>,
-    /// Ids it takes from now on.
+    /// Ids accepted from now on.
     pub issued: Vec<ReceiverId>,
 }
 
@@ -66,12 +66,12 @@ impl ReceivingIds {
         ids
     }
 
-    /// The number of an id, if it is taken.
+    /// The number of an id, if it is accepted.
     pub(super) fn number(&self, id: ReceiverId) -> Option<u64> {
         (self.first..).zip(&self.taken).find(|&(_, &taken)| taken == id).map(|(number, _)| number)
     }
 
-    /// The first id that is taken.
+    /// The first accepted id.
     #[cfg(test)]
     pub(super) fn first(&self) -> ReceiverId {
         self.taken[0]
@@ -79,7 +79,7 @@ impl ReceivingIds {
 
     /// The sender is, or was, on the path with this number.
     pub(super) fn on_number(&mut self, number: u64) {
-        // The one before may still be on datagrams under way.
+        // The one before may still be on datagrams in flight.
         let first = number.saturating_sub(1).max(self.first);
         while self.first < first && !self.taken.is_empty() {
             self.change.retired.extend(self.taken.pop_front());
@@ -95,12 +95,12 @@ impl ReceivingIds {
         }
     }
 
-    /// What has changed since the last call; at first, all of them.
+    /// Changes since the last call; at first, all ids.
     pub(super) fn take_change(&mut self) -> IdChange {
         std::mem::take(&mut self.change)
     }
 
-    /// All ids that are taken.
+    /// All accepted ids.
     pub(super) fn iter(&self) -> impl Iterator<Item = ReceiverId> + '_ {
         self.taken.iter().copied()
     }
@@ -117,7 +117,7 @@ mod tests {
         Aead.direction(&[7; 32])
     }
 
-    /// What an endpoint makes of the changes.
+    /// An endpoint's view of the changes.
     fn register(registered: &mut Vec<ReceiverId>, receiving: &mut ReceivingIds) {
         let change = receiving.take_change();
         registered.extend(change.issued);
@@ -127,8 +127,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whichever datagrams are lost: a sender that is never more than the bound ahead is always understood, ids
-        /// issued and retired add up to those taken, and these are few.
+        /// Whichever datagrams are lost: a sender within the bound is always accepted, issued and retired ids add up to
+        /// the accepted ones, and these are few.
         #[test]
         fn a_receiver_follows_its_sender(steps in prop::collection::vec(0..=AHEAD, 1..30)) {
             let (mut sending, mut receiving) = (SendingIds::new(direction()), ReceivingIds::new(direction()));
@@ -145,7 +145,7 @@ mod tests {
             }
         }
 
-        /// Numbers that a peer makes up cost no more than honest ones.
+        /// Numbers that a peer forges cost no more than honest ones.
         #[test]
         fn any_number_is_followed(numbers in prop::collection::vec(0..1_u64 << 62, 1..30)) {
             let mut receiving = ReceivingIds::new(direction());

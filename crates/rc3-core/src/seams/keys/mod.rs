@@ -1,10 +1,10 @@
 //! The seam to the cryptography: seals and opens RLP datagrams (`docs/WIRE.md#protection`).
 //!
 //! Owns the keys of both directions, the packet numbers of the sending one (`sealer.rs`) and the replay window of the
-//! receiving one (`opener.rs`). Invariant: no nonce is used twice with one key, and what fails to authenticate changes
-//! nothing but a counter. Nothing here allocates for each packet. The only module of the RLP loop that knows `ring`:
-//! `protection.rs` says what protects datagrams, and `aead.rs` is what does; `ids.rs` names the receiver, `receipt.rs` shows
-//! who has received what, `early.rs` has what comes before the handshake is complete.
+//! receiving one (`opener.rs`). Invariant: no nonce is used twice with one key, and a datagram that fails to
+//! authenticate changes only a counter. Nothing here allocates per packet. It is the only module of the RLP loop that
+//! uses `ring`: `protection.rs` is the interface of protection, and `aead.rs` implements it; `ids.rs` has the receiver
+//! ids, `receipt.rs` the receipts, `early.rs` the keys of early data.
 
 mod aead;
 mod early;
@@ -32,19 +32,19 @@ pub use crate::wire::header::receiver_id;
 
 /// Label of the TLS exporter (RFC 8446 §7.5) that yields the secrets.
 pub const EXPORTER_LABEL: &[u8] = b"EXPORTER-rc3/1";
-/// Context of the exporter for what the client sends.
+/// Context of the exporter for data from the client.
 pub const EXPORTER_CONTEXT_CLIENT: &[u8] = b"client";
-/// Context of the exporter for what the server sends.
+/// Context of the exporter for data from the server.
 pub const EXPORTER_CONTEXT_SERVER: &[u8] = b"server";
 /// Length of an exported secret in bytes.
 pub const SECRET_LEN: usize = 32;
 
-/// How far keys may be used. Only tests have a reason to deviate from the default.
+/// Limits on the use of keys. Only tests deviate from the default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Packets sealed with one key before the next is taken into use; at least 1.
+    /// Packets sealed with one key before the next is used; at least 1.
     pub packets_per_key: u64,
-    /// Datagrams that may fail to authenticate in the life of the connection.
+    /// Datagrams that may fail to authenticate over the connection's lifetime.
     pub failures_max: u64,
 }
 
@@ -65,7 +65,7 @@ pub struct RlpKeys {
 }
 
 impl RlpKeys {
-    /// The keys from the two exported secrets; `side_is_client` says which of them is ours to send with.
+    /// The keys from the two exported secrets; `side_is_client` selects the one to send with.
     pub fn new(
         client_secret: &[u8; SECRET_LEN],
         server_secret: &[u8; SECRET_LEN],
@@ -84,7 +84,7 @@ impl RlpKeys {
         Self::protected(&Aead, [client_secret, server_secret], side_is_client, limits)
     }
 
-    /// As [`Self::with_limits`], with what protects the connection; the secret of what the client sends comes first.
+    /// Like [`Self::with_limits`], with the connection's protection; the secret of the client's direction comes first.
     pub(crate) fn protected(
         protection: &dyn Protection,
         secrets: [&[u8; SECRET_LEN]; 2],

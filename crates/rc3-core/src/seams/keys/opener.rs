@@ -1,4 +1,4 @@
-//! What opens: the receiving direction.
+//! The opener: the receiving direction.
 
 use std::{fmt, ops::Range, sync::Arc};
 
@@ -16,19 +16,18 @@ use crate::{
     wire::header::{self, HEADER_LEN, Header, SAMPLE_LEN},
 };
 
-/// Opens datagrams in whatever order they come, each once.
+/// Opens datagrams in any order, each once.
 ///
-/// The generation of keys is chosen by key phase and packet number alone, so each datagram costs one attempt,
-/// and all keys that can be chosen are there beforehand: a forged key phase costs what any other forgery
-/// does.
+/// Key phase and packet number alone choose the generation of keys, so each datagram costs one attempt, and all keys
+/// that can be chosen exist beforehand: a forged key phase costs the same as any other forgery.
 pub struct Opener {
     pub(super) ids: ReceivingIds,
     mask: Box<dyn Mask>,
-    /// For packets that were overtaken by the key update. Before the first update keys that nobody has, so that a
-    /// flipped key phase takes as long to refuse as any other forgery (RFC 9001 §9.5).
+    /// For packets that the key update overtook. Before the first update these are random keys, so that a flipped key
+    /// phase takes as long to refuse as any other forgery (RFC 9001 §9.5).
     previous: Box<dyn Generation>,
     pub(super) current: Box<dyn Generation>,
-    /// Moves up when the first packet sealed with it has authenticated.
+    /// Advances when the first packet sealed with it has authenticated.
     next: Box<dyn Generation>,
     /// The key phase of `current`.
     pub(super) key_phase: bool,
@@ -54,7 +53,7 @@ impl Opener {
         }
     }
 
-    /// Authenticates and decrypts `datagram` in place, and refuses what has been opened before.
+    /// Authenticates and decrypts `datagram` in place, and refuses repetitions.
     ///
     /// # Errors
     /// See [`OpenError`]. The content of `datagram` is then unspecified.
@@ -82,7 +81,7 @@ impl Opener {
             return Err(if is_last { OpenError::IntegrityLimit } else { OpenError::Unauthentic });
         };
 
-        // From here on the peer speaks.
+        // From here on the peer is authenticated.
         if era == Era::Next {
             let following = self.next.next();
             self.previous =
@@ -104,23 +103,23 @@ impl Opener {
         Ok(Opened { level: fields.level, packet_number, payload: HEADER_LEN..HEADER_LEN + payload_len })
     }
 
-    /// The ids that are taken now.
+    /// The accepted ids.
     pub fn ids(&self) -> impl Iterator<Item = ReceiverId> + '_ {
         self.ids.iter()
     }
 
-    /// The sender is on the path with this number by now.
+    /// The sender uses the path with this number now.
     pub fn on_path(&mut self, number: u64) {
         self.ids.on_number(number);
     }
 
-    /// What has changed about them since the last call; at first, all of them.
+    /// Changes of these ids since the last call; at first, all of them.
     pub fn take_id_change(&mut self) -> IdChange {
         self.ids.take_change()
     }
 
-    /// Which keys an honest sender has sealed the packet with (RFC 9001 §6.5): it never goes back to older
-    /// ones, so the other key phase means newer keys above the highest packet number, and older ones below.
+    /// Which keys an honest sender has used for the packet (RFC 9001 §6.5): it never goes back to older ones, so the
+    /// other key phase means newer keys above the highest packet number, and older ones below.
     fn era(&self, key_phase: bool, packet_number: u64) -> Era {
         if key_phase == self.key_phase {
             Era::Current
@@ -143,14 +142,14 @@ impl fmt::Debug for Opener {
     }
 }
 
-/// A datagram that authenticated, for the first time.
+/// An authentic datagram, opened for the first time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opened {
     /// The level it was sent at, 1 to 15.
     pub level: Level,
     /// Its packet number, below 2^62.
     pub packet_number: u64,
-    /// Where in the datagram its frames lie, in the clear now.
+    /// Where in the datagram its decrypted frames lie.
     pub payload: Range<usize>,
 }
 
@@ -158,33 +157,33 @@ pub struct Opened {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// No RLP datagram, or one with another receiver id. Drop it.
+    /// Not an RLP datagram, or one with another receiver id. Drop it.
     #[error("not an rlp datagram of this connection")]
     NotForUs,
-    /// Forged, damaged, or sealed with keys long gone. Drop it.
+    /// Forged, damaged, or sealed with outdated keys. Drop it.
     #[error("an rlp datagram did not authenticate")]
     Unauthentic,
     /// Opened before. Drop it.
-    #[error("an rlp datagram came twice")]
+    #[error("an rlp datagram was received twice")]
     Duplicate,
-    /// So late that it may have been opened before. Drop it.
-    #[error("an rlp datagram came too late to tell whether it came before")]
+    /// Below the replay window, so it may have been opened before. Drop it.
+    #[error("an rlp packet number is below the replay window")]
     TooOld,
     /// The peer set a bit that rc3/1 reserves.
     #[error("an rlp datagram has its reserved bit set")]
     ReservedBit,
-    /// The peer claims to have sent an RLP datagram at level 0.
-    #[error("an rlp datagram names the level of the primary loop")]
+    /// The datagram claims level 0.
+    #[error("an rlp datagram has the level of the primary loop")]
     PrimaryLevel,
-    /// So many datagrams did not authenticate that the next could be a lucky forgery (RFC 9001 §6.6): this
-    /// and all further ones are refused.
+    /// So many datagrams failed to authenticate that the next could be a lucky forgery (RFC 9001 §6.6): this and all
+    /// further ones are refused.
     #[error("too many rlp datagrams did not authenticate, stop using these keys")]
     IntegrityLimit,
 }
 
 impl OpenError {
-    /// Whether the datagram was the peer's and the peer broke the protocol: the connection must be closed.
-    /// Everything else may be a third party's doing and is dropped in silence.
+    /// Whether the datagram was the peer's and violated the protocol: the connection must be closed. A third party may
+    /// have caused all other errors, so their datagrams are dropped without an answer.
     pub const fn is_peer_fault(self) -> bool {
         matches!(self, Self::ReservedBit | Self::PrimaryLevel)
     }

@@ -1,20 +1,20 @@
-//! What may protect RLP datagrams: the AEAD ([`super::aead`]), or in simulations nothing.
+//! The interface of RLP protection: the AEAD ([`super::aead`]), or none in simulations.
 
 use std::{fmt, sync::Arc};
 
 use super::{RECEIPT_SECRET_LEN, ReceiverId, SECRET_LEN};
 use crate::wire::header::{HEADER_LEN, TAG_LEN};
 
-/// Protects all connections that are made with the same settings.
+/// Protects all connections with the same settings.
 pub(crate) trait Protection: fmt::Debug + Send + Sync {
     /// One direction of a connection, from its exported secret.
     fn direction(&self, secret: &[u8; SECRET_LEN]) -> Arc<dyn Direction>;
 
-    /// What the receipts of a sender with this secret are made of.
+    /// The key of the receipts of a sender with this secret.
     fn receipts(&self, secret: &[u8; RECEIPT_SECRET_LEN]) -> Box<dyn Mask>;
 }
 
-/// What the keys of one direction of a connection are derived from.
+/// Derives the keys of one direction of a connection.
 pub(crate) trait Direction: Send + Sync {
     /// The receiver id of the path with this number.
     fn id(&self, path: u64) -> ReceiverId;
@@ -25,7 +25,7 @@ pub(crate) trait Direction: Send + Sync {
     /// Its first keys.
     fn generation(&self) -> Box<dyn Generation>;
 
-    /// Keys that nobody seals with.
+    /// Random keys, with which nobody seals.
     fn decoy(&self) -> Box<dyn Generation>;
 }
 
@@ -35,7 +35,7 @@ pub(crate) trait Mask: Send + Sync {
     fn of(&self, sample: &[u8]) -> Option<[u8; 5]>;
 }
 
-/// What protects datagrams between two key updates.
+/// Protects datagrams between two key updates.
 pub(crate) trait Generation: Send + Sync {
     /// The generation after this one.
     fn next(&self) -> Box<dyn Generation>;

@@ -1,8 +1,8 @@
-//! What proves that the peer has received a span of a stream by RLP: the sender's own secret, in pieces.
+//! Receipts prove that the peer has received a span of a stream by RLP: pieces of the sender's secret.
 //!
 //! A datagram with the bytes from `a` to `b` of a stream carries `f(a) ^ f(b)`, where only the sender can compute `f`.
-//! Datagrams that adjoin yield the same for all of their bytes, so a receiver keeps one value for each run and can name
-//! it in a SACK; who lacks one datagram of the run has one chance in 2^32. The sender keeps nothing.
+//! Adjoining datagrams combine to the same form, so a receiver stores one value for each run and reports it in a SACK;
+//! without one datagram of the run it succeeds with probability 2^-32. The sender stores nothing.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ pub(crate) const RECEIPT_SECRET_LEN: usize = 16;
 pub(crate) struct ReceiptKey(Box<dyn Mask>);
 
 impl ReceiptKey {
-    /// A key from a secret that the peer must not be able to guess, nor to learn from another connection.
+    /// A key from a secret that the peer cannot guess, nor learn from another connection.
     pub(crate) fn new(protection: &dyn Protection, secret: &[u8; RECEIPT_SECRET_LEN]) -> Self {
         Self(protection.receipts(secret))
     }

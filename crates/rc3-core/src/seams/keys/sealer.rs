@@ -1,4 +1,4 @@
-//! What seals: the sending direction.
+//! The sealer: the sending direction.
 
 use std::{fmt, sync::Arc};
 
@@ -25,7 +25,7 @@ pub struct Sealer {
 }
 
 impl Sealer {
-    /// What a datagram is longer than its payload, in bytes: header and tag.
+    /// Overhead of a datagram beyond its payload, in bytes: header and tag.
     pub const OVERHEAD: usize = HEADER_LEN + TAG_LEN;
 
     pub(super) fn new(direction: &Arc<dyn Direction>, limits: Limits) -> Self {
@@ -41,32 +41,32 @@ impl Sealer {
         }
     }
 
-    /// Goes on with the packet numbers of other keys.
+    /// Continues the packet numbers of other keys.
     pub(crate) fn continuing_at(self, packet_number: u64) -> Self {
         Self { packet_number, ..self }
     }
 
-    /// The packet number that the next datagram will have.
+    /// The packet number of the next datagram.
     pub fn next_number(&self) -> u64 {
         self.packet_number
     }
 
-    /// Starts a datagram at the end of `buf`, which may hold finished ones already (a GSO batch). The caller
-    /// then appends the payload and calls [`Self::finish`]; or truncates `buf` to what it was and drops the
-    /// [`Sealing`], and no packet number is spent.
+    /// Starts a datagram at the end of `buf`, which may already have finished ones (a GSO batch). The caller then
+    /// appends the payload and calls [`Self::finish`]; or truncates `buf` to its former length and drops the
+    /// [`Sealing`], which uses no packet number.
     ///
-    /// `level` must not be the primary's: no receiver would take the datagram.
+    /// `level` must not be the primary's: no receiver would accept the datagram.
     pub fn begin(&mut self, level: Level, buf: &mut Vec<u8>) -> Sealing {
         self.begin_for(level, self.ids.current(), buf)
     }
 
-    /// As [`Self::begin`], for a path that may be used next.
+    /// Like [`Self::begin`], for a path that may be used next.
     pub fn begin_on_next_path(&mut self, level: Level, buf: &mut Vec<u8>) -> Sealing {
         self.begin_for(level, self.ids.next(), buf)
     }
 
-    /// Datagrams begun from now on are for another path, on which the receiver has another id. Returns its number, which
-    /// the receiver has to hear of.
+    /// Further datagrams are for another path, on which the receiver has another id. Returns its number, which the
+    /// receiver must be informed of.
     pub fn change_path(&mut self) -> u64 {
         self.ids.advance()
     }
@@ -81,7 +81,7 @@ impl Sealer {
     /// Seals the datagram from where `sealing` began to the end of `buf`, and returns its packet number.
     ///
     /// # Panics
-    /// When `buf` has been cut to before the payload, or after 2^62 packets.
+    /// When `buf` has been truncated to before the payload, or after 2^62 packets.
     pub fn finish(&mut self, sealing: Sealing, buf: &mut Vec<u8>) -> u64 {
         if self.packets_left == 0 {
             self.generation = self.generation.next();
@@ -122,7 +122,7 @@ impl fmt::Debug for Sealer {
     }
 }
 
-/// A datagram that has been begun: see [`Sealer::begin`].
+/// A started datagram: see [`Sealer::begin`].
 #[derive(Debug)]
 #[must_use = "the datagram is not sealed before `Sealer::finish`"]
 pub struct Sealing {

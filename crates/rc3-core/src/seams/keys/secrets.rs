@@ -1,4 +1,4 @@
-//! Where an endpoint takes secrets from that its peers must not know.
+//! The source of an endpoint's secrets.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use ring::{
 
 use super::aead::expand_into;
 
-/// One secret after the other.
+/// A sequence of secrets.
 pub(crate) enum Secrets {
     System(SystemRandom),
     /// Repeatable: for simulations only.
@@ -31,7 +31,7 @@ impl Secrets {
     /// The next one.
     ///
     /// # Panics
-    /// When the system has no random numbers; without them there is no handshake either.
+    /// When the system has no random numbers; there is no handshake without them either.
     pub(crate) fn next<const LEN: usize>(&mut self) -> [u8; LEN] {
         let mut secret = [0; LEN];
         match self {

@@ -1,7 +1,7 @@
 //! The seam between rc3 and the congestion-controlled transport that serves as its primary loop (RC3 §2.1).
 //!
-//! That transport is quinn-proto and no other: [`quinn::Quic`] is the seam, and docs/QUINN_PROTO.md lists what rc3 rests on
-//! behind it. The types here are its output and input; [`PrimaryWriter`] is all that streams need of it to send.
+//! That transport is always quinn-proto: [`quinn::Quic`] is the seam, and docs/QUINN_PROTO.md lists the behaviour that
+//! rc3 relies on. The types here are its output and input; [`PrimaryWriter`] is the part that sending streams need.
 
 pub(crate) mod quinn;
 
@@ -11,11 +11,11 @@ pub(crate) use quinn::{ReadEnd as StreamReadEnd, WriteError as StreamWriteError}
 
 use crate::quic::{ConnectionError, Dir, StreamId, VarInt};
 
-/// What the sending part of a stream hands its bytes to: [`quinn::Quic`], or in tests something simpler.
+/// Where the sending part of a stream writes its bytes: [`quinn::Quic`], or in tests something simpler.
 ///
-/// Bytes written are the primary's from then on: they cannot be withdrawn, and it answers for them.
+/// Written bytes belong to the primary: they cannot be withdrawn, and the primary delivers them.
 pub(crate) trait PrimaryWriter {
-    /// Hands bytes over; returns how many were taken, from the front.
+    /// Hands bytes over; returns how many were accepted, from the front.
     fn write(&mut self, id: StreamId, chunks: &mut [Bytes]) -> Result<usize, StreamWriteError>;
 
     /// Ends the sending part of a stream.
@@ -27,7 +27,7 @@ pub(crate) trait PrimaryWriter {
 pub(crate) enum End {
     /// All bytes were written.
     Finish,
-    /// The rest is given up, with the application's code.
+    /// The rest is abandoned, with the application's code.
     Reset(VarInt),
 }
 
@@ -46,14 +46,14 @@ pub(crate) enum PrimaryEvent {
     Available(Dir),
     /// A stream has bytes, an end or a reset to read.
     Readable(StreamId),
-    /// A stream that refused bytes takes them again.
+    /// A stream that refused bytes accepts them again.
     Writable(StreamId),
     /// The peer has acknowledged all of a finished stream.
     Finished(StreamId),
     /// The peer no longer reads a stream.
     Stopped(StreamId, VarInt),
-    /// An application datagram came, and none was waiting before.
+    /// An application datagram arrived while none was waiting.
     DatagramReceived,
-    /// Application datagrams that waited have left.
+    /// Waiting application datagrams have left.
     DatagramsUnblocked,
 }

@@ -1,4 +1,4 @@
-//! Two writers to one file: quinn-proto's and ours.
+//! Two writers to one file: quinn-proto's and rc3's.
 
 use std::{
     fmt, io,
@@ -30,8 +30,8 @@ type Open = dyn Fn(Side, SocketAddr) -> Option<Output> + Send + Sync;
 pub struct Qlog(Arc<Open>);
 
 impl Qlog {
-    /// `open` yields the file for a connection with this peer as client or server, or `None` for one that is not
-    /// of interest. It is called, and the file written, while the endpoint works: both should be quick, so buffer.
+    /// `open` returns the file for a connection with this peer as client or server, or `None` to skip it. It is called,
+    /// and the file written, while the endpoint works: both should be quick, so buffer.
     pub fn new(open: impl Fn(Side, SocketAddr) -> Option<Output> + Send + Sync + 'static) -> Self {
         Self(Arc::new(open))
     }
@@ -43,7 +43,7 @@ impl fmt::Debug for Qlog {
     }
 }
 
-/// One file with two writers. They take turns: both belong to one connection, and each writes whole records.
+/// One file with two writers. They alternate: both belong to one connection, and each writes whole records.
 #[derive(Clone)]
 pub(crate) struct SharedOutput(Arc<Mutex<Output>>);
 
@@ -58,13 +58,13 @@ impl io::Write for SharedOutput {
 }
 
 impl SharedOutput {
-    /// For the second writer, whose header is one too many.
+    /// For the second writer, whose header is superfluous.
     pub(crate) fn without_header(self) -> Box<dyn io::Write + Send + Sync> {
         Box::new(WithoutHeader { output: self, header_over: false })
     }
 }
 
-/// Drops the first record: quinn-proto's header does not know whether it is client or server, ours does.
+/// Drops the first record: quinn-proto's header does not know whether it is client or server, rc3's does.
 struct WithoutHeader {
     output: SharedOutput,
     header_over: bool,
@@ -89,7 +89,7 @@ impl io::Write for WithoutHeader {
     }
 }
 
-/// Our writer.
+/// rc3's writer.
 pub(super) struct Writer {
     streamer: QlogStreamer,
     start: Instant,
@@ -101,7 +101,7 @@ impl fmt::Debug for Writer {
     }
 }
 
-/// Opens the file for a connection that begins now and writes its header.
+/// Opens the file for a connection that starts now and writes its header.
 pub(crate) fn begin(
     qlog: Option<&Qlog>,
     now: Instant,

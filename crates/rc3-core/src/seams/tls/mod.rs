@@ -1,5 +1,5 @@
-//! The seam to TLS. An application may have its settings in two forms: as rustls has them, or checked for QUIC, under the
-//! names programs written for quinn use. Connections get them in the form quinn-proto wants.
+//! The seam to TLS. Applications may pass rustls settings, or settings checked for QUIC under the names that quinn
+//! uses. Connections get them in quinn-proto's form.
 
 pub(crate) mod sessions;
 
@@ -12,48 +12,48 @@ use self::sessions::{ConnectionSessions, Sessions};
 use super::keys::{Aead, protection::Protection};
 use crate::{quic::HandshakeTokenKey, wire::alpn};
 
-/// What secures the connections of a client: TLS, or in simulations nothing.
+/// Security of a client's connections: TLS, or none in simulations.
 pub(crate) trait ClientSecurity: Send + Sync {
-    /// For the session of one connection, which offers `rc3` or does not, and may resume one of `sessions`.
+    /// For one connection's session, which offers `rc3` or not, and may resume one of `sessions`.
     ///
     /// # Errors
     /// See [`ConfigError`].
     fn session(&self, rc3: bool, sessions: &Arc<Sessions>) -> Result<ClientSession, ConfigError>;
 
-    /// What protects its RLP datagrams.
+    /// The protection of its RLP datagrams.
     fn protection(&self) -> &'static dyn Protection;
 }
 
 /// The same for a server.
 pub(crate) trait ServerSecurity: Send + Sync {
-    /// For the sessions of its connections, which take `rc3` or do not.
+    /// For the sessions of its connections, which accept `rc3` or not.
     ///
     /// # Errors
     /// See [`ConfigError`].
     fn session(&self, rc3: bool) -> Result<Arc<dyn quic::crypto::ServerConfig>, ConfigError>;
 
-    /// What protects their RLP datagrams.
+    /// The protection of their RLP datagrams.
     fn protection(&self) -> &'static dyn Protection;
 }
 
-/// What one connection of a client is secured with.
+/// Security of one client connection.
 pub(crate) struct ClientSession {
     pub(crate) crypto: Arc<dyn quic::crypto::ClientConfig>,
-    /// The sessions it takes from, if it may use 0-RTT.
+    /// The sessions it may resume, if it may use 0-RTT.
     pub(crate) tickets: Option<Arc<ConnectionSessions>>,
 }
 
-/// TLS settings of a client that QUIC can work with.
+/// TLS settings of a client that are valid for QUIC.
 ///
-/// For 0-RTT set [`rustls::ClientConfig::enable_early_data`]. rc3 then remembers sessions itself, beside
-/// [`crate::ClientConfig`], and leaves the `resumption` of the rustls settings alone: it must know which of them
-/// spoke rc3.
+/// For 0-RTT set [`rustls::ClientConfig::enable_early_data`]. rc3 then stores sessions itself, with
+/// [`crate::ClientConfig`], and ignores the `resumption` of the rustls settings, because it must know which sessions
+/// used rc3.
 #[derive(Debug, Clone)]
 pub struct QuicClientConfig(Arc<rustls::ClientConfig>);
 
-/// TLS settings of a server that QUIC can work with.
+/// TLS settings of a server that are valid for QUIC.
 ///
-/// For 0-RTT set [`rustls::ServerConfig::max_early_data_size`] to `u32::MAX`; QUIC knows only that and 0.
+/// For 0-RTT set [`rustls::ServerConfig::max_early_data_size`] to `u32::MAX`; QUIC allows only that and 0.
 #[derive(Debug, Clone)]
 pub struct QuicServerConfig(Arc<rustls::ServerConfig>);
 
@@ -143,14 +143,14 @@ pub(crate) mod sealed {
     }
 }
 
-/// Settings that cannot work.
+/// Settings that are not valid for QUIC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ConfigError {
     /// QUIC's Initial packets need it (RFC 9001 §5.2).
     #[error("the TLS configuration lacks TLS13_AES_128_GCM_SHA256; add it to the crypto provider")]
     NoInitialCipherSuite,
-    /// QUIC is TLS 1.3, and knows early data of no length or any (RFC 9001 §4.2, §4.6.1).
+    /// QUIC needs TLS 1.3, and allows early data of any length or none (RFC 9001 §4.2, §4.6.1).
     #[error(
         "the TLS configuration is not for QUIC; enable TLS 1.3, set max_early_data_size to 0 or u32::MAX"
     )]
@@ -181,7 +181,7 @@ impl ServerSecurity for rustls::ServerConfig {
         let mut crypto = self.clone();
         crypto.alpn_protocols = alpn::offer(&crypto.alpn_protocols, rc3);
         let crypto = Arc::new(crypto);
-        // quinn-proto takes for granted that this succeeds whenever a client comes.
+        // quinn-proto assumes that this succeeds for every client.
         rustls::quic::ServerConnection::new(crypto.clone(), rustls::quic::Version::V1, Vec::new())
             .map_err(|_| ConfigError::NotForQuic)?;
         let crypto = quic::crypto::rustls::QuicServerConfig::try_from(crypto)
@@ -194,10 +194,10 @@ impl ServerSecurity for rustls::ServerConfig {
     }
 }
 
-/// A key for tokens that nobody else has.
+/// A random key for tokens.
 ///
 /// # Panics
-/// When the system has no randomness to give.
+/// When the system has no random numbers.
 pub(crate) fn random_token_key() -> Arc<dyn HandshakeTokenKey> {
     let random = ring::rand::generate::<[u8; 32]>(&ring::rand::SystemRandom::new());
     let key = random.expect("the system has randomness").expose();

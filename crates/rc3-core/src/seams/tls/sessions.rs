@@ -1,8 +1,8 @@
-//! TLS sessions to resume, apart by what their streams carried: head records or plain bytes.
+//! TLS sessions to resume, separated by the form of their streams: head records or plain bytes.
 //!
-//! 0-RTT data leaves before the peer says whether it speaks rc3, so it must be written in the form that the resumed
-//! session had agreed on. A server accepts it only if it chooses the same ALPN protocol again (RFC 8446 §4.2.10).
-//! rustls does not tell which protocol a ticket belongs to, so there is one cache for each form.
+//! 0-RTT data leaves before it is known whether the peer uses rc3, so it must have the form of the resumed session. A
+//! server accepts it only if it chooses the same ALPN protocol again (RFC 8446 §4.2.10). rustls does not reveal the
+//! protocol of a ticket, so there is one cache for each form.
 
 use std::{
     fmt, mem,
@@ -17,10 +17,10 @@ use rustls::{
     pki_types::ServerName,
 };
 
-/// Sessions remembered of each form, eight per server: as many as rustls remembers by default.
+/// Sessions stored for each form, eight per server: as many as rustls stores by default.
 const SESSIONS_MAX: usize = 256;
 
-/// Tickets of one connection that wait for its protocol to be known; a server sends two or four.
+/// Tickets of one connection that wait until its protocol is known; a server sends two or four.
 const PENDING_MAX: usize = 8;
 
 /// The sessions of all connections made with one client configuration.
@@ -44,7 +44,7 @@ impl Default for Sessions {
     }
 }
 
-/// What one connection takes from the sessions and adds to them.
+/// One connection's access to the sessions.
 pub(crate) struct ConnectionSessions {
     sessions: Arc<Sessions>,
     state: Mutex<State>,
@@ -52,11 +52,11 @@ pub(crate) struct ConnectionSessions {
 
 #[derive(Default)]
 struct State {
-    /// Whether the session taken was an rc3 one, if any was.
+    /// Whether the resumed session used rc3, if any was resumed.
     resumed: Option<bool>,
-    /// Whether the connection speaks rc3, once known.
+    /// Whether the connection uses rc3, once known.
     negotiated: Option<bool>,
-    /// Tickets that came in the same datagram as the protocol.
+    /// Tickets that arrived in the same datagram as the protocol.
     pending: Vec<(ServerName<'static>, Tls13ClientSessionValue)>,
 }
 
@@ -65,12 +65,12 @@ impl ConnectionSessions {
         Self { sessions, state: Mutex::default() }
     }
 
-    /// Whether the session being resumed spoke rc3; `None` if none is.
+    /// Whether the session being resumed used rc3; `None` if none is.
     pub(crate) fn resumed(&self) -> Option<bool> {
         self.with(|state| state.resumed)
     }
 
-    /// The protocol is known: tickets that waited for it, and all that follow, go to their cache.
+    /// The protocol is known: waiting and future tickets go to their cache.
     pub(crate) fn on_negotiated(&self, rc3: bool) {
         let pending = self.with(|state| {
             state.negotiated = Some(rc3);
@@ -126,7 +126,7 @@ impl ClientSessionStore for ConnectionSessions {
     }
 
     fn take_tls13_ticket(&self, server: &ServerName<'static>) -> Option<Tls13ClientSessionValue> {
-        // A server that has given up rc3 rejects the early data of the last rc3 sessions, and then they are gone.
+        // A server that no longer supports rc3 rejects the early data of the last rc3 sessions; then they are used up.
         [true, false].into_iter().find_map(|rc3| {
             let ticket = self.sessions.of(rc3).take_tls13_ticket(server)?;
             self.with(|state| state.resumed = Some(rc3));

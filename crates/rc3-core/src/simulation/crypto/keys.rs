@@ -24,13 +24,13 @@ pub(super) fn initial(dst_cid: &ConnectionId, side: Side) -> Keys {
     keys(Tagger::new(dst_cid), side)
 }
 
-/// The keys of `side` between peers who share `secret`.
+/// The keys of `side` between peers that share `secret`.
 pub(super) fn keys(secret: Tagger, side: Side) -> Keys {
     let header = KeyPair { local: no_header_protection(), remote: no_header_protection() };
     Keys { header, packet: packet_keys(secret, side) }
 }
 
-/// Of these, those that key updates change.
+/// The part that key updates change.
 pub(super) fn packet_keys(secret: Tagger, side: Side) -> KeyPair<Box<dyn PacketKey>> {
     let key = |of_client| -> Box<dyn PacketKey> {
         Box::new(Tags(secret.derive(if of_client { CLIENT } else { SERVER })))

@@ -1,4 +1,4 @@
-//! The messages of a handshake that stand for those of TLS 1.3, as long as these are.
+//! Handshake messages that replace those of TLS 1.3, with the same lengths.
 //!
 //! ```text
 //! byte 0      kind
@@ -9,12 +9,12 @@
 /// Bytes before the body.
 const HEADER_LEN: usize = 3;
 
-/// A ClientHello, or what a server answers in its encrypted extensions and certificate.
+/// A ClientHello, or a server's encrypted extensions and certificate.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Hello {
-    /// What both ends derive their keys from.
+    /// The secret of both ends' keys.
     pub(super) random: u64,
-    /// ALPN names: the client's, the preferred first, or the one the server has chosen.
+    /// ALPN names: the client's by preference, or the one chosen by the server.
     pub(super) protocols: Vec<Vec<u8>>,
     /// Empty in the server's.
     pub(super) server_name: String,
@@ -30,13 +30,13 @@ pub(super) enum Message {
     /// Encrypted extensions, certificate and its proof, Finished.
     ServerFlight(Hello),
     ClientFinished,
-    /// What a client would resume the session with.
+    /// The data with which a client would resume the session.
     SessionTickets,
 }
 
 impl Message {
-    /// Lengths in bytes as rustls has them with X25519, one ECDSA certificate, SHA-384 and two tickets. What shares a
-    /// datagram with an Initial packet is padded with it (RFC 9000 §14.1), so only the last two show on the wire.
+    /// Lengths in bytes as in rustls with X25519, one ECDSA certificate, SHA-384 and two tickets. Datagrams with an
+    /// Initial packet are padded (RFC 9000 §14.1), so only the last two show on the wire.
     const fn len(&self) -> usize {
         match self {
             Self::ClientHello(_) => 280,
@@ -57,7 +57,7 @@ impl Message {
         }
     }
 
-    /// Appends the message to `buf`. One that does not fit its usual length is longer.
+    /// Appends the message to `buf`. One that exceeds its usual length is longer.
     pub(super) fn emit(&self, buf: &mut Vec<u8>) {
         let start = buf.len();
         buf.extend_from_slice(&[self.kind(), 0, 0]);
@@ -93,7 +93,7 @@ impl Message {
     }
 }
 
-/// No message of this handshake.
+/// Not a message of this handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Malformed;
 

@@ -1,4 +1,4 @@
-//! quinn-proto's seams to cryptography, filled with as little as the protocol notices: see [`crate::simulation`].
+//! Minimal implementation of quinn-proto's cryptography interface: see [`crate::simulation`].
 
 mod keys;
 mod message;
@@ -19,7 +19,7 @@ use self::session::Session;
 /// QUIC v1, the only version simulated.
 const VERSION: u32 = 1;
 
-/// What the sessions of a client or a server have in common.
+/// The shared settings of a client's or a server's sessions.
 pub(super) struct Settings {
     /// ALPN names, the preferred first.
     offer: Vec<Vec<u8>>,

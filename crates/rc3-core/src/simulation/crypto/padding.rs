@@ -1,18 +1,17 @@
-//! Where the PADDING at the end of a packet begins: quinn-proto takes it apart byte by byte, and a handshake has more of
-//! it than of anything else.
+//! Finds the PADDING at the end of a packet: quinn-proto parses it byte by byte, and it is most of a handshake.
 
 use crate::wire::varint;
 
-/// Fewer zeros at the end are not worth a look.
+/// Fewer trailing zeros are not worth the search.
 const WORTH_IT: usize = 64;
 
-/// The length of `payload` without the PADDING at its end, but for one frame of it; the whole length if it ends in
-/// another frame, or one that is not known here comes before.
+/// The length of `payload` without the PADDING at its end, except one frame of it; the whole length if it ends in
+/// another frame, or has an unknown frame before.
 pub(super) fn len_without(payload: &[u8]) -> usize {
     if payload.last_chunk() != Some(&[0; WORTH_IT]) {
         return payload.len();
     }
-    // The zeros may belong to a frame: to see where that ends, all have to be walked.
+    // The zeros may belong to a frame: all frames must be walked to know where it ends.
     let mut rest = payload;
     while let Some(&kind) = rest.first() {
         let after = if kind == 0 { after_zeros(rest) } else { after_frame(rest) };
@@ -30,7 +29,7 @@ fn after_zeros(rest: &[u8]) -> Option<&[u8]> {
     rest.get(zeros..)
 }
 
-/// What follows the first frame (RFC 9000 §19); `None` where that cannot be told.
+/// The bytes after the first frame (RFC 9000 §19); `None` if unknown.
 fn after_frame(mut rest: &[u8]) -> Option<&[u8]> {
     let kind = integer(&mut rest)?;
     match kind {
@@ -51,7 +50,7 @@ fn after_frame(mut rest: &[u8]) -> Option<&[u8]> {
         }
         // NEW_TOKEN.
         0x07 => string(&mut rest)?,
-        // STREAM with its length; without, it takes all the rest.
+        // STREAM with its length; without one it extends to the end.
         0x08..=0x0f if kind & 0x02 != 0 => {
             integers(&mut rest, 1 + (kind >> 2 & 1))?;
             string(&mut rest)?;
@@ -79,12 +78,12 @@ fn integer(rest: &mut &[u8]) -> Option<u64> {
     Some(value)
 }
 
-/// Skips as many integers.
+/// Skips this many integers.
 fn integers(rest: &mut &[u8], count: u64) -> Option<()> {
     (0..count).try_for_each(|_| integer(rest).map(drop))
 }
 
-/// Skips a length and as many bytes.
+/// Skips a length and that many bytes.
 fn string(rest: &mut &[u8]) -> Option<()> {
     let len = usize::try_from(integer(rest)?).ok()?;
     *rest = rest.get(len..)?;

@@ -1,4 +1,4 @@
-//! A handshake with the flights of TLS 1.3 (RFC 8446 §2) and nothing in them but what QUIC and rc3 need.
+//! A handshake with the flights of TLS 1.3 (RFC 8446 §2) and only the content that QUIC and rc3 need.
 //!
 //! ```text
 //! client   ClientHello   ->            Initial
@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{simulation::tag::Tagger, structures::mixing};
 
-/// Bytes of an unfinished message kept at most: one holds the parameters and the names, no more.
+/// Most bytes of an unfinished message: one has only the parameters and the names.
 const RECEIVED_MAX: usize = 1 << 16;
 
 /// TLS alerts (RFC 8446 §6).
@@ -37,7 +37,7 @@ const EXPORTER: u64 = 6;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
-    /// The client has its ClientHello to send, the server waits for it.
+    /// The client must send its ClientHello, the server waits for it.
     Begin,
     /// The client waits for the ServerHello.
     HelloSent,
@@ -45,7 +45,7 @@ enum Step {
     HelloRead,
     /// Both have handshake keys: the server's flight is due.
     HandshakeKeys,
-    /// The server waits for Finished, the client is to send it.
+    /// The server waits for Finished, the client must send it.
     Flight,
     /// The handshake is complete for the server, which has tickets to send.
     Tickets,
@@ -59,7 +59,7 @@ pub(super) struct Session {
     params: Vec<u8>,
     step: Step,
     random: u64,
-    /// Known once both have said hello.
+    /// Known once both hellos were exchanged.
     secret: Option<Tagger>,
     /// What the newest 1-RTT keys come from.
     generation: Option<Tagger>,
@@ -142,7 +142,7 @@ impl Session {
                 Ok(false)
             }
             (Side::Client, Step::Complete, Message::SessionTickets) => Ok(false),
-            _ => Err(alert(UNEXPECTED_MESSAGE, "a message out of turn")),
+            _ => Err(alert(UNEXPECTED_MESSAGE, "an unexpected message")),
         }
     }
 }
@@ -187,15 +187,15 @@ impl crypto::Session for Session {
             return Err(alert(DECODE_ERROR, "a message too long"));
         }
         self.received.extend_from_slice(buf);
-        let mut news = false;
+        let mut learned = false;
         while let Some((message, len)) =
             Message::parse(&self.received).map_err(|_| alert(DECODE_ERROR, "a malformed message"))?
         {
             self.received.drain(..len);
-            news |= self.on_message(message)?;
+            learned |= self.on_message(message)?;
         }
-        self.peer_heard |= news;
-        Ok(news)
+        self.peer_heard |= learned;
+        Ok(learned)
     }
 
     fn transport_parameters(&self) -> Result<Option<TransportParameters>, TransportError> {
@@ -283,7 +283,7 @@ mod tests {
         [Session::client(settings(client), "rc3.test", &params), Session::server(settings(server), &params)]
     }
 
-    /// Carries handshake bytes to and fro in pieces of three.
+    /// Passes handshake bytes back and forth in pieces of three.
     fn shake_hands([client, server]: &mut [Session; 2]) -> Result<(), TransportError> {
         for _ in 0..8 {
             let mut buf = Vec::new();

@@ -1,6 +1,6 @@
-//! The configuration file: ports and what they do, in TOML.
+//! The configuration file in TOML: the ports and their parameters.
 //!
-//! A file is read as a [`Config`] only if all of it makes sense; what does not is named by line and key.
+//! A file becomes a [`Config`] only if it is valid as a whole; errors name the line and the key.
 
 use std::{
     collections::BTreeMap,
@@ -28,20 +28,20 @@ pub type ConfigError = DocumentError;
 
 /// Longest name of a device, in bytes (`IFNAMSIZ` without the end).
 const NAME_MAX: usize = 15;
-/// Bytes that every link must carry whole: IPv4 (RFC 791 §3.2).
+/// Shortest MTU of a link: IPv4 (RFC 791 §3.2).
 const MTU_MIN: u16 = 68;
-/// And IPv6 (RFC 8200 §5).
+/// The same for IPv6 (RFC 8200 §5).
 const MTU_MIN_IPV6: u16 = 1280;
-/// A delay line holds at most so many bytes: more is a slip of the finger.
+/// Most bytes in a delay line: more is a typing error.
 const LINE_MAX: f64 = 1e9;
-/// And so is a table of more flows.
+/// Most flows in a table, likewise.
 const FLOWS_MAX: usize = 1 << 22;
 
-/// A forwarder.
+/// The configuration of a forwarder.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// What concerns all ports.
+    /// Keys for all ports.
     #[serde(default)]
     pub forward: ForwardConfig,
     /// Its ports.
@@ -49,16 +49,16 @@ pub struct Config {
     pub port: Vec<PortConfig>,
 }
 
-/// What concerns all ports.
+/// Keys for all ports.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ForwardConfig {
-    /// Whom to become once everything is open: `nobody`, if started by root.
+    /// The user to become once everything is open: `nobody` if started by root.
     pub user: Option<String>,
-    /// And with which group: the user's.
+    /// The group to become: the user's.
     pub group: Option<String>,
-    /// Addresses of the forwarder, from which its ICMP messages come: one per version of IP at most. Without one it
-    /// sends none of that version.
+    /// Addresses of the forwarder, the sources of its ICMP messages: at most one per version of IP. Without one it
+    /// sends no messages of that version.
     pub addresses: Vec<IpAddr>,
     /// How often to print statistics: never.
     #[serde(deserialize_with = "time")]
@@ -71,27 +71,27 @@ pub struct ForwardConfig {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct PortConfig {
-    /// The device. One that is not there is made, and gone with the forwarder.
+    /// The device. If it does not exist, the forwarder creates it and removes it at the end.
     pub name: String,
-    /// The network namespace, as `ip netns` names it, in which the device is: the forwarder's own.
+    /// The network namespace of the device, as named by `ip netns`: the forwarder's own.
     #[serde(default)]
     pub netns: Option<String>,
-    /// Addresses the host behind the port has on the device: one of IPv4 at most.
+    /// Addresses of the host behind the port, set on the device: at most one of IPv4.
     #[serde(default)]
     pub addresses: Vec<IpNet>,
-    /// What is reached through the port. Of several the longest decides.
+    /// Destinations reached through the port. The longest matching prefix of all ports decides.
     #[serde(default)]
     pub routes: Vec<IpNet>,
     /// Longest packet, with its IP header: 1500.
     #[serde(default = "mtu_default")]
     pub mtu: u16,
-    /// At which packets leave through the port, IP headers included.
+    /// Rate at which packets leave through the port, IP headers included.
     #[serde(deserialize_with = "required_rate")]
     pub rate: Rate,
     /// One-way delay after the queue: none.
     #[serde(default, deserialize_with = "required_time")]
     pub delay: Duration,
-    /// Bytes that may wait: what the rate brings in 100 ms.
+    /// Buffer in bytes: 100 ms at the rate.
     #[serde(default, deserialize_with = "size")]
     pub buffer: Option<u64>,
     /// The queue discipline.
@@ -111,7 +111,7 @@ pub enum QueueConfig {
     DropTail,
     /// Levels by code point, with push-out.
     StrictPriority {
-        /// Levels of code points, on top of [`Levels::ladder`].
+        /// Levels of code points, in addition to [`Levels::ladder`].
         #[serde(default)]
         levels: BTreeMap<String, u8>,
     },
@@ -120,10 +120,10 @@ pub enum QueueConfig {
         /// Whether to mark instead of dropping: yes.
         #[serde(default = "yes")]
         ecn: bool,
-        /// How long packets may wait all the time: 5 ms.
+        /// Target queueing delay of CoDel: 5 ms.
         #[serde(default, deserialize_with = "time")]
         target: Option<Duration>,
-        /// About the longest round trip: 100 ms.
+        /// Interval of CoDel, about the longest round trip: 100 ms.
         #[serde(default, deserialize_with = "time")]
         interval: Option<Duration>,
     },
@@ -133,20 +133,20 @@ pub enum QueueConfig {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct SignalConfig {
-    /// Whether there are any.
+    /// Whether the port signals.
     pub on: bool,
-    /// A rate set by hand instead of RCP's.
+    /// A fixed rate instead of RCP's.
     #[serde(deserialize_with = "rate")]
     pub fixed: Option<Rate>,
     /// Parameters of RCP.
     pub rcp: RcpConfig,
-    /// Part of the buffer above which silence is possible: 0.5.
+    /// Fraction of the buffer above which signalling may stop: 0.5.
     pub queue_threshold: f64,
-    /// When it begins there.
+    /// When signalling stops above it.
     pub silence: SilenceConfig,
     /// How often to signal.
     pub sampling: SamplingConfig,
-    /// Which packets of IPv6.
+    /// Which IPv6 packets may carry signals.
     pub ipv6: Ipv6Config,
 }
 
@@ -164,7 +164,7 @@ impl Default for SignalConfig {
     }
 }
 
-/// Parameters of RCP; those that are not set are those of [`rcp::RcpConfig::for_codes`].
+/// Parameters of RCP; the defaults are those of [`rcp::RcpConfig::for_codes`].
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct RcpConfig {
@@ -182,13 +182,13 @@ pub struct RcpConfig {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SamplingConfig {
-    /// Each time it is possible.
+    /// Every packet that can carry one.
     #[default]
     Always,
-    /// Once in so long, over all flows.
+    /// Once in this time, over all flows.
     #[serde(deserialize_with = "required_time")]
     Interval(Duration),
-    /// Twice per flow and round trip, with a table of so many flows.
+    /// Twice per flow and round trip, with a table of this many flows.
     Flows(usize),
 }
 
@@ -196,9 +196,9 @@ pub enum SamplingConfig {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SilenceConfig {
-    /// As soon as the threshold is passed.
+    /// As soon as the queue exceeds the threshold.
     Threshold,
-    /// Once the rate is ignored.
+    /// Once senders ignore the rate.
     #[default]
     Ignored,
 }
@@ -220,7 +220,7 @@ impl Config {
     /// Reads a file; `file` is its name in errors.
     ///
     /// # Errors
-    /// If it is no TOML, a key is unknown or missing, or a value makes no sense.
+    /// If the file is not TOML, a key is unknown or missing, or a value is invalid.
     pub fn parse(text: &str, file: &str) -> Result<Self, ConfigError> {
         let document = Document::parse(text, file)?;
         let config: Self = document.read()?;
@@ -230,36 +230,39 @@ impl Config {
 
     fn check(&self) -> Result<(), Fault> {
         if self.port.len() < 2 {
-            return Err(Fault::new("port", "a forwarder needs two ports or more, each a [[port]]"));
+            return Err(Fault::new(
+                "port",
+                "a forwarder needs at least two ports, write two or more [[port]]",
+            ));
         }
         if self.forward.statistics.is_some_and(|every| every.is_zero()) {
-            return Err(Fault::new("forward.statistics", "an interval above zero"));
+            return Err(Fault::new("forward.statistics", "the interval must be above zero"));
         }
         if self.forward.addresses.iter().filter(|address| address.is_ipv4()).count() > 1
             || self.forward.addresses.iter().filter(|address| address.is_ipv6()).count() > 1
         {
-            return Err(Fault::new("forward.addresses", "one address per version of IP at most"));
+            return Err(Fault::new("forward.addresses", "at most one address per version of IP"));
         }
         for (n, port) in self.port.iter().enumerate() {
             let key = |name: &str| format!("port.{n}.{name}");
             let others = &self.port[..n];
             if others.iter().any(|other| (&other.name, &other.netns) == (&port.name, &port.netns)) {
-                return Err(Fault::new(key("name"), format!("there is another `{}`", port.name)));
+                return Err(Fault::new(key("name"), format!("another port is named `{}`", port.name)));
             }
             if let Some(route) =
                 port.routes.iter().find(|route| others.iter().any(|other| other.routes.contains(route)))
             {
-                return Err(Fault::new(key("routes"), format!("another port has {route}")));
+                return Err(Fault::new(key("routes"), format!("another port has the route {route}")));
             }
             port.check().map_err(|fault| Fault { key: key(&fault.key), ..fault })?;
         }
         Ok(())
     }
 
-    /// Why a running forwarder of this configuration cannot go over to another one without a restart.
+    /// Why a running forwarder needs a restart to change to another configuration.
     ///
     /// # Errors
-    /// What would have to stay.
+    /// The key that cannot change while running.
     pub fn check_reload(&self, new: &Self) -> Result<(), Fault> {
         let (old, fresh) = (&self.forward, &new.forward);
         if (&old.user, &old.group) != (&fresh.user, &fresh.group) {
@@ -287,11 +290,11 @@ impl Config {
 }
 
 fn restart(key: &str) -> Fault {
-    Fault::new(key, "a change here needs a restart")
+    Fault::new(key, "changing this key needs a restart")
 }
 
 impl PortConfig {
-    /// Bytes that may wait.
+    /// The buffer in bytes.
     pub fn buffer(&self) -> u64 {
         self.buffer.unwrap_or_else(|| (self.rate.bytes_per_second() * 0.1) as u64).max(self.mtu.into())
     }
@@ -302,13 +305,13 @@ impl PortConfig {
             || name.len() > NAME_MAX
             || name.contains(|char: char| char == '/' || char == '%' || char.is_whitespace())
         {
-            return Err(Fault::new("name", format!("`{name}` cannot be the name of a device")));
+            return Err(Fault::new("name", format!("`{name}` is not a valid device name")));
         }
         if self.netns.as_deref().is_some_and(|name| name.is_empty() || name.contains('/')) {
-            return Err(Fault::new("netns", "not a name of ip netns"));
+            return Err(Fault::new("netns", "not a valid name for ip netns"));
         }
         if self.addresses.iter().filter(|net| net.addr().is_ipv4()).count() > 1 {
-            return Err(Fault::new("addresses", "one address of IPv4 at most"));
+            return Err(Fault::new("addresses", "at most one IPv4 address"));
         }
         let ipv6 = self.addresses.iter().chain(&self.routes).any(|net| net.addr().is_ipv6());
         let mtu_min = if ipv6 { MTU_MIN_IPV6 } else { MTU_MIN };
@@ -316,10 +319,10 @@ impl PortConfig {
             return Err(Fault::new("mtu", format!("at least {mtu_min} bytes")));
         }
         if self.rate.bytes_per_second() * self.delay.as_secs_f64() > LINE_MAX {
-            return Err(Fault::new("delay", "rate times delay is more than a gigabyte"));
+            return Err(Fault::new("delay", "rate times delay exceeds one gigabyte, lower one of them"));
         }
         if self.buffer.is_some_and(|bytes| bytes < self.mtu.into()) {
-            return Err(Fault::new("buffer", "less than one packet of the MTU"));
+            return Err(Fault::new("buffer", "smaller than one packet of the MTU"));
         }
         if let QueueConfig::StrictPriority { levels } = &self.queue {
             read_levels(levels)?;
@@ -332,7 +335,7 @@ impl PortConfig {
 }
 
 impl QueueConfig {
-    /// Levels of code points, if there are any.
+    /// Levels by code point, if the discipline has levels.
     pub fn levels(&self) -> Option<Levels> {
         match self {
             Self::StrictPriority { levels } => read_levels(levels).ok(),
@@ -340,7 +343,7 @@ impl QueueConfig {
         }
     }
 
-    /// How long packets may wait, if anything looks at that.
+    /// Parameters of CoDel, if the discipline uses it.
     pub fn codel(&self) -> CoDel {
         let default = CoDel::default();
         match *self {
@@ -360,7 +363,7 @@ fn read_levels(table: &BTreeMap<String, u8>) -> Result<Levels, Fault> {
         let dscp = name.parse().ok().filter(|dscp| *dscp < 64);
         let dscp = dscp.ok_or_else(|| fault("not a code point from 0 to 63".to_owned()))?;
         if usize::from(level) >= Levels::COUNT {
-            return Err(fault(format!("levels are 0, the best, to {}", Levels::COUNT - 1)));
+            return Err(fault(format!("levels go from 0, the best, to {}", Levels::COUNT - 1)));
         }
         levels = levels.with(dscp, level);
     }
@@ -368,7 +371,7 @@ fn read_levels(table: &BTreeMap<String, u8>) -> Result<Levels, Fault> {
 }
 
 impl SignalConfig {
-    /// As the router wants it.
+    /// The configuration for [`kickass::router`].
     pub fn signals(&self) -> signal::SignalConfig {
         signal::SignalConfig {
             queue_threshold: self.queue_threshold,
@@ -389,7 +392,7 @@ impl SignalConfig {
         }
     }
 
-    /// As the law wants it.
+    /// The parameters for [`rcp::Law`].
     pub fn rcp(&self) -> rcp::RcpConfig {
         let default = rcp::RcpConfig::for_codes();
         let set = &self.rcp;
@@ -406,27 +409,30 @@ impl SignalConfig {
 
     fn check(&self) -> Result<(), Fault> {
         if self.fixed.is_some() && self.rcp != RcpConfig::default() {
-            return Err(Fault::new("fixed", "either a fixed rate or RCP, not both"));
+            return Err(Fault::new("fixed", "set either a fixed rate or RCP, not both"));
         }
         if !(0.0..=1.0).contains(&self.queue_threshold) {
-            return Err(Fault::new("queue-threshold", "a part of the buffer, 0 to 1"));
+            return Err(Fault::new("queue-threshold", "must be a fraction of the buffer, 0 to 1"));
         }
         if matches!(self.sampling, SamplingConfig::Flows(table) if table == 0 || table > FLOWS_MAX) {
-            return Err(Fault::new("sampling", format!("a table of 1 to {FLOWS_MAX} flows")));
+            return Err(Fault::new("sampling", format!("the table must hold 1 to {FLOWS_MAX} flows")));
         }
         let rcp::RcpConfig { alpha, beta, gamma, initial_fraction, interval_max, .. } = self.rcp();
         for (name, gain) in [("alpha", alpha), ("beta", beta)] {
             if !(gain.is_finite() && gain >= 0.0) {
-                return Err(Fault::new(format!("rcp.{name}"), "a number from 0 on"));
+                return Err(Fault::new(format!("rcp.{name}"), "must be a number of at least 0"));
             }
         }
         for (name, part) in [("gamma", gamma), ("initial-fraction", initial_fraction)] {
             if !(part > 0.0 && part <= 1.0) {
-                return Err(Fault::new(format!("rcp.{name}"), "a part of the rate, above 0 and at most 1"));
+                return Err(Fault::new(
+                    format!("rcp.{name}"),
+                    "must be a fraction of the rate, above 0 and at most 1",
+                ));
             }
         }
         if interval_max.is_zero() {
-            return Err(Fault::new("rcp.interval-max", "an interval above zero"));
+            return Err(Fault::new("rcp.interval-max", "the interval must be above zero"));
         }
         Ok(())
     }
@@ -442,7 +448,7 @@ fn mtu_default() -> u16 {
 
 fn required_rate<'de, D: Deserializer<'de>>(from: D) -> Result<Rate, D::Error> {
     let bits = parse_rate(&String::deserialize(from)?).map_err(Error::custom)?.get();
-    Rate::from_bits_per_second(bits as f64).ok_or_else(|| Error::custom("a rate above zero"))
+    Rate::from_bits_per_second(bits as f64).ok_or_else(|| Error::custom("the rate must be above zero"))
 }
 
 fn rate<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Rate>, D::Error> {
@@ -515,10 +521,10 @@ rate = "10mbit"
         assert!(fails("kickass = { fixed = \"1mbit\", rcp = { alpha = 1.0 } }").contains("not both"));
         assert!(fails("delay = \"1000s\"").contains("gigabyte"));
         assert!(fails("buffer = \"1k\"").contains("`port.1.buffer`"));
-        assert!(fails("[[port]]\nname = \"left\"\nrate = \"1bit\"").contains("another `left`"));
+        assert!(fails("[[port]]\nname = \"left\"\nrate = \"1bit\"").contains("another port is named `left`"));
         assert_eq!(
             Config::parse("", "f.toml").expect_err("nothing").to_string(),
-            "f.toml: `port`: a forwarder needs two ports or more, each a [[port]]"
+            "f.toml: `port`: a forwarder needs at least two ports, write two or more [[port]]"
         );
     }
 

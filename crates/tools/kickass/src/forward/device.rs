@@ -1,4 +1,4 @@
-//! TUN devices: whole IP packets, one per call, with finished checksums and never longer than the MTU.
+//! TUN devices: one whole IP packet per call, with complete checksums and never longer than the MTU.
 
 use std::{fs::File, io, os::fd::AsFd, path::Path};
 
@@ -13,11 +13,11 @@ use tun_rs::{DeviceBuilder, SyncDevice};
 
 use super::{config::PortConfig, error::ForwardError};
 
-/// Packets the kernel keeps while this process does not run: 48 ms of full ones at 1 Gbit/s. It reads them as soon as it
-/// runs, so this is no queue in which packets wait for the link.
+/// Packets that the kernel queues while this process does not run: 48 ms of full packets at 1 Gbit/s. The process reads
+/// them as soon as it runs, so this is not a queue in front of the link.
 const TX_QUEUE_LEN: u32 = 4000;
 
-/// An open device; closing it makes it disappear, if opening has made it.
+/// An open device. If opening created it, closing removes it.
 pub(crate) struct Device(SyncDevice);
 
 impl Device {
@@ -35,13 +35,13 @@ impl Device {
         match rustix::io::read(&self.0, spare_capacity(buffer)) {
             Ok(bytes) => Ok(bytes > 0),
             Err(Errno::AGAIN | Errno::INTR) => Ok(false),
-            // Set down by somebody: nothing comes until it is up again.
+            // Somebody set the device down: nothing arrives until it is up again.
             Err(Errno::BADFD | Errno::IO) => Ok(false),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Writes one packet; whether the kernel took it.
+    /// Writes one packet; returns whether the kernel accepted it.
     pub(crate) fn write(&self, packet: &[u8]) -> bool {
         rustix::io::write(&self.0, packet).is_ok()
     }
@@ -68,7 +68,7 @@ fn build(port: &PortConfig) -> io::Result<SyncDevice> {
     Ok(device)
 }
 
-/// Does something inside a network namespace. Only this thread goes there and comes back.
+/// Runs a function inside a network namespace. Only this thread enters it and returns.
 fn inside<T>(name: &str, what: impl FnOnce() -> T) -> Result<T, ForwardError> {
     let failed = |source: io::Error| ForwardError::Namespace { name: name.to_owned(), source };
     let enter = |file: &File| move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network));

@@ -1,4 +1,4 @@
-//! Why a forwarder does not run.
+//! Why a forwarder cannot run.
 
 use std::{io, path::PathBuf};
 
@@ -15,10 +15,10 @@ pub enum ForwardError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// The configuration makes no sense.
+    /// The configuration is invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// A device cannot be opened.
@@ -26,7 +26,7 @@ pub enum ForwardError {
     Device {
         /// Its name.
         name: String,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// A network namespace cannot be entered.
@@ -34,7 +34,7 @@ pub enum ForwardError {
     Namespace {
         /// Its name.
         name: String,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// Privileges cannot be dropped as configured.
@@ -43,28 +43,28 @@ pub enum ForwardError {
     /// Metrics cannot be served.
     #[error("metrics: {0}")]
     Metrics(io::Error),
-    /// Anything else of the system.
+    /// Any other system error.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
 impl ForwardError {
-    /// What to do about it.
+    /// What the user can do.
     pub fn hint(&self) -> &'static str {
         match self {
-            Self::Read { .. } => "name the file by --config FILE",
-            Self::Config(_) => "the keys are in docs/FORWARDER.md",
+            Self::Read { .. } => "pass the right file with --config FILE",
+            Self::Config(_) => "docs/FORWARDER.md lists the keys",
             Self::Device { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
-                "devices need CAP_NET_ADMIN: start it as root, it drops its rights afterwards"
+                "devices need CAP_NET_ADMIN: start it as root, it drops its privileges afterwards"
             }
             Self::Device { source, .. } if source.kind() == io::ErrorKind::ResourceBusy => {
-                "another program has this device, or it is none of TUN"
+                "another program uses this device, or it is not a TUN device"
             }
-            Self::Device { .. } => "check the name, the addresses and that the kernel has TUN",
-            Self::Namespace { .. } => "make it by ip netns add, and start the forwarder as root",
+            Self::Device { .. } => "check the name, the addresses and that the kernel supports TUN",
+            Self::Namespace { .. } => "create it with ip netns add, and start the forwarder as root",
             Self::Privileges(_) => "set forward.user and forward.group, and start it as root",
             Self::Metrics(_) => "check forward.prometheus",
-            Self::Io(_) => "check the limits of the system",
+            Self::Io(_) => "check the system's limits on memory and open files",
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The forwarder, sans-IO: what comes from devices goes in by [`Forwarder::receive`], what is due at devices comes out
-//! of [`Forwarder::poll_transmit`].
+//! The forwarder, sans-IO: packets from devices enter by [`Forwarder::receive`], packets for devices leave by
+//! [`Forwarder::poll_transmit`].
 
 use std::time::Instant;
 
@@ -14,9 +14,9 @@ use super::{
     statistics::Totals,
 };
 
-/// Room for what is longer than the MTU by mistake: it is recognised as truncated.
+/// Extra buffer space that reveals packets longer than the MTU.
 const SLACK: usize = 4;
-/// Fragments begin at multiples of this (RFC 791 §3.1).
+/// Fragment offsets are multiples of this (RFC 791 §3.1).
 const FRAGMENT_UNIT: usize = 8;
 
 /// Ports and the routes between them. `now` never runs backwards between calls.
@@ -34,7 +34,7 @@ impl Forwarder {
         let ports = config.port.iter().enumerate();
         let mtu_max = config.port.iter().map(|port| usize::from(port.mtu)).max().unwrap_or(0);
         Self {
-            // Odd, so that different numbers make different seeds.
+            // Odd, so that different numbers give different seeds.
             ports: ports
                 .map(|(n, port)| Port::new(port.clone(), n, seed.wrapping_add(n as u64 * 0x9e37_79b9), now))
                 .collect(),
@@ -44,8 +44,8 @@ impl Forwarder {
         }
     }
 
-    /// Goes over to another configuration, which [`Config::check_reload`] allows. Nothing is lost, but for what no
-    /// longer fits into a buffer.
+    /// Changes to another configuration, which [`Config::check_reload`] must allow. Only packets that no longer fit
+    /// into a smaller buffer are lost.
     pub fn reload(&mut self, config: &Config, now: Instant) {
         self.advance(now);
         for (port, config) in self.ports.iter_mut().zip(&config.port) {
@@ -65,14 +65,14 @@ impl Forwarder {
         self.pool.put(buffer);
     }
 
-    /// Lets leave what the links have had time for. Comes before [`Self::receive`] at the same instant.
+    /// Lets the links transmit up to `now`. Call it before [`Self::receive`] at the same instant.
     pub fn advance(&mut self, now: Instant) {
         for port in &mut self.ports {
             port.advance(now);
         }
     }
 
-    /// A packet has come from the device of a port.
+    /// A packet arrived from the device of a port.
     ///
     /// # Panics
     /// If there is no such port.
@@ -94,7 +94,7 @@ impl Forwarder {
         }
     }
 
-    /// A packet to write to the device of a port; ask again until there is none.
+    /// A packet to write to the device of a port; call again until `None`.
     ///
     /// # Panics
     /// If there is no such port.
@@ -102,7 +102,7 @@ impl Forwarder {
         self.ports[port].poll_transmit(now)
     }
 
-    /// The device of a port has taken a packet of so many bytes, or not.
+    /// The device of a port accepted a packet of this many bytes, or refused it.
     ///
     /// # Panics
     /// If there is no such port.
@@ -113,12 +113,12 @@ impl Forwarder {
         }
     }
 
-    /// When to call [`Self::advance`] and [`Self::poll_transmit`] again; `None` if nothing is under way.
+    /// When to call [`Self::advance`] and [`Self::poll_transmit`] again; `None` if the links are empty.
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.ports.iter().filter_map(Port::poll_timeout).min()
     }
 
-    /// What was done so far.
+    /// Statistics so far.
     pub fn totals(&self) -> Totals {
         Totals { ports: self.ports.iter().map(Port::totals).collect() }
     }
@@ -139,7 +139,7 @@ impl Forwarder {
         while packet.total_len() > usize::from(mtu) {
             let headers = packet.total_len() - packet.payload().len();
             let lead = usize::from(mtu).saturating_sub(headers) / FRAGMENT_UNIT * FRAGMENT_UNIT;
-            // Identifications are for IPv6, which is not cut here.
+            // Identifications are for IPv6, which is not fragmented here.
             let Ok(rest) = packet.split(lead, 0) else { return Err((packet, Trouble::TooBig(mtu))) };
             port.enqueue(now, std::mem::replace(&mut packet, rest));
         }
@@ -147,7 +147,7 @@ impl Forwarder {
         Ok(())
     }
 
-    /// Tells the sender of a packet, by the way any packet takes to it.
+    /// Sends an ICMP message to the sender of a packet, routed like any packet to it.
     fn answer(&mut self, now: Instant, from: usize, packet: &Packet, trouble: Trouble) {
         let Some(back) = self.routes.find(packet.source()) else { return };
         let Some(bytes) = self.icmp.message(now, packet, trouble) else { return };

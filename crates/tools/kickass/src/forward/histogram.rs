@@ -1,27 +1,27 @@
-//! How long packets have waited, in buckets.
+//! Queueing delays in buckets.
 
 use std::time::Duration;
 
 use hdrhistogram::Histogram as Recorded;
 use serde::{Serialize, Serializer};
 
-/// Upper ends of the buckets of metrics but the last, which has none, in seconds.
+/// Upper bounds in seconds of the metrics' buckets, except the last, which has none.
 pub(crate) const BOUNDS: [f64; 13] =
     [0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0];
 
-/// Microseconds that are told apart; what takes longer is in the last bucket. An hour.
+/// Upper bound of the fine buckets in microseconds, an hour; longer times are in the last bucket.
 const LONGEST: u64 = 3_600_000_000;
-/// Decimal digits that are kept: buckets are 1 us or at most 1 % wide.
+/// Decimal digits of resolution: buckets are 1 us or at most 1 % wide.
 const DIGITS: u8 = 2;
 
-/// Counts of times.
+/// A histogram of times.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Histogram {
     /// In microseconds, rounded up.
     fine: Recorded<u64>,
-    /// By [`BOUNDS`], which are no ends of the fine buckets.
+    /// By [`BOUNDS`], which do not coincide with the ends of the fine buckets.
     coarse: [u64; BOUNDS.len() + 1],
-    /// Of all times, in seconds.
+    /// Sum of all times, in seconds.
     pub(crate) sum: f64,
     longest: Duration,
 }
@@ -60,12 +60,12 @@ impl Histogram {
         self.coarse
     }
 
-    /// At most so long waited this part of all, to the width of a bucket.
+    /// The quantile in seconds, rounded up to the end of its bucket.
     fn quantile(&self, part: f64) -> f64 {
         self.end(self.fine.value_at_quantile(part))
     }
 
-    /// Buckets that are not empty: their upper ends in seconds, and counts.
+    /// Non-empty buckets: their upper ends in seconds, and counts.
     fn buckets(&self) -> impl Iterator<Item = (f64, u64)> {
         self.fine.iter_recorded().map(|bucket| {
             let end = self.fine.highest_equivalent(bucket.value_iterated_to());
@@ -73,7 +73,7 @@ impl Histogram {
         })
     }
 
-    /// The upper end of a bucket in seconds. Nothing is above the longest time.
+    /// The upper end of a bucket in seconds, at most the longest time.
     fn end(&self, micros: u64) -> f64 {
         if micros >= LONGEST {
             return self.longest.as_secs_f64();
@@ -82,9 +82,9 @@ impl Histogram {
     }
 }
 
-/// As JSON has it.
+/// The histogram in JSON.
 #[derive(Serialize)]
-struct Told {
+struct Summary {
     packets: u64,
     mean_s: f64,
     p50_s: f64,
@@ -98,7 +98,7 @@ struct Told {
 impl Serialize for Histogram {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let packets = self.count();
-        let told = Told {
+        let summary = Summary {
             packets,
             mean_s: self.sum / packets.max(1) as f64,
             p50_s: self.quantile(0.5),
@@ -108,7 +108,7 @@ impl Serialize for Histogram {
             max_s: self.longest.as_secs_f64(),
             buckets: self.buckets().collect(),
         };
-        told.serialize(to)
+        summary.serialize(to)
     }
 }
 
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn buckets_hold_what_was_added_and_are_narrow() {
         for micros in (0..31).map(|power| (1_u64 << power) + (1 << power) / 3) {
-            // Something longer, so that the bucket and not the longest time is told.
+            // A longer time too, so that the bucket and not the longest time limits the result.
             let histogram = of(&[micros, 3 * micros]);
             let (end, count) = histogram.buckets().next().unwrap();
             let exact = micros as f64 / 1e6;
@@ -146,14 +146,14 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_are_told_to_the_width_of_a_bucket() {
+    fn quantiles_are_exact_to_the_width_of_a_bucket() {
         let mut micros: Vec<u64> = (1..=1000).map(|n| n * 100).collect();
         let histogram = of(&micros);
         for (part, exact) in [(0.5, 0.05), (0.9, 0.09), (0.99, 0.099), (1.0, 0.1)] {
-            let told = histogram.quantile(part);
-            assert!((exact..=1.01 * exact).contains(&told), "{part}: {told}");
+            let quantile = histogram.quantile(part);
+            assert!((exact..=1.01 * exact).contains(&quantile), "{part}: {quantile}");
         }
-        // No time at all is told as such, and what is beyond the last bound by the longest.
+        // Zero is reported exactly, and times beyond the last bound as the longest time.
         micros.extend([0; 1001]);
         micros.push(20_000_000_000);
         let json = serde_json::to_value(of(&micros)).unwrap();

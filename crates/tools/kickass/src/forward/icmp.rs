@@ -1,4 +1,4 @@
-//! Messages to senders whose packets a router cannot forward (RFC 792, RFC 4443).
+//! ICMP messages to senders whose packets the router cannot forward (RFC 792, RFC 4443).
 
 use std::{
     net::IpAddr,
@@ -8,37 +8,37 @@ use std::{
 use etherparse::{Icmpv4Type, Icmpv6Type, PacketBuilder, icmpv4, icmpv4::DestUnreachableHeader, icmpv6};
 use kickass::packet::Packet;
 
-/// So many messages per second at most (RFC 4443 §2.4 f).
+/// Most messages per second (RFC 4443 §2.4 f).
 const PER_SECOND: u32 = 100;
-/// And so many at once.
+/// Most messages in a burst.
 const BURST: u32 = 20;
 /// Hop limit of the messages.
 const HOP_LIMIT: u8 = 64;
-/// A message of IPv4 is no longer than this (RFC 1812 §4.3.2.3).
+/// Longest IPv4 message (RFC 1812 §4.3.2.3).
 const LEN_MAX_V4: usize = 576;
-/// And one of IPv6 than this (RFC 4443 §2.4 c).
+/// Longest IPv6 message (RFC 4443 §2.4 c).
 const LEN_MAX_V6: usize = 1280;
 const HEADERS_V4: usize = 20 + 8;
 const HEADERS_V6: usize = 40 + 8;
 const ICMP: u8 = 1;
 const ICMPV6: u8 = 58;
 
-/// Why a packet was not forwarded, as far as its sender is told.
+/// Why a packet was not forwarded, as signalled to its sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Trouble {
-    /// Its hop limit was used up.
+    /// Its hop limit expired.
     HopLimit,
-    /// It is too long for a link of this MTU, and may not be fragmented.
+    /// It exceeds the MTU of its link and must not be fragmented.
     TooBig(u16),
     /// No port leads to its destination.
     NoRoute,
 }
 
-/// Writes messages, not too many.
+/// Writes messages, within the rate limit.
 #[derive(Debug)]
 pub(crate) struct Icmp {
     addresses: Vec<IpAddr>,
-    /// When all messages that were sent are paid for.
+    /// When the token bucket is full again.
     paid: Instant,
 }
 
@@ -51,7 +51,7 @@ impl Icmp {
         self.addresses = addresses;
     }
 
-    /// The message about a packet; `None` if there is to be none.
+    /// The message about a packet; `None` if none may be sent.
     pub(crate) fn message(&mut self, now: Instant, packet: &Packet, trouble: Trouble) -> Option<Vec<u8>> {
         if !may_be_answered(packet) {
             return None;
@@ -69,8 +69,8 @@ impl Icmp {
     }
 }
 
-/// Not about other such messages, fragments but the leading one, or what has no single sender (RFC 1122 §3.2.2, RFC
-/// 4443 §2.4 e).
+/// Not about ICMP errors, fragments other than the leading one, or packets without a single sender (RFC 1122 §3.2.2,
+/// RFC 4443 §2.4 e).
 fn may_be_answered(packet: &Packet) -> bool {
     let leading = packet.fragment().is_none_or(|fragment| fragment.offset == 0);
     let one_sender = match packet.source() {
@@ -89,11 +89,11 @@ fn may_be_answered(packet: &Packet) -> bool {
 fn is_error(packet: &Packet) -> bool {
     let kind = packet.payload().first().copied();
     match packet.flow().protocol {
-        // A message without a type is no question either.
+        // A message without a type is not a query.
         ICMP => kind.is_none_or(|kind| {
             ![icmpv4::TYPE_ECHO_REPLY, icmpv4::TYPE_ECHO_REQUEST, icmpv4::TYPE_TIMESTAMP].contains(&kind)
         }),
-        // Behind extension headers the type is elsewhere: rather silent than a loop.
+        // Behind extension headers the type is elsewhere. No message is sent then, to be safe from loops.
         ICMPV6 => packet.protocol() != ICMPV6 || kind.is_none_or(|kind| kind < icmpv6::TYPE_ECHO_REQUEST),
         _ => false,
     }

@@ -1,4 +1,4 @@
-//! The rate law of a port: what the configuration chose.
+//! The rate law of a port, as configured.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use kickass::{
 
 use super::config::{PortConfig, SignalConfig};
 
-/// How long the first interval of a port's law is; the ports take turns, so that not all update at once.
+/// Length of the first interval of a port's law. It differs per port, so that not all laws update at once.
 const FIRST_INTERVALS: [Duration; 4] = [
     Duration::from_millis(10),
     Duration::from_millis(7),
@@ -39,7 +39,7 @@ impl PortLaw {
         }
     }
 
-    /// The law for a changed port: the same one, if only the capacity is another.
+    /// The law for a changed port: the same one if only the capacity changed.
     pub(crate) fn change(&mut self, port: &PortConfig, number: usize, now: Instant) {
         let new = Self::new(port, number, now);
         match (self, new) {

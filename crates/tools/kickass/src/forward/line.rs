@@ -1,20 +1,20 @@
-//! What is under way on a link: packets on their way for the link's delay.
+//! The propagation delay of a link: packets between transmission and arrival.
 
 use std::{
     collections::VecDeque,
     time::{Duration, Instant},
 };
 
-/// Packets in the order in which they left, which is the one in which they arrive.
+/// Packets in the order of transmission, which is also that of arrival.
 ///
-/// Invariant: the times do not fall, so a delay that shrinks lets no packet overtake another.
+/// Invariant: arrival times never decrease, so a reduced delay lets no packet overtake another.
 #[derive(Debug, Default)]
 pub(crate) struct Line {
     packets: VecDeque<(Instant, Vec<u8>)>,
 }
 
 impl Line {
-    /// A packet has wholly left at `left`.
+    /// The last bit of a packet left at `left`.
     pub(crate) fn push(&mut self, left: Instant, delay: Duration, bytes: Vec<u8>) {
         let arrival = left + delay;
         let arrival = self.packets.back().map_or(arrival, |(last, _)| arrival.max(*last));
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_overtakes_when_the_delay_shrinks() {
+    fn a_shrinking_delay_lets_no_packet_overtake() {
         let now = Instant::now();
         let millis = Duration::from_millis;
         let mut line = Line::default();

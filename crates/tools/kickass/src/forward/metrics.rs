@@ -1,7 +1,7 @@
 //! Metrics for Prometheus, served over HTTP by a thread of their own.
 //!
-//! The thread asks the forwarder, by a byte, for its totals and waits for them: numbers are those of the moment, and
-//! nobody keeps them up to date who does not ask.
+//! For each request, the thread asks the forwarder for its totals, by writing a byte, and waits for them. Numbers are
+//! therefore current, and cost nothing while nobody requests them.
 
 use std::{
     convert::Infallible,
@@ -42,9 +42,9 @@ use super::{
 
 /// The forwarder answers within microseconds, unless it is gone.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// A reader that takes longer is sent away.
+/// A client slower than this is disconnected.
 const SCRAPE_MAX: Duration = Duration::from_secs(10);
-/// So many readers at once.
+/// Most clients at once.
 const READERS_MAX: usize = 16;
 const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
@@ -70,11 +70,11 @@ impl Asked {
         Ok(Self { questions, answers })
     }
 
-    /// Answers those who have asked.
+    /// Answers pending requests.
     pub(crate) fn answer(&mut self, totals: impl FnOnce() -> Totals) {
         let mut asked = [0; 64];
         if self.questions.read(&mut asked).is_ok_and(|bytes| bytes > 0) {
-            // A thread that is gone asks no more.
+            // A thread that has ended makes no more requests.
             let _ = self.answers.send(totals());
         }
     }
@@ -95,7 +95,7 @@ async fn listen(listener: TcpListener, source: Source) {
     loop {
         let Ok(place) = places.clone().acquire_owned().await else { return };
         let Ok((stream, _)) = listener.accept().await else {
-            // Out of files, perhaps: not again at once.
+            // Probably out of file descriptors: wait before the next try.
             tokio::time::sleep(PATIENCE).await;
             continue;
         };
@@ -149,7 +149,7 @@ impl Source {
     fn totals(&self) -> Option<Totals> {
         let mut ask = self.ask.lock().ok()?;
         let (questions, answers) = &mut *ask;
-        // Of a question that nobody waited for to the end.
+        // The reply to an earlier request that timed out.
         while answers.try_recv().is_ok() {}
         questions.write_all(&[0]).ok()?;
         answers.recv_timeout(PATIENCE).ok()
@@ -169,15 +169,15 @@ impl Collector for Source {
     }
 }
 
-/// What a metric has besides the port: one label more, or none.
+/// A label in addition to the port, or none.
 type Labelled = Vec<(Option<(&'static str, &'static str)>, u64)>;
 
-/// A counter: its name, what it counts, its unit, and its values in the totals of a port.
+/// A counter: its name, help text, unit, and its values from the totals of a port.
 type CounterOf = (&'static str, &'static str, Option<Unit>, fn(&PortTotals) -> Labelled);
 
 const COUNTERS: [CounterOf; 12] = [
-    ("received_packets", "Packets that came from the device", None, |port| one(port.received.packets)),
-    ("received", "Bytes that came from the device", Some(Unit::Bytes), |port| one(port.received.bytes)),
+    ("received_packets", "Packets received from the device", None, |port| one(port.received.packets)),
+    ("received", "Bytes received from the device", Some(Unit::Bytes), |port| one(port.received.bytes)),
     ("sent_packets", "Packets written to the device", None, |port| one(port.sent.packets)),
     ("sent", "Bytes written to the device", Some(Unit::Bytes), |port| one(port.sent.bytes)),
     ("dropped_packets", "Packets dropped, by reason", None, |port| {
@@ -189,23 +189,21 @@ const COUNTERS: [CounterOf; 12] = [
     }),
     ("lowered_fragments", "Leading fragments shortened to a lower rate", None, |port| one(port.lowered)),
     ("rtt_indicators", "RTT indicators that passed", None, |port| one(port.indicators)),
-    ("signal_overhead", "Bytes of headers that signals have added", Some(Unit::Bytes), |port| {
-        one(port.overhead)
-    }),
+    ("signal_overhead", "Bytes of headers added by signals", Some(Unit::Bytes), |port| one(port.overhead)),
     ("withheld_signals", "Packets that left without a new signal, by reason", None, |port| {
         port.withheld.iter().map(|(reason, count)| (Some(("reason", *reason)), *count)).collect()
     }),
-    ("icmp_messages", "ICMP messages about packets that came from the device", None, |port| one(port.icmp)),
+    ("icmp_messages", "ICMP messages about packets received from the device", None, |port| one(port.icmp)),
 ];
 
-/// A gauge, likewise, of which there may be none.
+/// A gauge, likewise; it may be absent.
 type GaugeOf = (&'static str, &'static str, Option<Unit>, fn(&PortTotals) -> Option<f64>);
 
 const GAUGES: [GaugeOf; 4] = [
-    ("queue", "Bytes that wait", Some(Unit::Bytes), |port| Some(port.waiting.bytes as f64)),
-    ("queue_packets", "Packets that wait", None, |port| Some(port.waiting.packets as f64)),
+    ("queue", "Bytes queued", Some(Unit::Bytes), |port| Some(port.waiting.bytes as f64)),
+    ("queue_packets", "Packets queued", None, |port| Some(port.waiting.packets as f64)),
     ("link_bits_per_second", "Rate of the link", None, |port| Some(port.link_bits_per_second)),
-    ("signalled_bits_per_second", "Rate that is signalled", None, |port| port.signalled_bits_per_second),
+    ("signalled_bits_per_second", "Signalled rate", None, |port| port.signalled_bits_per_second),
 ];
 
 fn one(value: u64) -> Labelled {
@@ -231,7 +229,7 @@ fn write_metrics(totals: &Totals, encoder: &mut DescriptorEncoder<'_>) -> fmt::R
             }
         }
     }
-    let (name, help) = ("queue_delay", "How long packets waited before they left");
+    let (name, help) = ("queue_delay", "Time in the queue");
     let mut metric = encoder.encode_descriptor(name, help, Some(&Unit::Seconds), MetricType::Histogram)?;
     for port in &totals.ports {
         let labels = [("port", port.name.as_str())];

@@ -1,8 +1,8 @@
-//! `kickass forward`: a router between TUN devices whose ports have a rate, a delay, a queue, and signals in the lengths
+//! `kickass forward`: a router between TUN devices. Its ports have a rate, a delay, a queue, and signals in the lengths
 //! of fragments.
 //!
-//! [`forwarder`] is sans-IO: packets and times in, packets and times out. [`run`] drives it between devices. A port's
-//! packet passes, in this order, the routes, the hop limit, the MTU, the queue with the link behind it (a
+//! [`forwarder`] is sans-IO: packets and times in, packets and times out. [`run`] drives it between devices. A packet
+//! passes, in this order, the routes, the hop limit, the MTU, the queue with the link behind it (a
 //! [`kickass::router::Router`] in virtual time) and the [`line`] with its delay.
 
 pub mod config;

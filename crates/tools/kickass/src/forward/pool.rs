@@ -1,6 +1,6 @@
-//! Buffers of packets that are gone, for those that come: allocating one per packet costs more than filling it.
+//! Buffers of packets that have left, reused for new ones: allocating one per packet costs more than filling it.
 
-/// As many buffers are kept at most; a burst that needs more allocates.
+/// Most buffers kept; a burst that needs more allocates.
 const KEPT_MAX: usize = 4096;
 
 /// Empty buffers of one capacity.
@@ -20,7 +20,7 @@ impl Pool {
         self.buffers.pop().unwrap_or_else(|| Vec::with_capacity(self.capacity))
     }
 
-    /// Takes a buffer back. Shorter ones, of parts of packets, are let go.
+    /// Takes a buffer back. Shorter ones, from parts of packets, are freed.
     pub(crate) fn put(&mut self, mut buffer: Vec<u8>) {
         if buffer.capacity() >= self.capacity && self.buffers.len() < KEPT_MAX {
             buffer.clear();

@@ -17,7 +17,7 @@ use super::{
     statistics::{Count, PortTotals},
 };
 
-/// A link that nobody looked after is given at most so much time to make up for.
+/// Most missed transmission time that a link may catch up on.
 const CATCH_UP: Duration = Duration::from_millis(10);
 
 /// One port.
@@ -34,7 +34,7 @@ pub(crate) struct Port {
     pub(crate) icmp: u64,
 }
 
-/// Packets that came from the device and went nowhere, or that the device did not take.
+/// Packets from the device that could not be forwarded, and packets that the device refused.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Drops {
     pub(crate) malformed: u64,
@@ -65,7 +65,7 @@ impl Port {
         }
     }
 
-    /// Goes over to another configuration; what waits goes on waiting, what is under way arrives when it would have.
+    /// Changes to another configuration; queued packets stay, and packets in the delay line keep their arrival times.
     pub(crate) fn change(&mut self, config: PortConfig, now: Instant) {
         self.router.reconfigure(router_config(&config, self.seed));
         self.router.law_mut().change(&config, self.number, now);
@@ -79,36 +79,36 @@ impl Port {
         self.config.mtu
     }
 
-    /// A packet that is to leave through the port. [`Self::advance`] comes first.
+    /// A packet that is to leave through the port. Call [`Self::advance`] first.
     pub(crate) fn enqueue(&mut self, now: Instant, packet: Packet) {
         self.router.enqueue_packet(now, packet);
     }
 
-    /// Lets leave what the link has had time for.
+    /// Lets the link transmit up to `now`.
     ///
-    /// Each packet leaves at the instant at which the link was free, however late this is called, so that neither
-    /// the pace nor the delay depends on when somebody wakes up.
+    /// Each packet leaves at the instant at which the link was free, however late this call is. So neither the pace nor
+    /// the delay depends on when the process wakes up.
     pub(crate) fn advance(&mut self, now: Instant) {
         let floor = now.checked_sub(self.config.delay + CATCH_UP);
         while let Some(free) = self.router.poll_timeout().filter(|free| *free <= now) {
             let at = floor.map_or(free, |floor| free.max(floor));
-            // The discipline may have dropped all that waited.
+            // The discipline may have dropped all queued packets.
             let Some(packet) = self.router.dequeue(at) else { break };
             self.line.push(self.router.link_free(), self.config.delay, packet.into_bytes());
         }
         if self.router.is_empty() {
-            // Its rate is shown.
+            // The statistics show its rate.
             self.router.advance(now);
         }
     }
 
-    /// A packet that has arrived at the other end by `now`.
+    /// A packet that has arrived at the far end by `now`.
     pub(crate) fn poll_transmit(&mut self, now: Instant) -> Option<Vec<u8>> {
         self.line.pop(now)
     }
 
-    /// When something arrives next, or may. What leaves the link arrives a delay later, so nobody has to wake up for
-    /// the former.
+    /// When the next packet arrives, or may arrive. A packet arrives one delay after it leaves the link, so no wake-up
+    /// is needed for its departure.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         let departure = self.router.poll_timeout().map(|free| free + self.config.delay);
         self.line.next().into_iter().chain(departure).min()

@@ -1,4 +1,4 @@
-//! Rights that are needed for opening and for nothing afterwards.
+//! Dropping the privileges that only opening devices needs.
 
 use std::io;
 
@@ -7,10 +7,10 @@ use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities, set_no_new
 
 use super::config::ForwardConfig;
 
-/// Whom a forwarder of root becomes, unless told otherwise.
+/// The default user for a forwarder started by root.
 const USER: &str = "nobody";
 
-/// Whom to become.
+/// The user and group to become.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Identity {
     user: Uid,
@@ -18,13 +18,13 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
-    /// Looks the names up; `None` if this process already is nobody in particular, and is told to become no one else.
+    /// Looks the names up; `None` if this process is not root and no other user is configured.
     pub(crate) fn find(config: &ForwardConfig) -> io::Result<Option<Self>> {
         let (user, group) = (config.user.as_deref(), config.group.as_deref());
         if !geteuid().is_root() {
             return match (user, group) {
                 (None, None) => Ok(None),
-                _ => Err(io::Error::other("only root can become somebody else")),
+                _ => Err(io::Error::other("only root can switch to another user")),
             };
         }
         let name = user.unwrap_or(USER);
@@ -42,7 +42,7 @@ impl Identity {
     }
 }
 
-/// Gives up all rights, for good. Threads that are started later have none either; there must be no others yet.
+/// Drops all privileges for good. Threads started later have none either; there must be no other threads yet.
 pub(crate) fn give_up(identity: Option<Identity>) -> io::Result<()> {
     if let Some(Identity { user, group }) = identity {
         setgroups(&[group])?;

@@ -1,4 +1,4 @@
-//! The queue of a port: one of the disciplines, watched, and changed while packets wait.
+//! The queue of a port: one of the disciplines, with statistics, replaceable while packets are queued.
 
 use std::time::Instant;
 
@@ -12,7 +12,7 @@ use super::{
     histogram::Histogram,
 };
 
-/// A packet and when it came.
+/// A packet and its arrival time.
 #[derive(Debug)]
 struct Waiting {
     since: Instant,
@@ -39,18 +39,18 @@ impl Routed for Waiting {
     }
 }
 
-/// A discipline that says how long packets wait and why they are dropped.
+/// A discipline that records queueing delays and reasons of drops.
 pub(crate) struct PortQueue {
     discipline: Box<dyn Queue<Waiting>>,
     levels: Option<Levels>,
-    /// Marked by disciplines that are no longer there.
+    /// Packets marked by earlier disciplines.
     marked_before: u64,
     pub(crate) delays: Histogram,
-    /// Of packets at the best level, while there are levels.
+    /// Delays of packets at the best level, if the discipline has levels.
     pub(crate) best_delays: Histogram,
-    /// Packets dropped when they or others came: there was no room.
+    /// Packets dropped on arrivals for lack of space.
     pub(crate) overflowed: u64,
-    /// Packets dropped on their way out: they had waited too long.
+    /// Packets dropped on departure because of their delay.
     pub(crate) aged: u64,
 }
 
@@ -67,7 +67,7 @@ impl PortQueue {
         }
     }
 
-    /// Goes over to another discipline or limit. What waits is put into it in the order in which it would have left.
+    /// Changes to another discipline or limit. Queued packets move to it in the order in which they would have left.
     pub(crate) fn change(&mut self, now: Instant, port: &PortConfig, key: u64) {
         let mut new = discipline(port, key);
         let (mut aged, mut overflowed) = (0, 0);

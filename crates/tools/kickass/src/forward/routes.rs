@@ -1,4 +1,4 @@
-//! Which port a destination is reached through: the longest prefix decides.
+//! Routes: the longest matching prefix chooses the port.
 
 use std::net::IpAddr;
 
@@ -6,7 +6,7 @@ use ipnet::IpNet;
 
 use super::config::PortConfig;
 
-/// Prefixes and the number of their port, the longest prefix first. There are few, so they are looked through.
+/// Prefixes and the number of their port, the longest prefix first. The list is short, so a linear search is enough.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Routes(Vec<(IpNet, usize)>);
 

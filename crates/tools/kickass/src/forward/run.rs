@@ -1,4 +1,4 @@
-//! A forwarder between devices: one thread that waits for packets, times, signals and questions, and nothing else.
+//! A forwarder between devices: one thread that waits for packets, timeouts, signals and metrics requests.
 
 use std::{
     fs, io,
@@ -30,64 +30,64 @@ use super::{
     statistics::Totals,
 };
 
-/// So many packets are read from a device before others have their turn.
+/// Most packets read from a device before others have their turn.
 const READ_BATCH: usize = 64;
-/// So many are written: more than what can become of the former, each cut in two, so that those that have been read do
-/// not pile up; and not all there are, or the kernel would drop others meanwhile.
+/// Most packets written in a turn: more than what one batch of reads can become, each packet in two fragments, so that
+/// packets do not pile up. It is bounded because the kernel would drop other packets meanwhile.
 const WRITE_BATCH: usize = 4 * READ_BATCH;
-/// The kernel may let us sleep longer by so much; by default it is 50 us.
+/// Timer slack of the kernel; the default is 50 us.
 const TIMER_SLACK: NonZeroU64 = NonZeroU64::MIN;
 
-/// What happens meanwhile.
+/// Events of a running forwarder.
 #[derive(Debug)]
 pub enum Event<'a> {
     /// Packets are forwarded from now on.
     Ready(&'a Config),
-    /// The file was read again, and holds.
+    /// The file was reloaded and is now in effect.
     Reloaded,
-    /// The file was read again, and does not hold: everything is as before.
+    /// The reloaded file is invalid: the old configuration stays.
     NotReloaded(ForwardError),
-    /// It is time for statistics: totals, those of the last time, and how long ago that was.
+    /// Statistics are due: current totals, those of the previous report, and the time between.
     Statistics {
         /// Since the start.
         totals: &'a Totals,
-        /// At the last such event.
+        /// Totals at the previous report.
         earlier: Option<&'a Totals>,
-        /// How long ago that was.
+        /// Time since the previous report.
         interval: Duration,
         /// How long it has run.
         uptime: Duration,
     },
-    /// It was told to stop: totals of all its time.
+    /// The forwarder stops: totals since its start.
     Stopped(&'a Totals, Duration),
 }
 
 /// Reads a configuration file.
 ///
 /// # Errors
-/// If it cannot be read or makes no sense.
+/// If it cannot be read or is invalid.
 pub fn load(path: &Path) -> Result<Config, ForwardError> {
     let text =
         fs::read_to_string(path).map_err(|source| ForwardError::Read { path: path.to_owned(), source })?;
     Ok(Config::parse(&text, &path.display().to_string())?)
 }
 
-/// Forwards until SIGINT or SIGTERM. SIGHUP has the file read again.
+/// Forwards until SIGINT or SIGTERM. SIGHUP reloads the file.
 ///
-/// This thread, and with it all that are started later, loses its rights once everything is open. There must be no
-/// other threads.
+/// This thread, and all threads started later, drop their privileges once everything is open. There must be no other
+/// threads.
 ///
 /// # Errors
-/// If it cannot begin, or the system fails later.
-pub fn run(path: &Path, tell: impl FnMut(Event<'_>)) -> Result<(), ForwardError> {
+/// If opening fails, or the system fails later.
+pub fn run(path: &Path, on_event: impl FnMut(Event<'_>)) -> Result<(), ForwardError> {
     let config = load(path)?;
     let identity = Identity::find(&config.forward).map_err(ForwardError::Privileges)?;
     let devices = config.port.iter().map(Device::open).collect::<Result<Vec<_>, _>>()?;
     let listener = config.forward.prometheus.map(TcpListener::bind).transpose();
     let listener = listener.map_err(ForwardError::Metrics)?;
     let mut seed = [0; 8];
-    SystemRandom::new().fill(&mut seed).map_err(|_| io::Error::other("no random numbers"))?;
-    // Before threads start: they are to have it so, too.
+    SystemRandom::new().fill(&mut seed).map_err(|_| io::Error::other("the system has no random numbers"))?;
+    // Before threads start, so that they inherit it.
     let signals = signals()?;
     set_current_timer_slack(Some(TIMER_SLACK)).map_err(io::Error::from)?;
     privileges::give_up(identity).map_err(ForwardError::Privileges)?;
@@ -96,8 +96,17 @@ pub fn run(path: &Path, tell: impl FnMut(Event<'_>)) -> Result<(), ForwardError>
     let started = Instant::now();
     let forwarder = Forwarder::new(&config, u64::from_ne_bytes(seed), started);
     let path = path.to_owned();
-    let mut running =
-        Running { path, config, devices, signals, asked, forwarder, started, last: (started, None), tell };
+    let mut running = Running {
+        path,
+        config,
+        devices,
+        signals,
+        asked,
+        forwarder,
+        started,
+        last: (started, None),
+        on_event,
+    };
     running.run()
 }
 
@@ -115,12 +124,12 @@ struct Running<T> {
     asked: Option<Asked>,
     forwarder: Forwarder,
     started: Instant,
-    /// When statistics were told last, and which.
+    /// The last report of statistics and its time.
     last: (Instant, Option<Totals>),
-    tell: T,
+    on_event: T,
 }
 
-/// What there is to do besides times.
+/// Pending work other than timeouts.
 struct Woken {
     signals: bool,
     asked: bool,
@@ -130,7 +139,7 @@ struct Woken {
 
 impl<T: FnMut(Event<'_>)> Running<T> {
     fn run(&mut self) -> Result<(), ForwardError> {
-        (self.tell)(Event::Ready(&self.config));
+        (self.on_event)(Event::Ready(&self.config));
         let mut woken = Woken { signals: false, asked: false, readable: vec![false; self.devices.len()] };
         loop {
             self.transmit(Instant::now());
@@ -155,7 +164,7 @@ impl<T: FnMut(Event<'_>)> Running<T> {
         }
     }
 
-    /// Writes a batch of what is due.
+    /// Writes a batch of due packets.
     fn transmit(&mut self, now: Instant) {
         self.forwarder.advance(now);
         for (port, device) in self.devices.iter().enumerate() {
@@ -188,7 +197,7 @@ impl<T: FnMut(Event<'_>)> Running<T> {
             return;
         }
         let totals = self.forwarder.totals();
-        (self.tell)(Event::Statistics {
+        (self.on_event)(Event::Statistics {
             totals: &totals,
             earlier: earlier.as_ref(),
             interval: now - *last,
@@ -218,20 +227,20 @@ impl<T: FnMut(Event<'_>)> Running<T> {
         Ok(())
     }
 
-    /// Does what signals ask for; whether that is to stop.
+    /// Handles signals; returns whether to stop.
     fn heed(&mut self) -> Result<bool, ForwardError> {
         let mut reload = false;
         while let Some(signal) = self.signals.read_signal().map_err(io::Error::from)? {
             if signal.ssi_signo != Signal::SIGHUP as u32 {
                 let totals = self.forwarder.totals();
-                (self.tell)(Event::Stopped(&totals, self.started.elapsed()));
+                (self.on_event)(Event::Stopped(&totals, self.started.elapsed()));
                 return Ok(true);
             }
             reload = true;
         }
         if reload {
             let reloaded = self.reload();
-            (self.tell)(match reloaded {
+            (self.on_event)(match reloaded {
                 Ok(()) => Event::Reloaded,
                 Err(error) => Event::NotReloaded(error),
             });

@@ -1,4 +1,4 @@
-//! What a forwarder has done, as numbers, as JSON and as words.
+//! Statistics of a forwarder, as numbers, JSON and text.
 
 use std::{collections::BTreeMap, fmt::Write, time::Duration};
 
@@ -8,50 +8,50 @@ use serde::Serialize;
 
 use super::histogram::Histogram;
 
-/// Of a whole forwarder.
+/// Statistics of a forwarder.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Totals {
     /// By port, in the order of the configuration.
     pub ports: Vec<PortTotals>,
 }
 
-/// Of one port. Everything but what is `waiting` and the rates only ever grows. Bytes are those of packets, IP headers
+/// Statistics of one port. All are counters, except `waiting` and the rates. Bytes are those of packets, IP headers
 /// included.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PortTotals {
     /// The device.
     pub name: String,
-    /// Packets that came from the device.
+    /// Packets received from the device.
     pub received: Count,
-    /// Packets that were written to the device.
+    /// Packets written to the device.
     pub sent: Count,
-    /// Packets that came from the device and went nowhere, or came for it and did not get through, by reason.
+    /// Packets dropped, by reason: received from the device and not forwarded, or lost on the way to it.
     pub dropped: BTreeMap<&'static str, u64>,
     /// Packets marked instead of dropped.
     pub marked: u64,
-    /// What waits in the queue.
+    /// Packets in the queue.
     pub waiting: Count,
     /// The rate of the link.
     pub link_bits_per_second: f64,
-    /// The rate that is signalled, if one is.
+    /// The signalled rate, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signalled_bits_per_second: Option<f64>,
-    /// Whole packets that were made to carry a signal, each in two fragments.
+    /// Whole packets fragmented to carry a signal, two fragments each.
     pub signalled: u64,
-    /// Leading fragments that were shortened.
+    /// Leading fragments shortened to a lower rate.
     pub lowered: u64,
     /// RTT indicators that passed.
     pub indicators: u64,
-    /// Bytes of headers that signals have added.
+    /// Bytes of headers added by signals.
     pub overhead: u64,
     /// Packets that left without a new signal, by reason.
     pub withheld: BTreeMap<&'static str, u64>,
-    /// Messages to senders whose packets could not be forwarded.
+    /// ICMP messages to senders whose packets could not be forwarded.
     pub icmp: u64,
-    /// How long packets waited.
+    /// Queueing delays.
     #[serde(rename = "queue_delay")]
     pub(crate) delays: Histogram,
-    /// Of those at the best level, if there are levels.
+    /// Delays at the best level, if the discipline has levels.
     #[serde(rename = "queue_delay_best", skip_serializing_if = "Histogram::is_empty")]
     pub(crate) best_delays: Histogram,
 }
@@ -73,7 +73,7 @@ impl Count {
 }
 
 impl PortTotals {
-    /// All packets dropped.
+    /// Total of dropped packets.
     pub fn drops(&self) -> u64 {
         self.dropped.values().sum()
     }
@@ -87,7 +87,7 @@ impl Totals {
         format!("{value}\n")
     }
 
-    /// A line for each port, of what has changed since `earlier`, which was `interval` ago.
+    /// A line for each port with the changes since `earlier`, which was `interval` ago.
     pub fn text(&self, earlier: Option<&Self>, interval: Duration) -> String {
         let mut text = String::new();
         for (n, port) in self.ports.iter().enumerate() {
@@ -107,7 +107,7 @@ impl Totals {
                 since(port.sent.packets, |port| port.sent.packets),
                 since(port.sent.bytes, |port| port.sent.bytes),
             );
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             let _ = write!(
                 text,
                 "{}: in {inward}, out {outward}, dropped {}, waiting {}",

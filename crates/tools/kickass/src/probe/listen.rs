@@ -7,10 +7,10 @@ use std::{
 
 use super::message::Message;
 
-/// A socket at `address`, or at this port of all addresses of both versions of IP, or of IPv4 where that is all there is.
+/// A socket at `address`, or at this port of all addresses of both IP versions (of IPv4 if the host has only that).
 ///
 /// # Errors
-/// When that is not this host's, or taken.
+/// If the address is not local or in use.
 pub fn bind(address: Option<SocketAddr>, port: u16) -> io::Result<UdpSocket> {
     match address {
         Some(address) => UdpSocket::bind(address),
@@ -21,7 +21,7 @@ pub fn bind(address: Option<SocketAddr>, port: u16) -> io::Result<UdpSocket> {
     }
 }
 
-/// Answers questions for ever.
+/// Answers probes for ever.
 ///
 /// # Errors
 /// When the socket fails.
@@ -31,11 +31,11 @@ pub fn serve(socket: &UdpSocket) -> io::Result<()> {
         match socket.recv_from(&mut question) {
             Ok((len, from)) => {
                 if let Some(answer) = Message::answer(&question[..len]) {
-                    // Lost answers are asked for again.
+                    // The other side repeats questions whose answers are lost.
                     let _ = socket.send_to(&answer, from);
                 }
             }
-            // Somebody who asked is gone.
+            // A host that asked is gone.
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),

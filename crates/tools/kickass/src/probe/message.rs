@@ -1,12 +1,12 @@
-//! What the two sides say to each other, in the payload of UDP.
+//! Messages between the two sides, in UDP payloads.
 //!
-//! A question is at least as long as its answer, so nobody can be flooded by answers to made-up questions.
+//! A question is at least as long as its answer, so forged questions cannot amplify traffic to others.
 
 use kickass::code::Code;
 
-/// Begins questions.
+/// Magic number of questions.
 const QUESTION: [u8; 8] = *b"kickass?";
-/// Begins answers.
+/// Magic number of answers.
 const ANSWER: [u8; 8] = *b"kickass!";
 
 /// How a question was sent.
@@ -14,7 +14,7 @@ const ANSWER: [u8; 8] = *b"kickass!";
 pub enum Form {
     /// Whole, with a payload as long as the code.
     Whole,
-    /// As long as possible, cut into fragments after the code.
+    /// As long as possible, fragmented at the code.
     Fragmented,
     /// In IPv6: whole, with a Fragment header (RFC 6946).
     Atomic,
@@ -33,29 +33,29 @@ pub struct Message {
     pub run: u64,
     /// How the question was sent.
     pub form: Form,
-    /// The length asked about.
+    /// The probed length.
     pub code: Code,
-    /// How often it was asked about before.
+    /// How often it was probed before.
     pub attempt: u8,
 }
 
 impl Message {
-    /// Bytes of an answer, and the least of a question.
+    /// Length of an answer in bytes, and shortest length of a question.
     pub const LEN: usize = 20;
 
-    /// The question, in so many bytes of payload of UDP, [`Self::LEN`] at least.
+    /// The question in a UDP payload of this many bytes, at least [`Self::LEN`].
     pub fn question(&self, len: usize) -> Vec<u8> {
         let mut bytes = self.bytes(QUESTION).to_vec();
         bytes.resize(len.max(Self::LEN), 0);
         bytes
     }
 
-    /// The answer to a question, whatever else is in it.
+    /// The answer to a question; further content of the question is ignored.
     pub fn answer(question: &[u8]) -> Option<[u8; Self::LEN]> {
         Self::parse(question, QUESTION).map(|message| message.bytes(ANSWER))
     }
 
-    /// Reads an answer.
+    /// Parses an answer.
     pub fn parse_answer(bytes: &[u8]) -> Option<Self> {
         Self::parse(bytes, ANSWER)
     }
@@ -106,7 +106,7 @@ mod tests {
     fn what_is_no_question_gets_no_answer() {
         let question = Message { run: 7, form: Form::Whole, code: Code::MIN, attempt: 0 }.question(100);
         let answer = Message::answer(&question).unwrap();
-        assert_eq!(Message::answer(&answer), None, "two listeners would talk for ever");
+        assert_eq!(Message::answer(&answer), None, "two listeners would answer each other for ever");
         for at in [0, 17, 18] {
             let mut broken = question.clone();
             broken[at] ^= 0x83;

@@ -1,8 +1,8 @@
 //! `kickass probe`: which lengths of packets and of leading fragments survive a path (Kick-Ass §4.3, Figure 12).
 //!
-//! The [`sweep`] sends a question per length, whole and with Don't Fragment, and cut there into two fragments; in IPv6
-//! also whole with a Fragment header, which is what a router that tells rates finds and cuts. The [`listen`]ing side
-//! answers each that arrives whole. Fragments need a raw socket, and so CAP_NET_RAW.
+//! The [`sweep`] sends questions for each length: whole with Don't Fragment, and fragmented there in two. In IPv6 it
+//! also sends one whole with a Fragment header, the kind of packet that signalling routers fragment. The [`listen`]ing
+//! side answers each that arrives whole. Fragments need a raw socket, and so CAP_NET_RAW.
 
 pub mod listen;
 pub mod message;

@@ -1,4 +1,4 @@
-//! A question as packets of IP.
+//! A question as IP packets.
 
 use std::net::SocketAddr;
 
@@ -9,7 +9,7 @@ use kickass::{code::Code, packet::Packet};
 
 use super::message::{Form, Message};
 
-/// A fragmented question is as long as an Ethernet frame lets it.
+/// IP length of a fragmented question: the longest that fits into an Ethernet frame.
 const TOTAL_LEN: usize = 1500;
 const IPV4_HEADER: usize = 20;
 const IPV6_HEADER: usize = 40;
@@ -17,12 +17,12 @@ const FRAGMENT_HEADER: usize = 8;
 const UDP_HEADER: usize = 8;
 const HOP_LIMIT: u8 = 64;
 
-/// Bytes of a leading fragment before its payload, in the version of IP that `to` is of.
+/// Header bytes of a leading fragment, in the IP version of `to`.
 pub(super) fn headers(to: SocketAddr) -> usize {
     if to.is_ipv4() { IPV4_HEADER } else { IPV6_HEADER + FRAGMENT_HEADER }
 }
 
-/// The forms in which questions are put to `to`.
+/// The forms of questions for `to`.
 pub(super) fn forms(to: SocketAddr) -> &'static [Form] {
     match to.is_ipv4() {
         true => &[Form::Whole, Form::Fragmented],
@@ -30,8 +30,8 @@ pub(super) fn forms(to: SocketAddr) -> &'static [Form] {
     }
 }
 
-/// The payload of UDP, such that the packet, or its leading fragment, is as long as a leading fragment with this code:
-/// [`headers`] and the code. `None` if the question does not fit into that, or that not into a frame.
+/// Length of the UDP payload with which the packet, or its leading fragment, is as long as a leading fragment with this
+/// code: [`headers`] plus the code. `None` if the question does not fit into that, or that not into an Ethernet frame.
 pub(super) fn payload(message: &Message, to: SocketAddr) -> Option<Vec<u8>> {
     let leading = headers(to) + message.code.payload_len();
     let total_len = if message.form == Form::Fragmented { TOTAL_LEN } else { leading };
@@ -43,7 +43,7 @@ pub(super) fn payload(message: &Message, to: SocketAddr) -> Option<Vec<u8>> {
     (leading <= TOTAL_LEN && len >= Message::LEN).then(|| message.question(len))
 }
 
-/// All packets of a question, in the order in which they leave. `None` if it cannot be put in this form.
+/// All packets of a question in the order of sending. `None` if this form is impossible.
 pub(super) fn packets(
     message: &Message,
     payload: &[u8],
@@ -75,12 +75,12 @@ pub(super) fn packets(
     if message.form != Form::Fragmented {
         return Some(vec![leading]);
     }
-    // The longest code leaves nothing for another fragment. The identification is in the packet.
+    // The longest code leaves no second fragment. The identification is in the packet.
     let rest = leading.split(code.payload_len(), 0).ok()?;
     Some(vec![leading, rest])
 }
 
-/// Different ones for all that may be under way.
+/// Distinct for all questions that may be in flight.
 fn identification(attempt: u8, code: Code) -> u16 {
     1 + u16::from(attempt) + code.payload_len() as u16 * 37
 }
@@ -120,7 +120,7 @@ mod tests {
                         assert!(!more && leading.leading_len().is_none());
                     }
                 }
-                // All but the shortest and the longest, and in IPv6 those that no Ethernet frame holds.
+                // All except the shortest and the longest, and in IPv6 except those longer than an Ethernet frame.
                 let held = (TOTAL_LEN - headers - 24) / 8 + 1;
                 assert!((held - 2..=held).contains(&asked), "{form:?}: {asked} of {held}");
             }

@@ -1,4 +1,4 @@
-//! What a sweep has found: as words, as JSON, as a picture.
+//! The result of a sweep as text, JSON and picture.
 
 use std::collections::BTreeMap;
 
@@ -8,23 +8,23 @@ use serde::Serialize;
 
 use super::message::Form;
 
-/// What became of the questions of one length and form.
+/// Results for one length and form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Survival {
     /// Questions that left this host.
     pub sent: u32,
-    /// Those that were answered.
+    /// Questions answered.
     pub arrived: u32,
 }
 
 impl Survival {
-    /// Part that arrived; `None` if nothing was sent.
+    /// Fraction that was answered; `None` if none was sent.
     pub fn share(self) -> Option<f64> {
         (self.sent > 0).then(|| f64::from(self.arrived) / f64::from(self.sent))
     }
 }
 
-/// Of one length.
+/// Results for one length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Row {
     /// IP total length of the whole packet, or of the leading fragment.
@@ -43,13 +43,13 @@ impl Row {
     }
 }
 
-/// What is sent, in this order.
+/// The forms, in this order.
 const NAMES: [&str; 3] = ["whole packets", "with Fragment header", "leading fragments"];
 
 /// The same in a picture.
 const SERIES: [&str; 3] = ["whole packets", "with Fragment header", "fragmented packets"];
 
-/// Of a path.
+/// Results for a path.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
     /// By length, shortest first.
@@ -59,7 +59,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Of what was `found`; leading fragments have so many bytes of `headers` before their payload.
+    /// From the answers `found`; leading fragments have this many bytes of `headers` before their payload.
     pub(super) fn new(found: &BTreeMap<(Code, Form), Survival>, headers: usize) -> Self {
         let row = |code: Code| {
             let of = |form| found.get(&(code, form)).copied().unwrap_or_default();
@@ -81,7 +81,7 @@ impl Report {
         self.arrived().iter().any(|arrived| *arrived > 0)
     }
 
-    /// Of each form, of all lengths together.
+    /// Totals of each form over all lengths.
     fn arrived(&self) -> [u32; 3] {
         [0, 1, 2].map(|form| self.lengths.iter().map(|row| row.of()[form].arrived).sum())
     }
@@ -92,7 +92,7 @@ impl Report {
         (0..NAMES.len()).filter(sent).collect()
     }
 
-    /// A line for each range of lengths that fared alike.
+    /// A line for each range of lengths with equal results.
     pub fn text(&self) -> String {
         let line = |range: &str, cells: &dyn Fn(usize) -> String| {
             let cells = self.forms().into_iter().map(|form| format!("  {:>20}", cells(form)));
@@ -119,7 +119,7 @@ impl Report {
         match self.arrived() {
             [0, 0, 0] => "Nothing was answered.\n",
             _ if !self.fragments_sent => {
-                "Whole packets only: fragments need CAP_NET_RAW, run it as root for those.\n"
+                "Whole packets only: fragments need CAP_NET_RAW, run it as root to test them.\n"
             }
             [_, 0, 0] if ipv6 => "No Fragment header survives this path: send none on it.\n",
             [_, _, 0] if ipv6 => "No fragment survives this path: send no Fragment header on it.\n",
@@ -131,7 +131,7 @@ impl Report {
     /// One JSON object on a line.
     ///
     /// # Errors
-    /// None that can happen.
+    /// Serialization cannot fail.
     pub fn json(&self) -> serde_json::Result<String> {
         Ok(serde_json::to_string(self)? + "\n")
     }

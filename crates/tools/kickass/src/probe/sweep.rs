@@ -18,33 +18,33 @@ use super::{
     report::{Report, Survival},
 };
 
-/// Answers come at most so long after the last question.
+/// Longest wait for answers after the last question.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How often to see whether all have come.
+/// How often to check for all answers.
 const LOOK: Duration = Duration::from_millis(50);
-/// Of sockets that take packets with their headers.
+/// Raw sockets that take packets with their headers.
 const RAW: u8 = 255;
 
-/// How to ask.
+/// Parameters of a sweep.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
-    /// Who answers.
+    /// The listening host.
     pub target: SocketAddr,
-    /// How often each length is asked about.
+    /// Number of questions for each length.
     pub tries: u8,
     /// Time between questions.
     pub interval: Duration,
 }
 
-/// How questions leave.
+/// How questions are sent.
 enum Way {
-    /// As they are written.
+    /// With their own headers.
     Raw(Socket),
-    /// As the kernel writes them: whole, and with Don't Fragment.
+    /// With the kernel's headers: whole, and with Don't Fragment.
     Plain,
 }
 
-/// Asks about every code, each whole and, if this process may, fragmented, in IPv6 also whole with a Fragment header.
+/// Probes every code: whole, fragmented if this process may, and in IPv6 whole with a Fragment header.
 ///
 /// # Errors
 /// When a socket fails.
@@ -53,7 +53,7 @@ pub fn sweep(plan: &Plan) -> io::Result<Report> {
     let socket = UdpSocket::bind(SocketAddr::new(any, 0))?;
     socket.connect(plan.target)?;
     if plan.target.is_ipv6() {
-        // IPv4 has it by default.
+        // The default for IPv4.
         set_ipv6_mtu_discover(&socket, Ipv6PathMtuDiscovery::DO)?;
     }
     let local = socket.local_addr()?;
@@ -65,11 +65,11 @@ pub fn sweep(plan: &Plan) -> io::Result<Report> {
         Err(error) => return Err(error),
     };
     let mut run = [0; 8];
-    SystemRandom::new().fill(&mut run).map_err(|_| io::Error::other("no random numbers"))?;
+    SystemRandom::new().fill(&mut run).map_err(|_| io::Error::other("the system has no random numbers"))?;
     let run = u64::from_ne_bytes(run);
 
     let mut sweep = Sweep { socket, local, way, plan, run, found: BTreeMap::new(), answered: HashSet::new() };
-    // All lengths, then all again: what befalls the path for a moment befalls no single length.
+    // All lengths, then all again: a short disturbance of the path then does not hit a single length.
     for attempt in 0..plan.tries {
         for code in Code::all() {
             for &form in question::forms(plan.target) {
@@ -91,7 +91,7 @@ struct Sweep<'a> {
     plan: &'a Plan,
     run: u64,
     found: BTreeMap<(Code, Form), Survival>,
-    /// Networks may repeat packets.
+    /// Networks may duplicate packets.
     answered: HashSet<(usize, Form, u8)>,
 }
 
@@ -104,7 +104,7 @@ impl Sweep<'_> {
         Ok(())
     }
 
-    /// Whether the question could be put and left this host.
+    /// Whether the question was possible and left this host.
     fn send(&self, message: Message) -> bool {
         let Some(payload) = question::payload(&message, self.plan.target) else { return false };
         match (&self.way, message.form) {
@@ -113,7 +113,7 @@ impl Sweep<'_> {
             (Way::Raw(raw), _) => {
                 let packets = question::packets(&message, &payload, self.local, self.plan.target);
                 let mut to = self.plan.target;
-                // In IPv6 it would have to be the protocol.
+                // In IPv6 the protocol would have to be that of the payload.
                 to.set_port(0);
                 let leaves = |packets: Vec<_>| {
                     packets
@@ -135,7 +135,7 @@ impl Sweep<'_> {
             self.socket.set_read_timeout(Some(left))?;
             match self.socket.recv(&mut bytes) {
                 Ok(len) => self.hear(&bytes[..len]),
-                // A timeout, or a message of ICMP about a question: the length does not arrive.
+                // A timeout, or an ICMP error about a question: the length does not arrive.
                 Err(_) => continue,
             }
         }

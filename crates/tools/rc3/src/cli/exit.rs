@@ -1,4 +1,4 @@
-//! Exit codes: what a script can tell apart.
+//! Exit codes for scripts.
 
 use std::process::ExitCode;
 
@@ -7,23 +7,23 @@ use crate::transfer::error::TransferError;
 /// How the command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// Everything that was asked for is done.
+    /// Everything requested is done.
     Success,
-    /// It could not be done.
+    /// It failed.
     Failure,
-    /// The command line makes no sense.
+    /// The command line is invalid.
     Usage,
-    /// What arrived is not what was sent.
+    /// The received content differs from the sent content.
     NotVerified,
-    /// The other side refused, or is not who the ticket says.
+    /// The other side refused, or its certificate does not match the ticket.
     Refused,
     /// A file of that name exists, and nothing was overwritten.
     Exists,
-    /// Everything is done except what could not be sent.
+    /// Some files were skipped; all others were sent.
     LeftOut,
-    /// The doctor found something to set right.
+    /// The doctor found a problem that the user can fix.
     Findings,
-    /// Somebody pressed Ctrl-C.
+    /// The user pressed Ctrl-C.
     Interrupted,
 }
 
@@ -37,8 +37,8 @@ Exit codes:
     3  what arrived is not what was sent
     4  refused by the other side, or not the right receiver
     5  a file of that name exists; nothing was overwritten
-    6  rc3 doctor found something to set right
-    7  some files were left out; all others arrived
+    6  rc3 doctor found a problem that you can fix
+    7  some files were skipped; all others arrived
   130  interrupted";
 
     /// The number.

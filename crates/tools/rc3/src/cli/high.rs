@@ -1,4 +1,4 @@
-//! What it means here: settings resolved, defaults that depend on others filled in, nonsense refused.
+//! The meaning of the command line: resolves settings, fills in dependent defaults, rejects invalid combinations.
 
 use std::{io, net::SocketAddr, path::PathBuf};
 
@@ -42,48 +42,48 @@ pub enum Command {
     /// Show both schemes.
     #[cfg(unix)]
     Demo {
-        /// What to show.
+        /// The scenarios to run.
         scenarios: Box<Links<Scenario>>,
-        /// JSON instead of words.
+        /// JSON instead of text.
         json: bool,
         /// A picture file.
         svg: Option<PathBuf>,
     },
-    /// Receive.
+    /// Receive files.
     Recv(ReceiveJob, Style),
-    /// Send.
+    /// Send files.
     Send(SendJob, Style),
-    /// Look at this host, and at a path.
+    /// Check this host, and a path.
     Doctor(DoctorJob),
-    /// Be the peer of such a look.
+    /// Answer checks from another host.
     DoctorListen {
-        /// What to use of the network.
+        /// Network settings.
         network: Network,
-        /// Where to listen.
+        /// Address to listen on.
         bind: Option<SocketAddr>,
-        /// What the ticket says instead of the address of the default route.
+        /// Address in the ticket, instead of that of the default route.
         advertise: Option<(String, Option<u16>)>,
-        /// Where to write the ticket instead of printing it.
+        /// File for the ticket, instead of printing it.
         ticket_file: Option<PathBuf>,
     },
     /// Completions.
     Completions(Shell),
-    /// Manual pages, into a directory or the first to standard output.
+    /// Manual pages: all into a directory, or the first to standard output.
     Man(Option<PathBuf>),
 }
 
-/// What to look at.
+/// What to check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DoctorJob {
     /// The path to the peer with this ticket; `None`: only this host.
     pub ticket: Option<Ticket>,
-    /// JSON instead of words.
+    /// JSON instead of text.
     pub json: bool,
-    /// What to use of the network.
+    /// Network settings.
     pub network: Network,
 }
 
-/// What was typed is well-formed but makes no sense.
+/// Why a well-formed command line is invalid.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum UsageError {
@@ -93,12 +93,12 @@ pub enum UsageError {
     /// No ticket on standard input.
     #[error("cannot read the ticket from standard input: {0}")]
     Input(io::Error),
-    /// No ticket in the file.
+    /// The file has no ticket.
     #[error("cannot read the ticket from {}: {error}", printable_path(path))]
     TicketFile {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// The system's word.
+        /// The system error.
         error: io::Error,
     },
     /// A ticket as an argument, and another in a file.
@@ -107,10 +107,10 @@ pub enum UsageError {
     /// No ticket anywhere.
     #[error("no ticket")]
     NoTicket,
-    /// A ticket, and nothing to send.
+    /// A ticket, but no files to send.
     #[error("no file or directory to send")]
     NoPath,
-    /// Too many or too large.
+    /// Too many sizes, or one too large.
     #[cfg(unix)]
     #[error("choose at most {SIZES_MAX} sizes from 1 byte to {}", size_text(SIZE_BYTES_MAX))]
     Sizes,
@@ -121,14 +121,14 @@ pub enum UsageError {
 }
 
 impl UsageError {
-    /// What to do about it.
+    /// What the user can do.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Ticket(_) | Self::Input(_) | Self::TicketFile { .. } | Self::NoTicket => {
-                "give it by --ticket-file FILE, by RC3_TICKET, or as last argument: TICKET, or `-` for standard input"
+                "pass it by --ticket-file FILE, by RC3_TICKET, or as last argument: TICKET, or `-` for standard input"
             }
             Self::NoPath => "name files and directories before the ticket: rc3 send PATH... -",
-            Self::TwoTickets => "leave out one of them",
+            Self::TwoTickets => "omit one of them",
             #[cfg(unix)]
             Self::Sizes | Self::Link => "see rc3 demo --help",
         }
@@ -136,7 +136,7 @@ impl UsageError {
 }
 
 impl Command {
-    /// Resolves what was typed.
+    /// Resolves the command line.
     ///
     /// # Errors
     /// See [`UsageError`].
@@ -158,7 +158,7 @@ impl Command {
 
 #[cfg(unix)]
 fn scenarios(args: DemoArgs) -> Result<Links<Scenario>, UsageError> {
-    // Who chooses one of these means this link and no other.
+    // Choosing one of these selects a single link.
     let is_chosen = args.queue.is_some() || args.nic.is_some() || args.buffer.is_some();
     let link = scenario(args)?;
     let fast_card = (!is_chosen).then(|| link.with_fast_card());
@@ -172,7 +172,7 @@ fn scenario(args: DemoArgs) -> Result<Scenario, UsageError> {
     if args.sizes.is_empty() || args.sizes.len() > SIZES_MAX || !sizes_fit {
         return Err(UsageError::Sizes);
     }
-    // One product, as the emulator counts it.
+    // Computed as in the emulator.
     let default = || EmulatorConfig::new(args.rate, args.rtt).buffer;
     let buffer = args.buffer.map_or_else(default, |buffer| buffer.bytes(args.rate, args.rtt));
     if args.rtt > Duration::from_secs(10) || buffer < 3000 {
@@ -202,7 +202,7 @@ fn doctor(args: DoctorArgs) -> Result<Command, UsageError> {
         return Ok(Command::DoctorListen { network, bind, advertise, ticket_file });
     }
     let named = ticket::named(ticket.as_deref(), ticket_file.as_deref())?;
-    // The variable may hold a ticket for `rc3 send`, which is none of the doctor's.
+    // The variable may hold a ticket for `rc3 send`, which the doctor must ignore.
     let found = match named {
         Some(ticket) => Some(ticket),
         None => ticket::in_environment()?.filter(|ticket| ticket.fingerprint() == fingerprint()),
@@ -240,8 +240,8 @@ fn network(args: NetworkArgs) -> Network {
 }
 
 fn recv(args: RecvArgs) -> Command {
-    let style = Style::choose(args.tell.json, args.tell.quiet);
-    let qlog = args.tell.qlog.or_else(rc3_net::qlog::directory_from_env);
+    let style = Style::choose(args.output.json, args.output.quiet);
+    let qlog = args.output.qlog.or_else(rc3_net::qlog::directory_from_env);
     let policy = Policy { force: args.force, fsync: args.fsync, discard_partial: args.discard_partial };
     let rlp = rlp(args.rlp);
     let network = network(args.network);
@@ -261,8 +261,8 @@ fn send(args: SendArgs) -> Result<Command, UsageError> {
     if paths.is_empty() {
         return Err(UsageError::NoPath);
     }
-    let style = Style::choose(args.tell.json, args.tell.quiet);
-    let qlog = args.tell.qlog.or_else(rc3_net::qlog::directory_from_env);
+    let style = Style::choose(args.output.json, args.output.quiet);
+    let qlog = args.output.qlog.or_else(rc3_net::qlog::directory_from_env);
     let (rlp, congestion) = (rlp(args.rlp), congestion(args.congestion));
     let network = self::network(network);
     let patience = PATIENCE;
@@ -289,7 +289,7 @@ mod tests {
             panic!("not a demonstration")
         };
         let Links { link: scenario, fast_card: Some(fast_card) } = *scenarios else {
-            panic!("one link alone")
+            panic!("a single link")
         };
         assert_eq!(scenario.rate.bits_per_second(), 200_000_000);
         assert_eq!((scenario.nic, scenario.rtt), (scenario.rate, Duration::from_millis(80)));
@@ -328,7 +328,7 @@ mod tests {
             let words = ["rc3", "demo", "--queue", name, "--buffer", "0.1bdp"];
             let Ok(Command::Demo { scenarios, .. }) = resolve(&words) else { panic!("not a demonstration") };
             assert_eq!((scenarios.link.queue.discipline(), scenarios.link.buffer), (discipline, 200_000));
-            assert_eq!(scenarios.fast_card, None, "a queue was chosen");
+            assert_eq!(scenarios.fast_card, None, "the user chose a queue");
         }
     }
 

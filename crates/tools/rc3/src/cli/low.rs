@@ -1,4 +1,4 @@
-//! What was typed: one definition per flag, which feeds help, man page and completions.
+//! The command line as typed: one definition per flag, from which help, man page and completions follow.
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
@@ -15,7 +15,7 @@ use crate::demo::{buffer::Buffer, queue::Queue};
 #[derive(Debug, Clone, Parser)]
 #[command(name = "rc3", version, after_help = Exit::HELP, max_term_width = 100)]
 pub struct LowArgs {
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: LowCommand,
 }
@@ -23,18 +23,18 @@ pub struct LowArgs {
 /// The commands.
 #[derive(Debug, Clone, Subcommand)]
 pub enum LowCommand {
-    /// Show rc3 beside plain QUIC over an emulated wide-area link on this machine
+    /// Compare rc3 with plain QUIC over an emulated wide-area link on this machine
     #[cfg(unix)]
     Demo(DemoArgs),
     /// Receive files: prints a ticket for the sender
     Recv(RecvArgs),
     /// Send files and directories to the holder of a ticket
     Send(SendArgs),
-    /// Say what stands between RC3 and the network: sockets of this host, and the path to a peer
+    /// Check this host's sockets, and with a second host the path between them
     Doctor(DoctorArgs),
     /// Print completions for a shell
     Completions {
-        /// Which shell
+        /// The shell
         shell: Shell,
     },
     /// Print the manual page, or write one per command
@@ -53,9 +53,8 @@ Real endpoints on loopback sockets send real data over an emulated link. FCT is 
 byte at the receiver, handshake included; every transfer is verified by BLAKE3. Byte counts are the \
 receiver's, of the run with the median FCT. In the JSON output, rlp_bytes lists level 1 first.
 
-Unless --nic, --queue or --buffer say which link is meant, a second table shows the same transfers where the card \
-is ten times as fast as the link, the link has a FIFO of half the buffer, which ignores marks, and --forget holds; \
-in JSON it is in fast_card.")]
+Without --nic, --queue and --buffer, a second table repeats the transfers under worse conditions: the card is ten \
+times as fast as the link, a FIFO of half the buffer ignores marks, and --forget is set. In JSON it is fast_card.")]
 pub struct DemoArgs {
     /// Rate of the link
     #[arg(long, default_value = "200mbit", value_parser = rate)]
@@ -63,7 +62,7 @@ pub struct DemoArgs {
     /// Round-trip time of the link
     #[arg(long, default_value = "80ms", value_parser = parse_time)]
     pub rtt: Duration,
-    /// Buffer of the link, or bucket of the policer, in bytes or as in 0.5bdp [default: one bandwidth-delay product]
+    /// Buffer of the link, or bucket of the policer, in bytes or like 0.5bdp [default: one bandwidth-delay product]
     #[arg(long, value_name = "SIZE", value_parser = Buffer::parse)]
     pub buffer: Option<Buffer>,
     /// Speed of the sender's network card, to which RLP is paced [default: the rate of the link]
@@ -72,28 +71,28 @@ pub struct DemoArgs {
     /// Probability that a packet is lost, 0 to 1
     #[arg(long, default_value_t = 0.0, value_name = "P", value_parser = parse_probability)]
     pub loss: f64,
-    /// Background traffic at normal priority, as a share of the rate, 0 to below 1
+    /// Background traffic at normal priority, as a fraction of the rate, 0 to below 1
     #[arg(long, default_value_t = 0.0, value_name = "SHARE", value_parser = parse_share)]
     pub load: f64,
     /// Sizes to send, separated by commas
     #[arg(long, default_value = "10k,100k,1M,5M,20M", value_delimiter = ',', value_parser = parse_size)]
     pub sizes: Vec<u64>,
-    /// Runs per size and scheme [default: 5, or as many as end within a minute]
+    /// Runs per size and scheme [default: 5, or fewer if they take longer than a minute]
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=100))]
     pub runs: Option<u32>,
-    /// RLP levels: 40, 400, 4000, ... packets, the rest at the last
+    /// RLP levels: 40, 400, 4000, ... packets, the last level has the rest
     #[arg(long, default_value_t = 7, value_name = "N", value_parser = value_parser!(u8).range(1..=15))]
     pub levels: u8,
-    /// What waits in front of the link [default: prio]
+    /// Queue in front of the link [default: prio]
     #[arg(long, value_enum)]
     pub queue: Option<Queue>,
     /// How rc3 uses low priority: off compares plain QUIC with itself
     #[arg(long, value_enum, default_value_t = RlpChoice::Guard, value_name = "MODE")]
     pub rlp: RlpChoice,
-    /// Let rc3 forget after each transfer how fast the link was
+    /// Forget the link's rate after each transfer
     #[arg(long)]
     pub forget: bool,
-    /// Print one JSON object and nothing else
+    /// Print one JSON object and no other output
     #[arg(long)]
     pub json: bool,
     /// Draw FCT over size into a file
@@ -107,11 +106,11 @@ pub struct DemoArgs {
 /// `rc3 recv`
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
-Anyone with the ticket can send you files: treat it like a password. A file gets its name when it is \
-complete and verified; until then it is `.NAME.TAG.rc3-part`, with the permissions it will have at most. \
-Incomplete files stay when the connection breaks, the disk is full, or this program is interrupted or \
-killed: run the same two commands again, and only what is missing is sent (of a file below 1 MiB, all of it). \
-Files that are there already with the same content are not sent. Delete `.*.rc3-part` files that no try will \
+Anyone with the ticket can send you files: treat it like a password. A file gets its name when it is complete and \
+verified; until then it is `.NAME.TAG.rc3-part`, with at most its final permissions. Incomplete files stay when the \
+connection breaks, the disk is full, or this program is interrupted or killed: run the same two commands again, and \
+only what is missing is sent (a file below 1 MiB is sent again as a whole). Files that already exist with the same \
+content are not sent. Delete `.*.rc3-part` files that you do not want to \
 complete.")]
 pub struct RecvArgs {
     /// Write files only below this directory
@@ -123,30 +122,30 @@ pub struct RecvArgs {
     /// Address to listen on: IP:PORT, IP, or :PORT [default: any address, any free port]
     #[arg(long, value_name = "ADDR", value_parser = parse_listen)]
     pub listen: Option<SocketAddr>,
-    /// What the ticket names instead of the address of the default route
+    /// Address in the ticket, instead of that of the default route
     #[arg(long, value_name = "HOST[:PORT]", value_parser = parse_advertise)]
     pub advertise: Option<(String, Option<u16>)>,
-    /// Go on after the first complete transfer
+    /// Continue after the first complete transfer
     #[arg(long)]
     pub keep: bool,
     /// Replace existing files
     #[arg(long)]
     pub force: bool,
-    /// Wait until each file is on the disk before it gets its name, and until new names and directories are, too
+    /// Write each file to disk before it gets its name, and sync new names and directories
     #[arg(long)]
     pub fsync: bool,
-    /// Delete incomplete files instead of keeping them for the next try
+    /// Delete incomplete files instead of keeping them for the next run
     #[arg(long)]
     pub discard_partial: bool,
     /// Whether low priority is used
     #[arg(long, value_enum, default_value_t = RlpChoice::Guard, value_name = "MODE")]
     pub rlp: RlpChoice,
-    /// What to use of the network
+    /// Network settings
     #[command(flatten)]
     pub network: NetworkArgs,
-    /// How to tell it
+    /// Output settings
     #[command(flatten)]
-    pub tell: TellArgs,
+    pub output: OutputArgs,
 }
 
 /// `rc3 send`
@@ -154,16 +153,16 @@ pub struct RecvArgs {
 #[command(
     override_usage = "rc3 send [OPTIONS] PATH... [TICKET|-]",
     after_help = "\
-The ticket is a secret. Give it by --ticket-file, by the variable RC3_TICKET, or as a last argument `-`, which \
-reads it from standard input. The ticket itself may be the last argument, but then every user of this machine can \
-see it in the list of processes.
+The ticket is a secret. Pass it by --ticket-file, by the variable RC3_TICKET, or with a last argument `-` on standard \
+input. The ticket itself may be the last argument, but then every user of this machine can see it in the list of \
+processes.
 
-Directories are sent with everything in them. Symbolic links inside a directory are left out with a warning; a \
-link given as PATH is followed. If anything was left out, the exit code is 7. Run the same command again after an \
-interruption: files that arrived are not sent again, nor the parts of files that the receiver kept."
+Directories are sent with their whole content. Symbolic links inside a directory are skipped with a warning; a link \
+given as PATH is followed. If anything was skipped, the exit code is 7. After an interruption run the same command \
+again: it sends only what the receiver does not have yet."
 )]
 pub struct SendArgs {
-    /// Files and directories, then the ticket unless it is elsewhere
+    /// Files and directories, then the ticket unless it comes from elsewhere
     #[arg(required = true, num_args = 1.., value_name = "PATH")]
     pub paths: Vec<PathBuf>,
     /// Read the ticket from this file
@@ -172,38 +171,38 @@ pub struct SendArgs {
     /// Only list what would be sent
     #[arg(long)]
     pub dry_run: bool,
-    /// Send at this rate on average, at most
+    /// Send at most at this average rate
     #[arg(long, value_name = "RATE", value_parser = rate)]
     pub rate_limit: Option<Rate>,
     /// Whether low priority is used
     #[arg(long, value_enum, default_value_t = RlpChoice::Guard, value_name = "MODE")]
     pub rlp: RlpChoice,
-    /// Congestion control of what goes at normal priority
+    /// Congestion control of normal-priority packets
     #[arg(long, value_enum, default_value_t = CongestionChoice::Cubic, value_name = "CONTROL")]
     pub congestion: CongestionChoice,
-    /// Try packets up to this long, IP header included: 9000 where all of the path takes jumbo frames
+    /// Try packets up to this long, IP header included: 9000 if the whole path supports jumbo frames
     /// [default: 1500, on loopback 8192]
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(1280..))]
     pub mtu: Option<u16>,
-    /// What to use of the network
+    /// Network settings
     #[command(flatten)]
     pub network: NetworkArgs,
-    /// How to tell it
+    /// Output settings
     #[command(flatten)]
-    pub tell: TellArgs,
+    pub output: OutputArgs,
 }
 
 /// `rc3 doctor`
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
-With a ticket of `rc3 doctor --listen` on another host it sends and gets back about 2 MB of probes in a few \
-seconds, to see which DSCPs arrive as they were sent, with which marks packets of normal priority overtake those of \
-low priority, and how long packets may be. Where no queue forms on the path, that cannot be told. Then it sends and \
-gets back 4 MB by rc3, or as much as ten seconds each take, and tells the rate, the queue, whether priorities were \
-honoured, and what was sent again. Marks that were overtaken are kept for `rc3 send --marks auto` to that host.
+With a ticket of `rc3 doctor --listen` on another host, the doctor exchanges about 2 MB of probes in a few seconds. \
+They show which DSCPs survive, with which marks normal-priority packets overtake low-priority ones, and how long \
+packets may be. Overtaking shows only if a queue forms on the path. Then 4 MB, or as much as ten seconds allow, go \
+each way by rc3, and the doctor prints the rate, the queue, whether priorities were honoured, and what was sent \
+again. Marks with which packets overtook are remembered for `rc3 send --marks auto` to that host.
 
-The ticket may also be in the file given by --ticket-file or in the variable RC3_TICKET. As an argument it is \
-visible to every user of this machine in the list of processes; `-` reads it from standard input.")]
+You can also pass the ticket by --ticket-file or the variable RC3_TICKET. As an argument it is visible to every user \
+of this machine in the list of processes; `-` reads it from standard input.")]
 pub struct DoctorArgs {
     /// The line `rc3 doctor --listen` printed on another host, or `-` to read it from standard input
     #[arg(value_name = "TICKET", conflicts_with = "listen")]
@@ -217,82 +216,82 @@ pub struct DoctorArgs {
     /// Address to listen on: IP:PORT, IP, or :PORT [default: any address, any free port]
     #[arg(long, value_name = "ADDR", value_parser = parse_listen, requires = "listen")]
     pub bind: Option<SocketAddr>,
-    /// What the ticket names instead of the address of the default route
+    /// Address in the ticket, instead of that of the default route
     #[arg(long, value_name = "HOST[:PORT]", value_parser = parse_advertise, requires = "listen")]
     pub advertise: Option<(String, Option<u16>)>,
-    /// Print one JSON object and nothing else
+    /// Print one JSON object and no other output
     #[arg(long, conflicts_with = "listen")]
     pub json: bool,
-    /// What to use of the network
+    /// Network settings
     #[command(flatten)]
     pub network: NetworkArgs,
 }
 
-/// What to use of the network.
+/// Network settings.
 #[derive(Debug, Clone, Args)]
 pub struct NetworkArgs {
     /// Marks of the packets (DSCP)
     #[arg(long, value_enum, default_value_t = MarksChoice::Auto, value_name = "MARKS")]
     pub marks: MarksChoice,
-    /// Keep what is learned of paths in this file: destinations, rates, round trips, for a day [default: rc3/paths in
+    /// Remember paths in this file for a day: destinations, rates, round trips [default: rc3/paths in
     /// $XDG_STATE_HOME or ~/.local/state]
     #[arg(long, value_name = "FILE", conflicts_with = "no_path_memory")]
     pub path_memory: Option<PathBuf>,
-    /// Neither use nor keep what is learned of paths
+    /// Neither use nor store remembered paths
     #[arg(long)]
     pub no_path_memory: bool,
 }
 
-/// Which marks.
+/// The DSCPs to send with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum MarksChoice {
-    /// Those that `rc3 doctor` saw overtaken on this path in the last day, else le
+    /// Those that overtook on this path when `rc3 doctor` checked it in the last day, else le
     Auto,
     /// Low priority is LE, lower effort (1)
     Le,
     /// Low priority is CS1 (8)
     Cs1,
-    /// None on the wire
+    /// No marks
     None,
-    /// Low priority is 0, normal priority CS3 (24): where nothing is below best effort
+    /// Low priority is 0, normal priority CS3 (24): for paths that serve nothing below best effort
     Raised,
-    /// One for each level, for queues that are set up for it
+    /// One DSCP for each level, for queues configured for them
     PerLevel,
 }
 
-/// Whether RLP may run.
+/// Whether RLP is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum RlpChoice {
-    /// Until the path is seen to ignore priorities
+    /// Until the path turns out to ignore priorities
     Guard,
-    /// Always: the network is known to honour priorities
+    /// Always: you know that the network honours priorities
     Trust,
     /// Never: plain QUIC
     Off,
 }
 
-/// Who decides how fast to send.
+/// Congestion control.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum CongestionChoice {
     /// RFC 9438
     Cubic,
     /// RFC 9002
     Newreno,
-    /// The rates that routers tell by fragments, as `kickass forward` does; New Reno where none do
+    /// Rates signalled by routers, such as `kickass forward`; New Reno without signals
     Kickass,
 }
 
-/// How a transfer is told.
+/// Output of a transfer.
 #[derive(Debug, Clone, Args)]
-pub struct TellArgs {
+pub struct OutputArgs {
     /// Print one JSON event per line: listening, skipped, misleading, retrying, waiting, start, progress, file,
     /// done, error
     #[arg(long, conflicts_with = "quiet")]
     pub json: bool,
-    /// Print nothing but errors (and the ticket)
+    /// Print only errors (and the ticket)
     #[arg(long)]
     pub quiet: bool,
-    /// Log what happens on each connection, as qlog, into this directory [default: the variable QLOGDIR]
+    /// Write qlog files of the connections into this directory [default: the variable QLOGDIR]
     #[arg(long, value_name = "DIR")]
     pub qlog: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! The command line: [`low`] is what was typed, [`high`] what it means, [`exit`] and [`terminal`] what comes of it.
+//! The command line: [`low`] parses it, [`high`] resolves its meaning, [`exit`] and [`terminal`] handle output.
 
 pub mod exit;
 pub mod high;

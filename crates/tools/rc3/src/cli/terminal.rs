@@ -1,4 +1,4 @@
-//! What the terminal can show.
+//! What the terminal supports.
 
 use std::{
     env,
@@ -7,7 +7,7 @@ use std::{
 
 use crate::demo::bars::Look;
 
-/// What standard output can show.
+/// What standard output supports.
 pub fn look() -> Look {
     let terminal = io::stdout().is_terminal();
     let set = |name| env::var_os(name).is_some_and(|value| !value.is_empty());
@@ -19,7 +19,7 @@ pub fn look() -> Look {
     }
 }
 
-/// Whether the locale's characters are UTF-8: the first of its variables that is set decides.
+/// Whether the locale's encoding is UTF-8: the first of its variables that is set decides.
 fn is_utf8(variable: impl Fn(&str) -> Option<String>) -> bool {
     ["LC_ALL", "LC_CTYPE", "LANG"]
         .into_iter()

@@ -13,20 +13,20 @@ use crate::transfer::{
     ticket_file::{first_line, read},
 };
 
-/// The variable that a ticket may be in.
+/// The environment variable for a ticket.
 pub const VARIABLE: &str = "RC3_TICKET";
-/// What stands for standard input.
+/// The argument that stands for standard input.
 const INPUT: &str = "-";
 
-/// Whether an argument is a ticket rather than a path, or stands for one.
+/// Whether an argument is a ticket or `-`, rather than a path.
 pub(super) fn is_ticket(argument: &OsStr) -> bool {
     argument == INPUT || argument.to_str().is_some_and(|text| text.starts_with("rc3://"))
 }
 
-/// The ticket that the command line names.
+/// The ticket from the command line, a file or standard input.
 ///
 /// # Errors
-/// When it names two, or one that cannot be read or is damaged.
+/// When there are two, or when it is unreadable or damaged.
 pub(super) fn named(argument: Option<&str>, file: Option<&Path>) -> Result<Option<Ticket>, UsageError> {
     let input = || {
         if io::stdin().is_terminal() {

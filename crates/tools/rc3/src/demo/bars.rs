@@ -1,13 +1,13 @@
-//! The bar picture for terminals.
+//! The bar chart for terminals.
 //!
-//! Lengths are proportional to FCT within one size, so that small sizes can be read beside large ones; each
-//! size has its own scale. Colour only where the terminal has it and nobody has set `NO_COLOR`.
+//! Bars are proportional to FCT within one size; each size has its own scale, so that small sizes stay readable beside
+//! large ones. Colour is used only if the terminal supports it and `NO_COLOR` is not set.
 
 use rc3_text::units::about_bytes;
 
 use super::report::{Report, Row, time};
 
-/// What the terminal can show.
+/// What the terminal supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Look {
     /// Eighths of blocks, or `#`.
@@ -18,10 +18,10 @@ pub struct Look {
     pub width: usize,
 }
 
-/// Room for the labels at the left, a number at the right, and blanks.
+/// Columns for the labels at the left, a number at the right, and blanks.
 const LABELS: usize = 8 + 2 + 5 + 2 + 2 + 9;
 
-/// The picture: for each size the ideal, plain QUIC, and rc3.
+/// The chart: for each size the ideal, plain QUIC, and rc3.
 pub fn picture(report: &Report, look: Look) -> String {
     report.rows.iter().map(|row| group(row, look)).collect()
 }
@@ -45,7 +45,7 @@ fn group(Row { plain, rc3 }: &Row, look: Look) -> String {
     text
 }
 
-/// A bar so many columns long.
+/// A bar of this many columns.
 fn bar(columns: f64, unicode: bool) -> String {
     if !unicode {
         return "#".repeat((columns.round() as usize).max(1));

@@ -1,4 +1,4 @@
-//! How much the emulated link holds.
+//! The buffer of the emulated link.
 
 use std::time::Duration;
 

@@ -2,19 +2,20 @@
 
 use serde::Serialize;
 
-/// One thing for each link: what is to be shown of it, or what was seen.
+/// A value for each link: its scenario or its results.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Links<T> {
-    /// The link that was asked for.
+    /// The link that the user chose.
     #[serde(flatten)]
     pub link: T,
-    /// The same link with a card much faster and a queue that ignores marks, unless card, queue or buffer were chosen.
+    /// The same link with a much faster card and a queue that ignores marks, unless the user chose card, queue or
+    /// buffer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fast_card: Option<T>,
 }
 
 impl<T> Links<T> {
-    /// One after the other.
+    /// Both in order.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         std::iter::once(&self.link).chain(&self.fast_card)
     }

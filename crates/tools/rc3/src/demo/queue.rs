@@ -1,4 +1,4 @@
-//! What waits in front of the emulated link.
+//! The queue in front of the emulated link.
 
 use clap::ValueEnum;
 use serde::Serialize;
@@ -21,7 +21,7 @@ pub enum Queue {
 }
 
 impl Queue {
-    /// The emulator's name for it.
+    /// The emulator's discipline.
     pub fn discipline(self) -> Discipline {
         match self {
             Self::Prio => Discipline::Priority,
@@ -31,7 +31,7 @@ impl Queue {
         }
     }
 
-    /// What a headline says of it; nothing about what RC3 asks for.
+    /// Text for a headline; `None` for the queue that RC3 asks for.
     pub fn words(self) -> Option<&'static str> {
         match self {
             Self::Prio => None,

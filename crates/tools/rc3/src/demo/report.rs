@@ -1,8 +1,8 @@
-//! What was measured, as a table, as two sentences, and as one JSON object.
+//! The results as a table, as two sentences, and as one JSON object.
 //!
-//! Counts of bytes are the receiver's: what came first by the primary, what came first by each RLP level,
-//! what came twice. They are those of the run with the median FCT, so that they belong together; with an even
-//! number of runs, of the slower of the two in the middle. The median itself is then the mean of the two.
+//! Byte counts are the receiver's: bytes that the primary brought first, bytes that each RLP level brought first, and
+//! duplicates. They are those of the run with the median FCT, so that they belong together. With an even number of
+//! runs, the median is the mean of the two middle runs, and the counts are those of the slower one.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::{links::Links, queue::Queue, scenario::Scenario};
 
-/// How the bytes were carried.
+/// The two schemes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scheme {
@@ -21,7 +21,7 @@ pub enum Scheme {
     Rc3,
 }
 
-/// One transfer.
+/// Results of one transfer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sample {
     /// From `connect()` to the last byte at the receiver.
@@ -32,7 +32,7 @@ pub struct Sample {
     pub rlp_bytes: Vec<u64>,
     /// Bytes that came more than once.
     pub duplicate_bytes: u64,
-    /// Whether the content's BLAKE3 is that of what was sent.
+    /// Whether the content has the BLAKE3 hash of the sent data.
     pub verified: bool,
 }
 
@@ -41,7 +41,7 @@ pub struct Sample {
 pub struct Measured {
     /// Bytes of content.
     pub bytes: u64,
-    /// How.
+    /// The scheme.
     pub scheme: Scheme,
     /// Median FCT in milliseconds.
     pub fct_ms_median: f64,
@@ -55,12 +55,12 @@ pub struct Measured {
     pub rlp_bytes: Vec<u64>,
     /// Of the median run.
     pub duplicate_bytes: u64,
-    /// Whether every run was.
+    /// Whether all runs were verified.
     pub verified: bool,
 }
 
 impl Measured {
-    /// Sums up the runs of one size and scheme; `None` without any.
+    /// Summarizes the runs of one size and scheme; `None` without runs.
     pub fn new(scenario: &Scenario, bytes: u64, scheme: Scheme, samples: &[Sample]) -> Option<Self> {
         let mut order: Vec<&Sample> = samples.iter().collect();
         order.sort_by_key(|sample| sample.fct);
@@ -95,20 +95,20 @@ pub struct Row {
 }
 
 impl Row {
-    /// By how much rc3 is faster, in per cent; negative when it is slower.
+    /// How much faster rc3 is, in per cent; negative when it is slower.
     pub fn reduction(&self) -> f64 {
         100.0 * (1.0 - self.rc3.fct_ms_median / self.plain.fct_ms_median)
     }
 }
 
-/// A whole demonstration.
+/// Results of a whole demonstration.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Report {
-    /// What was shown.
+    /// The scenario.
     pub scenario: Scenario,
     /// Runs per size and scheme.
     pub runs: u32,
-    /// In the order of the sizes.
+    /// Rows in the order of the sizes.
     pub rows: Vec<Row>,
 }
 
@@ -129,7 +129,7 @@ struct Json<'a> {
 }
 
 impl Report {
-    /// Whether every transfer arrived as it was sent.
+    /// Whether every transfer was verified.
     pub fn verified(&self) -> bool {
         self.rows.iter().all(|row| row.plain.verified && row.rc3.verified)
     }
@@ -177,7 +177,7 @@ impl Report {
         align(&lines)
     }
 
-    /// What it means, in two sentences made of the numbers.
+    /// A summary in two sentences.
     pub fn meaning(&self) -> String {
         let Some(best) = self.rows.iter().max_by(|a, b| a.reduction().total_cmp(&b.reduction())) else {
             return String::new();
@@ -219,8 +219,8 @@ impl Report {
         let share = |bytes: u64| three_digits(100.0 * bytes as f64 / total.max(1) as f64);
         let ratios = || self.rows.iter().map(|row| row.rc3.over_ideal());
         let second = format!(
-            "The low-priority loop brought {} % of the bytes from the tail while the primary was still \
-             opening its window, {} % came twice, and rc3 ends up at {} to {} times the ideal.",
+            "The low-priority loop brought {} % of the bytes, from the tail, while the primary was still \
+             opening its window, {} % arrived twice, and rc3 took {} to {} times the ideal.",
             share(rlp),
             share(twice),
             three_digits(ratios().fold(f64::INFINITY, f64::min)),
@@ -229,7 +229,7 @@ impl Report {
         format!("{first} {second}")
     }
 
-    /// The worst level that brought anything.
+    /// The worst level that brought bytes.
     fn levels_used(&self) -> usize {
         let used = |row: &Row| row.rc3.rlp_bytes.iter().rposition(|&bytes| bytes > 0).map_or(0, |at| at + 1);
         self.rows.iter().map(used).max().unwrap_or(0)
@@ -240,7 +240,7 @@ impl Links<Report> {
     /// One JSON object: the settings and an array `results`; the same for the faster card in `fast_card`.
     ///
     /// # Errors
-    /// Never in practice: numbers and names only.
+    /// Not in practice: the object has only numbers and names.
     pub fn json(&self) -> serde_json::Result<String> {
         let Self { link, fast_card } = self;
         let fast_card = fast_card.as_ref().map(Report::as_json);
@@ -253,12 +253,12 @@ pub fn milliseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
-/// Milliseconds as people read them.
+/// Milliseconds in readable units.
 pub fn time(milliseconds: f64) -> String {
     about_time(Duration::try_from_secs_f64(milliseconds / 1e3).unwrap_or_default())
 }
 
-/// Columns to the right, two blanks between them.
+/// Right-aligned columns, separated by two blanks.
 fn align(lines: &[Vec<String>]) -> String {
     let columns = lines.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {

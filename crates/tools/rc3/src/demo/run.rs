@@ -1,11 +1,11 @@
 //! The runs: two real endpoints on loopback sockets, the emulated link between them, one fresh connection per
 //! transfer.
 //!
-//! The client sends, the server receives. FCT is from the call of `connect` to the moment the receiver has
-//! the last byte, both read from one clock. The schemes take turns and share everything but the RLP loop:
-//! sockets, marks, windows, congestion control, path MTU discovery.
+//! The client sends, the server receives. FCT is the time from the call of `connect` to the receiver's last byte, both
+//! read from one clock. The schemes alternate and share everything except the RLP loop: sockets, marks, windows,
+//! congestion control, path MTU discovery.
 //!
-//! Invariant: one transfer at a time, and the link is emptied between two.
+//! Invariant: one transfer at a time, and the link is emptied between transfers.
 
 use std::{
     future::Future,
@@ -39,78 +39,78 @@ use crate::{
 
 const ALPN: &[u8] = b"rc3-demo";
 
-/// Flow-control windows at least: they should never be the limit.
+/// Minimum of the flow-control windows, so that they are never the limit.
 const WINDOW_MIN: u64 = 64 << 20;
 
-/// One transfer is done.
+/// One transfer finished.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Step {
-    /// Which size.
+    /// The size.
     pub bytes: u64,
-    /// How.
+    /// The scheme.
     pub scheme: Scheme,
     /// The run, from 1.
     pub run: u32,
-    /// How long it took.
+    /// Its FCT.
     pub fct: Duration,
 }
 
-/// Why there is no result.
+/// Why a run failed.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum DemoError {
-    /// No sockets, or no link.
+    /// Cannot create sockets or the link.
     #[error("cannot set up sockets on the loopback interface: {0}")]
     Socket(#[from] io::Error),
-    /// No certificate.
+    /// Cannot create a certificate.
     #[error(transparent)]
     Identity(#[from] IdentityError),
-    /// No connection.
+    /// Cannot connect.
     #[error("cannot connect: {0}")]
     Connect(#[from] ConnectError),
-    /// The connection ended.
+    /// The connection was lost.
     #[error("the connection was lost: {0}")]
     Lost(#[from] ConnectionError),
-    /// The sender's stream ended.
+    /// The sender's stream failed.
     #[error("sending failed: {0}")]
     Write(#[from] WriteError),
-    /// The receiver's stream ended.
+    /// The receiver's stream failed.
     #[error("receiving failed: {0}")]
     Read(#[from] ReadError),
-    /// It took too long.
+    /// The transfer took too long.
     #[error("{} {} did not arrive within {}", about_bytes(*bytes), name(*scheme), about_time(*patience))]
     TooSlow {
-        /// Which size.
+        /// The size.
         bytes: u64,
-        /// How.
+        /// The scheme.
         scheme: Scheme,
-        /// How long was waited.
+        /// The timeout.
         patience: Duration,
     },
 }
 
 impl DemoError {
-    /// What to do about it.
+    /// What the user can do.
     pub fn hint(&self) -> &'static str {
         match self {
-            Self::Socket(_) => "check that UDP sockets on 127.0.0.1 are allowed here",
-            Self::Identity(_) => "check that the system has randomness (/dev/urandom)",
+            Self::Socket(_) => "check that this host allows UDP sockets on 127.0.0.1",
+            Self::Identity(_) => "check that the system provides random numbers (/dev/urandom)",
             Self::TooSlow { .. } => {
-                "try a slower --rate, smaller --sizes or less --loss; a busy machine is slow too"
+                "try a lower --rate, smaller --sizes or less --loss, or a less busy machine"
             }
-            _ => "try again with RUST_LOG=debug to see what happened",
+            _ => "run it again with RUST_LOG=debug for details",
         }
     }
 }
 
-/// Runs the whole scenario; `tell` hears of every transfer.
+/// Runs the whole scenario; calls `progress` after every transfer.
 ///
 /// # Errors
-/// When a transfer fails. One that arrives damaged does not: it is in the report.
+/// When a transfer fails. A damaged transfer is not an error: the report shows it.
 ///
 /// # Panics
 /// Outside a tokio runtime with I/O and time.
-pub async fn run(scenario: &Scenario, mut tell: impl FnMut(Step)) -> Result<Report, DemoError> {
+pub async fn run(scenario: &Scenario, mut progress: impl FnMut(Step)) -> Result<Report, DemoError> {
     let began = Instant::now();
     let ends = Ends::open(scenario)?;
     let mut random = Pcg64Mcg::seed_from_u64(scenario.seed);
@@ -125,7 +125,7 @@ pub async fn run(scenario: &Scenario, mut tell: impl FnMut(Step)) -> Result<Repo
             break;
         }
         let round = Instant::now();
-        // Other losses each run, the same ones for both schemes.
+        // Different losses in each run, but the same for both schemes.
         let link = ends.link(scenario, scenario.seed.wrapping_add(u64::from(run)))?;
         for (&bytes, samples) in scenario.sizes.iter().zip(&mut samples) {
             for (scheme, samples) in [Scheme::Plain, Scheme::Rc3].into_iter().zip(samples) {
@@ -134,7 +134,7 @@ pub async fn run(scenario: &Scenario, mut tell: impl FnMut(Step)) -> Result<Repo
                     ends.sender.forget_verdicts();
                 }
                 let sample = ends.transfer(scenario, scheme, &link, payload(&mut random, bytes)).await?;
-                tell(Step { bytes, scheme, run, fct: sample.fct });
+                progress(Step { bytes, scheme, run, fct: sample.fct });
                 samples.push(sample);
             }
         }
@@ -148,7 +148,7 @@ pub async fn run(scenario: &Scenario, mut tell: impl FnMut(Step)) -> Result<Repo
     Ok(Report { rows: rows.collect(), runs, scenario: scenario.clone() })
 }
 
-/// Both endpoints and the settings of both schemes.
+/// Both endpoints and the configurations of both schemes.
 struct Ends {
     sender: Endpoint,
     receiver: Endpoint,
@@ -168,7 +168,7 @@ impl Ends {
         let mut server = ServerConfig::with_crypto(Arc::new(identity.server(ALPN)?));
         server.transport_config(Arc::new(transport(scenario, RlpMode::default())));
 
-        // The link tells levels apart by their code points.
+        // The link recognises levels by their code points.
         let options = || EndpointOptions { marks: Marks::per_level(), ..EndpointOptions::default() };
         let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         Ok(Self {
@@ -209,10 +209,10 @@ impl Ends {
             let connection = connecting.await?;
             let mut stream = connection.open_uni().await?;
             stream.write_chunk(payload).await?;
-            // It cannot have been finished before.
+            // The transfer cannot have finished before.
             let _ = stream.finish();
             let received = receiving.await.map_err(io::Error::from)??;
-            // The receiver closes; hearing of it empties the sender.
+            // The receiver closes; the close empties the sender.
             connection.closed().await;
             tracing::debug!(?scheme, bytes, stats = ?connection.try_stats(), link = ?link.stats(), "sent");
             Ok(received)
@@ -236,14 +236,14 @@ impl Ends {
     }
 }
 
-/// What arrived.
+/// What the receiver got.
 struct Received {
     last_byte: Instant,
     chunks: Vec<Bytes>,
     stats: ConnectionStats,
 }
 
-/// Takes the next connection and its one stream, and closes when it has all.
+/// Accepts the next connection and its one stream, and closes after the last byte.
 async fn receive(endpoint: Endpoint, bytes: u64) -> Result<Received, DemoError> {
     let stopped = || io::Error::new(io::ErrorKind::NotConnected, "the endpoint has stopped");
     let incoming = endpoint.accept().await.ok_or_else(stopped)?;
@@ -264,7 +264,7 @@ async fn receive(endpoint: Endpoint, bytes: u64) -> Result<Received, DemoError> 
     Ok(Received { last_byte, chunks, stats })
 }
 
-/// The settings of both ends; they differ in nothing but the RLP loop.
+/// The configuration of both ends; schemes differ only in the RLP loop.
 fn transport(scenario: &Scenario, mode: RlpMode) -> TransportConfig {
     let largest = scenario.sizes.iter().copied().max().unwrap_or(0);
     let window = largest.saturating_mul(2).max(WINDOW_MIN);
@@ -273,7 +273,7 @@ fn transport(scenario: &Scenario, mode: RlpMode) -> TransportConfig {
     config.rlp(mode).ladder(scenario.ladder).nic_rate(Some(scenario.nic)).congestion(Congestion::Cubic);
     config.stream_receive_window(primary_window).receive_window(primary_window).send_window(window);
     config.rlp_stream_window(window).rlp_window(window);
-    // As on the link that is emulated, not as on loopback.
+    // As for the emulated link, not for loopback.
     config.mtu_discovery_config(Some(MtuDiscoveryConfig::default()));
     config
 }

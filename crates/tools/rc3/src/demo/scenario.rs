@@ -1,4 +1,4 @@
-//! What is shown: the link, the card, the sizes, and what would be ideal.
+//! Scenarios of the demonstration: the link, the card, the sizes, and the ideal FCT.
 //!
 //! Units: sizes are bytes of content; rates count bits on the wire.
 
@@ -11,7 +11,7 @@ use super::queue::Queue;
 
 /// Most sizes of one demonstration.
 pub const SIZES_MAX: usize = 32;
-/// Largest size. Payloads are held in memory at both ends.
+/// Largest size. Both ends hold payloads in memory.
 pub const SIZE_BYTES_MAX: u64 = 1 << 30;
 /// Most runs per size.
 pub const RUNS_MAX: u32 = 100;
@@ -19,24 +19,24 @@ pub const RUNS_MAX: u32 = 100;
 /// How often each size is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Runs {
-    /// So many times.
+    /// This number of times.
     Exactly(u32),
-    /// As often as fits into a time, once at least.
+    /// As often as fits into a time, at least once.
     AsFit {
-        /// Runs on a machine fast enough.
+        /// Most runs on a fast machine.
         most: u32,
-        /// Time after which no further run is begun that would not end within it.
+        /// No run begins that would not end within this time.
         budget: Duration,
     },
 }
 
 impl Runs {
-    /// Unless told otherwise.
+    /// The default.
     pub const USUAL: Self = Self::AsFit { most: 5, budget: Duration::from_secs(50) };
-    /// Of a second link beside the first.
+    /// The default for a second link beside the first.
     pub const BESIDE: Self = Self::AsFit { most: 2, budget: Duration::from_secs(20) };
 
-    /// The most runs there can be.
+    /// The upper bound of runs.
     pub fn most(self) -> u32 {
         match self {
             Self::Exactly(runs) | Self::AsFit { most: runs, .. } => runs,
@@ -57,27 +57,27 @@ pub struct Scenario {
     pub nic: Rate,
     /// Probability that a packet is lost.
     pub loss: f64,
-    /// Background traffic at normal priority, as a share of the rate.
+    /// Background traffic at normal priority, as a fraction of the rate.
     pub load: f64,
-    /// What waits in front of the link.
+    /// The queue in front of the link.
     pub queue: Queue,
     /// How rc3 uses low priority.
     pub rlp: rc3_net::RlpMode,
-    /// Whether each transfer is to a host never met before. Else rc3 remembers how fast the link was.
+    /// Whether each transfer goes to an unknown host. Otherwise rc3 remembers the link's rate.
     pub forget: bool,
     /// Packets per RLP level.
     pub ladder: Ladder,
     /// Sizes to send, in bytes.
     pub sizes: Vec<u64>,
-    /// How often.
+    /// How often to send each size.
     pub runs: Runs,
     /// Seed of the payloads and of the link's random choices.
     pub seed: u64,
 }
 
 impl Scenario {
-    /// The same transfers where RC3's papers would not have them: the card is ten times as fast as the link, and the
-    /// queue ignores marks and has half the buffer; and nothing is known of the link.
+    /// The same transfers under conditions that RC3's papers exclude: the card is ten times as fast as the link, the
+    /// queue ignores marks and has half the buffer, and rc3 remembers nothing of the link.
     pub fn with_fast_card(&self) -> Self {
         let rate = self.rate.bits_per_second();
         Self {
@@ -90,17 +90,16 @@ impl Scenario {
         }
     }
 
-    /// The shortest time from `connect()` to the last of `bytes` at the receiver that this link allows: one
-    /// round trip to connect, half a round trip for the last byte, and N/A for N bits through what the
-    /// background leaves, A, without any headers.
+    /// The shortest possible time from `connect()` to the last of `bytes` at the receiver: one round trip to connect,
+    /// half a round trip for the last byte, and N/A for N bits without headers through the capacity A that the
+    /// background leaves.
     pub fn ideal(&self, bytes: u64) -> Duration {
         let available = self.rate.bits_per_second() as f64 * (1.0 - self.load);
         self.rtt * 3 / 2 + Duration::from_secs_f64(bytes as f64 * 8.0 / available)
     }
 
-    /// The time after which a transfer is given up: far beyond what slow start takes, and, where packets are
-    /// lost, beyond what congestion avoidance does at that loss (about `MTU / RTT * 1.2 / sqrt(p)`), within
-    /// ten minutes.
+    /// Timeout of a transfer: far beyond what slow start takes and, with loss, beyond what congestion avoidance takes
+    /// at that loss (about `MTU / RTT * 1.2 / sqrt(p)`), at most ten minutes.
     pub fn patience(&self, bytes: u64) -> Duration {
         let slow_start = (self.ideal(bytes) * 10 + self.rtt * 50).max(Duration::from_secs(20));
         let packets = bytes as f64 / 1200.0;
@@ -130,16 +129,16 @@ impl Scenario {
         text
     }
 
-    /// What rc3 knows before it sends.
+    /// What rc3 knows about the link before it sends.
     pub fn memory_text(&self) -> &'static str {
         if self.forget {
-            "each transfer goes to a host that rc3 has never met"
+            "each transfer goes to a host unknown to rc3"
         } else {
-            "rc3 remembers the link from the transfers before (with --forget it meets the host anew each time)"
+            "rc3 remembers the link from earlier transfers (--forget makes each host unknown)"
         }
     }
 
-    /// How the ideal is counted.
+    /// How the ideal is computed.
     pub fn ideal_text(&self) -> String {
         let available = if self.load > 0.0 { "what the background leaves" } else { "the rate" };
         format!(

@@ -11,7 +11,7 @@ use super::{
     report::{Measured, Report},
 };
 
-/// Of the panel of one link.
+/// The size of one link's panel.
 const SIZE: (u32, u32) = (900, 560);
 
 type Panel<'a> = DrawingArea<SVGBackend<'a>, Shift>;
@@ -106,7 +106,7 @@ mod tests {
         for word in ["plain QUIC", "rc3", "ideal", "200mbit x 80ms", "1 MB"] {
             assert!(text.contains(word), "{word} is missing");
         }
-        // Six runs and nothing else is drawn as a dot.
+        // Exactly six runs are drawn as dots.
         assert_eq!(text.matches("<circle").count(), 6);
         let mut both = String::new();
         draw(&Links { link: report(), fast_card: Some(report()) }, &mut both).unwrap();

@@ -1,19 +1,19 @@
-//! Which marks to send with, from what arrives and what is overtaken.
+//! Which marks to send with, from the marks that arrive and the bursts that overtake.
 
 use std::collections::BTreeMap;
 
 use rc3_net::marks::{DSCP_LOWER_EFFORT, MarkChoice};
 use serde::{Serialize, Serializer};
 
-/// Why.
+/// The reason for the advice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reason {
     /// Normal priority overtook low priority.
     Overtaken,
-    /// Packets with the default marks do not arrive at all.
+    /// Packets with the default marks do not arrive.
     DefaultIsDropped,
-    /// Nothing showed that other marks than the default are better.
+    /// No marks are better than the default, as far as measured.
     NothingBetter,
 }
 
@@ -32,7 +32,7 @@ fn name<S: Serializer>(choice: &MarkChoice, serializer: S) -> Result<S::Ok, S::E
 }
 
 impl Advice {
-    /// What should be remembered of it: only what there is evidence for.
+    /// What to remember of it: only marks with evidence.
     pub fn evidence(self) -> Option<MarkChoice> {
         (self.reason != Reason::NothingBetter).then_some(self.marks)
     }
@@ -42,21 +42,21 @@ impl Advice {
         match self.reason {
             Reason::Overtaken => {
                 format!(
-                    "  use --marks {marks}: low priority was overtaken; `rc3 send` does so by itself for a day\n"
+                    "  use --marks {marks}: normal priority overtook low priority; `rc3 send` uses them by default for a day\n"
                 )
             }
             Reason::DefaultIsDropped => format!(
-                "  ! packets marked LE do not arrive: use --marks {marks}; `rc3 send` does so by itself for a day\n"
+                "  ! packets marked LE do not arrive: use --marks {marks}; `rc3 send` uses them by default for a day\n"
             ),
-            Reason::NothingBetter => format!("  no marks were seen to do better than --marks {marks}\n"),
+            Reason::NothingBetter => format!("  no other marks did better than --marks {marks}\n"),
         }
     }
 }
 
-/// `seen` has the marks that arrived, sent as and seen as; `overtaken` the choices that low priority was overtaken with, the
-/// one that is best where all do well first.
+/// `seen` has the marks that arrived, sent and received values; `overtaken` lists the choices with which normal
+/// priority overtook, the most preferred first.
 ///
-/// A mark that only arrives is no evidence: in some networks CS1 is above best effort.
+/// A mark that merely arrives is no evidence: some networks serve CS1 above best effort.
 pub(super) fn advise(seen: &BTreeMap<u8, u8>, mut overtaken: impl Iterator<Item = MarkChoice>) -> Advice {
     if let Some(marks) = overtaken.next() {
         return Advice { marks, reason: Reason::Overtaken };

@@ -1,8 +1,8 @@
-//! The end of a check: a flow there and one back, by rc3, and what each sender has found of its path.
+//! The last part of a check: a flow by rc3 in each direction, and what each sender measured of its path.
 //!
-//! The listener has introduced its certificate in its replies, and the connection says first what only the holder of the
-//! ticket can know. Then a stream goes there; when it has arrived, one comes back, and the figures of that one. Both are
-//! bounded in bytes and time, whatever the other side does.
+//! The listener announces its certificate in its replies. The connection first proves that it holds the ticket. Then
+//! one stream goes there; after it arrived, one comes back, followed by its figures. Both are bounded in bytes and
+//! time, whatever the other side sends.
 
 use std::{
     io,
@@ -29,13 +29,13 @@ use crate::{
 const ALPN: &[u8] = b"rc3-doctor/1";
 /// Bytes of stream in each direction.
 pub const BYTES: usize = 4_000_000;
-/// How long one direction may take.
+/// Longest duration of one direction.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The same for the other side to come, and to say a word.
+/// Longest wait for the other side's connection or message.
 const MEET_PATIENCE: Duration = Duration::from_secs(5);
-/// Between two looks.
+/// Interval of progress reports.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// Bytes of the other side's figures.
+/// Most bytes of the other side's figures.
 const WORD_MAX: usize = 16 << 10;
 const CHUNK: usize = 64 << 10;
 const DONE: VarInt = VarInt::from_u32(0);
@@ -45,11 +45,11 @@ const DONE: VarInt = VarInt::from_u32(0);
 pub struct Flow {
     /// Bytes of stream that arrived.
     pub bytes: u64,
-    /// Until the sender knew that, or the time was over.
+    /// Time until the sender knew that, or until the limit.
     pub seconds: f64,
     /// Whether all of it arrived.
     pub complete: bool,
-    /// What the sender has found.
+    /// What the sender measured.
     pub path: PathFigures,
 }
 
@@ -58,7 +58,7 @@ pub struct Flow {
 pub struct Flows {
     /// To the peer.
     pub there: Flow,
-    /// From the peer, by its own word.
+    /// From the peer, as reported by the peer.
     pub back: Option<Flow>,
 }
 
@@ -71,7 +71,7 @@ impl Flows {
 
 impl Flow {
     fn text(&self, direction: &str) -> String {
-        let over = if self.complete { "" } else { ", then the time was over" };
+        let over = if self.complete { "" } else { ", then the time limit ended it" };
         format!(
             "  flow {direction}: {} in {:.2} s, {}{over}\n{}",
             about_bytes(self.bytes),
@@ -82,16 +82,16 @@ impl Flow {
     }
 }
 
-/// Sends to the listener at `remote`, which has the certificate of that fingerprint, and receives from it.
+/// Sends to the listener at `remote`, whose certificate has that fingerprint, and receives from it.
 ///
 /// # Errors
-/// When there is no connection, or it ends.
+/// When the connection fails or ends.
 pub async fn measure(
     remote: SocketAddr,
     fingerprint: Fingerprint,
     key: &Key,
     network: &Network,
-    tell: &mut impl FnMut(Step),
+    progress: &mut impl FnMut(Step),
 ) -> io::Result<Flows> {
     let any = if remote.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
     let options = network.options(any, Some(remote));
@@ -101,7 +101,7 @@ pub async fn measure(
     let connecting = endpoint.connect_with(config, remote, SERVER_NAME).map_err(io::Error::other)?;
     let flows = async {
         let connection = patiently(connecting).await?.map_err(io::Error::other)?;
-        let outcome = both(&endpoint, &connection, key, tell).await;
+        let outcome = both(&endpoint, &connection, key, progress).await;
         connection.close(DONE, b"done");
         outcome
     };
@@ -114,13 +114,13 @@ async fn both(
     endpoint: &Endpoint,
     connection: &Connection,
     key: &Key,
-    tell: &mut impl FnMut(Step),
+    progress: &mut impl FnMut(Step),
 ) -> io::Result<Flows> {
     let (mut control, word) = connection.open_bi().await?;
     control.write_all(&key.password()).await?;
-    let there = send(endpoint, connection, |bytes| tell(Step::There(bytes))).await?;
-    // How far that gets, the listener tells.
-    let _ = receive(connection, |bytes| tell(Step::Back(bytes))).await;
+    let there = send(endpoint, connection, |bytes| progress(Step::There(bytes))).await?;
+    // The listener reports how far that direction gets.
+    let _ = receive(connection, |bytes| progress(Step::Back(bytes))).await;
     Ok(Flows { there, back: hear(word).await })
 }
 
@@ -130,10 +130,10 @@ async fn hear(mut word: RecvStream) -> Option<Flow> {
     serde_json::from_slice(&word).ok()
 }
 
-/// Takes part in one flow at `local`, if somebody with the ticket comes.
+/// Takes part in one flow at `local`, if a holder of the ticket connects.
 ///
 /// # Errors
-/// When the port cannot be had.
+/// When the port is not available.
 pub(super) async fn serve(
     local: SocketAddr,
     key: &Key,
@@ -144,14 +144,14 @@ pub(super) async fn serve(
     let config = ServerConfig::with_crypto(Arc::new(config));
     let endpoint = Endpoint::new(network.options(local.ip(), None), Some(config), local)?;
     if let Ok(Some((connection, control))) = timeout(MEET_PATIENCE, meet(&endpoint, key)).await {
-        // Whatever comes of it is the other side's to tell.
+        // The other side reports any failure.
         let _ = timeout(3 * PATIENCE, take_part(&endpoint, &connection, control)).await;
     }
     end(endpoint).await;
     Ok(())
 }
 
-/// The first connection that shows the ticket.
+/// The first connection that proves the ticket.
 async fn meet(endpoint: &Endpoint, key: &Key) -> Option<(Connection, SendStream)> {
     loop {
         let incoming = endpoint.accept().await?;
@@ -170,7 +170,7 @@ async fn meet(endpoint: &Endpoint, key: &Key) -> Option<(Connection, SendStream)
 }
 
 async fn take_part(endpoint: &Endpoint, connection: &Connection, mut control: SendStream) -> io::Result<()> {
-    // What is cut off by the time of the other side is no reason not to answer.
+    // A stream cut off by the other side's time limit still gets its reply.
     let _ = receive(connection, |_| {}).await;
     let flow = send(endpoint, connection, |_| {}).await?;
     control.write_all(&serde_json::to_vec(&flow)?).await?;
@@ -179,8 +179,12 @@ async fn take_part(endpoint: &Endpoint, connection: &Connection, mut control: Se
     Ok(())
 }
 
-/// Sends for a while; how far it got.
-async fn send(endpoint: &Endpoint, connection: &Connection, mut tell: impl FnMut(u64)) -> io::Result<Flow> {
+/// Sends for a limited time; returns how far it got.
+async fn send(
+    endpoint: &Endpoint,
+    connection: &Connection,
+    mut progress: impl FnMut(u64),
+) -> io::Result<Flow> {
     let began = Instant::now();
     let mut stream = connection.open_uni().await?;
     let all = async {
@@ -189,7 +193,7 @@ async fn send(endpoint: &Endpoint, connection: &Connection, mut tell: impl FnMut
         let mut left = BYTES;
         while left > 0 {
             let len = left.min(CHUNK);
-            // Nothing on the way can make it shorter.
+            // No packet on the way can shorten it.
             contents.fill(&mut chunk[..len]);
             stream.write_all(&chunk[..len]).await?;
             left -= len;
@@ -206,7 +210,7 @@ async fn send(endpoint: &Endpoint, connection: &Connection, mut tell: impl FnMut
                 Ok(complete) => break complete?,
                 Err(_) => break false,
             },
-            _ = look.tick() => tell(delivered(connection)),
+            _ = look.tick() => progress(delivered(connection)),
         }
     };
     let seconds = began.elapsed().as_secs_f64();
@@ -219,15 +223,15 @@ async fn send(endpoint: &Endpoint, connection: &Connection, mut tell: impl FnMut
     Ok(Flow { bytes, seconds, complete, path })
 }
 
-/// What the peer is known to have, about: the primary's bytes are those it was given.
+/// Approximate bytes that arrived: for the primary, the bytes passed to it.
 fn delivered(connection: &Connection) -> u64 {
     let stats = connection.stats();
     let rlp: u64 = stats.sent.levels.iter().map(|level| level.delivered_bytes).sum();
     rlp + stats.sent.primary_bytes.saturating_sub(stats.path.in_flight)
 }
 
-/// Takes one stream, as much as was agreed at most.
-async fn receive(connection: &Connection, mut tell: impl FnMut(u64)) -> io::Result<()> {
+/// Receives one stream, at most as long as agreed.
+async fn receive(connection: &Connection, mut progress: impl FnMut(u64)) -> io::Result<()> {
     let deadline = tokio::time::Instant::now() + PATIENCE + MEET_PATIENCE;
     let all = async {
         let mut stream = connection.accept_uni().await?;
@@ -237,7 +241,7 @@ async fn receive(connection: &Connection, mut tell: impl FnMut(u64)) -> io::Resu
             if bytes > BYTES {
                 return Err(io::ErrorKind::InvalidData.into());
             }
-            tell(bytes as u64);
+            progress(bytes as u64);
         }
         Ok(())
     };
@@ -248,7 +252,7 @@ async fn patiently<T>(future: impl Future<Output = T>) -> io::Result<T> {
     timeout(MEET_PATIENCE, future).await.map_err(|_| io::ErrorKind::TimedOut.into())
 }
 
-/// The peer hears that it is over, and what was learned is kept.
+/// Signals the end to the peer and stores what was learned.
 async fn end(endpoint: Endpoint) {
     endpoint.close(DONE, b"done");
     let _ = timeout(Duration::from_secs(1), endpoint.wait_idle()).await;

@@ -1,4 +1,4 @@
-//! What this host's sockets can do, and what to set.
+//! What this host's sockets support, and recommended settings.
 
 use std::{
     fmt::Write as _,
@@ -14,24 +14,24 @@ use rc3_net::{
 };
 use serde::{Serialize, Serializer};
 
-/// How long a datagram over loopback may take, in steps of a millisecond.
+/// Longest wait for a datagram over loopback, in milliseconds.
 const LOOPBACK_PATIENCE_MS: u32 = 200;
 
 /// A buffer of the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Buffer {
-    /// Bytes asked for.
+    /// Bytes requested.
     pub asked: usize,
     /// Bytes granted.
     pub got: usize,
 }
 
-/// Something to set.
+/// A recommended setting.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Advice {
-    /// What is wrong.
+    /// The problem.
     pub why: String,
-    /// Commands to copy, as root.
+    /// Commands to run as root.
     pub commands: Vec<String>,
 }
 
@@ -42,43 +42,44 @@ pub struct HostReport {
     pub gso: bool,
     /// One system call receives many.
     pub gro: bool,
-    /// A DSCP arrives over loopback as it was sent; `None` where the family is missing.
+    /// A DSCP survives over loopback; `None` if the host lacks the family.
     pub dscp_ipv4: Option<bool>,
     /// The same for IPv6.
     pub dscp_ipv6: Option<bool>,
-    /// Queue priorities are taken at all.
+    /// The system accepts queue priorities.
     pub so_priority: bool,
-    /// They can change with every packet at no cost.
+    /// Every packet can have its own at no cost.
     pub priority_cmsg: bool,
-    /// Low-priority datagrams have a socket and buffers of their own.
+    /// Low-priority datagrams have their own socket and buffers.
     pub steering: bool,
-    /// How lengths of leading fragments are learned: `exact`, `concluded` or `unknown`.
+    /// How the lengths of leading fragments are learned: `exact`, `concluded` or `unknown`.
     #[serde(serialize_with = "name")]
     pub leading_lens: LeadingLens,
     /// Receive buffer of each socket.
     pub receive: Buffer,
     /// Send buffer of each socket.
     pub send: Buffer,
-    /// `net.core.default_qdisc`, where the system tells.
+    /// `net.core.default_qdisc`, if the system reports it.
     pub default_qdisc: Option<String>,
-    /// Network device of the default route, where the system tells.
+    /// Network device of the default route, if the system reports it.
     pub device: Option<String>,
-    /// What to set.
+    /// Recommended settings.
     pub advice: Vec<Advice>,
 }
 
 impl HostReport {
-    /// Looks.
+    /// Checks this host.
     ///
     /// # Errors
-    /// When no socket can be had.
+    /// When no socket can be created.
     pub fn look() -> io::Result<Self> {
-        // Endpoints ask for a packet socket when fragments come; only asking tells whether they would get it.
+        // Endpoints open a packet socket only when fragments arrive; opening one here is the only way to know whether
+        // they could.
         let options = Options { packet_socket: PacketSocket::AtBind, ..Options::default() };
         let any = |ip: IpAddr| Sockets::bind(SocketAddr::new(ip, 0), &options);
         let sockets = any(Ipv6Addr::UNSPECIFIED.into()).or_else(|_| any(Ipv4Addr::UNSPECIFIED.into()))?;
         let can = sockets.primary.capabilities();
-        // Linux reports twice what it grants.
+        // Linux reports twice the size it grants.
         let granted = |reported: usize| if cfg!(target_os = "linux") { reported / 2 } else { reported };
         let mut report = Self {
             gso: can.gso_segments_max > 1,
@@ -109,8 +110,8 @@ impl HostReport {
             if buffer.got < buffer.asked {
                 advice.push(Advice {
                     why: format!(
-                        "the {what} buffer was cut from {} to {} bytes: bursts will be lost",
-                        buffer.asked, buffer.got
+                        "the {what} buffer has only {} of {} requested bytes: bursts will be lost",
+                        buffer.got, buffer.asked
                     ),
                     commands: vec![format!("sysctl -w {sysctl}={}", buffer.asked)],
                 });
@@ -118,19 +119,19 @@ impl HostReport {
         }
         if !self.steering {
             advice.push(Advice {
-                why: "low-priority datagrams share the primary's socket: they can crowd it out (steering needs \
+                why: "low-priority datagrams share the primary's socket: they can fill its buffer (steering needs \
                       Linux)"
                     .to_owned(),
                 commands: Vec::new(),
             });
         }
-        // These know one class only, or keep flows apart and not priorities.
+        // These have a single class, or separate flows but not priorities.
         let blind = ["fq_codel", "sfq", "noqueue"];
         if let Some(qdisc) = self.default_qdisc.as_deref().filter(|qdisc| blind.contains(qdisc)) {
             let device = self.device.as_deref().unwrap_or("DEV");
             advice.push(Advice {
                 why: format!(
-                    "{qdisc} does not serve by priority: a queue on this host treats RLP like all else"
+                    "{qdisc} ignores priorities: queues on this host treat RLP like all other traffic"
                 ),
                 commands: vec![format!("tc qdisc replace dev {device} root handle 1: prio bands 3")],
             });
@@ -140,7 +141,7 @@ impl HostReport {
 
     pub(super) fn text(&self) -> String {
         let yes = |can: bool| if can { "yes" } else { "NO" };
-        let family = |can: Option<bool>| can.map_or("no such family", yes);
+        let family = |can: Option<bool>| can.map_or("family not available", yes);
         let leading_lens = match self.leading_lens {
             LeadingLens::Exact => "exact",
             LeadingLens::Concluded => "from the longest; exact needs CAP_NET_RAW",
@@ -156,8 +157,8 @@ impl HostReport {
             ("  with each packet (Linux 6.14)", yes(self.priority_cmsg).to_owned()),
             ("own socket for low priority", yes(self.steering).to_owned()),
             ("lengths of leading fragments", leading_lens.to_owned()),
-            ("receive buffer, bytes", format!("{} of {} asked", self.receive.got, self.receive.asked)),
-            ("send buffer, bytes", format!("{} of {} asked", self.send.got, self.send.asked)),
+            ("receive buffer, bytes", format!("{} of {} requested", self.receive.got, self.receive.asked)),
+            ("send buffer, bytes", format!("{} of {} requested", self.send.got, self.send.asked)),
             ("default queue discipline", self.default_qdisc.clone().unwrap_or_else(|| "unknown".to_owned())),
         ];
         for (what, state) in lines {
@@ -181,7 +182,7 @@ fn name<S: Serializer>(leading_lens: &LeadingLens, serializer: S) -> Result<S::O
     })
 }
 
-/// Whether a marked datagram to ourselves arrives marked.
+/// Whether a marked datagram sent to this host arrives with its mark.
 fn dscp_survives(ip: IpAddr) -> Option<bool> {
     let address = SocketAddr::new(ip, 0);
     let sender = Socket::bind_plain(address, &Options::default()).ok()?;
@@ -209,7 +210,7 @@ fn dscp_survives(ip: IpAddr) -> Option<bool> {
     None
 }
 
-/// The device of the default route in the format of `/proc/net/route`.
+/// The device of the default route, in the format of `/proc/net/route`.
 fn default_device(table: &str) -> Option<String> {
     table.lines().skip(1).find_map(|line| {
         let mut fields = line.split_whitespace();

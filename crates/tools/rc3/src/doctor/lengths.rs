@@ -1,4 +1,4 @@
-//! How long packets may be on a path, both ways.
+//! The longest packets of a path, in both directions.
 
 use std::{io, net::SocketAddr, time::Duration};
 
@@ -11,17 +11,17 @@ use super::{
 };
 use crate::mtu;
 
-/// What links are set to: the least of IPv6, tunnels, PPPoE, Ethernet, jumbo frames of data centres, of research networks,
+/// Common MTUs: the minimum of IPv6, tunnels, PPPoE, Ethernet, jumbo frames of data centres and of research networks,
 /// loopback on some systems.
 const MTUS: [u16; 8] = [1280, 1400, 1420, 1492, 1500, 8000, 9000, 16_384];
 const TRIES: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Neither a mark nor of a burst.
+/// A round number outside those of marks and bursts.
 const ROUND: u32 = u32::MAX;
 
-/// The longest of some usual packets that the peer got and answered in as many bytes, IP header included; `None` if
-/// none was answered.
+/// The longest of these packets, IP header included, that the peer received and answered in the same length; `None` if
+/// it answered none.
 pub(super) async fn longest(check: &mut Check<'_>, remote: SocketAddr) -> io::Result<Option<u16>> {
     for _ in 0..TRIES {
         for mtu in MTUS {

@@ -1,4 +1,4 @@
-//! The peer of a check: answers authentic probes and remembers next to nothing, and takes part in the flow at its end.
+//! The peer of a check: answers authentic probes with hardly any state, and takes part in the flow at the end.
 
 use std::{
     future::poll_fn,
@@ -20,14 +20,14 @@ use super::{
 };
 use crate::transfer::{identity::Identity, network::Network, ticket::Fingerprint};
 
-/// Probes of one round kept for answering; more are not answered.
+/// Most stored probes of one round; further probes get no answer.
 const ROUND_MAX: usize = 64;
 /// A round is answered this long after its last probe.
 const ROUND_PAUSE: Duration = Duration::from_millis(25);
-/// How long a full send buffer may hold an answer up.
+/// How long a full send buffer may delay an answer.
 const SEND_PATIENCE: Duration = Duration::from_millis(20);
 
-/// How long a port that was just let go of may be taken.
+/// How long reopening a released port may take.
 const REBIND_TRIES: u32 = 200;
 const REBIND_PAUSE: Duration = Duration::from_millis(10);
 
@@ -39,19 +39,19 @@ const REBIND_PAUSE: Duration = Duration::from_millis(10);
 /// # Panics
 /// Outside a tokio runtime with I/O.
 pub fn bind(address: SocketAddr) -> io::Result<AsyncSocket> {
-    // One datagram per message: the order of arrival is what matters.
+    // One datagram per message, because the order of arrival matters.
     AsyncSocket::new(Socket::bind_plain(address, &Options { gro: false, ..Options::default() })?)
 }
 
-/// A probe that waits to be answered.
+/// A probe waiting for its answer.
 struct Waiting {
     remote: SocketAddr,
     reply: Probe,
     len: usize,
 }
 
-/// Answers for ever. A flow takes the place of the socket, at the same port, since firewalls know that one; meanwhile nobody
-/// else is answered.
+/// Answers for ever. A flow takes over the socket's port, which firewalls already pass; meanwhile other hosts get no
+/// answers.
 ///
 /// # Errors
 /// When the port becomes unusable.
@@ -70,7 +70,7 @@ pub async fn serve(
     }
 }
 
-/// The endpoint of a flow lets go of the port when its task has ended.
+/// The endpoint of a flow releases the port when its task ends.
 async fn rebind(local: SocketAddr) -> io::Result<AsyncSocket> {
     for _ in 0..REBIND_TRIES {
         match bind(local) {
@@ -81,7 +81,7 @@ async fn rebind(local: SocketAddr) -> io::Result<AsyncSocket> {
     bind(local)
 }
 
-/// Answers until somebody wants a flow.
+/// Answers until a flow is requested.
 async fn answer(socket: &AsyncSocket, key: &Key, fingerprint: Fingerprint) -> io::Result<()> {
     let start = Instant::now();
     let (mut run, mut order) = (0, 0);
@@ -102,7 +102,7 @@ async fn answer(socket: &AsyncSocket, key: &Key, fingerprint: Fingerprint) -> io
             let Some(probe) = Probe::parse(key, &datagram.data) else { continue };
             match probe.kind {
                 Kind::Reply => continue,
-                // An old one that somebody repeats is of another run.
+                // A replayed request belongs to another run.
                 Kind::Flow if probe.run == run => return Ok(()),
                 Kind::Flow => continue,
                 Kind::Mark | Kind::Burst => {}
@@ -125,7 +125,7 @@ async fn answer(socket: &AsyncSocket, key: &Key, fingerprint: Fingerprint) -> io
     }
 }
 
-/// Low priority first: what overtakes it on the way back shows.
+/// Low priority first, so that overtaking on the way back becomes visible.
 async fn answer_round(
     socket: &AsyncSocket,
     key: &Key,
@@ -153,7 +153,7 @@ async fn send(
     send_marked(socket, waiting.remote, waiting.reply.dscp, waiting.reply.low, &contents).await
 }
 
-/// Sends one datagram with these marks, or gives it up when the socket stays full.
+/// Sends one datagram with these marks; drops it if the socket stays full.
 pub(super) async fn send_marked(
     socket: &AsyncSocket,
     destination: SocketAddr,
@@ -179,7 +179,7 @@ pub(super) async fn send_marked(
                     return Ok(());
                 }
             }
-            // No way to there from here: as lost on the way.
+            // No route to the destination: treat it as lost.
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => return Ok(()),
             result => return result,
         }

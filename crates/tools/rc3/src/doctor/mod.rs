@@ -1,6 +1,5 @@
-//! What stands between RC3 and its network: [`host`] looks at this host's sockets, [`path`] asks a listening peer
-//! ([`listen`]) which marks survive the way, whether levels are treated differently, and how long packets may be, and
-//! [`flow`] sends data there and back by rc3.
+//! `rc3 doctor`: [`host`] checks this host's sockets, [`path`] asks a listening peer ([`listen`]) which marks survive,
+//! whether levels are treated differently and how long packets may be, and [`flow`] sends data both ways by rc3.
 
 use std::{fmt::Write as _, io};
 
@@ -20,7 +19,7 @@ pub mod probe;
 pub mod progress;
 pub mod visit;
 
-/// How far a check is.
+/// Progress of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// A datagram for each DSCP.
@@ -29,50 +28,50 @@ pub enum Step {
     Bursts(MarkChoice),
     /// Packets of several lengths.
     Lengths,
-    /// So many bytes of the flow have arrived there.
+    /// Bytes of the first flow that have arrived.
     There(u64),
-    /// So many of the one back.
+    /// Bytes of the flow back.
     Back(u64),
 }
 
-/// What a doctor's ticket has in the place of a certificate's fingerprint: nobody proves an identity there.
+/// Takes the place of the certificate's fingerprint in a doctor's ticket: probes need no certificate.
 pub fn fingerprint() -> Fingerprint {
     Fingerprint::of(b"rc3 doctor")
 }
 
-/// Everything found.
+/// All results.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
     /// This host.
     pub host: HostReport,
-    /// The path to a peer, if one was named.
+    /// The path to a peer, if a ticket was given.
     pub path: Option<PathReport>,
-    /// What flows found of that path; none too where the peer takes no part.
+    /// What the flows measured of that path; `None` also if the peer takes no part.
     pub flow: Option<Flows>,
 }
 
 impl Report {
-    /// Whether nothing is wrong that somebody could set right.
+    /// Whether there is no problem that the user could fix.
     pub fn is_healthy(&self) -> bool {
         self.host.advice.is_empty() && self.path.as_ref().is_none_or(PathReport::is_healthy)
     }
 
-    /// For programs.
+    /// The results as JSON.
     ///
     /// # Errors
-    /// None that is expected.
+    /// Not expected.
     pub fn json(&self) -> io::Result<String> {
         Ok(serde_json::to_string(self)? + "\n")
     }
 
-    /// For people.
+    /// The results as text.
     pub fn text(&self) -> String {
         let mut text = self.host.text();
         if let Some(path) = &self.path {
             let _ = write!(text, "\n{}", path.text());
             match &self.flow {
                 Some(flow) => text += &flow.text(),
-                None => text += "  ! no flow: the listener is of another version, or did not let it in\n",
+                None => text += "  ! no flow: the listener has another version, or refused it\n",
             }
         }
         text

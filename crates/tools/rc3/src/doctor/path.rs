@@ -1,8 +1,10 @@
-//! Asks a listening peer: which DSCPs survive the way there and back, and with which marks is low priority treated differently?
+//! Asks a listening peer which DSCPs survive in each direction, and with which marks low priority is treated
+//! differently.
 //!
-//! The check sends two small datagrams per DSCP, then for each choice of marks rounds of forty low-priority datagrams with
-//! eight normal ones right behind them, then packets of several lengths: at most 1.9 MB in all, and as much comes back. Where a
-//! queue forms and honours the marks, the normal ones overtake. Where none forms, nothing can be told, and that is said.
+//! The check sends two small datagrams per DSCP. Then, for each choice of marks, it sends rounds of forty low-priority
+//! datagrams directly followed by eight normal ones, then packets of several lengths: at most 1.9 MB in all, and as
+//! much comes back. If a queue forms and honours the marks, the normal datagrams overtake. If no queue forms, the
+//! report says that the result is unknown.
 
 use std::{
     collections::BTreeMap,
@@ -33,20 +35,20 @@ use crate::transfer::ticket::Fingerprint;
 const DSCPS: u8 = 64;
 const MARK_TRIES: u32 = 2;
 const MARK_PAUSE: Duration = Duration::from_millis(2);
-/// Of each choice of marks.
+/// Rounds for each choice of marks.
 const ROUNDS: u32 = 10;
-/// What is tried. The first is the default, and what a direction as a whole is judged by.
+/// The tested choices. The first is the default, and represents a direction as a whole.
 const CHOICES: [MarkChoice; 3] = [MarkChoice::LowerEffort, MarkChoice::Cs1, MarkChoice::Raised];
 const LOW_PER_ROUND: u32 = 40;
 const NORMAL_PER_ROUND: u32 = 8;
 const ROUND_PAUSE: Duration = Duration::from_millis(60);
 const BURST_LEN: usize = 1200;
-/// How long the last answers are waited for.
+/// Longest wait for the last answers.
 pub(super) const PATIENCE: Duration = Duration::from_secs(1);
 
-/// A queue of this much is seen above the unrest of hosts.
+/// Smallest queue that stands out from the jitter of hosts, in milliseconds.
 const QUEUE_MS_MIN: f64 = 2.0;
-/// Shares of packets that are more than chance.
+/// Shares of packets above chance.
 const OVERTAKING_MIN: f64 = 0.2;
 const LOSS_DIFFERENCE_MIN: f64 = 0.1;
 
@@ -54,37 +56,37 @@ const LOSS_DIFFERENCE_MIN: f64 = 0.1;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Treatment {
-    /// Normal priority overtakes, or is spared where low priority is lost.
+    /// Normal priority overtakes, or loses nothing while low priority does.
     Different,
-    /// Both wait in one queue.
+    /// Both share one queue.
     Same,
-    /// No queue formed: it cannot be told.
+    /// Unknown, because no queue formed.
     Unknown,
 }
 
-/// What became of bursts.
+/// Results of bursts.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Trial {
-    /// Share of low-priority packets that were lost.
+    /// Share of lost low-priority packets.
     pub low_loss: f64,
-    /// Share of normal ones.
+    /// Share of lost normal packets.
     pub normal_loss: f64,
-    /// How much longer than the first of a burst low-priority packets took, median, in milliseconds.
+    /// Median delay of low-priority packets behind the first of their burst, in milliseconds.
     pub low_wait_ms: f64,
-    /// The same for normal ones.
+    /// The same for normal packets.
     pub normal_wait_ms: f64,
     /// Share of normal packets that arrived before a low-priority one sent earlier.
     pub overtaking: f64,
-    /// What follows.
+    /// The conclusion.
     pub treatment: Treatment,
 }
 
 /// One direction of the path.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Direction {
-    /// DSCPs that arrived: sent as, seen as.
+    /// DSCPs that arrived: sent and received values.
     pub marks: BTreeMap<u8, u8>,
-    /// With the default marks.
+    /// Results with the default marks.
     #[serde(flatten)]
     pub trial: Trial,
 }
@@ -92,7 +94,7 @@ pub struct Direction {
 /// Bursts with one choice of marks.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ChoiceReport {
-    /// As `--marks` names it.
+    /// Its name for `--marks`.
     #[serde(serialize_with = "choice_name")]
     pub marks: MarkChoice,
     /// To the peer.
@@ -108,27 +110,27 @@ fn choice_name<S: Serializer>(choice: &MarkChoice, serializer: S) -> Result<S::O
 /// Both directions.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PathReport {
-    /// The peer.
+    /// The peer's address.
     pub remote: SocketAddr,
     /// Shortest round trip in milliseconds.
     pub rtt_ms: f64,
-    /// The longest packets, with IP header, that pass both ways, of some usual lengths.
+    /// Longest packets of common lengths, IP header included, that pass both ways.
     pub mtu: Option<u16>,
     /// To the peer.
     pub there: Direction,
-    /// From the peer; of packets that had arrived there.
+    /// From the peer; counts only packets that had arrived there.
     pub back: Direction,
     /// The same bursts with each choice of marks.
     pub choices: Vec<ChoiceReport>,
     /// Which marks to send with.
     pub advice: Advice,
-    /// The listener's certificate, if it takes part in flows.
+    /// Fingerprint of the listener's certificate, if it takes part in flows.
     #[serde(skip)]
     pub fingerprint: Option<Fingerprint>,
 }
 
 impl PathReport {
-    /// Whether nothing speaks against RLP on this path.
+    /// Whether the results allow RLP on this path.
     pub fn is_healthy(&self) -> bool {
         self.mtu.is_some()
             && [&self.there, &self.back].into_iter().all(|direction| {
@@ -156,8 +158,8 @@ impl PathReport {
             Some(mtu @ 1501..) => {
                 format!("  packets of {mtu} bytes pass: `rc3 send --mtu {mtu}` takes less CPU time\n")
             }
-            Some(mtu) => format!("  packets of {mtu} bytes pass, none of the longer ones that were tried\n"),
-            None => "  ! not even packets of 1280 bytes pass both ways\n".to_owned(),
+            Some(mtu) => format!("  packets of {mtu} bytes pass, longer ones do not\n"),
+            None => "  ! packets of 1280 bytes, the shortest tried, do not pass both ways\n".to_owned(),
         }
     }
 }
@@ -166,8 +168,8 @@ impl Trial {
     fn text(&self) -> String {
         let meaning = match self.treatment {
             Treatment::Different => "low priority is served last",
-            Treatment::Same => "! both wait in one queue",
-            Treatment::Unknown => "no queue formed, so it cannot be told",
+            Treatment::Same => "! both share one queue",
+            Treatment::Unknown => "unknown, because no queue formed",
         };
         format!(
             "low {:.1} % lost, waits {:.1} ms; normal {:.1} % lost, waits {:.1} ms, {:.0} % overtake: {meaning}",
@@ -201,19 +203,19 @@ impl Direction {
     }
 }
 
-/// A reply as it came.
+/// A received reply.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Heard {
     pub(super) reply: Probe,
     /// Bytes of the datagram.
     pub(super) len: usize,
-    /// DSCP it came with.
+    /// DSCP on arrival.
     dscp: u8,
-    /// Nanoseconds of our clock.
+    /// Arrival time in nanoseconds of the local clock.
     at: u64,
 }
 
-/// Runs the check; `None` when nobody answers.
+/// Runs the check; `None` without answers.
 ///
 /// # Errors
 /// When the socket becomes unusable.
@@ -222,10 +224,10 @@ pub async fn check(
     remote: SocketAddr,
     key: &Key,
     run: u64,
-    tell: &mut impl FnMut(Step),
+    progress: &mut impl FnMut(Step),
 ) -> io::Result<Option<PathReport>> {
     let mut check = Check { socket, key, run, begun: Instant::now(), heard: Vec::new(), fingerprint: None };
-    tell(Step::Marks);
+    progress(Step::Marks);
     for _ in 0..MARK_TRIES {
         for dscp in 0..DSCPS {
             let datagram = check.probe(Kind::Mark, dscp, false, 0).emit(key, LEN_MIN);
@@ -239,11 +241,11 @@ pub async fn check(
         return Ok(None);
     }
     for (nth, choice) in (0..).zip(CHOICES) {
-        tell(Step::Bursts(choice));
+        progress(Step::Bursts(choice));
         check.bursts(remote, choice, rounds(nth)).await?;
     }
     check.collect(PATIENCE).await?;
-    tell(Step::Lengths);
+    progress(Step::Lengths);
     let mtu = lengths::longest(&mut check, remote).await?;
     Ok(Some(report(remote, mtu, &check.heard, check.fingerprint)))
 }
@@ -253,7 +255,7 @@ fn rounds(nth: u32) -> RangeInclusive<u32> {
     nth * ROUNDS + 1..=(nth + 1) * ROUNDS
 }
 
-/// A check under way.
+/// A running check.
 pub(super) struct Check<'a> {
     pub(super) socket: &'a AsyncSocket,
     pub(super) key: &'a Key,
@@ -269,7 +271,7 @@ impl Check<'_> {
         u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// One that leaves now.
+    /// A probe that leaves now.
     pub(super) fn probe(&self, kind: Kind, dscp: u8, low: bool, round: u32) -> Probe {
         Probe { dscp, low, run: self.run, round, sent: self.now(), ..Probe::request(kind) }
     }
@@ -294,7 +296,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Takes replies for this long.
+    /// Receives replies for this long.
     pub(super) async fn collect(&mut self, patience: Duration) -> io::Result<()> {
         let deadline = tokio::time::Instant::now() + patience;
         let mut batch = RecvBatch::new();
@@ -324,7 +326,7 @@ fn report(
     heard: &[Heard],
     fingerprint: Option<Fingerprint>,
 ) -> PathReport {
-    // A listener holds bursts back: only marks tell the round trip.
+    // The listener delays answers to bursts: only marks show the round trip.
     let marks = heard.iter().filter(|heard| heard.reply.round == 0);
     let rtt = marks.clone().map(|heard| heard.at.saturating_sub(heard.reply.sent)).min().unwrap_or(0);
     let choices: Vec<ChoiceReport> = (0..)
@@ -345,11 +347,11 @@ fn report(
     PathReport { remote, rtt_ms: rtt as f64 / 1e6, mtu, there, back, choices, advice, fingerprint }
 }
 
-/// What became of the bursts of these rounds, there and back.
+/// Results of the bursts of these rounds, there and back.
 fn trials(heard: &[Heard], rounds: &RangeInclusive<u32>) -> (Trial, Trial) {
     let bursts: Vec<Heard> =
         heard.iter().filter(|heard| rounds.contains(&heard.reply.round)).copied().collect();
-    // Clocks differ by a constant, which comparing with another packet takes away.
+    // Clocks differ by a constant, which cancels in the difference of two packets.
     let there = |heard: &Heard| i128::from(heard.reply.arrived) - i128::from(heard.reply.sent);
     let low_sent = f64::from(ROUNDS * LOW_PER_ROUND);
     let normal_sent = f64::from(ROUNDS * NORMAL_PER_ROUND);
@@ -381,15 +383,15 @@ fn trials(heard: &[Heard], rounds: &RangeInclusive<u32>) -> (Trial, Trial) {
     );
     let back = trial(
         (share(low_there - count(true), low_there), share(normal_there - count(false), normal_there)),
-        // A round leaves the listener at one instant.
+        // All answers of a round leave the listener at once.
         waits(&bursts, |heard| i128::from(heard.at)),
         overtaking(&came),
     );
     (there, back)
 }
 
-/// Median waiting of low and of normal priority in milliseconds: how much longer they took than the first of their
-/// round. A queue makes a burst longer; a busy host only makes all of it late.
+/// Median delays of low and normal priority in milliseconds, relative to the first packet of their round. A queue
+/// stretches a burst; a busy host only delays all of it.
 fn waits(heard: &[Heard], time: impl Fn(&Heard) -> i128) -> (f64, f64) {
     let mut first: BTreeMap<u32, &Heard> = BTreeMap::new();
     for one in heard.iter().filter(|one| one.reply.low) {
@@ -410,8 +412,8 @@ fn waits(heard: &[Heard], time: impl Fn(&Heard) -> i128) -> (f64, f64) {
     (median(true), median(false))
 }
 
-/// Share of normal packets that came before a low one of their round, all of which were sent earlier. Entries are
-/// round, order of arrival, and whether it is low.
+/// Share of normal packets that arrived before a low one of their round, all of which were sent earlier. Entries are
+/// round, order of arrival, and whether the packet is low.
 fn overtaking(sequence: &[(u32, u32, bool)]) -> f64 {
     let mut last_low: BTreeMap<u32, u32> = BTreeMap::new();
     for &(round, order, low) in sequence {
@@ -438,7 +440,7 @@ fn treatment(losses: (f64, f64), waits: (f64, f64), overtaking: f64) -> Treatmen
 mod tests {
     use super::*;
 
-    /// One round in which packets arrive in this order, a millisecond apart; back they come unchanged.
+    /// One round in which packets arrive in this order, a millisecond apart; they return unchanged.
     fn round(order: impl Fn(u32) -> u32) -> PathReport {
         let heard: Vec<Heard> = (0..LOW_PER_ROUND + NORMAL_PER_ROUND)
             .map(|nth| {
@@ -472,7 +474,7 @@ mod tests {
             (report.there.trial.treatment, report.there.trial.overtaking),
             (Treatment::Different, 1.0)
         );
-        assert_eq!(report.back.trial.treatment, Treatment::Unknown, "back they came at once");
+        assert_eq!(report.back.trial.treatment, Treatment::Unknown, "all came back at once");
     }
 
     #[test]

@@ -1,57 +1,58 @@
 //! The datagrams of a check: fixed fields, authenticated with the ticket's secret, padded to any length.
 //!
-//! Replies are as long as what they answer and as many, so a listener amplifies nothing; what does not carry the
-//! secret's authentication is not answered at all.
+//! A reply is as long as its probe, and each probe gets one, so a listener amplifies nothing. Datagrams without
+//! authentication by the secret get no reply.
 
 use crate::transfer::ticket::{FINGERPRINT_BYTES, Fingerprint, Secret};
 
-/// Bytes of the fields, big endian, in the order of [`Probe`].
+/// Bytes of the fields, big-endian, in the order of [`Probe`].
 const FIELDS: usize = 42;
 const TAG: usize = 16;
 /// The shortest datagram.
 pub const LEN_MIN: usize = FIELDS + TAG;
-/// Bytes behind those that tell by which certificate the listener takes part in a flow: its fingerprint, authenticated.
+/// Bytes of the authenticated fingerprint of the certificate with which the listener takes part in a flow; they follow
+/// the fields.
 const INTRODUCTION: usize = FINGERPRINT_BYTES + TAG;
-/// The fixed bit of QUIC is set, so that steering leaves it alone.
+/// QUIC's fixed bit is set, so that steering passes the datagram on.
 const MAGIC: [u8; 4] = *b"Rc3d";
 
-/// What is wanted.
+/// The kind of datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// An answer at once, under the DSCP the probe was sent with.
+    /// Request for an answer at once, with the DSCP of the probe.
     Mark,
-    /// An answer together with the others of its round, low priority first.
+    /// Request for an answer together with the others of its round, low priority first.
     Burst,
     /// The answer.
     Reply,
-    /// A connection is going to come; no answer.
+    /// Announces a connection; no answer.
     Flow,
 }
 
 /// One datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Probe {
-    /// What is wanted.
+    /// The kind.
     pub kind: Kind,
-    /// DSCP it was sent with.
+    /// DSCP when sent.
     pub dscp: u8,
-    /// In replies: DSCP it arrived with.
+    /// In replies: DSCP on arrival at the listener.
     pub seen: u8,
-    /// Low priority.
+    /// Whether it has low priority.
     pub low: bool,
     /// In replies: low-priority probes of the round that arrived.
     pub low_arrived: u8,
-    /// In replies: the others.
+    /// In replies: the round's normal probes that arrived.
     pub normal_arrived: u8,
     /// Number of the check.
     pub run: u64,
     /// Number of the round.
     pub round: u32,
-    /// In replies: how many of the run arrived before it.
+    /// In replies: how many probes of the run arrived earlier.
     pub order: u32,
-    /// When it was sent, nanoseconds of the sender's clock.
+    /// Time of sending, in nanoseconds of the sender's clock.
     pub sent: u64,
-    /// In replies: when it arrived, nanoseconds of the listener's clock.
+    /// In replies: time of arrival, in nanoseconds of the listener's clock.
     pub arrived: u64,
 }
 
@@ -60,7 +61,7 @@ pub struct Probe {
 pub struct Key([u8; 32]);
 
 impl Key {
-    /// From the ticket's secret.
+    /// The key from the ticket's secret.
     pub fn new(secret: Secret) -> Self {
         Self(blake3::derive_key("rc3 doctor 1 probe authentication", &secret.0))
     }
@@ -69,19 +70,19 @@ impl Key {
         blake3::keyed_hash(&self.0, fields)
     }
 
-    /// Whether `claimed` is the tag of `fields`. Comparing hashes of tags takes the same time whatever differs.
+    /// Whether `claimed` is the tag of `fields`. Comparing hashes of the tags takes constant time.
     fn is_tag(&self, fields: &[u8], claimed: &[u8]) -> bool {
         blake3::hash(claimed) == blake3::hash(&self.tag(fields).as_bytes()[..TAG])
     }
 
-    /// What a connection says to show that its side has the ticket.
+    /// The proof of the ticket that opens a connection.
     pub fn password(&self) -> [u8; 32] {
         *self.tag(b"flow").as_bytes()
     }
 }
 
 impl Probe {
-    /// One that belongs to no round.
+    /// A probe outside all rounds.
     pub fn request(kind: Kind) -> Self {
         Self {
             kind,
@@ -98,7 +99,7 @@ impl Probe {
         }
     }
 
-    /// As a datagram of `len` bytes, at least [`LEN_MIN`].
+    /// Encodes it in `len` bytes, at least [`LEN_MIN`].
     pub fn emit(&self, key: &Key, len: usize) -> Vec<u8> {
         let mut out = Vec::with_capacity(len.max(LEN_MIN));
         out.extend(MAGIC);
@@ -121,7 +122,7 @@ impl Probe {
         out
     }
 
-    /// As [`Self::emit`], with the fingerprint of the listener's certificate where there is room.
+    /// Like [`Self::emit`], with the fingerprint of the listener's certificate if there is room.
     pub fn emit_with(&self, key: &Key, len: usize, fingerprint: Fingerprint) -> Vec<u8> {
         let mut out = self.emit(key, len);
         if let Some(room) = out.get_mut(LEN_MIN..LEN_MIN + INTRODUCTION) {
@@ -132,14 +133,14 @@ impl Probe {
         out
     }
 
-    /// The fingerprint in a datagram, if there is one and it is authentic.
+    /// The fingerprint in a datagram, if present and authentic.
     pub fn fingerprint(key: &Key, datagram: &[u8]) -> Option<Fingerprint> {
         let (print, tag) =
             datagram.get(LEN_MIN..LEN_MIN + INTRODUCTION)?.split_first_chunk::<FINGERPRINT_BYTES>()?;
         key.is_tag(print, tag).then_some(Fingerprint(*print))
     }
 
-    /// Reads an authentic datagram.
+    /// Parses an authentic datagram.
     pub fn parse(key: &Key, datagram: &[u8]) -> Option<Self> {
         let (fields, rest) = datagram.split_at_checked(FIELDS)?;
         let claimed = rest.get(..TAG)?;

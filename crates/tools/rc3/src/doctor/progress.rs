@@ -1,4 +1,4 @@
-//! How far a check is, for people: a bar on a terminal, a line for each part elsewhere, nothing beside JSON.
+//! Progress of a check: a bar on a terminal, a line for each part elsewhere, nothing with JSON.
 
 use std::{
     io::{self, IsTerminal, Write},
@@ -10,19 +10,19 @@ use rc3_net::marks::MarkChoice;
 
 use super::{Step, flow};
 
-/// Tells it on standard error.
+/// Prints progress on standard error.
 #[derive(Debug)]
 pub enum Progress {
     /// A bar.
     Bar(ProgressBar),
-    /// Lines; the last part that had one.
+    /// Lines; the last part printed.
     Lines(Option<Step>),
     /// Nothing.
     None,
 }
 
 impl Progress {
-    /// As fits the terminal.
+    /// The style for the terminal.
     pub fn new(json: bool) -> Self {
         if json {
             return Self::None;
@@ -37,8 +37,8 @@ impl Progress {
         Self::Bar(bar)
     }
 
-    /// It is so far.
-    pub fn tell(&mut self, step: Step) {
+    /// Shows a step.
+    pub fn show(&mut self, step: Step) {
         match self {
             Self::Bar(bar) => {
                 bar.set_position(position(step));
@@ -55,7 +55,7 @@ impl Progress {
         }
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub fn clear(&self) {
         if let Self::Bar(bar) = self {
             bar.finish_and_clear();
@@ -63,7 +63,7 @@ impl Progress {
     }
 }
 
-/// Of the bar: about tenths of a second of an undisturbed check.
+/// Ticks of the bar: about tenths of a second of an undisturbed check.
 const PARTS: u64 = 100;
 
 fn position(step: Step) -> u64 {
@@ -86,7 +86,7 @@ fn is_same_part(one: Step, other: Step) -> bool {
 fn text(step: Step) -> String {
     match step {
         Step::Marks => "which marks arrive".to_owned(),
-        Step::Bursts(choice) => format!("what overtakes with marks {}", choice.name()),
+        Step::Bursts(choice) => format!("overtaking with marks {}", choice.name()),
         Step::Lengths => "how long packets may be".to_owned(),
         Step::There(_) => "a flow there".to_owned(),
         Step::Back(_) => "a flow back".to_owned(),

@@ -1,4 +1,4 @@
-//! What waits in front of an emulated link.
+//! The queue in front of an emulated link.
 
 use rc3_core::units::Rate;
 use rc3_link::{Packet, Policer, Stamped};
@@ -11,14 +11,15 @@ pub enum Discipline {
     Priority,
     /// First in, first out; arrivals that do not fit are dropped. Marks are ignored.
     Fifo,
-    /// Queues per flow under CoDel, as fq_codel (RFC 8290): both loops of a connection share one.
+    /// Flow queues under CoDel, as in fq_codel (RFC 8290): both loops of a connection share one.
     FlowFair,
-    /// A token bucket of the buffer's size, filled at the rate of the link; the link behind is faster.
+    /// A token bucket of the buffer's size, filled at the rate of the link; the link behind it is faster.
     Policer,
 }
 
 impl Discipline {
-    /// The queue, for at most `limit` bytes in front of a link of this rate. `seed` decides which flows share a queue.
+    /// The queue, holding at most `limit` bytes in front of a link of this rate. `seed` decides which flows share a
+    /// queue.
     pub(super) fn queue<T: Routed + Send + 'static>(
         self,
         limit: u64,

@@ -1,7 +1,7 @@
 //! One direction of the emulated link: a [`Link`] and the background traffic that shares it.
 //!
-//! Invariant: background packets enter the link at their own instants, in order with the carried ones,
-//! however late the emulator looks at the clock. Units: sizes are bytes on the wire, headers included.
+//! Invariant: background packets enter the link at their own instants, in order with the carried ones, however late the
+//! emulator runs. Units: sizes are bytes on the wire, headers included.
 
 use std::time::{Duration, Instant};
 
@@ -16,11 +16,11 @@ use rc3_queue::Routed;
 /// Size of a background packet: a full Ethernet payload.
 const BACKGROUND_SIZE: usize = 1500;
 
-/// What is on the link.
+/// Content of the link.
 #[derive(Debug, Clone)]
 pub(super) enum Passing<T> {
     Carried(T),
-    /// Ends at the far side.
+    /// A background packet, discarded at the far end.
     Background,
 }
 
@@ -28,7 +28,7 @@ impl<T: Routed> Routed for Passing<T> {
     fn flow_hash(&self, key: u64) -> u64 {
         match self {
             Self::Carried(carried) => carried.flow_hash(key),
-            // One flow.
+            // Background traffic is one flow.
             Self::Background => key,
         }
     }

@@ -1,7 +1,6 @@
-//! The clients of the link, each with the port it appears as to the server.
+//! The clients of the link, each with its port towards the server.
 //!
-//! Invariant: at most [`CLIENTS_MAX`], no two with the same address; an index stays that of its client until
-//! the client is replaced.
+//! Invariant: at most [`CLIENTS_MAX`] clients with distinct addresses; a client keeps its index until it is replaced.
 
 use std::{
     io,
@@ -14,14 +13,14 @@ use super::{
     port::{Port, Trouble},
 };
 
-/// A client silent for this long may be replaced when all places are taken.
+/// When all slots are taken, a client silent for this long may be replaced.
 const REPLACEABLE_AFTER: Duration = Duration::from_secs(10);
 
 /// All clients.
 #[derive(Debug, Default)]
 pub(super) struct Peers {
     peers: Vec<Peer>,
-    /// That of ports that are gone.
+    /// Losses of ports that are closed.
     trouble: Trouble,
 }
 
@@ -30,17 +29,17 @@ pub(super) struct Peers {
 pub(super) struct Peer {
     /// The client's own address.
     pub(super) client: SocketAddr,
-    /// What the server sees of it.
+    /// Its port towards the server.
     pub(super) port: Port,
     heard: Instant,
 }
 
-/// There is no place, or no port, for one more client.
+/// No slot or port for another client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Refused;
 
 impl Peers {
-    /// Notes that `client` was heard at `now`; a new one gets a port from `bind`.
+    /// Records that `client` sent at `now`; a new one gets a port from `bind`.
     pub(super) fn hear(
         &mut self,
         client: SocketAddr,
@@ -76,7 +75,7 @@ impl Peers {
         self.peers.len()
     }
 
-    /// What all ports lost that there ever were.
+    /// Losses of all ports, open and closed.
     pub(super) fn trouble(&self) -> Trouble {
         self.peers.iter().fold(self.trouble, |sum, peer| sum + peer.port.trouble())
     }

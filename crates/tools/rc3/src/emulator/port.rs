@@ -1,15 +1,14 @@
 //! An address of the emulator: one UDP port, read through one or two sockets.
 //!
-//! On a priority link it is a steered pair, so that a flood of low-priority packets that comes faster than
-//! the emulator runs cannot push packets of the primary loop out of the kernel's receive buffer, where no
-//! level counts. On a link that ignores marks it is one socket: there the order of arrival among all packets
-//! is all that counts.
+//! On a priority link it is a steered pair. Otherwise, when the emulator is slow, a flood of low-priority packets could
+//! push packets of the primary loop out of the kernel's receive buffer, which knows no levels. On a link that ignores
+//! marks it is one socket, because there the order of arrival among all packets matters.
 
 use std::{io, net::SocketAddr, ops::Add, sync::Arc};
 
 use rc3_net::socket::{Options, Socket, Sockets};
 
-/// Receive buffer asked for. The emulator may be kept from running for a while and must not drop meanwhile.
+/// Requested receive buffer. The emulator must not lose packets while it is not scheduled.
 const RECV_BUFFER: usize = 8 << 20;
 
 /// One port of the emulator.
@@ -19,10 +18,10 @@ pub(super) struct Port {
     low: Option<Arc<Socket>>,
 }
 
-/// Datagrams that sockets lost for the emulator.
+/// Datagrams that sockets lost.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Trouble {
-    /// Accepted for sending and then given up on.
+    /// Accepted for sending, then discarded.
     pub(super) send_drops: u64,
     /// Dropped by the kernel before they could be read.
     pub(super) recv_overflows: u64,

@@ -9,10 +9,10 @@ use rc3_queue::Tally;
 use super::*;
 use crate::skip::skipped;
 
-/// How long a test waits for what must come.
+/// Longest wait for an expected packet.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A socket with the two calls a test wants.
+/// A socket with the two calls that tests need.
 struct Host {
     socket: Arc<Socket>,
     batch: RecvBatch,
@@ -30,7 +30,7 @@ impl Host {
         self.socket.local_addr().unwrap()
     }
 
-    /// One batch; without a segment size, one datagram.
+    /// One batch; without a segment size it is one datagram.
     fn send(&self, destination: SocketAddr, dscp: u8, ecn: u8, contents: &[u8], segment_size: Option<usize>) {
         let out = Outgoing {
             destination,
@@ -45,7 +45,7 @@ impl Host {
         self.socket.try_send(&out).unwrap();
     }
 
-    /// The next datagram, if it comes within `patience`.
+    /// The next datagram, if it arrives within `patience`.
     fn receive(&mut self, patience: Duration) -> Option<Datagram> {
         let deadline = Instant::now() + patience;
         let mut readable = vec![];
@@ -81,7 +81,7 @@ fn started(config: EmulatorConfig) -> (LinkEmulator, Host, Host) {
     (emulator, Host::new(), server)
 }
 
-/// The counts once they satisfy `condition`.
+/// The statistics once they satisfy `condition`.
 fn stats_when(emulator: &LinkEmulator, condition: impl Fn(&EmulatorStats) -> bool) -> EmulatorStats {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -94,8 +94,8 @@ fn stats_when(emulator: &LinkEmulator, condition: impl Fn(&EmulatorStats) -> boo
     }
 }
 
-/// 300 low-priority packets of 1000 bytes on the wire, then 15 normal ones, into a link that takes 8 ms for
-/// each and holds 30: what the server sees, in order, and the final counts.
+/// 300 low-priority packets of 1000 bytes on the wire, then 15 normal ones, into a link that takes 8 ms for each and
+/// holds 30. Returns what the server sees, in order, and the final statistics.
 fn overload(queue: Discipline) -> (Vec<u8>, EmulatorStats) {
     let config = EmulatorConfig {
         buffer: 30_000,
@@ -211,7 +211,8 @@ fn flows_take_turns_in_fair_queues() {
             fat_before += 1;
         }
     }
-    // The fat one has more than three seconds to send; what left before the sparse one came depends on the machine.
+    // The fat flow has more than three seconds to send; how much left before the sparse flow started depends on the
+    // machine.
     assert!(fat_before < 35, "the sparse flow waited for {fat_before}");
 }
 
@@ -220,7 +221,7 @@ fn a_policer_drops_what_exceeds_its_rate_and_delays_nothing() {
     let began = Instant::now();
     let (dscps, stats) = overload(Discipline::Policer);
     let total = stats.to_server.total();
-    // The bucket, and what came in while this ran.
+    // The bucket, plus what it gained during the test.
     let allowed = 30_000 + began.elapsed().as_millis() as u64 * 125 + 1000;
     assert!((30_000..=allowed).contains(&total.delivered.bytes), "{total:?} of {allowed}");
     assert!(total.dropped.packets > 0, "{total:?}");

@@ -1,7 +1,7 @@
-//! Joins datagrams that leave one after the other into one send.
+//! Joins consecutive datagrams into one send.
 //!
-//! Invariant: all datagrams of a train go from one socket to one destination with one traffic class; all but
-//! the last have the same length. Order is kept: what does not fit sends the train off first.
+//! Invariant: all datagrams of a train go from one socket to one destination with one traffic class; all except the
+//! last have the same length. Order is kept: a datagram that does not fit flushes the train first.
 
 use std::{net::SocketAddr, sync::Arc};
 
@@ -22,7 +22,7 @@ pub(super) struct Train {
     /// `None` while the train is empty.
     route: Option<Route>,
     contents: Vec<u8>,
-    /// Length of each datagram but the last.
+    /// Length of each datagram except the last.
     segment_size: usize,
     datagrams: usize,
     /// Datagrams that could not be sent.
@@ -37,7 +37,7 @@ struct Route {
 }
 
 impl Train {
-    /// Adds a datagram; if it does not fit, the train leaves before.
+    /// Adds a datagram; flushes the train first if it does not fit.
     pub(super) fn push(
         &mut self,
         socket: &Arc<Socket>,
@@ -54,7 +54,7 @@ impl Train {
         self.datagrams += 1;
     }
 
-    /// Sends the train off. A full send buffer loses it, as it would lose packets on a real interface.
+    /// Sends the train. A full send buffer drops it, as a real interface would drop packets.
     pub(super) fn flush(&mut self) {
         let Some(Route { socket, destination, class }) = self.route.take() else { return };
         let sent = socket.try_send(&Outgoing {

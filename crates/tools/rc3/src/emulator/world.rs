@@ -1,4 +1,4 @@
-//! The sockets and the two directions between them: everything the emulator's thread works on.
+//! The sockets and the two directions between them: the whole state of the emulator's thread.
 //!
 //! Invariant: a packet keeps its payload, its DSCP and its ECN bits from one side to the other.
 
@@ -26,20 +26,20 @@ const HEADER_BYTES: usize = 28;
 
 const PROTOCOL_UDP: u8 = 17;
 
-/// ECN bits of the IP header: congestion was met (RFC 3168 §5).
+/// ECN bits of the IP header: congestion experienced (RFC 3168 §5).
 const CE: u8 = 0b11;
 
-/// Receive calls in a row on one socket, so that a flood from one side does not keep the other one waiting.
+/// Receive calls in a row on one socket, so that a flood from one side does not starve the other.
 const RECV_CALLS_MAX: usize = 8;
 
-/// Rounds of that with which a reset empties one socket: far more than its buffer holds.
+/// Rounds of such calls with which a reset empties one socket: far more than its buffer holds.
 const RESET_DRAINS_MAX: usize = 64;
 
 /// Sockets, clients and links.
 pub(super) struct World {
     config: EmulatorConfig,
     server: SocketAddr,
-    /// What sockets towards the server are bound to.
+    /// Local address of sockets towards the server.
     local: SocketAddr,
     levels: LevelOfDscp,
     client_side: Port,
@@ -50,22 +50,22 @@ pub(super) struct World {
     train: Train,
     refused: u64,
     recv_failed: u64,
-    /// Totals that only grow, as they stood at the last reset.
+    /// Values of the growing counters at the last reset.
     before: Totals,
 }
 
-/// A datagram inside the link.
+/// A datagram on the link.
 #[derive(Debug, Clone)]
 struct Carried {
-    /// The client that sent it or is to get it.
+    /// The client that sent it or will receive it.
     client: SocketAddr,
     class: TrafficClass,
-    /// A copy, so that a datagram in a queue does not keep alive the batch it came in.
+    /// A copy, so that a queued datagram does not keep the memory of its whole batch.
     contents: Box<[u8]>,
 }
 
 impl Routed for Carried {
-    /// Of the client: the server is the same for all.
+    /// The client's flow: the server is the same for all.
     fn flow_hash(&self, key: u64) -> u64 {
         let (ip, port) = (self.client.ip(), self.client.port());
         Flow { source: ip, destination: ip, protocol: PROTOCOL_UDP, ports: Some((port, port)) }.hash(key)
@@ -80,7 +80,7 @@ impl Routed for Carried {
     }
 }
 
-/// Whether the order of arrival among levels counts for nothing, so that they may be read apart.
+/// Whether the order of arrival among levels is irrelevant, so that they may be read separately.
 fn is_steered(queue: Discipline) -> bool {
     queue == Discipline::Priority
 }
@@ -91,7 +91,7 @@ struct Totals {
     recv_overflows: u64,
 }
 
-/// What came of reading a socket.
+/// Result of reading a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Received {
     Nothing,
@@ -127,21 +127,20 @@ impl World {
         self.client_side.primary().local_addr()
     }
 
-    /// All sockets, in an order that for the same clients is always the same.
+    /// All sockets; the order depends only on the clients.
     pub(super) fn sockets(&self) -> impl Iterator<Item = &Arc<Socket>> {
         let towards_server = self.peers.iter().flat_map(|peer| peer.port.sockets());
         self.client_side.sockets().chain(towards_server)
     }
 
-    /// Takes in what those among [`Self::sockets`] have that are `readable`, sends out what is due. Says
-    /// whether it found anything to do.
+    /// Reads those of [`Self::sockets`] that are `readable`, and sends due packets. Returns whether there was any work.
     pub(super) fn step(&mut self, now: Instant, readable: &[bool]) -> bool {
         let received = self.receive(now, readable);
         let sent = self.deliver(now);
         received || sent
     }
 
-    /// When the next packet is due, if one is on the way.
+    /// When the next packet is due, if one is in flight.
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
         match (self.to_server.poll_timeout(), self.to_client.poll_timeout()) {
             (Some(a), Some(b)) => Some(a.min(b)),
@@ -149,11 +148,11 @@ impl World {
         }
     }
 
-    /// Back to an empty link at `now`. What waits in the sockets goes too.
+    /// Resets to an empty link at `now`, and discards what the sockets hold.
     pub(super) fn reset(&mut self, now: Instant) {
         let Self { client_side, peers, batch, .. } = self;
         for socket in client_side.sockets().chain(peers.iter().flat_map(|peer| peer.port.sockets())) {
-            // Bounded, since a peer may send faster than anybody can throw away.
+            // Bounded, since a peer may send faster than this discards.
             for _ in 0..RESET_DRAINS_MAX {
                 if drain(socket, batch, |_| {}) != Received::Something {
                     break;
@@ -193,7 +192,7 @@ impl World {
         for peer in peers.iter() {
             for (socket, _) in peer.port.sockets().zip(readable.by_ref()).filter(|(_, readable)| *readable) {
                 note(drain(socket, batch, |datagram| {
-                    // Anybody on this host may send to the socket, the server alone is heard.
+                    // Any process on this host may send to the socket; only the server's datagrams count.
                     if canonical(datagram.meta.remote) == *server {
                         to_client.send(now, levels.packet(peer.client, &datagram));
                     }
@@ -246,13 +245,12 @@ impl fmt::Debug for World {
     }
 }
 
-/// The level each code point stands for: the inverse of the endpoints' table.
+/// The level of each code point: the inverse of the endpoints' table.
 #[derive(Debug)]
 struct LevelOfDscp([Level; 64]);
 
 impl LevelOfDscp {
-    /// Where levels share a code point it stands for the best of them; what the table lacks is normal
-    /// priority.
+    /// A code point shared by several levels has the best of them; one missing in the table is normal priority.
     fn new(marks: &Marks) -> Self {
         let mut table = [Level::PRIMARY; 64];
         for level in (0..=Level::MAX.get()).rev().filter_map(Level::new) {
@@ -282,7 +280,7 @@ impl LevelOfDscp {
     }
 }
 
-/// Reads what `socket` has, within [`RECV_CALLS_MAX`] calls.
+/// Reads from `socket`, within [`RECV_CALLS_MAX`] calls.
 fn drain(socket: &Socket, batch: &mut RecvBatch, mut each: impl FnMut(Datagram)) -> Received {
     let mut received = Received::Nothing;
     for _ in 0..RECV_CALLS_MAX {
@@ -301,7 +299,7 @@ fn drain(socket: &Socket, batch: &mut RecvBatch, mut each: impl FnMut(Datagram))
     received
 }
 
-/// One direction of the link at rest.
+/// One direction of the link, idle.
 fn path(config: &EmulatorConfig, direction: Direction, now: Instant) -> Path<Carried> {
     let EmulatorConfig { rate, rtt, buffer, loss, load, data, queue, marks: _, seed } = *config;
     let lane = match direction {
@@ -310,7 +308,7 @@ fn path(config: &EmulatorConfig, direction: Direction, now: Instant) -> Path<Car
     };
     let seed = seed.wrapping_mul(4);
     let law = LinkConfig {
-        // What passes a policer goes on at line rate.
+        // Packets that pass a policer leave at line rate.
         rate: (queue != Discipline::Policer).then_some(rate),
         delay: rtt / 2,
         impairments: Impairments::loss(loss),
@@ -322,7 +320,7 @@ fn path(config: &EmulatorConfig, direction: Direction, now: Instant) -> Path<Car
     Path::new(link, Background::new(now, rate, load, seed.wrapping_add(2)))
 }
 
-/// An IPv4 address in its own form, also where a dual-stack socket reports it inside IPv6.
+/// The IPv4 address itself if a dual-stack socket reports it as an IPv6 address.
 fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }

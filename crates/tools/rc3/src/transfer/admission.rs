@@ -1,7 +1,7 @@
-//! Who may talk to a receiver: connections that have not shown the ticket, and senders that wait for their turn.
+//! Admission of senders: connections that have not shown the ticket, and senders waiting for their turn.
 //!
-//! Invariant: connections without the ticket lock nobody out. There are few places for them, few of those for
-//! one network, and the oldest makes room for the next; when places are short, an address must prove itself.
+//! Invariant: connections without the ticket exclude nobody. They have few slots, with fewer for each network, and a
+//! new one evicts the oldest. When slots run short, addresses must be validated.
 
 use std::{
     collections::VecDeque,
@@ -26,20 +26,20 @@ use super::{
     ticket::Secret,
 };
 
-/// Connections that have not shown the ticket, at a time.
+/// Most connections without a shown ticket.
 const NEWCOMERS_MAX: usize = 32;
-/// Those of one network among them.
+/// Most of these from one network.
 const NEWCOMERS_PER_NETWORK_MAX: usize = 4;
-/// Senders that wait for their turn.
+/// Most senders waiting for their turn.
 const WAITING_MAX: usize = 16;
-/// How long a connection may take to show the ticket.
+/// Time limit for showing the ticket.
 const HELLO_PATIENCE: Duration = Duration::from_secs(10);
-/// Between two lines about connections that were turned away.
+/// Time between two lines about rejected connections.
 const REPORT_EVERY: Duration = Duration::from_secs(1);
-/// How long a waiting sender may take to take a message.
+/// Time limit for a waiting sender to receive a message.
 const MESSAGE_PATIENCE: Duration = Duration::from_millis(10);
 
-/// Lets in those who have the ticket.
+/// Admits the holders of the ticket.
 pub(super) struct Admission {
     endpoint: Endpoint,
     secret: Secret,
@@ -57,7 +57,7 @@ struct Newcomer {
     evict: oneshot::Sender<()>,
 }
 
-/// What one host can have addresses of: an IPv4 address, or 64 bits of an IPv6 address.
+/// The addresses that one host can have: an IPv4 address, or 64 bits of an IPv6 address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Network(u128);
 
@@ -82,20 +82,20 @@ impl Admission {
         }
     }
 
-    /// The sender whose turn it is, if any waits.
+    /// The next sender, if any waits.
     pub(super) fn next_session(&mut self) -> Option<Session> {
         self.waiting.retain(|session| session.connection.close_reason().is_none());
         self.waiting.pop_front()
     }
 
-    /// Somebody connects, is let in, or is turned away; sometimes there is a line to print about that.
+    /// Handles the next connection: admits it, or rejects it and sometimes returns a line to print.
     ///
-    /// Dropping the future loses nobody.
+    /// Cancel-safe: dropping the future loses no connection.
     pub(super) async fn next_event(&mut self) -> Option<String> {
         tokio::select! {
             incoming = self.endpoint.accept() => match incoming {
                 Some(incoming) => self.meet(incoming),
-                // Closed: nobody comes any more.
+                // The endpoint is closed: nobody can connect any more.
                 None => std::future::pending().await,
             },
             Some(authorised) = self.authorising.join_next_with_id() => {
@@ -106,7 +106,7 @@ impl Admission {
                 self.newcomers.retain(|newcomer| newcomer.task != task);
                 match session {
                     Ok(session) if self.waiting.len() < WAITING_MAX => self.waiting.push_back(session),
-                    Ok(session) => session.connection.close(BUSY, b"too many senders wait"),
+                    Ok(session) => session.connection.close(BUSY, b"too many senders are waiting"),
                     Err(reason) => return self.turned_away.add(reason),
                 }
             },
@@ -121,11 +121,11 @@ impl Admission {
             Some(network)
         } else if self.newcomers.len() >= NEWCOMERS_MAX {
             if incoming.may_retry() {
-                // Addresses may be made up: this one begins again, and shows that it is not.
+                // The address may be forged: a retry makes the client prove it.
                 let _ = incoming.retry();
                 return;
             }
-            // Of those that have the most, so that few connections lose to many.
+            // One from the network with the most, so that few connections cannot evict many.
             let networks = self.newcomers.iter().rev().map(|newcomer| newcomer.network);
             networks.max_by_key(|&network| among(network))
         } else {
@@ -140,7 +140,7 @@ impl Admission {
         self.newcomers.push_back(Newcomer { task, network, evict });
     }
 
-    /// Tells those who wait that they still do.
+    /// Signals to waiting senders that they are still waiting.
     pub(super) async fn reassure(&mut self) {
         for session in &mut self.waiting {
             let _ = timeout(MESSAGE_PATIENCE, session.sign_of_life(Work::AnotherTransfer)).await;
@@ -148,21 +148,21 @@ impl Admission {
     }
 }
 
-/// Waits for the ticket's secret, unless its place is needed.
+/// Waits for the ticket's secret, unless evicted meanwhile.
 async fn authorise(
     incoming: Incoming,
     secret: Secret,
     mut evicted: oneshot::Receiver<()>,
 ) -> Result<Session, String> {
     let address = incoming.remote_address();
-    let away = |reason: &dyn ToString| format!("turned away {address}: {}", printable(&reason.to_string()));
+    let away = |reason: &dyn ToString| format!("rejected {address}: {}", printable(&reason.to_string()));
     let connect = async { incoming.accept()?.await };
     let connection = tokio::select! {
         biased;
         connection = timeout(HELLO_PATIENCE, connect) => {
             connection.map_err(|_| away(&"no handshake"))?.map_err(|error| away(&error))?
         }
-        _ = &mut evicted => return Err(away(&"others needed its place")),
+        _ = &mut evicted => return Err(away(&"other connections needed its slot")),
     };
     let outcome = tokio::select! {
         biased;
@@ -171,13 +171,13 @@ async fn authorise(
         }
         _ = evicted => {
             connection.close(BUSY, b"is busy");
-            Err("others needed its place".to_owned())
+            Err("other connections needed its slot".to_owned())
         }
     };
     outcome.map_err(|reason| away(&reason))
 }
 
-/// Reads the first message, and nothing else before the secret is right.
+/// Reads the first message, and nothing more until the secret is right.
 async fn hello(connection: Connection, secret: Secret) -> Result<Session, String> {
     let (control, messages) = connection.accept_bi().await.map_err(|error| error.to_string())?;
     let mut messages = BufReader::new(messages);
@@ -191,14 +191,14 @@ async fn hello(connection: Connection, secret: Secret) -> Result<Session, String
             (Refusal::Unauthorised, "the secret of the ticket is wrong".to_owned())
         }
         FromSender::Hello { .. } => return Ok(session),
-        _ => (Refusal::Manifest, "it wants to hear `Hello` first".to_owned()),
+        _ => (Refusal::Manifest, "the first message must be `Hello`".to_owned()),
     };
     session.send_final(&FromReceiver::Refused { refusal, reason: reason.clone() }).await;
     session.connection.close(super::FAILED, b"refused");
     Err(reason)
 }
 
-/// What to print about connections that were turned away: a line a second, however many there are.
+/// Lines about rejected connections: at most one per second.
 #[derive(Debug, Default)]
 struct TurnedAway {
     printed: Option<Instant>,

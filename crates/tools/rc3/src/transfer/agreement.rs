@@ -1,4 +1,4 @@
-//! What has to come of a manifest: not what is there already, and only the rest of what was interrupted.
+//! Decides what to transfer of a manifest: not what exists already, and of interrupted files only the rest.
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
@@ -15,28 +15,28 @@ use super::{
     session::Session,
 };
 
-/// Hashes asked for ahead.
+/// Hashes requested in advance.
 const COMPARED_AHEAD: usize = 64;
-/// Files that an earlier transfer left and that are gone on with: each is open until it has come.
+/// Most files resumed from an earlier transfer: each stays open until it is complete.
 const RESUMED_MAX: usize = 256;
 
-/// What both sides agree on.
+/// The agreement of both sides.
 pub(super) struct Agreement {
     pub(super) files: Vec<Expected>,
-    /// Files that are there as the sender has them.
+    /// Files that already exist with the sender's content.
     pub(super) unchanged: HashSet<u32>,
-    /// Files that an earlier transfer left, until their streams come.
+    /// Files from an earlier transfer, until their streams arrive.
     pub(super) resumed: HashMap<u32, Content>,
-    /// Directories that were not there.
+    /// Directories that did not exist.
     pub(super) made: Vec<ExpectedDirectory>,
 }
 
-/// Why nothing is taken, for the sender and for us.
+/// Why a transfer is refused, for the sender and for this side.
 type Refused = (Refusal, TransferError);
 
 impl Agreement {
-    /// Reads the manifest, looks at what is there, and makes the directories. A sender that asks for what may not
-    /// be is refused, and nothing is changed.
+    /// Reads the manifest, checks what exists, and creates the directories. A sender with a forbidden path is refused
+    /// before anything changes.
     pub(super) async fn reach(
         session: &mut Session,
         destination: &Destination,
@@ -62,7 +62,7 @@ impl Agreement {
     }
 }
 
-/// The files that may be there already.
+/// The files that may exist already.
 fn occupied(destination: &Destination, files: &[Expected]) -> Result<VecDeque<u32>, Refused> {
     let mut same_length = VecDeque::new();
     for (at, file) in (0..).zip(files) {
@@ -75,7 +75,7 @@ fn occupied(destination: &Destination, files: &[Expected]) -> Result<VecDeque<u3
     Ok(same_length)
 }
 
-/// Which of the files have the content that the sender's have.
+/// Which of the files have the sender's content.
 async fn compare(
     session: &mut Session,
     destination: &Destination,
@@ -94,7 +94,7 @@ async fn compare(
         let hash = match session.hear().await? {
             FromSender::Hash { file, hash } if file == at => hash,
             FromSender::Abort { reason } => return Err(TransferError::peer(&reason)),
-            _ => return Err(TransferError::Protocol("no hash where one was asked for".to_owned())),
+            _ => return Err(TransferError::Protocol("a message other than the requested hash".to_owned())),
         };
         let Some(path) = files.get(at as usize).map(|file| file.path.clone()) else { continue };
         let there = destination.clone();
@@ -111,7 +111,7 @@ async fn compare(
     }
 }
 
-/// Makes the directories that are missing.
+/// Creates the missing directories.
 fn make(
     destination: &Destination,
     directories: Vec<ExpectedDirectory>,
@@ -127,7 +127,7 @@ fn make(
     Ok(made)
 }
 
-/// What earlier transfers left of files that have to come.
+/// Parts from earlier transfers of files in the manifest.
 fn resume(
     destination: &Destination,
     files: &[Expected],
@@ -150,12 +150,12 @@ fn storage(path: String, error: io::Error) -> Refused {
     (Refusal::Storage, TransferError::Write { path, error })
 }
 
-/// Tells the sender if it is refused.
+/// Signals a refusal to the sender.
 async fn settled<T>(session: &mut Session, outcome: Result<T, Refused>) -> Result<T, TransferError> {
     match outcome {
         Ok(settled) => Ok(settled),
         Err((refusal, error)) => {
-            // The sender has words of its own for what exists.
+            // The sender composes its own message for existing files.
             let reason = match &error {
                 TransferError::Exists(path) => path.clone(),
                 error => error.to_string(),

@@ -1,5 +1,5 @@
-//! The content of a file on its way into its place: written where it belongs, hashed as it passes, and written
-//! down now and then, so that a later run can go on with it.
+//! The content of an arriving file: written at its offset, hashed on arrival, and recorded at intervals so that a later
+//! run can resume it.
 
 use std::{
     io,
@@ -22,15 +22,15 @@ use super::{
     tree::{Node, Passing, Tree},
 };
 
-/// Smaller files are sent again rather than written down.
+/// Smaller files are not recorded but sent again.
 pub const RESUMED_BYTES_MIN: u64 = 1 << 20;
-/// Between two records of one file.
+/// Bytes between two records of one file.
 const RECORD_EVERY: Duration = Duration::from_millis(200);
 
-/// A file on its way. Dropped before it has its name, it is written down once more.
+/// An arriving file. Dropping it before it has its final name records it once more.
 #[derive(Debug)]
 pub struct Content {
-    /// Until it has its name.
+    /// `None` once it has its final name.
     part: Option<Part>,
     file: Expected,
     gaps: Gaps,
@@ -49,18 +49,18 @@ impl Content {
     /// A new file.
     ///
     /// # Errors
-    /// When the system refuses.
+    /// When a system call fails.
     pub fn create(destination: &Destination, file: &Expected, arrived: Arc<AtomicU64>) -> io::Result<Self> {
         let part = destination.create(file)?;
         let content = Self::new(destination, part, file, Tree::new(file.bytes), arrived);
         if file.bytes >= RESUMED_BYTES_MIN {
-            // Now, so that there is a place for it when the disk is full.
+            // Record now, so that the record has space when the disk is full.
             content.write_down(&mut content.progress())?;
         }
         Ok(content)
     }
 
-    /// The file as an earlier run left it, if it left anything worth it.
+    /// The file from an earlier run, if its record is usable.
     pub fn resume(destination: &Destination, file: &Expected, arrived: Arc<AtomicU64>) -> Option<Self> {
         if file.bytes < RESUMED_BYTES_MIN {
             return None;
@@ -87,12 +87,12 @@ impl Content {
         Self { part: Some(part), file, gaps, progress, arrived, key }
     }
 
-    /// What still has to come.
+    /// The missing ranges.
     pub fn gaps(&self) -> &Gaps {
         &self.gaps
     }
 
-    /// Reads back what is not hashed yet; the hash of the whole.
+    /// Reads back what is not hashed yet; returns the hash of the whole.
     ///
     /// # Errors
     /// When it cannot be read back.
@@ -112,7 +112,7 @@ impl Content {
         Ok(())
     }
 
-    /// It is of no use to anybody.
+    /// The part is useless: delete it on drop.
     pub fn discard(mut self) {
         if let Some(part) = self.part.take() {
             part.discard();
@@ -133,9 +133,9 @@ impl Content {
     }
 }
 
-/// Nobody has a content whose part is gone.
+/// The part is taken only when the file gets its final name.
 fn placed() -> io::Error {
-    io::Error::other("the file has its name already")
+    io::Error::other("the file already has its final name")
 }
 
 impl Drop for Content {
@@ -143,7 +143,7 @@ impl Drop for Content {
         let Some(part) = &self.part else { return };
         let mut progress = self.progress();
         if progress.passing.tree().nodes().next().is_none() {
-            // Without a hashed group there is nothing to go on with.
+            // Without a hashed group there is nothing to resume.
             part.discard();
         } else if self.file.bytes >= RESUMED_BYTES_MIN {
             let _ = self.write_down(&mut progress);
@@ -173,7 +173,7 @@ impl WriteAt for Content {
     }
 }
 
-/// What of a tree is as it says on the disk.
+/// The part of a tree that matches the bytes on disk.
 fn verified(part: &Part, claimed: &Tree, bytes: u64) -> Tree {
     let mut tree = Tree::new(bytes);
     for node in claimed.nodes() {
@@ -184,7 +184,7 @@ fn verified(part: &Part, claimed: &Tree, bytes: u64) -> Tree {
     tree
 }
 
-/// The tree over what the disk has where a node should be.
+/// The tree over the bytes on disk in a node's range.
 fn subtree(part: &Part, claimed: &Tree, node: Node) -> io::Result<Tree> {
     let mut tree = claimed.empty();
     let mut buf = Vec::new();
@@ -256,7 +256,7 @@ mod tests {
             let content = Content::resume(&open(&root, run), &file, Arc::clone(&arrived)).unwrap();
             assert_eq!(content.gaps().said(), [(3 * GROUP, tail)]);
         }
-        // Damaged since: only what is as it was.
+        // Damaged since: only the matching groups count.
         let path = root.path().join(file.path.part(&record::tag(&file), ""));
         let damaged = std::fs::File::options().write(true).open(path).unwrap();
         damaged.write_all_at(b"damaged", 5).unwrap();
@@ -272,7 +272,7 @@ mod tests {
         assert_eq!(std::fs::read_dir(root.path()).unwrap().count(), 1);
     }
 
-    /// A record and a part that somebody made up, true to each other.
+    /// A forged record and part that match each other.
     #[test]
     fn forged_records_are_not_believed_beyond_the_hash() {
         let root = tempfile::tempdir().unwrap();
@@ -290,7 +290,7 @@ mod tests {
         std::fs::write(&record, record::write(&file, &tree, &[9; 32])).unwrap();
         let content = Content::resume(&open(&root, 2), &file, Arc::clone(&arrived)).unwrap();
         assert_eq!(content.gaps().said(), [(0, file.bytes)]);
-        // Longer than anything.
+        // Longer than any file.
         std::fs::write(&record, vec![0xff; 5 << 20]).unwrap();
         drop(content);
         std::fs::write(&record, vec![0xff; 5 << 20]).unwrap();

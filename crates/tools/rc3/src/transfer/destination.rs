@@ -1,10 +1,9 @@
-//! The directory files arrive in.
+//! The directory that receives the files.
 //!
-//! Invariants. *Confined*: everything goes through one directory handle that no name and no symbolic link
-//! leads out of. *Nothing lost*: without leave to overwrite, an existing name is never replaced, not even one
-//! that appeared meanwhile; what is incomplete when it ends stays as a [`Part`], unless [`Policy`] says otherwise.
-//! *Never wider*: nothing gets permission bits that the sender's does not have, nor those that the umask takes
-//! away, at any moment.
+//! Invariants. *Confined*: all access goes through one directory handle that no name and no symbolic link leads out of.
+//! *Nothing lost*: without permission to overwrite, an existing name is never replaced, not even one that appears
+//! during the transfer; incomplete files stay as a [`Part`] unless [`Policy`] says otherwise. *Never wider*: at no
+//! moment has a file permission bits that the sender's file lacks or the umask removes.
 
 use std::{
     collections::HashSet,
@@ -28,18 +27,18 @@ use super::{
     record::{self, RECORD_BYTES_MAX},
 };
 
-/// What to do with files.
+/// How to handle files.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Policy {
     /// Replace files of the same name.
     pub force: bool,
-    /// Wait until a file is on the disk before it gets its name, and then until the name is.
+    /// Sync each file before it gets its name, and the name afterwards.
     pub fsync: bool,
-    /// Delete what is incomplete instead of keeping it for another try.
+    /// Delete incomplete files instead of keeping them for another run.
     pub discard_partial: bool,
 }
 
-/// A directory to receive into. Clones are the same destination.
+/// A directory to receive into. Clones share their state.
 #[derive(Debug, Clone)]
 pub struct Destination(pub(super) Arc<Inner>);
 
@@ -47,9 +46,9 @@ pub struct Destination(pub(super) Arc<Inner>);
 pub(super) struct Inner {
     pub(super) dir: Dir,
     pub(super) policy: Policy,
-    /// For parts whose usual name is taken.
+    /// Tag for parts whose usual name is taken.
     tag: String,
-    /// Records under this key are of this run.
+    /// Records under this key come from this run.
     key: [u8; 32],
     parts: Mutex<Parts>,
 }
@@ -59,29 +58,29 @@ pub(super) struct Inner {
 pub(super) struct Parts {
     /// In use.
     pub(super) open: HashSet<PathBuf>,
-    /// For another try.
+    /// Kept for another run.
     pub(super) kept: HashSet<PathBuf>,
     /// Files that got their names in this transfer: device and inode.
     pub(super) placed: HashSet<(u64, u64)>,
     pub(super) closed: bool,
 }
 
-/// What is where a file shall go.
+/// The state of a file's destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Occupant {
-    /// Nothing, or something that will be replaced.
+    /// Empty, or to be replaced.
     None,
-    /// A file of the same length: perhaps the same.
+    /// A file of the same length, possibly the same.
     SameLength,
-    /// Something that will not be replaced.
+    /// An entry that will not be replaced.
     Other,
 }
 
 impl Destination {
-    /// Opens an existing directory. `seed` is random, and secret from anybody who could forge a record.
+    /// Opens an existing directory. `seed` must be random and secret from anyone who could forge a record.
     ///
     /// # Errors
-    /// When there is no such directory.
+    /// When the directory does not exist.
     pub fn open(path: &Path, policy: Policy, seed: [u8; 32]) -> io::Result<Self> {
         let dir = Dir::open_ambient_dir(path, ambient_authority())?;
         let tag = blake3::derive_key("rc3 tag of a run", &seed);
@@ -95,12 +94,12 @@ impl Destination {
         &self.0.key
     }
 
-    /// A transfer begins: what an earlier one has placed may be replaced, if anything may.
+    /// Begins a transfer: files placed by an earlier one may be replaced, if the policy allows.
     pub fn begin_transfer(&self) {
         self.0.lock().placed.clear();
     }
 
-    /// What is where `file` shall go.
+    /// The state of the destination of `file`.
     pub fn occupant(&self, file: &Expected) -> Occupant {
         let Ok(metadata) = self.0.dir.symlink_metadata(file.path.as_path()) else { return Occupant::None };
         if metadata.is_file() && metadata.len() == file.bytes {
@@ -110,12 +109,12 @@ impl Destination {
         if replaceable && self.0.policy.force { Occupant::None } else { Occupant::Other }
     }
 
-    /// Whether [`Policy::force`] replaces a file that turned out to be another.
+    /// Whether [`Policy::force`] allows replacing a file with different content.
     pub fn replaces(&self) -> bool {
         self.0.policy.force
     }
 
-    /// BLAKE3 of the file at `path`; `None` if that is no file any more.
+    /// BLAKE3 of the file at `path`; `None` if it is not a file any more.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -127,10 +126,10 @@ impl Destination {
         Ok(Some(blake3::Hasher::new().update_reader(file)?.finalize()))
     }
 
-    /// Makes a directory, unless it is there; whether it did. The one above must be there.
+    /// Creates a directory if it does not exist; returns whether it did not. Its parent must exist.
     ///
     /// # Errors
-    /// When a file is in the way, a link leads out, or the system refuses.
+    /// When a file is in the way, a link leads out, or a system call fails.
     pub fn create_directory(&self, directory: &ExpectedDirectory) -> io::Result<bool> {
         let Inner { dir, policy, .. } = &*self.0;
         let path = directory.path.as_path();
@@ -147,20 +146,20 @@ impl Destination {
         Ok(true)
     }
 
-    /// Takes from a directory that was made the bits that its owner needed to fill it.
+    /// Removes from a new directory the bits that its owner needed only to fill it.
     ///
     /// # Errors
-    /// When the system refuses.
+    /// When a system call fails.
     pub fn finish_directory(&self, directory: &ExpectedDirectory) -> io::Result<()> {
         #[cfg(unix)]
         if let Some(mode) = directory.mode {
             use rustix::fs::OFlags;
             let mut options = OpenOptions::new();
-            // Not `O_PATH`, which has no permissions to set.
+            // Not `O_PATH`, with which permissions cannot be set.
             let flags = (OFlags::DIRECTORY | OFlags::NOFOLLOW).bits();
             cap_std::fs::OpenOptionsExt::custom_flags(options.read(true), flags.cast_signed());
             let handle = self.0.dir.open_with(directory.path.as_path(), &options)?.into_std();
-            // What it has from the directory around it is the receiver's choice: setgid, for example.
+            // Bits inherited from the parent directory are the receiver's choice: setgid, for example.
             narrow(&handle, mode | 0o7000)?;
             if self.0.policy.fsync {
                 sync_directory(&handle)?;
@@ -170,13 +169,13 @@ impl Destination {
         Ok(())
     }
 
-    /// Begins a file. What an earlier run left of it is removed.
+    /// Begins a file and removes the part of an earlier run.
     ///
     /// # Errors
-    /// When the system refuses, or the destination is closed.
+    /// When a system call fails, or the destination is closed.
     pub fn create(&self, file: &Expected) -> io::Result<Part> {
         let names = Names::new(&file.path, &record::tag(file));
-        // Unless another process is at it.
+        // Unless another process is writing it.
         if self.0.open_ours(&names.part, true).is_some_and(|old| lock(&old)) {
             names.remove(&self.0.dir);
         }
@@ -197,7 +196,7 @@ impl Destination {
         options.read(true).write(true).create_new(true);
         #[cfg(unix)]
         if let Some(mode) = file.mode {
-            // What its owner needs to go on with it; the umask does the rest.
+            // The bits that its owner needs to resume it; the umask is already applied.
             cap_std::fs::OpenOptionsExt::mode(&mut options, mode | 0o600);
         }
         let handle = self.0.dir.open_with(&names.part, &options)?.into_std();
@@ -208,7 +207,7 @@ impl Destination {
         Ok(Part::new(self, handle, names, &file.path))
     }
 
-    /// What an earlier run left of a file, with its record, if nobody is at it.
+    /// The part of an earlier run with its record, if no process uses it.
     pub fn resume(&self, file: &Expected) -> Option<(Part, Vec<u8>)> {
         let names = Names::new(&file.path, &record::tag(file));
         let handle = self.0.open_ours(&names.part, true).filter(has_one_name).filter(lock)?;
@@ -225,7 +224,7 @@ impl Destination {
         Some((Part::new(self, handle, names, &file.path), written_down))
     }
 
-    /// Removes what an earlier run left of a file that is complete.
+    /// Removes the part of an earlier run after the file is complete.
     pub fn remove_leftover(&self, file: &Expected) {
         let names = Names::new(&file.path, &record::tag(file));
         if self.0.open_ours(&names.part, true).is_some_and(|old| lock(&old)) {
@@ -239,12 +238,12 @@ impl Destination {
         self.0.lock().open.is_empty()
     }
 
-    /// How many incomplete files wait for another try.
+    /// The number of incomplete files kept for another run.
     pub fn kept(&self) -> usize {
         self.0.lock().kept.len()
     }
 
-    /// Takes no more files, and deletes those in use if none is kept.
+    /// Accepts no more files, and deletes those in use if the policy keeps none.
     pub fn close(&self) {
         let mut parts = self.0.lock();
         parts.closed = true;
@@ -255,12 +254,12 @@ impl Destination {
 }
 
 impl Inner {
-    /// Every step under the lock leaves the sets whole.
+    /// Every step under the lock leaves the sets consistent.
     pub(super) fn lock(&self) -> MutexGuard<'_, Parts> {
         self.parts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Opens what is there, but neither follows a link nor waits for a pipe.
+    /// Opens an existing file without following a link or blocking on a pipe.
     fn open_existing(&self, path: &Path, options: &mut OpenOptions) -> io::Result<File> {
         #[cfg(unix)]
         {
@@ -271,7 +270,7 @@ impl Inner {
         Ok(self.dir.open_with(path, options)?.into_std())
     }
 
-    /// Opens a file of the user who runs this: what others left in a directory is not believed.
+    /// Opens a file only if this user owns it: files that others put into a directory are not trusted.
     pub(super) fn open_ours(&self, path: &Path, write: bool) -> Option<File> {
         let file = self.open_existing(path, OpenOptions::new().read(true).write(write)).ok()?;
         let metadata = file.metadata().ok()?;
@@ -282,7 +281,7 @@ impl Inner {
         metadata.is_file().then_some(file)
     }
 
-    /// A new name is safe once the directory it is in has been synced.
+    /// A new name is durable once its directory has been synced.
     pub(super) fn sync_parent(&self, path: &Path) -> io::Result<()> {
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         let parent = parent.unwrap_or_else(|| Path::new("."));
@@ -293,7 +292,7 @@ impl Inner {
     }
 }
 
-/// File systems that cannot do that see to it by themselves.
+/// File systems that do not support this sync names by themselves.
 #[cfg(unix)]
 fn sync_directory(directory: &File) -> io::Result<()> {
     match directory.sync_all() {
@@ -302,7 +301,7 @@ fn sync_directory(directory: &File) -> io::Result<()> {
     }
 }
 
-/// A file with two names may be one that somebody wants to be written to by the other name.
+/// A file with two names may be meant to be written by its other name.
 #[cfg(unix)]
 pub(super) fn has_one_name(file: &File) -> bool {
     file.metadata().is_ok_and(|metadata| std::os::unix::fs::MetadataExt::nlink(&metadata) == 1)
@@ -321,14 +320,14 @@ fn directory_builder(mode: Option<u32>) -> DirBuilder {
     let mut builder = DirBuilder::new();
     #[cfg(unix)]
     if let Some(mode) = mode {
-        // What its owner needs to fill it; the umask does the rest.
+        // The bits that its owner needs to fill it; the umask is already applied.
         cap_std::fs::DirBuilderExt::mode(&mut builder, mode | 0o700);
     }
     let _ = mode;
     builder
 }
 
-/// Takes all permission bits that are not in `mode`.
+/// Removes all permission bits that are not in `mode`.
 #[cfg(unix)]
 pub(super) fn narrow(file: &File, mode: u32) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
@@ -339,7 +338,7 @@ pub(super) fn narrow(file: &File, mode: u32) -> io::Result<()> {
     }
     permissions.set_mode(narrower);
     match file.set_permissions(permissions) {
-        // A file system without permissions shows those that its mount says, and lets nobody change them.
+        // A file system without permissions shows those of its mount and allows no changes.
         Err(error)
             if matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::Unsupported) =>
         {
@@ -349,10 +348,10 @@ pub(super) fn narrow(file: &File, mode: u32) -> io::Result<()> {
     }
 }
 
-/// Fills `buf` with what a file has at `offset`.
+/// Fills `buf` with a file's bytes at `offset`.
 ///
 /// # Errors
-/// When the file ends first ([`io::ErrorKind::UnexpectedEof`]), or what the system says.
+/// When the file ends first ([`io::ErrorKind::UnexpectedEof`]), or a system call fails.
 pub fn read_exact_at(file: &File, mut buf: &mut [u8], mut offset: u64) -> io::Result<()> {
     while !buf.is_empty() {
         match ReadAt::read_at(file, buf, offset) {
@@ -368,14 +367,14 @@ pub fn read_exact_at(file: &File, mut buf: &mut [u8], mut offset: u64) -> io::Re
     Ok(())
 }
 
-/// Takes a file for ourselves, until it is closed; whether nobody else has it.
+/// Locks a file until it is closed; returns whether no other process has it.
 #[cfg(unix)]
 fn lock(file: &File) -> bool {
     use rustix::{
         fs::{FlockOperation, flock},
         io::Errno,
     };
-    // File systems without locks have at least the one process.
+    // Without locks in the file system, only this process is known to use it.
     flock(file, FlockOperation::NonBlockingLockExclusive) != Err(Errno::WOULDBLOCK)
 }
 
@@ -470,7 +469,7 @@ mod tests {
         let mut read_back = [0; 3];
         part.read_exact_at(&mut read_back, 0).unwrap();
         assert_eq!(&read_back, b"hel");
-        // Of no use to anybody.
+        // Useless.
         part.discard();
         drop(part);
         assert!(names(root.path()).is_empty());
@@ -493,7 +492,7 @@ mod tests {
         assert!(names(root.path()).is_empty());
     }
 
-    /// Whatever an earlier run, or somebody else, has made of the part.
+    /// Whatever an earlier run or another program has done to the part.
     #[cfg(unix)]
     #[test]
     fn parts_lose_bits_that_the_sender_has_not() {
@@ -528,7 +527,7 @@ mod tests {
         assert_eq!(names(root.path()), ["a"]);
     }
 
-    /// On a file system that does not tell upper from lower case; a second name for one file is the same to us.
+    /// On a case-insensitive file system, a second name for a file looks the same to the receiver.
     #[cfg(unix)]
     #[test]
     fn names_that_differ_only_in_case_do_not_replace_each_other() {
@@ -572,7 +571,7 @@ mod tests {
         assert!(destination.create_directory(&directory("file")).is_err());
         assert!(destination.finish_directory(&directory("link")).is_err());
         assert!(destination.hash(&path("file")).is_err());
-        // A link in the way of a file is replaced, not followed.
+        // A link in place of a file is replaced, not followed.
         destination.create(&expected("file")).unwrap().finish(&expected("file")).unwrap();
         assert!(root.path().join("file").symlink_metadata().unwrap().is_file());
         assert!(names(outside.path()).is_empty());
@@ -616,7 +615,7 @@ mod tests {
         assert_eq!(fs::read(&precious).unwrap(), b"precious");
     }
 
-    /// As a run leaves it that is killed between the two steps of giving a file its name.
+    /// The state after a run is killed between the two steps of naming a file.
     #[test]
     fn second_names_of_complete_files_are_removed() {
         let root = tempfile::tempdir().unwrap();

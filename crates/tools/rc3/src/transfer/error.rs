@@ -1,4 +1,4 @@
-//! What can end a transfer, in words a person can act on.
+//! Why a transfer ends early, as messages that users can act on.
 
 use std::{io, net::SocketAddr, path::PathBuf, time::Duration};
 
@@ -19,72 +19,72 @@ pub enum TransferError {
     /// The files to send cannot be listed.
     #[error(transparent)]
     Scan(#[from] ScanError),
-    /// There is nothing to send.
+    /// There are no files to send.
     #[error("nothing to send")]
     Nothing,
-    /// The receiver's name has no address.
+    /// The receiver's name does not resolve.
     #[error("cannot find {host}: {error}")]
     Resolve {
         /// From the ticket.
         host: String,
-        /// The system's word.
+        /// The system error.
         error: io::Error,
     },
-    /// No socket, or no directory.
+    /// Cannot open a socket or directory.
     #[error("cannot {what}: {error}")]
     Local {
-        /// What was tried.
+        /// The failed operation.
         what: String,
-        /// The system's word.
+        /// The system error.
         error: io::Error,
     },
-    /// No certificate.
+    /// Cannot make a certificate.
     #[error(transparent)]
     Identity(#[from] IdentityError),
-    /// No connection came about.
+    /// Cannot connect.
     #[error("cannot connect to {address}: {reason}")]
     Connect {
-        /// Where to.
+        /// The address.
         address: SocketAddr,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
-    /// The receiver has no place for another sender now.
+    /// The receiver has no slot for another sender now.
     #[error("the receiver is busy")]
     Busy,
-    /// Nothing moved for so long.
-    #[error("nothing moved for {} s", .0.as_secs())]
+    /// No progress for this long.
+    #[error("no progress for {} s", .0.as_secs())]
     Stalled(Duration),
-    /// Somebody else answered.
+    /// The peer's certificate is not that of the ticket.
     #[error("{0} is not the receiver that made this ticket")]
     WrongReceiver(SocketAddr),
-    /// The ticket's secret is not the receiver's.
+    /// The receiver does not accept the ticket's secret.
     #[error("the receiver rejected the ticket: {0}")]
     Unauthorised(String),
-    /// The receiver does not take this.
+    /// The receiver refuses the manifest.
     #[error("the receiver refuses: {0}")]
     Refused(String),
-    /// Something of that name is at the receiver.
+    /// An entry with this name exists at the receiver.
     #[error("{0} exists at the receiver")]
     Exists(String),
-    /// What arrived is not what was sent.
-    #[error("{0} did not arrive as it was sent")]
+    /// The received content differs from the sent content.
+    #[error("{0} arrived damaged")]
     NotVerified(String),
-    /// The other side could not go on.
+    /// The other side cannot continue.
     #[error("the other side failed: {0}")]
     Peer(String),
-    /// The connection ended too early.
+    /// The connection ended early.
     #[error("lost the connection: {0}")]
     Lost(String),
-    /// The other side does not keep to the protocol.
+    /// The peer violated the protocol.
     #[error("protocol violation by peer: {0}")]
     Protocol(String),
     /// A file cannot be read.
     #[error("cannot read {}: {error}", printable_path(path))]
     Read {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// The system's word.
+        /// The system error.
         error: io::Error,
     },
     /// A file became shorter while it was sent.
@@ -93,18 +93,18 @@ pub enum TransferError {
     /// A file cannot be written.
     #[error("cannot write {path}: {error}")]
     Write {
-        /// Which, fit to print.
+        /// The file, printable.
         path: String,
-        /// The system's word.
+        /// The system error.
         error: io::Error,
     },
-    /// Everything is in place except what cannot be sent.
+    /// Everything is in place except the skipped files.
     #[error("{} left out", were(*.0))]
     LeftOut(usize),
-    /// Somebody pressed Ctrl-C.
+    /// The user pressed Ctrl-C.
     #[error("interrupted{}", match kept { 0 => String::new(), kept => format!("; what arrived is kept, {} included", count(*kept, "incomplete file")) })]
     Interrupted {
-        /// Incomplete files that wait for another try.
+        /// Number of incomplete files kept for another run.
         kept: usize,
     },
 }
@@ -114,50 +114,50 @@ fn were(files: usize) -> String {
 }
 
 impl TransferError {
-    /// A reason the other side gave.
+    /// A reason given by the other side.
     pub(super) fn peer(reason: &str) -> Self {
         Self::Peer(printable(reason))
     }
 
-    /// What to do about it.
+    /// What the user can do.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Scan(ScanError::Name { .. }) => "rename it, or pack it into an archive first",
             Self::Scan(ScanError::Twice(_)) => {
-                "send them one after the other, or a directory that holds both"
+                "send them one after the other, or send a directory that holds both"
             }
             Self::Scan(ScanError::TooMany) => "pack them into an archive first",
             Self::Scan(ScanError::Io { .. }) | Self::Read { .. } => "check the path and its permissions",
             Self::Nothing => "name at least one file or directory that is not a link, pipe or device",
             Self::Resolve { .. } => "check the host in the ticket; the receiver can set it with --advertise",
-            Self::Local { .. } => "check the address or directory given",
-            Self::Identity(_) => "check that the system has randomness (/dev/urandom)",
+            Self::Local { .. } => "check the given address or directory",
+            Self::Identity(_) => "check that the system provides random numbers (/dev/urandom)",
             Self::Connect { .. } => {
-                "is `rc3 recv` still running, and does a firewall let UDP through to that port?"
+                "check that `rc3 recv` still runs and that firewalls pass UDP to that port"
             }
-            Self::Busy => "others are using the receiver, or keep it busy; try again later",
-            Self::Stalled(_) => "look at the other side's terminal, then run the same command again",
-            Self::WrongReceiver(_) => {
-                "take the ticket of the `rc3 recv` that runs now; each run makes a new one"
-            }
-            Self::Unauthorised(_) => "copy the whole ticket of the `rc3 recv` that runs now",
+            Self::Busy => "other senders are using the receiver; try again later",
+            Self::Stalled(_) => "check the other side's terminal, then run the same command again",
+            Self::WrongReceiver(_) => "use the ticket of the running `rc3 recv`; each run makes a new one",
+            Self::Unauthorised(_) => "copy the whole ticket of the running `rc3 recv`",
             Self::Refused(_) => {
                 "the reason above comes from the receiver; use the same version on both sides"
             }
             Self::Exists(_) => {
-                "nothing was overwritten; remove it there, or let the receiver replace files with --force"
+                "nothing was overwritten; remove it there, or run the receiver with --force to replace files"
             }
-            Self::NotVerified(_) => "the file was not kept; was it changed meanwhile? Send it again",
-            Self::Peer(_) => "look at the other side's terminal",
-            Self::Lost(_) => "run the same command again: what the receiver keeps is not sent again",
+            Self::NotVerified(_) => {
+                "the receiver deleted it; check that nothing writes to it, and send it again"
+            }
+            Self::Peer(_) => "check the other side's terminal",
+            Self::Lost(_) => "run the same command again: it sends only what is missing",
             Self::Protocol(_) => "use the same version of rc3 on both sides",
-            Self::Shrunk(_) => "send it again when nothing writes to it",
+            Self::Shrunk(_) => "send it again when no program writes to it",
             Self::Write { .. } => {
-                "check free space and permissions of the receiving directory; the next try goes on"
+                "check free space and permissions of the receiving directory; the next run continues the transfer"
             }
-            Self::LeftOut(_) => "lines that begin with `left out` say which and why; --quiet hides them",
+            Self::LeftOut(_) => "lines that begin with `left out` give names and reasons; --quiet hides them",
             Self::Interrupted { .. } => {
-                "no incomplete file has its name; run the same command again to go on"
+                "incomplete files have temporary names; run the same command again to continue"
             }
         }
     }

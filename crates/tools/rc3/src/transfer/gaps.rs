@@ -1,4 +1,4 @@
-//! The parts of a file that still have to be sent: what a stream carries, one behind the other.
+//! The missing parts of a file, which a stream carries back to back.
 //!
 //! Invariant: the spans are ascending, not empty, do not touch, and lie inside the file.
 //!
@@ -6,13 +6,13 @@
 
 use rc3_core::units::Span;
 
-/// Gaps of one file at most; a receiver with more says fewer, larger ones.
+/// Most gaps of one file; a receiver with more reports fewer, larger ones.
 pub const GAPS_MAX: usize = 128;
 
-/// What is missing of a file.
+/// The missing parts of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gaps {
-    /// Each gap, and where in the stream it begins.
+    /// Each gap, and its offset in the stream.
     spans: Vec<(u64, Span)>,
     len: u64,
 }
@@ -23,8 +23,8 @@ impl Gaps {
         Self::from_spans([Span::new(0, len)].into_iter().filter(|span| !span.is_empty()))
     }
 
-    /// From ascending spans that do not touch. Where there are more than [`GAPS_MAX`], the last one takes in
-    /// all beyond it: what is there already is sent again.
+    /// From ascending spans that do not touch. With more than [`GAPS_MAX`], the last one covers all beyond it, so some
+    /// existing bytes are sent again.
     pub fn from_spans(all: impl Iterator<Item = Span>) -> Self {
         let mut gaps = Self { spans: Vec::new(), len: 0 };
         for span in all {
@@ -45,7 +45,7 @@ impl Gaps {
         }
     }
 
-    /// What a peer says is missing of a file of `file_len` bytes; `None` if that makes no sense.
+    /// The gaps that a peer reports for a file of `file_len` bytes; `None` if they are invalid.
     pub fn parse(said: &[(u64, u64)], file_len: u64) -> Option<Self> {
         let mut gaps = Self { spans: Vec::new(), len: 0 };
         let mut from = 0;
@@ -54,7 +54,7 @@ impl Gaps {
                 return None;
             }
             gaps.push(Span::new(start, end));
-            // Touching gaps would be one.
+            // Touching gaps would be a single one.
             from = end + 1;
         }
         Some(gaps)
@@ -65,7 +65,7 @@ impl Gaps {
         self.spans.iter().map(|(_, span)| (span.start, span.end)).collect()
     }
 
-    /// Bytes of all gaps: the length of the stream.
+    /// Total bytes of the gaps: the length of the stream.
     pub fn len(&self) -> u64 {
         self.len
     }
@@ -75,8 +75,8 @@ impl Gaps {
         self.spans.is_empty()
     }
 
-    /// Where the byte at `offset` of the stream is in the file, and how many behind it, it included, are next
-    /// to each other there; `None` beyond the end.
+    /// The file offset of the byte at `offset` of the stream, and how many bytes from there are contiguous in both;
+    /// `None` beyond the end.
     pub fn locate(&self, offset: u64) -> Option<(u64, u64)> {
         let at = self.spans.partition_point(|&(start, _)| start <= offset).checked_sub(1)?;
         let (start, span) = self.spans.get(at)?;

@@ -1,8 +1,7 @@
-//! A certificate made for one run, and a client that takes exactly that one.
+//! A certificate made for one run, and a client that accepts only that certificate.
 //!
-//! There is no authority and no name to check: the ticket carries the certificate's fingerprint. That the
-//! peer holds the certificate's key is still proven by the handshake's signature, checked by the TLS
-//! provider.
+//! No authority or name is checked: the ticket carries the certificate's fingerprint. The TLS provider checks the
+//! handshake's signature, which proves that the peer has the certificate's key.
 
 use std::sync::Arc;
 
@@ -16,7 +15,7 @@ use thiserror::Error;
 
 use super::ticket::Fingerprint;
 
-/// The name in the certificate and in the handshake. Nothing rests on it.
+/// The name in the certificate and in the handshake. Security does not depend on it.
 pub const SERVER_NAME: &str = "rc3.invalid";
 
 /// A self-signed certificate with its key.
@@ -26,35 +25,35 @@ pub struct Identity {
     key: PrivateKeyDer<'static>,
 }
 
-/// The system could not make a certificate or settings from it.
+/// Why there is no certificate or TLS configuration.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum IdentityError {
-    /// No certificate.
+    /// Cannot make a certificate.
     #[error("cannot make a certificate: {0}")]
     Certificate(#[from] rcgen::Error),
-    /// No settings.
+    /// Cannot set up TLS.
     #[error("cannot set up TLS: {0}")]
     Tls(#[from] Error),
 }
 
 impl Identity {
-    /// A new one.
+    /// A new identity.
     ///
     /// # Errors
-    /// When the system gives no randomness.
+    /// When the system provides no random numbers.
     pub fn generate() -> Result<Self, IdentityError> {
         let made = rcgen::generate_simple_self_signed([SERVER_NAME.to_owned()])?;
         let key = PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into());
         Ok(Self { certificate: made.cert.into(), key })
     }
 
-    /// What a ticket says about it.
+    /// The fingerprint for the ticket.
     pub fn fingerprint(&self) -> Fingerprint {
         Fingerprint::of(&self.certificate)
     }
 
-    /// TLS settings of the receiver for one application protocol.
+    /// TLS configuration of the receiver for one application protocol.
     ///
     /// # Errors
     /// When the key does not fit the provider.
@@ -69,10 +68,10 @@ impl Identity {
     }
 }
 
-/// TLS settings of a sender that takes only the certificate with this fingerprint.
+/// TLS configuration of a sender that accepts only the certificate with this fingerprint.
 ///
 /// # Errors
-/// When the provider does not speak TLS 1.3.
+/// When the provider does not support TLS 1.3.
 pub fn client(fingerprint: Fingerprint, alpn: &[u8]) -> Result<rustls::ClientConfig, IdentityError> {
     let provider = provider();
     let mut config = rustls::ClientConfig::builder_with_provider(Arc::clone(&provider))

@@ -1,8 +1,7 @@
-//! One transfer as the receiver sees it, from the manifest to the last file.
+//! One transfer at the receiver, from the manifest to the last file.
 //!
-//! Every file is received by a task of its own that writes chunks where they belong, in the order in which they
-//! come; placing it (verify, mode, time, name) comes after the sender's hash. Memory: half a megabyte per file on
-//! its way, and what the connection's windows hold.
+//! Each file has its own task, which writes chunks at their offsets in order of arrival. Placing it (verify, mode,
+//! time, name) waits for the sender's hash. Memory: half a megabyte per arriving file, plus the connection's windows.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -33,7 +32,7 @@ use super::{
     session::{FINAL_PATIENCE, Session},
 };
 
-/// Files between their first byte and their place.
+/// Most files between their first byte and their final name.
 const OPEN_FILES_MAX: usize = 256;
 
 /// One transfer.
@@ -41,32 +40,32 @@ pub(super) struct Transfer<'a> {
     session: Session,
     destination: &'a Destination,
     files: Vec<Expected>,
-    /// The files that have a stream, in the order of their streams.
+    /// Files with a stream, in the order of their streams.
     streams: VecDeque<u32>,
     work: JoinSet<TaskDone>,
-    /// The hashes the sender says the files have, that it sends or has sent; none yet of those it has not read.
+    /// The sender's hashes, for files that it has read completely; `None` for the others.
     hashes: HashMap<u32, Option<[u8; 32]>>,
-    /// Files that an earlier transfer left, until their streams come.
+    /// Files from an earlier transfer, until their streams arrive.
     resumed: HashMap<u32, Content>,
-    /// Complete content by file, until the hash is here too.
+    /// Complete content by file, until its hash arrives.
     contents: HashMap<u32, Box<Arrived>>,
     placed: usize,
     arrived: Arc<AtomicU64>,
 }
 
-/// A file's bytes, all of them, in a file without its name.
+/// A file's complete content, without its final name.
 struct Arrived {
     content: Content,
     hash: blake3::Hash,
 }
 
-/// What a task has done with a file.
+/// The result of a file's task.
 enum TaskDone {
     Received(u32, Result<Box<Arrived>, FileError>),
     Placed(u32, Result<(), FileError>),
 }
 
-/// Why a file could not be kept.
+/// Why a file was not kept.
 enum FileError {
     Storage(io::Error),
     NotVerified,
@@ -133,7 +132,7 @@ impl Transfer<'_> {
 
         let Transfer { mut session, files, .. } = transfer;
         let directories = destination.clone();
-        // Those inside first, while those around them are still open.
+        // Inner directories first, while the outer ones are still open.
         let finish = move || made.iter().rev().try_for_each(|made| directories.finish_directory(made));
         session.blocking(Work::Storing, finish).await?.map_err(|error| TransferError::Local {
             what: "set the permissions of a directory".to_owned(),
@@ -155,7 +154,7 @@ impl Transfer<'_> {
             steered_seconds: None,
             path: None,
         });
-        // The sender closes once it has heard; closing first could cut it off.
+        // The sender closes after it received this; closing first could cut it off.
         let _ = timeout(FINAL_PATIENCE, session.connection.closed()).await;
         Ok(())
     }
@@ -208,7 +207,7 @@ impl Transfer<'_> {
                 match self.hashes.get_mut(&at) {
                     Some(none @ None) => *none = Some(hash),
                     Some(_) => return Err(TransferError::Protocol("a file sent twice".to_owned())),
-                    None => return Err(TransferError::Protocol("a file that was not to come".to_owned())),
+                    None => return Err(TransferError::Protocol("a file outside the agreement".to_owned())),
                 }
                 if let Some(content) = self.without_stream(at) {
                     match content.and_then(completed) {
@@ -220,11 +219,11 @@ impl Transfer<'_> {
                 Ok(())
             }
             FromSender::Abort { reason } => Err(TransferError::peer(&reason)),
-            _ => Err(TransferError::Protocol("a message out of turn".to_owned())),
+            _ => Err(TransferError::Protocol("an unexpected message".to_owned())),
         }
     }
 
-    /// The content of a file of which nothing is missing: no stream shows that it is complete.
+    /// The content of a file without missing bytes: it has no stream that would complete it.
     fn without_stream(&mut self, at: u32) -> Option<io::Result<Content>> {
         if self.resumed.get(&at).is_some_and(|content| content.gaps().is_empty()) {
             return self.resumed.remove(&at).map(Ok);
@@ -253,7 +252,7 @@ impl Transfer<'_> {
         }
     }
 
-    /// Verifies and names a file once both its content and its hash are here.
+    /// Verifies and names a file once it has both its content and its hash.
     fn place(&mut self, at: u32) {
         let Some(&Some(hash)) = self.hashes.get(&at) else { return };
         if let Some(arrived) = self.contents.remove(&at) {
@@ -261,7 +260,7 @@ impl Transfer<'_> {
         }
     }
 
-    /// Tells the sender why the transfer ends.
+    /// Signals to the sender why the transfer ends.
     async fn fail(&mut self, at: u32, error: FileError) -> TransferError {
         let path = self.file(at).map_or_else(String::new, |file| file.path.to_string());
         let (fault, error) = match error {
@@ -271,7 +270,7 @@ impl Transfer<'_> {
             FileError::Length => {
                 (Fault::NotVerified, TransferError::Protocol(format!("{path} is not as long as announced")))
             }
-            // It may have said why on the other stream.
+            // The sender may have given the reason on the control stream.
             FileError::Lost(error) => return self.why_reset(error).await,
         };
         let reason = message::reason(&error);
@@ -279,7 +278,7 @@ impl Transfer<'_> {
         error
     }
 
-    /// A stream that was given up is explained by an abort.
+    /// For a reset stream, an abort message has the reason.
     async fn why_reset(&mut self, error: RecvFileError) -> TransferError {
         if let RecvFileError::ConnectionLost(error) = error {
             return lost(error);
@@ -294,7 +293,7 @@ impl Transfer<'_> {
 }
 
 impl Arrived {
-    /// Gives it its name, if it is what was sent.
+    /// Gives the file its name if its hash matches.
     fn place(self, hash: [u8; 32]) -> Result<(), FileError> {
         if self.hash != hash {
             self.content.discard();
@@ -307,7 +306,7 @@ impl Arrived {
     }
 }
 
-/// Everything up to the end of the manifest.
+/// Reads up to the end of the manifest.
 async fn read_manifest(session: &mut Session) -> Result<Received, TransferError> {
     let mut manifest = Received::default();
     loop {
@@ -321,7 +320,7 @@ async fn read_manifest(session: &mut Session) -> Result<Received, TransferError>
             }
             FromSender::ManifestEnd => return Ok(manifest),
             FromSender::Abort { reason } => return Err(TransferError::peer(&reason)),
-            _ => return Err(TransferError::Protocol("a message out of turn".to_owned())),
+            _ => return Err(TransferError::Protocol("an unexpected message".to_owned())),
         }
     }
 }
@@ -335,7 +334,7 @@ async fn create(
     Ok(created.await??)
 }
 
-/// Writes a stream's bytes where they belong, whatever comes first.
+/// Writes a stream's bytes at their offsets, in order of arrival.
 async fn receive_content(mut stream: RecvStream, content: Content) -> Result<Box<Arrived>, FileError> {
     let missing = content.gaps().len();
     let content = Arc::new(content);

@@ -1,8 +1,8 @@
-//! What is sent: the list of files and directories, as the sender finds it and as the receiver checks it.
+//! The manifest: the list of files and directories, as the sender collects it and as the receiver checks it.
 //!
-//! Invariant of a [`Received`] manifest: every path is a [`SafePath`], none is there twice, every directory
-//! comes before what is in it, and the whole takes bounded memory. Invariant of a [`Found`] one: every path is
-//! what a receiver of the same kind of system accepts, and whatever is not in it is among what was left out.
+//! Invariant of a [`Received`] manifest: every path is a [`SafePath`] and unique, every directory precedes its content,
+//! and memory is bounded. Invariant of a [`Found`] manifest: a receiver with the same kind of system accepts every
+//! path, and everything skipped is listed.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -22,19 +22,19 @@ use super::{
 
 /// Files and directories of one transfer.
 pub const ENTRIES_MAX: usize = 1_000_000;
-/// Bytes of all their paths together: bounds the receiver's memory.
+/// Total bytes of their paths: bounds the receiver's memory.
 const PATHS_BYTES_MAX: usize = 128 << 20;
-/// Permission bits that travel: neither setuid, setgid nor sticky.
+/// Permission bits that are sent: all except setuid, setgid and sticky.
 const MODE_BITS: u32 = 0o777;
 
-/// A file or directory the sender is going to send.
+/// A file or directory to send.
 #[derive(Debug, Clone)]
 pub struct SourceEntry {
     /// Where to read it.
     pub path: PathBuf,
     /// Its name on the wire.
     pub name: SafePath,
-    /// What it was when it was found.
+    /// Its properties when it was found.
     pub kind: Kind,
 }
 
@@ -47,16 +47,16 @@ impl SourceEntry {
         }
     }
 
-    /// As the manifest has it.
+    /// Its entry in the manifest.
     pub fn entry(&self) -> Entry {
         Entry { path: self.name.as_bytes().to_owned(), kind: self.kind }
     }
 }
 
-/// Something that is not sent.
+/// A skipped entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftOut {
-    /// What; with a directory, everything in it.
+    /// Its path; for a directory, everything in it is skipped.
     pub path: PathBuf,
     /// Why.
     pub reason: LeaveOut,
@@ -68,10 +68,10 @@ impl fmt::Display for LeftOut {
     }
 }
 
-/// Why something is not sent.
+/// Why an entry is skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum LeaveOut {
-    /// Nothing but files and directories is sent.
+    /// It is neither a file nor a directory.
     #[error("links, pipes, devices and sockets are not sent")]
     Special,
     /// Its name cannot be sent.
@@ -79,14 +79,14 @@ pub enum LeaveOut {
     Name(#[from] PathError),
 }
 
-/// What the sender found.
+/// Result of the sender's scan.
 #[derive(Debug, Default)]
 pub struct Found {
-    /// What goes into the manifest.
+    /// The entries for the manifest.
     pub entries: Vec<SourceEntry>,
     /// Which of them are files.
     files: Vec<u32>,
-    /// What does not go into it.
+    /// The skipped entries.
     pub left_out: Vec<LeftOut>,
 }
 
@@ -94,26 +94,26 @@ pub struct Found {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ScanError {
-    /// The system does not let us look at it.
+    /// An entry cannot be read.
     #[error("cannot read {}: {error}", printable_path(path))]
     Io {
-        /// What.
+        /// The path.
         path: PathBuf,
-        /// Why.
+        /// The system error.
         error: io::Error,
     },
     /// A path from the command line whose name cannot be sent.
     #[error("cannot send {}: {fault}", printable_path(path))]
     Name {
-        /// What.
+        /// The path.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         fault: NameFault,
     },
     /// Two arguments with the same last name.
-    #[error("two of the paths are called {0}")]
+    #[error("two of the paths have the name {0}")]
     Twice(SafePath),
-    /// More than a receiver takes.
+    /// More than a receiver accepts.
     #[error("more than {ENTRIES_MAX} files and directories")]
     TooMany,
 }
@@ -130,8 +130,7 @@ pub enum NameFault {
 }
 
 impl Found {
-    /// Looks at `paths` and everything below them. Symbolic links below them are left out; one given as a path
-    /// is followed.
+    /// Lists `paths` and everything below them. Symbolic links below them are skipped; one in `paths` is followed.
     ///
     /// # Errors
     /// See [`ScanError`].
@@ -141,7 +140,7 @@ impl Found {
         for path in paths {
             let io = |error| ScanError::Io { path: path.clone(), error };
             let metadata = fs::metadata(path).map_err(io)?;
-            // `.` and `..` have a name only once resolved; a link keeps the name it was given by.
+            // `.` and `..` get a name only by resolving; a link keeps its own name.
             let named = match path.file_name() {
                 Some(name) => PathBuf::from(name),
                 None => fs::canonicalize(path).map_err(io)?,
@@ -151,7 +150,7 @@ impl Found {
             let name = name_bytes(name).ok_or(PathError::NotText);
             let name =
                 name.and_then(|name| SafePath::parse(name, Rules::HERE)).map_err(|e| fault(e.into()))?;
-            // Below different names nothing has the same.
+            // Below different names all paths differ.
             if !names.insert(name.clone()) {
                 return Err(ScanError::Twice(name));
             }
@@ -170,14 +169,14 @@ impl Found {
         self.files.len()
     }
 
-    /// A file by its place among the files.
+    /// A file by its index among the files.
     pub fn file(&self, at: u32) -> Option<&SourceEntry> {
         let entry = *self.files.get(usize::try_from(at).ok()?)?;
         self.entries.get(usize::try_from(entry).ok()?)
     }
 
     fn add(&mut self, path: PathBuf, name: SafePath, metadata: Metadata) -> Result<(), ScanError> {
-        // A tree deeper than paths are long is left out by `SafePath`, but a stack would not last that long.
+        // `SafePath` skips deeper trees than paths can be long, but recursion would overflow the stack before that.
         let mut open = vec![(path, name, metadata)];
         while let Some((path, name, metadata)) = open.pop() {
             if !metadata.is_dir() && !metadata.is_file() {
@@ -199,7 +198,7 @@ impl Found {
         Ok(())
     }
 
-    /// What a directory holds, last name first: the stack it goes onto turns it around.
+    /// Entries of a directory, last name first: pushing them onto a stack reverses them.
     fn children(
         &mut self,
         directory: &Path,
@@ -227,25 +226,25 @@ impl Found {
     }
 }
 
-/// A file the receiver is going to get.
+/// A file the receiver will get.
 #[derive(Debug, Clone)]
 pub struct Expected {
-    /// Where it goes, below the destination.
+    /// Its path below the destination.
     pub path: SafePath,
     /// Its length.
     pub bytes: u64,
-    /// The permission bits it may have at most; those of any new file if the sender's system has none.
+    /// The most permission bits it may have; the defaults for new files if the sender's system has none.
     pub mode: Option<u32>,
     /// When its content last changed, if the sender knows.
     pub modified: Option<SystemTime>,
 }
 
-/// A directory the receiver is going to make.
+/// A directory the receiver will create.
 #[derive(Debug, Clone)]
 pub struct ExpectedDirectory {
-    /// Where it goes, below the destination.
+    /// Its path below the destination.
     pub path: SafePath,
-    /// The permission bits it may have at most; those of any new directory if the sender's system has none.
+    /// The most permission bits it may have; the defaults for new directories if the sender's system has none.
     pub mode: Option<u32>,
 }
 
@@ -254,11 +253,11 @@ pub struct ExpectedDirectory {
 pub struct Received {
     /// The directories, parents first.
     pub directories: Vec<ExpectedDirectory>,
-    /// The files in the order in which their streams come.
+    /// The files in the order of their streams.
     pub files: Vec<Expected>,
     /// Paths with characters that can mislead a reader: see [`misleads`].
     pub misleading: Vec<SafePath>,
-    /// All paths; whether each is a directory.
+    /// All paths, each with whether it is a directory.
     names: HashMap<SafePath, bool>,
     paths_bytes: usize,
     bytes: u64,
@@ -268,19 +267,19 @@ pub struct Received {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ManifestError {
-    /// A path that does not stay below the destination, or that the system does not take.
-    #[error("the path {path} is refused: {fault}")]
+    /// A path that leaves the destination, or that the system does not accept.
+    #[error("refused path {path}: {fault}")]
     Path {
-        /// The path, cut and fit to print.
+        /// The path, shortened and printable.
         path: String,
-        /// Why.
+        /// The reason.
         fault: PathError,
     },
     /// The same path twice.
-    #[error("the path {0} comes twice")]
+    #[error("the path {0} appears twice")]
     Twice(SafePath),
-    /// What it is in is not a directory of the manifest.
-    #[error("the path {0} is in no directory")]
+    /// Its parent is not a directory of the manifest.
+    #[error("the parent of the path {0} is not a listed directory")]
     NoDirectory(SafePath),
     /// More than the receiver keeps in memory.
     #[error("it is too long, send fewer than {ENTRIES_MAX} files at a time")]
@@ -288,10 +287,10 @@ pub enum ManifestError {
 }
 
 impl Received {
-    /// Takes one more entry.
+    /// Adds an entry.
     ///
     /// # Errors
-    /// See [`ManifestError`]; the manifest is not usable afterwards.
+    /// See [`ManifestError`]; the manifest is unusable afterwards.
     pub fn add(&mut self, entry: Entry) -> Result<(), ManifestError> {
         let path = SafePath::parse(&entry.path, Rules::HERE).map_err(|fault| {
             let cut = entry.path.get(..80).unwrap_or(&entry.path);
@@ -324,7 +323,7 @@ impl Received {
         Ok(())
     }
 
-    /// Bytes of all files; never overflows.
+    /// Total bytes of the files; cannot overflow.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -342,7 +341,7 @@ fn modified(metadata: &Metadata) -> Option<(i64, u32)> {
     let time = metadata.modified().ok()?;
     match time.duration_since(UNIX_EPOCH) {
         Ok(after) => Some((i64::try_from(after.as_secs()).ok()?, after.subsec_nanos())),
-        // Before 1970 whole seconds will do.
+        // Whole seconds are enough before 1970.
         Err(before) => Some((-i64::try_from(before.duration().as_secs()).ok()?, 0)),
     }
 }

@@ -1,17 +1,16 @@
-//! What the two sides say to each other on the control stream, and how it is framed.
+//! Messages on the control stream, and their framing.
 //!
-//! The sender opens one bidirectional stream and says, without waiting for answers: `Hello`, one `Entry` per
-//! file and directory, `ManifestEnd`. The receiver looks at nothing but `Hello` until the secret is right,
-//! and answers `Accepted` or `Refused`. Before `Accepted` it settles what need not be sent: where a file of that
-//! name and length is there, it asks for the sender's hash with `Compare`, gets a `Hash`, and says `Have` if its
-//! own is the same; of a file that it has parts of, it says what is `Missing`. Then every file of which something
-//! is missing goes on a unidirectional stream of its own, in the order of the manifest: raw, what is missing one
-//! behind the other. When a file has been read the sender says `FileSent` with the hash of all of it. The
-//! receiver answers each with `FileDone` or `FileFailed`, and in the end with `Finished`. Whenever it has said
-//! nothing for a while, it says that it is `Working`.
+//! The sender opens one bidirectional stream and writes, without waiting for answers: `Hello`, one `Entry` per file and
+//! directory, `ManifestEnd`. The receiver reads only `Hello` until the secret is right, and answers `Accepted` or
+//! `Refused`. Before `Accepted` it settles what need not be sent. If a file of the same name and length exists, it
+//! requests the sender's hash with `Compare`, gets a `Hash`, and answers `Have` if the hashes match. If it has parts of
+//! a file, it lists the rest in `Missing`. Then every file with missing bytes goes on its own unidirectional stream, in
+//! the order of the manifest: the missing bytes, raw and back to back. After reading a file the sender writes
+//! `FileSent` with the hash of the whole file. The receiver answers each with `FileDone` or `FileFailed`, and at the
+//! end with `Finished`. Between messages it regularly sends `Working`.
 //!
-//! A message is its length in four bytes, big-endian, then as many bytes of postcard. Invariant: nothing a
-//! peer says makes the reader allocate more than [`MESSAGE_BYTES_MAX`].
+//! A message is its length in four bytes, big-endian, then that many bytes of postcard. Invariant: no message makes the
+//! reader allocate more than [`MESSAGE_BYTES_MAX`].
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use thiserror::Error;
@@ -22,19 +21,19 @@ use tokio::{
 
 use super::{paths::PATH_BYTES_MAX, ticket::SECRET_BYTES};
 
-/// The version of this conversation. A receiver refuses another.
+/// The protocol version. A receiver refuses others.
 pub const VERSION: u16 = 3;
 
 /// Application protocol name on the connection.
 pub const ALPN: &[u8] = b"rc3-copy/1";
 
-/// Bytes of one message without its length.
+/// Most bytes of one message, without its length field.
 pub const MESSAGE_BYTES_MAX: usize = PATH_BYTES_MAX + 256;
 
-/// Messages read before anybody asks for them.
+/// Messages read in advance.
 pub const MESSAGES_AHEAD: usize = 64;
 
-/// Bytes of a reason given in words; longer ones are cut.
+/// Most bytes of a reason as text; longer ones are truncated.
 const REASON_BYTES_MAX: usize = 1024;
 
 /// Sender to receiver.
@@ -44,28 +43,28 @@ pub enum FromSender {
     Hello {
         /// [`VERSION`].
         version: u16,
-        /// From the ticket.
+        /// The ticket's secret.
         secret: [u8; SECRET_BYTES],
     },
     /// One more file or directory.
     Entry(Entry),
-    /// That was all.
+    /// The manifest is complete.
     ManifestEnd,
-    /// The file has been read to its end.
+    /// The sender has read the file completely.
     FileSent {
-        /// Which, counted over the files of the manifest from 0.
+        /// Its index among the files of the manifest, from 0.
         file: u32,
         /// BLAKE3 of its content.
         hash: [u8; 32],
     },
-    /// The sender cannot go on.
+    /// The sender cannot continue.
     Abort {
-        /// In words.
+        /// The reason as text.
         reason: String,
     },
     /// The answer to [`FromReceiver::Compare`].
     Hash {
-        /// Which, counted over the files of the manifest from 0.
+        /// The file's index among the files of the manifest, from 0.
         file: u32,
         /// BLAKE3 of its content.
         hash: [u8; 32],
@@ -75,115 +74,115 @@ pub enum FromSender {
 /// Receiver to sender.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FromReceiver {
-    /// Nothing will be taken.
+    /// The receiver refuses the transfer.
     Refused {
-        /// For a program.
+        /// The reason as a code.
         refusal: Refusal,
-        /// For a person.
+        /// The reason as text.
         reason: String,
     },
-    /// Parts of this file are here from an earlier try.
+    /// Parts of this file exist from an earlier run.
     Missing {
-        /// Which, counted over the files of the manifest from 0.
+        /// The file's index among the files of the manifest, from 0.
         file: u32,
-        /// Start and end of what is not, in bytes of the file: ascending, and at most
+        /// Start and end of each missing range in bytes of the file: ascending, and at most
         /// [`GAPS_MAX`](super::gaps::GAPS_MAX).
         gaps: Vec<(u64, u64)>,
     },
-    /// The manifest is fine: send.
+    /// The manifest is accepted: send.
     Accepted,
     /// The file is verified and in place.
     FileDone {
-        /// Which.
+        /// The file's index.
         file: u32,
     },
-    /// The file could not be kept; the transfer ends.
+    /// The file was not kept; the transfer ends.
     FileFailed {
-        /// Which.
+        /// The file's index.
         file: u32,
-        /// For a program.
+        /// The reason as a code.
         fault: Fault,
-        /// For a person.
+        /// The reason as text.
         reason: String,
     },
     /// Everything is in place.
     Finished,
-    /// A file of this name and length is here: what is the hash of the sender's?
+    /// A file of this name and length exists: requests the sender's hash.
     Compare {
-        /// Which, counted over the files of the manifest from 0.
+        /// The file's index among the files of the manifest, from 0.
         file: u32,
     },
-    /// The file that is here has that hash: nothing is sent.
+    /// The existing file has that hash: do not send it.
     Have {
-        /// Which.
+        /// The file's index.
         file: u32,
     },
-    /// It takes a while; said now and then.
+    /// The receiver is busy; repeated regularly.
     Working(Work),
 }
 
-/// What a receiver is busy with.
+/// What a receiver is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Work {
     /// Another transfer.
     AnotherTransfer,
-    /// Files that are here already.
+    /// Comparing existing files.
     Comparing,
-    /// Its disk.
+    /// Writing to disk.
     Storing,
 }
 
 /// One file or directory of the manifest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
-    /// Relative, `/` between names, UTF-8 or not. Untrusted: see [`super::paths::SafePath`].
+    /// Relative, with `/` between names, UTF-8 or not. Untrusted: see [`super::paths::SafePath`].
     pub path: Vec<u8>,
-    /// What it is.
+    /// File or directory.
     pub kind: Kind,
 }
 
-/// What an entry is.
+/// The kind of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Kind {
-    /// A directory, named so that empty ones are made too.
+    /// A directory; listed so that empty ones are created too.
     Directory {
-        /// Its permission bits, where the system has such. Untrusted.
+        /// Its permission bits, if the system has them. Untrusted.
         mode: Option<u32>,
     },
     /// A file.
     File {
         /// Its length.
         bytes: u64,
-        /// Its permission bits, where the system has such. Untrusted.
+        /// Its permission bits, if the system has them. Untrusted.
         mode: Option<u32>,
         /// When its content last changed: seconds and nanoseconds since 1970, if known.
         modified: Option<(i64, u32)>,
     },
 }
 
-/// Why the receiver takes nothing.
+/// Why the receiver refuses a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Refusal {
     /// The secret is wrong.
     Unauthorised,
     /// Another version of the protocol.
     Version,
-    /// Something else of that name is there.
+    /// A different entry with that name exists.
     Exists,
-    /// The manifest has a path the receiver does not take, or is too long.
+    /// The manifest has a forbidden path, or is too long.
     Manifest,
-    /// The receiver's disk or permissions.
+    /// An error of the receiver's disk or permissions.
     Storage,
 }
 
-/// Why a file could not be kept.
+/// Why a file was not kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Fault {
-    /// What arrived is not what was sent.
+    /// The received content differs from the sent content.
     NotVerified,
-    /// Something of that name appeared meanwhile.
+    /// Another entry with that name appeared during the transfer.
     Exists,
-    /// The receiver's disk or permissions.
+    /// An error of the receiver's disk or permissions.
     Storage,
 }
 
@@ -197,8 +196,8 @@ pub enum MessageError {
     /// The stream broke.
     #[error("the control stream broke: {0}")]
     Io(#[from] std::io::Error),
-    /// Longer than any message is.
-    #[error("a message of {0} bytes, {MESSAGE_BYTES_MAX} is the most")]
+    /// Longer than any valid message.
+    #[error("a message of {0} bytes, more than {MESSAGE_BYTES_MAX}")]
     TooLong(usize),
     /// Not a message of this version.
     #[error("a message that does not parse")]
@@ -208,7 +207,7 @@ pub enum MessageError {
 /// A message in its frame.
 pub fn encode<M: Serialize>(message: &M) -> Vec<u8> {
     let mut frame = vec![0; 4];
-    // Serialising into a vector cannot fail for these types: no maps, no unsized sequences.
+    // Serializing into a vector cannot fail for these types: no maps, no unsized sequences.
     if let Ok(body) = postcard::to_stdvec(message) {
         frame.extend_from_slice(&body);
     }
@@ -223,7 +222,7 @@ pub fn encode<M: Serialize>(message: &M) -> Vec<u8> {
 /// See [`MessageError`].
 pub async fn read<M: DeserializeOwned>(stream: &mut (impl AsyncRead + Unpin)) -> Result<M, MessageError> {
     let mut length = [0; 4];
-    // An end before the first byte is an end; later it is a break.
+    // An end before the first byte is a normal end; later it is an error.
     if stream.read(&mut length[..1]).await? == 0 {
         return Err(MessageError::Ended);
     }
@@ -237,7 +236,7 @@ pub async fn read<M: DeserializeOwned>(stream: &mut (impl AsyncRead + Unpin)) ->
     decode(&body).ok_or(MessageError::Malformed)
 }
 
-/// Messages as they come, read by a task of its own: reading one must not be cut short. The last is an error.
+/// Incoming messages, read by a separate task because reading one is not cancel-safe. An error comes last.
 pub type Messages<M> = mpsc::Receiver<Result<M, MessageError>>;
 
 /// Begins to read messages, [`MESSAGES_AHEAD`] ahead.
@@ -261,7 +260,7 @@ pub fn listen<M: DeserializeOwned + Send + 'static>(
     messages
 }
 
-/// A reason in words, cut to what fits into a message.
+/// A reason as text, truncated to fit into a message.
 pub fn reason(text: impl ToString) -> String {
     let mut text = text.to_string();
     let cut = (0..=REASON_BYTES_MAX.min(text.len())).rev().find(|&at| text.is_char_boundary(at));
@@ -269,7 +268,7 @@ pub fn reason(text: impl ToString) -> String {
     text
 }
 
-/// The body of a frame, if it is exactly one message.
+/// Decodes the body of a frame that must be exactly one message.
 pub fn decode<M: DeserializeOwned>(body: &[u8]) -> Option<M> {
     let (message, rest) = postcard::take_from_bytes(body).ok()?;
     rest.is_empty().then_some(message)
@@ -337,7 +336,7 @@ mod tests {
 
     #[test]
     fn text_that_claims_more_than_is_there_is_malformed() {
-        // An abort whose reason says it has 2^63 bytes.
+        // An abort whose reason claims 2^63 bytes.
         let body = [4, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f];
         let frame = [&[0, 0, 0, 10], &body[..]].concat();
         assert!(matches!(read_all::<FromSender>(&frame), Err(MessageError::Malformed)));
@@ -348,7 +347,7 @@ mod tests {
         fn messages_are_read_back(message in from_sender()) {
             let mut frame = encode(&message);
             prop_assert_eq!(&read_all::<FromSender>(&frame).unwrap(), &message);
-            // A byte more inside the frame is not the same message.
+            // One more byte inside the frame is an error.
             frame.push(0);
             let length = u32::try_from(frame.len() - 4).unwrap();
             frame[..4].copy_from_slice(&length.to_be_bytes());

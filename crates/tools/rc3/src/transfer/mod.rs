@@ -1,10 +1,10 @@
 //! Verified file transfer: `rc3 recv` prints a ticket, `rc3 send` takes it.
 //!
-//! The conversation is in [`message`], who may hold it in [`ticket`] and [`identity`], where files may go in
-//! [`paths`] and [`destination`]. Content goes raw, one stream per file, from file to file: the sender reads
-//! what either loop needs next, the receiver writes every chunk where it belongs as it comes, tail first or head
-//! first ([`content`]), and both hash what passes in whatever order ([`tree`]). What is there already is not sent,
-//! nor what a broken transfer left of a file ([`part`], [`record`], [`gaps`]).
+//! [`message`] defines the protocol, [`ticket`] and [`identity`] authenticate, [`paths`] and [`destination`] confine
+//! where files may go. Each file is one stream of raw content: the sender reads what either loop needs next, the
+//! receiver writes every chunk at its offset on arrival, tail first or head first ([`content`]), and both hash the
+//! bytes in that order ([`tree`]). Existing files are not sent, nor the parts that an interrupted transfer left
+//! ([`part`], [`record`], [`gaps`]).
 
 use std::{path::Path, time::Duration};
 
@@ -39,20 +39,20 @@ pub mod ticket;
 pub mod ticket_file;
 pub mod tree;
 
-/// Milliseconds of silence after which the other side is given up. Shorter than usual: somebody watches.
+/// Idle timeout in milliseconds. Shorter than usual, because a user is waiting.
 const IDLE_TIMEOUT: VarInt = VarInt::from_u32(10_000);
-/// Often enough that a disk that takes its time is not mistaken for silence.
+/// Keep-alive interval, short enough that a slow disk does not look like a dead peer.
 const KEEP_ALIVE: Duration = Duration::from_secs(3);
-/// Files on their way at a time.
+/// Most files in transfer at a time.
 const STREAMS_MAX: u32 = 200;
 
-/// Code of a connection that failed.
+/// Close code of a failed connection.
 const FAILED: VarInt = VarInt::from_u32(1);
-/// Code of a connection for which there is no place now.
+/// Close code of a connection without a free slot.
 const BUSY: VarInt = VarInt::from_u32(3);
 
-/// Transport settings of both sides, with a directory for qlog files; the peer may open so many streams for files,
-/// and one more for the conversation if any.
+/// Transport configuration of both sides, with a directory for qlog files. The peer may open this many streams for
+/// files, and one more for the control stream if any.
 fn transport(
     rlp: RlpMode,
     congestion: Congestion,
@@ -72,7 +72,7 @@ fn transport(
     Ok(config)
 }
 
-/// Returns when somebody wants this to end: Ctrl-C, or a request to terminate.
+/// Returns on Ctrl-C or a request to terminate.
 async fn interrupted() {
     #[cfg(unix)]
     {
@@ -86,12 +86,12 @@ async fn interrupted() {
         }
     }
     if tokio::signal::ctrl_c().await.is_err() {
-        // No signals here: the system ends us by itself.
+        // No such signals here: the system ends the process itself.
         std::future::pending::<()>().await;
     }
 }
 
-/// With which code and words to close a connection.
+/// Close code and reason for a connection.
 fn close_code(outcome: &Result<(), TransferError>) -> (VarInt, &'static str) {
     match outcome {
         Ok(()) => (VarInt::from_u32(0), "done"),
@@ -100,7 +100,7 @@ fn close_code(outcome: &Result<(), TransferError>) -> (VarInt, &'static str) {
     }
 }
 
-/// The end of a connection, in words for people.
+/// The end of a connection as text.
 fn lost(error: ConnectionError) -> TransferError {
     if let ConnectionError::ApplicationClosed(close) = &error
         && close.error_code == BUSY
@@ -108,7 +108,7 @@ fn lost(error: ConnectionError) -> TransferError {
         return TransferError::Busy;
     }
     TransferError::Lost(match error {
-        ConnectionError::TimedOut => "the other side fell silent".to_owned(),
+        ConnectionError::TimedOut => "the other side stopped responding".to_owned(),
         ConnectionError::Reset => "the other side was restarted".to_owned(),
         ConnectionError::ApplicationClosed(close) if close.reason.is_empty() => {
             "the other side closed it".to_owned()
@@ -120,7 +120,7 @@ fn lost(error: ConnectionError) -> TransferError {
     })
 }
 
-/// A message, or why there is none.
+/// The message, or why there is none.
 fn heard<M>(connection: &Connection, message: Option<Result<M, MessageError>>) -> Result<M, TransferError> {
     match (message, connection.close_reason()) {
         (Some(Ok(message)), _) => Ok(message),
@@ -130,7 +130,7 @@ fn heard<M>(connection: &Connection, message: Option<Result<M, MessageError>>) -
     }
 }
 
-/// Work on another thread that did not come to its end.
+/// A background task that failed.
 fn background(error: tokio::task::JoinError) -> TransferError {
     TransferError::Local { what: "work in the background".to_owned(), error: error.into() }
 }

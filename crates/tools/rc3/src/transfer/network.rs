@@ -1,4 +1,4 @@
-//! What a command uses beside the transport: marks, and what earlier commands have learned of paths.
+//! Network settings of a command: marks, and the memory of paths.
 
 use std::{
     env,
@@ -13,10 +13,10 @@ use rc3_net::{
     paths::PathMemory,
 };
 
-/// Which marks datagrams carry.
+/// The DSCPs of datagrams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Marking {
-    /// Those that `rc3 doctor` has found to be useful on the path, else the default.
+    /// Those that `rc3 doctor` recommended for the path, else the default.
     #[default]
     Found,
     /// These.
@@ -25,17 +25,17 @@ pub enum Marking {
     PerLevel,
 }
 
-/// What a command was told about the network.
+/// Network settings from the command line.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Network {
-    /// Which marks.
+    /// The DSCPs.
     pub marking: Marking,
-    /// Where to keep what is learned of paths; `None`: nowhere.
+    /// File for the memory of paths; `None`: no memory.
     pub path_memory: Option<PathBuf>,
 }
 
 impl Network {
-    /// For an endpoint bound to `bound`, which talks to `remote` only if it is known.
+    /// The configuration of an endpoint bound to `bound`, which talks only to `remote` if that is known.
     pub fn options(&self, bound: IpAddr, remote: Option<SocketAddr>) -> EndpointOptions {
         let path_memory = self.path_memory.as_ref().map(PathMemory::open);
         let found = || path_memory.as_ref()?.marks(remote?, bound).map(Marks::from);
@@ -48,13 +48,13 @@ impl Network {
     }
 }
 
-/// The file of this user, by the XDG base directories; `None` where none is named.
+/// This user's file by the XDG base directories; `None` if they are not set.
 pub fn path_memory() -> Option<PathBuf> {
     file_of(|name| env::var_os(name))
 }
 
 fn file_of(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
-    // Others than absolute ones are to be ignored.
+    // The specification requires ignoring relative paths.
     let directory = |name| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let state = directory("XDG_STATE_HOME").or_else(|| Some(directory("HOME")?.join(".local/state")));
     Some(state?.join("rc3/paths"))

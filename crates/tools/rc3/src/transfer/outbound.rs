@@ -1,8 +1,8 @@
-//! One transfer as the sender sees it, from the connection to the receiver's last word.
+//! One transfer at the sender, from the connection to the receiver's last message.
 //!
-//! Files go in order, each on a stream of its own, a few at a time: the next ones are on offer before the first
-//! has arrived, so many small files fill the path as one large one does, and the first has priority. Memory: what
-//! the connection holds of the files' content, whatever their size; of what a receiver says, a bounded part.
+//! Files go in order on separate streams, a few at a time. The next files are on offer before the first has arrived, so
+//! many small files fill the path as one large file does; earlier files have priority. Memory: the connection's
+//! buffers, whatever the files' sizes, and a bounded part of the receiver's messages.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -40,18 +40,18 @@ use super::{
 };
 use crate::{figures::PathFigures, mtu};
 
-/// Files that are read at a time.
+/// Most files read at a time.
 const FILES_AHEAD: usize = 8;
 /// Messages written at a time while the manifest is sent.
 const MANIFEST_BATCH_BYTES: usize = 1 << 16;
-/// Gaps of all files together: a receiver goes on with some hundred files at most.
+/// Most gaps of all files together: a receiver resumes some hundred files at most.
 const ALL_GAPS_MAX: usize = 512 * GAPS_MAX;
-/// Signs of life that a receiver may give at once, and one a second on average.
+/// `Working` messages that a receiver may send in a burst, and one a second on average.
 const SIGNS_AT_ONCE: u64 = 10;
-/// How long a last message may take.
+/// Time limit for a last message.
 const FINAL_PATIENCE: Duration = Duration::from_secs(2);
 
-/// The whole conversation with one receiver.
+/// The whole exchange with one receiver.
 pub(super) async fn converse(
     endpoint: &Endpoint,
     address: SocketAddr,
@@ -61,10 +61,10 @@ pub(super) async fn converse(
 ) -> Result<(), TransferError> {
     let connection = connect(endpoint, address, job).await?;
     let opened = timeout(job.patience, connection.open_bi()).await;
-    let (mut control, replies) = opened.map_err(|_| TransferError::Stalled(job.patience))?.map_err(early)?;
+    let (mut control, replies) = opened.map_err(|_| TransferError::Stalled(job.patience))?.map_err(before_any_reply)?;
     let mut replies = Replies::new(&connection, message::listen(replies), job.patience);
 
-    // An answer may come before all is said: then nobody listens to the rest.
+    // The answer may arrive before the manifest is complete: the receiver then ignores the rest.
     let mut manifest = Box::pin(say_manifest(&mut control, &job.ticket, found));
     let mut all_said = false;
     let first = loop {
@@ -72,7 +72,7 @@ pub(super) async fn converse(
             said = &mut manifest, if !all_said => {
                 all_said = true;
                 if let Err(error) = said {
-                    // A receiver that says no may stop listening first.
+                    // A refusing receiver may stop reading first.
                     break replies.soon().await.map_err(|_| error);
                 }
             }
@@ -83,8 +83,8 @@ pub(super) async fn converse(
         }
     };
     drop(manifest);
-    // Closed before it said anything: it had no place.
-    let first = first.map_err(|error| connection.close_reason().map_or(error, early))?;
+    // Closed before any message: the receiver has no free slot.
+    let first = first.map_err(|error| connection.close_reason().map_or(error, before_any_reply))?;
     let agreed = match agree(&mut replies, first, &mut control, found, reporter).await {
         Err(error @ (TransferError::Read { .. } | TransferError::Shrunk(_))) => {
             abort(&mut control, &error).await;
@@ -109,7 +109,7 @@ pub(super) async fn converse(
             sent = &mut sending, if !all_sent => {
                 all_sent = true;
                 if let Err(error) = sent {
-                    // The receiver may have said why it went away.
+                    // The receiver may have given a reason before it closed.
                     return Err(replies.send_final(found).await.unwrap_or(error));
                 }
             }
@@ -173,7 +173,7 @@ async fn connect(
     connecting.await.map_err(|error| not_connected(address, error))
 }
 
-/// What the receiver says, in order and in bounds.
+/// The receiver's messages, in order and rate-limited.
 struct Replies<'a> {
     connection: &'a Connection,
     messages: message::Messages<FromReceiver>,
@@ -191,25 +191,25 @@ impl<'a> Replies<'a> {
         Self { connection, messages, patience, began: Instant::now(), signs_of_life: 0 }
     }
 
-    /// Dropping the future loses nothing.
+    /// Cancel-safe: dropping the future loses nothing.
     async fn next(&mut self) -> Result<FromReceiver, TransferError> {
         let reply = heard(self.connection, self.messages.recv().await)?;
         if matches!(reply, FromReceiver::Working(_)) {
             self.signs_of_life += 1;
             if self.signs_of_life > SIGNS_AT_ONCE + self.began.elapsed().as_secs() {
-                return Err(TransferError::Protocol("too many signs of life".to_owned()));
+                return Err(TransferError::Protocol("too many `Working` messages".to_owned()));
             }
         }
         Ok(reply)
     }
 
-    /// The next one, for which the other side has no reason to keep us waiting.
+    /// The next message, for which the other side has no reason to delay.
     async fn soon(&mut self) -> Result<FromReceiver, TransferError> {
         let patience = self.patience;
         timeout(patience, self.next()).await.unwrap_or(Err(TransferError::Stalled(patience)))
     }
 
-    /// What the receiver said before it went away, if that explains it.
+    /// The receiver's last message, if it explains the close.
     async fn send_final(&mut self, found: &Found) -> Option<TransferError> {
         let word = async {
             while let Ok(reply) = self.next().await {
@@ -239,7 +239,7 @@ async fn say_manifest(control: &mut SendStream, ticket: &Ticket, found: &Found) 
 /// What need not be sent.
 #[derive(Default)]
 struct Agreed {
-    /// What is missing of files that the receiver has parts of.
+    /// Missing ranges of files that the receiver has parts of.
     gaps: HashMap<u32, Gaps>,
     /// Files that the receiver has, by their hashes.
     unchanged: HashSet<u32>,
@@ -253,7 +253,7 @@ impl Agreed {
     }
 }
 
-/// Answers what the receiver asks about files that it has, up to its word that the rest may begin.
+/// Answers the receiver's questions about its existing files, until it accepts.
 async fn agree(
     replies: &mut Replies<'_>,
     mut reply: FromReceiver,
@@ -269,7 +269,7 @@ async fn agree(
             FromReceiver::Working(work) => reporter.waiting(work),
             FromReceiver::Compare { file: at } => {
                 let Some(file) = found.file(at).filter(|_| compared.insert(at)) else {
-                    return Err(protocol("a comparison of no file, or a second one"));
+                    return Err(protocol("a comparison of an unknown file, or a second one"));
                 };
                 let (path, bytes) = (file.path.clone(), file.bytes());
                 let hash = blocking(move || FileSource::hash(&path, bytes)).await?;
@@ -281,7 +281,7 @@ async fn agree(
             FromReceiver::Have { file: at } => {
                 let contradicts = !compared.contains(&at) || agreed.gaps.contains_key(&at);
                 if contradicts || !agreed.unchanged.insert(at) {
-                    return Err(protocol("it has a file that it has not compared"));
+                    return Err(protocol("`Have` without a comparison"));
                 }
             }
             FromReceiver::Missing { file: at, gaps } => {
@@ -289,7 +289,7 @@ async fn agree(
                 let contradicts = all_gaps > ALL_GAPS_MAX || agreed.unchanged.contains(&at);
                 let gaps = found.file(at).and_then(|file| Gaps::parse(&gaps, file.bytes()));
                 if contradicts || gaps.is_none_or(|gaps| agreed.gaps.insert(at, gaps).is_some()) {
-                    return Err(protocol("gaps that cannot be"));
+                    return Err(protocol("impossible gaps"));
                 }
             }
             other => return Err(unwelcome(other, found)),
@@ -298,7 +298,7 @@ async fn agree(
     }
 }
 
-/// Files whose end the receiver has been told of, and whose place it has not confirmed.
+/// Files that are sent completely but not confirmed by the receiver.
 #[derive(Default)]
 struct Unanswered(Mutex<HashSet<u32>>);
 
@@ -307,13 +307,13 @@ impl Unanswered {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(file);
     }
 
-    /// Whether it was there.
+    /// Whether the file existed.
     fn remove(&self, file: u32) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&file)
     }
 }
 
-/// Whether anything moves.
+/// Detects whether the transfer makes progress.
 struct Moved {
     patience: Duration,
     at: Instant,
@@ -322,7 +322,7 @@ struct Moved {
 
 impl Moved {
     fn new(job: &SendJob) -> Self {
-        // A low limit makes pauses of its own.
+        // A low rate limit causes pauses by itself.
         let pause = job.rate_limit.map_or(Duration::ZERO, |rate| 3 * rate.time_for(READ_BYTES_MIN as u64));
         Self { patience: job.patience.max(pause), at: Instant::now(), delivered: 0 }
     }
@@ -340,7 +340,7 @@ impl Moved {
     }
 }
 
-/// What is to be sent.
+/// What to send.
 struct Files<'a> {
     found: &'a Found,
     unanswered: &'a Unanswered,
@@ -348,7 +348,7 @@ struct Files<'a> {
 }
 
 impl Files<'_> {
-    /// All that is missing, in the order of the manifest.
+    /// Everything missing, in the order of the manifest.
     async fn send(
         &self,
         connection: &Connection,
@@ -366,7 +366,7 @@ impl Files<'_> {
                     continue;
                 }
                 let gaps = agreed.gaps.remove(&at).unwrap_or_else(|| Gaps::whole(file.bytes()));
-                // One after the other, so that the receiver knows which is which.
+                // In order, so that the receiver can match them.
                 let stream = if gaps.is_empty() { None } else { Some(open(connection, at).await?) };
                 let (file, throttle) = (file.clone(), Arc::clone(&throttle));
                 sending.spawn(async move { (at, send_file(stream, &file, gaps, throttle).await) });
@@ -387,26 +387,26 @@ impl Files<'_> {
     }
 }
 
-/// Tells the receiver why no more comes.
+/// Signals to the receiver why the transfer stops.
 async fn abort(control: &mut SendStream, error: &TransferError) {
     let abort = FromSender::Abort { reason: message::reason(error) };
-    let told = async {
+    let sent = async {
         let _ = control.write_chunk(message::encode(&abort).into()).await;
         let _ = control.finish();
         control.stopped().await
     };
-    let _ = timeout(FINAL_PATIENCE, told).await;
+    let _ = timeout(FINAL_PATIENCE, sent).await;
 }
 
-/// A stream for a file; those of earlier files go first, and the conversation before all.
+/// A stream for a file; earlier files have priority, and the control stream before all.
 async fn open(connection: &Connection, at: u32) -> Result<SendStream, TransferError> {
     let stream = connection.open_uni().await.map_err(lost)?;
-    // It is open, so it has a priority.
+    // The stream is open, so it has a priority.
     let _ = stream.set_priority(i32::try_from(at).map_or(i32::MIN, |at| -1 - at));
     Ok(stream)
 }
 
-/// What is missing of one file on one stream; its hash.
+/// Sends the missing ranges of one file on one stream; returns its hash.
 async fn send_file(
     stream: Option<SendStream>,
     file: &manifest::SourceEntry,
@@ -431,7 +431,7 @@ async fn send_file(
     hash.await?.map_err(|error| read_error(&file.path, error))
 }
 
-/// Bytes that have left for good or nearly so: given to the primary, or SACKed. None counts as both.
+/// Bytes that are sent or nearly so: given to the primary, or SACKed. No byte counts twice.
 fn delivered(connection: &Connection) -> u64 {
     let Some(stats) = connection.try_stats() else { return 0 };
     let rlp: u64 = stats.sent.levels.iter().map(|level| level.delivered_bytes).sum();
@@ -464,14 +464,14 @@ fn unwelcome(reply: FromReceiver, found: &Found) -> TransferError {
         | FromReceiver::Finished
         | FromReceiver::Compare { .. }
         | FromReceiver::Have { .. }
-        | FromReceiver::Working(_) => TransferError::Protocol("a reply out of turn".to_owned()),
+        | FromReceiver::Working(_) => TransferError::Protocol("an unexpected reply".to_owned()),
     }
 }
 
-/// Why no connection came about, in our words.
+/// Why the connection failed, as an error of this program.
 fn not_connected(address: SocketAddr, error: ConnectionError) -> TransferError {
-    // TLS alert 49, access_denied: our own check of the certificate said no. 120: no_application_protocol.
-    let reason = match early(error.clone()) {
+    // TLS alert 49, access_denied: our check of the certificate failed. 120: no_application_protocol.
+    let reason = match before_any_reply(error.clone()) {
         TransferError::Busy => return TransferError::Busy,
         _ => match error {
             ConnectionError::TransportError(error) if error.code == TransportErrorCode::crypto(49) => {
@@ -480,7 +480,7 @@ fn not_connected(address: SocketAddr, error: ConnectionError) -> TransferError {
             ConnectionError::ConnectionClosed(close)
                 if close.error_code == TransportErrorCode::crypto(120) =>
             {
-                return TransferError::Refused("it speaks another version".to_owned());
+                return TransferError::Refused("it has another protocol version".to_owned());
             }
             ConnectionError::TimedOut => "no answer".to_owned(),
             error => error.to_string(),
@@ -489,8 +489,8 @@ fn not_connected(address: SocketAddr, error: ConnectionError) -> TransferError {
     TransferError::Connect { address, reason: printable(&reason) }
 }
 
-/// The end of a connection before the receiver has said anything. Where it says nothing at all, it had no place.
-fn early(error: ConnectionError) -> TransferError {
+/// The end of a connection before any message of the receiver. Without a reason, the receiver had no free slot.
+fn before_any_reply(error: ConnectionError) -> TransferError {
     let busy = match &error {
         ConnectionError::ConnectionClosed(close) => {
             [TransportErrorCode::CONNECTION_REFUSED, TransportErrorCode::APPLICATION_ERROR]

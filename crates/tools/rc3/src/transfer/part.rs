@@ -1,7 +1,7 @@
-//! A file that is not complete yet.
+//! An incomplete file.
 //!
-//! Invariants. *All or nothing*: a file has its final name only once it is complete; before that it is
-//! `.NAME.TAG.rc3-part` beside it, with a record of what is in place in `.NAME.TAG-record.rc3-part`. *Alone*: a
+//! Invariants. *All or nothing*: a file gets its final name only when it is complete; before that it is
+//! `.NAME.TAG.rc3-part` in the same directory, and `.NAME.TAG-record.rc3-part` records what is in place. *Exclusive*: a
 //! part in use is locked, so no two runs write to it. *Worth keeping*: a part outlives its run only with a record.
 
 use std::{
@@ -40,7 +40,7 @@ impl Names {
         }
     }
 
-    /// What is not there any more, or cannot be removed, is nobody's concern.
+    /// Errors are ignored: the file may be gone or not removable.
     pub(super) fn remove(&self, dir: &Dir) {
         for name in [&self.part, &self.record, &self.next_record] {
             let _ = dir.remove_file(name);
@@ -48,7 +48,8 @@ impl Names {
     }
 }
 
-/// A file on its way. Dropped before [`Self::finish`], it waits for another try if it has a record, or is removed.
+/// An arriving file. Dropped before [`Self::finish`], it stays for another run if it has a record; otherwise it is
+/// removed.
 #[derive(Debug)]
 pub struct Part {
     destination: Destination,
@@ -67,12 +68,12 @@ impl Part {
     /// Writes at an offset, anywhere.
     ///
     /// # Errors
-    /// When the system refuses, the disk being full for example.
+    /// When a system call fails, for example because the disk is full.
     pub fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         self.file.write_all_at(bytes, offset)
     }
 
-    /// Fills `buf` with what is at an offset.
+    /// Fills `buf` with the bytes at an offset.
     ///
     /// # Errors
     /// When it cannot be read back.
@@ -80,15 +81,15 @@ impl Part {
         read_exact_at(&self.file, buf, offset)
     }
 
-    /// Replaces the record of what is in place, and keeps the part for another try from now on, if anything is kept.
+    /// Replaces the record of what is in place. From now on the part is kept for another run, if the policy keeps any.
     ///
     /// # Errors
-    /// When the system refuses.
+    /// When a system call fails.
     pub fn write_down(&self, record: &[u8]) -> io::Result<()> {
         if self.destination.0.policy.discard_partial {
             return Ok(());
         }
-        // On a full disk there is no room for another, but the one before has its place.
+        // A full disk has no room for another record, but the previous one already has space.
         self.replace_record(record).or_else(|error| self.overwrite_record(record).ok_or(error))?;
         self.keep();
         Ok(())
@@ -97,7 +98,7 @@ impl Part {
     fn replace_record(&self, record: &[u8]) -> io::Result<()> {
         let Inner { dir, .. } = &*self.destination.0;
         let next = &self.names.next_record;
-        // Whatever is there: it is not followed.
+        // Removes whatever is there, without following it.
         let _ = dir.remove_file(next);
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
@@ -113,7 +114,7 @@ impl Part {
         written
     }
 
-    /// What is torn is not believed: see [`super::record`].
+    /// A torn record is rejected on reading: see [`super::record`].
     fn overwrite_record(&self, record: &[u8]) -> Option<()> {
         let file = self.destination.0.open_ours(&self.names.record, true).filter(has_one_name)?;
         file.write_all_at(record, 0).ok()?;
@@ -125,19 +126,18 @@ impl Part {
         self.keep.store(true, Relaxed);
     }
 
-    /// It is of no use to anybody: dropped, it is removed.
+    /// Marks it as useless, so that dropping removes it.
     pub fn discard(&self) {
         self.keep.store(false, Relaxed);
     }
 
-    /// Gives the file its length, its mode, its time and its final name.
+    /// Sets the file's length, mode, time and final name.
     ///
     /// # Errors
-    /// [`io::ErrorKind::AlreadyExists`] when the name is taken and may not be replaced; otherwise what the
-    /// system says.
+    /// [`io::ErrorKind::AlreadyExists`] when the name is taken and may not be replaced; otherwise any system error.
     pub fn finish(&self, expected: &Expected) -> io::Result<()> {
         let Inner { dir, policy, .. } = &*self.destination.0;
-        // A part of an earlier run may be longer than what was verified.
+        // A part of an earlier run may be longer than the verified content.
         if self.file.metadata()?.len() != expected.bytes {
             self.file.set_len(expected.bytes)?;
         }
@@ -146,20 +146,20 @@ impl Part {
             narrow(&self.file, mode)?;
         }
         if let Some(time) = expected.modified {
-            // Not every file system keeps every time; the content matters more.
+            // Not every file system can store every time; the content matters more.
             let _ = self.file.set_times(FileTimes::new().set_modified(time));
         }
         if policy.fsync {
             self.file.sync_all()?;
         }
-        // Under the lock, so that nothing gets its name in a destination that is closed.
+        // Under the lock, so that no file gets its name after the destination is closed.
         let mut parts = self.destination.0.lock();
         if parts.closed {
             return Err(closed());
         }
         let target = self.path.as_path();
         if policy.force {
-            // Two names of this transfer that are one to the file system.
+            // Two names of this transfer that are equal to the file system.
             if identity(dir, &self.path).is_some_and(|there| parts.placed.contains(&there)) {
                 return Err(io::ErrorKind::AlreadyExists.into());
             }
@@ -195,7 +195,7 @@ impl Drop for Part {
     }
 }
 
-/// Which file has this name: device and inode.
+/// The file with this name: device and inode.
 #[cfg(unix)]
 fn identity(dir: &Dir, path: &SafePath) -> Option<(u64, u64)> {
     use cap_std::fs::MetadataExt;
@@ -208,8 +208,7 @@ fn identity(_: &Dir, _: &SafePath) -> Option<(u64, u64)> {
     None
 }
 
-/// A second name fails where the name is taken, which a rename does not. File systems without second names
-/// get a look and a rename.
+/// A hard link fails if the name is taken, a rename does not. File systems without hard links get a check and a rename.
 fn rename_without_replacing(dir: &Dir, from: &PathBuf, to: &SafePath) -> io::Result<()> {
     let to = to.as_path();
     match dir.hard_link(from, dir, to) {

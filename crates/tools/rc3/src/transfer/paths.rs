@@ -1,9 +1,9 @@
-//! Names that came over the network, and names that may go there.
+//! Names from the network, and names for the network.
 //!
-//! A name is bytes, as on Unix: most are UTF-8, and those that are not travel too. Invariant: a [`SafePath`] is
-//! relative, has no way up, names nothing that the receiving system treats specially and no incomplete file of
-//! this program, so joining it to a directory stays below that directory. Symbolic links that are there already
-//! are the directory handle's concern; it follows none that leads out.
+//! Names are bytes, as on Unix: most are UTF-8, but others are sent too. Invariant: a [`SafePath`] is relative, never
+//! goes up, and contains no name that the receiving system treats specially or that belongs to an incomplete file of
+//! this program. Joined to a directory, it therefore stays below that directory. The directory handle deals with
+//! existing symbolic links: it follows none that leads out.
 
 use std::{
     borrow::Borrow,
@@ -15,31 +15,31 @@ use std::{
 
 use thiserror::Error;
 
-/// Bytes of a whole path, the separators included.
+/// Most bytes of a path, including separators.
 pub const PATH_BYTES_MAX: usize = 4096;
-/// Bytes of one name: the limit of common file systems.
+/// Most bytes of one name: the limit of common file systems.
 const NAME_BYTES_MAX: usize = 255;
-/// Names in one path.
+/// Most names in one path.
 const DEPTH_MAX: usize = 128;
 
-/// The end of the names of files not complete yet.
+/// The suffix of incomplete files' names.
 const PART_SUFFIX: &str = ".rc3-part";
-/// The role of what is written down about an incomplete file.
+/// The role of an incomplete file's record.
 pub const RECORD: &str = "-record";
-/// The role of such a record that is being written.
+/// The role of a record that is being written.
 pub const NEXT_RECORD: &str = "-record-next";
 /// Letters of a tag, which are hexadecimal digits.
 pub const TAG_LETTERS: usize = 8;
 
-/// Names that Windows gives to devices, with whatever ending.
+/// Device names of Windows, with any extension.
 const DEVICES: [&str; 6] = ["con", "prn", "aux", "nul", "conin$", "conout$"];
 
-/// Whose special names to refuse.
+/// Which system's special names to refuse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rules {
-    /// Slash separates, everything else is a letter.
+    /// Slash separates; all other characters are ordinary.
     Unix,
-    /// Device names, drive letters, backslashes, streams and trailing dots mean something.
+    /// Device names, drive letters, backslashes, streams and trailing dots have a meaning.
     Windows,
 }
 
@@ -53,7 +53,7 @@ impl Rules {
 pub struct SafePath(Arc<[u8]>);
 
 impl SafePath {
-    /// Accepts a path from a peer, or says why not.
+    /// Accepts a path from a peer, or returns why not.
     ///
     /// # Errors
     /// See [`PathError`].
@@ -76,7 +76,7 @@ impl SafePath {
         &self.0
     }
 
-    /// The path as the system takes it.
+    /// The path as the system expects it.
     pub fn as_path(&self) -> &Path {
         Path::new(os_str(&self.0))
     }
@@ -92,10 +92,10 @@ impl SafePath {
         self.0.get(..end)
     }
 
-    /// The path for a file beside this one that is not complete. A `tag` of [`TAG_LETTERS`] sets it apart from
-    /// others of the same name, and `role` from others with the same tag: empty, or a word after a hyphen.
+    /// The path of an incomplete file next to this one. A `tag` of [`TAG_LETTERS`] distinguishes it from others of the
+    /// same name, and `role` from others with the same tag: empty, or a word after a hyphen.
     ///
-    /// Long names are cut at a character's start, so that the result fits where the name does.
+    /// Long names are cut at a character boundary, so that the result fits wherever the name does.
     pub fn part(&self, tag: &str, role: &str) -> PathBuf {
         let end = format!(".{tag}{role}{PART_SUFFIX}");
         let name = self.name();
@@ -123,7 +123,7 @@ impl fmt::Debug for SafePath {
 }
 
 impl fmt::Display for SafePath {
-    /// Fit for a terminal: see [`printable_bytes`].
+    /// Printable form: see [`printable_bytes`].
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&printable_bytes(&self.0))
     }
@@ -144,19 +144,19 @@ fn os_str(bytes: &[u8]) -> &OsStr {
     OsStr::new(std::str::from_utf8(bytes).unwrap_or_default())
 }
 
-/// A name of this system as it travels; `None` where it is not text on a system whose names are.
+/// A local name as sent; `None` if it is not text on a system whose names are text.
 #[cfg(unix)]
 pub fn name_bytes(name: &OsStr) -> Option<&[u8]> {
     Some(std::os::unix::ffi::OsStrExt::as_bytes(name))
 }
 
-/// A name of this system as it travels; `None` where it is not text on a system whose names are.
+/// A local name as sent; `None` if it is not text on a system whose names are text.
 #[cfg(not(unix))]
 pub fn name_bytes(name: &OsStr) -> Option<&[u8]> {
     name.to_str().map(str::as_bytes)
 }
 
-/// Whether a name is one that [`SafePath::part`] makes, in whatever case: `.NAME.TAG.rc3-part`, the tag with or
+/// Whether a name is one that [`SafePath::part`] makes, in any letter case: `.NAME.TAG.rc3-part`, the tag with or
 /// without `-record` or `-record-next`.
 fn is_part(name: &[u8]) -> bool {
     let name = name.to_ascii_lowercase();
@@ -170,11 +170,11 @@ fn is_part(name: &[u8]) -> bool {
     before.ends_with(b".") && tag.iter().all(u8::is_ascii_hexdigit)
 }
 
-/// Why a path from a peer was not taken.
+/// Why a path from a peer was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PathError {
-    /// No path at all, or two separators in a row, or one at the end.
+    /// An empty path, two separators in a row, or one at the end.
     #[error("it has an empty name")]
     Empty,
     /// Starts at a root or drive.
@@ -183,7 +183,7 @@ pub enum PathError {
     /// `.` or `..`.
     #[error("it has a `.` or `..`")]
     Dots,
-    /// NUL, or a character the receiving system separates with.
+    /// NUL, or a separator of the receiving system.
     #[error("it has a character that is not allowed in names")]
     Character,
     /// The name of a device.
@@ -195,12 +195,12 @@ pub enum PathError {
     /// Not UTF-8, which the receiving system requires.
     #[error("it has a name that is not valid UTF-8")]
     NotText,
-    /// Longer or deeper than any file system takes.
+    /// Longer or deeper than any file system supports.
     #[error("it is too long")]
     TooLong,
 }
 
-/// Text from a peer, safe to print: control characters and what reorders or hides text are escaped.
+/// Text from a peer, safe to print: control characters and characters that reorder or hide text are escaped.
 pub fn printable(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
@@ -224,13 +224,13 @@ pub fn printable_path(path: &Path) -> String {
     printable_bytes(path.as_os_str().as_encoded_bytes())
 }
 
-/// Whether a character of a file name can mislead a person who reads it: it steers a terminal or reorders text.
-/// Joiners, which emoji and several scripts need, cannot.
+/// Whether a character of a file name can mislead a reader: it controls a terminal or reorders text. Joiners, which
+/// emoji and several scripts need, do not.
 pub fn misleads(c: char) -> bool {
     c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Whether a character has no shape of its own: a format character of Unicode, or a separator of lines.
+/// Whether a character is invisible: a format character of Unicode, or a line separator.
 pub fn is_hidden(c: char) -> bool {
     matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{feff}')
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
@@ -369,7 +369,7 @@ mod tests {
     }
 
     proptest! {
-        /// The oracle is the standard library's own idea of a path.
+        /// The oracle is the path parser of the standard library.
         #[test]
         fn accepted_paths_have_only_normal_components(
             text in proptest::collection::vec("[./a\\\\:\0]{1,3}|\\.\\.|/|aux|é", 0..8),

@@ -1,7 +1,7 @@
-//! How a transfer is told: a bar, plain lines, JSON lines, or not at all.
+//! Progress of a transfer: a bar, plain lines, JSON lines, or none.
 //!
-//! JSON goes to standard output, one event per line; what is for people goes to standard error. Invariant:
-//! lines of progress come at most once a second, whoever reads them.
+//! JSON goes to standard output, one event per line; text goes to standard error. Invariant: progress lines appear at
+//! most once a second.
 
 use std::{
     borrow::Cow,
@@ -24,12 +24,12 @@ use super::{
 };
 use crate::figures::PathFigures;
 
-/// Names that can mislead a reader, of which each has a line.
+/// Most misleading names with their own line.
 const MISLEADING_MAX: usize = 10;
-/// Between two lines of progress.
+/// Time between two progress lines.
 const LINE_EVERY: Duration = Duration::from_secs(1);
 
-/// How to tell it.
+/// The form of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
     /// A bar on a terminal.
@@ -38,12 +38,12 @@ pub enum Style {
     Lines,
     /// One JSON event per line on standard output.
     Json,
-    /// Nothing but errors.
+    /// Only errors.
     Quiet,
 }
 
 impl Style {
-    /// What the flags and the terminal ask for.
+    /// The form that the flags and the terminal require.
     pub fn choose(json: bool, quiet: bool) -> Self {
         match (json, quiet) {
             (true, _) => Self::Json,
@@ -54,63 +54,63 @@ impl Style {
     }
 }
 
-/// What happens, as `--json` shows it. Bytes, seconds and bytes per second.
+/// Events as `--json` prints them. Units are bytes, seconds and bytes per second.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event<'a> {
     /// A receiver waits for a sender with this ticket.
     Listening {
-        /// The line to give to the sender, unless it is in a file.
+        /// The line to pass to the sender, unless it is in a file.
         #[serde(skip_serializing_if = "Option::is_none")]
         ticket: Option<&'a str>,
-        /// The file that it is in.
+        /// The file that holds it.
         #[serde(skip_serializing_if = "Option::is_none")]
         ticket_file: Option<String>,
     },
-    /// Something that is not sent.
+    /// A skipped entry.
     Skipped {
-        /// What; with a directory, everything in it.
+        /// Its path; for a directory, everything in it is skipped.
         path: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// The receiver has no place now.
+    /// The receiver has no free slot.
     Retrying {
-        /// Until the next try.
+        /// Time until the next try.
         seconds: f64,
     },
-    /// The receiver is busy with something else than this transfer's bytes.
+    /// The receiver is busy with other work than this transfer's bytes.
     Waiting {
         /// `another_transfer`, `comparing` or `storing`.
         receiver: &'a str,
     },
-    /// A name that can mislead a reader is going to arrive.
+    /// A name that can mislead a reader will arrive.
     Misleading {
-        /// Its path below the destination, as it is.
+        /// Its path below the destination, unescaped.
         path: String,
     },
-    /// Both sides agree on what is sent.
+    /// Both sides agree on what to send.
     Start {
         /// Files, without directories.
         files: usize,
-        /// Bytes of all of them.
+        /// Their total bytes.
         bytes: u64,
         /// The other side's address.
         peer: String,
         /// Whether the RLP loop runs.
         rc3: bool,
     },
-    /// How far it is.
+    /// Progress.
     Progress {
         /// Bytes so far.
         bytes: u64,
-        /// Bytes in the end.
+        /// Total bytes.
         total_bytes: u64,
         /// Mean rate so far.
         bytes_per_second: f64,
-        /// How much longer at that rate.
+        /// Remaining time at that rate.
         eta_seconds: Option<f64>,
-        /// What routers say, of a sender that listens to them.
+        /// State of a sender that follows signalled rates.
         #[serde(flatten)]
         steered: Option<Steered>,
     },
@@ -123,23 +123,23 @@ pub enum Event<'a> {
     },
     /// Everything is verified and in place.
     Done(Summary),
-    /// Nothing more happens.
+    /// The command failed.
     Error {
-        /// What.
+        /// The error.
         message: String,
-        /// What to do about it.
+        /// What the user can do.
         hint: &'a str,
     },
 }
 
-/// A sender that follows the rates routers tell, as it is now.
+/// Current state of a sender that follows signalled rates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Steered {
     /// `kickass` or `tcp`.
     pub mode: &'static str,
-    /// The rate told last, IP headers included.
+    /// The last signalled rate, IP headers included.
     pub told_bits_per_second: Option<u64>,
-    /// How often it has gone into Kick-Ass mode.
+    /// How often it has entered Kick-Ass mode.
     pub switches: u64,
 }
 
@@ -154,36 +154,35 @@ impl From<KickAssStats> for Steered {
     }
 }
 
-/// A whole transfer in numbers.
+/// Summary of a transfer.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Summary {
     /// Files, without directories.
     pub files: usize,
-    /// Those of them that were there already, with the same content.
+    /// Files that already existed with the same content.
     pub unchanged_files: usize,
     /// Bytes of all files.
     pub bytes: u64,
-    /// From the agreement on what is sent to the last file in place.
+    /// From the agreement on what to send to the last file in place.
     pub seconds: f64,
-    /// Over that time.
+    /// Mean rate over that time.
     pub bytes_per_second: f64,
-    /// Bytes that came first by the primary loop, the conversation included: the receiver's count. A sender
-    /// says how many it gave to the primary.
+    /// Bytes that the primary loop brought first, including the control stream, as counted by the receiver. At a
+    /// sender: bytes given to the primary.
     pub primary_bytes: u64,
-    /// Bytes by RLP level, level 1 first: at the receiver those that came first by RLP, at the sender those
-    /// SACKed.
+    /// Bytes by RLP level, level 1 first: at the receiver those that RLP brought first, at the sender those SACKed.
     pub rlp_bytes: Vec<u64>,
-    /// Bytes that went (sender) or came (receiver) twice.
+    /// Bytes sent (sender) or received (receiver) twice.
     pub duplicate_bytes: u64,
-    /// Time a sender spent in Kick-Ass mode, if it listens to routers.
+    /// Time a sender spent in Kick-Ass mode, if it follows signalled rates.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub steered_seconds: Option<f64>,
-    /// What a sender has found of its path.
+    /// What a sender measured of its path.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<PathFigures>,
 }
 
-/// Tells one side of a transfer.
+/// Prints the progress of one side.
 #[derive(Debug)]
 pub struct Reporter {
     style: Style,
@@ -192,21 +191,20 @@ pub struct Reporter {
     started: Instant,
     line_at: Instant,
     total: u64,
-    /// What the receiver is busy with, as printed last.
+    /// The receiver's activity, as printed last.
     waiting: Option<Work>,
-    /// What routers say, for those who follow them.
+    /// The signalled state, for senders that follow it.
     pub steered: Option<Steered>,
 }
 
 impl Reporter {
-    /// `verb` says what this side does: `sending` or `receiving`.
+    /// `verb` is what this side does: `sending` or `receiving`.
     pub fn new(style: Style, verb: &'static str) -> Self {
         let now = Instant::now();
         Self { style, verb, bar: None, started: now, line_at: now, total: 0, waiting: None, steered: None }
     }
 
-    /// A receiver waits. The ticket is for the other side: even a quiet receiver prints it, to standard
-    /// output.
+    /// The receiver is ready. It prints the ticket to standard output, even if quiet.
     pub fn listening(&self, ticket: &str) {
         match self.style {
             Style::Json => json(&Event::Listening { ticket: Some(ticket), ticket_file: None }),
@@ -218,7 +216,7 @@ impl Reporter {
         }
     }
 
-    /// A receiver waits, and its ticket is in a file.
+    /// The receiver is ready; its ticket is in a file.
     pub fn listening_by_file(&self, path: &Path) {
         let ticket_file = printable_path(path);
         match self.style {
@@ -230,14 +228,14 @@ impl Reporter {
         }
     }
 
-    /// Something for people, that no program needs.
+    /// A line for users, not needed by programs.
     pub fn note(&self, text: &str) {
         if matches!(self.style, Style::Bar | Style::Lines) {
             self.print(text);
         }
     }
 
-    /// Something is left out.
+    /// An entry is skipped.
     pub fn left_out(&self, left_out: &LeftOut) {
         match self.style {
             Style::Json => json(&Event::Skipped {
@@ -248,7 +246,7 @@ impl Reporter {
         }
     }
 
-    /// The receiver is busy; the next try comes after a pause.
+    /// The receiver is busy; the next try follows after a pause.
     pub fn retrying(&self, pause: Duration) {
         match self.style {
             Style::Json => json(&Event::Retrying { seconds: pause.as_secs_f64() }),
@@ -256,16 +254,16 @@ impl Reporter {
         }
     }
 
-    /// The receiver says that it is working; call it as often as it says so.
+    /// The receiver reports that it is working; may be called at any rate.
     pub fn waiting(&mut self, work: Work) {
         if self.waiting.replace(work) == Some(work) {
             return;
         }
         let (receiver, text) = match work {
-            Work::AnotherTransfer => ("another_transfer", "waiting: the receiver is taking another transfer"),
-            Work::Comparing => {
-                ("comparing", "waiting: the receiver is comparing files that are there already")
+            Work::AnotherTransfer => {
+                ("another_transfer", "waiting: the receiver is busy with another transfer")
             }
+            Work::Comparing => ("comparing", "waiting: the receiver is comparing existing files"),
             Work::Storing => ("storing", "waiting: the receiver is storing what arrived"),
         };
         match self.style {
@@ -274,7 +272,7 @@ impl Reporter {
         }
     }
 
-    /// Names that can mislead a reader are going to arrive.
+    /// Names that can mislead a reader will arrive.
     pub fn misleading(&self, paths: &[SafePath]) {
         if self.style == Style::Json {
             for path in paths {
@@ -283,10 +281,10 @@ impl Reporter {
             return;
         }
         for path in paths.iter().take(MISLEADING_MAX) {
-            self.note(&format!("careful, a name with hidden characters: {path}"));
+            self.note(&format!("warning: a name with hidden characters: {path}"));
         }
         if let Some(more) = paths.len().checked_sub(MISLEADING_MAX).filter(|&more| more > 0) {
-            self.note(&format!("careful, {} more with hidden characters", count(more, "name")));
+            self.note(&format!("warning: {} more with hidden characters", count(more, "name")));
         }
     }
 
@@ -311,7 +309,7 @@ impl Reporter {
         }
     }
 
-    /// How far it is; call it as often as you like.
+    /// Reports progress; may be called at any rate.
     pub fn progress(&mut self, bytes: u64) {
         if let Some(bar) = &self.bar {
             bar.set_position(bytes);
@@ -382,7 +380,7 @@ impl Reporter {
         }
     }
 
-    /// It ended too early: one line and a hint, whatever the style.
+    /// The transfer failed: one line and a hint, in every style.
     pub fn error(&mut self, error: &TransferError) {
         self.clear();
         if self.style == Style::Json {
@@ -393,7 +391,7 @@ impl Reporter {
         line(io::stderr(), &format!("hint: {}", error.hint()));
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     fn clear(&mut self) {
         if let Some(bar) = self.bar.take() {
             bar.finish_and_clear();
@@ -417,7 +415,7 @@ fn bar(bytes: u64) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(Some(bytes), ProgressDrawTarget::stderr_with_hz(10));
     let template = "{bar:30} {percent:>3} %  {decimal_bytes} of {decimal_total_bytes}  \
                     {decimal_bytes_per_sec}  {eta} left";
-    // The template is ours; were it wrong, the default bar would do.
+    // The template is constant; if it were wrong, the default bar would be used.
     if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style.progress_chars("=> "));
     }
@@ -430,7 +428,7 @@ fn json(event: &Event<'_>) {
     }
 }
 
-/// JSON that means the same and is fit for a terminal: what steers or hides text is in strings only.
+/// JSON with the same meaning, safe for a terminal: only strings contain control or hidden characters.
 fn escaped(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for c in json.chars() {
@@ -443,7 +441,7 @@ fn escaped(json: &str) -> String {
     text
 }
 
-/// One line, at once: the other end may be a pipe. A reader that went away ends nothing.
+/// Prints one line and flushes it: the other end may be a pipe. A closed pipe is not an error.
 fn line(mut to: impl Write, text: &str) {
     let _ = writeln!(to, "{text}").and_then(|()| to.flush());
 }

@@ -4,10 +4,10 @@ use std::io;
 
 use super::error::TransferError;
 
-/// Bytes nobody can guess.
+/// Unpredictable bytes.
 ///
 /// # Errors
-/// When the system has none.
+/// When the system provides none.
 pub fn random<const N: usize>() -> Result<[u8; N], TransferError> {
     use ring::rand::{SecureRandom, SystemRandom};
     let mut bytes = [0; N];

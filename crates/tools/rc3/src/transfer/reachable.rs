@@ -1,14 +1,14 @@
-//! The address that others reach this host by.
+//! The address at which other hosts reach this one.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
-/// The address to advertise when listening on `ip`: itself, or for any address the one that the default route
-/// leaves from. Finding it sends nothing.
+/// The address to advertise when listening on `ip`: `ip` itself, or for an unspecified address the source address of
+/// the default route. Finding it sends no packets.
 pub fn reachable(ip: IpAddr) -> IpAddr {
     if !ip.is_unspecified() {
         return ip;
     }
-    // Documentation addresses (RFC 5737, RFC 3849): routed by default, and nobody's.
+    // Documentation addresses (RFC 5737, RFC 3849): routed by default, and not assigned.
     let v4 = || route(Ipv4Addr::UNSPECIFIED.into(), (Ipv4Addr::new(192, 0, 2, 1), 9).into());
     let v6 = || {
         let far = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);

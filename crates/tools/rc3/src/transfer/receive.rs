@@ -1,7 +1,7 @@
 //! The receiving side: `rc3 recv`.
 //!
-//! Anyone with the ticket is let in; one transfer runs at a time, others wait. A transfer that fails ends neither
-//! the program nor what arrived: incomplete files wait for the next try, in this run or another.
+//! Any holder of the ticket is admitted; one transfer runs at a time, others wait. A failed transfer ends neither the
+//! program nor loses what arrived: incomplete files stay for the next run.
 
 use std::{
     io,
@@ -35,40 +35,40 @@ use super::{
     transport,
 };
 
-/// Memory in bytes that all senders together may bring about, with and without a ticket. A transfer, whose bytes are
-/// written as they come, needs a tenth of it.
+/// Bound on the memory in bytes that all senders together can use, with and without a ticket. A transfer writes its
+/// bytes on arrival and needs a tenth of it.
 const MEMORY_MAX: u64 = 128 << 20;
 
-/// Between two looks at the senders that wait.
+/// Time between two messages to waiting senders.
 const REASSURE_EVERY: Duration = Duration::from_secs(1);
 
-/// Where to receive, and how.
+/// Parameters of a receiver.
 #[derive(Debug, Clone)]
 pub struct ReceiveJob {
     /// The directory; must exist.
     pub dir: PathBuf,
     /// The address to listen on; `None` is any, IPv4 and IPv6.
     pub listen: Option<SocketAddr>,
-    /// What the ticket says instead of the address of the default route: a host, and a port if it differs.
+    /// Address in the ticket instead of that of the default route: a host, and a port if it differs.
     pub advertise: Option<(String, Option<u16>)>,
-    /// Where to write the ticket instead of printing it.
+    /// File for the ticket, instead of printing it.
     pub ticket_file: Option<PathBuf>,
-    /// Go on after the first complete transfer.
+    /// Continue after the first complete transfer.
     pub keep: bool,
-    /// What to do with files.
+    /// How to handle files.
     pub policy: Policy,
-    /// Where qlog files go.
+    /// Directory for qlog files.
     pub qlog: Option<PathBuf>,
-    /// Whether RLP may run.
+    /// Whether RLP is allowed.
     pub rlp: RlpMode,
-    /// Marks, and what is known of paths.
+    /// Marks and memory of paths.
     pub network: Network,
 }
 
-/// Prints a ticket and receives: one complete transfer, or all that come.
+/// Prints a ticket and receives: one complete transfer, or all until interrupted.
 ///
 /// # Errors
-/// See [`TransferError`]. A transfer that fails is told and does not end this.
+/// See [`TransferError`]. A failed transfer is reported but does not end the receiver.
 ///
 /// # Panics
 /// Outside a tokio runtime with I/O and time.
@@ -92,7 +92,7 @@ pub async fn receive(job: ReceiveJob, reporter: &mut Reporter) -> Result<(), Tra
     };
     let ticket = Ticket::new(&host, port, identity.fingerprint(), secret)
         .map_err(|error| local("make a ticket", io::Error::new(io::ErrorKind::InvalidInput, error)))?;
-    // A directory that is not there should be known before anybody is invited.
+    // Check the directory before the ticket is printed.
     let destination = open(&job)?;
     let written = job.ticket_file.as_deref().map(|path| TicketFile::write(path, &ticket)).transpose();
     let written = written.map_err(|error| local("write the ticket", error))?;
@@ -107,11 +107,11 @@ pub async fn receive(job: ReceiveJob, reporter: &mut Reporter) -> Result<(), Tra
         outcome = &mut serving => outcome,
         () = interrupted() => Err(TransferError::Interrupted { kept: 0 }),
     };
-    // The senders should hear why, before their conversations are dropped.
+    // Senders should receive the reason before their connections are dropped.
     let (code, reason) = parting(&outcome, &job.policy);
     endpoint.close(code, reason.as_bytes());
     drop(serving);
-    // What is still being written is written down first.
+    // Record files that are still being written first.
     let _ = timeout(FINAL_PATIENCE, idle(&destination)).await;
     destination.close();
     let _ = timeout(Duration::from_secs(1), endpoint.wait_idle()).await;
@@ -124,7 +124,7 @@ pub async fn receive(job: ReceiveJob, reporter: &mut Reporter) -> Result<(), Tra
     }
 }
 
-/// With which code and words to close a connection.
+/// Close code and reason for a connection.
 fn parting(outcome: &Result<(), TransferError>, policy: &Policy) -> (VarInt, &'static str) {
     match (close_code(outcome), outcome) {
         ((code, _), Err(TransferError::Interrupted { .. })) if policy.discard_partial => {
@@ -165,11 +165,11 @@ async fn serve(
                 _ = tick.tick() => admission.reassure().await,
             }
         };
-        // The sender should hear why, before its conversation is dropped.
+        // The sender should receive the reason before its connection is dropped.
         let (code, reason) = parting(&outcome, &job.policy);
         connection.close(code, reason.as_bytes());
         drop(transfer);
-        // The next sender may wait already, for a file that is still being let go of.
+        // The next sender may already wait for a file that is still being closed.
         let _ = timeout(FINAL_PATIENCE, idle(destination)).await;
         match outcome {
             Ok(()) if job.keep => reporter.note("waiting for the next sender, with the same ticket"),
@@ -182,7 +182,7 @@ async fn serve(
     }
 }
 
-/// Until no file is in use: those of a transfer that has ended are closed where they are being written.
+/// Waits until no file is in use: tasks of a failed transfer close their files themselves.
 async fn idle(destination: &Destination) {
     while !destination.is_idle() {
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -196,7 +196,7 @@ fn open(job: &ReceiveJob) -> Result<Destination, TransferError> {
     })
 }
 
-/// Any address of both families where the system has both, else IPv4.
+/// Any address of both families if the system has both, else IPv4.
 fn bind(config: ServerConfig, job: &ReceiveJob) -> Result<Endpoint, TransferError> {
     let failed = |error| {
         let at = job.listen.map_or_else(|| "any address".to_owned(), |address| address.to_string());

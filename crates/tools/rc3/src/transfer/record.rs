@@ -1,10 +1,9 @@
-//! What a receiver writes down about a file on its way, so that a later run can go on with it.
+//! The record of an arriving file, from which a later run can resume.
 //!
-//! The record names the file as the manifest does and holds the [`Tree`] over what is in place. Invariant: what
-//! a record says is in place was written before the record was. Only the run that wrote a record can know that
-//! nobody else did, by a key that it keeps to itself; in any other run the record says where to look, and the
-//! bytes are hashed again. So neither a forged record nor a disk that got the record and not the bytes puts a
-//! wrong byte into a file.
+//! The record names the file as the manifest does and holds the [`Tree`] over what is in place. Invariant: the bytes
+//! were written before the record that lists them. Only the run that wrote a record can be sure of its origin, by a
+//! secret key; any other run uses the record as a hint and hashes the bytes again. So neither a forged record nor a
+//! disk that stored the record but not the bytes can corrupt a file.
 
 use std::time::UNIX_EPOCH;
 
@@ -16,31 +15,31 @@ use super::{
     tree::{Node, Tree},
 };
 
-/// The form of a record.
+/// Version of the format.
 const VERSION: u16 = 2;
-/// Subtrees in a record; what is beyond is received again. A file hashed from both ends has a few dozen.
+/// Most subtrees in a record; bytes beyond them are received again. A file hashed from both ends has a few dozen.
 const NODES_MAX: usize = 1 << 15;
-/// Bytes of a record at most.
+/// Most bytes of a record.
 pub const RECORD_BYTES_MAX: u64 = 4 << 20;
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Record {
     version: u16,
-    /// Which file this is: [`identity`].
+    /// The file: [`identity`].
     identity: [u8; 32],
     nodes: Vec<(u64, u8, [u8; 32])>,
 }
 
-/// What a record tells.
+/// Content of a record.
 #[derive(Debug)]
 pub enum Known {
-    /// By this run: these parts are in place, with these hashes.
+    /// Written by this run: these parts are in place, with these hashes.
     Hashed(Tree),
-    /// By anybody: which parts should be in place, with which hashes.
+    /// Of unknown origin: these parts should be in place, with these hashes.
     Claimed(Tree),
 }
 
-/// A name for what is expected: where it goes, how long it is, when it was changed last.
+/// Identifies the expected file: its path, length and time of last change.
 fn identity(expected: &Expected) -> blake3::Hash {
     let mut hasher = blake3::Hasher::new();
     hasher.update(expected.path.as_bytes());
@@ -56,23 +55,23 @@ fn identity(expected: &Expected) -> blake3::Hash {
     hasher.finalize()
 }
 
-/// A few letters that are the same for the same file.
+/// A short tag that is the same for the same file.
 pub fn tag(expected: &Expected) -> String {
     identity(expected).to_hex().chars().take(TAG_LETTERS).collect()
 }
 
-/// A record of `tree`, with a checksum under the run's key behind it.
+/// A record of `tree`, followed by a checksum under the run's key.
 pub fn write(expected: &Expected, tree: &Tree, key: &[u8; 32]) -> Vec<u8> {
     let nodes = tree.nodes().take(NODES_MAX).map(|node| (node.group, node.level, node.value)).collect();
     let record = Record { version: VERSION, identity: *identity(expected).as_bytes(), nodes };
-    // Serialising into a vector cannot fail for this type.
+    // Serializing into a vector cannot fail for this type.
     let mut bytes = postcard::to_stdvec(&record).unwrap_or_default();
     let checksum = blake3::keyed_hash(key, &bytes);
     bytes.extend_from_slice(checksum.as_bytes());
     bytes
 }
 
-/// Reads a record, if it is about this file and makes sense.
+/// Parses a record, if it is about this file and valid.
 pub fn read(expected: &Expected, bytes: &[u8], key: &[u8; 32]) -> Option<Known> {
     let (body, checksum) = bytes.split_last_chunk::<32>()?;
     let record: Record = postcard::from_bytes(body).ok()?;
@@ -125,7 +124,7 @@ mod tests {
             assert!(read(&other, &bytes, &KEY).is_none());
             assert_ne!(tag(&other), tag(&file));
         }
-        // Torn or forged, wherever: not believed.
+        // Torn or forged anywhere: rejected.
         for at in 0..bytes.len() {
             let mut torn = bytes.clone();
             torn[at] ^= 1;

@@ -16,40 +16,40 @@ use super::{
     network::Network, outbound, paths::printable_bytes, progress::Reporter, ticket::Ticket,
 };
 
-/// How long nothing may move, unless the caller says otherwise.
+/// Default time without progress after which the transfer fails.
 pub const PATIENCE: Duration = Duration::from_secs(60);
-/// How long to try a receiver that is busy.
+/// How long to retry at a busy receiver.
 const BUSY_PATIENCE: Duration = Duration::from_secs(120);
-/// Between two tries at first; then twice as long each time, up to the longest.
+/// First pause between two tries; it doubles up to the longest.
 const BUSY_PAUSE: Duration = Duration::from_secs(1);
 const BUSY_PAUSE_MAX: Duration = Duration::from_secs(8);
 
-/// What to send, where, and how.
+/// Parameters of a sender.
 #[derive(Debug, Clone)]
 pub struct SendJob {
     /// Files and directories.
     pub paths: Vec<PathBuf>,
-    /// Whom to.
+    /// The receiver's ticket.
     pub ticket: Ticket,
-    /// Only say what would be sent.
+    /// Only list what would be sent.
     pub dry_run: bool,
-    /// How fast to read files, on average.
+    /// Mean rate at which to read files, at most.
     pub rate_limit: Option<Rate>,
-    /// Whether the RLP loop may run.
+    /// Whether RLP is allowed.
     pub rlp: RlpMode,
-    /// Who decides how fast to send at normal priority.
+    /// Congestion control at normal priority.
     pub congestion: Congestion,
-    /// The longest IP packet to try; `None` for what the library does by itself.
+    /// The longest IP packet to try; `None` for the library's default.
     pub mtu: Option<u16>,
-    /// Marks, and what is known of paths.
+    /// Marks and memory of paths.
     pub network: Network,
-    /// Where qlog files go.
+    /// Directory for qlog files.
     pub qlog: Option<PathBuf>,
-    /// How long nothing may move before the receiver is given up: neither bytes nor messages.
+    /// Time without bytes or messages after which the transfer fails.
     pub patience: Duration,
 }
 
-/// Sends it all, until it is in place at the receiver.
+/// Sends all files, until they are in place at the receiver.
 ///
 /// # Errors
 /// See [`TransferError`].
@@ -94,7 +94,7 @@ async fn send_found(job: &SendJob, found: &Found, reporter: &mut Reporter) -> Re
     outcome
 }
 
-/// Tries again while the receiver has no place, for a while.
+/// Retries for a while if the receiver has no free slot.
 async fn persist(
     endpoint: &Endpoint,
     address: SocketAddr,
@@ -121,12 +121,12 @@ async fn resolve(ticket: &Ticket) -> Result<SocketAddr, TransferError> {
     addresses.next().ok_or_else(|| failed(io::ErrorKind::NotFound.into()))
 }
 
-/// What a dry run prints: to standard output, it is what was asked for.
+/// Output of a dry run, on standard output because it is the requested result.
 fn list(found: &Found) {
     let mut out = io::stdout().lock();
     for entry in &found.entries {
         let mut name = entry.name.as_bytes().to_owned();
-        // Printed raw into a pipe, where a program may want the name as it is.
+        // Raw in a pipe, where a program may need the exact name.
         if out.is_terminal() {
             name = printable_bytes(&name).into_bytes();
         }

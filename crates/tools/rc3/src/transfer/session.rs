@@ -1,4 +1,4 @@
-//! The receiver's end of a conversation with one sender.
+//! The receiver's end of the control stream with one sender.
 
 use std::time::{Duration, Instant};
 
@@ -12,9 +12,9 @@ use super::{
     message::{self, FromReceiver, FromSender, Messages, Refusal, Work},
 };
 
-/// How long the last message may take to arrive.
+/// Time limit for the last message to arrive.
 pub(super) const FINAL_PATIENCE: Duration = Duration::from_secs(3);
-/// After so long without a message the sender hears that the receiver is working.
+/// After this long without a message the receiver sends `Working`.
 const SIGN_OF_LIFE_EVERY: Duration = Duration::from_secs(5);
 
 /// A sender that has shown the ticket.
@@ -22,7 +22,7 @@ pub(super) struct Session {
     pub(super) connection: Connection,
     control: SendStream,
     messages: Messages<FromSender>,
-    /// When it was last written to.
+    /// Time of the last write.
     written: Instant,
 }
 
@@ -33,7 +33,7 @@ impl Session {
 
     /// The next message.
     ///
-    /// Dropping the future loses nothing.
+    /// Cancel-safe: dropping the future loses nothing.
     pub(super) async fn hear(&mut self) -> Result<FromSender, TransferError> {
         heard(&self.connection, self.messages.recv().await)
     }
@@ -47,7 +47,7 @@ impl Session {
         })
     }
 
-    /// Says it and waits, not for ever, until it has arrived.
+    /// Sends a message and waits a limited time until it has arrived.
     pub(super) async fn send_final(&mut self, message: &FromReceiver) {
         let said = async {
             if self.say(message).await.is_ok() {
@@ -55,7 +55,7 @@ impl Session {
                 let _ = self.control.stopped().await;
             }
         };
-        // Who does not listen need not hear.
+        // Ignore a sender that does not read.
         let _ = timeout(FINAL_PATIENCE, said).await;
     }
 
@@ -64,7 +64,7 @@ impl Session {
         self.send_final(&FromReceiver::Refused { refusal, reason }).await;
     }
 
-    /// Says that it is working, if it has said nothing for a while.
+    /// Sends `Working` if nothing was sent for a while.
     pub(super) async fn sign_of_life(&mut self, work: Work) -> Result<(), TransferError> {
         if self.written.elapsed() < SIGN_OF_LIFE_EVERY {
             return Ok(());
@@ -72,7 +72,7 @@ impl Session {
         self.say(&FromReceiver::Working(work)).await
     }
 
-    /// Does what may block for long, with signs of life.
+    /// Runs a task that may block for long, and sends `Working` meanwhile.
     pub(super) async fn blocking<T: Send + 'static>(
         &mut self,
         work: Work,
@@ -87,7 +87,7 @@ impl Session {
         }
     }
 
-    /// Why a stream was given up, if the sender says so.
+    /// The sender's reason for resetting a stream, if it gives one.
     pub(super) async fn abort_reason(&mut self) -> Option<TransferError> {
         let abort = async {
             loop {

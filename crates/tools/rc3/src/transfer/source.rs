@@ -1,4 +1,4 @@
-//! A file on its way out: read where the stream needs it, hashed as it passes, not faster than allowed.
+//! A file being sent: read at the offsets the stream needs, hashed on the way, within the rate limit.
 
 use std::{
     fs::File,
@@ -18,10 +18,10 @@ use super::{
     tree::{Passing, Tree},
 };
 
-/// Bytes of one read at least, however low the limit.
+/// Fewest bytes of one read, however low the limit.
 pub const READ_BYTES_MIN: usize = 16 << 10;
 
-/// What is to be sent of one file.
+/// The parts of one file to send.
 #[derive(Debug)]
 pub struct FileSource {
     file: File,
@@ -31,25 +31,25 @@ pub struct FileSource {
 }
 
 impl FileSource {
-    /// Opens a file of `bytes` bytes, of which `gaps` are to be sent.
+    /// Opens a file of `bytes` bytes, of which `gaps` will be sent.
     ///
     /// # Errors
-    /// When the system refuses.
+    /// When a system call fails.
     pub fn open(path: &Path, bytes: u64, gaps: Gaps, throttle: Arc<Throttle>) -> io::Result<Self> {
         let passing = Mutex::new(Passing::new(Tree::new(bytes)));
         Ok(Self { file: File::open(path)?, gaps, passing, throttle })
     }
 
-    /// BLAKE3 of a file of `bytes` bytes, none of which is sent.
+    /// BLAKE3 of a file of `bytes` bytes that is not sent.
     ///
     /// # Errors
-    /// When it cannot be read, or has become shorter.
+    /// When it cannot be read, or became shorter.
     pub fn hash(path: &Path, bytes: u64) -> io::Result<blake3::Hash> {
         let file = File::open(path)?;
         Passing::new(Tree::new(bytes)).finish(|buf, offset| read_exact_at(&file, buf, offset))
     }
 
-    /// Reads what was not sent; the hash of the whole file.
+    /// Reads the parts that were not sent; returns the hash of the whole file.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -73,7 +73,7 @@ impl ReadAt for FileSource {
     }
 }
 
-/// Keeps the mean rate of reading below a limit.
+/// Keeps the mean rate of reads below a limit.
 #[derive(Debug)]
 pub struct Throttle {
     limit: Option<Rate>,
@@ -82,7 +82,7 @@ pub struct Throttle {
 }
 
 impl Throttle {
-    /// From now on not faster than `limit`.
+    /// A limit that starts now.
     pub fn new(limit: Option<Rate>) -> Self {
         Self { limit, started: Instant::now(), bytes: Mutex::new(0) }
     }
@@ -93,7 +93,7 @@ impl Throttle {
         usize::try_from(tenth).unwrap_or(usize::MAX).max(READ_BYTES_MIN)
     }
 
-    /// Blocks until so many more bytes are due.
+    /// Blocks until this many more bytes are allowed.
     pub fn wait(&self, bytes: usize) {
         let Some(rate) = self.limit else { return };
         let mut read = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
@@ -104,7 +104,7 @@ impl Throttle {
     }
 }
 
-/// What went wrong with a file that was announced with a length.
+/// The error of a file whose length was announced.
 pub fn read_error(path: &Path, error: io::Error) -> TransferError {
     match error.kind() {
         io::ErrorKind::UnexpectedEof => TransferError::Shrunk(path.to_owned()),

@@ -1,10 +1,10 @@
-//! The one line that lets a sender find a receiver, know it, and be let in.
+//! The ticket: one line with which a sender finds, authenticates and convinces a receiver.
 //!
-//! `rc3://HOST:PORT/#CODE`, where the code is base32 (RFC 4648 §6, lower case, no padding) of a version byte,
-//! the BLAKE3 fingerprint of the receiver's certificate and the secret that authorises the sender. Whoever
-//! has the ticket may send, so it should travel like a password.
+//! `rc3://HOST:PORT/#CODE`, where the code is base32 (RFC 4648 §6, lower case, no padding) of a version byte, the
+//! BLAKE3 fingerprint of the receiver's certificate and the secret that authorises the sender. Anyone with the ticket
+//! can send files: treat it like a password.
 //!
-//! Invariant: a parsed ticket prints as the line it was parsed from, up to letter case of the code.
+//! Invariant: a parsed ticket prints as the original line, up to letter case of the code.
 
 use std::{fmt, str::FromStr};
 
@@ -37,14 +37,13 @@ impl fmt::Debug for Fingerprint {
     }
 }
 
-/// What a sender must know to be let in. Comparing takes the same time whatever differs; it never shows in
-/// debug output.
+/// The secret that authorises the sender. Comparison takes constant time; debug output hides it.
 #[derive(Clone, Copy)]
 pub struct Secret(pub [u8; SECRET_BYTES]);
 
 impl PartialEq for Secret {
     fn eq(&self, other: &Self) -> bool {
-        // Comparing hashes takes constant time, and hides where the secrets differ even if it did not.
+        // Comparing hashes takes constant time, and would hide where the secrets differ even if it did not.
         blake3::hash(&self.0) == blake3::hash(&other.0)
     }
 }
@@ -57,7 +56,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Where the receiver is, how to know it, and what it wants to hear.
+/// The receiver's address, fingerprint and secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ticket {
     host: String,
@@ -89,12 +88,12 @@ impl Ticket {
         self.port
     }
 
-    /// How to know the receiver.
+    /// The receiver's fingerprint.
     pub fn fingerprint(&self) -> Fingerprint {
         self.fingerprint
     }
 
-    /// What authorises the sender.
+    /// The secret that authorises the sender.
     pub fn secret(&self) -> Secret {
         self.secret
     }
@@ -123,7 +122,7 @@ impl FromStr for Ticket {
             None if host.contains(':') => return Err(TicketError::Host),
             None => host,
         };
-        // A code of another length is cut off or joined with something.
+        // A code of another length is truncated or joined with other text.
         if code.len() != lower().encode_len(CODE_BYTES) {
             return Err(TicketError::Code);
         }
@@ -149,10 +148,10 @@ impl FromStr for Ticket {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum TicketError {
-    /// Something else than a ticket.
+    /// Not a ticket.
     #[error("a ticket starts with `rc3://`")]
     Scheme,
-    /// Cut off before the code.
+    /// Truncated before the code.
     #[error("the ticket has no `/#` and code, copy the whole line")]
     NoCode,
     /// Not a host name or address.
@@ -161,11 +160,11 @@ pub enum TicketError {
     /// No port from 1 to 65535.
     #[error("the ticket's port is not a number from 1 to 65535")]
     Port,
-    /// Cut off or mistyped.
+    /// Truncated or mistyped.
     #[error("the ticket's code is damaged, copy the whole line")]
     Code,
     /// Made by a later version.
-    #[error("the ticket is of version {0}, this program knows version {VERSION}")]
+    #[error("the ticket has version {0}, this program supports version {VERSION}")]
     Version(u8),
 }
 

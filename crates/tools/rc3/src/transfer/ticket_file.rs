@@ -1,6 +1,6 @@
-//! A ticket in a file: for scripts, and for those who do not want it on a screen.
+//! A ticket in a file, for scripts and for users who do not want it on a screen.
 //!
-//! Invariant: only its owner can read the file, from the first byte on, and it appears whole.
+//! Invariant: only its owner can read the file from the first byte on, and the file appears complete.
 
 use std::{
     fs::{self, File},
@@ -10,10 +10,10 @@ use std::{
 
 use super::ticket::Ticket;
 
-/// No ticket is longer.
+/// Longer than any ticket.
 const LINE_BYTES_MAX: u64 = 1024;
 
-/// The file of a ticket that is good; dropped, it is removed.
+/// The file of a valid ticket; removed on drop.
 #[derive(Debug)]
 pub struct TicketFile {
     path: PathBuf,
@@ -21,10 +21,10 @@ pub struct TicketFile {
 }
 
 impl TicketFile {
-    /// Writes the ticket with mode 0600. What is at `path`, a link for example, is replaced.
+    /// Writes the ticket with mode 0600. An entry at `path`, such as a link, is replaced.
     ///
     /// # Errors
-    /// When the system refuses.
+    /// When a system call fails.
     pub fn write(path: &Path, ticket: &Ticket) -> io::Result<Self> {
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         let mut file = tempfile::Builder::new()
@@ -44,25 +44,25 @@ impl TicketFile {
 
 impl Drop for TicketFile {
     fn drop(&mut self) {
-        // Another receiver may have put its own there.
+        // Another receiver may have replaced it by its own.
         if fs::read_to_string(&self.path).is_ok_and(|line| line == self.line) {
             let _ = fs::remove_file(&self.path);
         }
     }
 }
 
-/// The line that a ticket should be.
+/// The first line of a file, which should be a ticket.
 ///
 /// # Errors
-/// When it cannot be read, or is no text.
+/// When it cannot be read, or is not text.
 pub fn read(path: &Path) -> io::Result<String> {
     first_line(File::open(path)?)
 }
 
-/// The first line of anything, as far as a ticket goes.
+/// The first line of a reader, up to the longest ticket.
 ///
 /// # Errors
-/// When it cannot be read, or is no text.
+/// When it cannot be read, or is not text.
 pub fn first_line(from: impl Read) -> io::Result<String> {
     let mut line = String::new();
     BufReader::new(from.take(LINE_BYTES_MAX)).read_line(&mut line)?;

@@ -1,9 +1,9 @@
-//! BLAKE3 of a file whose bytes come in any order, and in what order they were hashed does not matter.
+//! BLAKE3 of a file whose bytes arrive in any order.
 //!
-//! BLAKE3 is a binary tree over chunks, so a part of a file that begins and ends on its grid can be hashed by
-//! itself, and two such neighbours make their parent. A file is taken in groups of [`GROUP`] bytes. Invariant:
-//! the nodes cover each hashed group once, and two full siblings are one node, but for the root's. So a file
-//! that is hashed from both ends has a few dozen nodes, and what is known of it fits into a small record.
+//! BLAKE3 is a binary tree over chunks, so a part of a file aligned to its grid can be hashed separately, and two
+//! neighbours give the hash of their parent. A file is divided into groups of [`GROUP`] bytes. Invariant: the nodes
+//! cover each hashed group once, and two complete siblings are merged into one node, except below the root. A file
+//! hashed from both ends therefore has a few dozen nodes, which fit into a small record.
 //!
 //! All offsets and lengths are bytes of the file.
 
@@ -18,7 +18,7 @@ use rc3_core::{internals::SpanSet, units::Span};
 /// Bytes of a group; the last one of a file may be shorter.
 pub const GROUP: u64 = 256 << 10;
 
-/// A subtree that is hashed.
+/// A hashed subtree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Node {
     /// Its first group.
@@ -29,23 +29,23 @@ pub struct Node {
     pub value: ChainingValue,
 }
 
-/// The tree over one file, as far as it is hashed.
+/// The hash tree of one file, as far as known.
 #[derive(Debug, Clone)]
 pub struct Tree {
     len: u64,
     /// By first group.
     nodes: BTreeMap<u64, (u8, ChainingValue)>,
-    /// Of a file of one group there is nothing but the root.
+    /// The hash of a file that has only one group, the root.
     root: Option<Hash>,
 }
 
 impl Tree {
-    /// Nothing of a file of `len` bytes is hashed.
+    /// The tree of a file of `len` bytes without hashed groups.
     pub fn new(len: u64) -> Self {
         Self { len, nodes: BTreeMap::new(), root: (len == 0).then(|| blake3::hash(&[])) }
     }
 
-    /// Nothing of the same file is hashed.
+    /// The tree of the same file without hashed groups.
     pub fn empty(&self) -> Self {
         Self::new(self.len)
     }
@@ -59,7 +59,7 @@ impl Tree {
         node.group..node.group.saturating_add(1 << node.level).min(self.groups())
     }
 
-    /// Where a group is.
+    /// The byte range of a group.
     pub fn span(&self, group: u64) -> Span {
         let start = group.saturating_mul(GROUP).min(self.len);
         Span::new(start, start.saturating_add(GROUP).min(self.len))
@@ -82,7 +82,7 @@ impl Tree {
         hasher
     }
 
-    /// All bytes of a group have gone through `hasher`.
+    /// `hasher` has all bytes of the group.
     pub fn insert(&mut self, group: u64, hasher: &Hasher) {
         if self.contains(group) {
             return;
@@ -94,9 +94,9 @@ impl Tree {
         }
     }
 
-    /// Puts in a node, and its parents where their other halves are there.
+    /// Adds a node, and its ancestors as far as both halves exist.
     fn merge(&mut self, mut group: u64, mut level: u8, mut value: ChainingValue) {
-        // The root is hashed differently, and last.
+        // The root is hashed differently, at the end.
         while level < 62 && self.groups() > 2 << level {
             let sibling = group ^ (1 << level);
             match self.nodes.get(&sibling) {
@@ -113,7 +113,7 @@ impl Tree {
         self.nodes.insert(group, (level, value));
     }
 
-    /// Takes a node of an earlier run for hashed; whether it fits into this tree.
+    /// Accepts a node from an earlier run; returns whether it fits into this tree.
     pub fn restore(&mut self, node: Node) -> bool {
         let Some(width) = 1u64.checked_shl(node.level.into()).filter(|_| node.level < 62) else {
             return false;
@@ -128,12 +128,12 @@ impl Tree {
         true
     }
 
-    /// The nodes, in order; of a file of one group there are none.
+    /// The nodes in order; none for a file of one group.
     pub fn nodes(&self) -> impl Iterator<Item = Node> + '_ {
         self.nodes.iter().map(|(&group, &(level, value))| Node { group, level, value })
     }
 
-    /// What is hashed.
+    /// The hashed ranges.
     pub fn hashed(&self) -> SpanSet {
         let mut hashed = SpanSet::new();
         for node in self.nodes() {
@@ -146,7 +146,7 @@ impl Tree {
         hashed
     }
 
-    /// The file's hash, once all of it is hashed.
+    /// The file's hash, once complete.
     pub fn root(&self) -> Option<Hash> {
         if self.groups() <= 1 {
             return self.root;
@@ -154,7 +154,7 @@ impl Tree {
         if !self.hashed().contains(Span::new(0, self.len)) {
             return None;
         }
-        // Subtrees become smaller to the right; the smallest two are joined first.
+        // Subtrees become smaller to the right; merge the smallest two first.
         let mut rest = self.nodes.values().map(|&(_, value)| value);
         let first = rest.next()?;
         let right = rest.rev().reduce(|right, left| merge_subtrees_non_root(&left, &right, Mode::Hash))?;
@@ -162,27 +162,27 @@ impl Tree {
     }
 }
 
-/// Hashes the bytes of a file as they pass, in any order, and reads back only what came in pieces.
+/// Hashes the bytes of a file as they pass, in any order, and reads back only groups that arrived in pieces.
 #[derive(Debug)]
 pub struct Passing {
     tree: Tree,
     passed: SpanSet,
-    /// The group that is being hashed on the way, and how far.
+    /// The group that is being hashed, and how far.
     current: Option<(Hasher, u64)>,
 }
 
 impl Passing {
-    /// Goes on with a tree.
+    /// Continues a tree.
     pub fn new(tree: Tree) -> Self {
         Self { passed: tree.hashed(), tree, current: None }
     }
 
-    /// What is hashed so far.
+    /// The tree so far.
     pub fn tree(&self) -> &Tree {
         &self.tree
     }
 
-    /// Bytes of the file at `offset` have passed; `read_back` fills a buffer with any that passed before.
+    /// Bytes of the file at `offset` pass; `read_back` fills a buffer with bytes that passed before.
     ///
     /// # Errors
     /// When they cannot be read back.
@@ -243,7 +243,7 @@ impl Passing {
         Ok(())
     }
 
-    /// Reads whatever has not passed; the hash of the file.
+    /// Reads all bytes that have not passed; returns the hash of the file.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -253,7 +253,7 @@ impl Passing {
         for group in missing.iter().flat_map(|gap| gap.start / GROUP..gap.end.div_ceil(GROUP)) {
             self.read(group, &read_back)?;
         }
-        // With every group in it, a tree has a root.
+        // With every group hashed, a tree has a root.
         self.tree.root().ok_or_else(|| io::Error::other("a file without a hash"))
     }
 }
@@ -310,7 +310,7 @@ mod tests {
         let mut tree = Tree::new(groups * GROUP);
         for at in 0..groups / 2 - 100 {
             for group in [at, groups - 1 - at] {
-                // The values do not matter here.
+                // The values are arbitrary here.
                 tree.merge(group, 0, [0; 32]);
             }
         }

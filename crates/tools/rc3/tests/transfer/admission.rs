@@ -1,4 +1,4 @@
-//! Who keeps others from being let in.
+//! Attempts to keep other senders out.
 
 use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
@@ -37,7 +37,7 @@ async fn silent_in(ticket: &Ticket, from: IpAddr, mode: RlpMode) -> Option<(Endp
     Some((endpoint, connection))
 }
 
-/// Keeps `most` silent connections open from each address: where one is closed, another takes its place.
+/// Keeps `most` silent connections open from each address, replacing closed ones.
 fn besiege(runtime: &Runtime, ticket: &str, addresses: u8, most: usize) {
     let ticket: Ticket = ticket.parse().expect("a ticket");
     let connected = Arc::<AtomicUsize>::default();
@@ -57,7 +57,7 @@ fn besiege(runtime: &Runtime, ticket: &str, addresses: u8, most: usize) {
             });
         }
     }
-    // Until as many have been there.
+    // Until that many have connected.
     let there = || connected.load(Relaxed) >= usize::from(addresses) * most;
     wait_until("too few connect", there);
 }
@@ -92,7 +92,7 @@ fn senders_wait_for_their_turn_or_try_again_and_say_so() {
     std::fs::write(&file, content(100_000)).unwrap();
     let receiver = Receiver::start(to.path(), &["--keep"]);
     let runtime = Runtime::new().unwrap();
-    // One whose turn it is and that says no more, and as many as may wait.
+    // An admitted sender that stays silent, and as many waiting ones as allowed.
     let first = runtime.block_on(Intruder::meet(&receiver.ticket));
     std::thread::sleep(Duration::from_millis(500));
     let waiting: Vec<_> = (0..15).map(|_| runtime.block_on(Intruder::meet(&receiver.ticket))).collect();
@@ -120,7 +120,7 @@ fn senders_wait_for_their_turn_or_try_again_and_say_so() {
     assert!(rejected.contains(r#""event":"done""#), "{rejected}");
 }
 
-/// Connections without the ticket that send as much as they may, though nobody reads it.
+/// Connections without the ticket that send as much as allowed, though nobody reads it.
 #[test]
 #[cfg(target_os = "linux")]
 fn connections_without_a_ticket_cost_bounded_memory() {

@@ -1,4 +1,4 @@
-//! What `--fsync` waits for, as the kernel sees it.
+//! The `--fsync` option, checked by the system calls.
 
 use std::{fs, process::Command};
 

@@ -1,4 +1,4 @@
-//! Receivers and senders as processes, and looks at what they leave.
+//! Receivers and senders as processes, and checks of what they leave.
 
 use std::{
     fs,
@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// A receiver that runs; killed when the test ends.
+/// A running receiver; killed when the test ends.
 pub(crate) struct Receiver {
     pub(crate) child: Child,
     pub(crate) out: BufReader<ChildStdout>,
@@ -16,7 +16,7 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    /// One that prints its ticket and errors only.
+    /// One that prints only its ticket and errors.
     pub(crate) fn start(dir: &Path, flags: &[&str]) -> Self {
         Self::run(rc3(), dir, &[&["--quiet"], flags].concat())
     }
@@ -37,13 +37,13 @@ impl Receiver {
         Self { child, out, ticket: ticket.trim().to_owned() }
     }
 
-    /// Waits for its end: what it said on standard error.
+    /// Waits for its end and returns its standard error.
     pub(crate) fn finish_loud(mut self) -> String {
         patiently(&mut self.child);
         heard(&mut self.child)
     }
 
-    /// Waits for its end: its exit code, and what it said on standard error.
+    /// Waits for its end and returns its exit code and standard error.
     pub(crate) fn finish(mut self) -> (Option<i32>, String) {
         let code = patiently(&mut self.child);
         let said = heard(&mut self.child);
@@ -67,7 +67,7 @@ pub(crate) fn rc3() -> Command {
     command
 }
 
-/// Nothing is known of paths, nothing is left behind, and nothing is logged.
+/// Uses no memory of paths, leaves no files, and logs nothing.
 pub(crate) fn unknowing(command: &mut Command) -> &mut Command {
     command.env_remove("RUST_LOG").env_remove("HOME").env_remove("XDG_STATE_HOME")
 }
@@ -76,7 +76,7 @@ pub(crate) fn send(ticket: &str, paths: &[&Path], flags: &[&str]) -> Output {
     rc3().arg("send").args(flags).args(paths).arg(ticket).output().expect("the sender starts")
 }
 
-/// A test should fail rather than hang.
+/// A test fails instead of hanging.
 pub(crate) fn patiently(child: &mut Child) -> Option<i32> {
     let until = Instant::now() + Duration::from_secs(60);
     while Instant::now() < until {
@@ -117,7 +117,7 @@ pub(crate) fn content(bytes: usize) -> Vec<u8> {
     content
 }
 
-/// What a process with a pipe for it said on standard error.
+/// The standard error of a process with a pipe for it.
 pub(crate) fn heard(child: &mut Child) -> String {
     let mut said = String::new();
     child.stderr.take().expect("piped").read_to_string(&mut said).expect("text");
@@ -128,7 +128,7 @@ pub(crate) fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// A sender slow enough to be caught in the middle.
+/// A sender slow enough to be interrupted.
 pub(crate) fn slow_sender(receiver: &Receiver, file: &Path, to: &Path) -> Child {
     let child = rc3()
         .args(["send", "--quiet", "--rate-limit", "20mbit"])
@@ -173,12 +173,12 @@ pub(crate) fn large_file(directory: &Path) -> PathBuf {
     file
 }
 
-/// Waits until so many bytes have arrived.
+/// Waits until this many bytes have arrived.
 pub(crate) fn wait_for_bytes(directory: &Path, bytes: u64) {
     wait_until("too little arrives", || arrived_bytes(directory) >= bytes);
 }
 
-/// Waits until so many bytes of a file are in place and written down.
+/// Waits until this many bytes of a file are in place and recorded.
 pub(crate) fn wait_for_record_of(directory: &Path, bytes: u64) {
     wait_for_bytes(directory, bytes);
     // The next record has them.
@@ -186,7 +186,7 @@ pub(crate) fn wait_for_record_of(directory: &Path, bytes: u64) {
     wait_until("nothing more is written down", || record(directory).is_some_and(|now| Some(now) != before));
 }
 
-/// What the receiver has written down of a file.
+/// The receiver's record of a file.
 fn record(directory: &Path) -> Option<Vec<u8>> {
     let name = names(directory).into_iter().find(|name| name.ends_with("-record.rc3-part"))?;
     fs::read(directory.join(name)).ok()
@@ -200,9 +200,9 @@ pub(crate) fn wait_until(or_else: &str, there: impl Fn() -> bool) {
     }
 }
 
-/// Waits until so much of a file is in place that the receiver has written it down.
+/// Waits until enough of a file is in place that the receiver has recorded it.
 pub(crate) fn wait_for_record(directory: &Path) {
-    /// One that says that nothing is in place is shorter.
+    /// The length of a record with nothing in place.
     const RECORD_BYTES: u64 = 80;
     let written = |name: &String| {
         let record = name.ends_with("-record.rc3-part");
@@ -217,7 +217,7 @@ pub(crate) fn names(directory: &Path) -> Vec<String> {
     entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("text")).collect()
 }
 
-/// Sends the file of [`large_file`] and says how many bytes of it went over the network.
+/// Sends the file of [`large_file`] and returns how many of its bytes went over the network.
 pub(crate) fn send_the_rest(receiver: Receiver, file: &Path, to: &Path) -> u64 {
     let output = send(&receiver.ticket, &[file], &["--json"]);
     assert!(output.status.success(), "{}", said(&output));
@@ -233,7 +233,7 @@ pub(crate) fn last_event(output: &Output) -> serde_json::Value {
     serde_json::from_str(text.lines().last().expect("an event")).expect("JSON")
 }
 
-/// Bytes that a sender with `--json` sent over the network, its conversation included.
+/// Bytes that a sender with `--json` sent over the network, including the control stream.
 pub(crate) fn carried(output: &Output) -> u64 {
     let done = last_event(output);
     let by_rlp =

@@ -1,4 +1,4 @@
-//! Receivers that do not keep to the protocol, at `rc3 send`.
+//! Receivers that violate the protocol, against `rc3 send`.
 
 use std::{
     fs,
@@ -44,13 +44,13 @@ impl Liar {
         }
     }
 
-    /// Says it, unless the sender has had enough.
+    /// Sends a message, unless the sender has closed.
     async fn say(&mut self, message: &FromReceiver) -> bool {
         self.control.write_all(&message::encode(message)).await.is_ok()
     }
 }
 
-/// What a sender of two files (100 bytes, and 3 MB) makes of a receiver.
+/// The error of a sender of two files (100 bytes, and 3 MB) to this receiver.
 fn outcome<F>(patience: Duration, lies: impl FnOnce(Liar) -> F + Send + 'static) -> TransferError
 where
     F: Future<Output = Liar> + Send,
@@ -61,13 +61,13 @@ where
     fs::write(top.join("a"), content(100)).unwrap();
     fs::write(top.join("b"), content(3_000_000)).unwrap();
     let receiver = |connection| async {
-        // It stays, whatever the sender thinks of it.
+        // It stays, whatever the sender does.
         lies(Liar::meet(connection).await).await.connection.closed().await;
     };
     sent_to(&top, TransportConfig::default(), patience, receiver).expect_err("a liar is believed")
 }
 
-/// What comes of sending to a receiver with these windows.
+/// The result of sending to a receiver with these windows.
 fn sent_to<F>(
     top: &Path,
     transport: TransportConfig,
@@ -113,7 +113,7 @@ where
 
 const LONG: Duration = Duration::from_secs(20);
 
-/// Says some messages and then waits.
+/// Sends some messages and then waits.
 fn outcome_of(messages: Vec<FromReceiver>) -> TransferError {
     outcome(LONG, |mut liar| async move {
         for message in &messages {
@@ -131,7 +131,7 @@ fn missing(file: u32, gaps: &[(u64, u64)]) -> FromReceiver {
 fn receivers_that_contradict_themselves_are_left() {
     use FromReceiver::{Accepted, Compare, FileDone, Finished, Have};
     for lies in [
-        // Ranges outside the file, out of order, of no file, twice.
+        // Ranges outside the file, out of order, of an unknown file, twice.
         vec![missing(0, &[(0, 101)])],
         vec![missing(0, &[(u64::MAX - 1, u64::MAX)])],
         vec![missing(1, &[(50, 60), (10, 20)])],
@@ -139,7 +139,7 @@ fn receivers_that_contradict_themselves_are_left() {
         vec![missing(u32::MAX, &[])],
         vec![missing(1, &[(0, 5)]), missing(1, &[(0, 6)])],
         vec![missing(0, &[]), missing(0, &[])],
-        // It has what it has not compared, or compares without end.
+        // `Have` without a comparison, or endless comparisons.
         vec![Have { file: 0 }],
         vec![Compare { file: 0 }, Have { file: 1 }],
         vec![Compare { file: 0 }, Have { file: 0 }, Have { file: 0 }],
@@ -166,17 +166,17 @@ fn receivers_that_contradict_themselves_are_left() {
 fn done_without_every_file_is_no_success() {
     let error = outcome(LONG, |mut liar| async move {
         liar.say(&FromReceiver::Accepted).await;
-        let mut told = Vec::new();
-        while told.len() < 2 {
+        let mut announced = Vec::new();
+        while announced.len() < 2 {
             let mut stream = liar.connection.accept_uni().await.expect("a file");
             while stream.read_chunk(1 << 16, true).await.expect("bytes").is_some() {}
             let Some(Ok(FromSender::FileSent { file, .. })) = liar.messages.recv().await else {
                 panic!("no end of a file")
             };
-            told.push(file);
+            announced.push(file);
         }
-        liar.say(&FromReceiver::FileDone { file: told[0] }).await;
-        liar.say(&FromReceiver::FileDone { file: told[0] }).await;
+        liar.say(&FromReceiver::FileDone { file: announced[0] }).await;
+        liar.say(&FromReceiver::FileDone { file: announced[0] }).await;
         liar
     });
     assert!(matches!(error, TransferError::Protocol(_)), "{error}");
@@ -195,7 +195,7 @@ fn receivers_that_do_nothing_are_given_up() {
             liar
         });
         assert!(matches!(error, TransferError::Stalled(_)), "{error}");
-        assert_eq!(error.to_string(), "nothing moved for 2 s");
+        assert_eq!(error.to_string(), "no progress for 2 s");
         assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
     }
 }
@@ -219,7 +219,7 @@ fn floods_of_messages_end_in_an_error() {
 fn huge_and_damaged_messages_end_in_an_error() {
     let huge = [0x7f, 0xff, 0xff, 0xff].repeat(1000);
     let damaged = [0, 0, 0, 3, 0xff, 0xff, 0xff].repeat(10);
-    // Cut off in the middle.
+    // Truncated in the middle.
     for bytes in [huge, damaged] {
         let error = outcome(LONG, |mut liar| async move {
             let _ = liar.control.write_all(&bytes).await;
@@ -271,13 +271,13 @@ fn receivers_that_allow_no_conversation_are_given_up() {
     assert!(matches!(error, TransferError::Stalled(_)), "{error}");
 }
 
-/// An honest receiver that is busy for a while, with a manifest larger than it lets come.
+/// An honest receiver that is busy for a while, with a manifest larger than its windows.
 #[test]
 fn signs_of_life_do_not_cut_a_manifest_short() {
     let from = tempfile::tempdir().unwrap();
     let top = from.path().join("top");
     fs::create_dir(&top).unwrap();
-    // More than a sender holds for a peer that takes nothing.
+    // More than a sender buffers for a peer that reads nothing.
     for number in 0..25_000 {
         fs::write(top.join(format!("{number:0250}")), b"").unwrap();
     }

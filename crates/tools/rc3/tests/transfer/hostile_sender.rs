@@ -1,4 +1,4 @@
-//! Senders with a ticket that do not keep to the protocol, at `rc3 recv`.
+//! Senders with a ticket that violate the protocol, against `rc3 recv`.
 
 use std::{
     fs,
@@ -15,7 +15,7 @@ use rc3_net::{Connection, Endpoint, SendStream};
 
 use crate::{admission::silent, harness::*};
 
-/// A sender's end of a conversation with `rc3 recv`.
+/// A sender's end of the exchange with `rc3 recv`.
 pub(crate) struct Intruder {
     connection: Connection,
     control: SendStream,
@@ -41,7 +41,7 @@ impl Intruder {
         self.say(&FromSender::Entry(Entry { path: path.to_owned(), kind })).await;
     }
 
-    /// What the receiver says in the end.
+    /// The receiver's last message.
     async fn verdict(mut self) -> Option<FromReceiver> {
         let mut last = None;
         while let Some(Ok(reply)) = self.replies.recv().await {
@@ -57,7 +57,7 @@ fn file(bytes: u64) -> Kind {
 
 const DIRECTORY: Kind = Kind::Directory { mode: Some(0o7777) };
 
-/// A receiver into a directory beside a file that nobody may reach, and a runtime for intruders.
+/// A receiver into a directory next to a file that must stay untouched, and a runtime for attackers.
 fn stronghold(flags: &[&str]) -> (tempfile::TempDir, PathBuf, Receiver, tokio::runtime::Runtime) {
     let root = tempfile::tempdir().unwrap();
     let inside = root.path().join("inside");
@@ -91,7 +91,7 @@ fn hostile_manifests_are_refused_before_anything_is_made() {
         &[(b"a\0b", file(4))],
         &[(&long, file(4))],
         &[(b"a", file(4)), (b"a", file(4))],
-        // A file where a directory should be.
+        // A file in place of a directory.
         &[(b"a", file(4)), (b"a/b", file(4))],
         &[(b"a/b", file(4))],
         // What another run may have left.
@@ -119,7 +119,7 @@ fn hostile_manifests_are_refused_before_anything_is_made() {
 #[test]
 fn lengths_that_are_lies_cost_nothing_and_leave_nothing() {
     let (root, inside, receiver, runtime) = stronghold(&[]);
-    // Less than announced, and more.
+    // Fewer bytes than announced, and more.
     for (announced, bytes) in [(1 << 62, 10), (5, 1_000_000)] {
         let verdict = runtime.block_on(async {
             let mut intruder = Intruder::meet(&receiver.ticket).await;

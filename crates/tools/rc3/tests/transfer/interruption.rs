@@ -1,4 +1,4 @@
-//! What is left of a transfer that was interrupted, and how it goes on.
+//! Interrupted transfers, and how they resume.
 
 use std::{
     fs,
@@ -26,8 +26,8 @@ fn interrupted_receivers_keep_what_arrived_and_the_next_goes_on_with_it() {
             "{heard}"
         );
         assert_eq!(patiently(&mut sender), Some(1));
-        let told = crate::harness::heard(&mut sender);
-        assert!(told.contains("the other side was interrupted, and keeps what arrived"), "{told}");
+        let reason = crate::harness::heard(&mut sender);
+        assert!(reason.contains("the other side was interrupted, and keeps what arrived"), "{reason}");
         assert!(!to.path().join("large").exists());
         let sent = send_the_rest(Receiver::start(to.path(), &[]), &file, to.path());
         assert!(sent < 47_000_000, "{signal}: {sent} bytes sent again");
@@ -47,8 +47,8 @@ fn parts_are_deleted_where_that_is_asked_for() {
     assert!(!heard.contains("kept"), "{heard}");
     assert!(names(to.path()).is_empty(), "{:?}", names(to.path()));
     assert_eq!(patiently(&mut sender), Some(1));
-    let told = crate::harness::heard(&mut sender);
-    assert!(told.contains("was interrupted, and deletes what is incomplete"), "{told}");
+    let reason = crate::harness::heard(&mut sender);
+    assert!(reason.contains("was interrupted, and deletes what is incomplete"), "{reason}");
 }
 
 #[cfg(unix)]
@@ -56,7 +56,7 @@ fn parts_are_deleted_where_that_is_asked_for() {
 fn full_disk_is_an_error_on_both_sides_and_keeps_what_arrived() {
     let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let file = large_file(from.path());
-    // A limit on the length of files stands in for a disk that fills up; in blocks of 1024 bytes.
+    // A limit on the length of files simulates a full disk; in blocks of 1024 bytes.
     let script = "trap '' XFSZ; ulimit -f 20000; exec \"$0\" \"$@\"";
     let mut child = Command::new("bash")
         .args([
@@ -87,7 +87,7 @@ fn full_disk_is_an_error_on_both_sides_and_keeps_what_arrived() {
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
     assert!(said(&output).contains("the other side failed: cannot write large: "), "{}", said(&output));
     assert_eq!(said(&output).lines().count(), 2, "{}", said(&output));
-    // It waits for another try, of something smaller.
+    // The part stays for the next run; a smaller file is sent.
     let small = from.path().join("small");
     fs::write(&small, content(100_000)).unwrap();
     assert!(send(&receiver.ticket, &[&small], &[]).status.success());
@@ -97,7 +97,7 @@ fn full_disk_is_an_error_on_both_sides_and_keeps_what_arrived() {
         heard.contains("rc3: cannot write large: ") && heard.contains("hint: check free space"),
         "{heard}"
     );
-    // With more room, the rest.
+    // With more space, the rest.
     fs::remove_file(to.path().join("small")).unwrap();
     let sent = send_the_rest(Receiver::start(to.path(), &[]), &file, to.path());
     assert!(sent < 35_000_000, "{sent} bytes sent again");
@@ -139,7 +139,7 @@ fn folder_goes_on_after_the_receiver_was_killed() {
     let done = last_event(&output);
     assert!(done["unchanged_files"].as_u64() >= Some(4), "{done}");
 
-    // Once more: everything is there.
+    // Once more: everything exists.
     let receiver = Receiver::start(to.path(), &[]);
     let output = send(&receiver.ticket, &[&top], &["--json"]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));

@@ -1,4 +1,4 @@
-//! `rc3 send` and `rc3 recv` as their users run them, over loopback.
+//! `rc3 send` and `rc3 recv` as users run them, over loopback.
 
 use std::{fs, time::Duration};
 
@@ -112,7 +112,7 @@ fn existing_files_are_refused_without_force() {
     assert_eq!(tree(to.path()), [("file".to_owned(), b"new".to_vec())]);
 }
 
-/// The ticket with its code changed at one place: of its 79 letters the fingerprint ends in the 53rd.
+/// The ticket with one changed character: of its 79 letters the fingerprint ends in the 53rd.
 fn altered(ticket: &str, letter: usize) -> String {
     let at = ticket.find('#').expect("a code") + 1 + letter;
     let other = if &ticket[at..=at] == "a" { "b" } else { "a" };
@@ -129,7 +129,7 @@ fn senders_without_the_secret_are_turned_away() {
     assert_eq!(output.status.code(), Some(4), "{}", said(&output));
     assert!(said(&output).contains("secret"), "{}", said(&output));
     assert!(tree(to.path()).is_empty());
-    // It is still there for the right one.
+    // The receiver still waits for the right ticket.
     assert!(send(&receiver.ticket, &[&file], &[]).status.success());
     assert_eq!(receiver.finish().0, Some(0));
 }
@@ -156,7 +156,7 @@ fn killed_sender_leaves_no_file_and_another_goes_on_where_it_stopped() {
     sender.kill().unwrap();
     sender.wait().unwrap();
     assert!(!to.path().join("large").exists());
-    // The same ticket is good for another try, at once: it waits until the first is given up.
+    // The same ticket is valid for another try at once, which waits until the receiver drops the first.
     let sent = send_the_rest(receiver, &file, to.path());
     assert!(sent < 49_000_000, "{sent} bytes sent again");
 }
@@ -187,7 +187,7 @@ fn what_is_left_of_another_file_is_not_gone_on_with() {
     receiver.child.wait().unwrap();
     sender.kill().unwrap();
     sender.wait().unwrap();
-    // Changed, but for its length and time.
+    // Changed, but with the same length and time.
     let modified = file.metadata().unwrap().modified().unwrap();
     let mut changed = content(50_000_000);
     changed.iter_mut().for_each(|byte| *byte ^= 1);
@@ -197,7 +197,7 @@ fn what_is_left_of_another_file_is_not_gone_on_with() {
     let output = send(&receiver.ticket, &[&file], &[]);
     assert_eq!(output.status.code(), Some(3), "{}", said(&output));
     assert!(names(to.path()).is_empty(), "{:?}", names(to.path()));
-    // The next try is a whole one.
+    // The next run sends it whole.
     assert!(send_the_rest(receiver, &file, to.path()) >= 50_000_000);
 }
 
@@ -248,7 +248,7 @@ fn dry_run_lists_and_sends_nothing() {
     let from = tempfile::tempdir().unwrap();
     fs::create_dir(from.path().join("d")).unwrap();
     fs::write(from.path().join("d/f"), b"12345").unwrap();
-    // A well-formed ticket of nobody.
+    // A well-formed ticket without a receiver.
     let ticket = format!("rc3://127.0.0.1:9/#ae{}", "a".repeat(77));
     let output = send(&ticket, &[&from.path().join("d")], &["--dry-run"]);
     assert!(output.status.success(), "{}", said(&output));

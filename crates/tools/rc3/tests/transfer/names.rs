@@ -1,4 +1,4 @@
-//! Names that need care.
+//! Names that need special care.
 
 use std::{ffi::OsStr, fs, os::unix::ffi::OsStrExt, path::Path};
 
@@ -77,7 +77,7 @@ fn names_cannot_steer_a_terminal_and_arrive_as_they_are() {
         }
     }
     assert_eq!(fs::read(to.path().join("top").join(tricky)).unwrap(), content(10));
-    // An error that names it, on both sides.
+    // An error that names the file, on both sides.
     fs::write(to.path().join("top").join(tricky), different).unwrap();
     let output = send(&receiver.ticket, &[&top], &[]);
     assert_eq!(output.status.code(), Some(5));

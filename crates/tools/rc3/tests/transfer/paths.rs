@@ -1,4 +1,4 @@
-//! What one process learns of a path, the next one knows.
+//! Memory of paths across processes.
 
 use std::{fs, path::Path, time::Duration};
 
@@ -19,7 +19,7 @@ fn rate() -> Rate {
 
 impl Link {
     fn start(to: &Path) -> Self {
-        // A port that is free, for both to name.
+        // A free port that both can name.
         let port = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let config = EmulatorConfig::new(rate(), Duration::from_millis(40));
         let emulator = LinkEmulator::start(config, port).expect("a link");
@@ -38,7 +38,7 @@ impl Link {
         Self { _emulator: emulator, receiver: Receiver { child, out, ticket: ticket.trim().to_owned() } }
     }
 
-    /// Sends in a process of its own; the `path` of its summary.
+    /// Sends in a separate process; returns the `path` of its summary.
     fn send(&self, file: &Path, flags: &[&str]) -> serde_json::Value {
         let output = send(&self.receiver.ticket, &[file], &[&["--json"], flags].concat());
         assert!(output.status.success(), "{}", said(&output));
@@ -54,7 +54,7 @@ fn the_next_process_begins_with_the_rate_that_was_found() {
     let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let file = |name: &str| {
         let path = from.path().join(name);
-        // Of other contents than the others: all of it has to go.
+        // With new content, so that all of it is sent.
         fs::write(&path, content(3_000_000 + name.len())).unwrap();
         path
     };
@@ -63,10 +63,10 @@ fn the_next_process_begins_with_the_rate_that_was_found() {
     let link = Link::start(to.path());
     let first = link.send(&file("1"), &flags);
     assert_eq!(first["remembered"], false, "{first}");
-    let text = fs::read_to_string(&memory).expect("it is kept");
+    let text = fs::read_to_string(&memory).expect("it is stored");
     let line = text.lines().find(|line| line.starts_with("127.0.0.1 from=127.0.0.1 ")).expect("a line");
     let kept: f64 = line.split_once(" rate=").expect("a rate").1.split(' ').next().unwrap().parse().unwrap();
-    // How near it is to that of the link is a matter of the machine's clock, and tested in virtual time.
+    // How close the rate is to that of the link depends on the machine's clock, and is tested in virtual time.
     let found = first["rate_bits_per_second"].as_f64().expect("a rate");
     assert!((0.5 * found..2.0 * found).contains(&kept), "{line}, {first}");
 
@@ -75,7 +75,7 @@ fn the_next_process_begins_with_the_rate_that_was_found() {
     let third = link.send(&file("333"), &["--no-path-memory"]);
     assert_eq!(third["remembered"], false, "{third}");
 
-    // Whatever becomes of the file, transfers go on.
+    // Transfers work whatever the file contains.
     fs::write(&memory, "127.0.0.1 from=127.0.0.1 at=99999999999999 rate=-1\n\u{0}").unwrap();
     let fourth = link.send(&file("4444"), &flags);
     assert_eq!(fourth["remembered"], false, "{fourth}");

@@ -1,9 +1,8 @@
-//! Both ends are interrupted at random moments in every way there is, and the same two commands run again.
+//! Interrupts both ends at random moments in all ways, and runs the same two commands again.
 //!
-//! A few moments by default; the proof is
-//! `RC3_MOMENTS=20 cargo test -p rc3 --test transfer random_moments -- --nocapture`, which prints a row of a
-//! table for each case: moments, those of them in the middle of the transfer, those after which everything was
-//! equal, bytes sent again (mean, max), bytes of the whole. `RC3_SEED` chooses other moments.
+//! A few moments by default. For the full test run `RC3_MOMENTS=20 cargo test -p rc3 --test transfer random_moments --
+//! --nocapture`. It prints a table row for each case: moments, moments in the middle of the transfer, moments after
+//! which everything was equal, bytes sent again (mean, max), bytes of the whole. `RC3_SEED` chooses other moments.
 
 use std::{
     env, fs,
@@ -15,9 +14,9 @@ use std::{
 
 use crate::{harness::*, skip::skipped};
 
-/// Bytes of what is sent, about.
+/// Approximate bytes to send.
 const BYTES: usize = 12_000_000;
-/// How long the first try takes, about: the rate limit makes it so.
+/// Approximate duration of the first run, set by the rate limit.
 const TAKES: Duration = Duration::from_millis(1300);
 
 #[derive(Debug, Clone, Copy)]
@@ -67,13 +66,13 @@ impl Moments {
     }
 }
 
-/// A pair of commands, and where they work.
+/// A pair of commands, and their directories.
 struct Stage {
     from: tempfile::TempDir,
     subject: PathBuf,
     /// As the receiver sees it.
     to: PathBuf,
-    /// Before the receiver's own words.
+    /// Prefix of the receiver's command.
     prefix: Vec<String>,
     ticket: PathBuf,
 }
@@ -116,7 +115,7 @@ impl Stage {
         self.sender(&["--rate-limit", "80mbit"]).stdout(Stdio::null()).spawn().unwrap()
     }
 
-    /// Sends until it is there, and says how many bytes that took.
+    /// Sends until everything has arrived, and returns how many bytes that took.
     fn send_again(&self) -> u64 {
         let output: Output = self.sender(&[]).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
@@ -124,11 +123,11 @@ impl Stage {
     }
 }
 
-/// What came of the moments of one case.
+/// Results of one case.
 struct Row {
     case: String,
     again: Vec<u64>,
-    /// Moments at which something had arrived, and not everything.
+    /// Moments at which some bytes had arrived, but not all.
     in_the_middle: u64,
     total: u64,
 }
@@ -138,12 +137,12 @@ impl Row {
         Self { case, again: Vec::new(), in_the_middle: 0, total: 0 }
     }
 
-    /// Checks that everything is there, and counts what went twice.
+    /// Checks that everything arrived, and counts bytes sent twice.
     fn add(&mut self, stage: &Stage, seen: &Path, arrived: u64, sent: u64) {
         let inside = stage.from.path().join("from");
         self.total = arrived_bytes(&inside);
         let same = tree(&inside) == tree(seen);
-        assert!(same, "{}, moment {}: not what was sent", self.case, self.again.len());
+        assert!(same, "{}, moment {}: different from the source", self.case, self.again.len());
         self.in_the_middle += u64::from(0 < arrived && arrived < self.total);
         self.again.push((arrived.min(self.total) + sent).saturating_sub(self.total));
     }
@@ -186,7 +185,7 @@ fn interrupt(end: End, signal: &str, subject: Subject) {
         }
         patiently(&mut sender);
         let arrived = arrived_bytes(to.path());
-        // The file of a killed receiver's ticket stays; the next one replaces it.
+        // The ticket file of a killed receiver stays; the next one replaces it.
         if matches!(end, End::Receiver) || ends_soon(&mut receiver, &stage) {
             let _ = fs::remove_file(&stage.ticket);
             receiver = stage.receive();
@@ -198,7 +197,7 @@ fn interrupt(end: End, signal: &str, subject: Subject) {
     row.print();
 }
 
-/// Whether a receiver has everything, and so ends by itself, although its sender may not have heard.
+/// Whether a receiver has everything and thus exits, even if its sender does not know it.
 fn ends_soon(receiver: &mut Child, stage: &Stage) -> bool {
     let until = Instant::now() + Duration::from_secs(8);
     let complete = tree(&stage.from.path().join("from")) == tree(&stage.to);
@@ -208,7 +207,7 @@ fn ends_soon(receiver: &mut Child, stage: &Stage) -> bool {
     receiver.try_wait().unwrap().is_some()
 }
 
-/// A small file system of our own, in a mount namespace of its own that lasts as long as its process.
+/// A small file system in its own mount namespace, which lasts as long as its process.
 struct SmallDisk {
     holder: Child,
     directory: tempfile::TempDir,
@@ -232,12 +231,12 @@ impl SmallDisk {
         (line == "ready\n").then_some(disk)
     }
 
-    /// A command begins with this to be where the file system is.
+    /// The prefix of a command that runs where the file system is mounted.
     fn enter(&self) -> Vec<String> {
         ["nsenter", "-t", &self.holder.id().to_string(), "-m", "--"].map(str::to_owned).to_vec()
     }
 
-    /// Where it is for those outside.
+    /// Its path from outside.
     fn seen(&self) -> PathBuf {
         let mut path = format!("/proc/{}/root", self.holder.id());
         path += self.directory.path().to_str().expect("text");
@@ -279,7 +278,7 @@ fn fill_the_disk(subject: Subject) {
         let error = last_event(&output);
         assert!(error["message"].as_str().unwrap().contains("No space left"), "{error}");
         let arrived = arrived_bytes(&disk.seen());
-        // Less than a few groups cannot be gone on with.
+        // Less than a few groups cannot be resumed.
         assert!(arrived >= size.saturating_sub(2_000_000) / 2, "{arrived} of {size} bytes are kept");
         disk.grow();
         let sent = stage.send_again();

@@ -1,14 +1,13 @@
-//! What a test says that cannot run here.
+//! Messages of tests that cannot run here.
 
 use std::{
     io::{self, Write},
     thread,
 };
 
-/// Says what this test needs and has not got. Not by `eprintln!`: the test harness keeps to itself what a test prints
-/// that passes.
+/// Prints what this test needs and lacks. Not by `eprintln!`: the test harness hides what a passing test prints.
 pub(crate) fn skipped(needs: &str) {
     let test = thread::current();
-    // Nobody may be listening.
+    // Standard error may be closed.
     let _ = writeln!(io::stderr(), "SKIPPED {}: needs {needs}", test.name().unwrap_or("test"));
 }

@@ -1,4 +1,4 @@
-//! How a ticket gets from the receiver to the sender without being seen.
+//! Passing a ticket from the receiver to the sender without exposing it.
 
 use std::{
     fs,
@@ -11,7 +11,7 @@ use std::{
 
 use crate::harness::*;
 
-/// A receiver that hands its ticket over in a file, and prints nothing.
+/// A receiver that writes its ticket to a file and prints nothing.
 fn receiver(dir: &Path, ticket: &Path) -> std::process::Child {
     let child = rc3()
         .args(["recv", "--quiet", "--listen", "127.0.0.1", "--ticket-file"])
@@ -47,7 +47,7 @@ fn ticket_goes_by_file_environment_or_standard_input() {
             _ => command.arg("-").stdin(Stdio::piped()),
         };
         let mut sender = command.stderr(Stdio::null()).spawn().unwrap();
-        // Slow enough to look at: its arguments show nothing.
+        // Slow enough for a check that its arguments do not show the ticket.
         if let Some(mut input) = sender.stdin.take() {
             let arguments = fs::read(format!("/proc/{}/cmdline", sender.id()));
             assert!(!String::from_utf8_lossy(&arguments.unwrap_or_default()).contains("rc3://"));
@@ -58,7 +58,7 @@ fn ticket_goes_by_file_environment_or_standard_input() {
         let mut out = String::new();
         std::io::Read::read_to_string(receiver.stdout.as_mut().unwrap(), &mut out).unwrap();
         assert_eq!(out, "", "the ticket is in the file only");
-        assert!(!ticket.exists(), "a ticket that is good for nothing is removed");
+        assert!(!ticket.exists(), "an invalid ticket is removed");
         fs::remove_file(to.path().join("file")).unwrap();
     }
 }
@@ -83,7 +83,7 @@ fn tickets_in_two_places_or_none_are_usage_errors() {
         (&[file, line.as_ref()][..], None, 0),
         (&[file, "--ticket-file".as_ref(), path][..], None, 0),
         (&[file][..], Some(line), 0),
-        // What is typed is meant.
+        // Arguments override the environment.
         (&[file, line.as_ref()][..], Some("rc3://damaged"), 0),
         (&[file, "--ticket-file".as_ref(), path][..], Some("rc3://damaged"), 0),
         (&[file][..], Some("rc3://damaged"), 2),
@@ -99,7 +99,7 @@ fn tickets_in_two_places_or_none_are_usage_errors() {
             assert_eq!(said(&output).lines().count(), 2, "{}", said(&output));
             assert!(said(&output).contains("hint: "), "{}", said(&output));
         }
-        // Whatever is wrong, the secret is not repeated.
+        // No error repeats the secret.
         assert!(!said(&output).contains("aaaa"), "{}", said(&output));
     }
 }

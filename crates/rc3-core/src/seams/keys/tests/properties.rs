@@ -55,7 +55,7 @@ proptest! {
         let mut flight: Vec<_> = Vec::new();
         for (number, &(displacement, copies)) in displacements.iter().enumerate() {
             let datagram = seal(&mut client.seal, 1, &[number as u8]);
-            // A whole generation must not get lost, or the direction falls silent: see docs/WIRE.md.
+            // Not a whole generation may be lost, or the direction stops: see docs/WIRE.md.
             let copies = if number % 4 == 0 { copies.max(1) } else { copies };
             for _ in 0..copies {
                 flight.push((number + displacement, number, datagram.clone()));

@@ -1,4 +1,4 @@
-//! What connections are accepted with: a server's settings in the form quinn-proto wants.
+//! A server's configuration for accepting, in quinn-proto's form.
 
 use std::sync::Arc;
 
@@ -9,11 +9,11 @@ use crate::{
     seams::{keys::protection::Protection, tls::ConfigError},
 };
 
-/// Settings to accept connections with, in the form the primary wants.
+/// Configuration for accepting connections, in the primary's form.
 pub(crate) struct Accepting {
     pub(super) quic: quic::ServerConfig,
     pub(crate) transport: Arc<TransportConfig>,
-    /// What protects their RLP datagrams.
+    /// The protection of their RLP datagrams.
     pub(crate) protection: &'static dyn Protection,
 }
 
@@ -22,7 +22,8 @@ impl Accepting {
         let session = config.security.session(config.transport.speaks_rc3())?;
         let mut quic = quic::ServerConfig::new(session, config.token_key.clone());
         quic.migration(config.migration)
-            // The endpoint refuses what is beyond its own limit; quinn-proto would say nothing, and the peer wait.
+            // The endpoint refuses handshakes beyond its own limit; quinn-proto would ignore them, and the peer would
+            // wait.
             .max_incoming(config.max_incoming.saturating_add(1))
             .incoming_buffer_size(config.incoming_buffer_size)
             .incoming_buffer_size_total(config.incoming_buffer_size_total)

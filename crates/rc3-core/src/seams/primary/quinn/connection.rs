@@ -1,4 +1,4 @@
-//! One QUIC connection, and what quinn-proto knows of it beyond its streams.
+//! One QUIC connection, and its state in quinn-proto other than streams.
 
 use std::{
     fmt,
@@ -40,20 +40,20 @@ pub(crate) struct Quic {
     pub(super) fed_late: Arc<AtomicBool>,
     pub(super) waiting: Waiting,
     pub(super) stall: Stall,
-    /// Present if routers may tell the rate.
+    /// Present if routers may signal the rate.
     pub(super) steering: Option<SharedSteering>,
-    /// Where [`Self::rate`] says how fast.
+    /// The pacing state, if [`Self::rate`] returns a rate.
     pub(super) departures: Departures,
     /// See [`crate::laws::primary_window::Window::due`].
     pub(super) due: u64,
-    /// When something that waits for its time may leave.
+    /// When a waiting packet may leave.
     pub(super) departure: Option<Instant>,
-    /// Of clients that may use 0-RTT.
+    /// Present on clients that may use 0-RTT.
     pub(super) sessions: Option<Arc<ConnectionSessions>>,
     pub(super) trace: Trace,
     /// The smoothed round-trip time before the last datagram; `None` before the first sample, when it is a guess.
     pub(super) rtt_before: Option<Duration>,
-    /// The path the bytes in flight are counted on.
+    /// The path whose bytes in flight are counted.
     pub(super) remote: SocketAddr,
     pub(super) validation: Validation,
     /// Probes of the path MTU that were lost when the last one left.
@@ -61,7 +61,7 @@ pub(crate) struct Quic {
 }
 
 impl Quic {
-    /// What became of packets since the last call; to be called after each datagram and timeout.
+    /// The fates of packets since the last call; call it after each datagram and timeout.
     pub(crate) fn take_path_sample(&mut self, now: Instant) -> PathSample {
         let fates = self.shared.take_fates();
         let (before, after) = (self.rtt_before, self.conn.rtt());
@@ -75,7 +75,7 @@ impl Quic {
         PathSample { acked, lost: fates.lost }
     }
 
-    /// A probe of the path MTU that is lost is in flight no longer, and the controller does not hear of it.
+    /// A lost probe of the path MTU is no longer in flight, but the controller is not informed.
     pub(super) fn look_for_lost_probe(&mut self) {
         if self.shared.probing.load(Relaxed) > 0
             && self.conn.stats().path.lost_plpmtud_probes > self.lost_probes
@@ -84,30 +84,29 @@ impl Quic {
         }
     }
 
-    /// Has the primary send a packet that the peer acknowledges, though it has nothing to say (PING, RFC 9000
-    /// §19.2).
+    /// Makes the primary send a packet that the peer acknowledges, even without data (PING, RFC 9000 §19.2).
     pub(crate) fn probe(&mut self) {
         self.waiting = Waiting::ForPacer;
         self.conn.ping();
     }
 
-    /// As [`Self::probe`], and soon: a shut window does not hold it up.
+    /// Like [`Self::probe`], but soon: a closed window does not delay it.
     pub(crate) fn probe_at_once(&mut self) {
         self.shared.window_open.store(true, Relaxed);
         self.probe();
     }
 
-    /// The last address of the peer that has proved that it receives; that of the handshake to begin with.
+    /// The peer's last validated address; initially that of the handshake.
     pub(crate) fn validated(&self) -> SocketAddr {
         self.validation.validated()
     }
 
-    /// Whether a packet would show that the path is validated by now.
+    /// Whether a packet now would show that the path is validated.
     pub(crate) fn may_be_validated(&self) -> bool {
         self.validation.is_answered(&self.conn)
     }
 
-    /// How fast packets leave, where routers tell it or the controller does. Otherwise quinn-proto's pacer decides.
+    /// The pacing rate, from routers or the controller. Without one, quinn-proto's pacer decides.
     pub(crate) fn rate(&self) -> Option<DepartureRate> {
         match &self.steering {
             Some(steering) => steering.pace(),
@@ -115,7 +114,7 @@ impl Quic {
         }
     }
 
-    /// Looks whether a packet may leave at `now`, if there is a rate. Before bytes are handed over.
+    /// With a rate, checks whether a packet may leave at `now`. Call it before bytes are handed over.
     pub(crate) fn pace(&mut self, now: Instant) {
         let (pace, due) = match self.rate() {
             None => (Pace::Quinn, u64::MAX),
@@ -135,8 +134,7 @@ impl Quic {
         self.departure = self.rate().filter(|_| waiting).map(|rate| self.departures.next(rate));
     }
 
-    /// `bytes` of UDP payload have left that the pace is to account for. `rate`: the one that let them go, which sending
-    /// them may have changed.
+    /// `bytes` of paced UDP payload have left. `rate`: the rate that allowed them; sending may have changed it since.
     pub(crate) fn on_departed(&mut self, now: Instant, rate: Option<DepartureRate>, bytes: usize) {
         if let Some(rate) = rate {
             // Routers count all of a packet; a controller's rate, as its window, is of UDP payload (RFC 9002 §B.1).
@@ -145,52 +143,51 @@ impl Quic {
         }
     }
 
-    /// When quinn-proto will not move any more by itself, if nothing comes.
+    /// When quinn-proto would stop for ever if nothing arrives.
     pub(super) fn stall_deadline(&self) -> Option<Instant> {
         let shut = self.window().packets() == 0 || self.waiting == Waiting::ForWindow;
         let waits = shut && !self.conn.is_handshaking() && !self.conn.is_closed();
         waits.then(|| self.stall.deadline(self.conn.rtt()))
     }
 
-    /// The qlog file that was opened for this connection.
+    /// The qlog file of this connection.
     pub(crate) fn take_trace(&mut self) -> Trace {
         std::mem::take(&mut self.trace)
     }
 
-    /// Whether bytes are handed over late from now on: the controller then believes
-    /// [`Self::set_app_limited`].
+    /// Sets whether bytes are handed over late from now on: the controller then uses [`Self::set_app_limited`].
     pub(crate) fn set_fed_late(&mut self, fed_late: bool) {
         self.fed_late.store(fed_late, Relaxed);
     }
 
-    /// Whether 0-RTT data can be sent, and if so, whether as rc3, which is what the resumed session spoke.
-    pub(crate) fn early(&self) -> Option<bool> {
+    /// Whether 0-RTT data can be sent, and if so, whether as rc3, like the resumed session.
+    pub(crate) fn zero_rtt_as_rc3(&self) -> Option<bool> {
         if !self.conn.has_0rtt() || self.conn.side().is_server() {
             return None;
         }
         self.sessions.as_ref()?.resumed()
     }
 
-    /// Whether the server took the 0-RTT data; known once connected.
+    /// Whether the server accepted the 0-RTT data; known once connected.
     pub(crate) fn early_accepted(&self) -> bool {
         self.conn.accepted_0rtt()
     }
 
-    /// The 0-RTT data was rejected: quinn-proto has forgotten its packets without an event.
+    /// The 0-RTT data was rejected: quinn-proto has dropped its packets without an event.
     pub(crate) fn on_early_rejected(&mut self) {
         self.shared.in_flight.store(0, Relaxed);
         self.waiting = Waiting::ForPacer;
     }
 
-    /// The protocol is agreed: sessions the server lets us resume belong to it.
+    /// The protocol is agreed: new session tickets belong to it.
     pub(crate) fn on_negotiated(&mut self, rc3: bool) {
         if let Some(sessions) = &self.sessions {
             sessions.on_negotiated(rc3);
         }
     }
 
-    /// Queues an application datagram (RFC 9221). With `drop_old` older ones that wait give way, otherwise it
-    /// may have to wait itself.
+    /// Queues an application datagram (RFC 9221). With `drop_old` it replaces older waiting ones, otherwise it may have
+    /// to wait itself.
     pub(crate) fn send_datagram(&mut self, data: Bytes, drop_old: bool) -> Result<(), SendDatagramError> {
         self.waiting = Waiting::ForPacer;
         self.conn.datagrams().send(data, drop_old).map_err(|error| match error {
@@ -213,12 +210,12 @@ impl Quic {
         self.conn.datagrams().send_buffer_space()
     }
 
-    /// How many streams the peer may have open at once, and how many it is allowed by now.
+    /// How many streams the peer may have open at once, and how many the current limit allows.
     pub(crate) fn set_max_concurrent_streams(&mut self, dir: Dir, count: VarInt) {
         self.conn.set_max_concurrent_streams(dir, with_control(dir, count));
     }
 
-    /// Streams the peer may have open, its control stream included. Follows a lowered limit only as streams end.
+    /// Streams the peer may have open, its control stream included. A lowered limit takes effect as streams end.
     pub(crate) fn max_concurrent_streams(&self, dir: Dir) -> u64 {
         self.conn.max_concurrent_streams(dir)
     }
@@ -227,12 +224,13 @@ impl Quic {
         self.conn.force_key_update();
     }
 
-    /// Our address has changed: lets the peer hear from the new one.
+    /// The local address has changed: sends a packet from the new one.
     pub(crate) fn on_local_address_changed(&mut self) {
         self.conn.local_address_changed();
     }
 
-    /// RLP has so many bytes under way, and what the primary sends until then shares queues with them: a loss may be RLP's doing.
+    /// RLP has this many bytes in flight, and the primary's packets until then share queues with them: RLP may have
+    /// caused their losses.
     pub(crate) fn set_rlp_in_flight(&mut self, bytes: u64, until: Instant) {
         self.shared.set_beside(Beside { bytes, until: Some(until) });
     }
@@ -285,7 +283,7 @@ impl Quic {
         self.conn.side()
     }
 
-    /// Both ends of the current path, ours where known. Cheaper than [`Self::path`].
+    /// Both ends of the current path, the local one if known. Cheaper than [`Self::path`].
     pub(crate) fn addresses(&self) -> (SocketAddr, Option<IpAddr>) {
         (self.conn.remote_address(), self.conn.local_ip())
     }
@@ -302,12 +300,12 @@ impl fmt::Debug for Quic {
     }
 }
 
-/// Headers of UDP and IP in bytes, which routers count.
+/// Bytes of the UDP and IP headers, which routers count.
 pub(crate) fn udp_ip_headers(remote: SocketAddr) -> usize {
     if remote.ip().to_canonical().is_ipv4() { 28 } else { 48 }
 }
 
-/// What the handshake settled.
+/// Results of the handshake.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HandshakeData {
     /// The negotiated ALPN protocol.

@@ -1,18 +1,18 @@
-//! A congestion controller around quinn-proto's own ones: it watches the bytes in flight, decides what counts as
-//! application-limited, and can switch the pacer off, or take its place.
+//! A congestion controller around quinn-proto's own ones: it observes the bytes in flight, decides what counts as
+//! application-limited, and can disable or replace the pacer.
 //!
-//! It takes its place where routers tell the rate, and where a controller that was given from outside names one: quinn-proto
-//! lets a quarter more than a window per round trip go, in bursts, and does not ask for the rate. The law is
-//! [`crate::laws::departures`], one packet at a time.
+//! It replaces the pacer if routers signal a rate, or if an external controller has one: quinn-proto's pacer sends a
+//! quarter more than a window per round trip, in bursts, and ignores the rate. The law is [`crate::laws::departures`],
+//! one packet at a time.
 //!
-//! Facts of quinn-proto 0.11.19 it rests on (each held by a test in `rc3-core/tests/primary.rs`):
-//! - `window()` is consulted in `poll_transmit` exactly when something ack-eliciting waits to be sent and no loss
-//!   probe is due: once for the window test, and if that lets it pass once more for the pacer. Nothing sent and not
-//!   consulted: nothing was waiting. Once: the window is shut. Twice: the pacer holds it back.
-//! - a packet goes while `in_flight + mtu < window()`;
-//! - the pacer gives way for windows above `u32::MAX`;
-//! - `on_end_acks` carries the exact bytes in flight; in between they follow `on_sent`, `on_ack` and losses;
-//! - each path counts its own bytes in flight: after a change of path nobody reports those of the old one.
+//! Facts of quinn-proto 0.11.19 that it relies on (tests in `rc3-core/tests/primary.rs` check each):
+//! - `poll_transmit` calls `window()` exactly when ack-eliciting data waits and no loss probe is due: once for the
+//!   window test, and if that passes once more for the pacer. No call and nothing sent: nothing was waiting. One call:
+//!   the window is closed. Two: the pacer holds it back.
+//! - a packet leaves while `in_flight + mtu < window()`;
+//! - the pacer ignores windows above `u32::MAX`;
+//! - `on_end_acks` has the exact bytes in flight; in between they follow `on_sent`, `on_ack` and losses;
+//! - each path counts its own bytes in flight: after a change of path those of the old one are no longer reported.
 
 use std::{
     any::Any,
@@ -30,8 +30,8 @@ use quinn_proto::{
 
 use crate::laws::departures::DepartureRate;
 
-/// What the controller and the seam tell each other. One per connection; only one thread touches it at a time,
-/// the atomics are there because the controller must be `Sync`.
+/// State shared by the controller and the seam. One per connection; only one thread touches it at a time, but the
+/// controller must be `Sync`, hence the atomics.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) cwnd: AtomicU64,
@@ -42,45 +42,45 @@ pub(super) struct Shared {
     /// How often `window()` was called since this was last cleared.
     pub(super) consulted: AtomicU32,
     pub(super) app_limited: AtomicBool,
-    /// Whether the window lets everything pass.
+    /// Whether the window allows everything.
     pub(super) window_open: AtomicBool,
     /// A [`Pace`].
     pace: AtomicU8,
-    /// Bits per second that the controller wants to send; zero: it does not say.
+    /// The controller's pacing rate in bits per second; zero if it has none.
     rate: AtomicU64,
-    /// Whether acks came since this was last cleared.
+    /// Whether acks arrived since this was last cleared.
     pub(super) acks_came: AtomicBool,
-    /// What the last acks said, for whoever compares the loops.
+    /// The content of the last acks, for comparing the loops.
     fates: Mutex<Fates>,
     beside: Mutex<Beside>,
 }
 
-/// Who spreads the window over the round trip.
+/// Who paces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Pace {
-    /// quinn-proto, or nobody.
+    /// quinn-proto, or no one.
     Quinn,
-    /// We do, and a packet may leave now.
+    /// rc3, and a packet may leave now.
     Due,
-    /// We do, and none may.
+    /// rc3, and none may.
     Hold,
 }
 
 /// Send times of packets whose fate was learned since [`Shared::take_fates`].
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Fates {
-    /// Of the newest that was acknowledged, if it is newer than all before.
+    /// Of the newest acknowledged one, if newer than all before.
     pub(super) acked: Option<Instant>,
-    /// Of the newest that is lost.
+    /// Of the newest lost one.
     pub(super) lost: Option<Instant>,
 }
 
-/// What RLP has under way in queues that it shares with the primary.
+/// RLP's packets in flight in queues that it shares with the primary.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Beside {
     pub(super) bytes: u64,
-    /// What the primary sends until then meets it.
+    /// The primary's packets until then share queues with them.
     pub(super) until: Option<Instant>,
 }
 
@@ -106,7 +106,7 @@ impl Shared {
         self.pace.load(Relaxed) == Pace::Hold as u8
     }
 
-    /// How fast the controller wants packets to leave, if it says so.
+    /// The controller's pacing rate, if it has one.
     pub(super) fn rate(&self) -> Option<DepartureRate> {
         DepartureRate::from_bytes_per_second(self.rate.load(Relaxed) as f64 / 8.0)
     }
@@ -142,13 +142,13 @@ impl Default for Shared {
     }
 }
 
-/// What the pacer lets go at once, in packets.
+/// Packets that the pacer sends at once.
 const PACKETS_IN_BURST: u64 = 10;
 
-/// What an initial window of ten packets is limited to, in bytes, where two packets are no more (RFC 9002 §7.2).
+/// Limit of an initial window of ten packets, in bytes, unless two packets are more (RFC 9002 §7.2).
 const INITIAL_WINDOW_BYTES: u64 = 14_720;
 
-/// A window through which no packet goes. quinn-proto takes zero for nonsense.
+/// A window that allows no packet. quinn-proto treats zero as an error.
 const NOTHING: u64 = 1;
 
 /// Builds [`Watched`] controllers; one factory per connection, so a migrated path keeps its `Shared`.
@@ -156,12 +156,12 @@ pub(super) struct Factory {
     pub(super) inner: Arc<dyn ControllerFactory + Send + Sync>,
     pub(super) shared: Arc<Shared>,
     pub(super) paced: bool,
-    /// Whether a small window leaves as a burst although it is paced; not where routers tell rates.
+    /// Whether a small window leaves as a burst despite pacing; not with signalled rates.
     pub(super) bursts: bool,
-    /// Whether the pacing rate among the controller's metrics holds. quinn-proto's own have none, but for BBR, which goes
-    /// with quinn-proto's pacer.
+    /// Whether the pacing rate in the controller's metrics is used. quinn-proto's own controllers have none, except
+    /// BBR, which uses quinn-proto's pacer.
     pub(super) names_rate: bool,
-    /// The initial window is that of RFC 9002, and not one that the application has named.
+    /// The initial window is that of RFC 9002, not one set by the application.
     pub(super) standard_window: bool,
     /// Bytes are handed over late, so quinn's own idea of app-limited is always true and must be replaced.
     pub(super) fed_late: Arc<AtomicBool>,
@@ -198,18 +198,18 @@ struct Watched {
     paced: bool,
     bursts: bool,
     names_rate: bool,
-    /// The initial window is that of RFC 9002, and there was no congestion since.
+    /// The initial window is that of RFC 9002, without congestion since.
     standard_window: bool,
-    /// Whether discovery has found a larger path MTU. Simulations set it, and windows there are as the controllers have them by
-    /// themselves.
+    /// Whether discovery has found a larger path MTU. Simulations set it, so that windows there are those of the inner
+    /// controllers.
     mtu_grew: bool,
     /// Send time of the newest packet acknowledged so far.
     newest_acked: Option<Instant>,
-    /// The same, if it is of the present acks.
+    /// The same, if it belongs to the current acks.
     acked: Option<Instant>,
-    /// Losses of what was sent until then are RLP's doing and change no window.
+    /// Losses of packets sent until then were caused by RLP and do not reduce the window.
     forgiven: Option<Instant>,
-    /// Whether the next congestion event counts, RLP's doing or not.
+    /// Whether the next congestion event counts, even if RLP caused it.
     strict: bool,
 }
 
@@ -223,9 +223,9 @@ impl Watched {
         self.shared.in_flight.store(in_flight.saturating_sub(bytes), Relaxed);
     }
 
-    /// Whether a loss of what was sent at `sent` is held against RLP and not against the window: RLP has more than half as many
-    /// bytes under way. As with spurious losses, one event in two at the most, so that a window which is too large shrinks; an
-    /// event is what RFC 9002 §7.3.2 takes for one.
+    /// Whether a loss of packets sent at `sent` is attributed to RLP instead of the window: RLP has more than half as
+    /// many bytes in flight. At most every other event is ignored, so that too large a window shrinks. Events are those
+    /// of RFC 9002 §7.3.2.
     fn forgives(&mut self, now: Instant, sent: Instant) -> bool {
         if self.forgiven.is_some_and(|until| sent <= until) {
             return true;
@@ -238,9 +238,9 @@ impl Watched {
         self.strict
     }
 
-    /// At least two packets (RFC 9002 §7.2), and a byte for quinn-proto's test of the window: the inner controllers have no
-    /// such byte, so one packet leaves and its acknowledgment is delayed by 25 ms. An initial window is recalculated when
-    /// packets grow (RFC 9002 §7.2).
+    /// At least two packets (RFC 9002 §7.2), plus a byte for quinn-proto's window test. The inner controllers lack that
+    /// byte, so only one packet leaves and its acknowledgment is delayed by 25 ms. An initial window is recalculated
+    /// when packets grow (RFC 9002 §7.2).
     fn cwnd(&self) -> u64 {
         let mtu = self.shared.mtu.load(Relaxed);
         let least = match (self.mtu_grew, self.standard_window) {
@@ -251,18 +251,19 @@ impl Watched {
         self.inner.window().max(least)
     }
 
-    /// quinn-proto's pacer fills its bucket, which holds ten packets or more, before it lets the next one go. With a window
-    /// below that it would wait for several round trips. RFC 9002 §7.7 lets an initial window leave at once, which is ten
-    /// packets.
+    /// quinn-proto's pacer waits until its bucket of ten or more packets is full before it sends the next one. With a
+    /// smaller window it would wait for several round trips. RFC 9002 §7.7 allows an initial window, which is ten
+    /// packets, to leave at once.
     fn is_one_burst(&self, cwnd: u64) -> bool {
         self.bursts && cwnd <= PACKETS_IN_BURST * self.shared.mtu.load(Relaxed)
     }
 
-    /// Whether the window has room for a packet more than `batched` that were made since the bytes in flight were counted.
+    /// Whether the window has room for one more packet, with `batched` packets made since the bytes in flight were
+    /// counted.
     fn has_room(&self, cwnd: u64, batched: u64, burst: bool) -> bool {
         let mtu = self.shared.mtu.load(Relaxed);
         let filled = self.shared.in_flight.load(Relaxed) + (batched + 1) * mtu;
-        // quinn-proto's test leaves the last packet of a window of whole packets out.
+        // quinn-proto's test excludes the last packet of a window of whole packets.
         filled < cwnd || (burst && filled == cwnd)
     }
 
@@ -322,7 +323,7 @@ impl Controller for Watched {
         lost_bytes: u64,
     ) {
         self.landed(lost_bytes);
-        // Without bytes it is a mark of congestion (ECN).
+        // Without bytes it is an ECN mark.
         if lost_bytes > 0 {
             self.shared.note(|fates| fates.lost = Some(sent));
         }
@@ -337,14 +338,14 @@ impl Controller for Watched {
     fn on_mtu_update(&mut self, new_mtu: u16) {
         let before = self.shared.mtu.swap(new_mtu.into(), Relaxed);
         self.mtu_grew |= u64::from(new_mtu) > before;
-        // The probe has come through, or the search is over.
+        // The probe was acknowledged, or the search is over.
         self.shared.probing.store(0, Relaxed);
         self.inner.on_mtu_update(new_mtu);
         self.publish();
     }
 
     fn window(&self) -> u64 {
-        // Twice for each packet that goes.
+        // Two calls for each packet that leaves.
         let batched = u64::from(self.shared.consulted.fetch_add(1, Relaxed) / 2);
         let burst = self.is_one_burst(self.cwnd());
         let cwnd = self.cwnd() + self.shared.probing.load(Relaxed);
@@ -355,7 +356,7 @@ impl Controller for Watched {
         if self.shared.is_held() {
             return NOTHING;
         }
-        // The pacer lets everything pass above u32::MAX; the window test is made here instead.
+        // The pacer allows everything above u32::MAX; the window test is made here instead.
         let unpaced = !self.paced || burst || self.shared.pace.load(Relaxed) == Pace::Due as u8;
         if unpaced && self.has_room(cwnd, batched, burst) { everything } else { cwnd }
     }
@@ -364,7 +365,7 @@ impl Controller for Watched {
         self.inner.metrics()
     }
 
-    /// quinn-proto clones for the path of a peer whose port has changed, on which nothing is in flight.
+    /// quinn-proto clones it for the path of a peer whose port has changed, on which nothing is in flight.
     fn clone_box(&self) -> Box<dyn Controller> {
         self.shared.on_new_path();
         Box::new(Self {
@@ -433,8 +434,8 @@ mod tests {
         assert!(!lose(30, 45, 1, much), "of the same event");
         assert!(lose(50, 90, 1, much), "the next one counts");
         assert!(!lose(100, 140, 1, much));
-        assert!(lose(150, 190, 1, Beside { bytes: 100, ..much }), "RLP is too little to blame");
-        assert!(lose(200, 240, 1, Beside { until: Some(at(199)), ..much }), "RLP had gone before");
+        assert!(lose(150, 190, 1, Beside { bytes: 100, ..much }), "RLP has too few bytes in flight");
+        assert!(lose(200, 240, 1, Beside { until: Some(at(199)), ..much }), "RLP had left before");
         assert!(lose(250, 290, 0, much), "marks of congestion always count");
     }
 }

@@ -19,11 +19,10 @@ use crate::{
     transmit::Transmit,
 };
 
-/// A handshake that a peer wants to begin. Answer it with one of the endpoint's `accept`, `refuse`, `retry` or
-/// `ignore`.
+/// A handshake that a peer starts. Answer it with one of the endpoint's `accept`, `refuse`, `retry` or `ignore`.
 pub struct Incoming {
     quic: Box<quic::Incoming>,
-    /// Bytes of payload of its leading fragment, if it came in fragments.
+    /// Payload bytes of its leading fragment, if it arrived in fragments.
     pub(crate) leading_len: Option<u16>,
 }
 
@@ -33,12 +32,12 @@ impl Incoming {
         self.quic.remote_address()
     }
 
-    /// Our address, where known.
+    /// The local address, if known.
     pub fn local_ip(&self) -> Option<IpAddr> {
         self.quic.local_ip()
     }
 
-    /// Whether the peer has shown that it receives at its address.
+    /// Whether the peer's address is validated.
     pub fn remote_address_validated(&self) -> bool {
         self.quic.remote_address_validated()
     }
@@ -48,7 +47,7 @@ impl Incoming {
         self.quic.may_retry()
     }
 
-    /// The connection id the peer chose for us to begin with.
+    /// The connection id that the peer chose for its first packets.
     pub fn orig_dst_cid(&self) -> ConnectionId {
         *self.quic.orig_dst_cid()
     }
@@ -60,23 +59,23 @@ impl fmt::Debug for Incoming {
     }
 }
 
-/// What became of a datagram.
+/// Result of handling a datagram.
 pub(crate) enum Routed {
     /// It went to this connection.
     Connection(ConnectionHandle, ToConnection),
-    /// Somebody wants to connect.
+    /// A client wants to connect.
     Incoming(Incoming),
-    /// It wants this answer, which is in the buffer.
+    /// The answer is in the buffer.
     Response(Transmit),
 }
 
-/// Why a handshake could not go on, and what to answer.
+/// Why a handshake failed, and the answer.
 pub(crate) struct AcceptFailed {
     pub(crate) cause: ConnectionError,
     pub(crate) response: Option<Transmit>,
 }
 
-/// Something for one connection only.
+/// An event for one connection.
 pub(crate) struct ToConnection(quic::ConnectionEvent);
 
 /// The QUIC side of an endpoint: connection ids, stateless answers, new connections.
@@ -89,9 +88,9 @@ impl QuicEndpoint {
     /// `seed` makes ids and tokens repeatable: for simulations only.
     pub(crate) fn new(server: Option<&ServerConfig>, seed: Option<[u8; 32]>) -> Result<Self, ConfigError> {
         let mut config = quic::EndpointConfig::default();
-        // The fixed bit tells QUIC from RLP datagrams: it must not be greased (RFC 9287).
+        // The fixed bit distinguishes QUIC from RLP datagrams: it must not be greased (RFC 9287).
         config.grease_quic_bit(false).rng_seed(seed);
-        // Buffers have room for the longest datagram there is, so what passes is up to the path.
+        // Buffers have room for the longest possible datagram, so only the path limits the length.
         config.max_udp_payload_size(u16::MAX - 8).expect("the largest there is");
         if let Some(seed) = seed {
             seeded::seed(&mut config, &seed);
@@ -144,12 +143,12 @@ impl QuicEndpoint {
         Ok((handle, seam.quic(now, conn, session.tickets)))
     }
 
-    /// The settings new connections are accepted with.
+    /// The configuration for accepting new connections.
     pub(crate) fn accepting(&self) -> Option<&Accepting> {
         self.server.as_ref()
     }
 
-    /// Goes on with a handshake, with settings of its own if given.
+    /// Continues a handshake, with its own configuration if given.
     pub(crate) fn accept(
         &mut self,
         now: Instant,
@@ -195,7 +194,7 @@ impl QuicEndpoint {
         conn.conn.handle_event(event.0);
     }
 
-    /// Settles what a connection and its endpoint have to tell each other. Call it after every change.
+    /// Exchanges the pending events of a connection and its endpoint. Call it after every change.
     pub(crate) fn service(&mut self, handle: ConnectionHandle, conn: &mut Quic) {
         while let Some(event) = conn.conn.poll_endpoint_events() {
             if let Some(answer) = self.endpoint.handle_event(handle, event) {
@@ -211,12 +210,12 @@ impl fmt::Debug for QuicEndpoint {
     }
 }
 
-/// What goes out beside connections is not to be fragmented.
+/// Datagrams outside connections must not be fragmented.
 fn answer(transmit: quic::Transmit) -> Transmit {
     from_transmit(transmit, true)
 }
 
-/// Why a connection could not even be tried.
+/// Why a connection could not be started.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ConnectFailed {
     /// The address, name or endpoint does not allow it.

@@ -1,9 +1,8 @@
-//! The primary loop over an unmodified quinn-proto: the only module, beside [`crate::quic`], that names that crate.
+//! The primary loop over an unmodified quinn-proto: the only module, besides [`crate::quic`], that uses that crate.
 //!
 //! A [`Quic`] is one connection: `polling.rs` drives it, `streams.rs` has its streams, `connection.rs` the rest; a
-//! `QuicEndpoint` makes them.
-//! `seam.rs` gives each a controller that is watched, `controller.rs`; `sample.rs`, `stall.rs` and `validation.rs` judge
-//! what is seen there. The rest are settings: `passthrough.rs`, `mtu_discovery.rs`,
+//! `QuicEndpoint` makes them. `seam.rs` gives each a wrapped controller (`controller.rs`); `sample.rs`, `stall.rs` and
+//! `validation.rs` evaluate its observations. The rest is configuration: `passthrough.rs`, `mtu_discovery.rs`,
 //! `accepting.rs`.
 
 mod accepting;

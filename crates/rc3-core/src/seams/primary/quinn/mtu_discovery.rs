@@ -1,4 +1,4 @@
-//! How far to look for a larger path MTU.
+//! The upper bound of path MTU discovery.
 
 use std::net::SocketAddr;
 
@@ -6,20 +6,20 @@ use quinn_proto as quic;
 
 use crate::config::MtuDiscovery;
 
-/// What to try on loopback, in bytes of UDP payload: 8192 less 48 of IPv6 and UDP, eight of which fill a batch. The device takes
-/// 65,536 on Linux and 16,384 on the BSDs and macOS; but a probe is padding, which quinn-proto reads byte by byte, at 12 ns
-/// each, and short connections would pay more for it than they gain.
+/// The probe on loopback, in bytes of UDP payload: 8192 minus 48 of IPv6 and UDP, eight of which fill a batch. The
+/// device accepts 65,536 on Linux and 16,384 on the BSDs and macOS. But a probe is padding, which quinn-proto reads at
+/// 12 ns a byte, and short connections would lose more time than they gain.
 const LOOPBACK: u16 = 8192 - 48;
 
 impl MtuDiscovery {
-    /// Towards this peer.
+    /// The configuration for this peer.
     pub(super) fn config(&self, remote: SocketAddr) -> Option<quic::MtuDiscoveryConfig> {
         match self {
             Self::ByPeer => {
                 let mut config = quic::MtuDiscoveryConfig::default();
                 if remote.ip().to_canonical().is_loopback() {
-                    // One probe and no search: it passes, or the device was made smaller and what there is will do. Steps
-                    // below half of the bound are not taken, but the bound itself is tried.
+                    // One probe without a search: it passes, or the device was made smaller and the current length will
+                    // do. Steps below half of the bound are skipped, but the bound itself is tried.
                     config.upper_bound(LOOPBACK).minimum_change(LOOPBACK / 2);
                 }
                 Some(config)

@@ -1,4 +1,4 @@
-//! Hands quinn-proto the settings that rc3 has no opinion on.
+//! Passes settings to quinn-proto unchanged.
 
 use std::net::SocketAddr;
 

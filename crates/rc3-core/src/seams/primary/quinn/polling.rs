@@ -1,4 +1,4 @@
-//! Driving a connection: what it reports, what it sends, when it wants to be woken.
+//! Drives a connection: events, output, timeouts.
 
 use std::{sync::atomic::Ordering::Relaxed, time::Instant};
 
@@ -16,7 +16,7 @@ use crate::{
 };
 
 impl Quic {
-    /// What happened since the last call, oldest first.
+    /// Events since the last call, oldest first.
     pub(crate) fn poll_event(&mut self) -> Option<PrimaryEvent> {
         Some(match self.conn.poll()? {
             quic::Event::HandshakeDataReady => PrimaryEvent::Negotiated,
@@ -41,7 +41,7 @@ impl Quic {
         [self.conn.poll_timeout(), self.stall_deadline(), self.departure, silence].into_iter().flatten().min()
     }
 
-    /// A deadline named by [`Self::poll_timeout`] has passed.
+    /// A deadline of [`Self::poll_timeout`] has passed.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         if let Some(steering) = &self.steering {
             self.shared.cwnd.store(steering.handle_timeout(now), Relaxed);
@@ -65,8 +65,8 @@ impl Quic {
         buf: &mut Vec<u8>,
     ) -> Option<Transmit> {
         debug_assert!(buf.is_empty());
-        // Also back to the old path, when the new one could not be validated. Counted too few, quinn-proto still holds
-        // the window; too many, nothing would ever be fed again.
+        // Also back to the old path, if the new one could not be validated. With too small a count quinn-proto still
+        // enforces the window; with too large a count, feeding would stop for ever.
         if self.remote != self.conn.remote_address() {
             self.remote = self.conn.remote_address();
             self.shared.on_new_path();
@@ -78,12 +78,12 @@ impl Quic {
         self.look_for_lost_probe();
         self.shared.consulted.store(0, Relaxed);
         let mtu = self.conn.current_mtu();
-        // One packet ends a stall: its acknowledgment tells of all that was lost before it.
+        // One packet ends a stall: its acknowledgment reveals all earlier losses.
         let stalled = self.shared.window_open.load(Relaxed);
         self.pace(now);
         let rate = self.rate();
         let may_fragment = self.may_fragment(now);
-        // The pace is asked for each packet, and what may be fragmented leaves alone.
+        // The pace is checked for each packet, and a fragmentable packet leaves alone.
         let alone = stalled || may_fragment || self.due != u64::MAX;
         let datagrams_max = if alone { 1 } else { datagrams_max.min(BATCH_BYTES_MAX / usize::from(mtu)) };
         let before = self.validation.before(&self.conn);
@@ -114,7 +114,7 @@ impl Quic {
         if consulted > 0 {
             self.on_departed(now, rate, transmit.size);
         }
-        // A probe of the path MTU: in flight, but the controller is not told.
+        // A probe of the path MTU: in flight, but the controller is not informed.
         if transmit.segment_size.is_none() && transmit.size > usize::from(mtu) {
             self.shared.in_flight.fetch_add(transmit.size as u64, Relaxed);
             self.shared.probing.store(transmit.size as u64, Relaxed);
@@ -139,8 +139,8 @@ impl Quic {
         }
     }
 
-    /// Whether the application, not the window, holds the sender back: such acks must not open the window
-    /// (RFC 9002 §7.8). Known only to whoever feeds late.
+    /// Sets whether the application, not the window, limits the sender: such acks must not open the window (RFC 9002
+    /// §7.8). Only the feeding code knows.
     pub(crate) fn set_app_limited(&mut self, app_limited: bool) {
         self.shared.app_limited.store(app_limited, Relaxed);
     }

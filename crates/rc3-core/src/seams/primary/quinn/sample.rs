@@ -1,19 +1,18 @@
-//! What the round trips and fates of packets tell of a path.
+//! What the round trips and fates of packets show about a path.
 
 use std::time::{Duration, Instant};
 
-/// What became of packets since the last look.
+/// The fates of packets since the last call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct PathSample {
-    /// The newest packet acknowledged: when it was sent, and its round trip without the peer's delay.
+    /// The newest acknowledged packet: its send time, and its round trip without the peer's delay.
     pub(crate) acked: Option<(Instant, Duration)>,
-    /// When the newest packet that is lost was sent.
+    /// Send time of the newest lost packet.
     pub(crate) lost: Option<Instant>,
 }
 
-/// A round trip less the peer's delay, which quinn-proto tells nobody: it follows from how the sample has moved the
-/// smoothed time, by an eighth of the difference (RFC 9002 §5.3). Where that is not what happened, the delay is taken
-/// as zero.
+/// A round trip minus the peer's delay, which quinn-proto does not report: it follows from the change of the smoothed
+/// time, an eighth of the difference (RFC 9002 §5.3). If the change does not match, the delay is taken as zero.
 pub(super) fn without_ack_delay(raw: Duration, before: Duration, after: Duration) -> Duration {
     /// RFC 9000 §18.2, max_ack_delay.
     const DELAY_MAX: Duration = Duration::from_millis(25);

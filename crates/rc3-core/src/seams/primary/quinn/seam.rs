@@ -1,5 +1,5 @@
-//! What is made for each connection before quinn-proto has it: the state it shares with its controller, and its
-//! transport settings.
+//! State made for each connection before quinn-proto has it: the state shared with its controller, and its transport
+//! configuration.
 
 use std::{
     net::SocketAddr,
@@ -24,7 +24,7 @@ use crate::{
     seams::qlog::Trace,
 };
 
-/// What a connection and its controller share, and the settings that carry it into quinn-proto.
+/// The shared state of a connection and its controller, and the configuration that passes it to quinn-proto.
 pub(super) struct Seam {
     shared: Arc<Shared>,
     fed_late: Arc<AtomicBool>,
@@ -108,7 +108,7 @@ fn controller_factory(
     }
     match config.congestion {
         Congestion::NewReno => with_window!(quic::congestion::NewRenoConfig::default()),
-        // What it is without routers that tell rates.
+        // Its value without signalling routers.
         #[cfg(feature = "kickass")]
         Congestion::KickAss => with_window!(quic::congestion::NewRenoConfig::default()),
         Congestion::Cubic => with_window!(quic::congestion::CubicConfig::default()),
@@ -133,13 +133,13 @@ fn quic_transport(config: &TransportConfig, factory: Factory, remote: SocketAddr
         quic.mtu_discovery_config(None);
     }
     if config.steered() {
-        // Probes that may be fragmented prove nothing, and packets that are by chance tell a wrong rate.
+        // Fragmentable probes prove nothing, and packets fragmented for other reasons signal a wrong rate.
         quic.mtu_discovery_config(None).min_mtu(config.padded());
     }
     quic
 }
 
-/// One unidirectional stream more: the peer's control stream.
+/// One more unidirectional stream: the peer's control stream.
 pub(super) fn with_control(dir: Dir, count: VarInt) -> VarInt {
     let control = u64::from(dir == Dir::Uni);
     VarInt::from_u64(count.into_inner() + control).unwrap_or(VarInt::MAX)

@@ -1,5 +1,5 @@
-//! What quinn-proto draws at random for an endpoint beside its own seeded generator, drawn from the seed: for simulations
-//! only.
+//! The random values that quinn-proto draws for an endpoint outside its own seeded generator, drawn from the seed: for
+//! simulations only.
 
 use std::{sync::Arc, time::Duration};
 

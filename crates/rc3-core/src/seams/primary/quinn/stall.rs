@@ -1,11 +1,11 @@
-//! When quinn-proto stands still with a shut window and would do so for ever.
+//! Detects when quinn-proto would stay stopped for ever with a closed window.
 //!
-//! While quinn-proto 0.11.19 validates a path, it pads all packets, also those that carry nothing but an ACK. A padded
-//! packet counts as in flight (RFC 9002 §2), but one that elicits no ACK arms no probe timer (RFC 9002 §6.2.1). If
-//! such packets are lost and fill a small window, nothing can leave that the peer would answer, and no timer runs.
+//! While quinn-proto 0.11.19 validates a path, it pads all packets, also those that carry only an ACK. A padded packet
+//! counts as in flight (RFC 9002 §2), but one that elicits no ACK arms no probe timer (RFC 9002 §6.2.1). If such
+//! packets are lost and fill a small window, nothing can leave that the peer would answer, and no timer runs.
 //!
-//! Nothing tells from outside that no timer runs; but if one does, a probe leaves before [`Stall::deadline`]. So who
-//! waits until then gets in the way of no probe of quinn-proto's own.
+//! From outside it is not visible that no timer runs; but if one does, a probe leaves before [`Stall::deadline`]. So
+//! waiting until then disturbs no probe of quinn-proto's own.
 
 use std::time::{Duration, Instant};
 
@@ -19,23 +19,23 @@ const TIMEOUT_REST: Duration = Duration::from_millis(26);
 /// Timeouts back off, and the next comes before twice the sum of those before it.
 const BACKOFF: u32 = 2;
 
-/// As a power of 2: the backoff for probes that quinn-proto has sent, as far as can be told. ACKs that wait for a timer
-/// look the same, and must not put the end off for long.
+/// As a power of 2: the backoff for probes that quinn-proto has sent, as far as known. ACKs sent on a timer look the
+/// same, and must not postpone the deadline for long.
 const PROBES_MAX: u32 = 6;
 
-/// The same for ours.
+/// The same for rc3's probes.
 const OURS_MAX: u32 = 10;
 
-/// Watches for silence.
+/// Watches for a lack of progress.
 #[derive(Debug)]
 pub(super) struct Stall {
     /// When a packet last left through the window, or was acknowledged.
     moved: Instant,
-    /// A timer of quinn-proto's has fired: what leaves next without asking for the window may be a probe.
+    /// A timer of quinn-proto has fired: the next packet that leaves without a window check may be a probe.
     timed_out: bool,
     /// Probes since `moved`.
     probes: u32,
-    /// Those of ours.
+    /// rc3's own probes among them.
     ours: u32,
 }
 
@@ -54,19 +54,19 @@ impl Stall {
         self.timed_out = true;
     }
 
-    /// A packet left that did not ask for the window. Whether it may be a probe.
+    /// A packet left without a window check. Returns whether it may be a probe.
     pub(super) fn on_exempt(&mut self) -> bool {
         let probe = std::mem::take(&mut self.timed_out);
         self.probes += u32::from(probe);
         probe
     }
 
-    /// A probe of ours is about to leave.
+    /// A probe of rc3 is about to leave.
     pub(super) fn on_probe(&mut self) {
         self.ours += 1;
     }
 
-    /// When silence with a shut window has lasted so long that it will last for ever.
+    /// When a closed window without progress has lasted so long that it would last for ever.
     pub(super) fn deadline(&self, rtt: Duration) -> Instant {
         let timeout = rtt.saturating_mul(TIMEOUT_ROUND_TRIPS).saturating_add(TIMEOUT_REST);
         let backoff = BACKOFF << (self.probes.min(PROBES_MAX) + self.ours.min(OURS_MAX));

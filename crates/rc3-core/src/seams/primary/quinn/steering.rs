@@ -1,5 +1,5 @@
-//! Kick-Ass in the primary: [`kickass::endpoint::Sender`] as a congestion controller of quinn-proto, and what the seam
-//! has to know of it. The connection passes signals in; the pace comes out.
+//! Kick-Ass in the primary: [`kickass::endpoint::Sender`] as a congestion controller of quinn-proto, and its state for
+//! the seam. The connection passes signals in; the pace comes out.
 //!
 //! In Kick-Ass mode [`crate::laws::departures`] paces, see `controller.rs`.
 
@@ -27,21 +27,21 @@ use crate::{
     units,
 };
 
-/// Packets in flight beyond what the rate brings in a round trip: quinn-proto sends only while one more than a full packet
-/// fits, and every second packet waits for the next before it is acknowledged (RFC 9000 §13.2.2). Pacing holds the rate;
-/// a window without them would not let it be reached.
+/// Packets in flight beyond the rate times the round trip: quinn-proto sends only while one more than a full packet
+/// fits, and every second packet waits for the next before it is acknowledged (RFC 9000 §13.2.2). Pacing enforces the
+/// rate; without these packets the window would prevent it.
 const UNACKNOWLEDGED: u64 = 3;
 
 /// quinn-proto's own initial window for NewReno, in bytes (RFC 9002 §7.2 with packets of 1200).
 const INITIAL_WINDOW: u64 = 12_000;
 
-/// What the controller and the seam share: one per connection.
+/// State shared by the controller and the seam: one per connection.
 #[derive(Debug)]
 struct Steering {
     sender: Sender,
     fragments: Fragments,
     mtu: u64,
-    /// When the mode became what it is.
+    /// When the current mode began.
     since: Instant,
     /// Time in Kick-Ass mode before that.
     steered: Duration,
@@ -50,7 +50,7 @@ struct Steering {
     switches: Vec<Switch>,
 }
 
-/// A change of modes.
+/// A change of mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Switch {
     pub(crate) at: Instant,
@@ -62,7 +62,7 @@ pub(crate) struct Switch {
 pub(super) struct SharedSteering(Arc<Mutex<Steering>>);
 
 impl SharedSteering {
-    /// That of a new connection, if routers may tell it a rate.
+    /// The state of a new connection, if routers may signal a rate to it.
     pub(super) fn of(now: Instant, config: &TransportConfig) -> Option<Self> {
         config.steered().then(|| Self::new(now, SteeringFactory::config(config)))
     }
@@ -80,22 +80,22 @@ impl SharedSteering {
         })))
     }
 
-    /// What builds its controllers.
+    /// The factory of its controllers.
     pub(super) fn factory(&self, config: &TransportConfig) -> Arc<dyn ControllerFactory + Send + Sync> {
         Arc::new(SteeringFactory::new(self.clone(), config))
     }
 
-    /// How fast packets leave, if routers say so.
+    /// The pacing rate, if routers signal one.
     pub(super) fn pace(&self) -> Option<DepartureRate> {
         DepartureRate::from_bytes_per_second(self.lock().sender.pace()?.bytes_per_second())
     }
 
-    /// When routers have been silent for too long.
+    /// When the signals will have been missing for too long.
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
         self.lock().sender.poll_timeout()
     }
 
-    /// Does what was due, and says how many bytes may be in flight.
+    /// Handles due timeouts, and returns how many bytes may be in flight.
     pub(super) fn handle_timeout(&self, now: Instant) -> u64 {
         let mut steering = self.lock();
         steering.with_sender(now, |sender| sender.handle_timeout(now));
@@ -108,7 +108,7 @@ impl SharedSteering {
 }
 
 impl Steering {
-    /// Does something to the sender, and takes note of what that does to its mode.
+    /// Calls the sender, and records a resulting change of mode.
     fn with_sender<T>(&mut self, now: Instant, change: impl FnOnce(&mut Sender) -> T) -> T {
         let before = self.sender.mode();
         let result = change(&mut self.sender);
@@ -130,7 +130,7 @@ impl Steering {
         result
     }
 
-    /// The peer has told the code of a leading fragment.
+    /// The peer has reported the code of a leading fragment.
     fn on_signal(&mut self, now: Instant, code: Code) {
         self.fragments.on_signal();
         self.signals += 1;
@@ -146,7 +146,7 @@ impl Steering {
         self.sender.window() + beyond
     }
 
-    /// Whether a packet of so many bytes is one that routers may well fragment.
+    /// Whether a packet of this length is one that routers are likely to fragment.
     fn is_long(&self, bytes: u64) -> bool {
         2 * bytes >= self.mtu
     }
@@ -210,7 +210,7 @@ impl Quic {
         }
     }
 
-    /// Whether packets may be fragmented on their way.
+    /// Whether packets may be fragmented on the path.
     pub(crate) fn fragments_allowed(&self) -> bool {
         self.steering.as_ref().is_some_and(|steering| steering.lock().fragments().are_allowed())
     }
@@ -222,24 +222,24 @@ impl Quic {
         }
     }
 
-    /// Whether it has shown that fragments do not reach the peer.
+    /// Whether fragments are known not to reach the peer.
     pub(crate) fn drops_fragments(&self) -> bool {
         self.steering.as_ref().is_some_and(|steering| steering.lock().fragments().are_dropped())
     }
 
-    /// Changes of modes since the last call.
+    /// Changes of mode since the last call.
     pub(crate) fn take_switches(&mut self) -> Vec<Switch> {
         self.steering.as_ref().map(|steering| steering.lock().take_switches()).unwrap_or_default()
     }
 
-    /// What routers say and what comes of it.
+    /// Signals and mode, for statistics.
     pub(crate) fn kickass(&self) -> Option<KickAssStats> {
         self.steering.as_ref().map(|steering| steering.lock().stats())
     }
 }
 
-/// Builds the controllers of a connection. All share one [`Steering`], which begins anew with each: a new path has other
-/// routers.
+/// Builds the controllers of a connection. All share one [`Steering`], which starts anew with each: a new path has
+/// other routers.
 struct SteeringFactory {
     steering: SharedSteering,
     config: SenderConfig,
@@ -309,7 +309,7 @@ impl Controller for Steered {
         self.steering.lock().window()
     }
 
-    /// quinn-proto clones for the path of a peer whose port has changed: most likely the same path.
+    /// quinn-proto clones it for the path of a peer whose port has changed: most likely the same path.
     fn clone_box(&self) -> Box<dyn Controller> {
         Box::new(Self { steering: self.steering.clone(), initial_window: self.initial_window })
     }

@@ -11,7 +11,7 @@ use crate::{
     seams::primary::{End, PrimaryWriter},
 };
 
-/// Why bytes were not taken.
+/// Why bytes were not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub(crate) enum WriteError {
     /// Flow control: [`PrimaryEvent::Writable`] follows.
@@ -28,13 +28,13 @@ pub(crate) enum WriteError {
 /// Why no more bytes of a stream were read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReadEnd {
-    /// As many as were asked for were read.
+    /// The requested number was read.
     More,
-    /// No more are here: [`PrimaryEvent::Readable`] follows.
+    /// No more have arrived: [`PrimaryEvent::Readable`] follows.
     Blocked,
     /// All were read.
     Finished,
-    /// The peer has given up the rest, with its code.
+    /// The peer reset the rest, with its code.
     Reset(VarInt),
     /// Never opened, or read to its end already.
     Closed,
@@ -54,7 +54,7 @@ impl PrimaryWriter for Quic {
     fn end(&mut self, id: StreamId, how: End) {
         self.waiting = Waiting::ForPacer;
         let mut stream = self.conn.send_stream(id);
-        // Both fail only for a stream that has ended already, which is what was asked for.
+        // Both fail only for a stream that has already ended, which is the requested state.
         match how {
             End::Finish => drop(stream.finish()),
             End::Reset(code) => drop(stream.reset(code)),
@@ -73,8 +73,8 @@ impl Quic {
         self.conn.streams().accept(dir)
     }
 
-    /// Appends the next bytes of a stream with their offsets to `chunks`, in order or the lowest there are, until
-    /// they are `max` bytes or more, and says why it stopped. A stream is read one way from first to last.
+    /// Appends the next bytes of a stream with their offsets to `chunks`, in order or the lowest available, until they
+    /// are `max` bytes or more, and returns why it stopped. A stream is always read in the same way.
     pub(crate) fn read(
         &mut self,
         id: StreamId,
@@ -99,9 +99,9 @@ impl Quic {
         ReadEnd::More
     }
 
-    /// Tells the peer that nobody reads this stream any more.
+    /// Signals to the peer that this stream is no longer read.
     pub(crate) fn stop(&mut self, id: StreamId, code: VarInt) {
-        // Fails only for a stream that is closed already.
+        // Fails only for a stream that is already closed.
         let _ = self.conn.recv_stream(id).stop(code);
     }
 }

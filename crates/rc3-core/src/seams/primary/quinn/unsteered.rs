@@ -1,4 +1,4 @@
-//! Without the feature `kickass`: connections follow no signals of routers.
+//! Replaces the steering without the feature `kickass`: connections follow no router signals.
 
 use std::{sync::Arc, time::Instant};
 

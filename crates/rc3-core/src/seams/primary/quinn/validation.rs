@@ -1,24 +1,24 @@
-//! Whether quinn-proto has validated the path it sends on (RFC 9000 §8.2), which it keeps to itself.
+//! Detects whether quinn-proto has validated the path it sends on (RFC 9000 §8.2), which it does not report.
 //!
 //! quinn-proto 0.11.19 puts a PATH_CHALLENGE with an unpredictable token into each packet on a path until the matching
-//! PATH_RESPONSE has come from there. It counts these frames. So a packet on the path that adds none to the count, after
-//! a PATH_RESPONSE has come, says that the path is validated. Probes of the path MTU carry no challenge in any case and
-//! say nothing.
+//! PATH_RESPONSE has arrived from there. It counts these frames. So a packet on the path that does not raise the count,
+//! after a PATH_RESPONSE has arrived, shows that the path is validated. Probes of the path MTU never carry a challenge
+//! and show nothing.
 
 use std::net::SocketAddr;
 
 use quinn_proto as quic;
 
-/// Watches one connection.
+/// The detector of one connection.
 #[derive(Debug)]
 pub(super) struct Validation {
-    /// The last address that was validated; that of the handshake to begin with.
+    /// The last validated address; initially that of the handshake.
     validated: SocketAddr,
-    /// Another that quinn-proto sends to, and the PATH_RESPONSE frames that had come before.
+    /// Another destination of quinn-proto, and the number of PATH_RESPONSE frames before it.
     unvalidated: Option<(SocketAddr, u64)>,
 }
 
-/// What was counted before a packet was made.
+/// The counts before a packet was made.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Before {
     challenges: u64,
@@ -29,7 +29,7 @@ impl Validation {
         Self { validated: remote, unvalidated: None }
     }
 
-    /// A packet is about to be made. `None`: on a validated path.
+    /// Call it before a packet is made. `None`: on a validated path.
     pub(super) fn before(&mut self, conn: &quic::Connection) -> Option<Before> {
         let remote = conn.remote_address();
         if remote == self.validated {
@@ -43,7 +43,7 @@ impl Validation {
         Some(Before { challenges: stats.frame_tx.path_challenge })
     }
 
-    /// A packet was made for `destination` that is no probe of the path MTU.
+    /// A packet for `destination` was made that is not a probe of the path MTU.
     pub(super) fn after(&mut self, conn: &quic::Connection, before: Before, destination: SocketAddr) {
         let challenged = conn.stats().frame_tx.path_challenge > before.challenges;
         if destination == conn.remote_address() && !challenged && self.is_answered(conn) && !conn.is_closed()
@@ -53,7 +53,7 @@ impl Validation {
         }
     }
 
-    /// Whether a PATH_RESPONSE has come since the path changed: the next packet will tell whether it was the right one.
+    /// Whether a PATH_RESPONSE has arrived since the path changed: the next packet shows whether it was the right one.
     pub(super) fn is_answered(&self, conn: &quic::Connection) -> bool {
         let Some((remote, responses)) = self.unvalidated else { return false };
         remote == conn.remote_address() && conn.stats().frame_rx.path_response > responses

@@ -34,7 +34,7 @@ fn config(more: &str) -> Config {
     Config::parse(&format!("{CONFIG}{more}"), "test.toml").unwrap()
 }
 
-/// A UDP datagram from left to right of so many bytes, IP header included.
+/// A UDP datagram from left to right of this many bytes, IP header included.
 fn datagram(bytes: usize, dont_fragment: bool, dscp: u8) -> Vec<u8> {
     let mut header = etherparse::Ipv4Header::new(0, HOP_LIMIT, 17.into(), LEFT, RIGHT).unwrap();
     (header.dont_fragment, header.identification) = (dont_fragment, 7);
@@ -53,7 +53,7 @@ fn datagram_v6(bytes: usize, hop_limit: u8) -> Vec<u8> {
     packet
 }
 
-/// A forwarder and its time.
+/// A forwarder and its virtual time.
 struct World {
     forwarder: Forwarder,
     start: Instant,
@@ -71,7 +71,7 @@ impl World {
         self.forwarder.receive(self.now, 0, packet);
     }
 
-    /// Everything that arrives from now on: when since the start, at which port, what.
+    /// Every arrival from now on: time since the start, port, packet.
     fn run(&mut self) -> Vec<(Duration, usize, Vec<u8>)> {
         let mut arrived = Vec::new();
         while let Some(next) = self.forwarder.poll_timeout() {
@@ -98,7 +98,7 @@ fn packets_keep_rate_and_delay_and_lose_a_hop() {
         world.send(datagram(1500, true, 0));
     }
     let arrived = world.run();
-    // 1 ms on the link each, and 20 ms under way.
+    // 1 ms each on the link, and 20 ms of delay.
     let times: Vec<_> = arrived.iter().map(|(time, _, _)| *time).collect();
     assert_eq!(times, [micros(21_000), micros(22_000), micros(23_000)]);
     for (_, port, bytes) in arrived {
@@ -110,12 +110,12 @@ fn packets_keep_rate_and_delay_and_lose_a_hop() {
 }
 
 #[test]
-fn whoever_wakes_late_changes_nothing_about_when_packets_arrive() {
+fn a_late_caller_does_not_change_when_packets_arrive() {
     let mut world = World::new(&config(""));
     for _ in 0..3 {
         world.send(datagram(1500, true, 0));
     }
-    // Nobody looks until all has left the link.
+    // No call until all have left the link.
     world.now += micros(20_500);
     world.forwarder.advance(world.now);
     let times: Vec<_> = world.run().into_iter().map(|(time, _, _)| time).collect();
@@ -149,7 +149,7 @@ fn the_buffer_is_that_of_the_better_levels() {
     }
     let dscps: Vec<u8> =
         world.run().into_iter().map(|(_, _, bytes)| Packet::parse(bytes).unwrap().dscp()).collect();
-    // The first is on the link when the others come.
+    // The first is in transmission when the others arrive.
     assert_eq!(dscps, [&[8][..], &[0; 10]].concat());
     assert_eq!(world.forwarder.totals().ports[1].dropped["queue_full"], 19);
 }
@@ -196,7 +196,7 @@ fn used_up_hop_limits_are_answered_and_errors_are_not() {
         let Some(TransportSlice::Icmpv6(message)) = &packet.transport else { panic!("{packet:?}") };
         assert_eq!((*port, message.type_u8()), (0, 3));
     }
-    // The message itself, sent on with a used up hop limit, gets no answer.
+    // The message itself, sent on with an expired hop limit, gets no reply.
     let mut message = arrived[0].2.clone();
     message[7] = 1;
     world.send(message);
@@ -240,7 +240,7 @@ fn what_goes_nowhere_is_counted() {
     header.header_checksum = header.calc_header_checksum();
     world.send(header.to_bytes().to_vec());
     assert_eq!(world.forwarder.totals().ports[0].dropped["no_route"], 1);
-    assert_eq!(world.run().len(), 1, "and told");
+    assert_eq!(world.run().len(), 1, "and signalled");
 }
 
 #[test]
@@ -255,8 +255,8 @@ fn a_reload_changes_rates_and_queues_and_loses_nothing() {
     new.port[1].buffer = Some(30_000);
     world.forwarder.reload(&new, world.now);
     let arrived = world.run();
-    assert_eq!(arrived.len(), 1 + 2 * 4, "the first was on the link already");
-    // What was under way arrives when it would have, and what left later not before.
+    assert_eq!(arrived.len(), 1 + 2 * 4, "the first was in transmission already");
+    // Packets in flight keep their arrival times, and later ones do not overtake them.
     assert!(arrived.iter().all(|(time, _, _)| *time == micros(21_000)), "{arrived:?}");
     world.send(datagram(1500, true, 0));
     let sent = world.now - world.start;
@@ -286,7 +286,7 @@ fn nothing_that_comes_from_a_device_panics() {
     let totals = world.forwarder.totals();
     let [left, right] = &totals.ports[..] else { panic!("two ports") };
     assert_eq!(left.received.packets, 2 * (240 + 200));
-    // Whatever came was dropped or arrived, an answer or not.
+    // Every packet was dropped or arrived, whether data or ICMP message.
     assert!(left.dropped["malformed"] > 400);
     assert_eq!((left.waiting.packets, right.waiting.packets), (0, 0));
 }
