@@ -1,5 +1,5 @@
-//! Draws that cost one number of the generator each, so that two runs of a seed stay in step whatever they do
-//! with the numbers.
+//! Draws that cost one number of the generator each, so that two runs of a seed stay in step even if they
+//! use the numbers differently.
 
 use std::time::Duration;
 

@@ -7,7 +7,7 @@
 
 /// Batches a single repetition is cut into.
 const BATCHES: usize = 20;
-/// Flows below which a batch says too little.
+/// The smallest batch, in flows.
 const BATCH_FLOWS_MIN: usize = 20;
 /// Sizes up to which each is a bucket of its own.
 const SIZES_MAX: usize = 24;

@@ -23,7 +23,7 @@ pub enum SimCommand {
 /// `rc3-lab sim list`
 #[derive(Debug, Clone, Args)]
 pub struct SimListArgs {
-    /// Print the scenario file of this experiment instead: a start for one's own
+    /// Print the scenario file of this experiment instead: a start for your own
     #[arg(long, value_name = "NAME", conflicts_with = "json")]
     pub toml: Option<String>,
     /// Print one JSON object per line

@@ -1,4 +1,4 @@
-//! What was typed after `rc3-lab sim` means: settings resolved, defaults filled in, unknown names refused.
+//! The command line of `rc3-lab sim`, resolved: defaults filled in, unknown names refused.
 
 use std::{collections::HashSet, num::NonZero, thread};
 
@@ -39,14 +39,14 @@ pub enum Command {
 pub struct RunJob {
     /// Their names, or files.
     pub names: Vec<String>,
-    /// How.
+    /// How to run them.
     pub plan: Plan,
     /// JSON instead of words.
     pub json: bool,
 }
 
 impl Command {
-    /// Resolves what was typed.
+    /// Resolves the command line.
     ///
     /// # Errors
     /// See [`ExperimentError`].

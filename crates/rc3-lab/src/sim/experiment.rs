@@ -21,7 +21,7 @@ use super::{
     work::{self, Step, WorldError},
 };
 
-/// Where results go and how they come about.
+/// How worlds run and where results go.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
     /// Changes of keys, `key=value`, in order.
@@ -42,9 +42,9 @@ pub enum ExperimentError {
     /// A scenario file cannot be read.
     #[error("{}: {error}", path.display())]
     Read {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         error: io::Error,
     },
     /// There is neither such an experiment nor such a file.
@@ -56,15 +56,15 @@ pub enum ExperimentError {
     /// A result cannot be written.
     #[error("{}: {error}", path.display())]
     Write {
-        /// Where.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         error: io::Error,
     },
 }
 
 impl ExperimentError {
-    /// What to do about it.
+    /// What to do next.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Scenario(_) => "rc3-lab sim list --toml NAME prints a scenario that works",
@@ -75,7 +75,7 @@ impl ExperimentError {
         }
     }
 
-    /// Whether the fault is in what was typed or in a scenario.
+    /// Whether the fault is in the command line or in a scenario.
     pub fn is_usage(&self) -> bool {
         matches!(self, Self::Scenario(_) | Self::Unknown(_))
     }
@@ -89,7 +89,7 @@ pub struct Experiment {
     command: String,
 }
 
-/// Something that has happened.
+/// Progress of an experiment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     /// So many more flows have ended.
@@ -100,7 +100,7 @@ pub enum Event {
         label: String,
         /// Worlds that have ended before it.
         before: usize,
-        /// What it took.
+        /// How much work it was.
         cost: Cost,
     },
 }
@@ -153,7 +153,7 @@ impl Experiment {
         &self,
         engine: &dyn Engine,
         plan: &Plan,
-        mut tell: impl FnMut(Event),
+        mut report: impl FnMut(Event),
     ) -> Result<Finding, ExperimentError> {
         let spec = self.scenario.spec();
         let folder = plan.out.join(&spec.name);
@@ -173,14 +173,14 @@ impl Experiment {
             .any(|picture| matches!(picture.kind, PictureKind::TimeLine | PictureKind::PacketsByRound));
         work::run(engine, &self.runs, trace, plan.threads, |step| {
             match step {
-                Step::Flows(count) => tell(Event::Flows(count)),
+                Step::Flows(count) => report(Event::Flows(count)),
                 Step::World(index, outcome) => {
                     let run = &self.runs[index];
                     for record in &outcome.records {
                         let row = FlowRow::new(run, record);
                         flows.serialize(row).map_err(io::Error::from).map_err(written(&flows_path))?;
                     }
-                    tell(Event::World { label: run.label.to_string(), before: index, cost: outcome.cost });
+                    report(Event::World { label: run.label.to_string(), before: index, cost: outcome.cost });
                     results.add(run, *outcome);
                 }
             }

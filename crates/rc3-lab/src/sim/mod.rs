@@ -1,8 +1,8 @@
-//! `rc3-lab sim`: the experiments of the papers, run in the simulator, and what they leave behind.
+//! `rc3-lab sim`: the experiments of the papers, run in the simulator, and their results.
 //!
 //! A [`catalogue`] entry or a file becomes worlds; [`work`] runs them on an [`engine`], each of them once
-//! ([`shared`]); [`results`] pools their flows, [`sampled`] has what was seen of a link; [`compare`] puts the printed figures beside; [`table`],
-//! [`figures`] and [`report`] write it down. [`args`] is what was typed, [`command`] what it means, and [`run`] does it.
+//! ([`shared`]); [`results`] pools their flows, [`sampled`] has the samples of a link; [`compare`] compares with printed figures; [`table`],
+//! [`figures`] and [`report`] write it down. [`args`] is the command line, [`command`] resolves it, and [`run`] runs it.
 
 pub mod args;
 pub mod catalogue;
@@ -31,9 +31,9 @@ use rc3_cli::{exit::Exit, output};
 use self::{args::SimCommand, command::Command};
 use crate::NAME;
 
-/// Does what was typed.
-pub fn run(typed: SimCommand) -> Exit {
-    match Command::resolve(typed) {
+/// Runs the command.
+pub fn run(arguments: SimCommand) -> Exit {
+    match Command::resolve(arguments) {
         Ok(command) => run::run(&command),
         Err(error) => {
             output::complain(NAME, &error, error.hint());

@@ -1,4 +1,4 @@
-//! Commands, done: what they print, and how they end.
+//! Runs commands: their output and exit codes.
 
 use std::io;
 
@@ -17,7 +17,7 @@ use super::{
 };
 use crate::NAME;
 
-/// Does it.
+/// Runs the command.
 pub(super) fn run(command: &Command) -> Exit {
     match command {
         Command::List(json) => finish(output::print(&catalogue::list(*json))),
@@ -38,12 +38,12 @@ fn trace_one(name: &str, wanted: &TracePlan, plan: &Plan) -> Exit {
         Err(error) => return failed(&error, error.hint(), error.is_usage()),
     };
     match trace::trace(experiment.runs(), wanted, &plan.out) {
-        Ok(traced) => finish(output::print(&told(&traced))),
+        Ok(traced) => finish(output::print(&trace_text(&traced))),
         Err(error) => failed(&error, error.hint(), error.is_usage()),
     }
 }
 
-fn told(traced: &Traced) -> String {
+fn trace_text(traced: &Traced) -> String {
     let flow = &traced.flow;
     let mut text = format!(
         "{}: flow {} of {} bytes, host {} to host {}\n",
@@ -63,17 +63,17 @@ fn compare(job: &TodayJob) -> Exit {
 }
 
 fn run_all(job: &RunJob) -> Result<(), ExperimentError> {
-    // All of them first: a slip of the finger in the last should not cost an hour.
+    // Load all first: a mistake in the last one should not show after an hour.
     let load = |name: &String| Experiment::load(name, &job.plan);
     let experiments = job.names.iter().map(load).collect::<Result<Vec<_>, _>>()?;
     let engine = Shared::new(Simulator);
     let mut findings = Vec::new();
     for experiment in &experiments {
         let mut progress = Progress::new(experiment, job.json);
-        let finding = experiment.run(&engine, &job.plan, |event| progress.tell(&event))?;
+        let finding = experiment.run(&engine, &job.plan, |event| progress.on_event(&event))?;
         progress.end(&finding);
         if !job.json {
-            // A reader of the output that is gone is no reason to stop.
+            // Continue even if the reader of the output is gone.
             let _ = output::print(&report::text(&finding));
         }
         findings.push(finding);

@@ -11,8 +11,8 @@ use rc3_sim::{
 
 use super::engine::{Cost, Engine, Outcome, SentPacket};
 
-/// Flows after which it is told how many have ended.
-const TELL_FLOWS: u64 = 100;
+/// Flows between two calls of `progress`.
+const PROGRESS_FLOWS: u64 = 100;
 
 /// Runs worlds in virtual time, with the real transport in the hosts.
 #[derive(Debug, Clone, Copy)]
@@ -28,13 +28,13 @@ impl Engine for Simulator {
             simulation.set_tap(tap(&simulation, flow, sent.clone()));
         }
         let mut records = Vec::new();
-        let mut told = 0;
+        let mut reported = 0;
         loop {
             let goes_on = simulation.step().map_err(text)?;
             records.extend(std::iter::from_fn(|| simulation.poll_record()));
             let ended = simulation.counts().flows_ended;
-            if ended >= told + TELL_FLOWS || !goes_on {
-                told = ended;
+            if ended >= reported + PROGRESS_FLOWS || !goes_on {
+                reported = ended;
                 progress(ended);
             }
             if !goes_on {
@@ -49,7 +49,7 @@ impl Engine for Simulator {
     }
 }
 
-/// Notes what the sender of a flow puts on its uplink.
+/// Records the packets that the sender of a flow puts on its uplink.
 fn tap(simulation: &Simulation, flow: FlowId, sent: Arc<Mutex<Vec<SentPacket>>>) -> Tap {
     let uplinks = simulation.uplinks().to_vec();
     let mut sender = None;
@@ -57,7 +57,7 @@ fn tap(simulation: &Simulation, flow: FlowId, sent: Arc<Mutex<Vec<SentPacket>>>)
         if packet.payload.flow != flow {
             return;
         }
-        // Who is heard of first is who connects.
+        // The first packet of a flow is its sender's.
         let sender = *sender.get_or_insert(packet.payload.from);
         if packet.payload.from == sender && uplinks.get(sender.0 as usize) == Some(&link) {
             let mut sent = sent.lock().unwrap_or_else(PoisonError::into_inner);

@@ -17,7 +17,7 @@ use super::{
     table::{FlowRow, SummaryRow},
 };
 
-/// A name and the most common network and flows; what else is to be said before the tables, and after them.
+/// A scenario with the most common network and flows; `keys` stand before its tables, `tables` after them.
 pub(super) fn scenario(keys: &str, tables: &str) -> String {
     let network = "[topology]\nkind = \"internet2\"\n";
     let flows = "[workload]\narrivals = \"poisson\"\nsizes = \"allman2013\"\nload = 0.3\n";
@@ -286,7 +286,7 @@ fn world_that_fails_is_named_and_ends_the_experiment() {
 }
 
 #[test]
-fn unknown_names_keys_and_files_are_told_apart() {
+fn unknown_names_keys_and_files_have_errors_of_their_own() {
     let folder = tempfile::tempdir().unwrap();
     let load = |name: &str, change: &str| {
         let changes = vec![change.to_owned()];

@@ -1,7 +1,7 @@
 //! Scenario files: a world, what runs in it and what is measured, in TOML.
 //!
 //! [`Scenario::parse`] reads and checks a file, [`Scenario::set`] changes a key, [`Scenario::expand`] makes the
-//! worlds: each case, each point of the sweep, each run, each repetition. What can be written is in [`Spec`].
+//! worlds: each case, each point of the sweep, each run, each repetition. [`Spec`] lists the keys.
 //!
 //! ```
 //! use rc3_sim::scenario::Scenario;
@@ -60,7 +60,7 @@ use crate::random::derive;
 /// Why a scenario file cannot be used.
 pub type ScenarioError = DocumentError;
 
-/// More worlds than this are a slip of the finger.
+/// More worlds than this are refused as a mistake.
 const RUNS_MAX: usize = 100_000;
 
 /// A scenario file, read.
@@ -99,11 +99,11 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// Reads a file; `file` is its name in errors, and other files are looked for in its folder.
+    /// Reads a file; `file` is its name in errors, and paths in it are relative to its folder.
     ///
     /// # Errors
-    /// If it is no TOML, or a key is unknown, missing or has a value that is none. Whether the worlds can be made
-    /// shows in [`Self::expand`].
+    /// If it is no TOML, or a key is unknown, missing or has an invalid value. [`Self::expand`] reports whether the
+    /// worlds can be made.
     pub fn parse(text: &str, file: &str) -> Result<Self, ScenarioError> {
         let document = Document::parse(text, file)?;
         let spec = document.read::<Spec>()?;
@@ -113,9 +113,9 @@ impl Scenario {
     /// Sets a key, `workload.load=0.5` or `scheme.RC3.paced=true`. Strings need no quotation marks.
     ///
     /// # Errors
-    /// If there is no such key, or the value is none; the scenario is as before then.
+    /// If there is no such key, or the value is invalid; the scenario stays unchanged then.
     pub fn set(&mut self, assignment: &str) -> Result<(), ScenarioError> {
-        // What is set stands on no line.
+        // A change has no line in the file.
         let fault = |fault: Fault| ScenarioError { line: None, ..self.document.error(fault) };
         let (key, text) = assignment
             .split_once('=')
@@ -129,7 +129,7 @@ impl Scenario {
         Ok(())
     }
 
-    /// What is written in it, changes included.
+    /// Its keys, changes included.
     pub fn spec(&self) -> &Spec {
         &self.spec
     }
@@ -142,7 +142,7 @@ impl Scenario {
     /// The worlds: cases, then points of the sweep, then runs, then repetitions, the last fastest.
     ///
     /// # Errors
-    /// If a case, the sweep or what results from them is none, or a file cannot be read.
+    /// If a case, the sweep or a resulting world is invalid, or a file cannot be read.
     pub fn expand(&self) -> Result<Vec<Run>, ScenarioError> {
         let mut runs = Vec::new();
         for (case, document) in self.cases()? {

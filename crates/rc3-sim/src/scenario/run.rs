@@ -1,4 +1,4 @@
-//! One concrete world: everything a simulation needs and nothing it has to look up.
+//! One concrete world: everything that a simulation needs, resolved.
 
 use std::{fmt, time::Duration};
 
@@ -16,7 +16,7 @@ use crate::{
 /// One world of a scenario.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
-    /// Where in the scenario it stands.
+    /// Its place in the scenario.
     pub label: Label,
     /// Seed of everything random in it. Runs that differ in their schemes alone share it, and so their flows.
     pub seed: u64,
@@ -26,7 +26,7 @@ pub struct Run {
     pub queues: Queues,
     /// What can carry a flow; [`SchemeId`] is the place in here.
     pub schemes: Vec<Scheme>,
-    /// Who uses which of them.
+    /// Which flows use which scheme.
     pub assignment: Assignment,
     /// The flows that are measured.
     pub workload: Workload,
@@ -38,7 +38,7 @@ pub struct Run {
 
 impl Run {
     /// All flows, in order of arrival, numbered, with their schemes; made one at a time. Random arrivals never
-    /// end: whoever takes them stops.
+    /// end: the caller stops.
     pub fn flows(&self) -> impl Iterator<Item = Flow> + use<> {
         self.arrivals().map(|(_, flow)| flow)
     }
@@ -72,18 +72,18 @@ pub struct Measure {
     pub warm_up: u64,
     /// From when to when a flow takes.
     pub fct: Fct,
-    /// When the world ends, whatever is under way.
+    /// When the world ends, even with flows under way.
     pub until: Option<Duration>,
-    /// What is looked at meanwhile.
+    /// The link that is sampled.
     pub sample: Option<Sampling>,
 }
 
-/// A link that is looked at again and again.
+/// A link that is sampled at regular intervals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sampling {
     /// The link, which the topology has.
     pub site: Site,
-    /// From one look to the next, above zero.
+    /// Interval of the samples, above zero.
     pub every: Duration,
 }
 
@@ -120,7 +120,7 @@ impl fmt::Display for Label {
     }
 }
 
-/// What waits in front of the links. Limits are bytes on the wire; `None` is unlimited.
+/// The queues in front of the links. Limits are bytes on the wire; `None` is unlimited.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Queues {
     /// Order of service at routers with priorities.
@@ -137,18 +137,18 @@ pub struct Queues {
     pub first_loss: f64,
     /// What routers without priorities ([`crate::topology::Router::priorities`]) do with low ones.
     pub low_priority: LowPriority,
-    /// Which queues tell rates.
+    /// Which queues signal rates.
     pub kickass: KickAssSpec,
-    /// How those do.
+    /// How those signal.
     pub signals: kickass::signal::SignalConfig,
 }
 
 /// Something that carries flows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scheme {
-    /// What results call it.
+    /// Its name in results.
     pub name: String,
-    /// What it is.
+    /// Its kind.
     pub kind: SchemeKind,
     /// When RLP sends.
     pub mode: Mode,
@@ -168,7 +168,7 @@ pub struct Scheme {
     pub real_crypto: bool,
 }
 
-/// Who uses which scheme.
+/// Which flows use which scheme.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Assignment {
     /// Of the measured flows.
@@ -190,19 +190,19 @@ impl Assignment {
     }
 }
 
-/// A second scheme for some.
+/// A second scheme for some of the flows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mix {
     /// The scheme.
     pub scheme: SchemeId,
-    /// Who uses it.
+    /// The flows that use it.
     pub of: Mixed,
 }
 
-/// Who uses the second scheme.
+/// The flows that use the second scheme.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Mixed {
-    /// Whatever these hosts send; indexed by host.
+    /// All flows of these hosts; indexed by host.
     Hosts(Vec<bool>),
     /// A share of the flows, 0 to 1, chosen by a seed.
     Flows {

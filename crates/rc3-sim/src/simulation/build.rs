@@ -25,7 +25,7 @@ const SEGMENT: u16 = 1460;
 /// The world of a run, and the uplink of each host.
 pub(super) fn world(run: &Run) -> Result<(World, Vec<LinkId>), SimulationError> {
     let topology = &run.topology;
-    let builder = Builder { run, rcp: speaks_rcp(run)? };
+    let builder = Builder { run, rcp: uses_rcp(run)? };
     let routes = topology.routes();
     let uplink = |host: HostId| LinkId(2 * host.0);
     let cores = 2 * topology.hosts.len() as u32;
@@ -65,8 +65,8 @@ pub(super) fn world(run: &Run) -> Result<(World, Vec<LinkId>), SimulationError> 
     Ok((world, uplinks))
 }
 
-/// Whether the hosts of a run speak RCP.
-fn speaks_rcp(run: &Run) -> Result<bool, SimulationError> {
+/// Whether the hosts of a run use RCP.
+fn uses_rcp(run: &Run) -> Result<bool, SimulationError> {
     let mut kinds = run.used().map(|scheme| scheme.kind == SchemeKind::Rcp);
     let first = kinds.next().unwrap_or(false);
     match kinds.all(|kind| kind == first) {
@@ -115,7 +115,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Whether queues of this router, or of hosts, tell rates.
+    /// Whether the queues of this router, or of hosts, signal rates.
     fn signals(&self, router: Option<usize>) -> bool {
         match &self.run.queues.kickass {
             KickAssSpec::All(all) => *all,
@@ -130,7 +130,7 @@ impl Builder<'_> {
         let hosts = topology.hosts.len() as u32;
         let mut ids = (0..hosts).map(HostId);
         move || {
-            let id = ids.next().expect("asked once for each host");
+            let id = ids.next().expect("called once for each host");
             match rcp {
                 true => Box::new(rcp::Host::new(rcp::HostConfig::default())),
                 false => Box::new(Host::new(id, config.clone())),
@@ -142,7 +142,7 @@ impl Builder<'_> {
 fn host_config(run: &Run) -> HostConfig {
     let real = run.used().any(|scheme| scheme.real_crypto);
     let crypto = if real { Crypto::Tls } else { Crypto::None };
-    // A receiver speaks rc3 with whoever does.
+    // A receiver accepts RLP from every sender that offers it.
     let mut receiver = common();
     receiver.rlp(RlpMode::Trust);
     receiver.initial_rtt(run.used().map(|scheme| scheme.initial_rtt).max().unwrap_or_default());
@@ -156,7 +156,7 @@ fn host_config(run: &Run) -> HostConfig {
     config
 }
 
-/// What all connections have in common.
+/// Settings of all connections.
 fn common() -> TransportConfig {
     let mut config = TransportConfig::default();
     config.segment_size(Some(SEGMENT));

@@ -2,7 +2,7 @@
 //!
 //! Flows go on arriving, unmeasured, until 99 of 100 measured ones are done: the network is as busy for them as
 //! for the first. What is left waits for timeouts rather than for the network, and a world that stayed busy for
-//! the very last would mostly simulate flows that nobody measures.
+//! the very last would mostly simulate flows that are not measured.
 
 mod build;
 #[cfg(test)]
@@ -33,8 +33,8 @@ const STRIDE: Duration = Duration::from_millis(100);
 /// Why a world could not be run.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SimulationError {
-    /// RCP hosts speak nothing else.
-    #[error("run `{0}` mixes RCP with other schemes, which cannot talk to its hosts")]
+    /// RCP hosts understand no other protocol.
+    #[error("run `{0}` mixes RCP with other schemes, whose packets RCP hosts cannot read; give each scheme a run of its own")]
     Mixed(String),
     /// Some flows never end.
     #[error("{0} of the measured flows had not ended {1} seconds after the last began")]
@@ -51,12 +51,12 @@ pub struct Simulation {
     measured: FxHashSet<FlowId>,
     /// Of all that are measured, how few are left when arrivals end.
     stragglers: u64,
-    /// When the world ends, whatever is under way.
+    /// When the world ends, even with flows under way.
     until: Option<Duration>,
     sampler: Option<Sampler>,
 }
 
-/// When a link is looked at, and what was seen.
+/// When a link is sampled, and the samples so far.
 #[derive(Debug)]
 struct Sampler {
     every: Duration,
@@ -167,7 +167,7 @@ impl Simulation {
         self.world.run_until(then);
     }
 
-    /// What was seen of the link that is sampled, if one is; asked once.
+    /// The samples of the sampled link, if there is one; a second call returns none.
     pub fn take_samples(&mut self) -> Vec<Sample> {
         self.sampler.as_mut().map(|sampler| std::mem::take(&mut sampler.samples)).unwrap_or_default()
     }
@@ -182,7 +182,7 @@ impl Simulation {
         }
     }
 
-    /// How much has happened.
+    /// How much work the world has done.
     pub fn counts(&self) -> Counts {
         self.world.counts()
     }

@@ -18,8 +18,8 @@ struct Row {
 }
 
 /// The topology whose core links are the rows of `text`, a CSV with the columns `a`, `b`, `one_way_delay_ms` and
-/// `rate_mbps`; `file` is its name in errors. Routers are numbered in the order in which they are first named,
-/// and `hosts` hosts hang on each of them. Load is relative to the uplinks, or to the downlinks where those have
+/// `rate_mbps`; `file` is its name in errors. Routers are numbered in the order of their first appearance,
+/// and each of them has `hosts` hosts. Load is relative to the uplinks, or to the downlinks where those have
 /// a rate.
 ///
 /// # Errors

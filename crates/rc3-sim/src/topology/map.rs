@@ -7,7 +7,7 @@
 //!
 //! Where a map has no delays the papers' mean round trip of 40 ms is met with the same delay on all links, as
 //! the papers' footnote on "uniform link latencies" has it (RC3 §5.1.2). Every node of a map is a router with
-//! hosts. The papers do not print which were.
+//! hosts. The papers do not name those with hosts.
 
 use std::time::Duration;
 
@@ -50,7 +50,7 @@ impl Map {
     /// In Internet-2 `rtt` is that of two core links, as in RC3 (footnote 5), and the mean over router pairs
     /// 1.1 % less; in the others it is the mean.
     pub fn topology(self, rate: Rate, rtt: Duration, hosts: u32, access: Access) -> Topology {
-        let rows: Vec<(u64, Row)> = table::rows(self.text(), "a map compiled in").expect("data of ours");
+        let rows: Vec<(u64, Row)> = table::rows(self.text(), "a map compiled in").expect("embedded data");
         let mut names = Names::default();
         let ends = rows.iter().map(|(_, row)| (names.number(&row.a), names.number(&row.b)));
         let cores = ends.map(|(a, b)| Core { a, b, rate, delay: Duration::ZERO }).collect();

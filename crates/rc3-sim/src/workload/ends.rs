@@ -1,4 +1,4 @@
-//! Between whom: two random hosts at different routers.
+//! Sender and receiver of a flow: two random hosts at different routers.
 
 use crate::{agent::HostId, random::Random, topology::Topology};
 
@@ -12,8 +12,8 @@ pub struct Ends {
 }
 
 impl Ends {
-    /// Something to draw from. `None` if no flow is possible: nobody sends, or a sender has nobody at another
-    /// router to send to.
+    /// The pairs to draw from. `None` if no flow is possible: there is no sender, or a sender has no receiver at another
+    /// router.
     pub fn pairs(&self, topology: &Topology) -> Option<Pairs> {
         let hosts = |routers: &Option<Vec<usize>>| {
             let chosen = |router| routers.as_ref().is_none_or(|routers| routers.contains(&router));
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn restricted_ends_stay_where_they_are_told() {
+    fn restricted_ends_stay_at_their_routers() {
         let topology = internet2();
         let ends = Ends { from: Some(vec![3]), to: Some(vec![7, 3]) };
         let pairs = ends.pairs(&topology).unwrap();
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nobody_can_send_there_is_nothing_to_draw() {
+    fn without_possible_pairs_there_is_nothing_to_draw() {
         let topology = internet2();
         let pairs = |from: &[usize], to: &[usize]| {
             Ends { from: Some(from.to_vec()), to: Some(to.to_vec()) }.pairs(&topology).is_some()

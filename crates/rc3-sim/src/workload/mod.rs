@@ -1,4 +1,4 @@
-//! Who sends how much to whom, and when: iterators of flows, made one at a time.
+//! Senders, receivers, sizes and times of flows, as iterators that make one flow at a time.
 //!
 //! A [`Workload`] describes, [`Workload::flows`] draws. All draws follow from the topology and one seed, and each
 //! flow takes the same number of them, so that two worlds that differ in their schemes, or in their load alone,
@@ -54,18 +54,18 @@ pub const PACKET_ON_THE_WIRE: u64 = 1500;
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Workload {
-    /// When, between whom and how large.
+    /// Times, hosts and sizes of flows.
     pub arrivals: Arrivals,
-    /// How the application hands its bytes over. Not for [`Arrivals::OnOff`], which write at their peak rate.
+    /// How the application writes its bytes. Not for [`Arrivals::OnOff`], which write at their peak rate.
     pub writes: Writes,
 }
 
-/// When, between whom and how large.
+/// Times, hosts and sizes of flows.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Arrivals {
     /// A Poisson process.
     Poisson(Poisson),
-    /// Sources that alternate between sending and silence.
+    /// Sources that alternate between bursts and pauses.
     OnOff(OnOff),
     /// Known flows, ordered by time.
     List(Vec<Listed>),

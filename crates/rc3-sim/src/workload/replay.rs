@@ -37,7 +37,7 @@ struct Row {
 /// time; `file` is its name in errors.
 ///
 /// # Errors
-/// If a row cannot be read, names a host that `topology` lacks, has no packets or nobody to send to.
+/// If a row cannot be read, names a host that `topology` lacks, has no packets, or its receiver is its sender.
 pub fn replay(text: &str, file: &str, topology: &Topology) -> Result<Vec<Listed>, TableError> {
     let rows: Vec<(u64, Row)> = table::rows(text, file)?;
     let mut flows = Vec::with_capacity(rows.len());
