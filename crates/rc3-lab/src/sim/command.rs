@@ -1,11 +1,17 @@
 //! The command line of `rc3-lab sim`, resolved: defaults filled in, unknown names refused.
 
-use std::{collections::HashSet, num::NonZero, thread};
+use std::{collections::HashSet, num::NonZero, path::PathBuf, thread};
+
+use rc3_sim::registry::Registry;
 
 use super::{
-    args::{SimCommand, SimHowArgs, SimListArgs, SimPlotArgs, SimRunArgs, SimTodayArgs, SimTraceArgs},
+    args::{
+        SimCommand, SimHowArgs, SimListArgs, SimMergeArgs, SimPlotArgs, SimRunArgs, SimTodayArgs, SimTraceArgs,
+    },
+    bounds::Bounds,
     catalogue,
     experiment::{ExperimentError, Plan},
+    shard::Shard,
     today::TodayJob,
     trace::TracePlan,
 };
@@ -32,6 +38,21 @@ pub enum Command {
     TodayList,
     /// Compare schemes on today's paths.
     Today(TodayJob),
+    /// Put the results of shards together.
+    Merge(MergeJob),
+    /// Print the keys of scenario files.
+    Keys,
+}
+
+/// Shards to put together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MergeJob {
+    /// The folders that they ran into.
+    pub shards: Vec<PathBuf>,
+    /// The folder for the results.
+    pub out: PathBuf,
+    /// JSON instead of words.
+    pub json: bool,
 }
 
 /// Experiments to run.
@@ -41,6 +62,8 @@ pub struct RunJob {
     pub names: Vec<String>,
     /// How to run them.
     pub plan: Plan,
+    /// The part of the worlds to run and to store; all of them without.
+    pub shard: Option<Shard>,
     /// JSON instead of words.
     pub json: bool,
 }
@@ -50,7 +73,7 @@ impl Command {
     ///
     /// # Errors
     /// See [`ExperimentError`].
-    pub fn resolve(command: SimCommand) -> Result<Self, ExperimentError> {
+    pub fn resolve(command: SimCommand, registry: &Registry) -> Result<Self, ExperimentError> {
         let known = |name: &str| catalogue::EXPERIMENTS.iter().find(|(known, _)| *known == name);
         match command {
             SimCommand::List(SimListArgs { toml: None, json }) => Ok(Self::List(json)),
@@ -58,13 +81,19 @@ impl Command {
                 let (_, text) = known(&name).ok_or(ExperimentError::Unknown(name))?;
                 Ok(Self::Toml(text))
             }
-            SimCommand::Run(SimRunArgs { names, how }) => Ok(Self::Run(job(&names, how))),
+            SimCommand::Run(SimRunArgs { names, how, shard }) => {
+                Ok(Self::Run(RunJob { shard, ..job(&names, how, registry)? }))
+            }
+            SimCommand::Merge(SimMergeArgs { shards, out, json }) => {
+                Ok(Self::Merge(MergeJob { shards, out, json }))
+            }
+            SimCommand::Keys => Ok(Self::Keys),
             SimCommand::Trace(SimTraceArgs { name, world, flow, link, packets, set, out }) => {
                 let trace = TracePlan { world, flow, links: link, packets };
                 Ok(Self::Trace {
                     name,
                     trace,
-                    plan: Plan { changes: set, out, threads: NonZero::<usize>::MIN },
+                    plan: Plan { changes: set, ..Plan::new(out, registry) },
                 })
             }
             SimCommand::Today(SimTodayArgs { list: true, .. }) => Ok(Self::TodayList),
@@ -75,7 +104,7 @@ impl Command {
             SimCommand::Plot(SimPlotArgs { names, how }) => {
                 let plots = || catalogue::PLOTS.iter().map(|&name| name.to_owned()).collect();
                 let names = if names.is_empty() { plots() } else { names };
-                Ok(Self::Run(job(&names, how)))
+                Ok(Self::Run(job(&names, how, registry)?))
             }
         }
     }
@@ -85,7 +114,7 @@ fn cores() -> NonZero<usize> {
     thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN)
 }
 
-fn job(names: &[String], how: SimHowArgs) -> RunJob {
+fn job(names: &[String], how: SimHowArgs, registry: &Registry) -> Result<RunJob, ExperimentError> {
     let all = || catalogue::EXPERIMENTS.iter().map(|(name, _)| (*name).to_owned()).collect();
     let mut named: Vec<String> = Vec::new();
     for name in names {
@@ -100,7 +129,9 @@ fn job(names: &[String], how: SimHowArgs) -> RunJob {
     changes.extend(how.flows.map(|flows| format!("measure.flows={flows}")));
     changes.extend(how.set);
     let threads = how.jobs.unwrap_or_else(cores);
-    RunJob { names: named, plan: Plan { changes, out: how.out, threads }, json: how.json }
+    let bounds = Bounds::new(how.max_memory, how.max_time)?;
+    let plan = Plan { changes, threads, bounds, ..Plan::new(how.out, registry) };
+    Ok(RunJob { names: named, plan, shard: None, json: how.json })
 }
 
 #[cfg(test)]
@@ -112,7 +143,7 @@ mod tests {
 
     fn resolve(words: &[&str]) -> Result<Command, ExperimentError> {
         let LabCommand::Sim(command) = LabArgs::try_parse_from(words).unwrap().command;
-        Command::resolve(command)
+        Command::resolve(command, &Registry::default())
     }
 
     #[test]

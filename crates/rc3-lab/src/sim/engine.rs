@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use rc3_core::units::Level;
 use rc3_sim::{record::FlowRecord, sample::Sample, scenario::Run};
+use serde::{Deserialize, Serialize};
+
+use super::links::LinkRow;
 
 /// Runs worlds.
 pub trait Engine: Sync {
@@ -24,12 +27,14 @@ pub struct Outcome {
     pub sent: Vec<SentPacket>,
     /// Samples of the link that the run samples, if there is one.
     pub samples: Vec<Sample>,
+    /// What each link carried, dropped and queued.
+    pub links: Vec<LinkRow>,
     /// How much work it was.
     pub cost: Cost,
 }
 
 /// How much work a world was.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cost {
     /// Flows that ended, measured or not.
     pub flows: u64,

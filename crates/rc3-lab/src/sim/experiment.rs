@@ -7,16 +7,22 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use rc3_sim::scenario::{PictureKind, Run, Scenario, ScenarioError};
+use rc3_sim::{
+    registry::Registry,
+    scenario::{OfferedLoad, PictureKind, Run, Scenario, ScenarioError},
+};
 use thiserror::Error;
 
 use super::{
+    bounds::{Bounds, BoundsError},
     compare,
     engine::{Cost, Engine},
     figures::{self, Network},
+    links::Links,
     report,
     report::Finding,
     results::Results,
+    shard::{self, Shard, ShardError},
     table::{self, FlowRow},
     work::{self, Step, WorldError},
 };
@@ -30,6 +36,18 @@ pub struct Plan {
     pub out: PathBuf,
     /// Worlds that run at a time. Results do not depend on it.
     pub threads: NonZero<usize>,
+    /// What a world may take.
+    pub bounds: Bounds,
+    /// The names in scenario files.
+    pub registry: Registry,
+}
+
+impl Plan {
+    /// No changes, one world at a time, no bounds; results go into `out`.
+    pub fn new(out: PathBuf, registry: &Registry) -> Self {
+        let (threads, bounds) = (NonZero::<usize>::MIN, Bounds::default());
+        Self { changes: Vec::new(), out, threads, bounds, registry: registry.clone() }
+    }
 }
 
 /// Why an experiment has no result.
@@ -61,6 +79,12 @@ pub enum ExperimentError {
         /// The reason.
         error: io::Error,
     },
+    /// See [`BoundsError`].
+    #[error(transparent)]
+    Bounds(#[from] BoundsError),
+    /// See [`ShardError`].
+    #[error(transparent)]
+    Shard(#[from] ShardError),
 }
 
 impl ExperimentError {
@@ -71,13 +95,15 @@ impl ExperimentError {
             Self::Read { .. } => "check the name and the permissions of the file",
             Self::Unknown(_) => "rc3-lab sim list and rc3-lab sim today --list name them; files end in .toml",
             Self::World(_) => "check topology, load and number of flows of the scenario",
+            Self::Bounds(_) => "leave the bound out",
+            Self::Shard(error) => error.hint(),
             Self::Write { .. } => "check free space and permissions, or choose another --out",
         }
     }
 
     /// Whether the fault is in the command line or in a scenario.
     pub fn is_usage(&self) -> bool {
-        matches!(self, Self::Scenario(_) | Self::Unknown(_))
+        matches!(self, Self::Scenario(_) | Self::Unknown(_) | Self::Bounds(_))
     }
 }
 
@@ -111,12 +137,12 @@ impl Experiment {
     /// # Errors
     /// See [`ExperimentError`].
     pub fn load(name: &str, plan: &Plan) -> Result<Self, ExperimentError> {
-        let mut scenario = match super::catalogue::find(name) {
+        let mut scenario = match super::catalogue::find_with(name, &plan.registry) {
             Some(known) => known?,
             None if name.ends_with(".toml") => {
                 let read = fs::read_to_string(name);
                 let text = read.map_err(|error| ExperimentError::Read { path: name.into(), error })?;
-                Scenario::parse(&text, name)?
+                Scenario::parse_with(&text, name, &plan.registry)?
             }
             None => return Err(ExperimentError::Unknown(name.to_owned())),
         };
@@ -140,9 +166,20 @@ impl Experiment {
         &self.runs
     }
 
-    /// About how many flows all worlds have together.
+    /// About how many flows all worlds have together: those measured and those before them. Flows beside them, and those that
+    /// arrive while the last ones end, are not known beforehand.
     pub fn flows(&self) -> u64 {
-        self.runs.iter().map(|run| run.measure.flows + run.measure.warm_up).sum()
+        let flows = |run: &Run| {
+            let wanted = run.measure.flows.saturating_add(run.measure.warm_up);
+            run.workload.count().map_or(wanted, |there| there.min(wanted))
+        };
+        self.runs.iter().map(flows).sum()
+    }
+
+    /// The largest load that random arrivals offer to a link in any world.
+    pub fn offered_load(&self) -> Option<OfferedLoad> {
+        let loads = self.runs.iter().filter_map(Run::offered_load);
+        loads.reduce(|most, next| if next.share > most.share { next } else { most })
     }
 
     /// Runs all worlds and writes everything into the experiment's folder below `plan.out`.
@@ -166,12 +203,13 @@ impl Experiment {
         let file = File::create(&flows_path).map_err(written(&flows_path))?;
         let mut flows = csv::Writer::from_writer(BufWriter::new(file));
 
+        let links_path = folder.join("links.csv");
+        let file = File::create(&links_path).map_err(written(&links_path))?;
+        let links_written = |error: csv::Error| written(&links_path)(error.into());
+        let mut links = Links::new(BufWriter::new(file)).map_err(links_written)?;
+
         let mut results = Results::default();
-        let trace = spec
-            .picture
-            .iter()
-            .any(|picture| matches!(picture.kind, PictureKind::TimeLine | PictureKind::PacketsByRound));
-        work::run(engine, &self.runs, trace, plan.threads, |step| {
+        work::run(engine, &self.runs, self.is_traced(), plan.threads, |step| {
             match step {
                 Step::Flows(count) => report(Event::Flows(count)),
                 Step::World(index, outcome) => {
@@ -180,6 +218,7 @@ impl Experiment {
                         let row = FlowRow::new(run, record);
                         flows.serialize(row).map_err(io::Error::from).map_err(written(&flows_path))?;
                     }
+                    links.add(run, &outcome.links).map_err(links_written)?;
                     report(Event::World { label: run.label.to_string(), before: index, cost: outcome.cost });
                     results.add(run, *outcome);
                 }
@@ -200,6 +239,7 @@ impl Experiment {
 
         let rows = compare::compare(&spec.expect, &results);
         let mut finding = Finding::new(spec, self.command.clone(), rows, summary, &results);
+        finding.links = links.finish().map_err(links_written)?;
         for (index, wanted) in spec.picture.iter().enumerate() {
             let Some(chart) = figures::chart(wanted, spec, &results, self.network()) else { continue };
             let stem = if index == 0 { spec.name.clone() } else { format!("{}-{}", spec.name, index + 1) };
@@ -210,6 +250,39 @@ impl Experiment {
         write("report.md", document.markdown().as_bytes())?;
         write("report.html", document.html().as_bytes())?;
         Ok(finding)
+    }
+
+    /// Runs the worlds of a shard and stores their outcomes below `plan.out`. `before`: worlds of the experiments before.
+    ///
+    /// # Errors
+    /// See [`ExperimentError`].
+    pub fn run_shard(
+        &self,
+        engine: &dyn Engine,
+        plan: &Plan,
+        (shard, before): (Shard, usize),
+        mut report: impl FnMut(Event),
+    ) -> Result<(), ExperimentError> {
+        let worlds = (0..self.runs.len()).filter(|world| shard.takes(before + world));
+        let worlds: Vec<usize> = worlds.collect();
+        let runs: Vec<Run> = worlds.iter().map(|world| self.runs[*world].clone()).collect();
+        work::run(engine, &runs, self.is_traced(), plan.threads, |step| {
+            match step {
+                Step::Flows(count) => report(Event::Flows(count)),
+                Step::World(index, outcome) => {
+                    let label = runs[index].label.to_string();
+                    shard::store(&plan.out, &self.scenario.spec().name, worlds[index], &outcome)?;
+                    report(Event::World { label, before: index, cost: outcome.cost });
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Whether a picture shows the packets of the first flow.
+    fn is_traced(&self) -> bool {
+        let traced = |kind| matches!(kind, PictureKind::TimeLine | PictureKind::PacketsByRound);
+        self.scenario.spec().picture.iter().any(|picture| traced(picture.kind))
     }
 
     fn network(&self) -> Network {

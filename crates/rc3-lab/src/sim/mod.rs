@@ -2,22 +2,26 @@
 //!
 //! A [`catalogue`] entry or a file becomes worlds; [`work`] runs them on an [`engine`], each of them once
 //! ([`shared`]); [`results`] pools their flows, [`sampled`] has the samples of a link; [`compare`] compares with printed figures; [`table`],
-//! [`figures`] and [`report`] write it down. [`args`] is the command line, [`command`] resolves it, and [`run`] runs it.
+//! [`links`] has what links carried; [`figures`] and [`report`] write it down. [`shard`] spreads the worlds over machines. [`args`] is the command line, [`command`] resolves it, and [`run`] runs it.
 
 pub mod args;
+pub mod bounds;
 pub mod catalogue;
 pub mod command;
 pub mod compare;
 pub mod engine;
 pub mod experiment;
 pub mod figures;
+pub mod links;
 pub mod progress;
 pub mod report;
 pub mod results;
 mod run;
 pub mod sampled;
+pub mod shard;
 pub mod shared;
 pub mod simulator;
+pub mod stored;
 pub mod table;
 pub mod today;
 pub mod trace;
@@ -27,14 +31,15 @@ pub mod work;
 mod tests;
 
 use rc3_cli::{exit::Exit, output};
+use rc3_sim::registry::Registry;
 
 use self::{args::SimCommand, command::Command};
 use crate::NAME;
 
-/// Runs the command.
-pub fn run(arguments: SimCommand) -> Exit {
-    match Command::resolve(arguments) {
-        Ok(command) => run::run(&command),
+/// Runs the command, with the names of `registry` in scenario files.
+pub fn run(arguments: SimCommand, registry: &Registry) -> Exit {
+    match Command::resolve(arguments, registry) {
+        Ok(command) => run::run(&command, registry),
         Err(error) => {
             output::complain(NAME, &error, error.hint());
             Exit::Usage

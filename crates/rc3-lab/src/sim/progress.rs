@@ -33,6 +33,7 @@ impl Progress {
     /// Reports the beginning.
     pub fn new(experiment: &Experiment, json: bool) -> Self {
         let (worlds, flows) = (experiment.runs().len(), experiment.flows());
+        let load = experiment.offered_load();
         let format = match (json, io::stderr().is_terminal()) {
             (true, _) => Format::Json,
             (false, true) => Format::Bar(bar(flows)),
@@ -42,8 +43,16 @@ impl Progress {
         let progress = Self { name, worlds, began: Instant::now(), format };
         match &progress.format {
             Format::Bar(bar) => bar.set_prefix(progress.name.clone()),
-            Format::Lines => print_line(&format!("{}: {worlds} worlds, about {flows} flows", progress.name)),
-            Format::Json => progress.json("begin", json!({ "worlds": worlds, "flows": flows })),
+            Format::Lines => {
+                let load = load.map(|load| format!("; up to {:.1} % load on {}", 100.0 * load.share, load.site));
+                let load = load.unwrap_or_default();
+                print_line(&format!("{}: {worlds} worlds, about {flows} flows{load}", progress.name));
+            }
+            Format::Json => {
+                let (share, site) = (load.map(|load| load.share), load.map(|load| load.site.to_string()));
+                let fields = json!({ "worlds": worlds, "flows": flows, "offered_load": share, "link": site });
+                progress.json("begin", fields);
+            }
         }
         progress
     }
@@ -64,6 +73,13 @@ impl Progress {
                 self.json("world", fields);
             }
             (Format::Lines | Format::Json, Event::Flows(_)) => {}
+        }
+    }
+
+    /// Takes the bar away.
+    pub fn clear(self) {
+        if let Format::Bar(bar) = &self.format {
+            bar.finish_and_clear();
         }
     }
 

@@ -34,6 +34,8 @@ pub struct Finding {
     pub summary: Vec<SummaryRow>,
     /// What was seen of the sampled link.
     pub over_time: Table,
+    /// The busiest link, drops and the longest queue of each run.
+    pub links: Table,
     /// What all worlds took.
     pub cost: Cost,
 }
@@ -58,6 +60,7 @@ impl Finding {
             rows,
             summary,
             over_time: over_time(spec, results),
+            links: Table::default(),
             cost: results.cost,
         }
     }
@@ -75,6 +78,11 @@ impl Finding {
         if !self.over_time.rows.is_empty() {
             blocks.push(Block::Heading("Over time".to_owned()));
             blocks.push(Block::Table(self.over_time.clone()));
+        }
+        if !self.links.rows.is_empty() {
+            blocks.push(Block::Heading("Links".to_owned()));
+            blocks.push(Block::Text(LINKS.to_owned()));
+            blocks.push(Block::Table(self.links.clone()));
         }
         let sizes = by_size(&self.summary);
         if !sizes.rows.is_empty() {
@@ -102,6 +110,10 @@ impl Finding {
 const MEANING: &str = "FCT is from connect to the last byte at the receiver unless the setting says otherwise, in \
                        seconds; behind ± is the standard error. Reductions are relative to the first run of the same \
                        setting. Everything else is in summary.csv, each flow in flows.csv.";
+
+const LINKS: &str = "Utilisation is of the busiest link while flows arrive (docs/SCENARIOS.md). Drops of queues count the whole run \
+                     and all links, RLP packets apart: `lost` in the tables of flows has those of the primary only. Each link \
+                     is in links.csv.";
 
 /// What the same files can be made from again.
 fn measured(measure: &MeasureSpec) -> String {

@@ -27,7 +27,8 @@ pub struct Place {
 }
 
 impl Place {
-    fn of(label: &Label) -> Self {
+    /// The place of a label.
+    pub fn of(label: &Label) -> Self {
         Self { case: label.case.clone(), point: label.point.clone(), run: label.run.clone() }
     }
 

@@ -6,6 +6,7 @@ use rc3_core::units::Level;
 use rc3_sim::{
     agent::{FlowId, HostId, Received, SchemeId, Sent},
     record::FlowRecord,
+    registry::Registry,
     sample::{FlowSample, Sample},
     scenario::Run,
 };
@@ -145,6 +146,7 @@ impl Engine for MadeUp {
             records: (0..40).map(ended).collect(),
             sent: if trace { (0..12).map(packet).collect() } else { Vec::new() },
             samples: samples(rc3),
+            links: Vec::new(),
             cost: Cost { flows: 40, events: 1000, link_packets: 500 },
         })
     }
@@ -167,7 +169,8 @@ fn samples(kickass: bool) -> Vec<Sample> {
 }
 
 fn plan(out: &Path, threads: usize) -> Plan {
-    Plan { changes: Vec::new(), out: out.to_owned(), threads: NonZero::new(threads).unwrap() }
+    let registry = Registry::default();
+    Plan { threads: NonZero::new(threads).unwrap(), ..Plan::new(out.to_owned(), &registry) }
 }
 
 fn experiment(folder: &Path) -> Experiment {
@@ -255,8 +258,8 @@ fn files_do_not_depend_on_threads() {
         .map(|entry| entry.unwrap().file_name())
         .collect();
     names.sort();
-    // Two tables, two reports, the scenario, and pictures twice.
-    assert_eq!(names.len(), 5 + 2 * 13);
+    // Three tables, two reports, the scenario, and pictures twice.
+    assert_eq!(names.len(), 6 + 2 * 13);
     for name in names.iter().filter(|name| *name != "report.md" && *name != "report.html") {
         let [one, three] =
             folders.each_ref().map(|folder| std::fs::read(folder.path().join("made-up").join(name)).unwrap());

@@ -2,15 +2,20 @@
 
 use std::{fmt, time::Duration};
 
-use rc3_core::{Ladder, units::Level};
+use rc3_core::{
+    Ladder,
+    units::{Level, Rate},
+};
 
-use super::spec::{Congestion, Discipline, KickAssSpec, LowPriority, Mode, SchemeKind};
+use super::spec::{KickAssSpec, LowPriority, Mode, SchemeKind};
 use crate::{
     agent::{Flow, FlowId, HostId, SchemeId},
     random,
     record::Fct,
+    registry::{Congestion, Discipline, Fault, QueueLimit, QueueRequest},
     topology::{Site, Topology},
-    workload::{Merge, Workload},
+    workload::{Arrivals, LoopSource, Merge, Workload},
+    world::ParcelQueue,
 };
 
 /// One world of a scenario.
@@ -37,7 +42,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// All flows, in order of arrival, numbered, with their schemes; made one at a time. Random arrivals never
+    /// All flows except those of closed loops, in order of arrival, numbered, with their schemes; made one at a time. Random arrivals never
     /// end: the caller stops.
     pub fn flows(&self) -> impl Iterator<Item = Flow> + use<> {
         self.arrivals().map(|(_, flow)| flow)
@@ -51,15 +56,39 @@ impl Run {
         used.into_iter().flatten().map(|scheme| &self.schemes[usize::from(scheme.0)])
     }
 
-    /// All flows, each with whether it belongs to the measured workload.
+    /// The closed-loop sources, each with the place of its workload; 0 is the measured one.
+    pub(crate) fn closed_loops(&self) -> Vec<(usize, LoopSource)> {
+        let parts = std::iter::once(&self.workload).chain(&self.background).enumerate();
+        let sources = parts.flat_map(|(part, workload)| {
+            let sources = match &workload.arrivals {
+                Arrivals::ClosedLoop(closed) => {
+                    closed.start(&self.topology, workload.writes, self.seed_of(part))
+                }
+                _ => Vec::new(),
+            };
+            sources.into_iter().map(move |source| (part, source))
+        });
+        sources.collect()
+    }
+
+    /// Gives a flow of a workload its scheme.
+    pub(crate) fn with_scheme(&self) -> impl Fn(usize, &Flow) -> Flow + use<> {
+        let assignment = self.assignment.clone();
+        move |part, flow| Flow { scheme: assignment.scheme(part, flow), ..flow.clone() }
+    }
+
+    fn seed_of(&self, part: usize) -> u64 {
+        random::derive(self.seed, random::WORKLOADS + part as u64)
+    }
+
+    /// All flows, each with whether it belongs to the measured workload. Those of closed loops are not among them.
     pub(crate) fn arrivals(&self) -> impl Iterator<Item = (bool, Flow)> + use<> {
         let parts = std::iter::once(&self.workload).chain(&self.background);
-        let parts = parts.enumerate().map(|(part, workload)| {
-            workload.flows(&self.topology, random::derive(self.seed, random::WORKLOADS + part as u64))
-        });
-        let assignment = self.assignment.clone();
-        Merge::new(parts)
-            .map(move |(part, flow)| (part == 0, Flow { scheme: assignment.scheme(part, &flow), ..flow }))
+        let parts = parts
+            .enumerate()
+            .map(|(part, workload)| workload.flows(&self.topology, self.seed_of(part)));
+        let with_scheme = self.with_scheme();
+        Merge::new(parts).map(move |(part, flow)| (part == 0, with_scheme(part, &flow)))
     }
 }
 
@@ -74,6 +103,8 @@ pub struct Measure {
     pub fct: Fct,
     /// When the world ends, even with flows under way.
     pub until: Option<Duration>,
+    /// Most flows under way at a time.
+    pub max_in_flight: u64,
     /// The link that is sampled.
     pub sample: Option<Sampling>,
 }
@@ -120,15 +151,15 @@ impl fmt::Display for Label {
     }
 }
 
-/// The queues in front of the links. Limits are bytes on the wire; `None` is unlimited.
+/// The queues in front of the links. 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Queues {
     /// Order of service at routers with priorities.
     pub discipline: Discipline,
     /// Limit of each core and downlink queue.
-    pub buffer: Option<u64>,
+    pub buffer: QueueLimit,
     /// Limit of each uplink queue.
-    pub uplink_buffer: Option<u64>,
+    pub uplink_buffer: QueueLimit,
     /// RLP waits while so many bytes wait at its uplink.
     pub uplink_backlog: Option<u64>,
     /// Probability that a core link loses a packet.
@@ -143,7 +174,22 @@ pub struct Queues {
     pub signals: kickass::signal::SignalConfig,
 }
 
-/// Something that carries flows.
+impl Queues {
+    /// The queue in front of a link. `priorities`: whether its router has priority queues.
+    pub(crate) fn queue(
+        &self,
+        priorities: bool,
+        rate: Option<Rate>,
+        limit: QueueLimit,
+        seed: u64,
+    ) -> Result<ParcelQueue, Fault> {
+        let (parameters, low_priority) = (self.discipline.parameters(), self.low_priority);
+        let request = QueueRequest { parameters, limit, rate, priorities, low_priority, seed };
+        self.discipline.entry().queue(&request)
+    }
+}
+
+/// A transport that carries flows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scheme {
     /// Its name in results.
@@ -158,6 +204,10 @@ pub struct Scheme {
     pub initial_window: u64,
     /// Round trip assumed before one has been measured.
     pub initial_rtt: Duration,
+    /// Receivers acknowledge every so many packets.
+    pub ack_every: u32,
+    /// Longest time that a receiver delays an ACK; `None` is QUIC's default.
+    pub ack_delay: Option<Duration>,
     /// Whether the primary loop paces.
     pub paced: bool,
     /// The levels of RLP.

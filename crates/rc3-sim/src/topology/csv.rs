@@ -3,11 +3,14 @@
 use std::time::Duration;
 
 use rc3_core::units::Rate;
-use rc3_text::units::{parse_rate, parse_time};
+use rc3_text::units::parse_rate;
 use serde::Deserialize;
 
 use super::{Access, Core, Nominal, Router, Routing, Topology, routers};
-use crate::table::{self, TableError};
+use crate::{
+    scenario::parse_time,
+    table::{self, TableError},
+};
 
 #[derive(Deserialize)]
 struct Row {
@@ -32,7 +35,7 @@ pub fn from_csv(
     access: Access,
     rate: Rate,
 ) -> Result<Topology, TableError> {
-    let rows: Vec<(u64, Row)> = table::rows(text, file)?;
+    let rows: Vec<(u64, Row)> = table::rows(text, file, &["a", "b", "one_way_delay_ms", "rate_mbps"])?;
     let mut names = Names::default();
     let mut cores = Vec::with_capacity(rows.len());
     for (line, row) in &rows {

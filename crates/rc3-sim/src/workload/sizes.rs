@@ -129,7 +129,7 @@ impl Sizes {
     /// # Errors
     /// If the file cannot be read, a column does not rise, or the end is not 1.
     pub fn from_csv(text: &str, file: &str) -> Result<Self, SizesError> {
-        let rows: Vec<(u64, Row)> = table::rows(text, file)?;
+        let rows: Vec<(u64, Row)> = table::rows(text, file, &["packets", "cumulative"])?;
         let error = |line, message: String| TableError { file: file.to_owned(), line, message };
         let mut sizes: Vec<(u64, f64)> = Vec::with_capacity(rows.len());
         let mut last_line = 1;

@@ -255,7 +255,13 @@ impl World {
         true
     }
 
-    /// Lets happen what happens next, if that is by `until`; whether anything did.
+    /// Lets the next thing happen, if it happens by `until`; whether anything did. Calls of [`Self::run_until`] in between make
+    /// no difference.
+    pub fn step_until(&mut self, until: Duration) -> bool {
+        self.step(self.epoch + until)
+    }
+
+    /// Lets the next thing happen, if it happens by `until`; whether anything did.
     fn step(&mut self, until: Instant) -> bool {
         let Some(at) = self.event_queue.next().filter(|&at| at <= until) else { return false };
         self.now = at;
