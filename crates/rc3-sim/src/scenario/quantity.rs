@@ -11,8 +11,9 @@ use serde::{
 
 use crate::registry::QueueLimit;
 
-/// Bytes of a full packet on the wire, which a queue must hold at least.
-const FULL_PACKET: u64 = crate::workload::PACKET_ON_THE_WIRE;
+/// Bytes of the longest packet on the wire, which a queue must hold at least: 1460 of the application with the headers of rc3,
+/// QUIC, UDP and IP.
+const FULL_PACKET: u64 = 1540;
 
 /// Units of time, in seconds; the longer names first.
 const TIME_UNITS: [(&str, f64); 4] = [("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9), ("s", 1.0)];

@@ -403,14 +403,17 @@ fn scheme(spec: &SchemeSpec, registry: &Registry, key: &str) -> Result<Scheme, F
         ("initial-window", spec.initial_window.is_some(), loops),
         ("initial-rtt", spec.initial_rtt.is_some(), loops),
         ("ack-every", spec.ack_every.is_some(), loops),
-        ("ack-delay", spec.ack_delay.is_some(), spec.ack_every.is_some_and(|packets| packets > 1)),
+        ("ack-delay", spec.ack_delay.is_some(), loops),
         ("paced", spec.paced.is_some(), loops),
         ("ladder", spec.ladder.is_some(), rc3),
         ("ladder-reading", spec.ladder_reading.is_some(), rc3),
         ("real-crypto", spec.real_crypto, loops),
         ("parameters", !spec.parameters.is_empty(), loops),
     ];
-    refuse(key, &given, if loops { "these other keys" } else { "this `kind`" })?;
+    refuse(key, &given, "this `kind`")?;
+    if spec.ack_delay.is_some() && spec.ack_every.is_none_or(|packets| packets == 1) {
+        return Err(Fault::new(format!("{key}.ack-delay"), "means nothing without `ack-every` above 1"));
+    }
     let initial_window = spec.initial_window.unwrap_or(4);
     if !(1..=1_000_000).contains(&initial_window) {
         return Err(Fault::new(format!("{key}.initial-window"), "not within 1 to 1,000,000 packets"));
