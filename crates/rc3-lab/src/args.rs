@@ -5,7 +5,7 @@ use rc3_cli::exit::Exit;
 
 use crate::sim::args::SimCommand;
 
-/// Experiments with rc3: those of the papers, and one's own.
+/// Experiments with rc3: those of the papers, and your own.
 #[derive(Debug, Clone, Parser)]
 #[command(name = "rc3-lab", version, after_help = Exit::HELP, max_term_width = 100)]
 pub struct LabArgs {

@@ -1,23 +1,10 @@
-//! The `rc3-lab` command: runs what the command line means, and turns the outcome into an exit code.
+//! The `rc3-lab` command.
 #![forbid(unsafe_code)]
 
-use std::{io, process::ExitCode};
+use std::process::ExitCode;
 
-use clap::Parser;
-use rc3_lab::{
-    args::{LabArgs, LabCommand},
-    sim,
-};
-use tracing_subscriber::EnvFilter;
+use rc3_sim::registry::Registry;
 
 fn main() -> ExitCode {
-    // Usage errors end here, with code 2.
-    let LabArgs { command } = LabArgs::parse();
-    // Nothing unless asked: RUST_LOG=debug, RUST_LOG=rc3_core=trace.
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("off"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).init();
-    let exit = match command {
-        LabCommand::Sim(command) => sim::run(command),
-    };
-    exit.into()
+    rc3_lab::main(&Registry::default())
 }

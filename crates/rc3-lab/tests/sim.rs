@@ -31,7 +31,7 @@ fn experiments_are_listed_and_printed() {
 }
 
 #[test]
-fn what_cannot_be_run_is_said_in_a_line_and_a_hint() {
+fn errors_fit_a_line_and_a_hint() {
     for (words, code, says) in [
         (&["sim", "run", "fig99"][..], 2, "there is no experiment `fig99`"),
         (&["sim", "run", "fig3", "--set", "topology.rtt=40"][..], 2, "topology.rtt"),
@@ -40,11 +40,11 @@ fn what_cannot_be_run_is_said_in_a_line_and_a_hint() {
         (&["sim", "run", "fig3", "--out", "/dev/null/x"][..], 1, "/dev/null/x"),
     ] {
         let output = lab(words);
-        let said = text(&output.stderr);
-        let complaint = said.lines().rev().nth(1).unwrap_or_default();
-        assert_eq!(output.status.code(), Some(code), "{said}");
-        assert!(complaint.starts_with("rc3-lab: ") && complaint.contains(says), "{said}");
-        assert!(said.lines().last().is_some_and(|line| line.starts_with("hint: ")), "{said}");
+        let printed = text(&output.stderr);
+        let complaint = printed.lines().rev().nth(1).unwrap_or_default();
+        assert_eq!(output.status.code(), Some(code), "{printed}");
+        assert!(complaint.starts_with("rc3-lab: ") && complaint.contains(says), "{printed}");
+        assert!(printed.lines().last().is_some_and(|line| line.starts_with("hint: ")), "{printed}");
     }
 }
 
@@ -59,10 +59,10 @@ fn run(out: &Path, jobs: &str) -> String {
 #[test]
 fn one_seed_leaves_the_same_files_however_many_worlds_run_at_a_time() {
     let [one, two] = [(); 2].map(|()| tempfile::tempdir().expect("a folder"));
-    let told = run(one.path(), "1");
+    let printed = run(one.path(), "1");
     run(two.path(), "2");
     let events: Vec<Value> =
-        told.lines().map(|line| serde_json::from_str(line).expect("a JSON object")).collect();
+        printed.lines().map(|line| serde_json::from_str(line).expect("a JSON object")).collect();
     assert_eq!((&events[0]["event"], &events[0]["experiment"]), (&"begin".into(), &"fig3".into()));
     assert_eq!(events.last().map(|event| &event["event"]), Some(&"done".into()));
     for folder in ["fig3", "fig4", ""] {
@@ -106,15 +106,15 @@ fn a_trace_has_the_packets_of_its_links_and_the_steps_of_its_sender() {
 }
 
 #[test]
-fn what_cannot_be_traced_is_said_in_a_line_and_a_hint() {
+fn errors_of_traces_fit_a_line_and_a_hint() {
     for (words, says) in [
         (["--world", "2"], "there is no world 2, the scenario makes 1"),
         (["--flow", "2"], "there is no flow 2"),
         (["--link", "core:0-7"], "there is no link core:0-7"),
     ] {
         let output = lab(&[&["sim", "trace", "fig3", "--out", "/dev/null/x"][..], &words].concat());
-        let said = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{said}");
-        assert!(said.contains(says) && said.contains("hint: "), "{said}");
+        let printed = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{printed}");
+        assert!(printed.contains(says) && printed.contains("hint: "), "{printed}");
     }
 }

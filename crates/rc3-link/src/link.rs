@@ -124,6 +124,7 @@ impl<T: Clone> Link<T> {
         if self.busy.is_none() {
             self.start_busy_period(now);
         }
+        self.stats.queue_bytes_max = self.stats.queue_bytes_max.max(self.queue.bytes());
     }
 
     /// Sets the rate of the transmitter from `now` on. A packet in service leaves at the old rate.

@@ -29,6 +29,8 @@ pub struct LevelStats {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LinkStats {
     levels: [LevelStats; Level::COUNT],
+    /// Longest queue in bytes, without the packet in service.
+    pub queue_bytes_max: u64,
 }
 
 impl LinkStats {

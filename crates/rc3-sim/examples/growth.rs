@@ -45,12 +45,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         for run in scenario.expand()? {
             let start = busy();
             let mut simulation = Simulation::new(&run)?;
-            let (mut live, mut memory, mut told) = (0, 0, 0);
+            let (mut live, mut memory, mut reported) = (0, 0, 0);
             while simulation.step()? {
                 let counts = simulation.counts();
                 live = live.max(counts.flows_started - counts.flows_ended);
-                if counts.flows_started >= told + 500 {
-                    told = counts.flows_started;
+                if counts.flows_started >= reported + 500 {
+                    reported = counts.flows_started;
                     memory = memory.max(resident());
                 }
                 while simulation.poll_record().is_some() {}

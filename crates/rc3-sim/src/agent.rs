@@ -1,7 +1,7 @@
-//! What a host runs, and what it says and hears: flows to carry, parcels to send, milestones to report.
+//! The software of a host: flows to carry, parcels to send and receive, milestones to report.
 //!
-//! An agent is sans-IO like the transport it wraps: it is told the time, asked for packets and timeouts, and never
-//! waits.
+//! An agent is sans-IO like the transport it wraps: time is an argument, the world polls packets and timeouts, and no call
+//! blocks.
 
 use std::time::{Duration, Instant};
 
@@ -21,7 +21,7 @@ pub struct FlowId(pub u32);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SchemeId(pub u16);
 
-/// One transfer: somebody connects, sends, and is done at the last byte.
+/// One transfer: a host connects, sends, and is done at the last byte.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Flow {
     /// Its name in the records.
@@ -34,7 +34,7 @@ pub struct Flow {
     pub to: HostId,
     /// Bytes of the application.
     pub bytes: u64,
-    /// What carries it.
+    /// The scheme that carries it.
     pub scheme: SchemeId,
     /// When the application hands its bytes over.
     pub writes: Writes,
@@ -78,16 +78,16 @@ pub struct Parcel {
     pub from: HostId,
     /// The host it goes to.
     pub to: HostId,
-    /// How far it is; agents begin with the default, the world does the rest.
+    /// Its place on its route; agents set the default, the world updates it.
     pub progress: Progress,
-    /// What the other end gets.
+    /// The contents for the receiver.
     pub body: Body,
 }
 
-/// How far a parcel is on its way.
+/// The place of a parcel on its route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Progress {
-    /// Where among the world's ways the link is that it takes.
+    /// Index of its current link among the links of all routes.
     pub(crate) place: u32,
     /// Links it has taken.
     pub(crate) hops: u8,
@@ -166,16 +166,16 @@ pub enum Milestone {
     Failed,
 }
 
-/// What the receiver of a flow counts.
+/// Counters of a flow's receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Received {
-    /// Bytes the primary loop brought first.
+    /// Bytes that the primary loop delivered first.
     pub primary_bytes: u64,
-    /// Bytes RLP brought first.
+    /// Bytes that RLP delivered first.
     pub rlp_bytes: u64,
 }
 
-/// What the sender of a flow counts.
+/// Counters of a flow's sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sent {
     /// Packets of the primary declared lost.
@@ -184,6 +184,6 @@ pub struct Sent {
     pub primary_packets: u64,
     /// Packets of RLP sent.
     pub rlp_packets: u64,
-    /// What the guard has seen and decided; `None` when there is none.
+    /// Observations and decisions of guard mode; `None` in other modes.
     pub guard: Option<GuardStats>,
 }

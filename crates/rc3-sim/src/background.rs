@@ -1,5 +1,4 @@
-//! Somebody else's traffic on the link: packets of normal priority at random times, whose delay and loss are
-//! recorded.
+//! Cross traffic on the link: packets of normal priority at random times, whose delay and loss are recorded.
 //!
 //! Units: bytes on the wire; one-way delays from the moment a packet is handed to the link.
 
@@ -22,7 +21,7 @@ pub struct BackgroundConfig {
     pub seed: u64,
 }
 
-/// The traffic, and what has become of it.
+/// The traffic, with its delays and losses.
 #[derive(Debug)]
 pub struct Background {
     config: BackgroundConfig,

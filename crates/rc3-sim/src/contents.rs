@@ -1,12 +1,12 @@
 //! What a UDP datagram holds, kept without its zeros.
 //!
-//! Simulated flows are made of zeros and mostly not encrypted, so that of a full packet under way some sixty bytes say
-//! something. A world holds as many packets as fit into its links; kept whole, they are more than a third of its memory, and
+//! Simulated flows are made of zeros and mostly not encrypted, so that of a full packet under way some sixty bytes are not
+//! zero. A world holds as many packets as fit into its links; kept whole, they are more than a third of its memory, and
 //! each is written and read where no cache reaches.
 
 use bytes::{BufMut, BytesMut};
 
-/// Zeros are looked for in pieces of so many bytes.
+/// Zeros are searched in pieces of this many bytes.
 const PIECE: usize = 16;
 
 /// The bytes of a UDP datagram. Of the first row of zeros, counted in whole pieces, it is only known where and how long it

@@ -7,7 +7,7 @@ use rc3_core::{ConnectionHandle, ConnectionStats, Dir, ReadError, StreamId, Writ
 
 use crate::Pair;
 
-/// What became of a flow.
+/// The result of a flow.
 #[derive(Debug, Clone)]
 pub struct FlowReport {
     /// From connect to the last byte at the receiver, handshake included.
@@ -18,7 +18,7 @@ pub struct FlowReport {
     pub receiver: ConnectionStats,
 }
 
-/// Byte `offset` of the test pattern: tells stretches apart that were swapped or shifted.
+/// Byte `offset` of the test pattern: swapped or shifted parts differ from it.
 pub fn pattern(offset: u64) -> u8 {
     (offset.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
 }

@@ -48,6 +48,7 @@ mod queue;
 mod random;
 pub mod rcp;
 pub mod record;
+pub mod registry;
 pub mod sample;
 pub mod scenario;
 pub mod simulation;

@@ -112,7 +112,7 @@ pub struct Pair {
     pub forward: Link<Datagram>,
     /// From server to client.
     pub backward: Link<Datagram>,
-    /// Somebody else's traffic from the client's side to the server's.
+    /// Cross traffic from the client's side to the server's.
     pub background: Option<Background>,
     /// What went to addresses that neither node has.
     pub strangers: Strangers,
@@ -130,12 +130,12 @@ pub struct Datagram {
     pub contents: Vec<u8>,
     /// Whether routers may not fragment it.
     pub dont_fragment: bool,
-    /// When it was sent, if it is somebody else's.
+    /// When it was sent, if it is cross traffic.
     background: Option<Instant>,
 }
 
-/// Somebody on the path right behind a node: sees each datagram it sends with its level, may change it, and says
-/// how many copies go on to the link.
+/// A middlebox right behind a node: sees each datagram with its level, may change it, and returns how many copies go on to
+/// the link.
 pub type Tamper = Box<dyn FnMut(Level, &mut Datagram) -> usize + Send>;
 
 /// One end of the link.
@@ -195,12 +195,12 @@ impl Pair {
         }
     }
 
-    /// Replaces the queue from client to server, before anything was sent: for disciplines of one's own.
+    /// Replaces the queue from client to server, before anything was sent: for your own disciplines.
     pub fn set_forward_queue(&mut self, config: LinkConfig, queue: LinkQueue) {
         self.forward = Link::new(config, queue);
     }
 
-    /// Has somebody else send over the forward link, from now on.
+    /// Starts cross traffic on the forward link.
     pub fn set_background(&mut self, config: BackgroundConfig) {
         self.background = Some(Background::new(self.now, config));
     }
@@ -260,7 +260,7 @@ impl Pair {
         client.receive(*now, backward, None, strangers);
     }
 
-    /// Steps until `done` says so, the world comes to rest or `limit` has passed; whether `done` said so.
+    /// Steps until `done` returns true, the world comes to rest or `limit` has passed; returns the last `done`.
     ///
     /// # Panics
     /// When the world never comes to rest.
@@ -298,7 +298,7 @@ impl Node {
         self.endpoint.with_connection(self.now, handle, change).expect("a connection of this node")
     }
 
-    /// A connection to look at.
+    /// A connection, read only.
     pub fn connection(&self, handle: ConnectionHandle) -> Option<&Connection> {
         self.endpoint.connection(handle)
     }

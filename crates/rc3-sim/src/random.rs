@@ -1,5 +1,5 @@
-//! Draws that cost one number of the generator each, so that two runs of a seed stay in step whatever they do
-//! with the numbers.
+//! Draws that cost one number of the generator each, so that two runs of a seed stay in step even if they
+//! use the numbers differently.
 
 use std::time::Duration;
 
@@ -10,12 +10,13 @@ use rand_pcg::{
 pub(crate) use rc3_link::random::{derive, unit};
 
 /// Places below a world's seed, for [`derive()`]: core rates, routers without priorities, flows with the second
-/// scheme, flows that lose their first packet, and from here on one for each workload, for each core link and for
+/// scheme, flows that lose their first packet, topologies from outside the crate, and from here on one for each workload, for each core link and for
 /// each uplink.
 pub(crate) const CORE_RATES: u64 = 1;
 pub(crate) const WITHOUT_PRIORITIES: u64 = 2;
 pub(crate) const MIX: u64 = 3;
 pub(crate) const FIRST_LOSS: u64 = 4;
+pub(crate) const TOPOLOGY: u64 = 5;
 pub(crate) const WORKLOADS: u64 = 16;
 pub(crate) const LINKS: u64 = 1 << 20;
 pub(crate) const UPLINKS: u64 = 1 << 40;

@@ -1,4 +1,4 @@
-//! What a run leaves behind: one record for each flow, and summaries of many.
+//! The results of a run: one record for each flow.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ pub enum Fct {
     ConnectToLastAck,
 }
 
-/// What became of one flow.
+/// The result of one flow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FlowRecord {
     /// Which flow.
@@ -32,11 +32,11 @@ pub struct FlowRecord {
     pub to: HostId,
     /// Bytes of the application.
     pub bytes: u64,
-    /// What carried it.
+    /// The scheme that carried it.
     pub scheme: SchemeId,
     /// Links between routers on the way.
     pub hops: u8,
-    /// From connect to the last byte at the receiver, the papers' FCT; `None` if it never came.
+    /// From connect to the last byte at the receiver, the papers' FCT; `None` if it never arrived.
     pub fct: Option<Duration>,
     /// From the first data sent to the last byte at the receiver.
     pub fct_data: Option<Duration>,

@@ -3,6 +3,7 @@
 //! Lines that begin with `#` and white space around fields count for nothing.
 
 use csv::{ErrorKind, Position, ReaderBuilder, StringRecord, Trim};
+use rc3_text::document::quoted;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 
@@ -18,11 +19,22 @@ pub struct TableError {
     pub message: String,
 }
 
-/// The rows of `text` with their line numbers.
-pub(crate) fn rows<T: DeserializeOwned>(text: &str, file: &str) -> Result<Vec<(u64, T)>, TableError> {
+/// The rows of `text` with their line numbers; `columns` must be in the header.
+pub(crate) fn rows<T: DeserializeOwned>(
+    text: &str,
+    file: &str,
+    columns: &[&str],
+) -> Result<Vec<(u64, T)>, TableError> {
     let mut reader = ReaderBuilder::new().comment(Some(b'#')).trim(Trim::All).from_reader(text.as_bytes());
     let error = |error| describe(error, text, file, None);
     let header = reader.headers().map_err(error)?.clone();
+    let missing: Vec<&str> =
+        columns.iter().filter(|column| !header.iter().any(|name| name == **column)).copied().collect();
+    if !missing.is_empty() {
+        let line = line_at(&Position::new(), text);
+        let message = format!("there is no column {}", quoted(&missing));
+        return Err(TableError { file: file.to_owned(), line, message });
+    }
     let mut rows = Vec::new();
     for record in reader.records() {
         let record = record.map_err(error)?;
@@ -76,12 +88,12 @@ mod tests {
     }
 
     fn error(text: &str) -> String {
-        rows::<Row>(text, "x.csv").unwrap_err().to_string()
+        rows::<Row>(text, "x.csv", &["a", "n"]).unwrap_err().to_string()
     }
 
     #[test]
     fn comments_and_spaces_count_for_nothing() {
-        let rows = rows::<Row>("# made by hand\na, n\n b b ,1\n# more\n\nc,2\n", "x.csv").unwrap();
+        let rows = rows::<Row>("# made by hand\na, n\n b b ,1\n# more\n\nc,2\n", "x.csv", &["n"]).unwrap();
         assert_eq!(rows, [(3, Row { a: "b b".into(), n: 1 }), (6, Row { a: "c".into(), n: 2 })]);
     }
 
@@ -91,7 +103,8 @@ mod tests {
         assert_eq!(error("a,n\n#\n#\nb,x\n"), "x.csv:4: column `n`: invalid digit found in string");
         assert_eq!(error("a,n\n#\nb\n"), "x.csv:3: 1 fields where the header has 2");
         assert_eq!(error("a,n\nb\n"), "x.csv:2: 1 fields where the header has 2");
-        assert_eq!(error("a,m\nb,1\n"), "x.csv:2: missing field `n`");
+        assert_eq!(error("a,m\nb,1\n"), "x.csv:1: there is no column `n`");
+        assert_eq!(error("# links\nb,m\nb,1\n"), "x.csv:2: there is no column `a`, `n`");
         assert_eq!(error("a,n\n"), "x.csv:1: there are no rows");
     }
 }

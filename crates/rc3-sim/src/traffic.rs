@@ -1,4 +1,4 @@
-//! Who was sent how much: what a test needs to see that nobody is flooded who did not ask.
+//! Bytes exchanged with each address, so that tests can check that no address is flooded with unsolicited traffic.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -8,8 +8,8 @@ use std::{
 
 /// Bytes of UDP payload that a node has exchanged with each address.
 ///
-/// What it sent is counted when it leaves, before any loss. What came is counted by the address it claims to come
-/// from, as the node sees it.
+/// Sent bytes count when they leave, before any loss. Received bytes count for the source address of the datagram, as the
+/// node sees it.
 #[derive(Debug, Clone, Default)]
 pub struct Traffic {
     by_address: HashMap<SocketAddr, Exchanged>,
@@ -39,14 +39,14 @@ impl Traffic {
     }
 }
 
-/// Datagrams that arrived at addresses that neither node has: victims, attackers, addresses somebody has left.
+/// Datagrams that arrived at addresses of neither node: victims, attackers, addresses that a node has left.
 #[derive(Debug, Default)]
 pub struct Strangers {
     inboxes: HashMap<SocketAddr, VecDeque<(Instant, Vec<u8>)>>,
 }
 
 impl Strangers {
-    /// Takes the oldest datagram that arrived at this address, with the time it came: for an attacker with an address
+    /// Takes the oldest datagram that arrived at this address, with its arrival time: for an attacker with an address
     /// of its own, or for a victim that answers.
     pub fn take(&mut self, address: SocketAddr) -> Option<(Instant, Vec<u8>)> {
         self.inboxes.get_mut(&address)?.pop_front()

@@ -1,9 +1,12 @@
 //! What was typed after `rc3-lab sim`: one definition per flag, which feeds help.
 
-use std::{num::NonZero, path::PathBuf};
+use std::{num::NonZero, path::PathBuf, time::Duration};
 
 use clap::{Args, Subcommand, value_parser};
 use rc3_sim::{today::Scheme, topology::Site};
+use rc3_text::units::{parse_size, parse_time};
+
+use super::shard::Shard;
 
 /// `rc3-lab sim`
 #[derive(Debug, Clone, Subcommand)]
@@ -20,12 +23,16 @@ pub enum SimCommand {
     Coverage(SimCoverageArgs),
     /// Compare rc3 with plain QUIC and the ideal on paths of today
     Today(SimTodayArgs),
+    /// Put the results of all shards together, as if one run had made them
+    Merge(SimMergeArgs),
+    /// Print the keys of scenario files as a page of Markdown
+    Keys,
 }
 
 /// `rc3-lab sim list`
 #[derive(Debug, Clone, Args)]
 pub struct SimListArgs {
-    /// Print the scenario file of this experiment instead: a start for one's own
+    /// Print the scenario file of this experiment instead: a start for your own
     #[arg(long, value_name = "NAME", conflicts_with = "json")]
     pub toml: Option<String>,
     /// Print one JSON object per line
@@ -39,7 +46,8 @@ pub struct SimListArgs {
 Each experiment leaves a folder: flows.csv, summary.csv, scenario.toml, pictures as SVG and PNG, and \
 report.md and report.html, which put the figures printed in the papers beside the measured ones. Several \
 experiments have a report of all besides. The same seed gives the same files, however many worlds run at a \
-time. A key for --set is dotted as in the scenario file: workload.load=0.5, scheme.rc3.paced=true.")]
+time. links.csv has the utilisation, drops and longest queue of each link. A key for --set is dotted as in the scenario file: \
+workload.load=0.5, scheme.rc3.paced=true. All keys: rc3-lab sim keys, or docs/SCENARIOS.md.")]
 pub struct SimRunArgs {
     /// Experiments by name, scenario files that end in .toml, or `all`
     #[arg(required = true, value_name = "NAME|FILE")]
@@ -47,6 +55,26 @@ pub struct SimRunArgs {
     /// How to run them
     #[command(flatten)]
     pub how: SimHowArgs,
+    /// Run only the K-th of N parts of the worlds, and store them below --out for rc3-lab sim merge
+    #[arg(long, value_name = "K/N")]
+    pub shard: Option<Shard>,
+}
+
+/// `rc3-lab sim merge`
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "\
+Shards may have run anywhere, with the same version, names and keys, into one folder or several. The files are those that one \
+run without --shard leaves, byte for byte. Scenario files are read again.")]
+pub struct SimMergeArgs {
+    /// Folders that shards ran into (their --out)
+    #[arg(required = true, value_name = "DIR")]
+    pub shards: Vec<PathBuf>,
+    /// Folder for the results
+    #[arg(long, default_value = "sim-results", value_name = "DIR")]
+    pub out: PathBuf,
+    /// Print one JSON event per line: begin, world, done
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `rc3-lab sim plot`
@@ -154,6 +182,12 @@ pub struct SimHowArgs {
     /// Worlds that run at a time [default: one per core]
     #[arg(long, value_name = "N")]
     pub jobs: Option<NonZero<usize>>,
+    /// Stop with an error when the process has more memory, for example 4GB (Linux)
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub max_memory: Option<u64>,
+    /// Stop with an error when a world has run longer, for example 600s
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    pub max_time: Option<Duration>,
     /// Print one JSON event per line: begin, world, done
     #[arg(long)]
     pub json: bool,

@@ -1,6 +1,9 @@
 //! The experiments that come with the program.
 
-use rc3_sim::scenario::{Scenario, ScenarioError};
+use rc3_sim::{
+    registry::Registry,
+    scenario::{Scenario, ScenarioError},
+};
 
 macro_rules! experiments {
     ($($name:literal),* $(,)?) => {
@@ -55,8 +58,13 @@ pub const PLOTS: &[&str] = &["fig2", "fig3"];
 
 /// The experiment of that name.
 pub fn find(name: &str) -> Option<Result<Scenario, ScenarioError>> {
+    find_with(name, &Registry::default())
+}
+
+/// The experiment of that name; changes of it may use the names of `registry`.
+pub fn find_with(name: &str, registry: &Registry) -> Option<Result<Scenario, ScenarioError>> {
     let (name, text) = EXPERIMENTS.iter().find(|(known, _)| *known == name)?;
-    Some(Scenario::parse(text, &format!("{name}.toml")))
+    Some(Scenario::parse_with(text, &format!("{name}.toml"), registry))
 }
 
 /// Name, title and source of every experiment: lines for people, or one JSON object per line.

@@ -1,14 +1,18 @@
-//! What was typed after `rc3-lab sim` means: settings resolved, defaults filled in, unknown names refused.
+//! The command line of `rc3-lab sim`, resolved: defaults filled in, unknown names refused.
 
 use std::{collections::HashSet, num::NonZero, path::PathBuf, thread};
 
+use rc3_sim::registry::Registry;
+
 use super::{
     args::{
-        SimCommand, SimCoverageArgs, SimHowArgs, SimListArgs, SimPlotArgs, SimRunArgs, SimTodayArgs,
-        SimTraceArgs,
+        SimCommand, SimCoverageArgs, SimHowArgs, SimListArgs, SimMergeArgs, SimPlotArgs, SimRunArgs,
+        SimTodayArgs, SimTraceArgs,
     },
+    bounds::Bounds,
     catalogue,
     experiment::{ExperimentError, Plan},
+    shard::Shard,
     today::TodayJob,
     trace::TracePlan,
 };
@@ -37,6 +41,21 @@ pub enum Command {
     TodayList,
     /// Compare schemes on today's paths.
     Today(TodayJob),
+    /// Put the results of shards together.
+    Merge(MergeJob),
+    /// Print the keys of scenario files.
+    Keys,
+}
+
+/// Shards to put together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MergeJob {
+    /// The folders that they ran into.
+    pub shards: Vec<PathBuf>,
+    /// The folder for the results.
+    pub out: PathBuf,
+    /// JSON instead of words.
+    pub json: bool,
 }
 
 /// Experiments to run.
@@ -44,18 +63,20 @@ pub enum Command {
 pub struct RunJob {
     /// Their names, or files.
     pub names: Vec<String>,
-    /// How.
+    /// How to run them.
     pub plan: Plan,
+    /// The part of the worlds to run and to store; all of them without.
+    pub shard: Option<Shard>,
     /// JSON instead of words.
     pub json: bool,
 }
 
 impl Command {
-    /// Resolves what was typed.
+    /// Resolves the command line.
     ///
     /// # Errors
     /// See [`ExperimentError`].
-    pub fn resolve(command: SimCommand) -> Result<Self, ExperimentError> {
+    pub fn resolve(command: SimCommand, registry: &Registry) -> Result<Self, ExperimentError> {
         let known = |name: &str| catalogue::EXPERIMENTS.iter().find(|(known, _)| *known == name);
         match command {
             SimCommand::List(SimListArgs { toml: None, json }) => Ok(Self::List(json)),
@@ -63,14 +84,16 @@ impl Command {
                 let (_, text) = known(&name).ok_or(ExperimentError::Unknown(name))?;
                 Ok(Self::Toml(text))
             }
-            SimCommand::Run(SimRunArgs { names, how }) => Ok(Self::Run(job(&names, how))),
+            SimCommand::Run(SimRunArgs { names, how, shard }) => {
+                Ok(Self::Run(RunJob { shard, ..job(&names, how, registry)? }))
+            }
+            SimCommand::Merge(SimMergeArgs { shards, out, json }) => {
+                Ok(Self::Merge(MergeJob { shards, out, json }))
+            }
+            SimCommand::Keys => Ok(Self::Keys),
             SimCommand::Trace(SimTraceArgs { name, world, flow, link, packets, set, out }) => {
                 let trace = TracePlan { world, flow, links: link, packets };
-                Ok(Self::Trace {
-                    name,
-                    trace,
-                    plan: Plan { changes: set, out, commit: None, threads: NonZero::<usize>::MIN },
-                })
+                Ok(Self::Trace { name, trace, plan: Plan { changes: set, ..Plan::new(out, registry) } })
             }
             SimCommand::Coverage(SimCoverageArgs { reports }) => Ok(Self::Coverage(reports)),
             SimCommand::Today(SimTodayArgs { list: true, .. }) => Ok(Self::TodayList),
@@ -81,7 +104,7 @@ impl Command {
             SimCommand::Plot(SimPlotArgs { names, how }) => {
                 let plots = || catalogue::PLOTS.iter().map(|&name| name.to_owned()).collect();
                 let names = if names.is_empty() { plots() } else { names };
-                Ok(Self::Run(job(&names, how)))
+                Ok(Self::Run(job(&names, how, registry)?))
             }
         }
     }
@@ -91,7 +114,7 @@ fn cores() -> NonZero<usize> {
     thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN)
 }
 
-fn job(names: &[String], how: SimHowArgs) -> RunJob {
+fn job(names: &[String], how: SimHowArgs, registry: &Registry) -> Result<RunJob, ExperimentError> {
     let all = || catalogue::EXPERIMENTS.iter().map(|(name, _)| (*name).to_owned()).collect();
     let mut named: Vec<String> = Vec::new();
     for name in names {
@@ -106,7 +129,9 @@ fn job(names: &[String], how: SimHowArgs) -> RunJob {
     changes.extend(how.flows.map(|flows| format!("measure.flows={flows}")));
     changes.extend(how.set);
     let threads = how.jobs.unwrap_or_else(cores);
-    RunJob { names: named, plan: Plan { changes, out: how.out, commit: how.commit, threads }, json: how.json }
+    let bounds = Bounds::new(how.max_memory, how.max_time)?;
+    let plan = Plan { changes, threads, bounds, commit: how.commit, ..Plan::new(how.out, registry) };
+    Ok(RunJob { names: named, plan, shard: None, json: how.json })
 }
 
 #[cfg(test)]
@@ -118,7 +143,7 @@ mod tests {
 
     fn resolve(words: &[&str]) -> Result<Command, ExperimentError> {
         let LabCommand::Sim(command) = LabArgs::try_parse_from(words).unwrap().command;
-        Command::resolve(command)
+        Command::resolve(command, &Registry::default())
     }
 
     #[test]

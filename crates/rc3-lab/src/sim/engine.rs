@@ -4,32 +4,37 @@ use std::time::Duration;
 
 use rc3_core::units::Level;
 use rc3_sim::{record::FlowRecord, sample::Sample, scenario::Run};
+use serde::{Deserialize, Serialize};
+
+use super::links::LinkRow;
 
 /// Runs worlds.
 pub trait Engine: Sync {
-    /// Runs one world to its end. `progress` is told now and then how many flows have ended in it; `trace` asks
-    /// for [`Outcome::sent`].
+    /// Runs one world to its end. From time to time it calls `progress` with the number of flows that have ended; `trace`
+    /// requests [`Outcome::sent`].
     ///
     /// # Errors
-    /// When the world cannot be built or does not end; the text says why.
+    /// When the world cannot be built or does not end; the text gives the reason.
     fn simulate(&self, run: &Run, trace: bool, progress: &mut dyn FnMut(u64)) -> Result<Outcome, String>;
 }
 
-/// What a world leaves behind.
+/// The results of a world.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Outcome {
     /// The measured flows, in order of arrival.
     pub records: Vec<FlowRecord>,
-    /// What the sender of the first measured flow put on its uplink, if that was asked for.
+    /// Packets that the sender of the first measured flow put on its uplink, if they were requested.
     pub sent: Vec<SentPacket>,
-    /// What was seen of the link that the run samples, if it does.
+    /// Samples of the link that the run samples, if there is one.
     pub samples: Vec<Sample>,
-    /// How much there was to do.
+    /// What each link carried, dropped and queued.
+    pub links: Vec<LinkRow>,
+    /// How much work it was.
     pub cost: Cost,
 }
 
-/// How much a world had to do.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+/// How much work a world was.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cost {
     /// Flows that ended, measured or not.
     pub flows: u64,

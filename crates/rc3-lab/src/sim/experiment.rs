@@ -7,22 +7,28 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use rc3_sim::scenario::{PictureKind, Run, Scenario, ScenarioError};
+use rc3_sim::{
+    registry::Registry,
+    scenario::{OfferedLoad, PictureKind, Run, Scenario, ScenarioError},
+};
 use thiserror::Error;
 
 use super::{
+    bounds::{Bounds, BoundsError},
     compare, coverage,
     engine::{Cost, Engine},
     figures::{self, Network},
     fingerprint::fingerprint,
+    links::Links,
     report,
     report::{Finding, Provenance},
     results::Results,
+    shard::{self, Shard, ShardError},
     table::{self, FlowRow},
     work::{self, Step, WorldError},
 };
 
-/// Where results go and how they come about.
+/// How worlds run and where results go.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
     /// Changes of keys, `key=value`, in order.
@@ -33,6 +39,18 @@ pub struct Plan {
     pub commit: Option<String>,
     /// Worlds that run at a time. Results do not depend on it.
     pub threads: NonZero<usize>,
+    /// What a world may take.
+    pub bounds: Bounds,
+    /// The names in scenario files.
+    pub registry: Registry,
+}
+
+impl Plan {
+    /// No changes, one world at a time, no bounds; results go into `out`.
+    pub fn new(out: PathBuf, registry: &Registry) -> Self {
+        let (threads, bounds) = (NonZero::<usize>::MIN, Bounds::default());
+        Self { changes: Vec::new(), out, commit: None, threads, bounds, registry: registry.clone() }
+    }
 }
 
 /// Why an experiment has no result.
@@ -45,9 +63,9 @@ pub enum ExperimentError {
     /// A scenario file cannot be read.
     #[error("{}: {error}", path.display())]
     Read {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         error: io::Error,
     },
     /// There is neither such an experiment nor such a file.
@@ -59,28 +77,36 @@ pub enum ExperimentError {
     /// A result cannot be written.
     #[error("{}: {error}", path.display())]
     Write {
-        /// Where.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         error: io::Error,
     },
+    /// See [`BoundsError`].
+    #[error(transparent)]
+    Bounds(#[from] BoundsError),
+    /// See [`ShardError`].
+    #[error(transparent)]
+    Shard(#[from] ShardError),
 }
 
 impl ExperimentError {
-    /// What to do about it.
+    /// What to do next.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Scenario(_) => "rc3-lab sim list --toml NAME prints a scenario that works",
             Self::Read { .. } => "check the name and the permissions of the file",
             Self::Unknown(_) => "rc3-lab sim list and rc3-lab sim today --list name them; files end in .toml",
             Self::World(_) => "check topology, load and number of flows of the scenario",
+            Self::Bounds(_) => "leave the bound out",
+            Self::Shard(error) => error.hint(),
             Self::Write { .. } => "check free space and permissions, or choose another --out",
         }
     }
 
-    /// Whether the fault is in what was typed or in a scenario.
+    /// Whether the fault is in the command line or in a scenario.
     pub fn is_usage(&self) -> bool {
-        matches!(self, Self::Scenario(_) | Self::Unknown(_))
+        matches!(self, Self::Scenario(_) | Self::Unknown(_) | Self::Bounds(_))
     }
 }
 
@@ -92,7 +118,7 @@ pub struct Experiment {
     command: String,
 }
 
-/// Something that has happened.
+/// Progress of an experiment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     /// So many more flows have ended.
@@ -103,7 +129,7 @@ pub enum Event {
         label: String,
         /// Worlds that have ended before it.
         before: usize,
-        /// What it took.
+        /// How much work it was.
         cost: Cost,
     },
 }
@@ -114,12 +140,12 @@ impl Experiment {
     /// # Errors
     /// See [`ExperimentError`].
     pub fn load(name: &str, plan: &Plan) -> Result<Self, ExperimentError> {
-        let mut scenario = match super::catalogue::find(name) {
+        let mut scenario = match super::catalogue::find_with(name, &plan.registry) {
             Some(known) => known?,
             None if name.ends_with(".toml") => {
                 let read = fs::read_to_string(name);
                 let text = read.map_err(|error| ExperimentError::Read { path: name.into(), error })?;
-                Scenario::parse(&text, name)?
+                Scenario::parse_with(&text, name, &plan.registry)?
             }
             None => return Err(ExperimentError::Unknown(name.to_owned())),
         };
@@ -143,9 +169,28 @@ impl Experiment {
         &self.runs
     }
 
-    /// About how many flows all worlds have together.
+    /// See [`fingerprint`].
+    ///
+    /// # Errors
+    /// See [`ExperimentError`].
+    pub fn fingerprint(&self) -> Result<String, ExperimentError> {
+        fingerprint(&self.scenario)
+    }
+
+    /// About how many flows all worlds have together: those measured and those before them. Flows beside them, and those that
+    /// arrive while the last ones end, are not known beforehand.
     pub fn flows(&self) -> u64 {
-        self.runs.iter().map(|run| run.measure.flows + run.measure.warm_up).sum()
+        let flows = |run: &Run| {
+            let wanted = run.measure.flows.saturating_add(run.measure.warm_up);
+            run.workload.count().map_or(wanted, |there| there.min(wanted))
+        };
+        self.runs.iter().map(flows).sum()
+    }
+
+    /// The largest load that random arrivals offer to a link in any world.
+    pub fn offered_load(&self) -> Option<OfferedLoad> {
+        let loads = self.runs.iter().filter_map(Run::offered_load);
+        loads.reduce(|most, next| if next.share > most.share { next } else { most })
     }
 
     /// Runs all worlds and writes everything into the experiment's folder below `plan.out`.
@@ -156,7 +201,7 @@ impl Experiment {
         &self,
         engine: &dyn Engine,
         plan: &Plan,
-        mut tell: impl FnMut(Event),
+        mut report: impl FnMut(Event),
     ) -> Result<Finding, ExperimentError> {
         let spec = self.scenario.spec();
         let folder = plan.out.join(&spec.name);
@@ -169,21 +214,23 @@ impl Experiment {
         let file = File::create(&flows_path).map_err(written(&flows_path))?;
         let mut flows = csv::Writer::from_writer(BufWriter::new(file));
 
+        let links_path = folder.join("links.csv");
+        let file = File::create(&links_path).map_err(written(&links_path))?;
+        let links_written = |error: csv::Error| written(&links_path)(error.into());
+        let mut links = Links::new(BufWriter::new(file)).map_err(links_written)?;
+
         let mut results = Results::default();
-        let trace = spec
-            .picture
-            .iter()
-            .any(|picture| matches!(picture.kind, PictureKind::TimeLine | PictureKind::PacketsByRound));
-        work::run(engine, &self.runs, trace, plan.threads, |step| {
+        work::run(engine, &self.runs, self.is_traced(), plan.threads, |step| {
             match step {
-                Step::Flows(count) => tell(Event::Flows(count)),
+                Step::Flows(count) => report(Event::Flows(count)),
                 Step::World(index, outcome) => {
                     let run = &self.runs[index];
                     for record in &outcome.records {
                         let row = FlowRow::new(run, record);
                         flows.serialize(row).map_err(io::Error::from).map_err(written(&flows_path))?;
                     }
-                    tell(Event::World { label: run.label.to_string(), before: index, cost: outcome.cost });
+                    links.add(run, &outcome.links).map_err(links_written)?;
+                    report(Event::World { label: run.label.to_string(), before: index, cost: outcome.cost });
                     results.add(run, *outcome);
                 }
             }
@@ -207,9 +254,9 @@ impl Experiment {
             .map_err(io::Error::from)
             .map_err(written(&folder))?;
         write("comparison.csv", &text)?;
-        let provenance =
-            Provenance { commit: plan.commit.clone(), fingerprint: fingerprint(&self.scenario, engine)? };
+        let provenance = Provenance { commit: plan.commit.clone(), fingerprint: self.fingerprint()? };
         let mut finding = Finding::new(spec, self.command.clone(), &provenance, rows, summary, &results);
+        finding.links = links.finish().map_err(links_written)?;
         for (index, wanted) in spec.picture.iter().enumerate() {
             let Some(chart) = figures::chart(wanted, spec, &results, self.network()) else { continue };
             let stem = if index == 0 { spec.name.clone() } else { format!("{}-{}", spec.name, index + 1) };
@@ -220,6 +267,41 @@ impl Experiment {
         write("report.md", document.markdown().as_bytes())?;
         write("report.html", document.html().as_bytes())?;
         Ok(finding)
+    }
+
+    /// Runs the worlds of a shard and stores their outcomes below `plan.out`. `before`: worlds of the experiments before.
+    ///
+    /// # Errors
+    /// See [`ExperimentError`].
+    pub fn run_shard(
+        &self,
+        engine: &dyn Engine,
+        plan: &Plan,
+        (shard, before): (Shard, usize),
+        mut report: impl FnMut(Event),
+    ) -> Result<(), ExperimentError> {
+        let name = &self.scenario.spec().name;
+        // A shard that was interrupted goes on where it was.
+        let due = |world: &usize| shard.takes(before + world) && !shard::is_stored(&plan.out, name, *world);
+        let worlds: Vec<usize> = (0..self.runs.len()).filter(due).collect();
+        let runs: Vec<Run> = worlds.iter().map(|world| self.runs[*world].clone()).collect();
+        work::run(engine, &runs, self.is_traced(), plan.threads, |step| {
+            match step {
+                Step::Flows(count) => report(Event::Flows(count)),
+                Step::World(index, outcome) => {
+                    let label = runs[index].label.to_string();
+                    shard::store(&plan.out, name, worlds[index], &outcome)?;
+                    report(Event::World { label, before: index, cost: outcome.cost });
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Whether a picture shows the packets of the first flow.
+    fn is_traced(&self) -> bool {
+        let traced = |kind| matches!(kind, PictureKind::TimeLine | PictureKind::PacketsByRound);
+        self.scenario.spec().picture.iter().any(|picture| traced(picture.kind))
     }
 
     fn network(&self) -> Network {

@@ -9,9 +9,10 @@ use std::time::Duration;
 use rc3_sim::{
     record::FlowRecord,
     scenario::{Label, Run, Scenario},
+    simulation::{Simulation, SimulationError},
 };
 
-use super::{engine::Engine, experiment::ExperimentError, work::WorldError};
+use super::{experiment::ExperimentError, work::WorldError};
 
 /// Keys that change no flow.
 const PROSE: [&str; 7] = ["title", "source", "about", "basis", "expect", "picture", "measure.fct"];
@@ -22,15 +23,17 @@ const DIGITS: usize = 16;
 ///
 /// # Errors
 /// If a world cannot be made or run.
-pub fn fingerprint(scenario: &Scenario, engine: &dyn Engine) -> Result<String, ExperimentError> {
+pub fn fingerprint(scenario: &Scenario) -> Result<String, ExperimentError> {
     let mut hasher = blake3::Hasher::new();
     hasher.update(defining_keys(scenario).as_bytes());
     let runs = small(scenario)?;
     for run in runs.iter().filter(|run| same_setting(&run.label, &runs[0].label)) {
-        let failed = |message| WorldError { label: run.label.to_string(), message };
-        let outcome = engine.simulate(run, false, &mut |_| ()).map_err(failed)?;
-        hasher.update(run.label.to_string().as_bytes());
-        outcome.records.iter().for_each(|record| add(&mut hasher, record));
+        let label = run.label.to_string();
+        hasher.update(label.as_bytes());
+        let failed = |error: SimulationError| WorldError { label: label.clone(), message: error.to_string() };
+        let mut simulation = Simulation::new(run).map_err(failed)?;
+        while simulation.step().map_err(failed)? {}
+        std::iter::from_fn(|| simulation.poll_record()).for_each(|record| add(&mut hasher, &record));
     }
     Ok(hasher.finalize().to_hex()[..DIGITS].to_owned())
 }
@@ -89,13 +92,10 @@ fn add(hasher: &mut blake3::Hasher, record: &FlowRecord) {
 
 #[cfg(test)]
 mod tests {
-    use super::{
-        super::{catalogue, simulator::Simulator},
-        *,
-    };
+    use super::{super::catalogue, *};
 
     fn of(scenario: &Scenario) -> String {
-        fingerprint(scenario, &Simulator).unwrap()
+        fingerprint(scenario).unwrap()
     }
 
     #[test]

@@ -1,11 +1,13 @@
-//! `rc3-lab sim`: the experiments of the papers, run in the simulator, and what they leave behind.
+//! `rc3-lab sim`: the experiments of the papers, run in the simulator, and their results.
 //!
 //! A [`catalogue`] entry or a file becomes worlds; [`work`] runs them on an [`engine`], each of them once
-//! ([`shared`]); [`results`] pools their flows, [`sampled`] has what was seen of a link; [`compare`] puts the printed figures beside; [`table`],
-//! [`figures`] and [`report`] write it down, [`fingerprint`] shows later whether it still holds, and [`coverage`] lists what
-//! of the papers there is. [`args`] is what was typed, [`command`] what it means, and [`run`] does it.
+//! ([`shared`]); [`results`] pools their flows, [`sampled`] has the samples of a link, [`links`] what links carried;
+//! [`compare`] compares with printed figures; [`table`], [`figures`] and [`report`] write it down, [`fingerprint`] shows later
+//! whether it still holds, and [`coverage`] lists what of the papers there is. [`shard`] spreads the worlds over machines.
+//! [`args`] is the command line, [`command`] resolves it, and [`run`] runs it.
 
 pub mod args;
+pub mod bounds;
 pub mod catalogue;
 pub mod command;
 pub mod compare;
@@ -14,13 +16,16 @@ pub mod engine;
 pub mod experiment;
 pub mod figures;
 pub mod fingerprint;
+pub mod links;
 pub mod progress;
 pub mod report;
 pub mod results;
 mod run;
 pub mod sampled;
+pub mod shard;
 pub mod shared;
 pub mod simulator;
+pub mod stored;
 pub mod table;
 pub mod today;
 pub mod trace;
@@ -30,14 +35,15 @@ pub mod work;
 mod tests;
 
 use rc3_cli::{exit::Exit, output};
+use rc3_sim::registry::Registry;
 
 use self::{args::SimCommand, command::Command};
 use crate::NAME;
 
-/// Does what was typed.
-pub fn run(typed: SimCommand) -> Exit {
-    match Command::resolve(typed) {
-        Ok(command) => run::run(&command),
+/// Runs the command, with the names of `registry` in scenario files.
+pub fn run(arguments: SimCommand, registry: &Registry) -> Exit {
+    match Command::resolve(arguments, registry) {
+        Ok(command) => run::run(&command, registry),
         Err(error) => {
             output::complain(NAME, &error, error.hint());
             Exit::Usage

@@ -1,4 +1,4 @@
-//! How an experiment is told while it runs: a bar on a terminal, lines elsewhere, or JSON.
+//! Progress of an experiment: a bar on a terminal, lines elsewhere, or JSON.
 
 use std::{
     io::{self, IsTerminal, Write},
@@ -13,74 +13,91 @@ use super::{
     report::Finding,
 };
 
-/// Tells of one experiment. Progress goes to standard error, JSON to standard output.
+/// Reports on one experiment. Progress goes to standard error, JSON to standard output.
 #[derive(Debug)]
 pub struct Progress {
     name: String,
     worlds: usize,
     began: Instant,
-    way: Way,
+    format: Format,
 }
 
 #[derive(Debug)]
-enum Way {
+enum Format {
     Bar(ProgressBar),
     Lines,
     Json,
 }
 
 impl Progress {
-    /// Begins.
+    /// Reports the beginning.
     pub fn new(experiment: &Experiment, json: bool) -> Self {
         let (worlds, flows) = (experiment.runs().len(), experiment.flows());
-        let way = match (json, io::stderr().is_terminal()) {
-            (true, _) => Way::Json,
-            (false, true) => Way::Bar(bar(flows)),
-            (false, false) => Way::Lines,
+        let load = experiment.offered_load();
+        let format = match (json, io::stderr().is_terminal()) {
+            (true, _) => Format::Json,
+            (false, true) => Format::Bar(bar(flows)),
+            (false, false) => Format::Lines,
         };
         let name = experiment.scenario().spec().name.clone();
-        let progress = Self { name, worlds, began: Instant::now(), way };
-        match &progress.way {
-            Way::Bar(bar) => bar.set_prefix(progress.name.clone()),
-            Way::Lines => say(&format!("{}: {worlds} worlds, about {flows} flows", progress.name)),
-            Way::Json => progress.json("begin", json!({ "worlds": worlds, "flows": flows })),
+        let progress = Self { name, worlds, began: Instant::now(), format };
+        match &progress.format {
+            Format::Bar(bar) => bar.set_prefix(progress.name.clone()),
+            Format::Lines => {
+                let load =
+                    load.map(|load| format!("; up to {:.1} % load on {}", 100.0 * load.share, load.site));
+                let load = load.unwrap_or_default();
+                print_line(&format!("{}: {worlds} worlds, about {flows} flows{load}", progress.name));
+            }
+            Format::Json => {
+                let (share, site) = (load.map(|load| load.share), load.map(|load| load.site.to_string()));
+                let fields = json!({ "worlds": worlds, "flows": flows, "offered_load": share, "link": site });
+                progress.json("begin", fields);
+            }
         }
         progress
     }
 
-    /// Something has happened.
-    pub fn tell(&mut self, event: &Event) {
-        match (&self.way, event) {
-            (Way::Bar(bar), Event::Flows(flows)) => bar.inc(*flows),
-            (Way::Bar(bar), Event::World { label, .. }) => bar.set_message(label.clone()),
-            (Way::Lines, Event::World { label, before, .. }) => {
-                say(&format!("{}: {} of {} worlds, {label}", self.name, before + 1, self.worlds));
+    /// Reports an event.
+    pub fn on_event(&mut self, event: &Event) {
+        match (&self.format, event) {
+            (Format::Bar(bar), Event::Flows(flows)) => bar.inc(*flows),
+            (Format::Bar(bar), Event::World { label, .. }) => bar.set_message(label.clone()),
+            (Format::Lines, Event::World { label, before, .. }) => {
+                print_line(&format!("{}: {} of {} worlds, {label}", self.name, before + 1, self.worlds));
             }
-            (Way::Json, Event::World { label, before, cost }) => {
+            (Format::Json, Event::World { label, before, cost }) => {
                 let fields = json!({
                     "label": label, "done": before + 1, "worlds": self.worlds, "flows": cost.flows,
                     "events": cost.events, "link_packets": cost.link_packets,
                 });
                 self.json("world", fields);
             }
-            (Way::Lines | Way::Json, Event::Flows(_)) => {}
+            (Format::Lines | Format::Json, Event::Flows(_)) => {}
         }
     }
 
-    /// Ends, with how fast it was.
+    /// Takes the bar away.
+    pub fn clear(self) {
+        if let Format::Bar(bar) = &self.format {
+            bar.finish_and_clear();
+        }
+    }
+
+    /// Reports the end, with the speed.
     pub fn end(self, finding: &Finding) {
         let seconds = self.began.elapsed().as_secs_f64();
         let (flows, packets) = (finding.cost.flows, finding.cost.link_packets);
-        if let Way::Bar(bar) = &self.way {
+        if let Format::Bar(bar) = &self.format {
             bar.finish_and_clear();
         }
-        match self.way {
-            Way::Json => self.json(
+        match self.format {
+            Format::Json => self.json(
                 "done",
                 json!({ "seconds": seconds, "flows": flows, "events": finding.cost.events,
                         "link_packets": packets, "pictures": finding.pictures.len() }),
             ),
-            _ => say(&format!(
+            _ => print_line(&format!(
                 "{}: {flows} flows in {seconds:.1} s, {:.0} flows/s, {:.0} events/s, {:.0} link-packets/s",
                 self.name,
                 flows as f64 / seconds,
@@ -108,6 +125,6 @@ fn bar(flows: u64) -> ProgressBar {
     bar
 }
 
-fn say(text: &str) {
+fn print_line(text: &str) {
     let _ = writeln!(io::stderr(), "{text}");
 }

@@ -46,6 +46,8 @@ pub struct Finding {
     pub summary: Vec<SummaryRow>,
     /// What was seen of the sampled link.
     pub over_time: Table,
+    /// The busiest link, drops and the longest queue of each run.
+    pub links: Table,
     /// What all worlds took.
     pub cost: Cost,
 }
@@ -71,6 +73,7 @@ impl Finding {
             rows,
             summary,
             over_time: over_time(spec, results),
+            links: Table::default(),
             cost: results.cost,
         }
     }
@@ -94,6 +97,11 @@ impl Finding {
         if !self.over_time.rows.is_empty() {
             blocks.push(Block::Heading("Over time".to_owned()));
             blocks.push(Block::Table(self.over_time.clone()));
+        }
+        if !self.links.rows.is_empty() {
+            blocks.push(Block::Heading("Links".to_owned()));
+            blocks.push(Block::Text(LINKS.to_owned()));
+            blocks.push(Block::Table(self.links.clone()));
         }
         let sizes = by_size(&self.summary);
         if !sizes.rows.is_empty() {
@@ -128,6 +136,10 @@ pub const RULE: &str = "A figure agrees if it differs from the printed one by at
                         holds values that would, and differs otherwise. Figures of a fit (a free number was \
                         chosen to meet printed figures) and of a what-if (a setting other than the papers') are \
                         not scored.";
+
+const LINKS: &str = "Utilisation is of the busiest link while flows arrive (docs/SCENARIOS.md). Drops of queues count the whole run \
+                     and all links, RLP packets apart: `lost` in the tables of flows has those of the primary only. Each link \
+                     is in links.csv.";
 
 /// What the same files can be made from again.
 fn measured(measure: &MeasureSpec, provenance: &Provenance) -> String {

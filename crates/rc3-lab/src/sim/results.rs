@@ -1,4 +1,4 @@
-//! What an experiment has measured: the flows of each place in it, pooled over repetitions.
+//! The results of an experiment: the flows of each place in it, pooled over repetitions.
 
 use rc3_sim::{
     record::{Fct, FlowRecord},
@@ -27,7 +27,8 @@ pub struct Place {
 }
 
 impl Place {
-    fn of(label: &Label) -> Self {
+    /// The place of a label.
+    pub fn of(label: &Label) -> Self {
         Self { case: label.case.clone(), point: label.point.clone(), run: label.run.clone() }
     }
 
@@ -73,9 +74,9 @@ pub struct Totals {
     pub lost_packets: u64,
     /// Packets RLP sent.
     pub rlp_packets: u64,
-    /// Bytes the primary loop brought first.
+    /// Bytes the primary loop delivered first.
     pub primary_bytes: u64,
-    /// Bytes RLP brought first.
+    /// Bytes RLP delivered first.
     pub rlp_bytes: u64,
 }
 
@@ -107,9 +108,9 @@ pub struct Cell {
     pub all: Group,
     /// Where some of the flows use a second scheme: those of the first, then those of the second.
     pub parts: Vec<Part>,
-    /// What the sender of the first flow sent, if it was traced.
+    /// Packets of the first flow's sender, if it was traced.
     pub sent: Vec<SentPacket>,
-    /// What was seen of the sampled link, in the first repetition.
+    /// Samples of the sampled link, in the first repetition.
     pub sampled: Sampled,
 }
 
@@ -118,12 +119,12 @@ pub struct Cell {
 pub struct Results {
     /// Its places, in the order of the scenario.
     pub cells: Vec<Cell>,
-    /// What it took.
+    /// How much work it was.
     pub cost: Cost,
 }
 
 impl Results {
-    /// Adds what a world has left behind.
+    /// Adds the outcome of a world.
     pub fn add(&mut self, run: &Run, outcome: Outcome) {
         let place = Place::of(&run.label);
         let index = self.cells.iter().position(|cell| cell.place == place).unwrap_or_else(|| {
@@ -181,8 +182,7 @@ impl Group {
         Self { flows: self.flows.of_size(from, to), ..Self::default() }
     }
 
-    /// A metric of these flows in its own unit, reductions relative to `base`; `None` where nothing was measured
-    /// it could come from.
+    /// A metric of these flows in its own unit, reductions relative to `base`; `None` if nothing was measured.
     pub fn metric(&self, metric: Metric, base: Option<&Self>) -> Option<Estimate> {
         match metric {
             Metric::Fct => self.flows.mean(Weight::Flows),

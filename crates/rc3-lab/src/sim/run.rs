@@ -1,16 +1,19 @@
-//! Commands, done: what they print, and how they end.
+//! Runs commands: their output and exit codes.
 
 use std::io;
 
 use rc3_cli::{exit::Exit, output};
+use rc3_sim::registry::Registry;
 
 use super::{
     catalogue,
-    command::{Command, RunJob},
+    command::{Command, MergeJob, RunJob},
     coverage,
+    engine::Engine,
     experiment::{self, Experiment, ExperimentError, Plan},
     progress::Progress,
-    report,
+    report::{self, Finding},
+    shard::{Job, Shard},
     shared::Shared,
     simulator::Simulator,
     today::{self, TodayJob},
@@ -18,8 +21,8 @@ use super::{
 };
 use crate::NAME;
 
-/// Does it.
-pub(super) fn run(command: &Command) -> Exit {
+/// Runs the command.
+pub(super) fn run(command: &Command, registry: &Registry) -> Exit {
     match command {
         Command::List(json) => finish(output::print(&catalogue::list(*json))),
         Command::Toml(text) => finish(output::print(text)),
@@ -27,6 +30,11 @@ pub(super) fn run(command: &Command) -> Exit {
             Ok(()) => Exit::Success,
             Err(error) => failed(&error, error.hint(), error.is_usage()),
         },
+        Command::Merge(job) => match merge(job, registry) {
+            Ok(()) => Exit::Success,
+            Err(error) => failed(&error, error.hint(), error.is_usage()),
+        },
+        Command::Keys => finish(output::print(&rc3_sim::scenario::keys::page(registry))),
         Command::Trace { name, trace, plan } => trace_one(name, trace, plan),
         Command::Coverage(reports) => match coverage::coverage(reports) {
             Ok(document) => finish(output::print(&document.markdown())),
@@ -43,12 +51,12 @@ fn trace_one(name: &str, wanted: &TracePlan, plan: &Plan) -> Exit {
         Err(error) => return failed(&error, error.hint(), error.is_usage()),
     };
     match trace::trace(experiment.runs(), wanted, &plan.out) {
-        Ok(traced) => finish(output::print(&told(&traced))),
+        Ok(traced) => finish(output::print(&trace_text(&traced))),
         Err(error) => failed(&error, error.hint(), error.is_usage()),
     }
 }
 
-fn told(traced: &Traced) -> String {
+fn trace_text(traced: &Traced) -> String {
     let flow = &traced.flow;
     let mut text = format!(
         "{}: flow {} of {} bytes, host {} to host {}\n",
@@ -67,26 +75,87 @@ fn compare(job: &TodayJob) -> Exit {
     }
 }
 
+/// All experiments first: a mistake in the last one should not show after an hour.
+fn load(names: &[String], plan: &Plan) -> Result<Vec<Experiment>, ExperimentError> {
+    names.iter().map(|name| Experiment::load(name, plan)).collect()
+}
+
 fn run_all(job: &RunJob) -> Result<(), ExperimentError> {
-    // All of them first: a slip of the finger in the last should not cost an hour.
-    let load = |name: &String| Experiment::load(name, &job.plan);
-    let experiments = job.names.iter().map(load).collect::<Result<Vec<_>, _>>()?;
-    let engine = Shared::new(Simulator);
-    let mut findings = Vec::new();
-    for experiment in &experiments {
+    let experiments = load(&job.names, &job.plan)?;
+    let engine = Shared::new(Simulator { bounds: job.plan.bounds });
+    match job.shard {
+        Some(shard) => run_shard(job, shard, &experiments, &engine),
+        None => {
+            let engines = experiments.iter().map(|_| &engine as &dyn Engine).collect::<Vec<_>>();
+            report_all(&experiments, &engines, &job.plan, job.json)
+        }
+    }
+}
+
+fn run_shard(
+    job: &RunJob,
+    shard: Shard,
+    experiments: &[Experiment],
+    engine: &dyn Engine,
+) -> Result<(), ExperimentError> {
+    Job::new(&job.names, &job.plan, experiments, shard)?.write(&job.plan.out)?;
+    let mut before = 0;
+    for experiment in experiments {
         let mut progress = Progress::new(experiment, job.json);
-        let finding = experiment.run(&engine, &job.plan, |event| progress.tell(&event))?;
+        experiment.run_shard(engine, &job.plan, (shard, before), |event| progress.on_event(&event))?;
+        progress.clear();
+        before += experiment.runs().len();
+    }
+    Ok(())
+}
+
+fn merge(job: &MergeJob, registry: &Registry) -> Result<(), ExperimentError> {
+    let shards = Job::read(&job.shards)?;
+    let (changes, commit) = (shards.changes.clone(), shards.commit.clone());
+    let plan = Plan { changes, commit, ..Plan::new(job.out.clone(), registry) };
+    let experiments = load(&shards.names, &plan)?;
+    shards.check(&experiments, &job.shards)?;
+    let stored = shards.find(&experiments, &job.shards)?;
+    let engines = stored.iter().map(|stored| stored as &dyn Engine).collect::<Vec<_>>();
+    report_all(&experiments, &engines, &plan, job.json)
+}
+
+/// Runs each experiment on its engine, and writes everything.
+fn report_all(
+    experiments: &[Experiment],
+    engines: &[&dyn Engine],
+    plan: &Plan,
+    json: bool,
+) -> Result<(), ExperimentError> {
+    let mut findings = Vec::new();
+    for (experiment, engine) in experiments.iter().zip(engines) {
+        let mut progress = Progress::new(experiment, json);
+        let finding = experiment.run(*engine, plan, |event| progress.on_event(&event))?;
         progress.end(&finding);
-        if !job.json {
-            // A reader of the output that is gone is no reason to stop.
-            let _ = output::print(&report::text(&finding));
+        if !json {
+            // Continue even if the reader of the output is gone.
+            let _ = output::print(&(report::text(&finding) + &links_text(&finding)));
         }
         findings.push(finding);
     }
     if findings.len() > 1 {
-        experiment::write_overview(&findings, &job.plan.out)?;
+        experiment::write_overview(&findings, &plan.out)?;
     }
     Ok(())
+}
+
+/// A line for the busiest link of each run.
+fn links_text(finding: &Finding) -> String {
+    let column = |name: &str| finding.links.head.iter().position(|(head, _)| head == name);
+    let (Some(link), Some(utilisation)) = (column("busiest link"), column("utilisation")) else {
+        return String::new();
+    };
+    let line = |row: &Vec<String>| {
+        let place =
+            row[..link].iter().filter(|part| !part.is_empty()).cloned().collect::<Vec<_>>().join(", ");
+        format!("  {place}: busiest link {}, utilisation {}\n", row[link], row[utilisation])
+    };
+    finding.links.rows.iter().map(line).collect()
 }
 
 fn finish(done: io::Result<()>) -> Exit {

@@ -1,4 +1,4 @@
-//! What was seen of a sampled link, and what follows from it.
+//! The samples of a link, and the metrics computed from them.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -10,12 +10,12 @@ use rc3_sim::{
     topology::Site,
 };
 
-/// The looks at a link of one world.
+/// The samples of a link of one world.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Sampled {
-    /// The looks, in order of time.
+    /// The samples, in order of time.
     pub samples: Vec<Sample>,
-    /// From one look to the next.
+    /// Interval of the samples.
     pub every: Duration,
     /// Rate of the link, bytes per second; infinite if it has none.
     pub rate: f64,
@@ -24,7 +24,7 @@ pub struct Sampled {
 }
 
 impl Sampled {
-    /// What a world has left behind.
+    /// The samples of a world.
     pub fn new(run: &Run, samples: Vec<Sample>) -> Self {
         let rate = run.measure.sample.and_then(|sampling| match sampling.site {
             Site::Uplink(host) => run.topology.hosts.get(host.0 as usize)?.access.uplink,
@@ -39,7 +39,7 @@ impl Sampled {
         Self { samples, every, rate, schemes: run.schemes.iter().map(|scheme| scheme.name.clone()).collect() }
     }
 
-    /// The looks after the first of these instants and up to the second.
+    /// The samples after the first of these instants and up to the second.
     pub fn between(&self, (from, to): (Duration, Duration)) -> Self {
         let inside = |sample: &&Sample| from < sample.at && sample.at <= to;
         Self { samples: self.samples.iter().filter(inside).cloned().collect(), ..self.clone() }
@@ -70,7 +70,7 @@ impl Sampled {
         self.bytes().len()
     }
 
-    /// A metric in its own unit; `None` if it is of another kind, or nothing was seen.
+    /// A metric in its own unit; `None` if it is of another kind, or there are no samples.
     pub fn metric(&self, metric: Metric) -> Option<f64> {
         let value = match metric {
             Metric::Utilisation => 100.0 * self.throughput()? / self.rate,
@@ -126,7 +126,7 @@ impl Sampled {
     }
 }
 
-/// Share of the flows that follow routers, of those that ever do.
+/// Share of the flows in Kick-Ass mode, of those with that controller.
 pub fn following(sample: &Sample) -> Option<f64> {
     mean(sample.flows.iter().filter_map(|flow| flow.kickass).map(|follows| if follows { 1.0 } else { 0.0 }))
 }

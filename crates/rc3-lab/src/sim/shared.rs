@@ -1,7 +1,7 @@
 //! Worlds that several experiments have in common, run once.
 //!
-//! Plain TCP and RC3 on Internet-2 at 30 % load are in most of the papers' figures. Which names an experiment
-//! gives to its schemes, and which of them a world leaves unused, makes no difference to what happens in it.
+//! Plain TCP and RC3 on Internet-2 at 30 % load are in most of the papers' figures. The names of schemes, and
+//! schemes that a world does not use, make no difference to its results.
 
 use std::{
     collections::BTreeMap,
@@ -23,7 +23,7 @@ pub struct Shared<E> {
     worlds: Mutex<Vec<Arc<World>>>,
 }
 
-/// A world as it is whatever it is called, and what came of it once it has run.
+/// A world without its names, and its outcome once it has run.
 #[derive(Debug)]
 struct World {
     run: Run,
@@ -72,8 +72,8 @@ impl<E: Engine> Engine for Shared<E> {
     }
 }
 
-/// The run without its names, without what is made of its records, and with the schemes that carry its flows
-/// only; and what those are in the run itself.
+/// The run without its names and its definition of FCT, with only the schemes that carry its flows; and the numbers of those
+/// schemes in the run itself.
 fn anonymous(run: &Run) -> (Run, BTreeMap<SchemeId, SchemeId>) {
     let mut anonymous = run.clone();
     anonymous.label = Label { case: None, point: Vec::new(), run: String::new(), repetition: 0 };
@@ -111,7 +111,7 @@ mod tests {
 
     use super::{super::tests, *};
 
-    /// Tells worlds apart and nothing else: each has one flow, of as many bytes as worlds ran before it, by the
+    /// Distinguishes worlds: each has one flow, of as many bytes as worlds ran before it, by the
     /// second scheme if there is one.
     #[derive(Default)]
     struct Counting(AtomicU64);
@@ -153,7 +153,7 @@ mod tests {
         assert_eq!(ask(&second[1], false), (1, SchemeId(1), 0));
         assert_eq!(ask(&second[2], false), (0, SchemeId(2), 0), "with the place it has here");
         assert_eq!(ask(&first[0], true), (3, SchemeId(0), 1), "nothing was traced before");
-        assert_eq!(flows, 6, "progress is told of all");
+        assert_eq!(flows, 6, "progress counts all");
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub struct FlowRow {
     pub run: String,
     /// Counted from 0.
     pub repetition: u32,
-    /// What carried it.
+    /// The scheme that carried it.
     pub scheme: String,
     /// Its number in the world.
     pub flow: u32,
@@ -36,15 +36,15 @@ pub struct FlowRow {
     pub bytes: u64,
     /// Links between routers on the way.
     pub hops: u8,
-    /// From connect to the last byte at the receiver; empty if it never came.
+    /// From connect to the last byte at the receiver; empty if it never arrived.
     pub fct_s: Option<String>,
     /// From the first data sent to the last byte at the receiver.
     pub fct_data_s: Option<String>,
     /// From connect to the last acknowledgement at the sender.
     pub fct_acked_s: Option<String>,
-    /// Bytes the primary loop brought first.
+    /// Bytes the primary loop delivered first.
     pub primary_bytes: u64,
-    /// Bytes RLP brought first.
+    /// Bytes RLP delivered first.
     pub rlp_bytes: u64,
     /// Packets the primary loop sent.
     pub primary_packets: u64,
@@ -83,7 +83,7 @@ impl FlowRow {
     }
 }
 
-/// Exact to the nanosecond, without the detour of a binary fraction.
+/// Exact to the nanosecond.
 fn seconds(time: Duration) -> String {
     format!("{}.{:09}", time.as_secs(), time.subsec_nanos())
 }
@@ -95,7 +95,7 @@ pub struct SummaryRow {
     pub setting: String,
     /// The run.
     pub run: String,
-    /// What carried them; empty for all flows of the run.
+    /// The scheme that carried them; empty for all flows of the run.
     pub scheme: String,
     /// Smallest size; empty for all sizes.
     pub from_bytes: Option<u64>,
@@ -133,9 +133,9 @@ pub struct SummaryRow {
     pub lost_packets: Option<u64>,
     /// Packets of RLP.
     pub rlp_packets: Option<u64>,
-    /// Bytes the primary loop brought first.
+    /// Bytes the primary loop delivered first.
     pub primary_bytes: Option<u64>,
-    /// Bytes RLP brought first.
+    /// Bytes RLP delivered first.
     pub rlp_bytes: Option<u64>,
 }
 
@@ -204,7 +204,7 @@ fn row(
     }
 }
 
-/// Nine decimals: nobody measures finer, and the text stays short.
+/// Nine decimals, the resolution of the clock.
 fn round(value: f64) -> f64 {
     (value * 1e9).round() / 1e9
 }

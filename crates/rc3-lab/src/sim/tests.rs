@@ -6,6 +6,7 @@ use rc3_core::units::Level;
 use rc3_sim::{
     agent::{FlowId, HostId, Received, SchemeId, Sent},
     record::FlowRecord,
+    registry::Registry,
     sample::{FlowSample, Sample},
     scenario::Run,
 };
@@ -17,7 +18,7 @@ use super::{
     table::{FlowRow, SummaryRow},
 };
 
-/// A name and the most common network and flows; what else is to be said before the tables, and after them.
+/// A scenario with the most common network and flows; `keys` stand before its tables, `tables` after them.
 pub(super) fn scenario(keys: &str, tables: &str) -> String {
     let network = "[topology]\nkind = \"internet2\"\n";
     let flows = "[workload]\narrivals = \"poisson\"\nsizes = \"allman2013\"\nload = 0.3\n";
@@ -146,6 +147,7 @@ impl Engine for MadeUp {
             records: (0..40).map(ended).collect(),
             sent: if trace { (0..12).map(packet).collect() } else { Vec::new() },
             samples: samples(rc3),
+            links: Vec::new(),
             cost: Cost { flows: 40, events: 1000, link_packets: 500 },
         })
     }
@@ -168,7 +170,8 @@ fn samples(kickass: bool) -> Vec<Sample> {
 }
 
 fn plan(out: &Path, threads: usize) -> Plan {
-    Plan { changes: Vec::new(), out: out.to_owned(), commit: None, threads: NonZero::new(threads).unwrap() }
+    let registry = Registry::default();
+    Plan { threads: NonZero::new(threads).unwrap(), ..Plan::new(out.to_owned(), &registry) }
 }
 
 fn experiment(folder: &Path) -> Experiment {
@@ -257,8 +260,8 @@ fn files_do_not_depend_on_threads() {
         .map(|entry| entry.unwrap().file_name())
         .collect();
     names.sort();
-    // Three tables, two reports, the scenario, and pictures twice.
-    assert_eq!(names.len(), 6 + 2 * 13);
+    // Four tables, two reports, the scenario, and pictures twice.
+    assert_eq!(names.len(), 7 + 2 * 13);
     for name in names.iter().filter(|name| *name != "report.md" && *name != "report.html") {
         let [one, three] =
             folders.each_ref().map(|folder| std::fs::read(folder.path().join("made-up").join(name)).unwrap());
@@ -288,7 +291,7 @@ fn world_that_fails_is_named_and_ends_the_experiment() {
 }
 
 #[test]
-fn unknown_names_keys_and_files_are_told_apart() {
+fn unknown_names_keys_and_files_have_errors_of_their_own() {
     let folder = tempfile::tempdir().unwrap();
     let load = |name: &str, change: &str| {
         let changes = vec![change.to_owned()];

@@ -36,7 +36,7 @@ impl TodayJob {
     /// Reads scenarios; none means all that come with the program. Without schemes it is rc3's default.
     ///
     /// # Errors
-    /// If there is no such scenario, or a file that cannot be read or is none.
+    /// If there is no such scenario, or a file cannot be read or is no scenario.
     pub fn new(
         names: &[String],
         quick: bool,
@@ -69,7 +69,7 @@ impl TodayJob {
         })
     }
 
-    /// Runs it, tells of its progress on standard error, writes the page; what to print.
+    /// Runs it with progress on standard error and writes the page; returns the text to print.
     ///
     /// # Errors
     /// If the page cannot be written.
@@ -80,7 +80,7 @@ impl TodayJob {
             .flat_map(|scenario| if self.quick { scenario.quick() } else { scenario.cells() })
             .collect();
         let mut progress = Progress::new(cells.len());
-        let rows = today::run(&cells, &self.schemes, self.threads, |row| progress.tell(row));
+        let rows = today::run(&cells, &self.schemes, self.threads, |row| progress.on_row(row));
         progress.end();
         if let Some(page) = &self.page {
             let origin = Origin { commit: commit(), command: self.command.clone() };
@@ -139,7 +139,7 @@ impl Progress {
         Self { bar, done: 0, cells }
     }
 
-    fn tell(&mut self, row: &Row) {
+    fn on_row(&mut self, row: &Row) {
         self.done += 1;
         match &self.bar {
             Some(bar) => {

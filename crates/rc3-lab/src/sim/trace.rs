@@ -52,7 +52,7 @@ pub enum TraceError {
 }
 
 impl TraceError {
-    /// What to do about it.
+    /// What to do next.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::NoWorld(..) => "rc3-lab sim run --json NAME prints a line for each world",
@@ -63,13 +63,13 @@ impl TraceError {
         }
     }
 
-    /// Whether the fault is in what was typed.
+    /// Whether the fault is in the command line.
     pub fn is_usage(&self) -> bool {
         !matches!(self, Self::Write(_))
     }
 }
 
-/// What was written.
+/// The result of a trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Traced {
     /// The world's label.
@@ -80,7 +80,7 @@ pub struct Traced {
     pub files: Vec<PathBuf>,
 }
 
-/// What became of a file that is written while the world runs; the first error stays.
+/// A file that is written while the world runs, with its first error.
 struct Output<T> {
     to: T,
     error: Option<io::Error>,

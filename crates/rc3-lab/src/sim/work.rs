@@ -1,7 +1,7 @@
 //! The worlds of an experiment, on a few threads.
 //!
-//! A world is one thread's work, and what it leaves behind is taken up in the order of the scenario whatever
-//! thread is faster: results do not depend on how many there are.
+//! One thread runs a world. Results are taken in the order of the scenario, whichever thread is faster, so they do not
+//! depend on the number of threads.
 
 use std::{
     collections::BTreeMap,
@@ -17,7 +17,7 @@ use rc3_sim::scenario::Run;
 
 use super::engine::{Engine, Outcome};
 
-/// Something that has happened meanwhile.
+/// Progress of the worlds.
 #[derive(Debug)]
 pub enum Step {
     /// So many more flows have ended.
@@ -31,17 +31,17 @@ enum Note {
     World(usize, Result<Outcome, String>),
 }
 
-/// Runs all worlds on `threads` threads. `tell` hears of worlds in the order of `runs`; if it fails, no further
+/// Runs all worlds on `threads` threads. `report` is called for worlds in the order of `runs`; if it fails, no further
 /// world is begun.
 ///
 /// # Errors
-/// Of the first world that fails, with its label; of `tell`.
+/// The error of the first world that fails, with its label; the error of `report`.
 pub fn run<E: From<WorldError>>(
     engine: &dyn Engine,
     runs: &[Run],
     trace: bool,
     threads: NonZero<usize>,
-    mut tell: impl FnMut(Step) -> Result<(), E>,
+    mut report: impl FnMut(Step) -> Result<(), E>,
 ) -> Result<(), E> {
     let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
     let (sender, notes) = mpsc::channel();
@@ -52,11 +52,11 @@ pub fn run<E: From<WorldError>>(
                 while !stop.load(Ordering::Relaxed) {
                     let index = next.fetch_add(1, Ordering::Relaxed);
                     let Some(run) = runs.get(index) else { break };
-                    let mut told = 0;
+                    let mut reported = 0;
                     let outcome = engine.simulate(run, trace, &mut |flows| {
-                        // Nobody listens any more after a failure.
-                        let _ = sender.send(Note::Flows(flows - told));
-                        told = flows;
+                        // After a failure there is no receiver any more.
+                        let _ = sender.send(Note::Flows(flows - reported));
+                        reported = flows;
                     });
                     let _ = sender.send(Note::World(index, outcome));
                 }
@@ -68,14 +68,14 @@ pub fn run<E: From<WorldError>>(
         let mut due = 0;
         let mut listen = |note| {
             match note {
-                Note::Flows(flows) => tell(Step::Flows(flows))?,
+                Note::Flows(flows) => report(Step::Flows(flows))?,
                 Note::World(index, outcome) => {
                     early.insert(index, outcome);
                 }
             }
             while let Some(outcome) = early.remove(&due) {
                 let failed = |message| WorldError { label: runs[due].label.to_string(), message };
-                tell(Step::World(due, Box::new(outcome.map_err(failed)?)))?;
+                report(Step::World(due, Box::new(outcome.map_err(failed)?)))?;
                 due += 1;
             }
             Ok(())
@@ -90,8 +90,8 @@ pub fn run<E: From<WorldError>>(
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{label}: {message}")]
 pub struct WorldError {
-    /// Which.
+    /// Its label.
     pub label: String,
-    /// Why.
+    /// The reason.
     pub message: String,
 }

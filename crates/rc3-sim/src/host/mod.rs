@@ -60,13 +60,13 @@ pub struct HostConfig {
     pub first_loss: f64,
     /// Packets that a host makes at once at most, as sockets with segmentation offload take them: 1.
     pub batch: usize,
-    /// Seed of connection ids and of that.
+    /// Seed of connection ids and of first losses.
     pub seed: u64,
 }
 
 impl HostConfig {
-    /// Schemes with these settings for the sender, best service for all; receivers have `receiver`. Nothing is
-    /// encrypted unless `crypto` says so, and RLP leaves as fast as it is made.
+    /// Schemes with these settings for the sender, best service for all; receivers have `receiver`. Encryption is
+    /// that of `crypto`, and RLP leaves as fast as it is made.
     pub fn new(
         schemes: impl IntoIterator<Item = TransportConfig>,
         receiver: TransportConfig,
@@ -218,7 +218,7 @@ impl Host {
         self.buf.clear();
     }
 
-    /// A packet with this, addressed; it may be lost here, or its flow is over and nobody hears it.
+    /// A packet with these contents; `None` if it is the first one of a flow that loses it, or its flow is over.
     fn packet(&mut self, transmit: &Transmit, contents: &[u8]) -> Option<Packet<Parcel>> {
         let contents = Contents::new(contents);
         let &(flow, scheme) = self.flows.get(&transmit.destination)?;
@@ -309,7 +309,7 @@ impl Agent for Host {
     }
 
     fn sender_stats(&self, flow: FlowId) -> Option<ConnectionStats> {
-        // Asked for single flows and seldom, so it may look at all.
+        // Called rarely and for single flows, so a linear search is fine.
         let mut roles = self.connections.iter();
         let (&handle, _) =
             roles.find(|(_, role)| matches!(role, Role::Sender(sender) if sender.flow == flow))?;
@@ -350,7 +350,7 @@ impl Scheme {
     }
 }
 
-/// Tells the flows between two hosts apart.
+/// The UDP port of a flow, which separates the flows between two hosts.
 pub(crate) fn port_of(flow: FlowId) -> u16 {
     PORT_FIRST + (flow.0 % u32::from(u16::MAX - PORT_FIRST)) as u16
 }

@@ -6,7 +6,7 @@ use rc3_core::{Connection, ConnectionHandle, Dir, Endpoint, StreamId};
 
 use crate::agent::{FlowId, Milestone, Received};
 
-/// Reads one stream, in whatever order its bytes come, until it ends.
+/// Reads one stream, in the order in which its bytes arrive, until it ends.
 pub(super) struct Receiver {
     pub(super) flow: FlowId,
     pub(super) remote: SocketAddr,

@@ -10,13 +10,13 @@ use crate::agent::{Flow, FlowId, Milestone, Sent, Writes};
 /// What flows are made of.
 static CONTENT: [u8; 1 << 18] = [0; 1 << 18];
 
-/// Writes one stream, in the rhythm of its application, and closes the connection once all has arrived.
+/// Writes one stream at the times of its application, and closes the connection once all bytes have arrived.
 pub(super) struct Sender {
     pub(super) flow: FlowId,
     pub(super) remote: SocketAddr,
     bytes: u64,
     writes: Writes,
-    /// When the application gives up, if it does.
+    /// When the application gives up, if it has a limit.
     until: Option<Instant>,
     stream: Option<StreamId>,
     began: Option<Instant>,
@@ -145,7 +145,7 @@ fn fill(connection: &mut Connection, stream: StreamId, bytes: u64) -> u64 {
         match connection.write(stream, Bytes::from_static(&CONTENT[..len])) {
             Ok(taken) => written += taken as u64,
             Err(WriteError::Blocked) => break,
-            Err(error) => panic!("a stream of one's own: {error}"),
+            Err(error) => panic!("the sender's own stream: {error}"),
         }
     }
     written

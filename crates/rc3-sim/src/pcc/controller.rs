@@ -28,7 +28,7 @@ const LENGTH_MAX: f64 = 2.2;
 const PACKETS_INITIAL: u64 = 2;
 /// Packets in a round trip at least: else one that was pressed down could take hours to come back.
 const PACKETS_FLOOR: f64 = 1.0;
-/// A round trip is no shorter, whatever clocks say.
+/// Lower bound of a measured round trip.
 const RTT_MIN: Duration = Duration::from_micros(1);
 /// What may be in flight, in round trips of the fastest rate: only an outage is to be stopped by it.
 const WINDOW_ROUND_TRIPS: f64 = 3.0;

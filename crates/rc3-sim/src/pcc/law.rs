@@ -6,8 +6,8 @@
 //!                                  '-------- utility falls ---------'
 //! ```
 //!
-//! Results come a round trip after their interval, so a trial says what it was for, and one that belongs to a question
-//! that has been answered since counts for nothing.
+//! Results arrive a round trip after their interval, so each trial carries its purpose. The result of a trial whose question
+//! has been answered since is ignored.
 
 use crate::random::Random;
 
@@ -111,12 +111,12 @@ impl Law {
         Trial { rate: rate.min(RATE_MAX), role, round: self.round }
     }
 
-    /// Whether the trial belongs to what is asked now. Otherwise there is a better one to make.
+    /// Whether the trial belongs to the current question.
     pub fn awaits(&self, trial: Trial) -> bool {
         trial.round == self.round
     }
 
-    /// What came of a trial; `None`: nothing that could be judged.
+    /// Takes the utility of a trial; `None` if it cannot be judged.
     pub fn on_result(&mut self, trial: Trial, utility: Option<f64>) {
         if !self.awaits(trial) || trial.role == Role::Wait {
             return;

@@ -6,8 +6,8 @@
 //! while utility rises, then tries a little more and a little less, twice each, and goes on where both trials point.
 //!
 //! [`PccConfig`] makes controllers for [`rc3_core::TransportConfig::congestion_controller_factory`], on simulated and real
-//! networks alike. They name a pacing rate; a window would not do, since the few packets of a short one cannot tell rates
-//! apart that differ by a hundredth.
+//! networks alike. They name a pacing rate; a window is too coarse: with few packets in a round trip it cannot express rates
+//! that differ by one per cent.
 
 mod controller;
 mod law;

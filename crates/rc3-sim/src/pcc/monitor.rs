@@ -1,4 +1,4 @@
-//! Monitor intervals: which packets left at which rate, and what became of them.
+//! Monitor intervals: which packets left at which rate, and how many arrived.
 //!
 //! Invariant: intervals lie one after the other, the last is under way, and each packet counts in the one in which it was
 //! sent, if in any.
@@ -28,7 +28,7 @@ struct Interval {
     until: Instant,
     acked: u64,
     lost: u64,
-    /// There was nothing to send, so it says nothing about its rate.
+    /// There was nothing to send, so its utility is unknown.
     void: bool,
 }
 
@@ -90,7 +90,7 @@ impl Monitor {
         }
     }
 
-    /// The next trial of which it is known what became of its packets, and its utility; `None` if it cannot be judged.
+    /// The next trial whose packets all arrived or are lost, with its utility; `None` if that cannot be judged.
     /// `late`: how much later than others a packet may arrive. `packet`: bytes of a full one.
     ///
     /// The rate is that of the trial, or what was really sent where that is slower by more than a packet: timers and

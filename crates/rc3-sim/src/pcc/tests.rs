@@ -13,7 +13,7 @@ fn utility_rises_with_the_rate_until_a_twentieth_is_lost() {
     assert!(utility(1.0, 0.01) > 0.9 && utility(1.0, 0.2) < 0.0);
 }
 
-/// Lets a law try rates on a link of this capacity without a buffer, and says where it is after each interval. Results
+/// Lets a law try rates on a link of this capacity without a buffer, and returns its rate after each interval. Results
 /// come one interval late.
 fn rates(capacity: f64, loss: f64, intervals: usize) -> Vec<f64> {
     let mut law = Law::new(1e4, 7);

@@ -1,4 +1,4 @@
-//! A router that clears marks: whatever is behind it sees normal priority alone.
+//! A router that clears marks: the queue behind it sees normal priority only.
 
 use std::time::Instant;
 

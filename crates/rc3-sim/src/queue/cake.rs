@@ -85,7 +85,7 @@ impl<T: Routed> Queue<Packet<Stamped<T>>> for Cake<T> {
         while let Some(tin) = self.next() {
             if let Some(packet) = tin.flows.dequeue(now, dropped) {
                 tin.deficit -= packet.size as i64;
-                // Nobody is in debt for a link that nobody else wanted.
+                // A tin owes nothing for a link that the other tin left idle.
                 if self.best_effort.flows.is_empty() || self.bulk.flows.is_empty() {
                     for tin in [&mut self.best_effort, &mut self.bulk] {
                         tin.deficit = tin.deficit.max(0);

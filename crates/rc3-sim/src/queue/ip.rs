@@ -22,7 +22,7 @@ const PROTOCOL_RCP: u8 = 253;
 const NOT_ECT: u8 = 0b00;
 const CE: u8 = 0b11;
 
-/// The flow of a parcel, as its addresses and ports tell it.
+/// The flow of a parcel, by its addresses and ports.
 pub(super) fn flow(parcel: &Parcel) -> Flow {
     let port = port_of(parcel.flow);
     let (protocol, ports) = match parcel.body {
@@ -32,8 +32,8 @@ pub(super) fn flow(parcel: &Parcel) -> Flow {
     Flow { source: ip_of(parcel.from).into(), destination: ip_of(parcel.to).into(), protocol, ports }
 }
 
-/// A parcel as far as signals of rates are concerned. The fragments of one packet travel together, and what there is to
-/// tell is told of the leading one.
+/// A parcel as far as signals of rates are concerned. The fragments of one packet travel together, and this describes
+/// the leading one.
 pub(super) fn subject(packet: &Packet<Stamped<Parcel>>) -> Subject {
     let (leading, dont_fragment) = match packet.payload.payload().body {
         Body::Udp { leading, dont_fragment, .. } => (leading.map(usize::from), dont_fragment),
@@ -87,7 +87,7 @@ pub(super) mod tests {
         Packet { size: 1500, level: Level::PRIMARY, payload }
     }
 
-    /// Twice as much as the link of 12 Mbit/s takes, for half a second; what came of it.
+    /// Twice as much as the link of 12 Mbit/s takes, for half a second; returns what arrived.
     fn overload(ecn: u8) -> (Link<Parcel>, Vec<Parcel>) {
         let start = Instant::now();
         let rate = Rate::from_bits_per_second(12_000_000);
@@ -113,7 +113,11 @@ pub(super) mod tests {
         for ecn in [0, 2] {
             let (link, out) = overload(ecn);
             let total = link.stats().total();
-            assert_eq!(total.dropped.packets + out.len() as u64, 1010, "each is either told or delivered");
+            assert_eq!(
+                total.dropped.packets + out.len() as u64,
+                1010,
+                "each is either reported as dropped or delivered"
+            );
             let is_marked = |parcel: &&Parcel| matches!(parcel.body, Body::Udp { ecn: 3, .. });
             let marked = out.iter().filter(is_marked).count() as u64;
             let (signals, none) =
@@ -141,7 +145,7 @@ pub(super) mod tests {
     fn a_sparse_flow_does_not_wait_behind_a_fat_one() {
         let (_, out) = overload(0);
         let last = out.iter().rposition(|parcel| parcel.flow == FlowId(1)).unwrap();
-        // It came at the 950th of a thousand, when some 475 had left.
+        // It arrived as the 950th of a thousand, when some 475 had left.
         assert!(last < 500, "{last} of {}", out.len());
     }
 }

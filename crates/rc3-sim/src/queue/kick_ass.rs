@@ -1,4 +1,4 @@
-//! A router's queue that runs a rate law and tells the rate by where it fragments what passes (Kick-Ass §2).
+//! A router's queue that runs a rate law and signals the rate by where it fragments packets (Kick-Ass §2).
 
 use std::time::{Duration, Instant};
 
@@ -33,7 +33,7 @@ impl Default for KickAssConfig {
 
 /// Any queue, with Kick-Ass around it.
 ///
-/// The law hears of all arrivals of the best level, of whatever protocol and also those dropped, and of round trips by
+/// The law counts all arrivals of the best level, of any protocol and also those dropped, and learns round trips from
 /// indicators. A packet that is fragmented leaves with one more IP header, also on the link behind the queue.
 ///
 /// ```
@@ -62,11 +62,11 @@ impl Default for KickAssConfig {
 /// world.run_until(Duration::from_secs(4));
 /// let _ = world.sample();
 /// world.run_until(Duration::from_secs(5));
-/// let look = world.sample().unwrap();
-/// assert_eq!(look.flows[0].kickass, Some(true), "it follows the router");
+/// let sample = world.sample().unwrap();
+/// assert_eq!(sample.flows[0].kickass, Some(true), "it follows the router");
 /// // Which gives it the link, and lets nothing wait for long.
-/// let rate = 8 * look.flows[0].bytes;
-/// assert!(rate > 19_000_000 && look.queue_bytes < 10_000, "{look:?}");
+/// let rate = 8 * sample.flows[0].bytes;
+/// assert!(rate > 19_000_000 && sample.queue_bytes < 10_000, "{sample:?}");
 /// assert_eq!(world.link_stats(LinkId(0)).total().dropped.packets, 0);
 /// ```
 #[derive(Debug)]
@@ -81,7 +81,7 @@ impl<Q: Queue<Packet<Stamped<Parcel>>>> KickAssQueue<Q> {
     /// updates against those of other routers.
     ///
     /// # Panics
-    /// As [`rcp::Law::new`].
+    /// See [`rcp::Law::new`].
     pub fn new(queue: Q, config: KickAssConfig, capacity: Rate, since: Instant, seed: u64) -> Self {
         let KickAssConfig { law, signals } = config;
         let first = first_interval(&law, seed);
@@ -89,7 +89,7 @@ impl<Q: Queue<Packet<Stamped<Parcel>>>> KickAssQueue<Q> {
         Self { queue, law, signaller: Signaller::new(signals, seed) }
     }
 
-    /// The law, as of the latest packet that came or went.
+    /// The rate law, as of the latest packet that arrived or left.
     pub fn law(&self) -> &rcp::Law {
         &self.law
     }
@@ -117,7 +117,7 @@ impl<Q: Queue<Packet<Stamped<Parcel>>>> KickAssQueue<Q> {
         };
         *leading = u16::try_from(code.payload_len()).ok();
         packet.size += ip::HEADER;
-        // The link carries these as well, and nobody else will tell the law.
+        // The link carries this header too, and no arrival counts it.
         self.law.on_arrival(ip::HEADER as u64, Duration::ZERO);
         Ok(())
     }
@@ -151,7 +151,7 @@ impl<Q: Queue<Packet<Stamped<Parcel>>>> Queue<Packet<Stamped<Parcel>>> for KickA
     ) -> Option<Packet<Stamped<Parcel>>> {
         self.advance_law(now);
         let mut packet = self.queue.dequeue(now, dropped)?;
-        // Why a packet leaves as it came is nobody's business here.
+        // A packet that cannot carry the signal leaves unchanged.
         let _ = self.signal(now, &mut packet);
         Some(packet)
     }
@@ -281,14 +281,14 @@ mod tests {
         let packets = low.chain([parcel(1500, Level::PRIMARY, false)]).collect();
         let out = through(&mut link, start, packets);
         assert_eq!(out.iter().filter(|(_, leading)| leading.is_some()).count(), 1, "{out:?}");
-        // The first was in service when the best one came.
+        // The first was in service when the best one arrived.
         assert!(out[1].1.is_some(), "what waits below is not in its way");
     }
 
     #[test]
-    fn while_more_than_half_waits_nothing_is_told_by_the_papers_rule() {
+    fn a_queue_above_half_signals_nothing_by_the_papers_rule() {
         let start = Instant::now();
-        let told_by = |rule| {
+        let signalled_by = |rule| {
             let mut config = KickAssConfig::default();
             config.signals.silence = rule;
             let mut link = link_by(config, DropTail::new(30_000), 100, start);
@@ -296,12 +296,12 @@ mod tests {
             let out = through(&mut link, start, packets);
             out.iter().map(|(_, leading)| leading.is_some()).collect::<Vec<_>>()
         };
-        assert_eq!(told_by(Rule::Ignored), [true; 18], "nobody has had the time to listen");
-        let told = told_by(Rule::Threshold);
+        assert_eq!(signalled_by(Rule::Ignored), [true; 18], "senders had no time to react");
+        let signalled = signalled_by(Rule::Threshold);
         // The first left an empty queue; the others when 16, 15, ... waited behind them, of 20 that may.
         assert!(
-            told[0] && told[1..7].iter().all(|told| !told) && told[7..].iter().all(|told| *told),
-            "{told:?}"
+            signalled[0] && signalled[1..7].iter().all(|yes| !yes) && signalled[7..].iter().all(|yes| *yes),
+            "{signalled:?}"
         );
     }
 

@@ -4,6 +4,7 @@
 //! transmitting has left its queue and counts against no limit.
 
 pub(crate) mod bleached;
+pub(crate) mod by_packets;
 pub(crate) mod cake;
 pub(crate) mod codel;
 pub(crate) mod drop_front;

@@ -14,7 +14,7 @@ use crate::{DropTail, Packet, Queue};
 pub enum Order {
     /// Normal priority.
     PrimaryFirst,
-    /// Whatever is marked: an inverted network.
+    /// Marked packets: an inverted network.
     MarkedFirst,
 }
 

@@ -1,4 +1,4 @@
-//! Settings of a host that speaks RCP.
+//! Settings of an RCP host.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ pub(super) const HEADER_BYTES: usize = 40;
 pub struct HostConfig {
     /// Bytes of the application in a packet at most: 1460.
     pub mss: u32,
-    /// The rate each flow asks for; `None` (the default) asks for as much as routers give.
+    /// The rate each flow requests; `None` (the default) requests as much as routers grant.
     pub rate_max: Option<Rate>,
     /// Least time without an answer after which packets count as lost: 200 ms, as Linux has it for TCP.
     pub rto_min: Duration,

@@ -1,4 +1,4 @@
-//! The software of a host that speaks RCP: flows it sends, flows it receives, and whose turn it is.
+//! An RCP host: the flows it sends, the flows it receives, and which of them acts next.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque, btree_map},
@@ -21,7 +21,7 @@ use crate::{
 /// How long a receiver that has everything goes on answering: two maximum segment lifetimes (RFC 9293 §3.6.1).
 const TIME_WAIT: Duration = Duration::from_secs(120);
 
-/// A host that speaks RCP.
+/// An RCP host.
 #[derive(Debug)]
 pub struct Host {
     config: HostConfig,
@@ -126,7 +126,7 @@ impl Host {
         self.events.push_back(FlowEvent { flow, at: now, milestone });
     }
 
-    /// Takes in what a sender elsewhere says; the answer, if there is one.
+    /// Processes a packet of a remote sender; returns the answer, if there is one.
     fn receive(&mut self, now: Instant, flow: FlowId, kind: Kind) -> Option<Kind> {
         match (kind, self.incoming.entry(flow)) {
             (Kind::Syn, entry) => {

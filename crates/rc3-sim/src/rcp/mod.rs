@@ -31,7 +31,7 @@ pub use queue::RcpQueue;
 pub struct Header {
     /// What kind of packet it is.
     pub kind: Kind,
-    /// Rate asked for on the way out, lowered by each router; on the way back the rate granted. Bytes on the wire
+    /// On the way out the rate requested, lowered by each router; on the way back the rate granted. Bytes on the wire
     /// per second.
     pub rate: f64,
     /// The sender's latest round trip; zero before it has one, and on the way back.

@@ -1,4 +1,4 @@
-//! A router's queue that measures, runs the rate law, and writes the rate into what passes.
+//! A router's queue that measures arrivals, runs RCP's rate law and writes the rate into packets.
 
 use std::time::Instant;
 
@@ -16,8 +16,7 @@ use crate::{
 
 /// Any queue, with RCP around it.
 ///
-/// All arrivals count, of whatever protocol and also those dropped; the rate goes into packets of RCP that ask for
-/// it, as they leave.
+/// All arrivals count, of any protocol and also those dropped. RCP packets that request a rate get it as they leave.
 #[derive(Debug)]
 pub struct RcpQueue<Q> {
     queue: Q,
@@ -29,7 +28,7 @@ impl<Q: Queue<Packet<Stamped<Parcel>>>> RcpQueue<Q> {
     /// updates against those of other routers.
     ///
     /// # Panics
-    /// As [`Law::new`].
+    /// See [`Law::new`].
     pub fn new(queue: Q, config: RcpConfig, capacity: Rate, since: Instant, seed: u64) -> Self {
         // Half to one and a half intervals. ns-2 draws from a normal distribution, whose logarithm is not the same
         // on every platform; here only that they differ matters.
@@ -39,7 +38,7 @@ impl<Q: Queue<Packet<Stamped<Parcel>>>> RcpQueue<Q> {
         Self { queue, law }
     }
 
-    /// The law, as of the latest packet that came or went.
+    /// The rate law, as of the latest packet that arrived or left.
     pub fn law(&self) -> &Law {
         &self.law
     }

@@ -79,9 +79,9 @@ struct Open {
     received: u64,
     /// The latest packet with data: when, and its bytes on the wire.
     data: Option<(Instant, usize)>,
-    /// When a rate was last asked for.
+    /// When a rate was last requested.
     asked: Instant,
-    /// When the latest answer came, or the latest timeout.
+    /// When the latest answer arrived, or the latest timeout fired.
     heard: Instant,
 }
 
@@ -101,7 +101,7 @@ enum Step {
     Ref,
 }
 
-/// What came of a step.
+/// Result of a step.
 #[derive(Debug)]
 pub(super) enum Outcome {
     /// A packet to send.
@@ -173,7 +173,7 @@ impl Sender {
         }
     }
 
-    /// Takes in an answer of the receiver and says whether it has everything.
+    /// Processes an answer of the receiver; returns whether the receiver has every byte.
     pub(super) fn handle(&mut self, now: Instant, header: &Header) -> bool {
         if let State::Connecting { .. } = self.state {
             if header.kind == Kind::SynAck {
@@ -207,7 +207,7 @@ impl Sender {
                 let available = open.available(self.bytes, self.writes);
                 let data = available.map(|at| (at.max(open.paced()), Step::Data));
                 let question = available.map(|at| (at.max(open.question()), Step::Ref));
-                // Of equal times the first in the order of `Step`: who may send data asks with it.
+                // Of equal times the first in the order of `Step`: a data packet also requests a rate.
                 [timeout, data, question].into_iter().flatten().min()
             }
         }
@@ -258,7 +258,7 @@ impl Open {
         self.asked + self.round_trips.min().clamp(REF_INTERVAL_MIN, REF_INTERVAL_MAX)
     }
 
-    /// When silence means that everything in flight is lost.
+    /// When everything in flight counts as lost because no answer arrived.
     fn timeout(&self, timeouts: u32, config: &HostConfig) -> Option<Instant> {
         let first = self.in_flight.front()?;
         Some(self.heard.max(first.sent) + self.round_trips.rto(config.rto_min) * 2_u32.pow(timeouts))
@@ -299,11 +299,11 @@ impl Open {
     fn on_ack(&mut self, segment: Segment, received: u64, run: Span) -> u64 {
         self.received = self.received.max(received);
         self.lost = self.lost.split_off(&self.received);
-        // Whatever was thought of them, they have come.
+        // They have arrived, even those that counted as lost.
         while let Some((&offset, _)) = self.lost.range(run.start..run.end.max(segment.offset + 1)).next() {
             self.lost.remove(&offset);
         }
-        // Few precede the one that is answered: whoever waits longer is lost below.
+        // Few precede the packet that is answered; those that wait longer are declared lost below.
         let mut index = 0;
         while let Some(sent) = self.in_flight.get(index).filter(|sent| sent.segment.number <= segment.number)
         {

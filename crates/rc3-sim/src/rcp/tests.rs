@@ -241,13 +241,13 @@ fn chunks_leave_when_they_are_written() {
     world.run_writing(&[(10_000, 5 * 1460)], writes);
     let opened = Duration::from_secs(10) + DELAY * 2 + wire(80);
     assert_eq!(world.last_byte(0), opened + every * 3 + wire(1500) + DELAY);
-    // No rate is asked for in between: SYN and five packets.
+    // No rate is requested in between: SYN and five packets.
     assert_eq!(world.stats()[0].total().offered.packets, 6);
 }
 
 #[test]
 fn a_slow_rate_is_asked_for_anew_each_round_trip() {
-    // A link for one packet in 1.2 s, at first a twentieth of that; nobody waits for 24 s.
+    // A link for one packet in 1.2 s, at first a twentieth of that; no packet waits for 24 s.
     let mut world = World::new(10_000, u64::MAX, Impairments::default(), 1);
     world.run(&[(0, 3 * 1460)]);
     assert!(world.last_byte(0) < Duration::from_secs(15), "{:?}", world.last_byte(0));

@@ -1,7 +1,7 @@
 //! Scenario files: a world, what runs in it and what is measured, in TOML.
 //!
 //! [`Scenario::parse`] reads and checks a file, [`Scenario::set`] changes a key, [`Scenario::expand`] makes the
-//! worlds: each case, each point of the sweep, each run, each repetition. What can be written is in [`Spec`].
+//! worlds: each case, each point of the sweep, each run, each repetition. [`Spec`] lists the keys.
 //!
 //! ```
 //! use rc3_sim::scenario::Scenario;
@@ -39,6 +39,8 @@
 //! # Ok::<(), rc3_sim::scenario::ScenarioError>(())
 //! ```
 
+pub mod keys;
+mod offered;
 mod quantity;
 mod resolve;
 mod run;
@@ -48,19 +50,28 @@ pub(crate) mod tests;
 
 use std::path::{Path, PathBuf};
 
-use rc3_text::document::{Document, DocumentError, Fault, flatten};
+use rc3_text::{
+    document::{Document, DocumentError, Fault, flatten},
+    units::about_rate,
+};
 use toml::Value;
 
+pub(crate) use quantity::parse_time;
+
+pub use offered::OfferedLoad;
 pub use quantity::{BufferSize, Probability, Rung, Share};
 pub use run::{Assignment, Label, Measure, Mix, Mixed, Queues, Run, Sampling, Scheme};
 pub use spec::*;
 
-use crate::random::derive;
+use crate::{random::derive, registry::Registry};
 
 /// Why a scenario file cannot be used.
 pub type ScenarioError = DocumentError;
 
-/// More worlds than this are a slip of the finger.
+/// Offered load above which a link is overloaded; rounding may bring a load of 1 a little above it.
+const LOAD_MAX: f64 = 1.001;
+
+/// More worlds than this are refused as a mistake.
 const RUNS_MAX: usize = 100_000;
 
 /// A scenario file, read.
@@ -96,26 +107,35 @@ const RUNS_MAX: usize = 100_000;
 pub struct Scenario {
     document: Document,
     spec: Spec,
+    registry: Registry,
 }
 
 impl Scenario {
-    /// Reads a file; `file` is its name in errors, and other files are looked for in its folder.
+    /// Reads a file; `file` is its name in errors, and paths in it are relative to its folder.
     ///
     /// # Errors
-    /// If it is no TOML, or a key is unknown, missing or has a value that is none. Whether the worlds can be made
-    /// shows in [`Self::expand`].
+    /// If it is no TOML, or a key is unknown, missing or has an invalid value. [`Self::expand`] reports whether the
+    /// worlds can be made.
     pub fn parse(text: &str, file: &str) -> Result<Self, ScenarioError> {
-        let document = Document::parse(text, file)?;
-        let spec = document.read::<Spec>()?;
-        Ok(Self { document, spec })
+        Self::parse_with(text, file, &Registry::default())
+    }
+
+    /// Reads a file that may name the congestion controllers, queue disciplines and topologies of a registry.
+    ///
+    /// # Errors
+    /// See [`Self::parse`].
+    pub fn parse_with(text: &str, file: &str, registry: &Registry) -> Result<Self, ScenarioError> {
+        let document = Document::parse(text, file).map_err(|error| with_per_cent_hint(error, text))?;
+        let spec = read(&document, registry)?;
+        Ok(Self { document, spec, registry: registry.clone() })
     }
 
     /// Sets a key, `workload.load=0.5` or `scheme.RC3.paced=true`. Strings need no quotation marks.
     ///
     /// # Errors
-    /// If there is no such key, or the value is none; the scenario is as before then.
+    /// If there is no such key, or the value is invalid; the scenario stays unchanged then.
     pub fn set(&mut self, assignment: &str) -> Result<(), ScenarioError> {
-        // What is set stands on no line.
+        // A change has no line in the file.
         let fault = |fault: Fault| ScenarioError { line: None, ..self.document.error(fault) };
         let (key, text) = assignment
             .split_once('=')
@@ -124,12 +144,12 @@ impl Scenario {
         let value = text.parse().unwrap_or_else(|_| Value::String(text.to_owned()));
         let mut document = self.document.clone();
         document.set(key, value, None).map_err(fault)?;
-        self.spec = document.read::<Spec>()?;
+        self.spec = read(&document, &self.registry)?;
         self.document = document;
         Ok(())
     }
 
-    /// What is written in it, changes included.
+    /// Its keys, changes included.
     pub fn spec(&self) -> &Spec {
         &self.spec
     }
@@ -142,13 +162,13 @@ impl Scenario {
     /// The worlds: cases, then points of the sweep, then runs, then repetitions, the last fastest.
     ///
     /// # Errors
-    /// If a case, the sweep or what results from them is none, or a file cannot be read.
+    /// If a case, the sweep or a resulting world is invalid, or a file cannot be read.
     pub fn expand(&self) -> Result<Vec<Run>, ScenarioError> {
         let mut runs = Vec::new();
         for (case, document) in self.cases()? {
             for (point, document) in points(&self.spec, document)? {
-                let spec = document.read::<Spec>()?;
-                let here = worlds(&spec, &folder(document.file()), case.as_deref(), &point)
+                let spec = read(&document, &self.registry)?;
+                let here = worlds(&spec, &self.registry, &folder(document.file()), case.as_deref(), &point)
                     .map_err(|fault| document.error(fault))?;
                 runs.extend(here);
                 if runs.len() > RUNS_MAX {
@@ -175,6 +195,25 @@ impl Scenario {
             cases.push((Some(case.name.clone()), document));
         }
         Ok(cases)
+    }
+}
+
+/// The keys of a file, whose registered names are known.
+fn read(document: &Document, registry: &Registry) -> Result<Spec, ScenarioError> {
+    let spec = document.read::<Spec>()?;
+    resolve::names(&spec, registry).map_err(|fault| document.error(fault))?;
+    Ok(spec)
+}
+
+/// TOML has no per cent: `0.5%` without quotation marks is a syntax error, which the parser cannot explain.
+fn with_per_cent_hint(error: DocumentError, text: &str) -> DocumentError {
+    let line = error.line.and_then(|line| text.lines().nth(line - 1)).unwrap_or_default();
+    match line.contains('%') {
+        true => {
+            let message = format!("{}; write 0.5 % as 0.005 or \"0.5%\"", error.message);
+            DocumentError { message, ..error }
+        }
+        false => error,
     }
 }
 
@@ -224,8 +263,14 @@ fn change(document: &mut Document, key: &str, value: &Value, places: &[&str]) ->
 }
 
 /// Runs and repetitions of one point.
-fn worlds(spec: &Spec, folder: &Path, case: Option<&str>, point: &Point) -> Result<Vec<Run>, Fault> {
-    let schemes = resolve::schemes(&spec.scheme)?;
+fn worlds(
+    spec: &Spec,
+    registry: &Registry,
+    folder: &Path,
+    case: Option<&str>,
+    point: &Point,
+) -> Result<Vec<Run>, Fault> {
+    let schemes = resolve::schemes(&spec.scheme, registry)?;
     let everybody = |scheme: &SchemeSpec| {
         let name = scheme.name.clone();
         RunSpec { name: name.clone(), scheme: name, mix: None, background: None }
@@ -240,9 +285,9 @@ fn worlds(spec: &Spec, folder: &Path, case: Option<&str>, point: &Point) -> Resu
         }
         for repetition in 0..spec.measure.repetitions {
             let seed = derive(spec.measure.seed, u64::from(repetition));
-            let topology = resolve::topology(&spec.topology, folder, seed)?;
-            let measure = resolve::measure(&spec.measure, spec.workload.arrivals, &topology)?;
+            let topology = resolve::topology(&spec.topology, registry, folder, seed)?;
             let workload = resolve::workload(&spec.workload, "workload", folder, &topology)?;
+            let measure = resolve::measure(&spec.measure, &workload, &topology)?;
             let background = spec.background.iter().enumerate();
             let background = background
                 .map(|(n, spec)| resolve::workload(spec, &format!("background.{n}"), folder, &topology))
@@ -255,7 +300,7 @@ fn worlds(spec: &Spec, folder: &Path, case: Option<&str>, point: &Point) -> Resu
                     repetition,
                 },
                 seed,
-                queues: resolve::queues(&spec.queue, &topology)?,
+                queues: resolve::queues(&spec.queue, registry, &topology)?,
                 assignment: resolve::assignment(run, n, &schemes, &topology, seed)?,
                 topology,
                 schemes: schemes.clone(),
@@ -263,12 +308,29 @@ fn worlds(spec: &Spec, folder: &Path, case: Option<&str>, point: &Point) -> Resu
                 background,
                 measure,
             });
+            check_load(&runs[runs.len() - 1])?;
             if runs.len() > RUNS_MAX {
                 return Err(Fault::new("measure.repetitions", format!("makes more than {RUNS_MAX} worlds")));
             }
         }
     }
     Ok(runs)
+}
+
+/// Refuses more traffic than a link carries, unless the world ends at a given time: otherwise its queues and flows under way
+/// would grow without end.
+fn check_load(run: &Run) -> Result<(), Fault> {
+    match run.offered_load() {
+        Some(OfferedLoad { site, rate, share }) if share > LOAD_MAX && run.measure.until.is_none() => {
+            let rate = about_rate(rate.bits_per_second() as f64);
+            let message = format!(
+                "offers {site} {share:.2} times its {rate}; lower `workload.load`, set `topology.rate` to the \
+                 bottleneck's, or end the world with `measure.until`"
+            );
+            Err(Fault::new("workload", message))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn folder(file: &str) -> PathBuf {

@@ -3,11 +3,36 @@
 use std::time::Duration;
 
 use rc3_core::units::Rate;
-use rc3_text::units::{parse_rate, parse_size, parse_time};
+use rc3_text::units::{UnitError, parse_rate, parse_size};
 use serde::{
     Deserialize, Deserializer,
     de::{Error, Unexpected, Visitor},
 };
+
+use crate::registry::QueueLimit;
+
+/// Bytes of the longest packet on the wire, which a queue must hold at least: 1460 of the application with the headers of rc3,
+/// QUIC, UDP and IP.
+const FULL_PACKET: u64 = 1540;
+
+/// Units of time, in seconds; the longer names first.
+const TIME_UNITS: [(&str, f64); 4] = [("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9), ("s", 1.0)];
+
+/// Reads a time such as `80ms`. Numbers that programs write, `8.1e-05s` and those with more decimals than nanoseconds have, are
+/// rounded to the nanosecond.
+///
+/// # Errors
+/// See [`UnitError`].
+pub(crate) fn parse_time(text: &str) -> Result<Duration, UnitError> {
+    rc3_text::units::parse_time(text).or_else(|error| {
+        let text = text.trim();
+        let number = TIME_UNITS.iter().find_map(|(unit, seconds)| {
+            let number = text.strip_suffix(unit)?.trim().parse::<f64>().ok()?;
+            Duration::try_from_secs_f64(number * seconds).ok()
+        });
+        number.ok_or(error)
+    })
+}
 
 pub(super) fn rate<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Rate>, D::Error> {
     required_rate(from).map(Some)
@@ -75,13 +100,35 @@ pub(super) fn size<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> 
     from.deserialize_any(Size)
 }
 
-/// A number from 0 to 1.
+/// A number from 0 to 1, or per cent.
 fn unit_interval<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
-    let value = f64::deserialize(from)?;
-    if !(0.0..=1.0).contains(&value) {
-        return Err(Error::custom(format_args!("{value} is not within 0 to 1")));
+    struct UnitInterval;
+    impl Visitor<'_> for UnitInterval {
+        type Value = f64;
+
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("a number from 0 to 1 such as 0.005, or \"0.5%\"")
+        }
+
+        fn visit_f64<E: Error>(self, value: f64) -> Result<f64, E> {
+            match (0.0..=1.0).contains(&value) {
+                true => Ok(value),
+                false => Err(E::custom(format_args!("{value} is not within 0 to 1"))),
+            }
+        }
+
+        fn visit_i64<E: Error>(self, value: i64) -> Result<f64, E> {
+            self.visit_f64(value as f64)
+        }
+
+        fn visit_str<E: Error>(self, text: &str) -> Result<f64, E> {
+            match text.strip_suffix('%').map(|number| number.trim().parse::<f64>()) {
+                Some(Ok(per_cent)) => self.visit_f64(per_cent / 100.0),
+                _ => Err(E::invalid_value(Unexpected::Str(text), &self)),
+            }
+        }
     }
-    Ok(value)
+    from.deserialize_any(UnitInterval)
 }
 
 /// A share of a whole, 0 to 1.
@@ -118,24 +165,42 @@ impl<'de> Deserialize<'de> for Probability {
     }
 }
 
-/// The limit of a queue: `"1bdp"`, `"5MB"`, a number of bytes, or `"unlimited"`.
+/// The limit of a queue: `"1bdp"`, `"5MB"`, `"100packets"`, a number of bytes, or `"unlimited"`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum BufferSize {
     /// So many times what the access rate brings in the topology's nominal round trip.
     Bdp(f64),
     /// Bytes on the wire.
     Bytes(u64),
-    /// Nothing is ever dropped for want of room.
+    /// Packets of any size.
+    Packets(u64),
+    /// No limit: nothing is dropped.
     Unlimited,
 }
 
 impl BufferSize {
-    /// The limit in bytes where the product of rate and round trip is `bdp` bytes; `None` is unlimited.
+    /// The limit in bytes, for a bandwidth-delay product of `bdp` bytes; packets count as full ones, `None` is unlimited.
     pub fn bytes(self, bdp: u64) -> Option<u64> {
         match self {
             Self::Bdp(factor) => Some((factor * bdp as f64).round() as u64),
             Self::Bytes(bytes) => Some(bytes),
+            Self::Packets(packets) => Some(packets.saturating_mul(FULL_PACKET)),
             Self::Unlimited => None,
+        }
+    }
+
+    /// The limit of a queue, for a bandwidth-delay product of `bdp` bytes.
+    ///
+    /// # Errors
+    /// If it holds no full packet.
+    pub fn limit(self, bdp: u64) -> Result<QueueLimit, String> {
+        match (self, self.bytes(bdp)) {
+            (_, None) => Ok(QueueLimit::UNLIMITED),
+            (_, Some(bytes)) if bytes < FULL_PACKET => Err(format!(
+                "{bytes} bytes do not hold a packet of {FULL_PACKET} bytes, write for example \"100packets\", \"1bdp\" or \"150KB\""
+            )),
+            (Self::Packets(packets), _) => Ok(QueueLimit::Packets(packets)),
+            (_, Some(bytes)) => Ok(QueueLimit::Bytes(bytes)),
         }
     }
 }
@@ -153,12 +218,18 @@ impl<'de> Deserialize<'de> for BufferSize {
             type Value = BufferSize;
 
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("a size such as \"1bdp\", \"5MB\" or \"unlimited\", or a number of bytes")
+                f.write_str(
+                    "a size such as \"1bdp\", \"5MB\", \"100packets\" or \"unlimited\", or a number of bytes",
+                )
             }
 
             fn visit_str<E: Error>(self, text: &str) -> Result<BufferSize, E> {
                 if text == "unlimited" {
                     return Ok(BufferSize::Unlimited);
+                }
+                let packets = text.strip_suffix("packets").or_else(|| text.strip_suffix("packet"));
+                if let Some(packets) = packets.and_then(|number| number.trim().parse().ok()) {
+                    return Ok(BufferSize::Packets(packets));
                 }
                 let Some(factor) = text.strip_suffix("bdp") else {
                     return parse_size(text).map(BufferSize::Bytes).map_err(E::custom);

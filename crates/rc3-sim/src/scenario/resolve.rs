@@ -3,35 +3,56 @@
 use std::{fs, path::Path, time::Duration};
 
 use kickass::{signal, silence::Rule};
-use rc3_core::{
-    Ladder,
-    units::{Level, Rate},
-};
+use rc3_core::{Ladder, TransportConfig, units::Level};
 use rc3_text::document::{Fault, nearest, quoted};
 
 use super::{
-    quantity::Rung,
+    quantity::{BufferSize, Rung},
     run::{Assignment, Measure, Mix, Mixed, Queues, Sampling, Scheme},
     spec::{
-        Arrivals, Congestion, KickAssSpec, LadderReading, ListedFlow, MeasureSpec, MixOf, MixSpec, Mode,
-        QueueSpec, RunSpec, SampleSpec, SchemeKind, SchemeSpec, SilenceSpec, SizesSpec, TopologyKind,
-        TopologySpec, WorkloadSpec,
+        Arrivals, KickAssSpec, LadderReading, ListedFlow, MeasureSpec, MixOf, MixSpec, Mode, QueueSpec,
+        RunSpec, SampleSpec, SchemeKind, SchemeSpec, SilenceSpec, SizesSpec, Spec, ThinkSpec, TopologySpec,
+        WorkloadSpec,
     },
 };
 use crate::{
     agent::{HostId, SchemeId, Writes},
     random::{self, derive},
-    topology::{Access, Map, Site, Topology, dumbbell, fat_tree, from_csv, parking_lot},
-    workload::{self, Ends, Listed, OnOff, Poisson, Sizes, Workload},
+    registry::{Registered, Registry, TopologyRequest},
+    topology::{Site, Topology},
+    workload::{self, ClosedLoop, Ends, Listed, OnOff, Poisson, Sizes, Workload},
 };
 
-/// A topology of more hosts than this was a slip of the finger.
-const HOSTS_MAX: u32 = 10_000;
+/// Defaults of `queue.discipline` and `scheme.congestion`.
+const DISCIPLINE: &str = "priority";
+const CONGESTION: &str = "newreno";
 
-/// The network, with everything random about it drawn by `seed`; files are looked for in `folder`.
-pub(super) fn topology(spec: &TopologySpec, folder: &Path, seed: u64) -> Result<Topology, Fault> {
-    check_topology_keys(spec)?;
-    let mut topology = plain_topology(spec, folder)?;
+/// Receivers that acknowledge less often are refused: their senders would mostly wait for timeouts.
+const ACK_EVERY_MAX: u32 = 1000;
+
+/// Whether all registered names in a scenario are known.
+pub(super) fn names(spec: &Spec, registry: &Registry) -> Result<(), Fault> {
+    registry.find_topology(&spec.topology.kind, "topology.kind")?;
+    let discipline = spec.queue.discipline.as_deref().unwrap_or(DISCIPLINE);
+    registry.find_discipline(discipline, "queue.discipline")?;
+    for (n, scheme) in spec.scheme.iter().enumerate() {
+        let name = scheme.congestion.as_deref().unwrap_or(CONGESTION);
+        registry.find_congestion(name, &format!("scheme.{n}.congestion"))?;
+    }
+    Ok(())
+}
+
+/// The network, with everything random about it drawn by `seed`; paths are relative to `folder`.
+pub(super) fn topology(
+    spec: &TopologySpec,
+    registry: &Registry,
+    folder: &Path,
+    seed: u64,
+) -> Result<Topology, Fault> {
+    let kind = registry.find_topology(&spec.kind, "topology.kind")?;
+    check_topology_keys(spec, &kind.keys())?;
+    let request = TopologyRequest { spec, folder, seed: derive(seed, random::TOPOLOGY) };
+    let mut topology = kind.topology(&request).map_err(|fault| within("topology", fault))?;
     if let Some((low, high)) = spec.core_factors {
         topology.vary_core_rates(low, high, derive(seed, random::CORE_RATES));
     }
@@ -43,69 +64,28 @@ pub(super) fn topology(spec: &TopologySpec, folder: &Path, seed: u64) -> Result<
     Ok(topology)
 }
 
-fn plain_topology(spec: &TopologySpec, folder: &Path) -> Result<Topology, Fault> {
-    use TopologyKind as Kind;
-    let megabits = |megabits: u64| Rate::from_bits_per_second(megabits * 1_000_000).expect("not zero");
-    let tree = spec.kind == Kind::FatTree;
-    let rate = spec.rate.unwrap_or_else(|| megabits(if tree { 100_000 } else { 1000 }));
-    let rtt = spec.rtt.unwrap_or(if tree { Duration::from_micros(96) } else { Duration::from_millis(40) });
-    let hosts = spec.hosts.unwrap_or(10);
-    if !(1..=HOSTS_MAX).contains(&hosts) {
-        return Err(Fault::new("topology.hosts", format!("not within 1 to {HOSTS_MAX}")));
+/// A fault of a key that is relative to `table`.
+fn within(table: &str, fault: Fault) -> Fault {
+    match fault.key.is_empty() {
+        true => Fault { key: table.to_owned(), ..fault },
+        false => Fault { key: format!("{table}.{}", fault.key), ..fault },
     }
-    let wide = || Rate::from_bits_per_second(rate.bits_per_second().saturating_mul(10)).unwrap_or(rate);
-    let uplink = match spec.kind {
-        Kind::Dumbbell | Kind::ParkingLot => spec.uplink.unwrap_or_else(wide),
-        _ => spec.uplink.unwrap_or(rate),
-    };
-    let access = Access {
-        downlink: Some(spec.downlink.unwrap_or(uplink)),
-        overhead: spec.overhead.unwrap_or_default(),
-        ..Access::uplink(uplink)
-    };
-    let map = |map: Map| map.topology(rate, rtt, hosts, access);
-    Ok(match spec.kind {
-        Kind::Internet2 => map(Map::Internet2),
-        Kind::Telstra => map(Map::Telstra),
-        Kind::Redclara => map(Map::Redclara),
-        Kind::Esnet => map(Map::Esnet),
-        Kind::Abilene => map(Map::Abilene),
-        Kind::FatTree => match spec.ports.unwrap_or(8) {
-            ports @ 2..=64 if ports % 2 == 0 => fat_tree(ports, rate, rtt),
-            _ => return Err(Fault::new("topology.ports", "an even number from 2 to 64")),
-        },
-        Kind::Dumbbell => dumbbell(rate, rtt, hosts, access),
-        Kind::ParkingLot => match spec.links.unwrap_or(3) {
-            links @ 1..=100 => parking_lot(links, rate, rtt, hosts, access),
-            _ => return Err(Fault::new("topology.links", "a number from 1 to 100")),
-        },
-        Kind::File => {
-            let file = spec
-                .file
-                .as_ref()
-                .ok_or_else(|| Fault::new("topology", "kind `file` needs the key `file`"))?;
-            let text = read(folder, file, "topology.file")?;
-            let mut topology = from_csv(&text, file, hosts, access, rate)
-                .map_err(|error| Fault::new("topology.file", error))?;
-            topology.nominal.rtt = spec.rtt.unwrap_or(topology.nominal.rtt);
-            topology
-        }
-    })
 }
 
-fn check_topology_keys(spec: &TopologySpec) -> Result<(), Fault> {
-    use TopologyKind as Kind;
-    let tree = spec.kind == Kind::FatTree;
+fn check_topology_keys(spec: &TopologySpec, known: &[&str]) -> Result<(), Fault> {
     let given = [
-        ("hosts", spec.hosts.is_some(), !tree),
-        ("uplink", spec.uplink.is_some(), !tree),
-        ("downlink", spec.downlink.is_some(), !tree),
-        ("overhead", spec.overhead.is_some(), !tree),
-        ("ports", spec.ports.is_some(), tree),
-        ("links", spec.links.is_some(), spec.kind == Kind::ParkingLot),
-        ("file", spec.file.is_some(), spec.kind == Kind::File),
-        ("access-rtts", spec.access_rtts.is_some(), matches!(spec.kind, Kind::Dumbbell | Kind::ParkingLot)),
-    ];
+        ("hosts", spec.hosts.is_some()),
+        ("uplink", spec.uplink.is_some()),
+        ("downlink", spec.downlink.is_some()),
+        ("overhead", spec.overhead.is_some()),
+        ("access-delay", spec.access_delay.is_some()),
+        ("ports", spec.ports.is_some()),
+        ("links", spec.links.is_some()),
+        ("file", spec.file.is_some()),
+        ("access-rtts", spec.access_rtts.is_some()),
+        ("parameters", !spec.parameters.is_empty()),
+    ]
+    .map(|(key, given)| (key, given, known.contains(&key)));
     refuse("topology", &given, "this `kind`")
 }
 
@@ -130,7 +110,7 @@ fn read(folder: &Path, file: &str, key: &str) -> Result<String, Fault> {
 }
 
 /// The queues of a network.
-pub(super) fn queues(spec: &QueueSpec, topology: &Topology) -> Result<Queues, Fault> {
+pub(super) fn queues(spec: &QueueSpec, registry: &Registry, topology: &Topology) -> Result<Queues, Fault> {
     let QueueSpec {
         discipline,
         buffer,
@@ -142,6 +122,7 @@ pub(super) fn queues(spec: &QueueSpec, topology: &Topology) -> Result<Queues, Fa
         kickass,
         kickass_threshold,
         kickass_silence,
+        parameters,
     } = spec;
     let silence = match kickass_silence {
         SilenceSpec::Threshold => Rule::Threshold,
@@ -160,30 +141,57 @@ pub(super) fn queues(spec: &QueueSpec, topology: &Topology) -> Result<Queues, Fa
     }
     let uplink_backlog = uplink_backlog.and_then(|backlog| backlog.bytes(bdp));
     if uplink_backlog == Some(0) {
-        return Err(Fault::new("queue.uplink-backlog", "RLP would wait even where nothing does"));
+        return Err(Fault::new("queue.uplink-backlog", "is zero, so RLP would never send"));
     }
-    Ok(Queues {
-        discipline: *discipline,
-        buffer: buffer.bytes(bdp),
-        uplink_buffer: uplink_buffer.bytes(bdp),
+    let limit = |buffer: BufferSize, key| buffer.limit(bdp).map_err(|message| Fault::new(key, message));
+    let name = discipline.as_deref().unwrap_or(DISCIPLINE);
+    let entry = registry.find_discipline(name, "queue.discipline")?;
+    let queues = Queues {
+        discipline: Registered::new(name, parameters.clone(), entry),
+        buffer: limit(*buffer, "queue.buffer")?,
+        uplink_buffer: limit(*uplink_buffer, "queue.uplink-buffer")?,
         uplink_backlog,
         loss: loss.get(),
         first_loss: first_loss.get(),
         low_priority: *low_priority,
         kickass: kickass.clone(),
         signals,
-    })
+    };
+    for limit in [queues.buffer, queues.uplink_buffer] {
+        let rate = Some(topology.nominal.rate);
+        queues.queue(true, rate, limit, 0).map_err(|fault| within("queue", fault))?;
+    }
+    Ok(queues)
 }
 
 /// How many flows are measured, and how many before them are not.
-pub(super) fn measure(spec: &MeasureSpec, arrivals: Arrivals, topology: &Topology) -> Result<Measure, Fault> {
-    let warm_up = match arrivals {
-        Arrivals::Poisson | Arrivals::OnOff => 6000,
-        Arrivals::Csv | Arrivals::List => 0,
+pub(super) fn measure(
+    spec: &MeasureSpec,
+    workload: &Workload,
+    topology: &Topology,
+) -> Result<Measure, Fault> {
+    let default = match &workload.arrivals {
+        workload::Arrivals::Poisson(_) | workload::Arrivals::OnOff(_) => 6000,
+        workload::Arrivals::ClosedLoop(sources) => u64::from(sources.sources),
+        workload::Arrivals::List(_) => 0,
     };
-    let warm_up = spec.warm_up.unwrap_or(warm_up);
+    let warm_up = spec.warm_up.unwrap_or(default);
+    if let Some(flows) = workload.count().filter(|flows| *flows <= warm_up) {
+        let message = format!("{warm_up} flows before the measured ones, but the workload has only {flows}");
+        return Err(Fault::new("measure.warm-up", message));
+    }
+    if spec.max_in_flight == 0 {
+        return Err(Fault::new("measure.max-in-flight", "no flow could start"));
+    }
     let sample = spec.sample.as_ref().map(|sample| sampling(sample, topology)).transpose()?;
-    Ok(Measure { flows: spec.flows, warm_up, fct: spec.fct, until: spec.until, sample })
+    Ok(Measure {
+        flows: spec.flows,
+        warm_up,
+        fct: spec.fct,
+        until: spec.until,
+        max_in_flight: spec.max_in_flight,
+        sample,
+    })
 }
 
 fn sampling(spec: &SampleSpec, topology: &Topology) -> Result<Sampling, Fault> {
@@ -193,7 +201,7 @@ fn sampling(spec: &SampleSpec, topology: &Topology) -> Result<Sampling, Fault> {
     }
     let every = spec.every.unwrap_or(Duration::from_millis(100));
     if every.is_zero() {
-        return Err(Fault::new("measure.sample.every", "no time at all"));
+        return Err(Fault::new("measure.sample.every", "not above zero"));
     }
     Ok(Sampling { site, every })
 }
@@ -212,7 +220,10 @@ pub(super) fn workload(
             let sizes = self::sizes(sizes, &format!("{key}.sizes"), folder)?;
             let poisson = Poisson { sizes, load: load.get(), ends: ends(spec, key, topology)? };
             if poisson.mean_gap(topology).is_none() {
-                return Err(Fault::new(format!("{key}.load"), "so that no flow ever comes, or all at once"));
+                return Err(Fault::new(
+                    format!("{key}.load"),
+                    "so small or large that no flow ever arrives, or all at once",
+                ));
             }
             workload::Arrivals::Poisson(poisson)
         }
@@ -223,7 +234,7 @@ pub(super) fn workload(
                 return Err(Fault::new(format!("{key}.on-off.shape"), "not above 1, so there is no mean"));
             }
             if (on_off.on + on_off.off).is_zero() {
-                return Err(Fault::new(format!("{key}.on-off"), "neither on nor off takes any time"));
+                return Err(Fault::new(format!("{key}.on-off"), "`on` and `off` are both zero"));
             }
             let (sources, peak, on, off) = (on_off.sources, on_off.peak, on_off.on, on_off.off);
             workload::Arrivals::OnOff(OnOff {
@@ -232,6 +243,21 @@ pub(super) fn workload(
                 on,
                 off,
                 shape,
+                ends: ends(spec, key, topology)?,
+            })
+        }
+        Arrivals::ClosedLoop => {
+            let (Some(sizes), Some(spec_of_sources)) = (&spec.sizes, spec.closed_loop) else {
+                unreachable!("checked")
+            };
+            if spec_of_sources.sources == 0 {
+                return Err(Fault::new(format!("{key}.closed-loop.sources"), "not above zero"));
+            }
+            workload::Arrivals::ClosedLoop(ClosedLoop {
+                sources: spec_of_sources.sources,
+                think: spec_of_sources.think,
+                constant: spec_of_sources.distribution == ThinkSpec::Constant,
+                sizes: self::sizes(sizes, &format!("{key}.sizes"), folder)?,
                 ends: ends(spec, key, topology)?,
             })
         }
@@ -257,7 +283,7 @@ pub(super) fn workload(
             return Err(Fault::new(format!("{key}.give-up"), "means nothing with `writes`"));
         }
         Some(writes) if writes.chunk == 0 || writes.every.is_zero() => {
-            return Err(Fault::new(format!("{key}.writes"), "chunks and what lies between them are above 0"));
+            return Err(Fault::new(format!("{key}.writes"), "`chunk` and `every` must be above zero"));
         }
         Some(writes) => Writes::Chunked { first: writes.first, chunk: writes.chunk, every: writes.every },
     };
@@ -265,16 +291,17 @@ pub(super) fn workload(
 }
 
 fn check_workload_keys(spec: &WorkloadSpec, key: &str) -> Result<(), Fault> {
-    let [poisson, on_off, csv, list] = [Arrivals::Poisson, Arrivals::OnOff, Arrivals::Csv, Arrivals::List]
-        .map(|arrivals| spec.arrivals == arrivals);
+    let is = |arrivals| spec.arrivals == arrivals;
+    let (poisson, on_off, closed) = (is(Arrivals::Poisson), is(Arrivals::OnOff), is(Arrivals::ClosedLoop));
     let given = [
-        ("sizes", spec.sizes.is_some(), poisson),
+        ("sizes", spec.sizes.is_some(), poisson || closed),
         ("load", spec.load.is_some(), poisson),
-        ("from", spec.from.is_some(), poisson || on_off),
-        ("to", spec.to.is_some(), poisson || on_off),
-        ("file", spec.file.is_some(), csv),
-        ("flows", spec.flows.is_some(), list),
+        ("from", spec.from.is_some(), poisson || on_off || closed),
+        ("to", spec.to.is_some(), poisson || on_off || closed),
+        ("file", spec.file.is_some(), is(Arrivals::Csv)),
+        ("flows", spec.flows.is_some(), is(Arrivals::List)),
         ("on-off", spec.on_off.is_some(), on_off),
+        ("closed-loop", spec.closed_loop.is_some(), closed),
         ("writes", spec.writes.is_some(), !on_off),
         ("give-up", spec.give_up.is_some(), !on_off),
     ];
@@ -282,6 +309,9 @@ fn check_workload_keys(spec: &WorkloadSpec, key: &str) -> Result<(), Fault> {
     let needed: &[(&str, bool)] = match spec.arrivals {
         Arrivals::Poisson => &[("sizes", spec.sizes.is_some()), ("load", spec.load.is_some())],
         Arrivals::OnOff => &[("on-off", spec.on_off.is_some())],
+        Arrivals::ClosedLoop => {
+            &[("closed-loop", spec.closed_loop.is_some()), ("sizes", spec.sizes.is_some())]
+        }
         Arrivals::Csv => &[("file", spec.file.is_some())],
         Arrivals::List => &[("flows", spec.flows.is_some())],
     };
@@ -330,7 +360,13 @@ fn listed(flow: &ListedFlow, key: &str, topology: &Topology) -> Result<Vec<Liste
         }
     }
     if flow.from == flow.to {
-        return Err(Fault::new(key, "a host that sends to itself"));
+        return Err(Fault::new(key, format!("host {} sends to itself", flow.from)));
+    }
+    let neighbours = (0..count).map(|n| (HostId(flow.from + n), HostId(flow.to + n)));
+    for (from, to) in neighbours {
+        if let Some(message) = workload::misses_all_cores(topology, from, to) {
+            return Err(Fault::new(key, message));
+        }
     }
     if flow.size == 0 {
         return Err(Fault::new(format!("{key}.size"), "a flow without bytes"));
@@ -346,12 +382,12 @@ fn listed(flow: &ListedFlow, key: &str, topology: &Topology) -> Result<Vec<Liste
 }
 
 /// All schemes, whose names must differ.
-pub(super) fn schemes(specs: &[SchemeSpec]) -> Result<Vec<Scheme>, Fault> {
+pub(super) fn schemes(specs: &[SchemeSpec], registry: &Registry) -> Result<Vec<Scheme>, Fault> {
     if specs.is_empty() {
-        return Err(Fault::new("scheme", "nothing carries the flows, write `[[scheme]]`"));
+        return Err(Fault::new("scheme", "no scheme carries the flows, write `[[scheme]]`"));
     }
     if specs.len() > usize::from(u16::MAX) {
-        return Err(Fault::new("scheme", "more than anybody can tell apart"));
+        return Err(Fault::new("scheme", format!("more than {} schemes", u16::MAX)));
     }
     let mut schemes: Vec<Scheme> = Vec::with_capacity(specs.len());
     for (n, spec) in specs.iter().enumerate() {
@@ -359,31 +395,48 @@ pub(super) fn schemes(specs: &[SchemeSpec]) -> Result<Vec<Scheme>, Fault> {
         if schemes.iter().any(|scheme| scheme.name == spec.name) {
             return Err(Fault::new(format!("{key}.name"), format!("there is another `{}`", spec.name)));
         }
-        schemes.push(scheme(spec, &key)?);
+        schemes.push(scheme(spec, registry, &key)?);
     }
     Ok(schemes)
 }
 
-fn scheme(spec: &SchemeSpec, key: &str) -> Result<Scheme, Fault> {
+fn scheme(spec: &SchemeSpec, registry: &Registry, key: &str) -> Result<Scheme, Fault> {
     let (rc3, loops) = (spec.kind == SchemeKind::Rc3, spec.kind != SchemeKind::Rcp);
     let given = [
         ("mode", spec.mode.is_some(), rc3),
         ("congestion", spec.congestion.is_some(), loops),
         ("initial-window", spec.initial_window.is_some(), loops),
         ("initial-rtt", spec.initial_rtt.is_some(), loops),
+        ("ack-every", spec.ack_every.is_some(), loops),
+        ("ack-delay", spec.ack_delay.is_some(), loops),
         ("paced", spec.paced.is_some(), loops),
         ("ladder", spec.ladder.is_some(), rc3),
         ("ladder-reading", spec.ladder_reading.is_some(), rc3),
         ("real-crypto", spec.real_crypto, loops),
+        ("parameters", !spec.parameters.is_empty(), loops),
     ];
     refuse(key, &given, "this `kind`")?;
+    if spec.ack_delay.is_some() && spec.ack_every.is_none_or(|packets| packets == 1) {
+        return Err(Fault::new(format!("{key}.ack-delay"), "means nothing without `ack-every` above 1"));
+    }
     let initial_window = spec.initial_window.unwrap_or(4);
     if !(1..=1_000_000).contains(&initial_window) {
         return Err(Fault::new(format!("{key}.initial-window"), "not within 1 to 1,000,000 packets"));
     }
     if spec.initial_rtt.is_some_and(|rtt| rtt.is_zero()) {
-        return Err(Fault::new(format!("{key}.initial-rtt"), "no time at all"));
+        return Err(Fault::new(format!("{key}.initial-rtt"), "not above zero"));
     }
+    if !(1..=ACK_EVERY_MAX).contains(&spec.ack_every.unwrap_or(1)) {
+        return Err(Fault::new(
+            format!("{key}.ack-every"),
+            format!("not within 1 to {ACK_EVERY_MAX} packets"),
+        ));
+    }
+    let name = spec.congestion.as_deref().unwrap_or(CONGESTION);
+    let entry = registry.find_congestion(name, &format!("{key}.congestion"))?;
+    let congestion = Registered::new(name, spec.parameters.clone(), entry);
+    let checked = congestion.entry().configure(&spec.parameters, 0, &mut TransportConfig::default());
+    checked.map_err(|fault| within(key, fault))?;
     let level = Level::new(spec.level)
         .ok_or_else(|| Fault::new(format!("{key}.level"), format!("not within 0 to {}", Level::MAX)))?;
     let default = [Rung::Packets(40), Rung::Packets(400), Rung::Packets(4000), Rung::Rest];
@@ -394,9 +447,11 @@ fn scheme(spec: &SchemeSpec, key: &str) -> Result<Scheme, Fault> {
         name: spec.name.clone(),
         kind: spec.kind,
         mode: spec.mode.unwrap_or(if rc3 { Mode::Trust } else { Mode::Off }),
-        congestion: spec.congestion.unwrap_or(Congestion::Newreno),
+        congestion,
         initial_window,
         initial_rtt: spec.initial_rtt.unwrap_or(Duration::from_secs(1)),
+        ack_every: spec.ack_every.unwrap_or(1),
+        ack_delay: spec.ack_delay,
         paced: spec.paced.unwrap_or(false),
         ladder,
         level,

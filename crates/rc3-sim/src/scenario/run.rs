@@ -1,22 +1,27 @@
-//! One concrete world: everything a simulation needs and nothing it has to look up.
+//! One concrete world: everything that a simulation needs, resolved.
 
 use std::{fmt, time::Duration};
 
-use rc3_core::{Ladder, units::Level};
+use rc3_core::{
+    Ladder,
+    units::{Level, Rate},
+};
 
-use super::spec::{Congestion, Discipline, KickAssSpec, LowPriority, Mode, SchemeKind};
+use super::spec::{KickAssSpec, LowPriority, Mode, SchemeKind};
 use crate::{
     agent::{Flow, FlowId, HostId, SchemeId},
     random,
     record::Fct,
+    registry::{Congestion, Discipline, Fault, QueueLimit, QueueRequest},
     topology::{Site, Topology},
-    workload::{Merge, Workload},
+    workload::{Arrivals, LoopSource, Merge, Workload},
+    world::ParcelQueue,
 };
 
 /// One world of a scenario.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
-    /// Where in the scenario it stands.
+    /// Its place in the scenario.
     pub label: Label,
     /// Seed of everything random in it. Runs that differ in their schemes alone share it, and so their flows.
     pub seed: u64,
@@ -26,7 +31,7 @@ pub struct Run {
     pub queues: Queues,
     /// What can carry a flow; [`SchemeId`] is the place in here.
     pub schemes: Vec<Scheme>,
-    /// Who uses which of them.
+    /// Which flows use which scheme.
     pub assignment: Assignment,
     /// The flows that are measured.
     pub workload: Workload,
@@ -37,8 +42,8 @@ pub struct Run {
 }
 
 impl Run {
-    /// All flows, in order of arrival, numbered, with their schemes; made one at a time. Random arrivals never
-    /// end: whoever takes them stops.
+    /// All flows except those of closed loops, in order of arrival, numbered, with their schemes; made one at a time. Random arrivals never
+    /// end: the caller stops.
     pub fn flows(&self) -> impl Iterator<Item = Flow> + use<> {
         self.arrivals().map(|(_, flow)| flow)
     }
@@ -51,15 +56,38 @@ impl Run {
         used.into_iter().flatten().map(|scheme| &self.schemes[usize::from(scheme.0)])
     }
 
-    /// All flows, each with whether it belongs to the measured workload.
+    /// The closed-loop sources, each with the place of its workload; 0 is the measured one.
+    pub(crate) fn closed_loops(&self) -> Vec<(usize, LoopSource)> {
+        let parts = std::iter::once(&self.workload).chain(&self.background).enumerate();
+        let sources = parts.flat_map(|(part, workload)| {
+            let sources = match &workload.arrivals {
+                Arrivals::ClosedLoop(closed) => {
+                    closed.start(&self.topology, workload.writes, self.seed_of(part))
+                }
+                _ => Vec::new(),
+            };
+            sources.into_iter().map(move |source| (part, source))
+        });
+        sources.collect()
+    }
+
+    /// Gives a flow of a workload its scheme.
+    pub(crate) fn with_scheme(&self) -> impl Fn(usize, &Flow) -> Flow + use<> {
+        let assignment = self.assignment.clone();
+        move |part, flow| Flow { scheme: assignment.scheme(part, flow), ..flow.clone() }
+    }
+
+    fn seed_of(&self, part: usize) -> u64 {
+        random::derive(self.seed, random::WORKLOADS + part as u64)
+    }
+
+    /// All flows, each with whether it belongs to the measured workload. Those of closed loops are not among them.
     pub(crate) fn arrivals(&self) -> impl Iterator<Item = (bool, Flow)> + use<> {
         let parts = std::iter::once(&self.workload).chain(&self.background);
-        let parts = parts.enumerate().map(|(part, workload)| {
-            workload.flows(&self.topology, random::derive(self.seed, random::WORKLOADS + part as u64))
-        });
-        let assignment = self.assignment.clone();
-        Merge::new(parts)
-            .map(move |(part, flow)| (part == 0, Flow { scheme: assignment.scheme(part, &flow), ..flow }))
+        let parts =
+            parts.enumerate().map(|(part, workload)| workload.flows(&self.topology, self.seed_of(part)));
+        let with_scheme = self.with_scheme();
+        Merge::new(parts).map(move |(part, flow)| (part == 0, with_scheme(part, &flow)))
     }
 }
 
@@ -72,18 +100,20 @@ pub struct Measure {
     pub warm_up: u64,
     /// From when to when a flow takes.
     pub fct: Fct,
-    /// When the world ends, whatever is under way.
+    /// When the world ends, even with flows under way.
     pub until: Option<Duration>,
-    /// What is looked at meanwhile.
+    /// Most flows under way at a time.
+    pub max_in_flight: u64,
+    /// The link that is sampled.
     pub sample: Option<Sampling>,
 }
 
-/// A link that is looked at again and again.
+/// A link that is sampled at regular intervals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sampling {
     /// The link, which the topology has.
     pub site: Site,
-    /// From one look to the next, above zero.
+    /// Interval of the samples, above zero.
     pub every: Duration,
 }
 
@@ -120,15 +150,15 @@ impl fmt::Display for Label {
     }
 }
 
-/// What waits in front of the links. Limits are bytes on the wire; `None` is unlimited.
+/// The queues in front of the links.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Queues {
     /// Order of service at routers with priorities.
     pub discipline: Discipline,
     /// Limit of each core and downlink queue.
-    pub buffer: Option<u64>,
+    pub buffer: QueueLimit,
     /// Limit of each uplink queue.
-    pub uplink_buffer: Option<u64>,
+    pub uplink_buffer: QueueLimit,
     /// RLP waits while so many bytes wait at its uplink.
     pub uplink_backlog: Option<u64>,
     /// Probability that a core link loses a packet.
@@ -137,18 +167,33 @@ pub struct Queues {
     pub first_loss: f64,
     /// What routers without priorities ([`crate::topology::Router::priorities`]) do with low ones.
     pub low_priority: LowPriority,
-    /// Which queues tell rates.
+    /// Which queues signal rates.
     pub kickass: KickAssSpec,
-    /// How those do.
+    /// How those signal.
     pub signals: kickass::signal::SignalConfig,
 }
 
-/// Something that carries flows.
+impl Queues {
+    /// The queue in front of a link. `priorities`: whether its router has priority queues.
+    pub(crate) fn queue(
+        &self,
+        priorities: bool,
+        rate: Option<Rate>,
+        limit: QueueLimit,
+        seed: u64,
+    ) -> Result<ParcelQueue, Fault> {
+        let (parameters, low_priority) = (self.discipline.parameters(), self.low_priority);
+        let request = QueueRequest { parameters, limit, rate, priorities, low_priority, seed };
+        self.discipline.entry().queue(&request)
+    }
+}
+
+/// A transport that carries flows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scheme {
-    /// What results call it.
+    /// Its name in results.
     pub name: String,
-    /// What it is.
+    /// Its kind.
     pub kind: SchemeKind,
     /// When RLP sends.
     pub mode: Mode,
@@ -158,6 +203,10 @@ pub struct Scheme {
     pub initial_window: u64,
     /// Round trip assumed before one has been measured.
     pub initial_rtt: Duration,
+    /// Receivers acknowledge every so many packets.
+    pub ack_every: u32,
+    /// Longest time that a receiver delays an ACK; `None` is QUIC's default.
+    pub ack_delay: Option<Duration>,
     /// Whether the primary loop paces.
     pub paced: bool,
     /// The levels of RLP.
@@ -168,7 +217,7 @@ pub struct Scheme {
     pub real_crypto: bool,
 }
 
-/// Who uses which scheme.
+/// Which flows use which scheme.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Assignment {
     /// Of the measured flows.
@@ -190,19 +239,19 @@ impl Assignment {
     }
 }
 
-/// A second scheme for some.
+/// A second scheme for some of the flows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mix {
     /// The scheme.
     pub scheme: SchemeId,
-    /// Who uses it.
+    /// The flows that use it.
     pub of: Mixed,
 }
 
-/// Who uses the second scheme.
+/// The flows that use the second scheme.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Mixed {
-    /// Whatever these hosts send; indexed by host.
+    /// All flows of these hosts; indexed by host.
     Hosts(Vec<bool>),
     /// A share of the flows, 0 to 1, chosen by a seed.
     Flows {

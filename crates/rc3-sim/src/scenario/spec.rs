@@ -1,8 +1,10 @@
 //! A scenario file as it is written: every table and key, with its unit and default.
 //!
 //! Keys are the names below with hyphens, `initial-window`. Rates, sizes and times are strings with a unit
-//! (`"1Gbit"`, `"5MB"`, `"40ms"`, see [`crate::units`]). A key that means nothing beside the others is an error, not
-//! a silent default.
+//! (`"1Gbit"`, `"5MB"`, `"40ms"`). A key without meaning beside the others is an error.
+//!
+//! [`super::keys`] turns the comments of this file into a page for users (docs/SCENARIOS.md): a sentence here is a sentence
+//! there.
 
 use std::time::Duration;
 
@@ -10,15 +12,15 @@ use rc3_core::units::Rate;
 use serde::Deserialize;
 
 use super::quantity::{self, BufferSize, Probability, Rung, Share};
-use crate::record::Fct;
+use crate::{record::Fct, registry::Parameters};
 
-/// A whole scenario file.
+/// The keys at the top of a scenario file, and its tables.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Spec {
-    /// What `rc3-lab sim run` calls it; also the folder of its results.
+    /// Name of the experiment, and of the folder with its results.
     pub name: String,
-    /// One line for people.
+    /// Title of the report, one line.
     pub title: String,
     /// Figure, table or section it reproduces, for example `RC3 Fig. 8`.
     #[serde(default)]
@@ -36,18 +38,19 @@ pub struct Spec {
     /// Flows beside them.
     #[serde(default)]
     pub background: Vec<WorkloadSpec>,
-    /// What can carry a flow.
+    /// The schemes that can carry flows.
     pub scheme: Vec<SchemeSpec>,
-    /// Who uses which scheme. Without any, each scheme is used by everybody once.
+    /// Which flows use which scheme. Without any, each scheme has a run in which all flows use it.
     #[serde(default)]
     pub run: Vec<RunSpec>,
     /// How much is measured.
     #[serde(default)]
     pub measure: MeasureSpec,
-    /// Dotted key to the values it takes in turn; several keys make their product, the last one runs fastest.
+    /// Dotted keys and the values that each takes in turn, `workload.load = [0.1, 0.3]`. Several keys make their product; the
+    /// last one varies fastest.
     #[serde(default)]
     pub sweep: toml::Table,
-    /// Named sets of changes, each an experiment of its own.
+    /// Named sets of changes; each repeats all runs.
     #[serde(default)]
     pub case: Vec<CaseSpec>,
     /// What the printed figures say about this experiment. Default `independent`.
@@ -56,23 +59,25 @@ pub struct Spec {
     /// Printed figures to put beside the measured ones.
     #[serde(default)]
     pub expect: Vec<ExpectSpec>,
-    /// What to draw.
+    /// The pictures of the report.
     #[serde(default)]
     pub picture: Vec<PictureSpec>,
 }
 
-/// `[topology]`: a network and its changes. Which keys a kind takes: see [`TopologyKind`].
+/// `[topology]`: a network and its changes. All kinds take `rate`, `rtt`, `core-factors` and `without-priorities`; the list
+/// of kinds names the other keys of each.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct TopologySpec {
-    /// Which network.
-    pub kind: TopologyKind,
-    /// Rate of the bottleneck of a single flow. Default `1Gbit`, of a fat tree `100Gbit`.
+    /// Name of a registered topology.
+    pub kind: String,
+    /// Rate of the bottleneck of a single flow: of the core links in a dumbbell and a parking lot, of the uplinks in all others.
+    /// In kind `file` it is the uplinks' rate and the reference of `load`. Default `1Gbit`, of a fat tree `100Gbit`.
     #[serde(default, deserialize_with = "quantity::rate")]
     pub rate: Option<Rate>,
-    /// Round trip of a typical path: the mean one of a map, for internet2 that of two core links, of a fat tree
-    /// that of the longest path, of a parking lot that of one link. Default `40ms`, of a fat tree `96us`; of a
-    /// file the mean one, and only the limit of queues follows from it.
+    /// Round trip of a typical path, without access links: the mean over all paths of a map, of two core links in `internet2`,
+    /// of the longest path in a fat tree, of one core link in a parking lot. Default `40ms`, of a fat tree `96us`. A file has
+    /// delays of its own: there the default is their mean, and only buffers in `bdp` depend on the key.
     #[serde(default, deserialize_with = "quantity::time")]
     pub rtt: Option<Duration>,
     /// Hosts at each router, and at each side of a dumbbell. Default 10; a fat tree has its own number.
@@ -83,107 +88,89 @@ pub struct TopologySpec {
     /// Rate of a host's downlink. Default: that of its uplink.
     #[serde(default, deserialize_with = "quantity::rate")]
     pub downlink: Option<Rate>,
-    /// Random time that a host takes for each packet it sends, at most. Default none. With the service time of the
-    /// bottleneck it keeps packets of one size from always meeting the same place in a full queue (Floyd and Jacobson,
-    /// On Traffic Phase Effects in Packet-Switched Gateways, 1992).
+    /// Largest random time that a host takes for each packet it sends. Default none. The service time of a bottleneck packet
+    /// avoids phase effects, in which packets of one flow always meet a full queue (Floyd and Jacobson, On Traffic Phase
+    /// Effects in Packet-Switched Gateways, 1992).
     #[serde(default, deserialize_with = "quantity::time")]
     pub overhead: Option<Duration>,
+    /// Delay, one way, of each access link: every round trip is longer by four times that. Default none.
+    #[serde(default, deserialize_with = "quantity::time")]
+    pub access_delay: Option<Duration>,
     /// Ports of a fat tree's switches; even. Default 8.
     pub ports: Option<u32>,
     /// Core links of a parking lot. Default 3.
     pub links: Option<u32>,
-    /// CSV file of kind `file`, `a,b,one_way_delay_ms,rate_mbps`, from the folder of the scenario file.
+    /// CSV file of kind `file`, with the columns `a,b,one_way_delay_ms,rate_mbps`: a row for each core link, between routers of
+    /// any name. The path is relative to the scenario file.
     pub file: Option<String>,
-    /// Each core link's rate is multiplied by a number drawn uniformly between these two, `[0.5, 2]` (RC3
-    /// §5.1.2, link heterogeneity).
+    /// Two factors, `[0.5, 2]`: the rate of each core link is multiplied by a random number between them (RC3 §5.1.2, link
+    /// heterogeneity).
     #[serde(default, deserialize_with = "quantity::factors")]
     pub core_factors: Option<(f64, f64)>,
-    /// Round trips that the access links of the hosts of router 0 add, those of the first and the last host; evenly
-    /// spread between them, `["10ms", "250ms"]`. In a dumbbell and a parking lot.
+    /// Two round trips, `["10ms", "250ms"]`: those of the access links of the first and of the last host at router 0. The hosts
+    /// between them are spread evenly. It replaces `access-delay` for these hosts.
     #[serde(default, deserialize_with = "quantity::times")]
     pub access_rtts: Option<(Duration, Duration)>,
-    /// Share of the routers, 0 to 1, without queues by priority (RC3 §6, partial support). Default 0.
+    /// Share of the routers, 0 to 1, without priority queues (RC3 §6, partial support). Default 0.
     #[serde(default)]
     pub without_priorities: Share,
     /// Share of the hosts of each router, 0 to 1, whose uplinks serve packets in order of arrival. Default 0.
     #[serde(default)]
     pub hosts_without_priorities: Share,
+    /// Parameters of a topology from outside the crate; its author documents them.
+    #[serde(default)]
+    pub parameters: Parameters,
 }
 
-/// The networks there are, with the keys each of them takes besides `kind`, `rate`, `rtt`, `core-factors`,
-/// `without-priorities` and `hosts-without-priorities`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum TopologyKind {
-    /// Ten routers, sixteen core links: the papers' Internet-2. `hosts`, `uplink`, `downlink`.
-    Internet2,
-    /// Rocketfuel's AS 1221. As internet2.
-    Telstra,
-    /// The academic network of Latin America. As internet2.
-    Redclara,
-    /// The network of the U.S. Department of Energy. As internet2.
-    Esnet,
-    /// Internet-2 as Topology Zoo has it. As internet2.
-    Abilene,
-    /// A data centre's, with links of the same rate everywhere. `ports`.
-    FatTree,
-    /// One bottleneck of `rate` with hosts on both sides. As internet2.
-    Dumbbell,
-    /// Routers in a row. As internet2, and `links`.
-    ParkingLot,
-    /// Core links from a file. As internet2, and `file`.
-    File,
-}
-
-/// `[queue]`: what waits in front of the links.
+/// `[queue]`: the queues in front of the links.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct QueueSpec {
-    /// Order of service. Default `priority`.
-    pub discipline: Discipline,
+    /// Name of a registered queue discipline. Default `priority`.
+    pub discipline: Option<String>,
     /// Limit of each core and downlink queue, shared by all levels. Default `1bdp`.
     pub buffer: BufferSize,
-    /// Limit of the queues at the uplinks, shared by all levels. Default `1bdp`: "all queues" have it (RC3 §5.1).
+    /// Limit of the queues at the uplinks, shared by all levels. Default `1bdp`, as that of all queues (RC3 §5.1).
     pub uplink_buffer: BufferSize,
-    /// RLP waits while this much waits at its uplink, so that its packets leave as fast as the card takes them, and
-    /// none once the loops have met; above 0. Default `unlimited`: all of RLP is handed over at once, as by the
-    /// papers' kernel.
+    /// RLP pauses while the queue of its uplink holds this much, above 0; so its packets leave as fast as the link takes them, and
+    /// none after the loops have met. Default `unlimited`: all of RLP enters the queue at once, as in the papers' kernel.
     pub uplink_backlog: Option<BufferSize>,
-    /// Probability, 0 to 1, that a core link loses a packet (RC3 Fig. 11). Default 0.
+    /// Probability that a core link loses a packet, `0.005` or `"0.5%"` (RC3 Fig. 11). Default 0.
     pub loss: Probability,
-    /// Probability, 0 to 1, that the first packet of a flow does not get through, for whatever reason networks
-    /// have; its sender tries again after three seconds (RFC 2988 §2). Default 0.
+    /// Probability that the first packet of a flow is lost; its sender tries again after three seconds (RFC 2988 §2). Default 0.
     pub first_loss: Probability,
-    /// What routers without priorities do with low ones. Default `pass`.
+    /// What routers without priority queues do with RLP packets. Default `pass`.
     pub low_priority: LowPriority,
-    /// Which queues tell rates by where they fragment packets (Kick-Ass §2): `true` for those of all links with a
-    /// rate, the hosts' uplinks among them, or the numbers of routers. Not in runs of RCP, whose routers have means of
-    /// their own. Default `false`.
+    /// Which queues signal rates by where they fragment packets (Kick-Ass §2): `true` for all links with a rate, the hosts'
+    /// uplinks among them, or a list of router numbers. Runs of RCP ignore it: RCP routers signal in their own headers. Default
+    /// `false`.
     pub kickass: KickAssSpec,
-    /// Part of the buffer, 0 to 1, beyond which such a queue may fall silent (Kick-Ass §2.3.2). Default 0.5.
+    /// Share of the buffer, 0 to 1, above which such a queue may stop signalling (Kick-Ass §2.3.2). Default 0.5.
     pub kickass_threshold: Option<Probability>,
-    /// When it does.
+    /// When a queue above that threshold stops signalling. Default `ignored`.
     pub kickass_silence: SilenceSpec,
+    /// Parameters of a discipline from outside the crate; its author documents them.
+    pub parameters: Parameters,
 }
 
-/// When a queue beyond its threshold falls silent.
+/// When a queue above its threshold stops signalling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SilenceSpec {
     /// At once, as in the paper.
     Threshold,
-    /// Once neither load nor queue falls by what it tells.
+    /// Once senders ignore its rate: neither load nor queue falls.
     #[default]
     Ignored,
 }
 
-/// Which queues tell rates.
+/// Which queues signal rates.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
 pub enum KickAssSpec {
-    /// All, or none.
+    /// All queues, or none.
     All(bool),
-    /// Those of these routers.
+    /// The queues of these routers.
     Routers(Vec<usize>),
 }
 
@@ -193,93 +180,89 @@ impl Default for KickAssSpec {
     }
 }
 
-/// Order of service.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Discipline {
-    /// Strict priority with a shared limit; an arrival pushes out worse packets.
-    #[default]
-    Priority,
-    /// First come, first served.
-    DropTail,
-    /// Flows take turns, and what has waited for too long is marked or dropped (RFC 8290). Levels make no difference.
-    FqCodel,
-}
-
-/// What a router without priorities does with packets of a low one (RC3 §6).
+/// What a router without priority queues does with RLP packets (RC3 §6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LowPriority {
-    /// Serves them like the others.
+    /// It serves them like all others.
     #[default]
     Pass,
-    /// Drops them.
+    /// It drops them.
     Drop,
 }
 
-/// `[workload]`, and each `[[background]]`: flows. Which keys go with which `arrivals`: see [`Arrivals`].
+/// `[workload]`, and each `[[background]]`: flows. The list of `arrivals` names the keys of each.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct WorkloadSpec {
     /// Where flows come from.
     pub arrivals: Arrivals,
-    /// How long they are.
+    /// Sizes of the flows.
     pub sizes: Option<SizesSpec>,
-    /// Offered load, 0 to 1: the share of all hosts' `rate`, in a dumbbell and a parking lot of one core link's. With
-    /// headers of full packets.
+    /// Offered traffic of all flows together, headers included, as a share (0 to 1) of a reference. The reference is the sum
+    /// of all hosts' `rate`; in a dumbbell and a parking lot it is the `rate` of one core link. There the traffic of both
+    /// directions counts: with hosts of both sides sending, `load = 0.9` offers 45 % of the link in each direction, and `from =
+    /// [0]` with `to = [1]` offers 90 % in one. `rc3-lab sim run` prints the offered load of the busiest link before, and its
+    /// utilisation after the run. More than 100 % of any link is an error, unless `measure.until` ends the world.
     pub load: Option<Share>,
-    /// Routers whose hosts send; all of them without.
+    /// Numbers of the routers whose hosts send. Default all.
     pub from: Option<Vec<usize>>,
-    /// Routers whose hosts receive; all of them without.
+    /// Numbers of the routers whose hosts receive. Default all.
     pub to: Option<Vec<usize>>,
-    /// CSV of arrivals, `time_s,source,destination,packets`, from the folder of the scenario file.
+    /// CSV file of arrivals, ordered by time, with the columns `time_s,source,destination` (hosts, from 0) and either `packets`
+    /// (of 1460 bytes) or `bytes`. The path is relative to the scenario file.
     pub file: Option<String>,
-    /// The flows themselves.
+    /// The flows, `[{ from = 0, to = 10, size = "1MB" }]`.
     pub flows: Option<Vec<ListedFlow>>,
-    /// Sources that alternate between sending and silence.
+    /// The sources of `arrivals = "on-off"`.
     pub on_off: Option<OnOffSpec>,
-    /// How the application hands its bytes over; all at once without.
+    /// The sources of `arrivals = "closed-loop"`.
+    pub closed_loop: Option<ClosedLoopSpec>,
+    /// How the application writes its bytes. Default all at once.
     pub writes: Option<WritesSpec>,
-    /// Flows that have not ended so long after their connect are given up. Not with `writes`.
+    /// Time after which the application gives up a flow, counted from its connect. Not with `writes`.
     #[serde(default, deserialize_with = "quantity::time")]
     pub give_up: Option<Duration>,
 }
 
-/// Where flows come from, and the keys that go with it besides `writes`.
+/// Where flows come from, with the keys of each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Arrivals {
-    /// Exponential gaps between random hosts at different routers. `sizes`, `load`, `from`, `to`.
+    /// Exponential gaps between random hosts at different routers. Keys: `sizes`, `load`, `from`, `to`, `writes`, `give-up`.
     Poisson,
-    /// Pareto on-off sources between random hosts. `on-off`, `from`, `to`.
+    /// Pareto on-off sources between random hosts. Keys: `on-off`, `from`, `to`.
     OnOff,
-    /// A file, replayed. `file`.
+    /// Sources that start their next flow a think time after the last one has ended. Keys: `closed-loop`, `sizes`, `from`, `to`,
+    /// `writes`, `give-up`.
+    ClosedLoop,
+    /// The flows of a file. Keys: `file`, `writes`, `give-up`.
     Csv,
-    /// The flows written down here. `flows`.
+    /// The flows of the key `flows`. Keys: `flows`, `writes`, `give-up`.
     List,
 }
 
-/// Flow sizes, in packets of 1460 bytes.
+/// Flow sizes, in packets of 1460 bytes: a name, or a table with one key.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SizesSpec {
-    /// See [`crate::workload::Sizes::allman2013`].
+    /// The distribution of the papers' evaluation (Allman 2013): 1 to 2107 packets, mean 184.5.
     Allman2013,
-    /// See [`crate::workload::Sizes::campus2000`].
+    /// A stand-in for the campus workload of 2000 in RC3's Table 1: 1 to 1800 packets, mean 9.63.
     Campus2000,
-    /// See [`crate::workload::Sizes::agh2015`].
+    /// TCP flows of a campus in 2015, cut off at 1 MB: 1 to 685 packets.
     Agh2015,
-    /// See [`crate::workload::Sizes::datamining`].
+    /// A data centre's distribution with a heavy tail ("data mining"): 1 to 666,667 packets.
     Datamining,
-    /// See [`crate::workload::Sizes::dctcp`].
+    /// A data centre's distribution ("web search", DCTCP): 6 to 20,000 packets.
     Dctcp,
-    /// All alike, `{ fixed = 100 }`.
+    /// All flows have one size, `{ fixed = 100 }`.
     Fixed(u64),
-    /// Each equally likely, `{ uniform = { min = 1, max = 100 } }`.
+    /// Each size is equally likely, `{ uniform = { min = 1, max = 100 } }`.
     Uniform(UniformSpec),
     /// A heavy tail, `{ pareto = { mean = 100, shape = 1.8, min = 1, max = 2000 } }`.
     Pareto(ParetoSpec),
-    /// `{ file = "sizes.csv" }`, `packets,cumulative`, from the folder of the scenario file.
+    /// A CSV file with the columns `packets,cumulative`, `{ file = "sizes.csv" }`. The path is relative to the scenario file.
     File(String),
 }
 
@@ -293,11 +276,11 @@ pub struct UniformSpec {
     pub max: u64,
 }
 
-/// A Pareto law, in packets.
+/// A Pareto distribution, in packets.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ParetoSpec {
-    /// Its mean before its values are brought within `min` and `max`.
+    /// Its mean before values are clamped to `min` and `max`.
     pub mean: f64,
     /// Exponent of its tail, above 1.
     pub shape: f64,
@@ -307,7 +290,7 @@ pub struct ParetoSpec {
     pub max: u64,
 }
 
-/// One flow written down.
+/// One flow of a list, or several alike.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ListedFlow {
@@ -321,21 +304,21 @@ pub struct ListedFlow {
     /// Its length.
     #[serde(deserialize_with = "quantity::size")]
     pub size: u64,
-    /// So many like it, each from and to the hosts after those of the one before. Default 1.
+    /// Number of such flows, each between the hosts after those of the flow before. Default 1.
     pub count: Option<u32>,
-    /// How much later each of them connects than the one before. Default `0s`.
+    /// Time from one of them to the next. Default `0s`.
     #[serde(default, deserialize_with = "quantity::time")]
     pub every: Option<Duration>,
 }
 
-/// Sources whose silences and bursts have Pareto lengths. While on, a source is one flow that is written at its
-/// peak rate, a chunk every 10 ms.
+/// Sources whose bursts and pauses have Pareto lengths. Each burst is one flow that the application writes at the peak rate, a
+/// chunk every 10 ms.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct OnOffSpec {
-    /// How many sources.
+    /// Number of sources.
     pub sources: u32,
-    /// What a source writes while on.
+    /// Rate at which a source writes while on.
     #[serde(deserialize_with = "quantity::required_rate")]
     pub peak: Rate,
     /// Mean time on.
@@ -348,7 +331,33 @@ pub struct OnOffSpec {
     pub shape: Option<f64>,
 }
 
-/// An application that hands over a first part and then a chunk at a time (RC3 §5.1.2, application pacing).
+/// Sources each of which starts its next flow after the last one has ended and a think time has passed. A flow ends when its
+/// sender knows that every byte has arrived, or gives up. Sources start at random times within a first think time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct ClosedLoopSpec {
+    /// Number of sources.
+    pub sources: u32,
+    /// Mean think time.
+    #[serde(deserialize_with = "quantity::required_time")]
+    pub think: Duration,
+    /// Distribution of the think time. Default `exponential`.
+    #[serde(default)]
+    pub distribution: ThinkSpec,
+}
+
+/// Distribution of a think time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ThinkSpec {
+    /// Exponential.
+    #[default]
+    Exponential,
+    /// Always the mean.
+    Constant,
+}
+
+/// An application that writes a first part and then a chunk at a time (RC3 §5.1.2, application pacing).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct WritesSpec {
@@ -363,50 +372,58 @@ pub struct WritesSpec {
     pub every: Duration,
 }
 
-/// `[[scheme]]`: something that carries flows. Defaults are the papers' choices.
+/// `[[scheme]]`: a transport that carries flows. Defaults are the papers' choices.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct SchemeSpec {
-    /// What runs and results call it.
+    /// Its name in runs and results.
     pub name: String,
-    /// What it is.
+    /// Its kind.
     pub kind: SchemeKind,
-    /// When RLP sends; of `rc3` only. Default `trust`: the simulated routers honour the marks.
+    /// When RLP sends; of kind `rc3` only. Default `trust`, since simulated routers honour the marks.
     pub mode: Option<Mode>,
-    /// Congestion controller of the primary loop. Default `newreno`.
-    pub congestion: Option<Congestion>,
-    /// Initial congestion window in packets. Default 4.
+    /// Name of a registered congestion controller, for the primary loop. Default `newreno`.
+    pub congestion: Option<String>,
+    /// Initial congestion window in packets. Default 4. A controller from outside the crate may ignore it.
     pub initial_window: Option<u64>,
-    /// Round trip assumed before one has been measured (RFC 9002 §6.2.2); a first packet is sent again after three
-    /// of them. Receivers assume the longest of the schemes in the world. Default `1s`: TCP's three seconds (RFC 2988 §2), which
-    /// the papers' simulator has.
+    /// Round trip assumed before the first measurement (RFC 9002 §6.2.2); a first packet is sent again after three of them.
+    /// Receivers assume the longest one of all schemes in the world. Default `1s`: TCP's three seconds (RFC 2988 §2), as in the
+    /// papers' simulator.
     #[serde(default, deserialize_with = "quantity::time")]
     pub initial_rtt: Option<Duration>,
+    /// Receivers acknowledge every so many packets: 2 for TCP's delayed ACKs. Default 1, as in the papers.
+    pub ack_every: Option<u32>,
+    /// Longest time that a receiver delays an ACK, at most the larger of 25 ms and the round trip. Only with `ack-every` above 1.
+    /// Default `25ms`.
+    #[serde(default, deserialize_with = "quantity::time")]
+    pub ack_delay: Option<Duration>,
     /// Whether the primary loop paces. Default no.
     pub paced: Option<bool>,
-    /// Packets of each level, from the end of the flow; `"rest"` is without end and only the last may be it.
-    /// Of `rc3` only. Default 40, 400, 4000 and the rest.
+    /// Packets of each RLP level, from the end of the flow: `[40, 400, 4000, "rest"]`, which is the default. `"rest"` is the last
+    /// level and unlimited. Of kind `rc3` only.
     pub ladder: Option<Vec<Rung>>,
-    /// How `ladder` is read. Default `counts`.
+    /// Meaning of the numbers in `ladder`. Default `counts`.
     pub ladder_reading: Option<LadderReading>,
-    /// Level of the primary loop's packets, 0 to 15; all that is not critical goes at 1 where critical flows go
-    /// at 0 (RC3 Fig. 14b). Default 0.
+    /// Level of the primary loop's packets, 0 to 15. RC3 Fig. 14b has critical flows at 0 and all others at 1. Default 0.
     #[serde(default)]
     pub level: u8,
-    /// Whether cryptography is real. Default no: sizes and round trips are the same.
+    /// Whether packets are encrypted. Default no: sizes and round trips are the same, and worlds run faster.
     #[serde(default)]
     pub real_crypto: bool,
+    /// Parameters of a congestion controller from outside the crate; its author documents them.
+    #[serde(default)]
+    pub parameters: Parameters,
 }
 
-/// What carries a flow.
+/// Kind of a scheme.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SchemeKind {
-    /// Both loops.
+    /// rc3 with both loops.
     Rc3,
-    /// The primary loop alone.
+    /// The primary loop alone, as in plain QUIC.
     Plain,
-    /// The Rate Control Protocol, whose routers take part.
+    /// The Rate Control Protocol, with its routers.
     Rcp,
 }
 
@@ -416,25 +433,10 @@ pub enum SchemeKind {
 pub enum Mode {
     /// Always.
     Trust,
-    /// Unless the path seems to ignore the marks.
+    /// Unless measurements show that the path ignores the marks.
     Guard,
-    /// Never, but it is negotiated.
+    /// Never, although it is negotiated.
     Off,
-}
-
-/// Congestion controllers. quinn-proto's BBR is not among them: see [`rc3_core::Congestion::Bbr`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Congestion {
-    /// RFC 9002 §7.
-    #[default]
-    Newreno,
-    /// RFC 9438.
-    Cubic,
-    /// The rates that routers tell, NewReno where they tell none (Kick-Ass §2.3).
-    Kickass,
-    /// See [`crate::pcc`].
-    Pcc,
 }
 
 /// The two readings of the papers' ladder.
@@ -448,13 +450,13 @@ pub enum LadderReading {
     Thresholds,
 }
 
-/// `[[run]]`: who uses which scheme.
+/// `[[run]]`: which flows use which scheme.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct RunSpec {
-    /// What results call it.
+    /// Its name in results.
     pub name: String,
-    /// The scheme of all flows but those named below.
+    /// The scheme of all flows, except those of `mix` and `background`.
     pub scheme: String,
     /// Another scheme for some of the measured flows.
     pub mix: Option<MixSpec>,
@@ -462,61 +464,62 @@ pub struct RunSpec {
     pub background: Option<String>,
 }
 
-/// A second scheme for some.
+/// A second scheme for some of the measured flows.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct MixSpec {
     /// The scheme.
     pub scheme: String,
-    /// How many use it, 0 to 1.
+    /// Share that uses it, 0 to 1.
     pub share: Share,
-    /// Of what.
+    /// Whether that is a share of the hosts or of the flows.
     pub of: MixOf,
 }
 
-/// What is divided between two schemes.
+/// What a share counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MixOf {
-    /// The sending hosts of each router: the first of them use the second scheme (RC3 §5.1.3).
+    /// Hosts: the first ones at each router send with the second scheme (RC3 §5.1.3).
     Hosts,
-    /// Flows, at random, the same ones in all runs of a seed (RC3 §5.1.4, critical flows).
+    /// Flows: random ones, the same in all runs of a seed (RC3 §5.1.4, critical flows).
     Flows,
 }
 
-/// `[measure]`: how much is measured.
+/// `[measure]`: how much to measure.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct MeasureSpec {
-    /// Flows measured in each world. A `list` or a file may have fewer. Default 10,000.
+    /// Flows measured in each world; a `list` or a file may have fewer. Default 10,000.
     pub flows: u64,
-    /// Flows before them that are not, while queues fill. Default 6000, of the papers' baseline 0.44 s, the mean
-    /// FCT of a byte under TCP; where the flows are a `list` or a file, none.
+    /// Flows before the measured ones, while queues fill. Default 6000 (0.44 s of the papers' baseline, the mean FCT of a byte
+    /// under TCP); for a `list` or a file 0; for closed-loop sources one flow of each.
     pub warm_up: Option<u64>,
-    /// Worlds of each kind, with seeds of their own. Default 1.
+    /// Repetitions of each world, each with a seed of its own. Default 1.
     pub repetitions: u32,
-    /// The seed all others follow from. Default 1.
+    /// Seed of everything random. Default 1.
     pub seed: u64,
-    /// From when to when a flow takes. Default `connect-to-last-byte`.
+    /// Definition of the FCT. Default `connect-to-last-byte`.
     pub fct: Fct,
-    /// When the world ends, whatever is under way: a flow that has not ended by then is not counted. Without, it ends when
-    /// all measured flows have.
+    /// Virtual time at which the world ends. Flows under way then do not count. Default: when all measured flows have ended.
     #[serde(deserialize_with = "quantity::time")]
     pub until: Option<Duration>,
-    /// A link that is looked at again and again.
+    /// Most flows under way at a time; more are an error, since memory grows with them. Default 100,000.
+    pub max_in_flight: u64,
+    /// A link that is sampled at regular intervals.
     pub sample: Option<SampleSpec>,
 }
 
-/// What is looked at while a world runs: a link, and the senders of the flows that cross it.
+/// A link that is sampled, with the senders of the flows that cross it.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct SampleSpec {
-    /// The link, `core:0-1`; see [`crate::topology::Site`].
+    /// The link: `core:0-1`, `uplink:3` or `downlink:3`.
     pub link: String,
-    /// From one look to the next. Default `100ms`.
+    /// Interval of the samples. Default `100ms`.
     #[serde(default, deserialize_with = "quantity::time")]
     pub every: Option<Duration>,
-    /// Where a line of the report ends and the next begins; the first and the last are its ends.
+    /// Times at which one row of the report ends and the next begins, `["0s", "10s", "20s"]`.
     #[serde(deserialize_with = "quantity::instants")]
     pub epochs: Vec<Duration>,
 }
@@ -530,18 +533,19 @@ impl Default for MeasureSpec {
             seed: 1,
             fct: Fct::default(),
             until: None,
+            max_in_flight: 100_000,
             sample: None,
         }
     }
 }
 
-/// `[[case]]`: named changes of other keys.
+/// `[[case]]`: named changes of keys.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct CaseSpec {
-    /// What results call it, for example `Telstra Topology`.
+    /// Its name in results, for example `Telstra Topology`.
     pub name: String,
-    /// Dotted key to value.
+    /// Dotted keys and their values, `{ topology.kind = "telstra" }`.
     #[serde(default)]
     pub set: toml::Table,
 }
@@ -658,17 +662,17 @@ impl Metric {
     }
 }
 
-/// `[[picture]]`: something to draw.
+/// `[[picture]]`: a picture of the report.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct PictureSpec {
-    /// What it shows.
+    /// Its kind.
     pub kind: PictureKind,
-    /// Its title; the scenario's without.
+    /// Its title. Default: the scenario's.
     pub title: Option<String>,
-    /// The key swept that makes the horizontal axis or the groups.
+    /// The swept key on the horizontal axis, or of the groups.
     pub x: Option<String>,
-    /// Runs to draw; all without.
+    /// Runs to draw. Default all.
     pub runs: Option<Vec<String>>,
     /// The run reductions are relative to.
     pub against: Option<String>,
@@ -676,13 +680,13 @@ pub struct PictureSpec {
     pub sizes: Option<Vec<u64>>,
 }
 
-/// What a picture can show.
+/// Kinds of pictures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PictureKind {
     /// Reduction of the FCT by flow size (RC3 Figs. 7, 8, 9, 12, 14).
     ReductionBySize,
-    /// Mean FCT against a key swept (RC3 Fig. 11).
+    /// Mean FCT against a swept key (RC3 Fig. 11).
     FctByKey,
     /// Cumulative distribution of FCTs (RC3 Fig. 10).
     FctDistribution,
@@ -698,12 +702,12 @@ pub enum PictureKind {
     FctBySize,
     /// Throughput of the first flow on the sampled link against time (Kick-Ass Figs. 2a, 5a, 7a).
     RateOverTime,
-    /// Use of the sampled link against time (Kick-Ass Figs. 2b, 5b, 7b).
+    /// Utilisation of the sampled link against time (Kick-Ass Figs. 2b, 5b, 7b).
     UtilisationOverTime,
-    /// What waits in front of the sampled link against time (Kick-Ass Fig. 2c).
+    /// Queue of the sampled link against time (Kick-Ass Fig. 2c).
     QueueOverTime,
-    /// Share of the flows in Kick-Ass mode against time.
+    /// Share of flows in Kick-Ass mode against time.
     ModeOverTime,
-    /// Cumulative distribution of the wait in front of the sampled link (Kick-Ass Fig. 9).
+    /// Cumulative distribution of the queueing delay at the sampled link (Kick-Ass Fig. 9).
     QueueingDistribution,
 }

@@ -4,6 +4,7 @@ use super::*;
 use crate::{
     agent::{Flow, SchemeId, Writes},
     record::Fct,
+    registry::QueueLimit,
 };
 
 /// As short as a scenario can be.
@@ -63,19 +64,26 @@ fn defaults_are_the_papers_choices() {
     assert_eq!(runs.len(), 2);
     let run = &runs[1];
     assert_eq!(run.label.to_string(), "RC3");
-    assert_eq!(run.queues.buffer, Some(5_000_000));
-    assert_eq!((run.queues.uplink_buffer, run.queues.uplink_backlog), (Some(5_000_000), None));
-    assert_eq!((run.queues.discipline, run.queues.loss), (Discipline::Priority, 0.0));
+    assert_eq!(run.queues.buffer, QueueLimit::Bytes(5_000_000));
+    assert_eq!((run.queues.uplink_buffer, run.queues.uplink_backlog), (QueueLimit::Bytes(5_000_000), None));
+    assert_eq!((run.queues.discipline.name(), run.queues.loss), ("priority", 0.0));
     assert_eq!(run.topology.hosts.len(), 100);
     assert_eq!(
         run.measure,
-        Measure { flows: 10_000, warm_up: 6000, fct: Fct::ConnectToLastByte, until: None, sample: None }
+        Measure {
+            flows: 10_000,
+            warm_up: 6000,
+            fct: Fct::ConnectToLastByte,
+            until: None,
+            max_in_flight: 100_000,
+            sample: None
+        }
     );
     assert_eq!(run.topology.mean_rtt().as_micros(), 39_555);
     let [tcp, rc3] = &run.schemes[..] else { panic!("two schemes") };
     assert_eq!(
-        (tcp.kind, tcp.congestion, tcp.initial_window, tcp.paced),
-        (SchemeKind::Plain, Congestion::Newreno, 4, false)
+        (tcp.kind, tcp.congestion.name(), tcp.initial_window, tcp.paced),
+        (SchemeKind::Plain, "newreno", 4, false)
     );
     assert_eq!((rc3.kind, rc3.mode), (SchemeKind::Rc3, Mode::Trust));
     assert_eq!(run.assignment, Assignment { scheme: SchemeId(1), background: SchemeId(1), mix: None });
@@ -87,11 +95,15 @@ fn errors_name_line_and_key() {
         ("load = 0.3", "lod = 0.3", "my.toml:10: `workload.lod`: unknown key `lod`, did you mean `load`?"),
         ("load = 0.3", "load = 3", "my.toml:10: `workload.load`: 3 is not within 0 to 1"),
         ("load = 0.3", "load = nan", "my.toml:10: `workload.load`: NaN is not within 0 to 1"),
-        ("load = 0.3", "load = 0", "my.toml:10: `workload.load`: so that no flow ever comes, or all at once"),
+        (
+            "load = 0.3",
+            "load = 0",
+            "my.toml:10: `workload.load`: so small or large that no flow ever arrives, or all at once",
+        ),
         (
             "load = 0.3",
             "load = true",
-            "my.toml:10: `workload.load`: invalid type: boolean `true`, expected f64",
+            "my.toml:10: `workload.load`: invalid type: boolean `true`, expected a number from 0 to 1 such as 0.005, or \"0.5%\"",
         ),
         ("load = 0.3", "", "my.toml:7: `workload`: this kind of `arrivals` needs the key `load`"),
         ("arrivals = \"poisson\"", "", "my.toml:7: `workload`: `workload` lacks the key `arrivals`"),
@@ -118,7 +130,8 @@ fn errors_name_line_and_key() {
         (
             "kind = \"internet2\"",
             "kind = \"internet\"",
-            "my.toml:5: `topology.kind`: unknown value `internet`, did you mean `internet2`?",
+            "my.toml:5: `topology.kind`: unknown value `internet`, did you mean `internet2`? registered are `abilene`, \
+             `dumbbell`, `esnet`, `fat-tree`, `file`, `internet2`, `parking-lot`, `redclara`, `telstra`",
         ),
         (
             "kind = \"internet2\"",
@@ -183,11 +196,11 @@ fn errors_between_tables_name_line_and_key() {
         ),
         (
             "[queue]\nbuffer = -1\n",
-            "my.toml:20: `queue.buffer`: invalid value: integer `-1`, expected a size such as \"1bdp\", \"5MB\" or \"unlimited\", or a number of bytes",
+            "my.toml:20: `queue.buffer`: invalid value: integer `-1`, expected a size such as \"1bdp\", \"5MB\", \"100packets\" or \"unlimited\", or a number of bytes",
         ),
         (
             "[queue]\nuplink-backlog = \"0bdp\"\n",
-            "my.toml:20: `queue.uplink-backlog`: RLP would wait even where nothing does",
+            "my.toml:20: `queue.uplink-backlog`: is zero, so RLP would never send",
         ),
         (
             "[[run]]\nname = \"a\"\nscheme = \"RCP\"\n",
@@ -208,7 +221,7 @@ fn errors_between_tables_name_line_and_key() {
         ),
         (
             "[workload.writes]\nfirst = 1\nchunk = 0\nevery = \"1s\"\n",
-            "my.toml:19: `workload.writes`: chunks and what lies between them are above 0",
+            "my.toml:19: `workload.writes`: `chunk` and `every` must be above zero",
         ),
         (
             "[[picture]]\nkind = \"fct-by-kee\"\n",
@@ -237,7 +250,7 @@ fn a_key_that_is_set_is_read_as_if_it_stood_in_the_file() {
         .replace("\"TCP\"", "\"plain\"")
         .replace("\"rc3\"", "\"rc3\"\nladder = [10, 100, \"rest\"]");
     assert_eq!(scenario.spec(), Scenario::parse(&written, "my.toml").unwrap().spec());
-    assert_eq!(scenario.expand().unwrap()[0].queues.buffer, Some(5_000_000));
+    assert_eq!(scenario.expand().unwrap()[0].queues.buffer, QueueLimit::Bytes(5_000_000));
 }
 
 #[test]
@@ -418,7 +431,7 @@ fn every_change_of_a_topology_can_be_written() {
     assert_eq!(runs[4].topology.routers.iter().filter(|router| !router.priorities).count(), 2);
     assert_eq!(runs[4].queues.low_priority, LowPriority::Drop);
     assert_eq!(runs[6].topology.hosts.len(), 16);
-    assert_eq!(runs[6].queues.buffer, Some(1_200_000));
+    assert_eq!(runs[6].queues.buffer, QueueLimit::Bytes(1_200_000));
     assert_eq!(runs[8].topology.hosts.len(), 60);
     assert_eq!(runs[8].topology.hosts[0].access.uplink.unwrap().bits_per_second(), 1_500_000_000);
 }
@@ -429,7 +442,7 @@ fn files_are_looked_for_beside_the_scenario() {
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join("net.csv"), "a,b,one_way_delay_ms,rate_mbps\nA,B,10,1000\nB,C,5,2000\n")
         .unwrap();
-    std::fs::write(folder.join("flows.csv"), "time_s,source,destination,packets\n0.5,0,2,7\n0.25,1,0,3\n")
+    std::fs::write(folder.join("flows.csv"), "time_s,source,destination,packets\n0.25,1,0,3\n0.5,0,2,7\n")
         .unwrap();
     let text =
         PLAIN.replace("kind = \"internet2\"", "kind = \"file\"\nfile = \"net.csv\"\nhosts = 1").replace(
@@ -541,4 +554,182 @@ fn quinn_s_bbr_is_refused_and_the_others_are_named() {
         Ok(()) => scenario.expand().unwrap_err().to_string(),
     };
     assert!(error.contains("bbr") && error.contains("cubic"), "{error}");
+}
+
+/// A dumbbell of 100 Mbit/s with four hosts on each side, and these flows.
+fn dumbbell(workload: &str, more: &str) -> String {
+    format!(
+        "name = \"d\"\ntitle = \"D\"\n[topology]\nkind = \"dumbbell\"\nrate = \"100Mbit\"\nhosts = 4\n\
+         [workload]\n{workload}\n[[scheme]]\nname = \"TCP\"\nkind = \"plain\"\n{more}\n"
+    )
+}
+
+fn error_of(text: &str) -> String {
+    let scenario = Scenario::parse(text, "d.toml");
+    scenario.and_then(|scenario| scenario.expand().map(|_| ())).unwrap_err().to_string()
+}
+
+const POISSON: &str = "arrivals = \"poisson\"\nsizes = \"allman2013\"\nload = 0.9";
+
+#[test]
+fn names_that_are_not_registered_are_listed() {
+    let error = error_of(&dumbbell(POISSON, "congestion = \"bbr\""));
+    assert!(
+        error.contains("`scheme.0.congestion`: unknown value `bbr`, registered are `cubic`, `kickass`"),
+        "{error}"
+    );
+    let error = error_of(&dumbbell(POISSON, "[queue]\ndiscipline = \"drop-tial\""));
+    assert!(error.contains("did you mean `drop-tail`? registered are"), "{error}");
+    let mut scenario = Scenario::parse(&dumbbell(POISSON, ""), "d.toml").unwrap();
+    let error = scenario.set("topology.kind=ring").unwrap_err().to_string();
+    assert!(error.contains("unknown value `ring`, registered are `abilene`"), "{error}");
+}
+
+#[test]
+fn built_in_names_take_no_parameters() {
+    for (more, expected) in [
+        ("parameters = { gain = 2 }", "`scheme.0.parameters.gain`: no parameter is known here"),
+        ("[queue]\nparameters = { target = 2 }", "`queue.parameters.target`: no parameter is known here"),
+        ("[topology.parameters]\nx = 1", "`topology.parameters`: means nothing with this `kind`"),
+    ] {
+        let error = error_of(&dumbbell(POISSON, more));
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[test]
+fn half_of_a_dumbbell_s_load_goes_in_each_direction() {
+    let run = |more: &str| {
+        let text = dumbbell(&format!("{POISSON}\n{more}"), "");
+        Scenario::parse(&text, "d.toml").unwrap().expand().unwrap().remove(0)
+    };
+    let both = run("").offered_load().unwrap();
+    assert_eq!(both.site.to_string(), "core:0-1");
+    assert!((both.share - 0.45).abs() < 1e-9, "{both:?}");
+    let one = run("from = [0]\nto = [1]").offered_load().unwrap();
+    assert!((one.share - 0.9).abs() < 1e-9, "{one:?}");
+    // The flows themselves offer that: bits of those to router 1, over the time they take to arrive.
+    let flows: Vec<Flow> = run("").flows().take(100_000).collect();
+    let wire = |flow: &Flow| (flow.bytes / 1460 * 1500 * 8) as f64;
+    let forward: f64 = flows.iter().filter(|flow| flow.to.0 >= 4).map(wire).sum();
+    let share = forward / flows.last().unwrap().at.as_secs_f64() / 100e6;
+    assert!((share / both.share - 1.0).abs() < 0.03, "{share}");
+}
+
+#[test]
+fn every_link_of_a_map_is_offered_the_load() {
+    let offered = plain().expand().unwrap()[0].offered_load().unwrap();
+    assert!((0.29..=0.301).contains(&offered.share), "{offered:?}");
+}
+
+#[test]
+fn more_load_than_a_link_carries_is_refused_with_the_link() {
+    let slow = "[topology]\nkind = \"file\"\nfile = \"net.csv\"";
+    let folder = std::env::temp_dir().join(format!("rc3-overload-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("net.csv"), "a,b,one_way_delay_ms,rate_mbps\nA,B,10,20\n").unwrap();
+    let text = PLAIN.replace("[topology]\nkind = \"internet2\"", slow);
+    let file = folder.join("my.toml");
+    let outcome = |text: &str| {
+        let scenario = Scenario::parse(text, file.to_str().unwrap()).unwrap();
+        scenario.expand().map(|runs| runs.len()).map_err(|error| error.to_string())
+    };
+    let refused = outcome(&text).unwrap_err();
+    let with_end = outcome(&format!("{text}[measure]\nuntil = \"1s\"\n"));
+    let with_rate = outcome(&text.replace("net.csv\"", "net.csv\"\nrate = \"1Mbit\""));
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert!(refused.contains("offers core:0-1 150.00 times its 20 Mbit/s"), "{refused}");
+    assert_eq!((with_end, with_rate), (Ok(2), Ok(2)));
+}
+
+#[test]
+fn a_warm_up_beyond_the_flows_is_refused() {
+    let list = "arrivals = \"list\"\nflows = [{ from = 0, to = 4, size = 5, count = 3 }]";
+    let error = error_of(&dumbbell(list, "[measure]\nwarm-up = 3"));
+    assert!(
+        error.contains("`measure.warm-up`: 3 flows before the measured ones, but the workload has only 3"),
+        "{error}"
+    );
+    assert!(Scenario::parse(&dumbbell(list, "[measure]\nwarm-up = 2"), "d.toml").unwrap().expand().is_ok());
+}
+
+#[test]
+fn flows_that_miss_the_bottleneck_are_refused() {
+    let list = "arrivals = \"list\"\nflows = [{ from = 0, to = 1, size = 5 }]";
+    let error = error_of(&dumbbell(list, ""));
+    assert!(
+        error.contains("hosts 0 and 1 are both at router 0, so the flow crosses no core link"),
+        "{error}"
+    );
+}
+
+#[test]
+fn shares_may_be_per_cent_in_quotation_marks() {
+    let loss = |value: &str| {
+        let text = dumbbell(POISSON, &format!("[queue]\nloss = {value}"));
+        Scenario::parse(&text, "d.toml").map(|scenario| scenario.expand().unwrap().remove(0).queues.loss)
+    };
+    assert_eq!(loss("\"0.5%\"").unwrap(), 0.005);
+    assert_eq!(loss("1").unwrap(), 1.0);
+    let error = loss("0.5%").unwrap_err().to_string();
+    assert!(error.contains("; write 0.5 % as 0.005 or \"0.5%\""), "{error}");
+    let error = loss("\"half\"").unwrap_err().to_string();
+    assert!(error.contains("expected a number from 0 to 1 such as 0.005, or \"0.5%\""), "{error}");
+}
+
+#[test]
+fn buffers_hold_a_packet_and_may_count_packets() {
+    let limit = |value: &str| {
+        let text = dumbbell(POISSON, &format!("[queue]\nuplink-buffer = {value}"));
+        let runs = Scenario::parse(&text, "d.toml").and_then(|scenario| scenario.expand());
+        runs.map(|runs| runs[0].queues.uplink_buffer).map_err(|error| error.to_string())
+    };
+    assert_eq!(limit("\"100packets\""), Ok(QueueLimit::Packets(100)));
+    assert_eq!(limit("\"1 packet\""), Ok(QueueLimit::Packets(1)));
+    assert_eq!(limit("\"30KB\""), Ok(QueueLimit::Bytes(30_000)));
+    for small in ["\"3\"", "3", "\"0packets\"", "\"0.0001bdp\""] {
+        let error = limit(small).unwrap_err();
+        assert!(
+            error.contains("do not hold a packet of 1540 bytes, write for example \"100packets\""),
+            "{error}"
+        );
+    }
+    let text = dumbbell(POISSON, "[queue]\ndiscipline = \"fq-codel\"\nbuffer = \"100packets\"");
+    assert!(error_of(&text).contains("`queue.buffer`: this discipline counts bytes"));
+}
+
+#[test]
+fn times_may_be_written_as_programs_print_them() {
+    assert_eq!(parse_time("8.1e-05s"), Ok(Duration::from_micros(81)));
+    assert_eq!(parse_time("1e3 us"), Ok(Duration::from_millis(1)));
+    assert_eq!(parse_time("0.30000000000000004s"), Ok(Duration::from_millis(300)));
+    for text in ["-1s", "1e400s", "infs", "nans", "8.1e-05", "s"] {
+        assert!(parse_time(text).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn every_topology_with_hosts_has_access_delays() {
+    for kind in ["internet2", "dumbbell", "parking-lot"] {
+        let mut scenario = plain();
+        scenario.set(&format!("topology.kind={kind}")).unwrap();
+        scenario.set("topology.access-delay=2ms").unwrap();
+        scenario.set("topology.access-rtts=[\"10ms\", \"10ms\"]").unwrap();
+        let hosts = scenario.expand().unwrap().remove(0).topology.hosts;
+        let delays: Vec<u128> = hosts.iter().map(|host| host.access.delay.as_millis()).collect();
+        assert_eq!((delays[0], delays[9], delays[10]), (5, 5, 2), "{kind}");
+    }
+    let error = error("kind = \"internet2\"", "kind = \"fat-tree\"\naccess-delay = \"1ms\"");
+    assert!(error.contains("means nothing with this `kind`"), "{error}");
+}
+
+#[test]
+fn closed_loops_need_sources_and_sizes() {
+    let closed = "arrivals = \"closed-loop\"\nclosed-loop = { sources = 0, think = \"1s\" }";
+    assert!(error_of(&dumbbell(closed, "")).contains("needs the key `sizes`"));
+    let closed = format!("{closed}\nsizes = \"allman2013\"");
+    assert!(error_of(&dumbbell(&closed, "")).contains("`workload.closed-loop.sources`: not above zero"));
+    let closed = closed.replace("sources = 0", "sources = 7");
+    let run = Scenario::parse(&dumbbell(&closed, ""), "d.toml").unwrap().expand().unwrap().remove(0);
+    assert_eq!((run.measure.warm_up, run.closed_loops().len()), (7, 7));
 }

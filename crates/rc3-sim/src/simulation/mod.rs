@@ -2,22 +2,28 @@
 //!
 //! Flows go on arriving, unmeasured, until 99 of 100 measured ones are done: the network is as busy for them as
 //! for the first. What is left waits for timeouts rather than for the network, and a world that stayed busy for
-//! the very last would mostly simulate flows that nobody measures.
+//! the very last would mostly simulate flows that are not measured.
 
+mod arrivals;
 mod build;
+mod links;
 #[cfg(test)]
 mod tests;
 
-use std::time::Duration;
+use std::{collections::VecDeque, time::Duration};
 
 use rustc_hash::FxHashSet;
 use thiserror::Error;
 
+pub use self::links::LinkReport;
+use self::{arrivals::Arrivals, links::Links};
 use crate::{
-    agent::{Flow, FlowId, HostId},
+    agent::{FlowId, HostId},
     record::FlowRecord,
+    registry::Fault,
     sample::Sample,
     scenario::{Run, Sampling},
+    workload,
     world::{Counts, LinkId, Tap, Watch, World},
 };
 
@@ -33,12 +39,42 @@ const STRIDE: Duration = Duration::from_millis(100);
 /// Why a world could not be run.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SimulationError {
-    /// RCP hosts speak nothing else.
-    #[error("run `{0}` mixes RCP with other schemes, which cannot talk to its hosts")]
+    /// RCP hosts understand no other protocol.
+    #[error(
+        "run `{0}` mixes RCP with other schemes, whose packets RCP hosts cannot read; give each scheme a run of its own"
+    )]
     Mixed(String),
     /// Some flows never end.
     #[error("{0} of the measured flows had not ended {1} seconds after the last began")]
     NoEnd(usize, u64),
+    /// More flows are under way than the scenario allows.
+    #[error(
+        "more than {max} flows were under way after {} s: flows arrive faster than the network ends them; lower \
+         `workload.load` or raise `measure.max-in-flight`",
+        at.as_secs_f32()
+    )]
+    InFlight {
+        /// The bound.
+        max: u64,
+        /// When, from the beginning of the world.
+        at: Duration,
+    },
+    /// A registered entry refuses a setting that it took when the scenario was read.
+    #[error("`{name}`: `{key}`: {message}")]
+    Registered {
+        /// Name of the entry.
+        name: String,
+        /// The key, relative to its table.
+        key: String,
+        /// The reason.
+        message: String,
+    },
+}
+
+impl SimulationError {
+    fn registered(name: &str, fault: Fault) -> Self {
+        Self::Registered { name: name.to_owned(), key: fault.key, message: fault.message }
+    }
 }
 
 /// A world under way.
@@ -51,12 +87,16 @@ pub struct Simulation {
     measured: FxHashSet<FlowId>,
     /// Of all that are measured, how few are left when arrivals end.
     stragglers: u64,
-    /// When the world ends, whatever is under way.
+    /// When the world ends, even with flows under way.
     until: Option<Duration>,
+    max_in_flight: u64,
     sampler: Option<Sampler>,
+    links: Links,
+    /// Measured flows that have ended and were not polled.
+    records: VecDeque<FlowRecord>,
 }
 
-/// When a link is looked at, and what was seen.
+/// When a link is sampled, and the samples so far.
 #[derive(Debug)]
 struct Sampler {
     every: Duration,
@@ -64,125 +104,158 @@ struct Sampler {
     samples: Vec<Sample>,
 }
 
-/// What arrives, and how much of it is measured.
-struct Arrivals {
-    flows: Box<dyn Iterator<Item = (bool, Flow)> + Send>,
-    /// Still to come before measuring begins.
-    warm_up: u64,
-    /// Still to be measured.
-    wanted: u64,
-    /// When the latest measured flow began.
-    latest: Duration,
-}
-
-impl Arrivals {
-    /// The next flow, and whether it is measured.
-    fn next(&mut self) -> Option<(bool, Flow)> {
-        let (candidate, flow) = self.flows.next()?;
-        if !candidate || self.wanted == 0 {
-            return Some((false, flow));
-        }
-        if self.warm_up > 0 {
-            self.warm_up -= 1;
-            return Some((false, flow));
-        }
-        self.wanted -= 1;
-        self.latest = flow.at;
-        Some((true, flow))
-    }
-}
-
-impl std::fmt::Debug for Arrivals {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Arrivals")
-            .field("warm_up", &self.warm_up)
-            .field("wanted", &self.wanted)
-            .finish_non_exhaustive()
-    }
-}
-
 impl Simulation {
     /// The world of `run`, at rest.
     ///
     /// # Errors
-    /// [`SimulationError::Mixed`].
+    /// [`SimulationError::Mixed`], [`SimulationError::Registered`].
     pub fn new(run: &Run) -> Result<Self, SimulationError> {
         let (mut world, uplinks) = build::world(run)?;
         // A list may have fewer than are wanted, and what runs beside it no end.
         let there = run.workload.count().map(|flows| flows.saturating_sub(run.measure.warm_up));
         let wanted = there.map_or(run.measure.flows, |flows| flows.min(run.measure.flows));
-        let arrivals = Arrivals {
-            flows: Box::new(run.arrivals()),
-            warm_up: run.measure.warm_up,
-            wanted,
-            latest: Duration::ZERO,
-        };
+        let arrivals = Arrivals::new(run, wanted);
         let stragglers = wanted / STRAGGLERS;
         let until = run.measure.until;
         let sampler = run.measure.sample.map(|Sampling { site, every }| {
             world.set_meter(site.link(&run.topology).expect("a link that the topology has"));
             Sampler { every, next: every, samples: Vec::new() }
         });
-        Ok(Self { world, arrivals, uplinks, measured: FxHashSet::default(), stragglers, until, sampler })
+        let at_random = !matches!(run.workload.arrivals, workload::Arrivals::List(_));
+        let links = Links::new(&run.topology, at_random && until.is_none());
+        let (measured, records) = (FxHashSet::default(), VecDeque::new());
+        let max_in_flight = run.measure.max_in_flight;
+        Ok(Self {
+            world,
+            arrivals,
+            uplinks,
+            measured,
+            stragglers,
+            until,
+            max_in_flight,
+            sampler,
+            links,
+            records,
+        })
     }
 
     /// Lets the next flow arrive, or time pass where none does; `false` once all measured flows have ended, or the world has.
     ///
     /// # Errors
-    /// [`SimulationError::NoEnd`].
+    /// [`SimulationError::NoEnd`], [`SimulationError::InFlight`].
     pub fn step(&mut self) -> Result<bool, SimulationError> {
         let left = self.arrivals.wanted + self.measured.len() as u64;
         if left == 0 || self.until.is_some_and(|until| self.world.elapsed() >= until) {
             return Ok(false);
         }
         let arrives = self.arrivals.wanted > 0 || left > self.stragglers;
-        match arrives.then(|| self.arrivals.next()).flatten() {
-            Some((_, flow)) if self.until.is_some_and(|until| flow.at > until) => self.pass(flow.at),
-            Some((measured, flow)) => {
-                self.pass(flow.at);
-                if measured {
-                    self.measured.insert(flow.id);
-                }
-                self.world.start(&flow);
+        let next = arrives.then(|| self.arrivals.next_at()).flatten();
+        match next {
+            Some(at) if self.until.is_some_and(|until| at > until) => {
+                self.pass(at);
             }
-            None if self.measured.is_empty() => return Ok(false),
-            None => self.pass(self.world.elapsed() + STRIDE),
+            Some(at) => {
+                if self.pass(at) {
+                    self.start_next()?;
+                }
+            }
+            None if self.measured.is_empty() && !(arrives && self.arrivals.wait_for_ends()) => {
+                return Ok(false);
+            }
+            None => {
+                self.pass(self.world.elapsed() + STRIDE);
+            }
         }
-        if self.arrivals.wanted == 0 && self.world.elapsed() > self.arrivals.latest + PATIENCE {
+        let all_wait = self.arrivals.wanted == 0 || next.is_none();
+        if all_wait && self.world.elapsed() > self.arrivals.latest + PATIENCE {
             return Err(SimulationError::NoEnd(self.measured.len(), PATIENCE.as_secs()));
         }
         Ok(true)
     }
 
-    /// Lets time pass until `then`, or the end of the world if that is sooner.
-    fn pass(&mut self, then: Duration) {
+    /// Starts the next flow now.
+    fn start_next(&mut self) -> Result<(), SimulationError> {
+        let Some((measured, flow)) = self.arrivals.take() else { return Ok(()) };
+        if self.world.live_flows() as u64 >= self.max_in_flight {
+            return Err(SimulationError::InFlight { max: self.max_in_flight, at: flow.at });
+        }
+        if measured {
+            self.measured.insert(flow.id);
+            self.links.on_measured(&self.world, self.arrivals.wanted);
+        }
+        self.world.start(&flow);
+        self.take_records();
+        Ok(())
+    }
+
+    /// Lets time pass until `then`, or the end of the world if that is sooner. With closed loops it stops where a flow of one
+    /// ends: `false`, since its source may start the next flow before `then`.
+    fn pass(&mut self, then: Duration) -> bool {
         let then = self.until.map_or(then, |until| until.min(then));
         if let Some(Sampler { every, next, samples }) = &mut self.sampler {
-            while *next <= then {
+            // Closed loops stop here as well.
+            while *next <= then && !self.arrivals.depend_on_ends() {
                 self.world.run_until(*next);
                 samples.extend(self.world.sample());
                 *next += *every;
             }
         }
+        if self.arrivals.depend_on_ends() {
+            return self.pass_to_an_end(then);
+        }
         self.world.run_until(then);
+        self.take_records();
+        true
     }
 
-    /// What was seen of the link that is sampled, if one is; asked once.
+    /// As [`Self::pass`], event by event.
+    fn pass_to_an_end(&mut self, then: Duration) -> bool {
+        loop {
+            let until = self.sampler.as_ref().map_or(then, |sampler| sampler.next.min(then));
+            while self.world.step_until(until) {
+                if self.take_records() {
+                    return false;
+                }
+            }
+            self.world.run_until(until);
+            match &mut self.sampler {
+                Some(sampler) if sampler.next <= then => {
+                    sampler.samples.extend(self.world.sample());
+                    sampler.next += sampler.every;
+                }
+                _ => return true,
+            }
+        }
+    }
+
+    /// Takes the records of flows that have ended; whether a source of a closed loop starts another one because of that.
+    fn take_records(&mut self) -> bool {
+        let mut starts = false;
+        while let Some(record) = self.world.poll_record() {
+            starts |= self.arrivals.on_end(record.flow, self.world.elapsed());
+            if self.measured.remove(&record.flow) {
+                self.records.push_back(record);
+            }
+        }
+        starts
+    }
+
+    /// The results of all links that carried a packet, in the order of the topology.
+    pub fn link_reports(&self) -> Vec<LinkReport> {
+        self.links.reports(&self.world)
+    }
+
+    /// The samples of the sampled link, if there is one; a second call returns none.
     pub fn take_samples(&mut self) -> Vec<Sample> {
         self.sampler.as_mut().map(|sampler| std::mem::take(&mut sampler.samples)).unwrap_or_default()
     }
 
     /// Records of measured flows that have ended, in the order in which they ended.
     pub fn poll_record(&mut self) -> Option<FlowRecord> {
-        loop {
-            let record = self.world.poll_record()?;
-            if self.measured.remove(&record.flow) {
-                return Some(record);
-            }
-        }
+        self.records.pop_front()
     }
 
-    /// How much has happened.
+    /// How much work the world has done.
     pub fn counts(&self) -> Counts {
         self.world.counts()
     }

@@ -248,3 +248,172 @@ fn names_lead_to_the_links_the_world_was_built_of() {
     assert_eq!(Site::Core(0, 9).link(&run.topology), None);
     assert_eq!(Site::Downlink(HostId(100)).link(&run.topology), None);
 }
+
+#[test]
+fn delayed_acks_send_fewer_and_slow_slow_start_down() {
+    let flow =
+        ["workload.sizes={ fixed = 200 }", "measure.flows=1", "measure.warm-up=0", "workload.load=0.01"];
+    let alone = |more: &[&str]| {
+        let run = run(&[&flow[..], more].concat(), "TCP");
+        let mut simulation = Simulation::new(&run).unwrap();
+        let mut fct = None;
+        while simulation.step().unwrap() {
+            fct = simulation.poll_record().and_then(|record| record.fct).or(fct);
+        }
+        // What comes back to the sender by the core link.
+        let flow = run.flows().next().unwrap();
+        let (a, b) = (run.topology.router_of(flow.to), run.topology.router_of(flow.from));
+        let back = simulation.link_reports().into_iter().find(|link| link.site == Site::Core(a, b)).unwrap();
+        (back.stats.total().delivered.packets, fct.unwrap())
+    };
+    let (each, fct) = alone(&[]);
+    let (second, fct_of_second) = alone(&["scheme.TCP.ack-every=2"]);
+    assert!((0.45..0.65).contains(&(second as f64 / each as f64)), "{second} of {each} ACKs");
+    assert!(fct <= fct_of_second, "{fct:?}, delayed {fct_of_second:?}");
+    let (_, prompt) = alone(&["scheme.TCP.ack-every=50", "scheme.TCP.ack-delay=1ms"]);
+    let (_, late) = alone(&["scheme.TCP.ack-every=50"]);
+    assert!(prompt < late, "{prompt:?} with 1 ms, {late:?} with 25 ms");
+}
+
+/// Sources on each side of the dumbbell.
+fn closed(changes: &[&str]) -> Run {
+    let text = r#"
+        name = "closed"
+        title = "Closed loop"
+        [topology]
+        kind = "dumbbell"
+        rate = "100Mbit"
+        rtt = "20ms"
+        hosts = 4
+        [workload]
+        arrivals = "closed-loop"
+        closed-loop = { sources = 4, think = "50ms" }
+        sizes = { fixed = 10 }
+        from = [0]
+        to = [1]
+        [measure]
+        flows = 40
+        [[scheme]]
+        name = "TCP"
+        kind = "plain"
+        [[scheme]]
+        name = "RC3"
+        kind = "rc3"
+    "#;
+    let mut scenario = Scenario::parse(text, "closed.toml").unwrap();
+    changes.iter().for_each(|change| scenario.set(change).unwrap());
+    scenario.expand().unwrap().remove(0)
+}
+
+#[test]
+fn a_closed_loop_source_waits_for_its_flow_and_thinks() {
+    let think = Duration::from_millis(50);
+    let run = closed(&["workload.closed-loop.distribution=constant"]);
+    let (records, counts) = simulate(&run);
+    assert_eq!(records.len(), 40);
+    assert_eq!(records[0].flow, FlowId(4), "one flow of each source before");
+    for host in 0..4 {
+        let flows: Vec<_> = records.iter().filter(|record| record.from == HostId(host)).collect();
+        assert!(flows.len() >= 9, "host {host} has {} flows", flows.len());
+        for pair in flows.windows(2) {
+            let ended = pair[0].start + pair[0].fct_acked.unwrap();
+            assert_eq!(pair[1].start, ended + think, "host {host}");
+        }
+    }
+    assert!(counts.flows_started <= 44 + 4, "{counts:?}");
+}
+
+#[test]
+fn a_seed_has_one_closed_loop_and_each_scheme_the_same_sizes() {
+    let changes = ["workload.sizes=allman2013", "measure.warm-up=0"];
+    let (records, counts) = simulate(&closed(&changes));
+    assert_eq!((records.clone(), counts), simulate(&closed(&changes)));
+    assert_ne!(records, simulate(&closed(&[&changes[..], &["measure.seed=2"]].concat())).0);
+    let rc3 = Run {
+        assignment: crate::scenario::Assignment {
+            scheme: crate::agent::SchemeId(1),
+            ..closed(&changes).assignment
+        },
+        ..closed(&changes)
+    };
+    let of_host = |records: &[FlowRecord]| -> Vec<u64> {
+        records.iter().filter(|record| record.from == HostId(2)).map(|record| record.bytes).take(5).collect()
+    };
+    assert_eq!(of_host(&records), of_host(&simulate(&rc3).0));
+}
+
+#[test]
+fn a_closed_loop_beside_a_list_and_with_samples_ends() {
+    let text = r#"
+        name = "beside"
+        title = "A list beside a closed loop"
+        [topology]
+        kind = "dumbbell"
+        hosts = 4
+        [workload]
+        arrivals = "list"
+        flows = [{ at = "1s", from = 0, to = 4, size = "100KB", count = 2 }]
+        [[background]]
+        arrivals = "closed-loop"
+        closed-loop = { sources = 3, think = "100ms" }
+        sizes = { fixed = 10 }
+        [measure]
+        sample = { link = "core:0-1", every = "100ms", epochs = ["0s", "1s"] }
+        [[scheme]]
+        name = "TCP"
+        kind = "plain"
+    "#;
+    let run = Scenario::parse(text, "beside.toml").unwrap().expand().unwrap().remove(0);
+    let mut simulation = Simulation::new(&run).unwrap();
+    let mut records = Vec::new();
+    while simulation.step().unwrap() {
+        records.extend(std::iter::from_fn(|| simulation.poll_record()));
+    }
+    assert_eq!(records.len(), 2);
+    assert!(simulation.counts().flows_started > 10, "{:?}", simulation.counts());
+    let samples = simulation.take_samples();
+    assert!(
+        samples.len() >= 10
+            && samples.windows(2).all(|pair| pair[1].at - pair[0].at == Duration::from_millis(100))
+    );
+}
+
+#[test]
+fn more_flows_under_way_than_allowed_are_an_error() {
+    let run = run(&["measure.max-in-flight=3"], "TCP");
+    let mut simulation = Simulation::new(&run).unwrap();
+    let error = loop {
+        match simulation.step() {
+            Ok(goes_on) => assert!(goes_on, "it ended"),
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error, SimulationError::InFlight { max: 3, .. }), "{error}");
+    assert!(error.to_string().starts_with("more than 3 flows were under way after "), "{error}");
+}
+
+#[test]
+fn links_report_their_use_drops_by_level_and_longest_queue() {
+    let changes = ["measure.flows=400", "queue.buffer=20packets", "workload.from=[0]", "workload.to=[1]"];
+    let run = run(&changes, "RC3");
+    let mut simulation = Simulation::new(&run).unwrap();
+    while simulation.step().unwrap() {}
+    let links = simulation.link_reports();
+    let of = |site: &str| links.iter().find(|link| link.site.to_string() == site).unwrap();
+    let (forward, back) = (of("core:0-1"), of("core:1-0"));
+    let used = forward.utilisation.unwrap();
+    let offered = run.offered_load().unwrap();
+    assert_eq!(offered.site, forward.site);
+    assert!((used / offered.share - 1.0).abs() < 0.35, "{used}, offered {}", offered.share);
+    assert!(back.utilisation.unwrap() < 0.1 * used);
+    let dropped = |level| forward.stats.level(level).dropped.packets;
+    use rc3_core::units::Level;
+    assert!(dropped(Level::FIRST) > 0, "RLP is dropped first: {:?}", forward.stats.total());
+    // Twenty packets of 1460 bytes and their headers.
+    assert!(
+        (20 * 1460..20 * 1540).contains(&forward.stats.queue_bytes_max),
+        "{}",
+        forward.stats.queue_bytes_max
+    );
+    assert!(links.iter().all(|link| link.stats.total().offered.packets > 0));
+}

@@ -1,8 +1,8 @@
 //! Fast starts without priority, as congestion controllers: the ones rc3 is compared with.
 //!
 //! Each is a `Law` for the time before the first congestion, in front of quinn-proto's CUBIC, which begins with the
-//! window that the law leaves. They are written from the papers and drafts, not from their authors' code; what they leave
-//! out is said where they are. Units: bytes of UDP payload, as quinn-proto counts windows.
+//! window that the law leaves. They are written from the papers and drafts, not from their authors' code; each type lists what
+//! it leaves out. Units: bytes of UDP payload, as quinn-proto counts windows.
 
 mod careful_resume;
 mod rapid_start;
@@ -120,7 +120,7 @@ impl Law {
     }
 }
 
-/// A law, and then CUBIC.
+/// A `Law` until the first congestion, then CUBIC.
 struct Start {
     mtu: u16,
     initial: u64,

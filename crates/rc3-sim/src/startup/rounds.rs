@@ -1,4 +1,4 @@
-//! Round trips, told apart by when packets were sent.
+//! Round trips, separated by the send time of packets.
 
 use std::time::{Duration, Instant};
 

@@ -16,7 +16,7 @@ pub struct Cell {
     pub path: Path,
     /// Bytes of the application.
     pub bytes: u64,
-    /// Who else uses the bottleneck.
+    /// Cross traffic on the bottleneck.
     pub company: Company,
     /// What the sender knows of the destination.
     pub memory: Memory,
@@ -24,10 +24,10 @@ pub struct Cell {
     pub seed: u64,
 }
 
-/// Who else uses the bottleneck.
+/// Cross traffic on the bottleneck.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum Company {
-    /// Nobody.
+    /// None.
     #[default]
     Nobody,
     /// So many long flows of plain QUIC with this controller, which began long before.

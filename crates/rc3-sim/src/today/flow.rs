@@ -23,10 +23,10 @@ const REST: Duration = Duration::from_secs(1);
 const LESSON_MIN: f64 = 1e6;
 const LESSON_MAX: f64 = 30e6;
 
-/// What became of a flow.
+/// The result of a flow.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Outcome {
-    /// From connect to the last byte at the receiver; `None` if it never came.
+    /// From connect to the last byte at the receiver; `None` if it never arrived.
     pub fct: Option<Duration>,
     /// What the guard decided; `None` without one.
     pub verdict: Option<Verdict>,

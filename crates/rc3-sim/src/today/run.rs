@@ -11,17 +11,17 @@ use std::{
 
 use super::{Cell, Outcome, Scheme, flow::flow};
 
-/// A cell and what became of it with each scheme.
+/// A cell and its result with each scheme.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
     /// The cell.
     pub cell: Cell,
-    /// In the order in which they were asked for.
+    /// In the order of the request.
     pub outcomes: Vec<(Scheme, Outcome)>,
 }
 
 impl Row {
-    /// What became of the flow with this scheme.
+    /// The flow's result with this scheme.
     pub fn outcome(&self, scheme: Scheme) -> Option<&Outcome> {
         self.outcomes.iter().find(|(of, _)| *of == scheme).map(|(_, outcome)| outcome)
     }
@@ -49,7 +49,7 @@ impl Row {
     }
 }
 
-/// Runs each cell with each scheme on `threads` threads, plain QUIC always and first; `progress` hears of each cell once
+/// Runs each cell with each scheme on `threads` threads, plain QUIC always and first; `progress` is called for each cell once
 /// it is done. Rows come in the order of the cells, and are the same however many threads there are.
 pub fn run(
     cells: &[Cell],

@@ -116,7 +116,7 @@ impl Scenario {
     /// Reads a file; `file` is its name in errors.
     ///
     /// # Errors
-    /// If it is no TOML, or a key is unknown, missing or has a value that is none.
+    /// If it is no TOML, or a key is unknown, missing or has an invalid value.
     pub fn parse(text: &str, file: &str) -> Result<Self, ScenarioError> {
         let scenario: Self = Document::parse(text, file)?.read()?;
         let fault = |key: &str, message: &str| {

@@ -20,11 +20,11 @@ const CORES: u32 = 2;
 /// Packets that go to the socket at once, as with segmentation offload.
 const BATCH: usize = 10;
 
-/// The scheme under test, and that of everybody else.
+/// The scheme under test, and that of the cross traffic.
 const OURS: SchemeId = SchemeId(0);
 const OTHERS: SchemeId = SchemeId(1);
 
-/// Our sender and receiver, and the first of everybody else's. Senders are even.
+/// The sender and receiver under test, and the first sender of the cross traffic. Senders have even numbers.
 const SENDER: HostId = HostId(0);
 const OTHER: HostId = HostId(2);
 
@@ -40,7 +40,7 @@ pub(super) fn ours(nth: u32, at: Duration, bytes: u64) -> Flow {
     Flow { id: FlowId(nth), at, from, to, bytes, scheme: OURS, writes: Writes::AtOnce }
 }
 
-/// Whether a flow is somebody else's.
+/// Whether a flow is cross traffic.
 pub(super) fn is_others(flow: FlowId) -> bool {
     flow.0 >= FLOWS_OF_OTHERS
 }
@@ -92,7 +92,7 @@ pub(super) fn world(cell: &Cell, scheme: Scheme) -> World {
     world
 }
 
-/// The flows of everybody else, in order of time, from the beginning of the world until `until`.
+/// The flows of the cross traffic, in order of time, from the beginning of the world until `until`.
 pub(super) fn others(cell: &Cell, until: Duration) -> Vec<Flow> {
     let mut random = Random::new(derive(cell.seed, 2));
     let flow = |nth: u32, pair: u32, at, bytes, writes| {

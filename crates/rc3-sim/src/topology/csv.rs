@@ -3,11 +3,14 @@
 use std::time::Duration;
 
 use rc3_core::units::Rate;
-use rc3_text::units::{parse_rate, parse_time};
+use rc3_text::units::parse_rate;
 use serde::Deserialize;
 
 use super::{Access, Core, Nominal, Router, Routing, Topology, routers};
-use crate::table::{self, TableError};
+use crate::{
+    scenario::parse_time,
+    table::{self, TableError},
+};
 
 #[derive(Deserialize)]
 struct Row {
@@ -18,8 +21,8 @@ struct Row {
 }
 
 /// The topology whose core links are the rows of `text`, a CSV with the columns `a`, `b`, `one_way_delay_ms` and
-/// `rate_mbps`; `file` is its name in errors. Routers are numbered in the order in which they are first named,
-/// and `hosts` hosts hang on each of them. Load is relative to the uplinks, or to the downlinks where those have
+/// `rate_mbps`; `file` is its name in errors. Routers are numbered in the order of their first appearance,
+/// and each of them has `hosts` hosts. Load is relative to the uplinks, or to the downlinks where those have
 /// a rate.
 ///
 /// # Errors
@@ -32,7 +35,7 @@ pub fn from_csv(
     access: Access,
     rate: Rate,
 ) -> Result<Topology, TableError> {
-    let rows: Vec<(u64, Row)> = table::rows(text, file)?;
+    let rows: Vec<(u64, Row)> = table::rows(text, file, &["a", "b", "one_way_delay_ms", "rate_mbps"])?;
     let mut names = Names::default();
     let mut cores = Vec::with_capacity(rows.len());
     for (line, row) in &rows {

@@ -7,7 +7,7 @@
 //!
 //! Where a map has no delays the papers' mean round trip of 40 ms is met with the same delay on all links, as
 //! the papers' footnote on "uniform link latencies" has it (RC3 §5.1.2). Every node of a map is a router with
-//! hosts. The papers do not print which were.
+//! hosts. The papers do not name those with hosts.
 
 use std::time::Duration;
 
@@ -50,7 +50,8 @@ impl Map {
     /// In Internet-2 `rtt` is that of two core links, as in RC3 (footnote 5), and the mean over router pairs
     /// 1.1 % less; in the others it is the mean.
     pub fn topology(self, rate: Rate, rtt: Duration, hosts: u32, access: Access) -> Topology {
-        let rows: Vec<(u64, Row)> = table::rows(self.text(), "a map compiled in").expect("data of ours");
+        let rows: Vec<(u64, Row)> =
+            table::rows(self.text(), "a map compiled in", &["a", "b"]).expect("embedded data");
         let mut names = Names::default();
         let ends = rows.iter().map(|(_, row)| (names.number(&row.a), names.number(&row.b)));
         let cores = ends.map(|(a, b)| Core { a, b, rate, delay: Duration::ZERO }).collect();
@@ -117,7 +118,7 @@ mod tests {
         }
         let topology = gbit(Map::Internet2);
         assert_eq!((topology.routers.len(), topology.hosts.len()), (10, 100));
-        let rows: Vec<(u64, Row)> = table::rows(Map::Internet2.text(), "").unwrap();
+        let rows: Vec<(u64, Row)> = table::rows(Map::Internet2.text(), "", &["pairs_crossing"]).unwrap();
         assert_eq!(rows.len(), 16);
         let crossings = topology.routes().crossings();
         for (n, (_, row)) in rows.iter().enumerate() {

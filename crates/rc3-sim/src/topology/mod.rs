@@ -1,6 +1,6 @@
-//! Who is connected to whom, at which rate and delay: data without behaviour, and the routes that follow from it.
+//! Which nodes are joined, at which rate and delay: data without behaviour, and the routes that follow from it.
 //!
-//! Hosts hang on routers by an uplink and a downlink; core links join routers, alike in both directions. A
+//! An uplink and a downlink join each host to its router; core links join routers, alike in both directions. A
 //! [`Topology`] comes from a generator ([`dumbbell`], [`parking_lot`], [`fat_tree`]), from an embedded map
 //! ([`Map`]) or from a file ([`from_csv`]), and can be changed afterwards ([`Topology::vary_core_rates`],
 //! [`Topology::withdraw_priorities`]).
@@ -54,11 +54,11 @@ pub struct Topology {
     pub cores: Vec<Core>,
     /// Which of several shortest paths is taken.
     pub routing: Routing,
-    /// What relative figures are relative to.
+    /// The reference of relative figures.
     pub nominal: Nominal,
 }
 
-/// What relative figures are relative to: a load of 0.3 to `capacity`, a buffer of `1bdp` to `rate` and `rtt`.
+/// The reference of relative figures: a load of 0.3 is relative to `capacity`, a buffer of `1bdp` to `rate` and `rtt`.
 /// Changes of single links leave it alone, so that an offered load stays the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Nominal {
@@ -82,36 +82,36 @@ impl Nominal {
 pub struct Router {
     /// Its name on the map.
     pub name: String,
-    /// Whether its queues know priorities (RC3 §6, partial support).
+    /// Whether its queues honour priorities (RC3 §6, partial support).
     pub priorities: bool,
 }
 
-/// Where a host is, and how it is connected.
+/// A host's router and its access links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HostSite {
     /// Its router.
     pub router: usize,
-    /// How.
+    /// Its access links.
     pub access: Access,
     /// Whether the queue of its uplink knows priorities.
     pub priorities: bool,
 }
 
-/// The two links between a host and its router. Without a rate nothing ever waits.
+/// The two links between a host and its router. Without a rate no packet ever waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Access {
     /// From the host to the router.
     pub uplink: Option<Rate>,
     /// From the router to the host.
     pub downlink: Option<Rate>,
-    /// Of each of them.
+    /// One-way delay of each of them.
     pub delay: Duration,
     /// See [`crate::LinkConfig::overhead`]: of the uplink.
     pub overhead: Duration,
 }
 
 impl Access {
-    /// An uplink of this rate, a downlink where nothing waits, no delay: the papers' hosts.
+    /// An uplink of this rate, a downlink without a queue, no delay: the papers' hosts.
     pub fn uplink(rate: Rate) -> Self {
         Self { uplink: Some(rate), downlink: None, delay: Duration::ZERO, overhead: Duration::ZERO }
     }
@@ -169,7 +169,7 @@ impl Topology {
     }
 }
 
-/// Routers with these names, all of which know priorities.
+/// Routers with these names, all of which honour priorities.
 pub(crate) fn routers(names: impl IntoIterator<Item = String>) -> Vec<Router> {
     names.into_iter().map(|name| Router { name, priorities: true }).collect()
 }

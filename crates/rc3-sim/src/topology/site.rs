@@ -1,4 +1,4 @@
-//! What people call the links of a world: `uplink:3`, `downlink:3`, `core:0-4`.
+//! Names of the links of a world: `uplink:3`, `downlink:3`, `core:0-4`.
 
 use std::{fmt, str::FromStr};
 
@@ -18,7 +18,7 @@ pub enum Site {
     Core(usize, usize),
 }
 
-/// Not the name of a link.
+/// A text that names no link.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("`{0}` is no link, write uplink:HOST, downlink:HOST or core:ROUTER-ROUTER")]
 pub struct NoSite(String);

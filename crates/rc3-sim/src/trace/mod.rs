@@ -1,4 +1,4 @@
-//! What a run looks like from inside: packets of a link for Wireshark, the two loops of a flow over time.
+//! Traces of a run: packets of a link for Wireshark, and the two loops of a flow over time.
 //!
 //! ```
 //! # use rc3_sim::{trace::Pcap, world::{LinkId, World}};

@@ -43,12 +43,12 @@ impl<W: Write> Pcap<W> {
     /// [`BufWriter`](std::io::BufWriter).
     ///
     /// # Errors
-    /// What `out` says.
+    /// If `out` cannot be written.
     pub fn new(mut out: W) -> io::Result<Self> {
         out.write_all(&MAGIC.to_le_bytes())?;
         out.write_all(&2_u16.to_le_bytes())?;
         out.write_all(&4_u16.to_le_bytes())?;
-        // Time zone and accuracy, which nobody fills in.
+        // Time zone and accuracy, which are left zero.
         out.write_all(&[0; 8])?;
         out.write_all(&PACKET_MAX.to_le_bytes())?;
         out.write_all(&LINKTYPE_IPV4.to_le_bytes())?;
@@ -58,7 +58,7 @@ impl<W: Write> Pcap<W> {
     /// Adds a packet seen so long after the beginning of the world.
     ///
     /// # Errors
-    /// What `out` says.
+    /// If `out` cannot be written.
     pub fn packet(&mut self, at: Duration, packet: &Packet<Parcel>) -> io::Result<()> {
         self.buf.clear();
         write_packet(packet, &mut self.buf)?;
@@ -69,16 +69,16 @@ impl<W: Write> Pcap<W> {
         self.out.write_all(&self.buf)
     }
 
-    /// Hands on what the writer holds back.
+    /// Flushes the writer.
     ///
     /// # Errors
-    /// What `out` says.
+    /// If `out` cannot be written.
     pub fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }
 }
 
-/// Bytes of the whole packet, headers included, as far as IPv4 can say it.
+/// Bytes of the whole packet, headers included, at most what IPv4's length field holds.
 fn wire_size(packet: &Packet<Parcel>) -> u16 {
     let size = match &packet.payload.body {
         // In fragments it has more headers on the wire.
@@ -90,7 +90,7 @@ fn wire_size(packet: &Packet<Parcel>) -> u16 {
 
 fn write_packet(packet: &Packet<Parcel>, buf: &mut Vec<u8>) -> io::Result<()> {
     let parcel = &packet.payload;
-    // Fragments are not told apart: the packet is shown whole.
+    // Fragments are not written one by one: the capture holds the whole packet.
     let (protocol, ecn, dont_fragment) = match &parcel.body {
         Body::Udp { ecn, dont_fragment, .. } => (IpNumber::UDP, *ecn, *dont_fragment),
         Body::Rcp(_) => (PROTOCOL_RCP, 0, true),

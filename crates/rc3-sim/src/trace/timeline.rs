@@ -26,7 +26,7 @@ pub struct Timeline<W> {
     sent: SentStats,
 }
 
-/// What a row says but for its time.
+/// A row, except its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Row {
     cwnd: u64,
@@ -39,16 +39,16 @@ impl<W: Write> Timeline<W> {
     /// A time line without rows, of a flow of `bytes`.
     ///
     /// # Errors
-    /// What `out` says.
+    /// If `out` cannot be written.
     pub fn new(mut out: W, bytes: u64) -> io::Result<Self> {
         writeln!(out, "time_s,cwnd_bytes,in_flight_bytes,primary_bytes,rlp_bytes,rlp_cursor,level")?;
         Ok(Self { out, bytes, last: None, sent: SentStats::default() })
     }
 
-    /// Adds a row, if the sender has done anything since the last one.
+    /// Adds a row if a counter of the sender has changed since the last one.
     ///
     /// # Errors
-    /// What `out` says.
+    /// If `out` cannot be written.
     pub fn sample(&mut self, at: Duration, stats: &ConnectionStats) -> io::Result<()> {
         let row = Row {
             cwnd: stats.path.cwnd,
@@ -69,10 +69,10 @@ impl<W: Write> Timeline<W> {
         Ok(())
     }
 
-    /// Hands on what the writer holds back.
+    /// Flushes the writer.
     ///
     /// # Errors
-    /// What `out` says.
+    /// If `out` cannot be written.
     pub fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }

@@ -23,14 +23,14 @@ pub struct Poisson {
     /// How large they are.
     pub sizes: Sizes,
     /// Offered traffic as a share of [`crate::topology::Nominal::capacity`], full packets of
-    /// [`PACKET_ON_THE_WIRE`] bytes. Zero: there are none.
+    /// [`PACKET_ON_THE_WIRE`] bytes. Zero means no flows.
     pub load: f64,
-    /// Between whom.
+    /// Senders and receivers.
     pub ends: Ends,
 }
 
 impl Poisson {
-    /// Mean gap between two flows; `None` if there are none.
+    /// Mean gap between two flows; `None` without flows.
     pub fn mean_gap(&self, topology: &Topology) -> Option<Duration> {
         let bits_per_flow = self.sizes.mean() * (8 * PACKET_ON_THE_WIRE) as f64;
         let bits_per_second = self.load * topology.nominal.capacity.bits_per_second() as f64;
@@ -54,7 +54,7 @@ impl Poisson {
     }
 }
 
-/// Sources whose bursts and silences have Pareto lengths. While on, a source is one flow that is written at its
+/// Sources whose bursts and pauses have Pareto lengths. While on, a source is one flow that is written at its
 /// peak rate, a chunk every 10 ms; all bursts of a source go to the same host.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OnOff {
@@ -64,16 +64,16 @@ pub struct OnOff {
     pub peak: Rate,
     /// Mean length of a burst.
     pub on: Duration,
-    /// Mean length of a silence.
+    /// Mean length of a pause.
     pub off: Duration,
     /// Exponent of both tails, above 1.
     pub shape: f64,
-    /// Between whom.
+    /// Senders and receivers.
     pub ends: Ends,
 }
 
 impl OnOff {
-    /// The bursts, without end, unless no flow is possible. Each source begins somewhere within a first silence.
+    /// The bursts, without end, unless no flow is possible. Each source starts at a random time within a first pause.
     pub(super) fn flows(&self, topology: &Topology, seed: u64) -> impl Iterator<Item = Flow> + use<> {
         let mut random = Random::new(seed);
         let pairs: Option<Pairs> = self.ends.pairs(topology);
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn without_load_or_anybody_to_send_to_there_are_no_flows() {
+    fn without_load_or_receivers_there_are_no_flows() {
         assert_eq!(poisson(0.0).flows(&internet2(), 1).count(), 0);
         let rate = Rate::from_bits_per_second(1).unwrap();
         let alone = dumbbell(rate, Duration::ZERO, 0, Access::uplink(rate));

@@ -1,4 +1,6 @@
-//! Between whom: two random hosts at different routers.
+//! Sender and receiver of a flow: two random hosts at different routers.
+
+use std::ops::Range;
 
 use crate::{agent::HostId, random::Random, topology::Topology};
 
@@ -12,8 +14,8 @@ pub struct Ends {
 }
 
 impl Ends {
-    /// Something to draw from. `None` if no flow is possible: nobody sends, or a sender has nobody at another
-    /// router to send to.
+    /// The pairs to draw from. `None` if no flow is possible: there is no sender, or a sender has no receiver at another
+    /// router.
     pub fn pairs(&self, topology: &Topology) -> Option<Pairs> {
         let hosts = |routers: &Option<Vec<usize>>| {
             let chosen = |router| routers.as_ref().is_none_or(|routers| routers.contains(&router));
@@ -42,17 +44,72 @@ pub struct Pairs {
 }
 
 impl Pairs {
-    /// A sender, and a receiver at another router.
+    /// A random sender, and a random receiver at another router.
     pub(super) fn draw(&self, random: &mut Random) -> (HostId, HostId) {
-        let (router, from) = self.senders[random.below(self.senders.len())];
-        let own = self.receivers.partition_point(|(other, _)| *other < router)
-            ..self.receivers.partition_point(|(other, _)| *other <= router);
+        let at = random.below(self.senders.len());
+        self.draw_from(at, random)
+    }
+
+    /// The `n`-th sender, counted round, and a random receiver at another router.
+    pub(super) fn draw_from(&self, n: usize, random: &mut Random) -> (HostId, HostId) {
+        let (router, from) = self.senders[n % self.senders.len()];
+        let own = self.at_router(router);
         let mut at = random.below(self.receivers.len() - own.len());
         if at >= own.start {
             at += own.len();
         }
         (from, self.receivers[at].1)
     }
+
+    /// The receivers at a router.
+    fn at_router(&self, router: usize) -> Range<usize> {
+        self.receivers.partition_point(|(other, _)| *other < router)
+            ..self.receivers.partition_point(|(other, _)| *other <= router)
+    }
+
+    /// The share of the flows that each sender sends.
+    pub(crate) fn sent(&self) -> impl Iterator<Item = (HostId, f64)> {
+        self.senders.iter().map(|(_, host)| (*host, 1.0 / self.senders.len() as f64))
+    }
+
+    /// The share of the flows that each receiver receives.
+    pub(crate) fn received(&self) -> Vec<(HostId, f64)> {
+        let senders = groups(&self.senders);
+        // All receivers at a router have the same share.
+        let share = |router: usize| -> f64 {
+            let of = |&(from, _, count): &(usize, HostId, usize)| {
+                let receivers = self.receivers.len() - self.at_router(from).len();
+                count as f64 / self.senders.len() as f64 / receivers as f64
+            };
+            senders.iter().filter(|group| group.0 != router).map(of).sum()
+        };
+        let same = |a: &(usize, HostId), b: &(usize, HostId)| a.0 == b.0;
+        let of_router = |group: &[(usize, HostId)]| {
+            let share = share(group[0].0);
+            group.iter().map(|(_, host)| (*host, share)).collect::<Vec<_>>()
+        };
+        self.receivers.chunk_by(same).flat_map(of_router).collect()
+    }
+
+    /// The share of the flows between two routers, each as one of its hosts.
+    pub(crate) fn between_routers(&self) -> Vec<(HostId, HostId, f64)> {
+        let (senders, receivers) = (groups(&self.senders), groups(&self.receivers));
+        let mut pairs = Vec::new();
+        for &(from, sender, count) in &senders {
+            let sent = count as f64 / self.senders.len() as f64;
+            let all = self.receivers.len() - self.at_router(from).len();
+            for &(_, receiver, count) in receivers.iter().filter(|group| group.0 != from) {
+                pairs.push((sender, receiver, sent * count as f64 / all as f64));
+            }
+        }
+        pairs
+    }
+}
+
+/// The routers among hosts ordered by router, each with its first host and how many there are.
+fn groups(hosts: &[(usize, HostId)]) -> Vec<(usize, HostId, usize)> {
+    let same = |a: &(usize, HostId), b: &(usize, HostId)| a.0 == b.0;
+    hosts.chunk_by(same).map(|group| (group[0].0, group[0].1, group.len())).collect()
 }
 
 #[cfg(test)]
@@ -85,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn restricted_ends_stay_where_they_are_told() {
+    fn restricted_ends_stay_at_their_routers() {
         let topology = internet2();
         let ends = Ends { from: Some(vec![3]), to: Some(vec![7, 3]) };
         let pairs = ends.pairs(&topology).unwrap();
@@ -97,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nobody_can_send_there_is_nothing_to_draw() {
+    fn without_possible_pairs_there_is_nothing_to_draw() {
         let topology = internet2();
         let pairs = |from: &[usize], to: &[usize]| {
             Ends { from: Some(from.to_vec()), to: Some(to.to_vec()) }.pairs(&topology).is_some()

@@ -1,4 +1,4 @@
-//! Who sends how much to whom, and when: iterators of flows, made one at a time.
+//! Senders, receivers, sizes and times of flows, as iterators that make one flow at a time.
 //!
 //! A [`Workload`] describes, [`Workload::flows`] draws. All draws follow from the topology and one seed, and each
 //! flow takes the same number of them, so that two worlds that differ in their schemes, or in their load alone,
@@ -8,14 +8,18 @@
 //! world.
 
 mod arrivals;
+mod closed_loop;
 mod ends;
 mod merge;
 mod replay;
 mod sizes;
 
 pub use arrivals::{OnOff, Poisson};
+pub use closed_loop::ClosedLoop;
+pub(crate) use closed_loop::LoopSource;
 pub use ends::Ends;
 pub use merge::Merge;
+pub(crate) use replay::misses_all_cores;
 pub use replay::{Listed, replay};
 pub use sizes::{Sizes, SizesError};
 
@@ -54,19 +58,21 @@ pub const PACKET_ON_THE_WIRE: u64 = 1500;
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Workload {
-    /// When, between whom and how large.
+    /// Times, hosts and sizes of flows.
     pub arrivals: Arrivals,
-    /// How the application hands its bytes over. Not for [`Arrivals::OnOff`], which write at their peak rate.
+    /// How the application writes its bytes. Not for [`Arrivals::OnOff`], which write at their peak rate.
     pub writes: Writes,
 }
 
-/// When, between whom and how large.
+/// Times, hosts and sizes of flows.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Arrivals {
     /// A Poisson process.
     Poisson(Poisson),
-    /// Sources that alternate between sending and silence.
+    /// Sources that alternate between bursts and pauses.
     OnOff(OnOff),
+    /// Sources that wait for the end of each flow.
+    ClosedLoop(ClosedLoop),
     /// Known flows, ordered by time.
     List(Vec<Listed>),
 }
@@ -75,12 +81,13 @@ impl Workload {
     /// How many flows there are; `None` if they never end.
     pub fn count(&self) -> Option<u64> {
         match &self.arrivals {
-            Arrivals::Poisson(_) | Arrivals::OnOff(_) => None,
+            Arrivals::Poisson(_) | Arrivals::OnOff(_) | Arrivals::ClosedLoop(_) => None,
             Arrivals::List(flows) => Some(flows.len() as u64),
         }
     }
 
-    /// The flows, in order of arrival, numbered from 0, all of scheme 0. [`Merge`] joins several workloads.
+    /// The flows, in order of arrival, numbered from 0, all of scheme 0. [`Merge`] joins several workloads. Those of a closed
+    /// loop depend on how long the ones before take; they are not among these.
     pub fn flows(&self, topology: &Topology, seed: u64) -> Box<dyn Iterator<Item = Flow> + Send> {
         let writes = self.writes;
         match &self.arrivals {
@@ -88,6 +95,7 @@ impl Workload {
                 Box::new(poisson.flows(topology, seed).map(move |flow| Flow { writes, ..flow }))
             }
             Arrivals::OnOff(on_off) => Box::new(on_off.flows(topology, seed)),
+            Arrivals::ClosedLoop(_) => Box::new(std::iter::empty()),
             Arrivals::List(flows) => Box::new(replay::flows(flows.clone(), writes)),
         }
     }

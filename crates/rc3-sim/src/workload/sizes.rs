@@ -8,7 +8,7 @@ use crate::{
     table::{self, TableError},
 };
 
-/// Larger flows than 14.6 GB are a mistake, and means are sums over all sizes.
+/// Flows above 14.6 GB are refused: means are sums over all sizes.
 const PACKETS_MAX: u64 = 10_000_000;
 
 /// A distribution of flow sizes, in whole packets of 1460 bytes.
@@ -22,10 +22,10 @@ pub enum SizesError {
     /// The file cannot be read.
     #[error(transparent)]
     Table(#[from] TableError),
-    /// A flow without packets, or with more than anybody sends.
+    /// A flow without packets, or with more than [`PACKETS_MAX`].
     #[error("sizes are 1 to {max} packets, not {0}", max = PACKETS_MAX)]
     Range(u64),
-    /// Nothing lies between.
+    /// The bounds are in the wrong order.
     #[error("the smallest size, {0}, is above the largest, {1}")]
     Order(u64, u64),
     /// Without a finite mean there is no load.
@@ -98,7 +98,7 @@ impl Sizes {
     /// All flows alike.
     ///
     /// # Errors
-    /// If it is no packet, or too many.
+    /// If `packets` is zero or too large.
     pub fn fixed(packets: u64) -> Result<Self, SizesError> {
         if (1..=PACKETS_MAX).contains(&packets) {
             Ok(Self(Law::Table(vec![(packets, 1.0)])))
@@ -120,7 +120,7 @@ impl Sizes {
     /// which makes the mean smaller.
     ///
     /// # Errors
-    /// If `shape` is not above 1, or the bounds are none.
+    /// If `shape` is not above 1, or the bounds are invalid.
     pub fn pareto(mean: f64, shape: f64, min: u64, max: u64) -> Result<Self, SizesError> {
         check_range(min, max)?;
         let good = |x: f64| x.is_finite() && x > 0.0;
@@ -136,7 +136,7 @@ impl Sizes {
     /// # Errors
     /// If the file cannot be read, a column does not rise, or the end is not 1.
     pub fn from_csv(text: &str, file: &str) -> Result<Self, SizesError> {
-        let rows: Vec<(u64, Row)> = table::rows(text, file)?;
+        let rows: Vec<(u64, Row)> = table::rows(text, file, &["packets", "cumulative"])?;
         let error = |line, message: String| TableError { file: file.to_owned(), line, message };
         let mut sizes: Vec<(u64, f64)> = Vec::with_capacity(rows.len());
         let mut last_line = 1;
@@ -158,7 +158,7 @@ impl Sizes {
     }
 
     fn embedded(text: &str) -> Self {
-        Self::from_csv(text, "sizes compiled in").expect("data of ours")
+        Self::from_csv(text, "sizes compiled in").expect("embedded data")
     }
 
     /// The mean in packets.

@@ -1,10 +1,10 @@
-//! Who is to be woken next.
+//! Which link or host is woken next.
 
 use std::time::{Duration, Instant};
 
 use rc3_core::internals::Tournament;
 
-/// Something in the world that asks to be woken.
+/// A link or host that has a timeout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sleeper {
     /// A link, when a packet arrives at its end.
@@ -13,8 +13,8 @@ pub(super) enum Sleeper {
     Host(u32),
 }
 
-/// The wishes of all sleepers, earliest first; equal instants with links before hosts and each in the order of their
-/// numbers, so that nothing hangs on the order in which they were made known.
+/// The timeouts of all sleepers, earliest first. At equal instants links come before hosts, each in the order of their
+/// numbers, so that the order in which timeouts were set makes no difference.
 #[derive(Debug)]
 pub(super) struct EventQueue {
     epoch: Instant,
@@ -23,7 +23,7 @@ pub(super) struct EventQueue {
 }
 
 impl EventQueue {
-    /// Nobody sleeps; no instant is before `epoch`.
+    /// Without timeouts; no instant is before `epoch`.
     pub(super) fn new(epoch: Instant) -> Self {
         Self { epoch, links: Tournament::new(NEVER), hosts: Tournament::new(NEVER) }
     }
@@ -34,7 +34,7 @@ impl EventQueue {
         self.hosts.make_room(hosts);
     }
 
-    /// From now on `sleeper` wants to be woken at `at` and at no other time.
+    /// Sets the only timeout of `sleeper`.
     pub(super) fn set(&mut self, sleeper: Sleeper, at: Option<Instant>) {
         let at = at.map_or(NEVER, |at| at.saturating_duration_since(self.epoch).as_nanos() as u64);
         match sleeper {
@@ -43,13 +43,13 @@ impl EventQueue {
         }
     }
 
-    /// The first instant at which anybody is to be woken.
+    /// The earliest timeout.
     pub(super) fn next(&self) -> Option<Instant> {
         let at = self.links.first().min(self.hosts.first());
         (at != NEVER).then(|| self.epoch + Duration::from_nanos(at))
     }
 
-    /// Somebody who is to be woken by `now`; the wish is fulfilled with that.
+    /// A sleeper whose timeout has come by `now`; its timeout is cleared.
     pub(super) fn pop(&mut self, now: Instant) -> Option<Sleeper> {
         self.next().filter(|&at| at <= now)?;
         Some(if self.links.first() <= self.hosts.first() {
@@ -60,7 +60,7 @@ impl EventQueue {
     }
 }
 
-/// No time at all, 584 years after the epoch.
+/// No timeout: 584 years after the epoch.
 const NEVER: u64 = u64::MAX;
 
 #[cfg(test)]
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_last_wish_counts_and_ties_go_by_name() {
+    fn only_the_last_timeout_counts_and_ties_go_by_number() {
         let start = Instant::now();
         let at = |ms| start + Duration::from_millis(ms);
         let mut event_queue = EventQueue::new(start);
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wish_made_twice_is_fulfilled_once() {
+    fn a_timeout_set_twice_fires_once() {
         let at = Instant::now();
         let mut event_queue = EventQueue::new(at);
         event_queue.make_room(1, 0);

@@ -1,4 +1,4 @@
-//! What comes through one link, flow by flow.
+//! Bytes that come through one link, flow by flow.
 
 use rustc_hash::FxHashMap;
 
@@ -12,7 +12,7 @@ pub(super) struct Meter {
     flows: FxHashMap<FlowId, Metered>,
 }
 
-/// What came of one flow.
+/// Bytes of one flow.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Metered {
     pub(super) from: HostId,
@@ -31,7 +31,7 @@ impl Meter {
         metered.bytes += bytes as u64;
     }
 
-    /// What has come since this was last asked, in the order of the flows.
+    /// Bytes since the last call, in the order of the flows.
     pub(super) fn take(&mut self) -> Vec<(FlowId, Metered)> {
         let mut flows: Vec<_> = self.flows.drain().collect();
         flows.sort_unstable_by_key(|(flow, _)| *flow);

@@ -2,7 +2,7 @@
 //!
 //! Each host has an uplink to its router and a downlink from it; routers are joined by links, and forward without
 //! delay. What happens at one instant happens in a fixed order: links deliver in the order of their numbers, then
-//! hosts whose time has come are woken, then hosts that heard something send. Nothing hangs on a wall clock or on
+//! hosts whose timeout has come are woken, then hosts that received something send. Nothing depends on a wall clock or on
 //! threads, so a world with one seed has one future.
 //!
 //! ```
@@ -65,10 +65,10 @@ use crate::{
 /// A queue in front of a link of a [`World`].
 pub type ParcelQueue = Box<dyn Queue<Packet<Stamped<Parcel>>> + Send>;
 
-/// Who looks on while packets arrive at the end of a link.
+/// Called for each packet that arrives at the end of a link.
 pub type Tap = Box<dyn FnMut(Duration, LinkId, &Packet<Parcel>) + Send>;
 
-/// Who follows the sender of a flow: is shown its counters after each packet and whenever it was asked to send.
+/// Called with the counters of a flow's sender after each packet and after each attempt to send.
 pub type Watch = Box<dyn FnMut(Duration, &ConnectionStats) + Send>;
 
 /// Hosts, links and a clock.
@@ -79,7 +79,7 @@ pub struct World {
     hosts: Vec<Host>,
     routes: RouteCache,
     event_queue: EventQueue,
-    /// Hosts that have heard something since they were last asked to send.
+    /// Hosts that received something since they last had the chance to send.
     runnable: VecDeque<usize>,
     flows: FlowTable,
     tap: Option<Tap>,
@@ -108,7 +108,7 @@ pub struct Counts {
 }
 
 impl World {
-    /// An empty world at rest, in which `router` knows the ways.
+    /// An empty world at rest; `router` computes its routes.
     pub fn new(router: Router) -> Self {
         #[expect(
             clippy::disallowed_methods,
@@ -155,12 +155,12 @@ impl World {
         self.watch = Some((host, flow, watch));
     }
 
-    /// From now on [`Self::sample`] tells of this link.
+    /// From now on [`Self::sample`] reports on this link.
     pub fn set_meter(&mut self, link: LinkId) {
         self.meter = Some(Meter::new(link));
     }
 
-    /// What the metered link has done since this was last asked, and its flows' modes now; `None` if none is metered.
+    /// What the metered link has carried since the last call, and its flows' modes now; `None` if no link is metered.
     pub fn sample(&mut self) -> Option<Sample> {
         let meter = self.meter.as_mut()?;
         let queue_bytes = self.links[meter.link.0 as usize].queue_bytes(self.now);
@@ -203,7 +203,7 @@ impl World {
         self.flows.live()
     }
 
-    /// What a link did, as of the last packet it was handed or gave up.
+    /// Counters of a link, as of the last packet it took or delivered.
     pub fn link_stats(&self, link: LinkId) -> &LinkStats {
         self.links[link.0 as usize].stats()
     }
@@ -255,7 +255,13 @@ impl World {
         true
     }
 
-    /// Lets happen what happens next, if that is by `until`; whether anything did.
+    /// Lets the next thing happen, if it happens by `until`; whether anything did. Calls of [`Self::run_until`] in between make
+    /// no difference.
+    pub fn step_until(&mut self, until: Duration) -> bool {
+        self.step(self.epoch + until)
+    }
+
+    /// Lets the next thing happen, if it happens by `until`; whether anything did.
     fn step(&mut self, until: Instant) -> bool {
         let Some(at) = self.event_queue.next().filter(|&at| at <= until) else { return false };
         self.now = at;
@@ -307,7 +313,7 @@ impl World {
         }
     }
 
-    /// Lets everybody send who heard something.
+    /// Lets every host send that received something.
     fn send(&mut self) {
         while let Some(index) = self.runnable.pop_front() {
             let uplink = self.hosts[index].uplink;
@@ -339,7 +345,7 @@ impl World {
         }
     }
 
-    /// Shows the sender to whoever follows one of this host.
+    /// Calls the watch, if it follows a flow of this host.
     fn show(&mut self, index: usize) {
         if let Some((host, flow, watch)) = &mut self.watch
             && host.0 as usize == index

@@ -3,18 +3,18 @@
 use super::link_id::LinkId;
 use crate::agent::{HostId, Progress};
 
-/// The way of a parcel, uplink and downlink included.
+/// The links of a parcel's route, uplink and downlink included.
 pub type Route = Box<[LinkId]>;
 
-/// Who knows the way from host to host.
+/// Computes the route from host to host.
 pub type Router = Box<dyn FnMut(HostId, HostId) -> Route + Send>;
 
-/// All routes that were asked for so far. They lie in one row, for each parcel looks up its next link on each.
+/// All routes computed so far. They lie in one vector, since each parcel looks up its next link on each hop.
 pub(super) struct RouteCache {
     router: Router,
     /// The links of all routes, each with [`END`] after its last.
     links: Vec<LinkId>,
-    /// Where in `links` a route begins, by the numbers of its hosts; [`UNKNOWN`] where nobody has asked.
+    /// Where in `links` a route begins, by the numbers of its hosts; [`UNKNOWN`] before the first packet.
     starts: Vec<Vec<u32>>,
 }
 

@@ -1,0 +1,192 @@
+//! Results of links: `links.csv`, and the table of the report.
+
+use std::io::Write;
+
+use rc3_core::units::Level;
+use rc3_sim::{scenario::Run, simulation::LinkReport};
+use rc3_text::units::about_bytes;
+use serde::{Deserialize, Serialize};
+
+use super::results::Place;
+use crate::document::Table;
+
+/// One link of a world. Whole numbers only, so that stored ones read back the same.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkRow {
+    /// Its name, `core:0-1`.
+    pub link: String,
+    /// Its rate in bits per second; `None` is infinitely fast.
+    pub rate: Option<u64>,
+    /// Part of its rate in use during the measured interval (see [`LinkReport::utilisation`]), in millionths.
+    pub utilisation: Option<u64>,
+    /// Packets delivered.
+    pub packets: u64,
+    /// Bytes delivered.
+    pub bytes: u64,
+    /// Packets that its queue dropped, by level, without zeros at the end.
+    pub dropped: Vec<u64>,
+    /// Packets lost behind its queue.
+    pub lost: u64,
+    /// Longest queue, bytes.
+    pub queue_bytes_max: u64,
+    /// Longest wait in the queue, nanoseconds.
+    pub wait_max: u64,
+}
+
+impl From<LinkReport> for LinkRow {
+    fn from(report: LinkReport) -> Self {
+        let LinkReport { site, rate, utilisation, stats } = report;
+        let total = stats.total();
+        let levels = (0..Level::COUNT as u8).filter_map(Level::new);
+        let mut dropped: Vec<u64> = levels.map(|level| stats.level(level).dropped.packets).collect();
+        let used = dropped.iter().rposition(|packets| *packets > 0).map_or(0, |last| last + 1);
+        dropped.truncate(used);
+        Self {
+            link: site.to_string(),
+            rate: rate.map(|rate| rate.bits_per_second()),
+            utilisation: utilisation.map(|share| (share * 1e6).round() as u64),
+            packets: total.delivered.packets,
+            bytes: total.delivered.bytes,
+            dropped,
+            lost: total.lost.packets,
+            queue_bytes_max: stats.queue_bytes_max,
+            wait_max: u64::try_from(total.queueing_delay_max.as_nanos()).unwrap_or(u64::MAX),
+        }
+    }
+}
+
+impl LinkRow {
+    fn dropped_primary(&self) -> u64 {
+        self.dropped.first().copied().unwrap_or_default()
+    }
+
+    fn dropped_rlp(&self) -> u64 {
+        self.dropped.iter().skip(1).sum()
+    }
+}
+
+/// Writes `links.csv`, and keeps what the report shows.
+#[derive(Debug)]
+pub struct Links<W: Write> {
+    out: csv::Writer<W>,
+    places: Vec<(Place, Shown)>,
+}
+
+/// The links of all repetitions at one place of an experiment.
+#[derive(Debug, Default)]
+struct Shown {
+    busiest: LinkRow,
+    longest: LinkRow,
+    dropped_primary: u64,
+    dropped_rlp: u64,
+    lost: u64,
+}
+
+impl<W: Write> Links<W> {
+    /// Writes the header.
+    ///
+    /// # Errors
+    /// If `out` cannot be written.
+    pub fn new(out: W) -> csv::Result<Self> {
+        let mut out = csv::Writer::from_writer(out);
+        let fixed =
+            ["setting", "run", "repetition", "link", "rate_bps", "utilisation", "packets", "bytes", "lost"];
+        let dropped = (0..Level::COUNT).map(|level| format!("dropped_{level}"));
+        let rest = ["queue_bytes_max", "queueing_delay_max_s"];
+        let names = fixed.map(str::to_owned).into_iter().chain(dropped).chain(rest.map(str::to_owned));
+        out.write_record(names)?;
+        Ok(Self { out, places: Vec::new() })
+    }
+
+    /// Adds the links of a world.
+    ///
+    /// # Errors
+    /// If they cannot be written.
+    pub fn add(&mut self, run: &Run, rows: &[LinkRow]) -> csv::Result<()> {
+        let place = Place::of(&run.label);
+        for row in rows {
+            self.write(&place, run.label.repetition, row)?;
+        }
+        let index = self.places.iter().position(|(known, _)| *known == place).unwrap_or_else(|| {
+            self.places.push((place, Shown::default()));
+            self.places.len() - 1
+        });
+        let shown = &mut self.places[index].1;
+        rows.iter().for_each(|row| shown.add(row));
+        Ok(())
+    }
+
+    fn write(&mut self, place: &Place, repetition: u32, row: &LinkRow) -> csv::Result<()> {
+        let number = |number: Option<u64>| number.map(|number| number.to_string()).unwrap_or_default();
+        let utilisation = row.utilisation.map(|millionths| decimal(millionths, 6)).unwrap_or_default();
+        let fixed = [
+            place.setting(),
+            place.run.clone(),
+            repetition.to_string(),
+            row.link.clone(),
+            number(row.rate),
+            utilisation,
+            row.packets.to_string(),
+            row.bytes.to_string(),
+            row.lost.to_string(),
+        ];
+        let dropped = (0..Level::COUNT).map(|level| row.dropped.get(level).unwrap_or(&0).to_string());
+        let rest = [row.queue_bytes_max.to_string(), decimal(row.wait_max, 9)];
+        self.out.write_record(fixed.into_iter().chain(dropped).chain(rest))
+    }
+
+    /// Ends the file; returns the table of the report.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn finish(mut self) -> csv::Result<Table> {
+        self.out.flush()?;
+        let mut table = Table::new(&[
+            "setting",
+            "run",
+            "busiest link",
+            "#utilisation",
+            "#dropped, primary",
+            "#dropped, RLP",
+            "#lost",
+            "#longest queue",
+            "at",
+        ]);
+        for (place, shown) in &self.places {
+            let utilisation = shown.busiest.utilisation.map(|share| format!("{:.1} %", share as f64 / 1e4));
+            table.rows.push(vec![
+                place.setting(),
+                place.run.clone(),
+                shown.busiest.link.clone(),
+                utilisation.unwrap_or_default(),
+                shown.dropped_primary.to_string(),
+                shown.dropped_rlp.to_string(),
+                shown.lost.to_string(),
+                about_bytes(shown.longest.queue_bytes_max),
+                shown.longest.link.clone(),
+            ]);
+        }
+        Ok(table.without_empty_columns())
+    }
+}
+
+impl Shown {
+    fn add(&mut self, row: &LinkRow) {
+        // Core links stand behind those of hosts: of equal ones they are the ones that flows share.
+        if row.utilisation >= self.busiest.utilisation {
+            self.busiest = row.clone();
+        }
+        if row.queue_bytes_max > self.longest.queue_bytes_max {
+            self.longest = row.clone();
+        }
+        self.dropped_primary += row.dropped_primary();
+        self.dropped_rlp += row.dropped_rlp();
+        self.lost += row.lost;
+    }
+}
+
+/// A number of units of the last decimal.
+fn decimal(units: u64, decimals: usize) -> String {
+    let scale = 10_u64.pow(u32::try_from(decimals).unwrap_or(0));
+    format!("{}.{:0decimals$}", units / scale, units % scale)
+}

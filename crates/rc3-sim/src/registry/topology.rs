@@ -1,0 +1,211 @@
+//! Topologies by name.
+
+use std::{fs, path::Path, sync::Arc, time::Duration};
+
+use rc3_core::units::Rate;
+
+use super::Fault;
+use crate::{
+    scenario::TopologySpec,
+    topology::{Access, Map, Topology, dumbbell, fat_tree, from_csv, parking_lot},
+};
+
+/// More hosts at a router are refused as a mistake.
+const HOSTS_MAX: u32 = 10_000;
+
+/// Keys of a topology whose hosts all have the same access links: see [`TopologyRequest::hosts`] and
+/// [`TopologyRequest::access`].
+pub const HOST_KEYS: [&str; 6] = ["hosts", "uplink", "downlink", "overhead", "access-delay", "access-rtts"];
+
+/// A topology, or a family of them.
+pub trait TopologyKind: Send + Sync {
+    /// One line for users, with the parameters.
+    fn about(&self) -> &str;
+
+    /// The keys of the table `topology` with a meaning, besides `kind`, `rate`, `rtt`, `core-factors` and
+    /// `without-priorities`. A scenario with another one is refused. One with parameters of its own names `parameters`.
+    fn keys(&self) -> Vec<&'static str> {
+        HOST_KEYS.to_vec()
+    }
+
+    /// The network. It is called for each world.
+    ///
+    /// # Errors
+    /// If a key is invalid; keys are relative to the table `topology`, `parameters.routers`.
+    fn topology(&self, request: &TopologyRequest<'_>) -> Result<Topology, Fault>;
+}
+
+/// The keys of a topology.
+#[derive(Debug, Clone, Copy)]
+pub struct TopologyRequest<'a> {
+    /// All keys as they are written.
+    pub spec: &'a TopologySpec,
+    /// The folder that paths are relative to.
+    pub folder: &'a Path,
+    /// Seed of everything random.
+    pub seed: u64,
+}
+
+impl TopologyRequest<'_> {
+    /// The key `rate`, by default 1 Gbit/s.
+    pub fn rate(&self) -> Rate {
+        self.spec.rate.unwrap_or_else(|| gigabits(1))
+    }
+
+    /// The key `rtt`, by default 40 ms.
+    pub fn rtt(&self) -> Duration {
+        self.spec.rtt.unwrap_or(Duration::from_millis(40))
+    }
+
+    /// The key `hosts`, by default 10.
+    ///
+    /// # Errors
+    /// If it is zero or too large.
+    pub fn hosts(&self) -> Result<u32, Fault> {
+        let hosts = self.spec.hosts.unwrap_or(10);
+        match (1..=HOSTS_MAX).contains(&hosts) {
+            true => Ok(hosts),
+            false => Err(Fault::new("hosts", format!("not within 1 to {HOSTS_MAX}"))),
+        }
+    }
+
+    /// The access links by the keys `uplink`, by default the given rate, `downlink`, `overhead` and `access-delay`.
+    pub fn access(&self, uplink: Rate) -> Access {
+        let uplink = self.spec.uplink.unwrap_or(uplink);
+        Access {
+            downlink: Some(self.spec.downlink.unwrap_or(uplink)),
+            overhead: self.spec.overhead.unwrap_or_default(),
+            delay: self.spec.access_delay.unwrap_or_default(),
+            ..Access::uplink(uplink)
+        }
+    }
+
+    /// The text of the file `name`.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn read(&self, name: &str) -> Result<String, Fault> {
+        fs::read_to_string(self.folder.join(name))
+            .map_err(|error| Fault::new("file", format!("{name}: {error}")))
+    }
+
+    /// Ten times the bottleneck, so that hosts are none.
+    fn wide(&self) -> Rate {
+        let rate = self.rate();
+        Rate::from_bits_per_second(rate.bits_per_second().saturating_mul(10)).unwrap_or(rate)
+    }
+}
+
+fn gigabits(gigabits: u64) -> Rate {
+    Rate::from_bits_per_second(gigabits * 1_000_000_000).expect("not zero")
+}
+
+struct OfMap(Map, &'static str);
+
+impl TopologyKind for OfMap {
+    fn about(&self) -> &str {
+        self.1
+    }
+
+    fn topology(&self, request: &TopologyRequest<'_>) -> Result<Topology, Fault> {
+        let rate = request.rate();
+        Ok(self.0.topology(rate, request.rtt(), request.hosts()?, request.access(rate)))
+    }
+}
+
+struct FatTree;
+
+impl TopologyKind for FatTree {
+    fn about(&self) -> &str {
+        "A data centre's fat tree, with links of one rate everywhere."
+    }
+
+    fn keys(&self) -> Vec<&'static str> {
+        vec!["ports"]
+    }
+
+    fn topology(&self, request: &TopologyRequest<'_>) -> Result<Topology, Fault> {
+        let rate = request.spec.rate.unwrap_or_else(|| gigabits(100));
+        let rtt = request.spec.rtt.unwrap_or(Duration::from_micros(96));
+        match request.spec.ports.unwrap_or(8) {
+            ports @ 2..=64 if ports % 2 == 0 => Ok(fat_tree(ports, rate, rtt)),
+            _ => Err(Fault::new("ports", "an even number from 2 to 64")),
+        }
+    }
+}
+
+struct Dumbbell;
+
+impl TopologyKind for Dumbbell {
+    fn about(&self) -> &str {
+        "Two routers with one core link of `rate` between them. Hosts 0 to `hosts` - 1 are at router 0, the others at router 1."
+    }
+
+    fn topology(&self, request: &TopologyRequest<'_>) -> Result<Topology, Fault> {
+        let access = request.access(request.wide());
+        Ok(dumbbell(request.rate(), request.rtt(), request.hosts()?, access))
+    }
+}
+
+struct ParkingLot;
+
+impl TopologyKind for ParkingLot {
+    fn about(&self) -> &str {
+        "Routers in a row, joined by core links of `rate`."
+    }
+
+    fn keys(&self) -> Vec<&'static str> {
+        [&HOST_KEYS[..], &["links"]].concat()
+    }
+
+    fn topology(&self, request: &TopologyRequest<'_>) -> Result<Topology, Fault> {
+        let access = request.access(request.wide());
+        match request.spec.links.unwrap_or(3) {
+            links @ 1..=100 => {
+                Ok(parking_lot(links, request.rate(), request.rtt(), request.hosts()?, access))
+            }
+            _ => Err(Fault::new("links", "a number from 1 to 100")),
+        }
+    }
+}
+
+struct OfFile;
+
+impl TopologyKind for OfFile {
+    fn about(&self) -> &str {
+        "Core links from a CSV file."
+    }
+
+    fn keys(&self) -> Vec<&'static str> {
+        [&HOST_KEYS[..], &["file"]].concat()
+    }
+
+    fn topology(&self, request: &TopologyRequest<'_>) -> Result<Topology, Fault> {
+        let file =
+            request.spec.file.as_ref().ok_or_else(|| Fault::new("", "kind `file` needs the key `file`"))?;
+        let text = request.read(file)?;
+        let rate = request.rate();
+        let mut topology = from_csv(&text, file, request.hosts()?, request.access(rate), rate)
+            .map_err(|error| Fault::new("file", error))?;
+        topology.nominal.rtt = request.spec.rtt.unwrap_or(topology.nominal.rtt);
+        Ok(topology)
+    }
+}
+
+/// The built-in ones.
+pub(super) fn built_in() -> [(&'static str, Arc<dyn TopologyKind>); 9] {
+    [
+        (
+            "internet2",
+            Arc::new(OfMap(Map::Internet2, "The papers' Internet-2: ten routers, sixteen core links.")),
+        ),
+        ("telstra", Arc::new(OfMap(Map::Telstra, "Rocketfuel's AS 1221."))),
+        ("redclara", Arc::new(OfMap(Map::Redclara, "The academic network of Latin America."))),
+        ("esnet", Arc::new(OfMap(Map::Esnet, "The network of the U.S. Department of Energy."))),
+        ("abilene", Arc::new(OfMap(Map::Abilene, "Internet2 in 2004, from the Topology Zoo."))),
+        ("fat-tree", Arc::new(FatTree)),
+        ("dumbbell", Arc::new(Dumbbell)),
+        ("parking-lot", Arc::new(ParkingLot)),
+        ("file", Arc::new(OfFile)),
+    ]
+}
