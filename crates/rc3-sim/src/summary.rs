@@ -321,7 +321,7 @@ mod tests {
     fn repetitions_are_cut_into_batches() {
         // 400 flows: 20 batches of 20, alternately 1 s and 3 s.
         let flows: Vec<_> =
-            (0..400).map(|index| flow(1, if index / 20 % 2 == 0 { 1.0 } else { 3.0 })).collect();
+            (0..400).map(|index| flow(1, if (index / 20).is_multiple_of(2) { 1.0 } else { 3.0 })).collect();
         let estimate = Flows::new(vec![flows.clone()]).mean(Weight::Flows).unwrap();
         assert_eq!((estimate.value, estimate.parts), (2.0, 20));
         assert!((estimate.error.unwrap() - (20.0f64 / 19.0 / 20.0).sqrt()).abs() < 1e-12);
@@ -333,7 +333,7 @@ mod tests {
     #[test]
     fn batches_grow_until_neighbours_are_not_correlated() {
         // Queues fill and drain over 400 flows: neighbouring batches of 100 are alike.
-        let wave = |index: usize| flow(1, if index / 200 % 2 == 0 { 1.0 } else { 3.0 });
+        let wave = |index: usize| flow(1, if (index / 200).is_multiple_of(2) { 1.0 } else { 3.0 });
         let slow = Flows::new(vec![(0..2000).map(wave).collect(); 4]);
         let estimate = slow.mean(Weight::Flows).unwrap();
         assert!(estimate.parts < 80, "{}", estimate.parts);

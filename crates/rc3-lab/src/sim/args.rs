@@ -72,6 +72,9 @@ pub struct SimMergeArgs {
     /// Folder for the results
     #[arg(long, default_value = "sim-results", value_name = "DIR")]
     pub out: PathBuf,
+    /// Report the experiments whose worlds have all run, and name the others
+    #[arg(long)]
+    pub partial: bool,
     /// Print one JSON event per line: begin, world, done
     #[arg(long)]
     pub json: bool,

@@ -54,6 +54,8 @@ pub struct MergeJob {
     pub shards: Vec<PathBuf>,
     /// The folder for the results.
     pub out: PathBuf,
+    /// Leave out experiments of which worlds are missing.
+    pub partial: bool,
     /// JSON instead of words.
     pub json: bool,
 }
@@ -87,8 +89,8 @@ impl Command {
             SimCommand::Run(SimRunArgs { names, how, shard }) => {
                 Ok(Self::Run(RunJob { shard, ..job(&names, how, registry)? }))
             }
-            SimCommand::Merge(SimMergeArgs { shards, out, json }) => {
-                Ok(Self::Merge(MergeJob { shards, out, json }))
+            SimCommand::Merge(SimMergeArgs { shards, out, partial, json }) => {
+                Ok(Self::Merge(MergeJob { shards, out, partial, json }))
             }
             SimCommand::Keys => Ok(Self::Keys),
             SimCommand::Trace(SimTraceArgs { name, world, flow, link, packets, set, out }) => {

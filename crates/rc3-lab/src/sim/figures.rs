@@ -54,7 +54,7 @@ pub fn chart(picture: &PictureSpec, spec: &Spec, results: &Results, network: Net
         PictureKind::RateOverTime
         | PictureKind::UtilisationOverTime
         | PictureKind::QueueOverTime
-        | PictureKind::ModeOverTime => over_time::chart(picture, results),
+        | PictureKind::ModeOverTime => over_time::chart(picture, spec, results),
         PictureKind::QueueingDistribution => over_time::distribution(picture, results),
     };
     chart.title = picture.title.clone().unwrap_or_else(|| spec.title.clone());
@@ -93,7 +93,7 @@ fn colour(cell: &Cell, index: usize, results: &Results) -> Colour {
 }
 
 fn blank(x: Axis, y: Axis, subtitle: String, series: Vec<Series>) -> Chart {
-    Chart { title: String::new(), subtitle, x, y, series }
+    Chart { title: String::new(), subtitle, x, y, series, shaded: Vec::new() }
 }
 
 fn size_names(buckets: &[Bucket]) -> Scale {

@@ -113,8 +113,22 @@ fn merge(job: &MergeJob, registry: &Registry) -> Result<(), ExperimentError> {
     let shards = Job::read(&job.shards)?;
     let (changes, commit) = (shards.changes.clone(), shards.commit.clone());
     let plan = Plan { changes, commit, ..Plan::new(job.out.clone(), registry) };
-    let experiments = load(&shards.names, &plan)?;
+    let mut experiments = load(&shards.names, &plan)?;
     shards.check(&experiments, &job.shards)?;
+    if job.partial {
+        experiments.retain(|experiment| {
+            let complete = shards.is_complete(experiment, &job.shards);
+            if !complete {
+                let name = &experiment.scenario().spec().name;
+                output::complain(
+                    NAME,
+                    &format!("worlds of `{name}` are missing"),
+                    "run its shards, then merge again",
+                );
+            }
+            complete
+        });
+    }
     let stored = shards.find(&experiments, &job.shards)?;
     let engines = stored.iter().map(|stored| stored as &dyn Engine).collect::<Vec<_>>();
     report_all(&experiments, &engines, &plan, job.json)

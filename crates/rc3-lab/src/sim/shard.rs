@@ -193,7 +193,7 @@ impl Job {
     /// [`ShardError::Changed`], [`ShardError::OtherJob`].
     pub fn check(&self, experiments: &[Experiment], folders: &[PathBuf]) -> Result<(), ExperimentError> {
         if self.version != env!("CARGO_PKG_VERSION") {
-            let first = folders.first().map_or(Path::new(""), PathBuf::as_path);
+            let first = folders.first().map_or_else(|| Path::new(""), PathBuf::as_path);
             return Err(ShardError::OtherJob(job_path(first)).into());
         }
         for (experiment, fingerprint) in experiments.iter().zip(&self.fingerprints) {
@@ -202,6 +202,13 @@ impl Job {
             }
         }
         Ok(())
+    }
+
+    /// Whether all worlds of an experiment have run.
+    pub fn is_complete(&self, experiment: &Experiment, folders: &[PathBuf]) -> bool {
+        let name = &experiment.scenario().spec().name;
+        let has = |world| folders.iter().any(|folder| is_stored(folder, name, world));
+        (0..experiment.runs().len()).all(has)
     }
 
     /// Finds the outcome of each world of each experiment.
@@ -220,7 +227,7 @@ impl Job {
                     Some(path) => files.push((run.clone(), path)),
                     None => {
                         missing += 1;
-                        first.get_or_insert((name.clone(), world + 1, count % self.of));
+                        first.get_or_insert_with(|| (name.clone(), world + 1, count % self.of));
                     }
                 }
                 count += 1;
@@ -281,7 +288,7 @@ fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, ShardError> {
 /// Writes a file whole or not at all, even if another shard writes it at the same time.
 fn write(path: &Path, contents: &impl Serialize) -> Result<(), ShardError> {
     let failed = |error: io::Error| ShardError::File { path: path.to_owned(), error };
-    let folder = path.parent().unwrap_or(Path::new(""));
+    let folder = path.parent().unwrap_or_else(|| Path::new(""));
     fs::create_dir_all(folder).map_err(failed)?;
     let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
     serde_json::to_writer(io::BufWriter::new(&mut file), contents)

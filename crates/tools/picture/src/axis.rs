@@ -96,16 +96,17 @@ pub(super) fn text(value: f64, unit: Unit) -> String {
     format!("{sign}{number}")
 }
 
-/// Four to eight multiples of 1, 2 or 5 times a power of ten.
+/// Multiples of the largest step of 1, 2 or 5 times a power of ten that makes at least four of them.
 fn linear(from: f64, to: f64) -> Vec<f64> {
-    let rough = (to - from) / 6.0;
-    if !(rough.is_finite() && rough > 0.0) {
+    let whole = to - from;
+    if !(whole.is_finite() && whole > 0.0) {
         return vec![from];
     }
-    let power = 10f64.powf(rough.log10().floor());
-    let step = [1.0, 2.0, 5.0, 10.0].map(|factor| factor * power);
-    let step = step.into_iter().find(|step| *step >= rough).unwrap_or(power * 10.0);
-    let first = (from / step).ceil() as i64;
+    let power = 10f64.powf(whole.log10().floor());
+    let steps = [5.0, 2.0, 1.0, 0.5, 0.2, 0.1].map(|factor| factor * power);
+    let count = |step: f64| (to / step + 1e-9).floor() - (from / step - 1e-9).ceil() + 1.0;
+    let step = steps.into_iter().find(|step| count(*step) >= 4.0).unwrap_or(power * 0.1);
+    let first = (from / step - 1e-9).ceil() as i64;
     // Products rather than sums, which would end as 0.30000000000000004.
     let count = ((to - from) / step) as i64 + 2;
     (first..first + count)
@@ -136,6 +137,12 @@ mod tests {
     fn ticks_are_round_and_inside() {
         assert_eq!(linear(0.0, 1.0), [0.0, 0.2, 0.4, 0.6000000000000001, 0.8, 1.0]);
         assert_eq!(linear(-3.0, 7.0), [-2.0, 0.0, 2.0, 4.0, 6.0]);
+        assert_eq!(linear(0.0, 0.93).len(), 5, "20 % rather than 50 %");
+        for (from, to) in [(-0.6, 0.95), (0.0, 1.9), (0.0, 1.05), (3.0, 3.01), (-1e6, 1.0)] {
+            let ticks = linear(from, to);
+            assert!((4..=11).contains(&ticks.len()), "{from} to {to}: {ticks:?}");
+            assert!(ticks.iter().all(|tick| (from - 1e-9..=to + 1e-9).contains(tick)), "{ticks:?}");
+        }
         assert_eq!(logarithmic(1000.0, 4e6).len(), 8);
         assert_eq!(logarithmic(20.0, 300.0), [20.0, 50.0, 100.0, 200.0]);
         assert_eq!(linear(1.0, 1.0), [1.0]);

@@ -13,6 +13,8 @@ pub struct Chart {
     pub y: Axis,
     /// The series, the last on top.
     pub series: Vec<Series>,
+    /// Ranges of the horizontal axis that are shaded, from and to.
+    pub shaded: Vec<(f64, f64)>,
 }
 
 /// An axis.

@@ -81,6 +81,7 @@ pub(crate) mod tests {
             x: Axis::new("flow size", Scale::Names(names), Unit::Bytes),
             y: Axis::new("reduction", Scale::Linear, Unit::Share),
             series: shapes.iter().enumerate().map(series).collect(),
+            shaded: Vec::new(),
         }
     }
 
@@ -110,6 +111,7 @@ pub(crate) mod tests {
                 shape: Shape::Line,
                 points: (0..100_000).map(wave).collect(),
             }],
+            shaded: Vec::new(),
         };
         assert!(svg(&chart).unwrap().len() < 20_000);
     }

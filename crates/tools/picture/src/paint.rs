@@ -28,10 +28,13 @@ pub(super) const SCALE: u32 = 2;
 const INK: RGBColor = RGBColor(32, 32, 32);
 const SOFT: RGBColor = RGBColor(96, 96, 96);
 const GRID: RGBColor = RGBColor(228, 228, 228);
+const SHADE: RGBColor = RGBColor(242, 242, 242);
 const TITLE: f64 = 16.0;
 const TEXT: f64 = 12.0;
 /// Smallest distance between labels.
 const LINE: f64 = 15.0;
+/// From one row of the legend to the next.
+const LEGEND_LINE: f64 = 20.0;
 /// How far a line may move to need fewer points, in points.
 const TOLERANCE: f64 = 0.35;
 
@@ -48,9 +51,12 @@ where
     let frame = Frame::new(&canvas, chart)?;
     canvas.text(&chart.title, (16.0, 12.0), TITLE, INK, (HPos::Left, VPos::Top))?;
     canvas.text(&chart.subtitle, (16.0, 34.0), TEXT, SOFT, (HPos::Left, VPos::Top))?;
+    shades(&canvas, &frame, chart)?;
     axes(&canvas, &frame, chart)?;
     if frame.legend {
-        legend(&canvas, chart)?;
+        for (series, place) in chart.series.iter().zip(legend(&canvas, &chart.series)?) {
+            key(&canvas, series, place)?;
+        }
     }
     bars(&canvas, &frame, &chart.series)?;
     for series in &chart.series {
@@ -65,6 +71,11 @@ where
 
 fn is_bar(shape: Shape) -> bool {
     matches!(shape, Shape::Bars | Shape::Stack | Shape::Frames)
+}
+
+/// The smallest and the largest value.
+fn span(values: impl Iterator<Item = f64>) -> (f64, f64) {
+    values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)))
 }
 
 /// The area of the axes.
@@ -87,8 +98,10 @@ impl Frame {
         let legend = chart.series.len() > 1 && chart.series.iter().any(|series| is_bar(series.shape));
         let points = || chart.series.iter().flat_map(|series| &series.points);
         let bars = chart.series.iter().any(|series| is_bar(series.shape)) && chart.y.scale == Scale::Linear;
+        // An interval of a few flows can be many times as long as all bars; it ends at the frame.
+        let (low, high) = span(points().map(|point| point.y));
         let heights = points().flat_map(|point| {
-            let error = point.error.unwrap_or(0.0);
+            let error = point.error.unwrap_or(0.0).min((high - low) / 2.0);
             [point.y - error, point.y + error]
         });
         let stacks = stacks(&chart.series).into_iter().map(|(_, top)| top);
@@ -109,7 +122,7 @@ impl Frame {
         Ok(Self {
             left: 42.0 + widest,
             right: f64::from(WIDTH) - room,
-            top: if legend { 86.0 } else { 62.0 },
+            top: 62.0 + if legend { legend_height(canvas, &chart.series)? } else { 0.0 },
             bottom: f64::from(HEIGHT) - 56.0,
             x,
             y,
@@ -153,24 +166,60 @@ where
     canvas.text_upwards(&chart.y.name, (14.0, (frame.top + frame.bottom) / 2.0))
 }
 
-fn legend<DB: DrawingBackend>(canvas: &Canvas<'_, DB>, chart: &Chart) -> Drawn
+fn shades<DB: DrawingBackend>(canvas: &Canvas<'_, DB>, frame: &Frame, chart: &Chart) -> Drawn
 where
     DB::ErrorType: 'static,
 {
-    let (mut x, y) = (16.0, 64.0);
-    for series in &chart.series {
-        let corners = [(x, y - 5.0), (x + 12.0, y + 5.0)];
-        match series.shape {
-            Shape::Bars | Shape::Stack => canvas.bar(corners, colour(series), true)?,
-            Shape::Frames => canvas.bar(corners, colour(series), false)?,
-            Shape::Marked | Shape::Line | Shape::Dashed | Shape::Steps => {
-                canvas.line(&[(x, y), (x + 12.0, y)], colour(series), 2.0)?;
-            }
-        }
-        canvas.text(&series.name, (x + 17.0, y), TEXT, INK, (HPos::Left, VPos::Center))?;
-        x += canvas.width(&series.name, TEXT)? + 34.0;
+    for &(from, to) in &chart.shaded {
+        let corners = [(frame.x(from), frame.top), (frame.x(to), frame.bottom)];
+        canvas.bar(corners, SHADE, true)?;
     }
     Ok(())
+}
+
+/// Place of the key of each series: rows from the left, as many as they need.
+fn legend<DB: DrawingBackend>(
+    canvas: &Canvas<'_, DB>,
+    all: &[Series],
+) -> Result<Vec<(f64, f64)>, Box<dyn Error>>
+where
+    DB::ErrorType: 'static,
+{
+    let (mut x, mut y) = (16.0, 64.0);
+    let mut places = Vec::with_capacity(all.len());
+    for series in all {
+        let width = canvas.width(&series.name, TEXT)? + 34.0;
+        if x > 16.0 && x + width > f64::from(WIDTH) {
+            (x, y) = (16.0, y + LEGEND_LINE);
+        }
+        places.push((x, y));
+        x += width;
+    }
+    Ok(places)
+}
+
+fn legend_height<DB: DrawingBackend>(canvas: &Canvas<'_, DB>, all: &[Series]) -> Result<f64, Box<dyn Error>>
+where
+    DB::ErrorType: 'static,
+{
+    let last = legend(canvas, all)?.last().map_or(0.0, |(_, y)| y - 64.0);
+    Ok(last + 24.0)
+}
+
+/// The key of a series: its style and its name.
+fn key<DB: DrawingBackend>(canvas: &Canvas<'_, DB>, series: &Series, (x, y): (f64, f64)) -> Drawn
+where
+    DB::ErrorType: 'static,
+{
+    let corners = [(x, y - 5.0), (x + 12.0, y + 5.0)];
+    match series.shape {
+        Shape::Bars | Shape::Stack => canvas.bar(corners, colour(series), true)?,
+        Shape::Frames => canvas.bar(corners, colour(series), false)?,
+        Shape::Marked | Shape::Line | Shape::Dashed | Shape::Steps => {
+            canvas.line(&[(x, y), (x + 12.0, y)], colour(series), 2.0)?;
+        }
+    }
+    canvas.text(&series.name, (x + 17.0, y), TEXT, INK, (HPos::Left, VPos::Center))
 }
 
 /// Foot and top of every bar of a stack, in the order of the series and their points.

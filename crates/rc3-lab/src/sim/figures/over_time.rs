@@ -4,7 +4,7 @@ use rc3_picture::chart::{Axis, Chart, Colour, Point, Scale, Series, Shape, Unit}
 use rc3_sim::{
     agent::FlowId,
     sample::Sample,
-    scenario::{PictureKind, PictureSpec},
+    scenario::{Metric, PictureKind, PictureSpec, Spec, WorkloadSpec},
 };
 
 use super::{blank, name, shown};
@@ -13,8 +13,8 @@ use crate::sim::{
     sampled::{Sampled, following},
 };
 
-/// A line of each run.
-pub(super) fn chart(picture: &PictureSpec, results: &Results) -> Chart {
+/// A line of each run; the times of the background flows are shaded, and a printed rate of a flow is a dashed line.
+pub(super) fn chart(picture: &PictureSpec, spec: &Spec, results: &Results) -> Chart {
     let value = |sampled: &Sampled, first: Option<FlowId>, sample: &Sample| {
         let every = sampled.every.as_secs_f64();
         let bytes = |bytes: u64| bytes as f64 / every;
@@ -39,13 +39,16 @@ pub(super) fn chart(picture: &PictureSpec, results: &Results) -> Chart {
             |sample: &Sample| Some(Point::new(sample.at.as_secs_f64(), value(sampled, first, sample)?));
         Series {
             name: name(cell, &cells),
-            colour: Colour::nth(index),
+            colour: colour(index, cells.len()),
             shape: Shape::Steps,
             points: sampled.samples.iter().filter_map(point).collect(),
         }
     };
-    let series: Vec<Series> =
+    let mut series: Vec<Series> =
         cells.iter().enumerate().map(line).filter(|series| !series.points.is_empty()).collect();
+    if picture.kind == PictureKind::RateOverTime && !series.is_empty() {
+        series.extend(printed_rate(spec));
+    }
     let (what, unit) = match picture.kind {
         PictureKind::RateOverTime => ("throughput of one flow", Unit::BitsPerSecond),
         PictureKind::UtilisationOverTime => ("use of the link", Unit::Share),
@@ -53,7 +56,42 @@ pub(super) fn chart(picture: &PictureSpec, results: &Results) -> Chart {
         _ => ("flows in Kick-Ass mode", Unit::Share),
     };
     let x = Axis::new("time", Scale::Linear, Unit::Seconds).starting(0.0);
-    blank(x, Axis::new(what, Scale::Linear, unit).starting(0.0), "on the sampled link".to_owned(), series)
+    let y = Axis::new(what, Scale::Linear, unit).starting(0.0);
+    let shaded = background(spec);
+    let subtitle = match shaded.is_empty() {
+        true => "on the sampled link",
+        false => "on the sampled link; shaded: with background flows",
+    };
+    Chart { shaded, ..blank(x, y, subtitle.to_owned(), series) }
+}
+
+/// The first of several runs is what the others are compared with: it swings the most, and is drawn paler.
+fn colour(index: usize, of: usize) -> Colour {
+    if index == 0 && of > 2 { Colour::Grey } else { Colour::nth(index) }
+}
+
+/// From when to when background flows are there that give up at some time, in seconds.
+fn background(spec: &Spec) -> Vec<(f64, f64)> {
+    let times = |workload: &WorkloadSpec| {
+        let lasts = workload.give_up?;
+        let begins = workload.flows.iter().flatten().map(|flow| flow.at.unwrap_or_default());
+        Some(begins.map(|at| (at.as_secs_f64(), (at + lasts).as_secs_f64())).collect::<Vec<_>>())
+    };
+    spec.background.iter().filter_map(times).flatten().collect()
+}
+
+/// What the paper prints for the rate of a flow, over the times for which it does.
+fn printed_rate(spec: &Spec) -> Option<Series> {
+    let rates =
+        spec.expect.iter().filter(|expect| expect.metric == Metric::FlowRate && expect.scheme.is_none());
+    let mut points: Vec<Point> = rates
+        .filter_map(|expect| Some((expect.between?, expect.value * 1e6)))
+        .flat_map(|((from, to), rate)| [from, to].map(|at| Point::new(at.as_secs_f64(), rate)))
+        .collect();
+    points.sort_by(|a, b| a.x.total_cmp(&b.x));
+    points.dedup();
+    let (name, colour) = ("fair share, printed".to_owned(), Colour::Black);
+    (!points.is_empty()).then_some(Series { name, colour, shape: Shape::Dashed, points })
 }
 
 /// How long a packet that came at a random time would have waited.

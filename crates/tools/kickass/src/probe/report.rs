@@ -154,6 +154,7 @@ impl Report {
             x: Axis::new("length", Scale::Linear, Unit::Bytes),
             y: Axis::new("arrived", Scale::Linear, Unit::Share).starting(0.0).ending(1.0),
             series: self.forms().into_iter().map(series).collect(),
+            shaded: Vec::new(),
         }
     }
 }

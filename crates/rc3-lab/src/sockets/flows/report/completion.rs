@@ -57,6 +57,7 @@ fn by_size(runs: &[Run]) -> Chart {
         x: Axis::new("packets", Scale::Names(names), Unit::Number),
         y: Axis::new("FCT", Scale::Linear, Unit::Seconds).starting(0.0),
         series: runs.iter().map(bars).collect(),
+        shaded: Vec::new(),
     }
 }
 
@@ -72,6 +73,7 @@ fn distribution(runs: &[Run]) -> Chart {
         x: Axis::new("FCT", Scale::Log, Unit::Seconds),
         y: Axis::new("flows", Scale::Linear, Unit::Share).starting(0.0).ending(1.0),
         series: runs.iter().map(line).collect(),
+        shaded: Vec::new(),
     }
 }
 

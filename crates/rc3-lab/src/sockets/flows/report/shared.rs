@@ -68,8 +68,7 @@ pub(super) fn figure(light: &Scene) -> Option<Figure> {
             subtitle: "100 Mbit/s, 100 ms, 8 senders, real sockets".to_owned(),
             x: Axis::new("FCT", Scale::Log, Unit::Seconds),
             y: Axis::new("flows", Scale::Linear, Unit::Share).starting(0.0).ending(1.0),
-            series: vec![line(&alone, &before), line(&beside, &after)],
-        }],
+            series: vec![line(&alone, &before), line(&beside, &after)], shaded: Vec::new() }],
         claims: vec![Claim {
             what: "mean FCT of TCP beside Kick-Ass over that among TCP".to_owned(),
             printed: "does not interfere",

@@ -46,6 +46,7 @@ fn distribution(runs: &[Run]) -> Chart {
         x: Axis::new("throughput of a flow", Scale::Linear, Unit::BitsPerSecond).starting(0.0),
         y: Axis::new("flows", Scale::Linear, Unit::Share).starting(0.0).ending(1.0),
         series: runs.iter().map(line).collect(),
+        shaded: Vec::new(),
     }
 }
 

@@ -51,6 +51,7 @@ fn over_time(runs: &[Run]) -> Chart {
         x: Axis::new("queueing delay", Scale::Log, Unit::Seconds).starting(SHORTEST),
         y: Axis::new("time", Scale::Linear, Unit::Share).starting(0.0).ending(1.0),
         series: runs.iter().filter_map(line).collect(),
+        shaded: Vec::new(),
     }
 }
 
@@ -66,6 +67,7 @@ fn over_packets(runs: &[Run]) -> Chart {
         x: Axis::new("queueing delay", Scale::Log, Unit::Seconds).starting(SHORTEST),
         y: Axis::new("packets", Scale::Linear, Unit::Share).starting(0.0).ending(1.0),
         series: runs.iter().map(line).collect(),
+        shaded: Vec::new(),
     }
 }
 
