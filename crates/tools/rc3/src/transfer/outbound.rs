@@ -61,7 +61,8 @@ pub(super) async fn converse(
 ) -> Result<(), TransferError> {
     let connection = connect(endpoint, address, job).await?;
     let opened = timeout(job.patience, connection.open_bi()).await;
-    let (mut control, replies) = opened.map_err(|_| TransferError::Stalled(job.patience))?.map_err(before_any_reply)?;
+    let (mut control, replies) =
+        opened.map_err(|_| TransferError::Stalled(job.patience))?.map_err(before_any_reply)?;
     let mut replies = Replies::new(&connection, message::listen(replies), job.patience);
 
     // The answer may arrive before the manifest is complete: the receiver then ignores the rest.
