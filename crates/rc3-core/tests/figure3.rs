@@ -143,7 +143,7 @@ fn sixty_six_packets_as_in_figure_3() {
     // go those whose SACK is still under way, which the paper's picture, drawn in whole round trips, leaves out.
     assert!((2..=2 + table[1][2]).contains(&table[2][0]), "{table:?}");
     assert_eq!(table[2][1..], [0, 0]);
-    // Fourth: nothing but acknowledgments.
+    // Fourth: only acknowledgments.
     assert_eq!(table[3], [0, 0, 0]);
 
     let stats = pair.client.connection(handle).unwrap().stats();

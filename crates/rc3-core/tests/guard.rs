@@ -96,7 +96,7 @@ fn repeated_short_flows_over_new_connections_are_found_out_as_well() {
 fn a_verdict_that_is_too_old_is_forgotten() {
     let mut pair = IGNORING.pair(RlpMode::Guard, 1);
     flows_until_ignored(&mut pair);
-    // Nothing happens any more in this world, so time must be told.
+    // Nothing happens any more in this world, so the test advances the time.
     pair.background = None;
     pair.drive();
     pair.now += Duration::from_secs(601);
@@ -125,7 +125,7 @@ fn rlp_stays_on_paths_that_honour_marks() {
     }
 }
 
-/// The order of a first burst tells: one flow of 100 kB is enough, where that burst waits for a few milliseconds.
+/// The order of a first burst decides: one flow of 100 kB is enough if that burst waits for a few milliseconds.
 #[test]
 fn one_small_flow_finds_out_which_kind_of_path_it_is() {
     for (mbits, rtt_ms) in [(20, 20), (20, 60), (20, 200), (50, 40), (100, 40)] {

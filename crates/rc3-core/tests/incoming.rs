@@ -12,7 +12,7 @@ use rc3_core::{
 };
 use rc3_sim::{Crypto, identity::SERVER_NAME};
 
-/// A server that accepts when it is told to, and clients that have an address each. Datagrams take no time.
+/// A server that accepts on request, and clients with an address each. Datagrams take no time.
 struct Town {
     now: Instant,
     server: Endpoint,

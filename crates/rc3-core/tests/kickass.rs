@@ -1,5 +1,5 @@
-//! Connections that follow the rates routers tell by the lengths of fragments (Kick-Ass §2.3), in simulated time. The
-//! router is somebody behind the sender who sees each datagram.
+//! Connections that follow the rates that routers signal by the lengths of fragments (Kick-Ass §2.3), in simulated
+//! time. The router is a function behind the sender that sees each datagram.
 
 use std::{
     collections::HashMap,
@@ -25,7 +25,7 @@ const CONGESTION_EXPERIENCED: u8 = 3;
 /// What the router does.
 #[derive(Debug, Clone, Copy, Default)]
 struct Router {
-    /// The rate it tells, if any.
+    /// The signalled rate, if any.
     code: Option<Code>,
     /// Only to packets that begin with a short header.
     after_handshake: bool,
@@ -425,7 +425,7 @@ fn attackers() -> [(&'static str, Router); 3] {
 }
 
 #[test]
-fn whoever_shortens_fragments_cannot_make_it_slower_than_a_packet_in_a_round_trip() {
+fn shortened_fragments_leave_a_packet_in_a_round_trip() {
     let packets = attackers().map(|(name, attacker)| {
         let mut world = World::new(RlpMode::Off, Router::default(), |_| ());
         let client = world.connect();
@@ -450,7 +450,7 @@ fn whoever_shortens_fragments_cannot_make_it_slower_than_a_packet_in_a_round_tri
 }
 
 #[test]
-fn whoever_shortens_fragments_for_a_while_costs_as_much_as_a_timeout_where_no_router_tells_rates() {
+fn shortened_fragments_cost_as_much_as_a_timeout_without_signalling_routers() {
     // The windows before an attack of so many round trips and ten of them later, and the bytes that left in these.
     let recovered = |attacker: Router, round_trips: u32| {
         let mut world = World::new(RlpMode::Off, Router::default(), |_| ());
@@ -482,7 +482,7 @@ fn whoever_shortens_fragments_for_a_while_costs_as_much_as_a_timeout_where_no_ro
 }
 
 #[test]
-fn where_a_router_tells_rates_they_hold_again_two_round_trips_after_nobody_shortens_fragments_any_more() {
+fn signalled_rates_hold_again_two_round_trips_after_the_last_shortened_fragment() {
     for round_trips in [1, 5, 40] {
         let mut world = World::new(RlpMode::Off, tells(10.0), |_| ());
         let client = world.connect();
@@ -497,13 +497,13 @@ fn where_a_router_tells_rates_they_hold_again_two_round_trips_after_nobody_short
             stats.mode == Mode::KickAss && stats.rate.is_some_and(|rate| rate.bits_per_second() > 9_000_000)
         };
         let since = world.pair.now;
-        // The next packet leaves within a round trip, and what it was told comes back after another.
+        // The next packet leaves within a round trip, and its signal returns after another.
         assert!(world.run(RTT * 3, honest) && world.pair.now - since < RTT * 5 / 2, "{round_trips}");
     }
 }
 
 #[test]
-fn whoever_shortens_fragments_of_one_connection_makes_others_no_slower() {
+fn shortened_fragments_of_one_connection_slow_no_other() {
     let rate = units::Rate::from_bits_per_second(20_000_000);
     let beside = |attacked: bool| {
         let mut world = World::new(RlpMode::Off, Router::default(), |_| ());

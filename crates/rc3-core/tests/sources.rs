@@ -111,7 +111,7 @@ fn transfer(pair: &mut Pair) -> (Sink, u64) {
     pair.client.with(client, |c| c.attach_source(id, LEN)).unwrap();
     let (mut sink, mut read) = (Sink::default(), 0);
     let done = pair.drive_until(Duration::from_secs(60), |pair| {
-        // A reader looks when it is told to.
+        // A reader checks when it is notified.
         let told = pair.client.events.drain(..).any(|(_, event)| event == Event::Writable(id));
         if told {
             read += pair.client.with(client, |c| serve(c, id)).0;

@@ -16,7 +16,7 @@ use std::{
 use common::{SERVER_NAME, code, configs, endpoints, pattern, receive, run, send};
 use rc3_net::{ConnectionError, Endpoint, TransportErrorCode, WriteError};
 
-/// Somebody between a client and a server: forwards, from another port whenever told to.
+/// A relay between a client and a server: forwards, and changes its port on request.
 struct Relay {
     front: SocketAddr,
     orders: Arc<Orders>,

@@ -1,4 +1,4 @@
-//! Claims about peers that do not speak rc3: plain quinn.
+//! Peers without rc3: plain quinn.
 #![forbid(unsafe_code)]
 
 mod common;

@@ -1,7 +1,7 @@
 //! Claims about a path between two hosts, played by two network namespaces. Needs root; skips itself without.
 //!
-//! A process cannot change its namespace without a raw system call, so each end is this very test program,
-//! started again under `ip netns exec` and told by [`ROLE`] what to do.
+//! A process cannot change its namespace without a raw system call, so each end is this test program, started again
+//! under `ip netns exec`, with its role in the variable [`ROLE`].
 #![cfg(target_os = "linux")]
 #![forbid(unsafe_code)]
 

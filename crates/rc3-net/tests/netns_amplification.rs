@@ -1,7 +1,7 @@
-//! A client in one network namespace that names somebody else's address, and a server in another: what that address is
-//! sent, on real sockets. Needs root; skips itself without.
+//! A client in one network namespace that forges the address of another host, and a server in another: what that
+//! host is sent, on real sockets. Needs root; skips itself otherwise.
 //!
-//! Each end is this very test program, started again under `ip netns exec` and told by [`ROLE`] what to do.
+//! Each end is this test program, started again under `ip netns exec`, with its role in the variable [`ROLE`].
 #![cfg(target_os = "linux")]
 #![forbid(unsafe_code)]
 

@@ -1,7 +1,7 @@
 //! Claims about a transfer between two hosts, played by two network namespaces. Needs root; skips itself
 //! without.
 //!
-//! Each end is this very test program, started again under `ip netns exec` and told by [`ROLE`] what to do.
+//! Each end is this test program, started again under `ip netns exec`, with its role in the variable [`ROLE`].
 #![cfg(target_os = "linux")]
 #![forbid(unsafe_code)]
 

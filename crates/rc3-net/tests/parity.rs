@@ -159,7 +159,7 @@ async fn send_and_receive(near: &rc3_net::Connection, far: &rc3_net::Connection)
 }
 
 #[test]
-fn tls_settings_that_cannot_work_are_told_before_any_client_comes() {
+fn invalid_tls_settings_fail_before_any_client_connects() {
     run(async {
         let (_, mut tls) = rc3_sim::identity::tls(&["test"]);
         tls.max_early_data_size = 5;

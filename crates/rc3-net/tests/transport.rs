@@ -279,7 +279,7 @@ fn unordered_chunks_cover_the_stream_once() {
 }
 
 #[test]
-fn closing_tells_both_sides_and_ends_every_wait() {
+fn closing_informs_both_sides_and_ends_every_wait() {
     run(async {
         let (client, server) = endpoints("127.0.0.1", defaults);
         let (near, far) = connect(&client, &server).await;

@@ -178,7 +178,7 @@ fn junk_before_the_secret_costs_no_more_than_time() {
     assert_eq!(received.rlp_discarded, 0, "none of it was tried");
 }
 
-/// A client that speaks the protocol and means harm: it has told this secret on its control stream.
+/// A hostile client that follows the protocol: it has sent this secret on its control stream.
 fn with_secret(secret: EarlySecret) -> (Pair, ConnectionHandle, ConnectionHandle) {
     let mut pair = world();
     let client = pair.connect();

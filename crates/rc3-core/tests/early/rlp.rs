@@ -34,7 +34,7 @@ fn known(mode: RlpMode, connections: usize, early_rlp: bool) -> Pair {
     pair
 }
 
-/// What became of a BDP: when the server had it, without RLP in 0-RTT and with it.
+/// The arrival of one BDP: when the server had it, without RLP in 0-RTT and with it.
 fn flows_of_a_bdp(mode: RlpMode, connections: usize) -> [Duration; 2] {
     [false, true].map(|early_rlp| {
         let mut pair = known(mode, connections, early_rlp);

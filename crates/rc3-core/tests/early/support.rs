@@ -37,7 +37,7 @@ pub(crate) fn meet(pair: &mut Pair) {
     leave(pair, first);
 }
 
-/// The end of a connection, of which the next ones know nothing but what the endpoints remember.
+/// Ends a connection; later ones have only the endpoints' memory of it.
 pub(crate) fn leave(pair: &mut Pair, first: ConnectionHandle) {
     let now = pair.now;
     pair.client.with(first, |c| c.close(now, VarInt::from_u32(0), Bytes::new()));

@@ -247,7 +247,7 @@ fn sacks_go_to_nobody_who_has_not_proved_an_address() {
         let rate = rc3_core::units::Rate::from_bits_per_second(100_000_000);
         let link = LinkConfig { rate, delay: RTT / 2, ..LinkConfig::default() };
         let mut config = PairConfig::symmetric(link, 500_000);
-        // A receiver that sends no RLP of its own still speaks rc3.
+        // A receiver that sends no RLP itself still uses rc3.
         config.server.rlp(mode).congestion(rc3_core::Congestion::KickAss);
         let mut pair = Pair::new(config);
         let (client, server) = connected(&mut pair);
@@ -373,7 +373,7 @@ fn an_address_that_answers_late_is_served_once_it_answers() {
     }
 }
 
-/// The end of the handshake and a forged datagram come together, before the endpoint has looked at either.
+/// The end of the handshake and a forged datagram arrive together, before the endpoint has processed either.
 #[test]
 fn an_address_forged_right_behind_the_handshake_is_not_taken_for_proven() {
     for mode in MODES {

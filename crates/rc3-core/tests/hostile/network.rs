@@ -124,7 +124,7 @@ fn a_flood_that_wants_answers_gets_few_and_short_ones() {
     let endpoint = pair.server.endpoint();
     let (mut came, mut flood) = (0, 0);
     for nth in 0..50_000_u32 {
-        // A long header of a version nobody speaks, padded as a client must: worth a Version Negotiation packet.
+        // A long header of an unsupported version, padded as a client must: worth a Version Negotiation packet.
         let mut datagram = vec![0; 1200];
         datagram[..5].copy_from_slice(&[0xc0, 0x0a, 0x0b, 0x0c, 0x0d]);
         datagram[5] = 8;
@@ -181,7 +181,7 @@ fn a_flood_with_a_valid_receiver_id_changes_nothing_but_a_counter() {
     assert!(pair.drive_until(RTT * 20, |pair| reader.pump(pair, server) == 300_000));
 }
 
-/// Only whoever holds the keys can make a datagram that opens, whatever the level says.
+/// Only the holder of the keys can make a datagram that opens, whatever its level.
 #[test]
 fn levels_are_authenticated() {
     let mut pair = world();

@@ -15,7 +15,7 @@ use rc3_sim::{LinkConfig, Pair, PairConfig};
 
 use super::support::*;
 
-/// What the server lies, and what became of the client's connection.
+/// The server's lie, and the result for the client's connection.
 fn lie(
     pair: &mut Pair,
     client: ConnectionHandle,

@@ -43,7 +43,7 @@ pub(crate) fn connected(pair: &mut Pair) -> (ConnectionHandle, ConnectionHandle)
     (client, server)
 }
 
-/// The keys of a connection, as its own peer has them: what a peer that speaks the protocol but means harm needs.
+/// The keys of a connection, as its own peer has them: for a hostile peer that follows the protocol.
 pub(crate) fn keys(pair: &Pair, handle: ConnectionHandle, of_client: bool) -> RlpKeys {
     let node = if of_client { &pair.client } else { &pair.server };
     let connection = node.connection(handle).unwrap();
@@ -139,7 +139,7 @@ impl Reader {
     }
 }
 
-/// Everything a node has sent so far, with levels; may be told to lose some of it.
+/// Everything a node has sent so far, with levels; can lose some of it.
 #[derive(Clone, Default)]
 pub(crate) struct Tap(Arc<Mutex<Tapped>>);
 

@@ -40,7 +40,7 @@ fn a_peer_that_vanishes_in_mid_transfer_is_given_up_and_forgotten_by_both() {
     assert_eq!((pair.client.endpoint().poll_timeout(), pair.server.endpoint().poll_timeout()), (None, None));
 }
 
-/// What became of a transfer.
+/// The result of a transfer.
 #[derive(Debug, PartialEq, Eq)]
 enum Outcome {
     Arrived,

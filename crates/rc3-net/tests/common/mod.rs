@@ -1,4 +1,4 @@
-//! Endpoints that trust each other, and content that tells what was lost, doubled or swapped.
+//! Endpoints that trust each other, and content that reveals loss, duplication and reordering.
 #![allow(dead_code, reason = "no test file uses all of it")]
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};

@@ -118,7 +118,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn the_leading_fragment_is_told_by_which_lengths_are_multiples_of_eight() {
+    fn multiples_of_eight_identify_the_leading_fragment() {
         // UDP payload of 1471: 1479 bytes behind the IP header, whatever the first fragment carries.
         for leading in (24..1479).step_by(8) {
             let longest = leading.max(1479 - leading);
@@ -129,7 +129,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_fragment_too_short_to_tell_its_datagram_from_others_is_of_none() {
+    fn a_fragment_too_short_to_identify_its_datagram_is_of_none() {
         let payload = [7; 1471];
         assert!(LeadingFragment::parse(&fragment(0, 24, &payload)).is_some());
         assert_eq!(LeadingFragment::parse(&fragment(0, 16, &payload)), None);
