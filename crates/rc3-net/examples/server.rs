@@ -90,7 +90,7 @@ async fn answer((mut send, mut recv): (SendStream, RecvStream), root: &Path) -> 
     Ok(())
 }
 
-/// The file a request asks for; none outside `root`.
+/// The requested file; none outside `root`.
 fn requested(root: &Path, request: &[u8]) -> Option<PathBuf> {
     let path = std::str::from_utf8(request.strip_prefix(b"GET /")?.strip_suffix(b"\r\n")?).ok()?;
     let inside = Path::new(path).components().all(|part| matches!(part, Component::Normal(_)));
