@@ -185,7 +185,7 @@ fn cost(part: &Packet) -> usize {
 ///
 /// let now = Instant::now();
 /// let mut reassembler = Reassembler::new(ReassemblyConfig::default());
-/// In any order; the last fragment to arrive returns the packet.
+/// // In any order; the last fragment to arrive returns the packet.
 /// assert_eq!(reassembler.handle(now, rest)?, None);
 /// assert_eq!(reassembler.packets(), 1);
 /// assert_eq!(reassembler.handle(now, leading)?.unwrap().payload(), whole.payload());

@@ -1,4 +1,4 @@
-//! Replays the fuzzer's corpora: what it once found stays found, without a fuzzer.
+//! Replays the fuzzers' corpora, so that fixed bugs stay fixed without running a fuzzer.
 
 use std::{fs, path::Path};
 

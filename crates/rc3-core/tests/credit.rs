@@ -1,4 +1,4 @@
-//! Memory for bytes nobody reads: within the windows, whatever the sender does.
+//! Memory for unread bytes: within the windows, whatever the sender does.
 
 use std::time::Duration;
 
@@ -7,9 +7,9 @@ use rc3_sim::{LinkConfig, Pair, PairConfig, pattern};
 
 const RLP_WINDOW: u64 = 2 << 20;
 const STREAM_WINDOW: u64 = 1 << 20;
-/// The first size of a send window, so that this one does not grow.
+/// The initial send window, so that it does not grow.
 const SEND_WINDOW: u64 = 4 << 20;
-/// What the primary may have ready beside it.
+/// Bytes that the primary may have ready besides.
 const READY: u64 = 1 << 20;
 
 fn world() -> Pair {
@@ -30,7 +30,7 @@ fn connected(pair: &mut Pair) -> (ConnectionHandle, ConnectionHandle) {
     (client, pair.server.accepted[0])
 }
 
-/// Opens a stream and writes `bytes` of the pattern as far as the window goes.
+/// Opens a stream and writes `bytes` of the pattern, within the window.
 fn send(pair: &mut Pair, client: ConnectionHandle, bytes: u64) -> StreamId {
     let id = pair.client.with(client, |c| c.open(Dir::Uni)).unwrap();
     let data: Vec<u8> = (0..bytes).map(pattern).collect();
@@ -85,7 +85,7 @@ fn credit_of_streams_that_were_reset_comes_back() {
     let mut pair = world();
     let (client, server) = connected(&mut pair);
     let mut ids = Vec::new();
-    // Far more in all than the window, every stream given up half way.
+    // Far more in total than the window; every stream is abandoned half way.
     for round in 0..40 {
         let id = send(&mut pair, client, 300_000);
         pair.drive_until(Duration::from_millis(15), |_| false);

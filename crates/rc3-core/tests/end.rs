@@ -1,5 +1,5 @@
-//! When the sender learns that all of a stream has arrived: a round trip after the last byte has left, not when the
-//! primary's window has let the end of the QUIC stream go and its acknowledgment has come.
+//! When the sender learns that all of a stream has arrived: a round trip after the last byte has left, without waiting
+//! for the primary's window and the acknowledgment of the FIN.
 
 use std::time::{Duration, Instant};
 
@@ -36,7 +36,7 @@ struct Flow {
 }
 
 impl Flow {
-    /// Written whole by a client that has just connected.
+    /// Written completely by a client that has just connected.
     fn new(config: PairConfig, bytes: usize) -> Self {
         let mut flow = Self::idle(config);
         flow.write(bytes);
@@ -99,7 +99,7 @@ impl Flow {
         self.pair.client.connection(self.client).unwrap().stats()
     }
 
-    /// How often the application heard of the end, a long time later.
+    /// How often the application was informed of the end, a long time later.
     fn announcements(&mut self) -> usize {
         self.pair.drive_until(RTT * 20, |_| false);
         let id = self.id;
@@ -121,7 +121,7 @@ fn the_sender_learns_of_the_end_a_round_trip_after_the_last_byte_has_left() {
             flow.after(flow.finished),
             flow.stats().sent.duplicate_bytes
         );
-        // Up to three packets the primary carries alone: its acknowledgment may wait for 25 ms.
+        // Up to three packets only the primary carries: its acknowledgment may be delayed by 25 ms.
         let delay = if packets < 4 { 25.0 / 40.0 } else { 0.0 };
         assert!(flow.lag() < 0.5 + delay + MOMENT, "{packets} packets: {} round trips", flow.lag());
         assert_eq!(flow.announcements(), 1);
@@ -159,7 +159,7 @@ fn what_rlp_brought_whole_is_not_reported_before_the_application_could_know_of_i
     // The handshake ends.
     flow.pair.drive_until(RTT * 3, |_| false);
     flow.pair.client.set_tamper(Box::new(|level, _| usize::from(!level.is_primary())));
-    // The window is shut by another stream, and so RLP carries this one alone.
+    // Another stream has filled the window, so RLP carries this one alone.
     let other = flow.pair.client.with(flow.client, |c| c.open(Dir::Uni)).unwrap();
     assert!(flow.pair.client.with(flow.client, |c| c.write(other, vec![1; 4 * 1400].into())).is_ok());
     flow.pair.step();
@@ -183,7 +183,7 @@ fn a_sender_that_closes_as_soon_as_it_knows_leaves_a_whole_stream_behind() {
     assert!(flow.pair.drive_until(RTT * 4, known));
     let now = flow.pair.now;
     flow.pair.client.with(client, |c| {
-        // To the application the stream is over.
+        // For the application the stream has ended.
         assert!(c.stopped(id).is_err() && c.finish(id).is_err() && c.priority(id).is_err());
         assert!(c.reset(id, 1_u32.into()).is_err() && c.set_priority(id, 1).is_err());
         c.close(now, 0_u32.into(), bytes::Bytes::new());
@@ -217,7 +217,7 @@ fn a_reader_that_stops_after_the_last_byte_stops_nobody() {
 
 #[test]
 fn an_end_that_comes_after_the_last_byte_needs_no_window() {
-    // The primary carries all, RLP the end of it, or most of it.
+    // The primary carries everything, RLP the end of it, or most of it.
     for packets in [4, 8, 100] {
         let mut flow = Flow::idle(config(|_| ()));
         let Flow { client, id, .. } = flow;

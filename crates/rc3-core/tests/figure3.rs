@@ -1,8 +1,8 @@
-//! The worked example of RC3 §2.2 and its Figure 3: 66 packets over a link that holds 50 in a round trip, of which
-//! the network drops the 21st and the 22nd.
+//! The worked example of RC3 §2.2 and its Figure 3: 66 packets over a link that holds 50 in a round trip; the network
+//! drops the 21st and the 22nd.
 //!
-//! One packet here is what an RLP datagram carries. A packet of the primary carries a little less (room for an ACK),
-//! so borders between the loops may be off by one packet where the paper's are exact.
+//! One packet here is the content of an RLP datagram. A packet of the primary carries a little less (room for an ACK),
+//! so the borders between the loops may differ from the paper's by one packet.
 
 use std::{
     ops::RangeInclusive,
@@ -134,16 +134,16 @@ fn sixty_six_packets_as_in_figure_3() {
     assert_eq!(table[0][0], 4);
     assert_eq!(table[0][1], 40);
     assert!(table[0][2].abs_diff(6) <= 1, "{table:?}");
-    // Second: the window has doubled; RLP goes on downward until it meets the primary.
+    // Second: the window has doubled; RLP continues downward until it meets the primary.
     assert_eq!(table[1][0], 8);
-    // (Two of the packets at level 2 never made it onto the wire.)
+    // (Two of the packets at level 2 never reached the wire.)
     assert!((table[0][2] + table[1][2] + 2).abs_diff(66 - 40 - 4 - 8) <= 1, "{table:?}");
     assert_eq!(table[1][1], 0);
-    // Third: the ACK bump has taken the primary over what RLP delivered. Packets 21 and 22 are missing; with them
-    // go those whose SACK is still under way, which the paper's picture, drawn in whole round trips, leaves out.
+    // Third: the ACK bump has moved the primary over what RLP delivered. Packets 21 and 22 are missing; so are those
+    // whose SACK is still in flight, which the paper's picture of whole round trips omits.
     assert!((2..=2 + table[1][2]).contains(&table[2][0]), "{table:?}");
     assert_eq!(table[2][1..], [0, 0]);
-    // Fourth: nothing but acknowledgments.
+    // Fourth: only acknowledgments.
     assert_eq!(table[3], [0, 0, 0]);
 
     let stats = pair.client.connection(handle).unwrap().stats();
@@ -151,7 +151,7 @@ fn sixty_six_packets_as_in_figure_3() {
     let first_by_primary = sent.primary_bytes - sent.duplicate_bytes;
     assert!(first_by_primary.abs_diff(12 * PACKET) <= PACKET, "{sent:?}");
     assert_eq!(sent.primary_bytes + sent.skipped_bytes, PACKETS * PACKET);
-    // Twice: the two that were lost, and what was under way.
+    // Duplicates: the two lost ones, and those in flight.
     assert!((2 * PACKET..=(3 + table[1][2]) * PACKET).contains(&sent.duplicate_bytes), "{sent:?}");
     // Two round trips and a half, and two packets' time.
     assert!(fct >= RTT * 5 / 2 && fct < RTT * 28 / 10, "{fct:?}");

@@ -1,4 +1,4 @@
-//! Guard mode in simulated networks: what is found out about paths, and what flows gain or lose by the clock.
+//! Guard mode in simulated networks: verdicts about paths, and gains or losses of flows by the clock.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ const LIMIT: Duration = Duration::from_secs(600);
 struct World {
     mbits: u64,
     rtt_ms: u64,
-    /// Of the queue, in bandwidth-delay products.
+    /// Buffer, in bandwidth-delay products.
     buffer: f64,
     load: f64,
     loss: f64,
@@ -51,10 +51,10 @@ fn verdict(report: &FlowReport) -> Verdict {
     report.sender.guard.expect("guard mode").verdict
 }
 
-/// How many long flows it takes until it is known that the path ignores marks: each is sent one burst of RLP.
+/// How many long flows it takes until the path is known to ignore marks: each starts with one burst of RLP.
 fn flows_until_ignored(pair: &mut Pair) -> usize {
     let ignored = (1..=20).find(|_| verdict(&flow(pair, 20_000_000)) == Verdict::Ignored);
-    ignored.expect("it is found out")
+    ignored.expect("it is detected")
 }
 
 const IGNORING: World = World { mbits: 100, rtt_ms: 40, buffer: 1.0, load: 0.3, loss: 0.0, honours: false };
@@ -96,7 +96,7 @@ fn repeated_short_flows_over_new_connections_are_found_out_as_well() {
 fn a_verdict_that_is_too_old_is_forgotten() {
     let mut pair = IGNORING.pair(RlpMode::Guard, 1);
     flows_until_ignored(&mut pair);
-    // Nothing happens any more in this world, so time must be told.
+    // Nothing happens any more in this world, so the test advances the time.
     pair.background = None;
     pair.drive();
     pair.now += Duration::from_secs(601);
@@ -125,7 +125,7 @@ fn rlp_stays_on_paths_that_honour_marks() {
     }
 }
 
-/// The order of a first burst tells: one flow of 100 kB is enough, where that burst waits for a few milliseconds.
+/// The order of a first burst decides: one flow of 100 kB is enough if that burst waits for a few milliseconds.
 #[test]
 fn one_small_flow_finds_out_which_kind_of_path_it_is() {
     for (mbits, rtt_ms) in [(20, 20), (20, 60), (20, 200), (50, 40), (100, 40)] {
@@ -133,12 +133,12 @@ fn one_small_flow_finds_out_which_kind_of_path_it_is() {
             let world = World { mbits, rtt_ms, buffer: 4.0, load, loss: 0.0, honours };
             let mut pair = world.pair(RlpMode::Guard, seed);
             flow(&mut pair, 100_000);
-            // The sender hears of the order with the last SACKs.
+            // The ORDER arrives with the last SACKs.
             let guard = flow(&mut pair, 1000).sender.guard.expect("guard mode");
             let found = guard.verdict;
             let right = match honours {
                 true => found == Verdict::Honoured,
-                // At 100 Mbit/s the burst has nearly gone when the question comes.
+                // At 100 Mbit/s the burst has nearly drained when the probe arrives.
                 false if mbits >= 50 => found != Verdict::Honoured,
                 false => found == Verdict::Ignored,
             };
@@ -171,11 +171,11 @@ fn guard_has_nothing_to_say_in_trust() {
     assert_eq!(report.sender.guard, None);
 }
 
-/// Idle, first in first out, and a card much faster than the link: the worst that today's networks do to RLP as the
-/// papers have it, which sends each byte once and loses what the buffer does not hold.
+/// Idle, first in first out, and a card much faster than the link: today's worst networks for RLP as in the papers,
+/// which sends each byte once and loses what exceeds the buffer.
 #[test]
 fn long_flows_through_an_idle_fifo_take_no_longer_than_plain_quic() {
-    // On a slow link little is to be gained, and what RLP makes the primary lose is not undone.
+    // On a slow link little can be gained, and losses that RLP causes at the primary are not undone.
     for (mbits, rtt_ms, most) in [(20, 20, 1.1), (100, 40, 0.97), (100, 150, 0.95), (1000, 20, 0.95)] {
         for buffer in [0.5, 1.0, 4.0] {
             for bytes in [5_000_000, 10_000_000, 30_000_000] {

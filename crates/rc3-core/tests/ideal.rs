@@ -30,7 +30,7 @@ fn fct(rlp: RlpMode, bytes: u64, buffer: u64) -> f64 {
     report.unwrap_or_else(|| panic!("{bytes} bytes did not arrive")).fct.as_secs_f64()
 }
 
-/// Slow start packet by packet: every acknowledged packet lets two go, the link serves one at a time.
+/// Slow start packet by packet: every acknowledged packet allows two, the link serves one at a time.
 fn textbook(bytes: u64) -> f64 {
     // Short header, tag and STREAM frame header take about 36 bytes of a UDP payload, IP and UDP 28 on the wire.
     let packets = bytes.div_ceil(u64::from(MTU) - 36);
@@ -48,7 +48,7 @@ fn textbook(bytes: u64) -> f64 {
 #[test]
 fn plain_newreno_is_textbook_slow_start_within_one_per_cent() {
     for bytes in [10_000, 100_000, 1_000_000, BDP, 2 * BDP, 100_000_000] {
-        // Slow start ends where it loses something; beyond two products it must not.
+        // Slow start ends with a loss; beyond two products it must not.
         let buffer = if bytes <= 2 * BDP { BDP } else { u64::MAX };
         let (measured, expected) = (fct(RlpMode::Off, bytes, buffer), textbook(bytes));
         let deviation = measured / expected - 1.0;
@@ -78,7 +78,7 @@ fn overshoot_of_slow_start_does_not_end_a_connection() {
 
 #[test]
 fn default_settings_with_pacing_and_mtu_discovery_are_as_good_on_a_path_that_is_known() {
-    // What the pacer or a probe of the path MTU holds back, RLP sends.
+    // RLP sends what the pacer or a probe of the path MTU delays.
     let (rtt, mbits) = (0.080, 200);
     let rate = Rate::from_bits_per_second(mbits * 1_000_000);
     for batch in [1, 10] {
@@ -90,7 +90,7 @@ fn default_settings_with_pacing_and_mtu_discovery_are_as_good_on_a_path_that_is_
             config.server.nic_rate(rate);
             let mut pair = Pair::new(config);
             pair.flow(10_000_000, Duration::from_secs(60)).expect("it arrives");
-            // The handshake is over, and a probe under way, before the application writes.
+            // The handshake is over, and a probe in flight, before the application writes.
             let report = pair.flow(bytes, Duration::from_secs(60)).expect("it arrives");
             let ideal = 1.5 * rtt + bytes as f64 * 8.0 / (mbits as f64 * 1e6);
             let measured = report.fct.as_secs_f64();

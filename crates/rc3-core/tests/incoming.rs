@@ -1,4 +1,4 @@
-//! More handshakes than a server gets round to accept.
+//! More handshakes than a server accepts.
 
 use std::{
     net::SocketAddr,
@@ -12,7 +12,7 @@ use rc3_core::{
 };
 use rc3_sim::{Crypto, identity::SERVER_NAME};
 
-/// A server that accepts when it is told to, and clients that have an address each. Datagrams take no time.
+/// A server that accepts on request, and clients with an address each. Datagrams take no time.
 struct Town {
     now: Instant,
     server: Endpoint,
@@ -21,7 +21,7 @@ struct Town {
     waiting: Vec<Incoming>,
 }
 
-/// What a client's handshake has come to.
+/// The result of a client's handshake.
 #[derive(Debug, PartialEq, Eq)]
 enum Fate {
     Connected,
@@ -50,7 +50,7 @@ impl Town {
         }
     }
 
-    /// One more client begins a handshake.
+    /// One more client starts a handshake.
     fn come(&mut self) {
         let nth = self.clients.len() as u8;
         let mut endpoint = Endpoint::new(None, Some([nth.wrapping_add(2); 32])).unwrap();
@@ -58,7 +58,7 @@ impl Town {
         self.clients.push((([198, 51, 100, nth], 1000).into(), endpoint));
     }
 
-    /// Carries datagrams to and fro until there are none; what clients hear meanwhile.
+    /// Delivers datagrams until there are none; returns what clients receive meanwhile.
     fn process_events(&mut self) -> Vec<(usize, Fate)> {
         let mut fates = Vec::new();
         let mut buf = Vec::new();
@@ -175,7 +175,7 @@ fn made_up_addresses_take_no_more_places_than_are_free_for_the_asking() {
     });
     let (mut buf, mut answers) = (Vec::new(), 0);
     for nth in 0..5000_u32 {
-        // One honest first datagram each, whose answer goes to somebody else.
+        // One honest first datagram each, whose answer goes to another address.
         let mut client = Endpoint::new(None, None).unwrap();
         client.connect(town.now, &town.config, server_address(), SERVER_NAME).unwrap();
         client.poll_primary(town.now, 1, &mut buf).unwrap();
@@ -193,7 +193,7 @@ fn made_up_addresses_take_no_more_places_than_are_free_for_the_asking() {
     let stats = town.server.incoming_stats();
     assert_eq!((stats.waiting, answers), (4, 1024));
     assert_eq!((stats.retried, stats.unanswered), (4996, 4996 - 1024));
-    // An honest client gets in all the same.
+    // An honest client is accepted all the same.
     town.come();
     town.process_events();
     assert_eq!(town.waiting.iter().filter(|incoming| incoming.remote_address_validated()).count(), 1);
@@ -201,7 +201,7 @@ fn made_up_addresses_take_no_more_places_than_are_free_for_the_asking() {
 
 #[test]
 fn a_token_that_has_grown_old_is_not_taken() {
-    // The token's age is real time: none at all is left here.
+    // The token's age is real time: none remains here.
     let mut town = Town::new(|server| {
         server.retry_incoming_from(0).retry_token_lifetime(Duration::ZERO);
     });

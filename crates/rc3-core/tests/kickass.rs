@@ -1,5 +1,5 @@
-//! Connections that follow the rates routers tell by the lengths of fragments (Kick-Ass §2.3), in simulated time. The
-//! router is somebody behind the sender who sees each datagram.
+//! Connections that follow the rates that routers signal by the lengths of fragments (Kick-Ass §2.3), in simulated
+//! time. The router is a function behind the sender that sees each datagram.
 
 use std::{
     collections::HashMap,
@@ -22,20 +22,20 @@ const MTU: usize = 1471;
 /// In the ECN field (RFC 3168 §5).
 const CONGESTION_EXPERIENCED: u8 = 3;
 
-/// What the router does.
+/// The router's behaviour.
 #[derive(Debug, Clone, Copy, Default)]
 struct Router {
-    /// The rate it tells, if any.
+    /// The signalled rate, if any.
     code: Option<Code>,
-    /// Only to packets that begin with a short header.
+    /// Only for packets that begin with a short header.
     after_handshake: bool,
     /// Drops packets that it would have to fragment.
     drops_fragments: bool,
-    /// Drops long packets whether they may be fragmented or not.
+    /// Drops long packets, fragmentable or not.
     drops_long: bool,
     /// Marks long packets: congestion experienced.
     marks_long: bool,
-    /// Does so only to packets of this connection, as it names itself behind the first byte.
+    /// Only for packets of this connection, by the id after the first byte.
     only: Option<[u8; 8]>,
 }
 
@@ -47,7 +47,7 @@ struct Passed {
     len: usize,
     level: Level,
     dont_fragment: bool,
-    /// What the connection is called, if the header is a short one.
+    /// The connection id, if the header is a short one.
     id: [u8; 8],
     dropped: bool,
 }
@@ -108,7 +108,7 @@ impl World {
         change(&mut self.router.lock().unwrap());
     }
 
-    /// Steps until `done` or for `limit`; whether it was done.
+    /// Steps until `done` or for `limit`; returns whether it was done.
     fn run(&mut self, limit: Duration, mut done: impl FnMut(&mut Pair) -> bool) -> bool {
         let end = self.pair.now + limit;
         while self.pair.now < end {
@@ -175,7 +175,7 @@ fn tells(megabits: f64) -> Router {
 
 #[test]
 fn the_first_packet_of_the_handshake_brings_the_rate_a_round_trip_before_the_first_data_could() {
-    // Links are fast: what is sent takes microseconds.
+    // Links are fast: sending takes microseconds.
     let serialisation = Duration::from_millis(1);
     for rlp in [RlpMode::Off, RlpMode::Trust] {
         let mut world = World::new(rlp, tells(20.0), |_| ());
@@ -203,7 +203,7 @@ fn the_first_packet_of_the_handshake_brings_the_rate_a_round_trip_before_the_fir
 
 #[test]
 fn packets_leave_exactly_their_time_at_the_rate_apart() {
-    // As long as 4 MB last.
+    // As long as 4 MB take.
     for (megabits, round_trips) in [(1.0, 10), (20.0, 10), (200.0, 3)] {
         let mut world = World::new(RlpMode::Off, tells(megabits), |_| ());
         let client = world.connect();
@@ -223,7 +223,7 @@ fn packets_leave_exactly_their_time_at_the_rate_apart() {
         let mut exact = 0;
         for pair in paced.windows(2) {
             let gap = pair[1].at - pair[0].at;
-            // Indicators do not wait for their turn; who comes behind them does.
+            // Indicators are not paced, but packets behind them are.
             exact += usize::from(gap.abs_diff(time(pair[0])) < rounding);
         }
         assert!(exact + 12 > paced.len(), "{megabits}: {exact} of {}", paced.len());
@@ -289,7 +289,7 @@ fn silence_and_loss_are_tcp_mode_and_signals_end_it() {
     assert_eq!((stats.switches.by_silence, stats.switches.by_congestion), (1, 0));
     assert!(matches!(stats.mode, Mode::Tcp(_)));
     let now = world.pair.client.connection(client).unwrap().stats().path.cwnd;
-    assert!(now > window / 2, "it goes on from where it was: {now} of {window}");
+    assert!(now > window / 2, "it continues from its value: {now} of {window}");
     world.set(|router| router.code = Some(code(10.0)));
     world.run(RTT * 2, |_| false);
     assert_eq!(world.stats(client).mode, Mode::KickAss);
@@ -387,7 +387,7 @@ fn a_verdict_on_fragments_is_tried_again_which_costs_a_packet_and_no_window() {
     write_for(&mut world, Duration::from_secs(15));
     assert!(world.stats(client).fragments && world.stats(client).signals > 10, "{:?}", world.stats(client));
     let other = world.connect();
-    assert!(world.stats(other).fragments, "the destination is acquitted");
+    assert!(world.stats(other).fragments, "the destination is cleared");
 }
 
 #[test]
@@ -415,7 +415,7 @@ fn an_outage_on_a_path_of_known_signals_is_not_held_against_fragments() {
     assert!(world.stats(client).fragments);
 }
 
-/// What somebody on the path does to all long packets.
+/// The attack on all long packets.
 fn attackers() -> [(&'static str, Router); 3] {
     [
         ("shortens", Router { code: Some(Code::MIN), ..Router::default() }),
@@ -425,14 +425,14 @@ fn attackers() -> [(&'static str, Router); 3] {
 }
 
 #[test]
-fn whoever_shortens_fragments_cannot_make_it_slower_than_a_packet_in_a_round_trip() {
+fn shortened_fragments_leave_a_packet_in_a_round_trip() {
     let packets = attackers().map(|(name, attacker)| {
         let mut world = World::new(RlpMode::Off, Router::default(), |_| ());
         let client = world.connect();
         world.write(client, 4_000_000);
         world.run(RTT * 2, |_| false);
         world.set(|router| *router = attacker);
-        // What was under way has had its effects.
+        // Packets in flight have had their effect.
         world.run(RTT * 10, |_| false);
         let start = world.passed.len();
         world.run(RTT * 100, |_| false);
@@ -444,14 +444,15 @@ fn whoever_shortens_fragments_cannot_make_it_slower_than_a_packet_in_a_round_tri
     // 120 kbit/s would be 40.
     // Indicators, which are paced with them, take the time of a sixth.
     assert!(shortened >= 85, "{shortened}");
-    // Neither loss nor delay shows that either, and it needs no fragments: two packets are NewReno's smallest window.
+    // The sender notices neither loss nor delay there, and it needs no fragments: two packets are NewReno's smallest
+    // window.
     assert!(shortened * 5 / 2 > marked && marked > 0, "{shortened} {marked}");
     assert_eq!(dropped, 0);
 }
 
 #[test]
-fn whoever_shortens_fragments_for_a_while_costs_as_much_as_a_timeout_where_no_router_tells_rates() {
-    // The windows before an attack of so many round trips and ten of them later, and the bytes that left in these.
+fn shortened_fragments_cost_as_much_as_a_timeout_without_signalling_routers() {
+    // The windows before an attack of this many round trips and ten of them later, and the bytes that left in these.
     let recovered = |attacker: Router, round_trips: u32| {
         let mut world = World::new(RlpMode::Off, Router::default(), |_| ());
         let client = world.connect();
@@ -473,7 +474,7 @@ fn whoever_shortens_fragments_for_a_while_costs_as_much_as_a_timeout_where_no_ro
         let [(before, shortened, bytes), (_, marked, bytes_marked), (_, dropped, bytes_dropped)] = after;
         // Congestion avoidance alone would take it from two packets to ten.
         assert!(shortened >= before / 2 && shortened > 20 * MTU as u64, "{round_trips}: {after:?}");
-        // Of several round trips: losses of less halve the window, and nothing times out.
+        // Attacks of several round trips: losses of fewer packets halve the window, and nothing times out.
         if round_trips >= 3 {
             assert!(shortened > dropped && 10 * bytes > 9 * bytes_dropped, "{round_trips}: {after:?}");
             assert!(shortened > marked && bytes > bytes_marked, "{round_trips}: {after:?}");
@@ -482,7 +483,7 @@ fn whoever_shortens_fragments_for_a_while_costs_as_much_as_a_timeout_where_no_ro
 }
 
 #[test]
-fn where_a_router_tells_rates_they_hold_again_two_round_trips_after_nobody_shortens_fragments_any_more() {
+fn signalled_rates_hold_again_two_round_trips_after_the_last_shortened_fragment() {
     for round_trips in [1, 5, 40] {
         let mut world = World::new(RlpMode::Off, tells(10.0), |_| ());
         let client = world.connect();
@@ -497,13 +498,13 @@ fn where_a_router_tells_rates_they_hold_again_two_round_trips_after_nobody_short
             stats.mode == Mode::KickAss && stats.rate.is_some_and(|rate| rate.bits_per_second() > 9_000_000)
         };
         let since = world.pair.now;
-        // The next packet leaves within a round trip, and what it was told comes back after another.
+        // The next packet leaves within a round trip, and its signal returns after another.
         assert!(world.run(RTT * 3, honest) && world.pair.now - since < RTT * 5 / 2, "{round_trips}");
     }
 }
 
 #[test]
-fn whoever_shortens_fragments_of_one_connection_makes_others_no_slower() {
+fn shortened_fragments_of_one_connection_slow_no_other() {
     let rate = units::Rate::from_bits_per_second(20_000_000);
     let beside = |attacked: bool| {
         let mut world = World::new(RlpMode::Off, Router::default(), |_| ());
@@ -525,11 +526,11 @@ fn whoever_shortens_fragments_of_one_connection_makes_others_no_slower() {
         if attacked {
             assert_eq!(world.stats(victim).mode, Mode::KickAss);
         }
-        assert_eq!(world.stats(other).signals, 0, "it is left alone");
+        assert_eq!(world.stats(other).signals, 0, "it is not attacked");
         world.pair.now - start
     };
     let (alone, attacked) = (beside(false), beside(true));
-    println!("beside a connection that is left alone {alone:?}, that is attacked {attacked:?}");
+    println!("beside a connection that is not attacked {alone:?}, that is attacked {attacked:?}");
     assert!(attacked <= alone, "{attacked:?} {alone:?}");
 }
 

@@ -1,4 +1,4 @@
-//! Honest losses: bounds on memory that hostile peers feel are far away.
+//! Honest losses stay far below the bounds on memory for hostile peers.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ fn connected(pair: &mut Pair) -> (ConnectionHandle, ConnectionHandle) {
     (client, pair.server.accepted[0])
 }
 
-/// Sends streams of `len` bytes each, which are read as `ordered` says; what the receiver counted.
+/// Sends streams of `len` bytes each, read as `ordered` says; returns the receiver's counters.
 fn transfer(loss: f64, streams: usize, len: usize, ordered: bool) -> ReceivedStats {
     let mut pair = world(loss);
     let (client, server) = connected(&mut pair);

@@ -1,4 +1,4 @@
-//! What rc3 rests on in the primary, as seen on the wire and in time; and what it must not break there.
+//! The behaviour of the primary that rc3 relies on, on the wire and in time; and what it must not break there.
 
 use std::{
     sync::{
@@ -49,7 +49,7 @@ fn write_all(pair: &mut Pair, from_client: bool, handle: ConnectionHandle, bytes
     id
 }
 
-/// Reads everything of the streams the peer opened; whether one of them has ended.
+/// Reads everything of the streams the peer opened; returns whether one of them has ended.
 fn read_all(pair: &mut Pair, by_client: bool, handle: ConnectionHandle, ids: &mut Vec<StreamId>) -> bool {
     let node = if by_client { &mut pair.client } else { &mut pair.server };
     ids.extend(std::iter::from_fn(|| node.with(handle, |c| c.accept(Dir::Uni))));
@@ -98,7 +98,7 @@ fn without_pacing_a_window_leaves_at_once_with_pacing_it_does_not() {
 
 #[test]
 fn a_side_that_only_acknowledged_can_send_at_once() {
-    // Acknowledgments are not in flight; were they counted, the window would look shut after a long download.
+    // Acknowledgments are not in flight; otherwise the window would look closed after a long download.
     let mut pair = Pair::new(config(RlpMode::Trust, |_| ()));
     let (client, server) = connected(&mut pair);
     write_all(&mut pair, true, client, 4_000_000);

@@ -1,4 +1,4 @@
-//! What RLP may cost the primary on a link with strict priority: the one packet that is being sent, nothing more.
+//! RLP's cost for the primary on a link with strict priority: at most the one packet in transmission.
 
 use std::{
     sync::{Arc, Mutex},
@@ -13,7 +13,7 @@ use rc3_sim::{Datagram, Link, LinkConfig, Packet, Pair, PairConfig, Queue, Stamp
 
 const WIRE_MAX: u64 = 1500;
 
-/// What happened to the packets of normal priority.
+/// The times of the packets of normal priority.
 #[derive(Default)]
 struct Log {
     arrived: Vec<(Instant, usize)>,
@@ -72,7 +72,7 @@ impl Queue<Packet<Stamped<Datagram>>> for Observed {
     }
 }
 
-/// When each packet of normal priority would begin to be sent if there were no others.
+/// When the transmission of each packet of normal priority would begin without others.
 fn alone(arrived: &[(Instant, usize)], rate: Rate) -> Vec<Instant> {
     let config = LinkConfig { rate: Some(rate), ..LinkConfig::default() };
     let mut link = Link::new(config, StrictPriority::by_level(u64::MAX / 2));
@@ -119,7 +119,7 @@ fn observe(mbits: u64, delay_ms: u64, buffer: u64, bytes: u64, nic_mbits: Option
 fn rlp_delays_the_primary_by_the_packet_being_sent_at_most() {
     let cases = [(5, 10, 200_000, 300_000), (100, 20, 500_000, 900_000), (1000, 20, 5_000_000, 8_000_000)];
     for (mbits, delay_ms, buffer, bytes) in cases {
-        // Everything at once, as a card does that is much faster than the link.
+        // Everything at once, as with a card much faster than the link.
         let log = observe(mbits, delay_ms, buffer, bytes, None);
         assert!(log.dropped_low > 0, "{mbits} Mbit/s: the link was never full, which proves nothing");
     }

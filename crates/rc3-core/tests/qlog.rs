@@ -1,4 +1,4 @@
-//! The qlog file: every record is what it should be, and their numbers are those of the counters.
+//! The qlog file: every record is valid, and the records agree with the counters.
 #![cfg(feature = "qlog")]
 
 use std::{

@@ -1,8 +1,8 @@
-//! Whole connections under random operations over random links: what is written arrives once and unchanged, or the
-//! stream errors because somebody gave it up; levels keep to their budget.
+//! Whole connections under random operations over random links: written bytes arrive once and unchanged, or the stream
+//! reports an error because one side abandoned it; levels keep to their budget.
 //!
-//! "RLP sends no byte twice and nothing past the meeting point" is asserted by the ledger itself on every packet,
-//! in all builds; here it is exercised.
+//! The ledger itself asserts "RLP sends no byte twice and nothing past the meeting point" on every packet, in all
+//! builds; this test exercises it.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -18,7 +18,7 @@ use rc3_sim::{Impairments, LinkConfig, Node, Pair, PairConfig, pattern};
 /// Small counts, so that short runs climb the ladder.
 const LADDER: [u64; 4] = [3, 10, 40, 100_000];
 
-/// The longest a run may take once all was written.
+/// The longest run after everything was written.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 #[derive(Debug, Clone)]
@@ -105,7 +105,7 @@ struct App {
 struct Sending {
     written: u64,
     finished: bool,
-    /// Reset by us or stopped by the peer.
+    /// Reset locally or stopped by the peer.
     given_up: bool,
 }
 
@@ -182,7 +182,7 @@ impl App {
         }
     }
 
-    /// Takes everything that is there.
+    /// Takes everything available.
     fn pump(&mut self, node: &mut Node, from_client: bool) {
         let Some(handle) = self.handle else { return };
         for dir in [Dir::Uni, Dir::Bi] {
@@ -309,7 +309,7 @@ fn run(world: &World, ops: &[(bool, Op)]) {
         server.handle.is_some() && arrived(&client, &server) && arrived(&server, &client)
     });
     assert!(done, "not everything arrived within {PATIENCE:?}");
-    // The primary may still have to bring ends, and what RLP brought.
+    // The primary may still have to bring ends, and bytes that RLP brought.
     let nothing_left = pair.drive_until(PATIENCE, |pair| {
         step(pair, &mut client, &mut server);
         let ends = [(&client, &mut pair.client), (&server, &mut pair.server)];
@@ -321,7 +321,7 @@ fn run(world: &World, ops: &[(bool, Op)]) {
     assert!(nothing_left, "memory is held for nothing");
 }
 
-/// Whether everything one side sent has arrived at the other, or was given up by either.
+/// Whether everything one side sent has arrived at the other, or was abandoned by either.
 fn arrived(from: &App, to: &App) -> bool {
     from.sending.iter().all(|(id, sending)| {
         let receiving = to.receiving.get(id);

@@ -1,4 +1,4 @@
-//! Controllers from outside that name a pacing rate, in simulated time.
+//! External controllers with a pacing rate, in simulated time.
 
 use std::{
     any::Any,
@@ -20,7 +20,7 @@ const SLOW: u64 = 2_000_000;
 const FAST: u64 = 5 * SLOW;
 const SLOW_PACKETS: usize = 100;
 
-/// Says how fast, and bounds nothing.
+/// Has a rate but no bound.
 #[derive(Debug, Clone)]
 struct Told {
     full_packets: usize,
@@ -75,7 +75,7 @@ fn departures(rlp: RlpMode, paced: bool) -> Vec<Duration> {
     config.client.congestion_controller_factory(Arc::new(Told { full_packets: 0 }));
     let mut pair = Pair::new(config);
     let client = pair.connect();
-    // The handshake, and what follows it, is over.
+    // The handshake and its aftermath are over.
     pair.drive_until(RTT * 8, |_| false);
     let id = pair.client.with(client, |connection| connection.open(Dir::Uni)).unwrap();
     pair.client.with(client, |connection| connection.write(id, vec![1; 600_000].into())).unwrap();
@@ -111,7 +111,7 @@ fn packets_leave_at_the_rate_that_a_controller_names() {
 
 #[test]
 fn beside_rlp_the_primary_keeps_to_it() {
-    // RLP delivers all but what the primary has handed over by then.
+    // RLP delivers all except what the primary has handed over by then.
     let departures = departures(RlpMode::Trust, true);
     assert!(departures.len() > 2, "{}", departures.len());
     let packet = Duration::from_nanos(u64::from(MTU) * 8_000_000_000 / SLOW);

@@ -1,4 +1,4 @@
-//! Slow start packet by packet, as textbooks and the papers' simulations of TCP have it: four packets first, and two more
+//! Slow start packet by packet, as in textbooks and the papers' simulations of TCP: four packets first, and two more
 //! for each acknowledged one (RFC 5681 §3.1, RC3 §4).
 
 use std::{
@@ -39,7 +39,7 @@ fn connected(pair: &mut Pair) -> (ConnectionHandle, ConnectionHandle) {
     (client, pair.server.accepted[0])
 }
 
-/// What one flow of whole segments came to.
+/// Results of one flow of whole segments.
 struct Run {
     /// From writing to the last byte.
     time: Duration,
@@ -121,7 +121,7 @@ fn four_packets_leave_first_and_two_for_each_acknowledged_one() {
 #[test]
 fn every_packet_is_acknowledged() {
     let run = flow(RlpMode::Off, 4 + 8 + 16);
-    // Of the handshake there are answers too: its end, and the acknowledgment of that.
+    // The handshake has answers too: its end, and the acknowledgment of that.
     assert!((28..=32).contains(&run.answers), "{}", run.answers);
 }
 

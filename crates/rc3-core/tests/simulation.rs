@@ -33,7 +33,7 @@ fn config(rlp: RlpMode, crypto: Crypto) -> PairConfig {
     config
 }
 
-/// How long a flow takes, and all that is sent until its last byte has arrived.
+/// The duration of a flow, and all datagrams until its last byte has arrived.
 fn traced(config: PairConfig, bytes: u64) -> (Duration, Vec<Seen>) {
     let mut pair = Pair::new(config);
     let start = pair.now;

@@ -1,4 +1,4 @@
-//! Streams that are read from a source and written to a sink as they go: neither end holds them.
+//! Streams read from a source and written to a sink on the fly: neither end stores them.
 
 use std::time::Duration;
 
@@ -9,9 +9,9 @@ use rc3_core::{
 };
 use rc3_sim::{Impairments, LinkConfig, Pair, PairConfig, pattern};
 
-/// What sources and sinks of a connection may hold, and a stream's guaranteed piece.
+/// Bound of a connection's sources and sinks, and a stream's guaranteed piece.
 const SOURCES_MAX: u64 = (16 << 20) + (256 << 10);
-/// What may wait out of order at a sink, and what the primary may have ready beside it.
+/// Bound of out-of-order bytes at a sink, plus the bytes that the primary may have ready.
 const SINK_MAX: u64 = (8 << 20) + (2 << 20);
 
 const LEN: u64 = 60_000_000;
@@ -43,7 +43,7 @@ fn connected(pair: &mut Pair) -> (ConnectionHandle, ConnectionHandle) {
     (client, pair.server.accepted[0])
 }
 
-/// Reads whatever the stream wants of the pattern; the bytes read, and whether it wants no more.
+/// Reads whatever the stream requests of the pattern; returns the bytes read, and whether it requests no more.
 fn serve(connection: &mut Connection, id: StreamId) -> (u64, bool) {
     let mut read = 0;
     loop {
@@ -66,7 +66,7 @@ struct Sink {
     id: Option<StreamId>,
     written: u64,
     ended: bool,
-    /// Whether the last byte of the stream is here, and how many were before it.
+    /// Whether the last byte of the stream has arrived, and how many arrived before it.
     before_last: Option<u64>,
 }
 
@@ -111,7 +111,7 @@ fn transfer(pair: &mut Pair) -> (Sink, u64) {
     pair.client.with(client, |c| c.attach_source(id, LEN)).unwrap();
     let (mut sink, mut read) = (Sink::default(), 0);
     let done = pair.drive_until(Duration::from_secs(60), |pair| {
-        // A reader looks when it is told to.
+        // A reader checks when it is notified.
         let told = pair.client.events.drain(..).any(|(_, event)| event == Event::Writable(id));
         if told {
             read += pair.client.with(client, |c| serve(c, id)).0;
@@ -141,7 +141,7 @@ fn rlp_begins_at_the_true_end_of_a_stream_that_nobody_holds() {
     let by_rlp: u64 = stats.rlp_bytes.iter().sum();
     // As much as slow start leaves of the card.
     assert!(by_rlp > LEN / 20, "{by_rlp} bytes by RLP");
-    // What RLP had and lost is read twice, and what both loops had near their meeting.
+    // Bytes that RLP lost are read twice, and those of both loops near their meeting.
     assert!(read < LEN + LEN / 4, "{read} bytes read");
 }
 
@@ -180,7 +180,7 @@ fn a_sink_that_does_not_keep_up_bounds_what_waits_for_it() {
     assert!(most > 4 << 20 && most <= SINK_MAX, "{most} bytes held");
     let received = pair.server.connection(server).unwrap().stats().received;
     assert!(received.refused_bytes > 0, "{received:?}");
-    // What was turned away was not acknowledged, so it comes again.
+    // Refused data was not acknowledged, so it arrives again.
     let done = pair.drive_until(Duration::from_secs(60), |pair| {
         round(pair, &mut sink, &mut most);
         pair.server.with(server, |c| sink.drain(c));
@@ -217,7 +217,7 @@ fn streams_granted_whole_and_reset_leave_the_credit_as_it_was() {
             false
         });
         assert_eq!(pair.client.connection(client).unwrap().source_bytes(), 0);
-        // The next stream is limited as the first was, no more and no less.
+        // The next stream has the same limit as the first.
         let left = credit(&pair);
         assert!(left >= before / 2, "round {round}: {left} bytes left of {before}");
     }
@@ -247,14 +247,14 @@ fn a_source_that_the_peer_stops_is_not_read_any_more() {
 #[test]
 fn rlp_sends_little_more_than_arrives() {
     let mut config = config(RlpMode::Trust, 0.0);
-    // The sender's card is as fast as can be: all that RLP sends beyond the link's rate is lost.
+    // The sender's card is infinitely fast: everything that RLP sends beyond the link's rate is lost.
     config.client.nic_rate(None);
     let mut pair = Pair::new(config);
     let (client, server) = connected(&mut pair);
     let id = pair.client.with(client, |c| c.open(Dir::Uni)).unwrap();
     pair.client.with(client, |c| c.attach_source(id, 4 * LEN)).unwrap();
     let mut accepted = None;
-    // A reader that is far behind turns RLP data away, and takes the primary's bit by bit.
+    // A slow reader refuses RLP data, and takes the primary's bit by bit.
     pair.drive_until(Duration::from_secs(3), |pair| {
         pair.client.with(client, |c| serve(c, id));
         pair.server.with(server, |c| {

@@ -1,5 +1,5 @@
-//! What an initial window brings across in half a round trip, with the settings that applications have: pacing, and a search
-//! for the path MTU that begins with the connection.
+//! How much an initial window delivers in half a round trip with the settings of applications: pacing, and path MTU
+//! discovery from the start of the connection.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use rc3_core::{Dir, RlpMode, units::Rate};
 use rc3_sim::{LinkConfig, Pair, PairConfig};
 
 const RTT: Duration = Duration::from_millis(40);
-/// What a packet of 1200 bytes carries of a stream, and a little less.
+/// Stream bytes of a packet of 1200 bytes, rounded down.
 const PAYLOAD: usize = 1160;
 
 #[derive(Debug, Clone, Copy)]
@@ -24,7 +24,7 @@ struct Case {
     later: Duration,
 }
 
-/// Round trips from the write to the end at the reader, less the time of the bytes on the link.
+/// Round trips from the write to the end at the reader, minus the transmission time on the link.
 fn round_trips(case: Case) -> f64 {
     let rate = Rate::from_bits_per_second(1_000_000_000);
     let link = LinkConfig { rate, delay: RTT / 2, ..LinkConfig::default() };
@@ -75,7 +75,7 @@ fn an_initial_window_of_whole_packets_takes_half_a_round_trip() {
             (true, true, false),
             (true, true, true),
         ] {
-            // As soon as it is connected, and when a probe is on its way.
+            // As soon as it is connected, and with a probe in flight.
             for later in [Duration::ZERO, Duration::from_millis(1)] {
                 let case = |packets| Case {
                     rlp: RlpMode::Off,
@@ -119,7 +119,7 @@ fn pacing_and_discovery_cost_no_round_trip() {
     }
 }
 
-/// Packets that leave at once when a connection of a while ago has plenty to send, and how long they may be.
+/// Packets that leave at once on an older connection with plenty to send, and their longest length.
 fn flight(window: Option<u64>, discovery: bool, short_path: bool) -> (u64, u64) {
     let link = LinkConfig { delay: RTT / 2, ..LinkConfig::default() };
     let mut config = PairConfig::symmetric(link, 5_000_000);
@@ -132,7 +132,7 @@ fn flight(window: Option<u64>, discovery: bool, short_path: bool) -> (u64, u64) 
         pair.client.set_tamper(Box::new(|_, datagram| usize::from(datagram.contents.len() <= 1200)));
     }
     let client = pair.connect();
-    // Only so much is under way that lost probes are found to be lost.
+    // Few packets are in flight, so that lost probes are detected.
     for _ in 0..40 {
         pair.drive_until(RTT * 3, |_| false);
         pair.client.with(client, |c| {

@@ -11,8 +11,8 @@ const RTT: Duration = Duration::from_millis(400);
 
 static ZEROES: [u8; MIB as usize] = [0; MIB as usize];
 
-/// A link of 400 ms with a buffer of one product, and nothing set but the loop and, since the simulator has no
-/// socket that pushes back, the speed of the card.
+/// A link of 400 ms with a buffer of one product. Only the loop is configured and, since the simulator has no socket
+/// with back pressure, the speed of the card.
 fn long_path(mbits: u64, rlp: RlpMode) -> Pair {
     let rate = Rate::from_bits_per_second(mbits * 1_000_000).unwrap();
     let link = LinkConfig { rate: Some(rate), delay: RTT / 2, ..LinkConfig::default() };
@@ -23,7 +23,7 @@ fn long_path(mbits: u64, rlp: RlpMode) -> Pair {
     Pair::new(config)
 }
 
-/// How the receiver reads.
+/// The reading mode of the receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reader {
     InOrder,
@@ -82,7 +82,7 @@ impl Transfer {
     }
 }
 
-/// The ideal time over that from connect to the last byte read.
+/// The ideal time divided by the time from connect to the last byte read.
 fn efficiency(mbits: u64, rlp: RlpMode, reader: Reader, bytes: u64) -> f64 {
     let mut pair = long_path(mbits, rlp);
     let start = pair.now;
@@ -131,7 +131,8 @@ fn without_a_reader_no_window_grows() {
         });
         let sent = pair.client.connection(transfer.client).unwrap().stats().sent;
         let by_rlp: u64 = sent.levels.iter().map(|level| level.bytes).sum();
-        // Alone, the primary takes what its send window holds as well; that the first is handed over lets it grow once.
+        // In plain QUIC, the primary also takes what its send window holds; since the first bytes are handed over, that
+        // window grows once.
         let on_the_way = if rlp == RlpMode::Off { 8 * MIB } else { 0 };
         let all = sent.primary_bytes + by_rlp;
         assert!(all <= promised + on_the_way + MIB, "{rlp:?}: {all} bytes to nobody");

@@ -54,7 +54,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     io::stdout().write_all(&response)?;
 
     connection.close(0_u32.into(), b"done");
-    // Gives the server a fair chance to hear of it.
+    // Gives the server a fair chance to receive the close.
     endpoint.wait_idle().await;
     Ok(())
 }

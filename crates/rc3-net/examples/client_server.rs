@@ -30,12 +30,12 @@ async fn serve(endpoint: Endpoint) {
     endpoint.wait_idle().await;
 }
 
-/// Until the client closes the connection.
+/// Serves until the client closes the connection.
 async fn answer(connection: &Connection) {
     while let Ok((mut send, mut recv)) = connection.accept_bi().await {
         let Ok(request) = recv.read_to_end(64 * 1024).await else { continue };
         println!("server: {}", String::from_utf8_lossy(&request));
-        // The end comes when `send` is dropped. A client that is gone by now needs no answer.
+        // Dropping `send` ends the stream. A client that has gone by now needs no answer.
         let _ = send.write_all(&request.repeat(100_000)).await;
     }
 }

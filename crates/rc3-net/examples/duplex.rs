@@ -1,5 +1,5 @@
-//! The echo server of every TCP tutorial, with [`rc3_net::Listener`] and [`rc3_net::Stream`] in place of
-//! `TcpListener` and `TcpStream`.
+//! The usual TCP echo server, with [`rc3_net::Listener`] and [`rc3_net::Stream`] instead of `TcpListener` and
+//! `TcpStream`.
 //!
 //! Run it with `cargo run -p rc3-net --example duplex`.
 

@@ -1,5 +1,5 @@
-//! Requests and responses in length-delimited frames, as gRPC has them, by tokio-util's codec over
-//! [`rc3_net::Stream`]. Codec, requests and answers know nothing of what is below.
+//! Requests and responses in length-delimited frames, as in gRPC, by tokio-util's codec over [`rc3_net::Stream`].
+//! Codec, requests and answers do not depend on the transport.
 //!
 //! Run it with `cargo run -p rc3-net --example framed`.
 
@@ -43,7 +43,7 @@ fn frames<T: AsyncRead + AsyncWrite>(io: T) -> Framed<T, LengthDelimitedCodec> {
     LengthDelimitedCodec::builder().max_frame_length(4 << 20).new_framed(io)
 }
 
-/// Answers each frame with its bytes in capitals, until the peer has no more.
+/// Answers each frame with its bytes in capitals, until the peer ends the stream.
 async fn answer(io: impl AsyncRead + AsyncWrite + Unpin) -> io::Result<()> {
     let mut frames = frames(io);
     while let Some(request) = frames.next().await {

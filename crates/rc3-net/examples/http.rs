@@ -1,5 +1,5 @@
-//! HTTP/1.1 by hyper, server and client, with [`rc3_net::Listener`] and [`rc3_net::Stream`] in place of
-//! `TcpListener` and `TcpStream`. The service and the requests know nothing of it.
+//! HTTP/1.1 by hyper, server and client, with [`rc3_net::Listener`] and [`rc3_net::Stream`] instead of `TcpListener`
+//! and `TcpStream`. The service and the requests do not depend on them.
 //!
 //! Run it with `cargo run -p rc3-net --example http`.
 

@@ -1,4 +1,4 @@
-//! A server of files by HTTP/0.9 over rc3, and over plain QUIC to whom does not speak rc3.
+//! A server of files by HTTP/0.9 over rc3, and over plain QUIC for other clients.
 //!
 //! Run it with `cargo run -p rc3-net --example server -- . ca.der`; it writes a new self-signed certificate for
 //! `localhost` into the second file. The example `client` fetches from it.
@@ -56,7 +56,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
 async fn serve(incoming: Incoming, root: Arc<Path>) -> Result<(), ConnectionError> {
     let connection = incoming.await?;
-    println!("{} speaks {}", connection.remote_address(), protocol(&connection));
+    println!("{} uses {}", connection.remote_address(), protocol(&connection));
     loop {
         let stream = match connection.accept_bi().await {
             Err(ConnectionError::ApplicationClosed { .. }) => return Ok(()),
@@ -90,7 +90,7 @@ async fn answer((mut send, mut recv): (SendStream, RecvStream), root: &Path) -> 
     Ok(())
 }
 
-/// The file a request asks for; none outside `root`.
+/// The requested file; none outside `root`.
 fn requested(root: &Path, request: &[u8]) -> Option<PathBuf> {
     let path = std::str::from_utf8(request.strip_prefix(b"GET /")?.strip_suffix(b"\r\n")?).ok()?;
     let inside = Path::new(path).components().all(|part| matches!(part, Component::Normal(_)));

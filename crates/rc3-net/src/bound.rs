@@ -10,7 +10,7 @@ use crate::socket::{AsyncSocket, Options, Sockets};
 /// The sockets an endpoint is bound to.
 pub(crate) struct Bound {
     pub(crate) primary: AsyncSocket,
-    /// `None`: everything goes over `primary`.
+    /// `None`: everything goes through `primary`.
     pub(crate) low: Option<AsyncSocket>,
 }
 

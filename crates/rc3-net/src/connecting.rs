@@ -13,9 +13,9 @@ use tokio::sync::oneshot;
 
 use crate::{connection::Connection, connection_ref::ConnectionRef, zero_rtt::ZeroRttAccepted};
 
-/// A handshake going on; awaiting it yields the connection. Dropped, the handshake is given up.
+/// A handshake in progress; awaiting it yields the connection. Dropping it aborts the handshake.
 #[derive(Debug)]
-#[must_use = "a handshake is given up when dropped"]
+#[must_use = "dropping it aborts the handshake"]
 pub struct Connecting(Option<ConnectionRef>);
 
 impl Connecting {
@@ -23,17 +23,15 @@ impl Connecting {
         Self(Some(connection))
     }
 
-    /// Uses the connection before the handshake is complete, where that is possible: 0-RTT on a client, 0.5-RTT
-    /// on a server.
+    /// Uses the connection before the handshake is complete, if possible: 0-RTT on a client, 0.5-RTT on a server.
     ///
-    /// A client can if it connected before with a clone of the same [`ClientConfig`](crate::ClientConfig) and
-    /// both ends' TLS settings allow early data. The server may still refuse it. Then the streams opened so far
-    /// fail with `ZeroRttRejected`, datagrams sent so far are lost, and the connection goes on without them.
+    /// A client can if it connected before with a clone of the same [`ClientConfig`](crate::ClientConfig) and both
+    /// ends' TLS settings allow early data. The server may still reject it. Then the streams opened so far fail with
+    /// `ZeroRttRejected`, datagrams sent so far are lost, and the connection continues without them.
     ///
-    /// What a client sends early has no protection against being replayed to the server by others (RFC 8446 §8):
-    /// only what may happen twice belongs there. What a server sends early goes to a peer that has not yet shown
-    /// its certificate. RLP takes part in what clients send early, unless `TransportConfig::early_rlp` says otherwise; for what
-    /// servers send it joins when the handshake is complete.
+    /// Others can replay a client's early data to the server (RFC 8446 §8): send only data that may arrive twice. A
+    /// server's early data goes to a peer that has not shown its certificate yet. RLP also sends clients' early data,
+    /// unless `TransportConfig::early_rlp` disables it; on servers it starts when the handshake is complete.
     ///
     /// # Errors
     /// Returns the handshake, to be awaited, if early data is not possible.
@@ -47,7 +45,7 @@ impl Connecting {
                 return false;
             }
             if state.connected {
-                // The receiver is right here.
+                // The receiver exists here.
                 let _ = sender.send(core.is_early_accepted());
             } else if state.error.is_none() {
                 state.zero_rtt = Some(sender);
@@ -60,7 +58,7 @@ impl Connecting {
         }
     }
 
-    /// Waits until the ALPN protocol (and on servers the name the client asked for) is known; the value is a
+    /// Waits until the ALPN protocol (and on servers the server name from the client) is known; the value is a
     /// [`HandshakeData`](crate::crypto::rustls::HandshakeData).
     ///
     /// # Errors
@@ -81,7 +79,7 @@ impl Connecting {
             .await
     }
 
-    /// Our address that the peer talks to, where known.
+    /// The local address of the connection, if known.
     ///
     /// # Panics
     /// After the future has yielded its connection.

@@ -18,8 +18,8 @@ use crate::{
 
 /// A connection. Clones are handles to the same one.
 ///
-/// When the last handle is dropped, that of every stream included, the connection is closed with code 0 at
-/// once, and what was not delivered is lost. [`Self::close_gracefully`] delivers first.
+/// When the last handle, including those of all streams, is dropped, the connection closes with code 0 at once, and
+/// undelivered bytes are lost. [`Self::close_gracefully`] delivers them first.
 #[derive(Debug, Clone)]
 pub struct Connection(pub(crate) ConnectionRef);
 
@@ -39,8 +39,8 @@ impl Connection {
 
     /// Opens a stream for both directions, as soon as the peer allows another one.
     ///
-    /// The peer sees it with its first bytes (or its end): who opens must write first. [`crate::Stream`]
-    /// does that by itself.
+    /// The peer sees it with its first bytes (or its end): the opener must write first. [`crate::Stream`] does that by
+    /// itself.
     ///
     /// # Errors
     /// When the connection is lost.
@@ -51,7 +51,7 @@ impl Connection {
         OpenBi::new(&self.0)
     }
 
-    /// The next stream the peer opened for sending to us.
+    /// The next stream the peer opened for sending to this side.
     ///
     /// # Errors
     /// When the connection is lost and no such stream is left.
@@ -73,8 +73,8 @@ impl Connection {
         AcceptBi::new(&self.0)
     }
 
-    /// Sends an application datagram: unreliable, unordered, by the primary, whose congestion window it obeys.
-    /// If too many wait already, the oldest are dropped to make room.
+    /// Sends an application datagram: unreliable, unordered, by the primary and within its congestion window. If too
+    /// many are waiting, the oldest are dropped to make room.
     ///
     /// ```
     /// use rc3_net::SendDatagramError;
@@ -114,7 +114,7 @@ impl Connection {
         SendDatagram::new(&self.0, data)
     }
 
-    /// The next application datagram that came.
+    /// The next received application datagram.
     ///
     /// # Errors
     /// When the connection is lost and none is left.
@@ -125,8 +125,8 @@ impl Connection {
         ReadDatagram::new(&self.0)
     }
 
-    /// Bytes that an application datagram may have; `None` if either side has datagrams off. At least a little over
-    /// 1 KB, unless the peer accepts less; follows the path MTU.
+    /// Most bytes of an application datagram; `None` if either side has disabled datagrams. At least a little over 1
+    /// KB, unless the peer accepts less; follows the path MTU.
     pub fn max_datagram_size(&self) -> Option<usize> {
         self.0.change(|core, _| core.max_datagram_size()).ok()?
     }
@@ -156,10 +156,10 @@ impl Connection {
         self.0.shared().with(|state| state.close(self.0.id(), code, reason));
     }
 
-    /// Closes the connection once every byte that was accepted, on any stream, has been delivered to the
-    /// peer's transport and acknowledged. A stream still open for writing is finished, as by
-    /// [`SendStream::finish`](crate::SendStream::finish): what it accepted so far is all it will carry. A stream that the peer stops no
-    /// longer counts.
+    /// Closes the connection once every byte that was accepted, on any stream, has been delivered to the peer's
+    /// transport and acknowledged. A stream still open for writing is finished, as by
+    /// [`SendStream::finish`](crate::SendStream::finish), after the bytes accepted so far. A stream that the peer stops
+    /// no longer counts.
     ///
     /// The peer can still read all of it after the close. Bytes that the *peer* sends meanwhile can be read until
     /// the close.
@@ -190,8 +190,8 @@ impl Connection {
     /// delivered.
     ///
     /// # Cancel safety
-    /// Dropping the future changes nothing: the connection goes on to deliver and closes then, even when
-    /// no handle to it is left.
+    /// Dropping the future changes nothing: the connection continues to deliver and then closes, even without any
+    /// handle to it.
     pub async fn close_gracefully(&self, code: VarInt, reason: &[u8]) -> Result<(), ConnectionError> {
         if let Some(error) = self.close_reason() {
             return Err(error);
@@ -205,12 +205,12 @@ impl Connection {
         }
     }
 
-    /// The peer's address now; clients may change theirs.
+    /// The peer's current address; clients may change theirs.
     pub fn remote_address(&self) -> SocketAddr {
         self.0.remote_address()
     }
 
-    /// Our address that the peer talks to, where known.
+    /// The local address of the connection, if known.
     pub fn local_ip(&self) -> Option<IpAddr> {
         self.0.peek(|core, _| core.local_ip()).ok().flatten()
     }
@@ -236,22 +236,22 @@ impl Connection {
         self.set(|core| core.set_max_concurrent_streams(Dir::Bi, count));
     }
 
-    /// Bytes held for sending before writes wait, see
+    /// Bytes stored for sending before writes wait, see
     /// [`TransportConfig::send_window`](crate::TransportConfig::send_window).
     pub fn set_send_window(&self, bytes: u64) {
         self.set(|core| core.set_send_window(bytes));
     }
 
     /// Bytes the peer's primary may send beyond what was read, see
-    /// [`TransportConfig::receive_window`](crate::TransportConfig::receive_window). What was granted stays so.
+    /// [`TransportConfig::receive_window`](crate::TransportConfig::receive_window). Earlier grants remain.
     pub fn set_receive_window(&self, bytes: VarInt) {
         self.set(|core| core.set_receive_window(bytes));
     }
 
-    /// Replaces the keys of the primary now (RFC 9001 §6). Those of RLP change by themselves.
+    /// Updates the keys of the primary now (RFC 9001 §6). RLP updates its own.
     ///
-    /// Call it only after the handshake is confirmed (RFC 9001 §6.1), or the peer closes the connection. quinn-proto does
-    /// not report when that is: on clients, wait for the first answer of the server.
+    /// Call it only after the handshake is confirmed (RFC 9001 §6.1), or the peer closes the connection. quinn-proto
+    /// does not report that: on clients, wait for the server's first answer.
     pub fn force_key_update(&self) {
         self.set(core::Connection::force_key_update);
     }
@@ -274,13 +274,13 @@ impl Connection {
         self.0.side()
     }
 
-    /// Whether both sides speak rc3. Otherwise this is a plain QUIC connection.
+    /// Whether both sides use rc3. Otherwise this is a plain QUIC connection.
     pub fn is_rc3(&self) -> bool {
         self.0.peek(|core, _| core.is_rc3()).unwrap_or_default()
     }
 
-    /// The result of the handshake: a [`HandshakeData`](crate::crypto::rustls::HandshakeData). Its protocol
-    /// is the application's own name, whether rc3 is spoken or not.
+    /// The result of the handshake: a [`HandshakeData`](crate::crypto::rustls::HandshakeData). Its protocol is the
+    /// application's own name, with or without rc3.
     pub fn handshake_data(&self) -> Option<Box<dyn Any>> {
         let data = self.0.peek(|core, _| core.handshake_data()).ok()??;
         Some(Box::new(data))
@@ -291,7 +291,7 @@ impl Connection {
         self.0.peek(|core, _| core.peer_identity()).ok()?
     }
 
-    /// A number that no other living connection of the endpoint has, as long as a handle lives.
+    /// A number that no other open connection of the endpoint has, as long as a handle exists.
     pub fn stable_id(&self) -> usize {
         self.0.stable_id()
     }
@@ -300,7 +300,7 @@ impl Connection {
     ///
     /// # Errors
     /// [`ExportKeyingMaterialError`] before the handshake allows it, for more than 255 hashes of `output`, or once the
-    /// connection is gone.
+    /// connection has ended.
     pub fn export_keying_material(
         &self,
         output: &mut [u8],
@@ -316,7 +316,7 @@ impl Connection {
         let _: Result<(), ConnectionError> = self.0.command(|core, _| change(core));
     }
 
-    /// Lets the connection deliver what it accepted when its last handle is dropped.
+    /// Lets the connection deliver accepted bytes when its last handle is dropped.
     pub(crate) fn linger(&self) {
         self.0.linger();
     }

@@ -1,4 +1,4 @@
-//! What a handle of a connection, of one of its streams or of its handshake holds.
+//! The shared part of handles to a connection, its streams or its handshake.
 
 use std::{
     net::SocketAddr,
@@ -18,7 +18,7 @@ use crate::{
     wake::until,
 };
 
-/// A share in a connection: of a [`Connection`](crate::Connection), of a stream, of a handshake.
+/// A reference to a connection: of a [`Connection`](crate::Connection), a stream, or a handshake.
 #[derive(Debug, Clone)]
 pub(crate) struct ConnectionRef(Arc<Inner>);
 
@@ -46,7 +46,7 @@ impl ConnectionRef {
         Arc::as_ptr(&self.0) as usize
     }
 
-    /// Lets the connection deliver what it accepted when its last handle is dropped.
+    /// Lets the connection deliver accepted bytes when its last handle is dropped.
     pub(crate) fn linger(&self) {
         self.0.linger.store(true, Relaxed);
     }
@@ -79,7 +79,7 @@ impl ConnectionRef {
         self.shared().with(|state| state.connection(self.id(), change))
     }
 
-    /// As [`Self::change`], for what may have to be sent.
+    /// Like [`Self::change`], for changes that may cause sending.
     pub(crate) fn command<T>(
         &self,
         change: impl FnOnce(&mut core::Connection, &mut ConnectionState) -> T,
@@ -90,7 +90,7 @@ impl ConnectionRef {
         })
     }
 
-    /// As [`Self::command`], for what only accepts streams and reads from them: seldom something to send.
+    /// Like [`Self::command`], for accepting streams and reading from them, which seldom cause sending.
     pub(crate) fn read<T>(
         &self,
         read: impl FnOnce(&mut core::Connection, &mut ConnectionState) -> T,
@@ -102,7 +102,7 @@ impl ConnectionRef {
         })
     }
 
-    /// Tries again whenever `notify` speaks.
+    /// Tries again on every notification of `notify`.
     pub(crate) async fn wait<T>(&self, notify: &Notify, attempt: impl FnMut() -> Option<T>) -> T {
         until(notify, attempt).await
     }

@@ -1,4 +1,4 @@
-//! Sending and receiving application datagrams, as futures with names.
+//! Named futures for sending and receiving application datagrams.
 
 use std::{
     pin::Pin,
@@ -36,7 +36,7 @@ impl Future for ReadDatagram<'_> {
         let this = self.project();
         let connection: &ConnectionRef = this.connection;
         let attempt = || {
-            // What came before the connection was lost can still be read.
+            // Datagrams received before the connection was lost can still be read.
             let read = connection.change(|core, state| match core.read_datagram() {
                 Some(data) => Some(Ok(data)),
                 None => state.error.clone().map(Err),
@@ -76,7 +76,7 @@ impl Future for SendDatagram<'_> {
     }
 }
 
-/// Sends now; `None` where it would have to wait.
+/// Sends now; `None` if it would have to wait.
 pub(crate) fn send(
     connection: &ConnectionRef,
     data: Bytes,

@@ -1,11 +1,10 @@
-//! The one task of an endpoint: receive, hand in, take out, send, sleep.
+//! The one task of an endpoint: receives, handles, sends, sleeps.
 //!
-//! Each round takes at most one batch from each socket, the primary's first, so that a flood of low-priority
-//! datagrams never holds the primary up; then the primaries of all connections send, and only when they have
-//! nothing left, or wait for their window or pacer, may RLP. After a heavy round, or a few light ones, the task lets
-//! others run.
+//! Each round takes at most one batch from each socket, the primary's first, so that a flood of low-priority datagrams
+//! never delays the primary. Then the primaries of all connections send; RLP may send only when they have nothing left,
+//! or wait for their window or pacer. After a heavy round, or a few light ones, the task yields.
 //!
-//! The lock is held per batch, never while the kernel is called.
+//! The lock is held per batch, never during a system call.
 
 mod channel;
 mod queue_limit;
@@ -29,7 +28,7 @@ use self::{
 use crate::socket::AsyncSocket;
 use crate::{bound::Bound, shared::Shared, state::State};
 
-/// Batches of the primary in one round: as much as stays in the cache until the receiver on the same host has it.
+/// Batches of the primary in one round: as much as stays in the cache until a receiver on the same host reads it.
 const PRIMARY_BATCHES_MAX: usize = 4;
 
 /// Batches of RLP in one round.
@@ -38,18 +37,18 @@ const LOW_BATCHES_MAX: usize = 4;
 /// Datagrams in a batch of the primary.
 const PRIMARY_SEGMENTS_MAX: usize = 44;
 
-/// The same in the first batch after a pause: the receiver works on it while the next, twice as long, is made. 64 KB, a
-/// common size of messages, are then two batches or three; shorter ones cost more calls than they save time.
+/// The same in the first batch after a pause: the receiver processes it while the next, twice as long, is made. 64 KB,
+/// a common size of messages, are then two or three batches; shorter ones cost more in calls than they save in time.
 const PRIMARY_SEGMENTS_FIRST: usize = 16;
 
-/// Light rounds before others run. A task that yields has the runtime wake another thread to take it over, which costs
-/// more than a round that finds nothing.
+/// Light rounds before the task yields. A task that yields makes the runtime wake another thread for it, which costs
+/// more than a round without work.
 const ROUNDS_MAX: usize = 4;
 
 /// Datagrams received in light rounds together.
 const LIGHT_DATAGRAMS_MAX: usize = 64;
 
-/// How long nothing is armed for when nothing is due.
+/// Longest timer when nothing is due.
 const FAR: Duration = Duration::from_secs(86_400);
 
 /// The task.
@@ -63,7 +62,7 @@ pub(crate) struct Driver {
     burst: usize,
     /// RLP had something to send when the primary last had nothing.
     rlp_waits: bool,
-    /// Whom to wake as soon as the lock is not needed.
+    /// Wakers to call as soon as the lock is free.
     wakers: Vec<Waker>,
     timer: Pin<Box<Sleep>>,
     armed: Instant,
@@ -92,7 +91,7 @@ impl Driver {
         }
     }
 
-    /// Rounds until there is nothing to do, and then armed for what comes; or until others should have a turn.
+    /// Runs rounds until there is no work, and then arms timers and wakers; or until other tasks should run.
     fn rounds(&mut self, cx: &mut Context<'_>) -> io::Result<Next> {
         let mut received = 0;
         for _ in 0..ROUNDS_MAX {
@@ -110,7 +109,7 @@ impl Driver {
         Ok(Next::Round)
     }
 
-    /// One round; what it suggests is still there to do. Adds how many datagrams it `received`.
+    /// One round; returns the remaining work. Adds the number of datagrams to `received`.
     fn round(&mut self, cx: &mut Context<'_>, received: &mut usize) -> io::Result<Load> {
         let Self { shared, bound, wakers, .. } = self;
         let mut count = self.primary.receive(cx, shared, wakers, &bound.primary)?;
@@ -119,7 +118,7 @@ impl Driver {
         }
         *received += count;
         let mut load = if count > 0 { Load::Light } else { Load::None };
-        // Who waited for these may go on while the rest is done.
+        // Tasks that waited for these may run during the rest.
         wakers.drain(..).for_each(Waker::wake);
         let now = Instant::now();
         let rebound = shared.with_later(wakers, |state| {
@@ -139,12 +138,12 @@ impl Driver {
         }
         let sent = self.send_primary()?;
         load = load.max(sent.into());
-        // With the primary's socket full, the low one would be next to hurt it.
+        // With the primary's socket full, sending through the low socket would hurt the primary next.
         if sent == Sent::All {
             self.low.blocked = false;
             if self.low.unsent.is_some() || self.rlp_waits {
                 load = load.max(self.send_low()?.into());
-                // RLP may have left the primary something to send.
+                // RLP may have given the primary something to send.
                 if self.shared.with_later(&mut self.wakers, |state| state.core.wants_primary()) {
                     load = load.max(Load::Light);
                 }
@@ -161,7 +160,7 @@ impl Driver {
         self.reporter.report(&gauges, sockets, now);
     }
 
-    /// From here on over other sockets. What the old ones still held is lost, as on the way.
+    /// Uses other sockets from here on. Datagrams in the old ones are lost, as on the path.
     fn rebind(&mut self, bound: Arc<Bound>) {
         self.queue_limit = QueueLimit::new(bound.low().capabilities().send_buffer);
         self.bound = bound;
@@ -211,7 +210,7 @@ impl Driver {
         Ok(Sent::More)
     }
 
-    /// Arms what wakes the task again, unless there is something to do at once.
+    /// Arms the wake-ups of the task, unless there is work at once.
     fn sleep(&mut self, cx: &mut Context<'_>) -> io::Result<Next> {
         let retry = Instant::now() + RETRY_AFTER;
         let mut deadline = None;
@@ -253,7 +252,7 @@ impl Future for Driver {
                 Poll::Pending
             }
             Ok(Next::End) => {
-                tracing::debug!("the last connection is gone, and nobody holds the endpoint");
+                tracing::debug!("the last connection has ended, and no handle to the endpoint exists");
                 Poll::Ready(())
             }
             Err(error) => {
@@ -273,25 +272,25 @@ impl Drop for Driver {
     }
 }
 
-/// What comes after some rounds.
+/// What follows some rounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Next {
-    /// There is more to do at once.
+    /// There is more work at once.
     Round,
-    /// Nothing, until something wakes the task.
+    /// Sleep until something wakes the task.
     Sleep,
-    /// Nothing, ever.
+    /// The driver ends.
     End,
 }
 
-/// What a round suggests is still there to do.
+/// The remaining work after a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Load {
     /// Nothing.
     None,
-    /// Little, perhaps nothing: worth another look.
+    /// Little, perhaps nothing: worth another check.
     Light,
-    /// Much. The application should have a turn, to take what came or to bring what is next.
+    /// Much. Other tasks should run, to take what arrived or to write more.
     Heavy,
 }
 

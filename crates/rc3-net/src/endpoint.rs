@@ -30,10 +30,10 @@ use crate::{
     wake::poll_until,
 };
 
-/// One UDP port that connects, accepts, or both. Clones are handles to the same one.
+/// One UDP port that connects, accepts, or both. Clones are handles to the same endpoint.
 ///
-/// A task on the tokio runtime it was made in does the work. When all handles are dropped, no new connection
-/// is accepted, and the task goes on until the last connection is gone.
+/// A task on the tokio runtime in which it was created does the work. When all handles are dropped, no new connection
+/// is accepted, and the task continues until the last connection has ended.
 ///
 /// ```
 /// use rc3_net::{Endpoint, VarInt};
@@ -178,15 +178,15 @@ impl Endpoint {
         self.handle.shared.with(|state| state.core.set_server_config(config.as_ref()))
     }
 
-    /// Bytes of memory that peers may bring about on all connections together, see
-    /// [`EndpointStats::held_bytes`]; [`core::Endpoint::set_memory_max`] says how it is divided. Default: 1 GiB.
+    /// Memory in bytes that peers may use on all connections together, see [`EndpointStats::held_bytes`];
+    /// [`core::Endpoint::set_memory_max`] says how it is divided. Default: 1 GiB.
     pub fn set_memory_max(&self, bytes: u64) {
         self.handle.shared.with(|state| state.core.set_memory_max(bytes));
     }
 
-    /// Moves the endpoint, with all its connections, to the address that `socket` is bound to: after a change of
-    /// networks, or to try one. Only the address is used; `socket` is closed, and sockets with the endpoint's own
-    /// options take its place. Do not move a server: its clients only know the old address.
+    /// Moves the endpoint, with all its connections, to the address of `socket`, for example after a change of
+    /// networks. Only the address is used; `socket` is closed, and sockets with the endpoint's own options replace it.
+    /// Do not move a server: its clients only know the old address.
     ///
     /// # Errors
     /// As [`Self::client`]. The old sockets stay.
@@ -224,8 +224,8 @@ impl Endpoint {
         shared.waiters.incoming.notify_waiters();
     }
 
-    /// Waits until no connection is left: closed ones linger for about three round trips to answer late
-    /// packets. Does not keep new ones from being made.
+    /// Waits until no connection is left: closed ones linger for about three round trips to answer late packets. Does
+    /// not prevent new ones.
     pub async fn wait_idle(&self) {
         let shared = &self.handle.shared;
         loop {
@@ -254,7 +254,7 @@ impl Endpoint {
         self.handle.shared.bound().primary.local_addr()
     }
 
-    /// How many connections are not gone for good.
+    /// The number of connections that have not ended.
     pub fn open_connections(&self) -> usize {
         self.handle.shared.with(|state| state.open_connections())
     }
@@ -264,7 +264,7 @@ impl Endpoint {
         &self.handle.shared.marks
     }
 
-    /// What the sockets can do by now.
+    /// The current features of the sockets.
     pub fn capabilities(&self) -> Capabilities {
         let Bound { primary, low } = &*self.handle.shared.bound();
         Capabilities { primary: primary.capabilities(), low: low.as_ref().map(AsyncSocket::capabilities) }
@@ -333,7 +333,7 @@ impl fmt::Debug for Endpoint {
     }
 }
 
-/// How an endpoint talks to the system.
+/// System settings of an endpoint.
 ///
 /// ```
 /// use rc3_net::{Endpoint, EndpointOptions, marks::MarkChoice};
@@ -350,43 +350,42 @@ impl fmt::Debug for Endpoint {
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct EndpointOptions {
-    /// What to ask of the kernel.
+    /// Socket options.
     pub socket: socket::Options,
     /// Which marks the datagrams of each level carry.
     pub marks: Marks,
-    /// Where to keep what is learned of paths, beyond the life of the endpoint; `None`: nowhere.
+    /// Where to store the memory of paths beyond the endpoint's lifetime; `None`: nowhere.
     pub path_memory: Option<PathMemory>,
 }
 
-/// What the sockets of an endpoint can do.
+/// Features of an endpoint's sockets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capabilities {
-    /// The one for level 0.
+    /// The socket for level 0.
     pub primary: socket::Capabilities,
-    /// The one for the low levels; `None` where everything goes over `primary`.
+    /// The socket for the low levels; `None` if everything goes through `primary`.
     pub low: Option<socket::Capabilities>,
 }
 
-/// Counters of an endpoint. Those of its sockets begin anew when it is rebound.
+/// Counters of an endpoint. Those of its sockets restart when it is rebound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EndpointStats {
-    /// The one for level 0.
+    /// The socket for level 0.
     pub primary: socket::Stats,
-    /// The one for the low levels; `None` where everything goes over `primary`.
+    /// The socket for the low levels; `None` if everything goes through `primary`.
     pub low: Option<socket::Stats>,
-    /// Handshakes of peers that were accepted, whether they succeeded or not.
+    /// Handshakes of peers that were accepted, successful or not.
     pub accepted_handshakes: u64,
-    /// Handshakes begun from here.
+    /// Handshakes started by this endpoint.
     pub outgoing_handshakes: u64,
     /// Handshakes of peers that were refused.
     pub refused_handshakes: u64,
     /// Handshakes of peers that got no answer.
     pub ignored_handshakes: u64,
-    /// Handshakes that peers began, including those refused because too many waited.
+    /// Handshakes that peers started, including those refused because too many waited.
     pub incoming: core::IncomingStats,
-    /// Memory that peers have brought about on all connections: bytes received and not read, the buffers they are in,
-    /// records of gaps on both sides.
+    /// Memory used because of peers on all connections: unread bytes, their buffers, and records of gaps on both sides.
     pub held_bytes: u64,
 }
 

@@ -1,13 +1,13 @@
-//! What a handle of an endpoint, or of a handshake that waits at it, holds.
+//! The shared part of handles to an endpoint or to a waiting handshake.
 
 use std::sync::Arc;
 
 use crate::{shared::Shared, socket};
 
-/// What all clones of an endpoint, and the handshakes that wait, share.
+/// State shared by all clones of an endpoint and its waiting handshakes.
 pub(crate) struct EndpointRef {
     pub(crate) shared: Arc<Shared>,
-    /// For sockets to come.
+    /// For future sockets.
     pub(crate) socket: socket::Options,
 }
 

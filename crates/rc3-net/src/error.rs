@@ -1,4 +1,4 @@
-//! Errors by what was attempted. The names are quinn's, so that programs written for it match on the same.
+//! Errors by operation. The names are quinn's, so that programs written for quinn match on the same.
 
 mod connect;
 mod datagram;

@@ -1,4 +1,4 @@
-//! Claims about endpoints whose kernel refuses: errors that cannot be brought about at will are put in its place.
+//! Endpoints whose kernel refuses calls: errors that cannot be provoked are injected.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::{Capabilities, Endpoint, EndpointStats, socket::Fault};
 
 const BYTES: usize = 1 << 20;
 
-/// Sends from an endpoint whose sockets have this fault to a sound one, which must get it all.
+/// Sends from an endpoint whose sockets have this fault to one without, which must receive everything.
 fn transfer_with(fault: Fault) -> (EndpointStats, Capabilities) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let test = async {
@@ -41,13 +41,13 @@ fn transfer_with(fault: Fault) -> (EndpointStats, Capabilities) {
 
 #[test]
 fn an_offload_that_turns_out_not_to_work_is_switched_off_and_costs_no_datagram() {
-    // As a card answers that cannot compute checksums, or a tunnel (udp(7) has no word on it).
+    // The error of a card or a tunnel that cannot compute checksums (udp(7) does not mention it).
     let (stats, capabilities) = transfer_with(Fault { error: libc::EIO, batches: true, one_in: 1, sends: 0 });
     for (stats, capabilities) in
         [(stats.primary, capabilities.primary), (stats.low.unwrap(), capabilities.low.unwrap())]
     {
         assert_eq!(capabilities.gso_segments_max, 1);
-        assert_eq!(stats.send_drops, 0, "what the batch had was sent again at once");
+        assert_eq!(stats.send_drops, 0, "the batch was sent again at once");
     }
 }
 
@@ -56,7 +56,7 @@ fn a_queue_that_is_full_now_and_then_loses_datagrams_and_no_byte() {
     let (stats, capabilities) =
         transfer_with(Fault { error: libc::ENOBUFS, batches: false, one_in: 8, sends: 0 });
     assert!(stats.primary.send_drops + stats.low.unwrap().send_drops > 0, "{stats:?}");
-    assert!(capabilities.primary.gso_segments_max > 1, "the offload was not to blame");
+    assert!(capabilities.primary.gso_segments_max > 1, "the offload was not the cause");
 }
 
 #[test]

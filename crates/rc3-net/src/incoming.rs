@@ -1,4 +1,4 @@
-//! A handshake that a peer wants to begin, and the possible answers.
+//! A handshake that a peer starts, and the possible answers.
 
 use std::{
     fmt,
@@ -21,7 +21,7 @@ use crate::{
     state::State,
 };
 
-/// A handshake that waits for an answer. Dropped without one, it is [refused](Self::refuse).
+/// A handshake that waits for an answer. Dropping it without one [refuses](Self::refuse) it.
 ///
 /// Awaiting it accepts it and waits for the handshake to complete.
 pub struct Incoming {
@@ -104,8 +104,8 @@ impl Incoming {
         self.turn_down();
     }
 
-    /// Answers with a Retry packet: the peer must begin again with a token, which proves that it receives at its
-    /// address (RFC 9000 §8.1.2).
+    /// Answers with a Retry packet: the peer must start again with a token, which validates its address (RFC 9000
+    /// §8.1.2).
     ///
     /// ```
     /// use rc3_net::Endpoint;
@@ -132,7 +132,7 @@ impl Incoming {
     /// ```
     ///
     /// # Errors
-    /// [`RetryError`], which contains the handshake, if the peer came with a token already; see [`Self::may_retry`].
+    /// [`RetryError`], which contains the handshake, if the peer already has a token; see [`Self::may_retry`].
     pub fn retry(mut self) -> Result<(), RetryError> {
         let Some(incoming) = self.core.take() else { return Ok(()) };
         let returned = self.endpoint.shared.with(|state| {
@@ -163,17 +163,17 @@ impl Incoming {
         self.remote_address
     }
 
-    /// The local address that the handshake was sent to, where known.
+    /// The local address that the handshake was sent to, if known.
     pub fn local_ip(&self) -> Option<IpAddr> {
         self.local_ip
     }
 
-    /// Whether the peer has proved that it receives at its address.
+    /// Whether the peer's address is validated.
     pub fn remote_address_validated(&self) -> bool {
         self.validated
     }
 
-    /// The connection id the peer chose for us to begin with.
+    /// The connection id that the peer chose for its first packets.
     pub fn orig_dst_cid(&self) -> ConnectionId {
         self.orig_dst_cid
     }
@@ -211,7 +211,7 @@ impl IntoFuture for Incoming {
     }
 }
 
-/// What awaiting an [`Incoming`] does.
+/// The future of an awaited [`Incoming`].
 #[derive(Debug)]
 pub struct IncomingFuture(Result<Connecting, ConnectionError>);
 
@@ -226,9 +226,9 @@ impl Future for IncomingFuture {
     }
 }
 
-/// The peer has begun again already.
+/// The peer has already started again.
 #[derive(Debug, Error)]
-#[error("the peer has begun again already, accept or refuse it")]
+#[error("the peer has already answered a retry, accept or refuse it")]
 pub struct RetryError(Box<Incoming>);
 
 impl RetryError {

@@ -1,5 +1,5 @@
-//! Between an endpoint and its [`PathMemory`]: what is known is brought in where a connection begins, what is learned is
-//! saved soon after.
+//! Connects an endpoint with its [`PathMemory`]: passes the memory to new connections, and saves new results soon
+//! after.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -11,13 +11,13 @@ use tokio::{runtime::Handle, task::JoinHandle};
 
 use crate::paths::{GOOD_FOR, PathMemory};
 
-/// From the first news to saving it with what has come since.
+/// Delay between the first new result and saving it with later ones.
 const SAVE_AFTER: Duration = Duration::from_secs(5);
 
-/// What an endpoint has a memory by.
+/// An endpoint's access to its memory.
 pub(crate) struct Keeper {
     memory: PathMemory,
-    /// News come from any thread.
+    /// New results may come from any thread.
     runtime: Handle,
 }
 
@@ -28,8 +28,8 @@ impl Keeper {
         Self { memory, runtime: Handle::current() }
     }
 
-    /// Looks up the path to `remote`, from an endpoint bound to `bound`, for the machines to take in. Asks the system, so
-    /// not to be called under the lock.
+    /// Looks up the path to `remote`, from an endpoint bound to `bound`, for the machines. Makes system calls, so do
+    /// not call it under the lock.
     pub(crate) fn recall(
         &self,
         remote: SocketAddr,
@@ -43,7 +43,7 @@ impl Keeper {
         }
     }
 
-    /// Something was learned.
+    /// There is a new result.
     pub(crate) fn on_learned(&self, learned: &DestinationVerdict, bound: IpAddr) {
         if self.memory.learn(learned, bound) {
             let memory = self.memory.clone();
@@ -54,7 +54,7 @@ impl Keeper {
         }
     }
 
-    /// Saves what was not, on a thread that may block.
+    /// Saves unsaved results, on a thread that may block.
     pub(crate) fn save(&self) -> JoinHandle<()> {
         let memory = self.memory.clone();
         self.runtime.spawn_blocking(move || save(&memory))
@@ -63,6 +63,6 @@ impl Keeper {
 
 fn save(memory: &PathMemory) {
     if let Err(error) = memory.save() {
-        tracing::debug!(%error, "what was learned of paths is not saved");
+        tracing::debug!(%error, "cannot save the memory of paths");
     }
 }

@@ -2,9 +2,8 @@
 //!
 //! The interface is quinn's, so a program written for quinn needs little more than another `use`: an
 //! [`Endpoint`] connects and accepts, a [`Connection`] opens and accepts streams, a [`SendStream`] and a
-//! [`RecvStream`] carry bytes. To a peer that does not speak rc3 a connection is plain QUIC v1, with the same
-//! interface. Beside it there is [`Stream`] with its [`Listener`], for programs that want a TCP-like byte
-//! stream.
+//! [`RecvStream`] carry bytes. With a peer that does not support rc3, a connection is plain QUIC v1 with the same
+//! interface. [`Stream`] and [`Listener`] are for programs that need a TCP-like byte stream.
 //!
 //! ```no_run
 //! # async fn example(config: rc3_net::ClientConfig) -> Result<(), Box<dyn std::error::Error>> {
@@ -18,9 +17,9 @@
 //! # Ok(()) }
 //! ```
 //!
-//! Different from quinn: [`Connection::close_gracefully`] delivers before it closes; [`Endpoint::new`] takes
-//! [`EndpointOptions`] and an address; [`Endpoint::set_server_config`] can fail. `docs/PORTING.md` in the
-//! repository lists all of it.
+//! Differences from quinn: [`Connection::close_gracefully`] delivers all data before it closes; [`Endpoint::new`] takes
+//! [`EndpointOptions`] and an address; [`Endpoint::set_server_config`] can fail. `docs/PORTING.md` in the repository
+//! lists all of them.
 //!
 //! # Watching
 //!
@@ -102,7 +101,7 @@ pub use self::{
     zero_rtt::ZeroRttAccepted,
 };
 
-/// What TLS needs and what the handshake settled, at the places where quinn has it.
+/// TLS requirements and handshake results, at quinn's paths.
 pub mod crypto {
     pub use rc3_core::HandshakeTokenKey;
 
@@ -117,8 +116,8 @@ pub mod crypto {
     }
 }
 
-/// Writes TLS secrets to the file that the environment variable `SSLKEYLOGFILE` names, if it is set; to be
-/// put into the `key_log` of rustls settings. With them, a packet analyser reads what the primary carries.
+/// Writes TLS secrets to the file in the environment variable `SSLKEYLOGFILE`, if set; pass it to `key_log` of rustls
+/// settings. With them, a packet analyser can decrypt the primary.
 /// Not for production: anyone with the file can read the traffic.
 pub fn key_log() -> std::sync::Arc<dyn rustls::KeyLog> {
     std::sync::Arc::new(rustls::KeyLogFile::new())

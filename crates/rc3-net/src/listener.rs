@@ -14,10 +14,10 @@ use crate::{
     stream::{HELLO, Stream},
 };
 
-/// Peers that are between their first packet and the hello of their stream; more are turned away.
+/// Most peers between their first packet and the hello of their stream; further ones are refused.
 const PENDING_MAX: usize = 1_024;
 
-/// Streams that wait to be accepted, as the backlog of a TCP socket.
+/// Streams that wait to be accepted, like the backlog of a TCP socket.
 const BACKLOG: usize = 128;
 
 /// Time from a peer's first packet to the hello of its stream.
@@ -25,8 +25,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A port on which peers open [`Stream`]s.
 ///
-/// Handshakes run beside each other and beside [`Self::accept`]. Dropped, it accepts no more; streams that were
-/// accepted go on.
+/// Handshakes run concurrently with each other and with [`Self::accept`]. After a drop, it accepts no more; accepted
+/// streams continue.
 ///
 /// ```
 /// use rc3_net::Listener;
@@ -41,7 +41,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// let addr = listener.local_addr()?;
 /// tokio::spawn(async move {
 ///     while let Ok((mut stream, peer)) = listener.accept().await {
-///         // One task for each peer; the server may speak first.
+///         // One task for each peer; the server may send first.
 ///         tokio::spawn(async move { stream.write_all(format!("hello {}", peer.ip()).as_bytes()).await });
 ///     }
 /// });
@@ -71,7 +71,7 @@ impl Listener {
         Ok(Self::new(Endpoint::server(config, addr)?))
     }
 
-    /// Accepts streams on an endpoint, all of whose connections are then the listener's.
+    /// Accepts streams on an endpoint; all of its connections then belong to the listener.
     ///
     /// # Panics
     /// Outside a tokio runtime.
@@ -81,8 +81,8 @@ impl Listener {
         Self { endpoint, streams: Mutex::new(streams), task }
     }
 
-    /// The next stream, and who opened it. Several tasks may accept at once; for a `futures::Stream`, unfold
-    /// the listener.
+    /// The next stream and its peer's address. Several tasks may accept at once; for a `futures::Stream`, unfold the
+    /// listener.
     ///
     /// # Errors
     /// [`io::ErrorKind::NotConnected`] once the endpoint is closed.
@@ -104,7 +104,7 @@ impl Listener {
         self.endpoint.local_addr()
     }
 
-    /// The endpoint below.
+    /// The underlying endpoint.
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint
     }
@@ -127,7 +127,7 @@ async fn accept_all(endpoint: Endpoint, sender: mpsc::Sender<Stream>) {
         tokio::spawn(async move {
             let stream = timeout(PATIENCE, greet(incoming, local_addr)).await;
             match stream {
-                // Fails when the listener is gone; so is the stream then.
+                // Fails when the listener is gone; then the stream is dropped.
                 Ok(Ok(stream)) => drop(sender.send(stream).await),
                 Ok(Err(error)) => tracing::debug!(%error, "no stream"),
                 Err(_) => tracing::debug!("no stream in time"),

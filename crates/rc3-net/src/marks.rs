@@ -1,9 +1,8 @@
 //! Level -> marks on the packet: the only table of code points and queue priorities.
 //!
-//! Two marks say how a packet wants to be treated. The DSCP travels in the IP header and speaks to the
-//! routers on the path; the socket priority (`skb->priority`) never leaves the host and speaks to its own
-//! queue discipline. The level itself travels inside the datagram, so nobody ever maps a mark back to a
-//! level.
+//! Two marks request the treatment of a packet. The DSCP is in the IP header, for routers on the path; the socket
+//! priority (`skb->priority`) stays on the host, for its queue discipline. The level itself is inside the datagram, so
+//! marks are never mapped back to levels.
 //!
 //! Invariant: under the *default* table, no low level is ever served better than level 0, whatever queue
 //! discipline the host runs.
@@ -11,33 +10,32 @@
 use rc3_core::units::Level;
 use thiserror::Error;
 
-/// Lower effort: less than best effort, starved when there is anything else to send (RFC 8622).
+/// Lower effort: less than best effort, starved while other traffic waits (RFC 8622).
 pub const DSCP_LOWER_EFFORT: u8 = 1;
 
-/// Class selector 1: low-priority data before RFC 8622 (RFC 3662), and the class below best effort of many devices that know
-/// three bits only.
+/// Class selector 1: low-priority data before RFC 8622 (RFC 3662), and the class below best effort on many devices that
+/// know only three bits.
 pub const DSCP_CS1: u8 = 8;
 
-/// Class selector 3: above best effort wherever classes differ, and none that hosts serve worse: its upper three bits are
-/// no background class of IEEE 802.11 (1 and 2 are), its lower ones make Linux choose no other queue.
+/// Class selector 3: above best effort wherever classes differ, and never served worse by hosts: its upper three bits
+/// are not a background class of IEEE 802.11 (1 and 2 are), and its lower ones do not change Linux's queue.
 pub const DSCP_CS3: u8 = 24;
 
 /// Socket priority 1, `TC_PRIO_FILLER`: the worst of Linux's priorities.
 ///
-/// Linux's priorities are names, not ranks. `pfifo_fast`, `prio` and `fq` share one table that puts 1, 2, 3
-/// and 5 into the worst band, 0 and 4 into the middle one and 6 and 7 into the *best*. IEEE 802.1Q, which
-/// VLANs and hardware queues follow, ranks only 1 (background) below 0 and everything from 2 up above it. 1
-/// alone is worse than 0 in both.
+/// Linux's priorities are names, not ranks. `pfifo_fast`, `prio` and `fq` share one table that puts 1, 2, 3 and 5 into
+/// the worst band, 0 and 4 into the middle one and 6 and 7 into the *best*. IEEE 802.1Q, which VLANs and hardware
+/// queues follow, ranks only 1 (background) below 0 and everything from 2 up above it. Only 1 is worse than 0 in both.
 pub const PRIORITY_FILLER: u32 = 1;
 
-/// The greatest socket priority an unprivileged process may ask for.
+/// The greatest socket priority of an unprivileged process.
 pub const PRIORITY_UNPRIVILEGED_MAX: u32 = 6;
 
-/// Which marks the datagrams of each level carry.
+/// The marks of each level's datagrams.
 ///
-/// The default gives level 0 DSCP 0 and no priority, and every low level [`DSCP_LOWER_EFFORT`] and
-/// [`PRIORITY_FILLER`]: two classes, right on every path and host without any set-up. The levels among
-/// themselves are only kept apart where an operator has configured it; see [`Marks::per_level`].
+/// The default gives level 0 DSCP 0 and no priority, and every low level [`DSCP_LOWER_EFFORT`] and [`PRIORITY_FILLER`]:
+/// two classes, right on every path and host without configuration. Low levels are separated from each other only where
+/// an operator has configured it; see [`Marks::per_level`].
 ///
 /// ```
 /// use rc3_core::units::Level;
@@ -61,20 +59,20 @@ pub struct Marks {
     priority: [Option<u32>; Level::COUNT],
 }
 
-/// A code point that does not fit into the six bits of the field (RFC 2474 §3).
+/// A code point that exceeds the six bits of the field (RFC 2474 §3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("dscp {0} has more than six bits, choose one from 0 to 63")]
 pub struct DscpTooLarge(pub u8);
 
 impl Marks {
-    /// One code point and, as far as they go, one priority per level, for operators whose queues know them.
+    /// One code point and, as far as possible, one priority per level, for operators whose queues know them.
     ///
     /// Level `k` gets DSCP `4k - 1`, that is 3, 7, 11, ... 59: the pool for experimental and local use (RFC
     /// 2474 §6). No code point of it makes Linux choose priority 6, as some others would by their old
     /// type-of-service bits. The priority is the level, at most 6, as in `tc qdisc add dev eth0 root handle
     /// 1: prio bands 8 priomap 0 1 2 3 4 5 6 7 7 7 7 7 7 7 7 7`.
     ///
-    /// Never use it with an unconfigured queue: there priority 4 is as good as level 0, and 6 is *better*.
+    /// Never use it with an unconfigured queue: there priority 4 equals level 0, and 6 is *better*.
     pub fn per_level() -> Self {
         let mut marks = Self::default();
         for number in 1..=Level::MAX.get() {
@@ -99,8 +97,7 @@ impl Marks {
 
     /// The same table with another socket priority for one level; `None` leaves the choice to the kernel.
     ///
-    /// More than [`PRIORITY_UNPRIVILEGED_MAX`] needs `CAP_NET_ADMIN`; a socket that is refused one sends
-    /// without it.
+    /// More than [`PRIORITY_UNPRIVILEGED_MAX`] needs `CAP_NET_ADMIN`; without it the socket sends without a priority.
     pub fn with_priority(mut self, level: Level, priority: Option<u32>) -> Self {
         self.priority[level.index()] = priority;
         self
@@ -117,9 +114,9 @@ impl Marks {
     }
 }
 
-/// One of the tables with two classes. No single one is right on every path: some devices know [`Self::LowerEffort`] only,
-/// some [`Self::Cs1`] only, some take marks off, and in some networks nothing is below best effort. `rc3 doctor` measures
-/// which one a path honours.
+/// A table with two classes. No single one is right on every path: some devices know only [`Self::LowerEffort`], some
+/// only [`Self::Cs1`], some clear marks, and some networks have nothing below best effort. `rc3 doctor` measures which
+/// one a path honours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum MarkChoice {
     /// RLP is [`DSCP_LOWER_EFFORT`], the primary 0: [`Marks::default`].
@@ -127,17 +124,17 @@ pub enum MarkChoice {
     LowerEffort,
     /// RLP is [`DSCP_CS1`], the primary 0.
     Cs1,
-    /// Nothing on the wire. The socket priority still holds on this host.
+    /// No marks on the wire. The socket priority still applies on this host.
     None,
     /// RLP is 0, the primary [`DSCP_CS3`]: for networks whose lowest class is best effort.
     Raised,
 }
 
 impl MarkChoice {
-    /// All of them, the one that is best where all do well first.
+    /// All of them, the most preferred first.
     pub const ALL: [Self; 4] = [Self::LowerEffort, Self::Cs1, Self::Raised, Self::None];
 
-    /// As commands and files spell it.
+    /// Its name in commands and files.
     pub fn name(self) -> &'static str {
         match self {
             Self::LowerEffort => "le",
@@ -147,7 +144,7 @@ impl MarkChoice {
         }
     }
 
-    /// The one of that name.
+    /// The table of that name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|choice| choice.name() == name)
     }
@@ -198,7 +195,7 @@ mod tests {
         let marks = Marks::default();
         let primary = BAND[marks.priority(Level::PRIMARY).unwrap_or(0) as usize];
         for level in low_levels() {
-            let low = marks.priority(level).expect("a demotion must be asked for");
+            let low = marks.priority(level).expect("low levels have a priority");
             assert!(BAND[low as usize] > primary, "level {level}");
             assert_eq!(marks.dscp(level), DSCP_LOWER_EFFORT);
         }
@@ -212,7 +209,7 @@ mod tests {
             assert_eq!(MarkChoice::named(choice.name()), Some(choice));
             let marks = Marks::from(choice);
             let tos = marks.dscp(Level::PRIMARY) << 2;
-            // Linux's `ip_tos2prio`: of these bits, none make it choose another priority than 0.
+            // Linux's `ip_tos2prio`: none of these bits changes the priority from 0.
             assert_eq!((marks.priority(Level::PRIMARY), tos & 0x1e), (None, 0));
             assert!(low_levels().all(|level| marks.priority(level) == Some(PRIORITY_FILLER)));
             assert!(low_levels().all(|level| marks.dscp(level) == choice.dscps().1));

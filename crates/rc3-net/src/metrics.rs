@@ -1,7 +1,7 @@
-//! Counters of the endpoint for whichever recorder the program has installed (docs/OBSERVABILITY.md).
+//! Counters of the endpoint for the recorder that the program has installed (docs/OBSERVABILITY.md).
 //!
-//! Nothing is counted here: once a second, while there is something to do, and when a connection ends, the
-//! difference to what was last reported is taken from [`ConnectionStats`] and [`socket::Stats`].
+//! This module counts nothing itself: once a second, while there is work, and when a connection ends, it reports the
+//! changes of [`ConnectionStats`] and [`socket::Stats`].
 
 mod connection;
 mod counter;

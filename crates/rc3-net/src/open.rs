@@ -1,4 +1,4 @@
-//! Opening and accepting streams, as futures with names.
+//! Named futures for opening and accepting streams.
 
 use std::{
     pin::Pin,
@@ -103,7 +103,7 @@ fn try_open(connection: &ConnectionRef, dir: Dir) -> Attempt {
     opened.unwrap_or_else(|error| Some(Err(error)))
 }
 
-/// A stream of the peer, and whether it came before the handshake was complete.
+/// A stream of the peer, and whether it was opened before the handshake was complete.
 fn try_accept(connection: &ConnectionRef, dir: Dir) -> Attempt {
     let accepted = connection.read(|core, state| match core.accept(dir) {
         Some(id) => Some(Ok((id, core.is_handshaking()))),

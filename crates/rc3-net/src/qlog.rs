@@ -17,11 +17,11 @@ pub use rc3_core::Qlog;
 /// The environment variable that names the directory.
 const VARIABLE: &str = "QLOGDIR";
 
-/// Logs each connection to a file of its own in `directory`, which is made if it is not there: the time in
+/// Logs each connection to its own file in `directory`, which is created if needed. File names: the time in
 /// milliseconds, the process, a number, `client` or `server`, and `.sqlog`.
 ///
-/// Where a file cannot be made, the connection goes on without, and a warning says so. The files are written
-/// while the endpoint works: for finding out what happens, not for production.
+/// If a file cannot be created, the connection continues without it, and a warning is logged. The files are written
+/// while the endpoint works: use them for debugging, not in production.
 ///
 /// ```
 /// use rc3_net::{TransportConfig, qlog};
@@ -60,7 +60,7 @@ pub fn directory(directory: impl AsRef<Path>) -> io::Result<Qlog> {
     }))
 }
 
-/// The directory that the environment variable `QLOGDIR` names, if it does.
+/// The directory in the environment variable `QLOGDIR`, if set.
 pub fn directory_from_env() -> Option<PathBuf> {
     env::var_os(VARIABLE).filter(|name| !name.is_empty()).map(PathBuf::from)
 }

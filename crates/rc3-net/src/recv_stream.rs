@@ -18,16 +18,16 @@ use crate::{
     wake::remember,
 };
 
-/// Chunks taken under one lock at most.
+/// Most chunks taken under one lock.
 const CHUNKS_MAX: usize = 64;
 
-/// Consumed bytes after which the driver is woken although the reader has more to read, to grant new credit.
+/// Consumed bytes after which the driver is woken to grant new credit, although the reader continues.
 const CONSUMED_MAX: usize = 64 * 1024;
 
-/// A stream to read from. Dropped before its end, it is stopped with code 0.
+/// A stream to read from. Dropping it before its end stops it with code 0.
 ///
-/// With RLP the tail of a stream may be there before the middle: unordered reads, and
-/// [`read_to_end`](Self::read_to_end), free its memory at once.
+/// With RLP the tail of a stream may arrive before the middle: unordered reads, and [`read_to_end`](Self::read_to_end),
+/// free its memory at once.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -51,13 +51,13 @@ const CONSUMED_MAX: usize = 64 * 1024;
 #[derive(Debug)]
 pub struct RecvStream {
     stream: StreamRef,
-    /// The application knows how it ended: nothing is left to stop.
+    /// The application knows how the stream ended: nothing is left to stop.
     over: bool,
-    /// The peer's code, seen while there were bytes to return first or once returned.
+    /// The peer's code, seen while earlier bytes had to be returned first, or already returned.
     reset: Option<VarInt>,
-    /// Bytes read since the driver last heard of it.
+    /// Bytes read since the driver was last informed.
     consumed: usize,
-    /// Kept for its memory.
+    /// A reused buffer.
     scratch: Vec<Chunk>,
 }
 
@@ -83,7 +83,7 @@ impl RecvStream {
         Ok(if read == 0 && buf.capacity() != 0 { None } else { Some(read) })
     }
 
-    /// Reads what is there, in order, at least one byte; nothing at the end.
+    /// Reads available bytes in order, at least one; nothing at the end.
     ///
     /// # Errors
     /// As [`Self::read`].
@@ -112,8 +112,8 @@ impl RecvStream {
         Ok(())
     }
 
-    /// The next piece of at most `max_length` bytes, without copying; `None` at the end. With `ordered` false
-    /// whichever piece is there, each byte once; after that, no ordered read is possible.
+    /// The next piece of at most `max_length` bytes, without copying; `None` at the end. With `ordered` false, any
+    /// available piece, each byte once; after that, no ordered read is possible.
     ///
     /// # Errors
     /// As [`Self::read`].
@@ -153,7 +153,7 @@ impl RecvStream {
     /// [`ReadToEndError::TooLong`] above `size_limit`, [`ReadToEndError::Read`] as [`Self::read`].
     ///
     /// # Cancel safety
-    /// None: what was read is lost.
+    /// None: data already read is lost.
     pub async fn read_to_end(&mut self, size_limit: usize) -> Result<Vec<u8>, ReadToEndError> {
         let mut start = u64::MAX;
         let mut chunks: Vec<Chunk> = Vec::new();
@@ -168,7 +168,7 @@ impl RecvStream {
                 start = start.min(chunk.offset);
                 read += chunk.bytes.len();
             }
-            // Every byte comes once, so their number tells; a gap below still counts once it is filled.
+            // Every byte arrives once, so counting is enough; a gap below counts once it is filled.
             if read > size_limit {
                 return Err(ReadToEndError::TooLong);
             }
@@ -252,7 +252,7 @@ impl RecvStream {
         self.stream.id()
     }
 
-    /// Reads what is there, in order, into the unfilled part of `buf`; nothing at the end.
+    /// Reads available bytes in order into the unfilled part of `buf`; nothing at the end.
     ///
     /// # Errors
     /// As [`Self::read`].
@@ -313,7 +313,7 @@ impl RecvStream {
                     },
                 }
             });
-            // The reader that waits must have granted all it can; one that goes on need not each time.
+            // Before waiting, a reader must grant all it can; one that continues need not do so each time.
             let waits = !matches!(result, Ok(Poll::Ready(Ok(()))));
             if *consumed >= CONSUMED_MAX || (waits && *consumed > 0) || *over {
                 *consumed = 0;
@@ -322,7 +322,7 @@ impl RecvStream {
             result
         });
         match result {
-            // Bytes first, then what comes after them.
+            // Bytes first, then the end or the error after them.
             Ok(Poll::Pending | Poll::Ready(Err(_))) if chunks.len() > before => Poll::Ready(Ok(())),
             Ok(result) => result,
             Err(error) => Poll::Ready(Err(error.into())),
@@ -382,7 +382,7 @@ impl Drop for RecvStream {
             self.over || state.error.is_some()
         });
         if let Ok(false) = forgotten {
-            // One that is over anyway needs no stop.
+            // A stream that has ended anyway needs no stop.
             let _ = self.stream.command(|core, _| core.stop(id, VarInt::from_u32(0)));
         }
     }

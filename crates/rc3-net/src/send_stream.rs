@@ -18,13 +18,13 @@ use crate::{
     wake::remember,
 };
 
-/// Bytes copied by one write at most. More would be copied in vain where the send window has less room.
+/// Most bytes copied by one write. A smaller send window would make a larger copy useless.
 const COPY_MAX: usize = 256 * 1024;
 
-/// A stream to send on. Dropped, it is finished, unless it was reset.
+/// A stream to send on. Dropping it finishes it, unless it was reset.
 ///
-/// A write returns when the bytes are accepted, not when they are delivered: see [`Self::stopped`]. The loops
-/// share what was accepted, so the earlier bytes are written, the more of them RLP can send.
+/// A write returns when the bytes are accepted, not when they are delivered: see [`Self::stopped`]. The loops share the
+/// accepted bytes, so the earlier you write, the more RLP can send.
 ///
 /// ```
 /// use rc3_net::{VarInt, WriteError};
@@ -40,7 +40,7 @@ const COPY_MAX: usize = 256 * 1024;
 /// send.set_priority(1)?;
 /// send.write_all(b"some bytes").await?;
 ///
-/// // The receiver wants no more.
+/// // The receiver has stopped reading.
 /// server.accept_uni().await?.stop(VarInt::from_u32(5))?;
 /// assert_eq!(send.stopped().await?, Some(VarInt::from_u32(5)));
 /// assert_eq!(send.write(b"more").await, Err(WriteError::Stopped(VarInt::from_u32(5))));
@@ -68,7 +68,8 @@ impl SendStream {
     /// Waits for room in the send window, then writes bytes from the front of `buf`; returns how many.
     ///
     /// # Errors
-    /// [`WriteError::Stopped`] if the peer reads no more, [`WriteError::ConnectionLost`], [`WriteError::ClosedStream`]
+    /// [`WriteError::Stopped`] if the peer has stopped reading, [`WriteError::ConnectionLost`],
+    /// [`WriteError::ClosedStream`]
     /// after [`Self::finish`] or [`Self::reset`], [`WriteError::ZeroRttRejected`] for a stream of rejected 0-RTT.
     ///
     /// # Cancel safety
@@ -92,7 +93,7 @@ impl SendStream {
         Ok(())
     }
 
-    /// Writes as many of `bufs` as there is room for, without copying. What was written is cut from them.
+    /// Writes as many of `bufs` as there is room for, without copying. Written bytes are removed from them.
     ///
     /// # Errors
     /// As [`Self::write`].
@@ -120,7 +121,7 @@ impl SendStream {
     /// As [`Self::write`].
     ///
     /// # Cancel safety
-    /// None: some of `bufs` may have been written; that much is cut from them.
+    /// None: some of `bufs` may have been written; that much is removed from them.
     pub async fn write_all_chunks(&mut self, mut bufs: &mut [Bytes]) -> Result<(), WriteError> {
         while !bufs.is_empty() {
             let written = self.write_chunks(bufs).await?;
@@ -144,7 +145,7 @@ impl SendStream {
         });
         match finished {
             Ok(Err(core::FinishError::ClosedStream)) | Err(Unavailable::ZeroRttRejected) => Err(ClosedStream),
-            // That the peer stopped the stream, or the connection is gone, is for `stopped` to say.
+            // `stopped` reports whether the peer stopped the stream or the connection has ended.
             Ok(Ok(()) | Err(core::FinishError::Stopped(_))) | Err(Unavailable::ConnectionLost(_)) => Ok(()),
         }
     }
@@ -213,8 +214,7 @@ impl SendStream {
         self.stream.id()
     }
 
-    /// As [`Self::write`], for futures written by hand; with the error of this crate, unlike that of
-    /// [`AsyncWrite`].
+    /// Like [`Self::write`], for hand-written futures; with this crate's error, unlike that of [`AsyncWrite`].
     ///
     /// # Errors
     /// As [`Self::write`].
@@ -287,7 +287,7 @@ impl AsyncWrite for SendStream {
         Poll::Ready(written.map_err(io::Error::from))
     }
 
-    /// One piece of all of `bufs`: the lock is taken once, and hyper need not join them beforehand.
+    /// Joins all of `bufs`: the lock is taken once, and hyper need not join them beforehand.
     fn poll_write_vectored(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -306,12 +306,12 @@ impl AsyncWrite for SendStream {
         true
     }
 
-    /// Nothing is held back: done at once.
+    /// Nothing is buffered: done at once.
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }
 
-    /// [`SendStream::finish`]; does not wait for delivery. Once more does no harm.
+    /// [`SendStream::finish`]; does not wait for delivery. Calling it again does no harm.
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         let _ = self.get_mut().finish();
         Poll::Ready(Ok(()))
@@ -333,7 +333,7 @@ impl Drop for SendStream {
             Ok(()) => {
                 state.undelivered.insert(id);
             }
-            // Nobody will ask for the code any more: let the core forget the stream.
+            // No one will ask for the code any more: let the core drop the stream.
             Err(core::FinishError::Stopped(code)) => drop(core.reset(id, code)),
             Err(core::FinishError::ClosedStream) => {}
         });

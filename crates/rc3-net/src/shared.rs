@@ -1,8 +1,8 @@
-//! What the driver and the handles of one endpoint share: the machines, who waits for them, and one lock.
+//! State shared by the driver and the handles of one endpoint: the machines, their waiters, and one lock.
 //!
-//! Invariant: whenever the lock is free, the machines' events have been taken and every waiter they concern is
-//! woken or about to be. [`Shared::with`] is the only way in, and it sees to that. Nobody awaits under the lock,
-//! and no handle may be dropped under it (dropping one takes the lock).
+//! Invariant: whenever the lock is free, the machines' events have been taken and every affected waiter is woken or
+//! about to be. [`Shared::with`] is the only access and ensures that. Never await under the lock, and never drop a
+//! handle under it (dropping one takes the lock).
 
 use std::{fmt, mem, sync::Arc, task::Waker};
 
@@ -17,7 +17,7 @@ use crate::{
 pub(crate) struct Shared {
     state: Monitor<State>,
     pub(crate) marks: Marks,
-    /// What is known of paths, for longer than the endpoint lives.
+    /// The memory of paths, which outlives the endpoint.
     pub(crate) paths: Option<Keeper>,
     pub(crate) waiters: EndpointWaiters,
 }
@@ -32,8 +32,7 @@ impl Shared {
         }
     }
 
-    /// Does something with the state, takes note of what follows from it, and wakes whom it concerns after the
-    /// lock is free again.
+    /// Changes the state, handles the consequences, and wakes the affected waiters after the lock is free again.
     pub(crate) fn with<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
         self.state.with(|state| {
             let result = change(state);
@@ -41,7 +40,7 @@ impl Shared {
         })
     }
 
-    /// As [`Self::with`]; whom it concerns is added to `later`, for the caller to wake.
+    /// Like [`Self::with`]; affected waiters are added to `later`, for the caller to wake.
     pub(crate) fn with_later<T>(&self, later: &mut Vec<Waker>, change: impl FnOnce(&mut State) -> T) -> T {
         self.state.with_later(|state| {
             let result = change(state);
@@ -50,7 +49,7 @@ impl Shared {
         })
     }
 
-    /// The sockets of now.
+    /// The current sockets.
     pub(crate) fn bound(&self) -> Arc<Bound> {
         self.with(|state| state.bound.clone())
     }

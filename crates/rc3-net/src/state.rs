@@ -1,5 +1,4 @@
-//! The machines of one endpoint and who uses them: what is behind the lock of
-//! [`Shared`](crate::shared::Shared).
+//! The machines of one endpoint and their users: the content of the lock of [`Shared`](crate::shared::Shared).
 
 mod connection;
 mod handshakes;
@@ -21,23 +20,23 @@ use crate::{
     wake::Worker,
 };
 
-/// Names a connection for as long as anybody asks; the core's handles are used again.
+/// Identifies a connection as long as a handle exists; the core reuses its handles.
 pub(crate) type ConnectionId = u64;
 
-/// What is behind the lock.
+/// The content of the lock.
 pub(crate) struct State {
     pub(crate) core: core::Endpoint,
     pub(crate) bound: Arc<Bound>,
     pub(crate) handshakes: Handshakes,
-    /// Connections that are not gone for good.
+    /// Connections that have not ended.
     ids: Map<ConnectionHandle, ConnectionId>,
-    /// These, and those gone that somebody still holds.
+    /// These, and ended ones with handles.
     connections: Map<ConnectionId, ConnectionState>,
     next_id: ConnectionId,
     pub(crate) incoming: VecDeque<core::Incoming>,
     /// Set by `Endpoint::close`.
     pub(crate) closed: Option<(VarInt, Bytes)>,
-    /// Whether a handle to the endpoint is alive.
+    /// Whether a handle to the endpoint exists.
     held: bool,
     /// The driver has ended.
     pub(crate) lost: bool,
@@ -75,7 +74,7 @@ impl State {
         (id, waiters)
     }
 
-    /// Turns a handshake down; the peer hears of it.
+    /// Refuses a handshake; the peer is informed.
     pub(crate) fn refuse(&mut self, incoming: core::Incoming) {
         self.handshakes.refused += 1;
         self.core.refuse(incoming);
@@ -89,27 +88,27 @@ impl State {
         self.wake_driver();
     }
 
-    /// Something was changed that the driver should see to.
+    /// Something changed that the driver should handle.
     pub(crate) fn wake_driver(&mut self) {
         self.driver.wake(&mut self.wakers);
     }
 
-    /// Whether new connections are welcome.
+    /// Whether new connections are accepted.
     pub(crate) fn is_open(&self) -> bool {
         self.closed.is_none() && !self.lost
     }
 
-    /// Connections that are not gone for good.
+    /// Connections that have not ended.
     pub(crate) fn open_connections(&self) -> usize {
         self.ids.len()
     }
 
-    /// Whether the driver has nothing left to do, ever.
+    /// Whether the driver can never have work again.
     pub(crate) fn is_over(&self) -> bool {
         !self.held && self.ids.is_empty()
     }
 
-    /// Asks or changes one connection. The driver is not woken.
+    /// Reads or changes one connection, without waking the driver.
     ///
     /// # Errors
     /// When the driver has ended before the connection had.
@@ -130,7 +129,7 @@ impl State {
         result.ok_or_else(driver_lost)
     }
 
-    /// As [`Self::connection`], for what only accepts streams and reads from them.
+    /// Like [`Self::connection`], for accepting streams and reading from them.
     ///
     /// # Errors
     /// As [`Self::connection`].
@@ -151,14 +150,14 @@ impl State {
         result.ok_or_else(driver_lost)
     }
 
-    /// The driver should see to what readers have left to send, such as credit; mostly they leave nothing.
+    /// The driver should send what readers caused, such as credit; usually there is nothing.
     pub(crate) fn wake_driver_after_reader(&mut self) {
         if self.core.wants_primary() {
             self.wake_driver();
         }
     }
 
-    /// Looks at one connection without any consequence.
+    /// Reads one connection without any consequence.
     ///
     /// # Errors
     /// As [`Self::connection`].
@@ -186,7 +185,7 @@ impl State {
         self.wake_driver();
     }
 
-    /// Ends every connection at once and turns away who waits to be accepted.
+    /// Ends every connection at once and refuses waiting handshakes.
     pub(crate) fn close_all(&mut self, code: VarInt, reason: &Bytes) {
         let ids: Vec<_> = self.ids.values().copied().collect();
         for id in ids {
@@ -199,15 +198,15 @@ impl State {
         for incoming in mem::take(&mut self.incoming) {
             self.refuse(incoming);
         }
-        // It may be over.
+        // It may have ended.
         self.wake_driver();
     }
 
-    /// Ends a connection as soon as all it accepted is delivered.
+    /// Ends a connection as soon as all accepted bytes are delivered.
     pub(crate) fn close_when_delivered(&mut self, id: ConnectionId, code: VarInt, reason: Bytes) {
         let finished = self.connection(id, |connection, state| {
             for &stream in &state.undelivered {
-                // One that is finished already is as good.
+                // A stream that is already finished is fine.
                 let _ = connection.finish(stream);
             }
             state.closing.get_or_insert((code, reason));
@@ -228,7 +227,7 @@ impl State {
         }
     }
 
-    /// Nobody holds the connection or a stream of it any more. With `linger` it may first deliver.
+    /// There is no handle to the connection or its streams any more. With `linger` it may first deliver.
     pub(crate) fn release_connection(&mut self, id: ConnectionId, linger: bool) {
         let Some(state) = self.connections.get_mut(&id) else { return };
         state.held = false;
@@ -241,13 +240,13 @@ impl State {
         }
     }
 
-    /// Nobody holds the endpoint any more: its connections go on, new ones are turned away.
+    /// There is no handle to the endpoint any more: its connections continue, new ones are refused.
     pub(crate) fn release_endpoint(&mut self) {
         self.held = false;
         self.refuse_waiting();
     }
 
-    /// The driver ends: nothing will ever move again.
+    /// The driver ends: nothing will ever happen again.
     pub(crate) fn on_driver_lost(&mut self, waiters: &EndpointWaiters) {
         self.lost = true;
         self.incoming.clear();
@@ -260,7 +259,7 @@ impl State {
         waiters.idle.notify_waiters();
     }
 
-    /// Takes what the machines tell, which wakes some; these, and whom else to wake.
+    /// Takes the machines' events, which wakes some waiters; collects these and further waiters.
     pub(crate) fn take_events(
         &mut self,
         waiters: &EndpointWaiters,
@@ -299,7 +298,7 @@ impl State {
         &mut self.wakers
     }
 
-    /// Reports what the living connections have done since the last time; what there is now.
+    /// Reports the activity of the open connections since the last time, and current values.
     #[cfg(feature = "metrics")]
     pub(crate) fn report_metrics(&mut self, now: Instant) -> EndpointGauges {
         for (&handle, id) in &self.ids {
@@ -317,7 +316,7 @@ impl State {
         }
     }
 
-    /// How many of them followed the rate of a router when they were reported.
+    /// How many of them followed a router's rate at the last report.
     #[cfg(all(feature = "kickass", feature = "metrics"))]
     fn steered_connections(&self) -> usize {
         let states = self.ids.values().filter_map(|id| self.connections.get(id));
@@ -341,7 +340,7 @@ impl State {
     }
 }
 
-/// The error of everything that needs a driver.
+/// The error of every operation that needs a driver.
 fn driver_lost() -> ConnectionError {
     let mut error = core::TransportError::from(core::TransportErrorCode::INTERNAL_ERROR);
     error.reason = "the endpoint's driver has ended".to_string();

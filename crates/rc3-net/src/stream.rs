@@ -1,8 +1,8 @@
 //! One duplex stream on a connection of its own: the drop-in for `tokio::net::TcpStream`.
 //!
-//! A QUIC stream is invisible to the peer until something is sent on it, so a protocol in which the server
-//! speaks first would wait forever. A [`Stream`] therefore says hello with one byte, [`HELLO`], as the first of
-//! the stream; [`crate::Listener`] takes it away again. It is in the first flight of data and costs no time.
+//! A QUIC stream is invisible to the peer until something is sent on it, so a protocol in which the server sends first
+//! would wait forever. A [`Stream`] therefore starts with one byte, [`HELLO`], which [`crate::Listener`] removes. It is
+//! in the first flight of data and costs no time.
 
 use std::{
     fmt,
@@ -29,9 +29,9 @@ pub const HELLO: u8 = 0;
 
 /// A byte stream in both directions. Its connection carries nothing else.
 ///
-/// `shutdown` ends the sending direction only; the other goes on. Dropped, it ends both: what was written is
-/// still delivered, in the background, before the connection is closed with code 0; what the peer sends from
-/// then on is turned away.
+/// `shutdown` ends only the sending direction; the other continues. Dropping the stream ends both: written bytes are
+/// still delivered in the background before the connection closes with code 0, and later bytes from the peer are
+/// refused.
 ///
 /// ```
 /// use rc3_net::{Endpoint, Listener, Stream};
@@ -138,7 +138,7 @@ impl Stream {
         self.read.peer_addr()
     }
 
-    /// Our address.
+    /// The local address.
     ///
     /// # Errors
     /// Never; the signature is that of `TcpStream`.
@@ -164,7 +164,7 @@ impl Stream {
         Ok(())
     }
 
-    /// The connection below, for its counters.
+    /// The underlying connection, for its counters.
     pub fn connection(&self) -> &Connection {
         &self.read.connection
     }
@@ -179,8 +179,8 @@ impl Stream {
         (self.read, self.write)
     }
 
-    /// Ends the sending direction and waits until all of it is delivered, which `shutdown` does not, then
-    /// closes the connection.
+    /// Ends the sending direction and waits until everything is delivered, which `shutdown` does not, then closes the
+    /// connection.
     ///
     /// # Errors
     /// An [`io::Error`] that contains the [`ConnectionError`](crate::ConnectionError) if the connection is lost first or
@@ -226,7 +226,7 @@ impl AsyncWrite for Stream {
     }
 }
 
-/// The receiving direction of a [`Stream`]. Dropped, it turns away what is still to come.
+/// The receiving direction of a [`Stream`]. Dropping it refuses later bytes.
 pub struct OwnedReadHalf {
     // Dropped first: the connection closes with its last handle.
     recv: RecvStream,
@@ -234,7 +234,7 @@ pub struct OwnedReadHalf {
     local_addr: SocketAddr,
 }
 
-/// The sending direction of a [`Stream`]. Dropped, it ends after what was written.
+/// The sending direction of a [`Stream`]. Dropping it ends the direction after the written bytes.
 pub struct OwnedWriteHalf {
     send: SendStream,
     connection: Connection,
@@ -252,7 +252,7 @@ macro_rules! addresses {
                 Ok(self.connection.remote_address())
             }
 
-            /// Our address.
+            /// The local address.
             ///
             /// # Errors
             /// Never; the signature is that of tokio's.

@@ -1,4 +1,4 @@
-//! What each half of a stream holds.
+//! The shared part of each half of a stream.
 
 use rc3_core::{self as core, ClosedStream, ConnectionError, StreamId, VarInt};
 
@@ -17,12 +17,12 @@ pub(crate) struct StreamRef {
     zero_rtt: bool,
 }
 
-/// Why nothing can be asked of a stream.
+/// Why a stream cannot be used.
 #[derive(Debug)]
 pub(crate) enum Unavailable {
     /// The endpoint's driver has ended.
     ConnectionLost(ConnectionError),
-    /// The server does not know the stream, and another one may have its number by now.
+    /// The server does not know the stream, and another one may have its number now.
     ZeroRttRejected,
 }
 
@@ -136,10 +136,10 @@ impl StreamRef {
         })
     }
 
-    /// Gives up what is not delivered; the peer hears `code`.
+    /// Abandons undelivered bytes; the peer receives `code`.
     ///
     /// # Errors
-    /// When the stream was reset, or finished and delivered, already.
+    /// When the stream was already reset, or finished and delivered.
     pub(crate) fn reset(&self, code: VarInt) -> Result<(), ClosedStream> {
         let reset = self.connection.shared().with(|endpoint| {
             let reset = self.change_in(endpoint, |core, state| {
@@ -151,7 +151,7 @@ impl StreamRef {
             endpoint.close_if_delivered(self.connection.id());
             reset
         });
-        // Without a connection, or a stream that the server knows, there is nothing to give up.
+        // Without a connection, or a stream that the server knows, there is nothing to abandon.
         reset.unwrap_or(Ok(()))
     }
 }

@@ -1,20 +1,20 @@
-//! Who waits for what, where there may be many.
+//! Waiters of events that may have many.
 
 use tokio::sync::Notify;
 
-/// Who waits for what on one endpoint.
+/// Waiters of one endpoint.
 #[derive(Debug, Default)]
 pub(crate) struct EndpointWaiters {
-    /// Somebody wants to connect, or nobody ever will.
+    /// A peer wants to connect, or none ever will.
     pub(crate) incoming: Notify,
-    /// The last connection is gone.
+    /// The last connection has ended.
     pub(crate) idle: Notify,
 }
 
-/// Who waits for what on one connection.
+/// Waiters of one connection.
 #[derive(Debug, Default)]
 pub(crate) struct ConnectionWaiters {
-    /// The handshake has come on: its data is known, it is complete, or it failed.
+    /// The handshake has progressed: its data is known, it is complete, or it failed.
     pub(crate) handshake: Notify,
     /// Streams may be opened again, by direction.
     pub(crate) available: [Notify; 2],

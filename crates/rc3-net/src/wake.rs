@@ -1,10 +1,10 @@
-//! Where lock and wakers meet: who waits for what under the lock, and is woken after it.
+//! Connects lock and wakers: waiters are registered under the lock, and woken after it.
 //!
-//! Three kinds of waiting, and for none may a wake-up be lost, whatever comes between looking and waiting:
+//! There are three kinds of waiting. None may lose a wake-up, whatever happens between checking and waiting:
 //!
-//! - one task that does the work ([`Worker`]): it sleeps only if nothing was asked of it since it began to look;
-//! - one task per stream and direction ([`remember`]): looks and leaves its waker under one lock;
-//! - any number of tasks ([`until`]): begin to listen, then look.
+//! - one task that does the work ([`Worker`]): it sleeps only if it got no request since it began to check;
+//! - one task per stream and direction ([`remember`]): checks and leaves its waker under one lock;
+//! - any number of tasks ([`until`]): begin to listen, then check.
 
 use std::{
     collections::HashMap,
@@ -19,7 +19,7 @@ use tokio::sync::{Notify, futures::Notified};
 
 use crate::sync::{Mutex, PoisonError};
 
-/// A lock around what collects the wakers of whom a change concerns.
+/// A lock that also collects the wakers affected by a change.
 pub(crate) struct Monitor<S>(Mutex<S>);
 
 impl<S> Monitor<S> {
@@ -27,45 +27,45 @@ impl<S> Monitor<S> {
         Self(Mutex::new(state))
     }
 
-    /// Does something with the state; `change` also returns whom to wake, which happens after the lock is free again.
+    /// Changes the state; `change` also returns the wakers, which are called after the lock is free again.
     pub(crate) fn with<T>(&self, change: impl FnOnce(&mut S) -> (T, Vec<Waker>)) -> T {
         let (result, wakers) = self.with_later(change);
         wakers.into_iter().for_each(Waker::wake);
         result
     }
 
-    /// As [`Self::with`], but whom to wake is left to the caller.
+    /// Like [`Self::with`], but the caller calls the wakers.
     pub(crate) fn with_later<T>(&self, change: impl FnOnce(&mut S) -> T) -> T {
-        // A panic in a machine leaves its connection odd, not the lock.
+        // A panic in a machine breaks its connection, not the lock.
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         change(&mut state)
     }
 }
 
-/// Whether the one task that does the work has some, and its waker while it sleeps.
+/// Whether the working task has requests, and its waker while it sleeps.
 pub(crate) struct Worker {
     asleep: Option<Waker>,
     work: bool,
 }
 
 impl Worker {
-    /// Awake, and with something to do.
+    /// Awake, with requests.
     pub(crate) fn new() -> Self {
         Self { asleep: None, work: true }
     }
 
-    /// It begins to look for work: whatever is asked of it from here on is new.
+    /// The task begins to check for work: requests from here on are new.
     pub(crate) fn begin(&mut self) {
         self.work = false;
     }
 
-    /// Something is asked of it.
+    /// Adds a request.
     pub(crate) fn wake(&mut self, wakers: &mut Vec<Waker>) {
         self.work = true;
         wakers.extend(self.asleep.take());
     }
 
-    /// It has found nothing more: sleeps, or learns with `false` that something has been asked of it meanwhile.
+    /// The task has found no more work: sleeps, or returns `false` if there were requests meanwhile.
     pub(crate) fn sleep(&mut self, waker: &Waker) -> bool {
         if !self.work {
             self.asleep = Some(waker.clone());
@@ -74,7 +74,7 @@ impl Worker {
     }
 }
 
-/// Remembers `waker` under `key`, without a clone where it is there already.
+/// Stores `waker` under `key`, without a clone if it is already there.
 pub(crate) fn remember<K: Hash + Eq>(wakers: &mut HashMap<K, Waker, FxBuildHasher>, key: K, waker: &Waker) {
     match wakers.get_mut(&key) {
         Some(known) => known.clone_from(waker),
@@ -82,13 +82,13 @@ pub(crate) fn remember<K: Hash + Eq>(wakers: &mut HashMap<K, Waker, FxBuildHashe
     }
 }
 
-/// Tries again whenever `notify` speaks.
+/// Tries again on every notification of `notify`.
 pub(crate) async fn until<T>(notify: &Notify, mut attempt: impl FnMut() -> Option<T>) -> T {
     let mut notified = pin!(notify.notified());
     poll_fn(|cx| poll_until(cx, notify, notified.as_mut(), &mut attempt)).await
 }
 
-/// The same for futures that have a name; `notified` was made by `notify` before the first attempt.
+/// The same for named futures; `notified` was made by `notify` before the first attempt.
 pub(crate) fn poll_until<'a, T>(
     cx: &mut Context<'_>,
     notify: &'a Notify,
@@ -96,7 +96,7 @@ pub(crate) fn poll_until<'a, T>(
     mut attempt: impl FnMut() -> Option<T>,
 ) -> Poll<T> {
     loop {
-        // Made before the attempt, `notified` misses nothing that happens after.
+        // Made before the attempt, `notified` misses no later event.
         if let Some(result) = attempt() {
             return Poll::Ready(result);
         }

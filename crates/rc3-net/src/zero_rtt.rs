@@ -1,4 +1,4 @@
-//! Whether data sent before the handshake was complete has counted.
+//! Whether data sent before the handshake was complete was accepted.
 
 use std::{
     pin::Pin,

@@ -20,7 +20,7 @@ use rc3_net::{
     file::{ReadAt, RecvFileError, SINK_FAILED, SOURCE_FAILED, SendFileError, WriteAt},
 };
 
-/// Remembers what came where.
+/// Records the order and offsets of writes.
 #[derive(Default)]
 struct Memory(Mutex<BTreeMap<u64, Vec<u8>>>);
 
@@ -89,7 +89,7 @@ fn a_file_arrives_as_it_was_with_and_without_rlp() {
     }
 }
 
-/// A file that goes when it is closed.
+/// A file that is removed when it is closed.
 fn tempfile() -> File {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let name = format!("rc3-files-{}-{}", std::process::id(), NEXT.fetch_add(1, Relaxed));
@@ -164,7 +164,7 @@ fn a_source_that_cannot_be_read_is_an_error_at_both_ends() {
         let Err(SendFileError::Read { offset, error }) = sent else { panic!("{sent:?}") };
         assert!(offset >= LEN / 2 && error.to_string() == "bad sector");
         assert!(matches!(received, Err(RecvFileError::SourceFailed)), "{received:?}");
-        // The connection is none the worse.
+        // The connection still works.
         let data = bytes::Bytes::from(pattern(100_000, 3));
         let (sent, received) = exchange(&near, &far, data, 100_000, Memory::default(), LEN).await;
         sent.unwrap();
@@ -224,7 +224,7 @@ fn more_than_the_receiver_wants_is_refused() {
     });
 }
 
-/// A sink that takes its time.
+/// A slow sink.
 struct Slow(Memory);
 
 impl WriteAt for Slow {

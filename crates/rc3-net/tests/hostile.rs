@@ -1,4 +1,4 @@
-//! Peers and networks that mean harm or are broken, on real sockets.
+//! Hostile or broken peers and networks, on real sockets.
 #![forbid(unsafe_code)]
 
 mod common;
@@ -16,7 +16,7 @@ use std::{
 use common::{SERVER_NAME, code, configs, endpoints, pattern, receive, run, send};
 use rc3_net::{ConnectionError, Endpoint, TransportErrorCode, WriteError};
 
-/// Somebody between a client and a server: forwards, from another port whenever told to.
+/// A relay between a client and a server: forwards, and changes its port on request.
 struct Relay {
     front: SocketAddr,
     orders: Arc<Orders>,
@@ -27,7 +27,7 @@ struct Relay {
 struct Orders {
     stop: AtomicBool,
     silent: AtomicBool,
-    /// Sends a copy of each datagram of the client from elsewhere, right after it.
+    /// Sends a copy of each datagram of the client from another address, directly after it.
     copy: AtomicBool,
     /// Datagrams of the client between two changes of the port; 0 for none.
     rebind_after: AtomicUsize,
@@ -80,7 +80,7 @@ fn forward(front: &UdpSocket, server: SocketAddr, orders: &Orders) {
                 backs.push(socket());
                 orders.ports.fetch_add(1, Relaxed);
             }
-            // What a full buffer refuses is lost.
+            // Datagrams refused by a full buffer are lost.
             let _ = backs.last().unwrap().send_to(&buf[..len], server);
             if orders.copy.load(Relaxed) {
                 let _ = stranger.send_to(&buf[..len], server);

@@ -1,10 +1,10 @@
-//! The code where lock and wakers meet, in orders of events that a machine hardly ever shows: `src/wake.rs` itself,
-//! with a lock under which shuttle decides who runs next. A wake-up that is lost is a deadlock, which it reports.
+//! The code that connects lock and wakers, in orders of events that a machine hardly ever shows: `src/wake.rs` itself,
+//! with a lock under which shuttle schedules the tasks. A lost wake-up is a deadlock, which shuttle reports.
 
 #[path = "../src/wake.rs"]
 mod wake;
 
-/// What `wake.rs` finds in the place of the crate's own.
+/// Replaces what `wake.rs` imports from its crate.
 mod sync {
     pub(crate) use std::sync::PoisonError;
 
@@ -28,8 +28,8 @@ const STREAMS: usize = 2;
 const BYTES: u32 = 3;
 const ORDERS: usize = 3000;
 
-/// As small an endpoint as has all three kinds of waiting: a driver carries bytes from writers to readers, and says
-/// when the last one is through.
+/// The smallest endpoint with all three kinds of waiting: a driver carries bytes from writers to readers, and reports
+/// the last one.
 struct Endpoint {
     monitor: Monitor<State>,
     idle: Notify,
@@ -151,7 +151,7 @@ fn no_wake_up_is_lost_in_orders_that_switch_rarely() {
     shuttle::check_pct(endpoint_in_some_order, ORDERS, 3);
 }
 
-/// The model sees what it is for: a worker that forgets what was asked of it while it looked sleeps for ever.
+/// The model detects the error it is for: a worker that forgets requests made during its check sleeps for ever.
 #[test]
 #[should_panic(expected = "deadlock")]
 fn a_worker_that_forgets_is_found_out() {
@@ -172,7 +172,7 @@ fn a_worker_that_forgets_is_found_out() {
                     if monitor.with(|(_, asked)| (*asked > 0, Vec::new())) {
                         return Poll::Ready(());
                     }
-                    // Too late: between the look and this, something may have been asked.
+                    // Too late: a request may have come between the check and this.
                     monitor.with(|(worker, _)| (worker.begin(), Vec::new()));
                     monitor.with(|(worker, _)| (worker.sleep(cx.waker()), Vec::new()));
                     Poll::Pending

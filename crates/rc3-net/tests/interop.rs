@@ -1,4 +1,4 @@
-//! Claims about peers that do not speak rc3: plain quinn.
+//! Peers without rc3: plain quinn.
 #![forbid(unsafe_code)]
 
 mod common;
@@ -11,7 +11,7 @@ use rc3_net::{ClientConfig, ConnectionError, Endpoint, ReadError, ServerConfig, 
 
 const ANY: &str = "127.0.0.1:0";
 
-/// A plain quinn client connected to our server.
+/// A plain quinn client connected to an rc3 server.
 async fn plain_client() -> (quinn::Endpoint, quinn::Connection, Endpoint, rc3_net::Connection) {
     let (client, server) = rc3_sim::identity::tls(&["test"]);
     let server = Endpoint::server(ServerConfig::with_crypto(Arc::new(server)), ANY.parse().unwrap()).unwrap();
@@ -24,7 +24,7 @@ async fn plain_client() -> (quinn::Endpoint, quinn::Connection, Endpoint, rc3_ne
     (plain, connected.unwrap(), server, accepted)
 }
 
-/// Our client connected to a plain quinn server.
+/// An rc3 client connected to a plain quinn server.
 async fn plain_server() -> (quinn::Endpoint, quinn::Connection, Endpoint, rc3_net::Connection) {
     let (client, server) = rc3_sim::identity::tls(&["test"]);
     let server = QuicServerConfig::try_from(server).unwrap();
@@ -42,7 +42,7 @@ async fn exchange(plain: &quinn::Connection, ours: &rc3_net::Connection) {
     assert!(!ours.is_rc3());
     let (up, down) = (pattern(5 << 20, 1), pattern(5 << 20, 2));
 
-    // One way each.
+    // One stream in each direction.
     let theirs = async {
         let mut tx = plain.open_uni().await.unwrap();
         tx.write_all(&up).await.unwrap();
@@ -56,7 +56,7 @@ async fn exchange(plain: &quinn::Connection, ours: &rc3_net::Connection) {
     };
     tokio::join!(theirs, mine);
 
-    // Both ways at once.
+    // Both directions at once.
     let theirs = async {
         let (mut tx, mut rx) = plain.open_bi().await.unwrap();
         let writing = async {
@@ -72,7 +72,7 @@ async fn exchange(plain: &quinn::Connection, ours: &rc3_net::Connection) {
     };
     tokio::join!(theirs, mine);
 
-    // Reset by them, reset by us, stopped by them.
+    // Reset by quinn, reset by rc3, stopped by quinn.
     let mut theirs = plain.open_uni().await.unwrap();
     theirs.write_all(b"never mind").await.unwrap();
     let mut rx = ours.accept_uni().await.unwrap();

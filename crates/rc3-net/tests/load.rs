@@ -17,10 +17,10 @@ const STREAMS: usize = 10;
 /// Bytes a stream carries before and after all of them are open.
 const HALF: usize = 2000;
 
-/// Handshakes at a time: with all of them at once, the last would only learn how slow the first are.
+/// Handshakes at a time: with all at once, the last would only measure how slow the first are.
 const HANDSHAKES: usize = 50;
 
-/// What both ends of a connection with its streams may cost in all, in bytes of resident memory. Measured: 260 KB.
+/// Upper bound for both ends of a connection with its streams, in bytes of resident memory. Measured: 260 KB.
 const BYTES_PER_CONNECTION_MAX: usize = 500_000;
 
 /// A line of `/proc/self/status`, in bytes; `None` elsewhere than on Linux.
@@ -40,7 +40,7 @@ fn a_thousand_connections_with_ten_streams_each_are_all_served_at_once() {
 async fn all_at_once() {
     let before = memory("VmRSS");
     let (client, server) = endpoints("127.0.0.1", |transport| {
-        // A thousand closes at once overflow the socket; whose close is lost is noticed by its silence.
+        // A thousand closes at once overflow the socket; a lost close is detected by the idle timeout.
         transport.max_idle_timeout(Some(Duration::from_secs(10).try_into().unwrap()));
         transport.keep_alive_interval(Some(Duration::from_secs(3)));
     });

@@ -1,4 +1,4 @@
-//! Metrics say what the counters say.
+//! Metrics agree with the counters.
 #![cfg(feature = "metrics")]
 #![forbid(unsafe_code)]
 

@@ -1,7 +1,7 @@
 //! Claims about a path between two hosts, played by two network namespaces. Needs root; skips itself without.
 //!
-//! A process cannot change its namespace without a raw system call, so each end is this very test program,
-//! started again under `ip netns exec` and told by [`ROLE`] what to do.
+//! A process cannot change its namespace without a raw system call, so each end is this test program, started again
+//! under `ip netns exec`, with its role in the variable [`ROLE`].
 #![cfg(target_os = "linux")]
 #![forbid(unsafe_code)]
 
@@ -35,7 +35,7 @@ const SEGMENT: usize = 1_452;
 const SEGMENTS: usize = 44;
 const BATCHES: usize = 10;
 
-/// Payload of the fragments of a datagram of 1471 bytes that a router has cut at 1000, and the next at 400.
+/// Payload of the fragments of a datagram of 1471 bytes that one router splits at 1000, and the next at 400.
 const FRAGMENTS: [usize; 3] = [400, 600, 479];
 const DATAGRAMS: u16 = 40;
 const SENDER_PORT: u16 = 4444;
@@ -43,7 +43,7 @@ const SENDER_PORT: u16 = 4444;
 #[test]
 fn a_marked_batch_crosses_a_link_as_marked_datagrams() {
     let Some(link) = Namespaces::new("marks", SENDER, RECEIVER_IP) else { return };
-    // The link itself cuts the batches up, as a card would.
+    // The link itself splits the batches, as a card would.
     play(link.role(&link.right, ROLE, "receiver"), link.role(&link.left, ROLE, "sender"));
 }
 
@@ -87,7 +87,7 @@ fn without_the_right_to_a_packet_socket_the_longest_fragment_is_reported() {
     }
 }
 
-/// Not a test of its own: what the processes inside the namespaces run.
+/// Not a test: the program of the processes inside the namespaces.
 #[test]
 #[ignore = "started by the others inside a namespace"]
 fn role() {
@@ -128,7 +128,7 @@ fn send() {
     assert_eq!((stats.sent_datagrams, stats.send_drops), ((SEGMENTS * BATCHES) as u64, 0));
     assert_eq!(stats.send_syscalls, BATCHES as u64, "one call per batch");
 
-    // Longer than the link allows, and not to be fragmented on the way.
+    // Longer than the link allows, with Don't Fragment.
     socket.try_send(&Outgoing { segment_size: None, ..out_of(&contents[..2_000]) }).unwrap();
     assert_eq!(socket.stats().send_drops, 1);
     assert_eq!(socket.capabilities().gso_segments_max, 64);
@@ -153,7 +153,7 @@ fn be_pushed_back() {
             }
             sent
         };
-        // The first packets go nowhere until the neighbour is known; they wait all the same.
+        // The first packets wait until the neighbour is resolved.
         let sent = fill();
         let full = low.queued_bytes();
         let whole = low.capabilities().send_buffer;
@@ -270,7 +270,7 @@ fn receive_fragments(packet_socket: PacketSocket, may: bool) {
     match packet_socket {
         _ if !may => assert_eq!(exact, 0),
         PacketSocket::Never => assert_eq!(exact, 0),
-        // Of the one that came before it was there it knows nothing.
+        // It knows nothing about the datagram that arrived before it was open.
         PacketSocket::OnDemand => assert!(lens[0] == LONGEST && longest == 1, "{lens:?}"),
         PacketSocket::AtBind => assert_eq!(longest, 0, "{lens:?}"),
     }

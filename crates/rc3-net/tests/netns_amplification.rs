@@ -1,7 +1,7 @@
-//! A client in one network namespace that names somebody else's address, and a server in another: what that address is
-//! sent, on real sockets. Needs root; skips itself without.
+//! A client in one network namespace that forges the address of another host, and a server in another: what that
+//! host is sent, on real sockets. Needs root; skips itself otherwise.
 //!
-//! Each end is this very test program, started again under `ip netns exec` and told by [`ROLE`] what to do.
+//! Each end is this test program, started again under `ip netns exec`, with its role in the variable [`ROLE`].
 #![cfg(target_os = "linux")]
 #![forbid(unsafe_code)]
 
@@ -34,7 +34,7 @@ const CLIENT: &str = "10.85.0.1";
 const VICTIM: &str = "10.85.0.9";
 const SERVER_IP: &str = "10.85.0.2";
 const SERVER: &str = "10.85.0.2:4433";
-/// What the server has to send when it is asked the second time.
+/// What the server sends on the second request.
 const BYTES: usize = 30_000_000;
 
 #[test]
@@ -54,7 +54,7 @@ fn an_address_that_a_client_makes_up_is_not_flooded() {
     }
 }
 
-/// Not a test of its own: what the processes inside the namespaces run.
+/// Not a test: the program of the processes inside the namespaces.
 #[test]
 #[ignore = "started by the others inside a namespace"]
 fn role() {
@@ -76,7 +76,7 @@ fn transport() -> (Arc<TransportConfig>, RlpMode) {
     (Arc::new(transport), mode)
 }
 
-/// Between the client and the server: forwards, and from some moment on pretends once to be the victim.
+/// Relays between the client and the server; from some moment on it forges the victim's address once.
 #[derive(Default)]
 struct Orders {
     forge: AtomicBool,
@@ -99,7 +99,7 @@ fn relay(front: &UdpSocket, orders: &Orders) {
             client = Some(from);
             match orders.forge.load(Relaxed) {
                 false => drop(own.send_to(&buf[..len], SERVER)),
-                // Once, and then not a word more.
+                // Once, then silence.
                 true if orders.forged.load(Relaxed) == 0 => {
                     victim.send_to(&buf[..len], SERVER).unwrap();
                     orders.forged.store(len as u64, Relaxed);
@@ -137,7 +137,7 @@ async fn be_client() {
     ask.write_all(b"a little").await.unwrap();
     let mut some = vec![0; 100_000];
     answer.read_exact(&mut some).await.unwrap();
-    // What was still to be acknowledged has been.
+    // Pending data has been acknowledged.
     tokio::time::sleep(Duration::from_millis(200)).await;
 
     orders.forge.store(true, Relaxed);
@@ -161,7 +161,7 @@ async fn be_server() {
     let mut request = [0; 8];
     recv.read_exact(&mut request).await.unwrap();
     send.write_all(&vec![1; 100_000]).await.unwrap();
-    // Until the client, which falls silent, has been attacked for.
+    // Until the attack on the client, which stays silent, is over.
     let serve = async {
         if recv.read_exact(&mut request).await.is_ok() {
             let _ = send.write_all(&vec![2; BYTES]).await;

@@ -1,7 +1,7 @@
 //! Claims about a transfer between two hosts, played by two network namespaces. Needs root; skips itself
 //! without.
 //!
-//! Each end is this very test program, started again under `ip netns exec` and told by [`ROLE`] what to do.
+//! Each end is this test program, started again under `ip netns exec`, with its role in the variable [`ROLE`].
 #![cfg(target_os = "linux")]
 #![forbid(unsafe_code)]
 
@@ -37,7 +37,7 @@ fn a_large_stream_crosses_a_link_whole_by_both_loops() {
     play(role(&link.right, "receiver"), role(&link.left, "sender"));
 }
 
-/// Not a test of its own: what the processes inside the namespaces run.
+/// Not a test: the program of the processes inside the namespaces.
 #[test]
 #[ignore = "started by the others inside a namespace"]
 fn role() {
@@ -50,7 +50,7 @@ fn role() {
 
 async fn be_sender() {
     let endpoint = Endpoint::client(format!("{SENDER}:0").parse().unwrap()).unwrap();
-    // With a clock RLP has little to do where a round trip takes no time.
+    // With a clock RLP has little to do if a round trip takes no time.
     let mut transport = TransportConfig::default();
     transport.rlp(RlpMode::Trust);
     let mut config = client_config();

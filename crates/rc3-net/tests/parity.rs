@@ -1,4 +1,4 @@
-//! Claims about what programs written for quinn expect, beyond the surface.
+//! What programs written for quinn expect, beyond the surface.
 #![forbid(unsafe_code)]
 
 mod common;
@@ -52,7 +52,7 @@ fn without_waiting_the_oldest_datagrams_give_way() {
         for number in 0..=255_u8 {
             near.send_datagram(vec![number; 1_000].into()).unwrap();
         }
-        // Whatever was dropped, the last was not.
+        // Some were dropped, but not the last.
         while far.read_datagram().await.unwrap() != vec![255; 1_000] {}
     });
 }
@@ -159,7 +159,7 @@ async fn send_and_receive(near: &rc3_net::Connection, far: &rc3_net::Connection)
 }
 
 #[test]
-fn tls_settings_that_cannot_work_are_told_before_any_client_comes() {
+fn invalid_tls_settings_fail_before_any_client_connects() {
     run(async {
         let (_, mut tls) = rc3_sim::identity::tls(&["test"]);
         tls.max_early_data_size = 5;
@@ -175,7 +175,7 @@ fn tls_settings_that_cannot_work_are_told_before_any_client_comes() {
         let (connected, accepted) = tokio::join!(connecting, accepting);
         assert!(matches!(accepted, Some(ConnectionError::TransportError(_))));
         assert!(matches!(connected, Err(ConnectionError::ConnectionClosed(_))), "{connected:?}");
-        // The old settings are still there.
+        // The old configuration is still in effect.
         connect(&client, &server).await;
     });
 }
@@ -189,7 +189,7 @@ fn a_stream_connects_to_a_host_by_name() {
         roots.add(certified.cert.der().clone()).unwrap();
         let client_config = ClientConfig::with_root_certificates(Arc::new(roots)).unwrap();
         let server_config = ServerConfig::with_single_cert(vec![certified.cert.into()], key).unwrap();
-        // Where the name leads to ::1 too, nobody answers there.
+        // If the name also resolves to ::1, nothing answers there.
         let listener = Listener::bind(server_config, "127.0.0.1:0".parse().unwrap()).unwrap();
         let port = listener.local_addr().unwrap().port();
         let mut endpoint = Endpoint::client("[::]:0".parse().unwrap()).unwrap();

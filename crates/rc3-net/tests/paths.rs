@@ -1,4 +1,4 @@
-//! What endpoints learn of paths, kept in a file.
+//! The endpoints' memory of paths, in a file.
 #![forbid(unsafe_code)]
 
 mod common;
@@ -18,7 +18,7 @@ fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
 }
 
-/// The server's and the client's view of a new connection between endpoints, of which the client keeps `memory`.
+/// The server's and the client's view of a new connection between endpoints; the client uses `memory`.
 async fn begun(memory: &Path) -> (Option<rc3_net::GuardStats>, Option<bool>) {
     let (client_config, server_config) = configs(|_| {});
     let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
@@ -42,7 +42,7 @@ async fn a_connection_begins_with_what_the_file_knows() {
     let (guard, remembered) = begun(&path).await;
     assert_eq!(guard.map(|guard| (guard.verdict, guard.remembered)), Some((Verdict::Honoured, true)));
     assert_eq!(remembered, Some(true));
-    // Too old, of the future, of another network, of another destination, of nobody.
+    // Too old, from the future, of another network, of another destination, of an unspecified one.
     for text in [
         line(now() - 90_000),
         line(now() + 3600),
@@ -56,13 +56,13 @@ async fn a_connection_begins_with_what_the_file_knows() {
     }
 }
 
-/// Not a test of its own: a process that adds to the file that the variable names.
+/// Not a test: a process that adds to the file in the variable.
 #[test]
 fn writer() {
     let Some(path) = std::env::var_os("RC3_TEST_PATHS") else { return };
     let first: u8 = std::env::var("RC3_TEST_FIRST").unwrap().parse().unwrap();
     for host in 0..20 {
-        // Each of them as a process that knows nothing of the others.
+        // Each of them as a separate process.
         let memory = PathMemory::open(&path);
         let remote = SocketAddr::from(([192, 0, first, host], 9));
         memory.set_marks(remote, [10, 0, 0, 3].into(), rc3_net::marks::MarkChoice::Cs1);

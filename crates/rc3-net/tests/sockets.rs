@@ -26,7 +26,7 @@ fn address(text: &str) -> SocketAddr {
     text.parse().expect("a socket address")
 }
 
-/// A socket on `text`, or `None` with a line that says why not.
+/// A socket on `text`, or `None` after printing why not.
 fn bind(text: &str, options: &Options) -> Option<Socket> {
     match Socket::bind_plain(address(text), options) {
         Ok(socket) => Some(socket),
@@ -51,7 +51,7 @@ fn to(destination: SocketAddr, contents: &[u8]) -> Outgoing<'_> {
     }
 }
 
-/// Receives until `count` datagrams are there or patience ends.
+/// Receives until `count` datagrams have arrived or patience ends.
 fn receive(socket: &Socket, count: usize) -> Vec<Datagram> {
     let mut batch = RecvBatch::new();
     let mut datagrams = Vec::new();
@@ -164,8 +164,8 @@ fn without_offload_a_batch_arrives_as_the_same_datagrams() {
     assert_eq!(sender.stats().sent_datagrams, 7);
 }
 
-/// 2000 rounds of 25 low-priority datagrams and one of the primary's. `primary` is read after every eighth
-/// round, nothing else ever. Returns how many of the primary's never came.
+/// 2000 rounds of 25 low-priority datagrams and one of the primary's. `primary` is read after every eighth round, other
+/// sockets never. Returns how many of the primary's never arrived.
 fn primaries_lost_in_a_flood(primary: &Socket) -> usize {
     const ROUNDS: usize = 2_000;
     let sender = bind("127.0.0.1:0", &Options::default()).unwrap();
@@ -206,7 +206,7 @@ fn primaries_lost_in_a_flood(primary: &Socket) -> usize {
     ROUNDS - arrived
 }
 
-/// Room for some fifty datagrams, so that a flood is soon felt.
+/// Room for some fifty datagrams, so that a flood soon fills it.
 fn small_buffers() -> Options {
     Options { recv_buffer: 64 << 10, gro: false, ..Options::default() }
 }
@@ -311,7 +311,7 @@ fn the_source_address_is_the_one_asked_for() {
         let got = receive(&receiver, 1);
         assert_eq!(got[0].meta.remote.ip(), source, "from {from}");
 
-        // And back: the reply can be sent from where the question went to.
+        // And back: the reply can be sent from the question's destination.
         receiver.try_send(&to(got[0].meta.remote, b"y")).unwrap();
         assert_eq!(receive(&sender, 1)[0].meta.local, Some(source));
     }
@@ -323,7 +323,7 @@ fn what_the_network_refuses_is_a_drop_and_the_socket_lives_on() {
     let receiver = bind("127.0.0.1:0", &Options::default()).unwrap();
     let here = receiver.local_addr().unwrap();
     let able = sender.capabilities();
-    // Port 0, a source that is not ours, a batch of those; nobody listening at a port is not even noticed.
+    // Port 0, a foreign source, a batch of those; a port without a listener goes unnoticed.
     let port_zero = address("127.0.0.1:0");
     sender.try_send(&to(port_zero, b"x")).unwrap();
     let foreign = Some("192.0.2.1".parse().unwrap());
@@ -359,7 +359,7 @@ fn an_idle_socket_has_nothing_queued_and_buffers_are_read_back() {
     assert_eq!(capabilities.recv_buffer, 2 * (64 << 10));
     assert!(capabilities.send_buffer > 0 && capabilities.dscp && !capabilities.gro);
 
-    // On loopback a datagram stays on the sender's account until the receiver has read it.
+    // On loopback a datagram counts for the sender until the receiver has read it.
     let receiver = bind("127.0.0.1:0", &Options::default()).unwrap();
     socket.try_send(&to(receiver.local_addr().unwrap(), &[0; 1_200])).unwrap();
     receive(&receiver, 1);

@@ -1,5 +1,5 @@
-//! One program, compiled against quinn and against rc3: the surface they share. It runs too, each on its own
-//! loopback endpoints; the differences that are left are in docs/PORTING.md.
+//! One program, compiled against quinn and against rc3: the surface they share. It also runs on each one's loopback
+//! endpoints; docs/PORTING.md lists the remaining differences.
 #![forbid(unsafe_code)]
 
 mod common;
@@ -110,7 +110,7 @@ macro_rules! program {
             }
 
             async fn serve(endpoint: Endpoint, other: Arc<ServerConfig>) {
-                // The first client is made to show its address, and accepted when it comes again.
+                // The first client must validate its address, and is accepted when it returns.
                 let incoming = endpoint.accept().await.unwrap();
                 assert!(!incoming.remote_address_validated() && incoming.may_retry());
                 assert!(!incoming.orig_dst_cid().is_empty());
@@ -132,9 +132,9 @@ macro_rules! program {
                 };
                 assert_eq!((error_code, &reason[..]), (VarInt::from_u32(7), &b"done"[..]));
 
-                // The second is turned away.
+                // The second is refused.
                 endpoint.accept().await.unwrap().refuse();
-                // Nobody is heard any more.
+                // No handshake is accepted any more.
                 #[allow(clippy::let_unit_value, reason = "quinn's cannot fail, ours can")]
                 let _ = endpoint.set_server_config(None);
                 endpoint.close(0_u32.into(), b"");
@@ -158,7 +158,7 @@ macro_rules! program {
                 assert_eq!(send.write(b"x").await, Err(WriteError::ClosedStream));
                 assert_eq!(send.stopped().await, Ok(None));
 
-                // A stream that is reset, and one that is stopped.
+                // A reset stream, and a stopped one.
                 let mut recv = connection.accept_uni().await.unwrap();
                 assert_eq!(recv.received_reset().await, Ok(Some(VarInt::from_u32(3))));
                 let mut recv = connection.accept_uni().await.unwrap();
@@ -191,7 +191,7 @@ macro_rules! program {
                 send.set_priority(1).unwrap();
                 assert_eq!(send.priority().unwrap(), 1);
                 send.write_all(b"hello").await.unwrap();
-                // As tokio and hand-written futures see it.
+                // By tokio's traits and by hand-written futures.
                 AsyncWriteExt::write_all(&mut send, b"tokio").await.unwrap();
                 let one = std::future::poll_fn(|cx| Pin::new(&mut send).poll_write(cx, b"!")).await.unwrap();
                 assert_eq!(one, 1);

@@ -151,7 +151,7 @@ fn a_stream_of_higher_priority_overtakes() {
         slow.set_priority(-1).unwrap();
         urgent.set_priority(7).unwrap();
         assert_eq!((slow.priority(), urgent.priority()), (Ok(-1), Ok(7)));
-        // More than the peer takes unread: what is left waits with us when the urgent bytes come.
+        // More than the peer takes unread: the rest waits at the sender when the urgent bytes arrive.
         slow.write_chunk(pattern(8_000_000, 1).into()).await.unwrap();
         slow.finish().unwrap();
         let mut first = far.accept_uni().await.unwrap();
@@ -279,7 +279,7 @@ fn unordered_chunks_cover_the_stream_once() {
 }
 
 #[test]
-fn closing_tells_both_sides_and_ends_every_wait() {
+fn closing_informs_both_sides_and_ends_every_wait() {
     run(async {
         let (client, server) = endpoints("127.0.0.1", defaults);
         let (near, far) = connect(&client, &server).await;
@@ -303,7 +303,7 @@ fn closing_tells_both_sides_and_ends_every_wait() {
         assert!(waiting.await.unwrap().is_err());
         client.wait_idle().await;
         server.wait_idle().await;
-        // What came before the close can be read, even now that the connection is gone.
+        // Data from before the close can be read, even after the connection has ended.
         let mut rest = [0; 9];
         rx.read_exact(&mut rest).await.unwrap();
         assert_eq!(&rest, b" me later");
@@ -404,7 +404,7 @@ fn a_graceful_close_delivers_what_was_accepted() {
     run(async {
         let (client, server) = endpoints("127.0.0.1", defaults);
         let (near, far) = connect(&client, &server).await;
-        // Both fit the window of a reader that does not read, also where RLP was withdrawn.
+        // Both fit the window of a reader that does not read, even if RLP was withdrawn.
         let data = pattern(1 << 20, 4);
         let sending = async {
             let mut dropped = near.open_uni().await.unwrap();
@@ -416,7 +416,7 @@ fn a_graceful_close_delivers_what_was_accepted() {
             let written = open.write(b"more").await;
             assert_eq!(written, Err(WriteError::ConnectionLost(ConnectionError::LocallyClosed)));
         };
-        // Reads only after the close: the bytes must have arrived all the same.
+        // It reads only after the close: the bytes must have arrived all the same.
         let receiving = async {
             let first = far.accept_uni().await.unwrap();
             let second = far.accept_uni().await.unwrap();
@@ -453,7 +453,7 @@ fn a_graceful_close_of_a_lost_connection_says_so() {
 #[test]
 fn a_graceful_close_does_not_wait_for_streams_given_up() {
     run(async {
-        // RLP would bring it all.
+        // RLP would bring all of it.
         let (client, server) = endpoints("127.0.0.1", |transport| {
             transport.rlp(RlpMode::Off).stream_receive_window(1 << 20);
         });
@@ -512,7 +512,7 @@ fn closing_an_endpoint_closes_its_connections_and_frees_its_port() {
         drop((_far, server));
         let (_, config) = configs(defaults);
         loop {
-            // The task notices in its own time.
+            // The task notices later.
             match Endpoint::server(config.clone(), address) {
                 Ok(_) => break,
                 Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::AddrInUse),
@@ -627,7 +627,7 @@ fn a_server_may_speak_first_on_a_duplex_stream() {
         let server = async {
             let (mut stream, _) = listener.accept().await.unwrap();
             stream.write_all(&data).await.unwrap();
-            // Dropped at once: what was written still arrives.
+            // Dropped at once: written bytes still arrive.
         };
         let client = async {
             let mut stream = Stream::connect(&client, address, SERVER_NAME).await.unwrap();
@@ -642,7 +642,7 @@ fn a_server_may_speak_first_on_a_duplex_stream() {
 #[test]
 fn a_flood_of_low_priority_garbage_costs_the_primary_nothing() {
     run(async {
-        // Less in flight than the primary's socket holds: no loss is of the primary's own making.
+        // Less in flight than the primary's socket holds: the primary causes no losses itself.
         let (client, server) = endpoints("127.0.0.1", |transport| {
             transport.stream_receive_window(1 << 20).receive_window(1 << 20);
         });
@@ -660,7 +660,7 @@ fn a_flood_of_low_priority_garbage_costs_the_primary_nothing() {
                 let mut datagram = pattern(1_200, 11);
                 let mut sent = 0u64;
                 while !stop.load(Relaxed) {
-                    // RLP's first byte; every id is tried, no seal is right.
+                    // RLP's first byte; every id is tried, no tag is right.
                     datagram[0] = 0x01;
                     datagram[1..9].copy_from_slice(&sent.to_le_bytes());
                     sent += u64::from(socket.send_to(&datagram, target).is_ok());

@@ -55,7 +55,7 @@ fn serve(server: &Endpoint) {
     });
 }
 
-/// Sends `data` and gets it back; whether it went early.
+/// Sends `data` and receives it back; returns whether it went early.
 async fn ask(connection: &Connection, data: &[u8]) -> bool {
     let (mut tx, mut rx) = connection.open_bi().await.unwrap();
     tx.write_all(data).await.unwrap();
@@ -65,7 +65,7 @@ async fn ask(connection: &Connection, data: &[u8]) -> bool {
     rx.is_0rtt()
 }
 
-/// A first connection, by which the client gets something to resume.
+/// A first connection that gives the client a session to resume.
 async fn meet(client: &Endpoint, address: SocketAddr) {
     let connecting = client.connect(address, SERVER_NAME).unwrap();
     let connection = connecting.into_0rtt().expect_err("nothing to resume").await.unwrap();
@@ -89,7 +89,7 @@ fn a_returning_client_sends_with_its_first_packets() {
         let data = pattern(3 << 20, 1);
         assert!(ask(&connection, &data).await, "opened before the handshake was complete");
         assert!(accepted.await);
-        // RLP has sent some of it before the server had answered, and later streams are like any other.
+        // RLP sent some of it before the server had answered; later streams work as usual.
         let early = connection.stats().sent.early_bytes;
         assert!(early > 0 && early <= 1 << 20, "{early} bytes");
         assert!(!ask(&connection, &data).await);
@@ -116,7 +116,7 @@ fn what_the_server_refuses_fails_and_the_connection_goes_on() {
         let (connection, accepted) = connecting.into_0rtt().expect("something to resume");
         let (mut tx, mut rx) = connection.open_bi().await.unwrap();
         assert!(rx.is_0rtt());
-        // More than a window, so that the refusal finds it shut.
+        // More than a window, so that the rejection finds it closed.
         tx.write_all(&pattern(1 << 20, 2)).await.unwrap();
         let waiting = tx.stopped();
         let reading = tokio::spawn(async move {
@@ -138,7 +138,7 @@ fn what_the_server_refuses_fails_and_the_connection_goes_on() {
             std::io::ErrorKind::ConnectionReset
         );
 
-        // Another stream gets the number; dropping the old handle leaves it alone.
+        // Another stream gets the number; dropping the old handle does not affect it.
         let (mut again, mut answer) = connection.open_bi().await.unwrap();
         assert_eq!(again.id(), tx.id());
         again.write_all(b"once").await.unwrap();
@@ -161,7 +161,7 @@ fn a_server_that_gave_up_rc3_refuses_early_records_and_serves_plain_quic() {
         serve(&first);
         meet(&client, first.local_addr().unwrap()).await;
 
-        // It knows the sessions and not the protocol.
+        // It knows the sessions but not the protocol.
         let plain = quinn::crypto::rustls::QuicServerConfig::try_from(server_tls).unwrap();
         let plain = quinn::ServerConfig::with_crypto(Arc::new(plain));
         let plain = quinn::Endpoint::server(plain, ANY.parse().unwrap()).unwrap();
@@ -193,7 +193,7 @@ fn a_server_that_gave_up_rc3_refuses_early_records_and_serves_plain_quic() {
         connection.close(code(0), b"");
         client.wait_idle().await;
 
-        // The rc3 tickets are used up at some time, then the plain ones are resumed, early data and all.
+        // The rc3 tickets are used up eventually, then the plain ones are resumed, with early data.
         let mut early = false;
         for _ in 0..10 {
             let connecting = client.connect(address, SERVER_NAME).unwrap();
@@ -233,7 +233,7 @@ fn early_data_survives_a_retry() {
             }
         });
         let mut config = ClientConfig::new(Arc::new(client_tls));
-        // Without tokens, each connection is made to begin again.
+        // Without tokens, each connection must start again.
         config.token_store(Arc::new(NoneTokenStore));
         let mut client = Endpoint::client(ANY.parse().unwrap()).unwrap();
         client.set_default_client_config(config);

@@ -96,7 +96,7 @@ const RISE_MAX: f64 = 4.0;
 /// let bdp = (sender.pace().unwrap().bytes_per_second() * rtt.as_secs_f64()) as u64;
 /// assert!(sender.window().abs_diff(bdp) <= 1500);
 ///
-/// More than a round trip without a signal: NewReno continues from this window.
+/// // More than a round trip without a signal: NewReno continues from this window.
 /// let silent = sender.poll_timeout().unwrap();
 /// assert!(silent > now + rtt);
 /// sender.handle_timeout(silent);

@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn half_is_for_whoever_needs_it_and_the_rest_is_divided() {
+    fn half_is_shared_on_demand_and_the_rest_is_divided() {
         let mut shares = Shares { max: 1000, ..Shares::new() };
         (0..5).for_each(|_| shares.add_connection());
         shares.on_changed(0, 499);

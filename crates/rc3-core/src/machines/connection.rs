@@ -100,7 +100,7 @@ pub struct Connection {
     primary: Quic,
     config: Arc<TransportConfig>,
     streams: Streams,
-    /// Present when both sides speak rc3.
+    /// Present if both sides use rc3.
     overlay: Option<Overlay>,
     events: VecDeque<Event>,
     /// Streams fed since the primary last had no waiting data.

@@ -1,4 +1,4 @@
-//! Those who repeat, forge and flood early data, and peers that break its rules.
+//! Attackers that replay, forge and flood early data, and peers that break its rules.
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -22,7 +22,7 @@ fn victim(nth: u8) -> SocketAddr {
     ([203, 0, 113, nth], 999).into()
 }
 
-/// Sessions that can be used again and again, as with tickets that a server does not keep.
+/// Reusable sessions, like tickets that a server does not store.
 #[derive(Debug)]
 struct Reusable(Arc<ServerSessionMemoryCache>);
 
@@ -44,7 +44,7 @@ impl StoresServerSessions for Reusable {
     }
 }
 
-/// Two ends that have met, with a server that can be made to accept the same early data twice.
+/// Two ends with an earlier connection, and a server that can be made to accept the same early data twice.
 fn replayable() -> (Pair, ClientConfig) {
     let (client, mut server) = tls(&["sim"]);
     server.session_storage = Arc::new(Reusable(ServerSessionMemoryCache::new(8)));
@@ -67,14 +67,14 @@ fn connect(pair: &mut Pair, client: &ClientConfig) -> ConnectionHandle {
     pair.client.endpoint().connect(now, client, remote, SERVER_NAME).unwrap()
 }
 
-/// The server has a connection that was begun in somebody's name: what it sends him.
+/// Checks what the server sends to the address in whose name a handshake was started.
 fn assert_not_flooded(pair: &mut Pair, victim: SocketAddr) {
     pair.drive_until(Duration::from_secs(5), |_| false);
     let quic = pair.server.traffic.with(victim).received;
     assert!(pair.server.traffic.with(victim).sent <= 3 * quic);
     let mut any = false;
     while let Some((_, datagram)) = pair.strangers.take(victim) {
-        assert!(!is_rlp(&datagram), "a SACK for somebody who has sent nothing");
+        assert!(!is_rlp(&datagram), "a SACK for an address that has sent nothing");
         any = true;
     }
     assert!(any, "the handshake was begun");
@@ -94,7 +94,7 @@ fn a_flight_that_is_repeated_floods_nobody_and_takes_nothing_from_its_client() {
     let server = accept(&mut pair, id);
     let flight = tap.lock().unwrap().sent.clone();
     assert!(flight.iter().filter(|datagram| is_rlp(datagram)).count() > 16);
-    // As long as the client's connection lives it is the one that they name.
+    // As long as the client's connection exists, the datagrams belong to it.
     let came = rlp_datagrams(&pair, server);
     for _ in 0..2 {
         for datagram in &flight {
@@ -108,7 +108,8 @@ fn a_flight_that_is_repeated_floods_nobody_and_takes_nothing_from_its_client() {
     assert_eq!(pair.server.traffic.with(victim(1)).sent, 0);
     leave(&mut pair, client);
 
-    // And afterwards he has what 0-RTT allows: the same data once more, if the application allows that.
+    // Afterwards the attacker can do what 0-RTT allows: deliver the same data once more, if the application allows
+    // that.
     for datagram in &flight {
         pair.server.inject(victim(2), datagram);
     }
@@ -148,7 +149,7 @@ fn early_data_in_somebody_else_s_name_floods_him_not() {
     let id = write(&mut pair, client, BYTES);
     pair.drive_until(DELAY * 2, |_| false);
     let server = pair.server.accepted[0];
-    assert!(rlp_datagrams(&pair, server) > 16, "what was sent early was taken");
+    assert!(rlp_datagrams(&pair, server) > 16, "early data was accepted");
     assert_eq!(pair.server.with(server, |c| c.accept(Dir::Uni)), Some(id));
     assert_not_flooded(&mut pair, victim(1));
     assert_eq!(pair.server.connection(server).unwrap().stats().received.sacks, 0);
@@ -172,13 +173,13 @@ fn junk_before_the_secret_costs_no_more_than_time() {
     let secret = tap.lock().unwrap().secret.clone().unwrap();
     pair.server.inject(from, &secret);
     let server = accept(&mut pair, id);
-    assert_eq!(rlp_datagrams(&pair, server), 0, "junk from its own address has pushed it out");
+    assert_eq!(rlp_datagrams(&pair, server), 0, "junk from its own address has displaced it");
     read(&mut pair, server, id, BYTES);
     let received = pair.server.connection(server).unwrap().stats().received;
     assert_eq!(received.rlp_discarded, 0, "none of it was tried");
 }
 
-/// A client that speaks the protocol and means harm: it has told this secret on its control stream.
+/// A hostile client that follows the protocol: it has sent this secret on its control stream.
 fn with_secret(secret: EarlySecret) -> (Pair, ConnectionHandle, ConnectionHandle) {
     let mut pair = world();
     let client = pair.connect();
@@ -271,5 +272,5 @@ fn early_keys_are_dropped_when_the_handshake_is_over() {
     pair.server.inject(from, &datagram);
     assert_eq!(rlp_datagrams(&pair, server), before);
     let after = pair.server.connection(server).unwrap().stats().received.rlp_discarded;
-    assert_eq!(after, discarded, "it belongs to nobody");
+    assert_eq!(after, discarded, "it belongs to no connection");
 }

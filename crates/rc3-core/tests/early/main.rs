@@ -1,4 +1,4 @@
-//! Claims about 0-RTT, in virtual time.
+//! 0-RTT, in virtual time.
 
 mod hostile;
 mod rlp;
@@ -42,7 +42,7 @@ fn rlp_takes_over_when_the_handshake_is_complete() {
     assert!(early <= late, "{early:?} against {late:?}");
 }
 
-/// Sessions that spoke `rc3/1+sim` come back as if they had spoken `sim`.
+/// Sessions that used `rc3/1+sim` return as if they had used `sim`.
 #[derive(Debug)]
 struct Falsified(Arc<ServerSessionMemoryCache>);
 

@@ -12,10 +12,10 @@ use super::support::*;
 
 const RATE: u64 = 50_000_000;
 const RTT: Duration = Duration::from_millis(100);
-/// What the link takes in a round trip.
+/// The bandwidth-delay product of the link.
 const BDP: u64 = 625_000;
 
-/// How long the link takes for so many bytes, headers of both loops included: 92 bytes for 1200 of UDP payload.
+/// The time the link needs for this many bytes, headers of both loops included: 92 bytes for 1200 of UDP payload.
 fn service(bytes: u64) -> Duration {
     Duration::from_secs_f64(bytes as f64 * 8.0 * 1.08 / RATE as f64)
 }
@@ -34,7 +34,7 @@ fn known(mode: RlpMode, connections: usize, early_rlp: bool) -> Pair {
     pair
 }
 
-/// What became of a BDP: when the server had it, without RLP in 0-RTT and with it.
+/// The arrival of one BDP: when the server had it, without RLP in 0-RTT and with it.
 fn flows_of_a_bdp(mode: RlpMode, connections: usize) -> [Duration; 2] {
     [false, true].map(|early_rlp| {
         let mut pair = known(mode, connections, early_rlp);
@@ -55,7 +55,7 @@ fn a_flow_of_a_bdp_to_a_known_peer_takes_half_a_round_trip_and_its_bits() {
         assert!(with < best + margin, "{mode:?}: {with:?} against {best:?}");
         assert!(with + RTT * 9 / 10 < without, "{mode:?}: {with:?} against {without:?}");
     }
-    // Where it is not known that the path honours priorities: half of it, and the rest at three quarters of the rate.
+    // On paths not known to honour priorities: half of it, and the rest at three quarters of the rate.
     let [without, with] = flows_of_a_bdp(RlpMode::Guard, 1);
     assert!(with < RTT * 3 / 2 + service(BDP / 2) * 4 / 3 + margin, "{with:?}");
     assert!(with + RTT / 2 < without, "{with:?} against {without:?}");
@@ -131,7 +131,7 @@ fn what_is_sent_early_is_acknowledged_when_the_handshake_is_complete() {
     let client = resume(&mut pair);
     let id = write(&mut pair, client, 300_000);
     let server = accept(&mut pair, id);
-    // All of it came while the client's address had not proved itself.
+    // All of it arrived before the client's address was validated.
     pair.drive_until(RTT * 3 / 2 - Duration::from_millis(1) - DELAY, |_| false);
     let connection = pair.server.connection(server).unwrap();
     assert!(connection.is_handshaking());
@@ -144,12 +144,12 @@ fn what_is_sent_early_is_acknowledged_when_the_handshake_is_complete() {
         sent.levels.iter().map(|level| level.bytes).sum::<u64>(),
         sent.levels.iter().map(|level| level.delivered_bytes).sum::<u64>(),
     ];
-    // But for what the primary sent again meanwhile.
+    // Except what the primary sent again meanwhile.
     assert!(delivered > sent * 8 / 10, "{delivered} of {sent}");
     assert!(pair.client.events.contains(&(client, Event::Finished(id))));
 }
 
-/// A client and a server that are not those of the pair.
+/// Another client and server than those of the pair.
 fn reconnect(pair: &mut Pair, client: &ClientConfig, server: rustls::ServerConfig) -> ConnectionHandle {
     let config = ServerConfig::with_crypto(Arc::new(server));
     pair.server.endpoint().set_server_config(Some(&config)).unwrap();

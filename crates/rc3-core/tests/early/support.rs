@@ -1,4 +1,4 @@
-//! A world of two honest ends that have met before.
+//! A world of two honest ends with an earlier connection.
 
 use std::{
     sync::{Arc, Mutex},
@@ -20,7 +20,7 @@ pub(crate) fn world_of(rate: u64, change: impl FnOnce(&mut PairConfig)) -> Pair 
     let rate = Rate::from_bits_per_second(rate);
     let link = LinkConfig { rate, delay: DELAY, ..LinkConfig::default() };
     let mut config = PairConfig::symmetric(link, 20_000_000);
-    // A pacer would hold the last of the first window back, for a flow this short longer than a round trip saves.
+    // A pacer would delay the end of the first window; for a flow this short by more than a round trip saves.
     config.client.nic_rate(rate).paced(false);
     config.server.nic_rate(rate);
     change(&mut config);
@@ -37,7 +37,7 @@ pub(crate) fn meet(pair: &mut Pair) {
     leave(pair, first);
 }
 
-/// The end of a connection, of which the next ones know nothing but what the endpoints remember.
+/// Ends a connection; later ones have only the endpoints' memory of it.
 pub(crate) fn leave(pair: &mut Pair, first: ConnectionHandle) {
     let now = pair.now;
     pair.client.with(first, |c| c.close(now, VarInt::from_u32(0), Bytes::new()));
@@ -74,7 +74,7 @@ pub(crate) fn accept(pair: &mut Pair, id: StreamId) -> ConnectionHandle {
     server
 }
 
-/// Drives until the server has all `bytes` of a stream that it has accepted.
+/// Drives until the server has all `bytes` of an accepted stream.
 pub(crate) fn read(pair: &mut Pair, server: ConnectionHandle, id: StreamId, bytes: u64) {
     let mut read = 0;
     let whole = pair.drive_until(Duration::from_secs(20), |pair| {
@@ -93,8 +93,8 @@ pub(crate) fn read(pair: &mut Pair, server: ConnectionHandle, id: StreamId, byte
     assert!(whole && read == bytes, "{read} of {bytes}");
 }
 
-/// Sends `bytes` of the pattern on a new connection, early if that is wanted; when the server had the first and
-/// when the last of them.
+/// Sends `bytes` of the pattern on a new connection, early if requested; returns when the server had the first and the
+/// last of them.
 pub(crate) fn transfer(pair: &mut Pair, bytes: u64, early: bool) -> (Duration, Duration, ConnectionHandle) {
     let start = pair.now;
     let client = if early {
@@ -124,7 +124,7 @@ fn is_initial(datagram: &[u8]) -> bool {
     datagram[0] & 0xf0 == 0xc0
 }
 
-/// What follows the first packet of a datagram that begins with an Initial packet (RFC 9000 §17.2.2).
+/// The rest of a datagram after its Initial packet (RFC 9000 §17.2.2).
 fn behind_initial(datagram: &[u8]) -> usize {
     let varint = |at: usize| {
         let len = 1 << (datagram[at] >> 6);
@@ -137,17 +137,17 @@ fn behind_initial(datagram: &[u8]) -> usize {
     packet + len as usize
 }
 
-/// What is done to what a client sends.
+/// The fate of a client's datagrams.
 #[derive(Default)]
 pub(crate) struct Tap {
-    /// All of it, in order.
+    /// All arrive, in order.
     pub(crate) sent: Vec<Vec<u8>>,
-    /// The 0-RTT packet in its first datagram, which holds the secret, does not get through; here it is.
+    /// The 0-RTT packet in its first datagram, which has the secret, is withheld and stored here.
     pub(crate) secret: Option<Vec<u8>>,
 }
 
 impl Tap {
-    /// Listens, and with `withhold` keeps the secret back.
+    /// Observes, and with `withhold` holds the secret back.
     pub(crate) fn listen(pair: &mut Pair, withhold: bool) -> Arc<Mutex<Self>> {
         let tap = Arc::new(Mutex::new(Self::default()));
         let ours = tap.clone();

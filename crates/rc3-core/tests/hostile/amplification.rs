@@ -1,5 +1,5 @@
-//! Clients that name somebody else's address as theirs: no address gets more than three times what came from it before
-//! it has proved that it receives (RFC 9000 §8.1, §9.3).
+//! Clients that forge their source address: until an address is validated, it gets at most three times what came from
+//! it (RFC 9000 §8.1, §9.3).
 
 use std::{
     net::SocketAddr,
@@ -18,23 +18,23 @@ use super::support::*;
 
 const MODES: [RlpMode; 3] = [RlpMode::Guard, RlpMode::Trust, RlpMode::Off];
 
-/// Bytes that the server has to send, more than anybody could be made to wait for.
+/// Bytes that the server has to send, more than any test waits for.
 const DOWNLOAD: u64 = 60_000_000;
 
 /// RFC 9000 §8.1.
 const LIMIT: u64 = 3;
 
-/// How long victims are attacked.
+/// Duration of the attack.
 const TIME: Duration = Duration::from_secs(10);
 
-/// What another port of a client without RLP may be sent beyond: one datagram each ten seconds (docs/HARDENING.md).
+/// Additional allowance for another port of a client without RLP: one datagram each ten seconds (docs/HARDENING.md).
 const GRANTED: u64 = 2 * 1452;
 
 fn victim(nth: u8) -> SocketAddr {
     ([203, 0, 113, nth], 999).into()
 }
 
-/// What the client's datagrams claim as their source, by number since the attack began; `None`: it is not sent.
+/// The claimed source of the client's datagrams, by number since the attack began; `None`: not sent.
 type Forge = Box<dyn FnMut(usize, SocketAddr) -> Option<SocketAddr> + Send>;
 
 /// A client that downloads from a server, and how its datagrams are forged.
@@ -80,12 +80,12 @@ impl Attack {
         attack
     }
 
-    /// The server has more to send, and the client asks for it.
+    /// The server has more to send, and the client requests it.
     fn load(&mut self, bytes: u64) {
         let Self { pair, client, server, stream, .. } = self;
         let id = pair.client.with(*client, |c| c.open(Dir::Uni)).expect("a stream");
         pair.client.with(*client, |c| c.write(id, vec![1].into())).unwrap();
-        // The request, and whatever it was forged into, arrives.
+        // The request, forged or not, arrives.
         pair.drive_until(RTT, |_| false);
         let data = vec![7; bytes as usize];
         assert_eq!(pair.server.with(*server, |c| c.write(*stream, data.into())), Ok(bytes as usize));
@@ -99,7 +99,7 @@ impl Attack {
         *self.forge.lock().unwrap() = None;
     }
 
-    /// Lets the client read for a while; how much it has read.
+    /// Lets the client read for a while; returns how much it has read.
     fn download(&mut self, time: Duration) -> usize {
         let Self { pair, client, .. } = self;
         let mut read = 0;
@@ -133,7 +133,7 @@ impl Attack {
     }
 }
 
-/// Runs an attack in each mode; the server sends to its victims for ten seconds if it wants to.
+/// Runs an attack in each mode; the server may send to its victims for ten seconds.
 fn in_each_mode(
     what: &str,
     victims: u8,
@@ -215,7 +215,7 @@ fn sacks_from_a_forged_address_do_not_open_it() {
 fn path_challenges_from_a_forged_address_are_answered_in_proportion() {
     for mode in MODES {
         let mut attack = Attack::new(mode, Crypto::None);
-        // Tags do not cover the payload there, so a frame can be put into a datagram of the same length.
+        // Tags do not cover the payload there, so a frame can be inserted into a datagram of the same length.
         let address = attack.pair.client.address();
         let mut nth = 0_u64;
         attack.pair.client.set_tamper(Box::new(move |level, datagram: &mut Datagram| {
@@ -240,19 +240,19 @@ fn path_challenges_from_a_forged_address_are_answered_in_proportion() {
     }
 }
 
-/// RLP data with a gap after each byte, then a path that moves: the SACKs must not go to the victim.
+/// RLP data with a gap after each byte, then a path change: the SACKs must not go to the victim.
 #[test]
 fn sacks_go_to_nobody_who_has_not_proved_an_address() {
     for mode in MODES {
         let rate = rc3_core::units::Rate::from_bits_per_second(100_000_000);
         let link = LinkConfig { rate, delay: RTT / 2, ..LinkConfig::default() };
         let mut config = PairConfig::symmetric(link, 500_000);
-        // A receiver that sends no RLP of its own still speaks rc3.
+        // A receiver that sends no RLP itself still uses rc3.
         config.server.rlp(mode).congestion(rc3_core::Congestion::KickAss);
         let mut pair = Pair::new(config);
         let (client, server) = connected(&mut pair);
         let mut gaps = keys(&pair, client, true);
-        // The honest half of this client would not know the receipts of what the other half makes up.
+        // The honest half of this client does not know the receipts of what the other half forges.
         let tap = Tap::default();
         tap.lock().lose_low = true;
         pair.server.set_tamper(tap.tamper());
@@ -290,7 +290,7 @@ fn validation_that_fails_goes_back_to_the_old_path() {
         attack.begin(|nth, own| Some(if nth == 0 { victim(1) } else { own }));
         attack.load(DOWNLOAD);
         let read = attack.download(Duration::from_secs(1));
-        // 100 Mbit/s, less what a change of paths costs the primary.
+        // 100 Mbit/s, minus the primary's cost of a path change.
         assert!(read > 2_000_000, "{mode:?}: {read} bytes in a second after one forged datagram");
         attack.end();
         attack.download(Duration::from_secs(5));
@@ -299,7 +299,7 @@ fn validation_that_fails_goes_back_to_the_old_path() {
     }
 }
 
-/// A client that moves in mid-download: how much it has read a while after.
+/// A client that migrates during a download: how much it has read a while later.
 fn after_a_move(mode: RlpMode, elsewhere: SocketAddr, notices: bool, time: Duration) -> usize {
     let mut attack = Attack::new(mode, Crypto::Tls);
     attack.load(DOWNLOAD);
@@ -316,7 +316,7 @@ fn after_a_move(mode: RlpMode, elsewhere: SocketAddr, notices: bool, time: Durat
 fn a_client_behind_a_rebound_nat_goes_on() {
     for mode in MODES {
         for elsewhere in ["10.0.0.1:5555", "10.0.7.7:4433"] {
-            // Without RLP a peer that says next to nothing at another address cannot be asked for more.
+            // Without RLP a peer that sends next to nothing from another address cannot be asked for more.
             let silent = mode == RlpMode::Off && !elsewhere.starts_with("10.0.0.1");
             let time = Duration::from_secs(if silent { 12 } else { 3 });
             let read = after_a_move(mode, elsewhere.parse().unwrap(), false, time);
@@ -356,7 +356,7 @@ fn a_client_that_moves_under_loss_goes_on_and_rlp_with_it() {
     }
 }
 
-/// An address from which datagrams come, and which receives nothing for a second and a half.
+/// An address that sends datagrams, and receives nothing for a second and a half.
 #[test]
 fn an_address_that_answers_late_is_served_once_it_answers() {
     for mode in MODES {
@@ -373,7 +373,7 @@ fn an_address_that_answers_late_is_served_once_it_answers() {
     }
 }
 
-/// The end of the handshake and a forged datagram come together, before the endpoint has looked at either.
+/// The end of the handshake and a forged datagram arrive together, before the endpoint has processed either.
 #[test]
 fn an_address_forged_right_behind_the_handshake_is_not_taken_for_proven() {
     for mode in MODES {
@@ -383,7 +383,7 @@ fn an_address_forged_right_behind_the_handshake_is_not_taken_for_proven() {
         config.server.rlp(mode);
         let mut pair = Pair::new(config);
         let client = pair.connect();
-        // What the client answers to the server's flight is kept.
+        // The client's answer to the server's flight is held back.
         pair.drive_until(RTT * 3 / 4, |_| false);
         let tap = Tap::default();
         tap.lock().lose_all = true;
@@ -413,7 +413,7 @@ fn an_address_forged_right_behind_the_handshake_is_not_taken_for_proven() {
     }
 }
 
-/// First packets of handshakes under a forged address, with and without a server that asks for tokens.
+/// First packets of handshakes under a forged address, with and without a server that requires tokens.
 #[test]
 fn handshakes_begun_for_somebody_else_do_not_flood_him() {
     for retry in [false, true] {
@@ -428,7 +428,7 @@ fn handshakes_begun_for_somebody_else_do_not_flood_him() {
         let first: Vec<_> = tap.lock().seen.iter().map(|(_, datagram)| datagram.clone()).collect();
         assert_eq!(first.len(), 50);
         if retry {
-            // What a server under load does from a number of handshakes on.
+            // A server under load does this from a number of handshakes on.
             let (_, mut server) = Crypto::Tls.identity(&["sim"]);
             server.retry_incoming_from(0);
             pair.server.endpoint().set_server_config(Some(&server)).unwrap();

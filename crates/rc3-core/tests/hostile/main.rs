@@ -1,4 +1,4 @@
-//! Datagrams, peers and hosts that mean harm or are broken.
+//! Hostile or broken datagrams, peers and hosts.
 
 mod amplification;
 mod network;

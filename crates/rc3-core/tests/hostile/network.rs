@@ -18,8 +18,8 @@ fn a_replayed_datagram_is_discarded() {
     assert_eq!((received.rlp_datagrams, received.rlp_discarded, received.rlp_bytes[1]), (1, 1, 4));
 }
 
-/// A whole transfer during which somebody makes something of each datagram of either side and throws it at its
-/// receiver, as if it came from `from` or from where it really came from.
+/// A whole transfer during which an attacker modifies each datagram of either side and sends it to its receiver, from
+/// `from` or with the original source.
 fn transfer_under_attack(from: Option<&str>, attack: impl Fn(usize, &[u8]) -> Option<Vec<u8>>) {
     const BYTES: u64 = 600_000;
     let mut pair = world();
@@ -38,7 +38,7 @@ fn transfer_under_attack(from: Option<&str>, attack: impl Fn(usize, &[u8]) -> Op
                 let Some(made) = attack(thrown[side], &contents) else { continue };
                 thrown[side] += 1;
                 let remote = from.map_or(addresses[side], |from| from.parse().unwrap());
-                // The attacker is nearer than the link: this comes before the original.
+                // The attacker is nearer than the link: this arrives before the original.
                 let node = if side == 0 { &mut pair.server } else { &mut pair.client };
                 node.inject(remote, &made);
             }
@@ -47,13 +47,13 @@ fn transfer_under_attack(from: Option<&str>, attack: impl Fn(usize, &[u8]) -> Op
         reader.ended == 1
     });
     assert!(done, "{:?}", pair.server.connection(server).unwrap().lost());
-    // Who is taken for the client gets most of the answers.
+    // The address taken for the client's gets most of the answers.
     assert!(
         thrown[0] > 400 && thrown[1] > if from.is_none() { 20 } else { 3 },
         "{thrown:?}: hardly an attack"
     );
-    // Whoever copies datagrams faster than the path may become the path of the primary for a moment
-    // (RFC 9000 §9.3.2), but does not stay there.
+    // An attacker that copies datagrams faster than the path may become the primary's path for a moment (RFC 9000
+    // §9.3.2), but does not stay there.
     pair.drive_until(RTT * 20, |_| false);
     let connection = pair.server.connection(server).unwrap();
     assert!(connection.lost().is_none());
@@ -84,7 +84,7 @@ fn datagrams_repeated_before_they_arrive_do_no_harm() {
 
 #[test]
 fn the_low_priority_datagrams_of_a_stranger_s_copies_move_no_path() {
-    // Of RLP only: the primary follows RFC 9000 §9.3.
+    // Only of RLP: the primary follows RFC 9000 §9.3.
     let is_rlp = |datagram: &[u8]| datagram[0] & 0xc0 == 0;
     let mut pair = world();
     let (client, server) = connected(&mut pair);
@@ -105,13 +105,13 @@ fn the_low_priority_datagrams_of_a_stranger_s_copies_move_no_path() {
     assert!(done);
     let received = pair.server.connection(server).unwrap().stats().received;
     assert!(received.rlp_datagrams > 200, "{received:?}");
-    assert!(received.rlp_discarded > received.rlp_datagrams / 2, "the originals are the copies then");
+    assert!(received.rlp_discarded > received.rlp_datagrams / 2, "then the originals count as copies");
 }
 
 #[test]
 fn a_stranger_s_copies_of_everything_end_no_connection() {
     transfer_under_attack(Some("203.0.113.9:999"), |nth, datagram| {
-        // Not each: a copy that always wins is the path.
+        // Not each one: a copy that always wins is the path.
         (nth % 3 != 0 || datagram.len() < 30).then(|| datagram.to_vec()).or(Some(Vec::new()))
     });
 }
@@ -124,7 +124,7 @@ fn a_flood_that_wants_answers_gets_few_and_short_ones() {
     let endpoint = pair.server.endpoint();
     let (mut came, mut flood) = (0, 0);
     for nth in 0..50_000_u32 {
-        // A long header of a version nobody speaks, padded as a client must: worth a Version Negotiation packet.
+        // A long header of an unsupported version, padded as a client must: worth a Version Negotiation packet.
         let mut datagram = vec![0; 1200];
         datagram[..5].copy_from_slice(&[0xc0, 0x0a, 0x0b, 0x0c, 0x0d]);
         datagram[5] = 8;
@@ -181,7 +181,7 @@ fn a_flood_with_a_valid_receiver_id_changes_nothing_but_a_counter() {
     assert!(pair.drive_until(RTT * 20, |pair| reader.pump(pair, server) == 300_000));
 }
 
-/// Only whoever holds the keys can make a datagram that opens, whatever the level says.
+/// Only the holder of the keys can make a datagram that opens, whatever its level.
 #[test]
 fn levels_are_authenticated() {
     let mut pair = world();

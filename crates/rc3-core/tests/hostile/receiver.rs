@@ -15,7 +15,7 @@ use rc3_sim::{LinkConfig, Pair, PairConfig};
 
 use super::support::*;
 
-/// What the server lies, and what became of the client's connection.
+/// The server's lie, and the result for the client's connection.
 fn lie(
     pair: &mut Pair,
     client: ConnectionHandle,
@@ -85,12 +85,12 @@ fn a_report_of_the_whole_stream_shows_no_byte() {
         reader.pump(pair, server);
         let finished = pair.client.events.contains(&(client, Event::Finished(id)));
         let sent = pair.client.connection(client).unwrap().stats().sent;
-        assert!(!finished || sent.primary_bytes == BYTES, "only once the primary has all of it");
+        assert!(!finished || sent.primary_bytes == BYTES, "only after the primary has all of it");
         finished
     }));
     let stats = pair.client.connection(client).unwrap().stats().sent;
     assert!(stats.levels.iter().all(|level| level.delivered_bytes == 0));
-    // Nobody is hurt: what the primary has it delivers.
+    // No harm: the primary delivers what it has.
     assert!(pair.drive_until(RTT * 100, |pair| reader.pump(pair, server) == BYTES && reader.ended > 0));
 }
 
@@ -104,7 +104,7 @@ fn the_whole_of_a_stream_without_an_end_cannot_be_held() {
         assert_eq!(pair.client.with(client, |c| c.write(id, vec![1; 10].into())), Ok(10));
         let (now, datagram) = (pair.now, seal(&mut lying, |buf| emit_complete(stream, buf)));
         pair.client.with(client, |c| c.handle_rlp(now, BytesMut::from(&datagram[..])));
-        assert_closed(&pair, client, "a stream that goes on");
+        assert_closed(&pair, client, "an unfinished stream");
     }
 }
 
@@ -131,7 +131,7 @@ fn joined(datagrams: &[(Span, Receipt)]) -> (Span, Receipt) {
     (Span::new(datagrams[0].0.start, datagrams[datagrams.len() - 1].0.end), receipt)
 }
 
-/// Somebody shows the sender what the reader never got: the sender skips it, and the reader will not have that.
+/// SACKs prove data that the reader never got: the sender skips it, and the reader refuses that.
 #[test]
 fn a_skip_over_bytes_that_never_arrived_is_an_error_at_the_reader_and_no_silent_loss() {
     const BYTES: u64 = 400_000;
@@ -154,7 +154,7 @@ fn a_skip_over_bytes_that_never_arrived_is_an_error_at_the_reader_and_no_silent_
     let lost = pair.server.connection(server).unwrap().lost().map(ToString::to_string).unwrap_or_default();
     assert!(lost.contains("skipped stream bytes"), "{lost}");
     let lost = |pair: &mut Pair| pair.client.events.iter().any(|(_, event)| matches!(event, Event::Lost(_)));
-    assert!(pair.drive_until(RTT * 3, lost), "the sender hears of it");
+    assert!(pair.drive_until(RTT * 3, lost), "the sender is informed");
 }
 
 #[test]
@@ -177,7 +177,7 @@ fn who_lacks_one_datagram_of_a_run_cannot_claim_it() {
             false => assert_closed(&pair, client, name),
         }
     };
-    // What arrived is believed, in whatever pieces.
+    // Received data is accepted, in whatever pieces.
     claim("one", |all| vec![all[3]], true);
     claim("two apart", |all| vec![all[3], all[5]], true);
     claim("a run", |all| vec![joined(&all[3..30])], true);
@@ -197,7 +197,7 @@ fn who_lacks_one_datagram_of_a_run_cannot_claim_it() {
     claim("its neighbour", |all| vec![(all[3].0, all[4].1)], false);
 }
 
-/// On a slow path that ignores marks a receiver claims everything as soon as it can have been sent.
+/// On a slow path that ignores marks a receiver claims everything as soon as it may have been sent.
 #[test]
 fn a_receiver_that_claims_everything_gets_no_more_than_an_honest_one() {
     const BYTES: u64 = 30_000_000;
@@ -273,19 +273,19 @@ fn a_peer_that_takes_no_control_frames_is_given_up() {
     assert!(report(STREAMS / 2 + STREAMS / 5).is_some_and(|lost| lost.contains("control stream")));
 }
 
-/// The receiver reports arrivals as it likes: its clock runs a thousand times too slowly, or it has had a thousand times as much.
-/// It is sent what any path about which nothing is known is sent, and twice what it shows that it has.
+/// The receiver forges ARRIVAL: its clock runs a thousand times too slowly, or it claims a thousand times as many
+/// bytes. It gets what any unknown path gets, plus twice what it proves.
 #[test]
 fn arrivals_that_a_receiver_makes_up_gain_it_a_bounded_burst() {
     const UNPROVEN: u64 = 4 << 20;
     let hasty = rlp_sent_to_a_liar(|round, newest| (newest * 1200, round + newest / 10));
     let boastful = rlp_sent_to_a_liar(|round, newest| (newest * 1_200_000, round * 4000));
     assert!(hasty <= UNPROVEN && boastful <= UNPROVEN, "{hasty} and {boastful} bytes of RLP");
-    assert!(boastful > UNPROVEN / 2, "{boastful} bytes of RLP: the lie was not taken in");
+    assert!(boastful > UNPROVEN / 2, "{boastful} bytes of RLP: the lie was not accepted");
 }
 
-/// How much RLP goes to a receiver that reports, each tenth of a round trip, the bytes and microseconds that `lie` makes of the
-/// number of the report and of the packet that was sent last, and that has got nothing of it.
+/// How much RLP goes to a receiver that has received nothing and reports, each tenth of a round trip, the bytes and
+/// microseconds that `lie` returns for the number of the report and of the last sent packet.
 fn rlp_sent_to_a_liar(lie: impl Fn(u64, u64) -> (u64, u64)) -> u64 {
     const BYTES: u64 = 40_000_000;
     let mut pair = world();
@@ -330,8 +330,8 @@ fn reports_of_what_was_never_sent_end_the_connection() {
     }
 }
 
-/// A receiver that has got nothing says of each datagram that it overtook all others: that priorities are honoured. It is
-/// believed, and gains no byte beyond what a liar about times gains.
+/// A receiver that has received nothing reports of each datagram that it overtook all others: that priorities are
+/// honoured. The sender accepts it, but the receiver gains no byte beyond a liar about times.
 #[test]
 fn an_order_that_a_receiver_makes_up_gains_it_nothing_more() {
     const UNPROVEN: u64 = 4 << 20;
@@ -356,7 +356,7 @@ fn an_order_that_a_receiver_makes_up_gains_it_nothing_more() {
         pair.client.with(client, |c| c.handle_rlp(now, BytesMut::from(&datagram[..])));
     }
     let stats = pair.client.connection(client).unwrap().stats();
-    assert_eq!(stats.guard.unwrap().verdict, Verdict::Honoured, "the lie was not taken in");
+    assert_eq!(stats.guard.unwrap().verdict, Verdict::Honoured, "the lie was not accepted");
     let sent: u64 = stats.sent.levels.iter().map(|level| level.bytes).sum();
     assert!(sent <= UNPROVEN, "{sent} bytes of RLP");
 }

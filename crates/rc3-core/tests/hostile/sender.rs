@@ -1,4 +1,4 @@
-//! Senders that break the rules, or use them up.
+//! Senders that break or exhaust the rules.
 
 use std::time::Instant;
 
@@ -32,7 +32,7 @@ fn contradicting_final_sizes_end_the_connection() {
 
 #[test]
 fn streams_that_cannot_exist_end_the_connection() {
-    // Past the limit; our own unidirectional stream; the control stream.
+    // Beyond the limit; a unidirectional stream of the receiver; the control stream.
     for stream in [4 * 100_000 + 2, 3, 2] {
         let mut pair = world();
         let (client, server) = connected(&mut pair);
@@ -62,13 +62,13 @@ fn spans_that_overlap_and_contradict_each_other_yield_each_byte_once() {
     let mut pair = world();
     let (client, server) = connected(&mut pair);
     let mut keys = keys(&pair, client, true);
-    // The honest half of this client would not know the receipts of what the other half makes up.
+    // The honest half of this client does not know the receipts of what the other half forges.
     let tap = Tap::default();
     tap.lock().lose_low = true;
     pair.server.set_tamper(tap.tamper());
     let id = send(&mut pair, client, BYTES);
     assert_eq!(VarInt::from(id).into_inner(), STREAM);
-    // Other bytes at the same offsets, in spans that overlap each other and what the honest loops bring.
+    // Other bytes at the same offsets, in spans that overlap each other and those of the honest loops.
     for nth in 0..3000_u64 {
         let offset = nth * 7919 % (BYTES - 600);
         let len = 1 + nth * 31 % 600;
@@ -116,7 +116,7 @@ fn data_ahead_of_every_stream_that_may_exist_stays_within_the_window() {
     assert_eq!(received.buffered_bytes + received.refused_bytes, 40_000_000);
 }
 
-/// Opens, uses and ends streams as fast as it is allowed to, at an application that accepts none; how many.
+/// Opens, uses and ends streams as fast as allowed, while the application accepts none; returns how many.
 fn open_streams_without_end(end: impl Fn(&mut rc3_core::Connection, StreamId)) -> (u64, u64) {
     const ALLOWED: u32 = 20;
     let mut pair = world_with(|config| {
@@ -134,7 +134,7 @@ fn open_streams_without_end(end: impl Fn(&mut rc3_core::Connection, StreamId)) -
         }
         pair.drive_until(RTT, |_| false);
     }
-    // Then the application comes: all there is can be accepted, and the peer may go on.
+    // Then the application accepts: it gets all streams, and the peer may continue.
     let mut accepted = 0;
     pair.drive_until(RTT * 20, |pair| {
         while let Some(id) = pair.server.with(server, |c| c.accept(Dir::Uni)) {
@@ -145,7 +145,7 @@ fn open_streams_without_end(end: impl Fn(&mut rc3_core::Connection, StreamId)) -
     });
     assert!(pair.server.connection(server).unwrap().lost().is_none());
     assert!(opened <= 3 * u64::from(ALLOWED), "{opened} streams at an application that accepts none");
-    assert!(pair.client.with(client, |c| c.open(Dir::Uni)).is_some(), "no stream was given back");
+    assert!(pair.client.with(client, |c| c.open(Dir::Uni)).is_some(), "no stream was freed");
     (opened, accepted)
 }
 
@@ -182,7 +182,7 @@ fn many_streams_that_nobody_reads_hold_the_sender_back_and_end_nothing() {
     });
     assert!(pair.server.connection(server).unwrap().lost().is_none(), "{most} bytes held");
     assert!(most <= 4 * u64::from(window), "{most} bytes held");
-    // Once somebody reads, everything arrives.
+    // Once the application reads, everything arrives.
     let mut reader = Reader::default();
     let done = pair.drive_until(RTT * 500, |pair| {
         reader.pump(pair, server);
@@ -191,7 +191,7 @@ fn many_streams_that_nobody_reads_hold_the_sender_back_and_end_nothing() {
     assert!(done, "{} of {streams}", reader.ended);
 }
 
-/// Sends control frames for all they are worth; how long the receiver takes over them.
+/// Sends control frames as fast as possible; returns how long the receiver takes for them.
 fn control_flood(streams: u32) -> std::time::Duration {
     const FRAMES: u64 = 20_000;
     let mut pair = world_with(|config| {
@@ -223,7 +223,7 @@ fn a_control_frame_costs_no_more_where_there_are_many_streams() {
 }
 
 proptest! {
-    /// Authentic but senseless: everything a peer with the keys can say.
+    /// Authentic random content: everything a peer with the keys can send.
     #[test]
     fn sealed_garbage_never_panics_nor_hangs(
         payloads in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..200), 1..20),

@@ -1,4 +1,4 @@
-//! A world of two honest ends, and what it takes to be a third one or a bad one.
+//! A world of two honest ends, and the means to play a third or a hostile one.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard},
@@ -22,7 +22,7 @@ pub(crate) fn world() -> Pair {
     world_with(|_| ())
 }
 
-/// A link of 100 Mbit/s; both ends with whatever `change` makes of the default settings.
+/// A link of 100 Mbit/s; `change` adapts the default configuration of both ends.
 pub(crate) fn world_with(change: impl Fn(&mut TransportConfig)) -> Pair {
     let rate = Rate::from_bits_per_second(100_000_000);
     let link = LinkConfig { rate, delay: RTT / 2, ..LinkConfig::default() };
@@ -43,7 +43,7 @@ pub(crate) fn connected(pair: &mut Pair) -> (ConnectionHandle, ConnectionHandle)
     (client, server)
 }
 
-/// The keys of a connection, as its own peer has them: what a peer that speaks the protocol but means harm needs.
+/// The keys of a connection, as its own peer has them: for a hostile peer that follows the protocol.
 pub(crate) fn keys(pair: &Pair, handle: ConnectionHandle, of_client: bool) -> RlpKeys {
     let node = if of_client { &pair.client } else { &pair.server };
     let connection = node.connection(handle).unwrap();
@@ -77,7 +77,7 @@ pub(crate) fn data(
     }
 }
 
-/// Delivers a datagram of the client's making to the server's connection.
+/// Delivers a datagram made by the test's client to the server's connection.
 pub(crate) fn deliver(pair: &mut Pair, server: ConnectionHandle, datagram: &[u8]) {
     let now = pair.now;
     pair.server.with(server, |c| c.handle_rlp(now, BytesMut::from(datagram)));
@@ -102,12 +102,12 @@ pub(crate) struct Reader {
     streams: Vec<(StreamId, u64)>,
     /// Streams read to their end.
     pub(crate) ended: usize,
-    /// Streams that broke off.
+    /// Streams that ended with an error.
     pub(crate) failed: usize,
 }
 
 impl Reader {
-    /// Takes what is there; how many bytes have been read in all.
+    /// Reads what is available; returns how many bytes were read in total.
     pub(crate) fn pump(&mut self, pair: &mut Pair, server: ConnectionHandle) -> u64 {
         while let Some(id) = pair.server.with(server, |c| c.accept(Dir::Uni)) {
             self.streams.push((id, 0));
@@ -139,7 +139,7 @@ impl Reader {
     }
 }
 
-/// Everything a node has sent so far, with levels; may be told to lose some of it.
+/// Everything a node has sent so far, with levels; can lose some of it.
 #[derive(Clone, Default)]
 pub(crate) struct Tap(Arc<Mutex<Tapped>>);
 

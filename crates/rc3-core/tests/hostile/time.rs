@@ -32,7 +32,7 @@ fn a_peer_that_vanishes_in_mid_transfer_is_given_up_and_forgotten_by_both() {
         timed_out == [true; 2]
     }));
     assert!(pair.now - begun >= idle, "{:?}", pair.now - begun);
-    // What was sent in vain is bounded: a window of RLP and the probes of the primary.
+    // The bytes sent in vain are bounded: a window of RLP and the probes of the primary.
     let in_vain: usize = up.lock().seen[before..].iter().map(|(_, contents)| contents.len()).sum();
     assert!(in_vain < 8_000_000, "{in_vain} bytes");
     pair.drive();
@@ -40,17 +40,17 @@ fn a_peer_that_vanishes_in_mid_transfer_is_given_up_and_forgotten_by_both() {
     assert_eq!((pair.client.endpoint().poll_timeout(), pair.server.endpoint().poll_timeout()), (None, None));
 }
 
-/// What became of a transfer.
+/// The result of a transfer.
 #[derive(Debug, PartialEq, Eq)]
 enum Outcome {
     Arrived,
     GivenUp,
 }
 
-/// The clock goes on by `jump` in mid-transfer, as when the host or the process was suspended.
+/// The clock advances by `jump` during a transfer, as when the host or the process was suspended.
 ///
-/// The first acknowledgement after that makes a round trip of the whole jump (RFC 9002 §5), so timers are of its
-/// order for a while.
+/// The first acknowledgment after that measures a round trip of the whole jump (RFC 9002 §5), so timers have that order
+/// for a while.
 fn transfer_with_a_jump(idle: Option<Duration>, jump: Duration) -> Outcome {
     let mut pair = world_with(|config| {
         config.max_idle_timeout(idle.map(|idle| idle.try_into().unwrap()));
@@ -96,7 +96,7 @@ fn an_end_that_asks_for_time_in_the_past_is_answered() {
     let (client, server) = connected(&mut pair);
     send(&mut pair, client, 1_000_000);
     pair.drive_until(RTT, |_| false);
-    // The server's clock stands still for a while, as a coarse one does.
+    // The server's clock stops for a while, as a coarse one does.
     let early = pair.now - RTT / 2;
     let mut buf = Vec::new();
     while pair.server.endpoint().poll_rlp(early, 1, &mut buf).is_some() {

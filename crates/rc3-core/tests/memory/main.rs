@@ -1,5 +1,5 @@
-//! What hostile peers make a process hold, measured as the system does: resident bytes. Each case runs in a process of
-//! its own, since an allocator keeps what it once had. Linux only.
+//! Memory that hostile peers cause, measured by the system: resident bytes. Each case runs in its own process, since an
+//! allocator keeps freed memory. Linux only.
 
 #[path = "../hostile/support.rs"]
 #[expect(dead_code, reason = "shared with the tests of other hostile peers")]

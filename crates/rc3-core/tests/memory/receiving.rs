@@ -12,11 +12,11 @@ use crate::{
     support::{STREAM, connected, keys, seal, world, world_with},
 };
 
-/// Gaps in one stream, as many as the limit for one alone allows, and in how many datagrams they come.
+/// Gaps in one stream, as many as the limit for one stream allows, and the number of datagrams for them.
 const GAPS: u64 = 16 * 1024;
 const GAPS_PER_DATAGRAM: u64 = 128;
 
-/// Every stream that a client may use ahead of the primary with default settings. Its control stream is none.
+/// Every stream that a client may use ahead of the primary with default settings, except its control stream.
 fn streams() -> impl Iterator<Item = u64> {
     (0..99).flat_map(|nth| [STREAM + 4 * nth, 4 * nth]).chain([4 * 99])
 }
@@ -38,7 +38,7 @@ fn gaps(keys: &mut RlpKeys, stream: u64, from: u64) -> Vec<u8> {
     })
 }
 
-/// Leaves gaps by RLP data in these streams; how many datagrams that took.
+/// Leaves gaps by RLP data in these streams; returns how many datagrams that took.
 fn leave_gaps(pair: &mut Pair, client: ConnectionHandle, streams: impl IntoIterator<Item = u64>) -> u64 {
     let mut keys = keys(pair, client, true);
     let mut sent = 0;
@@ -109,14 +109,14 @@ fn gaps_on_a_hundred_connections_cost_what_their_endpoint_allows() {
         let grown = meter.stop("gaps on 100 connections", sent);
         let held = pair.server.endpoint().held_bytes();
         assert!(held <= 128 * MIB && grown < 140 * MIB, "{held} bytes counted");
-        // Those who came last have their share all the same.
+        // The last ones have their share all the same.
         let last = *pair.server.accepted.back().unwrap();
         let held = pair.server.connection(last).unwrap().stats().received.held_bytes;
         assert!(held > MIB / 2, "{held} bytes");
     });
 }
 
-/// Packets of the client, each with one byte of each of many streams; every other one gets lost.
+/// Packets of the client, each with one byte of each of many streams; every other one is lost.
 fn every_other_packet(pair: &mut Pair, client: ConnectionHandle, streams: u32, gaps: u64) -> Vec<Vec<u8>> {
     let ids: Vec<_> = (0..streams).map(|_| pair.client.with(client, |c| c.open(Dir::Uni)).unwrap()).collect();
     let now = pair.now;
@@ -140,7 +140,7 @@ fn every_other_packet(pair: &mut Pair, client: ConnectionHandle, streams: u32, g
 fn gaps_by_the_primary_in_many_streams_end_the_connection() {
     isolated("receiving::gaps_by_the_primary_in_many_streams_end_the_connection", || {
         let mut pair = world_with(|config| {
-            // Nothing holds the sender back, and nobody acknowledges.
+            // Nothing limits the sender, and no one acknowledges.
             config.initial_window(Some(1 << 40)).paced(false);
             config.max_concurrent_uni_streams(VarInt::from_u32(100));
         });

@@ -1,13 +1,13 @@
-//! Resident memory of this process, and processes of their own to measure it in.
+//! Resident memory of this process, and separate processes to measure it in.
 
 use std::{env, process::Command, time::Instant};
 
 pub(crate) const MIB: u64 = 1 << 20;
 
-/// Names the case a child process is to run.
+/// The case that a child process must run.
 const CASE: &str = "RC3_MEMORY_CASE";
 
-/// Runs `case` in a process of its own; `name` is the full name of the test that calls this.
+/// Runs `case` in its own process; `name` is the full name of the calling test.
 pub(crate) fn isolated(name: &str, case: impl FnOnce()) {
     if resident().is_none() {
         println!("{name}: skipped, this system has no /proc/self/status");
@@ -32,7 +32,7 @@ fn resident() -> Option<u64> {
     Some(line.trim().strip_suffix(" kB")?.parse::<u64>().ok()? * 1024)
 }
 
-/// What one attack costs.
+/// The cost of one attack.
 pub(crate) struct Meter {
     before: u64,
     begun: Instant,

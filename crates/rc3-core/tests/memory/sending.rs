@@ -1,4 +1,4 @@
-//! Receivers that acknowledge what costs their sender most.
+//! Receivers whose acknowledgments cost their sender most.
 
 use std::collections::BTreeMap;
 
@@ -62,7 +62,7 @@ fn sacks_of_every_other_datagram_of_many_streams_cost_few_mebibytes() {
         assert!(connection.lost().is_none());
         let stats = connection.stats().sent;
         let believed: u64 = stats.levels.iter().map(|level| level.delivered_bytes).sum();
-        println!("{believed} bytes believed, {} bytes counted", stats.overhead_bytes);
+        println!("{believed} bytes accepted, {} bytes counted", stats.overhead_bytes);
         assert!(grown < 8 * MIB && believed > BYTES);
     });
 }

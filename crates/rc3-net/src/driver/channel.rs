@@ -14,7 +14,7 @@ use crate::{
     state::State,
 };
 
-/// Datagrams handed in under one lock.
+/// Datagrams handled under one lock.
 const DATAGRAMS_PER_LOCK: usize = 128;
 
 /// How sending ended.
@@ -22,9 +22,9 @@ const DATAGRAMS_PER_LOCK: usize = 128;
 pub(super) enum Sent {
     /// Something was sent, there may be more.
     More,
-    /// Nothing is left.
+    /// Nothing is left to send.
     All,
-    /// The socket takes no more for now.
+    /// The socket accepts no more for now.
     Blocked,
 }
 
@@ -32,14 +32,14 @@ pub(super) enum Sent {
 #[derive(Default)]
 pub(super) struct Channel {
     batch: RecvBatch,
-    /// What the socket refused, to be sent before anything else; its bytes are in `buf`.
+    /// What the socket refused, to be sent first; its bytes are in `buf`.
     pub(super) unsent: Option<Transmit>,
     buf: Vec<u8>,
     pub(super) blocked: bool,
 }
 
 impl Channel {
-    /// Hands in one batch, if there is one; of how many datagrams.
+    /// Handles one received batch, if any; returns its number of datagrams.
     pub(super) fn receive(
         &mut self,
         cx: &mut Context<'_>,
@@ -72,11 +72,11 @@ impl Channel {
             }
         }
         tracing::trace!(messages, datagrams = count, "received");
-        // Only a socket that has nothing wakes the task again, so another look is due in any case.
+        // Only a socket without datagrams wakes the task again, so another check is due in any case.
         Ok(count.max(1))
     }
 
-    /// Sends what was left, or what `poll` has.
+    /// Sends refused datagrams first, then those of `poll`.
     pub(super) fn send(
         &mut self,
         shared: &Shared,
@@ -115,7 +115,7 @@ impl Channel {
                 self.blocked = true;
                 Ok(Sent::Blocked)
             }
-            // A destination this socket cannot reach, such as the other family: lost, as on the way.
+            // A destination this socket cannot reach, such as the other family: lost, as on the path.
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
                 tracing::debug!(%error, destination = %transmit.destination, "datagram not sent");
                 Ok(Sent::More)

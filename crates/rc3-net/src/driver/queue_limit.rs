@@ -2,24 +2,24 @@
 
 use std::time::{Duration, Instant};
 
-/// When to try a full socket again: tokio's timers know no less, and Linux calls a socket writable only when
-/// half its buffer is free.
+/// When to try a full socket again: tokio's timers have no finer resolution, and Linux reports a socket as writable
+/// only when half its buffer is free.
 pub(super) const RETRY_AFTER: Duration = Duration::from_millis(1);
 
-/// How much of RLP may wait in the kernel, and how long its batches are.
+/// How much of RLP may wait in the kernel, and the length of its batches.
 ///
-/// What waits in the kernel is in the way of nobody, if the queues of the host know the marks; if they do not,
-/// it delays the primary. So it should be little, but last until the driver comes again, which on a fast card
-/// takes more: the bound doubles each time the queue has run dry within [`RETRY_AFTER`] and halves when
-/// more than half of it is left. Batches are a sixteenth of the bound, since a batch holds the primary up
-/// by its whole length. A queue that is always empty does not push back at all, and batches grow.
+/// If the host's queues honour the marks, RLP in the kernel delays nothing; otherwise it delays the primary. So it
+/// should be little, but last until the driver runs again, which needs more on a fast card. The bound doubles each time
+/// the queue has run dry within [`RETRY_AFTER`], and halves when more than half of it is left. Batches are a sixteenth
+/// of the bound, since a batch delays the primary by its whole length. A queue that is always empty gives no back
+/// pressure, and batches grow.
 #[derive(Debug)]
 pub(super) struct QueueLimit {
     /// In the unit of [`AsyncSocket::queued_bytes`](crate::socket::AsyncSocket::queued_bytes).
     limit: usize,
     limit_max: usize,
     segments: usize,
-    /// The bound was hit, and at this time.
+    /// The bound was reached, at this time.
     full: Option<Instant>,
 }
 
@@ -32,14 +32,14 @@ impl QueueLimit {
     pub(super) fn new(send_buffer: usize) -> Self {
         Self {
             limit: Self::LIMIT_MIN,
-            // Room for one more batch and a burst of the primary, where both share a buffer.
+            // Room for one more batch and a burst of the primary, if both share a buffer.
             limit_max: (send_buffer / 2).max(Self::LIMIT_MIN),
             segments: Self::segments_of(Self::LIMIT_MIN),
             full: None,
         }
     }
 
-    /// Whether another batch may go, with `queued` in the kernel now.
+    /// Whether another batch may leave, with `queued` in the kernel now.
     pub(super) fn has_room(&mut self, queued: usize) -> bool {
         if queued >= self.limit {
             self.full.get_or_insert_with(Instant::now);

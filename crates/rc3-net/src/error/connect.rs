@@ -5,7 +5,7 @@ use std::{io, net::SocketAddr};
 use rc3_core::{ConfigError, ConnectFailed};
 use thiserror::Error;
 
-/// Why a connection could not even be tried.
+/// Why a connection could not be started.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ConnectError {
@@ -21,13 +21,13 @@ pub enum ConnectError {
     /// Port 0, an unspecified address, or an IPv6 address on an IPv4 socket.
     #[error("invalid remote address: {0}")]
     InvalidRemoteAddress(SocketAddr),
-    /// Neither `set_default_client_config` nor `connect_with` named one.
+    /// Neither `set_default_client_config` nor `connect_with` provided one.
     #[error("no default client config, set one or use connect_with")]
     NoDefaultClientConfig,
-    /// The endpoint does not speak the QUIC version asked for.
+    /// The endpoint does not support the requested QUIC version.
     #[error("unsupported QUIC version")]
     UnsupportedVersion,
-    /// The TLS settings cannot work with QUIC.
+    /// The TLS settings are not valid for QUIC.
     #[error(transparent)]
     Config(#[from] ConfigError),
 }

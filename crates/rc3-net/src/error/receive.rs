@@ -8,7 +8,7 @@ use thiserror::Error;
 /// Why a stream yields no bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ReadError {
-    /// The peer gave the stream up; its code.
+    /// The peer reset the stream; its code.
     #[error("stream reset by peer: error {0}")]
     Reset(VarInt),
     /// The connection is gone.
@@ -20,8 +20,8 @@ pub enum ReadError {
     /// An ordered read after an unordered one.
     #[error("ordered read after unordered read")]
     IllegalOrderedRead,
-    /// The stream was opened before the handshake was complete, and the server refused that: it does not know
-    /// the stream.
+    /// The stream was opened before the handshake was complete, and the server rejected that: it does not know the
+    /// stream.
     #[error("0-RTT rejected")]
     ZeroRttRejected,
 }
@@ -40,7 +40,7 @@ impl From<ReadError> for io::Error {
 /// Why a buffer could not be filled.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ReadExactError {
-    /// The stream ended after so many bytes.
+    /// The stream ended after this many bytes.
     #[error("stream finished early ({0} bytes read)")]
     FinishedEarly(usize),
     /// See [`ReadError`].
@@ -63,7 +63,7 @@ pub enum ReadToEndError {
     /// See [`ReadError`].
     #[error("read error: {0}")]
     Read(#[from] ReadError),
-    /// More bytes than the caller wanted.
+    /// More bytes than the caller's limit.
     #[error("stream too long")]
     TooLong,
 }
@@ -83,8 +83,8 @@ pub enum ResetError {
     /// The connection is gone.
     #[error("connection lost")]
     ConnectionLost(#[from] ConnectionError),
-    /// The stream was opened before the handshake was complete, and the server refused that: it does not know
-    /// the stream.
+    /// The stream was opened before the handshake was complete, and the server rejected that: it does not know the
+    /// stream.
     #[error("0-RTT rejected")]
     ZeroRttRejected,
 }

@@ -5,10 +5,10 @@ use std::io;
 use rc3_core::{ClosedStream, ConnectionError, VarInt};
 use thiserror::Error;
 
-/// Why a stream takes no bytes.
+/// Why a stream accepts no bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum WriteError {
-    /// The peer no longer reads the stream; its code.
+    /// The peer stopped reading the stream; its code.
     #[error("sending stopped by peer: error {0}")]
     Stopped(VarInt),
     /// The connection is gone.
@@ -17,8 +17,8 @@ pub enum WriteError {
     /// Finished or reset already.
     #[error("closed stream")]
     ClosedStream,
-    /// The stream was opened before the handshake was complete, and the server refused that: it does not know
-    /// the stream.
+    /// The stream was opened before the handshake was complete, and the server rejected that: it does not know the
+    /// stream.
     #[error("0-RTT rejected")]
     ZeroRttRejected,
 }
@@ -54,8 +54,8 @@ pub enum StoppedError {
     /// The connection is gone.
     #[error("connection lost")]
     ConnectionLost(#[from] ConnectionError),
-    /// The stream was opened before the handshake was complete, and the server refused that: it does not know
-    /// the stream.
+    /// The stream was opened before the handshake was complete, and the server rejected that: it does not know the
+    /// stream.
     #[error("0-RTT rejected")]
     ZeroRttRejected,
 }

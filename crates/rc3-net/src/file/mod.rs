@@ -1,8 +1,8 @@
-//! Sending from and receiving into files, or anything else with random access, without holding the content.
+//! Sends from and receives into files, or anything else with random access, without holding the content in memory.
 //!
-//! The sender knows the whole length at once, so the primary loop takes bytes from the front while RLP begins
-//! at the true end; both read what they need when they need it. The receiver writes what comes where it
-//! belongs, and what waits to be written is bounded. Reads and writes run on tokio's blocking threads.
+//! The sender knows the whole length at once, so the primary loop takes bytes from the front while RLP starts at the
+//! true end; both read bytes when they need them. The receiver writes bytes at their offsets on arrival, and bounds the
+//! bytes waiting to be written. Reads and writes run on tokio's blocking threads.
 
 use std::{fs::File, io, sync::Arc};
 
@@ -14,22 +14,22 @@ use crate::stream_ref::Unavailable;
 mod receive;
 mod send;
 
-/// The code of a stream that is reset because its source failed or was given up (ASCII `rc3`, then a byte).
+/// The code of a stream that is reset because its source failed or was dropped (ASCII `rc3`, then a byte).
 pub const SOURCE_FAILED: VarInt = VarInt::from_u32(0x7263_3381);
 
 /// The code a stream is stopped with because its sink failed.
 pub const SINK_FAILED: VarInt = VarInt::from_u32(0x7263_3382);
 
-/// Something to send from.
+/// A source of a file.
 pub trait ReadAt: Send + Sync + 'static {
     /// Reads bytes from `offset` on into the front of `buf`; returns how many, 0 at the end. May block.
     ///
     /// # Errors
-    /// When they cannot be read. [`io::ErrorKind::Interrupted`] means: again.
+    /// When they cannot be read. [`io::ErrorKind::Interrupted`] means: try again.
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize>;
 }
 
-/// Something to receive into.
+/// A sink for a file.
 pub trait WriteAt: Send + Sync + 'static {
     /// Writes all of `bytes` at `offset`. Offsets come in any order, each byte once. May block.
     ///
@@ -105,7 +105,7 @@ pub enum SendFileError {
     /// The source could not be read. The stream was reset with [`SOURCE_FAILED`].
     #[error("cannot read the source at offset {offset}: {error}")]
     Read {
-        /// Where, counted from the start of the source.
+        /// Offset from the start of the source.
         offset: u64,
         /// The error of the source.
         error: io::Error,
@@ -113,13 +113,13 @@ pub enum SendFileError {
     /// The source ended here, earlier than announced. The stream was reset with [`SOURCE_FAILED`].
     #[error("the source ended early, at offset {0}")]
     Shrunk(u64),
-    /// More bytes than a stream can have; nothing was sent.
-    #[error("longer than a stream can be")]
+    /// More bytes than a stream can carry; nothing was sent.
+    #[error("exceeds the longest possible stream")]
     TooLong,
-    /// The peer could not keep it.
+    /// The peer could not store it.
     #[error("the peer's sink failed")]
     SinkFailed,
-    /// The peer no longer reads the stream; its code.
+    /// The peer stopped reading the stream; its code.
     #[error("sending stopped by peer: error {0}")]
     Stopped(VarInt),
     /// The connection is gone.
@@ -137,24 +137,24 @@ pub enum RecvFileError {
     /// The sink could not be written. The stream was stopped with [`SINK_FAILED`].
     #[error("cannot write to the sink at offset {offset}: {error}")]
     Write {
-        /// Where, counted from the start of the sink.
+        /// Offset from the start of the sink.
         offset: u64,
         /// The error of the sink.
         error: io::Error,
     },
-    /// More bytes than the caller wanted. The stream was stopped with [`SINK_FAILED`].
+    /// More bytes than the caller's limit. The stream was stopped with [`SINK_FAILED`].
     #[error("more bytes than expected")]
     TooLong,
-    /// The peer could not read what it wanted to send.
+    /// The peer could not read its source.
     #[error("the peer's source failed")]
     SourceFailed,
-    /// The peer gave the stream up; its code.
+    /// The peer reset the stream; its code.
     #[error("stream reset by peer: error {0}")]
     Reset(VarInt),
     /// The connection is gone.
     #[error("connection lost")]
     ConnectionLost(#[from] ConnectionError),
-    /// Stopped, or read to its end, already; or opened in 0-RTT that the server did not take.
+    /// Stopped or read to its end already; or opened in 0-RTT that the server rejected.
     #[error("closed stream")]
     ClosedStream,
 }

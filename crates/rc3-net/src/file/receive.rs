@@ -8,7 +8,7 @@ use tokio::task::JoinHandle;
 use super::{RecvFileError, SINK_FAILED, SOURCE_FAILED, WriteAt, not_run};
 use crate::{error::ReadError, recv_stream::RecvStream};
 
-/// Bytes gathered before they are written: so many that the hop to another thread costs little.
+/// Bytes collected before a write: enough that switching threads costs little.
 const GATHER_BYTES: usize = 256 << 10;
 
 impl RecvStream {
@@ -51,14 +51,14 @@ impl RecvStream {
     /// Outside a tokio runtime.
     ///
     /// # Cancel safety
-    /// None: what was read is lost to other reads.
+    /// None: data already read is lost to other reads.
     pub async fn recv_file(&mut self, sink: impl WriteAt, size_max: u64) -> Result<u64, RecvFileError> {
         let id = self.id();
         let base = self.stream_ref().command(|core, _| core.read_out_of_order(id))?;
         let base = base.map_err(|ClosedStream| RecvFileError::ClosedStream)?;
         let result = self.write_to(Arc::new(sink), base, size_max).await;
         if matches!(result, Err(RecvFileError::Write { .. } | RecvFileError::TooLong)) {
-            // It may have come whole already.
+            // It may have arrived completely.
             let _ = self.stop(SINK_FAILED);
         }
         result
@@ -91,7 +91,7 @@ impl RecvStream {
         }
     }
 
-    /// Fills the batch; whether the stream has ended.
+    /// Fills the batch; returns whether the stream has ended.
     async fn gather(&mut self, batch: &mut Batch, base: u64, size_max: u64) -> Result<bool, RecvFileError> {
         let mut chunks: Vec<Chunk> = Vec::new();
         while batch.bytes.len() < GATHER_BYTES {
@@ -101,7 +101,7 @@ impl RecvStream {
                 return Ok(true);
             }
             for chunk in chunks.drain(..) {
-                // Ordered reads have had all below `base`.
+                // Ordered reads have taken everything below `base`.
                 let offset = chunk.offset.saturating_sub(base);
                 if offset.saturating_add(chunk.bytes.len() as u64) > size_max {
                     return Err(RecvFileError::TooLong);
@@ -131,7 +131,7 @@ impl Batch {
         }
     }
 
-    /// Writes it all; the empty batch is good for another.
+    /// Writes all pieces; the emptied batch can be reused.
     fn write(mut self, sink: &impl WriteAt) -> Result<Self, RecvFileError> {
         let mut rest = self.bytes.as_slice();
         for &(offset, length) in &self.runs {

@@ -9,8 +9,8 @@ use super::{ReadAt, SINK_FAILED, SOURCE_FAILED, SendFileError, not_run};
 use crate::{send_stream::SendStream, stream_ref::StreamRef, wake::remember};
 
 impl SendStream {
-    /// Ends the stream with the first `len` bytes of `source`, behind what was written before. The whole length
-    /// is on offer to both loops at once; what is held of it is bounded, at a few megabytes per connection.
+    /// Ends the stream with the first `len` bytes of `source`, after earlier writes. The whole length is on offer to
+    /// both loops at once; memory is bounded, at a few megabytes per connection.
     ///
     /// Returns when the source is no longer needed: every byte is delivered or handed to the primary. The stream is
     /// finished then; await [`Self::stopped`] to know that all bytes have arrived.
@@ -47,7 +47,7 @@ impl SendStream {
     /// [`SendFileError::Read`] if the source fails, [`SendFileError::Shrunk`] if it has fewer than `len` bytes,
     /// [`SendFileError::TooLong`] if the stream would exceed 2⁶² - 1 bytes, [`SendFileError::SinkFailed`] and
     /// [`SendFileError::Stopped`] if the peer stops reading, [`SendFileError::ConnectionLost`],
-    /// [`SendFileError::ClosedStream`]. The stream is over in every case.
+    /// [`SendFileError::ClosedStream`]. The stream has ended in every case.
     ///
     /// # Panics
     /// Outside a tokio runtime.
@@ -82,14 +82,14 @@ impl SendStream {
     }
 }
 
-/// A source in use. Dropped before it is done, the stream is reset.
+/// A source in use. Dropping it before the end resets the stream.
 struct Unread {
     stream: StreamRef,
     done: bool,
 }
 
 impl Unread {
-    /// What to read, once there is something; `None` when all is done.
+    /// The next span to read, once there is one; `None` when all is done.
     async fn next_read(&self) -> Result<Option<Span>, SendFileError> {
         let id = self.stream.id();
         poll_fn(|cx| {
@@ -99,7 +99,7 @@ impl Unread {
                 }
                 match core.next_read(id) {
                     Ok(SourceRead::Span(span)) => Poll::Ready(Ok(Some(span))),
-                    // Delivered whole, and forgotten.
+                    // Completely delivered, and dropped.
                     Ok(SourceRead::Done) | Err(core::WriteError::ClosedStream) => Poll::Ready(Ok(None)),
                     Ok(SourceRead::Wait) => {
                         remember(&mut state.writers, id, cx.waker());
@@ -117,13 +117,13 @@ impl Unread {
 impl Drop for Unread {
     fn drop(&mut self) {
         if !self.done {
-            // It may be over already.
+            // The stream may have ended already.
             let _ = self.stream.reset(SOURCE_FAILED);
         }
     }
 }
 
-/// Reads `span` and whatever is wanted after it, until nothing is.
+/// Reads `span` and later requests, until there are none.
 fn read(stream: &StreamRef, source: &impl ReadAt, mut span: Span) -> Result<(), SendFileError> {
     let id = stream.id();
     loop {
@@ -131,7 +131,7 @@ fn read(stream: &StreamRef, source: &impl ReadAt, mut span: Span) -> Result<(), 
         let end = span.start + piece.len() as u64;
         let next = stream.command(|core, _| {
             core.supply(id, span.start, piece);
-            // A short read is gone on with as long as anybody wants the rest.
+            // After a short read, continue as long as the rest is needed.
             match core.stopped(id) {
                 Ok(None) if end < span.end => Ok(SourceRead::Span(Span::new(end, span.end))),
                 _ => core.next_read(id),
@@ -139,7 +139,7 @@ fn read(stream: &StreamRef, source: &impl ReadAt, mut span: Span) -> Result<(), 
         })?;
         match next {
             Ok(SourceRead::Span(next)) => span = next,
-            // Whatever it is, the one who waits for us will see it too.
+            // The task that waits for this one sees the same error.
             Ok(SourceRead::Wait | SourceRead::Done) | Err(_) => return Ok(()),
         }
     }
@@ -147,7 +147,7 @@ fn read(stream: &StreamRef, source: &impl ReadAt, mut span: Span) -> Result<(), 
 
 /// Reads at least one byte from the start of `span`.
 fn read_some(source: &impl ReadAt, span: Span) -> Result<Bytes, SendFileError> {
-    // The core asks for a fraction of a megabyte.
+    // The core requests a fraction of a megabyte.
     let mut buf = vec![0; usize::try_from(span.len()).unwrap_or(usize::MAX)];
     loop {
         match source.read_at(&mut buf, span.start) {

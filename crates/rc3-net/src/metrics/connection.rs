@@ -15,13 +15,13 @@ const CONNECTION: [Counted<ConnectionStats>; 12] = [
     ("rc3_primary_lost_packets", Unit::Count, "packets declared lost", |s| s.path.lost_packets),
     ("rc3_primary_congestion_events", Unit::Count, "window reductions", |s| s.path.congestion_events),
     ("rc3_duplicate_sent_bytes", Unit::Bytes, "sent by both loops", |s| s.sent.duplicate_bytes),
-    ("rc3_skipped_bytes", Unit::Bytes, "spared the primary by RLP", |s| s.sent.skipped_bytes),
-    ("rc3_primary_received_bytes", Unit::Bytes, "brought first by the primary", |s| s.received.primary_bytes),
-    ("rc3_duplicate_received_bytes", Unit::Bytes, "came more than once", |s| s.received.duplicate_bytes),
-    ("rc3_refused_bytes", Unit::Bytes, "RLP bytes turned away for want of room", |s| {
-        s.received.refused_bytes
+    ("rc3_skipped_bytes", Unit::Bytes, "skipped by the primary because RLP delivered them", |s| {
+        s.sent.skipped_bytes
     }),
-    ("rc3_unproven_discarded_datagrams", Unit::Count, "QUIC datagrams of addresses not proven", |s| {
+    ("rc3_primary_received_bytes", Unit::Bytes, "brought first by the primary", |s| s.received.primary_bytes),
+    ("rc3_duplicate_received_bytes", Unit::Bytes, "received more than once", |s| s.received.duplicate_bytes),
+    ("rc3_refused_bytes", Unit::Bytes, "RLP bytes refused for lack of memory", |s| s.received.refused_bytes),
+    ("rc3_unproven_discarded_datagrams", Unit::Count, "QUIC datagrams from addresses not validated", |s| {
         s.received.unproven_discarded
     }),
     ("rc3_rlp_discarded_datagrams", Unit::Count, "RLP datagrams that did not open", |s| {
@@ -45,16 +45,16 @@ pub(super) fn describe() {
     describe_counter!(RECEIVED_BY_LEVEL, Unit::Bytes, "brought first by RLP, by level");
     #[cfg(feature = "kickass")]
     kickass::describe();
-    describe_counter!(CONNECTIONS, Unit::Count, "connections that are gone");
+    describe_counter!(CONNECTIONS, Unit::Count, "connections that have ended");
     describe_histogram!(RTT, Unit::Seconds, "smoothed round-trip time when a connection ended");
 }
 
-/// What was last reported of a connection, and when.
+/// The last reported values of a connection, and when.
 #[derive(Debug, Default)]
 pub(crate) struct ConnectionReporter(Option<(ConnectionStats, Instant)>);
 
 impl ConnectionReporter {
-    /// Reports what has come since the last time.
+    /// Reports changes since the last time.
     pub(crate) fn report(&mut self, stats: &ConnectionStats, now: Instant) {
         let last = self.0.replace((*stats, now));
         let before = last.as_ref().map(|(before, _)| before);
@@ -83,13 +83,13 @@ impl ConnectionReporter {
         }
     }
 
-    /// Whether the connection followed the rate of a router then.
+    /// Whether the connection followed a router's rate at that time.
     #[cfg(feature = "kickass")]
     pub(crate) fn is_steered(&self) -> bool {
         self.0.is_some_and(|(stats, _)| stats.kickass.as_ref().is_some_and(kickass::is_steered))
     }
 
-    /// As [`Self::report`], for the last time.
+    /// Like [`Self::report`], for the last time.
     pub(crate) fn report_end(&mut self, stats: &ConnectionStats, now: Instant) {
         self.report(stats, now);
         counter!(CONNECTIONS, "rc3" => if stats.rc3 { "yes" } else { "no" }).increment(1);

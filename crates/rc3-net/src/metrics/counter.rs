@@ -2,10 +2,10 @@
 
 use metrics::{Unit, describe_counter};
 
-/// Where a number is.
+/// Reads a value.
 pub(super) type Value<T> = fn(&T) -> u64;
 
-/// A counter: name, unit, meaning, and where the number is.
+/// A counter: name, unit, meaning, and its value.
 pub(super) type Counted<T> = (&'static str, Unit, &'static str, Value<T>);
 
 pub(super) fn describe<T>(counters: &[Counted<T>]) {
@@ -14,7 +14,7 @@ pub(super) fn describe<T>(counters: &[Counted<T>]) {
     }
 }
 
-/// Zeroes would only make empty series.
+/// Zeros would only create empty series.
 pub(super) fn add(count: u64, report: impl FnOnce(u64)) {
     if count > 0 {
         report(count);

@@ -12,44 +12,46 @@ use super::{
 };
 use crate::socket;
 
-/// How often living connections are looked at.
+/// Interval of reports on open connections.
 const INTERVAL: Duration = Duration::from_secs(1);
 
 const OPEN: &str = "rc3_connections_open";
 const HELD: &str = "rc3_held_bytes";
 
 const SOCKET: [Counted<socket::Stats>; 9] = [
-    ("rc3_socket_sent_datagrams", Unit::Count, "datagrams the kernel took", |s| s.sent_datagrams),
+    ("rc3_socket_sent_datagrams", Unit::Count, "datagrams accepted by the kernel", |s| s.sent_datagrams),
     ("rc3_socket_send_syscalls", Unit::Count, "calls to send them", |s| s.send_syscalls),
     ("rc3_socket_send_would_block", Unit::Count, "sends that met a full buffer", |s| s.send_would_block),
     ("rc3_socket_send_drops", Unit::Count, "datagrams refused by host or route", |s| s.send_drops),
     ("rc3_socket_received_datagrams", Unit::Count, "datagrams received", |s| s.received_datagrams),
     ("rc3_socket_recv_syscalls", Unit::Count, "calls that received some", |s| s.recv_syscalls),
-    ("rc3_socket_fragmented_datagrams", Unit::Count, "datagrams that came in fragments", |s| {
+    ("rc3_socket_fragmented_datagrams", Unit::Count, "datagrams received in fragments", |s| {
         s.fragmented_datagrams
     }),
     ("rc3_socket_exact_leading_lens", Unit::Count, "whose leading fragment was seen", |s| {
         s.exact_leading_lens
     }),
-    ("rc3_socket_recv_overflows", Unit::Count, "dropped for want of receive buffer", |s| s.recv_overflows),
+    ("rc3_socket_recv_overflows", Unit::Count, "dropped because the receive buffer was full", |s| {
+        s.recv_overflows
+    }),
 ];
 
 fn describe() {
     connection::describe();
     counter::describe(&SOCKET);
-    describe_gauge!(OPEN, Unit::Count, "connections that are not gone for good");
-    describe_gauge!(HELD, Unit::Bytes, "memory that peers have brought about");
+    describe_gauge!(OPEN, Unit::Count, "open connections");
+    describe_gauge!(HELD, Unit::Bytes, "memory used because of peers");
 }
 
-/// What an endpoint has now.
+/// Current values of an endpoint.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EndpointGauges {
-    /// Connections that are not gone for good.
+    /// Open connections.
     pub(crate) open_connections: usize,
-    /// Of these, the ones that followed the rate of a router when they were reported.
+    /// Those of them that followed a router's rate at the last report.
     #[cfg(feature = "kickass")]
     pub(crate) steered_connections: usize,
-    /// Memory that peers have brought about.
+    /// Memory used because of peers.
     pub(crate) held_bytes: u64,
 }
 
@@ -57,7 +59,7 @@ pub(crate) struct EndpointGauges {
 #[derive(Debug, Default)]
 pub(crate) struct EndpointReporter {
     next: Option<Instant>,
-    /// Of the primary's socket and the one for low levels.
+    /// The primary's socket and the one for low levels.
     last: [socket::Stats; 2],
 }
 
@@ -67,7 +69,7 @@ impl EndpointReporter {
         self.next.is_none_or(|next| now >= next)
     }
 
-    /// Reports, `sockets` being the primary's and the one for low levels.
+    /// Reports; `sockets` are the primary's and the one for low levels.
     pub(crate) fn report(
         &mut self,
         gauges: &EndpointGauges,
@@ -85,7 +87,7 @@ impl EndpointReporter {
         for ((name, stats), last) in ["primary", "low"].into_iter().zip(sockets).zip(&mut self.last) {
             let Some(stats) = stats else { continue };
             for (counted, _, _, value) in SOCKET {
-                // The kernel's count of drops wraps, and other sockets begin at zero.
+                // The kernel's count of drops wraps, and new sockets start at zero.
                 let count = value(&stats).saturating_sub(value(last));
                 add(count, |count| counter!(counted, "socket" => name).increment(count));
             }

@@ -1,4 +1,4 @@
-//! Connections that follow the rates of routers.
+//! Connections that follow signalled rates.
 
 use std::time::Instant;
 
@@ -8,17 +8,17 @@ use rc3_core::{KickAssMode, KickAssStats};
 use super::counter::{Counted, Value, add};
 
 const COUNTED: [Counted<KickAssStats>; 2] = [
-    ("rc3_kickass_signals_received", Unit::Count, "rates that routers told", |s| s.signals),
+    ("rc3_kickass_signals_received", Unit::Count, "rates signalled by routers", |s| s.signals),
     (
         "rc3_kickass_connections_without_fragments",
         Unit::Count,
-        "connections that fragments did not reach",
+        "connections that receive no fragments",
         |s| u64::from(!s.fragments),
     ),
 ];
 
 const SWITCHES: &str = "rc3_kickass_mode_changes";
-/// Triggers, as qlog has them.
+/// Triggers, named as in qlog.
 const TRIGGERS: [(&str, Value<KickAssStats>); 3] = [
     ("signal", |s| s.switches.to_kickass),
     ("silence", |s| s.switches.by_silence),
@@ -33,12 +33,16 @@ pub(super) fn describe() {
         describe_counter!(name, unit, meaning);
     }
     describe_counter!(STEERED_TIME, Unit::Milliseconds, "in Kick-Ass mode");
-    describe_counter!(SWITCHES, Unit::Count, "changes of mode, by what caused them");
+    describe_counter!(SWITCHES, Unit::Count, "changes of mode, by cause");
     describe_gauge!(STEERED, Unit::Count, "connections in Kick-Ass mode");
-    describe_histogram!(TOLD_RATE, Unit::BitsPerSecond, "rate followed, of each connection at each look");
+    describe_histogram!(
+        FOLLOWED_RATE,
+        Unit::BitsPerSecond,
+        "followed rate of each connection, at each report"
+    );
 }
 
-/// Reports what has come since `last`.
+/// Reports changes since `last`.
 pub(super) fn report(stats: &KickAssStats, now: Instant, last: Option<&(KickAssStats, Instant)>) {
     let since = |value: Value<KickAssStats>| value(stats) - last.map_or(0, |(last, _)| value(last));
     for (name, _, _, value) in COUNTED {
@@ -47,7 +51,7 @@ pub(super) fn report(stats: &KickAssStats, now: Instant, last: Option<&(KickAssS
     for (trigger, value) in TRIGGERS {
         add(since(value), |count| counter!(SWITCHES, "trigger" => trigger).increment(count));
     }
-    // Whole milliseconds of the totals, so that no parts of them get lost between.
+    // Whole milliseconds of the totals, so that fractions are not lost.
     let steered = |stats: &KickAssStats, until| stats.steered_until(until).as_millis() as u64;
     let before = last.map_or(0, |(last, then)| steered(last, *then));
     add(steered(stats, now).saturating_sub(before), |time| counter!(STEERED_TIME).increment(time));
@@ -74,10 +78,10 @@ mod tests {
 
     use super::{super::ConnectionReporter, *};
 
-    /// Bytes of payload of a leading fragment: 2.3 Mbit/s or so.
+    /// Payload bytes of a leading fragment: about 2.3 Mbit/s.
     const LEADING: u16 = 408;
 
-    /// A router behind the client tells a rate until the middle, and is silent then.
+    /// A router behind the client signals a rate until the middle, and is silent afterwards.
     #[test]
     fn the_modes_of_a_connection_are_reported_once_each() {
         let link = LinkConfig { delay: Duration::from_millis(20), ..LinkConfig::default() };
@@ -143,7 +147,7 @@ mod tests {
         let steered = stats.steered_until(pair.now).as_millis() as u64;
         assert!(steered > 600, "{steered}");
         assert_eq!(total(STEERED_TIME, ""), Some(steered));
-        let told = stats.rate.unwrap().bits_per_second() as f64;
-        assert_eq!(rates, vec![told; steered_looks]);
+        let followed = stats.rate.unwrap().bits_per_second() as f64;
+        assert_eq!(rates, vec![followed; steered_looks]);
     }
 }

@@ -1,11 +1,11 @@
-//! One line of the file: what is known about the path to one destination from one network.
+//! One line of the file: the record of one destination's path from one network.
 //!
 //! ```text
 //! 192.0.2.7 from=10.0.0.3 at=1790000000 score=-6 rate=93000000 rtt_us=20100 marks=cs1 marked=1790000100
 //! ```
 //!
-//! A destination, then names with values in any order. Names that are not known are left out, so that a later version may
-//! have more; a line that cannot be is none.
+//! A destination, then names with values in any order. Unknown names are ignored, so that a later version may add some;
+//! an invalid line is skipped.
 
 use std::{fmt::Write as _, net::IpAddr, time::Duration};
 
@@ -13,11 +13,11 @@ use rc3_core::{KnownPath, Pace, units::Rate};
 
 use crate::marks::MarkChoice;
 
-/// Whose path.
+/// The key of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Key {
     pub(super) destination: IpAddr,
-    /// The network it begins in, see [`super::network`].
+    /// The local network, see [`super::network`].
     pub(super) network: IpAddr,
 }
 
@@ -30,25 +30,25 @@ pub(super) struct Found {
     pub(super) pace: Option<Pace>,
 }
 
-/// What is known. Each half has its own time, since not the same command learns both.
+/// The record. Each half has its own time, since different commands learn them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Entry {
     pub(super) found: Option<Found>,
-    /// Marks that were found to be useful, and when.
+    /// Useful marks, and when they were found.
     pub(super) marks: Option<(u64, MarkChoice)>,
 }
 
 impl Entry {
-    /// When something was learned last.
+    /// When the record last changed.
     pub(super) fn at(&self) -> u64 {
         let found = self.found.map(|found| found.at);
         found.max(self.marks.map(|(at, _)| at)).unwrap_or(0)
     }
 
-    /// Takes what `other` knows that is newer.
+    /// Takes over newer values of `other`.
     pub(super) fn merge(&mut self, other: Self) {
         if other.found.map(|found| found.at) > self.found.map(|found| found.at) {
-            // A rate stays until another is found.
+            // A rate stays until another is measured.
             let pace = other.found.and_then(|found| found.pace).or_else(|| self.found?.pace);
             self.found = other.found.map(|found| Found { pace, ..found });
         }
@@ -57,7 +57,7 @@ impl Entry {
         }
     }
 
-    /// What of it is good at `now`: neither older than `age_max` nor from the future.
+    /// The valid part at `now`: neither older than `age_max` nor from the future.
     pub(super) fn good(self, now: u64, age_max: Duration) -> Option<Self> {
         let good = |at: u64| now.checked_sub(at).is_some_and(|age| age < age_max.as_secs());
         let entry = Self {
@@ -114,7 +114,7 @@ struct Values {
 }
 
 impl Values {
-    /// Takes one; `None` if it has no meaning.
+    /// Sets one value; `None` if it is invalid.
     fn take(&mut self, name: &str, value: &str) -> Option<()> {
         match name {
             "from" => self.from = Some(value.parse::<IpAddr>().ok()?.to_canonical()),
@@ -168,7 +168,7 @@ pub(super) mod tests {
         assert_eq!(entry.line(key), line);
         assert_eq!(entry.marks, Some((1_790_000_100, MarkChoice::Cs1)));
         let later = line.replace("score", "colour=blue score");
-        assert_eq!(Entry::parse(&later), Some((key, entry)), "a later version may say more");
+        assert_eq!(Entry::parse(&later), Some((key, entry)), "a later version may have more");
     }
 
     #[test]

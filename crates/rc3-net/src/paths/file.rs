@@ -1,4 +1,4 @@
-//! The file: read as far as it makes sense, written as a whole, by one process at a time.
+//! The file: valid lines are read, and one process at a time writes it as a whole.
 
 use std::{
     collections::HashMap,
@@ -10,20 +10,21 @@ use std::{
 
 use super::entry::{Entry, Key};
 
-/// Bytes that are read at most: more than [`ENTRIES_MAX`] lines of ours.
+/// Most bytes read: more than [`ENTRIES_MAX`] lines.
 const BYTES_MAX: u64 = 256 << 10;
-/// Entries that are kept; the one with the oldest evidence gives way.
+/// Most entries; the one with the oldest evidence is dropped.
 pub(super) const ENTRIES_MAX: usize = 1024;
-const HEADER: &str = "# What rc3 knows of paths. It may be deleted at any time. Format: rc3_net::paths\n";
+const HEADER: &str =
+    "# The memory of paths of rc3. You may delete this file at any time. Format: rc3_net::paths\n";
 
-/// Another process is quick, or hangs.
+/// Longest wait for the lock: another process is quick, or hangs.
 const LOCK_TRIES: u32 = 100;
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
-/// What is known.
+/// The entries by key.
 pub(super) type Table = HashMap<Key, Entry>;
 
-/// The entries of `text` that are good at `now`.
+/// The entries of `text` that are valid at `now`.
 pub(super) fn parse(text: &str, now: u64, age_max: Duration) -> Table {
     let mut table = Table::new();
     for (key, entry) in text.lines().filter_map(Entry::parse) {
@@ -35,9 +36,9 @@ pub(super) fn parse(text: &str, now: u64, age_max: Duration) -> Table {
     table
 }
 
-/// What is in the file; nothing where there is none, or none of ours.
+/// The entries of the file; empty if it does not exist or is invalid.
 pub(super) fn read(path: &Path, now: u64, age_max: Duration) -> Table {
-    // A pipe would never end.
+    // Reading a pipe would never end.
     let is_file = fs::metadata(path).is_ok_and(|found| found.is_file());
     let mut bytes = Vec::new();
     let read = if is_file {
@@ -46,17 +47,17 @@ pub(super) fn read(path: &Path, now: u64, age_max: Duration) -> Table {
         Ok(0)
     };
     if let Err(error) = read {
-        tracing::debug!(path = %path.display(), %error, "what was known of paths is not read");
+        tracing::debug!(path = %path.display(), %error, "cannot read the memory of paths");
     }
     parse(&String::from_utf8_lossy(&bytes), now, age_max)
 }
 
-/// Adds `new` to what is in the file, and returns both.
+/// Merges `new` into the file, and returns the result.
 ///
 /// # Errors
-/// When it cannot be written, or others write all the time. The file is as before then.
+/// When it cannot be written, or other processes keep it locked. The file is then unchanged.
 pub(super) fn merge(path: &Path, new: &Table, now: u64, age_max: Duration) -> io::Result<Table> {
-    // Not the link, but what it leads to.
+    // Not the link, but its target.
     let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
         make(directory)?;
@@ -92,10 +93,10 @@ fn beside(path: &Path, what: &str) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// Puts a new file in the place of the old one. Whoever reads has one of them as a whole.
+/// Atomically replaces the old file: readers see one of them as a whole.
 fn replace(path: &Path, contents: &[u8]) -> io::Result<()> {
     let new = beside(path, "new");
-    // Left by a process that was killed: nobody else is here, we have the lock.
+    // Left by a process that was killed: the lock excludes other writers.
     let _ = fs::remove_file(&new);
     private(OpenOptions::new().write(true).create_new(true)).open(&new)?.write_all(contents)?;
     fs::rename(&new, path)
@@ -114,7 +115,7 @@ fn private(options: &mut OpenOptions) -> &mut OpenOptions {
 #[cfg(unix)]
 fn make(directory: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
-    // As the XDG base directories ask for.
+    // As required by the XDG base directories.
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.recursive(true).create(directory)
 }
@@ -124,7 +125,7 @@ fn make(directory: &Path) -> io::Result<()> {
     fs::create_dir_all(directory)
 }
 
-/// The right to write, as long as the file is open.
+/// The write lock, held as long as the file is open.
 #[cfg(unix)]
 fn lock(path: &Path) -> io::Result<File> {
     use rustix::fs::{FlockOperation, flock};
@@ -139,7 +140,7 @@ fn lock(path: &Path) -> io::Result<File> {
     Err(io::Error::new(io::ErrorKind::WouldBlock, "another process keeps it locked"))
 }
 
-/// Without locks the last writer wins; what it writes is whole.
+/// Without locks the last writer wins; what it writes is complete.
 #[cfg(not(unix))]
 fn lock(_: &Path) -> io::Result<()> {
     Ok(())
@@ -185,7 +186,7 @@ mod tests {
         assert_eq!(read(&path, NOW, DAY), Table::new());
         let new = table(&["192.0.2.8 from=10.0.0.3 at=1790000000 score=6"]);
         assert_eq!(merge(&path, &new, NOW, DAY).unwrap(), new, "it is replaced");
-        assert!(merge(&path.join("below"), &new, NOW, DAY).is_err(), "told, and no panic");
+        assert!(merge(&path.join("below"), &new, NOW, DAY).is_err(), "reported without a panic");
     }
 
     #[test]
@@ -223,7 +224,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever becomes of the file, lines that are whole count, and nothing that was not written is believed.
+        /// Whatever happens to the file, whole lines count, and only written lines are used.
         #[test]
         fn a_broken_file_has_what_is_whole(
             all in proptest::collection::vec(entries(), 1..8),

@@ -1,20 +1,20 @@
-//! What was learned of paths, kept in a file, so that the next process need not learn it again: whether a path honours
-//! priorities, at which rate data arrives and the least round trip, and which marks a check has found to be useful.
+//! The memory of paths in a file, for later processes: whether a path honours priorities, the delivery rate and the
+//! minimum round trip, and the marks that a check recommends.
 //!
-//! It is used as RFC 9959 uses saved parameters: a part of the rate to begin with, until the path confirms it; a verdict
-//! until the first trial that contradicts it. Entries are by destination and by the network this host is in, and are good
+//! It is used like the saved parameters of RFC 9959: a part of the rate to start with, until the path confirms it; a
+//! verdict until the first contradicting trial. Entries are by destination and by this host's network, and are valid
 //! for [`GOOD_FOR`]. The file is text, one line each:
 //!
 //! ```text
 //! 192.0.2.7 from=10.0.0.3 at=1790000000 score=-6 rate=93000000 rtt_us=20100 marks=cs1 marked=1790000100
 //! ```
 //!
-//! `from` is the address packets leave from (of IPv6 the first 64 bits), `at` and `marked` are seconds since 1970, `score` is
-//! [`DestinationVerdict::score`], `rate` is in bits per second of UDP payload, `marks` is a [`MarkChoice`]. Lines that make no
-//! sense are left out. Processes that use the same file at the same time add to it. Nothing that happens to it is an error
-//! of a connection.
+//! `from` is the source address of packets (for IPv6 its first 64 bits), `at` and `marked` are seconds since 1970,
+//! `score` is [`DestinationVerdict::score`], `rate` is in bits per second of UDP payload, `marks` is a [`MarkChoice`].
+//! Invalid lines are ignored. Processes that use the same file at the same time add to it. No problem with the file is
+//! an error of a connection.
 //!
-//! It is a list of the hosts this one has talked to in the last day. Only the user may read it.
+//! It lists this host's peers of the last day. Only the user may read it.
 
 mod entry;
 mod file;
@@ -37,11 +37,11 @@ use self::{
 };
 use crate::marks::MarkChoice;
 
-/// How long what is in the file is good. Longer than within a process, since it is believed less: see
+/// How long the file's entries are valid. Longer than within a process, since they count less: see
 /// [`rc3_core::Endpoint::import_path`].
 pub const GOOD_FOR: Duration = Duration::from_secs(86_400);
 
-/// A file that endpoints read and add to. Clones are the same one.
+/// A file that endpoints read and add to. Clones share it.
 #[derive(Debug, Clone)]
 pub struct PathMemory(Arc<Inner>);
 
@@ -53,38 +53,38 @@ struct Inner {
 
 #[derive(Debug, Default)]
 struct Held {
-    /// As in the file when it was read or written last.
+    /// The file's entries when it was last read or written.
     table: Table,
-    /// What the file does not have.
+    /// Entries that the file does not have yet.
     unsaved: Table,
-    /// The same, by the destination and the address we were bound to; which network that is, is looked up later.
+    /// The same, by destination and local bound address; their network is looked up later.
     learned: HashMap<(IpAddr, IpAddr), Found>,
-    /// Somebody is going to save.
+    /// A save is pending.
     scheduled: bool,
 }
 
 impl PathMemory {
-    /// Reads the file, if it is there. What cannot be read is as if nothing were known.
+    /// Reads the file, if it exists. An unreadable file counts as empty.
     pub fn open(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         let table = file::read(&path, seconds(SystemTime::now()), GOOD_FOR);
         Self(Arc::new(Inner { path, held: Mutex::new(Held { table, ..Held::default() }) }))
     }
 
-    /// What is known about the path to `remote` of a socket bound to `bound`.
+    /// The record of the path to `remote` from a socket bound to `bound`.
     pub fn known(&self, remote: SocketAddr, bound: IpAddr) -> Option<KnownPath> {
         let now = seconds(SystemTime::now());
         let Found { at, score, pace } = self.entry(now, remote.ip(), bound)?.found?;
         Some(KnownPath { score, pace, age: Duration::from_secs(now.saturating_sub(at)) })
     }
 
-    /// Which marks a check has found to be useful on that path.
+    /// The marks that a check recommended for that path.
     pub fn marks(&self, remote: SocketAddr, bound: IpAddr) -> Option<MarkChoice> {
         let (_, marks) = self.entry(seconds(SystemTime::now()), remote.ip(), bound)?.marks?;
         Some(marks)
     }
 
-    /// Stores the marks that a check has found to be useful. [`Self::save`] writes them.
+    /// Stores the marks that a check recommends. [`Self::save`] writes them.
     pub fn set_marks(&self, remote: SocketAddr, bound: IpAddr, marks: MarkChoice) {
         let destination = remote.ip().to_canonical();
         let Some(network) = network::to(destination, bound) else { return };
@@ -93,11 +93,11 @@ impl PathMemory {
         self.held().unsaved.entry(Key { destination, network }).or_default().merge(entry);
     }
 
-    /// Adds what was learned to the file, and takes over what others have added. Blocks while another process does so, at
+    /// Adds new results to the file, and takes over those of other processes. Blocks while another process does so, at
     /// most for a second.
     ///
     /// # Errors
-    /// An [`io::Error`] if the file cannot be written. The next call writes what this one could not.
+    /// An [`io::Error`] if the file cannot be written. The next call tries again.
     pub fn save(&self) -> io::Result<()> {
         let mut new = {
             let mut held = self.held();
@@ -131,7 +131,7 @@ impl PathMemory {
         }
     }
 
-    /// Takes note of what a socket bound to `bound` has learned. Whether the caller is to see that it is saved.
+    /// Stores what a socket bound to `bound` has learned. Returns whether the caller must arrange a save.
     pub(crate) fn learn(&self, learned: &DestinationVerdict, bound: IpAddr) -> bool {
         let at = SystemTime::now().checked_sub(Instant::now().saturating_duration_since(learned.at));
         let found = Found { at: at.map_or(0, seconds), score: learned.score, pace: learned.pace };

@@ -1,9 +1,9 @@
-//! In which network this host is, as far as one socket can tell.
+//! This host's network, as far as one socket can determine it.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
-/// What names the network from which packets to `destination` leave, of an endpoint bound to `bound`: the address they leave
-/// from, of IPv6 the first 64 bits, since hosts change the rest by themselves (RFC 8981). `None` without a way there.
+/// Identifies the network from which packets to `destination` leave, for an endpoint bound to `bound`: their source
+/// address, for IPv6 its first 64 bits, since hosts change the rest by themselves (RFC 8981). `None` without a route.
 /// Finding it sends nothing.
 pub(super) fn to(destination: IpAddr, bound: IpAddr) -> Option<IpAddr> {
     let bound = bound.to_canonical();

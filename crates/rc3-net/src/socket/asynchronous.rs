@@ -1,4 +1,4 @@
-//! A [`Socket`] that wakes tasks: tokio's readiness around the same calls, nothing else.
+//! A [`Socket`] that wakes tasks: only tokio's readiness around the same calls.
 
 use std::{
     fmt, io,
@@ -13,8 +13,7 @@ use super::{Capabilities, Outgoing, RecvBatch, Socket, Stats, local_addr, sys};
 
 /// A [`Socket`] registered with the current tokio runtime.
 ///
-/// Each direction remembers one waker, that of the last poll, so one task should do the receiving and one the
-/// sending.
+/// Each direction stores one waker, that of the last poll, so use one task for receiving and one for sending.
 pub struct AsyncSocket {
     io: UdpSocket,
     state: sys::State,
@@ -33,16 +32,14 @@ impl AsyncSocket {
         Ok(Self { io: UdpSocket::from_std(io.into())?, state })
     }
 
-    /// [`Socket::try_send`]. After [`io::ErrorKind::WouldBlock`], [`Self::poll_writable`] resolves when to go
-    /// on; a caller that knows better may also try again earlier, since Linux wakes only when half the send
-    /// buffer is free.
+    /// [`Socket::try_send`]. After [`io::ErrorKind::WouldBlock`], [`Self::poll_writable`] resolves when to continue; a
+    /// caller may also try again earlier, since Linux wakes only when half the send buffer is free.
     ///
     /// # Errors
     /// As [`Socket::try_send`].
     pub fn try_send(&self, out: &Outgoing<'_>) -> io::Result<()> {
-        // Inside `try_io`, so that a refusal clears the readiness it was based on and no newer one. Where
-        // tokio believes the socket to be full, the kernel is asked all the same: it knows of less than half
-        // a buffer.
+        // Inside `try_io`, so that a refusal clears only the readiness it was based on. Even if tokio considers the
+        // socket full, the kernel is asked, because it reports readiness only at half a buffer.
         let mut asked = false;
         let result = self.io.try_io(Interest::WRITABLE, || {
             asked = true;
@@ -51,7 +48,7 @@ impl AsyncSocket {
         if asked { result } else { self.state.send(&SockRef::from(&self.io), out) }
     }
 
-    /// Waits until something was received, then as [`Socket::try_recv`].
+    /// Waits for datagrams, then works like [`Socket::try_recv`].
     ///
     /// # Errors
     /// An [`io::Error`] if the socket is unusable or the runtime shuts down.
@@ -67,7 +64,7 @@ impl AsyncSocket {
         }
     }
 
-    /// Waits until there is room to send. May be ready too early; then [`Self::try_send`] says so.
+    /// Waits until there is room to send. May be ready too early; then [`Self::try_send`] returns `WouldBlock`.
     ///
     /// # Errors
     /// An [`io::Error`] if the runtime shuts down.

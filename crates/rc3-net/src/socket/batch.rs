@@ -1,11 +1,11 @@
-//! What one receive call brought: buffers, and the datagrams in them.
+//! The result of one receive call: buffers, and the datagrams in them.
 //!
 //! The kernel fills a fixed number of slots, each large enough for the longest message. A message that fills a quarter
 //! of its slot or more is handed out in place; from others, each datagram is copied. Datagrams that share a slot pin
-//! each other, and a peer may see to it that one of each message is kept in some reassembly buffer. So slots that
-//! somebody still holds are counted, and while there are [`LENT_MAX`] of them everything is copied.
+//! each other, and a peer may cause one of each message to stay in some reassembly buffer. So slots in use elsewhere
+//! are counted, and while there are [`LENT_MAX`] of them everything is copied.
 //!
-//! Invariant: slots at or past `next` up to `messages.len()` hold one message each that was not taken whole.
+//! Invariant: slots from `next` up to `messages.len()` have one message each that was not taken completely.
 
 use std::{
     collections::VecDeque,
@@ -24,29 +24,28 @@ pub const RECV_MESSAGES_MAX: usize = 32;
 /// Room for the longest message, a joined batch just below 64 KiB.
 pub(super) const SLOT_BYTES: usize = 1 << 16;
 
-/// From this length on a message leaves in its slot's memory.
+/// Messages of at least this length leave in their slot's memory.
 const IN_PLACE_MIN: usize = SLOT_BYTES / 4;
 
-/// Slots that may be held by others, 32 MiB in all: what a window of that size and a reader that keeps up with it need.
+/// Most slots in use elsewhere, 32 MiB in total: enough for a window of that size and a reader that keeps up with it.
 const LENT_MAX: usize = 512;
 
-/// Of the slots that were held by others, how many are looked at for each that is needed.
+/// How many lent slots are checked for each slot that is needed.
 const LOOKS: usize = 4;
 
 /// What the kernel reports about a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecvMeta {
-    /// Who sent it.
+    /// The sender's address.
     pub remote: SocketAddr,
-    /// The local address it was sent to, fit as the source of a reply; `None` if unknown or not an address of
-    /// ours.
+    /// The local address it was sent to, usable as the source of a reply; `None` if unknown or not a local address.
     pub local: Option<IpAddr>,
     /// Explicit congestion notification, 0 to 3.
     pub ecn: u8,
     /// Differentiated services code point, 0 to 63.
     pub dscp: u8,
-    /// If it came in fragments and the system reports enough: bytes of payload of the leading one, without its IP header.
-    /// How sure that is: [`super::LeadingLens`].
+    /// If it arrived in fragments and the system reports enough: payload bytes of the leading one, without its IP
+    /// header. [`super::LeadingLens`] says how reliable that is.
     pub leading_len: Option<u16>,
 }
 
@@ -59,10 +58,10 @@ pub struct Datagram {
     pub data: BytesMut,
 }
 
-/// The buffers of one receive call; make one per receiving task and use it again and again.
+/// The buffers of one receive call; make one per receiving task and reuse it.
 ///
-/// Holds [`RECV_MESSAGES_MAX`] x 64 KiB of address space, of which only what was ever received is touched. Datagrams
-/// that are kept may pin 32 MiB more.
+/// Reserves [`RECV_MESSAGES_MAX`] x 64 KiB of address space, of which only the received part is touched. Datagrams that
+/// are kept may pin 32 MiB more.
 pub struct RecvBatch {
     pub(super) slots: Vec<BytesMut>,
     pub(super) messages: Vec<Message>,
@@ -71,12 +70,11 @@ pub struct RecvBatch {
     next: usize,
     /// Bytes of the message at `next` that were taken.
     taken: usize,
-    /// What is left of slots that others held when they were needed again.
+    /// Slots that were lent when they were needed again.
     lent: VecDeque<BytesMut>,
 }
 
-/// One message of the kernel: datagrams of `stride` bytes each, the last perhaps shorter, all with one
-/// `meta`.
+/// One message of the kernel: datagrams of `stride` bytes each, the last possibly shorter, all with one `meta`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Message {
     pub(super) meta: RecvMeta,
@@ -97,15 +95,14 @@ impl RecvBatch {
         }
     }
 
-    /// The datagrams not yet taken, in the order of arrival. An iterator left early can be followed by
-    /// another one.
+    /// The datagrams not yet taken, in the order of arrival. After an iterator is dropped early, another one continues.
     pub fn datagrams(&mut self) -> Datagrams<'_> {
         Datagrams { batch: self }
     }
 
     /// Empties all slots and gives each at least [`SLOT_BYTES`] of room.
     pub(super) fn refill(&mut self) {
-        // The others were left as they are.
+        // The others are unchanged.
         let used = if self.slots[0].capacity() == 0 { RECV_MESSAGES_MAX } else { self.messages.len() };
         self.messages.clear();
         self.next = 0;
@@ -122,13 +119,13 @@ impl RecvBatch {
                 self.lent.push_back(held);
             }
         }
-        // More that nobody holds are not needed.
+        // Free slots beyond these are not needed.
         looks = looks.min(LOOKS);
         while take_back(&mut self.lent, &mut looks).is_some() {}
     }
 }
 
-/// The next slot that nobody holds any more, within so many looks.
+/// The next slot that is no longer lent, within this many checks.
 fn take_back(lent: &mut VecDeque<BytesMut>, looks: &mut usize) -> Option<BytesMut> {
     while *looks > 0 {
         *looks -= 1;
@@ -172,12 +169,12 @@ impl Iterator for Datagrams<'_> {
             let slot = &mut slots[*next];
             let len = stride.min(slot.len() - *taken);
             if len == 0 {
-                // All of it was taken, or it is empty: nobody's packet.
+                // All of it was taken, or it is empty and no packet.
                 *next += 1;
                 *taken = 0;
                 continue;
             }
-            // Decided with the first datagram of a message; what was taken in place is gone from the slot.
+            // Decided with the first datagram of a message; taken bytes are gone from the slot.
             let in_place = *taken == 0
                 && (slot.capacity() < SLOT_BYTES || (slot.len() >= IN_PLACE_MIN && lent.len() < LENT_MAX));
             let data = if in_place {
@@ -243,7 +240,7 @@ mod tests {
         let memory = batch.slots[0].as_ptr();
         assert_eq!(batch.datagrams().count(), 50);
         batch.refill();
-        assert_eq!(batch.slots[0].as_ptr(), memory, "nobody held it");
+        assert_eq!(batch.slots[0].as_ptr(), memory, "it was not lent");
 
         fill(&mut batch, &[(60_000, 1_200)]);
         let held = batch.datagrams().nth(1).unwrap().data;
@@ -251,7 +248,7 @@ mod tests {
         assert_ne!(batch.slots[0].as_ptr(), memory);
         fill(&mut batch, &[(60_000, 1_200)]);
         assert_eq!(held[0], (1_200 % 256) as u8);
-        // Given up at last, it serves as the next slot that is needed.
+        // Released at last, it serves as the next slot that is needed.
         let other = batch.datagrams().next().unwrap().data;
         drop(held);
         batch.refill();
@@ -282,7 +279,7 @@ mod tests {
         }
         assert_eq!(batch.lent.len(), LENT_MAX);
         assert!(kept.iter().enumerate().all(|(nth, data)| data[0] == (nth % 50 * 1_200 % 256) as u8));
-        // What is kept no more is given back.
+        // Memory that is no longer kept is freed.
         kept.clear();
         for _ in 0..LENT_MAX {
             batch.refill();

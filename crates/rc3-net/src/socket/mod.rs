@@ -1,14 +1,14 @@
-//! UDP sockets that carry the marks: readiness, batches, what the kernel can do and what it did.
+//! UDP sockets that carry the marks: readiness, batches, features and counters.
 //!
 //! Owns the two sockets of an endpoint and the options that the kernel needs for them. On Linux one
 //! `sendmsg` sends up to [`MAX_GSO_SEGMENTS`] datagrams with one DSCP, ECN and queue priority; one `recvmmsg`
 //! receives up to [`RECV_MESSAGES_MAX`] batches. Elsewhere it is one datagram per call and no marks.
 //!
-//! Invariant: nothing that arrives from the network makes a socket unusable. What a destination or a router
-//! did wrong is counted as a drop, as if the network had lost the datagram.
+//! Invariant: no input from the network makes a socket unusable. Errors of a destination or a router count as drops, as
+//! if the network had lost the datagram.
 //!
-//! Addresses are canonical on both sides: an IPv4 peer is an IPv4 address, also on a dual-stack socket. Sizes
-//! are in bytes of UDP payload unless said otherwise.
+//! Addresses are canonical on both sides: an IPv4 peer is an IPv4 address, also on a dual-stack socket. Sizes are in
+//! bytes of UDP payload by default.
 
 use std::{
     io,
@@ -29,62 +29,60 @@ mod stats;
 #[expect(unsafe_code, reason = "the one place that talks to the kernel without a safe wrapper")]
 mod sys;
 
-/// How many datagrams one send may carry: `UDP_MAX_SEGMENTS` of Linux up to 6.8; later kernels take 128.
+/// Most datagrams in one send: `UDP_MAX_SEGMENTS` of Linux up to 6.8; later kernels take 128.
 pub const MAX_GSO_SEGMENTS: usize = 64;
 
-/// How many bytes one send may carry: the largest UDP payload of IPv4, 65,535 less 20 of IP and 8 of UDP.
+/// Most bytes in one send: the largest UDP payload of IPv4, 65,535 minus 20 of IP and 8 of UDP.
 pub const MAX_GSO_BYTES: usize = rc3_core::BATCH_BYTES_MAX;
 
-/// What to ask of the kernel for a socket. What it granted is in [`Capabilities`].
+/// Requested options of a socket. [`Capabilities`] has the granted ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// Bytes asked for with `SO_RCVBUF`. Linux doubles the number and takes about 2.3 KB of it per full
-    /// datagram, so the default of 4 MiB holds about 3600: 40 ms at 1 Gbit/s, enough to sit out a busy
-    /// scheduler.
+    /// Bytes requested with `SO_RCVBUF`. Linux doubles the number and uses about 2.3 KB of it per full datagram, so the
+    /// default of 4 MiB holds about 3600: 40 ms at 1 Gbit/s, enough for a busy scheduler.
     pub recv_buffer: usize,
-    /// Bytes asked for with `SO_SNDBUF`, doubled likewise. The default of 1 MiB takes 32 batches of 44 full
-    /// datagrams: low-priority data in the queue, one more batch of it and a burst of the primary loop have
-    /// room together, and on a slow link the buffer is not yet a second of delay.
+    /// Bytes requested with `SO_SNDBUF`, doubled likewise. The default of 1 MiB takes 32 batches of 44 full datagrams:
+    /// room for queued low-priority data, one more batch of it and a burst of the primary loop, and yet less than a
+    /// second of delay on a slow link.
     pub send_buffer: usize,
-    /// Let the kernel (or the card) cut one big send into datagrams. Saves most of the cost of sending.
+    /// Let the kernel (or the card) split one big send into datagrams. Saves most of the cost of sending.
     pub gso: bool,
     /// Let the kernel join equal datagrams of one flow before they are received.
     pub gro: bool,
-    /// Attach the queue priority to each packet. Linux can since 6.14; where it cannot, or with `false`, the
-    /// marks are set on the socket itself whenever they change. That costs three more system calls per
-    /// change, not per packet.
+    /// Attach the queue priority to each packet. Linux supports it since 6.14; without support, or with `false`, the
+    /// marks are set on the socket whenever they change. That costs three more system calls per change, not per packet.
     pub priority_cmsg: bool,
     /// When to open a packet socket, which sees the exact length of leading fragments.
     pub packet_socket: PacketSocket,
 }
 
-/// When to open a packet socket beside a UDP socket.
+/// When to open a packet socket in addition to a UDP socket.
 ///
 /// Kick-Ass routers signal a rate by the length of a datagram's leading fragment. Linux reports the length of the
-/// longest fragment to every socket; with two fragments, the leading one follows from it; a packet socket sees it, and needs
-/// `CAP_NET_RAW`. It takes nothing but leading fragments of datagrams to the same port, and costs every packet that the host
-/// receives or sends some tens of nanoseconds. Where it cannot be had, or shows nothing, lengths are concluded. Which it has
-/// become is in [`Capabilities::leading_lens`].
+/// longest fragment to every socket; with two fragments, the leading one follows from it. A packet socket sees it
+/// directly, and needs `CAP_NET_RAW`. It receives only leading fragments of datagrams to the same port, and costs some
+/// tens of nanoseconds for every packet that the host receives or sends. If it is not available, or shows nothing,
+/// lengths are concluded. [`Capabilities::leading_lens`] reports the result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PacketSocket {
     /// Never.
     Never,
-    /// Once a datagram has come in fragments, with the rights of then.
+    /// Once a datagram has arrived in fragments, with the privileges at that time.
     #[default]
     OnDemand,
-    /// When the UDP socket is bound, with the rights of then: for processes that drop them afterwards, and for rates from
-    /// the first datagram on. With the descriptor frames can also be sent: a process that is taken over later can
-    /// do that, although it could not open one any more.
+    /// When the UDP socket is bound, with the privileges at that time: for processes that drop them afterwards, and for
+    /// rates from the first datagram on. The descriptor can also send frames: a process that is compromised later can
+    /// do that, although it could no longer open one.
     AtBind,
 }
 
 /// How the lengths of leading fragments are learned, see [`RecvMeta::leading_len`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeadingLens {
-    /// Seen by a packet socket. Where that has missed one, and over IPv6, as [`Self::Concluded`].
+    /// Seen by a packet socket. If that missed one, and over IPv6, like [`Self::Concluded`].
     Exact,
-    /// Concluded from the length of the longest: right for two fragments. With more it is that of another one, where the
-    /// leading is not the longest.
+    /// Concluded from the length of the longest: right for two fragments. With more it is that of another one, if the
+    /// leading one is not the longest.
     Concluded,
     /// Not at all.
     Unknown,
@@ -107,7 +105,7 @@ impl Default for Options {
 /// of marks. Levels must not be mixed: the receiving host steers and routers mark the batch as a whole.
 #[derive(Debug, Clone, Copy)]
 pub struct Outgoing<'a> {
-    /// Where to.
+    /// Destination.
     pub destination: SocketAddr,
     /// Local address to send from; `None` lets the routing table choose. Same family as the destination.
     pub source: Option<IpAddr>,
@@ -119,16 +117,16 @@ pub struct Outgoing<'a> {
     pub priority: Option<u32>,
     /// The payload, at most [`MAX_GSO_BYTES`].
     pub contents: &'a [u8],
-    /// Length of each datagram but the last; `None` for one datagram. At most [`MAX_GSO_SEGMENTS`] datagrams.
+    /// Length of each datagram except the last; `None` for one datagram. At most [`MAX_GSO_SEGMENTS`] datagrams.
     pub segment_size: Option<usize>,
-    /// Whether routers may not fragment it. They may only one datagram at a time, since those of a batch share IP
-    /// identifications with the next batch. Without effect in IPv6, where routers never may, and where the system has no
-    /// such choice.
+    /// Whether routers must not fragment it. A fragmentable datagram is sent alone, since the datagrams of a batch
+    /// share IP identifications with the next batch. No effect in IPv6, where routers never fragment, and on systems
+    /// without this choice.
     pub dont_fragment: bool,
 }
 
 impl Outgoing<'_> {
-    /// The segment size when there really is more than one datagram.
+    /// The segment size if there is more than one datagram.
     fn checked_segment(&self) -> io::Result<Option<usize>> {
         let invalid = |what| Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         if self.ecn > 3 || self.dscp > 63 {
@@ -157,12 +155,11 @@ impl Outgoing<'_> {
     }
 }
 
-/// What a socket can do. Probed when it was bound; the send abilities may be lost later, when a route refuses
-/// them.
+/// Features of a socket. Probed when it was bound; those for sending may be lost later, when a route refuses them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Capabilities {
-    /// Datagrams worth putting into one send: [`MAX_GSO_SEGMENTS`], or 1 without segmentation offload.
+    /// Useful number of datagrams in one send: [`MAX_GSO_SEGMENTS`], or 1 without segmentation offload.
     pub gso_segments_max: usize,
     /// Whether equal datagrams may arrive joined.
     pub gro: bool,
@@ -170,11 +167,11 @@ pub struct Capabilities {
     pub dscp: bool,
     /// Whether queue priorities are honoured at all, per packet or through the socket.
     pub so_priority: bool,
-    /// Whether they can change with every packet at no cost. Without, keep levels apart in long runs.
+    /// Whether they can change with every packet at no cost. Otherwise, send levels in long runs.
     pub priority_cmsg: bool,
     /// How the lengths of leading IPv4 fragments are learned.
     pub leading_lens: LeadingLens,
-    /// Receive buffer as the kernel counts it, in bytes of its own memory; on Linux twice what was granted.
+    /// Receive buffer in the kernel's unit, bytes of its own memory; on Linux twice the granted size.
     pub recv_buffer: usize,
     /// Send buffer in the same unit, which is that of [`Socket::queued_bytes`] too.
     pub send_buffer: usize,
@@ -190,7 +187,7 @@ pub struct Socket {
 impl Socket {
     /// Binds one socket for all levels, without steering.
     ///
-    /// `[::]` also takes IPv4 where the system allows.
+    /// `[::]` also takes IPv4 if the system allows.
     ///
     /// # Errors
     /// [`io::ErrorKind::AddrInUse`] if the port is taken, [`io::ErrorKind::AddrNotAvailable`] if this host does not have
@@ -200,12 +197,11 @@ impl Socket {
         Ok(Self { io, state })
     }
 
-    /// Sends one [`Outgoing`], whole, now.
+    /// Sends one whole [`Outgoing`] now.
     ///
-    /// Where segmentation offload is refused (`EIO`, `EINVAL`) it is switched off for this socket and the
-    /// batch goes out as single datagrams; a refused priority is left away likewise. If the send buffer fills
-    /// up in the midst of such singles, the rest is dropped and counted: repeating the whole would send some
-    /// of it twice.
+    /// If segmentation offload is refused (`EIO`, `EINVAL`) it is disabled for this socket and the batch is sent as
+    /// single datagrams; a refused priority is omitted likewise. If the send buffer fills up among such singles, the
+    /// rest is dropped and counted: repeating the whole batch would send some of it twice.
     ///
     /// A datagram that the kernel or the path cannot take, such as an unreachable host (`EHOSTUNREACH`), a
     /// late `ECONNREFUSED`, one longer than the link allows (`EMSGSIZE`) or a full queue discipline
@@ -219,18 +215,17 @@ impl Socket {
         self.state.send(&self.io, out)
     }
 
-    /// Receives what is there, up to [`RECV_MESSAGES_MAX`] messages of one or more datagrams each, and
-    /// returns the number of messages. What was left in `batch` from before is discarded.
+    /// Receives available datagrams, up to [`RECV_MESSAGES_MAX`] messages of one or more datagrams each, and returns
+    /// the number of messages. Remaining datagrams in `batch` are discarded.
     ///
     /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] when nothing is there; anything else means that the socket is unusable.
+    /// [`io::ErrorKind::WouldBlock`] when nothing is available; anything else means that the socket is unusable.
     pub fn try_recv(&self, batch: &mut RecvBatch) -> io::Result<usize> {
         self.state.recv(&self.io, batch)
     }
 
-    /// Memory of datagrams sent but not yet taken by the network card, in the unit of
-    /// [`Capabilities::send_buffer`]. About 2.3 KB per full datagram; 0 where the system does not tell (or a
-    /// path never pushes back).
+    /// Memory of datagrams sent but not yet taken by the network card, in the unit of [`Capabilities::send_buffer`].
+    /// About 2.3 KB per full datagram; 0 if the system does not report it (or on paths without back pressure).
     pub fn queued_bytes(&self) -> usize {
         sys::queued_bytes(&self.io)
     }
@@ -243,12 +238,12 @@ impl Socket {
         local_addr(&self.io)
     }
 
-    /// What the socket can do by now.
+    /// The current features of the socket.
     pub fn capabilities(&self) -> Capabilities {
         self.state.capabilities()
     }
 
-    /// What the socket has done so far.
+    /// Counters of the socket so far.
     pub fn stats(&self) -> Stats {
         self.state.stats(&self.io)
     }
@@ -263,25 +258,25 @@ impl std::os::fd::AsFd for Socket {
 
 /// The sockets of one endpoint, bound to one address.
 ///
-/// On Linux the kernel steers on the first byte of the payload: with the QUIC fixed bit (0x40) set a datagram
-/// goes to `primary`, else to `low`. Each has its own buffers, so low-priority datagrams can neither push out
-/// a received packet of the primary loop nor keep one from being sent. Steering is a service, not a filter: a
-/// datagram may still arrive on the other socket, so demultiplex what comes from either.
+/// On Linux the kernel steers by the first byte of the payload: a datagram with the QUIC fixed bit (0x40) goes to
+/// `primary`, others to `low`. Each has its own buffers, so low-priority datagrams can neither push out a received
+/// packet of the primary loop nor prevent one from being sent. Steering is not a filter: a datagram may still arrive on
+/// the other socket, so demultiplex the input of both.
 #[derive(Debug)]
 pub struct Sockets {
     /// For level 0.
     pub primary: Socket,
-    /// For the low levels; `None` where the system cannot steer, then everything goes over `primary`.
+    /// For the low levels; `None` if the system cannot steer; then everything goes through `primary`.
     pub low: Option<Socket>,
 }
 
 impl Sockets {
     /// Binds the pair; port 0 lets the system choose.
     ///
-    /// The first socket is bound alone and only then opened for the second one (`SO_REUSEPORT`), so that two
-    /// servers on one port fail as people expect. From then on another process *of the same user* that asks
-    /// for `SO_REUSEPORT` may still bind the port, but the steering program never gives it a datagram. In the
-    /// instant between binding the second socket and attaching the program, datagrams may go to either.
+    /// The first socket is bound alone and only then opened for the second one (`SO_REUSEPORT`), so that two servers on
+    /// one port fail as users expect. From then on another process *of the same user* that sets `SO_REUSEPORT` may
+    /// still bind the port, but the steering program never gives it a datagram. Between binding the second socket and
+    /// attaching the program, datagrams may go to either.
     ///
     /// # Errors
     /// [`io::ErrorKind::AddrInUse`] when the port is taken, and as [`Socket::bind_plain`].
@@ -290,7 +285,7 @@ impl Sockets {
         let low = match sys::open_steered(&primary.io, options) {
             Ok(low) => low.map(|(io, state)| Socket { io, state }),
             Err(error) => {
-                tracing::warn!(%error, "no second socket, low-priority traffic can crowd out the primary's");
+                tracing::warn!(%error, "no second socket, low-priority traffic can fill the primary's buffer");
                 None
             }
         };
@@ -305,7 +300,7 @@ impl Sockets {
         self.primary.local_addr()
     }
 
-    /// The socket for low-priority datagrams: `low`, or `primary` in its place.
+    /// The socket for low-priority datagrams: `low`, or `primary` without it.
     pub fn low(&self) -> &Socket {
         self.low.as_ref().unwrap_or(&self.primary)
     }
@@ -323,7 +318,7 @@ fn canonical(address: SocketAddr) -> SocketAddr {
     }
 }
 
-/// `address` in the form the kernel takes on a socket of this family.
+/// `address` in the form that the kernel accepts on a socket of this family.
 fn for_family(address: SocketAddr, ipv6: bool) -> io::Result<SocketAddr> {
     match canonical(address) {
         SocketAddr::V4(v4) if ipv6 => Ok(SocketAddr::from((v4.ip().to_ipv6_mapped(), v4.port()))),

@@ -2,34 +2,34 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// What a socket has done since it was bound.
+/// Counters of a socket since it was bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Datagrams the kernel took, each segment of a batch counted.
+    /// Datagrams accepted by the kernel, each segment of a batch counted.
     pub sent_datagrams: u64,
     /// System calls made to send them, failed ones included.
     pub send_syscalls: u64,
-    /// Sends turned away because the send buffer was full.
+    /// Sends refused because the send buffer was full.
     pub send_would_block: u64,
-    /// Datagrams given up on, because the host, the route or the queue refused them.
+    /// Datagrams dropped because the host, the route or the queue refused them.
     pub send_drops: u64,
     /// Datagrams received.
     pub received_datagrams: u64,
     /// System calls that received at least one message.
     pub recv_syscalls: u64,
-    /// Messages received but unusable: cut short, or without a sender's address.
+    /// Messages received but unusable: truncated, or without a sender's address.
     pub recv_unusable: u64,
-    /// Datagrams that came in fragments; 0 where the system does not tell.
+    /// Datagrams received in fragments; 0 if the system does not report it.
     pub fragmented_datagrams: u64,
     /// Those of them whose leading fragment was seen, so that its length is exact.
     pub exact_leading_lens: u64,
-    /// Datagrams the kernel threw away because the receive buffer was full; 0 where the system does not tell.
-    /// Wraps at 32 bits.
+    /// Datagrams that the kernel dropped because the receive buffer was full; 0 if the system does not report it. Wraps
+    /// at 32 bits.
     pub recv_overflows: u64,
 }
 
-/// The living side of [`Stats`].
+/// The live counters behind [`Stats`].
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     pub(super) sent_datagrams: Counter,
@@ -60,7 +60,7 @@ impl Counters {
     }
 }
 
-/// A number that only grows. Relaxed: nobody orders other memory by it.
+/// A counter. Relaxed: no other memory is ordered by it.
 #[derive(Debug, Default)]
 pub(super) struct Counter(AtomicU64);
 

@@ -1,4 +1,4 @@
-//! One connection, its waiting tasks included.
+//! One connection, including its waiting tasks.
 
 use std::{sync::Arc, task::Waker};
 
@@ -10,28 +10,28 @@ use tokio::sync::{Notify, oneshot};
 use super::map::Map;
 use crate::waiters::ConnectionWaiters;
 
-/// One connection beside the core's own state of it.
+/// One connection, besides the core's own state.
 pub(crate) struct ConnectionState {
     pub(super) handle: ConnectionHandle,
-    /// The core's side, after it let go.
+    /// The core's side, after the connection ended.
     pub(super) gone: Option<Box<core::Connection>>,
-    /// Whether somebody holds it or a stream of it.
+    /// Whether a handle to it or to one of its streams exists.
     pub(super) held: bool,
     pub(crate) connected: bool,
     pub(crate) error: Option<ConnectionError>,
     /// The task inside `Connecting`.
     pub(crate) connecting: Option<Waker>,
-    /// Who waits to hear whether 0-RTT was accepted.
+    /// Tasks that wait for the result of 0-RTT.
     pub(crate) zero_rtt: Option<oneshot::Sender<bool>>,
-    /// The server refused the streams that were opened before the handshake was complete.
+    /// The server rejected the streams that were opened before the handshake was complete.
     pub(crate) zero_rtt_rejected: bool,
     pub(crate) readers: Map<StreamId, Waker>,
     pub(crate) writers: Map<StreamId, Waker>,
-    /// Who waits to hear that a stream was stopped, delivered or reset.
+    /// Tasks that wait until a stream is stopped, delivered or reset.
     pub(crate) stopped: Map<StreamId, Arc<Notify>>,
-    /// Streams that accepted bytes, or an end, of which the peer has not acknowledged all.
+    /// Streams with accepted bytes, or an end, that the peer has not acknowledged.
     pub(crate) undelivered: FxHashSet<StreamId>,
-    /// To be closed so when `undelivered` is empty.
+    /// How to close it when `undelivered` is empty.
     pub(super) closing: Option<(VarInt, Bytes)>,
     waiters: Arc<ConnectionWaiters>,
     #[cfg(feature = "metrics")]
@@ -70,7 +70,7 @@ impl ConnectionState {
             }
             Event::Connected => {
                 self.connected = true;
-                // Nobody may be waiting any more.
+                // No task may be waiting any more.
                 self.zero_rtt.take().map(|waiter| waiter.send(!self.zero_rtt_rejected));
                 wakers.extend(self.connecting.take());
                 self.waiters.handshake.notify_waiters();
@@ -91,12 +91,12 @@ impl ConnectionState {
             }
             Event::DatagramReceived => self.waiters.datagram_received.notify_waiters(),
             Event::DatagramsUnblocked => self.waiters.datagrams_unblocked.notify_waiters(),
-            // What a newer core has to say that nobody here waits for.
+            // Events of a newer core that no task here waits for.
             _ => {}
         }
     }
 
-    /// A stream has nothing left to deliver, or gave it up.
+    /// A stream has delivered everything, or was abandoned.
     pub(crate) fn on_send_over(&mut self, id: StreamId) {
         self.undelivered.remove(&id);
         if let Some(stopped) = self.stopped.remove(&id) {
@@ -125,7 +125,7 @@ impl ConnectionState {
         all.into_iter().chain(available).chain(opened).for_each(Notify::notify_waiters);
     }
 
-    /// Everybody who waits for a stream has something to learn.
+    /// Wakes all tasks that wait for a stream.
     fn wake_streams(&mut self, wakers: &mut Vec<Waker>) {
         wakers.extend(self.readers.drain().map(|(_, waker)| waker));
         wakers.extend(self.writers.drain().map(|(_, waker)| waker));

@@ -1,6 +1,6 @@
 //! Counters of handshakes.
 
-/// What became of handshakes.
+/// The results of handshakes.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Handshakes {
     pub(crate) accepted: u64,

@@ -1,4 +1,4 @@
-//! A certificate that processes of one test share through the file system, and TLS settings of either side with it.
+//! A certificate that a test's processes share through the file system, and TLS settings of either side with it.
 
 use std::{
     env, fs,
@@ -16,7 +16,7 @@ use super::common::SERVER_NAME;
 
 const FOLDER: &str = "RC3_TEST_IDENTITY";
 
-/// A folder with certificate and key; gone when dropped, by panic or not.
+/// A folder with certificate and key; removed on drop, also after a panic.
 pub(crate) struct Identity(PathBuf);
 
 impl Identity {

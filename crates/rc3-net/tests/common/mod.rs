@@ -1,4 +1,4 @@
-//! Endpoints that trust each other, and content that tells what was lost, doubled or swapped.
+//! Endpoints that trust each other, and content that reveals loss, duplication and reordering.
 #![allow(dead_code, reason = "no test file uses all of it")]
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
@@ -10,10 +10,10 @@ use rc3_net::{
 
 pub(crate) use rc3_sim::identity::SERVER_NAME;
 
-/// Longer than anything takes on a busy machine.
+/// Longer than any step takes on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Settings of both sides, with whatever `change` makes of the default transport.
+/// Configuration of both sides; `change` adapts the default transport.
 pub(crate) fn configs(change: impl Fn(&mut TransportConfig)) -> (ClientConfig, ServerConfig) {
     let (mut client, mut server) = rc3_sim::identity::identity(&["test"]);
     let mut transport = TransportConfig::default();
@@ -42,7 +42,7 @@ pub(crate) async fn connect(client: &Endpoint, server: &Endpoint) -> (Connection
     (connected.unwrap(), accepted)
 }
 
-/// `len` bytes that differ from place to place and from `seed` to `seed`.
+/// `len` bytes that differ by position and by `seed`.
 pub(crate) fn pattern(len: usize, seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut bytes = Vec::with_capacity(len + 8);

@@ -15,14 +15,14 @@ pub(crate) const READY: &str = "ready";
 /// More than any role takes on a busy machine.
 const PATIENCE_SECONDS: &str = "120";
 
-/// The namespaces; gone when dropped, by panic or not.
+/// The namespaces; removed on drop, also after a panic.
 pub(crate) struct Namespaces {
     pub(crate) left: String,
     pub(crate) right: String,
 }
 
 impl Namespaces {
-    /// Both with an address on `veth0`, or `None` and a line that says why not.
+    /// Both with an address on `veth0`, or `None` after printing why not.
     ///
     /// Tests run side by side in one process, so each names its own.
     pub(crate) fn new(test: &str, left_address: &str, right_address: &str) -> Option<Self> {
@@ -60,13 +60,13 @@ impl Namespaces {
 impl Drop for Namespaces {
     fn drop(&mut self) {
         for name in [&self.left, &self.right] {
-            // One that was never made is no matter.
+            // Ignore a namespace that was never created.
             let _ = Command::new("ip").args(["netns", "delete", name]).output();
         }
     }
 }
 
-/// Starts a receiver, waits until it is [`READY`], runs the sender, and holds both to a good end.
+/// Starts a receiver, waits until it is [`READY`], runs the sender, and checks that both succeed.
 pub(crate) fn play(mut receiver: Command, mut sender: Command) {
     let mut receiver = receiver.stdout(Stdio::piped()).spawn().expect("the receiving end");
     let mut lines = BufReader::new(receiver.stdout.take().expect("a pipe"));
@@ -77,7 +77,7 @@ pub(crate) fn play(mut receiver: Command, mut sender: Command) {
     }
     let sender = sender.output().expect("the sending end");
     print!("{}", String::from_utf8_lossy(&sender.stdout));
-    // Read on, or the receiver would block on its pipe.
+    // Keep reading, or the receiver would block on its pipe.
     let rest: String = lines.lines().map_while(Result::ok).collect::<Vec<_>>().join("\n");
     let receiver = receiver.wait().expect("its end");
     assert!(sender.status.success(), "sender: {}", text(&sender));

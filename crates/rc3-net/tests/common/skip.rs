@@ -9,6 +9,6 @@ use std::{
 /// that passes.
 pub(crate) fn skipped(needs: &str) {
     let test = thread::current();
-    // Nobody may be listening.
+    // Standard error may be closed.
     let _ = writeln!(io::stderr(), "SKIPPED {}: needs {needs}", test.name().unwrap_or("test"));
 }

@@ -60,7 +60,7 @@ fn seen(report: &serde_json::Value, direction: &str, dscp: u8) -> Option<u64> {
 }
 
 #[test]
-fn a_path_that_keeps_marks_is_told_so() {
+fn a_path_that_keeps_marks_is_reported_as_such() {
     let listener = Listener::start(&["127.0.0.1"]);
     let (report, _) = check(&listener.ticket);
     assert_eq!(report["host"]["dscp_ipv4"], true);
@@ -140,7 +140,7 @@ fn relay(hop: &UdpSocket, peer: SocketAddr) {
 }
 
 #[test]
-fn a_flow_there_and_back_tells_of_the_path() {
+fn a_flow_each_way_reports_the_path() {
     let listener = Listener::start(&["127.0.0.1"]);
     // A listener serves several visits.
     for _ in 0..2 {
@@ -204,7 +204,7 @@ fn marks_that_are_overtaken_are_found_and_used_by_the_next_command() {
 }
 
 #[test]
-fn silence_and_tickets_of_others_are_told_apart() {
+fn silence_and_foreign_tickets_have_distinct_errors() {
     let listener = Listener::start(&["127.0.0.1"]);
     let ticket = listener.ticket.clone();
     drop(listener);

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_passed_by_many_may_be_lost_and_is_told_once() {
+    fn datagrams_passed_by_many_may_be_lost_and_are_reported_once() {
         let at = Instant::now();
         let mut departures = Departures::default();
         // Numbers 10 to 13 were not data.

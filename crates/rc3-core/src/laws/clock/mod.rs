@@ -643,7 +643,7 @@ mod tests {
     }
 
     #[test]
-    fn later_flows_are_told_no_rate_that_only_reports_show() {
+    fn later_flows_get_no_rate_without_receipts() {
         for (haste, bounded) in [(1, false), (10_000, true)] {
             let mut world = World::new();
             world.haste = haste;

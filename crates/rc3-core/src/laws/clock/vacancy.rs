@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn the_part_of_the_time_that_is_free_is_told() {
+    fn the_free_part_of_the_time_is_measured() {
         // Three milliseconds of queue in two of three cases.
         let vacancy = flight(1, 60, |at| if at % 9 == 0 { 0.0 } else { 3.0 });
         let part = vacancy.part(true).expect("seen");
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_of_others_that_does_not_drain_is_told() {
+    fn a_queue_of_others_that_does_not_drain_is_detected() {
         let vacancy = flight(1, 60, |at| if at < 60 { 0.0 } else { 5.0 });
         assert!((vacancy.queue().as_secs_f64() - 0.005).abs() < 1e-6);
         assert!(vacancy.part(true).expect("seen") < 0.1);

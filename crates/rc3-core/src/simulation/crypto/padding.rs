@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn behind_unknown_frames_nothing_is_told() {
+    fn padding_behind_unknown_frames_is_not_found() {
         let frames = [&[0x3f][..], &PADDING].concat();
         assert_eq!(len_without(&frames), frames.len());
     }

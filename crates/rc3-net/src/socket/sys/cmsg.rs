@@ -25,9 +25,8 @@ pub(super) const fn space(data: usize) -> usize {
 
 /// Appends control messages to a buffer.
 ///
-/// Contract: the caller provides at least the sum of [`space`] over all messages; one that does not fit is a
-/// bug and panics, it is never dropped silently, since a packet without its marks would be sent at the wrong
-/// priority.
+/// Contract: the caller provides at least the sum of [`space`] over all messages. One that does not fit is a bug and
+/// panics; it is never dropped silently, since a packet without its marks would be sent at the wrong priority.
 pub(super) struct Encoder<'a> {
     buffer: &'a mut [u8],
     used: usize,
@@ -72,13 +71,13 @@ impl Received<'_> {
     }
 }
 
-/// Iterates over control messages; ends at the first one that makes no sense.
+/// Iterates over control messages; ends at the first invalid one.
 pub(super) struct Decoder<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Decoder<'a> {
-    /// Over the part of a buffer that the kernel says it has filled.
+    /// Over the part of a buffer that the kernel has filled.
     pub(super) fn new(filled: &'a [u8]) -> Self {
         Self { rest: filled }
     }
@@ -93,7 +92,7 @@ impl<'a> Iterator for Decoder<'a> {
         let (kind, after) = after.split_first_chunk()?;
         let data_len = usize::from_ne_bytes(*len).checked_sub(HEADER)?;
         let data = after.get(..data_len)?;
-        // The last message may come without its padding.
+        // The last message may lack its padding.
         self.rest = after.get(align(data_len)..).unwrap_or_default();
         Some(Received { level: i32::from_ne_bytes(*level), kind: i32::from_ne_bytes(*kind), data })
     }

@@ -9,7 +9,7 @@ use super::super::{
     batch::Message, canonical, for_family, stats::Counters,
 };
 
-/// What is known about a socket.
+/// The state of a socket.
 #[derive(Debug)]
 pub(in crate::socket) struct State {
     ipv6: bool,
@@ -53,7 +53,7 @@ impl State {
         let destination = SockAddr::from(for_family(out.destination, self.ipv6)?);
         let mut left = out.contents.len().div_ceil(segment).max(1);
         let whole = left;
-        // An empty payload still is one datagram.
+        // An empty payload is still one datagram.
         for index in 0..whole {
             let start = index * segment;
             let end = out.contents.len().min(start + segment);
@@ -81,7 +81,7 @@ impl State {
     pub(in crate::socket) fn recv(&self, io: &Socket, batch: &mut RecvBatch) -> io::Result<usize> {
         batch.refill();
         for _ in 0..RECV_MESSAGES_MAX {
-            // Only a message uses up a slot, so that both stay in step.
+            // Only a message uses up a slot, so that both stay aligned.
             let slot = &mut batch.slots[batch.messages.len()];
             let (len, remote) = match io.recv_from(slot.spare_capacity_mut()) {
                 Ok(received) => received,

@@ -1,27 +1,27 @@
-//! How long the leading fragment of a datagram was: seen, or concluded from the longest.
+//! The length of a datagram's leading fragment: seen, or concluded from the longest.
 //!
-//! Pure: bytes and numbers in, lengths out. Knows no socket.
+//! Pure: bytes and numbers go in, lengths come out. No sockets.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-/// Bytes of an IPv4 header without options, and with as many as there may be.
+/// Bytes of an IPv4 header without options, and with the most options.
 pub(super) const IPV4_HEADER: usize = 20;
 pub(super) const IPV4_HEADER_MAX: usize = 60;
 pub(super) const UDP_HEADER: usize = 8;
 
-/// Bytes of UDP payload by which fragment and datagram are recognised. The longest of QUIC's headers without a token has
-/// 52 in front of its packet number (RFC 9000 §17.2); what follows is encrypted, so no two are the same.
+/// Bytes of UDP payload that match a fragment to its datagram. The longest of QUIC's headers without a token has 52
+/// before its packet number (RFC 9000 §17.2); the rest is encrypted, so no two are the same.
 pub(super) const START_MAX: usize = 64;
 
-/// The fewest: they hold eight bytes of connection id, which nobody who does not see the path can guess. The shortest
-/// length that stands for a rate leaves as many.
+/// The fewest: they include eight bytes of connection id, which cannot be guessed without seeing the path. The shortest
+/// length that encodes a rate leaves as many.
 const START_MIN: usize = 16;
 
 /// The leading fragment of a UDP datagram over IPv4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct LeadingFragment {
     source: SocketAddr,
-    /// Of the datagram, with the UDP header, as that says.
+    /// Length of the datagram, with the UDP header, as in that header.
     whole: u16,
     /// Bytes of payload, without the IP header.
     len: u16,
@@ -30,8 +30,8 @@ pub(super) struct LeadingFragment {
 }
 
 impl LeadingFragment {
-    /// Of the first bytes of a packet, the IP header included. `None` if it is none, if its lengths contradict each other,
-    /// or if there is not enough of it to recognise its datagram by.
+    /// Parses the first bytes of a packet, the IP header included. `None` if it is not such a fragment, if its lengths
+    /// contradict each other, or if it is too short to identify its datagram.
     pub(super) fn parse(packet: &[u8]) -> Option<Self> {
         const MORE_FRAGMENTS: u16 = 0x2000;
         const FRAGMENT_OFFSET: u16 = 0x1fff;
@@ -44,12 +44,12 @@ impl LeadingFragment {
             return None;
         }
         let len = number(2).checked_sub(header as u16)?;
-        // What was cut off, and what pads a frame, is not looked at.
+        // Truncated bytes and the padding of a frame are ignored.
         let payload = packet.get(header..)?;
         let payload = &payload[..payload.len().min(len.into())];
         let (udp, start) = payload.split_first_chunk::<UDP_HEADER>()?;
         let whole = u16::from_be_bytes([udp[4], udp[5]]);
-        // RFC 791 §3.2: all but the last carry a multiple of 8 bytes.
+        // RFC 791 §3.2: all except the last carry a multiple of 8 bytes.
         if !len.is_multiple_of(8) || len >= whole || start.len() < START_MIN {
             return None;
         }
@@ -61,13 +61,13 @@ impl LeadingFragment {
         Some(fragment)
     }
 
-    /// Whether it is of the datagram with this payload from `remote`, of whose fragments the longest had `longest` bytes of
-    /// payload.
+    /// Whether it belongs to the datagram with this payload from `remote`, whose longest fragment had `longest` bytes
+    /// of payload.
     pub(super) fn is_of(&self, remote: SocketAddr, payload: &[u8], longest: usize) -> bool {
         self.source == remote
             && usize::from(self.whole) == payload.len() + UDP_HEADER
             && payload.starts_with(&self.start[..self.start_len])
-            // The kernel has put together none that was longer: this one lies.
+            // The kernel has reassembled no longer one: this one is forged.
             && usize::from(self.len) <= longest
     }
 
@@ -77,11 +77,11 @@ impl LeadingFragment {
     }
 }
 
-/// Bytes of payload of the leading fragment of a datagram of `len` bytes, of whose fragments the longest had `longest`.
+/// Payload bytes of the leading fragment of a datagram of `len` bytes whose longest fragment had `longest`.
 ///
-/// All but the last carry a multiple of 8 bytes (RFC 791 §3.2, RFC 8200 §4.5). So if the longest does not, it is the last, and of two the
-/// other one is the first; if it does, it is the first, unless all do. Three fragments or more deceive where the first is
-/// not the longest.
+/// All except the last carry a multiple of 8 bytes (RFC 791 §3.2, RFC 8200 §4.5). So if the longest does not, it is the
+/// last, and of two the other one is the first; if it does, it is the first, unless all do. Three or more fragments
+/// give a wrong result if the first is not the longest.
 pub(super) fn concluded_len(longest: usize, len: usize) -> Option<u16> {
     let whole = len + UDP_HEADER;
     if whole.is_multiple_of(8) || longest >= whole {
@@ -118,7 +118,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn the_leading_fragment_is_told_by_which_lengths_are_multiples_of_eight() {
+    fn multiples_of_eight_identify_the_leading_fragment() {
         // UDP payload of 1471: 1479 bytes behind the IP header, whatever the first fragment carries.
         for leading in (24..1479).step_by(8) {
             let longest = leading.max(1479 - leading);
@@ -129,7 +129,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_fragment_too_short_to_tell_its_datagram_from_others_is_of_none() {
+    fn a_fragment_too_short_to_identify_its_datagram_is_of_none() {
         let payload = [7; 1471];
         assert!(LeadingFragment::parse(&fragment(0, 24, &payload)).is_some());
         assert_eq!(LeadingFragment::parse(&fragment(0, 16, &payload)), None);

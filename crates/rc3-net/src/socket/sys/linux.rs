@@ -1,8 +1,7 @@
 //! Linux: marks, segmentation offload and steering by control messages and socket options.
 //!
-//! Owns what is known of a socket; the rules for what to do when the kernel refuses something are beside the calls.
-//! Numbers that this rests on were measured on Linux 6.18; the names of the options are those of ip(7), ipv6(7), udp(7)
-//! and socket(7).
+//! Owns the state of a socket; the rules for refused calls are beside the calls. Numbers were measured on Linux 6.18;
+//! the names of the options are those of ip(7), ipv6(7), udp(7) and socket(7).
 
 mod options;
 mod receive;
@@ -35,26 +34,26 @@ use super::{
 };
 use crate::marks::PRIORITY_FILLER;
 
-/// The longest fragment of what was received, from linux/in.h and linux/in6.h; libc does not have them.
+/// The longest fragment of a received datagram, from linux/in.h and linux/in6.h; libc does not have them.
 const IP_RECVFRAGSIZE: c_int = 25;
 const IPV6_RECVFRAGSIZE: c_int = 77;
 
-/// What is known about a socket beside its descriptor.
+/// The state of a socket besides its descriptor.
 #[derive(Debug)]
 pub(in crate::socket) struct State {
     ipv6: bool,
     gro: bool,
-    /// Only ever goes from true to false.
+    /// Changes only from true to false.
     gso: AtomicBool,
-    /// Only ever goes from true to false: the kernel does not know the control message.
+    /// Changes only from true to false: the kernel does not know the control message.
     priority_cmsg: AtomicBool,
-    /// Priorities from here up were refused for lack of privilege. Only ever falls.
+    /// Priorities from here up were refused for lack of privilege. Only decreases.
     priority_end: AtomicU64,
-    /// The marks set on the socket itself, once any were.
+    /// The marks set on the socket itself, if any.
     socket_marks: Mutex<Option<SocketMarks>>,
-    /// Whether the socket sets DF: there is no control message for it. Held while it is changed and a datagram sent.
+    /// Whether the socket sets DF, for which there is no control message. Held while it is changed and a datagram sent.
     dont_fragment: Mutex<bool>,
-    /// Held while datagrams that came in fragments are looked at.
+    /// Held while datagrams received in fragments are processed.
     watch: Mutex<Watch>,
     recv_buffer: usize,
     send_buffer: usize,
@@ -77,7 +76,7 @@ pub(in crate::socket) fn open(address: SocketAddr, options: &Options) -> io::Res
 }
 
 impl State {
-    /// That of a socket with no option set.
+    /// The state of a socket without options set.
     fn bare(ipv6: bool) -> Self {
         Self {
             ipv6,
@@ -96,7 +95,7 @@ impl State {
         }
     }
 
-    /// [`Capabilities::gso_segments_max`] alone: asked for each batch.
+    /// Only [`Capabilities::gso_segments_max`], which each batch needs.
     pub(in crate::socket) fn segments_max(&self) -> usize {
         if self.gso.load(Relaxed) { MAX_GSO_SEGMENTS } else { 1 }
     }
@@ -124,16 +123,16 @@ fn prepare(address: SocketAddr, options: &Options) -> io::Result<(Socket, State)
     let ipv6 = address.is_ipv6();
     let io = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
     io.set_nonblocking(true)?;
-    // Options of IPv4 count for the IPv4 side of a dual-stack socket. DF is set, but for what routers may fragment, and
-    // the path's MTU not remembered: the primary loop probes for it (RFC 9000 §14.3).
+    // Options of IPv4 apply to the IPv4 side of a dual-stack socket. DF is set except on fragmentable datagrams, and
+    // the kernel does not store the path's MTU: the primary loop probes for it (RFC 9000 §14.3).
     set(&io, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_PROBE)?;
     set(&io, libc::IPPROTO_IP, libc::IP_RECVTOS, 1)?;
     set(&io, libc::IPPROTO_IP, libc::IP_PKTINFO, 1)?;
-    // Since Linux 4.13; without it signals of routers go unseen. The leading fragments are seen where most of them
-    // belong to, at the socket bound first.
-    let mut tells_longest = takes_ipv4(address) && set(&io, libc::IPPROTO_IP, IP_RECVFRAGSIZE, 1).is_ok();
+    // Since Linux 4.13; without it signals of routers are not seen. The first bound socket watches leading fragments,
+    // because most of them belong to it.
+    let mut reports_longest = takes_ipv4(address) && set(&io, libc::IPPROTO_IP, IP_RECVFRAGSIZE, 1).is_ok();
     if ipv6 {
-        tells_longest |= set(&io, libc::IPPROTO_IPV6, IPV6_RECVFRAGSIZE, 1).is_ok();
+        reports_longest |= set(&io, libc::IPPROTO_IPV6, IPV6_RECVFRAGSIZE, 1).is_ok();
         io.set_only_v6(false)?;
         set(&io, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_PROBE)?;
         set(&io, libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS, 1)?;
@@ -156,7 +155,7 @@ fn prepare(address: SocketAddr, options: &Options) -> io::Result<(Socket, State)
         gro,
         gso: AtomicBool::new(gso),
         priority_cmsg: AtomicBool::new(options.priority_cmsg && knows_priority_cmsg()),
-        watch: Mutex::new(if tells_longest { Watch::Concluding } else { Watch::Blind }),
+        watch: Mutex::new(if reports_longest { Watch::Concluding } else { Watch::Blind }),
         recv_buffer,
         send_buffer,
         ..State::bare(ipv6)

@@ -10,29 +10,29 @@ use super::{
     linux::set,
 };
 
-/// Bytes of each fragment that are kept.
+/// Bytes stored of each fragment.
 pub(super) const SNAP: usize = IPV4_HEADER_MAX + UDP_HEADER + START_MAX;
 
-/// Asked for; each fragment takes as much as the card has given it.
+/// Requested buffer; each fragment uses as much as the card allocated for it.
 const RECV_BUFFER: usize = 1 << 20;
 
-/// Opens one, on all interfaces: an address can be reached by any of them, and may move.
+/// Opens one, on all interfaces: an address is reachable by any of them, and may move.
 ///
-/// It asks for all protocols, not for IPv4. To those the kernel shows a packet first, and only then to the IP stack; to
+/// It uses all protocols instead of IPv4. The kernel passes a packet to such sockets before the IP stack, but to
 /// sockets for one protocol afterwards (seen on 6.18), which makes the IP stack copy the header of every packet.
 ///
 /// # Errors
-/// `EPERM` without `CAP_NET_RAW`; what a sandbox makes of it.
+/// `EPERM` without `CAP_NET_RAW`; in a sandbox possibly another error.
 pub(super) fn open(port: u16) -> io::Result<Socket> {
-    // Of no protocol yet: it sees nothing until it is bound, when the filter is there.
+    // Without a protocol it sees nothing until it is bound, when the filter is in place.
     let io = Socket::new(Domain::PACKET, Type::DGRAM, None)?;
     io.set_nonblocking(true)?;
-    // Less will do.
+    // Less is enough.
     let _ = io.set_recv_buffer_size(RECV_BUFFER);
     io.attach_filter(&filter(port))?;
-    // Whoever gets hold of the descriptor later sees no more than we do.
+    // Anyone who gets hold of the descriptor later sees no more than this process does.
     set(&io, libc::SOL_SOCKET, libc::SO_LOCK_FILTER, 1)?;
-    // Since Linux 4.20; before, the filter is asked about what is sent, too.
+    // Since Linux 4.20; before, the filter also sees sent packets.
     let _ = set(&io, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, 1);
     io.bind(&everything())?;
     Ok(io)
@@ -59,11 +59,11 @@ fn everything() -> SockAddr {
     }
 }
 
-/// Lets through what came to this host, is IPv4 and UDP, more to follow, offset 0, and to `port`. Most packets leave at
-/// the third test.
+/// Accepts packets to this host that are IPv4 and UDP, with more fragments, offset 0, and to `port`. Most packets are
+/// rejected by the third test.
 fn filter(port: u16) -> [SockFilter; 14] {
     const UDP: u32 = 17;
-    // A load past the end of the packet rejects it.
+    // A load beyond the end of the packet rejects it.
     let load = |size: u32, mode: u32, at: u32| SockFilter::new((libc::BPF_LD | size | mode) as u16, 0, 0, at);
     let extension = |which: c_int| (libc::SKF_AD_OFF + which) as u32;
     // To the next instruction if equal, else over as many as there are to the rejection.

@@ -1,4 +1,4 @@
-//! What is known about the leading fragments of the datagrams that a socket receives, and how.
+//! How a socket learns the leading fragments of the datagrams that it receives.
 
 use std::{collections::VecDeque, io::Read, net::SocketAddr};
 
@@ -10,39 +10,39 @@ use super::{
     packet_socket::{self, SNAP},
 };
 
-/// Fragments kept whose datagrams have not come; lone ones, of a flood, push each other out.
+/// Most stored fragments without their datagram; lone ones, of a flood, displace each other.
 const PENDING_MAX: usize = 512;
 
-/// Fragments read for the datagrams of one receive call at most.
+/// Most fragments read for the datagrams of one receive call.
 const READS_MAX: usize = 1024;
 
-/// A packet socket that has shown nothing when so many datagrams have come in fragments never will.
+/// A packet socket that has shown nothing after this many fragmented datagrams never will.
 const MISSES_MAX: u32 = 32;
 
-/// The way by which lengths of leading fragments are learned.
+/// How the lengths of leading fragments are learned.
 #[derive(Debug)]
 pub(super) enum Watch {
-    /// The kernel does not say which datagrams came in fragments.
+    /// The kernel does not report which datagrams arrived in fragments.
     Blind,
-    /// There is no packet socket until a datagram comes in fragments.
+    /// There is no packet socket until a datagram arrives in fragments.
     Waiting { port: u16 },
     /// There is one.
     Seeing(Box<Sight>),
-    /// There will be none.
+    /// There will be no packet socket.
     Concluding,
 }
 
-/// A packet socket, and what it has shown.
+/// A packet socket, and the fragments it has shown.
 #[derive(Debug)]
 pub(super) struct Sight {
     io: Socket,
     /// In the order of arrival.
     pending: VecDeque<LeadingFragment>,
-    /// Datagrams are still being received that may be older than the socket.
+    /// Datagrams older than the socket may still arrive.
     behind: bool,
-    /// It has shown something, if only what nobody's datagram begins with: a stranger can send that, too.
+    /// It has shown a fragment, even if of no received datagram: a stranger can send that, too.
     proven: bool,
-    /// Before that: datagrams that it should have shown something of.
+    /// Before that: datagrams of which it should have shown a fragment.
     misses: u32,
 }
 
@@ -69,7 +69,7 @@ impl Watch {
         }
     }
 
-    /// Begins to look at the datagrams of one receive call that came in fragments. `drained`: it has left nothing.
+    /// Starts to process the fragmented datagrams of one receive call. `drained`: the call has left none.
     pub(super) fn begin(&mut self, drained: bool) -> Look<'_> {
         Look { watch: self, reads: READS_MAX, drained }
     }
@@ -83,7 +83,7 @@ impl Watch {
     }
 }
 
-/// One look.
+/// The processing of one receive call.
 pub(super) struct Look<'a> {
     watch: &'a mut Watch,
     /// Fragments that may still be read.
@@ -91,20 +91,21 @@ pub(super) struct Look<'a> {
     drained: bool,
 }
 
-/// What is known of one datagram.
+/// The result for one datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Found {
-    /// Bytes of payload of its leading fragment.
+    /// Payload bytes of its leading fragment.
     pub(super) leading_len: Option<u16>,
-    /// It was seen.
+    /// Whether it was seen.
     pub(super) exact: bool,
 }
 
 impl Look<'_> {
-    /// The datagram with this payload came from `remote` in fragments, of which the longest had `longest` bytes of payload.
+    /// The datagram with this payload arrived from `remote` in fragments, of which the longest had `longest` bytes of
+    /// payload.
     pub(super) fn find(&mut self, remote: SocketAddr, payload: &[u8], longest: usize) -> Found {
         let concluded = Found { leading_len: concluded_len(longest, payload.len()), exact: false };
-        // The packet socket shows IPv4 alone: IPv6 is cut by those routers only that are set to.
+        // The packet socket shows only IPv4: IPv6 is fragmented only by routers configured for it.
         if remote.is_ipv6() {
             return concluded;
         }
@@ -139,7 +140,7 @@ impl Sight {
         let is_it = |fragment: &LeadingFragment| fragment.is_of(remote, payload, longest);
         let found = match self.pending.iter().rposition(is_it) {
             Some(index) => self.pending.remove(index),
-            // The kernel keeps the others until they are asked for.
+            // The kernel keeps the others until they are read.
             None => loop {
                 let Some(fragment) = self.next(reads) else { break None };
                 if is_it(&fragment) {
@@ -159,7 +160,7 @@ impl Sight {
         let mut packet = [0; SNAP];
         while *reads > 0 {
             let Ok(len) = (&self.io).read(&mut packet) else {
-                // Nothing is there, and nothing that comes from now on can be of what was received before.
+                // Nothing is available, and later fragments cannot belong to datagrams received before.
                 *reads = 0;
                 return None;
             };
@@ -196,7 +197,7 @@ mod tests {
         number.to_be_bytes().repeat(184)[..1471].to_vec()
     }
 
-    /// As of a packet socket, for which one of UDP stands in: it shows what is sent by the other.
+    /// Like a packet socket, replaced by a UDP socket: it shows what the other sends.
     fn watch(behind: bool) -> (Watch, UdpSocket) {
         let (shown, show) =
             (UdpSocket::bind("127.0.0.1:0").unwrap(), UdpSocket::bind("127.0.0.1:0").unwrap());

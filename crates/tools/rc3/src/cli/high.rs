@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn card_and_buffer_follow_the_link_unless_told() {
+    fn card_and_buffer_follow_the_link_by_default() {
         let words = ["rc3", "demo", "--rate", "50mbit", "--rtt", "20ms", "--runs", "1", "--sizes", "10k,1M"];
         let Ok(Command::Demo { scenarios, .. }) = resolve(&words) else { panic!("not a demonstration") };
         let scenario = &scenarios.link;

@@ -478,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_path_does_to_marks_is_told_in_a_line() {
+    fn a_line_summarizes_the_marks_of_a_path() {
         let mut direction = round(|nth| nth).there;
         direction.marks = (0..DSCPS).map(|dscp| (dscp, 0)).collect();
         assert_eq!(direction.marks_text(), "1 of 64 DSCPs kept, 63 changed to 0");

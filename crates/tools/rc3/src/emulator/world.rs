@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn congestion_is_told_to_those_who_understand() {
+    fn congestion_is_marked_for_endpoints_with_ecn() {
         for (ecn, after) in [(0, 0), (1, 3), (2, 3), (3, 3)] {
             let client = SocketAddr::from(([192, 0, 2, 1], 1));
             let mut carried =

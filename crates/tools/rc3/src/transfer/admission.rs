@@ -185,7 +185,7 @@ async fn hello(connection: Connection, secret: Secret) -> Result<Session, String
     let mut session = Session::new(connection, control, message::listen(messages));
     let (refusal, reason) = match hello {
         FromSender::Hello { version, .. } if version != VERSION => {
-            (Refusal::Version, format!("it speaks version {VERSION}, not {version}"))
+            (Refusal::Version, format!("the receiver has version {VERSION}, the sender {version}"))
         }
         FromSender::Hello { secret: said, .. } if Secret(said) != secret => {
             (Refusal::Unauthorised, "the secret of the ticket is wrong".to_owned())

@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn end_and_break_are_told_apart() {
+    fn end_and_break_have_distinct_errors() {
         assert!(matches!(read_all::<FromSender>(&[]), Err(MessageError::Ended)));
         assert!(matches!(read_all::<FromSender>(&[0, 0]), Err(MessageError::Io(_))));
         assert!(matches!(read_all::<FromSender>(&[0, 0, 0, 9, 1]), Err(MessageError::Io(_))));

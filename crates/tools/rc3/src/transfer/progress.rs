@@ -138,7 +138,7 @@ pub struct Steered {
     /// `kickass` or `tcp`.
     pub mode: &'static str,
     /// The last signalled rate, IP headers included.
-    pub told_bits_per_second: Option<u64>,
+    pub signalled_bits_per_second: Option<u64>,
     /// How often it has entered Kick-Ass mode.
     pub switches: u64,
 }
@@ -149,8 +149,8 @@ impl From<KickAssStats> for Steered {
             Mode::KickAss => "kickass",
             Mode::Tcp(_) => "tcp",
         };
-        let told_bits_per_second = stats.rate.map(|rate| rate.bits_per_second());
-        Self { mode, told_bits_per_second, switches: stats.switches.to_kickass }
+        let signalled_bits_per_second = stats.rate.map(|rate| rate.bits_per_second());
+        Self { mode, signalled_bits_per_second, switches: stats.switches.to_kickass }
     }
 }
 

@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn damaged_lines_are_told_apart() {
+    fn damaged_lines_have_distinct_errors() {
         let line = ticket("host.example").to_string();
         let read = |line: &str| line.parse::<Ticket>().unwrap_err();
         assert_eq!(read("hello"), TicketError::Scheme);

@@ -84,7 +84,7 @@ fn the_next_process_begins_with_the_rate_that_was_found() {
 }
 
 #[test]
-fn the_marks_in_use_are_told() {
+fn the_marks_in_use_are_reported() {
     let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let file = from.path().join("file");
     fs::write(&file, content(2_000_000)).unwrap();

@@ -41,7 +41,7 @@ mod tests {
     }
 
     #[test]
-    fn a_smoothed_time_that_did_not_move_like_that_tells_nothing() {
+    fn a_smoothed_time_that_moved_otherwise_shows_no_delay() {
         assert_eq!(without_ack_delay(us(52_000), us(333_000), us(52_000)), us(52_000));
         assert_eq!(without_ack_delay(us(20_000), us(40_000), us(40_000)), us(20_000));
     }

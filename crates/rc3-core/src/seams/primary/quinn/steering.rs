@@ -185,12 +185,12 @@ impl Quic {
         }
     }
 
-    /// The peer has told the code of a leading fragment.
+    /// The peer has reported the code of a leading fragment.
     pub(crate) fn on_signal(&mut self, now: Instant, code: Code) {
         if let Some(steering) = &self.steering {
             let mut steering = steering.lock();
             steering.on_signal(now, code);
-            // The controller is told only what quinn-proto knows of.
+            // The controller only gets what quinn-proto knows.
             self.shared.cwnd.store(steering.window(), Relaxed);
         }
     }

@@ -5,7 +5,7 @@ use std::{io, os::fd::AsRawFd, sync::Once};
 use libc::c_int;
 use socket2::Socket;
 
-/// The kernel doubles what it grants and says nothing when that is less than was asked for.
+/// The kernel doubles what it grants and does not report it when that is less than requested.
 pub(super) fn warn_if_capped(once: &Once, sysctl: &str, asked: usize, in_force: usize) {
     let granted = in_force / 2;
     if granted < asked {
@@ -13,7 +13,7 @@ pub(super) fn warn_if_capped(once: &Once, sysctl: &str, asked: usize, in_force: 
             tracing::warn!(
                 asked,
                 granted,
-                "socket buffer below what was asked for, run sysctl -w {sysctl}={asked}"
+                "socket buffer below the requested size, run sysctl -w {sysctl}={asked}"
             );
         });
     }
@@ -58,7 +58,7 @@ pub(in super::super) fn set<T: OptionValue>(
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// `SIOCOUTQ`: memory of what was sent and not yet freed by the card.
+/// `SIOCOUTQ`: memory of sent datagrams not yet freed by the card.
 pub(in crate::socket) fn queued_bytes(io: &Socket) -> usize {
     let mut bytes: c_int = 0;
     // SAFETY: the descriptor is open as long as `io` is borrowed; TIOCOUTQ (= SIOCOUTQ) writes one int
@@ -67,7 +67,7 @@ pub(in crate::socket) fn queued_bytes(io: &Socket) -> usize {
     if result == 0 { usize::try_from(bytes).unwrap_or(0) } else { 0 }
 }
 
-/// Datagrams dropped for want of receive buffer, from `SO_MEMINFO` (include/uapi/linux/sock_diag.h).
+/// Datagrams dropped because the receive buffer was full, from `SO_MEMINFO` (include/uapi/linux/sock_diag.h).
 pub(super) fn overflows(io: &Socket) -> u32 {
     const DROPS: usize = 8;
     let mut values = [0u32; DROPS + 1];

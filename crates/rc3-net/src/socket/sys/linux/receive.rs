@@ -1,4 +1,4 @@
-//! Receiving: `recvmmsg`, and making sense of what it reports.
+//! Receiving: `recvmmsg`, and interpreting its results.
 
 use std::{
     io, mem,
@@ -21,14 +21,15 @@ use super::{
     IP_RECVFRAGSIZE, IPV6_RECVFRAGSIZE, State,
 };
 
-/// Room for those of one received message. A dual-stack socket may report both families' marks and addresses.
+/// Room for the control messages of one received message. A dual-stack socket may report both families' marks and
+/// addresses.
 const RECV_CONTROL: usize = 256;
 /// Room for a sender's address, a `sockaddr_in6`.
 const NAME: usize = 28;
 /// How often a receive is repeated after an error that belongs to some earlier datagram.
 const RECV_RETRIES: usize = 8;
 
-/// Memory that `recv` lends to the kernel, beside the slots. Boxed: it is too large to move about.
+/// Memory that `recv` passes to the kernel, besides the slots. Boxed, because it is too large to move.
 pub(in crate::socket) struct Scratch {
     pub(super) controls: Box<[Control<RECV_CONTROL>; RECV_MESSAGES_MAX]>,
     names: Box<[Control<NAME>; RECV_MESSAGES_MAX]>,
@@ -65,7 +66,7 @@ impl State {
             let name = scratch.names[index].0.get(..name_len).unwrap_or_default();
             let control = scratch.controls[index].0.get(..control_len).unwrap_or_default();
             let message = decode(name, control, len);
-            // Without all of its control messages the borders inside are unknown.
+            // Without all of its control messages the borders between its datagrams are unknown.
             let cut = flags & (libc::MSG_TRUNC | libc::MSG_CTRUNC) != 0;
             match message {
                 Some((message, longest_fragment)) if !cut => {
@@ -76,7 +77,7 @@ impl State {
                 _ => {
                     self.counters.recv_unusable.add(1);
                     slot.clear();
-                    // Keeps slots and messages in step; an empty slot yields no datagram.
+                    // Keeps slots and messages aligned; an empty slot yields no datagram.
                     messages.push(Message { meta: NO_META, stride: 0 });
                 }
             }
@@ -87,7 +88,7 @@ impl State {
         Ok(received)
     }
 
-    /// Completes `messages`, received with the contents of `slots`, by the lengths of their leading fragments.
+    /// Adds the lengths of leading fragments to `messages`, received with the contents of `slots`.
     fn find_leading_fragments(
         &self,
         slots: &[BytesMut],
@@ -106,7 +107,7 @@ impl State {
     }
 }
 
-/// What the kernel reported of one message.
+/// The kernel's report of one message.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Filled {
     len: usize,
@@ -154,7 +155,7 @@ pub(super) fn receive(io: &Socket, slots: &mut [BytesMut], scratch: &mut Scratch
         let error = io::Error::last_os_error();
         match error.raw_os_error() {
             Some(libc::EINTR) => {}
-            // Answers to datagrams sent earlier, not about this call.
+            // Answers to datagrams sent earlier, unrelated to this call.
             Some(
                 libc::ECONNREFUSED | libc::EHOSTUNREACH | libc::ENETUNREACH | libc::EMSGSIZE | libc::EPROTO,
             ) if retries > 0 => retries -= 1,
@@ -178,8 +179,8 @@ pub(super) fn receive(io: &Socket, slots: &mut [BytesMut], scratch: &mut Scratch
     Ok(received)
 }
 
-/// Makes sense of a message's address and control messages; `None` without a sender. If it came in fragments, with the
-/// bytes of payload of the longest.
+/// Interprets a message's address and control messages; `None` without a sender. If it arrived in fragments, also
+/// returns the payload bytes of the longest.
 fn decode(name: &[u8], control: &[u8], len: usize) -> Option<(Message, Option<usize>)> {
     let mut meta = RecvMeta { remote: canonical(decode_name(name)?), ..NO_META };
     let mut stride = len;
@@ -199,16 +200,16 @@ fn decode(name: &[u8], control: &[u8], len: usize) -> Option<(Message, Option<us
             (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) => {
                 let local: [u8; 16] = message.data.get(..16)?.try_into().ok()?;
                 let local = Ipv6Addr::from(local).to_canonical();
-                // For IPv4 the message above knows better, whichever comes first.
+                // For IPv4 the message above is more precise, whichever comes first.
                 if meta.local.is_none() || local.is_ipv6() {
                     meta.local = Some(local);
                 }
             }
-            // Never joined with others: the card sees fragments, the socket what was made of them.
+            // Never joined with others: the card sees fragments, the socket the reassembled datagram.
             (libc::IPPROTO_IP, IP_RECVFRAGSIZE) => {
                 longest_fragment = usize::try_from(message.number()?).ok()?.checked_sub(IPV4_HEADER);
             }
-            // With any other extension header the length stands for a higher rate, which ends in a loss.
+            // With any other extension header the length encodes a higher rate, which ends in a loss.
             (libc::IPPROTO_IPV6, IPV6_RECVFRAGSIZE) => {
                 const HEADERS: usize = 40 + 8;
                 longest_fragment = usize::try_from(message.number()?).ok()?.checked_sub(HEADERS);
@@ -218,7 +219,7 @@ fn decode(name: &[u8], control: &[u8], len: usize) -> Option<(Message, Option<us
         }
     }
     meta.local = meta.local.filter(|local| !local.is_multicast() && !local.is_unspecified());
-    // A stride of zero would cut off nothing for ever.
+    // With a stride of zero, splitting would never end.
     Some((Message { meta, stride: if stride == 0 { len } else { stride } }, longest_fragment))
 }
 

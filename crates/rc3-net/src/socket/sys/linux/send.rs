@@ -28,14 +28,14 @@ pub(super) struct SocketMarks {
     priority: u32,
 }
 
-/// What the kernel is to answer in place of sending, for tests of what cannot be brought about at will.
+/// Errors injected instead of sending, for tests that cannot provoke them.
 #[cfg(test)]
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Fault {
     pub(crate) error: c_int,
     /// Only batches fail.
     pub(crate) batches: bool,
-    /// One send in so many fails.
+    /// One send in this many fails.
     pub(crate) one_in: usize,
     /// Sends so far.
     pub(crate) sends: usize,
@@ -68,12 +68,12 @@ impl State {
         self.send_each(io, out, segment)
     }
 
-    /// The batch as single datagrams; also finds out whether segmentation offload was to blame.
+    /// Sends the batch as single datagrams; also detects whether segmentation offload was the cause.
     fn send_each(&self, io: &Socket, out: &Outgoing<'_>, segment: usize) -> io::Result<()> {
         let mut left = out.contents.len().div_ceil(segment);
         for (index, contents) in out.contents.chunks(segment).enumerate() {
             let result = self.transmit(io, out, contents, None);
-            // The first is as long as the batch said. If it passes, only the offload can have been refused.
+            // The first has the length given for the batch. If it passes, only the offload can have been refused.
             if index == 0 && result.is_ok() && self.gso.load(Relaxed) {
                 self.gso.store(false, Relaxed);
                 tracing::info!(destination = %out.destination, "offload refused, sending singly");
@@ -89,7 +89,7 @@ impl State {
         Ok(())
     }
 
-    /// Counts, and decides which failures are the caller's business.
+    /// Counts, and decides which failures are reported to the caller.
     fn conclude(&self, result: io::Result<()>, out: &Outgoing<'_>, datagrams: usize) -> io::Result<()> {
         let Err(error) = result else {
             self.counters.sent_datagrams.add(datagrams);
@@ -106,9 +106,9 @@ impl State {
             Some(libc::EBADF | libc::ENOTSOCK | libc::EFAULT | libc::EAFNOSUPPORT | libc::EOPNOTSUPP) => {
                 Err(error)
             }
-            // All others can be had by a hostile or broken network: port 0 as the sender's (EINVAL), a
-            // firewall (EPERM), a lost route or local address (ENETUNREACH, EINVAL), a full queue (ENOBUFS),
-            // a probe for the path's MTU (EMSGSIZE).
+            // A hostile or broken network can cause all others: port 0 as the sender's (EINVAL), a firewall (EPERM), a
+            // lost route or local address (ENETUNREACH, EINVAL), a full queue (ENOBUFS), a probe for the path's MTU
+            // (EMSGSIZE).
             _ => {
                 tracing::debug!(%error, destination = %out.destination, datagrams, "not sent");
                 self.counters.send_drops.add(datagrams);
@@ -117,7 +117,7 @@ impl State {
         }
     }
 
-    /// One `sendmsg` with the marks by whichever way the kernel offers.
+    /// One `sendmsg` with the marks in whichever way the kernel supports.
     fn transmit(
         &self,
         io: &Socket,
@@ -135,7 +135,7 @@ impl State {
         let Some(refused) = priority.filter(|_| is_os_error(&result, &[libc::EINVAL, libc::EPERM])) else {
             return result;
         };
-        // Both errors have other causes, too: only if it goes without, the priority was it.
+        // Both errors have other causes, too: the priority was the cause only if sending without it succeeds.
         let bare = self.sendmsg(io, Sendmsg { priority: None, ..message });
         if bare.is_ok() {
             if is_os_error(&result, &[libc::EPERM]) {
@@ -147,10 +147,10 @@ impl State {
         bare
     }
 
-    /// The same for kernels that know no priority per packet: marks and priority become those of the socket.
+    /// The same for kernels without priorities per packet: marks and priority are set on the socket.
     ///
-    /// The order matters: setting the type of service resets the priority. And neither may come as a control
-    /// message, for the type of service would override the socket's priority.
+    /// The order matters: setting the type of service resets the priority. Neither may be a control message, because
+    /// the type of service would override the socket's priority.
     fn transmit_by_socket(&self, io: &Socket, message: Sendmsg<'_>, tos: u8) -> io::Result<()> {
         let mut marks = self.socket_marks.lock().unwrap_or_else(PoisonError::into_inner);
         if message.priority.is_none() && marks.is_none() {
@@ -158,7 +158,7 @@ impl State {
         }
         let wanted = SocketMarks { tos, priority: message.priority.unwrap_or(0) };
         if *marks != Some(wanted) {
-            // Unknown until all three calls went well.
+            // Unknown until all three calls succeeded.
             *marks = None;
             io.set_tos_v4(u32::from(tos))?;
             if self.ipv6 {
@@ -218,7 +218,7 @@ impl State {
             None => {}
         }
         let control_len = encoder.len();
-        // IPv6 has no such bit. Held to the end, so that nobody changes it before the datagram has left.
+        // IPv6 has no such bit. Held to the end, so that it does not change before the datagram has left.
         let _held = to_ipv4.then(|| self.set_dont_fragment(io, out.dont_fragment)).transpose()?;
         let destination = SockAddr::from(destination);
         #[cfg(test)]
@@ -228,7 +228,7 @@ impl State {
         self.call_sendmsg(io, &destination, contents, &control.0[..control_len])
     }
 
-    /// Whether routers may fragment what is sent from now on.
+    /// Whether routers may fragment datagrams sent from now on.
     fn set_dont_fragment(&self, io: &Socket, dont_fragment: bool) -> io::Result<MutexGuard<'_, bool>> {
         let mut current = self.dont_fragment.lock().unwrap_or_else(PoisonError::into_inner);
         if *current != dont_fragment {
@@ -287,7 +287,7 @@ impl State {
             let error = io::Error::last_os_error();
             match error.raw_os_error() {
                 Some(libc::EINTR) => {}
-                // The answer to an earlier datagram; this one has not been tried.
+                // The answer to an earlier datagram; this one was not tried.
                 Some(libc::ECONNREFUSED) if repeat => repeat = false,
                 _ => return Err(error),
             }
@@ -297,13 +297,13 @@ impl State {
 
 /// Whether the kernel takes `SO_PRIORITY` as a control message; asked once per process.
 ///
-/// Tried on a send that fails for another reason just after the control messages were read: to the broadcast
-/// address, which a socket may not use unless it asked for it. No packet leaves.
+/// Tested on a send that fails for another reason just after the control messages were read: to the broadcast address,
+/// which a socket may not use by default. No packet leaves.
 pub(super) fn knows_priority_cmsg() -> bool {
     static KNOWN: OnceLock<bool> = OnceLock::new();
     *KNOWN.get_or_init(|| {
         let Ok(io) = Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP)) else {
-            // Then the first send will tell.
+            // Then the first send will show it.
             return true;
         };
         let state = State::bare(false);
@@ -397,8 +397,7 @@ mod tests {
         state.send(io, &out).unwrap();
     }
 
-    /// Sends level 0, a low level and level 0 again, over one socket, and checks what queue each would have
-    /// met.
+    /// Sends level 0, a low level and level 0 again, over one socket, and checks the queue that each would have used.
     fn priorities_follow_the_level(address: &str, priority_cmsg: bool) {
         let Some((receiver, to)) = priority_reporter(address) else { return };
         let options = Options { priority_cmsg, ..Options::default() };
@@ -429,7 +428,7 @@ mod tests {
     fn a_refused_priority_is_left_away_and_lesser_ones_are_kept() {
         let Some((receiver, to)) = priority_reporter("127.0.0.1:0") else { return };
         let (io, state) = open("127.0.0.1:0".parse().unwrap(), &Options::default()).unwrap();
-        // As the kernel answers an unprivileged process; root would be allowed.
+        // The answer to an unprivileged process; root would be allowed.
         state.refuse_priority(3);
         send_marked(&io, &state, to, 1, Some(3), false);
         assert_eq!(next_marks(&receiver), (6, 0));
@@ -450,7 +449,7 @@ mod tests {
             skipped("GSO");
             return;
         }
-        // Without checksums the kernel refuses to segment, as it does for a card that cannot compute them.
+        // Without checksums the kernel refuses to segment, as for a card that cannot compute them.
         set(&io, libc::SOL_SOCKET, libc::SO_NO_CHECK, 1).unwrap();
         for syscalls in [1 + 1 + 3, 3] {
             let before = state.stats(&io).send_syscalls;
@@ -462,7 +461,7 @@ mod tests {
             assert_eq!(state.capabilities().gso_segments_max, 1);
             assert_eq!(state.stats(&io).send_syscalls - before, syscalls);
         }
-        assert!(state.capabilities().priority_cmsg, "the priority was not to blame");
+        assert!(state.capabilities().priority_cmsg, "the priority was not the cause");
         assert_eq!(state.stats(&io).send_drops, 0);
     }
 }

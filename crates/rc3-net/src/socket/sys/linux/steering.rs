@@ -1,4 +1,4 @@
-//! Two sockets on one port: who gets what.
+//! Two sockets on one port: which datagrams each gets.
 
 use std::io;
 
@@ -11,17 +11,16 @@ use super::{
     prepare,
 };
 
-/// A second socket on the address of `primary` that gets what does not look like QUIC.
+/// A second socket on the address of `primary` that gets datagrams that do not look like QUIC.
 ///
-/// Index = order of binding, so `primary` is 0 and the new one 1. `primary` was bound without `SO_REUSEPORT`:
-/// that made sure that nobody else had the port. It may still join a group afterwards, as its first member.
+/// Index = order of binding, so `primary` is 0 and the new one 1. `primary` was bound without `SO_REUSEPORT`, which
+/// ensured that no other process had the port. It may still join a group afterwards, as its first member.
 pub(in crate::socket) fn open_steered(
     primary: &Socket,
     options: &Options,
 ) -> io::Result<Option<(Socket, State)>> {
     let address = local_addr(primary)?;
-    // Before there is a group, find out whether it could be steered: an unsteered one would scatter
-    // datagrams.
+    // Before there is a group, check whether it could be steered: an unsteered one would scatter datagrams.
     let probe = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
     probe.set_reuse_port(true)?;
     attach_steering(&probe)?;
@@ -40,7 +39,7 @@ pub(in crate::socket) fn open_steered(
 /// Steers a group: the QUIC fixed bit (RFC 9000 §17.2) set, or no payload at all, goes to member 0, else to
 /// member 1.
 fn attach_steering(io: &Socket) -> io::Result<()> {
-    // The program sees the payload of the UDP datagram. A load past its end makes it return 0.
+    // The program sees the payload of the UDP datagram. A load beyond its end makes it return 0.
     let load_first_byte = (libc::BPF_LD | libc::BPF_B | libc::BPF_ABS) as u16;
     let jump_if_set = (libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K) as u16;
     let ret = (libc::BPF_RET | libc::BPF_K) as u16;
