@@ -196,7 +196,7 @@ mod tests {
         assert_eq!(all.len(), items().len());
         for item in &all {
             let there = !item.experiments.is_empty() || !item.command.is_empty();
-            assert!(there != !item.absent.is_empty(), "{item:?}");
+            assert!(there == item.absent.is_empty(), "{item:?}");
             for name in item.experiments.split_whitespace() {
                 let known = catalogue::EXPERIMENTS.iter().any(|(known, _)| *known == name);
                 assert!(known, "{name} of {item:?}");
