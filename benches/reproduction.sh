@@ -1,25 +1,34 @@
 #!/usr/bin/env bash
-# Runs experiments of the papers and writes their reports and pictures into docs/, then builds docs/REPRODUCTION.md from
-# docs/reproduction/findings.md and all existing reports. Usage: benches/reproduction.sh NAME... [OPTIONS of rc3-lab sim
-# run], for example all --runs 1 --flows 4000. Without arguments it only builds the page.
+# Runs all experiments of the papers and writes docs/REPRODUCTION.md from them: what was found
+# (docs/reproduction/findings.md), the list of every printed figure, and the report of each experiment. Usage:
+#   benches/reproduction.sh [--quick] [--jobs N]   everything at full size: hours on two cores, minutes with --quick
+#   benches/reproduction.sh --page                 only build the page from the reports that are there
+# An interrupted run goes on where it was: OUT (target/reproduction) keeps what has run. The working tree must be
+# clean, since every report names its commit.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-cargo build --release -p rc3-lab --bin rc3-lab
-lab=${CARGO_TARGET_DIR:-target}/release/rc3-lab
+target=${CARGO_TARGET_DIR:-target}
+cargo build --profile dist -p rc3-lab --bin rc3-lab
+lab=$target/dist/rc3-lab
 docs=docs/reproduction
-if [ $# -gt 0 ]; then
-    out=${OUT:-$(mktemp -d)}
-    "$lab" sim run "$@" --out "$out"
-    for folder in "$out"/*/; do
+if [ "${1:-}" != --page ]; then
+    if [ -n "$(git status --porcelain)" ]; then echo "commit your changes first: reports name their commit" >&2 && exit 2; fi
+    out=${OUT:-$target/reproduction}
+    "$lab" sim run all --shard 1/1 --commit "$(git rev-parse --short=12 HEAD)" --out "$out" "$@"
+    "$lab" sim merge "$out" --out "$out/reports"
+    for folder in "$out"/reports/*/; do
         name=$(basename "$folder")
         mkdir -p "$docs/$name"
         cp "$folder"/*.svg "$folder/report.md" "$docs/$name/"
+        cp "$folder/comparison.csv" "$docs/$name/"
     done
-    echo "every flow and all tables are in $out"
+    echo "every flow and all tables are in $out/reports"
 fi
 {
     cat "$docs/findings.md"
+    echo
+    "$lab" sim coverage "$docs" | sed 's/^#/##/'
     # Reports on real sockets come from benches/kickass.sh.
     names=$("$lab" sim list --json | sed -E 's/.*"name":"([^"]*)".*/\1/')
     for name in $names sockets-fig8 sockets-fig9 sockets-fig10 sockets-shared; do

@@ -132,7 +132,14 @@ fn job(names: &[String], how: SimHowArgs, registry: &Registry) -> Result<RunJob,
     changes.extend(how.set);
     let threads = how.jobs.unwrap_or_else(cores);
     let bounds = Bounds::new(how.max_memory, how.max_time)?;
-    let plan = Plan { changes, threads, bounds, commit: how.commit, ..Plan::new(how.out, registry) };
+    let plan = Plan {
+        changes,
+        threads,
+        bounds,
+        quick: how.quick,
+        commit: how.commit,
+        ..Plan::new(how.out, registry)
+    };
     Ok(RunJob { names: named, plan, shard: None, json: how.json })
 }
 

@@ -9,7 +9,7 @@ use std::{
 
 use rc3_sim::{
     registry::Registry,
-    scenario::{OfferedLoad, PictureKind, Run, Scenario, ScenarioError},
+    scenario::{Arrivals, OfferedLoad, PictureKind, Run, Scenario, ScenarioError},
 };
 use thiserror::Error;
 
@@ -28,6 +28,11 @@ use super::{
     work::{self, Step, WorldError},
 };
 
+/// Flows measured in each world of a quick run, at most.
+const QUICK_FLOWS: u64 = 500;
+/// Flows before them.
+const QUICK_WARM_UP: u64 = 1500;
+
 /// How worlds run and where results go.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
@@ -35,6 +40,8 @@ pub struct Plan {
     pub changes: Vec<String>,
     /// The folder in which each experiment gets one.
     pub out: PathBuf,
+    /// Run a small part of each experiment.
+    pub quick: bool,
     /// The commit that reports name, if any.
     pub commit: Option<String>,
     /// Worlds that run at a time. Results do not depend on it.
@@ -49,7 +56,15 @@ impl Plan {
     /// No changes, one world at a time, no bounds; results go into `out`.
     pub fn new(out: PathBuf, registry: &Registry) -> Self {
         let (threads, bounds) = (NonZero::<usize>::MIN, Bounds::default());
-        Self { changes: Vec::new(), out, commit: None, threads, bounds, registry: registry.clone() }
+        Self {
+            changes: Vec::new(),
+            out,
+            quick: false,
+            commit: None,
+            threads,
+            bounds,
+            registry: registry.clone(),
+        }
     }
 }
 
@@ -149,13 +164,15 @@ impl Experiment {
             }
             None => return Err(ExperimentError::Unknown(name.to_owned())),
         };
-        for change in &plan.changes {
+        let small = if plan.quick { quick(&scenario) } else { Vec::new() };
+        for change in small.iter().chain(&plan.changes) {
             scenario.set(change)?;
         }
         let runs = scenario.expand()?;
         let changes: String =
             plan.changes.iter().map(|change| format!(" --set {}", quoted(change))).collect();
-        let command = format!("rc3-lab sim run {}{changes}", quoted(name));
+        let quick = if plan.quick { " --quick" } else { "" };
+        let command = format!("rc3-lab sim run {}{quick}{changes}", quoted(name));
         Ok(Self { scenario, runs, command })
     }
 
@@ -325,6 +342,18 @@ pub fn write_overview(findings: &[Finding], out: &Path) -> Result<(), Experiment
         fs::write(&path, text).map_err(|error| ExperimentError::Write { path, error })?;
     }
     Ok(())
+}
+
+/// Changes that make a scenario quick: one repetition of 500 flows behind 1500, unless the scenario itself says how many
+/// flows it needs before the measured ones.
+fn quick(scenario: &Scenario) -> Vec<String> {
+    let (spec, measure) = (scenario.spec(), &scenario.spec().measure);
+    let mut changes = vec!["measure.repetitions=1".to_owned()];
+    changes.push(format!("measure.flows={}", measure.flows.min(QUICK_FLOWS)));
+    if measure.warm_up.is_none() && spec.workload.arrivals == Arrivals::Poisson {
+        changes.push(format!("measure.warm-up={QUICK_WARM_UP}"));
+    }
+    changes
 }
 
 /// A word for a shell.

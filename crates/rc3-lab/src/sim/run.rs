@@ -112,7 +112,7 @@ fn run_shard(
 fn merge(job: &MergeJob, registry: &Registry) -> Result<(), ExperimentError> {
     let shards = Job::read(&job.shards)?;
     let (changes, commit) = (shards.changes.clone(), shards.commit.clone());
-    let plan = Plan { changes, commit, ..Plan::new(job.out.clone(), registry) };
+    let plan = Plan { changes, commit, quick: shards.quick, ..Plan::new(job.out.clone(), registry) };
     let mut experiments = load(&shards.names, &plan)?;
     shards.check(&experiments, &job.shards)?;
     if job.partial {

@@ -129,6 +129,8 @@ pub struct Job {
     pub names: Vec<String>,
     /// Its changes of keys.
     pub changes: Vec<String>,
+    /// Whether a small part runs.
+    pub quick: bool,
     /// The commit that reports name, if any.
     pub commit: Option<String>,
     /// Those of the experiments: no two versions of the code may run parts of one job.
@@ -151,6 +153,7 @@ impl Job {
             of: shard.of,
             names: names.to_vec(),
             changes: plan.changes.clone(),
+            quick: plan.quick,
             commit: plan.commit.clone(),
             fingerprints: experiments.iter().map(Experiment::fingerprint).collect::<Result<_, _>>()?,
         })

@@ -1,0 +1,34 @@
+//! The committed reports of the papers' experiments are of this code: their fingerprints are what it makes.
+
+use std::{collections::BTreeSet, fs, path::Path};
+
+use rc3_lab::sim::{
+    catalogue,
+    experiment::{Experiment, Plan},
+};
+use rc3_sim::registry::Registry;
+
+/// What stands behind a word in a report: `Commit 0123456789ab, fingerprint ...`.
+fn behind<'a>(report: &'a str, word: &str) -> &'a str {
+    let (_, rest) = report.split_once(word).unwrap_or_else(|| panic!("no {word}"));
+    rest.split([',', '.']).next().unwrap_or_default().trim()
+}
+
+#[test]
+fn reports_are_of_one_commit_and_of_this_code() {
+    let reports = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reproduction");
+    let (mut commits, mut stale) = (BTreeSet::new(), Vec::new());
+    for (name, _) in catalogue::EXPERIMENTS {
+        let path = reports.join(name).join("report.md");
+        let report = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{name}: {error}"));
+        commits.insert(behind(&report, "Commit ").to_owned());
+        let mut plan = Plan::new("unused".into(), &Registry::default());
+        plan.quick = report.contains(&format!("sim run {name} --quick"));
+        let experiment = Experiment::load(name, &plan).unwrap();
+        if experiment.fingerprint().unwrap() != behind(&report, "fingerprint ") {
+            stale.push(*name);
+        }
+    }
+    assert_eq!(commits.len(), 1, "{commits:?}");
+    assert!(stale.is_empty(), "older than the code, run benches/reproduction.sh: {stale:?}");
+}
