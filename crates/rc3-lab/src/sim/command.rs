@@ -6,7 +6,8 @@ use rc3_sim::registry::Registry;
 
 use super::{
     args::{
-        SimCommand, SimHowArgs, SimListArgs, SimMergeArgs, SimPlotArgs, SimRunArgs, SimTodayArgs, SimTraceArgs,
+        SimCommand, SimHowArgs, SimListArgs, SimMergeArgs, SimPlotArgs, SimRunArgs, SimTodayArgs,
+        SimTraceArgs,
     },
     bounds::Bounds,
     catalogue,
@@ -90,11 +91,7 @@ impl Command {
             SimCommand::Keys => Ok(Self::Keys),
             SimCommand::Trace(SimTraceArgs { name, world, flow, link, packets, set, out }) => {
                 let trace = TracePlan { world, flow, links: link, packets };
-                Ok(Self::Trace {
-                    name,
-                    trace,
-                    plan: Plan { changes: set, ..Plan::new(out, registry) },
-                })
+                Ok(Self::Trace { name, trace, plan: Plan { changes: set, ..Plan::new(out, registry) } })
             }
             SimCommand::Today(SimTodayArgs { list: true, .. }) => Ok(Self::TodayList),
             SimCommand::Today(SimTodayArgs { names, quick, scheme, page, jobs, .. }) => {

@@ -89,7 +89,8 @@ impl<W: Write> Links<W> {
     /// If `out` cannot be written.
     pub fn new(out: W) -> csv::Result<Self> {
         let mut out = csv::Writer::from_writer(out);
-        let fixed = ["setting", "run", "repetition", "link", "rate_bps", "utilisation", "packets", "bytes", "lost"];
+        let fixed =
+            ["setting", "run", "repetition", "link", "rate_bps", "utilisation", "packets", "bytes", "lost"];
         let dropped = (0..Level::COUNT).map(|level| format!("dropped_{level}"));
         let rest = ["queue_bytes_max", "queueing_delay_max_s"];
         let names = fixed.map(str::to_owned).into_iter().chain(dropped).chain(rest.map(str::to_owned));
@@ -143,7 +144,7 @@ impl<W: Write> Links<W> {
         let mut table = Table::new(&[
             "setting",
             "run",
-            "busiest link",
+            "busiest core link",
             "#utilisation",
             "#dropped, primary",
             "#dropped, RLP",
@@ -171,8 +172,8 @@ impl<W: Write> Links<W> {
 
 impl Shown {
     fn add(&mut self, row: &LinkRow) {
-        // Core links stand behind those of hosts: of equal ones they are the ones that flows share.
-        if row.utilisation >= self.busiest.utilisation {
+        // Flows share core links; an access link is busy as soon as its host sends.
+        if row.link.starts_with("core:") && row.utilisation >= self.busiest.utilisation {
             self.busiest = row.clone();
         }
         if row.queue_bytes_max > self.longest.queue_bytes_max {

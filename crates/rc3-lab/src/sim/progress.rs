@@ -44,7 +44,8 @@ impl Progress {
         match &progress.format {
             Format::Bar(bar) => bar.set_prefix(progress.name.clone()),
             Format::Lines => {
-                let load = load.map(|load| format!("; up to {:.1} % load on {}", 100.0 * load.share, load.site));
+                let load =
+                    load.map(|load| format!("; up to {:.1} % load on {}", 100.0 * load.share, load.site));
                 let load = load.unwrap_or_default();
                 print_line(&format!("{}: {worlds} worlds, about {flows} flows{load}", progress.name));
             }

@@ -111,7 +111,7 @@ const MEANING: &str = "FCT is from connect to the last byte at the receiver unle
                        seconds; behind ± is the standard error. Reductions are relative to the first run of the same \
                        setting. Everything else is in summary.csv, each flow in flows.csv.";
 
-const LINKS: &str = "Utilisation is of the busiest link while flows arrive (docs/SCENARIOS.md). Drops of queues count the whole run \
+const LINKS: &str = "Utilisation is of the busiest core link while flows arrive (docs/SCENARIOS.md). Drops of queues count the whole run \
                      and all links, RLP packets apart: `lost` in the tables of flows has those of the primary only. Each link \
                      is in links.csv.";
 

@@ -141,12 +141,13 @@ fn report_all(
 /// A line for the busiest link of each run.
 fn links_text(finding: &Finding) -> String {
     let column = |name: &str| finding.links.head.iter().position(|(head, _)| head == name);
-    let (Some(link), Some(utilisation)) = (column("busiest link"), column("utilisation")) else {
+    let (Some(link), Some(utilisation)) = (column("busiest core link"), column("utilisation")) else {
         return String::new();
     };
     let line = |row: &Vec<String>| {
-        let place = row[..link].iter().filter(|part| !part.is_empty()).cloned().collect::<Vec<_>>().join(", ");
-        format!("  {place}: busiest link {}, utilisation {}\n", row[link], row[utilisation])
+        let place =
+            row[..link].iter().filter(|part| !part.is_empty()).cloned().collect::<Vec<_>>().join(", ");
+        format!("  {place}: busiest core link {}, utilisation {}\n", row[link], row[utilisation])
     };
     finding.links.rows.iter().map(line).collect()
 }

@@ -62,7 +62,9 @@ pub enum ShardError {
     #[error("`{0}` has changed since the shards ran")]
     Changed(String),
     /// A world has not run.
-    #[error("world {world} of {experiment} is missing, of shard {shard}; {missing} worlds are missing in all")]
+    #[error(
+        "world {world} of {experiment} is missing, of shard {shard}; {missing} worlds are missing in all"
+    )]
     Missing {
         /// The experiment.
         experiment: String,
@@ -82,7 +84,9 @@ impl ShardError {
             Self::NoShard(_) => "K counts from 1",
             Self::File { .. } => "check the name of the folder, its permissions and free space",
             Self::Format { .. } => "delete the file and run its shard again",
-            Self::OtherJob(_) => "use one folder for each command: choose another --out, or delete its folder `shards`",
+            Self::OtherJob(_) => {
+                "use one folder for each command: choose another --out, or delete its folder `shards`"
+            }
             Self::Changed(_) => "run all shards again, or restore the scenario file",
             Self::Missing { .. } => "run that shard again with the same names and keys, then merge",
         }
@@ -178,7 +182,9 @@ impl Job {
     /// [`ShardError::Changed`], [`ShardError::OtherJob`].
     pub fn check(&self, experiments: &[Experiment], folders: &[PathBuf]) -> Result<(), ShardError> {
         if self.version != env!("CARGO_PKG_VERSION") {
-            return Err(ShardError::OtherJob(job_path(folders.first().map_or(Path::new(""), PathBuf::as_path))));
+            return Err(ShardError::OtherJob(job_path(
+                folders.first().map_or(Path::new(""), PathBuf::as_path),
+            )));
         }
         for (experiment, text) in experiments.iter().zip(&self.scenarios) {
             if experiment.scenario().to_toml() != *text {

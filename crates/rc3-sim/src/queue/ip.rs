@@ -113,7 +113,11 @@ pub(super) mod tests {
         for ecn in [0, 2] {
             let (link, out) = overload(ecn);
             let total = link.stats().total();
-            assert_eq!(total.dropped.packets + out.len() as u64, 1010, "each is either reported as dropped or delivered");
+            assert_eq!(
+                total.dropped.packets + out.len() as u64,
+                1010,
+                "each is either reported as dropped or delivered"
+            );
             let is_marked = |parcel: &&Parcel| matches!(parcel.body, Body::Udp { ecn: 3, .. });
             let marked = out.iter().filter(is_marked).count() as u64;
             let (signals, none) =

@@ -72,7 +72,10 @@ pub(super) fn built_in() -> [(&'static str, Arc<dyn CongestionControl>); 4] {
         ("cubic", Arc::new(Core(Cubic, "CUBIC (RFC 9438)."))),
         (
             "kickass",
-            Arc::new(Core(KickAss, "The rates that routers signal, and NewReno without signals (Kick-Ass §2.3).")),
+            Arc::new(Core(
+                KickAss,
+                "The rates that routers signal, and NewReno without signals (Kick-Ass §2.3).",
+            )),
         ),
         ("pcc", Arc::new(Pcc)),
     ]

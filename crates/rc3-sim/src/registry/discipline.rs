@@ -51,9 +51,10 @@ impl QueueRequest<'_> {
     pub fn bytes(&self) -> Result<u64, Fault> {
         match self.limit {
             QueueLimit::Bytes(bytes) => Ok(bytes),
-            QueueLimit::Packets(_) => {
-                Err(Fault::new("buffer", "this discipline counts bytes, write for example \"1bdp\" or \"150KB\""))
-            }
+            QueueLimit::Packets(_) => Err(Fault::new(
+                "buffer",
+                "this discipline counts bytes, write for example \"1bdp\" or \"150KB\"",
+            )),
         }
     }
 }

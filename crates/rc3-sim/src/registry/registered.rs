@@ -51,9 +51,7 @@ impl<T: ?Sized> Clone for Registered<T> {
 
 impl<T: ?Sized> PartialEq for Registered<T> {
     fn eq(&self, other: &Self) -> bool {
-        self.name == other.name
-            && self.parameters == other.parameters
-            && same(&self.entry, &other.entry)
+        self.name == other.name && self.parameters == other.parameters && same(&self.entry, &other.entry)
     }
 }
 

@@ -181,7 +181,8 @@ impl TopologyKind for OfFile {
     }
 
     fn topology(&self, request: &TopologyRequest<'_>) -> Result<Topology, Fault> {
-        let file = request.spec.file.as_ref().ok_or_else(|| Fault::new("", "kind `file` needs the key `file`"))?;
+        let file =
+            request.spec.file.as_ref().ok_or_else(|| Fault::new("", "kind `file` needs the key `file`"))?;
         let text = request.read(file)?;
         let rate = request.rate();
         let mut topology = from_csv(&text, file, request.hosts()?, request.access(rate), rate)
@@ -194,7 +195,10 @@ impl TopologyKind for OfFile {
 /// The built-in ones.
 pub(super) fn built_in() -> [(&'static str, Arc<dyn TopologyKind>); 9] {
     [
-        ("internet2", Arc::new(OfMap(Map::Internet2, "The papers' Internet-2: ten routers, sixteen core links."))),
+        (
+            "internet2",
+            Arc::new(OfMap(Map::Internet2, "The papers' Internet-2: ten routers, sixteen core links.")),
+        ),
         ("telstra", Arc::new(OfMap(Map::Telstra, "Rocketfuel's AS 1221."))),
         ("redclara", Arc::new(OfMap(Map::Redclara, "The academic network of Latin America."))),
         ("esnet", Arc::new(OfMap(Map::Esnet, "The network of the U.S. Department of Energy."))),

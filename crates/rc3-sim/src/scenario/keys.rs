@@ -32,17 +32,25 @@ struct Part {
 pub fn page(registry: &Registry) -> String {
     let items = items(include_str!("spec.rs"));
     let mut page = String::from(HEAD);
-    for item in &items {
-        let heading = item.name.strip_suffix("Spec").unwrap_or(&item.name);
-        let _ = write!(page, "\n## {}\n\n{}\n\n", kebab(heading), item.comment);
-        page += if item.is_enum { "| value | meaning |\n|---|---|\n" } else { "| key | value | meaning |\n|---|---|---|\n" };
+    for item in items.iter().filter(|item| item.name != UNTAGGED) {
+        let _ = write!(page, "\n## {}\n\n{}\n\n", heading(&item.name), item.comment);
+        page += if item.is_enum {
+            "| value | meaning |\n|---|---|\n"
+        } else {
+            "| key | value | meaning |\n|---|---|---|\n"
+        };
         for part in &item.parts {
             let name = kebab(&part.name.replace('_', "-"));
             let _ = match item.is_enum {
                 true => writeln!(page, "| `{name}` | {} |", cell(&part.comment)),
                 false => {
                     let must = if part.optional { "" } else { " **Required.**" };
-                    writeln!(page, "| `{name}` | {} | {}{must} |", value(&part.kind, &items), cell(&part.comment))
+                    writeln!(
+                        page,
+                        "| `{name}` | {} | {}{must} |",
+                        value(&part.kind, &items),
+                        cell(&part.comment)
+                    )
                 }
             };
         }
@@ -65,9 +73,23 @@ measured flow; for a `list`, a file, or with `measure.until` the interval ends w
 primary loop and of all schemes without RLP, `dropped_1` and above RLP packets by level. Counters include the warm-up.
 ";
 
+/// The enum without names for its variants: [`value`] describes it.
+const UNTAGGED: &str = "KickAssSpec";
+
+/// The heading of an item.
+fn heading(name: &str) -> String {
+    match name.strip_suffix("Spec") {
+        Some("") => "scenario file".to_owned(),
+        Some(name) => kebab(name),
+        None => kebab(name),
+    }
+}
+
 /// The names of a registry.
 fn registered(registry: &Registry) -> String {
-    let mut page = String::from("\n## Topologies\n\nNames for `topology.kind`.\n\n| name | network | keys |\n|---|---|---|\n");
+    let mut page = String::from(
+        "\n## Topologies\n\nNames for `topology.kind`.\n\n| name | network | keys |\n|---|---|---|\n",
+    );
     for (name, about, keys) in registry.topologies() {
         let keys: Vec<String> = keys.iter().map(|key| format!("`{key}`")).collect();
         let _ = writeln!(page, "| `{name}` | {} | {} |", cell(about), keys.join(", "));
@@ -76,7 +98,8 @@ fn registered(registry: &Registry) -> String {
     for (name, about) in registry.disciplines() {
         let _ = writeln!(page, "| `{name}` | {} |", cell(about));
     }
-    page += "\n## Congestion controllers\n\nNames for `scheme.congestion`.\n\n| name | controller |\n|---|---|\n";
+    page +=
+        "\n## Congestion controllers\n\nNames for `scheme.congestion`.\n\n| name | controller |\n|---|---|\n";
     for (name, about) in registry.congestion() {
         let _ = writeln!(page, "| `{name}` | {} |", cell(about));
     }
@@ -196,8 +219,9 @@ fn value(kind: &str, items: &[Item]) -> String {
         "toml::Table" | "Parameters" => "table".to_owned(),
         "(f64, f64)" | "(u64, u64)" => "two numbers".to_owned(),
         "(Duration, Duration)" => "two times".to_owned(),
+        UNTAGGED => "`true`, `false` or list of: number".to_owned(),
         name if items.iter().any(|item| item.name == name) => {
-            let heading = kebab(name.strip_suffix("Spec").unwrap_or(name));
+            let heading = heading(name);
             format!("[{heading}](#{heading})")
         }
         other => format!("`{other}`"),
@@ -217,7 +241,11 @@ mod tests {
             for part in &item.parts {
                 assert!(!part.comment.is_empty(), "{}.{}", item.name, part.name);
                 let value = value(&part.kind, &items);
-                assert!(item.is_enum || !value.contains("`Option") && !value.contains("::"), "{}: {value}", part.name);
+                assert!(
+                    item.is_enum || !value.contains("`Option") && !value.contains("::"),
+                    "{}: {value}",
+                    part.name
+                );
             }
         }
     }

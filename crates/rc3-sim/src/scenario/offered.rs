@@ -101,6 +101,9 @@ impl Offered {
             (share > 0.0).then_some(OfferedLoad { site, rate, share })
         };
         // Core links first: of equal loads they are the ones that flows share.
-        cores.chain(hosts).filter_map(load).reduce(|most, next| if next.share > most.share { next } else { most })
+        cores
+            .chain(hosts)
+            .filter_map(load)
+            .reduce(|most, next| if next.share > most.share { next } else { most })
     }
 }

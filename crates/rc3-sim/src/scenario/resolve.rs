@@ -10,8 +10,8 @@ use super::{
     quantity::{BufferSize, Rung},
     run::{Assignment, Measure, Mix, Mixed, Queues, Sampling, Scheme},
     spec::{
-        Arrivals, KickAssSpec, LadderReading, ListedFlow, MeasureSpec, MixOf, MixSpec, Mode, QueueSpec, RunSpec,
-        SampleSpec, SchemeKind, SchemeSpec, SilenceSpec, SizesSpec, Spec, ThinkSpec, TopologySpec,
+        Arrivals, KickAssSpec, LadderReading, ListedFlow, MeasureSpec, MixOf, MixSpec, Mode, QueueSpec,
+        RunSpec, SampleSpec, SchemeKind, SchemeSpec, SilenceSpec, SizesSpec, Spec, ThinkSpec, TopologySpec,
         WorkloadSpec,
     },
 };
@@ -219,7 +219,10 @@ pub(super) fn workload(
             let sizes = self::sizes(sizes, &format!("{key}.sizes"), folder)?;
             let poisson = Poisson { sizes, load: load.get(), ends: ends(spec, key, topology)? };
             if poisson.mean_gap(topology).is_none() {
-                return Err(Fault::new(format!("{key}.load"), "so small or large that no flow ever arrives, or all at once"));
+                return Err(Fault::new(
+                    format!("{key}.load"),
+                    "so small or large that no flow ever arrives, or all at once",
+                ));
             }
             workload::Arrivals::Poisson(poisson)
         }
@@ -422,7 +425,10 @@ fn scheme(spec: &SchemeSpec, registry: &Registry, key: &str) -> Result<Scheme, F
         return Err(Fault::new(format!("{key}.initial-rtt"), "not above zero"));
     }
     if !(1..=ACK_EVERY_MAX).contains(&spec.ack_every.unwrap_or(1)) {
-        return Err(Fault::new(format!("{key}.ack-every"), format!("not within 1 to {ACK_EVERY_MAX} packets")));
+        return Err(Fault::new(
+            format!("{key}.ack-every"),
+            format!("not within 1 to {ACK_EVERY_MAX} packets"),
+        ));
     }
     let name = spec.congestion.as_deref().unwrap_or(CONGESTION);
     let entry = registry.find_congestion(name, &format!("{key}.congestion"))?;

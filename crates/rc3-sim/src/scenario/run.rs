@@ -84,9 +84,8 @@ impl Run {
     /// All flows, each with whether it belongs to the measured workload. Those of closed loops are not among them.
     pub(crate) fn arrivals(&self) -> impl Iterator<Item = (bool, Flow)> + use<> {
         let parts = std::iter::once(&self.workload).chain(&self.background);
-        let parts = parts
-            .enumerate()
-            .map(|(part, workload)| workload.flows(&self.topology, self.seed_of(part)));
+        let parts =
+            parts.enumerate().map(|(part, workload)| workload.flows(&self.topology, self.seed_of(part)));
         let with_scheme = self.with_scheme();
         Merge::new(parts).map(move |(part, flow)| (part == 0, with_scheme(part, &flow)))
     }
@@ -151,7 +150,7 @@ impl fmt::Display for Label {
     }
 }
 
-/// The queues in front of the links. 
+/// The queues in front of the links.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Queues {
     /// Order of service at routers with priorities.

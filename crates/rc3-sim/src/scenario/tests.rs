@@ -70,7 +70,14 @@ fn defaults_are_the_papers_choices() {
     assert_eq!(run.topology.hosts.len(), 100);
     assert_eq!(
         run.measure,
-        Measure { flows: 10_000, warm_up: 6000, fct: Fct::ConnectToLastByte, until: None, max_in_flight: 100_000, sample: None }
+        Measure {
+            flows: 10_000,
+            warm_up: 6000,
+            fct: Fct::ConnectToLastByte,
+            until: None,
+            max_in_flight: 100_000,
+            sample: None
+        }
     );
     assert_eq!(run.topology.mean_rtt().as_micros(), 39_555);
     let [tcp, rc3] = &run.schemes[..] else { panic!("two schemes") };
@@ -88,7 +95,11 @@ fn errors_name_line_and_key() {
         ("load = 0.3", "lod = 0.3", "my.toml:10: `workload.lod`: unknown key `lod`, did you mean `load`?"),
         ("load = 0.3", "load = 3", "my.toml:10: `workload.load`: 3 is not within 0 to 1"),
         ("load = 0.3", "load = nan", "my.toml:10: `workload.load`: NaN is not within 0 to 1"),
-        ("load = 0.3", "load = 0", "my.toml:10: `workload.load`: so small or large that no flow ever arrives, or all at once"),
+        (
+            "load = 0.3",
+            "load = 0",
+            "my.toml:10: `workload.load`: so small or large that no flow ever arrives, or all at once",
+        ),
         (
             "load = 0.3",
             "load = true",
@@ -563,7 +574,10 @@ const POISSON: &str = "arrivals = \"poisson\"\nsizes = \"allman2013\"\nload = 0.
 #[test]
 fn names_that_are_not_registered_are_listed() {
     let error = error_of(&dumbbell(POISSON, "congestion = \"bbr\""));
-    assert!(error.contains("`scheme.0.congestion`: unknown value `bbr`, registered are `cubic`, `kickass`"), "{error}");
+    assert!(
+        error.contains("`scheme.0.congestion`: unknown value `bbr`, registered are `cubic`, `kickass`"),
+        "{error}"
+    );
     let error = error_of(&dumbbell(POISSON, "[queue]\ndiscipline = \"drop-tial\""));
     assert!(error.contains("did you mean `drop-tail`? registered are"), "{error}");
     let mut scenario = Scenario::parse(&dumbbell(POISSON, ""), "d.toml").unwrap();
@@ -632,7 +646,10 @@ fn more_load_than_a_link_carries_is_refused_with_the_link() {
 fn a_warm_up_beyond_the_flows_is_refused() {
     let list = "arrivals = \"list\"\nflows = [{ from = 0, to = 4, size = 5, count = 3 }]";
     let error = error_of(&dumbbell(list, "[measure]\nwarm-up = 3"));
-    assert!(error.contains("`measure.warm-up`: 3 flows before the measured ones, but the workload has only 3"), "{error}");
+    assert!(
+        error.contains("`measure.warm-up`: 3 flows before the measured ones, but the workload has only 3"),
+        "{error}"
+    );
     assert!(Scenario::parse(&dumbbell(list, "[measure]\nwarm-up = 2"), "d.toml").unwrap().expand().is_ok());
 }
 
@@ -640,7 +657,10 @@ fn a_warm_up_beyond_the_flows_is_refused() {
 fn flows_that_miss_the_bottleneck_are_refused() {
     let list = "arrivals = \"list\"\nflows = [{ from = 0, to = 1, size = 5 }]";
     let error = error_of(&dumbbell(list, ""));
-    assert!(error.contains("hosts 0 and 1 are both at router 0, so the flow crosses no core link"), "{error}");
+    assert!(
+        error.contains("hosts 0 and 1 are both at router 0, so the flow crosses no core link"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -669,7 +689,10 @@ fn buffers_hold_a_packet_and_may_count_packets() {
     assert_eq!(limit("\"30KB\""), Ok(QueueLimit::Bytes(30_000)));
     for small in ["\"3\"", "3", "\"0packets\"", "\"0.0001bdp\""] {
         let error = limit(small).unwrap_err();
-        assert!(error.contains("do not hold a packet of 1540 bytes, write for example \"100packets\""), "{error}");
+        assert!(
+            error.contains("do not hold a packet of 1540 bytes, write for example \"100packets\""),
+            "{error}"
+        );
     }
     let text = dumbbell(POISSON, "[queue]\ndiscipline = \"fq-codel\"\nbuffer = \"100packets\"");
     assert!(error_of(&text).contains("`queue.buffer`: this discipline counts bytes"));

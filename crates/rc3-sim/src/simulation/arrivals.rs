@@ -75,7 +75,9 @@ impl Arrivals {
     /// The next flow, and whether it is measured.
     pub(super) fn take(&mut self) -> Option<(bool, Flow)> {
         let (candidate, flow) = match (self.next.as_ref().map(|(_, flow)| flow.at), self.loops.next_at()) {
-            (open, Some(closed)) if open.is_none_or(|open| closed < open) => self.loops.take(self.count, &*self.schemes)?,
+            (open, Some(closed)) if open.is_none_or(|open| closed < open) => {
+                self.loops.take(self.count, &*self.schemes)?
+            }
             _ => {
                 let following = self.open.next();
                 let (candidate, flow) = std::mem::replace(&mut self.next, following)?;

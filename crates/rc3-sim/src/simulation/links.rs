@@ -66,7 +66,8 @@ impl Links {
     }
 
     fn reading(&self, world: &World) -> Reading {
-        let bytes = (0..self.sites.len()).map(|link| world.link_stats(LinkId(link as u32)).total().delivered.bytes);
+        let bytes =
+            (0..self.sites.len()).map(|link| world.link_stats(LinkId(link as u32)).total().delivered.bytes);
         Reading { at: world.elapsed(), bytes: bytes.collect() }
     }
 
@@ -85,6 +86,11 @@ impl Links {
             let utilisation = rate.map(share).filter(|share| share.is_finite());
             LinkReport { site: *site, rate: *rate, utilisation, stats }
         };
-        self.sites.iter().enumerate().map(report).filter(|link| link.stats.total().offered.packets > 0).collect()
+        self.sites
+            .iter()
+            .enumerate()
+            .map(report)
+            .filter(|link| link.stats.total().offered.packets > 0)
+            .collect()
     }
 }

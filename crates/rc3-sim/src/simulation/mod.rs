@@ -40,7 +40,9 @@ const STRIDE: Duration = Duration::from_millis(100);
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SimulationError {
     /// RCP hosts understand no other protocol.
-    #[error("run `{0}` mixes RCP with other schemes, whose packets RCP hosts cannot read; give each scheme a run of its own")]
+    #[error(
+        "run `{0}` mixes RCP with other schemes, whose packets RCP hosts cannot read; give each scheme a run of its own"
+    )]
     Mixed(String),
     /// Some flows never end.
     #[error("{0} of the measured flows had not ended {1} seconds after the last began")]
@@ -157,7 +159,9 @@ impl Simulation {
                     self.start_next()?;
                 }
             }
-            None if self.measured.is_empty() && !(arrives && self.arrivals.wait_for_ends()) => return Ok(false),
+            None if self.measured.is_empty() && !(arrives && self.arrivals.wait_for_ends()) => {
+                return Ok(false);
+            }
             None => {
                 self.pass(self.world.elapsed() + STRIDE);
             }

@@ -251,7 +251,8 @@ fn names_lead_to_the_links_the_world_was_built_of() {
 
 #[test]
 fn delayed_acks_send_fewer_and_slow_slow_start_down() {
-    let flow = ["workload.sizes={ fixed = 200 }", "measure.flows=1", "measure.warm-up=0", "workload.load=0.01"];
+    let flow =
+        ["workload.sizes={ fixed = 200 }", "measure.flows=1", "measure.warm-up=0", "workload.load=0.01"];
     let alone = |more: &[&str]| {
         let run = run(&[&flow[..], more].concat(), "TCP");
         let mut simulation = Simulation::new(&run).unwrap();
@@ -328,7 +329,13 @@ fn a_seed_has_one_closed_loop_and_each_scheme_the_same_sizes() {
     let (records, counts) = simulate(&closed(&changes));
     assert_eq!((records.clone(), counts), simulate(&closed(&changes)));
     assert_ne!(records, simulate(&closed(&[&changes[..], &["measure.seed=2"]].concat())).0);
-    let rc3 = Run { assignment: crate::scenario::Assignment { scheme: crate::agent::SchemeId(1), ..closed(&changes).assignment }, ..closed(&changes) };
+    let rc3 = Run {
+        assignment: crate::scenario::Assignment {
+            scheme: crate::agent::SchemeId(1),
+            ..closed(&changes).assignment
+        },
+        ..closed(&changes)
+    };
     let of_host = |records: &[FlowRecord]| -> Vec<u64> {
         records.iter().filter(|record| record.from == HostId(2)).map(|record| record.bytes).take(5).collect()
     };
@@ -365,7 +372,10 @@ fn a_closed_loop_beside_a_list_and_with_samples_ends() {
     assert_eq!(records.len(), 2);
     assert!(simulation.counts().flows_started > 10, "{:?}", simulation.counts());
     let samples = simulation.take_samples();
-    assert!(samples.len() >= 10 && samples.windows(2).all(|pair| pair[1].at - pair[0].at == Duration::from_millis(100)));
+    assert!(
+        samples.len() >= 10
+            && samples.windows(2).all(|pair| pair[1].at - pair[0].at == Duration::from_millis(100))
+    );
 }
 
 #[test]
@@ -400,6 +410,10 @@ fn links_report_their_use_drops_by_level_and_longest_queue() {
     use rc3_core::units::Level;
     assert!(dropped(Level::FIRST) > 0, "RLP is dropped first: {:?}", forward.stats.total());
     // Twenty packets of 1460 bytes and their headers.
-    assert!((20 * 1460..20 * 1540).contains(&forward.stats.queue_bytes_max), "{}", forward.stats.queue_bytes_max);
+    assert!(
+        (20 * 1460..20 * 1540).contains(&forward.stats.queue_bytes_max),
+        "{}",
+        forward.stats.queue_bytes_max
+    );
     assert!(links.iter().all(|link| link.stats.total().offered.packets > 0));
 }

@@ -50,7 +50,8 @@ impl Map {
     /// In Internet-2 `rtt` is that of two core links, as in RC3 (footnote 5), and the mean over router pairs
     /// 1.1 % less; in the others it is the mean.
     pub fn topology(self, rate: Rate, rtt: Duration, hosts: u32, access: Access) -> Topology {
-        let rows: Vec<(u64, Row)> = table::rows(self.text(), "a map compiled in", &["a", "b"]).expect("embedded data");
+        let rows: Vec<(u64, Row)> =
+            table::rows(self.text(), "a map compiled in", &["a", "b"]).expect("embedded data");
         let mut names = Names::default();
         let ends = rows.iter().map(|(_, row)| (names.number(&row.a), names.number(&row.b)));
         let cores = ends.map(|(a, b)| Core { a, b, rate, delay: Duration::ZERO }).collect();

@@ -15,8 +15,8 @@ mod replay;
 mod sizes;
 
 pub use arrivals::{OnOff, Poisson};
-pub(crate) use closed_loop::LoopSource;
 pub use closed_loop::ClosedLoop;
+pub(crate) use closed_loop::LoopSource;
 pub use ends::Ends;
 pub use merge::Merge;
 pub(crate) use replay::misses_all_cores;

@@ -58,7 +58,8 @@ pub fn replay(text: &str, file: &str, topology: &Topology) -> Result<Vec<Listed>
 }
 
 fn listed(row: &Row, topology: &Topology) -> Result<Listed, String> {
-    let at = parse_time(&format!("{}s", row.time_s)).map_err(|source| format!("column `time_s`: {source}"))?;
+    let at =
+        parse_time(&format!("{}s", row.time_s)).map_err(|source| format!("column `time_s`: {source}"))?;
     for (column, host) in [("source", row.source), ("destination", row.destination)] {
         if host as usize >= topology.hosts.len() {
             let hosts = topology.hosts.len();
