@@ -108,7 +108,7 @@ fn merge(job: &MergeJob, registry: &Registry) -> Result<(), ExperimentError> {
     let shards = Job::read(&job.shards)?;
     let plan = Plan { changes: shards.changes.clone(), ..Plan::new(job.out.clone(), registry) };
     let experiments = load(&shards.names, &plan)?;
-    shards.check(&experiments, &job.shards)?;
+    shards.check(&experiments)?;
     let stored = shards.find(&experiments, &job.shards)?;
     let engines = stored.iter().map(|stored| stored as &dyn Engine).collect::<Vec<_>>();
     report_all(&experiments, &engines, &plan, job.json)

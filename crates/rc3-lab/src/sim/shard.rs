@@ -39,6 +39,9 @@ pub enum ShardError {
     /// A text that is no shard.
     #[error("`{0}` is no shard, write K/N with 1 <= K <= N, for example 2/8")]
     NoShard(String),
+    /// Nothing to merge.
+    #[error("there is no folder of shards")]
+    NoFolder,
     /// A file cannot be read or written.
     #[error("{}: {error}", path.display())]
     File {
@@ -82,6 +85,7 @@ impl ShardError {
     pub fn hint(&self) -> &'static str {
         match self {
             Self::NoShard(_) => "K counts from 1",
+            Self::NoFolder => "name the folders that shards ran into",
             Self::File { .. } => "check the name of the folder, its permissions and free space",
             Self::Format { .. } => "delete the file and run its shard again",
             Self::OtherJob(_) => {
@@ -148,19 +152,20 @@ impl Job {
     /// The job of all these folders.
     ///
     /// # Errors
-    /// If they are of different jobs, or cannot be read.
+    /// If they are of different jobs or of another version, or cannot be read.
     pub fn read(folders: &[PathBuf]) -> Result<Self, ShardError> {
-        let mut first: Option<Self> = None;
-        for folder in folders {
+        let (first, others) = folders.split_first().ok_or(ShardError::NoFolder)?;
+        let job: Self = read(&job_path(first))?;
+        if job.version != env!("CARGO_PKG_VERSION") {
+            return Err(ShardError::OtherJob(job_path(first)));
+        }
+        for folder in others {
             let path = job_path(folder);
-            let job: Self = read(&path)?;
-            match &first {
-                Some(first) if *first != job => return Err(ShardError::OtherJob(path)),
-                Some(_) => {}
-                None => first = Some(job),
+            if read::<Self>(&path)? != job {
+                return Err(ShardError::OtherJob(path));
             }
         }
-        first.ok_or_else(|| ShardError::NoShard(String::new()))
+        Ok(job)
     }
 
     /// Writes it into a folder, which may have it already.
@@ -176,22 +181,16 @@ impl Job {
         write(&path, self)
     }
 
-    /// Checks that the experiments are those of the job.
+    /// Checks that the scenarios are those of the job.
     ///
     /// # Errors
-    /// [`ShardError::Changed`], [`ShardError::OtherJob`].
-    pub fn check(&self, experiments: &[Experiment], folders: &[PathBuf]) -> Result<(), ShardError> {
-        if self.version != env!("CARGO_PKG_VERSION") {
-            return Err(ShardError::OtherJob(job_path(
-                folders.first().map_or(Path::new(""), PathBuf::as_path),
-            )));
+    /// [`ShardError::Changed`].
+    pub fn check(&self, experiments: &[Experiment]) -> Result<(), ShardError> {
+        let mut pairs = experiments.iter().zip(&self.scenarios);
+        match pairs.find(|(experiment, text)| experiment.scenario().to_toml() != **text) {
+            Some((experiment, _)) => Err(ShardError::Changed(experiment.scenario().spec().name.clone())),
+            None => Ok(()),
         }
-        for (experiment, text) in experiments.iter().zip(&self.scenarios) {
-            if experiment.scenario().to_toml() != *text {
-                return Err(ShardError::Changed(experiment.scenario().spec().name.clone()));
-            }
-        }
-        Ok(())
     }
 
     /// Finds the outcome of each world of each experiment.
@@ -210,7 +209,7 @@ impl Job {
                     Some(path) => files.push((run.clone(), path)),
                     None => {
                         missing += 1;
-                        first.get_or_insert((name.clone(), world + 1, count % self.of));
+                        first.get_or_insert_with(|| (name.clone(), world + 1, count % self.of));
                     }
                 }
                 count += 1;
@@ -266,7 +265,7 @@ fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, ShardError> {
 /// Writes a file whole or not at all, even if another shard writes it at the same time.
 fn write(path: &Path, contents: &impl Serialize) -> Result<(), ShardError> {
     let failed = |error: io::Error| ShardError::File { path: path.to_owned(), error };
-    let folder = path.parent().unwrap_or(Path::new(""));
+    let folder = path.parent().unwrap_or_else(|| Path::new(""));
     fs::create_dir_all(folder).map_err(failed)?;
     let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
     serde_json::to_writer(io::BufWriter::new(&mut file), contents)

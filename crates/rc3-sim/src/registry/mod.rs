@@ -163,10 +163,9 @@ fn find<T: ?Sized>(names: &Names<T>, name: &str, key: &str) -> Result<Arc<T>, Fa
 
 /// Whether two maps have the same entries under the same names.
 fn same<T: ?Sized>(a: &Names<T>, b: &Names<T>) -> bool {
-    let equal = |((name, entry), (other_name, other)): ((&String, &Arc<T>), (&String, &Arc<T>))| {
-        name == other_name && registered::same(entry, other)
-    };
-    a.len() == b.len() && a.iter().zip(b).all(equal)
+    let is_in_b =
+        |(name, entry): (&String, &Arc<T>)| b.get(name).is_some_and(|other| registered::same(entry, other));
+    a.len() == b.len() && a.iter().all(is_in_b)
 }
 
 impl PartialEq for Registry {
