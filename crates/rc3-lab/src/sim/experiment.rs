@@ -26,6 +26,7 @@ use super::{
     table::{self, FlowRow},
     work::{self, Step, WorldError},
 };
+use crate::document::Table;
 
 /// How worlds run and where results go.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -192,21 +193,13 @@ impl Experiment {
         plan: &Plan,
         mut report: impl FnMut(Event),
     ) -> Result<Finding, ExperimentError> {
-        let spec = self.scenario.spec();
-        let folder = plan.out.join(&spec.name);
-        let written = |path: &Path| {
-            let path = path.to_owned();
-            move |error: io::Error| ExperimentError::Write { path, error }
-        };
-        fs::create_dir_all(&folder).map_err(written(&folder))?;
-        let flows_path = folder.join("flows.csv");
-        let file = File::create(&flows_path).map_err(written(&flows_path))?;
-        let mut flows = csv::Writer::from_writer(BufWriter::new(file));
-
-        let links_path = folder.join("links.csv");
-        let file = File::create(&links_path).map_err(written(&links_path))?;
-        let links_written = |error: csv::Error| written(&links_path)(error.into());
-        let mut links = Links::new(BufWriter::new(file)).map_err(links_written)?;
+        let folder = plan.out.join(&self.scenario.spec().name);
+        fs::create_dir_all(&folder).map_err(not_written(&folder))?;
+        let (flows_path, links_path) = (folder.join("flows.csv"), folder.join("links.csv"));
+        let create = |path: &Path| File::create(path).map(BufWriter::new).map_err(not_written(path));
+        let mut flows = csv::Writer::from_writer(create(&flows_path)?);
+        let links_failed = |error: csv::Error| not_written(&links_path)(error.into());
+        let mut links = Links::new(create(&links_path)?).map_err(links_failed)?;
 
         let mut results = Results::default();
         work::run(engine, &self.runs, self.is_traced(), plan.threads, |step| {
@@ -216,34 +209,39 @@ impl Experiment {
                     let run = &self.runs[index];
                     for record in &outcome.records {
                         let row = FlowRow::new(run, record);
-                        flows.serialize(row).map_err(io::Error::from).map_err(written(&flows_path))?;
+                        flows.serialize(row).map_err(io::Error::from).map_err(not_written(&flows_path))?;
                     }
-                    links.add(run, &outcome.links).map_err(links_written)?;
+                    links.add(run, &outcome.links).map_err(links_failed)?;
                     report(Event::World { label: run.label.to_string(), before: index, cost: outcome.cost });
                     results.add(run, *outcome);
                 }
             }
             Ok::<(), ExperimentError>(())
         })?;
-        flows.flush().map_err(written(&flows_path))?;
+        flows.flush().map_err(not_written(&flows_path))?;
+        self.write(&folder, &results, links.finish().map_err(links_failed)?)
+    }
 
+    /// Writes the summary, the scenario, the pictures and the documents.
+    fn write(&self, folder: &Path, results: &Results, links: Table) -> Result<Finding, ExperimentError> {
+        let spec = self.scenario.spec();
         let write = |name: &str, contents: &[u8]| {
             let path = folder.join(name);
-            fs::write(&path, contents).map_err(written(&path))
+            fs::write(&path, contents).map_err(not_written(&path))
         };
-        let summary = table::summary(&results, &table::buckets(&results));
+        let summary = table::summary(results, &table::buckets(results));
         let mut text = Vec::new();
-        table::write(&mut text, &summary).map_err(io::Error::from).map_err(written(&folder))?;
+        table::write(&mut text, &summary).map_err(io::Error::from).map_err(not_written(folder))?;
         write("summary.csv", &text)?;
         write("scenario.toml", self.scenario.to_toml().as_bytes())?;
 
-        let rows = compare::compare(&spec.expect, &results);
-        let mut finding = Finding::new(spec, self.command.clone(), rows, summary, &results);
-        finding.links = links.finish().map_err(links_written)?;
+        let rows = compare::compare(&spec.expect, results);
+        let mut finding = Finding::new(spec, self.command.clone(), rows, summary, results);
+        finding.links = links;
         for (index, wanted) in spec.picture.iter().enumerate() {
-            let Some(chart) = figures::chart(wanted, spec, &results, self.network()) else { continue };
+            let Some(chart) = figures::chart(wanted, spec, results, self.network()) else { continue };
             let stem = if index == 0 { spec.name.clone() } else { format!("{}-{}", spec.name, index + 1) };
-            rc3_picture::write(&chart, &folder, &stem).map_err(written(&folder.join(&stem)))?;
+            rc3_picture::write(&chart, folder, &stem).map_err(not_written(&folder.join(&stem)))?;
             finding.pictures.push((format!("{stem}.svg"), chart.title));
         }
         let document = finding.document();
@@ -306,6 +304,12 @@ pub fn write_overview(findings: &[Finding], out: &Path) -> Result<(), Experiment
         fs::write(&path, text).map_err(|error| ExperimentError::Write { path, error })?;
     }
     Ok(())
+}
+
+/// The error of a file that cannot be written.
+fn not_written(path: &Path) -> impl Fn(io::Error) -> ExperimentError + use<> {
+    let path = path.to_owned();
+    move |error| ExperimentError::Write { path: path.clone(), error }
 }
 
 /// A word for a shell.
