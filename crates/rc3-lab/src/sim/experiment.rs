@@ -22,7 +22,7 @@ use super::{
     report,
     report::Finding,
     results::Results,
-    shard::{self, Shard, ShardError},
+    shard::{self, ShardError},
     table::{self, FlowRow},
     work::{self, Step, WorldError},
 };
@@ -250,25 +250,31 @@ impl Experiment {
         Ok(finding)
     }
 
-    /// Runs the worlds of a shard and stores their outcomes below `plan.out`. `before`: worlds of the experiments before.
+    /// The same with these of its worlds alone.
+    pub fn only(&self, worlds: &[usize]) -> Self {
+        Self { runs: worlds.iter().map(|world| self.runs[*world].clone()).collect(), ..self.clone() }
+    }
+
+    /// Runs some of the worlds and stores their outcomes below `plan.out`.
     ///
     /// # Errors
     /// See [`ExperimentError`].
-    pub fn run_shard(
+    ///
+    /// # Panics
+    /// If there is no such world.
+    pub fn store(
         &self,
         engine: &dyn Engine,
         plan: &Plan,
-        (shard, before): (Shard, usize),
+        worlds: &[usize],
         mut report: impl FnMut(Event),
     ) -> Result<(), ExperimentError> {
-        let worlds = (0..self.runs.len()).filter(|world| shard.takes(before + world));
-        let worlds: Vec<usize> = worlds.collect();
-        let runs: Vec<Run> = worlds.iter().map(|world| self.runs[*world].clone()).collect();
-        work::run(engine, &runs, self.is_traced(), plan.threads, |step| {
+        let part = self.only(worlds);
+        work::run(engine, &part.runs, self.is_traced(), plan.threads, |step| {
             match step {
                 Step::Flows(count) => report(Event::Flows(count)),
                 Step::World(index, outcome) => {
-                    let label = runs[index].label.to_string();
+                    let label = part.runs[index].label.to_string();
                     shard::store(&plan.out, &self.scenario.spec().name, worlds[index], &outcome)?;
                     report(Event::World { label, before: index, cost: outcome.cost });
                 }

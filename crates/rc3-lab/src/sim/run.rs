@@ -96,10 +96,15 @@ fn run_shard(
     Job::new(&job.names, &job.plan.changes, experiments, shard).write(&job.plan.out)?;
     let mut before = 0;
     for experiment in experiments {
-        let mut progress = Progress::new(experiment, job.json);
-        experiment.run_shard(engine, &job.plan, (shard, before), |event| progress.on_event(&event))?;
-        progress.clear();
+        let worlds = (0..experiment.runs().len()).filter(|world| shard.takes(before + world));
+        let worlds: Vec<usize> = worlds.collect();
         before += experiment.runs().len();
+        if worlds.is_empty() {
+            continue;
+        }
+        let mut progress = Progress::new(&experiment.only(&worlds), job.json);
+        experiment.store(engine, &job.plan, &worlds, |event| progress.on_event(&event))?;
+        progress.clear();
     }
     Ok(())
 }

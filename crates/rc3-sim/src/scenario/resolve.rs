@@ -30,6 +30,9 @@ const CONGESTION: &str = "newreno";
 /// Receivers that acknowledge less often are refused: their senders would mostly wait for timeouts.
 const ACK_EVERY_MAX: u32 = 1000;
 
+/// More sources are refused as a mistake: each has a state of its own.
+const SOURCES_MAX: u32 = 1_000_000;
+
 /// Whether all registered names in a scenario are known.
 pub(super) fn names(spec: &Spec, registry: &Registry) -> Result<(), Fault> {
     registry.find_topology(&spec.topology.kind, "topology.kind")?;
@@ -263,8 +266,11 @@ fn on_off(spec: &OnOffSpec, ends: Ends, key: &str) -> Result<OnOff, Fault> {
 
 fn closed_loop(spec: ClosedLoopSpec, sizes: Sizes, ends: Ends, key: &str) -> Result<ClosedLoop, Fault> {
     let ClosedLoopSpec { sources, think, distribution } = spec;
-    if sources == 0 {
-        return Err(Fault::new(format!("{key}.closed-loop.sources"), "not above zero"));
+    if !(1..=SOURCES_MAX).contains(&sources) {
+        return Err(Fault::new(
+            format!("{key}.closed-loop.sources"),
+            format!("not within 1 to {SOURCES_MAX}"),
+        ));
     }
     Ok(ClosedLoop { sources, think, constant: distribution == ThinkSpec::Constant, sizes, ends })
 }
