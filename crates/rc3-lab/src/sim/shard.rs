@@ -5,13 +5,14 @@
 //! each. A merge runs no world: an engine reads the outcomes, and all else is as in one run.
 
 use std::{
+    collections::HashMap,
     fmt, fs,
     io::{self, Write},
     path::{Path, PathBuf},
     str::FromStr,
 };
 
-use rc3_sim::scenario::Run;
+use rc3_sim::scenario::{Label, Run};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -202,11 +203,11 @@ impl Job {
         let mut count = 0;
         for experiment in experiments {
             let name = &experiment.scenario().spec().name;
-            let mut files = Vec::new();
+            let mut files = Stored::default();
             for (world, run) in experiment.runs().iter().enumerate() {
                 let mut paths = folders.iter().map(|folder| world_path(folder, name, world));
                 match paths.find(|path| path.exists()) {
-                    Some(path) => files.push((run.clone(), path)),
+                    Some(path) => files.add(&run.label, path),
                     None => {
                         missing += 1;
                         first.get_or_insert_with(|| (name.clone(), world + 1, count % self.of));
@@ -214,7 +215,7 @@ impl Job {
                 }
                 count += 1;
             }
-            stored.push(Stored { files });
+            stored.push(files);
         }
         match first {
             Some((experiment, world, index)) => {
@@ -234,15 +235,26 @@ pub fn store(folder: &Path, experiment: &str, world: usize, outcome: &Outcome) -
 }
 
 /// The stored outcomes of an experiment, as an engine that runs nothing.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Stored {
-    files: Vec<(Run, PathBuf)>,
+    /// The file of each world, by the text of its label.
+    files: HashMap<String, Vec<(Label, PathBuf)>>,
+}
+
+impl Stored {
+    fn add(&mut self, label: &Label, path: PathBuf) {
+        self.files.entry(label.to_string()).or_default().push((label.clone(), path));
+    }
+
+    fn find(&self, label: &Label) -> Option<&Path> {
+        let files = self.files.get(&label.to_string())?;
+        files.iter().find(|(known, _)| known == label).map(|(_, path)| path.as_path())
+    }
 }
 
 impl Engine for Stored {
     fn simulate(&self, run: &Run, _: bool, progress: &mut dyn FnMut(u64)) -> Result<Outcome, String> {
-        let file = self.files.iter().find(|(known, _)| known.label == run.label);
-        let (_, path) = file.ok_or("no shard has run it")?;
+        let path = self.find(&run.label).ok_or("no shard has run it")?;
         let outcome = Outcome::from(read::<StoredOutcome>(path).map_err(|error| error.to_string())?);
         progress(outcome.cost.flows);
         Ok(outcome)
