@@ -1,4 +1,4 @@
-//! Kick-Ass flows while TCP comes and goes at a router that tells rates (Kick-Ass §3.4.1, Fig. 5), in small.
+//! Kick-Ass flows while TCP comes and goes at a router that signals rates (Kick-Ass §3.4.1, Fig. 5), in small.
 
 use std::{collections::HashMap, ops::Range};
 
@@ -80,7 +80,7 @@ fn flows_follow_the_rate_again_when_those_that_do_not_listen_have_gone() {
     assert!(again > 0.95 && rate_again > 45e6, "{again}, {rate_again} bit/s");
 }
 
-/// The uplinks, ten times as fast, tell rates as well, also while the bottleneck is silent.
+/// The uplinks, ten times as fast, signal rates as well, even while the bottleneck does not.
 #[test]
 fn no_flow_has_more_than_others_although_its_uplink_tells_it_so() {
     let samples = samples();
