@@ -158,9 +158,11 @@ fn shards_merge_to_the_bytes_of_one_run() {
     let run = |more: &[&str]| {
         let output = lab(&[&["sim", "run"], &EXPERIMENTS[..], more].concat());
         assert!(output.status.success(), "{}", text(&output.stderr));
+        text(&output.stdout)
     };
     run(&["--out", path(whole.path())]);
-    run(&["--out", path(first.path()), "--shard", "1/3"]);
+    let printed = run(&["--out", path(first.path()), "--shard", "1/3"]);
+    assert!(printed.contains("worlds are below") && printed.contains("rc3-lab sim merge"), "{printed}");
     run(&["--out", path(second.path()), "--shard", "2/3"]);
     let merge = |folders: &[&Path]| {
         let folders: Vec<&str> = folders.iter().map(|folder| path(folder)).collect();

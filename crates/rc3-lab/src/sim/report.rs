@@ -112,7 +112,7 @@ const MEANING: &str = "FCT is from connect to the last byte at the receiver unle
                        setting. Everything else is in summary.csv, each flow in flows.csv.";
 
 const LINKS: &str = "Utilisation is of the busiest core link while flows arrive (docs/SCENARIOS.md). Drops of queues count the whole run \
-                     and all links, RLP packets apart: `lost` in the tables of flows has those of the primary only. Each link \
+                     and all links, RLP packets apart; the column lost of the tables of flows has the primary loop only. Each link \
                      is in links.csv.";
 
 /// What the same files can be made from again.

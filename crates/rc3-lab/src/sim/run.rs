@@ -94,7 +94,7 @@ fn run_shard(
     engine: &dyn Engine,
 ) -> Result<(), ExperimentError> {
     Job::new(&job.names, &job.plan.changes, experiments, shard).write(&job.plan.out)?;
-    let mut before = 0;
+    let (mut before, mut stored) = (0, 0);
     for experiment in experiments {
         let worlds = (0..experiment.runs().len()).filter(|world| shard.takes(before + world));
         let worlds: Vec<usize> = worlds.collect();
@@ -105,6 +105,15 @@ fn run_shard(
         let mut progress = Progress::new(&experiment.only(&worlds), job.json);
         experiment.store(engine, &job.plan, &worlds, |event| progress.on_event(&event))?;
         progress.clear();
+        stored += worlds.len();
+    }
+    if !job.json {
+        let out = job.plan.out.display();
+        let text = format!(
+            "{stored} of {before} worlds are below {out}; after all shards: rc3-lab sim merge {out} --out {out}\n"
+        );
+        // The worlds are stored even if the reader of the output is gone.
+        let _ = output::print(&text);
     }
     Ok(())
 }
