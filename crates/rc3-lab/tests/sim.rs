@@ -118,3 +118,144 @@ fn errors_of_traces_fit_a_line_and_a_hint() {
         assert!(printed.contains(says) && printed.contains("hint: "), "{printed}");
     }
 }
+
+fn path(path: &Path) -> &str {
+    path.to_str().expect("text")
+}
+
+/// The files below a folder with their contents, by name.
+fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).expect("a folder") {
+        let entry = entry.expect("an entry");
+        let name = entry.file_name().into_string().expect("text");
+        if entry.path().is_dir() {
+            let inner = self::files(&entry.path());
+            files.extend(inner.into_iter().map(|(file, bytes)| (format!("{name}/{file}"), bytes)));
+        } else {
+            files.push((name, fs::read(entry.path()).expect("readable")));
+        }
+    }
+    files.sort();
+    files
+}
+
+fn assert_same(one: &Path, other: &Path) {
+    let results = |folder| files(folder).into_iter().filter(|(name, _)| !name.starts_with("shards/"));
+    let (one, other): (Vec<_>, Vec<_>) = (results(one).collect(), results(other).collect());
+    let names = |files: &[(String, Vec<u8>)]| files.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+    assert_eq!(names(&one), names(&other));
+    for ((name, one), (_, other)) in one.iter().zip(&other) {
+        assert!(one == other, "{name} differs");
+    }
+}
+
+const EXPERIMENTS: [&str; 6] = ["fig3", "fig4", "--seed", "3", "--set", "measure.repetitions=2"];
+
+#[test]
+fn shards_merge_to_the_bytes_of_one_run() {
+    let [whole, first, second, merged] = [(); 4].map(|()| tempfile::tempdir().expect("a folder"));
+    let run = |more: &[&str]| {
+        let output = lab(&[&["sim", "run"], &EXPERIMENTS[..], more].concat());
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    run(&["--out", path(whole.path())]);
+    let printed = run(&["--out", path(first.path()), "--shard", "1/3"]);
+    assert!(printed.contains("worlds are below") && printed.contains("rc3-lab sim merge"), "{printed}");
+    run(&["--out", path(second.path()), "--shard", "2/3"]);
+    let merge = |folders: &[&Path]| {
+        let folders: Vec<&str> = folders.iter().map(|folder| path(folder)).collect();
+        lab(&[&["sim", "merge"], &folders[..], &["--out", path(merged.path())]].concat())
+    };
+    let incomplete = merge(&[first.path(), second.path()]);
+    let printed = text(&incomplete.stderr);
+    assert_eq!(incomplete.status.code(), Some(1), "{printed}");
+    assert!(
+        printed.contains("is missing, of shard 3/3") && printed.contains("hint: run that shard"),
+        "{printed}"
+    );
+
+    run(&["--out", path(second.path()), "--shard", "3/3"]);
+    let complete = merge(&[first.path(), second.path()]);
+    assert!(complete.status.success(), "{}", text(&complete.stderr));
+    assert_same(whole.path(), merged.path());
+
+    let other = lab(&["sim", "run", "fig3", "--out", path(first.path()), "--shard", "1/3"]);
+    let printed = text(&other.stderr);
+    assert!(printed.contains("is of another version, command or number of shards"), "{printed}");
+}
+
+#[test]
+#[cfg(unix)]
+fn the_batch_example_leaves_the_bytes_of_one_run() {
+    let [whole, spread] = [(); 2].map(|()| tempfile::tempdir().expect("a folder"));
+    let parallel = Command::new("parallel").arg("--version").output().is_ok();
+    if !parallel {
+        println!(
+            "GNU parallel is not installed: xargs -P runs the shards of examples/batch/parallel.sh instead"
+        );
+    }
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/batch/parallel.sh");
+    let output = Command::new("sh")
+        .arg(script)
+        .args(["3", path(spread.path())])
+        .args(EXPERIMENTS)
+        .env("LAB", env!("CARGO_BIN_EXE_rc3-lab"))
+        .output()
+        .expect("a shell");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let output = lab(&[&["sim", "run"], &EXPERIMENTS[..], &["--out", path(whole.path())]].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_same(whole.path(), spread.path());
+}
+
+#[test]
+fn the_page_of_keys_is_what_the_command_prints() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/SCENARIOS.md");
+    let written = fs::read_to_string(page).expect("docs/SCENARIOS.md");
+    let printed = text(&lab(&["sim", "keys"]).stdout);
+    assert!(written == printed, "write it anew: rc3-lab sim keys > docs/SCENARIOS.md");
+    let help = text(&lab(&["sim", "run", "--help"]).stdout);
+    assert!(help.contains("docs/SCENARIOS.md"), "{help}");
+}
+
+#[test]
+fn flows_of_a_file_are_replayed() {
+    let out = tempfile::tempdir().expect("a folder");
+    let scenario = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/replay/replay.toml");
+    let output = lab(&["sim", "run", path(&scenario), "--out", path(out.path())]);
+    let progress = text(&output.stderr);
+    assert!(output.status.success(), "{progress}");
+    assert!(progress.contains("2 worlds, about 10 flows"), "{progress}");
+    let printed = text(&output.stdout);
+    assert!(printed.contains("TCP: busiest core link core:"), "{printed}");
+    let flows = fs::read_to_string(out.path().join("replay/flows.csv")).expect("flows");
+    let starts = flows.lines().skip(1).map(|row| row.split(',').nth(5).expect("a column").to_owned());
+    let expected = ["0.000000000", "0.000081000", "0.020000000", "0.300000000", "1.500000000"];
+    assert_eq!(starts.collect::<Vec<_>>(), [expected, expected].concat());
+}
+
+#[test]
+fn runs_that_cannot_succeed_stop_with_the_reason() {
+    let out = tempfile::tempdir().expect("a folder");
+    let fails = |words: &[&str], code, expected: &str| {
+        let output = lab(&[words, &["--out", path(out.path())]].concat());
+        let printed = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{printed}");
+        assert!(printed.contains(expected) && printed.contains("hint: "), "{printed}");
+    };
+    fails(
+        &["sim", "run", "fig3", "--set", "measure.until=1ms"],
+        1,
+        "no measured flow had ended when the world did",
+    );
+    fails(&["sim", "run", "fig3", "--set", "measure.warm-up=1"], 2, "but the workload has only 1");
+    fails(&["sim", "run", "fig8", "--set", "topology.uplink=10Mbit"], 2, "times its 10 Mbit/s");
+    fails(&["sim", "run", "fig3", "--set", "measure.max-in-flight=0"], 2, "no flow could start");
+    fails(&["sim", "run", "fig3", "--max-time", "0s"], 1, "for one world");
+    if cfg!(target_os = "linux") {
+        fails(&["sim", "run", "fig3", "--max-memory", "1KB"], 1, "more than --max-memory allows");
+    }
+    fails(&["sim", "merge", "/none"], 1, "/none/shards/job.json");
+}

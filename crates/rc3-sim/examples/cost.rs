@@ -91,7 +91,7 @@ fn read(pair: &mut Pair, flow: &mut Flow) {
     flow.done |= ended;
 }
 
-/// Runs `rounds` of `together` flows and says what they cost.
+/// Runs `rounds` of `together` flows and returns their cost.
 fn measure(name: &str, rlp: RlpMode, rounds: usize, together: usize, bytes: u64) {
     let mut pair = world(rlp);
     let zeros = Bytes::from(vec![0; 1 << 20]);

@@ -19,7 +19,7 @@ struct World {
     buffer: f64,
     /// Speed of the sender's card.
     nic_mbits: u64,
-    /// Somebody else's share of the rate.
+    /// Share of the rate that cross traffic takes.
     load: f64,
     loss: f64,
     honours: bool,

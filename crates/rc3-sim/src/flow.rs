@@ -46,7 +46,7 @@ impl Pair {
         let start = self.now;
         let handle = self.connect();
         let mut source =
-            Source { handle, stream: None, next: Bytes::new(), written: 0, bytes, finished: false };
+            FlowSource { handle, stream: None, next: Bytes::new(), written: 0, bytes, finished: false };
         let mut sink = Sink::default();
         let arrived = self.drive_until(limit, |pair| {
             watch(pair);
@@ -62,7 +62,7 @@ impl Pair {
     }
 }
 
-struct Source {
+struct FlowSource {
     handle: ConnectionHandle,
     stream: Option<StreamId>,
     /// Made and not taken yet.
@@ -72,7 +72,7 @@ struct Source {
     finished: bool,
 }
 
-impl Source {
+impl FlowSource {
     fn pump(&mut self, pair: &mut Pair) {
         if self.finished {
             return;

@@ -320,8 +320,9 @@ mod tests {
     #[test]
     fn repetitions_are_cut_into_batches() {
         // 400 flows: 20 batches of 20, alternately 1 s and 3 s.
-        let flows: Vec<_> =
-            (0..400).map(|index| flow(1, if (index / 20).is_multiple_of(2) { 1.0 } else { 3.0 })).collect();
+        let flows: Vec<_> = (0..400_usize)
+            .map(|index| flow(1, if (index / 20).is_multiple_of(2) { 1.0 } else { 3.0 }))
+            .collect();
         let estimate = Flows::new(vec![flows.clone()]).mean(Weight::Flows).unwrap();
         assert_eq!((estimate.value, estimate.parts), (2.0, 20));
         assert!((estimate.error.unwrap() - (20.0f64 / 19.0 / 20.0).sqrt()).abs() < 1e-12);

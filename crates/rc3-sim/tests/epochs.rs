@@ -1,4 +1,4 @@
-//! Kick-Ass flows while TCP comes and goes at a router that tells rates (Kick-Ass §3.4.1, Fig. 5), in small.
+//! Kick-Ass flows while TCP comes and goes at a router that signals rates (Kick-Ass §3.4.1, Fig. 5), in small.
 
 use std::{collections::HashMap, ops::Range};
 
@@ -47,12 +47,12 @@ until = "20s"
 sample = { link = "core:0-1", every = "100ms", epochs = ["0s", "20s"] }
 "#;
 
-/// Part of the Kick-Ass flows that follow rates, and bits per second of all flows, at the looks of these seconds.
+/// Share of the Kick-Ass flows that follow rates, and bits per second of all flows, in the samples of these seconds.
 fn epoch(samples: &[Sample], seconds: Range<f64>) -> (f64, f64) {
-    let looks: Vec<_> = samples.iter().filter(|sample| seconds.contains(&sample.at.as_secs_f64())).collect();
-    let modes = || looks.iter().flat_map(|sample| &sample.flows).filter_map(|flow| flow.kickass);
+    let chosen: Vec<_> = samples.iter().filter(|sample| seconds.contains(&sample.at.as_secs_f64())).collect();
+    let modes = || chosen.iter().flat_map(|sample| &sample.flows).filter_map(|flow| flow.kickass);
     let following = modes().filter(|follows| *follows).count() as f64 / modes().count() as f64;
-    let bytes: u64 = looks.iter().flat_map(|sample| &sample.flows).map(|flow| flow.bytes).sum();
+    let bytes: u64 = chosen.iter().flat_map(|sample| &sample.flows).map(|flow| flow.bytes).sum();
     (following, bytes as f64 * 8.0 / (seconds.end - seconds.start))
 }
 
@@ -69,8 +69,8 @@ fn flows_follow_the_rate_again_when_those_that_do_not_listen_have_gone() {
     let samples = samples();
     let (alone, rate_alone) = epoch(&samples, 3.0..6.0);
     let beside = |scheme| {
-        let looks = samples.iter().filter(|sample| (7.0..10.0).contains(&sample.at.as_secs_f64()));
-        let bytes = looks.flat_map(|sample| &sample.flows).filter(|flow| flow.kickass.is_some() == scheme);
+        let chosen = samples.iter().filter(|sample| (7.0..10.0).contains(&sample.at.as_secs_f64()));
+        let bytes = chosen.flat_map(|sample| &sample.flows).filter(|flow| flow.kickass.is_some() == scheme);
         bytes.map(|flow| flow.bytes).sum::<u64>() as f64 * 8.0 / 3.0
     };
     let (again, rate_again) = epoch(&samples, 15.0..20.0);
@@ -80,7 +80,7 @@ fn flows_follow_the_rate_again_when_those_that_do_not_listen_have_gone() {
     assert!(again > 0.95 && rate_again > 45e6, "{again}, {rate_again} bit/s");
 }
 
-/// The uplinks, ten times as fast, tell rates as well, also while the bottleneck is silent.
+/// The uplinks, ten times as fast, signal rates as well, even while the bottleneck does not.
 #[test]
 fn no_flow_has_more_than_others_although_its_uplink_tells_it_so() {
     let samples = samples();

@@ -23,10 +23,11 @@ use super::{
     report,
     report::{Finding, Provenance},
     results::Results,
-    shard::{self, Shard, ShardError},
+    shard::{self, ShardError},
     table::{self, FlowRow},
     work::{self, Step, WorldError},
 };
+use crate::document::Table;
 
 /// Flows measured in each world of a quick run, at most.
 const QUICK_FLOWS: u64 = 500;
@@ -109,7 +110,9 @@ impl ExperimentError {
     /// What to do next.
     pub fn hint(&self) -> &'static str {
         match self {
-            Self::Scenario(_) => "rc3-lab sim list --toml NAME prints a scenario that works",
+            Self::Scenario(_) => {
+                "rc3-lab sim keys prints all keys, rc3-lab sim list --toml NAME a scenario that works"
+            }
             Self::Read { .. } => "check the name and the permissions of the file",
             Self::Unknown(_) => "rc3-lab sim list and rc3-lab sim today --list name them; files end in .toml",
             Self::World(_) => "check topology, load and number of flows of the scenario",
@@ -220,21 +223,13 @@ impl Experiment {
         plan: &Plan,
         mut report: impl FnMut(Event),
     ) -> Result<Finding, ExperimentError> {
-        let spec = self.scenario.spec();
-        let folder = plan.out.join(&spec.name);
-        let written = |path: &Path| {
-            let path = path.to_owned();
-            move |error: io::Error| ExperimentError::Write { path, error }
-        };
-        fs::create_dir_all(&folder).map_err(written(&folder))?;
-        let flows_path = folder.join("flows.csv");
-        let file = File::create(&flows_path).map_err(written(&flows_path))?;
-        let mut flows = csv::Writer::from_writer(BufWriter::new(file));
-
-        let links_path = folder.join("links.csv");
-        let file = File::create(&links_path).map_err(written(&links_path))?;
-        let links_written = |error: csv::Error| written(&links_path)(error.into());
-        let mut links = Links::new(BufWriter::new(file)).map_err(links_written)?;
+        let folder = plan.out.join(&self.scenario.spec().name);
+        fs::create_dir_all(&folder).map_err(not_written(&folder))?;
+        let (flows_path, links_path) = (folder.join("flows.csv"), folder.join("links.csv"));
+        let create = |path: &Path| File::create(path).map(BufWriter::new).map_err(not_written(path));
+        let mut flows = csv::Writer::from_writer(create(&flows_path)?);
+        let links_failed = |error: csv::Error| not_written(&links_path)(error.into());
+        let mut links = Links::new(create(&links_path)?).map_err(links_failed)?;
 
         let mut results = Results::default();
         work::run(engine, &self.runs, self.is_traced(), plan.threads, |step| {
@@ -244,40 +239,46 @@ impl Experiment {
                     let run = &self.runs[index];
                     for record in &outcome.records {
                         let row = FlowRow::new(run, record);
-                        flows.serialize(row).map_err(io::Error::from).map_err(written(&flows_path))?;
+                        flows.serialize(row).map_err(io::Error::from).map_err(not_written(&flows_path))?;
                     }
-                    links.add(run, &outcome.links).map_err(links_written)?;
+                    links.add(run, &outcome.links).map_err(links_failed)?;
                     report(Event::World { label: run.label.to_string(), before: index, cost: outcome.cost });
                     results.add(run, *outcome);
                 }
             }
             Ok::<(), ExperimentError>(())
         })?;
-        flows.flush().map_err(written(&flows_path))?;
+        flows.flush().map_err(not_written(&flows_path))?;
+        let links = links.finish().map_err(links_failed)?;
+        let provenance = Provenance { commit: plan.commit.clone(), fingerprint: self.fingerprint()? };
+        self.write(&folder, &results, links, &provenance)
+    }
 
+    /// Writes the summary, the scenario, the pictures and the documents.
+    fn write(
+        &self,
+        folder: &Path,
+        results: &Results,
+        links: Table,
+        provenance: &Provenance,
+    ) -> Result<Finding, ExperimentError> {
+        let spec = self.scenario.spec();
         let write = |name: &str, contents: &[u8]| {
             let path = folder.join(name);
-            fs::write(&path, contents).map_err(written(&path))
+            fs::write(&path, contents).map_err(not_written(&path))
         };
-        let summary = table::summary(&results, &table::buckets(&results));
-        let mut text = Vec::new();
-        table::write(&mut text, &summary).map_err(io::Error::from).map_err(written(&folder))?;
-        write("summary.csv", &text)?;
+        let summary = table::summary(results, &table::buckets(results));
+        write("summary.csv", &csv_text(&summary, folder)?)?;
         write("scenario.toml", self.scenario.to_toml().as_bytes())?;
 
-        let rows = compare::compare(spec, &results);
-        let mut text = Vec::new();
-        table::write(&mut text, coverage::figures(&rows))
-            .map_err(io::Error::from)
-            .map_err(written(&folder))?;
-        write("comparison.csv", &text)?;
-        let provenance = Provenance { commit: plan.commit.clone(), fingerprint: self.fingerprint()? };
-        let mut finding = Finding::new(spec, self.command.clone(), &provenance, rows, summary, &results);
-        finding.links = links.finish().map_err(links_written)?;
+        let rows = compare::compare(spec, results);
+        write("comparison.csv", &csv_text(&coverage::figures(&rows), folder)?)?;
+        let mut finding = Finding::new(spec, self.command.clone(), provenance, rows, summary, results);
+        finding.links = links;
         for (index, wanted) in spec.picture.iter().enumerate() {
-            let Some(chart) = figures::chart(wanted, spec, &results, self.network()) else { continue };
+            let Some(chart) = figures::chart(wanted, spec, results, self.network()) else { continue };
             let stem = if index == 0 { spec.name.clone() } else { format!("{}-{}", spec.name, index + 1) };
-            rc3_picture::write(&chart, &folder, &stem).map_err(written(&folder.join(&stem)))?;
+            rc3_picture::write(&chart, folder, &stem).map_err(not_written(&folder.join(&stem)))?;
             finding.pictures.push((format!("{stem}.svg"), chart.title));
         }
         let document = finding.document();
@@ -286,28 +287,32 @@ impl Experiment {
         Ok(finding)
     }
 
-    /// Runs the worlds of a shard and stores their outcomes below `plan.out`. `before`: worlds of the experiments before.
+    /// The same with these of its worlds alone.
+    pub fn only(&self, worlds: &[usize]) -> Self {
+        Self { runs: worlds.iter().map(|world| self.runs[*world].clone()).collect(), ..self.clone() }
+    }
+
+    /// Runs some of the worlds and stores their outcomes below `plan.out`.
     ///
     /// # Errors
     /// See [`ExperimentError`].
-    pub fn run_shard(
+    ///
+    /// # Panics
+    /// If there is no such world.
+    pub fn store(
         &self,
         engine: &dyn Engine,
         plan: &Plan,
-        (shard, before): (Shard, usize),
+        worlds: &[usize],
         mut report: impl FnMut(Event),
     ) -> Result<(), ExperimentError> {
-        let name = &self.scenario.spec().name;
-        // A shard that was interrupted goes on where it was.
-        let due = |world: &usize| shard.takes(before + world) && !shard::is_stored(&plan.out, name, *world);
-        let worlds: Vec<usize> = (0..self.runs.len()).filter(due).collect();
-        let runs: Vec<Run> = worlds.iter().map(|world| self.runs[*world].clone()).collect();
-        work::run(engine, &runs, self.is_traced(), plan.threads, |step| {
+        let part = self.only(worlds);
+        work::run(engine, &part.runs, self.is_traced(), plan.threads, |step| {
             match step {
                 Step::Flows(count) => report(Event::Flows(count)),
                 Step::World(index, outcome) => {
-                    let label = runs[index].label.to_string();
-                    shard::store(&plan.out, name, worlds[index], &outcome)?;
+                    let label = part.runs[index].label.to_string();
+                    shard::store(&plan.out, &self.scenario.spec().name, worlds[index], &outcome)?;
                     report(Event::World { label, before: index, cost: outcome.cost });
                 }
             }
@@ -354,6 +359,19 @@ fn quick(scenario: &Scenario) -> Vec<String> {
         changes.push(format!("measure.warm-up={QUICK_WARM_UP}"));
     }
     changes
+}
+
+/// Rows as the text of a file in `folder`.
+fn csv_text<T: serde::Serialize>(rows: &[T], folder: &Path) -> Result<Vec<u8>, ExperimentError> {
+    let mut text = Vec::new();
+    table::write(&mut text, rows).map_err(io::Error::from).map_err(not_written(folder))?;
+    Ok(text)
+}
+
+/// The error of a file that cannot be written.
+fn not_written(path: &Path) -> impl Fn(io::Error) -> ExperimentError + use<> {
+    let path = path.to_owned();
+    move |error| ExperimentError::Write { path: path.clone(), error }
 }
 
 /// A word for a shell.

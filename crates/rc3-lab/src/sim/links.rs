@@ -144,7 +144,7 @@ impl<W: Write> Links<W> {
         let mut table = Table::new(&[
             "setting",
             "run",
-            "busiest link",
+            "busiest core link",
             "#utilisation",
             "#dropped, primary",
             "#dropped, RLP",
@@ -172,8 +172,8 @@ impl<W: Write> Links<W> {
 
 impl Shown {
     fn add(&mut self, row: &LinkRow) {
-        // Core links stand behind those of hosts: of equal ones they are the ones that flows share.
-        if row.utilisation >= self.busiest.utilisation {
+        // Flows share core links; an access link is busy as soon as its host sends.
+        if row.link.starts_with("core:") && row.utilisation >= self.busiest.utilisation {
             self.busiest = row.clone();
         }
         if row.queue_bytes_max > self.longest.queue_bytes_max {

@@ -137,8 +137,8 @@ pub const RULE: &str = "A figure agrees if it differs from the printed one by at
                         chosen to meet printed figures) and of a what-if (a setting other than the papers') are \
                         not scored.";
 
-const LINKS: &str = "Utilisation is of the busiest link while flows arrive (docs/SCENARIOS.md). Drops of queues count the whole run \
-                     and all links, RLP packets apart: `lost` in the tables of flows has those of the primary only. Each link \
+const LINKS: &str = "Utilisation is of the busiest core link while flows arrive (docs/SCENARIOS.md). Drops of queues count the whole run \
+                     and all links, RLP packets apart; the column lost of the tables of flows has the primary loop only. Each link \
                      is in links.csv.";
 
 /// What the same files can be made from again.

@@ -1,6 +1,6 @@
 //! Runs commands: their output and exit codes.
 
-use std::io;
+use std::{io, path::PathBuf};
 
 use rc3_cli::{exit::Exit, output};
 use rc3_sim::registry::Registry;
@@ -13,7 +13,7 @@ use super::{
     experiment::{self, Experiment, ExperimentError, Plan},
     progress::Progress,
     report::{self, Finding},
-    shard::{Job, Shard},
+    shard::{self, Job, Shard},
     shared::Shared,
     simulator::Simulator,
     today::{self, TodayJob},
@@ -99,14 +99,43 @@ fn run_shard(
     engine: &dyn Engine,
 ) -> Result<(), ExperimentError> {
     Job::new(&job.names, &job.plan, experiments, shard)?.write(&job.plan.out)?;
-    let mut before = 0;
+    let (mut before, mut stored) = (0, 0);
     for experiment in experiments {
-        let mut progress = Progress::new(experiment, job.json);
-        experiment.run_shard(engine, &job.plan, (shard, before), |event| progress.on_event(&event))?;
-        progress.clear();
+        let name = &experiment.scenario().spec().name;
+        let all = (0..experiment.runs().len()).filter(|world| shard.takes(before + world));
+        let all: Vec<usize> = all.collect();
         before += experiment.runs().len();
+        stored += all.len();
+        // A shard that was interrupted goes on where it was.
+        let is_due = |world: &usize| !shard::is_stored(&job.plan.out, name, *world);
+        let worlds: Vec<usize> = all.into_iter().filter(is_due).collect();
+        if worlds.is_empty() {
+            continue;
+        }
+        let mut progress = Progress::new(&experiment.only(&worlds), job.json);
+        experiment.store(engine, &job.plan, &worlds, |event| progress.on_event(&event))?;
+        progress.clear();
+    }
+    if !job.json {
+        let out = job.plan.out.display();
+        let text = format!(
+            "{stored} of {before} worlds are below {out}; after all shards: rc3-lab sim merge {out} --out {out}\n"
+        );
+        // The worlds are stored even if the reader of the output is gone.
+        let _ = output::print(&text);
     }
     Ok(())
+}
+
+/// Whether all worlds of an experiment have run; names it if not.
+fn is_complete(shards: &Job, experiment: &Experiment, folders: &[PathBuf]) -> bool {
+    let complete = shards.is_complete(experiment, folders);
+    if !complete {
+        let name = &experiment.scenario().spec().name;
+        let text = format!("worlds of `{name}` are missing");
+        output::complain(NAME, &text, "run its shards, then merge again");
+    }
+    complete
 }
 
 fn merge(job: &MergeJob, registry: &Registry) -> Result<(), ExperimentError> {
@@ -114,20 +143,9 @@ fn merge(job: &MergeJob, registry: &Registry) -> Result<(), ExperimentError> {
     let (changes, commit) = (shards.changes.clone(), shards.commit.clone());
     let plan = Plan { changes, commit, quick: shards.quick, ..Plan::new(job.out.clone(), registry) };
     let mut experiments = load(&shards.names, &plan)?;
-    shards.check(&experiments, &job.shards)?;
+    shards.check(&experiments)?;
     if job.partial {
-        experiments.retain(|experiment| {
-            let complete = shards.is_complete(experiment, &job.shards);
-            if !complete {
-                let name = &experiment.scenario().spec().name;
-                output::complain(
-                    NAME,
-                    &format!("worlds of `{name}` are missing"),
-                    "run its shards, then merge again",
-                );
-            }
-            complete
-        });
+        experiments.retain(|experiment| is_complete(&shards, experiment, &job.shards));
     }
     let stored = shards.find(&experiments, &job.shards)?;
     let engines = stored.iter().map(|stored| stored as &dyn Engine).collect::<Vec<_>>();
@@ -161,13 +179,13 @@ fn report_all(
 /// A line for the busiest link of each run.
 fn links_text(finding: &Finding) -> String {
     let column = |name: &str| finding.links.head.iter().position(|(head, _)| head == name);
-    let (Some(link), Some(utilisation)) = (column("busiest link"), column("utilisation")) else {
+    let (Some(link), Some(utilisation)) = (column("busiest core link"), column("utilisation")) else {
         return String::new();
     };
     let line = |row: &Vec<String>| {
         let place =
             row[..link].iter().filter(|part| !part.is_empty()).cloned().collect::<Vec<_>>().join(", ");
-        format!("  {place}: busiest link {}, utilisation {}\n", row[link], row[utilisation])
+        format!("  {place}: busiest core link {}, utilisation {}\n", row[link], row[utilisation])
     };
     finding.links.rows.iter().map(line).collect()
 }

@@ -5,13 +5,14 @@
 //! each. A merge runs no world: an engine reads the outcomes, and all else is as in one run.
 
 use std::{
+    collections::HashMap,
     fmt, fs,
     io::{self, Write},
     path::{Path, PathBuf},
     str::FromStr,
 };
 
-use rc3_sim::scenario::Run;
+use rc3_sim::scenario::{Label, Run};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -39,6 +40,9 @@ pub enum ShardError {
     /// A text that is no shard.
     #[error("`{0}` is no shard, write K/N with 1 <= K <= N, for example 2/8")]
     NoShard(String),
+    /// Nothing to merge.
+    #[error("there is no folder of shards")]
+    NoFolder,
     /// A file cannot be read or written.
     #[error("{}: {error}", path.display())]
     File {
@@ -82,6 +86,7 @@ impl ShardError {
     pub fn hint(&self) -> &'static str {
         match self {
             Self::NoShard(_) => "K counts from 1",
+            Self::NoFolder => "name the folders that shards ran into",
             Self::File { .. } => "check the name of the folder, its permissions and free space",
             Self::Format { .. } => "delete the file and run its shard again",
             Self::OtherJob(_) => {
@@ -162,19 +167,20 @@ impl Job {
     /// The job of all these folders.
     ///
     /// # Errors
-    /// If they are of different jobs, or cannot be read.
+    /// If they are of different jobs or of another version, or cannot be read.
     pub fn read(folders: &[PathBuf]) -> Result<Self, ShardError> {
-        let mut first: Option<Self> = None;
-        for folder in folders {
+        let (first, others) = folders.split_first().ok_or(ShardError::NoFolder)?;
+        let job: Self = read(&job_path(first))?;
+        if job.version != env!("CARGO_PKG_VERSION") {
+            return Err(ShardError::OtherJob(job_path(first)));
+        }
+        for folder in others {
             let path = job_path(folder);
-            let job: Self = read(&path)?;
-            match &first {
-                Some(first) if *first != job => return Err(ShardError::OtherJob(path)),
-                Some(_) => {}
-                None => first = Some(job),
+            if read::<Self>(&path)? != job {
+                return Err(ShardError::OtherJob(path));
             }
         }
-        first.ok_or_else(|| ShardError::NoShard(String::new()))
+        Ok(job)
     }
 
     /// Writes it into a folder, which may have it already.
@@ -190,15 +196,11 @@ impl Job {
         write(&path, self)
     }
 
-    /// Checks that the experiments are those of the job.
+    /// Checks that the scenarios are those of the job.
     ///
     /// # Errors
-    /// [`ShardError::Changed`], [`ShardError::OtherJob`].
-    pub fn check(&self, experiments: &[Experiment], folders: &[PathBuf]) -> Result<(), ExperimentError> {
-        if self.version != env!("CARGO_PKG_VERSION") {
-            let first = folders.first().map_or_else(|| Path::new(""), PathBuf::as_path);
-            return Err(ShardError::OtherJob(job_path(first)).into());
-        }
+    /// [`ShardError::Changed`].
+    pub fn check(&self, experiments: &[Experiment]) -> Result<(), ExperimentError> {
         for (experiment, fingerprint) in experiments.iter().zip(&self.fingerprints) {
             if experiment.fingerprint()? != *fingerprint {
                 return Err(ShardError::Changed(experiment.scenario().spec().name.clone()).into());
@@ -223,11 +225,11 @@ impl Job {
         let mut count = 0;
         for experiment in experiments {
             let name = &experiment.scenario().spec().name;
-            let mut files = Vec::new();
+            let mut files = Stored::default();
             for (world, run) in experiment.runs().iter().enumerate() {
                 let mut paths = folders.iter().map(|folder| world_path(folder, name, world));
                 match paths.find(|path| path.exists()) {
-                    Some(path) => files.push((run.clone(), path)),
+                    Some(path) => files.add(&run.label, path),
                     None => {
                         missing += 1;
                         first.get_or_insert_with(|| (name.clone(), world + 1, count % self.of));
@@ -235,7 +237,7 @@ impl Job {
                 }
                 count += 1;
             }
-            stored.push(Stored { files });
+            stored.push(files);
         }
         match first {
             Some((experiment, world, index)) => {
@@ -260,15 +262,26 @@ pub fn store(folder: &Path, experiment: &str, world: usize, outcome: &Outcome) -
 }
 
 /// The stored outcomes of an experiment, as an engine that runs nothing.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Stored {
-    files: Vec<(Run, PathBuf)>,
+    /// The file of each world, by the text of its label.
+    files: HashMap<String, Vec<(Label, PathBuf)>>,
+}
+
+impl Stored {
+    fn add(&mut self, label: &Label, path: PathBuf) {
+        self.files.entry(label.to_string()).or_default().push((label.clone(), path));
+    }
+
+    fn find(&self, label: &Label) -> Option<&Path> {
+        let files = self.files.get(&label.to_string())?;
+        files.iter().find(|(known, _)| known == label).map(|(_, path)| path.as_path())
+    }
 }
 
 impl Engine for Stored {
     fn simulate(&self, run: &Run, _: bool, progress: &mut dyn FnMut(u64)) -> Result<Outcome, String> {
-        let file = self.files.iter().find(|(known, _)| known.label == run.label);
-        let (_, path) = file.ok_or("no shard has run it")?;
+        let path = self.find(&run.label).ok_or("no shard has run it")?;
         let outcome = Outcome::from(read::<StoredOutcome>(path).map_err(|error| error.to_string())?);
         progress(outcome.cost.flows);
         Ok(outcome)

@@ -56,7 +56,9 @@ impl TraceError {
     pub fn hint(&self) -> &'static str {
         match self {
             Self::NoWorld(..) => "rc3-lab sim run --json NAME prints a line for each world",
-            Self::NoFlow(_) => "raise measure.flows or choose a smaller number",
+            Self::NoFlow(_) => {
+                "raise measure.flows or choose a smaller number; flows of closed loops cannot be followed"
+            }
             Self::NoLink(_) => "hosts and routers are counted from 0, and only neighbours are joined",
             Self::Simulation(_) => "check topology, load and number of flows of the scenario",
             Self::Write(_) => "check free space and permissions, or choose another --out",

@@ -43,7 +43,7 @@ pub struct Header {
 /// The kinds of packets RCP needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Opens a flow and asks for a rate.
+    /// Opens a flow and requests a rate.
     Syn,
     /// Answers with the rate granted.
     SynAck,

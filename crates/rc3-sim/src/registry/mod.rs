@@ -163,11 +163,9 @@ fn find<T: ?Sized>(names: &Names<T>, name: &str, key: &str) -> Result<Arc<T>, Fa
 
 /// Whether two maps have the same entries under the same names.
 fn same<T: ?Sized>(a: &Names<T>, b: &Names<T>) -> bool {
-    type Entry<'a, T> = (&'a String, &'a Arc<T>);
-    let equal = |((name, entry), (other_name, other)): (Entry<'_, T>, Entry<'_, T>)| {
-        name == other_name && registered::same(entry, other)
-    };
-    a.len() == b.len() && a.iter().zip(b).all(equal)
+    let is_in_b =
+        |(name, entry): (&String, &Arc<T>)| b.get(name).is_some_and(|other| registered::same(entry, other));
+    a.len() == b.len() && a.iter().all(is_in_b)
 }
 
 impl PartialEq for Registry {

@@ -89,7 +89,7 @@ impl TopologyRequest<'_> {
             .map_err(|error| Fault::new("file", format!("{name}: {error}")))
     }
 
-    /// Ten times the bottleneck, so that hosts are none.
+    /// Ten times `rate`, so that access links are no bottleneck.
     fn wide(&self) -> Rate {
         let rate = self.rate();
         Rate::from_bits_per_second(rate.bits_per_second().saturating_mul(10)).unwrap_or(rate)

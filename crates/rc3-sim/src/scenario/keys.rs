@@ -32,9 +32,8 @@ struct Part {
 pub fn page(registry: &Registry) -> String {
     let items = items(include_str!("spec.rs"));
     let mut page = String::from(HEAD);
-    for item in &items {
-        let heading = item.name.strip_suffix("Spec").unwrap_or(&item.name);
-        let _ = write!(page, "\n## {}\n\n{}\n\n", kebab(heading), item.comment);
+    for item in items.iter().filter(|item| item.name != UNTAGGED) {
+        let _ = write!(page, "\n## {}\n\n{}\n\n", heading(&item.name), item.comment);
         page += if item.is_enum {
             "| value | meaning |\n|---|---|\n"
         } else {
@@ -74,6 +73,21 @@ measured flow; for a `list`, a file, or with `measure.until` the interval ends w
 primary loop and of all schemes without RLP, `dropped_1` and above RLP packets by level. Counters include the warm-up.
 ";
 
+/// The enum without names for its variants: [`value`] describes it.
+const UNTAGGED: &str = "KickAssSpec";
+
+/// Stands for the type of a number of bytes that is read as a size.
+const SIZE: &str = "size";
+
+/// The heading of an item.
+fn heading(name: &str) -> String {
+    match name.strip_suffix("Spec") {
+        Some("") => "scenario file".to_owned(),
+        Some(name) => kebab(name),
+        None => kebab(name),
+    }
+}
+
 /// The names of a registry.
 fn registered(registry: &Registry) -> String {
     let mut page = String::from(
@@ -99,13 +113,14 @@ fn registered(registry: &Registry) -> String {
 fn items(source: &str) -> Vec<Item> {
     let mut items: Vec<Item> = Vec::new();
     let mut open = false;
-    let (mut comment, mut optional) = (Vec::new(), false);
+    let (mut comment, mut optional, mut size) = (Vec::new(), false, false);
     for line in source.lines() {
         let text = line.trim();
         if let Some(words) = text.strip_prefix("///") {
             comment.push(words.trim().to_owned());
         } else if text.starts_with("#[") {
             optional |= text.contains("(default") || text.contains(", default");
+            size |= text.contains("quantity::size");
         } else if let Some((name, is_enum)) = opening(line) {
             // A struct with this attribute has no required field.
             let item = Item { name, comment: join(&mut comment), is_enum, parts: Vec::new() };
@@ -119,7 +134,8 @@ fn items(source: &str) -> Vec<Item> {
         } else if let Some(item) = items.last_mut().filter(|_| open) {
             if let Some(part) = part(text, item.is_enum) {
                 let optional = std::mem::take(&mut optional) || part.kind.starts_with("Option<");
-                item.parts.push(Part { comment: join(&mut comment), optional, ..part });
+                let kind = if std::mem::take(&mut size) { SIZE.to_owned() } else { part.kind };
+                item.parts.push(Part { kind, comment: join(&mut comment), optional, ..part });
             }
         } else {
             comment.clear();
@@ -201,6 +217,7 @@ fn value(kind: &str, items: &[Item]) -> String {
         "u8" | "u32" | "u64" | "usize" | "f64" => "number".to_owned(),
         "Rate" => "rate".to_owned(),
         "Duration" => "time".to_owned(),
+        SIZE => "size".to_owned(),
         "Share" | "Probability" => "0 to 1".to_owned(),
         "BufferSize" => "`\"1bdp\"`, `\"5MB\"`, `\"100packets\"`, `\"unlimited\"`".to_owned(),
         "Rung" => "number or `\"rest\"`".to_owned(),
@@ -208,8 +225,9 @@ fn value(kind: &str, items: &[Item]) -> String {
         "toml::Table" | "Parameters" => "table".to_owned(),
         "(f64, f64)" | "(u64, u64)" => "two numbers".to_owned(),
         "(Duration, Duration)" => "two times".to_owned(),
+        UNTAGGED => "`true`, `false` or list of: number".to_owned(),
         name if items.iter().any(|item| item.name == name) => {
-            let heading = kebab(name.strip_suffix("Spec").unwrap_or(name));
+            let heading = heading(name);
             format!("[{heading}](#{heading})")
         }
         other => format!("`{other}`"),
@@ -244,6 +262,7 @@ mod tests {
         for line in [
             "| `initial-window` | number | Initial congestion window in packets. Default 4. A controller from outside the crate may ignore it. |",
             "| `name` | text | Name of the experiment, and of the folder with its results. **Required.** |",
+            "| `chunk` | size | Each chunk. **Required.** |",
         ] {
             assert!(page.lines().any(|there| there == line), "{line}\nis missing in\n{page}");
         }

@@ -284,37 +284,46 @@ fn worlds(
             return Err(Fault::new(format!("run.{n}.name"), format!("there is another `{}`", run.name)));
         }
         for repetition in 0..spec.measure.repetitions {
-            let seed = derive(spec.measure.seed, u64::from(repetition));
-            let topology = resolve::topology(&spec.topology, registry, folder, seed)?;
-            let workload = resolve::workload(&spec.workload, "workload", folder, &topology)?;
-            let measure = resolve::measure(&spec.measure, &workload, &topology)?;
-            let background = spec.background.iter().enumerate();
-            let background = background
-                .map(|(n, spec)| resolve::workload(spec, &format!("background.{n}"), folder, &topology))
-                .collect::<Result<_, _>>()?;
-            runs.push(Run {
-                label: Label {
-                    case: case.map(str::to_owned),
-                    point: point.clone(),
-                    run: run.name.clone(),
-                    repetition,
-                },
-                seed,
-                queues: resolve::queues(&spec.queue, registry, &topology)?,
-                assignment: resolve::assignment(run, n, &schemes, &topology, seed)?,
-                topology,
-                schemes: schemes.clone(),
-                workload,
-                background,
-                measure,
-            });
-            check_load(&runs[runs.len() - 1])?;
+            let (case, point) = (case.map(str::to_owned), point.clone());
+            let label = Label { case, point, run: run.name.clone(), repetition };
+            runs.push(world(spec, registry, folder, &schemes, (n, run), label)?);
             if runs.len() > RUNS_MAX {
                 return Err(Fault::new("measure.repetitions", format!("makes more than {RUNS_MAX} worlds")));
             }
         }
     }
     Ok(runs)
+}
+
+/// One world: the `n`-th run of a point, in one repetition.
+fn world(
+    spec: &Spec,
+    registry: &Registry,
+    folder: &Path,
+    schemes: &[Scheme],
+    (n, run): (usize, &RunSpec),
+    label: Label,
+) -> Result<Run, Fault> {
+    let seed = derive(spec.measure.seed, u64::from(label.repetition));
+    let topology = resolve::topology(&spec.topology, registry, folder, seed)?;
+    let workload = resolve::workload(&spec.workload, "workload", folder, &topology)?;
+    let background = spec.background.iter().enumerate();
+    let background = background
+        .map(|(n, spec)| resolve::workload(spec, &format!("background.{n}"), folder, &topology))
+        .collect::<Result<_, _>>()?;
+    let run = Run {
+        label,
+        seed,
+        queues: resolve::queues(&spec.queue, registry, &topology)?,
+        assignment: resolve::assignment(run, n, schemes, &topology, seed)?,
+        measure: resolve::measure(&spec.measure, &workload, &topology)?,
+        topology,
+        schemes: schemes.to_vec(),
+        workload,
+        background,
+    };
+    check_load(&run)?;
+    Ok(run)
 }
 
 /// Refuses more traffic than a link carries, unless the world ends at a given time: otherwise its queues and flows under way

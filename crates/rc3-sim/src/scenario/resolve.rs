@@ -7,12 +7,12 @@ use rc3_core::{Ladder, TransportConfig, units::Level};
 use rc3_text::document::{Fault, nearest, quoted};
 
 use super::{
-    quantity::{BufferSize, Rung},
+    quantity::{BufferSize, Rung, Share},
     run::{Assignment, Measure, Mix, Mixed, Queues, Sampling, Scheme},
     spec::{
-        Arrivals, KickAssSpec, LadderReading, ListedFlow, MeasureSpec, MixOf, MixSpec, Mode, QueueSpec,
-        RunSpec, SampleSpec, SchemeKind, SchemeSpec, SilenceSpec, SizesSpec, Spec, ThinkSpec, TopologySpec,
-        WorkloadSpec,
+        Arrivals, ClosedLoopSpec, KickAssSpec, LadderReading, ListedFlow, MeasureSpec, MixOf, MixSpec, Mode,
+        OnOffSpec, QueueSpec, RunSpec, SampleSpec, SchemeKind, SchemeSpec, SilenceSpec, SizesSpec, Spec,
+        ThinkSpec, TopologySpec, WorkloadSpec,
     },
 };
 use crate::{
@@ -29,6 +29,9 @@ const CONGESTION: &str = "newreno";
 
 /// Receivers that acknowledge less often are refused: their senders would mostly wait for timeouts.
 const ACK_EVERY_MAX: u32 = 1000;
+
+/// More sources are refused as a mistake: each has a state of its own.
+const SOURCES_MAX: u32 = 1_000_000;
 
 /// Whether all registered names in a scenario are known.
 pub(super) fn names(spec: &Spec, registry: &Registry) -> Result<(), Fault> {
@@ -214,80 +217,85 @@ pub(super) fn workload(
     topology: &Topology,
 ) -> Result<Workload, Fault> {
     check_workload_keys(spec, key)?;
-    let arrivals = match spec.arrivals {
-        Arrivals::Poisson => {
-            let (Some(sizes), Some(load)) = (&spec.sizes, spec.load) else { unreachable!("checked") };
+    let arrivals = match (spec.arrivals, &spec.sizes, &spec.on_off, spec.closed_loop) {
+        (Arrivals::Poisson, Some(sizes), ..) => {
             let sizes = self::sizes(sizes, &format!("{key}.sizes"), folder)?;
-            let poisson = Poisson { sizes, load: load.get(), ends: ends(spec, key, topology)? };
-            if poisson.mean_gap(topology).is_none() {
-                return Err(Fault::new(
-                    format!("{key}.load"),
-                    "so small or large that no flow ever arrives, or all at once",
-                ));
-            }
-            workload::Arrivals::Poisson(poisson)
+            workload::Arrivals::Poisson(poisson(spec, sizes, key, topology)?)
         }
-        Arrivals::OnOff => {
-            let Some(on_off) = &spec.on_off else { unreachable!("checked") };
-            let shape = on_off.shape.unwrap_or(1.5);
-            if !(shape > 1.0 && shape.is_finite()) {
-                return Err(Fault::new(format!("{key}.on-off.shape"), "not above 1, so there is no mean"));
-            }
-            if (on_off.on + on_off.off).is_zero() {
-                return Err(Fault::new(format!("{key}.on-off"), "`on` and `off` are both zero"));
-            }
-            let (sources, peak, on, off) = (on_off.sources, on_off.peak, on_off.on, on_off.off);
-            workload::Arrivals::OnOff(OnOff {
-                sources,
-                peak,
-                on,
-                off,
-                shape,
-                ends: ends(spec, key, topology)?,
-            })
+        (Arrivals::OnOff, _, Some(on_off), _) => {
+            workload::Arrivals::OnOff(self::on_off(on_off, ends(spec, key, topology)?, key)?)
         }
-        Arrivals::ClosedLoop => {
-            let (Some(sizes), Some(spec_of_sources)) = (&spec.sizes, spec.closed_loop) else {
-                unreachable!("checked")
-            };
-            if spec_of_sources.sources == 0 {
-                return Err(Fault::new(format!("{key}.closed-loop.sources"), "not above zero"));
-            }
-            workload::Arrivals::ClosedLoop(ClosedLoop {
-                sources: spec_of_sources.sources,
-                think: spec_of_sources.think,
-                constant: spec_of_sources.distribution == ThinkSpec::Constant,
-                sizes: self::sizes(sizes, &format!("{key}.sizes"), folder)?,
-                ends: ends(spec, key, topology)?,
-            })
+        (Arrivals::ClosedLoop, Some(sizes), _, Some(sources)) => {
+            let sizes = self::sizes(sizes, &format!("{key}.sizes"), folder)?;
+            workload::Arrivals::ClosedLoop(closed_loop(sources, sizes, ends(spec, key, topology)?, key)?)
         }
-        Arrivals::Csv => {
-            let Some(file) = &spec.file else { unreachable!("checked") };
-            let place = format!("{key}.file");
+        (Arrivals::Csv, ..) => {
+            let (file, place) = (spec.file.as_deref().unwrap_or_default(), format!("{key}.file"));
             let text = read(folder, file, &place)?;
             let flows = workload::replay(&text, file, topology).map_err(|error| Fault::new(place, error))?;
             workload::Arrivals::List(flows)
         }
-        Arrivals::List => {
-            let flows = spec.flows.iter().flatten().enumerate();
-            let flows = flows.map(|(n, flow)| listed(flow, &format!("{key}.flows.{n}"), topology));
-            let flows = flows.collect::<Result<Vec<Vec<Listed>>, Fault>>()?;
-            let mut flows = flows.concat();
-            flows.sort_by_key(|flow| flow.at);
-            workload::Arrivals::List(flows)
-        }
+        (Arrivals::List, ..) => workload::Arrivals::List(list(spec, key, topology)?),
+        (Arrivals::Poisson | Arrivals::OnOff | Arrivals::ClosedLoop, ..) => unreachable!("keys are checked"),
     };
-    let writes = match spec.writes {
-        None => spec.give_up.map_or(Writes::AtOnce, Writes::Until),
+    Ok(Workload { arrivals, writes: writes(spec, key)? })
+}
+
+fn poisson(spec: &WorkloadSpec, sizes: Sizes, key: &str, topology: &Topology) -> Result<Poisson, Fault> {
+    let load = spec.load.map_or(0.0, Share::get);
+    let poisson = Poisson { sizes, load, ends: ends(spec, key, topology)? };
+    match poisson.mean_gap(topology) {
+        Some(_) => Ok(poisson),
+        None => {
+            let message = "so small or large that no flow ever arrives, or all at once";
+            Err(Fault::new(format!("{key}.load"), message))
+        }
+    }
+}
+
+fn on_off(spec: &OnOffSpec, ends: Ends, key: &str) -> Result<OnOff, Fault> {
+    let shape = spec.shape.unwrap_or(1.5);
+    if !(shape > 1.0 && shape.is_finite()) {
+        return Err(Fault::new(format!("{key}.on-off.shape"), "not above 1, so there is no mean"));
+    }
+    if (spec.on + spec.off).is_zero() {
+        return Err(Fault::new(format!("{key}.on-off"), "`on` and `off` are both zero"));
+    }
+    let OnOffSpec { sources, peak, on, off, .. } = *spec;
+    Ok(OnOff { sources, peak, on, off, shape, ends })
+}
+
+fn closed_loop(spec: ClosedLoopSpec, sizes: Sizes, ends: Ends, key: &str) -> Result<ClosedLoop, Fault> {
+    let ClosedLoopSpec { sources, think, distribution } = spec;
+    if !(1..=SOURCES_MAX).contains(&sources) {
+        return Err(Fault::new(
+            format!("{key}.closed-loop.sources"),
+            format!("not within 1 to {SOURCES_MAX}"),
+        ));
+    }
+    Ok(ClosedLoop { sources, think, constant: distribution == ThinkSpec::Constant, sizes, ends })
+}
+
+/// The flows written in the file, in order of time.
+fn list(spec: &WorkloadSpec, key: &str, topology: &Topology) -> Result<Vec<Listed>, Fault> {
+    let flows = spec.flows.iter().flatten().enumerate();
+    let flows = flows.map(|(n, flow)| listed(flow, &format!("{key}.flows.{n}"), topology));
+    let mut flows = flows.collect::<Result<Vec<Vec<Listed>>, Fault>>()?.concat();
+    flows.sort_by_key(|flow| flow.at);
+    Ok(flows)
+}
+
+fn writes(spec: &WorkloadSpec, key: &str) -> Result<Writes, Fault> {
+    match spec.writes {
+        None => Ok(spec.give_up.map_or(Writes::AtOnce, Writes::Until)),
         Some(_) if spec.give_up.is_some() => {
-            return Err(Fault::new(format!("{key}.give-up"), "means nothing with `writes`"));
+            Err(Fault::new(format!("{key}.give-up"), "means nothing with `writes`"))
         }
         Some(writes) if writes.chunk == 0 || writes.every.is_zero() => {
-            return Err(Fault::new(format!("{key}.writes"), "`chunk` and `every` must be above zero"));
+            Err(Fault::new(format!("{key}.writes"), "`chunk` and `every` must be above zero"))
         }
-        Some(writes) => Writes::Chunked { first: writes.first, chunk: writes.chunk, every: writes.every },
-    };
-    Ok(Workload { arrivals, writes })
+        Some(writes) => Ok(Writes::Chunked { first: writes.first, chunk: writes.chunk, every: writes.every }),
+    }
 }
 
 fn check_workload_keys(spec: &WorkloadSpec, key: &str) -> Result<(), Fault> {

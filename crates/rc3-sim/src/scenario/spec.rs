@@ -69,7 +69,7 @@ pub struct Spec {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct TopologySpec {
-    /// Name of a registered topology.
+    /// Name of a [topology](#topologies).
     pub kind: String,
     /// Rate of the bottleneck of a single flow: of the core links in a dumbbell and a parking lot, of the uplinks in all others.
     /// In kind `file` it is the uplinks' rate and the reference of `load`. Default `1Gbit`, of a fat tree `100Gbit`.
@@ -126,7 +126,7 @@ pub struct TopologySpec {
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct QueueSpec {
-    /// Name of a registered queue discipline. Default `priority`.
+    /// Name of a [queue discipline](#queue-disciplines). Default `priority`.
     pub discipline: Option<String>,
     /// Limit of each core and downlink queue, shared by all levels. Default `1bdp`.
     pub buffer: BufferSize,
@@ -382,7 +382,7 @@ pub struct SchemeSpec {
     pub kind: SchemeKind,
     /// When RLP sends; of kind `rc3` only. Default `trust`, since simulated routers honour the marks.
     pub mode: Option<Mode>,
-    /// Name of a registered congestion controller, for the primary loop. Default `newreno`.
+    /// Name of a [congestion controller](#congestion-controllers), for the primary loop. Default `newreno`.
     pub congestion: Option<String>,
     /// Initial congestion window in packets. Default 4. A controller from outside the crate may ignore it.
     pub initial_window: Option<u64>,

@@ -728,7 +728,9 @@ fn closed_loops_need_sources_and_sizes() {
     let closed = "arrivals = \"closed-loop\"\nclosed-loop = { sources = 0, think = \"1s\" }";
     assert!(error_of(&dumbbell(closed, "")).contains("needs the key `sizes`"));
     let closed = format!("{closed}\nsizes = \"allman2013\"");
-    assert!(error_of(&dumbbell(&closed, "")).contains("`workload.closed-loop.sources`: not above zero"));
+    assert!(
+        error_of(&dumbbell(&closed, "")).contains("`workload.closed-loop.sources`: not within 1 to 1000000")
+    );
     let closed = closed.replace("sources = 0", "sources = 7");
     let run = Scenario::parse(&dumbbell(&closed, ""), "d.toml").unwrap().expand().unwrap().remove(0);
     assert_eq!((run.measure.warm_up, run.closed_loops().len()), (7, 7));

@@ -193,7 +193,7 @@ impl Simulation {
     fn pass(&mut self, then: Duration) -> bool {
         let then = self.until.map_or(then, |until| until.min(then));
         if let Some(Sampler { every, next, samples }) = &mut self.sampler {
-            // Closed loops stop here as well.
+            // With closed loops `pass_to_an_end` samples.
             while *next <= then && !self.arrivals.depend_on_ends() {
                 self.world.run_until(*next);
                 samples.extend(self.world.sample());

@@ -97,6 +97,13 @@ pub struct HostSite {
     pub priorities: bool,
 }
 
+impl HostSite {
+    /// A host at a router, with priorities in the queue of its uplink.
+    pub fn new(router: usize, access: Access) -> Self {
+        Self { router, access, priorities: true }
+    }
+}
+
 /// The two links between a host and its router. Without a rate no packet ever waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Access {
@@ -155,8 +162,7 @@ impl Topology {
 
     /// Attaches `count` hosts to each of `routers`.
     pub(crate) fn attach(&mut self, routers: std::ops::Range<usize>, count: u32, access: Access) {
-        let sites =
-            routers.flat_map(|router| (0..count).map(move |_| HostSite { router, access, priorities: true }));
+        let sites = routers.flat_map(|router| (0..count).map(move |_| HostSite::new(router, access)));
         self.hosts.extend(sites);
     }
 

@@ -1,6 +1,6 @@
 //! Closed-loop sources: each starts its next flow a think time after its last one has ended.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use super::{
     PACKET, Sizes,
@@ -33,16 +33,23 @@ impl ClosedLoop {
     /// is possible.
     pub(crate) fn start(&self, topology: &Topology, writes: Writes, seed: u64) -> Vec<LoopSource> {
         let Some(pairs) = self.ends.pairs(topology) else { return Vec::new() };
+        let common = Arc::new(Common { config: self.clone(), pairs, writes });
         let source = |number| LoopSource {
             number,
             count: 0,
             random: Random::new(derive(seed, u64::from(number))),
-            config: self.clone(),
-            pairs: pairs.clone(),
-            writes,
+            common: common.clone(),
         };
         (0..self.sources).map(source).collect()
     }
+}
+
+/// What all sources of a workload have in common.
+#[derive(Debug)]
+struct Common {
+    config: ClosedLoop,
+    pairs: Pairs,
+    writes: Writes,
 }
 
 /// One source.
@@ -52,9 +59,7 @@ pub(crate) struct LoopSource {
     /// Flows so far.
     count: u32,
     random: Random,
-    config: ClosedLoop,
-    pairs: Pairs,
-    writes: Writes,
+    common: Arc<Common>,
 }
 
 impl LoopSource {
@@ -66,16 +71,18 @@ impl LoopSource {
 
     /// The time from the end of a flow to the start of the next.
     pub(crate) fn think(&mut self) -> Duration {
-        let drawn = self.random.exponential(self.config.think);
-        if self.config.constant { self.config.think } else { drawn }
+        let ClosedLoop { think, constant, .. } = self.common.config;
+        let drawn = self.random.exponential(think);
+        if constant { think } else { drawn }
     }
 
     /// Its next flow, starting at `at`. Its number is a draw, the same in all runs of a seed.
     pub(crate) fn flow(&mut self, at: Duration) -> Flow {
         let draw = derive(u64::from(self.number), u64::from(self.count));
         self.count = self.count.wrapping_add(1);
-        let bytes = self.config.sizes.draw(&mut self.random) * PACKET;
-        let (from, to) = self.pairs.draw_from(self.number as usize, &mut self.random);
-        Flow { id: FlowId(draw as u32), at, from, to, bytes, scheme: SchemeId(0), writes: self.writes }
+        let Common { config, pairs, writes } = &*self.common;
+        let bytes = config.sizes.draw(&mut self.random) * PACKET;
+        let (from, to) = pairs.draw_from(self.number as usize, &mut self.random);
+        Flow { id: FlowId(draw as u32), at, from, to, bytes, scheme: SchemeId(0), writes: *writes }
     }
 }

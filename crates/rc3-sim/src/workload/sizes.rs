@@ -22,7 +22,7 @@ pub enum SizesError {
     /// The file cannot be read.
     #[error(transparent)]
     Table(#[from] TableError),
-    /// A flow without packets, or with more than [`PACKETS_MAX`].
+    /// A flow without packets, or with more than ten million.
     #[error("sizes are 1 to {max} packets, not {0}", max = PACKETS_MAX)]
     Range(u64),
     /// The bounds are in the wrong order.

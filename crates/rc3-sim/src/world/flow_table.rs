@@ -1,4 +1,4 @@
-//! What is known of the flows under way, until each has a record.
+//! The flows under way, and the records of those that have ended.
 
 use std::{
     collections::VecDeque,
