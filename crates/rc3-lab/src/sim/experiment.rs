@@ -92,7 +92,9 @@ impl ExperimentError {
     /// What to do next.
     pub fn hint(&self) -> &'static str {
         match self {
-            Self::Scenario(_) => "rc3-lab sim keys prints all keys, rc3-lab sim list --toml NAME a scenario that works",
+            Self::Scenario(_) => {
+                "rc3-lab sim keys prints all keys, rc3-lab sim list --toml NAME a scenario that works"
+            }
             Self::Read { .. } => "check the name and the permissions of the file",
             Self::Unknown(_) => "rc3-lab sim list and rc3-lab sim today --list name them; files end in .toml",
             Self::World(_) => "check topology, load and number of flows of the scenario",
