@@ -3,6 +3,8 @@
 use clap::{Parser, Subcommand};
 use rc3_cli::exit::Exit;
 
+#[cfg(target_os = "linux")]
+use crate::net::args::NetCommand;
 use crate::sim::args::SimCommand;
 
 /// Experiments with rc3: those of the papers, and one's own.
@@ -20,6 +22,10 @@ pub enum LabCommand {
     /// Run the experiments of the RC3 papers in a simulator
     #[command(subcommand)]
     Sim(SimCommand),
+    /// Compare rc3 with other transports on real sockets, over an emulated WAN between network namespaces
+    #[cfg(target_os = "linux")]
+    #[command(subcommand)]
+    Net(NetCommand),
 }
 
 #[cfg(test)]

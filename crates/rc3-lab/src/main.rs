@@ -16,8 +16,9 @@ fn main() -> ExitCode {
     // Nothing unless asked: RUST_LOG=debug, RUST_LOG=rc3_core=trace.
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("off"));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).init();
-    let exit = match command {
-        LabCommand::Sim(command) => sim::run(command),
-    };
-    exit.into()
+    match command {
+        LabCommand::Sim(command) => sim::run(command).into(),
+        #[cfg(target_os = "linux")]
+        LabCommand::Net(command) => rc3_lab::net::run(command).into(),
+    }
 }
