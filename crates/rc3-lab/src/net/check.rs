@@ -55,9 +55,9 @@ fn inside() -> Vec<Requirement> {
             return vec![needed("network namespaces", why, "use a kernel with CONFIG_NET_NS, outside of a container")];
         }
     };
-    let veth = namespace.ip(["link", "add", "a", "type", "veth", "peer", "name", "b"]);
-    let rules = namespace.ip(["rule", "add", "iif", "a", "lookup", "100"]);
-    let htb = namespace.tc("qdisc add dev a root handle 1: htb default 10");
+    let veth = namespace.ip(["link", "add", "card", "type", "veth", "peer", "name", "far"]);
+    let rules = namespace.ip(["rule", "add", "iif", "card", "lookup", "100"]);
+    let htb = namespace.tc("qdisc add dev card root handle 1: htb default 10");
     let bbr = Scheme::all(None).iter().any(|scheme| scheme.name == "tcp-bbr");
     vec![
         needed("network namespaces", None, ""),
@@ -65,7 +65,7 @@ fn inside() -> Vec<Requirement> {
         needed("policy routing", fault(rules), "use a kernel with CONFIG_IP_MULTIPLE_TABLES"),
         Requirement {
             name: "tc and HTB",
-            without: Some("cards as fast as the link: card, fig15, fig16"),
+            without: Some("card as fast as the link: card, fig15, fig16"),
             missing: fault(htb),
             hint: "install iproute2, load the module sch_htb",
         },
