@@ -4,9 +4,10 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, Subcommand, value_parser};
 use rc3_core::units::Rate;
-use rc3_text::units::{parse_rate, parse_size, parse_time};
+use rc3_text::units::{parse_size, parse_time};
 
 use super::{act::Act, exit::NetExit};
+use crate::sockets::quantity::parse_rate;
 
 /// `rc3-lab net`
 #[derive(Debug, Clone, Subcommand)]

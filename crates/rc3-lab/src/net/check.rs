@@ -6,6 +6,7 @@ use super::{
     error::NetError,
     namespace::{Namespace, remove_left_over},
     scheme::Scheme,
+    urgency,
 };
 
 /// Something the laboratory uses.
@@ -36,6 +37,13 @@ pub fn requirements(peers: Option<&Path>) -> Vec<Requirement> {
     if able {
         all.extend(inside());
     }
+    let real_time = (!urgency::has_real_time()).then(|| "chrt cannot give a real-time priority".to_owned());
+    all.push(Requirement {
+        name: "chrt",
+        without: Some("WAN in time while other programs run"),
+        missing: real_time,
+        hint: "install util-linux, start it as root",
+    });
     let peers = peers.map_or_else(|| Some("there is no rc3-peers beside this program".to_owned()), |_| None);
     all.push(Requirement {
         name: "rc3-peers",

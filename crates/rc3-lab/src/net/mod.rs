@@ -31,6 +31,7 @@ pub mod simulated;
 pub mod site;
 pub mod statistics;
 pub mod tables;
+pub mod urgency;
 pub mod validate;
 pub mod wan;
 

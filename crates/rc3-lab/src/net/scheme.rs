@@ -103,14 +103,11 @@ impl Scheme {
     }
 
     fn command(&self, host: &Namespace, what: &str, resume: bool) -> Result<Command, NetError> {
-        let mut command = match &self.program {
-            Some(program) => host.command(program),
-            None => {
-                let mut command = host.command(std::env::current_exe()?);
-                command.args(["net", "act"]);
-                command
-            }
-        };
+        let mut command = host.command(std::env::current_exe()?);
+        command.args(["net", "act"]);
+        if let Some(program) = &self.program {
+            command.arg("exec").arg(program);
+        }
         command.arg(what);
         if self.program.is_none() && resume {
             command.arg("--resume");

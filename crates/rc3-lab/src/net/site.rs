@@ -9,7 +9,7 @@
 //! Lines are veth pairs. Both TUN devices of the WAN are in the router: what comes from senders goes to `wan-a`, what
 //! comes from the receiver to `wan-b`, and what the WAN writes is forwarded to hosts.
 
-use std::{path::PathBuf, process::Command};
+use std::path::PathBuf;
 
 use rc3_core::units::Rate;
 use rc3_text::units::rate_text;
@@ -20,6 +20,7 @@ use super::{
     namespace::Namespace,
     path::{Card, Path},
     process::Process,
+    urgency,
     wan::{
         config::{LinkSpec, WanConfig},
         report::WanReport,
@@ -117,7 +118,7 @@ impl Site {
             timeline,
         };
         let config = serde_json::to_string(&config).map_err(std::io::Error::from)?;
-        let mut command = Command::new(std::env::current_exe()?);
+        let mut command = urgency::first()?;
         command.args(["net", "wan", &config]);
         let process = Process::start("WAN", command)?;
         process.line()?;

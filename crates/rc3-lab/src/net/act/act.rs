@@ -1,13 +1,19 @@
 //! The hidden commands of `rc3-lab net act`.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{net::SocketAddr, os::unix::process::CommandExt, path::PathBuf, process::Command, time::Duration};
 
 use clap::Subcommand;
 use rc3_core::units::Rate;
-use rc3_text::units::{parse_rate, parse_time};
+use rc3_text::units::parse_time;
 
 use super::{echo, end_with_input, load, long, sink};
-use crate::sockets::contenders::{Result, Service, Setup};
+use crate::{
+    net::urgency,
+    sockets::{
+        contenders::{Result, Service, Setup},
+        quantity::parse_rate,
+    },
+};
 
 /// One process.
 #[derive(Debug, Clone, Subcommand)]
@@ -33,6 +39,14 @@ pub enum Act {
         bytes: u64,
         /// How many flows, each on a new connection
         connections: u32,
+    },
+    /// Become another program
+    Exec {
+        /// Which
+        program: PathBuf,
+        /// Its command line
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<String>,
     },
     /// Receive TCP flows of others
     Sink {
@@ -83,7 +97,8 @@ impl Act {
     /// # Errors
     /// If the system or a connection fails.
     pub fn run(self) -> Result<()> {
-        if !matches!(self, Self::Time { .. }) {
+        urgency::raise();
+        if !matches!(self, Self::Time { .. } | Self::Exec { .. }) {
             end_with_input();
         }
         match self {
@@ -91,6 +106,7 @@ impl Act {
             Self::Time { setup, address, certificate, bytes, connections } => {
                 setup.time(address, &certificate, bytes, connections)
             }
+            Self::Exec { program, words } => Err(Command::new(program).args(words).exec().into()),
             Self::Sink { address } => sink::run(address),
             Self::Long { congestion, address, dscp } => long::run(&congestion, address, dscp),
             Self::Load { congestion, address, rate, seed } => load::run(&congestion, address, rate, seed),

@@ -15,7 +15,6 @@ use rc3_queue::Levels;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,
-    process::setpriority_process,
     thread::set_current_timer_slack,
 };
 
@@ -30,8 +29,6 @@ const WRITE_BATCH: usize = 256;
 const MTU: u16 = 1500;
 /// The kernel may extend sleeps by so many nanoseconds; its default is 50 us.
 const TIMER_SLACK: NonZeroU64 = NonZeroU64::MIN;
-/// Before all other processes, so that packets do not wait for a processor.
-const NICE: i32 = -20;
 /// CS1 is a mark of low priority in many networks, as lower effort is.
 const CS1: u8 = 8;
 const LOWEST: u8 = Levels::COUNT as u8 - 1;
@@ -71,8 +68,6 @@ pub fn run(config: &WanConfig) -> io::Result<()> {
         io::Result::Ok(Direction { link, late: Lateness::default(), refused: 0 })
     };
     let directions = [direction(0)?, direction(1)?];
-    // Without the right to it the lateness shows whether that matters.
-    let _ = setpriority_process(None, NICE);
     set_current_timer_slack(Some(TIMER_SLACK))?;
     let mut wan = Wan {
         devices,

@@ -3,8 +3,11 @@
 use std::time::Duration;
 
 use rc3_core::units::Rate;
-use rc3_lab::sockets::contenders::{Contender, Result, Service, Timed};
-use rc3_text::units::{about_bytes, parse_rate, parse_time};
+use rc3_lab::sockets::{
+    contenders::{Contender, Result, Service, Timed},
+    quantity::parse_rate,
+};
+use rc3_text::units::{about_bytes, parse_time};
 
 use crate::place::Place;
 
