@@ -33,6 +33,8 @@ pub struct Cell {
     pub sizes: Vec<u64>,
     /// Connections one after the other from one sender; from the second on they resume a TLS session.
     pub connections: u32,
+    /// Whether rc3 knows the rate of the sender's card, which is that of the path then.
+    pub card_known: bool,
 }
 
 impl Cell {
@@ -81,7 +83,10 @@ mod tests {
     fn windows_are_for_others_only_and_estimates_hold_them() {
         let path = Path::new(Rate::from_bits_per_second(100_000_000).unwrap(), Duration::from_millis(40));
         let sizes = vec![10_000, 10_000_000];
-        let cell = |company| Cell { name: "a".to_owned(), path: path.clone(), company, sizes: sizes.clone(), connections: 1 };
+        let cell = |company| {
+            let (name, path, sizes) = ("a".to_owned(), path.clone(), sizes.clone());
+            Cell { name, path, company, sizes, connections: 1, card_known: false }
+        };
         let alone = cell(Company::Nobody);
         assert_eq!((alone.window(10_000), alone.warm_up()), (Duration::ZERO, Duration::ZERO));
         let load = cell(Company::Load(0.3));

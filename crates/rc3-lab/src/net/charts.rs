@@ -43,7 +43,7 @@ pub fn simulated(cell: &Cell, rows: &[Simulated]) -> Chart {
         title: format!("{}: measured and simulated", cell.name),
         subtitle: cell.path.to_string(),
         x: Axis::new("flow size", Scale::Log, Unit::Bytes),
-        y: Axis::new("FCT from connect", Scale::Log, Unit::Seconds),
+        y: Axis::new("FCT", Scale::Log, Unit::Seconds),
         series: all,
     }
 }

@@ -55,8 +55,8 @@ pub struct Options {
     pub rtt: Option<Duration>,
     /// Sizes of flows.
     pub sizes: Vec<u64>,
-    /// A trace instead of the built-in ones.
-    pub trace: Vec<PathBuf>,
+    /// Traces, with their mean rates.
+    pub traces: Vec<(PathBuf, Rate)>,
     /// Fewer sizes.
     pub quick: bool,
 }
@@ -191,7 +191,7 @@ impl Options {
 
     fn cell(&self, name: &str, path: Path, sizes: &[u64], quick: &[u64]) -> Cell {
         let sizes = self.sizes(sizes, quick);
-        Cell { name: name.to_owned(), path, company: Company::Nobody, sizes, connections: 1 }
+        Cell { name: name.to_owned(), path, company: Company::Nobody, sizes, connections: 1, card_known: false }
     }
 }
 
@@ -271,16 +271,17 @@ fn cpu(options: &Options) -> Vec<Cell> {
 }
 
 fn trace(options: &Options) -> Vec<Cell> {
-    let cell = |(nth, file): (usize, &PathBuf)| {
-        let path = Path { trace: Some(file.clone()), ..options.path() };
+    let cell = |(nth, (file, rate)): (usize, &(PathBuf, Rate))| {
+        let path = Path { trace: Some(file.clone()), rate: *rate, ..options.path() };
         options.cell(&format!("trace-{}", nth + 1), path, &FEW, &QUICK_FEW)
     };
-    options.trace.iter().enumerate().map(cell).collect()
+    options.traces.iter().enumerate().map(cell).collect()
 }
 
 fn fig15(options: &Options) -> Vec<Cell> {
     let path = Path { discipline: Discipline::Priority, card: Card::AsLink, ..options.path_of(1000, 20) };
-    vec![options.cell("fig15", path, &SIZES, &QUICK)]
+    // As in the paper, where the sender knows the rate of its card.
+    vec![Cell { card_known: true, ..options.cell("fig15", path, &SIZES, &QUICK) }]
 }
 
 fn fig18(options: &Options) -> Vec<Cell> {

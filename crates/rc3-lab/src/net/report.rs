@@ -125,7 +125,7 @@ impl Page<'_> {
         }
         if experiment == "fig15" && simulated::is_possible(cell) {
             let rows = simulated::simulate(results, cell);
-            self.text("Beside the simulation of the same setting, from connect to the last byte:");
+            self.text("Beside the simulation of the same setting. The simulator has no processing time of hosts. FCT from the open connection:");
             self.blocks.push(Block::Table(simulated::table(&rows)));
             self.picture(&charts::simulated(cell, &rows), &format!("{}-simulated", cell.name))?;
         }

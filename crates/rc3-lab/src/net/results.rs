@@ -106,7 +106,7 @@ pub(super) mod tests {
 
     pub(in crate::net) fn cell(name: &str, company: Company, connections: u32) -> Cell {
         let path = path::Path::new(Rate::from_bits_per_second(100_000_000).unwrap(), Duration::from_millis(40));
-        Cell { name: name.to_owned(), path, company, sizes: vec![10_000, 1_000_000], connections }
+        Cell { name: name.to_owned(), path, company, sizes: vec![10_000, 1_000_000], connections, card_known: false }
     }
 
     pub(in crate::net) fn flow(cell: &Cell, scheme: &str, bytes: u64, run: u32, ratio: f64) -> FlowSample {

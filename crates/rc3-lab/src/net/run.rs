@@ -1,6 +1,13 @@
 //! `rc3-lab net run`: the plan of a run, and its measurements one after the other.
 
-use std::time::Duration;
+use std::{
+    fs, io,
+    path::{Path as File, PathBuf},
+    time::Duration,
+};
+
+use rc3_core::units::Rate;
+use rc3_link::Trace;
 
 use super::{
     args::NetRunArgs,
@@ -44,14 +51,13 @@ impl Plan {
     pub fn new(args: NetRunArgs) -> Result<Self, NetError> {
         let peers = scheme::find_peers(args.peers.as_deref());
         let schemes = scheme::chosen(Scheme::all(peers.as_deref()), &args.schemes)?;
-        let mut options = Options {
+        let options = Options {
             rate: args.rate,
             rtt: args.rtt,
             sizes: args.sizes.clone(),
-            trace: args.trace.clone(),
+            traces: args.trace.iter().map(|file| trace(file)).collect::<Result<_, _>>()?,
             quick: args.quick,
         };
-        options.trace = args.trace.iter().map(std::path::absolute).collect::<Result<_, _>>()?;
         let jobs: Vec<_> =
             experiment::chosen(&args.names)?.into_iter().map(|experiment| (experiment, experiment.job(&options))).collect();
         if jobs.iter().any(|(_, job)| *job == Job::Flows(Vec::new())) {
@@ -112,6 +118,14 @@ impl Plan {
         run.progress.finish(&out);
         busy(&run.results)
     }
+}
+
+/// A trace with its absolute path, which the WAN reads, and its mean rate.
+fn trace(file: &File) -> Result<(PathBuf, Rate), NetError> {
+    let failed = |source| NetError::File { path: file.to_owned(), source };
+    let text = fs::read_to_string(file).map_err(failed)?;
+    let trace: Trace = text.parse().map_err(|error| failed(io::Error::other(error)))?;
+    Ok((std::path::absolute(file)?, trace.mean_rate()))
 }
 
 /// An error if more flows were left out than count.

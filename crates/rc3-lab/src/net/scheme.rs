@@ -5,12 +5,13 @@ use std::{
     net::SocketAddr,
     path::{Path, PathBuf},
     process::Command,
-    time::Duration,
 };
 
 use clap::ValueEnum;
+use rc3_text::units::rate_text;
 
 use super::{
+    cell::Cell,
     error::NetError,
     namespace::Namespace,
     process::Process,
@@ -69,15 +70,15 @@ impl Scheme {
     ///
     /// # Errors
     /// If it does not come up.
-    pub fn serve(&self, site: &Site, resume: bool) -> Result<Server, NetError> {
-        let mut command = self.command(&site.receiver, "serve", resume)?;
+    pub fn serve(&self, site: &Site) -> Result<Server, NetError> {
+        let mut command = self.command(&site.receiver, "serve", &[])?;
         command.arg(address().to_string());
         let process = Process::start(format!("{} (receiver)", self.name), command)?;
         let certificate = process.line()?;
         Ok(Server { _process: process, certificate })
     }
 
-    /// Sends flows, each on a new connection of one new process.
+    /// Sends flows of a cell, each on a new connection of one new process.
     ///
     /// # Errors
     /// If one fails, or takes longer than `patience`.
@@ -85,32 +86,39 @@ impl Scheme {
         &self,
         site: &Site,
         server: &Server,
+        cell: &Cell,
         bytes: u64,
-        connections: u32,
-        patience: Duration,
     ) -> Result<Vec<Timed>, NetError> {
-        let mut command = self.command(&site.sender, "time", connections > 1)?;
+        let Cell { connections, path, card_known, .. } = cell;
+        let mut settings = Vec::new();
+        if *connections > 1 {
+            settings.push("--resume".to_owned());
+        }
+        if *card_known {
+            settings.push(format!("--nic-rate={}", rate_text(path.rate.bits_per_second())));
+        }
+        let mut command = self.command(&site.sender, "time", &settings)?;
         command.arg(address().to_string()).arg(&server.certificate);
         command.args([bytes.to_string(), connections.to_string()]);
         let what = format!("{} (sender)", self.name);
         let process = Process::start(what.clone(), command)?;
         let flow = |_| {
             let why = || NetError::Process { what: what.clone(), why: "a flow took too long".to_owned() };
-            let line = process.line_within(patience)?.ok_or_else(why)?;
+            let line = process.line_within(cell.patience(bytes))?.ok_or_else(why)?;
             Ok(serde_json::from_str(&line).map_err(std::io::Error::from)?)
         };
-        (0..connections).map(flow).collect()
+        (0..*connections).map(flow).collect()
     }
 
-    fn command(&self, host: &Namespace, what: &str, resume: bool) -> Result<Command, NetError> {
+    fn command(&self, host: &Namespace, what: &str, settings: &[String]) -> Result<Command, NetError> {
         let mut command = host.command(std::env::current_exe()?);
         command.args(["net", "act"]);
         if let Some(program) = &self.program {
             command.arg("exec").arg(program);
         }
         command.arg(what);
-        if self.program.is_none() && resume {
-            command.arg("--resume");
+        if self.program.is_none() {
+            command.args(settings);
         }
         command.arg(&self.name);
         Ok(command)

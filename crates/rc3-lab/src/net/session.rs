@@ -52,7 +52,7 @@ impl Session<'_> {
             _ => Some(Others::start(self.site, self.cell, u64::from(self.run))?),
         };
         interrupt::sleep(self.cell.warm_up())?;
-        let server = scheme.map(|scheme| scheme.serve(self.site, self.cell.connections > 1)).transpose()?;
+        let server = scheme.map(|scheme| scheme.serve(self.site)).transpose()?;
         let begun = clock::now();
         let mut outcome = Outcome::default();
         for &bytes in &self.cell.sizes {
@@ -83,11 +83,11 @@ impl Session<'_> {
         bytes: u64,
         mut others: Option<&mut Others>,
     ) -> Result<Vec<FlowSample>, NetError> {
-        let Cell { connections, path, .. } = self.cell;
+        let path = &self.cell.path;
         for attempt in 1.. {
             wan.report()?;
             let (began, from) = (Instant::now(), clock::now());
-            let timed = scheme.send(self.site, server, bytes, *connections, self.cell.patience(bytes))?;
+            let timed = scheme.send(self.site, server, self.cell, bytes)?;
             let report = wan.report()?;
             let window = self.cell.window(bytes);
             // What is left in queues should not meet the next flow.

@@ -3,8 +3,10 @@
 use std::net::SocketAddr;
 
 use clap::ValueEnum;
+use rc3_core::units::Rate;
 
 use super::{Exchange, Result, quic, tcp};
+use crate::sockets::quantity::parse_rate;
 
 /// Of IPv6, so that a payload passes over either version.
 const IP_UDP_HEADERS: u16 = 48;
@@ -115,6 +117,9 @@ pub struct Setup {
     /// Keep TLS sessions: a later connection of the same client resumes an earlier one.
     #[arg(long)]
     pub resume: bool,
+    /// Rate of the sender's card, which rc3 cannot find out by itself.
+    #[arg(long, value_parser = parse_rate)]
+    pub nic_rate: Option<Rate>,
 }
 
 impl Setup {

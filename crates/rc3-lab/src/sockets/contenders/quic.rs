@@ -259,6 +259,7 @@ mod configure {
                 Contender::Rc3Trust => RlpMode::Trust,
                 _ => RlpMode::default(),
             });
+            config.nic_rate(setup.nic_rate);
             if let Some(discovery) = setup.mtu_discovery() {
                 config.mtu_discovery_config(Some(discovery));
             }
