@@ -12,8 +12,6 @@
 #![forbid(unsafe_code)]
 
 mod clock;
-#[cfg(feature = "quiche")]
-mod quiche_peer;
 mod s2n;
 
 use std::{error::Error, io, net::SocketAddr, process::ExitCode, thread};
@@ -27,10 +25,7 @@ const HOST: &str = "localhost";
 const BLOCK: usize = 1 << 20;
 
 /// Names, which are those of packages.
-#[cfg(not(feature = "quiche"))]
 const PEERS: [&str; 1] = ["s2n-quic"];
-#[cfg(feature = "quiche")]
-const PEERS: [&str; 2] = ["s2n-quic", "quiche"];
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -59,15 +54,6 @@ fn run(words: &[&str]) -> Result<()> {
         ["time", "s2n-quic", address, certificate, bytes, connections] => {
             let address: SocketAddr = address.parse()?;
             s2n::time(address, certificate, bytes.parse()?, connections.parse()?)
-        }
-        #[cfg(feature = "quiche")]
-        ["serve", "quiche", address] => {
-            end_with_input();
-            quiche_peer::serve(address.parse()?)
-        }
-        #[cfg(feature = "quiche")]
-        ["time", "quiche", address, _certificate, bytes, connections] => {
-            quiche_peer::time(address.parse()?, bytes.parse()?, connections.parse()?)
         }
         _ => Err("unknown words on the command line".into()),
     }
