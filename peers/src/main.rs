@@ -33,7 +33,9 @@ fn main() -> ExitCode {
     match run(&words) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("rc3-peers: {error}\nhint: this program is started by rc3-lab net, see docs/LABORATORY.md");
+            eprintln!(
+                "rc3-peers: {error}\nhint: this program is started by rc3-lab net, see docs/LABORATORY.md"
+            );
             ExitCode::FAILURE
         }
     }

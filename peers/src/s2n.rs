@@ -45,12 +45,7 @@ async fn receive(mut connection: Connection) -> Result<()> {
 }
 
 #[tokio::main]
-pub(crate) async fn time(
-    address: SocketAddr,
-    certificate: &str,
-    bytes: u64,
-    connections: u32,
-) -> Result<()> {
+pub(crate) async fn time(address: SocketAddr, certificate: &str, bytes: u64, connections: u32) -> Result<()> {
     let der = HEXLOWER.decode(certificate.as_bytes())?;
     let pem = format!("{BEGIN}\n{}{END}\n", BASE64_MIME.encode(&der).replace('\r', ""));
     let any = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));

@@ -42,7 +42,9 @@ fn namespaces(of: Option<u32>) -> Vec<String> {
 
 /// A run with one small flow of two schemes, over a slow and short path.
 fn tiny(out: &Path) -> Command {
-    let mut command = lab("run idle --rate 20mbit --rtt 10ms --sizes 20k --schemes rc3,tcp --runs 1 --lateness 100ms --json");
+    let mut command = lab(
+        "run idle --rate 20mbit --rtt 10ms --sizes 20k --schemes rc3,tcp --runs 1 --lateness 100ms --json",
+    );
     command.arg("--out").arg(out).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }

@@ -35,9 +35,9 @@ mod propagating;
 pub mod random;
 mod service;
 mod stats;
-mod trace;
 #[cfg(test)]
 mod tests;
+mod trace;
 
 pub use bursts::Bursts;
 pub use impair::Impairments;

@@ -60,7 +60,11 @@ fn inside() -> Vec<Requirement> {
         Ok(namespace) => namespace,
         Err(error) => {
             let why = Some(error.to_string());
-            return vec![needed("network namespaces", why, "use a kernel with CONFIG_NET_NS, outside of a container")];
+            return vec![needed(
+                "network namespaces",
+                why,
+                "use a kernel with CONFIG_NET_NS, outside of a container",
+            )];
         }
     };
     let veth = namespace.ip(["link", "add", "card", "type", "veth", "peer", "name", "far"]);

@@ -48,6 +48,14 @@ pub enum NetError {
         /// How late they may be.
         limit: Duration,
     },
+    /// Turns of schemes failed; the others are in the report.
+    #[error("{turns} turns failed, the last one: {last}")]
+    Failed {
+        /// How many.
+        turns: usize,
+        /// Which was the last, and why it failed.
+        last: String,
+    },
     /// Interrupted by a signal.
     #[error("interrupted")]
     Interrupted,
@@ -76,6 +84,7 @@ impl NetError {
             Self::Process { .. } => "try again; with RUST_LOG=debug the processes explain more",
             Self::Invalid(_) => "stop other programs, or lower --rate",
             Self::Busy { .. } => "stop other programs, lower --rate, or raise --lateness",
+            Self::Failed { .. } => "report.md lists all of them, and has what was measured",
             Self::Interrupted => "all namespaces are removed",
             Self::File { .. } | Self::Io(_) => rc3_cli::output::SYSTEM_HINT,
         }

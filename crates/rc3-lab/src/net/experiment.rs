@@ -191,13 +191,19 @@ impl Options {
 
     fn cell(&self, name: &str, path: Path, sizes: &[u64], quick: &[u64]) -> Cell {
         let sizes = self.sizes(sizes, quick);
-        Cell { name: name.to_owned(), path, company: Company::Nobody, sizes, connections: 1, card_known: false }
+        Cell {
+            name: name.to_owned(),
+            path,
+            company: Company::Nobody,
+            sizes,
+            connections: 1,
+            card_known: false,
+        }
     }
 }
 
 /// 10 kB to 30 MB.
-const SIZES: [u64; 8] =
-    [10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000, 10_000_000, 30_000_000];
+const SIZES: [u64; 8] = [10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000, 10_000_000, 30_000_000];
 const QUICK: [u64; 4] = [10_000, 100_000, 1_000_000, 10_000_000];
 /// Where there are many cells.
 const FEW: [u64; 3] = [100_000, 1_000_000, 10_000_000];

@@ -76,7 +76,11 @@ fn list(args: &NetListArgs) -> Result<(), NetError> {
     for experiment in &EXPERIMENTS {
         // Writing to a string does not fail.
         let _ = match args.json {
-            true => writeln!(text, "{}", json!({ "name": experiment.name, "about": experiment.about, "in_all": experiment.in_all })),
+            true => writeln!(
+                text,
+                "{}",
+                json!({ "name": experiment.name, "about": experiment.about, "in_all": experiment.in_all })
+            ),
             false => writeln!(text, "{:8} {}", experiment.name, experiment.about),
         };
     }
@@ -91,11 +95,16 @@ fn check(args: &NetCheckArgs) -> Result<(), NetError> {
         let check::Requirement { name, without, missing, hint } = requirement;
         let _ = match (args.json, missing) {
             (true, _) => {
-                writeln!(text, "{}", json!({ "name": name, "needed": without.is_none(), "missing": missing, "hint": hint }))
+                writeln!(
+                    text,
+                    "{}",
+                    json!({ "name": name, "needed": without.is_none(), "missing": missing, "hint": hint })
+                )
             }
             (false, None) => writeln!(text, "ok       {name}"),
             (false, Some(why)) => {
-                let without = without.map_or_else(String::new, |without| format!("; without it there is no {without}"));
+                let without =
+                    without.map_or_else(String::new, |without| format!("; without it there is no {without}"));
                 writeln!(text, "missing  {name}: {why} ({hint}{without})")
             }
         };

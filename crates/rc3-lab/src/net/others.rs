@@ -79,7 +79,8 @@ impl Others {
             Company::Long => Some(start(&site.other, "long flow", &["long", CONGESTION, &address(SINK)])?),
             Company::Load(share) => {
                 let rate = format!("{:.0}bit", cell.path.rate.bits_per_second() as f64 * share);
-                let words = ["load", CONGESTION, &address(SINK), "--rate", &rate, "--seed", &seed.to_string()];
+                let words =
+                    ["load", CONGESTION, &address(SINK), "--rate", &rate, "--seed", &seed.to_string()];
                 Some(start(&site.other, "load", &words)?)
             }
         };

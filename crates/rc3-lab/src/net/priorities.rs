@@ -4,13 +4,7 @@ use std::{path::Path as File, time::Duration};
 
 use serde::Deserialize;
 
-use super::{
-    error::NetError,
-    interrupt,
-    others::Marked,
-    path::Path,
-    site::Site,
-};
+use super::{error::NetError, interrupt, others::Marked, path::Path, site::Site};
 use crate::{document::Table, sockets::clock};
 
 /// Lower effort (RFC 8622).

@@ -97,7 +97,8 @@ impl Process {
 
     fn failed(&self, why: &str) -> NetError {
         // What a process complains about comes a little later than its end.
-        let complaints: Vec<String> = self.errors.recv_timeout(TICK * 5).into_iter().chain(self.errors.try_iter()).collect();
+        let complaints: Vec<String> =
+            self.errors.recv_timeout(TICK * 5).into_iter().chain(self.errors.try_iter()).collect();
         let why = if complaints.is_empty() { why.to_owned() } else { complaints.join("; ") };
         NetError::Process { what: self.what.clone(), why }
     }

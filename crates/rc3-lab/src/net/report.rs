@@ -52,7 +52,12 @@ const HOW: &str = "FCT is the time from the first byte offered on an open connec
 ///
 /// # Errors
 /// If a file cannot be written.
-pub fn write(out: &Path, about: &About, results: &Results, priorities: &[Priorities]) -> Result<(), NetError> {
+pub fn write(
+    out: &Path,
+    about: &About,
+    results: &Results,
+    priorities: &[Priorities],
+) -> Result<(), NetError> {
     fs::create_dir_all(out).map_err(|source| NetError::File { path: out.to_owned(), source })?;
     results.write_csv(out)?;
     let mut page = Page { out, blocks: Vec::new() };
@@ -100,6 +105,10 @@ impl Page<'_> {
             self.text("Flows during which the WAN was later than the limit are repeated, and left out after three times.");
             self.blocks.push(Block::Table(tables::lateness(results)));
         }
+        if !results.failures.is_empty() {
+            self.heading("Failed turns");
+            results.failures.iter().for_each(|failure| self.text(failure.clone()));
+        }
         self.heading("Checks of the WAN");
         self.blocks.push(Block::Table(tables::checks(results)));
     }
@@ -135,7 +144,9 @@ impl Page<'_> {
     fn priorities(&mut self, figure: &Priorities) -> Result<(), NetError> {
         let Priorities { name, path, measured } = figure;
         self.heading(name.clone());
-        self.text(format!("{path}. Kernel TCP with CUBIC; low priority is lower effort. Mean rates behind the bottleneck:"));
+        self.text(format!(
+            "{path}. Kernel TCP with CUBIC; low priority is lower effort. Mean rates behind the bottleneck:"
+        ));
         self.blocks.push(Block::Table(priorities::table(measured)));
         for (nth, (first, goodput)) in (1..).zip(measured) {
             let chart = charts::goodput(&format!("{name}: {}", first.about()), path, goodput);
@@ -200,9 +211,11 @@ mod tests {
             schemes: vec!["rc3".to_owned()],
             flows,
             others: vec![others],
-            checks: Vec::new(),
+            failures: vec!["beside-cubic, tcp: a flow took too long".to_owned()],
+            ..Results::default()
         };
-        let machine = Machine { processor: "a fast one".to_owned(), processors: 2, kernel: "6.18".to_owned() };
+        let machine =
+            Machine { processor: "a fast one".to_owned(), processors: 2, kernel: "6.18".to_owned() };
         let command = "rc3-lab net run beside".to_owned();
         let about = About { command, machine, load: [0.5, 1.5], schemes: Scheme::all(None), runs: 1 };
         let goodput = Goodput { high: vec![1e6; 90], low: vec![2e6; 90] };
@@ -210,10 +223,20 @@ mod tests {
         let figure = Priorities { name: "fig16".to_owned(), path: "100mbit".to_owned(), measured };
         write(folder.path(), &about, &results, &[figure]).unwrap();
         let text = fs::read_to_string(folder.path().join("report.md")).unwrap();
-        for part in ["rc3-lab net run beside", "a fast one", "1.25", "95.0", "rc3-net 0.1", "0.5 at the start", "fig16"] {
+        for part in [
+            "rc3-lab net run beside",
+            "a fast one",
+            "1.25",
+            "95.0",
+            "rc3-net 0.1",
+            "0.5 at the start",
+            "fig16",
+            "took too long",
+        ] {
             assert!(text.contains(part), "{part} is missing in {text}");
         }
-        let pictures: Vec<&str> = text.lines().filter_map(|line| line.split_once("](")?.1.strip_suffix(')')).collect();
+        let pictures: Vec<&str> =
+            text.lines().filter_map(|line| line.split_once("](")?.1.strip_suffix(')')).collect();
         assert_eq!(pictures, ["beside-cubic.svg", "fig16-1.svg"]);
         assert!(pictures.iter().all(|picture| folder.path().join(picture).exists()));
     }

@@ -1,12 +1,13 @@
 //! All that a run has measured, and the files of it.
 
-use std::{fs, io, path::Path};
+use std::{fs, io, path::Path, time::Duration};
 
 use serde::Serialize;
 
 use super::{
     cell::Cell,
     error::NetError,
+    path,
     sample::{CheckSample, FlowSample, OthersSample},
     statistics::Estimate,
 };
@@ -24,6 +25,10 @@ pub struct Results {
     pub others: Vec<OthersSample>,
     /// Checks of the WAN.
     pub checks: Vec<CheckSample>,
+    /// How late 99 % of the packets may leave the WAN, if the command line says so.
+    pub lateness: Option<Duration>,
+    /// Turns that failed, and why.
+    pub failures: Vec<String>,
 }
 
 /// Which connections of a sender are meant.
@@ -42,8 +47,19 @@ impl Which {
 }
 
 impl Results {
+    /// How late 99 % of the packets may leave the WAN on a path.
+    pub fn lateness_limit(&self, path: &path::Path) -> Duration {
+        self.lateness.unwrap_or_else(|| path.lateness_limit())
+    }
+
     /// Flows that count: of a cell, a scheme, a size.
-    pub fn flows_of(&self, cell: &Cell, scheme: &str, bytes: u64, which: Which) -> impl Iterator<Item = &FlowSample> {
+    pub fn flows_of(
+        &self,
+        cell: &Cell,
+        scheme: &str,
+        bytes: u64,
+        which: Which,
+    ) -> impl Iterator<Item = &FlowSample> {
         let of = move |sample: &&FlowSample| {
             sample.cell == cell.name && sample.scheme == scheme && sample.bytes == bytes
         };
@@ -97,16 +113,22 @@ fn write<T: Serialize>(path: &Path, rows: &[T]) -> Result<(), NetError> {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use std::time::Duration;
-
     use rc3_core::units::Rate;
 
     use super::*;
-    use crate::net::{cell::Company, path};
+    use crate::net::cell::Company;
 
     pub(in crate::net) fn cell(name: &str, company: Company, connections: u32) -> Cell {
-        let path = path::Path::new(Rate::from_bits_per_second(100_000_000).unwrap(), Duration::from_millis(40));
-        Cell { name: name.to_owned(), path, company, sizes: vec![10_000, 1_000_000], connections, card_known: false }
+        let path =
+            path::Path::new(Rate::from_bits_per_second(100_000_000).unwrap(), Duration::from_millis(40));
+        Cell {
+            name: name.to_owned(),
+            path,
+            company,
+            sizes: vec![10_000, 1_000_000],
+            connections,
+            card_known: false,
+        }
     }
 
     pub(in crate::net) fn flow(cell: &Cell, scheme: &str, bytes: u64, run: u32, ratio: f64) -> FlowSample {
@@ -136,11 +158,15 @@ pub(super) mod tests {
     #[test]
     fn only_flows_that_count_are_in_an_estimate() {
         let cell = cell("idle", Company::Nobody, 1);
-        let mut flows: Vec<FlowSample> =
-            [1.0, 1.2, 1.1].into_iter().zip(1..).map(|(ratio, run)| flow(&cell, "rc3", 10_000, run, ratio)).collect();
+        let mut flows: Vec<FlowSample> = [1.0, 1.2, 1.1]
+            .into_iter()
+            .zip(1..)
+            .map(|(ratio, run)| flow(&cell, "rc3", 10_000, run, ratio))
+            .collect();
         flows.push(FlowSample { counts: false, ..flow(&cell, "rc3", 10_000, 4, 9.0) });
         flows.push(FlowSample { connection: 2, ..flow(&cell, "rc3", 10_000, 1, 5.0) });
-        let results = Results { schemes: vec!["rc3".to_owned(), "tcp".to_owned()], flows, ..Results::default() };
+        let results =
+            Results { schemes: vec!["rc3".to_owned(), "tcp".to_owned()], flows, ..Results::default() };
         let ratios = results.ratios(&cell, 10_000);
         let rc3 = ratios[0].unwrap();
         assert!((rc3.median - 1.1).abs() < 1e-12 && rc3.count == 3);

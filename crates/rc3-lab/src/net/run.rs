@@ -58,8 +58,10 @@ impl Plan {
             traces: args.trace.iter().map(|file| trace(file)).collect::<Result<_, _>>()?,
             quick: args.quick,
         };
-        let jobs: Vec<_> =
-            experiment::chosen(&args.names)?.into_iter().map(|experiment| (experiment, experiment.job(&options))).collect();
+        let jobs: Vec<_> = experiment::chosen(&args.names)?
+            .into_iter()
+            .map(|experiment| (experiment, experiment.job(&options)))
+            .collect();
         if jobs.iter().any(|(_, job)| *job == Job::Flows(Vec::new())) {
             return Err(NetError::NoTrace);
         }
@@ -105,7 +107,8 @@ impl Plan {
         let removed = check::clean()?;
         let mut run = Running::new(self)?;
         for name in removed {
-            run.progress.note(&format!("removed {name}, left over by a laboratory that is no longer running"));
+            run.progress
+                .note(&format!("removed {name}, left over by a laboratory that is no longer running"));
         }
         run.validate()?;
         for (experiment, job) in run.plan.jobs.clone() {
@@ -116,7 +119,13 @@ impl Plan {
         }
         let out = run.plan.args.out.display().to_string();
         run.progress.finish(&out);
-        busy(&run.results)
+        busy(&run.results)?;
+        match run.results.failures.as_slice() {
+            [] => Ok(()),
+            failures => {
+                Err(NetError::Failed { turns: failures.len(), last: failures[failures.len() - 1].clone() })
+            }
+        }
     }
 }
 
@@ -135,7 +144,7 @@ fn busy(results: &Results) -> Result<(), NetError> {
     if out.count() * 2 <= results.flows.len() {
         return Ok(());
     }
-    let limit = results.cells.first().map_or(Duration::ZERO, |(_, cell)| cell.path.lateness_limit());
+    let limit = results.cells.first().map_or(Duration::ZERO, |(_, cell)| results.lateness_limit(&cell.path));
     Err(NetError::Busy { late: Duration::from_secs_f64(late), limit })
 }
 
@@ -152,19 +161,22 @@ impl Running {
     fn new(plan: Plan) -> Result<Self, NetError> {
         let progress = Progress::new(plan.estimate(), plan.args.json);
         let schemes = plan.schemes.iter().map(|scheme| scheme.name.clone()).collect();
-        let results = Results { schemes, ..Results::default() };
-        Ok(Self { site: Site::new()?, plan, progress, results, priorities: Vec::new(), load: machine::load() })
-    }
-
-    fn lateness(&self, path: &Path) -> Duration {
-        self.plan.args.lateness.unwrap_or_else(|| path.lateness_limit())
+        let results = Results { schemes, lateness: plan.args.lateness, ..Results::default() };
+        Ok(Self {
+            site: Site::new()?,
+            plan,
+            progress,
+            results,
+            priorities: Vec::new(),
+            load: machine::load(),
+        })
     }
 
     /// Checks each path before anything is measured on one.
     fn validate(&mut self) -> Result<(), NetError> {
         for path in self.plan.paths() {
             self.progress.begin(&format!("checking {path}"));
-            let checks = validate::validate(&self.site, &path, self.lateness(&path))?;
+            let checks = validate::validate(&self.site, &path, self.results.lateness_limit(&path))?;
             self.results.checks.extend(checks.clone());
             self.write()?;
             validate::require(&checks)?;
@@ -199,7 +211,7 @@ impl Running {
         interrupt::check()?;
         let name = scheme.map_or("nobody", |scheme| &scheme.name);
         self.progress.begin(&format!("{}, run {run} of {}, {name}", cell.name, self.plan.runs));
-        let lateness = self.lateness(&cell.path);
+        let lateness = self.results.lateness_limit(&cell.path);
         let session = Session { site: &self.site, experiment: experiment.name, cell, run, lateness };
         // A WAN for each turn: its queue, its losses and its trace begin anew, alike for all in this run.
         let mut wan: Wan<'_> = self.site.start_wan(&cell.path, u64::from(run), None)?;
@@ -210,7 +222,11 @@ impl Running {
             }
             Err(NetError::Interrupted) => return Err(NetError::Interrupted),
             // One flow that fails should not end a run of hours.
-            Err(error) => self.progress.note(&format!("{}, {name}: {error}", cell.name)),
+            Err(error) => {
+                let failure = format!("{}, run {run}, {name}: {error}", cell.name);
+                self.progress.note(&failure);
+                self.results.failures.push(failure);
+            }
         }
         drop(wan);
         self.progress.end(cell.estimate());
@@ -221,7 +237,11 @@ impl Running {
         let mut measured = Vec::new();
         for first in First::ALL {
             self.progress.begin(&format!("{}, {}", experiment.name, first.about()));
-            let file = format!("{}-{}.csv", experiment.name, if first == First::Low { "low-first" } else { "high-first" });
+            let file = format!(
+                "{}-{}.csv",
+                experiment.name,
+                if first == First::Low { "low-first" } else { "high-first" }
+            );
             let file = std::path::absolute(self.plan.args.out.join(file))?;
             measured.push((first, priorities::run(&self.site, path, first, &file)?));
             self.progress.end(priorities::estimate());
@@ -230,7 +250,11 @@ impl Running {
             Place::Card => "queue with priorities at the sender's card",
             Place::Router => "queue with priorities at the router",
         };
-        self.priorities.push(Priorities { name: experiment.name.to_owned(), path: format!("{path}; {what}"), measured });
+        self.priorities.push(Priorities {
+            name: experiment.name.to_owned(),
+            path: format!("{path}; {what}"),
+            measured,
+        });
         self.write()
     }
 

@@ -61,11 +61,6 @@ impl Scheme {
         all
     }
 
-    /// Whether it is kernel TCP.
-    pub fn is_tcp(&self) -> bool {
-        self.name.starts_with("tcp")
-    }
-
     /// Starts a new server.
     ///
     /// # Errors
@@ -189,7 +184,8 @@ pub fn chosen(all: Vec<Scheme>, names: &[String]) -> Result<Vec<Scheme>, NetErro
     }
     let find = |name: &String| {
         let own = || {
-            let contender = Contender::from_str(name, false).ok().filter(|contender| kernel_has(*contender))?;
+            let contender =
+                Contender::from_str(name, false).ok().filter(|contender| kernel_has(*contender))?;
             Some(Scheme { name: name.clone(), version: version(contender), program: None })
         };
         let listed = all.iter().find(|scheme| scheme.name == *name).cloned();
@@ -212,10 +208,14 @@ mod tests {
     #[test]
     fn a_wrong_name_is_an_error_and_no_name_is_all() {
         let all = Scheme::all(None);
-        assert!(all.iter().any(|scheme| scheme.name == "rc3") && all.iter().all(|scheme| !scheme.version.is_empty()));
+        assert!(
+            all.iter().any(|scheme| scheme.name == "rc3")
+                && all.iter().all(|scheme| !scheme.version.is_empty())
+        );
         assert_eq!(chosen(all.clone(), &[]).unwrap(), all);
         let names = ["quinn-large".to_owned(), "rc3".to_owned()];
-        let names: Vec<String> = chosen(all.clone(), &names).unwrap().into_iter().map(|scheme| scheme.name).collect();
+        let names: Vec<String> =
+            chosen(all.clone(), &names).unwrap().into_iter().map(|scheme| scheme.name).collect();
         assert_eq!(names, ["quinn-large", "rc3"]);
         assert!(matches!(chosen(all, &["tpc".to_owned()]), Err(NetError::NoScheme(_))));
     }

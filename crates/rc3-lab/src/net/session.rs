@@ -95,7 +95,8 @@ impl Session<'_> {
             interrupt::sleep(rest)?;
             let until = from + u64::try_from(window.as_nanos()).unwrap_or(u64::MAX);
             let rate = path.rate.bits_per_second() as f64 / 8.0;
-            let share = others.as_mut().and_then(|others| others.long().rate(from, until)).map(|bytes| bytes / rate);
+            let share =
+                others.as_mut().and_then(|others| others.long().rate(from, until)).map(|bytes| bytes / rate);
             let in_time = self.in_time(&report);
             if in_time || attempt == ATTEMPTS {
                 let samples = (1..).zip(&timed).map(|(connection, timed)| FlowSample {
@@ -114,7 +115,14 @@ impl Session<'_> {
         Duration::from_micros(report.late_p99_us) <= self.lateness && report.refused == 0
     }
 
-    fn sample(&self, scheme: &Scheme, bytes: u64, connection: u32, timed: &Timed, report: &WanReport) -> FlowSample {
+    fn sample(
+        &self,
+        scheme: &Scheme,
+        bytes: u64,
+        connection: u32,
+        timed: &Timed,
+        report: &WanReport,
+    ) -> FlowSample {
         FlowSample {
             experiment: self.experiment.to_owned(),
             cell: self.cell.name.clone(),

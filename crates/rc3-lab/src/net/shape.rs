@@ -41,7 +41,9 @@ pub fn trace(wanted: &NetTraceArgs) -> Result<Trace, TraceError> {
     let phase = |at: Duration| at.as_secs_f64() / period % 1.0;
     match wanted.shape {
         Shape::Steps => Trace::of_rate(wanted.time, |at| if phase(at) < 0.5 { low } else { high }),
-        Shape::Sine => Trace::of_rate(wanted.time, |at| low + (high - low) * (1.0 - (TAU * phase(at)).cos()) / 2.0),
+        Shape::Sine => {
+            Trace::of_rate(wanted.time, |at| low + (high - low) * (1.0 - (TAU * phase(at)).cos()) / 2.0)
+        }
         Shape::Handover => Trace::of_rate(wanted.time, |at| if phase(at) < 1.0 - GAP { high } else { 0.0 }),
         Shape::Walk => {
             let rates = walk(wanted, low, high, period);
@@ -57,7 +59,13 @@ fn walk(wanted: &NetTraceArgs, low: f64, high: f64, period: f64) -> Vec<f64> {
     let mut place = 0.5;
     let mut next = || {
         place += (unit(random.next_u64()) * 2.0 - 1.0) * WALK_STEP;
-        place = if place < 0.0 { -place } else if place > 1.0 { 2.0 - place } else { place };
+        place = if place < 0.0 {
+            -place
+        } else if place > 1.0 {
+            2.0 - place
+        } else {
+            place
+        };
         low * (high / low).powf(place)
     };
     (0..parts).map(|_| next()).collect()

@@ -94,7 +94,14 @@ fn path(cell: &Cell) -> today::Path {
 
 /// Measured beside simulated.
 pub fn table(rows: &[Simulated]) -> Table {
-    let mut table = Table::new(&["scheme", "#size", "#measured, ms", "#interval", "#simulated, ms", "#measured / simulated"]);
+    let mut table = Table::new(&[
+        "scheme",
+        "#size",
+        "#measured, ms",
+        "#interval",
+        "#simulated, ms",
+        "#measured / simulated",
+    ]);
     for Simulated { scheme, bytes, measured, simulated } in rows {
         table.rows.push(vec![
             scheme.clone(),

@@ -65,10 +65,16 @@ impl Site {
             receiver: Namespace::new("receiver")?,
         };
         // A packet of the WAN comes from another device than its answer leaves by.
-        for setting in ["net.ipv4.ip_forward=1", "net.ipv4.conf.all.rp_filter=0", "net.ipv4.conf.default.rp_filter=0"] {
+        for setting in
+            ["net.ipv4.ip_forward=1", "net.ipv4.conf.all.rp_filter=0", "net.ipv4.conf.default.rp_filter=0"]
+        {
             site.router.sysctl(setting)?;
         }
-        let hosts = [(&site.sender, "card-s", SENDER), (&site.other, "card-o", OTHER), (&site.receiver, "card-r", RECEIVER)];
+        let hosts = [
+            (&site.sender, "card-s", SENDER),
+            (&site.other, "card-o", OTHER),
+            (&site.receiver, "card-r", RECEIVER),
+        ];
         for (host, card, address) in hosts {
             site.join(host, card, address)?;
             // Each flow is one to a host that was never seen before.
@@ -102,7 +108,9 @@ impl Site {
         self.sender.ip(["link", "set", "card", "gso_max_segs", segments])?;
         match path.card {
             Card::Fast => Ok(()),
-            Card::AsLink => card_commands(path.rate).iter().try_for_each(|words| self.sender.tc(words).map(drop)),
+            Card::AsLink => {
+                card_commands(path.rate).iter().try_for_each(|words| self.sender.tc(words).map(drop))
+            }
         }
     }
 
@@ -146,7 +154,9 @@ fn card_commands(rate: Rate) -> Vec<String> {
     let rate = rate_text(rate.bits_per_second());
     let mut commands = vec![
         "qdisc add dev card root handle 1: htb default 10".to_owned(),
-        format!("class add dev card parent 1: classid 1:1 htb rate {rate} ceil {rate} burst 4500 cburst 4500 quantum 1600"),
+        format!(
+            "class add dev card parent 1: classid 1:1 htb rate {rate} ceil {rate} burst 4500 cburst 4500 quantum 1600"
+        ),
     ];
     for (class, priority) in [("1:10", 0), ("1:20", 1)] {
         commands.push(format!(
@@ -154,7 +164,8 @@ fn card_commands(rate: Rate) -> Vec<String> {
         ));
         commands.push(format!("qdisc add dev card parent {class} pfifo limit 1000"));
     }
-    commands.push("filter add dev card parent 1: protocol ip u32 match ip tos 0x04 0xfc flowid 1:20".to_owned());
+    commands
+        .push("filter add dev card parent 1: protocol ip u32 match ip tos 0x04 0xfc flowid 1:20".to_owned());
     commands
 }
 

@@ -29,7 +29,8 @@ impl Estimate {
         let middle = |rank: usize| sorted[rank.min(count - 1)];
         let median = (middle((count - 1) / 2) + middle(count / 2)) / 2.0;
         let skipped = skipped(count);
-        let (low, high) = if skipped == 0 { (low, high) } else { (sorted[skipped], sorted[count - 1 - skipped]) };
+        let (low, high) =
+            if skipped == 0 { (low, high) } else { (sorted[skipped], sorted[count - 1 - skipped]) };
         Some(Self { count, median, low, high })
     }
 

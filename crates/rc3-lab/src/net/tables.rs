@@ -32,13 +32,14 @@ pub fn completion(results: &Results, cell: &Cell) -> Table {
         })
         .collect();
     for (nth, scheme) in results.schemes.iter().enumerate() {
-        let text = |(estimates, ranks): &(Vec<Option<Estimate>>, Vec<Option<(usize, bool)>>)| {
-            match (estimates[nth], ranks[nth]) {
-                (Some(estimate), Some((rank, as_good))) => {
-                    format!("{} #{rank}{}", interval(&estimate), if as_good && rank > 1 { "=" } else { "" })
-                }
-                _ => "-".to_owned(),
+        let text = |(estimates, ranks): &(Vec<Option<Estimate>>, Vec<Option<(usize, bool)>>)| match (
+            estimates[nth],
+            ranks[nth],
+        ) {
+            (Some(estimate), Some((rank, as_good))) => {
+                format!("{} #{rank}{}", interval(&estimate), if as_good && rank > 1 { "=" } else { "" })
             }
+            _ => "-".to_owned(),
         };
         table.rows.push([vec![scheme.clone()], columns.iter().map(text).collect()].concat());
     }
@@ -52,7 +53,9 @@ pub fn repeated(results: &Results, cell: &Cell) -> Table {
         for (which, name) in [(Which::First, "first"), (Which::Later, "later")] {
             let total = |sample: &FlowSample| Some((sample.connect_s + sample.fct_s) * 1e3);
             let text = |bytes: &u64| optional(results.estimate(cell, scheme, *bytes, which, total));
-            table.rows.push([vec![format!("{scheme}, {name}")], cell.sizes.iter().map(text).collect()].concat());
+            table
+                .rows
+                .push([vec![format!("{scheme}, {name}")], cell.sizes.iter().map(text).collect()].concat());
         }
     }
     table
@@ -158,12 +161,21 @@ pub fn checks(results: &Results) -> Table {
 
 /// How late the WAN was in each cell, and which flows that cost.
 pub fn lateness(results: &Results) -> Table {
-    let head = ["cell", "#flows", "#repeated", "#left out", "#99 % late at most, median flow", "#worst flow", "#limit"];
+    let head = [
+        "cell",
+        "#flows",
+        "#repeated",
+        "#left out",
+        "#99 % late at most, median flow",
+        "#worst flow",
+        "#limit",
+    ];
     let mut table = Table::new(&head);
     for (_, cell) in &results.cells {
         let flows: Vec<&FlowSample> = results.flows.iter().filter(|flow| flow.cell == cell.name).collect();
         let late: Vec<f64> = flows.iter().map(|flow| flow.late_p99_s).collect();
-        let count = |of: &dyn Fn(&FlowSample) -> bool| flows.iter().filter(|flow| of(flow)).count().to_string();
+        let count =
+            |of: &dyn Fn(&FlowSample) -> bool| flows.iter().filter(|flow| of(flow)).count().to_string();
         let time = |seconds: f64| about_time(Duration::from_secs_f64(seconds));
         table.rows.push(vec![
             cell.name.clone(),
@@ -172,7 +184,7 @@ pub fn lateness(results: &Results) -> Table {
             count(&|flow| !flow.counts),
             Estimate::of(&late).map_or_else(String::new, |estimate| time(estimate.median)),
             late.iter().copied().reduce(f64::max).map_or_else(String::new, time),
-            about_time(cell.path.lateness_limit()),
+            about_time(results.lateness_limit(&cell.path)),
         ]);
     }
     table

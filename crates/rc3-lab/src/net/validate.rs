@@ -106,7 +106,14 @@ fn bulk(site: &Site, path: &Path) -> Result<CheckSample, NetError> {
     let why = || NetError::Invalid("a long flow of kernel TCP did not begin".to_owned());
     let measured = others.long().rate(from, until).ok_or_else(why)? * 8.0;
     let expected = path.rate.bits_per_second() as f64 * CONTENT as f64 / PACKET as f64;
-    Ok(check(path, "goodput of kernel TCP", "Mbit/s", expected / 1e6, measured / 1e6, expected * RATE_TOLERANCE / 1e6))
+    Ok(check(
+        path,
+        "goodput of kernel TCP",
+        "Mbit/s",
+        expected / 1e6,
+        measured / 1e6,
+        expected * RATE_TOLERANCE / 1e6,
+    ))
 }
 
 /// A flow of kernel TCP that never leaves slow start.
@@ -124,7 +131,8 @@ fn slow_start(site: &Site, path: &Path) -> Result<CheckSample, NetError> {
         interrupt::sleep(path.rtt * 2)?;
     }
     let expected = expected.as_secs_f64();
-    let what = format!("slow start of {bytes} bytes, calculated {}", about_time(Duration::from_secs_f64(expected)));
+    let what =
+        format!("slow start of {bytes} bytes, calculated {}", about_time(Duration::from_secs_f64(expected)));
     let tolerance = expected * SLOW_START_TOLERANCE + SCHEDULING.as_secs_f64();
     Ok(check(path, &what, "ms", expected * 1e3, measured * 1e3, tolerance * 1e3))
 }
@@ -144,7 +152,14 @@ fn textbook(path: &Path) -> (u64, Duration) {
 }
 
 fn cell(path: &Path, company: Company) -> Cell {
-    Cell { name: "validation".to_owned(), path: path.clone(), company, sizes: Vec::new(), connections: 1, card_known: false }
+    Cell {
+        name: "validation".to_owned(),
+        path: path.clone(),
+        company,
+        sizes: Vec::new(),
+        connections: 1,
+        card_known: false,
+    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //!
 //! All of them except clients end with their standard input, so none outlives a laboratory that was killed.
 
-mod act;
+mod command;
 mod echo;
 mod load;
 mod long;
@@ -10,7 +10,7 @@ mod sink;
 
 use std::{io, thread};
 
-pub use act::Act;
+pub use command::Act;
 
 /// Ends this process with its standard input.
 fn end_with_input() {

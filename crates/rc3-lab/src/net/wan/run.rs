@@ -142,7 +142,8 @@ impl Wan {
             .and_then(|timeout| Timespec::try_from(timeout).ok());
         let input = io::stdin();
         let [a, b] = &self.devices;
-        let mut fds = [a.as_fd(), b.as_fd(), input.as_fd()].map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+        let mut fds =
+            [a.as_fd(), b.as_fd(), input.as_fd()].map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
         match poll(&mut fds, timeout.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),

@@ -69,9 +69,7 @@ macro_rules! contender {
             use $library::{Connection, RecvStream, SendStream, VarInt};
 
             use super::{
-                super::{
-                    Answer, BLOCK, ECHO_MAX, Exchange, Result, Service, Setup, cpu_time, timed::Last,
-                },
+                super::{Answer, BLOCK, ECHO_MAX, Exchange, Result, Service, Setup, cpu_time, timed::Last},
                 Identity,
                 configure::$name as configure,
             };
