@@ -28,6 +28,18 @@ pub enum LabCommand {
     Net(NetCommand),
 }
 
+impl LabCommand {
+    /// What was typed after `rc3-lab sim`, if that was typed.
+    #[cfg(test)]
+    pub(crate) fn sim(self) -> Option<SimCommand> {
+        match self {
+            Self::Sim(command) => Some(command),
+            #[cfg(target_os = "linux")]
+            Self::Net(_) => None,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;

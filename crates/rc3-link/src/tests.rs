@@ -250,6 +250,7 @@ fn run(steps: &[Step], polls: bool, start: Instant, seed: u64) -> (Vec<u32>, Lin
         reorder: 0.1,
         reorder_delay: Duration::from_millis(2),
         jitter,
+        ..Default::default()
     };
     let mut link =
         Link::new(LinkConfig { impairments, seed, ..config(10, 7) }, StrictPriority::by_level(5000));

@@ -51,7 +51,8 @@ impl Lateness {
     pub fn quantile(&self, share: f64) -> Duration {
         let rank = (self.count as f64 * share).ceil().max(1.0) as u64;
         let mut seen = 0;
-        for (nth, packets) in (1..).zip(&self.buckets) {
+        // The last bucket has all that is later.
+        for (nth, packets) in (1..).zip(&self.buckets[..BUCKETS - 1]) {
             seen += packets;
             if seen >= rank {
                 return Duration::from_micros(nth * BUCKET).min(self.max);
