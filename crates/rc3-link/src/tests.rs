@@ -61,9 +61,9 @@ fn a_trace_says_when_packets_leave() {
     // One in service, three wait, and two find no room.
     assert_eq!(link.stats().total().dropped.packets, 2);
     assert_eq!(arrivals(&mut link, start), [(21_000, 0), (24_000, 1), (24_000, 2), (30_000, 3)]);
-    // The second round, of which a small packet uses a part.
-    link.send(start + Duration::from_millis(12), packet(0, 100, 6));
-    assert_eq!(arrivals(&mut link, start), [(34_000, 6)]);
+    // In the fourth round, of which a small packet uses a part.
+    link.send(start + Duration::from_millis(32), packet(0, 100, 6));
+    assert_eq!(arrivals(&mut link, start), [(54_000, 6)]);
 }
 
 #[test]
