@@ -32,10 +32,10 @@ fn able() -> bool {
     output.status.success()
 }
 
-/// Names of the namespaces of a laboratory, or of all.
-fn namespaces(of: Option<u32>) -> Vec<String> {
+/// Names of the namespaces of a laboratory.
+fn namespaces(id: u32) -> Vec<String> {
     let output = Command::new("ip").args(["netns", "list"]).output().unwrap();
-    let prefix = of.map_or("rc3-net-".to_owned(), |id| format!("rc3-net-{id}-"));
+    let prefix = format!("rc3-net-{id}-");
     let text = String::from_utf8(output.stdout).unwrap();
     text.lines().filter(|line| line.starts_with(&prefix)).map(str::to_owned).collect()
 }
@@ -58,7 +58,7 @@ fn a_tiny_run_measures_and_leaves_nothing_behind() {
     let child = tiny(folder.path()).spawn().unwrap();
     let id = child.id();
     let Output { status, stderr, stdout } = child.wait_with_output().unwrap();
-    assert_eq!(namespaces(Some(id)), Vec::<String>::new());
+    assert_eq!(namespaces(id), Vec::<String>::new());
     if status.code() == Some(BUSY) {
         eprintln!("skipped: {}", String::from_utf8_lossy(&stderr).trim());
         return;
@@ -90,7 +90,7 @@ fn a_tiny_run_measures_and_leaves_nothing_behind() {
 fn begun(child: &mut Child) -> bool {
     let until = Instant::now() + Duration::from_secs(20);
     while Instant::now() < until && child.try_wait().unwrap().is_none() {
-        if namespaces(Some(child.id())).len() == 4 {
+        if namespaces(child.id()).len() == 4 {
             return true;
         }
         thread::sleep(Duration::from_millis(20));
@@ -109,16 +109,16 @@ fn an_interrupted_run_removes_its_namespaces_and_a_killed_one_is_cleaned_up_afte
     let id = child.id();
     kill(Pid::from_raw(id.try_into().unwrap()), Signal::SIGINT).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(130));
-    assert_eq!(namespaces(Some(id)), Vec::<String>::new());
+    assert_eq!(namespaces(id), Vec::<String>::new());
 
     let mut child = tiny(folder.path()).spawn().unwrap();
     assert!(begun(&mut child));
     let id = child.id();
     child.kill().unwrap();
     child.wait().unwrap();
-    assert!(!namespaces(Some(id)).is_empty());
+    assert!(!namespaces(id).is_empty());
     let output = lab("check").output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     // The other test may have been quicker.
-    assert_eq!(namespaces(Some(id)), Vec::<String>::new(), "{text}");
+    assert_eq!(namespaces(id), Vec::<String>::new(), "{text}");
 }

@@ -178,7 +178,7 @@ impl Options {
     fn path_of(&self, megabits: u32, millis: u64) -> Path {
         let usual = Rate::from_bits_per_second(u64::from(megabits) * 1_000_000);
         let rate = self.rate.or(usual).expect("experiments have rates above zero");
-        Path::new(rate, self.rtt.unwrap_or(Duration::from_millis(millis)))
+        Path::new(rate, self.rtt.unwrap_or_else(|| Duration::from_millis(millis)))
     }
 
     fn sizes(&self, all: &[u64], quick: &[u64]) -> Vec<u64> {

@@ -57,14 +57,24 @@ fn skipped(count: usize) -> usize {
     skipped
 }
 
-/// The rank of each estimate, 1 for the smallest median, and whether its interval overlaps that of the first, so that it
-/// may be as good. Those that are missing have none.
-pub fn ranks(estimates: &[Option<Estimate>]) -> Vec<Option<(usize, bool)>> {
+/// An estimate among others.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Ranked {
+    /// It.
+    pub estimate: Estimate,
+    /// 1 has the smallest median.
+    pub place: usize,
+    /// Whether its interval overlaps that of the first, so that it may be as good.
+    pub as_good: bool,
+}
+
+/// Ranks estimates. Those that are missing have no rank.
+pub fn ranks(estimates: &[Option<Estimate>]) -> Vec<Option<Ranked>> {
     let best = estimates.iter().flatten().min_by(|a, b| a.median.total_cmp(&b.median));
     let rank = |estimate: &Option<Estimate>| {
-        let (estimate, best) = (estimate.as_ref()?, best?);
+        let (estimate, best) = ((*estimate)?, best?);
         let better = estimates.iter().flatten().filter(|other| other.median < estimate.median).count();
-        Some((better + 1, estimate.overlaps(best)))
+        Some(Ranked { estimate, place: better + 1, as_good: estimate.overlaps(best) })
     };
     estimates.iter().map(rank).collect()
 }
@@ -106,7 +116,8 @@ mod tests {
     fn ranks_name_those_that_may_be_as_good_as_the_first() {
         let (a, b, c) = (estimate([10, 11, 12]), estimate([11, 12, 13]), estimate([20, 21, 22]));
         let ranked = ranks(&[Some(c), Some(a), None, Some(b)]);
-        assert_eq!(ranked, [Some((3, false)), Some((1, true)), None, Some((2, true))]);
+        let places: Vec<_> = ranked.iter().map(|ranked| ranked.map(|it| (it.place, it.as_good))).collect();
+        assert_eq!(places, [Some((3, false)), Some((1, true)), None, Some((2, true))]);
         assert_eq!(ranks(&[None]), [None]);
     }
 

@@ -10,7 +10,7 @@ use super::{
     results::{Results, Which},
     sample::{FlowSample, NOBODY, OthersSample},
     scheme::Scheme,
-    statistics::{Estimate, geometric_mean, ranks},
+    statistics::{Estimate, Ranked, geometric_mean, ranks},
 };
 use crate::document::Table;
 
@@ -22,28 +22,18 @@ pub fn completion(results: &Results, cell: &Cell) -> Table {
     let mut table = by_size("scheme", cell);
     let ideal = |bytes: &u64| about_time(cell.path.ideal(*bytes));
     table.rows.push([vec!["ideal".to_owned()], cell.sizes.iter().map(ideal).collect()].concat());
-    let columns: Vec<_> = cell
-        .sizes
-        .iter()
-        .map(|bytes| {
-            let estimates = results.ratios(cell, *bytes);
-            let ranks = ranks(&estimates);
-            (estimates, ranks)
-        })
-        .collect();
+    let columns: Vec<_> = cell.sizes.iter().map(|bytes| ranks(&results.ratios(cell, *bytes))).collect();
     for (nth, scheme) in results.schemes.iter().enumerate() {
-        let text = |(estimates, ranks): &(Vec<Option<Estimate>>, Vec<Option<(usize, bool)>>)| match (
-            estimates[nth],
-            ranks[nth],
-        ) {
-            (Some(estimate), Some((rank, as_good))) => {
-                format!("{} #{rank}{}", interval(&estimate), if as_good && rank > 1 { "=" } else { "" })
-            }
-            _ => "-".to_owned(),
-        };
+        let text = |column: &Vec<Option<Ranked>>| column[nth].map_or_else(|| "-".to_owned(), ranked);
         table.rows.push([vec![scheme.clone()], columns.iter().map(text).collect()].concat());
     }
     table
+}
+
+/// The estimate and its rank, with `=` if it may be as good as the first.
+fn ranked(ranked: Ranked) -> String {
+    let Ranked { estimate, place, as_good } = ranked;
+    format!("{} #{place}{}", interval(&estimate), if as_good && place > 1 { "=" } else { "" })
 }
 
 /// From connect to the last byte in milliseconds, on first and on later connections.
