@@ -98,7 +98,7 @@ Needs root and Linux. Sender, another sender, router and receiver are network na
 program. The schemes take turns, in another order in each run. A flow counts only if the WAN was in time; otherwise it \
 is repeated, and after three times left out.
 
-The folder gets flows.csv, others.csv, checks.csv, pictures as SVG, report.md and report.html.
+The folder gets flows.csv, others.csv, checks.csv, pictures as SVG and PNG, report.md and report.html.
 
 Exit codes:
     0  done

@@ -101,7 +101,7 @@ pub const EXPERIMENTS: [Experiment; 13] = [
     },
     Experiment {
         name: "repeat",
-        about: "connection setup and FCT of four connections one after the other, with TLS resumption",
+        about: "connection setup and FCT of four connections one after the other",
         in_all: true,
         work: Work::Flows(repeat),
     },

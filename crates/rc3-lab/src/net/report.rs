@@ -1,6 +1,6 @@
 //! The report of a run: tables and pictures as Markdown and HTML.
 
-use std::{fs, io, path::Path};
+use std::{fs, path::Path};
 
 use rc3_picture::chart::Chart;
 
@@ -157,10 +157,8 @@ impl Page<'_> {
 
     fn picture(&mut self, chart: &Chart, stem: &str) -> Result<(), NetError> {
         let file = format!("{stem}.svg");
-        let path = self.out.join(&file);
-        let failed = |source: io::Error| NetError::File { path: path.clone(), source };
-        let svg = rc3_picture::svg(chart).map_err(failed)?;
-        save(&path, &svg)?;
+        let failed = |source| NetError::File { path: self.out.join(&file), source };
+        rc3_picture::write(chart, self.out, stem).map_err(failed)?;
         self.blocks.push(Block::Picture { file, alt: chart.title.clone() });
         Ok(())
     }

@@ -99,10 +99,11 @@ impl Plan {
         paths
     }
 
-    /// Measures everything, and leaves after each cell what there is.
+    /// Measures everything. After each cell the measurements so far are in the folder, at the end or after a failure the
+    /// report.
     ///
     /// # Errors
-    /// If something fails. What was measured before is in the folder.
+    /// If something fails.
     pub fn run(self) -> Result<(), NetError> {
         let removed = check::clean()?;
         let mut run = Running::new(self)?;
@@ -110,13 +111,9 @@ impl Plan {
             run.progress
                 .note(&format!("removed {name}, left over by a laboratory that is no longer running"));
         }
-        run.validate()?;
-        for (experiment, job) in run.plan.jobs.clone() {
-            match job {
-                Job::Flows(cells) => cells.iter().try_for_each(|cell| run.cell(experiment, cell))?,
-                Job::Priorities(place, path) => run.priorities(experiment, place, &path)?,
-            }
-        }
+        let done = run.measure();
+        run.report()?;
+        done?;
         let out = run.plan.args.out.display().to_string();
         run.progress.finish(&out);
         busy(&run.results)?;
@@ -159,6 +156,8 @@ struct Running {
 
 impl Running {
     fn new(plan: Plan) -> Result<Self, NetError> {
+        let out = &plan.args.out;
+        fs::create_dir_all(out).map_err(|source| NetError::File { path: out.clone(), source })?;
         let progress = Progress::new(plan.estimate(), plan.args.json);
         let schemes = plan.schemes.iter().map(|scheme| scheme.name.clone()).collect();
         let results = Results { schemes, lateness: plan.args.lateness, ..Results::default() };
@@ -172,13 +171,23 @@ impl Running {
         })
     }
 
+    fn measure(&mut self) -> Result<(), NetError> {
+        self.validate()?;
+        for (experiment, job) in self.plan.jobs.clone() {
+            match job {
+                Job::Flows(cells) => cells.iter().try_for_each(|cell| self.cell(experiment, cell))?,
+                Job::Priorities(place, path) => self.priorities(experiment, place, &path)?,
+            }
+        }
+        Ok(())
+    }
+
     /// Checks each path before anything is measured on one.
     fn validate(&mut self) -> Result<(), NetError> {
         for path in self.plan.paths() {
             self.progress.begin(&format!("checking {path}"));
             let checks = validate::validate(&self.site, &path, self.results.lateness_limit(&path))?;
             self.results.checks.extend(checks.clone());
-            self.write()?;
             validate::require(&checks)?;
             self.progress.end(CHECKS);
         }
@@ -198,7 +207,7 @@ impl Running {
                 self.turn(experiment, cell, run, None)?;
             }
         }
-        self.write()
+        self.results.write_csv(&self.plan.args.out)
     }
 
     fn turn(
@@ -255,11 +264,11 @@ impl Running {
             path: format!("{path}; {what}"),
             measured,
         });
-        self.write()
+        Ok(())
     }
 
-    /// Writes what there is.
-    fn write(&self) -> Result<(), NetError> {
+    /// Writes measurements and report.
+    fn report(&self) -> Result<(), NetError> {
         let about = About {
             command: command(),
             machine: Machine::this(),

@@ -11,7 +11,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 use super::{Answer, BLOCK, ECHO_MAX, Exchange, Result, Service, cpu_time, timed::Last};
 use crate::sockets::clock;
 
-/// The two kinds of connection, told by their first byte.
+/// The two kinds of connection: their first byte.
 const BULK: u8 = 0;
 const ECHO: u8 = 1;
 
@@ -21,7 +21,7 @@ pub(crate) fn serve(service: Service, address: SocketAddr) -> Result<()> {
     println!("00");
     for connection in listener.incoming() {
         let before = cpu_time();
-        // The next client is no affair of this one's failure.
+        // A failure of one client ends no other.
         if let Err(error) = connection.map_err(Into::into).and_then(|connection| match service {
             Service::Mirror => answer(connection, before),
             Service::Clock => report_arrival(connection, before),
