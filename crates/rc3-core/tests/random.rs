@@ -65,6 +65,7 @@ fn world() -> impl Strategy<Value = World> {
                 reorder,
                 reorder_delay: Duration::from_millis(reorder_delay),
                 jitter: levels,
+                ..Impairments::default()
             },
             paced,
             priority,

@@ -3,6 +3,8 @@
 use clap::{Parser, Subcommand};
 use rc3_cli::exit::Exit;
 
+#[cfg(target_os = "linux")]
+use crate::net::args::NetCommand;
 use crate::sim::args::SimCommand;
 
 /// Experiments with rc3: those of the papers, and your own.
@@ -20,6 +22,22 @@ pub enum LabCommand {
     /// Run the experiments of the RC3 papers in a simulator
     #[command(subcommand)]
     Sim(SimCommand),
+    /// Compare rc3 with other transports on real sockets, over an emulated WAN between network namespaces
+    #[cfg(target_os = "linux")]
+    #[command(subcommand)]
+    Net(NetCommand),
+}
+
+impl LabCommand {
+    /// What was typed after `rc3-lab sim`, if that was typed.
+    #[cfg(test)]
+    pub(crate) fn sim(self) -> Option<SimCommand> {
+        match self {
+            Self::Sim(command) => Some(command),
+            #[cfg(target_os = "linux")]
+            Self::Net(_) => None,
+        }
+    }
 }
 
 #[cfg(test)]

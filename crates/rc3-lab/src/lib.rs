@@ -1,9 +1,11 @@
-//! The laboratory: experiments with rc3, simulated ([`sim`]) and between real sockets ([`sockets`]). Nothing of it is
-//! part of what people install.
+//! The laboratory: experiments with rc3, simulated ([`sim`]) and between real sockets (`net`, [`sockets`]). Nothing of it
+//! is part of what people install.
 #![forbid(unsafe_code)]
 
 pub mod args;
 pub mod document;
+#[cfg(target_os = "linux")]
+pub mod net;
 pub mod sim;
 pub mod sockets;
 
@@ -26,8 +28,9 @@ pub fn main(registry: &Registry) -> ExitCode {
     // Off by default; RUST_LOG=debug or RUST_LOG=rc3_core=trace turn it on.
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("off"));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).init();
-    let exit = match command {
-        LabCommand::Sim(command) => sim::run(command, registry),
-    };
-    exit.into()
+    match command {
+        LabCommand::Sim(command) => sim::run(command, registry).into(),
+        #[cfg(target_os = "linux")]
+        LabCommand::Net(command) => net::run(command).into(),
+    }
 }

@@ -11,13 +11,15 @@ use rand_pcg::{
 };
 use rc3_core::units::Level;
 
-use crate::random::unit;
+use crate::{Bursts, random::unit};
 
 /// Impairments behind the queue. The default is an unimpaired link.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Impairments {
     /// Probability that a packet is lost on the way, whatever its level.
     pub loss: f64,
+    /// Loss in bursts, on top of the former.
+    pub bursts: Option<Bursts>,
     /// Probability that a packet that is not lost arrives twice.
     pub duplicate: f64,
     /// Probability that an arrival is delayed by [`Self::reorder_delay`], so that later packets overtake it.
@@ -41,6 +43,8 @@ impl Impairments {
 pub(crate) struct Impairer {
     config: Impairments,
     random: Pcg64,
+    /// Whether the bursts are in their bad state.
+    bad: bool,
 }
 
 /// The extra delay of each copy that arrives. Without copies the packet is lost.
@@ -61,11 +65,12 @@ impl Impairer {
                 "a probability of {probability} is not within 0 to 1"
             );
         }
-        Self { config, random: Pcg64::seed_from_u64(seed) }
+        assert!(config.bursts.is_none_or(|bursts| bursts.is_sound()), "{:?} is not of 0 to 1", config.bursts);
+        Self { config, random: Pcg64::seed_from_u64(seed), bad: false }
     }
 
     pub(crate) fn fate(&mut self, level: Level) -> Fate {
-        if self.happens(self.config.loss) {
+        if self.bursts() || self.happens(self.config.loss) {
             return Fate::Lost;
         }
         let extra = self.extra_delay(level);
@@ -74,6 +79,14 @@ impl Impairer {
         } else {
             Fate::Arrives(extra)
         }
+    }
+
+    /// Whether a packet is lost in a burst.
+    fn bursts(&mut self) -> bool {
+        let Some(bursts) = self.config.bursts else { return false };
+        let change = if self.bad { bursts.leave } else { bursts.enter };
+        self.bad ^= self.happens(change);
+        self.happens(if self.bad { bursts.bad } else { bursts.good })
     }
 
     fn extra_delay(&mut self, level: Level) -> Duration {
@@ -123,6 +136,18 @@ mod tests {
         let twice = fates.iter().filter(|fate| matches!(fate, Fate::Twice(..))).count();
         assert!((1823..=2177).contains(&lost), "{lost} of 100,000 lost at 2 %");
         assert!((9424..=10176).contains(&twice), "{twice} of 98,000 doubled at 10 %");
+    }
+
+    #[test]
+    fn bursts_have_their_share_and_their_length() {
+        let config = Impairments { bursts: Some(Bursts::of(0.02, 5.0)), ..Default::default() };
+        let fates = fates(config, 9, 200_000);
+        let lost = fates.iter().filter(|fate| **fate == Fate::Lost).count();
+        let bursts = fates.windows(2).filter(|pair| pair[0] != Fate::Lost && pair[1] == Fate::Lost).count();
+        // 800 bursts, whose lengths have a standard deviation of 4.5: four of them are 510 packets.
+        assert!((3490..=4510).contains(&lost), "{lost} of 200,000 lost at 2 %");
+        let length = lost as f64 / bursts as f64;
+        assert!((4.4..5.6).contains(&length), "bursts of {length} packets");
     }
 
     #[test]

@@ -26,6 +26,7 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(test, expect(clippy::disallowed_methods, reason = "tests need some instant to start from"))]
 
+mod bursts;
 mod impair;
 mod link;
 mod packet;
@@ -36,12 +37,15 @@ mod service;
 mod stats;
 #[cfg(test)]
 mod tests;
+mod trace;
 
+pub use bursts::Bursts;
 pub use impair::Impairments;
 pub use link::{Link, LinkConfig};
 pub use packet::{Packet, Stamped};
 pub use policer::Policer;
 pub use stats::{LevelStats, LinkStats};
+pub use trace::{Trace, TraceError};
 
 /// The README's example runs.
 #[cfg(doctest)]

@@ -31,6 +31,7 @@ use crate::{
     propagating::Propagating,
     random::{derive, unit},
     service::BusyPeriod,
+    trace::{Cursor, Trace},
 };
 
 /// Parameters of one link direction, except its queue.
@@ -38,6 +39,9 @@ use crate::{
 pub struct LinkConfig {
     /// Rate of the transmitter; `None` is infinitely fast, so no packet ever waits.
     pub rate: Option<Rate>,
+    /// Times at which the transmitter may deliver, counted from the first instant the caller names; the rate counts for
+    /// nothing then.
+    pub trace: Option<Trace>,
     /// One-way propagation delay.
     pub delay: Duration,
     /// Upper bound of a random time for which each packet occupies the transmitter beyond its size at the rate.
@@ -87,6 +91,8 @@ pub struct Link<T> {
     random: Pcg64,
     /// `None` while the transmitter is idle; then the queue is empty.
     busy: Option<BusyPeriod>,
+    /// How far the trace is used.
+    cursor: Cursor,
     propagating: Propagating<T>,
     /// The first instant passed by the caller, and the latest.
     first: Option<Instant>,
@@ -106,6 +112,7 @@ impl<T: Clone> Link<T> {
             config,
             queue: Box::new(queue),
             busy: None,
+            cursor: Cursor::default(),
             propagating: Propagating::default(),
             first: None,
             latest: None,
@@ -218,7 +225,13 @@ impl<T: Clone> Link<T> {
         let Packet { size, level, payload: Stamped { sent, payload } } = packet;
         let stats = self.stats.at(level);
         stats.queueing_delay_max = stats.queueing_delay_max.max(busy.until.duration_since(sent));
-        busy.transmit(size, self.config.rate);
+        match (&self.config.trace, self.first) {
+            (Some(trace), Some(first)) => {
+                let from = busy.until.saturating_duration_since(first);
+                busy.until = first + self.cursor.take(trace, from, size as u64);
+            }
+            _ => busy.transmit(size, self.config.rate),
+        }
         if !self.config.overhead.is_zero() {
             busy.linger(self.config.overhead.mul_f64(unit(self.random.next_u64())));
         }

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use rc3_core::units::{Level, Rate};
 use rc3_queue::{DropTail, StrictPriority, Tally};
 
-use crate::{Impairments, LevelStats, Link, LinkConfig, LinkStats, Packet};
+use crate::{Impairments, LevelStats, Link, LinkConfig, LinkStats, Packet, Trace};
 
 const MBIT: u64 = 1_000_000;
 
@@ -48,6 +48,22 @@ fn a_packet_takes_transmission_time_plus_delay() {
     link.send(start + Duration::from_millis(30), packet(0, 750, 3));
     assert_eq!(arrivals(&mut link, start), [(50_500, 3)]);
     assert_eq!(link.poll_timeout(), None);
+}
+
+#[test]
+fn a_trace_says_when_packets_leave() {
+    let start = Instant::now();
+    let trace = Trace::new(vec![1, 4, 4, 10]).unwrap();
+    let mut link = Link::new(LinkConfig { trace: Some(trace), ..config(1, 20) }, DropTail::new(4500));
+    for payload in 0..6 {
+        link.send(start, packet(0, 1500, payload));
+    }
+    // One in service, three wait, and two find no room.
+    assert_eq!(link.stats().total().dropped.packets, 2);
+    assert_eq!(arrivals(&mut link, start), [(21_000, 0), (24_000, 1), (24_000, 2), (30_000, 3)]);
+    // In the fourth round, of which a small packet uses a part.
+    link.send(start + Duration::from_millis(32), packet(0, 100, 6));
+    assert_eq!(arrivals(&mut link, start), [(54_000, 6)]);
 }
 
 #[test]
@@ -234,6 +250,7 @@ fn run(steps: &[Step], polls: bool, start: Instant, seed: u64) -> (Vec<u32>, Lin
         reorder: 0.1,
         reorder_delay: Duration::from_millis(2),
         jitter,
+        ..Default::default()
     };
     let mut link =
         Link::new(LinkConfig { impairments, seed, ..config(10, 7) }, StrictPriority::by_level(5000));

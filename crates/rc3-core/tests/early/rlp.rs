@@ -229,6 +229,7 @@ fn losses_reordering_and_repetitions_cost_no_byte() {
                 reorder: 0.1,
                 reorder_delay: Duration::from_millis(20),
                 jitter,
+                ..Impairments::default()
             };
             for link in [&mut config.forward, &mut config.backward] {
                 link.impairments = impairments.clone();

@@ -148,10 +148,11 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::args::{LabArgs, LabCommand};
+    use crate::args::LabArgs;
 
     fn resolve(words: &[&str]) -> Result<Command, ExperimentError> {
-        let LabCommand::Sim(command) = LabArgs::try_parse_from(words).unwrap().command;
+        let LabArgs { command } = LabArgs::try_parse_from(words).unwrap();
+        let command = command.sim().unwrap();
         Command::resolve(command, &Registry::default())
     }
 

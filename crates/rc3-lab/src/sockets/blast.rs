@@ -9,7 +9,8 @@ use std::{
 };
 
 use clap::{Parser, Subcommand};
-use rc3_text::units::{parse_rate, parse_time};
+use rc3_lab::sockets::quantity::parse_rate;
+use rc3_text::units::parse_time;
 use rustix::time::{ClockId, clock_gettime};
 use socket2::SockRef;
 

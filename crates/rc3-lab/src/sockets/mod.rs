@@ -1,4 +1,7 @@
 //! Experiments between real sockets. Each is a program of its own, since each side of it is a process: `compare`,
-//! `flows` and `blast`, which the scripts in `benches` start. Here is what they share.
+//! `flows` and `blast`, which the scripts in `benches` start. Here is what they share, and
+//! [`net`](crate::net) with them.
 
 pub mod clock;
+pub mod contenders;
+pub mod quantity;

@@ -1,10 +1,8 @@
 //! One long stream.
 
-use crate::{
-    Result,
-    contender::{Contender, Service},
-    place::Place,
-};
+use rc3_lab::sockets::contenders::{Contender, Result, Service};
+
+use crate::place::Place;
 
 #[derive(Default)]
 struct Results {

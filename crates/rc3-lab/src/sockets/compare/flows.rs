@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use rc3_core::units::Rate;
-use rc3_text::units::{about_bytes, parse_rate, parse_time};
-
-use crate::{
-    Result,
-    contender::{Contender, Service},
-    place::Place,
+use rc3_lab::sockets::{
+    contenders::{Contender, Result, Service, Timed},
+    quantity::parse_rate,
 };
+use rc3_text::units::{about_bytes, parse_time};
+
+use crate::place::Place;
 
 /// Content of a full packet of Ethernet: 20 bytes of IPv4 and 32 of TCP with time stamps are not.
 const CONTENT: u64 = 1448;
@@ -47,7 +47,7 @@ pub(crate) fn compare(
         for (&bytes, ratios) in sizes.iter().zip(&mut ratios) {
             for (contender, ratios) in contenders.iter().zip(ratios) {
                 let printed = place.run(*contender, Service::Clock, "time", &[bytes.to_string()])?;
-                let seconds: f64 = printed.trim().parse()?;
+                let seconds = serde_json::from_str::<Timed>(printed.trim())?.flow;
                 let (name, size) = (contender.name(), about_bytes(bytes));
                 eprintln!("run {run} of {runs}: {size} {name} {:.1} ms", seconds * 1e3);
                 ratios.push(seconds / bottleneck.ideal(bytes).as_secs_f64());

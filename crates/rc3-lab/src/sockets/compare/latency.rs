@@ -1,18 +1,10 @@
 //! Requests and responses, one after the other.
 
-use crate::{
-    Result,
-    contender::{Contender, Service},
-    place::Place,
-};
+use rc3_lab::sockets::contenders::{Contender, Exchange, Result, Service};
+
+use crate::place::Place;
 
 const PERCENTILES: [f64; 6] = [10.0, 50.0, 90.0, 99.0, 99.9, 100.0];
-
-pub(crate) struct Exchange {
-    pub(crate) count: u32,
-    pub(crate) bytes: usize,
-    pub(crate) new_connections: bool,
-}
 
 /// Runs the contenders in turn and prints a table of percentiles: medians over the runs.
 pub(crate) fn compare(

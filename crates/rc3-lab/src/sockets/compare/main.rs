@@ -8,26 +8,17 @@
 #![forbid(unsafe_code)]
 
 mod bulk;
-mod contender;
 mod flows;
 mod latency;
 mod place;
-mod quic;
-mod tcp;
 
-use std::{error::Error, net::SocketAddr};
+use std::net::SocketAddr;
 
 use clap::{Parser, Subcommand};
+use rc3_lab::sockets::contenders::{Contender, Exchange, Result, Service, Setup};
 use rc3_text::units::parse_size;
 
-use self::{
-    contender::{Contender, Service, Setup},
-    flows::Bottleneck,
-    place::Place,
-};
-
-/// What any part of this program may end with.
-type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
+use self::{flows::Bottleneck, place::Place};
 
 #[derive(Parser)]
 #[command(about = "rc3 beside quinn and kernel TCP: rates, CPU time and latencies of one run")]
@@ -152,7 +143,7 @@ fn main() -> Result<()> {
         }
         Command::Latency { exchanges, bytes, new_connections, common } => {
             let contenders = common.contenders(&[Contender::Rc3, Contender::Quinn]);
-            let exchange = latency::Exchange { count: exchanges, bytes, new_connections };
+            let exchange = Exchange { count: exchanges, bytes, new_connections };
             latency::compare(&common.place()?, &contenders, &exchange, common.runs)
         }
         Command::Flows { client, server, address, bottleneck, sizes, contenders, runs } => {
@@ -160,10 +151,10 @@ fn main() -> Result<()> {
             flows::compare(&place, &contenders, bottleneck, &sizes, runs)
         }
         Command::Serve { setup, address, service } => setup.serve(service, address),
-        Command::Time { setup, address, certificate, bytes } => setup.time(address, &certificate, bytes),
+        Command::Time { setup, address, certificate, bytes } => setup.time(address, &certificate, bytes, 1),
         Command::Send { setup, address, certificate, bytes } => setup.send(address, &certificate, bytes),
         Command::Ask { setup, address, certificate, exchanges, bytes, new_connections } => {
-            let exchange = latency::Exchange { count: exchanges, bytes, new_connections };
+            let exchange = Exchange { count: exchanges, bytes, new_connections };
             setup.ask(address, &certificate, &exchange)
         }
     }

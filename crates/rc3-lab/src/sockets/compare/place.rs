@@ -7,10 +7,7 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use crate::{
-    Result,
-    contender::{Contender, Service},
-};
+use rc3_lab::sockets::contenders::{Contender, Result, Service};
 
 pub(crate) enum Place {
     Loopback {

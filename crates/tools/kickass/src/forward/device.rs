@@ -17,21 +17,48 @@ use super::{config::PortConfig, error::ForwardError};
 /// them as soon as it runs, so this is not a queue in front of the link.
 const TX_QUEUE_LEN: u32 = 4000;
 
-/// An open device. If opening created it, closing removes it.
-pub(crate) struct Device(SyncDevice);
+/// A TUN device to open.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeviceConfig {
+    /// Its name. A device that does not exist is created.
+    pub name: String,
+    /// The network namespace, as `ip netns` names it; `None` is the caller's.
+    pub netns: Option<String>,
+    /// Addresses of the host on the device: one of IPv4 at most.
+    pub addresses: Vec<IpNet>,
+    /// Longest packet, with its IP header.
+    pub mtu: u16,
+}
+
+impl From<&PortConfig> for DeviceConfig {
+    fn from(port: &PortConfig) -> Self {
+        let PortConfig { name, netns, addresses, mtu, .. } = port.clone();
+        Self { name, netns, addresses, mtu }
+    }
+}
+
+/// An open device. If opening created it, closing removes it. Reading and writing never wait.
+pub struct Device(SyncDevice);
 
 impl Device {
-    pub(crate) fn open(port: &PortConfig) -> Result<Self, ForwardError> {
-        let failed = |source| ForwardError::Device { name: port.name.clone(), source };
-        let open = || build(port).map(Self).map_err(failed);
-        match &port.netns {
+    /// Opens a device and sets it up.
+    ///
+    /// # Errors
+    /// If the system refuses, or there is no such namespace.
+    pub fn open(config: &DeviceConfig) -> Result<Self, ForwardError> {
+        let failed = |source| ForwardError::Device { name: config.name.clone(), source };
+        let open = || build(config).map(Self).map_err(failed);
+        match &config.netns {
             None => open(),
             Some(name) => inside(name, open)?,
         }
     }
 
     /// Reads one packet into an empty buffer; false if there is none.
-    pub(crate) fn read(&self, buffer: &mut Vec<u8>) -> io::Result<bool> {
+    ///
+    /// # Errors
+    /// If the system fails; a device that is down has no packets.
+    pub fn read(&self, buffer: &mut Vec<u8>) -> io::Result<bool> {
         match rustix::io::read(&self.0, spare_capacity(buffer)) {
             Ok(bytes) => Ok(bytes > 0),
             Err(Errno::AGAIN | Errno::INTR) => Ok(false),
@@ -42,7 +69,7 @@ impl Device {
     }
 
     /// Writes one packet; returns whether the kernel accepted it.
-    pub(crate) fn write(&self, packet: &[u8]) -> bool {
+    pub fn write(&self, packet: &[u8]) -> bool {
         rustix::io::write(&self.0, packet).is_ok()
     }
 }
@@ -53,11 +80,11 @@ impl AsFd for Device {
     }
 }
 
-fn build(port: &PortConfig) -> io::Result<SyncDevice> {
-    let mut builder = DeviceBuilder::new().name(port.name.as_str()).mtu(port.mtu).with(|builder| {
+fn build(config: &DeviceConfig) -> io::Result<SyncDevice> {
+    let mut builder = DeviceBuilder::new().name(config.name.as_str()).mtu(config.mtu).with(|builder| {
         builder.tx_queue_len(TX_QUEUE_LEN);
     });
-    for net in &port.addresses {
+    for net in &config.addresses {
         builder = match net {
             IpNet::V4(net) => builder.ipv4(net.addr(), net.prefix_len(), None),
             IpNet::V6(net) => builder.ipv6(net.addr(), net.prefix_len()),

@@ -82,7 +82,7 @@ pub fn load(path: &Path) -> Result<Config, ForwardError> {
 pub fn run(path: &Path, on_event: impl FnMut(Event<'_>)) -> Result<(), ForwardError> {
     let config = load(path)?;
     let identity = Identity::find(&config.forward).map_err(ForwardError::Privileges)?;
-    let devices = config.port.iter().map(Device::open).collect::<Result<Vec<_>, _>>()?;
+    let devices = config.port.iter().map(|port| Device::open(&port.into())).collect::<Result<Vec<_>, _>>()?;
     let listener = config.forward.prometheus.map(TcpListener::bind).transpose();
     let listener = listener.map_err(ForwardError::Metrics)?;
     let mut seed = [0; 8];

@@ -1,14 +1,11 @@
 //! The two QUIC contenders. Their names are the same, so one text serves both.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{net::SocketAddr, sync::Arc};
 
 use data_encoding::HEXLOWER;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-use crate::Result;
-
-/// What one write hands over.
-pub(crate) const BLOCK: usize = 1 << 20;
+use super::{Result, Setup};
 
 /// Initial window of `quinn-iw32`, in bytes: 32 packets as TCP counts them.
 const IW32: u64 = 32 * 1448;
@@ -19,9 +16,6 @@ const LARGE_WINDOW: u32 = 32 << 20;
 /// Socket buffers of `quinn-large`, in bytes, as rc3 asks for them.
 const LARGE_RECV_BUFFER: usize = 4 << 20;
 const LARGE_SEND_BUFFER: usize = 1 << 20;
-
-/// Longer streams are bulk, which gets the receiver's CPU seconds for an answer; shorter ones are echoed.
-pub(crate) const ECHO_MAX: usize = 1 << 20;
 
 struct Identity {
     certificate: CertificateDer<'static>,
@@ -44,13 +38,15 @@ impl Identity {
     }
 }
 
-fn client(certificate: &str) -> Result<Arc<rustls::ClientConfig>> {
+fn client(setup: Setup, certificate: &str) -> Result<Arc<rustls::ClientConfig>> {
     let mut roots = rustls::RootCertStore::empty();
     roots.add(CertificateDer::from(HEXLOWER.decode(certificate.as_bytes())?))?;
     let mut config = rustls::ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
     config.alpn_protocols = vec![b"compare".to_vec()];
-    // A new connection should be a full handshake for both.
-    config.resumption = rustls::client::Resumption::disabled();
+    if !setup.resume {
+        // A new connection is a full handshake for both.
+        config.resumption = rustls::client::Resumption::disabled();
+    }
     Ok(Arc::new(config))
 }
 
@@ -60,12 +56,6 @@ fn any_port(peer: SocketAddr) -> SocketAddr {
         SocketAddr::V6(_) => std::net::Ipv6Addr::UNSPECIFIED.into(),
     };
     SocketAddr::new(ip, 0)
-}
-
-/// CPU time of this process so far.
-pub(crate) fn cpu_time() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec as u32)
 }
 
 macro_rules! contender {
@@ -78,14 +68,12 @@ macro_rules! contender {
 
             use $library::{Connection, RecvStream, SendStream, VarInt};
 
-            use rc3_lab::sockets::clock;
-
-            use super::{BLOCK, ECHO_MAX, Identity, configure::$name as configure, cpu_time};
-            use crate::{
-                Result,
-                contender::{Service, Setup},
-                latency::Exchange,
+            use super::{
+                super::{Answer, BLOCK, ECHO_MAX, Exchange, Result, Service, Setup, cpu_time, timed::Last},
+                Identity,
+                configure::$name as configure,
             };
+            use crate::sockets::clock;
 
             #[tokio::main]
             pub(crate) async fn serve(setup: Setup, service: Service, address: SocketAddr) -> Result<()> {
@@ -109,7 +97,7 @@ macro_rules! contender {
                     // Both ends come in turn, so a stream that fails ends the connection too.
                     let answered = match service {
                         Service::Mirror => answer(send, recv, before).await,
-                        Service::Clock => tell_arrival(send, recv).await,
+                        Service::Clock => report_arrival(send, recv, before).await,
                     };
                     if answered.is_err() {
                         return;
@@ -138,13 +126,18 @@ macro_rules! contender {
                 Ok(())
             }
 
-            async fn tell_arrival(mut send: SendStream, mut recv: RecvStream) -> Result<()> {
+            async fn report_arrival(
+                mut send: SendStream,
+                mut recv: RecvStream,
+                before: Duration,
+            ) -> Result<()> {
                 // The end of the stream may come later than its last byte.
-                let mut last = clock::now();
+                let mut last = Last::now();
                 while recv.read_chunk(usize::MAX, true).await?.is_some() {
-                    last = clock::now();
+                    last = Last::now();
                 }
-                send.write_all(last.to_string().as_bytes()).await?;
+                let answer = last.answer((cpu_time() - before).as_secs_f64());
+                send.write_all(answer.text().as_bytes()).await?;
                 send.finish()?;
                 Ok(())
             }
@@ -168,15 +161,20 @@ macro_rules! contender {
                 address: SocketAddr,
                 certificate: &str,
                 bytes: u64,
+                connections: u32,
             ) -> Result<()> {
                 let endpoint = configure::client(setup, certificate, address)?;
                 let block = vec![7; BLOCK];
-                let connection = endpoint.connect(address, "localhost")?.await?;
-                let begun = clock::now();
-                let arrived: u64 = upload(&connection, bytes, &block).await?.parse()?;
-                println!("{}", arrived.saturating_sub(begun) as f64 / 1e9);
-                connection.close(VarInt::from_u32(0), b"done");
-                endpoint.wait_idle().await;
+                for _ in 0..connections {
+                    let (begun, before) = (clock::now(), cpu_time());
+                    let connection = endpoint.connect(address, "localhost")?.await?;
+                    let opened = clock::now();
+                    let answer = Answer::parse(&upload(&connection, bytes, &block).await?)?;
+                    let cpu = (cpu_time() - before).as_secs_f64();
+                    answer.timed(begun, opened, cpu).print()?;
+                    connection.close(VarInt::from_u32(0), b"done");
+                    endpoint.wait_idle().await;
+                }
                 Ok(())
             }
 
@@ -247,10 +245,9 @@ mod configure {
 
         use rc3_net::{ClientConfig, Endpoint, RlpMode, ServerConfig, TransportConfig};
 
-        use super::super::{Identity, any_port, client as client_crypto};
-        use crate::{
-            Result,
-            contender::{Contender, Setup},
+        use super::super::{
+            super::{Contender, Result, Setup},
+            Identity, any_port, client as client_crypto,
         };
 
         fn transport(setup: Setup) -> Arc<TransportConfig> {
@@ -260,6 +257,7 @@ mod configure {
                 Contender::Rc3Trust => RlpMode::Trust,
                 _ => RlpMode::default(),
             });
+            config.nic_rate(setup.nic_rate);
             if let Some(discovery) = setup.mtu_discovery() {
                 config.mtu_discovery_config(Some(discovery));
             }
@@ -273,7 +271,7 @@ mod configure {
         }
 
         pub(crate) fn client(setup: Setup, certificate: &str, peer: SocketAddr) -> Result<Endpoint> {
-            let mut config = ClientConfig::new(client_crypto(certificate)?);
+            let mut config = ClientConfig::new(client_crypto(setup, certificate)?);
             config.transport_config(transport(setup));
             let mut endpoint = Endpoint::client(any_port(peer))?;
             endpoint.set_default_client_config(config);
@@ -286,18 +284,15 @@ mod configure {
 
         use quinn::{
             ClientConfig, Endpoint, EndpointConfig, ServerConfig, TokioRuntime, TransportConfig,
-            congestion::CubicConfig,
+            congestion::{BbrConfig, CubicConfig},
             crypto::rustls::{QuicClientConfig, QuicServerConfig},
         };
         use socket2::{Domain, Protocol, Socket, Type};
 
         use super::super::{
+            super::{Contender, Result, Setup},
             IW32, Identity, LARGE_RECV_BUFFER, LARGE_SEND_BUFFER, LARGE_WINDOW, any_port,
             client as client_crypto,
-        };
-        use crate::{
-            Result,
-            contender::{Contender, Setup},
         };
 
         fn transport(setup: Setup) -> Arc<TransportConfig> {
@@ -312,6 +307,9 @@ mod configure {
                 let mut cubic = CubicConfig::default();
                 cubic.initial_window(IW32);
                 config.congestion_controller_factory(Arc::new(cubic));
+            }
+            if setup.contender == Contender::QuinnBbr {
+                config.congestion_controller_factory(Arc::new(BbrConfig::default()));
             }
             if let Some(discovery) = setup.mtu_discovery() {
                 config.mtu_discovery_config(Some(discovery));
@@ -341,7 +339,7 @@ mod configure {
         }
 
         pub(crate) fn client(setup: Setup, certificate: &str, peer: SocketAddr) -> Result<Endpoint> {
-            let crypto = QuicClientConfig::try_from(client_crypto(certificate)?)?;
+            let crypto = QuicClientConfig::try_from(client_crypto(setup, certificate)?)?;
             let mut config = ClientConfig::new(Arc::new(crypto));
             config.transport_config(transport(setup));
             let mut endpoint = endpoint(setup, None, any_port(peer))?;

@@ -6,33 +6,25 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rc3_lab::sockets::clock;
 use socket2::{Domain, Protocol, Socket, Type};
 
-use crate::{
-    Result,
-    contender::Service,
-    latency::Exchange,
-    quic::{BLOCK, ECHO_MAX, cpu_time},
-};
+use super::{Answer, BLOCK, ECHO_MAX, Exchange, Result, Service, cpu_time, timed::Last};
+use crate::sockets::clock;
 
-/// The two kinds of connection, told by their first byte.
+/// The two kinds of connection: their first byte.
 const BULK: u8 = 0;
 const ECHO: u8 = 1;
 
-/// As the kernel calls it. Where it is none of those that everybody may use, this needs root.
-const CUBIC: &[u8] = b"cubic";
-
 pub(crate) fn serve(service: Service, address: SocketAddr) -> Result<()> {
     let listener = TcpListener::bind(address)?;
-    // In place of a certificate.
+    // Instead of a certificate.
     println!("00");
     for connection in listener.incoming() {
         let before = cpu_time();
-        // The next client is no affair of this one's failure.
+        // A failure of one client ends no other.
         if let Err(error) = connection.map_err(Into::into).and_then(|connection| match service {
             Service::Mirror => answer(connection, before),
-            Service::Clock => tell_arrival(connection),
+            Service::Clock => report_arrival(connection, before),
         }) {
             eprintln!("server: {error}");
         }
@@ -59,15 +51,30 @@ fn answer(mut connection: TcpStream, before: Duration) -> Result<()> {
     Ok(())
 }
 
-fn tell_arrival(mut connection: TcpStream) -> Result<()> {
+fn report_arrival(mut connection: TcpStream, before: Duration) -> Result<()> {
     let mut block = vec![0; BLOCK];
     // The end of the stream may come later than its last byte.
-    let mut last = clock::now();
+    let mut last = Last::now();
     while connection.read(&mut block)? > 0 {
-        last = clock::now();
+        last = Last::now();
     }
-    connection.write_all(last.to_string().as_bytes())?;
+    let answer = last.answer((cpu_time() - before).as_secs_f64());
+    connection.write_all(answer.text().as_bytes())?;
     Ok(())
+}
+
+/// Connects with a congestion control as the kernel names it. Where it is none of those that everybody may use, this
+/// needs root.
+///
+/// # Errors
+/// If the kernel has no such congestion control, or the connection fails.
+pub fn connect(congestion: &str, address: SocketAddr) -> Result<TcpStream> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_tcp_congestion(congestion.as_bytes())?;
+    socket.connect(&address.into())?;
+    let connection = TcpStream::from(socket);
+    connection.set_nodelay(true)?;
+    Ok(connection)
 }
 
 /// Sends so many bytes and returns the answer.
@@ -84,22 +91,21 @@ fn upload(connection: &mut TcpStream, bytes: u64, block: &[u8]) -> Result<String
     Ok(answer)
 }
 
-pub(crate) fn time(address: SocketAddr, bytes: u64) -> Result<()> {
+pub(crate) fn time(congestion: &str, address: SocketAddr, bytes: u64, connections: u32) -> Result<()> {
     let block = vec![7; BLOCK];
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-    socket.set_tcp_congestion(CUBIC)?;
-    socket.connect(&address.into())?;
-    let mut connection = TcpStream::from(socket);
-    connection.set_nodelay(true)?;
-    let begun = clock::now();
-    let arrived: u64 = upload(&mut connection, bytes, &block)?.parse()?;
-    println!("{}", arrived.saturating_sub(begun) as f64 / 1e9);
+    for _ in 0..connections {
+        let (begun, before) = (clock::now(), cpu_time());
+        let mut connection = connect(congestion, address)?;
+        let opened = clock::now();
+        let answer = Answer::parse(&upload(&mut connection, bytes, &block)?)?;
+        answer.timed(begun, opened, (cpu_time() - before).as_secs_f64()).print()?;
+    }
     Ok(())
 }
 
-pub(crate) fn send(address: SocketAddr, bytes: u64) -> Result<()> {
+pub(crate) fn send(congestion: &str, address: SocketAddr, bytes: u64) -> Result<()> {
     let (begun, before) = (Instant::now(), cpu_time());
-    let mut connection = TcpStream::connect(address)?;
+    let mut connection = connect(congestion, address)?;
     connection.write_all(&[BULK])?;
     let answer = upload(&mut connection, bytes, &vec![7; BLOCK])?;
     let cpu = (cpu_time() - before).as_secs_f64() + answer.parse::<f64>()?;
@@ -107,7 +113,7 @@ pub(crate) fn send(address: SocketAddr, bytes: u64) -> Result<()> {
     Ok(())
 }
 
-pub(crate) fn ask(address: SocketAddr, exchange: &Exchange) -> Result<()> {
+pub(crate) fn ask(congestion: &str, address: SocketAddr, exchange: &Exchange) -> Result<()> {
     let mut block = vec![7; exchange.bytes];
     let mut connection = None;
     for _ in 0..exchange.count {
@@ -115,8 +121,7 @@ pub(crate) fn ask(address: SocketAddr, exchange: &Exchange) -> Result<()> {
         let mut current = match connection.take() {
             Some(connection) => connection,
             None => {
-                let mut connection = TcpStream::connect(address)?;
-                connection.set_nodelay(true)?;
+                let mut connection = connect(congestion, address)?;
                 connection.write_all(&[ECHO])?;
                 connection.write_all(&(exchange.bytes as u32).to_be_bytes())?;
                 connection

@@ -1,0 +1,97 @@
+//! A path, who else uses it, and which flows are measured on it.
+
+use std::time::Duration;
+
+use super::path::Path;
+
+/// Share of the link that one flow may need, at least, so that others can be measured beside it.
+const WINDOW_MIN: Duration = Duration::from_secs(1);
+/// A window is so many times the ideal completion time.
+const WINDOW_IDEALS: u32 = 4;
+
+/// Who else uses the bottleneck.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Company {
+    /// Nobody.
+    Nobody,
+    /// One long flow of kernel TCP with CUBIC.
+    Long,
+    /// Flows of kernel TCP with CUBIC that arrive at random and need this share of the rate, from 0 to 1.
+    Load(f64),
+}
+
+/// What is measured in one place.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cell {
+    /// Its name within the experiment: letters, digits and dashes.
+    pub name: String,
+    /// The path.
+    pub path: Path,
+    /// Who else uses it.
+    pub company: Company,
+    /// Bytes of the flows.
+    pub sizes: Vec<u64>,
+    /// Connections one after the other from one sender; from the second on they resume a TLS session.
+    pub connections: u32,
+    /// Whether rc3 knows the rate of the sender's card, which is that of the path then.
+    pub card_known: bool,
+}
+
+impl Cell {
+    /// How long others are measured around a flow of so many bytes: the same time for each scheme.
+    pub fn window(&self, bytes: u64) -> Duration {
+        match self.company {
+            Company::Nobody => Duration::ZERO,
+            Company::Long | Company::Load(_) => {
+                (self.path.ideal(bytes) * WINDOW_IDEALS * self.connections).max(WINDOW_MIN)
+            }
+        }
+    }
+
+    /// How long others run before anything is measured, so that a long flow has filled the queue.
+    pub fn warm_up(&self) -> Duration {
+        match self.company {
+            Company::Nobody => Duration::ZERO,
+            Company::Long => Duration::from_secs(2) + self.path.rtt * 20,
+            Company::Load(_) => Duration::from_secs(1),
+        }
+    }
+
+    /// About how long one scheme takes once.
+    pub fn estimate(&self) -> Duration {
+        let start = Duration::from_millis(200);
+        let flow = |bytes: &u64| {
+            let alone = (self.path.ideal(*bytes) * 2 + self.path.rtt * 4) * self.connections;
+            alone.max(self.window(*bytes)) + start
+        };
+        self.warm_up() + start + self.sizes.iter().map(flow).sum::<Duration>()
+    }
+
+    /// How long a flow may take before it counts as failed.
+    pub fn patience(&self, bytes: u64) -> Duration {
+        Duration::from_secs(20) + self.path.ideal(bytes) * 40
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rc3_core::units::Rate;
+
+    use super::*;
+
+    #[test]
+    fn windows_are_for_others_only_and_estimates_hold_them() {
+        let path = Path::new(Rate::from_bits_per_second(100_000_000).unwrap(), Duration::from_millis(40));
+        let sizes = vec![10_000, 10_000_000];
+        let cell = |company| {
+            let (name, path, sizes) = ("a".to_owned(), path.clone(), sizes.clone());
+            Cell { name, path, company, sizes, connections: 1, card_known: false }
+        };
+        let alone = cell(Company::Nobody);
+        assert_eq!((alone.window(10_000), alone.warm_up()), (Duration::ZERO, Duration::ZERO));
+        let load = cell(Company::Load(0.3));
+        assert_eq!(load.window(10_000), Duration::from_secs(1));
+        assert!(load.window(10_000_000) > Duration::from_secs(3));
+        assert!(load.estimate() > alone.estimate() + Duration::from_secs(2));
+    }
+}

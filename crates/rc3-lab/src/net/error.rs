@@ -1,0 +1,104 @@
+//! Why a laboratory cannot measure.
+
+use std::{io, path::PathBuf, time::Duration};
+
+use rc3_text::units::about_time;
+use thiserror::Error;
+
+/// See the variants.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum NetError {
+    /// There is no such experiment.
+    #[error("there is no experiment `{0}`")]
+    NoExperiment(String),
+    /// There is no such scheme on this host.
+    #[error("there is no scheme `{0}` on this host")]
+    NoScheme(String),
+    /// The experiment `trace` was given none.
+    #[error("the experiment `trace` needs a trace")]
+    NoTrace,
+    /// The host lacks what the laboratory needs.
+    #[error("this host lacks {}", .0.join(", "))]
+    Missing(Vec<String>),
+    /// A tool of the system failed.
+    #[error("`{command}` failed: {why}")]
+    Tool {
+        /// What was run.
+        command: String,
+        /// What it printed.
+        why: String,
+    },
+    /// A process of a measurement failed.
+    #[error("{what}: {why}")]
+    Process {
+        /// Which.
+        what: String,
+        /// Why.
+        why: String,
+    },
+    /// The WAN does not do what its configuration asks for.
+    #[error("the WAN is not valid: {0}")]
+    Invalid(String),
+    /// Packets left the WAN too late.
+    #[error("the machine is too busy: 99 % of the packets left up to {} late, the limit is {}", about_time(*.late), about_time(*.limit))]
+    Busy {
+        /// How late.
+        late: Duration,
+        /// How late they may be.
+        limit: Duration,
+    },
+    /// Turns of schemes failed; the others are in the report.
+    #[error("{turns} turns failed, the last one: {last}")]
+    Failed {
+        /// How many.
+        turns: usize,
+        /// Which was the last, and why it failed.
+        last: String,
+    },
+    /// Interrupted by a signal.
+    #[error("interrupted")]
+    Interrupted,
+    /// A file cannot be read or written.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Anything else of the system.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+impl NetError {
+    /// What to do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::NoExperiment(_) => "rc3-lab net list prints the experiments",
+            Self::NoScheme(_) => "rc3-lab net check prints the schemes",
+            Self::NoTrace => "name a file by --trace; rc3-lab net trace writes one",
+            Self::Missing(_) => "rc3-lab net check explains each",
+            Self::Tool { .. } => "run rc3-lab net check as root",
+            Self::Process { .. } => "try again; with RUST_LOG=debug the processes explain more",
+            Self::Invalid(_) => "stop other programs, or lower --rate",
+            Self::Busy { .. } => "stop other programs, lower --rate, or raise --lateness",
+            Self::Failed { .. } => "report.md lists all of them, and has what was measured",
+            Self::Interrupted => "all namespaces are removed",
+            Self::File { .. } | Self::Io(_) => rc3_cli::output::SYSTEM_HINT,
+        }
+    }
+
+    /// How the command ends.
+    pub fn exit(&self) -> super::exit::NetExit {
+        use super::exit::NetExit;
+        match self {
+            Self::NoExperiment(_) | Self::NoScheme(_) | Self::NoTrace => NetExit::Usage,
+            Self::Missing(_) => NetExit::Missing,
+            Self::Busy { .. } => NetExit::Busy,
+            Self::Interrupted => NetExit::Interrupted,
+            _ => NetExit::Failure,
+        }
+    }
+}

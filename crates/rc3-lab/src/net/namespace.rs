@@ -1,0 +1,134 @@
+//! Network namespaces, made and removed by name with `ip netns`.
+
+use std::{
+    ffi::OsStr,
+    path::Path,
+    process::{Command, Stdio},
+};
+
+use super::error::NetError;
+
+/// All names begin so, and go on with the process id of the laboratory.
+const PREFIX: &str = "rc3-net-";
+
+/// A network namespace that goes with the value.
+#[derive(Debug)]
+pub struct Namespace {
+    name: String,
+}
+
+impl Namespace {
+    /// Makes one for this role.
+    ///
+    /// # Errors
+    /// If `ip` fails: no root, or no namespaces.
+    pub fn new(role: &str) -> Result<Self, NetError> {
+        let name = format!("{PREFIX}{}-{role}", std::process::id());
+        ip(["netns", "add", &name])?;
+        let namespace = Self { name };
+        namespace.ip(["link", "set", "lo", "up"])?;
+        Ok(namespace)
+    }
+
+    /// The name, as `ip netns` knows it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Runs `ip` inside.
+    ///
+    /// # Errors
+    /// If it fails.
+    pub fn ip<const N: usize>(&self, words: [&str; N]) -> Result<String, NetError> {
+        tool("ip", ["-n", &self.name].into_iter().chain(words))
+    }
+
+    /// Runs `tc` inside.
+    ///
+    /// # Errors
+    /// If it fails.
+    pub fn tc(&self, words: &str) -> Result<String, NetError> {
+        tool("tc", ["-n", &self.name].into_iter().chain(words.split_whitespace()))
+    }
+
+    /// Sets a variable of the kernel inside.
+    ///
+    /// # Errors
+    /// If there is none of that name.
+    pub fn sysctl(&self, setting: &str) -> Result<(), NetError> {
+        tool("ip", ["netns", "exec", &self.name, "sysctl", "-qw", setting]).map(drop)
+    }
+
+    /// A program to start inside.
+    pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = Command::new("ip");
+        // ip becomes what it starts, so that its process id is that of the program.
+        command.args(["netns", "exec", &self.name]).arg(program);
+        command
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        // What is not there need not be deleted.
+        let _ = ip(["netns", "delete", &self.name]);
+    }
+}
+
+/// Namespaces of laboratories that are no longer running.
+///
+/// # Errors
+/// If `ip` fails.
+pub fn left_over() -> Result<Vec<String>, NetError> {
+    let listed = ip(["netns", "list"])?;
+    let names = listed.lines().filter_map(|line| line.split_whitespace().next());
+    let dead = |name: &&str| owner(name).is_some_and(|id| !Path::new("/proc").join(id.to_string()).exists());
+    Ok(names.filter(dead).map(str::to_owned).collect())
+}
+
+/// Removes namespaces of laboratories that are no longer running, and returns their names.
+///
+/// # Errors
+/// If `ip` fails.
+pub fn remove_left_over() -> Result<Vec<String>, NetError> {
+    let names = left_over()?;
+    for name in &names {
+        ip(["netns", "delete", name])?;
+    }
+    Ok(names)
+}
+
+/// The process id in a name of ours.
+fn owner(name: &str) -> Option<u32> {
+    name.strip_prefix(PREFIX)?.split_once('-')?.0.parse().ok()
+}
+
+fn ip<const N: usize>(words: [&str; N]) -> Result<String, NetError> {
+    tool("ip", words)
+}
+
+/// Runs a tool and returns what it prints.
+fn tool<'a>(name: &'static str, words: impl IntoIterator<Item = &'a str>) -> Result<String, NetError> {
+    let words: Vec<&str> = words.into_iter().collect();
+    let failed = |why: String| NetError::Tool { command: format!("{name} {}", words.join(" ")), why };
+    let output = Command::new(name).args(&words).stdin(Stdio::null()).output();
+    let output = output.map_err(|error| failed(error.to_string()))?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let complaint = String::from_utf8_lossy(&output.stderr).trim().replace('\n', "; ");
+    Err(failed(if complaint.is_empty() { output.status.to_string() } else { complaint }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_says_whose_it_is() {
+        assert_eq!(owner("rc3-net-4711-sender"), Some(4711));
+        for other in ["rc3-net-4711", "rc3-net-x-sender", "rc3-client-12-a", "vpn"] {
+            assert_eq!(owner(other), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! What was measured, a row each.
+
+use serde::{Deserialize, Serialize};
+
+/// The name in place of a scheme where none sends, so that others are measured alone.
+pub const NOBODY: &str = "nobody";
+
+/// A flow of a scheme. Times are in seconds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FlowSample {
+    /// Where it was measured.
+    pub experiment: String,
+    /// In which cell of it.
+    pub cell: String,
+    /// What carried it.
+    pub scheme: String,
+    /// Bytes of the application.
+    pub bytes: u64,
+    /// In which turn, from 1.
+    pub run: u32,
+    /// Which connection of its sender, from 1.
+    pub connection: u32,
+    /// From the call that connects until the connection was open.
+    pub connect_s: f64,
+    /// From the first byte offered on the open connection until the receiver had the last.
+    pub fct_s: f64,
+    /// The shortest possible [`Self::fct_s`].
+    pub ideal_s: f64,
+    /// CPU time of the sender, its handshake included.
+    pub sender_cpu_s: f64,
+    /// CPU time of the receiver from the open connection on.
+    pub receiver_cpu_s: f64,
+    /// Goodput of the long flow of others in the window of this flow, over the rate of the link.
+    pub others_share: Option<f64>,
+    /// How late 99 % of the packets left the WAN meanwhile at most.
+    pub late_p99_s: f64,
+    /// The latest.
+    pub late_max_s: f64,
+    /// Packets the queue dropped meanwhile.
+    pub dropped: u64,
+    /// Packets lost behind the queue meanwhile.
+    pub lost: u64,
+    /// How often it was measured until the WAN was in time.
+    pub attempts: u32,
+    /// Whether the WAN was in time, so that it counts.
+    pub counts: bool,
+}
+
+/// What others felt during a session of a scheme.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OthersSample {
+    /// Where it was measured.
+    pub experiment: String,
+    /// In which cell of it.
+    pub cell: String,
+    /// Beside which scheme; [`NOBODY`] is beside none.
+    pub scheme: String,
+    /// In which turn, from 1.
+    pub run: u32,
+    /// Round trips of small datagrams in seconds: median.
+    pub ping_median_s: Option<f64>,
+    /// 99 % of them.
+    pub ping_p99_s: Option<f64>,
+    /// Small datagrams that returned.
+    pub pings: u64,
+    /// Mean goodput of the long flow over the rate of the link.
+    pub long_share: Option<f64>,
+    /// Flows of others that began and ended meanwhile.
+    pub flows: u64,
+    /// Geometric mean of their completion times from connect over the ideal.
+    pub slowdown: Option<f64>,
+    /// 99 % of those are below.
+    pub slowdown_p99: Option<f64>,
+}
+
+/// A check of the WAN before measurements.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CheckSample {
+    /// The path.
+    pub path: String,
+    /// What was checked.
+    pub check: String,
+    /// What should be.
+    pub expected: f64,
+    /// What was.
+    pub measured: f64,
+    /// The unit of both.
+    pub unit: String,
+    /// How far apart they may be, in the same unit.
+    pub tolerance: f64,
+}
+
+impl CheckSample {
+    /// Whether it is within the tolerance.
+    pub fn passed(&self) -> bool {
+        (self.measured - self.expected).abs() <= self.tolerance
+    }
+}

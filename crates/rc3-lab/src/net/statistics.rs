@@ -1,0 +1,132 @@
+//! Medians, intervals and ranks.
+
+/// A median and an interval that holds the true one.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Estimate {
+    /// How many values there were.
+    pub count: usize,
+    /// The median of the values.
+    pub median: f64,
+    /// Lower end of the interval.
+    pub low: f64,
+    /// Upper end of the interval.
+    pub high: f64,
+}
+
+/// How surely the interval of an [`Estimate`] holds the true median, if there are enough values.
+const CONFIDENCE: f64 = 0.95;
+
+impl Estimate {
+    /// The estimate of these values; `None` if there are none.
+    ///
+    /// The interval is between order statistics, so it assumes nothing about the distribution: the narrowest symmetric one
+    /// that holds the true median with 95 %. Below six values there is none, and it is from the smallest to the largest.
+    pub fn of(values: &[f64]) -> Option<Self> {
+        let mut sorted = values.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let count = sorted.len();
+        let (low, high) = (*sorted.first()?, *sorted.last()?);
+        let middle = |rank: usize| sorted[rank.min(count - 1)];
+        let median = (middle((count - 1) / 2) + middle(count / 2)) / 2.0;
+        let skipped = skipped(count);
+        let (low, high) =
+            if skipped == 0 { (low, high) } else { (sorted[skipped], sorted[count - 1 - skipped]) };
+        Some(Self { count, median, low, high })
+    }
+
+    /// Whether the intervals have values in common.
+    pub fn overlaps(&self, other: &Self) -> bool {
+        self.low <= other.high && other.low <= self.high
+    }
+}
+
+/// How many values may be left out at each end: the probability that the true median is below the value of that rank is a
+/// sum of binomial coefficients.
+fn skipped(count: usize) -> usize {
+    let mut term = 0.5_f64.powi(i32::try_from(count).unwrap_or(i32::MAX));
+    let mut below = 0.0;
+    let mut skipped = 0;
+    for rank in 0..count / 2 {
+        below += term;
+        if 2.0 * below > 1.0 - CONFIDENCE {
+            break;
+        }
+        skipped = rank;
+        term *= (count - rank) as f64 / (rank + 1) as f64;
+    }
+    skipped
+}
+
+/// An estimate among others.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Ranked {
+    /// It.
+    pub estimate: Estimate,
+    /// 1 has the smallest median.
+    pub place: usize,
+    /// Whether its interval overlaps that of the first, so that it may be as good.
+    pub as_good: bool,
+}
+
+/// Ranks estimates. Those that are missing have no rank.
+pub fn ranks(estimates: &[Option<Estimate>]) -> Vec<Option<Ranked>> {
+    let best = estimates.iter().flatten().min_by(|a, b| a.median.total_cmp(&b.median));
+    let rank = |estimate: &Option<Estimate>| {
+        let (estimate, best) = ((*estimate)?, best?);
+        let better = estimates.iter().flatten().filter(|other| other.median < estimate.median).count();
+        Some(Ranked { estimate, place: better + 1, as_good: estimate.overlaps(best) })
+    };
+    estimates.iter().map(rank).collect()
+}
+
+/// The geometric mean; `None` if there are no values.
+pub fn geometric_mean(values: &[f64]) -> Option<f64> {
+    let sum: f64 = values.iter().map(|value| value.ln()).sum();
+    (!values.is_empty()).then(|| (sum / values.len() as f64).exp())
+}
+
+/// The value that this share of the values does not exceed; `None` if there are none.
+pub fn quantile(values: &[f64], share: f64) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let rank = (sorted.len() as f64 * share).ceil() as usize;
+    sorted.get(rank.saturating_sub(1)).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn estimate(values: impl IntoIterator<Item = u32>) -> Estimate {
+        Estimate::of(&values.into_iter().map(f64::from).collect::<Vec<_>>()).unwrap()
+    }
+
+    #[test]
+    fn intervals_are_those_of_the_sign_test() {
+        // Tables of the sign test: of 6 values 1st to 6th, of 10 2nd to 9th, of 20 6th to 15th, of 100 40th to 61st.
+        for (count, low, high) in [(3, 1, 3), (5, 1, 5), (6, 1, 6), (10, 2, 9), (20, 6, 15), (100, 40, 61)] {
+            let estimate = estimate((1..=count).rev());
+            assert_eq!((estimate.low, estimate.high), (f64::from(low), f64::from(high)), "{count}");
+            assert_eq!(estimate.median, f64::from(count + 1) / 2.0);
+        }
+        assert_eq!(Estimate::of(&[]), None);
+    }
+
+    #[test]
+    fn ranks_name_those_that_may_be_as_good_as_the_first() {
+        let (a, b, c) = (estimate([10, 11, 12]), estimate([11, 12, 13]), estimate([20, 21, 22]));
+        let ranked = ranks(&[Some(c), Some(a), None, Some(b)]);
+        let places: Vec<_> = ranked.iter().map(|ranked| ranked.map(|it| (it.place, it.as_good))).collect();
+        assert_eq!(places, [Some((3, false)), Some((1, true)), None, Some((2, true))]);
+        assert_eq!(ranks(&[None]), [None]);
+    }
+
+    #[test]
+    fn means_and_quantiles() {
+        assert!((geometric_mean(&[1.0, 4.0, 16.0]).unwrap() - 4.0).abs() < 1e-12);
+        assert_eq!(geometric_mean(&[]), None);
+        let values: Vec<f64> = (1..=100).rev().map(f64::from).collect();
+        assert_eq!((quantile(&values, 0.5), quantile(&values, 0.99)), (Some(50.0), Some(99.0)));
+        assert_eq!(quantile(&[], 0.5), None);
+    }
+}

@@ -1,0 +1,259 @@
+//! Tables of a report.
+
+use std::time::Duration;
+
+use rc3_text::units::{about_bytes, about_time};
+
+use super::{
+    cell::{Cell, Company},
+    machine::Machine,
+    results::{Results, Which},
+    sample::{FlowSample, NOBODY, OthersSample},
+    scheme::Scheme,
+    statistics::{Estimate, Ranked, geometric_mean, ranks},
+};
+use crate::document::Table;
+
+/// Flows of so many bytes show what a byte costs, and not what a connection costs.
+const LONG: u64 = 3_000_000;
+
+/// Completion times over the ideal, with interval and rank.
+pub fn completion(results: &Results, cell: &Cell) -> Table {
+    let mut table = by_size("scheme", cell);
+    let ideal = |bytes: &u64| about_time(cell.path.ideal(*bytes));
+    table.rows.push([vec!["ideal".to_owned()], cell.sizes.iter().map(ideal).collect()].concat());
+    let columns: Vec<_> = cell.sizes.iter().map(|bytes| ranks(&results.ratios(cell, *bytes))).collect();
+    for (nth, scheme) in results.schemes.iter().enumerate() {
+        let text = |column: &Vec<Option<Ranked>>| column[nth].map_or_else(|| "-".to_owned(), ranked);
+        table.rows.push([vec![scheme.clone()], columns.iter().map(text).collect()].concat());
+    }
+    table
+}
+
+/// The estimate and its rank, with `=` if it may be as good as the first.
+fn ranked(ranked: Ranked) -> String {
+    let Ranked { estimate, place, as_good } = ranked;
+    format!("{} #{place}{}", interval(&estimate), if as_good && place > 1 { "=" } else { "" })
+}
+
+/// From connect to the last byte in milliseconds, on first and on later connections.
+pub fn repeated(results: &Results, cell: &Cell) -> Table {
+    let mut table = by_size("scheme, connection", cell);
+    for scheme in &results.schemes {
+        for (which, name) in [(Which::First, "first"), (Which::Later, "later")] {
+            let total = |sample: &FlowSample| Some((sample.connect_s + sample.fct_s) * 1e3);
+            let text = |bytes: &u64| optional(results.estimate(cell, scheme, *bytes, which, total));
+            table
+                .rows
+                .push([vec![format!("{scheme}, {name}")], cell.sizes.iter().map(text).collect()].concat());
+        }
+    }
+    table
+}
+
+/// What others felt beside each scheme, and beside nobody.
+pub fn others(results: &Results, cell: &Cell) -> Table {
+    let long = cell.company == Company::Long;
+    let mut names = vec!["beside".to_owned(), "#ping, median, ms".to_owned(), "#ping, 99 %, ms".to_owned()];
+    if long {
+        names.push("#goodput of the long flow, %".to_owned());
+        names.extend(cell.sizes.iter().map(|bytes| format!("#around {}, %", about_bytes(*bytes))));
+    } else {
+        names.extend(["#flows", "#FCT / ideal, geometric mean", "#FCT / ideal, 99 %"].map(str::to_owned));
+    }
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut table = Table::new(&names);
+    for scheme in std::iter::once(NOBODY).chain(results.schemes.iter().map(String::as_str)) {
+        let of = |quantity: &dyn Fn(&OthersSample) -> Option<f64>| {
+            let values: Vec<f64> = results.others_of(cell, scheme).filter_map(quantity).collect();
+            optional(Estimate::of(&values))
+        };
+        let mut row = vec![
+            scheme.to_owned(),
+            of(&|sample| Some(sample.ping_median_s? * 1e3)),
+            of(&|sample| Some(sample.ping_p99_s? * 1e3)),
+        ];
+        if long {
+            row.push(of(&|sample| Some(sample.long_share? * 100.0)));
+            let around = |bytes: &u64| {
+                let share = |sample: &FlowSample| Some(sample.others_share? * 100.0);
+                optional(results.estimate(cell, scheme, *bytes, Which::First, share))
+            };
+            row.extend(cell.sizes.iter().map(around));
+        } else {
+            let flows: u64 = results.others_of(cell, scheme).map(|sample| sample.flows).sum();
+            row.extend([flows.to_string(), of(&|sample| sample.slowdown), of(&|sample| sample.slowdown_p99)]);
+        }
+        table.rows.push(row);
+    }
+    table
+}
+
+/// CPU time per byte of flows that are long enough; `None` where there are none.
+pub fn cpu(results: &Results, cell: &Cell) -> Option<Table> {
+    let bytes = cell.sizes.iter().copied().max().filter(|bytes| *bytes >= LONG)?;
+    let mut table = Table::new(&["scheme", "#sender, ns/byte", "#receiver, ns/byte", "#both"]);
+    for scheme in &results.schemes {
+        let of = |cpu: &dyn Fn(&FlowSample) -> f64| {
+            let per_byte = |sample: &FlowSample| Some(cpu(sample) * 1e9 / bytes as f64);
+            optional(results.estimate(cell, scheme, bytes, Which::First, per_byte))
+        };
+        let both = of(&|sample| sample.sender_cpu_s + sample.receiver_cpu_s);
+        table.rows.push(vec![
+            scheme.clone(),
+            of(&|sample| sample.sender_cpu_s),
+            of(&|sample| sample.receiver_cpu_s),
+            both,
+        ]);
+    }
+    Some(table)
+}
+
+/// The rank of each scheme in each cell by the geometric mean over the sizes.
+pub fn overview(results: &Results) -> Table {
+    let names = results.schemes.iter().map(|scheme| format!("#{scheme}"));
+    let names: Vec<String> = std::iter::once("cell".to_owned()).chain(names).collect();
+    let mut table = Table::new(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    for (_, cell) in &results.cells {
+        let sizes: Vec<_> = cell.sizes.iter().map(|bytes| results.ratios(cell, *bytes)).collect();
+        let mean = |nth: usize| {
+            let medians: Option<Vec<f64>> = sizes.iter().map(|ratios| Some(ratios[nth]?.median)).collect();
+            geometric_mean(&medians?)
+        };
+        let means: Vec<Option<f64>> = (0..results.schemes.len()).map(mean).collect();
+        let rank = |mean: &Option<f64>| {
+            let mean = (*mean)?;
+            let better = means.iter().flatten().filter(|other| **other < mean).count();
+            Some(format!("#{} ({mean:.2})", better + 1))
+        };
+        let ranks = means.iter().map(|mean| rank(mean).unwrap_or_else(|| "-".to_owned()));
+        table.rows.push(std::iter::once(cell.name.clone()).chain(ranks).collect());
+    }
+    table
+}
+
+/// Checks of the WAN.
+pub fn checks(results: &Results) -> Table {
+    let mut table = Table::new(&["path", "check", "#expected", "#measured", "#tolerance", "unit", "passed"]);
+    for check in &results.checks {
+        table.rows.push(vec![
+            check.path.clone(),
+            check.check.clone(),
+            format!("{:.2}", check.expected),
+            format!("{:.2}", check.measured),
+            format!("{:.2}", check.tolerance),
+            check.unit.clone(),
+            if check.passed() { "yes" } else { "no" }.to_owned(),
+        ]);
+    }
+    table
+}
+
+/// How late the WAN was in each cell, and which flows that cost.
+pub fn lateness(results: &Results) -> Table {
+    let head = [
+        "cell",
+        "#flows",
+        "#repeated",
+        "#left out",
+        "#99 % late at most, median flow",
+        "#worst flow",
+        "#limit",
+    ];
+    let mut table = Table::new(&head);
+    for (_, cell) in &results.cells {
+        let flows: Vec<&FlowSample> = results.flows.iter().filter(|flow| flow.cell == cell.name).collect();
+        let late: Vec<f64> = flows.iter().map(|flow| flow.late_p99_s).collect();
+        let count =
+            |of: &dyn Fn(&FlowSample) -> bool| flows.iter().filter(|flow| of(flow)).count().to_string();
+        let time = |seconds: f64| about_time(Duration::from_secs_f64(seconds));
+        table.rows.push(vec![
+            cell.name.clone(),
+            flows.len().to_string(),
+            count(&|flow| flow.attempts > 1),
+            count(&|flow| !flow.counts),
+            Estimate::of(&late).map_or_else(String::new, |estimate| time(estimate.median)),
+            late.iter().copied().reduce(f64::max).map_or_else(String::new, time),
+            about_time(results.lateness_limit(&cell.path)),
+        ]);
+    }
+    table
+}
+
+/// The machine and what was compared on it.
+pub fn versions(machine: &Machine, schemes: &[Scheme]) -> Table {
+    let mut table = Table::new(&["what", "which"]);
+    table.rows.push(vec![
+        "machine".to_owned(),
+        format!("{}, {} processors, Linux {}", machine.processor, machine.processors, machine.kernel),
+    ]);
+    table.rows.extend(schemes.iter().map(|scheme| vec![scheme.name.clone(), scheme.version.clone()]));
+    table
+}
+
+fn by_size(first: &str, cell: &Cell) -> Table {
+    let names = cell.sizes.iter().map(|bytes| format!("#{}", about_bytes(*bytes)));
+    let names: Vec<String> = std::iter::once(first.to_owned()).chain(names).collect();
+    Table::new(&names.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+fn optional(estimate: Option<Estimate>) -> String {
+    estimate.map_or_else(|| "-".to_owned(), |estimate| interval(&estimate))
+}
+
+/// The median, and the interval unless it is the same.
+fn interval(estimate: &Estimate) -> String {
+    let digits = if estimate.median < 10.0 { 2 } else { 1 };
+    let number = |value: f64| format!("{value:.digits$}");
+    let (median, low, high) = (number(estimate.median), number(estimate.low), number(estimate.high));
+    if low == high { median } else { format!("{median} [{low}, {high}]") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::net::results::tests::{cell, flow};
+
+    fn results() -> (Results, Cell) {
+        let cell = cell("idle", Company::Nobody, 1);
+        let mut flows = Vec::new();
+        for run in 1..=3 {
+            let more = f64::from(run) / 100.0;
+            for bytes in [10_000, 1_000_000] {
+                flows.push(flow(&cell, "rc3", bytes, run, 1.0 + more));
+                flows.push(flow(&cell, "tcp", bytes, run, 2.0 + more));
+            }
+            flows.push(flow(&cell, "quinn", 10_000, run, 1.01 + more));
+        }
+        let schemes = ["rc3", "tcp", "quinn"].map(str::to_owned).to_vec();
+        let cells = vec![("idle".to_owned(), cell.clone())];
+        (Results { cells, schemes, flows, ..Results::default() }, cell)
+    }
+
+    #[test]
+    fn a_completion_table_has_medians_intervals_and_ranks() {
+        let (results, cell) = results();
+        let table = completion(&results, &cell);
+        assert_eq!(table.rows[1], ["rc3", "1.02 [1.01, 1.03] #1", "1.02 [1.01, 1.03] #1"]);
+        assert_eq!(table.rows[2], ["tcp", "2.02 [2.01, 2.03] #3", "2.02 [2.01, 2.03] #2"]);
+        assert_eq!(table.rows[3], ["quinn", "1.03 [1.02, 1.04] #2=", "-"]);
+    }
+
+    #[test]
+    fn an_overview_ranks_schemes_that_have_all_sizes() {
+        let (results, _) = results();
+        assert_eq!(overview(&results).rows, [["idle", "#1 (1.02)", "#2 (2.02)", "-"]]);
+    }
+
+    #[test]
+    fn what_was_late_is_counted() {
+        let (mut results, _) = results();
+        results.flows[0].attempts = 3;
+        results.flows[0].counts = false;
+        results.flows[1].attempts = 2;
+        results.flows[1].late_p99_s = 0.0015;
+        let row = &lateness(&results).rows[0];
+        assert_eq!(row[1..4], ["15", "2", "1"]);
+        assert_eq!(row[5..], ["1.5 ms", "2 ms"]);
+    }
+}

@@ -1,0 +1,12 @@
+//! The WAN: a process that moves packets between two TUN devices over links of [`rc3_link`] in real time.
+//!
+//! It reads each packet as soon as it runs, and writes it when the link says. How much later it writes is the
+//! [`lateness`], which decides whether a measurement counts.
+
+pub mod config;
+pub mod lateness;
+pub mod report;
+mod run;
+mod timeline;
+
+pub use run::run;
