@@ -161,7 +161,7 @@ impl Row {
 }
 
 fn moments() -> u32 {
-    env::var("RC3_MOMENTS").ok().and_then(|count| count.parse().ok()).unwrap_or(2)
+    env::var("RC3_MOMENTS").ok().and_then(|count| count.parse().ok()).unwrap_or(1)
 }
 
 fn interrupt(end: End, signal: &str, subject: Subject) {
