@@ -11,9 +11,11 @@ pub mod doctor;
 pub mod emulator;
 pub mod figures;
 mod mtu;
+pub mod scheme;
 #[cfg(all(test, unix))]
 #[path = "../tests/transfer/skip.rs"]
 mod skip;
+pub mod table;
 pub mod transfer;
 
 /// The name of the command.

@@ -92,11 +92,7 @@ fn finish(result: io::Result<()>) -> Exit {
 }
 
 mod doctor {
-    use std::{
-        io,
-        net::{Ipv4Addr, Ipv6Addr, SocketAddr},
-        path::Path,
-    };
+    use std::{io, net::SocketAddr, path::Path};
 
     use rc3::{
         NAME,
@@ -109,7 +105,7 @@ mod doctor {
             identity::Identity,
             network::Network,
             random::random,
-            reachable::reachable,
+            reachable,
             ticket::{Secret, Ticket},
             ticket_file::TicketFile,
         },
@@ -180,18 +176,10 @@ mod doctor {
         advertise: Option<(String, Option<u16>)>,
         ticket_file: Option<&Path>,
     ) -> io::Result<Exit> {
-        let socket = match address {
-            Some(address) => listen::bind(address)?,
-            None => listen::bind((Ipv6Addr::UNSPECIFIED, 0).into())
-                .or_else(|_| listen::bind((Ipv4Addr::UNSPECIFIED, 0).into()))?,
-        };
+        let socket = reachable::bind(address, listen::bind)?;
         let local = socket.local_addr()?;
         let secret = Secret(random().map_err(io::Error::other)?);
-        let (host, port) = match advertise {
-            Some((host, port)) => (host, port.unwrap_or_else(|| local.port())),
-            None => (reachable(local.ip()).to_string(), local.port()),
-        };
-        let ticket = Ticket::new(&host, port, fingerprint(), secret)
+        let ticket = reachable::invite(local, advertise.as_ref(), fingerprint(), secret)
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
         // Removed on drop.
         let written = ticket_file.map(|path| TicketFile::write(path, &ticket)).transpose()?;
@@ -225,11 +213,12 @@ mod demo {
         demo::{
             bars,
             links::Links,
-            report::{Report, Scheme, milliseconds, time},
+            report::Report,
             run::{self, DemoError, Step},
             scenario::Scenario,
             svg,
         },
+        table::{milliseconds, time},
     };
     use rc3_cli::output;
     use rc3_text::units::about_bytes;
@@ -336,10 +325,7 @@ mod demo {
         }
 
         fn show(&mut self, step: Step) {
-            let scheme = match step.scheme {
-                Scheme::Plain => "plain",
-                Scheme::Rc3 => "rc3",
-            };
+            let scheme = step.scheme.name();
             let (size, fct) = (about_bytes(step.bytes), time(milliseconds(step.fct)));
             let text = format!("run {}: {size} {scheme} {fct}", step.run);
             match self {
