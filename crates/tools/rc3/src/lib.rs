@@ -3,6 +3,7 @@
 //! This library serves only the command; other programs use the crate `rc3-net`.
 #![forbid(unsafe_code)]
 
+pub mod bench;
 pub mod cli;
 #[cfg(unix)]
 pub mod demo;

@@ -6,7 +6,18 @@ use std::{io, process::ExitCode, time::Duration};
 use clap::{CommandFactory, Parser};
 use rc3::{
     NAME,
-    cli::{exit::Exit, high::Command, low::LowArgs},
+    bench::{
+        error::BenchError,
+        listen::{ListenJob, listen},
+        picture,
+        progress::Progress,
+        visit::visit,
+    },
+    cli::{
+        exit::Exit,
+        high::{BenchJob, Command},
+        low::LowArgs,
+    },
     transfer::{
         progress::{Reporter, Style},
         receive::{ReceiveJob, receive},
@@ -42,6 +53,8 @@ fn run(command: Command) -> Exit {
         Command::DoctorListen { network, bind, advertise, ticket_file } => {
             doctor::listen(&network, bind, advertise, ticket_file.as_deref())
         }
+        Command::Bench(job) => bench(&job),
+        Command::BenchListen(job) => bench_listen(&job),
         Command::Completions(shell) => finish(manual::complete(LowArgs::command(), shell)),
         Command::Man(directory) => finish(manual::write(LowArgs::command(), directory.as_deref())),
     }
@@ -64,6 +77,39 @@ fn recv_files(job: ReceiveJob, style: Style) -> Exit {
         Ok(()) => Exit::Success,
         Err(error) => {
             reporter.error(&error);
+            Exit::from(&error)
+        }
+    })
+}
+
+fn bench(job: &BenchJob) -> Exit {
+    let mut progress = Progress::new(job.style, &job.visit.plan);
+    transfer(|runtime| {
+        let measured = runtime.block_on(visit(&job.visit, &mut progress)).and_then(|report| {
+            progress.finish(&report);
+            job.picture.as_ref().map_or(Ok(()), |(path, format)| {
+                let failed = |error| BenchError::Picture { path: path.clone(), error };
+                picture::write(&report, path, *format).map_err(failed)
+            })
+        });
+        match measured {
+            Ok(()) => Exit::Success,
+            Err(error) => {
+                progress.error(&error);
+                Exit::from(&error)
+            }
+        }
+    })
+}
+
+fn bench_listen(job: &ListenJob) -> Exit {
+    transfer(|runtime| match runtime.block_on(listen(job)) {
+        Ok(()) => Exit::Success,
+        Err(error) => {
+            // Ctrl-C is how a listener ends.
+            if !matches!(error, BenchError::Interrupted) {
+                output::complain(NAME, &error, error.hint());
+            }
             Exit::from(&error)
         }
     })
