@@ -78,7 +78,7 @@ pub enum Unit {
 /// A row of points in one style.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
-    /// Its name beside the line or in the legend.
+    /// Its name beside the line or in the legend; a line without a name has no label.
     pub name: String,
     /// Its colour.
     pub colour: Colour,

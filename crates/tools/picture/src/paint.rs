@@ -325,6 +325,7 @@ where
     }
     let mut labels: Vec<(f64, f64, &Series)> = all
         .iter()
+        .filter(|series| !series.name.is_empty())
         .filter_map(|series| {
             let last = series.points.last()?;
             Some((frame.x(last.x), frame.y(last.y), series))

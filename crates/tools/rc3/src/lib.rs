@@ -3,6 +3,7 @@
 //! This library serves only the command; other programs use the crate `rc3-net`.
 #![forbid(unsafe_code)]
 
+pub mod bench;
 pub mod cli;
 #[cfg(unix)]
 pub mod demo;
@@ -11,9 +12,11 @@ pub mod doctor;
 pub mod emulator;
 pub mod figures;
 mod mtu;
+pub mod scheme;
 #[cfg(all(test, unix))]
 #[path = "../tests/transfer/skip.rs"]
 mod skip;
+pub mod table;
 pub mod transfer;
 
 /// The name of the command.

@@ -6,7 +6,18 @@ use std::{io, process::ExitCode, time::Duration};
 use clap::{CommandFactory, Parser};
 use rc3::{
     NAME,
-    cli::{exit::Exit, high::Command, low::LowArgs},
+    bench::{
+        error::BenchError,
+        listen::{ListenJob, listen},
+        picture,
+        progress::Progress,
+        visit::visit,
+    },
+    cli::{
+        exit::Exit,
+        high::{BenchJob, Command},
+        low::LowArgs,
+    },
     transfer::{
         progress::{Reporter, Style},
         receive::{ReceiveJob, receive},
@@ -42,6 +53,8 @@ fn run(command: Command) -> Exit {
         Command::DoctorListen { network, bind, advertise, ticket_file } => {
             doctor::listen(&network, bind, advertise, ticket_file.as_deref())
         }
+        Command::Bench(job) => bench(&job),
+        Command::BenchListen(job) => bench_listen(&job),
         Command::Completions(shell) => finish(manual::complete(LowArgs::command(), shell)),
         Command::Man(directory) => finish(manual::write(LowArgs::command(), directory.as_deref())),
     }
@@ -64,6 +77,39 @@ fn recv_files(job: ReceiveJob, style: Style) -> Exit {
         Ok(()) => Exit::Success,
         Err(error) => {
             reporter.error(&error);
+            Exit::from(&error)
+        }
+    })
+}
+
+fn bench(job: &BenchJob) -> Exit {
+    let mut progress = Progress::new(job.style, &job.visit.plan);
+    transfer(|runtime| {
+        let measured = runtime.block_on(visit(&job.visit, &mut progress)).and_then(|report| {
+            progress.finish(&report);
+            job.picture.as_ref().map_or(Ok(()), |(path, format)| {
+                let failed = |error| BenchError::Picture { path: path.clone(), error };
+                picture::write(&report, path, *format).map_err(failed)
+            })
+        });
+        match measured {
+            Ok(()) => Exit::Success,
+            Err(error) => {
+                progress.error(&error);
+                Exit::from(&error)
+            }
+        }
+    })
+}
+
+fn bench_listen(job: &ListenJob) -> Exit {
+    transfer(|runtime| match runtime.block_on(listen(job)) {
+        Ok(()) => Exit::Success,
+        Err(error) => {
+            // Ctrl-C is how a listener ends.
+            if !matches!(error, BenchError::Interrupted) {
+                output::complain(NAME, &error, error.hint());
+            }
             Exit::from(&error)
         }
     })
@@ -92,11 +138,7 @@ fn finish(result: io::Result<()>) -> Exit {
 }
 
 mod doctor {
-    use std::{
-        io,
-        net::{Ipv4Addr, Ipv6Addr, SocketAddr},
-        path::Path,
-    };
+    use std::{io, net::SocketAddr, path::Path};
 
     use rc3::{
         NAME,
@@ -109,7 +151,7 @@ mod doctor {
             identity::Identity,
             network::Network,
             random::random,
-            reachable::reachable,
+            reachable,
             ticket::{Secret, Ticket},
             ticket_file::TicketFile,
         },
@@ -180,18 +222,10 @@ mod doctor {
         advertise: Option<(String, Option<u16>)>,
         ticket_file: Option<&Path>,
     ) -> io::Result<Exit> {
-        let socket = match address {
-            Some(address) => listen::bind(address)?,
-            None => listen::bind((Ipv6Addr::UNSPECIFIED, 0).into())
-                .or_else(|_| listen::bind((Ipv4Addr::UNSPECIFIED, 0).into()))?,
-        };
+        let socket = reachable::bind(address, listen::bind)?;
         let local = socket.local_addr()?;
         let secret = Secret(random().map_err(io::Error::other)?);
-        let (host, port) = match advertise {
-            Some((host, port)) => (host, port.unwrap_or_else(|| local.port())),
-            None => (reachable(local.ip()).to_string(), local.port()),
-        };
-        let ticket = Ticket::new(&host, port, fingerprint(), secret)
+        let ticket = reachable::invite(local, advertise.as_ref(), fingerprint(), secret)
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
         // Removed on drop.
         let written = ticket_file.map(|path| TicketFile::write(path, &ticket)).transpose()?;
@@ -225,11 +259,12 @@ mod demo {
         demo::{
             bars,
             links::Links,
-            report::{Report, Scheme, milliseconds, time},
+            report::Report,
             run::{self, DemoError, Step},
             scenario::Scenario,
             svg,
         },
+        table::{milliseconds, time},
     };
     use rc3_cli::output;
     use rc3_text::units::about_bytes;
@@ -336,10 +371,7 @@ mod demo {
         }
 
         fn show(&mut self, step: Step) {
-            let scheme = match step.scheme {
-                Scheme::Plain => "plain",
-                Scheme::Rc3 => "rc3",
-            };
+            let scheme = step.scheme.name();
             let (size, fct) = (about_bytes(step.bytes), time(milliseconds(step.fct)));
             let text = format!("run {}: {size} {scheme} {fct}", step.run);
             match self {

@@ -5,7 +5,7 @@ use std::{
     fs,
     io::{BufRead, BufReader},
     net::{SocketAddr, UdpSocket},
-    process::{Child, Command, Output, Stdio},
+    process::{Output, Stdio},
     thread,
     time::{Duration, Instant},
 };
@@ -14,40 +14,9 @@ use rc3::emulator::{EmulatorConfig, LinkEmulator};
 use rc3_core::units::Rate;
 use rc3_net::marks::MarkChoice;
 
-/// A running listener; killed when the test ends.
-struct Listener {
-    child: Child,
-    ticket: String,
-}
+mod listener;
 
-impl Listener {
-    fn start(flags: &[&str]) -> Self {
-        let mut child = rc3()
-            .args(["doctor", "--listen", "--bind"])
-            .args(flags)
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("the listener starts");
-        let mut ticket = String::new();
-        BufReader::new(child.stdout.take().expect("piped")).read_line(&mut ticket).expect("a ticket");
-        Self { child, ticket: ticket.trim().to_owned() }
-    }
-}
-
-impl Drop for Listener {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn rc3() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_rc3"));
-    command.env_remove("RUST_LOG").env_remove("RC3_TICKET").stdin(Stdio::null());
-    // Use no memory of paths, and leave none.
-    command.env_remove("HOME").env_remove("XDG_STATE_HOME");
-    command
-}
+use listener::{Listener, rc3};
 
 fn check(ticket: &str) -> (serde_json::Value, Output) {
     let output = rc3().args(["doctor", "--json", ticket]).output().expect("the doctor starts");
@@ -61,7 +30,7 @@ fn seen(report: &serde_json::Value, direction: &str, dscp: u8) -> Option<u64> {
 
 #[test]
 fn a_path_that_keeps_marks_is_reported_as_such() {
-    let listener = Listener::start(&["127.0.0.1"]);
+    let listener = Listener::start("doctor", &["127.0.0.1"]);
     let (report, _) = check(&listener.ticket);
     assert_eq!(report["host"]["dscp_ipv4"], true);
     assert_eq!(report["path"]["mtu"], 16_384, "the longest that is tried");
@@ -111,7 +80,7 @@ fn a_path_that_takes_marks_off_is_found_out() {
     let hop = UdpSocket::bind("127.0.0.1:0").expect("a port");
     let here = hop.local_addr().expect("bound");
     let peer = UdpSocket::bind("127.0.0.1:0").expect("a port").local_addr().expect("bound");
-    let listener = Listener::start(&[&peer.to_string(), "--advertise", &here.to_string()]);
+    let listener = Listener::start("doctor", &[&peer.to_string(), "--advertise", &here.to_string()]);
     thread::spawn(move || relay(&hop, peer));
     let (report, output) = check(&listener.ticket);
     for dscp in 0..64 {
@@ -141,7 +110,7 @@ fn relay(hop: &UdpSocket, peer: SocketAddr) {
 
 #[test]
 fn a_flow_each_way_reports_the_path() {
-    let listener = Listener::start(&["127.0.0.1"]);
+    let listener = Listener::start("doctor", &["127.0.0.1"]);
     // A listener serves several visits.
     for _ in 0..2 {
         let (report, _) = check(&listener.ticket);
@@ -179,7 +148,8 @@ fn marks_that_are_overtaken_are_found_and_used_by_the_next_command() {
     config.buffer = 200_000;
     config.marks = MarkChoice::Cs1.into();
     let link = LinkEmulator::start(config, server).expect("a link");
-    let listener = Listener::start(&[&server.to_string(), "--advertise", &link.client_addr().to_string()]);
+    let listener =
+        Listener::start("doctor", &[&server.to_string(), "--advertise", &link.client_addr().to_string()]);
     let doctor = || {
         let output = rc3()
             .args(["doctor", "--json", "--path-memory"])
@@ -205,7 +175,7 @@ fn marks_that_are_overtaken_are_found_and_used_by_the_next_command() {
 
 #[test]
 fn silence_and_foreign_tickets_have_distinct_errors() {
-    let listener = Listener::start(&["127.0.0.1"]);
+    let listener = Listener::start("doctor", &["127.0.0.1"]);
     let ticket = listener.ticket.clone();
     drop(listener);
     let output = rc3().args(["doctor", &ticket]).output().expect("it starts");

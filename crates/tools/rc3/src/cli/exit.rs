@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use crate::transfer::error::TransferError;
+use crate::{bench::error::BenchError, transfer::error::TransferError};
 
 /// How the command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,6 +73,17 @@ impl From<&TransferError> for Exit {
             TransferError::Exists(_) => Self::Exists,
             TransferError::LeftOut(_) => Self::LeftOut,
             TransferError::Interrupted { .. } => Self::Interrupted,
+            _ => Self::Failure,
+        }
+    }
+}
+
+impl From<&BenchError> for Exit {
+    fn from(error: &BenchError) -> Self {
+        match error {
+            BenchError::Damaged => Self::NotVerified,
+            BenchError::WrongListener(_) | BenchError::Unauthorised | BenchError::Refused(_) => Self::Refused,
+            BenchError::Interrupted => Self::Interrupted,
             _ => Self::Failure,
         }
     }

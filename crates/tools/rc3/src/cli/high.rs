@@ -1,6 +1,10 @@
 //! The meaning of the command line: resolves settings, fills in dependent defaults, rejects invalid combinations.
 
-use std::{io, net::SocketAddr, path::PathBuf};
+use std::{
+    io,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+};
 
 use clap_complete::Shell;
 use rc3_net::{Congestion, RlpMode, marks::MarkChoice};
@@ -11,19 +15,17 @@ use thiserror::Error;
 #[cfg(unix)]
 use super::low::DemoArgs;
 use super::low::{
-    CongestionChoice, DoctorArgs, LowArgs, LowCommand, MarksChoice, NetworkArgs, RecvArgs, RlpChoice,
-    SendArgs,
+    BenchArgs, CongestionChoice, DoctorArgs, LowArgs, LowCommand, MarksChoice, NetworkArgs, PeerArgs,
+    RecvArgs, RlpChoice, SendArgs,
 };
 use super::ticket;
-#[cfg(unix)]
 use crate::{
-    demo::{
-        links::Links,
-        scenario::{RUNS_MAX, Runs, SIZE_BYTES_MAX, SIZES_MAX, Scenario},
+    bench::{
+        listen::{self, ListenJob},
+        picture::Format,
+        plan::{self, Plan},
+        visit::VisitJob,
     },
-    emulator::EmulatorConfig,
-};
-use crate::{
     doctor::fingerprint,
     transfer::{
         destination::Policy,
@@ -34,6 +36,14 @@ use crate::{
         send::{PATIENCE, SendJob},
         ticket::{Ticket, TicketError},
     },
+};
+#[cfg(unix)]
+use crate::{
+    demo::{
+        links::Links,
+        scenario::{RUNS_MAX, Runs, SIZE_BYTES_MAX, SIZES_MAX, Scenario},
+    },
+    emulator::EmulatorConfig,
 };
 
 /// A command ready to run.
@@ -66,6 +76,10 @@ pub enum Command {
         /// File for the ticket, instead of printing it.
         ticket_file: Option<PathBuf>,
     },
+    /// Measure a path.
+    Bench(Box<BenchJob>),
+    /// Answer measurements of another host.
+    BenchListen(ListenJob),
     /// Completions.
     Completions(Shell),
     /// Manual pages: all into a directory, or the first to standard output.
@@ -81,6 +95,17 @@ pub struct DoctorJob {
     pub json: bool,
     /// Network settings.
     pub network: Network,
+}
+
+/// What to measure, and how to show it.
+#[derive(Debug, Clone)]
+pub struct BenchJob {
+    /// The listener and the plan.
+    pub visit: VisitJob,
+    /// Progress and results.
+    pub style: Style,
+    /// A picture file and its format.
+    pub picture: Option<(PathBuf, Format)>,
 }
 
 /// Why a well-formed command line is invalid.
@@ -107,6 +132,15 @@ pub enum UsageError {
     /// No ticket anywhere.
     #[error("no ticket")]
     NoTicket,
+    /// A doctor's ticket.
+    #[error("this ticket is of rc3 doctor")]
+    DoctorTicket,
+    /// Not a picture that can be drawn.
+    #[error("cannot tell the format of the picture {}", printable_path(.0))]
+    Picture(PathBuf),
+    /// Too many sizes, or one too large.
+    #[error("choose at most {} sizes from 1 byte to 1 GB", plan::SIZES_MAX)]
+    BenchSizes,
     /// A ticket, but no files to send.
     #[error("no file or directory to send")]
     NoPath,
@@ -129,6 +163,9 @@ impl UsageError {
             }
             Self::NoPath => "name files and directories before the ticket: rc3 send PATH... -",
             Self::TwoTickets => "omit one of them",
+            Self::DoctorTicket => "run rc3 bench --listen on the other host",
+            Self::Picture(_) => "choose a name that ends in .svg or .png",
+            Self::BenchSizes => "see rc3 bench --help",
             #[cfg(unix)]
             Self::Sizes | Self::Link => "see rc3 demo --help",
         }
@@ -150,6 +187,7 @@ impl Command {
             LowCommand::Recv(args) => recv(args),
             LowCommand::Send(args) => send(args)?,
             LowCommand::Doctor(args) => doctor(args)?,
+            LowCommand::Bench(args) => bench(args)?,
             LowCommand::Completions { shell } => Self::Completions(shell),
             LowCommand::Man { out } => Self::Man(out),
         })
@@ -196,8 +234,9 @@ fn scenario(args: DemoArgs) -> Result<Scenario, UsageError> {
 }
 
 fn doctor(args: DoctorArgs) -> Result<Command, UsageError> {
-    let DoctorArgs { ticket, ticket_file, listen, bind, advertise, json, network } = args;
+    let DoctorArgs { peer, json, network } = args;
     let network = self::network(network);
+    let PeerArgs { ticket, ticket_file, listen, bind, advertise } = peer;
     if listen {
         return Ok(Command::DoctorListen { network, bind, advertise, ticket_file });
     }
@@ -208,6 +247,38 @@ fn doctor(args: DoctorArgs) -> Result<Command, UsageError> {
         None => ticket::in_environment()?.filter(|ticket| ticket.fingerprint() == fingerprint()),
     };
     Ok(Command::Doctor(DoctorJob { ticket: found, json, network }))
+}
+
+fn bench(args: BenchArgs) -> Result<Command, UsageError> {
+    let BenchArgs { peer, sizes, runs, seconds, both, forget, .. } = args;
+    let network = self::network(args.network);
+    let PeerArgs { ticket, ticket_file, listen, bind, advertise } = peer;
+    if listen {
+        return Ok(Command::BenchListen(ListenJob { address: bind, advertise, ticket_file, network }));
+    }
+    let plan = Plan { sizes, runs, seconds, both, forget };
+    if !plan.is_bounded() {
+        return Err(UsageError::BenchSizes);
+    }
+    let format = |path: PathBuf| match Format::of(&path) {
+        Some(format) => Ok((path, format)),
+        None => Err(UsageError::Picture(path)),
+    };
+    let picture = args.picture.map(format).transpose()?;
+    let ticket = required(ticket.as_deref(), ticket_file.as_deref())?;
+    if ticket.fingerprint() == fingerprint() {
+        return Err(UsageError::DoctorTicket);
+    }
+    let visit = VisitJob { ticket, plan, network, patience: listen::PATIENCE };
+    Ok(Command::Bench(Box::new(BenchJob { visit, style: Style::choose(args.json, false), picture })))
+}
+
+/// The ticket from the command line, a file, standard input or the environment.
+fn required(argument: Option<&str>, file: Option<&Path>) -> Result<Ticket, UsageError> {
+    match ticket::named(argument, file)? {
+        Some(ticket) => Ok(ticket),
+        None => ticket::in_environment()?.ok_or(UsageError::NoTicket),
+    }
 }
 
 fn rlp(choice: RlpChoice) -> RlpMode {
@@ -253,11 +324,7 @@ fn send(args: SendArgs) -> Result<Command, UsageError> {
     let SendArgs { mut paths, ticket_file, dry_run, rate_limit, mtu, network, .. } = args;
     let argument = paths.pop_if(|last| ticket::is_ticket(last.as_os_str()));
     let argument = argument.map(|argument| argument.to_string_lossy().into_owned());
-    let named = ticket::named(argument.as_deref(), ticket_file.as_deref())?;
-    let ticket = match named {
-        Some(ticket) => ticket,
-        None => ticket::in_environment()?.ok_or(UsageError::NoTicket)?,
-    };
+    let ticket = required(argument.as_deref(), ticket_file.as_deref())?;
     if paths.is_empty() {
         return Err(UsageError::NoPath);
     }
@@ -277,7 +344,11 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::{demo::queue::Queue, emulator::Discipline};
+    use crate::{
+        demo::queue::Queue,
+        emulator::Discipline,
+        transfer::ticket::{Fingerprint, Secret},
+    };
 
     fn resolve(words: &[&str]) -> Result<Command, UsageError> {
         Command::resolve(LowArgs::try_parse_from(words).unwrap())
@@ -330,6 +401,23 @@ mod tests {
             assert_eq!((scenarios.link.queue.discipline(), scenarios.link.buffer), (discipline, 200_000));
             assert_eq!(scenarios.fast_card, None, "the user chose a queue");
         }
+    }
+
+    #[test]
+    fn a_bench_needs_a_ticket_of_its_own_and_a_picture_that_can_be_drawn() {
+        let of = |fingerprint| Ticket::new("h", 1, fingerprint, Secret([1; 16])).unwrap().to_string();
+        let ticket = of(Fingerprint([1; 32]));
+        let words = ["rc3", "bench", &ticket, "--sizes", "10k,1M", "--both", "--picture", "a.PNG"];
+        let Ok(Command::Bench(job)) = resolve(&words) else { panic!("not a bench") };
+        let plan = Plan { sizes: vec![10_000, 1_000_000], runs: 5, seconds: 5, both: true, forget: false };
+        assert_eq!((job.visit.plan, job.picture), (plan, Some((PathBuf::from("a.PNG"), Format::Png))));
+        let with = |flags: &[&str]| resolve(&[&["rc3", "bench", &ticket], flags].concat());
+        assert!(matches!(with(&["--sizes", "2G"]), Err(UsageError::BenchSizes)));
+        assert!(matches!(with(&["--picture", "a.gif"]), Err(UsageError::Picture(_))));
+        assert!(matches!(resolve(&["rc3", "bench", &of(fingerprint())]), Err(UsageError::DoctorTicket)));
+        let words = ["rc3", "bench", "--listen", "--address", "127.0.0.1:7"];
+        let Ok(Command::BenchListen(job)) = resolve(&words) else { panic!("not a listener") };
+        assert_eq!(job.address, Some("127.0.0.1:7".parse().unwrap()));
     }
 
     #[test]

@@ -32,6 +32,8 @@ pub enum LowCommand {
     Send(SendArgs),
     /// Check this host's sockets, and with a second host the path between them
     Doctor(DoctorArgs),
+    /// Measure rc3 and plain QUIC on the path between two hosts
+    Bench(BenchArgs),
     /// Print completions for a shell
     Completions {
         /// The shell
@@ -204,27 +206,84 @@ again. Marks with which packets overtook are remembered for `rc3 send --marks au
 You can also pass the ticket by --ticket-file or the variable RC3_TICKET. As an argument it is visible to every user \
 of this machine in the list of processes; `-` reads it from standard input.")]
 pub struct DoctorArgs {
-    /// The line `rc3 doctor --listen` printed on another host, or `-` to read it from standard input
-    #[arg(value_name = "TICKET", conflicts_with = "listen")]
-    pub ticket: Option<String>,
-    /// Read the ticket from this file; with --listen, write it there, readable only by you
-    #[arg(long, value_name = "FILE")]
-    pub ticket_file: Option<PathBuf>,
-    /// Answer checks from another host until interrupted; prints a ticket
-    #[arg(long)]
-    pub listen: bool,
-    /// Address to listen on: IP:PORT, IP, or :PORT [default: any address, any free port]
-    #[arg(long, value_name = "ADDR", value_parser = parse_listen, requires = "listen")]
-    pub bind: Option<SocketAddr>,
-    /// Address in the ticket, instead of that of the default route
-    #[arg(long, value_name = "HOST[:PORT]", value_parser = parse_advertise, requires = "listen")]
-    pub advertise: Option<(String, Option<u16>)>,
+    /// The other host
+    #[command(flatten)]
+    pub peer: PeerArgs,
     /// Print one JSON object and no other output
     #[arg(long, conflicts_with = "listen")]
     pub json: bool,
     /// Network settings
     #[command(flatten)]
     pub network: NetworkArgs,
+}
+
+/// `rc3 bench`
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "\
+Run `rc3 bench --listen` on one host, and `rc3 bench` with its ticket on the other. Plain QUIC is the same transport \
+without low priority. Run by run and size by size, both send one flow in turn, each on a new connection; the bulk \
+flows follow. Everything is sent from memory, and compared on arrival.
+
+FCT is from connect to the last byte at the receiver, handshake included, by this host's clock. For a flow to the \
+listener, it is the time until the listener's reply to the last byte, less half of the smallest round trip. A flow \
+from the listener begins with this host's request, half a round trip after the handshake.
+
+Anyone with the ticket can make the listener send and receive, one bench at a time: up to 32 sizes of at most 1 GB, \
+100 runs, and 600 s of bulk flow. The listener remembers paths only while it runs.
+
+You can also pass the ticket by --ticket-file or the variable RC3_TICKET. As an argument it is visible to every user \
+of this machine in the list of processes; `-` reads it from standard input.")]
+pub struct BenchArgs {
+    /// The other host
+    #[command(flatten)]
+    pub peer: PeerArgs,
+    /// Sizes of the flows, separated by commas
+    #[arg(long, default_value = "10k,100k,1M,5M,20M", value_delimiter = ',', value_parser = parse_size)]
+    #[arg(conflicts_with = "listen")]
+    pub sizes: Vec<u64>,
+    /// Runs per size and scheme
+    #[arg(long, default_value_t = 5, value_name = "N", value_parser = value_parser!(u32).range(1..=100))]
+    #[arg(conflicts_with = "listen")]
+    pub runs: u32,
+    /// Length of the bulk flows; 0 leaves them out
+    #[arg(long, default_value_t = 5, value_name = "N", value_parser = value_parser!(u32).range(0..=600))]
+    #[arg(conflicts_with = "listen")]
+    pub seconds: u32,
+    /// Measure flows from the listener too
+    #[arg(long, conflicts_with = "listen")]
+    pub both: bool,
+    /// Let each flow meet an unknown path; remembered paths are neither used nor stored
+    #[arg(long, conflicts_with = "listen")]
+    pub forget: bool,
+    /// Print one JSON event per line: start, flow, bulk, result, bulk_result, done, error
+    #[arg(long, conflicts_with = "listen")]
+    pub json: bool,
+    /// Draw FCT over size into FILE.svg or FILE.png
+    #[arg(long, value_name = "FILE", conflicts_with = "listen")]
+    pub picture: Option<PathBuf>,
+    /// Network settings
+    #[command(flatten)]
+    pub network: NetworkArgs,
+}
+
+/// The two sides of a measurement: one listens, the other has its ticket.
+#[derive(Debug, Clone, Args)]
+pub struct PeerArgs {
+    /// The line that the same command with --listen printed on another host, or `-` to read it from standard input
+    #[arg(value_name = "TICKET", conflicts_with = "listen")]
+    pub ticket: Option<String>,
+    /// Read the ticket from this file; with --listen, write it there, readable only by you
+    #[arg(long, value_name = "FILE")]
+    pub ticket_file: Option<PathBuf>,
+    /// Answer another host until interrupted; prints a ticket
+    #[arg(long)]
+    pub listen: bool,
+    /// Address to listen on: IP:PORT, IP, or :PORT [default: any address, any free port]
+    #[arg(long, visible_alias = "address", value_name = "ADDR", value_parser = parse_listen, requires = "listen")]
+    pub bind: Option<SocketAddr>,
+    /// Address in the ticket, instead of that of the default route
+    #[arg(long, value_name = "HOST[:PORT]", value_parser = parse_advertise, requires = "listen")]
+    pub advertise: Option<(String, Option<u16>)>,
 }
 
 /// Network settings.

@@ -5,7 +5,8 @@
 
 use rc3_text::units::about_bytes;
 
-use super::report::{Report, Row, time};
+use super::report::{Report, Row};
+use crate::table::time;
 
 /// What the terminal supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

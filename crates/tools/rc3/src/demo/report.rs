@@ -10,16 +10,10 @@ use rc3_text::units::{about_bytes, about_time, rate_text, three_digits};
 use serde::Serialize;
 
 use super::{links::Links, queue::Queue, scenario::Scenario};
-
-/// The two schemes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Scheme {
-    /// QUIC alone: CUBIC with quinn-proto's own window growth.
-    Plain,
-    /// The same primary loop with the RLP loop beside it.
-    Rc3,
-}
+use crate::{
+    scheme::Scheme,
+    table::{align, milliseconds, time},
+};
 
 /// Results of one transfer.
 #[derive(Debug, Clone, PartialEq)]
@@ -246,32 +240,6 @@ impl Links<Report> {
         let fast_card = fast_card.as_ref().map(Report::as_json);
         serde_json::to_string(&Links { link: link.as_json(), fast_card })
     }
-}
-
-/// A time in milliseconds.
-pub fn milliseconds(time: Duration) -> f64 {
-    time.as_secs_f64() * 1e3
-}
-
-/// Milliseconds in readable units.
-pub fn time(milliseconds: f64) -> String {
-    about_time(Duration::try_from_secs_f64(milliseconds / 1e3).unwrap_or_default())
-}
-
-/// Right-aligned columns, separated by two blanks.
-fn align(lines: &[Vec<String>]) -> String {
-    let columns = lines.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| {
-        lines.iter().filter_map(|line| Some(line.get(column)?.chars().count())).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..columns).map(width).collect();
-    let mut text = String::new();
-    for line in lines {
-        let cells = line.iter().zip(&widths).map(|(cell, &width)| format!("{cell:>width$}"));
-        text += cells.collect::<Vec<_>>().join("  ").trim_end();
-        text.push('\n');
-    }
-    text
 }
 
 #[cfg(test)]

@@ -29,11 +29,12 @@ use rc3_text::units::{about_bytes, about_time};
 use thiserror::Error;
 
 use super::{
-    report::{Measured, Report, Row, Sample, Scheme},
+    report::{Measured, Report, Row, Sample},
     scenario::{Runs, Scenario},
 };
 use crate::{
     emulator::{EmulatorConfig, LinkEmulator},
+    scheme::Scheme,
     transfer::identity::{self, Identity, IdentityError, SERVER_NAME},
 };
 
@@ -128,7 +129,7 @@ pub async fn run(scenario: &Scenario, mut progress: impl FnMut(Step)) -> Result<
         // Different losses in each run, but the same for both schemes.
         let link = ends.link(scenario, scenario.seed.wrapping_add(u64::from(run)))?;
         for (&bytes, samples) in scenario.sizes.iter().zip(&mut samples) {
-            for (scheme, samples) in [Scheme::Plain, Scheme::Rc3].into_iter().zip(samples) {
+            for (scheme, samples) in Scheme::BOTH.into_iter().zip(samples) {
                 link.reset();
                 if scenario.forget {
                     ends.sender.forget_verdicts();

@@ -10,6 +10,7 @@ use super::{
     links::Links,
     report::{Measured, Report},
 };
+use crate::table::time;
 
 /// The size of one link's panel.
 const SIZE: (u32, u32) = (900, 560);
@@ -60,7 +61,7 @@ fn draw_panel(report: &Report, panel: &Panel<'_>) -> Result<(), Box<dyn Error>> 
         .x_desc("size")
         .y_desc("FCT: connect to last byte, median")
         .x_label_formatter(&|bytes| about_bytes(bytes.round() as u64))
-        .y_label_formatter(&|ms| super::report::time(*ms))
+        .y_label_formatter(&|ms| time(*ms))
         .light_line_style(TRANSPARENT)
         .label_style((font::FAMILY, 16))
         .draw()?;

@@ -6,7 +6,7 @@
 
 use std::{
     io,
-    net::{Ipv4Addr, Ipv6Addr, SocketAddr},
+    net::SocketAddr,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -93,9 +93,7 @@ pub async fn measure(
     network: &Network,
     progress: &mut impl FnMut(Step),
 ) -> io::Result<Flows> {
-    let any = if remote.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
-    let options = network.options(any, Some(remote));
-    let endpoint = Endpoint::new(options, None, SocketAddr::new(any, 0))?;
+    let endpoint = network.client(remote)?;
     let tls = identity::client(fingerprint, ALPN).map_err(io::Error::other)?;
     let config = ClientConfig::new(Arc::new(tls));
     let connecting = endpoint.connect_with(config, remote, SERVER_NAME).map_err(io::Error::other)?;
@@ -224,7 +222,7 @@ async fn send(
 }
 
 /// Approximate bytes that arrived: for the primary, the bytes passed to it.
-fn delivered(connection: &Connection) -> u64 {
+pub(crate) fn delivered(connection: &Connection) -> u64 {
     let stats = connection.stats();
     let rlp: u64 = stats.sent.levels.iter().map(|level| level.delivered_bytes).sum();
     rlp + stats.sent.primary_bytes.saturating_sub(stats.path.in_flight)

@@ -6,9 +6,11 @@
 //! bytes in that order ([`tree`]). Existing files are not sent, nor the parts that an interrupted transfer left
 //! ([`part`], [`record`], [`gaps`]).
 
-use std::{path::Path, time::Duration};
+use std::{net::SocketAddr, path::Path, time::Duration};
 
-use rc3_net::{Congestion, Connection, ConnectionError, RlpMode, TransportConfig, VarInt};
+use rc3_net::{
+    Congestion, Connection, ConnectionError, RlpMode, TransportConfig, TransportErrorCode, VarInt,
+};
 
 use error::TransferError;
 use message::MessageError;
@@ -23,7 +25,9 @@ pub mod identity;
 mod inbound;
 pub mod manifest;
 pub mod message;
+pub(crate) mod moved;
 pub mod network;
+pub(crate) mod newcomers;
 mod outbound;
 pub mod part;
 pub mod paths;
@@ -47,13 +51,13 @@ const KEEP_ALIVE: Duration = Duration::from_secs(3);
 const STREAMS_MAX: u32 = 200;
 
 /// Close code of a failed connection.
-const FAILED: VarInt = VarInt::from_u32(1);
+pub(crate) const FAILED: VarInt = VarInt::from_u32(1);
 /// Close code of a connection without a free slot.
-const BUSY: VarInt = VarInt::from_u32(3);
+pub(crate) const BUSY: VarInt = VarInt::from_u32(3);
 
 /// Transport configuration of both sides, with a directory for qlog files. The peer may open this many streams for
 /// files, and one more for the control stream if any.
-fn transport(
+pub(crate) fn transport(
     rlp: RlpMode,
     congestion: Congestion,
     qlog: Option<&Path>,
@@ -73,7 +77,7 @@ fn transport(
 }
 
 /// Returns on Ctrl-C or a request to terminate.
-async fn interrupted() {
+pub(crate) async fn interrupted() {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};
@@ -101,7 +105,7 @@ fn close_code(outcome: &Result<(), TransferError>) -> (VarInt, &'static str) {
 }
 
 /// The end of a connection as text.
-fn lost(error: ConnectionError) -> TransferError {
+pub(crate) fn lost(error: ConnectionError) -> TransferError {
     if let ConnectionError::ApplicationClosed(close) = &error
         && close.error_code == BUSY
     {
@@ -118,6 +122,40 @@ fn lost(error: ConnectionError) -> TransferError {
         }
         error => paths::printable(&error.to_string()),
     })
+}
+
+/// Why there is no connection.
+pub(crate) fn not_connected(address: SocketAddr, error: ConnectionError) -> TransferError {
+    // TLS alert 49, access_denied: our check of the certificate failed. 120: no_application_protocol.
+    let reason = match before_any_reply(error.clone()) {
+        TransferError::Busy => return TransferError::Busy,
+        _ => match error {
+            ConnectionError::TransportError(error) if error.code == TransportErrorCode::crypto(49) => {
+                return TransferError::WrongReceiver(address);
+            }
+            ConnectionError::ConnectionClosed(close)
+                if close.error_code == TransportErrorCode::crypto(120) =>
+            {
+                return TransferError::Refused("it has another protocol version".to_owned());
+            }
+            ConnectionError::TimedOut => "no answer".to_owned(),
+            error => error.to_string(),
+        },
+    };
+    TransferError::Connect { address, reason: paths::printable(&reason) }
+}
+
+/// The end of a connection before any message of the receiver. Without a reason, the receiver had no free slot.
+fn before_any_reply(error: ConnectionError) -> TransferError {
+    let busy = match &error {
+        ConnectionError::ConnectionClosed(close) => {
+            [TransportErrorCode::CONNECTION_REFUSED, TransportErrorCode::APPLICATION_ERROR]
+                .contains(&close.error_code)
+        }
+        ConnectionError::ApplicationClosed(close) => close.error_code == BUSY || close.reason.is_empty(),
+        _ => false,
+    };
+    if busy { TransferError::Busy } else { lost(error) }
 }
 
 /// The message, or why there is none.

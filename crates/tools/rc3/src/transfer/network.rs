@@ -3,12 +3,13 @@
 use std::{
     env,
     ffi::OsString,
-    net::{IpAddr, SocketAddr},
+    io,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     path::PathBuf,
 };
 
 use rc3_net::{
-    EndpointOptions,
+    Endpoint, EndpointOptions,
     marks::{MarkChoice, Marks},
     paths::PathMemory,
 };
@@ -45,6 +46,19 @@ impl Network {
             Marking::PerLevel => Marks::per_level(),
         };
         EndpointOptions { marks, path_memory, ..EndpointOptions::default() }
+    }
+
+    /// An endpoint at any free port that talks only to `remote`.
+    ///
+    /// # Errors
+    /// When the system has no such socket.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime with I/O and time.
+    pub fn client(&self, remote: SocketAddr) -> io::Result<Endpoint> {
+        let any: IpAddr =
+            if remote.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+        Endpoint::new(self.options(any, Some(remote)), None, SocketAddr::new(any, 0))
     }
 }
 

@@ -13,17 +13,14 @@ use std::{
 };
 
 use rc3_core::units::Rate;
-use rc3_net::{
-    ClientConfig, Connection, ConnectionError, Endpoint, SendStream, TransportErrorCode, WriteError,
-    file::SendFileError,
-};
+use rc3_net::{ClientConfig, Connection, Endpoint, SendStream, WriteError, file::SendFileError};
 use tokio::{
     task::JoinSet,
     time::{MissedTickBehavior, timeout},
 };
 
 use super::{
-    BUSY, background,
+    background, before_any_reply,
     error::TransferError,
     gaps::{GAPS_MAX, Gaps},
     heard,
@@ -31,6 +28,8 @@ use super::{
     lost,
     manifest::{self, Found},
     message::{self, ALPN, Fault, FromReceiver, FromSender, Refusal, VERSION},
+    moved::Moved,
+    not_connected,
     paths::printable,
     progress::{Reporter, Steered, Summary},
     send::SendJob,
@@ -104,7 +103,7 @@ pub(super) async fn converse(
     let unanswered = Unanswered::default();
     let files = Files { found, unanswered: &unanswered, limit: job.rate_limit };
     let mut sending = Box::pin(files.send(&connection, &mut control, agreed));
-    let (mut all_sent, mut moved) = (false, Moved::new(job));
+    let (mut all_sent, mut moved) = (false, Moved::new(patience(job)));
     loop {
         tokio::select! {
             sent = &mut sending, if !all_sent => {
@@ -314,31 +313,10 @@ impl Unanswered {
     }
 }
 
-/// Detects whether the transfer makes progress.
-struct Moved {
-    patience: Duration,
-    at: Instant,
-    delivered: u64,
-}
-
-impl Moved {
-    fn new(job: &SendJob) -> Self {
-        // A low rate limit causes pauses by itself.
-        let pause = job.rate_limit.map_or(Duration::ZERO, |rate| 3 * rate.time_for(READ_BYTES_MIN as u64));
-        Self { patience: job.patience.max(pause), at: Instant::now(), delivered: 0 }
-    }
-
-    fn on_message(&mut self) {
-        self.at = Instant::now();
-    }
-
-    fn check(&mut self, delivered: u64) -> Result<(), TransferError> {
-        if delivered != self.delivered {
-            self.delivered = delivered;
-            self.at = Instant::now();
-        }
-        if self.at.elapsed() > self.patience { Err(TransferError::Stalled(self.patience)) } else { Ok(()) }
-    }
+/// A low rate limit causes pauses by itself.
+fn patience(job: &SendJob) -> Duration {
+    let pause = job.rate_limit.map_or(Duration::ZERO, |rate| 3 * rate.time_for(READ_BYTES_MIN as u64));
+    job.patience.max(pause)
 }
 
 /// What to send.
@@ -470,39 +448,6 @@ fn unwelcome(reply: FromReceiver, found: &Found) -> TransferError {
 }
 
 /// Why the connection failed, as an error of this program.
-fn not_connected(address: SocketAddr, error: ConnectionError) -> TransferError {
-    // TLS alert 49, access_denied: our check of the certificate failed. 120: no_application_protocol.
-    let reason = match before_any_reply(error.clone()) {
-        TransferError::Busy => return TransferError::Busy,
-        _ => match error {
-            ConnectionError::TransportError(error) if error.code == TransportErrorCode::crypto(49) => {
-                return TransferError::WrongReceiver(address);
-            }
-            ConnectionError::ConnectionClosed(close)
-                if close.error_code == TransportErrorCode::crypto(120) =>
-            {
-                return TransferError::Refused("it has another protocol version".to_owned());
-            }
-            ConnectionError::TimedOut => "no answer".to_owned(),
-            error => error.to_string(),
-        },
-    };
-    TransferError::Connect { address, reason: printable(&reason) }
-}
-
-/// The end of a connection before any message of the receiver. Without a reason, the receiver had no free slot.
-fn before_any_reply(error: ConnectionError) -> TransferError {
-    let busy = match &error {
-        ConnectionError::ConnectionClosed(close) => {
-            [TransportErrorCode::CONNECTION_REFUSED, TransportErrorCode::APPLICATION_ERROR]
-                .contains(&close.error_code)
-        }
-        ConnectionError::ApplicationClosed(close) => close.error_code == BUSY || close.reason.is_empty(),
-        _ => false,
-    };
-    if busy { TransferError::Busy } else { lost(error) }
-}
-
 fn broken(error: WriteError) -> TransferError {
     match error {
         WriteError::ConnectionLost(error) => lost(error),

@@ -422,7 +422,8 @@ fn bar(bytes: u64) -> ProgressBar {
     bar
 }
 
-fn json(event: &Event<'_>) {
+/// Prints one event.
+pub(crate) fn json(event: &impl Serialize) {
     if let Ok(text) = serde_json::to_string(event) {
         line(io::stdout(), &escaped(&text));
     }
@@ -442,7 +443,7 @@ fn escaped(json: &str) -> String {
 }
 
 /// Prints one line and flushes it: the other end may be a pipe. A closed pipe is not an error.
-fn line(mut to: impl Write, text: &str) {
+pub(crate) fn line(mut to: impl Write, text: &str) {
     let _ = writeln!(to, "{text}").and_then(|()| to.flush());
 }
 

@@ -1,6 +1,39 @@
-//! The address at which other hosts reach this one.
+//! The address at which other hosts reach this one, and the ticket that names it.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::{
+    io,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket},
+};
+
+use super::ticket::{Fingerprint, Secret, Ticket, TicketError};
+
+/// Opens a listener at `address`; by default at any address of both families if the system has both, else of IPv4.
+///
+/// # Errors
+/// Those of `open`.
+pub fn bind<T>(address: Option<SocketAddr>, open: impl Fn(SocketAddr) -> io::Result<T>) -> io::Result<T> {
+    match address {
+        Some(address) => open(address),
+        None => open((Ipv6Addr::UNSPECIFIED, 0).into()).or_else(|_| open((Ipv4Addr::UNSPECIFIED, 0).into())),
+    }
+}
+
+/// The ticket of a listener at `bound`, with the host and port to advertise if they differ.
+///
+/// # Errors
+/// [`TicketError::Host`] if the host is not a name or address.
+pub fn invite(
+    bound: SocketAddr,
+    advertise: Option<&(String, Option<u16>)>,
+    fingerprint: Fingerprint,
+    secret: Secret,
+) -> Result<Ticket, TicketError> {
+    let (host, port) = match advertise {
+        Some((host, port)) => (host.clone(), port.unwrap_or(bound.port())),
+        None => (reachable(bound.ip()).to_string(), bound.port()),
+    };
+    Ticket::new(&host, port, fingerprint, secret)
+}
 
 /// The address to advertise when listening on `ip`: `ip` itself, or for an unspecified address the source address of
 /// the default route. Finding it sends no packets.

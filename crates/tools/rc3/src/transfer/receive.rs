@@ -3,13 +3,7 @@
 //! Any holder of the ticket is admitted; one transfer runs at a time, others wait. A failed transfer ends neither the
 //! program nor loses what arrived: incomplete files stay for the next run.
 
-use std::{
-    io,
-    net::{Ipv4Addr, Ipv6Addr, SocketAddr},
-    path::PathBuf,
-    sync::Arc,
-    time::Duration,
-};
+use std::{io, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use rc3_net::{Congestion, Endpoint, RlpMode, ServerConfig, VarInt};
 use tokio::time::{MissedTickBehavior, timeout};
@@ -28,9 +22,9 @@ use super::{
     paths::printable_path,
     progress::Reporter,
     random::random,
-    reachable::reachable,
+    reachable::{self, invite},
     session::FINAL_PATIENCE,
-    ticket::{SECRET_BYTES, Secret, Ticket},
+    ticket::{SECRET_BYTES, Secret},
     ticket_file::TicketFile,
     transport,
 };
@@ -81,16 +75,12 @@ pub async fn receive(job: ReceiveJob, reporter: &mut Reporter) -> Result<(), Tra
         job.qlog.as_deref(),
         STREAMS_MAX,
     )?));
-    let endpoint = bind(config, &job)?;
+    let endpoint = bind(&config, &job.network, job.listen)?;
     let local = |what: &str, error| TransferError::Local { what: what.to_owned(), error };
     let address = endpoint.local_addr().map_err(|error| local("find the port", error))?;
 
     let secret = Secret(random::<SECRET_BYTES>()?);
-    let (host, port) = match &job.advertise {
-        Some((host, port)) => (host.clone(), port.unwrap_or(address.port())),
-        None => (reachable(address.ip()).to_string(), address.port()),
-    };
-    let ticket = Ticket::new(&host, port, identity.fingerprint(), secret)
+    let ticket = invite(address, job.advertise.as_ref(), identity.fingerprint(), secret)
         .map_err(|error| local("make a ticket", io::Error::new(io::ErrorKind::InvalidInput, error)))?;
     // Check the directory before the ticket is printed.
     let destination = open(&job)?;
@@ -196,21 +186,19 @@ fn open(job: &ReceiveJob) -> Result<Destination, TransferError> {
     })
 }
 
-/// Any address of both families if the system has both, else IPv4.
-fn bind(config: ServerConfig, job: &ReceiveJob) -> Result<Endpoint, TransferError> {
-    let failed = |error| {
-        let at = job.listen.map_or_else(|| "any address".to_owned(), |address| address.to_string());
+/// A listening endpoint with bounded memory.
+pub(crate) fn bind(
+    config: &ServerConfig,
+    network: &Network,
+    address: Option<SocketAddr>,
+) -> Result<Endpoint, TransferError> {
+    let server = |address: SocketAddr| {
+        Endpoint::new(network.options(address.ip(), None), Some(config.clone()), address)
+    };
+    let endpoint = reachable::bind(address, server).map_err(|error| {
+        let at = address.map_or_else(|| "any address".to_owned(), |address| address.to_string());
         TransferError::Local { what: format!("listen on {at}"), error }
-    };
-    let server = |address: SocketAddr, config| {
-        Endpoint::new(job.network.options(address.ip(), None), Some(config), address)
-    };
-    let endpoint = match job.listen {
-        Some(address) => server(address, config),
-        None => server((Ipv6Addr::UNSPECIFIED, 0).into(), config.clone())
-            .or_else(|_| server((Ipv4Addr::UNSPECIFIED, 0).into(), config)),
-    }
-    .map_err(failed)?;
+    })?;
     endpoint.set_memory_max(MEMORY_MAX);
     Ok(endpoint)
 }

@@ -2,7 +2,7 @@
 
 use std::{
     io::{self, IsTerminal, Write},
-    net::{Ipv4Addr, Ipv6Addr, SocketAddr},
+    net::SocketAddr,
     path::PathBuf,
     time::{Duration, Instant},
 };
@@ -76,13 +76,7 @@ pub async fn send(job: SendJob, reporter: &mut Reporter) -> Result<(), TransferE
 
 async fn send_found(job: &SendJob, found: &Found, reporter: &mut Reporter) -> Result<(), TransferError> {
     let address = resolve(&job.ticket).await?;
-    let local = match address {
-        SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
-        SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
-    };
-    let options = job.network.options(local.ip(), Some(address));
-    let endpoint = Endpoint::new(options, None, local)
-        .map_err(|error| TransferError::Local { what: "open a UDP socket".to_owned(), error })?;
+    let endpoint = open(&job.network, address)?;
     let outcome = tokio::select! {
         outcome = persist(&endpoint, address, job, found, reporter) => outcome,
         () = interrupted() => Err(TransferError::Interrupted { kept: 0 }),
@@ -92,6 +86,12 @@ async fn send_found(job: &SendJob, found: &Found, reporter: &mut Reporter) -> Re
     let _ = tokio::time::timeout(Duration::from_secs(1), endpoint.wait_idle()).await;
     endpoint.save_paths().await;
     outcome
+}
+
+/// An endpoint for connections to `address`.
+pub(crate) fn open(network: &Network, address: SocketAddr) -> Result<Endpoint, TransferError> {
+    let failed = |error| TransferError::Local { what: "open a UDP socket".to_owned(), error };
+    network.client(address).map_err(failed)
 }
 
 /// Retries for a while if the receiver has no free slot.
@@ -115,7 +115,7 @@ async fn persist(
     }
 }
 
-async fn resolve(ticket: &Ticket) -> Result<SocketAddr, TransferError> {
+pub(crate) async fn resolve(ticket: &Ticket) -> Result<SocketAddr, TransferError> {
     let failed = |error| TransferError::Resolve { host: ticket.host().to_owned(), error };
     let mut addresses = tokio::net::lookup_host((ticket.host(), ticket.port())).await.map_err(failed)?;
     addresses.next().ok_or_else(|| failed(io::ErrorKind::NotFound.into()))

@@ -1,0 +1,143 @@
+//! Why a bench ends early, as messages that users can act on.
+
+use std::{io, net::SocketAddr, path::PathBuf, time::Duration};
+
+use rc3_net::{Connection, ConnectionError};
+use rc3_text::units::about_time;
+use thiserror::Error;
+
+use super::{REFUSED, UNAUTHORISED};
+use crate::transfer::{
+    error::TransferError,
+    identity::IdentityError,
+    lost,
+    message::MessageError,
+    paths::{printable, printable_path},
+};
+
+/// Why a bench, or the whole command, ended.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum BenchError {
+    /// Cannot connect.
+    #[error("cannot connect to {address}: {reason}")]
+    Connect {
+        /// The address.
+        address: SocketAddr,
+        /// The reason.
+        reason: String,
+    },
+    /// Another bench runs there.
+    #[error("the listener is busy with another bench")]
+    Busy,
+    /// The peer's certificate is not that of the ticket.
+    #[error("{0} is not the listener that made this ticket")]
+    WrongListener(SocketAddr),
+    /// The listener does not accept the ticket's secret.
+    #[error("the listener rejected the ticket")]
+    Unauthorised,
+    /// The listener refuses the plan, the flow or the version.
+    #[error("the listener refuses: {0}")]
+    Refused(String),
+    /// No bytes or messages for this long.
+    #[error("no progress for {}", about_time(*.0))]
+    Stalled(Duration),
+    /// A flow needs too long.
+    #[error("a flow took longer than {}", about_time(*.0))]
+    TooSlow(Duration),
+    /// What arrived is not what was sent.
+    #[error("a flow arrived damaged")]
+    Damaged,
+    /// The connection ended early.
+    #[error("lost the connection: {0}")]
+    Lost(String),
+    /// The user pressed Ctrl-C.
+    #[error("interrupted")]
+    Interrupted,
+    /// The picture cannot be written.
+    #[error("cannot write {}: {error}", printable_path(path))]
+    Picture {
+        /// The file.
+        path: PathBuf,
+        /// The system error.
+        error: io::Error,
+    },
+    /// An error that a transfer has too: no such host, no socket, no certificate, a protocol violation.
+    #[error(transparent)]
+    Other(TransferError),
+}
+
+impl BenchError {
+    /// What the user can do.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Connect { .. } => {
+                "check that `rc3 bench --listen` still runs and that firewalls pass UDP to that port"
+            }
+            Self::Busy => "try again when it has ended, or start another `rc3 bench --listen`",
+            Self::WrongListener(_) => {
+                "use the ticket of the running `rc3 bench --listen`; each run makes a new one"
+            }
+            Self::Unauthorised => "copy the whole ticket of the running `rc3 bench --listen`",
+            Self::Refused(_) => "use the same version of rc3 on both sides",
+            Self::Stalled(_) | Self::Lost(_) => {
+                "check the other side's terminal and the path, then run it again"
+            }
+            Self::TooSlow(_) => "choose smaller --sizes for this path",
+            Self::Damaged => "this is a bug: please report it",
+            Self::Interrupted => "run it again with fewer --runs or smaller --sizes if it takes too long",
+            Self::Picture { .. } => "check free space and permissions",
+            Self::Other(error) => error.hint(),
+        }
+    }
+
+    /// The end of a connection to the listener, or what the peer did if it is still open.
+    pub(super) fn of(connection: &Connection, error: impl Into<Self>) -> Self {
+        connection.close_reason().map_or_else(|| error.into(), Self::from)
+    }
+
+    /// A peer that violates the protocol.
+    pub(super) fn protocol(what: &str) -> Self {
+        Self::Other(TransferError::Protocol(what.to_owned()))
+    }
+}
+
+impl From<TransferError> for BenchError {
+    fn from(error: TransferError) -> Self {
+        match error {
+            TransferError::Connect { address, reason } => Self::Connect { address, reason },
+            TransferError::Busy => Self::Busy,
+            TransferError::WrongReceiver(address) => Self::WrongListener(address),
+            TransferError::Refused(reason) => Self::Refused(reason),
+            TransferError::Stalled(patience) => Self::Stalled(patience),
+            TransferError::Lost(reason) => Self::Lost(reason),
+            error => Self::Other(error),
+        }
+    }
+}
+
+impl From<ConnectionError> for BenchError {
+    fn from(error: ConnectionError) -> Self {
+        match &error {
+            ConnectionError::ApplicationClosed(close) if close.error_code == UNAUTHORISED => {
+                Self::Unauthorised
+            }
+            ConnectionError::ApplicationClosed(close) if close.error_code == REFUSED => {
+                Self::Refused(printable(&String::from_utf8_lossy(&close.reason)))
+            }
+            _ => lost(error).into(),
+        }
+    }
+}
+
+impl From<MessageError> for BenchError {
+    fn from(error: MessageError) -> Self {
+        TransferError::from(error).into()
+    }
+}
+
+impl From<IdentityError> for BenchError {
+    fn from(error: IdentityError) -> Self {
+        Self::Other(error.into())
+    }
+}

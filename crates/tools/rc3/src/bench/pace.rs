@@ -1,0 +1,68 @@
+//! An estimate of the remaining time.
+
+use std::{collections::HashMap, time::Duration};
+
+use super::{
+    outcome::Outcome,
+    plan::{Amount, Flow, Kind, Plan},
+};
+
+/// How long the rest of a plan takes.
+#[derive(Debug)]
+pub(super) struct Pace {
+    left: Vec<Flow>,
+    took: HashMap<Kind, Duration>,
+}
+
+impl Pace {
+    /// At the start of a plan.
+    pub(super) fn new(plan: &Plan) -> Self {
+        let mut left: Vec<Flow> = plan.flows().collect();
+        left.reverse();
+        Self { left, took: HashMap::new() }
+    }
+
+    /// Remaining flows.
+    pub(super) fn flows(&self) -> usize {
+        self.left.len()
+    }
+
+    /// The next flow is done.
+    pub(super) fn done(&mut self, outcome: &Outcome) {
+        self.left.pop();
+        self.took.insert(outcome.flow.kind, outcome.took);
+    }
+
+    /// As long as flows of the same kind took last; `None` while there is one that was never measured.
+    pub(super) fn left(&self) -> Option<Duration> {
+        let of = |flow: &Flow| match flow.kind.amount {
+            Amount::Seconds(seconds) => Some(Duration::from_secs(seconds.into())),
+            Amount::Bytes(_) => self.took.get(&flow.kind).copied(),
+        };
+        self.left.iter().map(of).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        super::{plan::tests::plan, report::tests::outcome},
+        *,
+    };
+
+    #[test]
+    fn the_rest_takes_as_long_as_the_same_flows_took() {
+        let plan = plan();
+        let mut pace = Pace::new(&plan);
+        let flows: Vec<Flow> = plan.flows().collect();
+        for &flow in &flows[..7] {
+            pace.done(&outcome(flow, 100));
+            assert_eq!(pace.left(), None, "{flow:?}");
+        }
+        pace.done(&outcome(flows[7], 100));
+        // Eight flows of the second run, and four bulk flows of a second.
+        assert_eq!(pace.left(), Some(8 * Duration::from_millis(100) + Duration::from_secs(4)));
+        flows[8..].iter().for_each(|&flow| pace.done(&outcome(flow, 100)));
+        assert_eq!(pace.left(), Some(Duration::ZERO));
+    }
+}
