@@ -333,8 +333,8 @@ mod tests {
 
     #[test]
     fn batches_grow_until_neighbours_are_not_correlated() {
-        // Queues fill and drain over 400 flows: neighbouring batches of 100 are alike.
-        let wave = |index: usize| flow(1, if (index / 200).is_multiple_of(2) { 1.0 } else { 3.0 });
+        // Queues fill and drain over 800 flows: neighbouring batches of 100 are alike.
+        let wave = |index: usize| flow(1, if (index / 400).is_multiple_of(2) { 1.0 } else { 3.0 });
         let slow = Flows::new(vec![(0..2000).map(wave).collect(); 4]);
         let estimate = slow.mean(Weight::Flows).unwrap();
         assert!(estimate.parts < 80, "{}", estimate.parts);
