@@ -6,8 +6,8 @@
 //! repetition in the end. Two schemes that were offered the same flows are compared part by part, so that what the
 //! parts have in common cancels.
 
-/// Batches that a repetition is cut into, most first.
-const BATCHES: [usize; 5] = [20, 10, 5, 2, 1];
+/// Batches that a repetition is cut into, most first. Two would always seem independent.
+const BATCHES: [usize; 4] = [20, 10, 5, 1];
 /// Batches that a single repetition is cut into at least: fewer give no interval at all.
 const BATCHES_OF_ONE: usize = 5;
 /// Flows below which a batch says too little.
