@@ -26,7 +26,7 @@ const TRIGGERS: [(&str, Value<KickAssStats>); 3] = [
 ];
 const STEERED_TIME: &str = "rc3_kickass_steered_milliseconds";
 const STEERED: &str = "rc3_kickass_connections";
-const TOLD_RATE: &str = "rc3_kickass_rate_bits_per_second";
+const FOLLOWED_RATE: &str = "rc3_kickass_rate_bits_per_second";
 
 pub(super) fn describe() {
     for (name, unit, meaning, _) in COUNTED {
@@ -56,7 +56,7 @@ pub(super) fn report(stats: &KickAssStats, now: Instant, last: Option<&(KickAssS
     let before = last.map_or(0, |(last, then)| steered(last, *then));
     add(steered(stats, now).saturating_sub(before), |time| counter!(STEERED_TIME).increment(time));
     if let (KickAssMode::KickAss, Some(rate)) = (stats.mode, stats.rate) {
-        histogram!(TOLD_RATE).record(rate.bits_per_second() as f64);
+        histogram!(FOLLOWED_RATE).record(rate.bits_per_second() as f64);
     }
 }
 
