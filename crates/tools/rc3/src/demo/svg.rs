@@ -12,12 +12,12 @@ use super::{
 };
 use crate::table::time;
 
-/// The size of one link's panel.
-const SIZE: (u32, u32) = (900, 560);
+/// The size of one link's panel. Two of them side by side stay legible at the width of a README.
+const SIZE: (u32, u32) = (560, 420);
 
 type Panel<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
-/// Draws the reports into an SVG file, one below the other.
+/// Draws the reports into an SVG file, side by side.
 ///
 /// # Errors
 /// When the file cannot be written.
@@ -30,9 +30,9 @@ pub fn write(reports: &Links<Report>, path: &Path) -> io::Result<()> {
 fn draw(reports: &Links<Report>, text: &mut String) -> Result<(), Box<dyn Error>> {
     font::register();
     let panels = reports.iter().count();
-    let root = SVGBackend::with_string(text, (SIZE.0, SIZE.1 * panels as u32)).into_drawing_area();
+    let root = SVGBackend::with_string(text, (SIZE.0 * panels as u32, SIZE.1)).into_drawing_area();
     root.fill(&WHITE)?;
-    for (report, panel) in reports.iter().zip(root.split_evenly((panels, 1))) {
+    for (report, panel) in reports.iter().zip(root.split_evenly((1, panels))) {
         draw_panel(report, &panel)?;
     }
     root.present()?;
@@ -51,10 +51,10 @@ fn draw_panel(report: &Report, panel: &Panel<'_>) -> Result<(), Box<dyn Error>> 
     let y_to = times().fold(y_from * 2.0, f64::max) * 1.5;
 
     let mut chart = ChartBuilder::on(panel)
-        .caption(report.scenario.headline(), (font::FAMILY, 22))
-        .margin(16)
+        .caption(report.scenario.headline(), (font::FAMILY, 18))
+        .margin(12)
         .x_label_area_size(44)
-        .y_label_area_size(70)
+        .y_label_area_size(88)
         .build_cartesian_2d((x_from..x_to).log_scale(), (y_from..y_to).log_scale())?;
     chart
         .configure_mesh()
@@ -62,6 +62,7 @@ fn draw_panel(report: &Report, panel: &Panel<'_>) -> Result<(), Box<dyn Error>> 
         .y_desc("FCT: connect to last byte, median")
         .x_label_formatter(&|bytes| about_bytes(bytes.round() as u64))
         .y_label_formatter(&|ms| time(*ms))
+        .y_labels(5)
         .light_line_style(TRANSPARENT)
         .label_style((font::FAMILY, 16))
         .draw()?;
