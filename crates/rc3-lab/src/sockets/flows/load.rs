@@ -48,12 +48,14 @@ pub(crate) fn seed_of(seed: u64, sender: u32) -> u64 {
 #[derive(Debug)]
 pub(crate) struct Draws {
     load: Load,
+    size: Option<u64>,
     random: Pcg64,
 }
 
 impl Draws {
-    pub(crate) fn new(load: Load, seed: u64, sender: u32) -> Self {
-        Self { load, random: Pcg64::seed_from_u64(seed_of(seed, sender)) }
+    /// With a `size` in bytes all flows have it.
+    pub(crate) fn new(load: Load, size: Option<u64>, seed: u64, sender: u32) -> Self {
+        Self { load, size, random: Pcg64::seed_from_u64(seed_of(seed, sender)) }
     }
 
     /// Above 0, at most 1, so that its logarithm is finite.
@@ -67,6 +69,7 @@ impl Draws {
         let mean = self.load.mean_packets();
         let smallest = mean * (SHAPE - 1.0) / SHAPE;
         let packets = smallest * self.share().powf(-1.0 / SHAPE);
-        (gap, packets.min(mean * LONGEST_IN_MEANS) as u64 * PACKET)
+        let drawn = packets.min(mean * LONGEST_IN_MEANS) as u64 * PACKET;
+        (gap, self.size.unwrap_or(drawn))
     }
 }

@@ -45,6 +45,7 @@ pub(crate) async fn play(
     to: SocketAddr,
     certificate: &[u8],
     load: Load,
+    size: Option<u64>,
     schemes: &[Scheme],
     senders: u32,
     time: Duration,
@@ -58,7 +59,7 @@ pub(crate) async fn play(
             None => Transport::Tcp,
             Some(config) => Transport::Rc3(rc3::client(certificate, Arc::new(config))?),
         };
-        let mut draws = Draws::new(load, seed, sender);
+        let mut draws = Draws::new(load, size, seed, sender);
         playing.spawn(async move {
             for number in 0.. {
                 let (gap, len) = draws.next();
