@@ -15,15 +15,16 @@ use super::message::Seen;
 const ETHERTYPES: [u16; 2] = [0x0800, 0x86dd];
 /// UDP in IP headers.
 const UDP: u8 = 17;
+/// Longest packet that is read whole, in bytes; questions have at most 1500.
+const PACKET_MAX: usize = 2048;
 /// Packets that wait for their question. Strangers who send more to the port make lengths unknown, or wrong if they
 /// forge the address of the other host.
 const KEPT: usize = 1024;
 
-/// The last packets to a port.
+/// Packet sockets, and the last packets to a port that they have shown.
 pub(super) struct Watch {
     sockets: Vec<Socket>,
-    port: u16,
-    packets: VecDeque<(IpAddr, u32, Seen)>,
+    recent: Recent,
 }
 
 impl Watch {
@@ -40,36 +41,54 @@ impl Watch {
             }
         }
         sockets.iter().try_for_each(|socket| socket.set_nonblocking(true))?;
-        Ok(Some(Self { sockets, port, packets: VecDeque::new() }))
+        Ok(Some(Self { sockets, recent: Recent { port, packets: VecDeque::new() } }))
     }
 
     /// How the question of this source and identification arrived.
     pub(super) fn find(&mut self, source: IpAddr, identification: u16) -> io::Result<Seen> {
         self.read()?;
-        let wanted = (source, u32::from(identification));
-        let found = self.packets.iter().rposition(|(source, id, _)| (*source, *id) == wanted);
-        Ok(found.and_then(|at| self.packets.remove(at)).map_or(Seen::Unknown, |(.., seen)| seen))
+        Ok(self.recent.take(source, identification))
     }
 
     fn read(&mut self) -> io::Result<()> {
         for mut socket in &self.sockets {
             // Others may fill the socket faster than this reads.
             for _ in 0..KEPT {
-                let mut bytes = vec![0; 2048];
+                let mut bytes = vec![0; PACKET_MAX];
                 match socket.read(&mut bytes) {
                     Ok(len) => bytes.truncate(len),
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                     Err(error) => return Err(error),
                 }
-                if let Some(packet) = Packet::parse(bytes).ok().and_then(|packet| seen(&packet, self.port)) {
-                    self.packets.push_back(packet);
-                }
+                self.recent.add(bytes);
             }
         }
-        let surplus = self.packets.len().saturating_sub(KEPT);
-        self.packets.drain(..surplus);
         Ok(())
+    }
+}
+
+/// The last packets to a port, at most [`KEPT`].
+struct Recent {
+    port: u16,
+    packets: VecDeque<(IpAddr, u32, Seen)>,
+}
+
+impl Recent {
+    fn add(&mut self, bytes: Vec<u8>) {
+        let Some(packet) = Packet::parse(bytes).ok().and_then(|packet| seen(&packet, self.port)) else {
+            return;
+        };
+        self.packets.push_back(packet);
+        if self.packets.len() > KEPT {
+            self.packets.pop_front();
+        }
+    }
+
+    fn take(&mut self, source: IpAddr, identification: u16) -> Seen {
+        let wanted = (source, u32::from(identification));
+        let found = self.packets.iter().rposition(|(source, id, _)| (*source, *id) == wanted);
+        found.and_then(|at| self.packets.remove(at)).map_or(Seen::Unknown, |(.., seen)| seen)
     }
 }
 
@@ -120,5 +139,29 @@ mod tests {
             assert_eq!(seen(&packets[0], 4485), None);
             assert!(packets[1..].iter().all(|packet| seen(packet, 4484).is_none()));
         }
+    }
+
+    #[test]
+    fn a_flood_takes_no_more_memory_and_makes_lengths_unknown() {
+        let to = "10.0.0.2:4484".parse().unwrap();
+        let mut recent = Recent { port: 4484, packets: VecDeque::new() };
+        recent.add(vec![0x45; 19]);
+        let code = Code::from_len(800).unwrap();
+        let add = |recent: &mut Recent, source: u32| {
+            let from = std::net::SocketAddr::from((std::net::Ipv4Addr::from(source), 1));
+            let message = Message { run: 1, form: Form::Fragmented, code, attempt: 0 };
+            let payload = question::payload(&message, to).unwrap();
+            let leading = question::packets(&message, &payload, from, to).unwrap().swap_remove(0);
+            recent.add(leading.into_bytes());
+            (from.ip(), message.identification())
+        };
+        let (source, id) = add(&mut recent, 1);
+        for other in 2..3 * KEPT as u32 {
+            add(&mut recent, other);
+        }
+        assert_eq!(recent.packets.len(), KEPT);
+        assert_eq!(recent.take(source, id), Seen::Unknown);
+        let (source, id) = add(&mut recent, 1);
+        assert!(matches!(recent.take(source, id), Seen::Leading(_)));
     }
 }
