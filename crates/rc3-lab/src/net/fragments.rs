@@ -133,7 +133,7 @@ fn kept_lengths(report: &Report) -> String {
 /// Drop rates of both forms on the path that loses packets, beside the paper's bound; `None` without such a path.
 pub fn drops(probed: &[Probed]) -> Option<Table> {
     let Probed { name, report, .. } = lossy(probed)?;
-    let [whole, fragmented] = totals(report).map(|survival| Drops::of(survival));
+    let [whole, fragmented] = totals(report).map(Drops::of);
     let (ratio, low, high) = fragmented.over(whole)?;
     let mut table = Table::new(&[
         "path",

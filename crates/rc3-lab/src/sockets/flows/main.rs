@@ -21,7 +21,10 @@ use std::{error::Error, net::SocketAddr, path::PathBuf, time::Duration};
 use clap::{Parser, Subcommand};
 use rc3_text::units::{parse_size, parse_time};
 
-use self::{load::Load, scheme::Scheme};
+use self::{
+    load::{Load, Traffic},
+    scheme::Scheme,
+};
 
 /// What any part of this program may end with.
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
@@ -79,7 +82,14 @@ fn main() -> Result<()> {
         }),
         Command::Send { address, certificate, load, size, schemes, senders, time, seed } => {
             let certificate = std::fs::read(certificate)?;
-            sender::block_on(sender::play(address, &certificate, load, size, &schemes, senders, time, seed))
+            sender::block_on(sender::play(
+                address,
+                &certificate,
+                Traffic { load, size, seed },
+                &schemes,
+                senders,
+                time,
+            ))
         }
         Command::Report { results, out } => report::write(&results, &out),
     }
