@@ -5,10 +5,10 @@
 # Usage:
 #   benches/kickass-path.sh [RUN...]
 # where a RUN is access-10, access-100 or access-100-alone; without arguments all. Results are kept in the folder $OUT;
-# report and picture go to docs/reproduction. SECONDS_LONG (100) sets how long new flows begin, SEED (1) which.
+# report and picture go to docs/reproduction. SECONDS_LONG (40) sets how long new flows begin, SEED (1) which.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-seconds=${SECONDS_LONG:-100} seed=${SEED:-1}
+seconds=${SECONDS_LONG:-40} seed=${SEED:-1}
 
 cargo build --release -p rc3-kickass-tools
 cargo build --release -p rc3-lab --bin flows
@@ -130,6 +130,7 @@ TOML
     cp "$work/others" "$results.others"
     cp "$work/modes" "$results.modes"
     tail -n 1 "$work/access" >"$results.json"
+    tail -n 1 "$work/core" >"$results.core"
     sed -nE 's/.*"waiting":\{"packets":[0-9]+,"bytes":([0-9]+)\}.*/\1/p' "$work/access" >"$results.waiting"
     printf '%s: %s long flows, %s of others\n' "$name" "$(($(wc -l <"$results.csv") - 1))" \
         "$(($(wc -l <"$results.others") - 1))"
@@ -139,8 +140,8 @@ if [ $# -eq 0 ]; then set -- access-10 access-100 access-100-alone; fi
 for name; do
     case $name in
         access-10) measure "$name" 10mbit 5M yes ;;
-        access-100) measure "$name" 100mbit 50M yes ;;
-        access-100-alone) measure "$name" 100mbit 50M no ;;
+        access-100) measure "$name" 100mbit 20M yes ;;
+        access-100-alone) measure "$name" 100mbit 20M no ;;
         *)
             echo "there is no run $name" >&2
             exit 1
@@ -151,4 +152,4 @@ done
 docs=docs/reproduction/sockets-fig11
 mkdir -p "$docs"
 cp "$out/report/sockets-fig11"/*.svg "$out/report/sockets-fig11/report.md" "$docs/"
-echo "lines of all flows and totals of the signalling router are in $out"
+echo "lines of all flows and totals of both routers (.json, .core) are in $out"
