@@ -189,3 +189,21 @@ fn long_flows_through_an_idle_fifo_take_no_longer_than_plain_quic() {
         }
     }
 }
+
+/// RLP uses only idle capacity: on a link that traffic of normal priority fills, it cannot make a flow faster, and guard
+/// mode must not make it slower than trust mode, which sends all at once.
+#[test]
+fn on_a_full_link_with_priorities_guard_is_as_fast_as_trust() {
+    for (mbits, rtt_ms) in [(20, 20), (100, 40)] {
+        let world = World { mbits, rtt_ms, buffer: 4.0, load: 1.0, loss: 0.0, honours: true };
+        let [off, guard, trust] = [RlpMode::Off, RlpMode::Guard, RlpMode::Trust].map(|mode| {
+            let mut pair = world.pair(mode, 1);
+            // The queue of the others is there first.
+            pair.drive_until(Duration::from_secs(1), |_| false);
+            flow(&mut pair, 100_000).fct.as_secs_f64()
+        });
+        println!("{mbits} Mbit/s, {rtt_ms} ms: off {off:.4} s, guard {guard:.4} s, trust {trust:.4} s");
+        assert!(guard <= 1.02 * off.min(trust), "{mbits} Mbit/s: {guard} s, off {off} s, trust {trust} s");
+        assert!(trust >= 0.9 * off, "the link is not full: trust {trust} s, off {off} s");
+    }
+}

@@ -7,6 +7,7 @@ use rc3_core::units::Rate;
 use super::{
     cell::{Cell, Company},
     error::NetError,
+    fragments,
     path::{Card, Discipline, Loss, Path},
 };
 
@@ -26,6 +27,7 @@ pub struct Experiment {
 enum Work {
     Flows(fn(&Options) -> Vec<Cell>),
     Priorities(Place),
+    Fragments,
 }
 
 /// What an experiment does.
@@ -35,6 +37,8 @@ pub enum Job {
     Flows(Vec<Cell>),
     /// Two long flows with different marks over a path, one after the other.
     Priorities(Place, Path),
+    /// A probe of each of these paths, which have names.
+    Fragments(Vec<(String, Path)>),
 }
 
 /// Where a queue with priorities is.
@@ -62,7 +66,7 @@ pub struct Options {
 }
 
 /// All experiments.
-pub const EXPERIMENTS: [Experiment; 13] = [
+pub const EXPERIMENTS: [Experiment; 14] = [
     Experiment {
         name: "idle",
         about: "FCT by size on an idle path: drop-tail, one BDP, fast card",
@@ -141,6 +145,12 @@ pub const EXPERIMENTS: [Experiment; 13] = [
         in_all: false,
         work: Work::Flows(fig18),
     },
+    Experiment {
+        name: "kickass-fig12",
+        about: "Kick-Ass Fig. 12: lengths of packets and leading fragments that pass middleboxes",
+        in_all: false,
+        work: Work::Fragments,
+    },
 ];
 
 impl Experiment {
@@ -149,6 +159,7 @@ impl Experiment {
         match self.work {
             Work::Flows(cells) => Job::Flows(cells(options)),
             Work::Priorities(place) => Job::Priorities(place, priorities(place, options)),
+            Work::Fragments => Job::Fragments(fragments::paths(&options.path())),
         }
     }
 }

@@ -12,6 +12,7 @@ pub mod check;
 pub mod error;
 pub mod exit;
 pub mod experiment;
+pub mod fragments;
 pub mod interrupt;
 pub mod machine;
 pub mod namespace;
@@ -81,7 +82,7 @@ fn list(args: &NetListArgs) -> Result<(), NetError> {
                 "{}",
                 json!({ "name": experiment.name, "about": experiment.about, "in_all": experiment.in_all })
             ),
-            false => writeln!(text, "{:8} {}", experiment.name, experiment.about),
+            false => writeln!(text, "{:13} {}", experiment.name, experiment.about),
         };
     }
     Ok(output::print(&text)?)

@@ -157,7 +157,8 @@ fn address(port: u16) -> String {
 ///
 /// # Errors
 /// If it cannot be started.
-fn start(host: &Namespace, what: &str, words: &[&str]) -> Result<Process, NetError> {
+/// Starts one of the hidden commands of `rc3-lab net act` on a host.
+pub(super) fn start(host: &Namespace, what: &str, words: &[&str]) -> Result<Process, NetError> {
     let mut command = host.command(std::env::current_exe()?);
     command.args(["net", "act"]).args(words);
     Process::start(what, command)

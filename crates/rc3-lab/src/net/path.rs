@@ -7,6 +7,8 @@ use rc3_core::units::Rate;
 use rc3_text::units::{rate_text, time_text};
 use serde::{Deserialize, Serialize};
 
+use super::wan::middlebox::Middlebox;
+
 /// Content of a full packet of Ethernet: 20 bytes of IPv4 and 32 of TCP with time stamps are not.
 pub const CONTENT: u64 = 1448;
 /// A full packet of Ethernet, with its IP header, in bytes.
@@ -85,6 +87,8 @@ pub struct Path {
     pub loss: Loss,
     /// A trace that replaces the rate of the bottleneck.
     pub trace: Option<PathBuf>,
+    /// A box in front of the bottleneck, towards the receiver.
+    pub middlebox: Middlebox,
     /// Whether the sender's interface takes super-packets (GSO, TSO).
     pub offload: bool,
 }
@@ -100,6 +104,7 @@ impl Path {
             card: Card::Fast,
             loss: Loss::default(),
             trace: None,
+            middlebox: Middlebox::None,
             offload: true,
         }
     }

@@ -8,6 +8,7 @@ use super::{
     cell::{Cell, Company},
     charts,
     error::NetError,
+    fragments::{self, Probed},
     machine::Machine,
     priorities::{self, First, Goodput},
     results::Results,
@@ -42,6 +43,28 @@ pub struct Priorities {
     pub measured: Vec<(First, Goodput)>,
 }
 
+/// Probes of paths with different boxes.
+#[derive(Debug, Clone)]
+pub struct Fragments {
+    /// The experiment.
+    pub name: String,
+    /// The path without a box.
+    pub path: String,
+    /// How often each length was tried.
+    pub tries: u8,
+    /// A result for each path.
+    pub probed: Vec<Probed>,
+}
+
+/// Figures that are not of flows.
+#[derive(Debug, Clone, Default)]
+pub struct Figures {
+    /// Two flows with different marks.
+    pub priorities: Vec<Priorities>,
+    /// Probes.
+    pub fragments: Vec<Fragments>,
+}
+
 const HOW: &str = "FCT is the time from the first byte offered on an open connection until the receiver has the last \
     byte; the ideal is half a round trip and the bytes in full packets at the rate of the bottleneck. Each cell of a table \
     has the median, an interval and the rank. The interval holds the true median with 95 % (order statistics); with fewer \
@@ -52,12 +75,7 @@ const HOW: &str = "FCT is the time from the first byte offered on an open connec
 ///
 /// # Errors
 /// If a file cannot be written.
-pub fn write(
-    out: &Path,
-    about: &About,
-    results: &Results,
-    priorities: &[Priorities],
-) -> Result<(), NetError> {
+pub fn write(out: &Path, about: &About, results: &Results, figures: &Figures) -> Result<(), NetError> {
     fs::create_dir_all(out).map_err(|source| NetError::File { path: out.to_owned(), source })?;
     results.write_csv(out)?;
     let mut page = Page { out, blocks: Vec::new() };
@@ -65,8 +83,11 @@ pub fn write(
     for (experiment, cell) in &results.cells {
         page.cell(experiment, cell, results)?;
     }
-    for figure in priorities {
+    for figure in &figures.priorities {
         page.priorities(figure)?;
+    }
+    for figure in &figures.fragments {
+        page.fragments(figure)?;
     }
     let document = Document { title: "rc3 beside others, on real sockets".to_owned(), blocks: page.blocks };
     save(&out.join("report.md"), &document.markdown())?;
@@ -155,6 +176,26 @@ impl Page<'_> {
         Ok(())
     }
 
+    fn fragments(&mut self, figure: &Fragments) -> Result<(), NetError> {
+        let Fragments { name, path, tries, probed } = figure;
+        self.heading(name.clone());
+        self.text(format!(
+            "{path}. Each code of a rate as the length of a whole packet with Don't Fragment, and as that of the leading \
+             fragment of a packet of 1500 bytes, {tries} times each. The receiver watches lengths before its kernel \
+             reassembles."
+        ));
+        self.blocks.push(Block::Table(fragments::table(probed)));
+        self.picture(&fragments::kept_chart(path, probed), name)?;
+        if let Some(table) = fragments::drops(probed) {
+            self.text("A fragmented packet is two packets, and lost if one of them is:");
+            self.blocks.push(Block::Table(table));
+        }
+        if let Some(chart) = fragments::lossy_chart(path, probed) {
+            self.picture(&chart, &format!("{name}-loss"))?;
+        }
+        Ok(())
+    }
+
     fn picture(&mut self, chart: &Chart, stem: &str) -> Result<(), NetError> {
         let file = format!("{stem}.svg");
         let failed = |source| NetError::File { path: self.out.join(&file), source };
@@ -219,7 +260,8 @@ mod tests {
         let goodput = Goodput { high: vec![1e6; 90], low: vec![2e6; 90] };
         let measured = vec![(First::Low, goodput)];
         let figure = Priorities { name: "fig16".to_owned(), path: "100mbit".to_owned(), measured };
-        write(folder.path(), &about, &results, &[figure]).unwrap();
+        let figures = Figures { priorities: vec![figure], fragments: Vec::new() };
+        write(folder.path(), &about, &results, &figures).unwrap();
         let text = fs::read_to_string(folder.path().join("report.md")).unwrap();
         for part in [
             "rc3-lab net run beside",

@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use kickass_tools::probe::message::ATTEMPTS_MAX;
 use rc3_core::units::Rate;
 use rc3_link::Trace;
 
@@ -15,12 +16,13 @@ use super::{
     check,
     error::NetError,
     experiment::{self, Experiment, Job, Options, Place},
+    fragments::{self, Probed},
     interrupt,
     machine::{self, Machine},
     path::Path,
     priorities::{self, First},
     progress::Progress,
-    report::{self, About, Priorities},
+    report::{self, About, Figures, Fragments, Priorities},
     results::Results,
     scheme::{self, Scheme},
     session::{Outcome, Session},
@@ -74,6 +76,7 @@ impl Plan {
     fn estimate(&self) -> Duration {
         let job = |(_, job): &(&Experiment, Job)| match job {
             Job::Priorities(..) => priorities::estimate() * 2,
+            Job::Fragments(paths) => fragments::estimate(self.tries()) * paths.len() as u32,
             Job::Flows(cells) => cells.iter().map(|cell| self.turn(cell) * self.runs).sum(),
         };
         self.jobs.iter().map(job).sum::<Duration>() + CHECKS * self.paths().len() as u32
@@ -84,12 +87,18 @@ impl Plan {
         cell.estimate() * (self.schemes.len() + usize::from(cell.company != Company::Nobody)) as u32
     }
 
+    /// How often a probe tries each length.
+    fn tries(&self) -> u8 {
+        u8::try_from(self.runs.min(u32::from(ATTEMPTS_MAX))).unwrap_or(u8::MAX)
+    }
+
     /// One path for each rate and round-trip time.
     fn paths(&self) -> Vec<Path> {
         let mut paths: Vec<Path> = Vec::new();
         let all = self.jobs.iter().flat_map(|(_, job)| match job {
             Job::Flows(cells) => cells.iter().map(|cell| &cell.path).collect(),
             Job::Priorities(_, path) => vec![path],
+            Job::Fragments(paths) => paths.iter().map(|(_, path)| path).collect(),
         });
         for path in all {
             if paths.iter().all(|known| (known.rate, known.rtt) != (path.rate, path.rtt)) {
@@ -150,7 +159,7 @@ struct Running {
     site: Site,
     progress: Progress,
     results: Results,
-    priorities: Vec<Priorities>,
+    figures: Figures,
     load: f64,
 }
 
@@ -166,7 +175,7 @@ impl Running {
             plan,
             progress,
             results,
-            priorities: Vec::new(),
+            figures: Figures::default(),
             load: machine::load(),
         })
     }
@@ -177,6 +186,7 @@ impl Running {
             match job {
                 Job::Flows(cells) => cells.iter().try_for_each(|cell| self.cell(experiment, cell))?,
                 Job::Priorities(place, path) => self.priorities(experiment, place, &path)?,
+                Job::Fragments(paths) => self.fragments(experiment, &paths)?,
             }
         }
         Ok(())
@@ -259,11 +269,25 @@ impl Running {
             Place::Card => "queue with priorities at the sender's card",
             Place::Router => "queue with priorities at the router",
         };
-        self.priorities.push(Priorities {
+        self.figures.priorities.push(Priorities {
             name: experiment.name.to_owned(),
             path: format!("{path}; {what}"),
             measured,
         });
+        Ok(())
+    }
+
+    fn fragments(&mut self, experiment: &Experiment, paths: &[(String, Path)]) -> Result<(), NetError> {
+        let tries = self.plan.tries();
+        let mut probed = Vec::new();
+        for (name, path) in paths {
+            self.progress.begin(&format!("{}, {name}", experiment.name));
+            let report = fragments::run(&self.site, path, tries)?;
+            probed.push(Probed { name: name.clone(), loss: path.loss, report });
+            self.progress.end(fragments::estimate(tries));
+        }
+        let path = paths.first().map_or_else(String::new, |(_, path)| path.to_string());
+        self.figures.fragments.push(Fragments { name: experiment.name.to_owned(), path, tries, probed });
         Ok(())
     }
 
@@ -276,7 +300,7 @@ impl Running {
             schemes: self.plan.schemes.clone(),
             runs: self.plan.runs,
         };
-        report::write(&self.plan.args.out, &about, &self.results, &self.priorities)
+        report::write(&self.plan.args.out, &about, &self.results, &self.figures)
     }
 }
 

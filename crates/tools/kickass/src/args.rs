@@ -94,7 +94,7 @@ pub struct DecodeArgs {
 #[command(after_help = "\
 Run kickass probe --listen on the other host first. Each code is tried as the length of a whole packet with Don't \
 Fragment and of a leading fragment; in IPv6 also of a whole packet with a Fragment header. Fragments need \
-CAP_NET_RAW. The picture's format follows from its name: .svg or .png.")]
+CAP_NET_RAW; with it the listener also reports whether leading fragments kept their lengths. The picture's format follows from its name: .svg or .png.")]
 pub struct ProbeArgs {
     /// Host that listens: IP address, with or without a port
     #[arg(value_name = "TARGET", value_parser = parse_target, required_unless_present = "listen")]

@@ -6,7 +6,7 @@ use clap::Subcommand;
 use rc3_core::units::Rate;
 use rc3_text::units::parse_time;
 
-use super::{echo, end_with_input, load, long, sink};
+use super::{echo, end_with_input, load, long, probe, sink};
 use crate::{
     net::urgency,
     sockets::{
@@ -76,6 +76,22 @@ pub enum Act {
         #[arg(long)]
         seed: u64,
     },
+    /// Answer probes of lengths
+    Answer {
+        /// Where
+        address: SocketAddr,
+    },
+    /// Probe lengths and print the result
+    Probe {
+        /// Who answers
+        address: SocketAddr,
+        /// How often each length
+        #[arg(long)]
+        tries: u8,
+        /// How often a packet
+        #[arg(long, value_parser = parse_time)]
+        every: Duration,
+    },
     /// Return datagrams
     Echo {
         /// Where
@@ -110,6 +126,8 @@ impl Act {
             Self::Sink { address } => sink::run(address),
             Self::Long { congestion, address, dscp } => long::run(&congestion, address, dscp),
             Self::Load { congestion, address, rate, seed } => load::run(&congestion, address, rate, seed),
+            Self::Answer { address } => probe::answer(address),
+            Self::Probe { address, tries, every } => probe::ask(address, tries, every),
             Self::Echo { address } => echo::serve(address),
             Self::Ping { address, every } => echo::ping(address, every),
         }

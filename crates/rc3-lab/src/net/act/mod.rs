@@ -6,6 +6,7 @@ mod command;
 mod echo;
 mod load;
 mod long;
+mod probe;
 mod sink;
 
 use std::{io, thread};

@@ -9,6 +9,7 @@ use rc3_queue::{DropTail, FqCodel, FqCodelConfig, Queue, StrictPriority};
 use rc3_sim::{Cake, CodelFifo, DropFront};
 use serde::{Deserialize, Serialize};
 
+use super::middlebox::Middlebox;
 use crate::net::path::{Discipline, Loss, Path};
 
 /// Two directions between two devices in one network namespace.
@@ -39,6 +40,8 @@ pub struct LinkSpec {
     pub loss: Loss,
     /// A trace that replaces the rate.
     pub trace: Option<PathBuf>,
+    /// A box in front of the queue.
+    pub middlebox: Middlebox,
     /// Seed of everything random.
     pub seed: u64,
 }
@@ -48,11 +51,12 @@ impl LinkSpec {
     pub fn both(path: &Path, seed: u64) -> [Self; 2] {
         let rate = path.rate.bits_per_second();
         let delay_ns = u64::try_from((path.rtt / 2).as_nanos()).unwrap_or(u64::MAX);
-        let Path { discipline, loss, trace, .. } = path.clone();
-        let forward = Self { rate, delay_ns, discipline, limit: path.limit(), loss, trace, seed };
+        let Path { discipline, loss, trace, middlebox, .. } = path.clone();
+        let forward = Self { rate, delay_ns, discipline, limit: path.limit(), loss, trace, middlebox, seed };
         let limit = Path { buffer: 1.0, ..path.clone() }.limit();
         let (discipline, loss) = (Discipline::DropTail, Loss::default());
-        [forward, Self { rate, delay_ns, discipline, limit, loss, trace: None, seed: seed ^ 1 }]
+        let middlebox = Middlebox::None;
+        [forward, Self { rate, delay_ns, discipline, limit, loss, trace: None, middlebox, seed: seed ^ 1 }]
     }
 
     /// The link.

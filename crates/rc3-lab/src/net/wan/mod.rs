@@ -5,6 +5,7 @@
 
 pub mod config;
 pub mod lateness;
+pub mod middlebox;
 pub mod report;
 mod run;
 mod timeline;

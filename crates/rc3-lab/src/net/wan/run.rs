@@ -18,7 +18,9 @@ use rustix::{
     thread::set_current_timer_slack,
 };
 
-use super::{config::WanConfig, lateness::Lateness, report::WanReport, timeline::Timeline};
+use super::{
+    config::WanConfig, lateness::Lateness, middlebox::Machine, report::WanReport, timeline::Timeline,
+};
 use crate::sockets::clock;
 
 /// Packets read from a device before the other has its turn.
@@ -35,6 +37,7 @@ const LOWEST: u8 = Levels::COUNT as u8 - 1;
 
 /// One direction.
 struct Direction {
+    middlebox: Machine,
     link: Link<Packet>,
     late: Lateness,
     /// Packets that the device at the far end did not take.
@@ -65,7 +68,8 @@ pub fn run(config: &WanConfig) -> io::Result<()> {
     let devices = [open(a)?, open(b)?];
     let direction = |nth: usize| {
         let link = config.links[nth].link()?;
-        io::Result::Ok(Direction { link, late: Lateness::default(), refused: 0 })
+        let middlebox = Machine::new(config.links[nth].middlebox);
+        io::Result::Ok(Direction { middlebox, link, late: Lateness::default(), refused: 0 })
     };
     let directions = [direction(0)?, direction(1)?];
     set_current_timer_slack(Some(TIMER_SLACK))?;
@@ -103,10 +107,13 @@ impl Wan {
             if !self.devices[nth].read(&mut bytes)? {
                 break;
             }
-            let Ok(payload) = Packet::parse(bytes) else { continue };
-            let level = Level::new(self.levels.of(payload.dscp())).unwrap_or(Level::MAX);
-            let packet = rc3_link::Packet { size: payload.total_len(), level, payload };
-            self.directions[nth].link.send(Instant::now(), packet);
+            let Ok(packet) = Packet::parse(bytes) else { continue };
+            let Direction { middlebox, link, .. } = &mut self.directions[nth];
+            let now = Instant::now();
+            for payload in middlebox.handle(now, packet) {
+                let level = Level::new(self.levels.of(payload.dscp())).unwrap_or(Level::MAX);
+                link.send(now, rc3_link::Packet { size: payload.total_len(), level, payload });
+            }
         }
         Ok(())
     }
@@ -114,7 +121,7 @@ impl Wan {
     /// Writes a batch of what is due.
     fn transmit(&mut self) {
         for (nth, direction) in self.directions.iter_mut().enumerate() {
-            let Direction { link, late, refused } = direction;
+            let Direction { link, late, refused, .. } = direction;
             for _ in 0..WRITE_BATCH {
                 let now = Instant::now();
                 // Lets packets start on their way, so that the next time is that of a packet.

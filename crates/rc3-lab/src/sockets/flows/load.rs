@@ -44,16 +44,26 @@ pub(crate) fn seed_of(seed: u64, sender: u32) -> u64 {
     seed ^ u64::from(sender + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
+/// What all senders draw.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Traffic {
+    pub(crate) load: Load,
+    /// Bytes of every flow, instead of the load's sizes.
+    pub(crate) size: Option<u64>,
+    /// Repeats sizes and silences.
+    pub(crate) seed: u64,
+}
+
 /// The silences and flows of one sender: the same for each scheme.
 #[derive(Debug)]
 pub(crate) struct Draws {
-    load: Load,
+    traffic: Traffic,
     random: Pcg64,
 }
 
 impl Draws {
-    pub(crate) fn new(load: Load, seed: u64, sender: u32) -> Self {
-        Self { load, random: Pcg64::seed_from_u64(seed_of(seed, sender)) }
+    pub(crate) fn new(traffic: Traffic, sender: u32) -> Self {
+        Self { traffic, random: Pcg64::seed_from_u64(seed_of(traffic.seed, sender)) }
     }
 
     /// Above 0, at most 1, so that its logarithm is finite.
@@ -63,10 +73,11 @@ impl Draws {
 
     /// A silence, and the bytes of the flow after it.
     pub(crate) fn next(&mut self) -> (Duration, u64) {
-        let gap = self.load.mean_gap().mul_f64(-self.share().ln());
-        let mean = self.load.mean_packets();
+        let gap = self.traffic.load.mean_gap().mul_f64(-self.share().ln());
+        let mean = self.traffic.load.mean_packets();
         let smallest = mean * (SHAPE - 1.0) / SHAPE;
         let packets = smallest * self.share().powf(-1.0 / SHAPE);
-        (gap, packets.min(mean * LONGEST_IN_MEANS) as u64 * PACKET)
+        let drawn = packets.min(mean * LONGEST_IN_MEANS) as u64 * PACKET;
+        (gap, self.traffic.size.unwrap_or(drawn))
     }
 }

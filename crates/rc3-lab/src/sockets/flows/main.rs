@@ -19,9 +19,12 @@ mod tcp;
 use std::{error::Error, net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::{Parser, Subcommand};
-use rc3_text::units::parse_time;
+use rc3_text::units::{parse_size, parse_time};
 
-use self::{load::Load, scheme::Scheme};
+use self::{
+    load::{Load, Traffic},
+    scheme::Scheme,
+};
 
 /// What any part of this program may end with.
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
@@ -48,6 +51,9 @@ enum Command {
         certificate: PathBuf,
         #[arg(long)]
         load: Load,
+        /// All flows have this size, such as 5M [default: drawn]
+        #[arg(long, value_parser = parse_size)]
+        size: Option<u64>,
         /// The senders take them in turn
         #[arg(long, value_delimiter = ',', required = true)]
         schemes: Vec<Scheme>,
@@ -74,9 +80,16 @@ fn main() -> Result<()> {
             tokio::try_join!(tcp::serve(address), rc3::serve(address, &certificate))?;
             Ok(())
         }),
-        Command::Send { address, certificate, load, schemes, senders, time, seed } => {
+        Command::Send { address, certificate, load, size, schemes, senders, time, seed } => {
             let certificate = std::fs::read(certificate)?;
-            sender::block_on(sender::play(address, &certificate, load, &schemes, senders, time, seed))
+            sender::block_on(sender::play(
+                address,
+                &certificate,
+                Traffic { load, size, seed },
+                &schemes,
+                senders,
+                time,
+            ))
         }
         Command::Report { results, out } => report::write(&results, &out),
     }

@@ -2,6 +2,7 @@
 
 mod completion;
 mod modes;
+mod path;
 mod scene;
 mod shared;
 mod throughput;
@@ -15,11 +16,16 @@ use rc3_picture::chart::Chart;
 use self::scene::Scene;
 use crate::Result;
 
+/// The script of the testbed with one router.
+const TESTBED: &str = "benches/kickass.sh";
+
 /// What a figure leaves behind.
 struct Figure {
     /// Its folder.
     name: &'static str,
     title: &'static str,
+    /// The script that measures it.
+    command: &'static str,
     /// Where it is in the paper, what is measured, and how.
     about: Vec<String>,
     charts: Vec<Chart>,
@@ -41,11 +47,13 @@ struct Claim {
 pub(crate) fn write(results: &Path, out: &Path) -> Result<()> {
     let light = Scene::read(&results.join("light"))?;
     let heavy = Scene::read(&results.join("heavy"))?;
+    let long = Scene::read(&results.join("long"))?;
     let figures = [
         completion::figure(&light),
         waiting::figure(&heavy),
         throughput::figure(&heavy),
         shared::figure(&light),
+        path::figure(&long),
     ];
     for figure in figures.into_iter().flatten() {
         figure.write(out)?;
@@ -58,7 +66,7 @@ impl Figure {
         let folder = out.join(self.name);
         fs::create_dir_all(&folder)?;
         let mut blocks: Vec<Block> = self.about.into_iter().map(Block::Text).collect();
-        blocks.push(Block::Command("benches/kickass.sh".to_owned()));
+        blocks.push(Block::Command(self.command.to_owned()));
         for (n, chart) in self.charts.iter().enumerate() {
             let stem = match n {
                 0 => self.name.to_owned(),

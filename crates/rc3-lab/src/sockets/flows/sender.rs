@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use crate::{
     Result,
     flow::Header,
-    load::{Draws, Load, seed_of},
+    load::{Draws, Traffic, seed_of},
     rc3,
     scheme::Scheme,
     tcp,
@@ -44,21 +44,20 @@ impl Transport {
 pub(crate) async fn play(
     to: SocketAddr,
     certificate: &[u8],
-    load: Load,
+    traffic: Traffic,
     schemes: &[Scheme],
     senders: u32,
     time: Duration,
-    seed: u64,
 ) -> Result<()> {
     let until = Instant::now() + time;
     let mut playing = JoinSet::new();
     for sender in 0..senders {
         let scheme = schemes[sender as usize % schemes.len()];
-        let transport = match scheme.transport(seed_of(seed, sender)) {
+        let transport = match scheme.transport(seed_of(traffic.seed, sender)) {
             None => Transport::Tcp,
             Some(config) => Transport::Rc3(rc3::client(certificate, Arc::new(config))?),
         };
-        let mut draws = Draws::new(load, seed, sender);
+        let mut draws = Draws::new(traffic, sender);
         playing.spawn(async move {
             for number in 0.. {
                 let (gap, len) = draws.next();

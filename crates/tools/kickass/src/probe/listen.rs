@@ -5,7 +5,10 @@ use std::{
     net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket},
 };
 
-use super::message::Message;
+use super::{
+    message::{Message, Seen},
+    watch::Watch,
+};
 
 /// A socket at `address`, or at this port of all addresses of both IP versions (of IPv4 if the host has only that).
 ///
@@ -21,18 +24,24 @@ pub fn bind(address: Option<SocketAddr>, port: u16) -> io::Result<UdpSocket> {
     }
 }
 
-/// Answers probes for ever.
+/// Answers probes for ever. With CAP_NET_RAW answers report in which length the leading fragment arrived.
 ///
 /// # Errors
-/// When the socket fails.
+/// When a socket fails.
 pub fn serve(socket: &UdpSocket) -> io::Result<()> {
+    let mut watch = Watch::open(socket.local_addr()?.port())?;
     let mut question = [0; 2048];
     loop {
         match socket.recv_from(&mut question) {
             Ok((len, from)) => {
-                if let Some(answer) = Message::answer(&question[..len]) {
+                if let Some(message) = Message::parse_question(&question[..len]) {
+                    let source = from.ip().to_canonical();
+                    let seen = match &mut watch {
+                        Some(watch) => watch.find(source, message.identification())?,
+                        None => Seen::Unknown,
+                    };
                     // The other side repeats questions whose answers are lost.
-                    let _ = socket.send_to(&answer, from);
+                    let _ = socket.send_to(&message.answer(seen), from);
                 }
             }
             // A host that asked is gone.

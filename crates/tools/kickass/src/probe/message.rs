@@ -9,6 +9,9 @@ const QUESTION: [u8; 8] = *b"kickass?";
 /// Magic number of answers.
 const ANSWER: [u8; 8] = *b"kickass!";
 
+/// Most attempts of one length and form.
+pub const ATTEMPTS_MAX: u16 = 100;
+
 /// How a question was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Form {
@@ -23,6 +26,38 @@ pub enum Form {
 impl Form {
     fn from_byte(byte: u8) -> Option<Self> {
         [Self::Whole, Self::Fragmented, Self::Atomic].into_iter().find(|form| *form as u8 == byte)
+    }
+}
+
+/// In which length the fragments of a question reached the answering host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Seen {
+    /// Unknown: the host must not look, or has missed it.
+    Unknown,
+    /// As one packet without fragments.
+    Whole,
+    /// The leading fragment had this many bytes of payload.
+    Leading(u16),
+}
+
+impl Seen {
+    /// Fragments that are not the last have a positive multiple of 8 bytes, so 1 is free.
+    const WHOLE: u16 = 1;
+
+    fn to_number(self) -> u16 {
+        match self {
+            Self::Unknown => 0,
+            Self::Whole => Self::WHOLE,
+            Self::Leading(len) => len,
+        }
+    }
+
+    fn from_number(number: u16) -> Self {
+        match number {
+            0 => Self::Unknown,
+            Self::WHOLE => Self::Whole,
+            len => Self::Leading(len),
+        }
     }
 }
 
@@ -41,26 +76,37 @@ pub struct Message {
 
 impl Message {
     /// Length of an answer in bytes, and shortest length of a question.
-    pub const LEN: usize = 20;
+    pub const LEN: usize = 22;
 
     /// The question in a UDP payload of this many bytes, at least [`Self::LEN`].
     pub fn question(&self, len: usize) -> Vec<u8> {
-        let mut bytes = self.bytes(QUESTION).to_vec();
+        let mut bytes = self.bytes(QUESTION, Seen::Unknown).to_vec();
         bytes.resize(len.max(Self::LEN), 0);
         bytes
     }
 
-    /// The answer to a question; further content of the question is ignored.
-    pub fn answer(question: &[u8]) -> Option<[u8; Self::LEN]> {
-        Self::parse(question, QUESTION).map(|message| message.bytes(ANSWER))
+    /// Parses a question; its further content is ignored.
+    pub fn parse_question(bytes: &[u8]) -> Option<Self> {
+        Self::parse(bytes, QUESTION).map(|(message, _)| message)
+    }
+
+    /// The answer to this question, which arrived like that.
+    pub fn answer(&self, seen: Seen) -> [u8; Self::LEN] {
+        self.bytes(ANSWER, seen)
     }
 
     /// Parses an answer.
-    pub fn parse_answer(bytes: &[u8]) -> Option<Self> {
+    pub fn parse_answer(bytes: &[u8]) -> Option<(Self, Seen)> {
         Self::parse(bytes, ANSWER)
     }
 
-    fn bytes(&self, kind: [u8; 8]) -> [u8; Self::LEN] {
+    /// The identification of the question's packets: distinct for all questions of a sweep.
+    pub fn identification(&self) -> u16 {
+        // Lengths of codes are multiples of 8 up to 1480, and 8 times 44 is more than the attempts of all three forms.
+        1 + u16::from(self.attempt) + self.form as u16 * ATTEMPTS_MAX + self.code.payload_len() as u16 * 44
+    }
+
+    fn bytes(&self, kind: [u8; 8], seen: Seen) -> [u8; Self::LEN] {
         let mut bytes = [0; Self::LEN];
         bytes[..8].copy_from_slice(&kind);
         bytes[8..16].copy_from_slice(&self.run.to_be_bytes());
@@ -68,23 +114,25 @@ impl Message {
         bytes[16..18].copy_from_slice(&(self.code.payload_len() as u16).to_be_bytes());
         bytes[18] = self.form as u8;
         bytes[19] = self.attempt;
+        bytes[20..].copy_from_slice(&seen.to_number().to_be_bytes());
         bytes
     }
 
-    fn parse(bytes: &[u8], kind: [u8; 8]) -> Option<Self> {
+    fn parse(bytes: &[u8], kind: [u8; 8]) -> Option<(Self, Seen)> {
         let bytes: &[u8; Self::LEN] = bytes.first_chunk()?;
         let (begin, rest) = bytes.split_first_chunk::<8>()?;
         let (run, rest) = rest.split_first_chunk::<8>()?;
-        let &[high, low, form, attempt] = rest else { return None };
+        let &[high, low, form, attempt, seen_high, seen_low] = rest else { return None };
         if *begin != kind {
             return None;
         }
-        Some(Self {
+        let message = Self {
             run: u64::from_be_bytes(*run),
             form: Form::from_byte(form)?,
             code: Code::from_len(u16::from_be_bytes([high, low]).into())?,
             attempt,
-        })
+        };
+        Some((message, Seen::from_number(u16::from_be_bytes([seen_high, seen_low]))))
     }
 }
 
@@ -93,26 +141,44 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_repeats_its_question() {
+    fn an_answer_repeats_its_question_and_how_it_arrived() {
         for form in [Form::Whole, Form::Fragmented, Form::Atomic] {
             let message = Message { run: 7, form, code: Code::MAX, attempt: 2 };
-            let answer = Message::answer(&message.question(1000)).unwrap();
-            assert_eq!(Message::parse_answer(&answer), Some(message));
-            assert_eq!(message.question(0).len(), answer.len());
+            assert_eq!(Message::parse_question(&message.question(1000)), Some(message));
+            for seen in [Seen::Unknown, Seen::Whole, Seen::Leading(1480)] {
+                let answer = message.answer(seen);
+                assert_eq!(Message::parse_answer(&answer), Some((message, seen)));
+                assert_eq!(message.question(0).len(), answer.len());
+            }
         }
     }
 
     #[test]
-    fn what_is_no_question_gets_no_answer() {
-        let question = Message { run: 7, form: Form::Whole, code: Code::MIN, attempt: 0 }.question(100);
-        let answer = Message::answer(&question).unwrap();
-        assert_eq!(Message::answer(&answer), None, "two listeners would answer each other for ever");
+    fn all_questions_of_a_sweep_have_identifications_of_their_own() {
+        let mut seen = std::collections::HashSet::new();
+        for code in Code::all() {
+            for form in [Form::Whole, Form::Fragmented, Form::Atomic] {
+                for attempt in 0..ATTEMPTS_MAX as u8 {
+                    let message = Message { run: 7, form, code, attempt };
+                    assert!(seen.insert(message.identification()), "{message:?}");
+                }
+            }
+        }
+        assert!(!seen.contains(&0));
+    }
+
+    #[test]
+    fn what_is_no_question_is_none() {
+        let message = Message { run: 7, form: Form::Whole, code: Code::MIN, attempt: 0 };
+        let question = message.question(100);
+        let answer = message.answer(Seen::Whole);
+        assert_eq!(Message::parse_question(&answer), None, "two listeners would answer each other for ever");
         for at in [0, 17, 18] {
             let mut broken = question.clone();
             broken[at] ^= 0x83;
-            assert_eq!(Message::answer(&broken), None, "{at}");
+            assert_eq!(Message::parse_question(&broken), None, "{at}");
         }
-        assert_eq!(Message::answer(&question[..Message::LEN - 1]), None);
+        assert_eq!(Message::parse_question(&question[..Message::LEN - 1]), None);
         assert_eq!(Message::parse_answer(&question), None);
     }
 }

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use etherparse::{
     IpFragOffset, IpHeaders, Ipv4Header, Ipv6FragmentHeader, Ipv6Header, PacketBuilder, ip_number,
 };
-use kickass::{code::Code, packet::Packet};
+use kickass::packet::Packet;
 
 use super::message::{Form, Message};
 
@@ -18,12 +18,12 @@ const UDP_HEADER: usize = 8;
 const HOP_LIMIT: u8 = 64;
 
 /// Header bytes of a leading fragment, in the IP version of `to`.
-pub(super) fn headers(to: SocketAddr) -> usize {
+pub fn headers(to: SocketAddr) -> usize {
     if to.is_ipv4() { IPV4_HEADER } else { IPV6_HEADER + FRAGMENT_HEADER }
 }
 
 /// The forms of questions for `to`.
-pub(super) fn forms(to: SocketAddr) -> &'static [Form] {
+pub fn forms(to: SocketAddr) -> &'static [Form] {
     match to.is_ipv4() {
         true => &[Form::Whole, Form::Fragmented],
         false => &[Form::Whole, Form::Atomic, Form::Fragmented],
@@ -32,7 +32,7 @@ pub(super) fn forms(to: SocketAddr) -> &'static [Form] {
 
 /// Length of the UDP payload with which the packet, or its leading fragment, is as long as a leading fragment with this
 /// code: [`headers`] plus the code. `None` if the question does not fit into that, or that not into an Ethernet frame.
-pub(super) fn payload(message: &Message, to: SocketAddr) -> Option<Vec<u8>> {
+pub fn payload(message: &Message, to: SocketAddr) -> Option<Vec<u8>> {
     let leading = headers(to) + message.code.payload_len();
     let total_len = if message.form == Form::Fragmented { TOTAL_LEN } else { leading };
     let own = match (message.form, to.is_ipv4()) {
@@ -44,25 +44,20 @@ pub(super) fn payload(message: &Message, to: SocketAddr) -> Option<Vec<u8>> {
 }
 
 /// All packets of a question in the order of sending. `None` if this form is impossible.
-pub(super) fn packets(
-    message: &Message,
-    payload: &[u8],
-    from: SocketAddr,
-    to: SocketAddr,
-) -> Option<Vec<Packet>> {
+pub fn packets(message: &Message, payload: &[u8], from: SocketAddr, to: SocketAddr) -> Option<Vec<Packet>> {
     let code = message.code;
     let ip = match (from, to) {
         (SocketAddr::V4(from), SocketAddr::V4(to)) => {
             let addresses = (from.ip().octets(), to.ip().octets());
             let mut header = Ipv4Header::new(0, HOP_LIMIT, ip_number::UDP, addresses.0, addresses.1).ok()?;
             header.dont_fragment = message.form == Form::Whole;
-            header.identification = identification(message.attempt, code);
+            header.identification = message.identification();
             IpHeaders::Ipv4(header, Default::default())
         }
         (SocketAddr::V6(from), SocketAddr::V6(to)) => {
             let (source, destination) = (from.ip().octets(), to.ip().octets());
             let header = Ipv6Header { hop_limit: HOP_LIMIT, source, destination, ..Ipv6Header::default() };
-            let identification = identification(message.attempt, code).into();
+            let identification = message.identification().into();
             let whole = Ipv6FragmentHeader::new(ip_number::UDP, IpFragOffset::ZERO, false, identification);
             let fragment = (message.form != Form::Whole).then_some(whole);
             IpHeaders::Ipv6(header, etherparse::Ipv6Extensions { fragment, ..Default::default() })
@@ -80,14 +75,9 @@ pub(super) fn packets(
     Some(vec![leading, rest])
 }
 
-/// Distinct for all questions that may be in flight.
-fn identification(attempt: u8, code: Code) -> u16 {
-    1 + u16::from(attempt) + code.payload_len() as u16 * 37
-}
-
 #[cfg(test)]
 mod tests {
-    use kickass::packet::Fragment;
+    use kickass::{code::Code, packet::Fragment};
 
     use super::*;
 

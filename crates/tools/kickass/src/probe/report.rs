@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use kickass::code::Code;
 use rc3_picture::chart::{Axis, Chart, Colour, Point, Scale, Series, Shape, Unit};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::message::Form;
 
 /// Results for one length and form.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Survival {
     /// Questions that left this host.
     pub sent: u32,
@@ -24,8 +24,26 @@ impl Survival {
     }
 }
 
+/// How the leading fragments of questions arrived that the other host could watch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Lengths {
+    /// Fragmented questions that it has seen arrive.
+    pub known: u32,
+    /// Of them, those whose leading fragment had the length in which it was sent.
+    pub kept: u32,
+    /// Of them, those that arrived as one packet.
+    pub reassembled: u32,
+}
+
+impl Lengths {
+    /// Fraction that kept its length; `None` if the other host saw none.
+    pub fn share(self) -> Option<f64> {
+        (self.known > 0).then(|| f64::from(self.kept) / f64::from(self.known))
+    }
+}
+
 /// Results for one length.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Row {
     /// IP total length of the whole packet, or of the leading fragment.
     pub length: usize,
@@ -35,6 +53,8 @@ pub struct Row {
     pub atomic: Survival,
     /// Of fragmented packets.
     pub fragmented: Survival,
+    /// The lengths in which leading fragments arrived.
+    pub leading: Lengths,
 }
 
 impl Row {
@@ -50,7 +70,7 @@ const NAMES: [&str; 3] = ["whole packets", "with Fragment header", "leading frag
 const SERIES: [&str; 3] = ["whole packets", "with Fragment header", "fragmented packets"];
 
 /// Results for a path.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// By length, shortest first.
     pub lengths: Vec<Row>,
@@ -60,7 +80,11 @@ pub struct Report {
 
 impl Report {
     /// From the answers `found`; leading fragments have this many bytes of `headers` before their payload.
-    pub(super) fn new(found: &BTreeMap<(Code, Form), Survival>, headers: usize) -> Self {
+    pub(super) fn new(
+        found: &BTreeMap<(Code, Form), Survival>,
+        lengths: &BTreeMap<Code, Lengths>,
+        headers: usize,
+    ) -> Self {
         let row = |code: Code| {
             let of = |form| found.get(&(code, form)).copied().unwrap_or_default();
             Row {
@@ -68,6 +92,7 @@ impl Report {
                 whole: of(Form::Whole),
                 atomic: of(Form::Atomic),
                 fragmented: of(Form::Fragmented),
+                leading: lengths.get(&code).copied().unwrap_or_default(),
             }
         };
         let lengths: Vec<Row> =
@@ -92,40 +117,88 @@ impl Report {
         (0..NAMES.len()).filter(sent).collect()
     }
 
+    /// Lengths of all leading fragments.
+    fn leading(&self) -> Lengths {
+        self.lengths.iter().fold(Lengths::default(), |sum, row| Lengths {
+            known: sum.known + row.leading.known,
+            kept: sum.kept + row.leading.kept,
+            reassembled: sum.reassembled + row.leading.reassembled,
+        })
+    }
+
     /// A line for each range of lengths with equal results.
     pub fn text(&self) -> String {
-        let line = |range: &str, cells: &dyn Fn(usize) -> String| {
-            let cells = self.forms().into_iter().map(|form| format!("  {:>20}", cells(form)));
-            format!("{range:>16}{}\n", cells.collect::<String>())
+        let watched = self.leading().known > 0;
+        let line = |range: &str, cells: &dyn Fn(usize) -> String, kept: &str| {
+            let cells = self.forms().into_iter().map(cells).chain(watched.then(|| kept.to_owned()));
+            let cells: String = cells.map(|cell| format!("  {cell:>20}")).collect();
+            format!("{range:>16}{cells}\n")
         };
-        let mut text = line("IP total length", &|form| NAMES[form].to_owned());
-        for rows in self.lengths.chunk_by(|a, b| a.of() == b.of()) {
+        let mut text = line("IP total length", &|form| NAMES[form].to_owned(), "with their length");
+        for rows in self.lengths.chunk_by(|a, b| (a.of(), a.leading) == (b.of(), b.leading)) {
             if let (Some(first), Some(last)) = (rows.first(), rows.last()) {
                 let range = match first.length == last.length {
                     true => first.length.to_string(),
                     false => format!("{} to {}", first.length, last.length),
                 };
-                let share = |survival: Survival| {
-                    survival.share().map_or_else(|| "-".to_owned(), |share| format!("{:.0} %", 100.0 * share))
+                let percent = |share: Option<f64>| {
+                    share.map_or_else(|| "-".to_owned(), |share| format!("{:.0} %", 100.0 * share))
                 };
-                text += &line(&range, &|form| share(first.of()[form]));
+                let kept = percent(first.leading.share());
+                text += &line(&range, &|form| percent(first.of()[form].share()), &kept);
             }
         }
-        text + self.meaning()
+        text + &self.verdict() + "\n"
     }
 
-    fn meaning(&self) -> &'static str {
+    /// What the result means for signals on this path, as a sentence.
+    pub fn verdict(&self) -> String {
         let ipv6 = self.lengths.iter().any(|row| row.atomic.sent > 0);
-        match self.arrived() {
-            [0, 0, 0] => "Nothing was answered.\n",
+        let fixed = match self.arrived() {
+            [0, 0, 0] => "Nothing was answered.",
             _ if !self.fragments_sent => {
-                "Whole packets only: fragments need CAP_NET_RAW, run it as root to test them.\n"
+                "Whole packets only: fragments need CAP_NET_RAW, run it as root to test them."
             }
-            [_, 0, 0] if ipv6 => "No Fragment header survives this path: send none on it.\n",
-            [_, _, 0] if ipv6 => "No fragment survives this path: send no Fragment header on it.\n",
-            [_, _, 0] => "No fragment survives this path: leave Don't Fragment set on it.\n",
-            _ => "Fragments survive this path.\n",
-        }
+            [_, 0, 0] if ipv6 => "No Fragment header survives this path: send none on it.",
+            [_, _, 0] if ipv6 => "No fragment survives this path: send no Fragment header on it.",
+            [_, _, 0] => "No fragment survives this path: leave Don't Fragment set on it.",
+            _ => return self.verdict_of_lengths(),
+        };
+        fixed.to_owned()
+    }
+
+    /// The same where fragments arrive.
+    fn verdict_of_lengths(&self) -> String {
+        let Lengths { known, kept, reassembled } = self.leading();
+        let fixed = match (known, kept) {
+            (1.., 0) if reassembled == known => {
+                "Packets arrive reassembled: rates do not reach receivers on this path."
+            }
+            (1.., _) if kept < known => {
+                "Leading fragments arrive with other lengths, so rates would be wrong: leave Don't Fragment set on \
+                 this path."
+            }
+            _ => match self.shortest_survivor() {
+                Some(length) => {
+                    return format!(
+                        "Leading fragments below {length} bytes do not survive this path: low rates do not reach \
+                         receivers."
+                    );
+                }
+                None if known > 0 => "Fragments survive this path with their lengths.",
+                None => "Fragments survive this path.",
+            },
+        };
+        fixed.to_owned()
+    }
+
+    /// Length of the shortest leading fragment that arrived, if at least two shorter ones were sent in vain: one may be
+    /// a loss.
+    fn shortest_survivor(&self) -> Option<usize> {
+        let mut sent = self.lengths.iter().filter(|row| row.fragmented.sent > 0);
+        let lost = sent.by_ref().take_while(|row| row.fragmented.arrived == 0).count();
+        let mut arrived = self.lengths.iter().filter(|row| row.fragmented.arrived > 0);
+        (lost >= 2).then(|| arrived.next().map(|row| row.length)).flatten()
     }
 
     /// One JSON object on a line.
@@ -170,7 +243,7 @@ mod tests {
             found.insert((code, Form::Whole), survival(if code.payload_len() > 1000 { 0 } else { 3 }));
             found.insert((code, Form::Fragmented), survival(fragmented));
         }
-        Report::new(&found, 20)
+        Report::new(&found, &BTreeMap::new(), 20)
     }
 
     #[test]
@@ -189,7 +262,7 @@ mod tests {
         let chart = report(0).chart("host");
         assert_eq!(chart.series.len(), 2);
         assert_eq!(chart.series[0].points.len(), Code::COUNT);
-        assert!(Report::new(&BTreeMap::new(), 20).text().contains("Nothing was answered"));
+        assert!(Report::new(&BTreeMap::new(), &BTreeMap::new(), 20).text().contains("Nothing was answered"));
     }
 
     #[test]
@@ -197,7 +270,7 @@ mod tests {
         let report = |atomic, fragmented| {
             let forms = [(Form::Whole, 1), (Form::Atomic, atomic), (Form::Fragmented, fragmented)];
             let found = forms.map(|(form, arrived)| ((Code::MIN, form), Survival { sent: 1, arrived }));
-            Report::new(&found.into(), 48)
+            Report::new(&found.into(), &BTreeMap::new(), 48)
         };
         let text = report(1, 1).text();
         assert!(text.contains("with Fragment header") && text.contains("Fragments survive"), "{text}");

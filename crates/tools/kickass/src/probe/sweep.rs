@@ -1,7 +1,6 @@
 //! The asking side.
 
 use std::{
-    collections::{BTreeMap, HashSet},
     io,
     net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket},
     time::{Duration, Instant},
@@ -15,7 +14,8 @@ use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use super::{
     message::{Form, Message},
     question,
-    report::{Report, Survival},
+    report::Report,
+    tally::Tally,
 };
 
 /// Longest wait for answers after the last question.
@@ -68,20 +68,20 @@ pub fn sweep(plan: &Plan) -> io::Result<Report> {
     SystemRandom::new().fill(&mut run).map_err(|_| io::Error::other("the system has no random numbers"))?;
     let run = u64::from_ne_bytes(run);
 
-    let mut sweep = Sweep { socket, local, way, plan, run, found: BTreeMap::new(), answered: HashSet::new() };
+    let mut sweep = Sweep { socket, local, way, plan, tally: Tally::new(run, plan.tries) };
     // All lengths, then all again: a short disturbance of the path then does not hit a single length.
     for attempt in 0..plan.tries {
         for code in Code::all() {
             for &form in question::forms(plan.target) {
-                sweep.ask(Message { run, form, code, attempt })?;
+                sweep.ask(sweep.tally.question(form, code, attempt))?;
             }
         }
     }
     let end = Instant::now() + PATIENCE;
-    while !sweep.is_complete() && Instant::now() < end {
+    while !sweep.tally.is_complete() && Instant::now() < end {
         sweep.listen_until(end.min(Instant::now() + LOOK))?;
     }
-    Ok(Report::new(&sweep.found, question::headers(plan.target)))
+    Ok(sweep.tally.report(question::headers(plan.target)))
 }
 
 struct Sweep<'a> {
@@ -89,16 +89,13 @@ struct Sweep<'a> {
     local: SocketAddr,
     way: Way,
     plan: &'a Plan,
-    run: u64,
-    found: BTreeMap<(Code, Form), Survival>,
-    /// Networks may duplicate packets.
-    answered: HashSet<(usize, Form, u8)>,
+    tally: Tally,
 }
 
 impl Sweep<'_> {
     fn ask(&mut self, message: Message) -> io::Result<()> {
         if self.send(message) {
-            self.found.entry((message.code, message.form)).or_default().sent += 1;
+            self.tally.asked(&message);
             self.listen_until(Instant::now() + self.plan.interval)?;
         }
         Ok(())
@@ -134,26 +131,10 @@ impl Sweep<'_> {
             }
             self.socket.set_read_timeout(Some(left))?;
             match self.socket.recv(&mut bytes) {
-                Ok(len) => self.hear(&bytes[..len]),
+                Ok(len) => self.tally.heard(&bytes[..len]),
                 // A timeout, or an ICMP error about a question: the length does not arrive.
                 Err(_) => continue,
             }
-        }
-    }
-
-    /// Whether all questions were answered.
-    fn is_complete(&self) -> bool {
-        self.found.values().all(|survival| survival.arrived == survival.sent)
-    }
-
-    fn hear(&mut self, bytes: &[u8]) {
-        let Some(answer) = Message::parse_answer(bytes).filter(|answer| answer.run == self.run) else {
-            return;
-        };
-        let Message { form, code, attempt, .. } = answer;
-        let Some(survival) = self.found.get_mut(&(code, form)) else { return };
-        if attempt < self.plan.tries && self.answered.insert((code.payload_len(), form, attempt)) {
-            survival.arrived += 1;
         }
     }
 }

@@ -5,7 +5,7 @@ use rc3_picture::chart::{Axis, Chart, Point, Scale, Shape, Unit};
 use rc3_text::units::three_digits;
 
 use super::{
-    Claim, Figure, modes,
+    Claim, Figure, TESTBED, modes,
     scene::{Scene, VARIANTS, find, series, title},
 };
 use crate::{results::Run, statistics::Sample};
@@ -20,6 +20,7 @@ pub(super) fn figure(light: &Scene) -> Option<Figure> {
     Some(Figure {
         name: "sockets-fig8",
         title: "Completion times under light load, real sockets",
+        command: TESTBED,
         about: vec![
             "Enabling Router-Assisted Congestion Control (NU-EECS-16-09) §4.1, Fig. 8".to_owned(),
             format!(

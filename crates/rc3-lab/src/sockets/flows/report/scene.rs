@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// Names of files, what people call them, and colours.
-const RUNS: [(&str, &str, Colour); 10] = [
+const RUNS: [(&str, &str, Colour); 13] = [
     ("cubic", "CUBIC, drop-tail", Colour::Vermillion),
     ("cubic-fq-codel", "CUBIC, FQ-CoDel with ECN", Colour::Orange),
     ("pcc", "rc3, PCC", Colour::Black),
@@ -21,6 +21,9 @@ const RUNS: [(&str, &str, Colour); 10] = [
     ("kickass-rlp", "rc3, Kick-Ass and RLP", Colour::Sky),
     (ALONE, "TCP alone", Colour::Vermillion),
     (SHARED, "TCP beside Kick-Ass", Colour::Blue),
+    (SLOW, "10 Mbit/s access", Colour::Blue),
+    (FAST, "100 Mbit/s access", Colour::Vermillion),
+    (FAST_ALONE, "100 Mbit/s access, no cross traffic", Colour::Green),
 ];
 /// Of them, those that have the port for themselves and make the paper's figures.
 const SCHEMES: usize = 8;
@@ -29,6 +32,12 @@ const SCHEMES: usize = 8;
 pub(super) const ALONE: &str = "alone";
 /// Every other sender is one of Kick-Ass instead.
 pub(super) const SHARED: &str = "shared";
+
+/// Long flows through two routers, of which the first signals: its link at 10 and at 100 Mbit/s, with cross traffic
+/// at the second, and without.
+pub(super) const SLOW: &str = "access-10";
+pub(super) const FAST: &str = "access-100";
+pub(super) const FAST_ALONE: &str = "access-100-alone";
 
 /// What tells the runs of Kick-Ass and RLP apart.
 pub(super) const VARIANTS: &str = "Ports without signals have drop-tail queues unless the run says otherwise. Those of \
@@ -54,6 +63,11 @@ impl Scene {
         let ids = common(&runs);
         runs.iter_mut().for_each(|run| run.retain(&ids));
         runs
+    }
+
+    /// All runs.
+    pub(super) fn runs(&self) -> &[Run] {
+        &self.0
     }
 
     /// A run with all its flows.

@@ -6,7 +6,7 @@ use rc3_lab::document::Table;
 use rc3_picture::chart::{Axis, Chart, Point, Scale, Shape, Unit};
 
 use super::{
-    Claim, Figure,
+    Claim, Figure, TESTBED,
     scene::{ALONE, SHARED, Scene, series},
 };
 use crate::{
@@ -57,6 +57,7 @@ pub(super) fn figure(light: &Scene) -> Option<Figure> {
     Some(Figure {
         name: "sockets-shared",
         title: "TCP beside Kick-Ass under light load, real sockets",
+        command: TESTBED,
         about: vec![
             "Enabling Router-Assisted Congestion Control (NU-EECS-16-09) §4.1, which leaves out the figure".to_owned(),
             "As the light load of Fig. 8, at a port with signals: kernel TCP (CUBIC) from all eight senders, and from \

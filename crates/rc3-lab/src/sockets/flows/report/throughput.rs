@@ -4,7 +4,7 @@ use rc3_lab::document::Table;
 use rc3_picture::chart::{Axis, Chart, Point, Scale, Shape, Unit};
 
 use super::{
-    Claim, Figure, modes,
+    Claim, Figure, TESTBED, modes,
     scene::{Scene, VARIANTS, find, series, title},
     waiting,
 };
@@ -16,6 +16,7 @@ pub(super) fn figure(heavy: &Scene) -> Option<Figure> {
     Some(Figure {
         name: "sockets-fig10",
         title: "Throughput of flows under heavy load, real sockets",
+        command: TESTBED,
         about: vec![
             "Enabling Router-Assisted Congestion Control (NU-EECS-16-09) §4.1, Fig. 10".to_owned(),
             waiting::ABOUT.to_owned(),

@@ -4,7 +4,7 @@ use rc3_lab::document::Table;
 use rc3_picture::chart::{Axis, Chart, Point, Scale, Shape, Unit};
 
 use super::{
-    Claim, Figure,
+    Claim, Figure, TESTBED,
     scene::{Scene, VARIANTS, find, series, title},
 };
 use crate::results::Run;
@@ -23,6 +23,7 @@ pub(super) fn figure(heavy: &Scene) -> Option<Figure> {
     Some(Figure {
         name: "sockets-fig9",
         title: "Queueing delay under heavy load, real sockets",
+        command: TESTBED,
         about: vec![
             "Enabling Router-Assisted Congestion Control (NU-EECS-16-09) §4.1, Fig. 9".to_owned(),
             ABOUT.to_owned(),

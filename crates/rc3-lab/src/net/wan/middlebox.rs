@@ -1,0 +1,270 @@
+//! Boxes on a path that treat fragments in their own way, in virtual time.
+
+use std::{collections::VecDeque, fmt, net::IpAddr, time::Instant};
+
+use kickass::{
+    packet::Packet,
+    reassembly::{Reassembler, ReassemblyConfig},
+};
+use serde::{Deserialize, Serialize};
+
+/// What a box does with packets towards the receiver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Middlebox {
+    /// Forwards everything.
+    #[default]
+    None,
+    /// Drops all fragments, as a stateless firewall that needs ports.
+    DropFragments,
+    /// Drops leading fragments with fewer bytes, as a firewall against tiny fragments (RFC 1858).
+    DropShort {
+        /// With the IP header.
+        bytes: usize,
+    },
+    /// Forwards whole packets only, as a firewall that reassembles.
+    Reassemble,
+    /// Reassembles, and fragments again at the length of the longest fragment: connection tracking in a Linux router
+    /// (`ip_do_fragment` with `frag_max_size`).
+    Refragment,
+    /// Reassembles, and fragments again at this length: a tunnel with a smaller MTU behind a firewall.
+    Rewrite {
+        /// Longest packet, with the IP header.
+        bytes: usize,
+    },
+}
+
+impl fmt::Display for Middlebox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => write!(f, "none"),
+            Self::DropFragments => write!(f, "drops fragments"),
+            Self::DropShort { bytes } => write!(f, "drops leading fragments below {bytes} bytes"),
+            Self::Reassemble => write!(f, "reassembles"),
+            Self::Refragment => write!(f, "reassembles, fragments at the longest"),
+            Self::Rewrite { bytes } => write!(f, "reassembles, fragments at {bytes} bytes"),
+        }
+    }
+}
+
+/// Offsets of fragments are multiples of this (RFC 791 §3.1).
+const FRAGMENT_UNIT: usize = 8;
+/// Packets whose longest fragment is remembered until they are whole.
+const PENDING: usize = 1024;
+
+/// A box at work.
+#[derive(Debug)]
+pub struct Machine {
+    kind: Middlebox,
+    reassembler: Reassembler,
+    /// Packets of which a fragment was here, and the longest, with its header.
+    longest: VecDeque<(Key, usize)>,
+}
+
+/// Source and identification.
+type Key = (IpAddr, u32);
+
+impl Machine {
+    /// A box without fragments.
+    pub fn new(kind: Middlebox) -> Self {
+        let reassembler = Reassembler::new(ReassemblyConfig::default());
+        Self { kind, reassembler, longest: VecDeque::new() }
+    }
+
+    /// The packets that leave when this one arrives, in order.
+    pub fn handle(&mut self, now: Instant, packet: Packet) -> Vec<Packet> {
+        let passes = match self.kind {
+            Middlebox::None => true,
+            Middlebox::DropFragments => packet.fragment().is_none(),
+            Middlebox::DropShort { bytes } => packet.leading_len().is_none() || packet.total_len() >= bytes,
+            Middlebox::Reassemble => {
+                return self.reassemble(now, packet).map(|(whole, _)| whole).into_iter().collect();
+            }
+            Middlebox::Refragment => {
+                return self
+                    .reassemble(now, packet)
+                    .map_or_else(Vec::new, |(whole, longest)| cut(whole, longest));
+            }
+            Middlebox::Rewrite { bytes } => {
+                return self.reassemble(now, packet).map_or_else(Vec::new, |(whole, _)| cut(whole, bytes));
+            }
+        };
+        if passes { vec![packet] } else { Vec::new() }
+    }
+
+    /// The whole packet, once it is complete, and the length of the longest of its fragments.
+    fn reassemble(&mut self, now: Instant, packet: Packet) -> Option<(Packet, usize)> {
+        let len = packet.total_len();
+        let Some(fragment) = packet.fragment() else { return Some((packet, len)) };
+        let key = (packet.source(), fragment.identification);
+        let known = self.longest.iter().position(|(other, _)| *other == key);
+        let before = known.and_then(|at| self.longest.remove(at)).map_or(0, |(_, longest)| longest);
+        let longest = len.max(before);
+        // Refused fragments are dropped.
+        if let Ok(Some(whole)) = self.reassembler.handle(now, packet) {
+            return Some((whole, longest));
+        }
+        self.longest.push_back((key, longest));
+        if self.longest.len() > PENDING {
+            self.longest.pop_front();
+        }
+        None
+    }
+}
+
+/// The packet in fragments of at most so many bytes. One that must not be fragmented stays whole.
+fn cut(mut packet: Packet, longest: usize) -> Vec<Packet> {
+    let mut parts = Vec::new();
+    while packet.total_len() > longest {
+        let headers = packet.total_len() - packet.payload().len();
+        let lead = longest.saturating_sub(headers) / FRAGMENT_UNIT * FRAGMENT_UNIT;
+        let Ok(rest) = packet.split(lead, 0) else { break };
+        parts.push(std::mem::replace(&mut packet, rest));
+    }
+    parts.push(packet);
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use kickass::code::Code;
+    use kickass_tools::probe::{
+        message::{Form, Message, Seen},
+        question,
+        report::Report,
+        tally::Tally,
+    };
+
+    use super::*;
+
+    const FROM: &str = "10.93.0.1:1";
+    const TO: &str = "10.93.2.1:4484";
+    const IPV4_HEADER: usize = 20;
+
+    /// A probe through a box: the receiver reassembles, and answers with the length in which the question arrived.
+    fn probe(kind: Middlebox) -> Report {
+        let (from, to) = (FROM.parse().unwrap(), TO.parse().unwrap());
+        let mut machine = Machine::new(kind);
+        let mut receiver = Reassembler::new(ReassemblyConfig::default());
+        let mut tally = Tally::new(1, 1);
+        let mut now = Instant::now();
+        for code in Code::all() {
+            for form in [Form::Whole, Form::Fragmented] {
+                now += Duration::from_millis(1);
+                let message = tally.question(form, code, 0);
+                let Some(payload) = question::payload(&message, to) else { continue };
+                let Some(packets) = question::packets(&message, &payload, from, to) else { continue };
+                tally.asked(&message);
+                let mut seen = Seen::Whole;
+                for packet in packets.into_iter().flat_map(|packet| machine.handle(now, packet)) {
+                    if let Some(len) = packet.leading_len() {
+                        seen = Seen::Leading(len.try_into().unwrap());
+                    }
+                    if let Ok(Some(whole)) = receiver.handle(now, packet) {
+                        let question = &whole.payload()[8..];
+                        let message = Message::parse_question(question).expect("an unchanged question");
+                        assert_eq!(question, payload);
+                        tally.heard(&message.answer(seen));
+                    }
+                }
+            }
+        }
+        tally.report(IPV4_HEADER)
+    }
+
+    /// Lengths of leading fragments that arrive with their length.
+    fn kept(report: &Report) -> Vec<usize> {
+        let rows = report.lengths.iter().filter(|row| row.leading.kept > 0);
+        rows.map(|row| row.length).collect()
+    }
+
+    #[test]
+    fn whole_packets_pass_every_box() {
+        for kind in [
+            Middlebox::None,
+            Middlebox::DropFragments,
+            Middlebox::DropShort { bytes: 256 },
+            Middlebox::Reassemble,
+            Middlebox::Refragment,
+            Middlebox::Rewrite { bytes: 576 },
+        ] {
+            let report = probe(kind);
+            assert!(report.lengths.iter().all(|row| row.whole.arrived == row.whole.sent), "{kind}");
+        }
+    }
+
+    #[test]
+    fn without_a_box_all_leading_fragments_arrive_with_their_lengths() {
+        let report = probe(Middlebox::None);
+        assert_eq!(report.verdict(), "Fragments survive this path with their lengths.");
+        let sent = report.lengths.iter().filter(|row| row.fragmented.sent > 0).count();
+        assert_eq!(kept(&report).len(), sent);
+    }
+
+    #[test]
+    fn a_box_that_drops_fragments_is_named() {
+        let report = probe(Middlebox::DropFragments);
+        assert_eq!(report.verdict(), "No fragment survives this path: leave Don't Fragment set on it.");
+        assert!(kept(&report).is_empty());
+    }
+
+    #[test]
+    fn a_box_that_drops_short_leading_fragments_lets_the_others_through() {
+        let report = probe(Middlebox::DropShort { bytes: 256 });
+        // Lengths are 20 and a multiple of 8: 260 is the first that is not below 256.
+        assert!(
+            report.verdict().contains("Leading fragments below 260 bytes do not survive"),
+            "{}",
+            report.verdict()
+        );
+        assert_eq!(kept(&report).first(), Some(&260));
+    }
+
+    #[test]
+    fn a_box_that_reassembles_hides_rates() {
+        let report = probe(Middlebox::Reassemble);
+        assert!(report.verdict().starts_with("Packets arrive reassembled"), "{}", report.verdict());
+        assert!(report.lengths.iter().all(|row| row.fragmented.arrived == row.fragmented.sent));
+        assert!(kept(&report).is_empty());
+    }
+
+    #[test]
+    fn a_box_that_fragments_again_at_the_longest_keeps_only_long_leading_fragments() {
+        let report = probe(Middlebox::Refragment);
+        assert!(
+            report.verdict().starts_with("Leading fragments arrive with other lengths"),
+            "{}",
+            report.verdict()
+        );
+        // Of 1480 bytes, the leading fragment is the longer one from 740 bytes of payload on.
+        assert_eq!(kept(&report).first(), Some(&(744 + IPV4_HEADER)));
+        assert!(report.lengths.iter().all(|row| row.fragmented.arrived == row.fragmented.sent));
+    }
+
+    #[test]
+    fn a_box_that_rewrites_keeps_only_its_own_length() {
+        let report = probe(Middlebox::Rewrite { bytes: 576 });
+        assert!(
+            report.verdict().starts_with("Leading fragments arrive with other lengths"),
+            "{}",
+            report.verdict()
+        );
+        assert_eq!(kept(&report), [552 + IPV4_HEADER]);
+    }
+
+    #[test]
+    fn fragments_without_the_rest_are_forgotten() {
+        let mut machine = Machine::new(Middlebox::Refragment);
+        let (from, to) = (FROM.parse().unwrap(), TO.parse().unwrap());
+        let code = Code::from_len(800).unwrap();
+        for run in 0..3 * PENDING as u64 {
+            let message = Message { run, form: Form::Fragmented, code, attempt: (run % 30) as u8 };
+            let payload = question::payload(&message, to).unwrap();
+            let leading = question::packets(&message, &payload, from, to).unwrap().swap_remove(0);
+            assert!(machine.handle(Instant::now(), leading).is_empty());
+        }
+        assert!(machine.longest.len() <= PENDING && machine.reassembler.packets() <= PENDING);
+    }
+}

@@ -1,0 +1,78 @@
+//! What `rc3 bench` makes of the messages of a visitor and of a listener.
+
+use std::{net::SocketAddr, time::Duration};
+
+use rc3::{
+    bench::{
+        message::{Arrived, Hello, Reply, Request},
+        outcome::Outcome,
+        plan::{Amount, Plan, RUNS_MAX, SECONDS_MAX, SIZE_BYTES_MAX, SIZES_MAX},
+        report::Report,
+    },
+    figures::PathFigures,
+};
+
+use super::rows::read_all;
+
+/// A row of messages means the same when it is written and read again. A plan within the bounds has as many flows as
+/// it lists, each within the bounds; whatever a listener replies, the report has one line per size.
+pub(crate) fn bench(input: &[u8]) {
+    let Some((&kind, stream)) = input.split_first() else { return };
+    if kind % 2 == 0 {
+        for Hello { request, .. } in read_all(stream) {
+            if let Request::Bench(plan) = request
+                && plan.is_bounded()
+            {
+                flows(&plan);
+            }
+        }
+    } else {
+        report(read_all(stream));
+    }
+}
+
+fn flows(plan: &Plan) {
+    let sizes = plan.sizes.len();
+    assert!(sizes <= SIZES_MAX && plan.runs <= RUNS_MAX);
+    let turns = 2 * plan.directions().len();
+    let mut count = 0;
+    for flow in plan.flows() {
+        count += 1;
+        assert!((1..=plan.runs).contains(&flow.run));
+        match flow.kind.amount {
+            Amount::Bytes(bytes) => assert!((1..=SIZE_BYTES_MAX).contains(&bytes)),
+            Amount::Seconds(seconds) => assert!((1..=SECONDS_MAX).contains(&seconds)),
+        }
+    }
+    assert_eq!(count, turns * (sizes * plan.runs as usize + usize::from(plan.seconds > 0)));
+}
+
+/// A visitor's report of these replies: what they count and measured, in any combination.
+fn report(replies: Vec<Reply>) {
+    let (mut arrivals, mut paths): (Vec<Arrived>, Vec<PathFigures>) = Default::default();
+    for reply in replies {
+        match reply {
+            Reply::Accepted { .. } => {}
+            Reply::Arrived(arrived) => arrivals.push(arrived),
+            Reply::Sent { path } => paths.push(path),
+        }
+    }
+    let (Some(&last), Some(path)) = (arrivals.last(), paths.last()) else { return };
+    let plan = Plan { sizes: vec![1], runs: 1, seconds: 1, both: true, forget: false };
+    let arrivals = arrivals.iter().copied().chain(std::iter::repeat(last));
+    let paths = paths.iter().chain(std::iter::repeat(path));
+    let outcomes = plan.flows().zip(arrivals).zip(paths).map(|((flow, arrived), path)| Outcome {
+        flow,
+        fct: Duration::from_millis(80),
+        arrived,
+        path: path.clone(),
+        rtt: Duration::from_millis(40),
+        took: Duration::from_millis(90),
+    });
+    let outcomes = outcomes.collect();
+    let peer = SocketAddr::from(([192, 0, 2, 1], 4433));
+    let report = Report { outcomes, ..Report::new(plan, peer, Duration::from_millis(40)) };
+    assert_eq!((report.rows().len(), report.bulk().len()), (2, 2));
+    let text = report.text();
+    assert!(!text.contains(|c: char| c.is_control() && c != '\n'), "a reply reaches the terminal: {text:?}");
+}
