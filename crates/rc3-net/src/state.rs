@@ -16,6 +16,7 @@ use crate::metrics::EndpointGauges;
 use crate::{
     bound::Bound,
     keeper::Keeper,
+    runtime::Runtime,
     waiters::{ConnectionWaiters, EndpointWaiters},
     wake::Worker,
 };
@@ -26,6 +27,7 @@ pub(crate) type ConnectionId = u64;
 /// The content of the lock.
 pub(crate) struct State {
     pub(crate) core: core::Endpoint,
+    runtime: Arc<dyn Runtime>,
     pub(crate) bound: Arc<Bound>,
     pub(crate) handshakes: Handshakes,
     /// Connections that have not ended.
@@ -46,9 +48,10 @@ pub(crate) struct State {
 }
 
 impl State {
-    pub(crate) fn new(core: core::Endpoint, bound: Bound) -> Self {
+    pub(crate) fn new(core: core::Endpoint, bound: Bound, runtime: Arc<dyn Runtime>) -> Self {
         Self {
             core,
+            runtime,
             bound: Arc::new(bound),
             handshakes: Handshakes::default(),
             ids: Map::default(),
@@ -61,6 +64,11 @@ impl State {
             driver: Worker::new(),
             wakers: Vec::new(),
         }
+    }
+
+    /// The current time by the runtime's clock.
+    pub(crate) fn now(&self) -> Instant {
+        self.runtime.now()
     }
 
     /// A connection the core has just made.
@@ -84,7 +92,7 @@ impl State {
     /// Moves the endpoint, with all its connections, to other sockets.
     pub(crate) fn rebind(&mut self, bound: Bound) {
         self.bound = Arc::new(bound);
-        self.core.handle_local_address_change(Instant::now());
+        self.core.handle_local_address_change(self.runtime.now());
         self.wake_driver();
     }
 
@@ -117,7 +125,7 @@ impl State {
         id: ConnectionId,
         change: impl FnOnce(&mut core::Connection, &mut ConnectionState) -> T,
     ) -> Result<T, ConnectionError> {
-        let Self { core, connections, .. } = self;
+        let Self { core, connections, runtime, .. } = self;
         let Some(state) = connections.get_mut(&id) else { return Err(driver_lost()) };
         if let Some(mut gone) = state.gone.take() {
             let result = change(&mut gone, state);
@@ -125,7 +133,7 @@ impl State {
             return Ok(result);
         }
         let handle = state.handle;
-        let result = core.with_connection(Instant::now(), handle, |connection| change(connection, state));
+        let result = core.with_connection(runtime.now(), handle, |connection| change(connection, state));
         result.ok_or_else(driver_lost)
     }
 
@@ -138,7 +146,7 @@ impl State {
         id: ConnectionId,
         read: impl FnOnce(&mut core::Connection, &mut ConnectionState) -> T,
     ) -> Result<T, ConnectionError> {
-        let Self { core, connections, .. } = self;
+        let Self { core, connections, runtime, .. } = self;
         let Some(state) = connections.get_mut(&id) else { return Err(driver_lost()) };
         if let Some(mut gone) = state.gone.take() {
             let result = read(&mut gone, state);
@@ -146,7 +154,7 @@ impl State {
             return Ok(result);
         }
         let handle = state.handle;
-        let result = core.with_reader(Instant::now(), handle, |connection| read(connection, state));
+        let result = core.with_reader(runtime.now(), handle, |connection| read(connection, state));
         result.ok_or_else(driver_lost)
     }
 
@@ -178,8 +186,9 @@ impl State {
         if state.error.is_some() {
             return;
         }
-        self.core.with_connection(Instant::now(), state.handle, |connection| {
-            connection.close(Instant::now(), code, reason);
+        let now = self.runtime.now();
+        self.core.with_connection(now, state.handle, |connection| {
+            connection.close(now, code, reason);
         });
         state.on_lost(ConnectionError::LocallyClosed, &mut self.wakers);
         self.wake_driver();
@@ -328,7 +337,7 @@ impl State {
         tracing::trace!(id, "connection drained");
         if let Some(state) = self.connections.get_mut(&id) {
             #[cfg(feature = "metrics")]
-            state.reporter.report_end(&connection.stats(), Instant::now());
+            state.reporter.report_end(&connection.stats(), self.runtime.now());
             state.gone = Some(connection);
             if !state.held {
                 self.connections.remove(&id);

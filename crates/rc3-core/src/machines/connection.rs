@@ -674,7 +674,12 @@ impl Connection {
         sent.overhead_bytes = self.streams.sending().overhead;
         let guard = self.overlay.as_ref().and_then(|overlay| overlay.rlp.as_ref()).and_then(Rlp::guard_ref);
         let clock = self.overlay.as_ref().and_then(|overlay| overlay.rlp.as_ref()).and_then(Rlp::clock_ref);
+        let ([udp_tx, udp_rx], [frame_tx, frame_rx]) = self.primary.traffic();
         ConnectionStats {
+            udp_tx,
+            udp_rx,
+            frame_tx,
+            frame_rx,
             path: self.primary.path(),
             rc3: self.is_rc3(),
             guard: guard.map(Guard::stats),

@@ -6,6 +6,7 @@
 //! `accepting.rs`.
 
 mod accepting;
+mod checked_ids;
 mod connection;
 mod controller;
 mod endpoint;

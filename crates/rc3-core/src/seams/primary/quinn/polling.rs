@@ -10,6 +10,7 @@ use crate::{
         departures::Departures,
         primary_window::{Waiting, Window},
     },
+    quic::{FrameStats, UdpStats},
     seams::primary::PrimaryEvent,
     stats::PathStats,
     transmit::{BATCH_BYTES_MAX, Transmit},
@@ -152,12 +153,23 @@ impl Quic {
             remote: self.conn.remote_address(),
             local_ip: self.conn.local_ip(),
             rtt: stats.rtt,
+            min_rtt: stats.min_rtt,
             cwnd: self.shared.cwnd.load(Relaxed),
             in_flight: self.shared.in_flight.load(Relaxed),
-            mtu: stats.current_mtu,
+            current_mtu: stats.current_mtu,
             sent_packets: stats.sent_packets,
             lost_packets: stats.lost_packets,
+            lost_bytes: stats.lost_bytes,
             congestion_events: stats.congestion_events,
+            sent_plpmtud_probes: stats.sent_plpmtud_probes,
+            lost_plpmtud_probes: stats.lost_plpmtud_probes,
+            black_holes_detected: stats.black_holes_detected,
         }
+    }
+
+    /// Sent and received datagrams, then sent and received frames.
+    pub(crate) fn traffic(&self) -> ([UdpStats; 2], [FrameStats; 2]) {
+        let stats = self.conn.stats();
+        ([stats.udp_tx, stats.udp_rx], [stats.frame_tx, stats.frame_rx])
     }
 }
