@@ -201,7 +201,7 @@ impl Endpoint {
     /// # Errors
     /// [`ConnectError::NoDefaultClientConfig`] without [`Self::set_default_client_config`],
     /// [`ConnectError::InvalidServerName`], [`ConnectError::InvalidRemoteAddress`] for port 0, an unspecified address or
-    /// IPv6 on an IPv4 socket, [`ConnectError::Config`] if QUIC cannot use the TLS settings,
+    /// IPv6 on an IPv4 socket, [`ConnectError::UnsupportedVersion`] if QUIC cannot use the TLS settings,
     /// [`ConnectError::CidsExhausted`] with too many connections, [`ConnectError::EndpointStopping`] after
     /// [`Self::close`].
     pub fn connect(&self, addr: SocketAddr, server_name: &str) -> Result<Connecting, ConnectError> {

@@ -16,6 +16,6 @@ pub use self::{
     transport::TransportConfig,
 };
 pub(crate) use self::{
-    endpoint::{ID_BYTES_MIN, random_id},
+    endpoint::{ID_BYTES_MAX, ID_BYTES_MIN, random_id},
     passthrough::{MtuDiscovery, Passthrough},
 };

@@ -22,7 +22,9 @@ use super::{
 use crate::quic::{ConnectError, ConnectionError, ConnectionHandle, ConnectionId, Side};
 use crate::seams::tls::ConfigError;
 use crate::{
-    config::{ClientConfig, EndpointConfig, ID_BYTES_MIN, ServerConfig, TransportConfig},
+    config::{
+        ClientConfig, EndpointConfig, ID_BYTES_MAX, ID_BYTES_MIN, ServerConfig, TransportConfig, random_id,
+    },
     transmit::Transmit,
 };
 
@@ -150,16 +152,11 @@ impl QuicEndpoint {
     ) -> Result<(ConnectionHandle, Quic), ConnectFailed> {
         self.ids.reset();
         let session = config.security.session(config.transport.speaks_rc3(), &config.sessions)?;
-        let mut client = quic::ClientConfig::new(session.crypto);
-        if let Some(provider) = &config.initial_dst_cid_provider {
-            let id = provider();
-            if id.len() < ID_BYTES_MIN {
-                return Err(ConfigError::ConnectionIds.into());
-            }
-            client.initial_dst_cid_provider(Arc::new(move || id));
-        }
-        let seam = Seam::new(now, &config.transport, Side::Client, remote);
+        let id = first_id(config)?;
+        let seam = Seam::new(now, &config.transport, Side::Client, remote, id);
+        let mut client = quic::ClientConfig::new(seam.client_crypto(session.crypto));
         client
+            .initial_dst_cid_provider(Arc::new(move || id))
             .transport_config(seam.transport.clone())
             .token_store(config.token_store.clone())
             .version(config.version);
@@ -181,15 +178,16 @@ impl QuicEndpoint {
         response: &mut Vec<u8>,
     ) -> Result<(ConnectionHandle, Quic), Box<AcceptFailed>> {
         self.ids.reset();
-        let remote = incoming.remote_address();
+        let (remote, original) = (incoming.remote_address(), incoming.orig_dst_cid());
         let (seam, config) = match server.or(self.server.as_ref()) {
             Some(Accepting { quic, transport, .. }) => {
-                let seam = Seam::new(now, transport, Side::Server, remote);
+                let seam = Seam::new(now, transport, Side::Server, remote, original);
                 let mut config = quic.clone();
                 config.transport_config(seam.transport.clone());
+                config.crypto = seam.server_crypto(config.crypto);
                 (seam, Some(Arc::new(config)))
             }
-            None => (Seam::new(now, &TransportConfig::default(), Side::Server, remote), None),
+            None => (Seam::new(now, &TransportConfig::default(), Side::Server, remote, original), None),
         };
         match self.endpoint.accept(*incoming.quic, now, response, config) {
             Ok((handle, conn)) => Ok((handle, seam.quic(now, conn, None))),
@@ -235,6 +233,17 @@ impl QuicEndpoint {
 impl fmt::Debug for QuicEndpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.endpoint.fmt(f)
+    }
+}
+
+/// The id of the server in the client's first packets.
+fn first_id(config: &ClientConfig) -> Result<ConnectionId, ConfigError> {
+    match &config.initial_dst_cid_provider {
+        None => Ok(random_id(ID_BYTES_MAX)),
+        Some(provider) => {
+            let id = provider();
+            if id.len() < ID_BYTES_MIN { Err(ConfigError::ConnectionIds) } else { Ok(id) }
+        }
     }
 }
 

@@ -11,6 +11,8 @@ mod connection;
 mod controller;
 mod endpoint;
 mod mtu_discovery;
+#[cfg(feature = "qlog")]
+mod observed;
 mod passthrough;
 mod polling;
 mod sample;
