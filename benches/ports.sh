@@ -94,6 +94,10 @@ tokio = { version = "1", features = ["macros", "rt-multi-thread", "time"] }
 tracing = "0.1"
 tracing-subscriber = { version = "0.3", features = ["env-filter"] }
 url = "2"
+[features]
+default = ["rustls-ring"]
+rustls-aws-lc-rs = []
+rustls-ring = []
 EOF
 sed -i 's/^use proto::crypto::rustls::/use quinn::crypto::rustls::/' examples/examples/*.rs
 diff -r "$(dirname "$source")/examples" examples/examples | grep '^[<>d]' || true

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Counters of a connection. Bytes are stream bytes unless a field names others.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 #[non_exhaustive]
 pub struct ConnectionStats {
     /// Datagrams that the primary has sent.
@@ -141,4 +141,26 @@ pub struct PathStats {
     pub lost_plpmtud_probes: u64,
     /// Times the path stopped carrying packets of the MTU that was found.
     pub black_holes_detected: u64,
+}
+
+impl Default for PathStats {
+    /// All zero, with an unspecified address: for programs that have no connection yet.
+    fn default() -> Self {
+        Self {
+            remote: SocketAddr::from(([0, 0, 0, 0], 0)),
+            local_ip: None,
+            rtt: Duration::ZERO,
+            min_rtt: Duration::ZERO,
+            cwnd: 0,
+            in_flight: 0,
+            current_mtu: 0,
+            sent_packets: 0,
+            lost_packets: 0,
+            lost_bytes: 0,
+            congestion_events: 0,
+            sent_plpmtud_probes: 0,
+            lost_plpmtud_probes: 0,
+            black_holes_detected: 0,
+        }
+    }
 }

@@ -44,7 +44,7 @@ use crate::{
         rlp::Rlp,
         stream::{recv::Chunk, send::SendStream, set::Streams},
     },
-    quic::{ConnectionError, Dir, Side, StreamId, TransportError, VarInt},
+    quic::{ConnectionError, Dir, Side, StreamId, TransportError, VarInt, congestion::Controller},
     seams::{
         keys::{IdChange, OpenError, RECEIPT_SECRET_LEN, ReceiverId, protection::Protection},
         primary::{
@@ -649,6 +649,11 @@ impl Connection {
     /// The smallest round-trip time seen on the path.
     pub fn min_rtt(&self) -> Duration {
         self.primary.min_rtt()
+    }
+
+    /// The numbers of the primary's congestion controller now. Its later changes do not show in the result.
+    pub fn congestion_state(&self) -> Box<dyn Controller> {
+        self.primary.congestion_state()
     }
 
     /// The peer's address.

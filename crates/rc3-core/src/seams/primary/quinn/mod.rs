@@ -7,6 +7,7 @@
 
 mod accepting;
 mod checked_ids;
+mod congestion_state;
 mod connection;
 mod controller;
 mod endpoint;

@@ -4,13 +4,13 @@ use std::{sync::atomic::Ordering::Relaxed, time::Instant};
 
 use quinn_proto as quic;
 
-use super::{Quic, from_transmit, steering::SharedSteering};
+use super::{Quic, congestion_state::CongestionState, from_transmit, steering::SharedSteering};
 use crate::{
     laws::{
         departures::Departures,
         primary_window::{Waiting, Window},
     },
-    quic::{FrameStats, UdpStats},
+    quic::{FrameStats, UdpStats, congestion::Controller},
     seams::primary::PrimaryEvent,
     stats::PathStats,
     transmit::{BATCH_BYTES_MAX, Transmit},
@@ -165,6 +165,18 @@ impl Quic {
             lost_plpmtud_probes: stats.lost_plpmtud_probes,
             black_holes_detected: stats.black_holes_detected,
         }
+    }
+
+    /// The congestion controller's numbers now.
+    pub(crate) fn congestion_state(&self) -> Box<dyn Controller> {
+        let controller = self.conn.congestion_state();
+        let metrics = controller.metrics();
+        Box::new(CongestionState {
+            window: self.shared.cwnd.load(Relaxed),
+            ssthresh: metrics.ssthresh,
+            pacing_rate: metrics.pacing_rate,
+            initial_window: controller.initial_window(),
+        })
     }
 
     /// Sent and received datagrams, then sent and received frames.
