@@ -92,6 +92,7 @@ rcgen = "0.14"
 rustls = { version = "0.23", default-features = false, features = ["ring", "std"] }
 tokio = { version = "1", features = ["macros", "rt-multi-thread", "time"] }
 tracing = "0.1"
+tracing-futures = { version = "0.2", default-features = false, features = ["std-future"] }
 tracing-subscriber = { version = "0.3", features = ["env-filter"] }
 url = "2"
 [features]
