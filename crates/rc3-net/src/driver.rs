@@ -120,12 +120,13 @@ impl Driver {
         // Tasks that waited for these may run during the rest.
         wakers.drain(..).for_each(Waker::wake);
         let now = shared.runtime.now();
-        let rebound = shared.with_later(wakers, |state| {
+        let (rebound, completed) = shared.with_later(wakers, |state| {
             state.driver.begin();
             if state.core.poll_timeout().is_some_and(|deadline| deadline <= now) {
                 state.core.handle_timeout(now);
             }
-            (!Arc::ptr_eq(&state.bound, bound)).then(|| state.bound.clone())
+            let rebound = (!Arc::ptr_eq(&state.bound, bound)).then(|| state.bound.clone());
+            (rebound, state.has_completed())
         });
         if let Some(bound) = rebound {
             self.rebind(bound);
@@ -136,6 +137,9 @@ impl Driver {
             self.report(now);
         }
         let sent = self.send_primary()?;
+        if completed {
+            self.shared.with_later(&mut self.wakers, State::announce_completed);
+        }
         load = load.max(sent.into());
         // With the primary's socket full, sending through the low socket would hurt the primary next.
         if sent == Sent::All {

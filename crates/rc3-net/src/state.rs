@@ -36,6 +36,8 @@ pub(crate) struct State {
     connections: Map<ConnectionId, ConnectionState>,
     next_id: ConnectionId,
     pub(crate) incoming: VecDeque<core::Incoming>,
+    /// Connections whose handshake is complete, which was not announced yet.
+    completed: Vec<ConnectionId>,
     /// Set by `Endpoint::close`.
     pub(crate) closed: Option<(VarInt, Bytes)>,
     /// Whether a handle to the endpoint exists.
@@ -58,6 +60,7 @@ impl State {
             connections: Map::default(),
             next_id: 0,
             incoming: VecDeque::new(),
+            completed: Vec::new(),
             closed: None,
             held: true,
             lost: false,
@@ -236,6 +239,20 @@ impl State {
         }
     }
 
+    /// Whether [`Self::announce_completed`] has work.
+    pub(crate) fn has_completed(&self) -> bool {
+        !self.completed.is_empty()
+    }
+
+    /// What completes handshakes at the peers was sent: applications may see the connections.
+    pub(crate) fn announce_completed(&mut self) {
+        for id in mem::take(&mut self.completed) {
+            if let Some(state) = self.connections.get_mut(&id) {
+                state.announce(&mut self.wakers);
+            }
+        }
+    }
+
     /// There is no handle to the connection or its streams any more. With `linger` it may first deliver.
     pub(crate) fn release_connection(&mut self, id: ConnectionId, linger: bool) {
         let Some(state) = self.connections.get_mut(&id) else { return };
@@ -284,6 +301,9 @@ impl State {
                 core::EndpointEvent::Connection(handle, event) => {
                     let Some(&id) = self.ids.get(&handle) else { continue };
                     let Some(state) = self.connections.get_mut(&id) else { continue };
+                    if matches!(event, Event::Connected) {
+                        self.completed.push(id);
+                    }
                     let one_less =
                         matches!(event, Event::Finished(_) | Event::Stopped(..) | Event::EarlyDataRejected);
                     state.on_event(event, &mut self.wakers);
