@@ -31,6 +31,8 @@
 //! # Features
 //!
 //! `kickass` (default): connections that follow the rates that routers signal. `qlog` and `metrics`: see above.
+//! `log` passes events to the `log` crate, as in quinn. `bloom`, `ring`, `runtime-tokio`, `rustls`, `rustls-log` and
+//! `rustls-ring` are quinn's names for what is always there.
 #![deny(unsafe_code)]
 
 mod bound;
