@@ -196,8 +196,8 @@ fn config(world: &World) -> PairConfig {
             .max_concurrent_uni_streams((world.uni_streams % 32).into())
             .rlp_window(WINDOW.into())
             .rlp_stream_window(WINDOW.into())
-            .receive_window(WINDOW)
-            .stream_receive_window(WINDOW)
+            .receive_window(WINDOW.into())
+            .stream_receive_window(WINDOW.into())
             .max_idle_timeout(None)
             // Else a client that has moved and has nothing to say could not be reached by anybody.
             .keep_alive_interval(Some(KEEP_ALIVE));

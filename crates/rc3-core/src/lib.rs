@@ -92,7 +92,7 @@ mod transmit;
 pub mod units;
 mod wire;
 
-pub use config::{ClientConfig, Congestion, RlpMode, ServerConfig, TransportConfig};
+pub use config::{ClientConfig, Congestion, EndpointConfig, RlpMode, ServerConfig, TransportConfig};
 pub use error::{
     ClosedStream, FinishError, PeerMisbehaved, ReadError, SendDatagramError, SourceError, WriteError,
 };
@@ -111,10 +111,13 @@ pub use machines::{
     stream::{recv::Chunk, source::SourceRead},
 };
 pub use quic::{
-    AckFrequencyConfig, ApplicationClose, ConnectError, ConnectionClose, ConnectionError, ConnectionHandle,
-    ConnectionId, Dir, HandshakeTokenKey, IdleTimeout, MtuDiscoveryConfig, NoneTokenStore, RttEstimator,
-    Side, StreamId, TokenLog, TokenMemoryCache, TokenReuseError, TokenStore, TransportError,
-    TransportErrorCode, ValidationTokenConfig, VarInt, VarIntBoundsExceeded, congestion,
+    AckFrequencyConfig, AeadKey, ApplicationClose, BloomTokenLog, ConnectError, ConnectionClose,
+    ConnectionError, ConnectionHandle, ConnectionId, ConnectionIdGenerator, CryptoError, Dir, EcnCodepoint,
+    FrameStats, FrameType, HandshakeTokenKey, HashedConnectionIdGenerator, HmacKey, IdleTimeout, InvalidCid,
+    MtuDiscoveryConfig, NoneTokenLog, NoneTokenStore, RandomConnectionIdGenerator, RttEstimator, Side,
+    StdSystemTime, StreamId, TimeSource, TokenLog, TokenMemoryCache, TokenReuseError, TokenStore,
+    TransportError, TransportErrorCode, UdpStats, ValidationTokenConfig, VarInt, VarIntBoundsExceeded,
+    congestion,
 };
 #[cfg(feature = "qlog")]
 pub use seams::qlog::Qlog;

@@ -2,8 +2,11 @@
 //! [`crate::seams::primary`].
 
 pub use quinn_proto::{
-    AckFrequencyConfig, ApplicationClose, ConnectError, ConnectionClose, ConnectionError, ConnectionHandle,
-    ConnectionId, Dir, IdleTimeout, MtuDiscoveryConfig, NoneTokenStore, RttEstimator, Side, StreamId,
-    TokenLog, TokenMemoryCache, TokenReuseError, TokenStore, TransportError, TransportErrorCode,
-    ValidationTokenConfig, VarInt, VarIntBoundsExceeded, congestion, crypto::HandshakeTokenKey,
+    AckFrequencyConfig, ApplicationClose, BloomTokenLog, ConnectError, ConnectionClose, ConnectionError,
+    ConnectionHandle, ConnectionId, ConnectionIdGenerator, Dir, EcnCodepoint, FrameStats, FrameType,
+    HashedConnectionIdGenerator, IdleTimeout, InvalidCid, MtuDiscoveryConfig, NoneTokenLog, NoneTokenStore,
+    RandomConnectionIdGenerator, RttEstimator, Side, StdSystemTime, StreamId, TimeSource, TokenLog,
+    TokenMemoryCache, TokenReuseError, TokenStore, TransportError, TransportErrorCode, UdpStats,
+    ValidationTokenConfig, VarInt, VarIntBoundsExceeded, congestion,
+    crypto::{AeadKey, CryptoError, HandshakeTokenKey, HmacKey},
 };

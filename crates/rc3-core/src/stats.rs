@@ -12,13 +12,22 @@ use std::{
 pub use self::kickass::{KickAssStats, SwitchCounts};
 use crate::{
     laws::{clock::ClockStats, guard::GuardStats},
+    quic::{FrameStats, UdpStats},
     units::Level,
 };
 
 /// Counters of a connection. Bytes are stream bytes unless a field names others.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default)]
 #[non_exhaustive]
 pub struct ConnectionStats {
+    /// Datagrams that the primary has sent.
+    pub udp_tx: UdpStats,
+    /// Datagrams that the primary has received.
+    pub udp_rx: UdpStats,
+    /// QUIC frames that the primary has sent.
+    pub frame_tx: FrameStats,
+    /// QUIC frames that the primary has received.
+    pub frame_rx: FrameStats,
     /// The path as the primary sees it.
     pub path: PathStats,
     /// Whether both sides use rc3; otherwise the primary carries everything.
@@ -110,16 +119,48 @@ pub struct PathStats {
     pub local_ip: Option<IpAddr>,
     /// Smoothed round-trip time.
     pub rtt: Duration,
+    /// The smallest round-trip time seen.
+    pub min_rtt: Duration,
     /// Congestion window in bytes.
     pub cwnd: u64,
     /// Bytes in flight, in packets of the primary.
     pub in_flight: u64,
     /// Largest UDP payload in bytes known to pass.
-    pub mtu: u16,
+    pub current_mtu: u16,
     /// Packets sent.
     pub sent_packets: u64,
     /// Packets declared lost.
     pub lost_packets: u64,
+    /// Bytes of these packets.
+    pub lost_bytes: u64,
     /// Times the controller reduced its window.
     pub congestion_events: u64,
+    /// Packets sent to probe for a larger path MTU; in `sent_packets` too.
+    pub sent_plpmtud_probes: u64,
+    /// Those of them that were lost; not in `lost_packets`.
+    pub lost_plpmtud_probes: u64,
+    /// Times the path stopped carrying packets of the MTU that was found.
+    pub black_holes_detected: u64,
+}
+
+impl Default for PathStats {
+    /// All zero, with an unspecified address: for programs that have no connection yet.
+    fn default() -> Self {
+        Self {
+            remote: SocketAddr::from(([0, 0, 0, 0], 0)),
+            local_ip: None,
+            rtt: Duration::ZERO,
+            min_rtt: Duration::ZERO,
+            cwnd: 0,
+            in_flight: 0,
+            current_mtu: 0,
+            sent_packets: 0,
+            lost_packets: 0,
+            lost_bytes: 0,
+            congestion_events: 0,
+            sent_plpmtud_probes: 0,
+            lost_plpmtud_probes: 0,
+            black_holes_detected: 0,
+        }
+    }
 }

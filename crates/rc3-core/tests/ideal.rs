@@ -3,7 +3,7 @@
 
 use std::{collections::VecDeque, time::Duration};
 
-use rc3_core::{Congestion, RlpMode, units::Rate};
+use rc3_core::{Congestion, RlpMode, VarInt, units::Rate};
 use rc3_sim::{LinkConfig, Pair, PairConfig};
 
 const MTU: u16 = 1472;
@@ -20,7 +20,8 @@ fn world(rlp: RlpMode, buffer: u64) -> Pair {
         side.rlp(rlp).nic_rate(rate);
         side.congestion(Congestion::NewReno).initial_window(Some(4 * u64::from(MTU) + 1)).paced(false);
         side.initial_mtu(MTU).mtu_discovery(false);
-        side.stream_receive_window(1 << 30).receive_window(1 << 30).send_window(1 << 30);
+        let window = VarInt::from_u32(1 << 30);
+        side.stream_receive_window(window).receive_window(window).send_window(1 << 30);
     }
     Pair::new(config)
 }

@@ -171,7 +171,7 @@ fn packets_grow_to_what_the_path_takes() {
         world.batch = 64;
         let report = Pair::new(world).flow(5_000_000, Duration::from_secs(10)).expect("it arrives");
         let path = report.sender.path;
-        assert!(path.mtu > mtu_min && path.lost_packets == 0, "{rlp:?} {path:?}");
+        assert!(path.current_mtu > mtu_min && path.lost_packets == 0, "{rlp:?} {path:?}");
     }
 }
 
@@ -199,7 +199,7 @@ fn a_search_beyond_what_the_path_takes_costs_a_dozen_probes() {
             pair.client.with(client, |c| c.finish(id)).unwrap();
         }
         read_all(pair, false, server, &mut ids);
-        pair.client.connection(client).unwrap().stats().path.mtu > 1400
+        pair.client.connection(client).unwrap().stats().path.current_mtu > 1400
     }));
     let rounds = (pair.now - begun).as_secs_f64() / RTT.as_secs_f64();
     let dropped = dropped.load(Relaxed);
@@ -219,7 +219,7 @@ fn a_small_window_of_long_packets_is_not_held_up() {
     let (client, server) = connected(&mut pair);
     pair.drive_until(RTT * 20, |_| false);
     let path = pair.client.connection(client).unwrap().stats().path;
-    assert!(path.mtu > 8900 && path.cwnd > 2 * u64::from(path.mtu), "{path:?}");
+    assert!(path.current_mtu > 8900 && path.cwnd > 2 * u64::from(path.current_mtu), "{path:?}");
     let begun = pair.now;
     write_all(&mut pair, true, client, 100_000);
     let mut ids = Vec::new();

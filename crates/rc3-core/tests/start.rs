@@ -142,7 +142,7 @@ fn flight(window: Option<u64>, discovery: bool, short_path: bool) -> (u64, u64) 
         });
     }
     pair.drive_until(RTT * 3, |_| false);
-    let mtu = pair.client.connection(client).unwrap().stats().path.mtu;
+    let mtu = pair.client.connection(client).unwrap().stats().path.current_mtu;
     let before = pair.forward.stats().total().offered.packets;
     let id = pair.client.with(client, |c| c.open(Dir::Uni)).unwrap();
     pair.client.with(client, |c| c.write(id, vec![1; 1_000_000].into())).unwrap();

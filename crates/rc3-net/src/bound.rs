@@ -2,16 +2,20 @@
 
 use std::{
     io,
-    net::{IpAddr, Ipv4Addr, SocketAddr},
+    net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket},
+    sync::Arc,
 };
 
-use crate::socket::{AsyncSocket, Options, Sockets};
+use crate::{
+    runtime::AsyncUdpSocket,
+    socket::{ApplicationSocket, AsyncSocket, EndpointSocket, Options, Sockets},
+};
 
 /// The sockets an endpoint is bound to.
 pub(crate) struct Bound {
-    pub(crate) primary: AsyncSocket,
+    pub(crate) primary: EndpointSocket,
     /// `None`: everything goes through `primary`.
-    pub(crate) low: Option<AsyncSocket>,
+    pub(crate) low: Option<EndpointSocket>,
 }
 
 impl Bound {
@@ -20,8 +24,30 @@ impl Bound {
     /// # Errors
     /// When the address is taken or not local.
     pub(crate) fn new(addr: SocketAddr, options: &Options) -> io::Result<Self> {
-        let Sockets { primary, low } = Sockets::bind(addr, options)?;
-        Ok(Self { primary: AsyncSocket::new(primary)?, low: low.map(AsyncSocket::new).transpose()? })
+        Self::system(Sockets::bind(addr, options)?)
+    }
+
+    /// Takes over a socket that the application has bound.
+    ///
+    /// # Errors
+    /// When it is not a UDP socket, or the runtime cannot watch it.
+    pub(crate) fn adopt(socket: UdpSocket, options: &Options) -> io::Result<Self> {
+        Self::system(Sockets::adopt(socket, options)?)
+    }
+
+    fn system(sockets: Sockets) -> io::Result<Self> {
+        let watched = |socket| AsyncSocket::new(socket).map(EndpointSocket::System);
+        Ok(Self { primary: watched(sockets.primary)?, low: sockets.low.map(watched).transpose()? })
+    }
+
+    /// A socket that the application implements.
+    pub(crate) fn application(socket: Arc<dyn AsyncUdpSocket>) -> Self {
+        Self { primary: EndpointSocket::Application(ApplicationSocket::new(socket)), low: None }
+    }
+
+    /// Whether datagrams may be fragmented on their way.
+    pub(crate) fn may_fragment(&self) -> bool {
+        self.primary.may_fragment()
     }
 
     /// The address it is bound to.
@@ -30,7 +56,7 @@ impl Bound {
     }
 
     /// The socket for low-priority datagrams.
-    pub(crate) fn low(&self) -> &AsyncSocket {
+    pub(crate) fn low(&self) -> &EndpointSocket {
         self.low.as_ref().unwrap_or(&self.primary)
     }
 }

@@ -44,7 +44,7 @@ impl Connecting {
             if !core.begin_early() {
                 return false;
             }
-            if state.connected {
+            if state.complete {
                 // The receiver exists here.
                 let _ = sender.send(core.is_early_accepted());
             } else if state.error.is_none() {
@@ -104,7 +104,7 @@ impl Future for Connecting {
     type Output = Result<Connection, ConnectionError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let result = self.inner().change(|_, state| match (&state.error, state.connected) {
+        let result = self.inner().change(|_, state| match (&state.error, state.announced) {
             (Some(error), false) => Poll::Ready(Err(error.clone())),
             (_, true) => Poll::Ready(Ok(())),
             (None, false) => {

@@ -7,7 +7,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use rc3_core::{self as core, ConnectionError, ConnectionStats, Dir, Side, VarInt};
+use rc3_core::{self as core, ConnectionError, ConnectionStats, Dir, Side, VarInt, congestion::Controller};
 
 use crate::{
     connection_ref::ConnectionRef,
@@ -223,6 +223,16 @@ impl Connection {
     /// The smallest round-trip time seen on the path.
     pub fn min_rtt(&self) -> Duration {
         self.0.peek(|core, _| core.min_rtt()).unwrap_or_default()
+    }
+
+    /// The numbers of the primary's congestion controller now: window, slow start threshold, pacing rate. Later changes
+    /// do not show in the result, and it cannot be downcast to the type of the controller.
+    ///
+    /// # Panics
+    /// As [`Self::stats`].
+    pub fn congestion_state(&self) -> Box<dyn Controller> {
+        let state = self.0.peek(|core, _| core.congestion_state());
+        state.expect("the runtime of the endpoint has not ended")
     }
 
     /// How many unidirectional streams the peer may have open at once from now on. A lower limit takes effect

@@ -18,15 +18,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tokio::time::{Sleep, sleep_until};
-
 use self::{
     channel::{Channel, Sent},
     queue_limit::{QueueLimit, RETRY_AFTER},
 };
 #[cfg(feature = "metrics")]
-use crate::socket::AsyncSocket;
-use crate::{bound::Bound, shared::Shared, state::State};
+use crate::socket::EndpointSocket;
+use crate::{bound::Bound, runtime::AsyncTimer, shared::Shared, state::State};
 
 /// Batches of the primary in one round: as much as stays in the cache until a receiver on the same host reads it.
 const PRIMARY_BATCHES_MAX: usize = 4;
@@ -64,7 +62,7 @@ pub(crate) struct Driver {
     rlp_waits: bool,
     /// Wakers to call as soon as the lock is free.
     wakers: Vec<Waker>,
-    timer: Pin<Box<Sleep>>,
+    timer: Pin<Box<dyn AsyncTimer>>,
     armed: Instant,
     #[cfg(feature = "metrics")]
     reporter: crate::metrics::EndpointReporter,
@@ -72,9 +70,10 @@ pub(crate) struct Driver {
 
 impl Driver {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        let armed = Instant::now() + FAR;
+        let armed = shared.runtime.now() + FAR;
         let bound = shared.bound();
         let send_buffer = bound.low().capabilities().send_buffer;
+        let timer = shared.runtime.new_timer(armed);
         Self {
             shared,
             bound,
@@ -84,7 +83,7 @@ impl Driver {
             burst: PRIMARY_SEGMENTS_FIRST,
             rlp_waits: false,
             wakers: Vec::new(),
-            timer: Box::pin(sleep_until(armed.into())),
+            timer,
             armed,
             #[cfg(feature = "metrics")]
             reporter: crate::metrics::EndpointReporter::default(),
@@ -120,13 +119,14 @@ impl Driver {
         let mut load = if count > 0 { Load::Light } else { Load::None };
         // Tasks that waited for these may run during the rest.
         wakers.drain(..).for_each(Waker::wake);
-        let now = Instant::now();
-        let rebound = shared.with_later(wakers, |state| {
+        let now = shared.runtime.now();
+        let (rebound, completed) = shared.with_later(wakers, |state| {
             state.driver.begin();
             if state.core.poll_timeout().is_some_and(|deadline| deadline <= now) {
                 state.core.handle_timeout(now);
             }
-            (!Arc::ptr_eq(&state.bound, bound)).then(|| state.bound.clone())
+            let rebound = (!Arc::ptr_eq(&state.bound, bound)).then(|| state.bound.clone());
+            (rebound, state.has_completed())
         });
         if let Some(bound) = rebound {
             self.rebind(bound);
@@ -137,6 +137,9 @@ impl Driver {
             self.report(now);
         }
         let sent = self.send_primary()?;
+        if completed {
+            self.shared.with_later(&mut self.wakers, State::announce_completed);
+        }
         load = load.max(sent.into());
         // With the primary's socket full, sending through the low socket would hurt the primary next.
         if sent == Sent::All {
@@ -156,7 +159,7 @@ impl Driver {
     fn report(&mut self, now: Instant) {
         let gauges = self.shared.with(|state| state.report_metrics(now));
         let bound = self.shared.bound();
-        let sockets = [Some(bound.primary.stats()), bound.low.as_ref().map(AsyncSocket::stats)];
+        let sockets = [Some(bound.primary.stats()), bound.low.as_ref().map(EndpointSocket::stats)];
         self.reporter.report(&gauges, sockets, now);
     }
 
@@ -174,7 +177,8 @@ impl Driver {
         for _ in 0..PRIMARY_BATCHES_MAX {
             let segments = (*burst).min(segments_max);
             let poll = |state: &mut State, buf: &mut Vec<u8>| {
-                let transmit = state.core.poll_primary(Instant::now(), segments, buf);
+                let now = state.now();
+                let transmit = state.core.poll_primary(now, segments, buf);
                 *rlp_waits = transmit.is_none() && state.core.wants_rlp();
                 transmit
             };
@@ -200,8 +204,10 @@ impl Driver {
                 return Ok(Sent::Blocked);
             }
             let segments = queue_limit.segments().min(segments_max);
-            let poll =
-                |state: &mut State, buf: &mut Vec<u8>| state.core.poll_rlp(Instant::now(), segments, buf);
+            let poll = |state: &mut State, buf: &mut Vec<u8>| {
+                let now = state.now();
+                state.core.poll_rlp(now, segments, buf)
+            };
             match low.send(shared, wakers, socket, poll)? {
                 Sent::More => {}
                 end => return Ok(end),
@@ -212,7 +218,7 @@ impl Driver {
 
     /// Arms the wake-ups of the task, unless there is work at once.
     fn sleep(&mut self, cx: &mut Context<'_>) -> io::Result<Next> {
-        let retry = Instant::now() + RETRY_AFTER;
+        let retry = self.shared.runtime.now() + RETRY_AFTER;
         let mut deadline = None;
         if self.primary.blocked {
             deadline = Some(retry);
@@ -235,7 +241,7 @@ impl Driver {
         let deadline = deadline.unwrap_or_else(|| if self.armed > retry { self.armed } else { retry + FAR });
         if deadline != self.armed {
             self.armed = deadline;
-            self.timer.as_mut().reset(deadline.into());
+            self.timer.as_mut().reset(deadline);
         }
         Ok(if self.timer.as_mut().poll(cx).is_ready() { Next::Round } else { Next::Sleep })
     }
@@ -266,7 +272,7 @@ impl Future for Driver {
 impl Drop for Driver {
     fn drop(&mut self) {
         #[cfg(feature = "metrics")]
-        self.report(Instant::now());
+        self.report(self.shared.runtime.now());
         self.shared.with(|state| state.on_driver_lost(&self.shared.waiters));
         self.wakers.drain(..).for_each(Waker::wake);
     }

@@ -6,12 +6,11 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
-    time::Instant,
 };
 
 use bytes::Bytes;
 use pin_project_lite::pin_project;
-use rc3_core::{self as core, ClientConfig, DestinationVerdict, ServerConfig, VarInt};
+use rc3_core::{self as core, ClientConfig, DestinationVerdict, EndpointConfig, ServerConfig, VarInt};
 use tokio::sync::futures::Notified;
 
 use crate::{
@@ -24,8 +23,9 @@ use crate::{
     incoming::Incoming,
     marks::Marks,
     paths::PathMemory,
+    runtime::{AsyncUdpSocket, Runtime, TokioRuntime, is_tokio},
     shared::Shared,
-    socket::{self, AsyncSocket},
+    socket::{self, EndpointSocket},
     state::State,
     wake::poll_until,
 };
@@ -72,7 +72,7 @@ impl Endpoint {
     /// # Panics
     /// Outside a tokio runtime, or in one without I/O or time.
     pub fn client(addr: SocketAddr) -> io::Result<Self> {
-        Self::new(EndpointOptions::default(), None, addr)
+        Self::bind(EndpointOptions::default(), None, addr)
     }
 
     /// An endpoint that accepts with `config`; it may connect as well.
@@ -83,24 +83,111 @@ impl Endpoint {
     /// # Panics
     /// As [`Self::client`].
     pub fn server(config: ServerConfig, addr: SocketAddr) -> io::Result<Self> {
-        Self::new(EndpointOptions::default(), Some(config), addr)
+        Self::bind(EndpointOptions::default(), Some(config), addr)
     }
 
-    /// An endpoint with `options` for its sockets and marks; with `server` it accepts.
+    /// An endpoint bound to `addr`, with `options` for its sockets and marks; with `server` it accepts.
     ///
     /// # Errors
-    /// As [`Self::server`].
+    /// As [`Self::server`], and [`io::ErrorKind::InvalidInput`] if connection ids have a wrong length.
     ///
     /// # Panics
     /// As [`Self::client`].
-    pub fn new(options: EndpointOptions, server: Option<ServerConfig>, addr: SocketAddr) -> io::Result<Self> {
-        let core = core::Endpoint::new(server.as_ref(), None).map_err(invalid)?;
+    pub fn bind(
+        options: EndpointOptions,
+        server: Option<ServerConfig>,
+        addr: SocketAddr,
+    ) -> io::Result<Self> {
         let bound = Bound::new(addr, &options.socket)?;
-        let shared = Arc::new(Shared::new(core, bound, options.marks, options.path_memory));
-        let handle = Arc::new(EndpointRef { shared: shared.clone(), socket: options.socket });
+        Self::make(options, server, bound, Arc::new(TokioRuntime))
+    }
+
+    /// An endpoint on a socket that the application has bound, with quinn's parameters.
+    ///
+    /// With [`TokioRuntime`] it is as [`Self::adopt`] with default options. Any other runtime makes its own socket of it,
+    /// as for [`Self::new_with_abstract_socket`].
+    ///
+    /// ```
+    /// use std::net::UdpSocket;
+    /// use rc3_net::{Endpoint, EndpointConfig, default_runtime};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let socket = UdpSocket::bind("127.0.0.1:0")?;
+    /// let runtime = default_runtime().expect("called in a tokio runtime");
+    /// let endpoint = Endpoint::new(EndpointConfig::default(), None, socket, runtime)?;
+    /// # assert!(endpoint.local_addr()?.ip().is_loopback());
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Self::bind`], and an [`io::Error`] if `socket` is not a UDP socket.
+    ///
+    /// # Panics
+    /// With [`TokioRuntime`] as [`Self::client`].
+    pub fn new(
+        config: EndpointConfig,
+        server: Option<ServerConfig>,
+        socket: UdpSocket,
+        runtime: Arc<dyn Runtime>,
+    ) -> io::Result<Self> {
+        let options = EndpointOptions { protocol: config, ..EndpointOptions::default() };
+        if is_tokio(&*runtime) {
+            return Self::adopt(options, server, socket);
+        }
+        let bound = Bound::application(runtime.wrap_udp_socket(socket)?);
+        Self::make(options, server, bound, runtime)
+    }
+
+    /// An endpoint on a socket that the application has bound. [`Sockets::adopt`](socket::Sockets::adopt) says what
+    /// happens to it.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    ///
+    /// # Panics
+    /// As [`Self::client`].
+    pub fn adopt(
+        options: EndpointOptions,
+        server: Option<ServerConfig>,
+        socket: UdpSocket,
+    ) -> io::Result<Self> {
+        let bound = Bound::adopt(socket, &options.socket)?;
+        Self::make(options, server, bound, Arc::new(TokioRuntime))
+    }
+
+    /// An endpoint on a socket that the application implements. Both loops share it, without marks.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    ///
+    /// # Panics
+    /// With [`TokioRuntime`], outside a tokio runtime or in one without time.
+    pub fn new_with_abstract_socket(
+        config: EndpointConfig,
+        server: Option<ServerConfig>,
+        socket: Arc<dyn AsyncUdpSocket>,
+        runtime: Arc<dyn Runtime>,
+    ) -> io::Result<Self> {
+        let options = EndpointOptions { protocol: config, ..EndpointOptions::default() };
+        Self::make(options, server, Bound::application(socket), runtime)
+    }
+
+    fn make(
+        options: EndpointOptions,
+        server: Option<ServerConfig>,
+        bound: Bound,
+        runtime: Arc<dyn Runtime>,
+    ) -> io::Result<Self> {
+        let EndpointOptions { protocol, socket, marks, path_memory } = options;
+        let core = core::Endpoint::with_config(&protocol, server.as_ref(), !bound.may_fragment());
+        let core = core.map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+        let shared = Arc::new(Shared::new(core, bound, marks, path_memory, runtime));
+        let handle = Arc::new(EndpointRef { shared: shared.clone(), socket });
         let endpoint = Self { handle, default_client_config: None };
         tracing::debug!(local = %endpoint.local_addr()?, capabilities = ?endpoint.capabilities(), "bound");
-        tokio::spawn(Driver::new(shared));
+        let runtime = shared.runtime.clone();
+        runtime.spawn(Box::pin(Driver::new(shared)));
         Ok(endpoint)
     }
 
@@ -114,7 +201,7 @@ impl Endpoint {
     /// # Errors
     /// [`ConnectError::NoDefaultClientConfig`] without [`Self::set_default_client_config`],
     /// [`ConnectError::InvalidServerName`], [`ConnectError::InvalidRemoteAddress`] for port 0, an unspecified address or
-    /// IPv6 on an IPv4 socket, [`ConnectError::Config`] if QUIC cannot use the TLS settings,
+    /// IPv6 on an IPv4 socket, [`ConnectError::UnsupportedVersion`] if QUIC cannot use the TLS settings,
     /// [`ConnectError::CidsExhausted`] with too many connections, [`ConnectError::EndpointStopping`] after
     /// [`Self::close`].
     pub fn connect(&self, addr: SocketAddr, server_name: &str) -> Result<Connecting, ConnectError> {
@@ -153,9 +240,11 @@ impl Endpoint {
                 return Err(ConnectError::EndpointStopping);
             }
             if let Some(recall) = recall {
-                recall(&mut state.core);
+                let now = state.now();
+                recall(&mut state.core, now);
             }
-            let handle = state.core.connect(Instant::now(), config, addr, server_name)?;
+            let now = state.now();
+            let handle = state.core.connect(now, config, addr, server_name)?;
             state.handshakes.outgoing += 1;
             Ok(state.add(handle))
         })?;
@@ -184,25 +273,38 @@ impl Endpoint {
         self.handle.shared.with(|state| state.core.set_memory_max(bytes));
     }
 
-    /// Moves the endpoint, with all its connections, to the address of `socket`, for example after a change of
-    /// networks. Only the address is used; `socket` is closed, and sockets with the endpoint's own options replace it.
-    /// Do not move a server: its clients only know the old address.
+    /// Moves the endpoint, with all its connections, to `socket`, for example after a change of networks. The endpoint
+    /// takes it over as [`Self::new`] does. Do not move a server: its clients only know the old address.
+    ///
+    /// # Errors
+    /// An [`io::Error`] if the endpoint cannot use `socket`. The old sockets stay.
+    ///
+    /// # Panics
+    /// As [`Self::new`].
+    pub fn rebind(&self, socket: UdpSocket) -> io::Result<()> {
+        let runtime = &*self.handle.shared.runtime;
+        if !is_tokio(runtime) {
+            return self.rebind_abstract(runtime.wrap_udp_socket(socket)?);
+        }
+        let bound = Bound::adopt(socket, &self.handle.socket)?;
+        self.handle.shared.with(|state| state.rebind(bound));
+        Ok(())
+    }
+
+    /// As [`Self::rebind`], to a socket that the application implements.
+    ///
+    /// # Errors
+    /// An [`io::Error`] if its address is unknown. The old sockets stay.
+    pub fn rebind_abstract(&self, socket: Arc<dyn AsyncUdpSocket>) -> io::Result<()> {
+        socket.local_addr()?;
+        self.handle.shared.with(|state| state.rebind(Bound::application(socket)));
+        Ok(())
+    }
+
+    /// As [`Self::rebind`], to new sockets bound to `addr`.
     ///
     /// # Errors
     /// As [`Self::client`]. The old sockets stay.
-    ///
-    /// # Panics
-    /// As [`Self::client`].
-    pub fn rebind(&self, socket: UdpSocket) -> io::Result<()> {
-        let addr = socket.local_addr()?;
-        drop(socket);
-        self.rebind_to(addr)
-    }
-
-    /// As [`Self::rebind`], for an address without a socket.
-    ///
-    /// # Errors
-    /// As [`Self::rebind`].
     ///
     /// # Panics
     /// As [`Self::client`].
@@ -267,12 +369,12 @@ impl Endpoint {
     /// The current features of the sockets.
     pub fn capabilities(&self) -> Capabilities {
         let Bound { primary, low } = &*self.handle.shared.bound();
-        Capabilities { primary: primary.capabilities(), low: low.as_ref().map(AsyncSocket::capabilities) }
+        Capabilities { primary: primary.capabilities(), low: low.as_ref().map(EndpointSocket::capabilities) }
     }
 
     /// The unexpired verdicts of [`crate::RlpMode::Guard`] about the paths to destinations, in no order.
     pub fn verdicts(&self) -> Vec<DestinationVerdict> {
-        self.handle.shared.with(|state| state.core.verdicts(Instant::now()).collect())
+        self.handle.shared.with(|state| state.core.verdicts(state.now()).collect())
     }
 
     /// Forgets all [`Self::verdicts`], as after a change of networks. Existing connections keep theirs. A [`PathMemory`]
@@ -290,7 +392,7 @@ impl Endpoint {
         let (bound, handshakes, incoming, held_bytes) = self.handle.shared.with(state);
         EndpointStats {
             primary: bound.primary.stats(),
-            low: bound.low.as_ref().map(AsyncSocket::stats),
+            low: bound.low.as_ref().map(EndpointSocket::stats),
             accepted_handshakes: handshakes.accepted,
             outgoing_handshakes: handshakes.outgoing,
             refused_handshakes: incoming.refused,
@@ -333,7 +435,7 @@ impl fmt::Debug for Endpoint {
     }
 }
 
-/// System settings of an endpoint.
+/// All settings of an endpoint.
 ///
 /// ```
 /// use rc3_net::{Endpoint, EndpointOptions, marks::MarkChoice};
@@ -343,13 +445,15 @@ impl fmt::Debug for Endpoint {
 /// let mut options = EndpointOptions { marks: MarkChoice::Cs1.into(), ..EndpointOptions::default() };
 /// // A burst of 10 Gbit/s fits; the kernel may grant less.
 /// options.socket.recv_buffer = 32 << 20;
-/// let endpoint = Endpoint::new(options, None, "127.0.0.1:0".parse()?)?;
+/// let endpoint = Endpoint::bind(options, None, "127.0.0.1:0".parse()?)?;
 /// assert_eq!(endpoint.marks(), &MarkChoice::Cs1.into());
 /// println!("{:?}", endpoint.capabilities());
 /// # Ok(()) }
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct EndpointOptions {
+    /// Settings of the protocol.
+    pub protocol: EndpointConfig,
     /// Socket options.
     pub socket: socket::Options,
     /// Which marks the datagrams of each level carry.
@@ -387,8 +491,4 @@ pub struct EndpointStats {
     pub incoming: core::IncomingStats,
     /// Memory used because of peers on all connections: unread bytes, their buffers, and records of gaps on both sides.
     pub held_bytes: u64,
-}
-
-fn invalid(error: core::ConfigError) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidInput, error)
 }

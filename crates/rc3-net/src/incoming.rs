@@ -7,7 +7,6 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
-    time::Instant,
 };
 
 use rc3_core::{
@@ -54,7 +53,10 @@ impl Incoming {
     /// [`ConnectionError::TransportError`] if its first packet is malformed, [`ConnectionError::LocallyClosed`] if the
     /// endpoint was closed meanwhile, [`ConnectionError::CidsExhausted`] with too many connections.
     pub fn accept(self) -> Result<Connecting, ConnectionError> {
-        self.accept_by(|state, incoming| state.core.accept(Instant::now(), incoming))
+        self.accept_by(|state, incoming| {
+            let now = state.now();
+            state.core.accept(now, incoming)
+        })
     }
 
     /// Accepts the handshake with `config` in place of the endpoint's settings.
@@ -63,13 +65,16 @@ impl Incoming {
     /// As [`Self::accept`], and [`ConnectionError::TransportError`] with the code `CONNECTION_REFUSED` if QUIC cannot use
     /// the TLS settings; the peer is refused.
     pub fn accept_with(self, config: Arc<ServerConfig>) -> Result<Connecting, ConnectionError> {
-        self.accept_by(|state, incoming| match state.core.accept_with(Instant::now(), incoming, &config) {
-            Ok(accepted) => accepted,
-            Err((error, incoming)) => {
-                state.refuse(incoming);
-                let mut refused = TransportError::from(TransportErrorCode::CONNECTION_REFUSED);
-                refused.reason = error.to_string();
-                Err(ConnectionError::TransportError(refused))
+        self.accept_by(|state, incoming| {
+            let now = state.now();
+            match state.core.accept_with(now, incoming, &config) {
+                Ok(accepted) => accepted,
+                Err((error, incoming)) => {
+                    state.refuse(incoming);
+                    let mut refused = TransportError::from(TransportErrorCode::CONNECTION_REFUSED);
+                    refused.reason = error.to_string();
+                    Err(ConnectionError::TransportError(refused))
+                }
             }
         })
     }
@@ -88,7 +93,8 @@ impl Incoming {
                 return Err(ConnectionError::LocallyClosed);
             }
             if let Some(recall) = recall {
-                recall(&mut state.core);
+                let now = state.now();
+                recall(&mut state.core, now);
             }
             let accepted = accept(state, incoming);
             state.wake_driver();

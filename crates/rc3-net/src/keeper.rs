@@ -34,11 +34,11 @@ impl Keeper {
         &self,
         remote: SocketAddr,
         bound: IpAddr,
-    ) -> impl FnOnce(&mut core::Endpoint) + use<> {
+    ) -> impl FnOnce(&mut core::Endpoint, Instant) + use<> {
         let known = self.memory.known(remote, bound);
-        move |core| {
+        move |core, now| {
             if let Some(known) = known {
-                core.import_path(Instant::now(), remote, known, GOOD_FOR);
+                core.import_path(now, remote, known, GOOD_FOR);
             }
         }
     }

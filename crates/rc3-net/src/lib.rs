@@ -17,9 +17,9 @@
 //! # Ok(()) }
 //! ```
 //!
-//! Differences from quinn: [`Connection::close_gracefully`] delivers all data before it closes; [`Endpoint::new`] takes
-//! [`EndpointOptions`] and an address; [`Endpoint::set_server_config`] can fail. `docs/PORTING.md` in the repository
-//! lists all of them.
+//! Differences from quinn: [`Connection::close_gracefully`] delivers all data before it closes, [`Endpoint::bind`] takes
+//! [`EndpointOptions`], and [`Endpoint::set_server_config`] can fail. `docs/PORTING.md` in the repository lists all of
+//! them.
 //!
 //! # Watching
 //!
@@ -31,6 +31,8 @@
 //! # Features
 //!
 //! `kickass` (default): connections that follow the rates that routers signal. `qlog` and `metrics`: see above.
+//! `log` passes events to the `log` crate, as in quinn. `bloom`, `ring`, `runtime-tokio`, `rustls`, `rustls-log` and
+//! `rustls-ring` are quinn's names for what is always there.
 #![deny(unsafe_code)]
 
 mod bound;
@@ -51,6 +53,7 @@ mod listener;
 mod metrics;
 mod open;
 mod recv_stream;
+mod runtime;
 mod send_stream;
 mod shared;
 #[cfg(all(test, target_os = "linux"))]
@@ -71,13 +74,16 @@ pub mod paths;
 pub mod qlog;
 pub mod socket;
 
+pub use quinn_udp as udp;
 pub use rc3_core::{
-    AckFrequencyConfig, ApplicationClose, Chunk, ClientConfig, ClockStats, ClosedStream, ConfigError,
-    Congestion, ConnectionClose, ConnectionError, ConnectionId, ConnectionStats, DestinationVerdict, Dir,
-    GuardStats, IdleTimeout, IncomingStats, LevelStats, MtuDiscoveryConfig, NoneTokenStore, PathStats,
-    ReceivedStats, RlpMode, SentStats, ServerConfig, Side, StreamId, TokenLog, TokenMemoryCache,
-    TokenReuseError, TokenStore, TransportConfig, TransportError, TransportErrorCode, ValidationTokenConfig,
-    VarInt, VarIntBoundsExceeded, Verdict, congestion,
+    AckFrequencyConfig, ApplicationClose, BloomTokenLog, Chunk, ClientConfig, ClockStats, ClosedStream,
+    ConfigError, Congestion, ConnectionClose, ConnectionError, ConnectionId, ConnectionIdGenerator,
+    ConnectionStats, DestinationVerdict, Dir, EcnCodepoint, EndpointConfig, FrameStats, FrameType,
+    GuardStats, HashedConnectionIdGenerator, IdleTimeout, IncomingStats, InvalidCid, LevelStats,
+    MtuDiscoveryConfig, NoneTokenLog, NoneTokenStore, PathStats, RandomConnectionIdGenerator, ReceivedStats,
+    RlpMode, SentStats, ServerConfig, Side, StdSystemTime, StreamId, TimeSource, TokenLog, TokenMemoryCache,
+    TokenReuseError, TokenStore, TransportConfig, TransportError, TransportErrorCode, UdpStats,
+    ValidationTokenConfig, VarInt, VarIntBoundsExceeded, Verdict, congestion,
 };
 #[cfg(feature = "kickass")]
 pub use rc3_core::{KickAssMode, KickAssStats, SwitchCounts, TcpCause};
@@ -96,6 +102,7 @@ pub use self::{
     listener::Listener,
     open::{AcceptBi, AcceptUni, OpenBi, OpenUni},
     recv_stream::RecvStream,
+    runtime::{AsyncTimer, AsyncUdpSocket, Runtime, TokioRuntime, UdpPoller, default_runtime},
     send_stream::{SendStream, Written},
     stream::{HELLO, OwnedReadHalf, OwnedWriteHalf, Stream},
     zero_rtt::ZeroRttAccepted,
@@ -103,7 +110,10 @@ pub use self::{
 
 /// TLS requirements and handshake results, at quinn's paths.
 pub mod crypto {
-    pub use rc3_core::HandshakeTokenKey;
+    pub use rc3_core::{
+        AeadKey, ClientCrypto as ClientConfig, CryptoError, HandshakeTokenKey, HmacKey,
+        ServerCrypto as ServerConfig,
+    };
 
     pub use crate::error::ExportKeyingMaterialError;
 

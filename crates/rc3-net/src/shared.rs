@@ -9,13 +9,14 @@ use std::{fmt, mem, sync::Arc, task::Waker};
 use rc3_core as core;
 
 use crate::{
-    bound::Bound, keeper::Keeper, marks::Marks, paths::PathMemory, state::State, waiters::EndpointWaiters,
-    wake::Monitor,
+    bound::Bound, keeper::Keeper, marks::Marks, paths::PathMemory, runtime::Runtime, state::State,
+    waiters::EndpointWaiters, wake::Monitor,
 };
 
 /// One endpoint.
 pub(crate) struct Shared {
     state: Monitor<State>,
+    pub(crate) runtime: Arc<dyn Runtime>,
     pub(crate) marks: Marks,
     /// The memory of paths, which outlives the endpoint.
     pub(crate) paths: Option<Keeper>,
@@ -23,9 +24,16 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(core: core::Endpoint, bound: Bound, marks: Marks, paths: Option<PathMemory>) -> Self {
+    pub(crate) fn new(
+        core: core::Endpoint,
+        bound: Bound,
+        marks: Marks,
+        paths: Option<PathMemory>,
+        runtime: Arc<dyn Runtime>,
+    ) -> Self {
         Self {
-            state: Monitor::new(State::new(core, bound)),
+            state: Monitor::new(State::new(core, bound, runtime.clone())),
+            runtime,
             marks,
             paths: paths.map(Keeper::new),
             waiters: EndpointWaiters::default(),

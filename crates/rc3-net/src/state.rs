@@ -16,6 +16,7 @@ use crate::metrics::EndpointGauges;
 use crate::{
     bound::Bound,
     keeper::Keeper,
+    runtime::Runtime,
     waiters::{ConnectionWaiters, EndpointWaiters},
     wake::Worker,
 };
@@ -26,6 +27,7 @@ pub(crate) type ConnectionId = u64;
 /// The content of the lock.
 pub(crate) struct State {
     pub(crate) core: core::Endpoint,
+    runtime: Arc<dyn Runtime>,
     pub(crate) bound: Arc<Bound>,
     pub(crate) handshakes: Handshakes,
     /// Connections that have not ended.
@@ -34,6 +36,8 @@ pub(crate) struct State {
     connections: Map<ConnectionId, ConnectionState>,
     next_id: ConnectionId,
     pub(crate) incoming: VecDeque<core::Incoming>,
+    /// Connections whose handshake is complete, which was not announced yet.
+    completed: Vec<ConnectionId>,
     /// Set by `Endpoint::close`.
     pub(crate) closed: Option<(VarInt, Bytes)>,
     /// Whether a handle to the endpoint exists.
@@ -46,21 +50,28 @@ pub(crate) struct State {
 }
 
 impl State {
-    pub(crate) fn new(core: core::Endpoint, bound: Bound) -> Self {
+    pub(crate) fn new(core: core::Endpoint, bound: Bound, runtime: Arc<dyn Runtime>) -> Self {
         Self {
             core,
+            runtime,
             bound: Arc::new(bound),
             handshakes: Handshakes::default(),
             ids: Map::default(),
             connections: Map::default(),
             next_id: 0,
             incoming: VecDeque::new(),
+            completed: Vec::new(),
             closed: None,
             held: true,
             lost: false,
             driver: Worker::new(),
             wakers: Vec::new(),
         }
+    }
+
+    /// The current time by the runtime's clock.
+    pub(crate) fn now(&self) -> Instant {
+        self.runtime.now()
     }
 
     /// A connection the core has just made.
@@ -84,7 +95,7 @@ impl State {
     /// Moves the endpoint, with all its connections, to other sockets.
     pub(crate) fn rebind(&mut self, bound: Bound) {
         self.bound = Arc::new(bound);
-        self.core.handle_local_address_change(Instant::now());
+        self.core.handle_local_address_change(self.runtime.now());
         self.wake_driver();
     }
 
@@ -117,7 +128,7 @@ impl State {
         id: ConnectionId,
         change: impl FnOnce(&mut core::Connection, &mut ConnectionState) -> T,
     ) -> Result<T, ConnectionError> {
-        let Self { core, connections, .. } = self;
+        let Self { core, connections, runtime, .. } = self;
         let Some(state) = connections.get_mut(&id) else { return Err(driver_lost()) };
         if let Some(mut gone) = state.gone.take() {
             let result = change(&mut gone, state);
@@ -125,7 +136,7 @@ impl State {
             return Ok(result);
         }
         let handle = state.handle;
-        let result = core.with_connection(Instant::now(), handle, |connection| change(connection, state));
+        let result = core.with_connection(runtime.now(), handle, |connection| change(connection, state));
         result.ok_or_else(driver_lost)
     }
 
@@ -138,7 +149,7 @@ impl State {
         id: ConnectionId,
         read: impl FnOnce(&mut core::Connection, &mut ConnectionState) -> T,
     ) -> Result<T, ConnectionError> {
-        let Self { core, connections, .. } = self;
+        let Self { core, connections, runtime, .. } = self;
         let Some(state) = connections.get_mut(&id) else { return Err(driver_lost()) };
         if let Some(mut gone) = state.gone.take() {
             let result = read(&mut gone, state);
@@ -146,7 +157,7 @@ impl State {
             return Ok(result);
         }
         let handle = state.handle;
-        let result = core.with_reader(Instant::now(), handle, |connection| read(connection, state));
+        let result = core.with_reader(runtime.now(), handle, |connection| read(connection, state));
         result.ok_or_else(driver_lost)
     }
 
@@ -178,8 +189,9 @@ impl State {
         if state.error.is_some() {
             return;
         }
-        self.core.with_connection(Instant::now(), state.handle, |connection| {
-            connection.close(Instant::now(), code, reason);
+        let now = self.runtime.now();
+        self.core.with_connection(now, state.handle, |connection| {
+            connection.close(now, code, reason);
         });
         state.on_lost(ConnectionError::LocallyClosed, &mut self.wakers);
         self.wake_driver();
@@ -224,6 +236,20 @@ impl State {
             && let Some((code, reason)) = state.closing.take()
         {
             self.close(id, code, reason);
+        }
+    }
+
+    /// Whether [`Self::announce_completed`] has work.
+    pub(crate) fn has_completed(&self) -> bool {
+        !self.completed.is_empty()
+    }
+
+    /// What completes handshakes at the peers was sent: applications may see the connections.
+    pub(crate) fn announce_completed(&mut self) {
+        for id in mem::take(&mut self.completed) {
+            if let Some(state) = self.connections.get_mut(&id) {
+                state.announce(&mut self.wakers);
+            }
         }
     }
 
@@ -275,6 +301,9 @@ impl State {
                 core::EndpointEvent::Connection(handle, event) => {
                     let Some(&id) = self.ids.get(&handle) else { continue };
                     let Some(state) = self.connections.get_mut(&id) else { continue };
+                    if matches!(event, Event::Connected) {
+                        self.completed.push(id);
+                    }
                     let one_less =
                         matches!(event, Event::Finished(_) | Event::Stopped(..) | Event::EarlyDataRejected);
                     state.on_event(event, &mut self.wakers);
@@ -328,7 +357,7 @@ impl State {
         tracing::trace!(id, "connection drained");
         if let Some(state) = self.connections.get_mut(&id) {
             #[cfg(feature = "metrics")]
-            state.reporter.report_end(&connection.stats(), Instant::now());
+            state.reporter.report_end(&connection.stats(), self.runtime.now());
             state.gone = Some(connection);
             if !state.held {
                 self.connections.remove(&id);

@@ -218,3 +218,19 @@ fn a_stream_connects_to_a_host_by_name() {
         assert_eq!(nobody.unwrap_err().kind(), io::ErrorKind::InvalidInput);
     });
 }
+
+/// The end of the client's handshake leaves before the application can close the connection.
+#[test]
+fn a_client_that_closes_at_once_was_connected() {
+    run(async {
+        let (client, server) = endpoints("127.0.0.1", defaults);
+        for _ in 0..50 {
+            let connecting = client.connect(server.local_addr().unwrap(), SERVER_NAME).unwrap();
+            let closing = async { drop(connecting.await.unwrap()) };
+            let accepting = async { server.accept().await.unwrap().await };
+            let ((), accepted) = tokio::join!(closing, accepting);
+            let closed = accepted.expect("the handshake was complete at both ends").closed().await;
+            assert!(matches!(closed, ConnectionError::ApplicationClosed(_)), "{closed}");
+        }
+    });
+}

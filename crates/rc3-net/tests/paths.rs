@@ -25,7 +25,7 @@ async fn begun(memory: &Path) -> (Option<rc3_net::GuardStats>, Option<bool>) {
     let server = Endpoint::server(server_config, any).unwrap();
     let options =
         EndpointOptions { path_memory: Some(PathMemory::open(memory)), ..EndpointOptions::default() };
-    let client = Endpoint::new(options, None, any).unwrap();
+    let client = Endpoint::bind(options, None, any).unwrap();
     let connecting = client.connect_with(client_config, server.local_addr().unwrap(), SERVER_NAME).unwrap();
     let accepting = async { server.accept().await.unwrap().await.unwrap() };
     let (connected, _accepted) = tokio::join!(connecting, accepting);

@@ -39,6 +39,101 @@ macro_rules! program {
                 accepted: ZeroRttAccepted,
             }
 
+            /// Everything else that quinn exports and rc3 has.
+            #[allow(unused_imports, reason = "compiling is the claim")]
+            mod names {
+                use super::quic;
+                pub(super) use quic::{
+                    AcceptBi, AckFrequencyConfig, AsyncTimer, AsyncUdpSocket, BloomTokenLog, Chunk,
+                    ConfigError, ConnectError, ConnectionClose, ConnectionId, ConnectionIdGenerator,
+                    ConnectionStats, Dir, EcnCodepoint, EndpointConfig, EndpointStats, FrameStats, FrameType,
+                    NoneTokenLog, NoneTokenStore, PathStats, Runtime, StdSystemTime, TimeSource, TokenLog,
+                    TokenMemoryCache, TokenReuseError, TokenStore, TokioRuntime, TransportErrorCode,
+                    UdpPoller, UdpStats, ValidationTokenConfig, VarIntBoundsExceeded, Written,
+                    congestion::{Bbr, BbrConfig, Controller, ControllerFactory, CubicConfig, NewRenoConfig},
+                    crypto::{
+                        AeadKey, CryptoError, ExportKeyingMaterialError, HandshakeTokenKey, HmacKey,
+                        rustls::NoInitialCipherSuite,
+                    },
+                    default_runtime, udp,
+                };
+            }
+            use names::{ConnectError, EndpointConfig, TokioRuntime, default_runtime};
+
+            /// Programs match all errors of connecting.
+            fn describe(error: &ConnectError) -> &'static str {
+                match error {
+                    ConnectError::EndpointStopping => "stopping",
+                    ConnectError::CidsExhausted => "full",
+                    ConnectError::InvalidServerName(_) => "name",
+                    ConnectError::InvalidRemoteAddress(_) => "address",
+                    ConnectError::NoDefaultClientConfig => "no settings",
+                    ConnectError::UnsupportedVersion => "version",
+                }
+            }
+
+            /// The endpoint's settings as load balancers and restarted servers need them.
+            fn endpoint_config() -> EndpointConfig {
+                let mut config = EndpointConfig::new(Arc::new(Sum));
+                config
+                    .reset_key(Arc::new(Sum))
+                    .cid_generator(|| Box::new(Ids(0)))
+                    .supported_versions(vec![1])
+                    .grease_quic_bit(false)
+                    .min_reset_interval(Duration::from_millis(50));
+                assert!(config.max_udp_payload_size(1_100).is_err(), "too short for QUIC");
+                config.max_udp_payload_size(1_472).unwrap();
+                assert_eq!(config.get_max_udp_payload_size(), 1_472);
+                config
+            }
+
+            /// A key for tests.
+            struct Sum;
+
+            impl names::HmacKey for Sum {
+                fn sign(&self, data: &[u8], signature_out: &mut [u8]) {
+                    signature_out.fill(data.iter().fold(0, |sum, &byte| sum ^ byte));
+                }
+
+                fn signature_len(&self) -> usize {
+                    32
+                }
+
+                fn verify(&self, _: &[u8], _: &[u8]) -> Result<(), names::CryptoError> {
+                    Err(names::CryptoError)
+                }
+            }
+
+            /// Ids that name a server.
+            struct Ids(u64);
+
+            impl names::ConnectionIdGenerator for Ids {
+                fn generate_cid(&mut self) -> names::ConnectionId {
+                    self.0 += 1;
+                    names::ConnectionId::new(&[b"server-1", &self.0.to_be_bytes()[..]].concat())
+                }
+
+                fn cid_len(&self) -> usize {
+                    16
+                }
+
+                fn cid_lifetime(&self) -> Option<Duration> {
+                    Some(Duration::from_secs(3_600))
+                }
+            }
+
+            /// On a socket of the program, through the runtime's abstraction or not.
+            fn on_own_socket(server: Option<ServerConfig>, wrapped: bool) -> Endpoint {
+                let socket = std::net::UdpSocket::bind(ANY).unwrap();
+                let runtime: Arc<dyn names::Runtime> = default_runtime().unwrap();
+                if wrapped {
+                    let socket: Arc<dyn names::AsyncUdpSocket> = runtime.wrap_udp_socket(socket).unwrap();
+                    Endpoint::new_with_abstract_socket(endpoint_config(), server, socket, runtime).unwrap()
+                } else {
+                    Endpoint::new(endpoint_config(), server, socket, Arc::new(TokioRuntime)).unwrap()
+                }
+            }
+
             fn is_task<T: Send + Sync + 'static>() {}
 
             fn is_error<T: std::error::Error + Into<io::Error> + Clone + Send + Sync + 'static>() {}
@@ -104,8 +199,14 @@ macro_rules! program {
                     .migration(true)
                     .retry_token_lifetime(Duration::from_secs(10))
                     .validation_token_config(quic::ValidationTokenConfig::default())
+                    .time_source(Arc::new(names::StdSystemTime))
+                    .max_incoming(100)
+                    .incoming_buffer_size(1 << 16)
+                    .incoming_buffer_size_total(1 << 20)
                     .preferred_address_v4(None)
                     .preferred_address_v6(None);
+                config.validation_token.log(Arc::new(names::BloomTokenLog::default())).sent(1);
+                config.validation_token.log(Arc::new(names::NoneTokenLog)).lifetime(Duration::from_secs(60));
                 config
             }
 
@@ -177,7 +278,12 @@ macro_rules! program {
                 assert_eq!(connection.side(), Side::Client);
                 assert!(connection.close_reason().is_none());
                 assert_eq!(connection.stable_id(), connection.clone().stable_id());
-                assert!(connection.rtt() > Duration::ZERO && connection.stats().path.cwnd > 0);
+                let stats: names::ConnectionStats = connection.stats();
+                assert!(connection.rtt() > Duration::ZERO && stats.path.cwnd > 0);
+                assert!(stats.path.current_mtu >= 1_200 && stats.udp_tx.datagrams > 0);
+                assert!(stats.frame_tx.crypto > 0 && stats.frame_rx.crypto > 0 && stats.udp_rx.bytes > 1_200);
+                assert_eq!(names::ConnectionStats::default().path.lost_bytes, 0);
+                assert!(connection.congestion_state().metrics().congestion_window > 2_000);
                 assert!(connection.peer_identity().is_some() && connection.handshake_data().is_some());
                 connection.export_keying_material(&mut [0; 32], b"EXPORTER-test", b"context").unwrap();
                 connection.set_max_concurrent_uni_streams(10_u8.into());
@@ -248,21 +354,38 @@ macro_rules! program {
                 assert_eq!(io::Error::from(closed).kind(), io::ErrorKind::Other);
             }
 
+            /// A connection and a few bytes.
+            async fn meet(client: &Endpoint, server: &Endpoint) {
+                let address = server.local_addr().unwrap();
+                let connecting = client.connect(address, crate::common::SERVER_NAME).unwrap();
+                let accepting = async { server.accept().await.unwrap().await };
+                let (near, far) = tokio::join!(connecting, accepting);
+                let (near, far) = (near.unwrap(), far.unwrap());
+                let mut send = near.open_uni().await.unwrap();
+                send.write_all(b"hello").await.unwrap();
+                send.finish().unwrap();
+                assert_eq!(far.accept_uni().await.unwrap().read_to_end(9).await.unwrap(), b"hello");
+                near.close(VarInt::from_u32(0), b"");
+                far.closed().await;
+            }
+
             pub(crate) async fn run(tls: (rustls::ClientConfig, rustls::ServerConfig)) {
                 bounds();
                 let server = server_config(tls.1);
                 let server_endpoint = Endpoint::server(server.clone(), ANY.parse().unwrap()).unwrap();
                 let address: SocketAddr = server_endpoint.local_addr().unwrap();
-                let serving = tokio::spawn(serve(server_endpoint.clone(), Arc::new(server)));
+                let serving = tokio::spawn(serve(server_endpoint.clone(), Arc::new(server.clone())));
 
                 let mut client = Endpoint::client(ANY.parse().unwrap()).unwrap();
+                let unset = client.connect(address, crate::common::SERVER_NAME).unwrap_err();
+                assert_eq!(describe(&unset), "no settings");
                 client.set_default_client_config(client_config(tls.0.clone()));
                 let connecting = client.connect(address, crate::common::SERVER_NAME).unwrap();
                 assert_eq!(connecting.remote_address(), address);
                 let connecting = connecting.into_0rtt().map(|_| "nothing to resume").unwrap_err();
                 ask(connecting.await.unwrap()).await;
 
-                let config = client_config(tls.0);
+                let config = client_config(tls.0.clone());
                 let refused = client.connect_with(config, address, crate::common::SERVER_NAME).unwrap();
                 let ConnectionError::ConnectionClosed(closed) = refused.await.unwrap_err() else {
                     panic!("lost otherwise")
@@ -275,6 +398,21 @@ macro_rules! program {
                 serving.await.unwrap();
                 let stats = server_endpoint.stats();
                 assert_eq!((stats.accepted_handshakes, stats.refused_handshakes), (1, 1));
+
+                // Sessions from the endpoints above have other limits.
+                let mut tls = tls.0;
+                tls.resumption = rustls::client::Resumption::disabled();
+                tls.enable_early_data = false;
+                for wrapped in [false, true] {
+                    let server = on_own_socket(Some(server.clone()), wrapped);
+                    let mut client = on_own_socket(None, wrapped);
+                    let mut config = client_config(tls.clone());
+                    config
+                        .version(1)
+                        .initial_dst_cid_provider(Arc::new(|| names::ConnectionId::new(b"unguessable")));
+                    client.set_default_client_config(config);
+                    meet(&client, &server).await;
+                }
             }
         }
     };

@@ -102,7 +102,7 @@ fn more_streams_than_allowed_at_once_all_arrive() {
 fn a_hundred_connections_at_once_all_work() {
     run(async {
         let (client, server) = endpoints("127.0.0.1", |transport| {
-            transport.stream_receive_window(1 << 20).receive_window(1 << 20);
+            transport.stream_receive_window((1_u32 << 20).into()).receive_window((1_u32 << 20).into());
         });
         let address = server.local_addr().unwrap();
         let echo = tokio::spawn({
@@ -142,7 +142,10 @@ fn a_hundred_connections_at_once_all_work() {
 fn a_stream_of_higher_priority_overtakes() {
     run(async {
         let (client, server) = endpoints("127.0.0.1", |transport| {
-            transport.rlp(RlpMode::Off).stream_receive_window(100_000).receive_window(100_000);
+            transport
+                .rlp(RlpMode::Off)
+                .stream_receive_window(100_000_u32.into())
+                .receive_window(100_000_u32.into());
         });
         let (near, far) = connect(&client, &server).await;
         let mut slow = near.open_uni().await.unwrap();
@@ -455,7 +458,7 @@ fn a_graceful_close_does_not_wait_for_streams_given_up() {
     run(async {
         // RLP would bring all of it.
         let (client, server) = endpoints("127.0.0.1", |transport| {
-            transport.rlp(RlpMode::Off).stream_receive_window(1 << 20);
+            transport.rlp(RlpMode::Off).stream_receive_window((1_u32 << 20).into());
         });
         let (near, far) = connect(&client, &server).await;
         let (mut reset, mut stopped) = (near.open_uni().await.unwrap(), near.open_uni().await.unwrap());
@@ -554,7 +557,7 @@ fn packets_are_as_long_as_loopback_takes() {
                 let receiving = async { receive(far.accept_uni().await.unwrap(), &data).await };
                 tokio::join!(sending, receiving);
                 let stats = near.stats();
-                assert!(stats.path.mtu > 8000, "{stats:?}");
+                assert!(stats.path.current_mtu > 8000, "{stats:?}");
             });
         }
     }
@@ -644,7 +647,7 @@ fn a_flood_of_low_priority_garbage_costs_the_primary_nothing() {
     run(async {
         // Less in flight than the primary's socket holds: the primary causes no losses itself.
         let (client, server) = endpoints("127.0.0.1", |transport| {
-            transport.stream_receive_window(1 << 20).receive_window(1 << 20);
+            transport.stream_receive_window((1_u32 << 20).into()).receive_window((1_u32 << 20).into());
         });
         let (near, far) = connect(&client, &server).await;
         if server.stats().low.is_none() {

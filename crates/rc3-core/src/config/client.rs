@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use super::TransportConfig;
 use crate::{
-    quic::{TokenMemoryCache, TokenStore},
+    quic::{ConnectionId, TokenMemoryCache, TokenStore},
     seams::tls::{ClientCrypto, ClientSecurity, ring_provider, sessions::Sessions},
 };
 
@@ -41,6 +41,8 @@ pub struct ClientConfig {
     pub(crate) transport: Arc<TransportConfig>,
     pub(crate) token_store: Arc<dyn TokenStore>,
     pub(crate) sessions: Arc<Sessions>,
+    pub(crate) initial_dst_cid_provider: Option<Arc<dyn Fn() -> ConnectionId + Send + Sync>>,
+    pub(crate) version: u32,
 }
 
 impl ClientConfig {
@@ -48,7 +50,7 @@ impl ClientConfig {
     ///
     /// `alpn_protocols` of the rustls settings has the application's own names; the rc3 variant of each is offered
     /// before it. With `enable_early_data`, sessions are stored here instead of in `resumption`.
-    pub fn new(crypto: Arc<impl ClientCrypto>) -> Self {
+    pub fn new(crypto: Arc<impl ClientCrypto + ?Sized>) -> Self {
         Self::over(crypto.into_rustls())
     }
 
@@ -58,6 +60,8 @@ impl ClientConfig {
             transport: Arc::default(),
             token_store: Arc::new(TokenMemoryCache::default()),
             sessions: Arc::default(),
+            initial_dst_cid_provider: None,
+            version: 1,
         }
     }
 
@@ -78,6 +82,23 @@ impl ClientConfig {
             .with_no_client_auth();
         crypto.enable_early_data = true;
         Ok(Self::new(Arc::new(crypto)))
+    }
+
+    /// The first connection id of the server, for load balancers that route by it. It must have at least 8 bytes, which
+    /// others cannot guess (RFC 9000 §7.2); connecting fails with a shorter one. Default: 20 random bytes.
+    pub fn initial_dst_cid_provider(
+        &mut self,
+        provider: Arc<dyn Fn() -> ConnectionId + Send + Sync>,
+    ) -> &mut Self {
+        self.initial_dst_cid_provider = Some(provider);
+        self
+    }
+
+    /// The QUIC version to use, one of [`EndpointConfig::supported_versions`](crate::EndpointConfig::supported_versions).
+    /// Default: 1.
+    pub fn version(&mut self, version: u32) -> &mut Self {
+        self.version = version;
+        self
     }
 
     /// Replaces the transport settings.

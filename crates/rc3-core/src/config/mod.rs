@@ -1,16 +1,21 @@
 //! Settings of applications and operators, with defaults and their reasons.
 
 mod client;
+mod endpoint;
 mod mode;
 mod passthrough;
 mod segment;
 mod server;
 mod transport;
 
-pub(crate) use self::passthrough::{MtuDiscovery, Passthrough};
 pub use self::{
     client::ClientConfig,
+    endpoint::EndpointConfig,
     mode::{Congestion, RlpMode},
     server::ServerConfig,
     transport::TransportConfig,
+};
+pub(crate) use self::{
+    endpoint::{ID_BYTES_MAX, ID_BYTES_MIN, random_id},
+    passthrough::{MtuDiscovery, Passthrough},
 };

@@ -11,7 +11,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use super::TransportConfig;
 use crate::{
-    quic::{HandshakeTokenKey, ValidationTokenConfig},
+    quic::{HandshakeTokenKey, StdSystemTime, TimeSource, ValidationTokenConfig},
     seams::tls::{ServerCrypto, ServerSecurity, random_token_key, ring_provider},
 };
 
@@ -37,7 +37,8 @@ pub struct ServerConfig {
     pub transport: Arc<TransportConfig>,
     pub(crate) security: Arc<dyn ServerSecurity>,
     pub(crate) token_key: Arc<dyn HandshakeTokenKey>,
-    pub(crate) validation_token: ValidationTokenConfig,
+    /// How it issues and accepts tokens by which returning clients validate their address (RFC 9000 §8.1.3).
+    pub validation_token: ValidationTokenConfig,
     pub(crate) retry_token_lifetime: Duration,
     pub(crate) preferred_address_v4: Option<SocketAddrV4>,
     pub(crate) preferred_address_v6: Option<SocketAddrV6>,
@@ -46,11 +47,17 @@ pub struct ServerConfig {
     pub(crate) retry_incoming_from: usize,
     pub(crate) incoming_buffer_size: u64,
     pub(crate) incoming_buffer_size_total: u64,
+    pub(crate) time_source: Arc<dyn TimeSource>,
 }
 
 impl ServerConfig {
+    /// As [`Self::with_crypto`], with this [`Self::token_key`].
+    pub fn new(crypto: Arc<impl ServerCrypto + ?Sized>, token_key: Arc<dyn HandshakeTokenKey>) -> Self {
+        Self::over(crypto.into_rustls(), token_key)
+    }
+
     /// TLS 1.3 settings with default transport settings; for ALPN see [`crate::ClientConfig::new`].
-    pub fn with_crypto(crypto: Arc<impl ServerCrypto>) -> Self {
+    pub fn with_crypto(crypto: Arc<impl ServerCrypto + ?Sized>) -> Self {
         Self::over(crypto.into_rustls(), random_token_key())
     }
 
@@ -70,6 +77,7 @@ impl ServerConfig {
             retry_incoming_from: 512,
             incoming_buffer_size: 1 << 20,
             incoming_buffer_size_total: 32 << 20,
+            time_source: Arc::new(StdSystemTime),
         }
     }
 
@@ -143,6 +151,12 @@ impl ServerConfig {
     /// How long the token of a Retry packet is valid. Default 15 s.
     pub fn retry_token_lifetime(&mut self, lifetime: Duration) -> &mut Self {
         self.retry_token_lifetime = lifetime;
+        self
+    }
+
+    /// The clock by which tokens expire. Default: the system's.
+    pub fn time_source(&mut self, clock: Arc<dyn TimeSource>) -> &mut Self {
+        self.time_source = clock;
         self
     }
 

@@ -186,10 +186,10 @@ impl TransportConfig {
         self
     }
 
-    /// Bytes the peer's primary may send on one stream beyond what was read. Default: 128 MiB, as much as the whole
-    /// connection.
-    pub fn stream_receive_window(&mut self, bytes: u32) -> &mut Self {
-        self.stream_receive_window = bytes;
+    /// Bytes the peer's primary may send on one stream beyond what was read; more than 4 GiB count as 4 GiB. Default:
+    /// 128 MiB, as much as the whole connection.
+    pub fn stream_receive_window(&mut self, bytes: VarInt) -> &mut Self {
+        self.stream_receive_window = saturated(bytes);
         self
     }
 
@@ -198,8 +198,8 @@ impl TransportConfig {
     ///
     /// This and [`Self::rlp_window`] together bound the received and unread bytes of a connection, whatever the peer
     /// does.
-    pub fn receive_window(&mut self, bytes: u32) -> &mut Self {
-        self.receive_window = bytes;
+    pub fn receive_window(&mut self, bytes: VarInt) -> &mut Self {
+        self.receive_window = saturated(bytes);
         self
     }
 
@@ -272,4 +272,9 @@ impl TransportConfig {
     pub(crate) fn rlp_tuner(&self) -> WindowTuner {
         WindowTuner::new(RLP_WINDOW_INITIAL, self.rlp_window)
     }
+}
+
+/// The greatest window is 4 GiB.
+fn saturated(bytes: VarInt) -> u32 {
+    u32::try_from(bytes.into_inner()).unwrap_or(u32::MAX)
 }

@@ -44,7 +44,7 @@ use crate::{
         rlp::Rlp,
         stream::{recv::Chunk, send::SendStream, set::Streams},
     },
-    quic::{ConnectionError, Dir, Side, StreamId, TransportError, VarInt},
+    quic::{ConnectionError, Dir, Side, StreamId, TransportError, VarInt, congestion::Controller},
     seams::{
         keys::{IdChange, OpenError, RECEIPT_SECRET_LEN, ReceiverId, protection::Protection},
         primary::{
@@ -651,6 +651,11 @@ impl Connection {
         self.primary.min_rtt()
     }
 
+    /// The numbers of the primary's congestion controller now. Its later changes do not show in the result.
+    pub fn congestion_state(&self) -> Box<dyn Controller> {
+        self.primary.congestion_state()
+    }
+
     /// The peer's address.
     pub fn remote_address(&self) -> SocketAddr {
         self.primary.addresses().0
@@ -674,7 +679,12 @@ impl Connection {
         sent.overhead_bytes = self.streams.sending().overhead;
         let guard = self.overlay.as_ref().and_then(|overlay| overlay.rlp.as_ref()).and_then(Rlp::guard_ref);
         let clock = self.overlay.as_ref().and_then(|overlay| overlay.rlp.as_ref()).and_then(Rlp::clock_ref);
+        let ([udp_tx, udp_rx], [frame_tx, frame_rx]) = self.primary.traffic();
         ConnectionStats {
+            udp_tx,
+            udp_rx,
+            frame_tx,
+            frame_rx,
             path: self.primary.path(),
             rc3: self.is_rc3(),
             guard: guard.map(Guard::stats),

@@ -15,7 +15,7 @@ use std::{
 use bytes::BytesMut;
 
 use crate::{
-    config::{ClientConfig, ServerConfig},
+    config::{ClientConfig, EndpointConfig, ServerConfig},
     event::Event,
     laws::{
         shares::Shares,
@@ -161,8 +161,30 @@ impl Endpoint {
     /// # Errors
     /// [`ConfigError`] if QUIC cannot use the TLS settings of `server`.
     pub fn new(server: Option<&ServerConfig>, seed: Option<[u8; 32]>) -> Result<Self, ConfigError> {
+        Self::make(&EndpointConfig::default(), server, seed, true)
+    }
+
+    /// As [`Self::new`], with settings. `mtu_discovery` allows connections to probe for longer packets: set it unless
+    /// the sockets let routers fragment datagrams.
+    ///
+    /// # Errors
+    /// [`ConfigError`] if QUIC cannot use the TLS settings of `server`, or if connection ids have a wrong length.
+    pub fn with_config(
+        config: &EndpointConfig,
+        server: Option<&ServerConfig>,
+        mtu_discovery: bool,
+    ) -> Result<Self, ConfigError> {
+        Self::make(config, server, None, mtu_discovery)
+    }
+
+    fn make(
+        config: &EndpointConfig,
+        server: Option<&ServerConfig>,
+        seed: Option<[u8; 32]>,
+        mtu_discovery: bool,
+    ) -> Result<Self, ConfigError> {
         Ok(Self {
-            quic: QuicEndpoint::new(server, seed)?,
+            quic: QuicEndpoint::new(config, server, seed, mtu_discovery)?,
             connections: Connections::default(),
             ids: HashMap::new(),
             secrets: Secrets::new(seed),

@@ -15,12 +15,18 @@ use crate::{
 };
 
 #[cfg(feature = "qlog")]
+mod frames;
+#[cfg(feature = "qlog")]
+mod packets;
+#[cfg(feature = "qlog")]
 mod writer;
 
 #[cfg(feature = "qlog")]
+pub(crate) use packets::{Direction, LastPackets};
+#[cfg(feature = "qlog")]
 pub use writer::Qlog;
 #[cfg(feature = "qlog")]
-pub(crate) use writer::begin;
+pub(crate) use writer::{Begun, begin};
 
 /// An event that quinn-proto does not know.
 #[derive(Debug)]

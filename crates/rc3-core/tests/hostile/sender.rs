@@ -167,7 +167,7 @@ fn many_streams_that_nobody_reads_hold_the_sender_back_and_end_nothing() {
     let mut pair = world_with(|config| {
         config
             .max_concurrent_uni_streams(VarInt::from_u32(streams))
-            .receive_window(window)
+            .receive_window(VarInt::from_u32(window))
             .rlp_window(window.into());
         config.max_idle_timeout(None);
     });

@@ -3,14 +3,13 @@
 use std::{
     io,
     task::{Context, Poll, Waker},
-    time::Instant,
 };
 
 use rc3_core::{DatagramMeta, Transmit};
 
 use crate::{
     shared::Shared,
-    socket::{AsyncSocket, Datagram, Outgoing, RecvBatch},
+    socket::{Datagram, EndpointSocket, Outgoing, RecvBatch},
     state::State,
 };
 
@@ -45,7 +44,7 @@ impl Channel {
         cx: &mut Context<'_>,
         shared: &Shared,
         wakers: &mut Vec<Waker>,
-        socket: &AsyncSocket,
+        socket: &EndpointSocket,
     ) -> io::Result<usize> {
         let Poll::Ready(received) = socket.poll_recv(cx, &mut self.batch) else { return Ok(0) };
         let messages = received?;
@@ -63,7 +62,8 @@ impl Channel {
                     };
                     (meta, data)
                 });
-                state.core.handle_datagrams(Instant::now(), datagrams);
+                let now = state.now();
+                state.core.handle_datagrams(now, datagrams);
                 taken
             });
             count += taken;
@@ -81,7 +81,7 @@ impl Channel {
         &mut self,
         shared: &Shared,
         wakers: &mut Vec<Waker>,
-        socket: &AsyncSocket,
+        socket: &EndpointSocket,
         poll: impl FnOnce(&mut State, &mut Vec<u8>) -> Option<Transmit>,
     ) -> io::Result<Sent> {
         self.blocked = false;

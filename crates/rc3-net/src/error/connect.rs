@@ -5,9 +5,8 @@ use std::{io, net::SocketAddr};
 use rc3_core::{ConfigError, ConnectFailed};
 use thiserror::Error;
 
-/// Why a connection could not be started.
+/// Why a connection could not be started. As quinn's, it has no further variants: programs match all of them.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[non_exhaustive]
 pub enum ConnectError {
     /// The endpoint was closed, or its runtime has ended.
     #[error("endpoint stopping")]
@@ -24,12 +23,17 @@ pub enum ConnectError {
     /// Neither `set_default_client_config` nor `connect_with` provided one.
     #[error("no default client config, set one or use connect_with")]
     NoDefaultClientConfig,
-    /// The endpoint does not support the requested QUIC version.
+    /// The endpoint does not support the requested QUIC version, or the [`ClientConfig`](crate::ClientConfig) is not for
+    /// QUIC, for a reason ([`ConfigError`]) that is logged.
     #[error("unsupported QUIC version")]
     UnsupportedVersion,
-    /// The TLS settings are not valid for QUIC.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
+}
+
+impl From<ConfigError> for ConnectError {
+    fn from(error: ConfigError) -> Self {
+        tracing::error!(%error, "the client's settings are not for QUIC");
+        Self::UnsupportedVersion
+    }
 }
 
 impl From<ConnectFailed> for ConnectError {
@@ -44,7 +48,7 @@ impl From<ConnectFailed> for ConnectError {
                 Core::NoDefaultClientConfig => Self::NoDefaultClientConfig,
                 Core::UnsupportedVersion => Self::UnsupportedVersion,
             },
-            ConnectFailed::Config(error) => Self::Config(error),
+            ConnectFailed::Config(error) => Self::from(error),
         }
     }
 }

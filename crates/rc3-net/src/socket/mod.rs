@@ -12,19 +12,22 @@
 
 use std::{
     io,
-    net::{IpAddr, SocketAddr},
+    net::{IpAddr, SocketAddr, UdpSocket},
 };
 
 #[cfg(all(test, target_os = "linux"))]
 pub(crate) use self::sys::Fault;
+pub(crate) use self::{application::ApplicationSocket, endpoint_socket::EndpointSocket};
 pub use self::{
     asynchronous::AsyncSocket,
     batch::{Datagram, Datagrams, RECV_MESSAGES_MAX, RecvBatch, RecvMeta},
     stats::Stats,
 };
 
+mod application;
 mod asynchronous;
 mod batch;
+mod endpoint_socket;
 mod stats;
 #[expect(unsafe_code, reason = "the one place that talks to the kernel without a safe wrapper")]
 mod sys;
@@ -197,6 +200,17 @@ impl Socket {
         Ok(Self { io, state })
     }
 
+    /// Takes over a socket that the application has bound, for all levels. Its options are set as for a new one, but its
+    /// buffers only grow.
+    ///
+    /// # Errors
+    /// An [`io::Error`] if it is no UDP socket, or if the kernel lacks an option that has no fallback.
+    pub fn adopt_plain(socket: UdpSocket, options: &Options) -> io::Result<Self> {
+        let io = socket2::Socket::from(socket);
+        let state = sys::adopt(&io, options)?;
+        Ok(Self { io, state })
+    }
+
     /// Sends one whole [`Outgoing`] now.
     ///
     /// If segmentation offload is refused (`EIO`, `EINVAL`) it is disabled for this socket and the batch is sent as
@@ -281,7 +295,25 @@ impl Sockets {
     /// # Errors
     /// [`io::ErrorKind::AddrInUse`] when the port is taken, and as [`Socket::bind_plain`].
     pub fn bind(address: SocketAddr, options: &Options) -> io::Result<Self> {
-        let primary = Socket::bind_plain(address, options)?;
+        Ok(Self::beside(Socket::bind_plain(address, options)?, options))
+    }
+
+    /// Takes over a socket that the application has bound. On Linux a second one, with the same device, mark and other
+    /// settings that affect routing, joins it on its port.
+    ///
+    /// All levels share the given socket if a second one could get datagrams that are meant for others, or send where
+    /// the first may not: if it is not bound, is connected, has `SO_REUSEPORT` or a packet filter, is in another network
+    /// namespace, or if its settings cannot be copied for lack of privilege. Datagrams that a clone of the given socket
+    /// should receive may arrive at either.
+    ///
+    /// # Errors
+    /// As [`Socket::adopt_plain`].
+    pub fn adopt(socket: UdpSocket, options: &Options) -> io::Result<Self> {
+        Ok(Self::beside(Socket::adopt_plain(socket, options)?, options))
+    }
+
+    /// With a second socket, if possible.
+    fn beside(primary: Socket, options: &Options) -> Self {
         let low = match sys::open_steered(&primary.io, options) {
             Ok(low) => low.map(|(io, state)| Socket { io, state }),
             Err(error) => {
@@ -289,7 +321,7 @@ impl Sockets {
                 None
             }
         };
-        Ok(Self { primary, low })
+        Self { primary, low }
     }
 
     /// The bound address, the same for both.

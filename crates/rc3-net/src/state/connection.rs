@@ -17,7 +17,10 @@ pub(crate) struct ConnectionState {
     pub(super) gone: Option<Box<core::Connection>>,
     /// Whether a handle to it or to one of its streams exists.
     pub(super) held: bool,
-    pub(crate) connected: bool,
+    /// The handshake is complete.
+    pub(crate) complete: bool,
+    /// `Connecting` may resolve, see [`Self::announce`].
+    pub(crate) announced: bool,
     pub(crate) error: Option<ConnectionError>,
     /// The task inside `Connecting`.
     pub(crate) connecting: Option<Waker>,
@@ -44,7 +47,8 @@ impl ConnectionState {
             handle,
             gone: None,
             held: true,
-            connected: false,
+            complete: false,
+            announced: false,
             error: None,
             connecting: None,
             zero_rtt: None,
@@ -69,10 +73,9 @@ impl ConnectionState {
                 self.wake_streams(wakers);
             }
             Event::Connected => {
-                self.connected = true;
+                self.complete = true;
                 // No task may be waiting any more.
                 self.zero_rtt.take().map(|waiter| waiter.send(!self.zero_rtt_rejected));
-                wakers.extend(self.connecting.take());
                 self.waiters.handshake.notify_waiters();
                 // Streams could not be opened before.
                 self.waiters.available.iter().for_each(Notify::notify_waiters);
@@ -96,6 +99,16 @@ impl ConnectionState {
         }
     }
 
+    /// Lets `Connecting` resolve if the handshake is complete. The driver first sends what completes it at the peer: an
+    /// application that closes the connection at once would otherwise replace that by the close, and the peer would never
+    /// see a connection.
+    pub(super) fn announce(&mut self, wakers: &mut Vec<Waker>) {
+        if self.complete {
+            self.announced = true;
+            wakers.extend(self.connecting.take());
+        }
+    }
+
     /// A stream has delivered everything, or was abandoned.
     pub(crate) fn on_send_over(&mut self, id: StreamId) {
         self.undelivered.remove(&id);
@@ -108,6 +121,7 @@ impl ConnectionState {
         if self.error.is_some() {
             return;
         }
+        self.announce(wakers);
         self.error = Some(error);
         self.closing = None;
         wakers.extend(self.connecting.take());

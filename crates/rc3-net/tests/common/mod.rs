@@ -29,7 +29,7 @@ pub(crate) fn endpoints(ip: &str, change: impl Fn(&mut TransportConfig)) -> (End
     let (client_config, server_config) = configs(change);
     let any: SocketAddr = format!("{ip}:0").parse().unwrap();
     let server = Endpoint::server(server_config, any).unwrap();
-    let mut client = Endpoint::new(EndpointOptions::default(), None, any).unwrap();
+    let mut client = Endpoint::bind(EndpointOptions::default(), None, any).unwrap();
     client.set_default_client_config(client_config);
     (client, server)
 }

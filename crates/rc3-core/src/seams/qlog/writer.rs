@@ -1,24 +1,25 @@
 //! Two writers to one file: quinn-proto's and rc3's.
 
 use std::{
-    fmt, io,
+    fmt,
+    io::{self, Write as _},
+    mem,
     net::SocketAddr,
-    sync::{Arc, Mutex, PoisonError},
-    time::Instant,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
 };
 
-use ::qlog::{
-    Configuration, QLOG_VERSION, TraceSeq, VantagePoint, VantagePointType,
-    events::{EventImportance, JsonEvent},
-    streamer::QlogStreamer,
-};
 #[cfg(feature = "kickass")]
 use kickass::endpoint::{Cause, Mode};
 use serde_json::{Value, json};
 
-use super::{QlogEvent, Trace};
+use super::{
+    QlogEvent, Trace,
+    frames::INTEGER_MAX,
+    packets::{Direction, LastPackets},
+};
 use crate::{
-    quic::{Side, StreamId, VarInt},
+    quic::{ConnectionId, Side, StreamId, VarInt},
     units::Span,
 };
 
@@ -43,55 +44,92 @@ impl fmt::Debug for Qlog {
     }
 }
 
-/// One file with two writers. They alternate: both belong to one connection, and each writes whole records.
-#[derive(Clone)]
-pub(crate) struct SharedOutput(Arc<Mutex<Output>>);
+/// One file with two writers: quinn-proto's and rc3's. They alternate; both belong to one connection.
+struct Log {
+    output: Output,
+    /// The connection's id in files of both ends: the one that the client chose for the server's first packets.
+    group_id: String,
+    packets: LastPackets,
+}
 
-impl io::Write for SharedOutput {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).write(bytes)
+impl Log {
+    /// Writes one JSON text sequence (RFC 7464).
+    fn record(&mut self, record: &Value) -> io::Result<()> {
+        self.output.write_all(b"\x1e")?;
+        serde_json::to_writer(&mut self.output, record)?;
+        self.output.write_all(b"\n")
     }
 
-    fn flush(&mut self) -> io::Result<()> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).flush()
+    fn event(&mut self, time: f64, name: &str, data: &Value) -> io::Result<()> {
+        self.record(&json!({ "time": time, "name": name, "data": data, "group_id": self.group_id }))
+    }
+
+    /// Completes an event of quinn-proto's and writes it.
+    fn completed(&mut self, mut event: Value) -> io::Result<()> {
+        let name = event["name"].as_str().unwrap_or_default().to_owned();
+        let mut data = event["data"].take();
+        let direction = match &*name {
+            "transport:packet_sent" => Some(Direction::Sent),
+            "transport:packet_received" => Some(Direction::Received),
+            _ => None,
+        };
+        if let Some(header) = data.get_mut("header").and_then(Value::as_object_mut) {
+            // Without the packet's own header; the length of the whole packet is in `raw`.
+            header.remove("length");
+        }
+        let number = data["header"]["packet_number"].as_u64();
+        if let (Some(direction), Some(number)) = (direction, number)
+            && let Some(packet) = self.packets.take(direction, number)
+        {
+            data["raw"] = json!({ "length": packet.length, "payload_length": packet.payload_length });
+            data["frames"] = packet.frames.into();
+        }
+        if let Some(fields) = data.as_object_mut() {
+            // No limit yet.
+            fields.retain(|field, value| field != "ssthresh" || value.as_u64() <= Some(INTEGER_MAX));
+        }
+        self.event(event["time"].as_f64().unwrap_or_default(), &name, &data)
     }
 }
 
-impl SharedOutput {
-    /// For the second writer, whose header is superfluous.
-    pub(crate) fn without_header(self) -> Box<dyn io::Write + Send + Sync> {
-        Box::new(WithoutHeader { output: self, header_over: false })
-    }
+type SharedLog = Arc<Mutex<Log>>;
+
+fn locked(log: &SharedLog) -> MutexGuard<'_, Log> {
+    log.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Drops the first record: quinn-proto's header does not know whether it is client or server, rc3's does.
-struct WithoutHeader {
-    output: SharedOutput,
+/// The output of quinn-proto's writer. Its events lack frames, lengths and a common `group_id`, and its header does not
+/// know whether it is client or server.
+pub(crate) struct Completing {
+    log: SharedLog,
     header_over: bool,
+    /// The beginning of a record.
+    partial: Vec<u8>,
 }
 
-impl io::Write for WithoutHeader {
+impl io::Write for Completing {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.header_over {
-            return self.output.write(bytes);
-        }
-        match bytes.iter().position(|&byte| byte == b'\n') {
-            Some(end) => {
-                self.header_over = true;
-                Ok(end + 1)
+        for part in bytes.split_inclusive(|&byte| byte == b'\n') {
+            self.partial.extend_from_slice(part);
+            if part.ends_with(b"\n") {
+                let record = mem::take(&mut self.partial);
+                if mem::replace(&mut self.header_over, true) {
+                    let json = record.strip_prefix(b"\x1e").unwrap_or(&record);
+                    locked(&self.log).completed(serde_json::from_slice(json)?)?;
+                }
             }
-            None => Ok(bytes.len()),
         }
+        Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.output.flush()
+        locked(&self.log).output.flush()
     }
 }
 
 /// rc3's writer.
 pub(super) struct Writer {
-    streamer: QlogStreamer,
+    log: SharedLog,
     start: Instant,
 }
 
@@ -101,43 +139,61 @@ impl fmt::Debug for Writer {
     }
 }
 
-/// Opens the file for a connection that starts now and writes its header.
+/// The log of a connection that starts.
+pub(crate) struct Begun {
+    /// rc3's part.
+    pub(crate) trace: Trace,
+    /// For quinn-proto's writer.
+    pub(crate) output: Completing,
+    /// Where the keys leave plaintext.
+    pub(crate) packets: LastPackets,
+}
+
+/// Opens the file for a connection that starts now and writes its header. `original` is the id that the client chose
+/// for the server's first packets.
 pub(crate) fn begin(
     qlog: Option<&Qlog>,
     now: Instant,
     side: Side,
     remote: SocketAddr,
-) -> Option<(Trace, SharedOutput)> {
-    let output = SharedOutput(Arc::new(Mutex::new((qlog?.0)(side, remote)?)));
-    let ty = match side {
-        Side::Client => VantagePointType::Client,
-        Side::Server => VantagePointType::Server,
-    };
-    let vantage_point = VantagePoint { name: Some("rc3".to_owned()), ty, flow: None };
-    let configuration = Configuration { time_offset: Some(0.0), original_uris: None };
-    let trace = TraceSeq::new(vantage_point, None, None, Some(configuration), None);
-    let mut streamer = QlogStreamer::new(
-        QLOG_VERSION.to_owned(),
-        Some(format!("rc3 with {remote}")),
-        None,
-        None,
-        now,
-        trace,
-        EventImportance::Extra,
-        Box::new(output.clone()),
-    );
-    if let Err(error) = streamer.start_log() {
+    original: ConnectionId,
+) -> Option<Begun> {
+    let output = (qlog?.0)(side, remote)?;
+    let packets = LastPackets::default();
+    let mut log = Log { output, group_id: original.to_string(), packets: packets.clone() };
+    let vantage_point = if side == Side::Client { "client" } else { "server" };
+    let header = json!({
+        "qlog_version": "0.3",
+        "qlog_format": "JSON-SEQ",
+        "title": format!("rc3 with {remote}"),
+        "trace": {
+            "vantage_point": { "name": "rc3", "type": vantage_point },
+            "common_fields": {
+                "group_id": log.group_id, "protocol_type": ["QUIC"], "time_format": "relative",
+                "reference_time": 0,
+            },
+            "configuration": { "time_offset": 0 },
+        },
+    });
+    if let Err(error) = log.record(&header) {
         tracing::warn!(%error, "no qlog");
         return None;
     }
-    Some((Trace { writer: Some(Writer { streamer, start: now }) }, output))
+    let log = Arc::new(Mutex::new(log));
+    let output = Completing { log: log.clone(), header_over: false, partial: Vec::new() };
+    Some(Begun { trace: Trace { writer: Some(Writer { log, start: now }) }, output, packets })
+}
+
+/// Milliseconds with the precision of quinn-proto's events, so that events of both stay in order.
+fn milliseconds(since: Duration) -> f64 {
+    (since.as_secs_f32() * 1000.0).to_string().parse().unwrap_or_default()
 }
 
 impl Writer {
     pub(super) fn write(&mut self, now: Instant, event: &QlogEvent) {
         let (name, data) = self.describe(event);
-        let event = JsonEvent { time: 0.0, importance: EventImportance::Core, name: name.to_owned(), data };
-        if let Err(error) = self.streamer.add_event_with_instant(event, now) {
+        let time = milliseconds(now.saturating_duration_since(self.start));
+        if let Err(error) = locked(&self.log).event(time, name, &data) {
             tracing::debug!(%error, "qlog event lost");
         }
     }
@@ -151,14 +207,14 @@ impl Writer {
                     "length": span.len(), "raw": { "length": datagram_len },
                 }),
             ),
-            QlogEvent::PacketReceived { level, stream, offset, taken } => (
-                "rlp:packet_received",
-                json!({
-                    "level": level.get(), "stream_id": id(*stream), "offset": offset,
-                    "length": taken.map(|taken| taken.new + taken.duplicate + taken.refused),
-                    "new": taken.map(|taken| taken.new),
-                }),
-            ),
+            QlogEvent::PacketReceived { level, stream, offset, taken } => {
+                let mut data = json!({ "level": level.get(), "stream_id": id(*stream), "offset": offset });
+                if let Some(taken) = taken {
+                    data["length"] = (taken.new + taken.duplicate + taken.refused).into();
+                    data["new"] = taken.new.into();
+                }
+                ("rlp:packet_received", data)
+            }
             QlogEvent::PacketDiscarded => ("rlp:packet_discarded", json!({})),
             QlogEvent::SackSent { level, stream, spans } => (
                 "rlp:sack_sent",

@@ -143,7 +143,7 @@ pub(crate) mod sealed {
     }
 }
 
-/// Settings that are not valid for QUIC.
+/// Settings that QUIC or rc3 cannot use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ConfigError {
@@ -155,6 +155,12 @@ pub enum ConfigError {
         "the TLS configuration is not for QUIC; enable TLS 1.3, set max_early_data_size to 0 or u32::MAX"
     )]
     NotForQuic,
+    /// A number that QUIC does not allow.
+    #[error("value out of bounds")]
+    OutOfBounds,
+    /// Others could guess shorter connection ids, and longer ones do not exist (RFC 9000 §5.1, §17.2).
+    #[error("connection ids must have 8 to 20 bytes; use another generator of ids")]
+    ConnectionIds,
 }
 
 impl ClientSecurity for rustls::ClientConfig {

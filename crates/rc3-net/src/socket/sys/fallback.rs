@@ -6,7 +6,7 @@ use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
 use super::super::{
     Capabilities, LeadingLens, Options, Outgoing, RECV_MESSAGES_MAX, RecvBatch, RecvMeta, Stats,
-    batch::Message, canonical, for_family, stats::Counters,
+    batch::Message, canonical, for_family, local_addr, stats::Counters,
 };
 
 /// The state of a socket.
@@ -29,13 +29,29 @@ pub(in crate::socket) fn open(address: SocketAddr, options: &Options) -> io::Res
     let _ = io.set_recv_buffer_size(options.recv_buffer);
     let _ = io.set_send_buffer_size(options.send_buffer);
     io.bind(&SockAddr::from(address))?;
-    let state = State {
-        ipv6: address.is_ipv6(),
+    let state = state_of(&io, address.is_ipv6())?;
+    Ok((io, state))
+}
+
+/// A socket that the application has bound.
+pub(in crate::socket) fn adopt(io: &Socket, options: &Options) -> io::Result<State> {
+    io.set_nonblocking(true)?;
+    if io.recv_buffer_size()? < options.recv_buffer {
+        let _ = io.set_recv_buffer_size(options.recv_buffer);
+    }
+    if io.send_buffer_size()? < options.send_buffer {
+        let _ = io.set_send_buffer_size(options.send_buffer);
+    }
+    state_of(io, local_addr(io)?.is_ipv6())
+}
+
+fn state_of(io: &Socket, ipv6: bool) -> io::Result<State> {
+    Ok(State {
+        ipv6,
         recv_buffer: io.recv_buffer_size()?,
         send_buffer: io.send_buffer_size()?,
         counters: Counters::default(),
-    };
-    Ok((io, state))
+    })
 }
 
 /// There is no steering, so there is no second socket.

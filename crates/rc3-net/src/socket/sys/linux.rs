@@ -66,13 +66,25 @@ pub(in crate::socket) struct State {
 pub(in crate::socket) fn open(address: SocketAddr, options: &Options) -> io::Result<(Socket, State)> {
     let (io, mut state) = prepare(address, options)?;
     io.bind(&SockAddr::from(address))?;
-    let watch = state.watch.get_mut().unwrap_or_else(PoisonError::into_inner);
-    if let Watch::Concluding = watch
-        && takes_ipv4(address)
-    {
-        *watch = Watch::new(local_addr(&io)?.port(), options.packet_socket);
-    }
+    state.watch_fragments(local_addr(&io)?, options);
     Ok((io, state))
+}
+
+/// A socket that the application has bound.
+pub(in crate::socket) fn adopt(io: &Socket, options: &Options) -> io::Result<State> {
+    let address = local_addr(io)?;
+    if io.r#type()? != Type::DGRAM {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a UDP socket"));
+    }
+    if io.recv_buffer_size()? < 2 * options.recv_buffer {
+        request_recv_buffer(io, options.recv_buffer)?;
+    }
+    if io.send_buffer_size()? < 2 * options.send_buffer {
+        request_send_buffer(io, options.send_buffer)?;
+    }
+    let mut state = configure(io, address, options)?;
+    state.watch_fragments(address, options);
+    Ok(state)
 }
 
 impl State {
@@ -92,6 +104,16 @@ impl State {
             counters: Counters::default(),
             #[cfg(test)]
             faults: Mutex::default(),
+        }
+    }
+
+    /// Starts to watch leading fragments of datagrams to the bound `address`, if the kernel reports any.
+    fn watch_fragments(&mut self, address: SocketAddr, options: &Options) {
+        let watch = self.watch.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Watch::Concluding = watch
+            && takes_ipv4(address)
+        {
+            *watch = Watch::new(address.port(), options.packet_socket);
         }
     }
 
@@ -120,47 +142,61 @@ impl State {
 
 /// A socket with all options set, not yet bound.
 fn prepare(address: SocketAddr, options: &Options) -> io::Result<(Socket, State)> {
-    let ipv6 = address.is_ipv6();
     let io = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
+    if address.is_ipv6() {
+        io.set_only_v6(false)?;
+    }
+    request_recv_buffer(&io, options.recv_buffer)?;
+    request_send_buffer(&io, options.send_buffer)?;
+    let state = configure(&io, address, options)?;
+    Ok((io, state))
+}
+
+fn request_recv_buffer(io: &Socket, bytes: usize) -> io::Result<()> {
+    static CAPPED: Once = Once::new();
+    io.set_recv_buffer_size(bytes)?;
+    warn_if_capped(&CAPPED, "net.core.rmem_max", bytes, io.recv_buffer_size()?);
+    Ok(())
+}
+
+fn request_send_buffer(io: &Socket, bytes: usize) -> io::Result<()> {
+    static CAPPED: Once = Once::new();
+    io.set_send_buffer_size(bytes)?;
+    warn_if_capped(&CAPPED, "net.core.wmem_max", bytes, io.send_buffer_size()?);
+    Ok(())
+}
+
+/// Sets all options that do not depend on whether the socket is bound.
+fn configure(io: &Socket, address: SocketAddr, options: &Options) -> io::Result<State> {
+    let ipv6 = address.is_ipv6();
     io.set_nonblocking(true)?;
     // Options of IPv4 apply to the IPv4 side of a dual-stack socket. DF is set except on fragmentable datagrams, and
     // the kernel does not store the path's MTU: the primary loop probes for it (RFC 9000 §14.3).
-    set(&io, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_PROBE)?;
-    set(&io, libc::IPPROTO_IP, libc::IP_RECVTOS, 1)?;
-    set(&io, libc::IPPROTO_IP, libc::IP_PKTINFO, 1)?;
+    set(io, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_PROBE)?;
+    set(io, libc::IPPROTO_IP, libc::IP_RECVTOS, 1)?;
+    set(io, libc::IPPROTO_IP, libc::IP_PKTINFO, 1)?;
     // Since Linux 4.13; without it signals of routers are not seen. The first bound socket watches leading fragments,
     // because most of them belong to it.
-    let mut reports_longest = takes_ipv4(address) && set(&io, libc::IPPROTO_IP, IP_RECVFRAGSIZE, 1).is_ok();
+    let mut reports_longest = takes_ipv4(address) && set(io, libc::IPPROTO_IP, IP_RECVFRAGSIZE, 1).is_ok();
     if ipv6 {
-        reports_longest |= set(&io, libc::IPPROTO_IPV6, IPV6_RECVFRAGSIZE, 1).is_ok();
-        io.set_only_v6(false)?;
-        set(&io, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_PROBE)?;
-        set(&io, libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS, 1)?;
-        set(&io, libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, 1)?;
+        reports_longest |= set(io, libc::IPPROTO_IPV6, IPV6_RECVFRAGSIZE, 1).is_ok();
+        set(io, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_PROBE)?;
+        set(io, libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS, 1)?;
+        set(io, libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, 1)?;
     }
-    let gro = options.gro && set(&io, libc::SOL_UDP, libc::UDP_GRO, 1).is_ok();
+    let gro = options.gro && set(io, libc::SOL_UDP, libc::UDP_GRO, 1).is_ok();
     // Zero is the default; the call only shows whether the kernel knows the option (4.18 and later).
-    let gso = options.gso && set(&io, libc::SOL_UDP, libc::UDP_SEGMENT, 0).is_ok();
+    let gso = options.gso && set(io, libc::SOL_UDP, libc::UDP_SEGMENT, 0).is_ok();
 
-    static RECV_CAPPED: Once = Once::new();
-    static SEND_CAPPED: Once = Once::new();
-    io.set_recv_buffer_size(options.recv_buffer)?;
-    let recv_buffer = io.recv_buffer_size()?;
-    warn_if_capped(&RECV_CAPPED, "net.core.rmem_max", options.recv_buffer, recv_buffer);
-    io.set_send_buffer_size(options.send_buffer)?;
-    let send_buffer = io.send_buffer_size()?;
-    warn_if_capped(&SEND_CAPPED, "net.core.wmem_max", options.send_buffer, send_buffer);
-
-    let state = State {
+    Ok(State {
         gro,
         gso: AtomicBool::new(gso),
         priority_cmsg: AtomicBool::new(options.priority_cmsg && knows_priority_cmsg()),
         watch: Mutex::new(if reports_longest { Watch::Concluding } else { Watch::Blind }),
-        recv_buffer,
-        send_buffer,
+        recv_buffer: io.recv_buffer_size()?,
+        send_buffer: io.send_buffer_size()?,
         ..State::bare(ipv6)
-    };
-    Ok((io, state))
+    })
 }
 
 /// Whether a socket bound to `address` gets datagrams over IPv4.

@@ -173,8 +173,8 @@ impl Ends {
         let options = || EndpointOptions { marks: Marks::per_level(), ..EndpointOptions::default() };
         let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         Ok(Self {
-            sender: Endpoint::new(options(), None, any)?,
-            receiver: Endpoint::new(options(), Some(server), any)?,
+            sender: Endpoint::bind(options(), None, any)?,
+            receiver: Endpoint::bind(options(), Some(server), any)?,
             plain: config(RlpMode::Off),
             rc3: config(scenario.rlp),
         })
@@ -269,7 +269,7 @@ async fn receive(endpoint: Endpoint, bytes: u64) -> Result<Received, DemoError> 
 fn transport(scenario: &Scenario, mode: RlpMode) -> TransportConfig {
     let largest = scenario.sizes.iter().copied().max().unwrap_or(0);
     let window = largest.saturating_mul(2).max(WINDOW_MIN);
-    let primary_window = u32::try_from(window).unwrap_or(u32::MAX);
+    let primary_window = VarInt::from_u64(window).unwrap_or(VarInt::MAX);
     let mut config = TransportConfig::default();
     config.rlp(mode).ladder(scenario.ladder).nic_rate(Some(scenario.nic)).congestion(Congestion::Cubic);
     config.stream_receive_window(primary_window).receive_window(primary_window).send_window(window);

@@ -140,7 +140,7 @@ pub(super) async fn serve(
 ) -> io::Result<()> {
     let config = identity.server(ALPN).map_err(io::Error::other)?;
     let config = ServerConfig::with_crypto(Arc::new(config));
-    let endpoint = Endpoint::new(network.options(local.ip(), None), Some(config), local)?;
+    let endpoint = Endpoint::bind(network.options(local.ip(), None), Some(config), local)?;
     if let Ok(Some((connection, control))) = timeout(MEET_PATIENCE, meet(&endpoint, key)).await {
         // The other side reports any failure.
         let _ = timeout(3 * PATIENCE, take_part(&endpoint, &connection, control)).await;

@@ -58,7 +58,7 @@ impl Network {
     pub fn client(&self, remote: SocketAddr) -> io::Result<Endpoint> {
         let any: IpAddr =
             if remote.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
-        Endpoint::new(self.options(any, Some(remote)), None, SocketAddr::new(any, 0))
+        Endpoint::bind(self.options(any, Some(remote)), None, SocketAddr::new(any, 0))
     }
 }
 

@@ -193,7 +193,7 @@ pub(crate) fn bind(
     address: Option<SocketAddr>,
 ) -> Result<Endpoint, TransferError> {
     let server = |address: SocketAddr| {
-        Endpoint::new(network.options(address.ip(), None), Some(config.clone()), address)
+        Endpoint::bind(network.options(address.ip(), None), Some(config.clone()), address)
     };
     let endpoint = reachable::bind(address, server).map_err(|error| {
         let at = address.map_or_else(|| "any address".to_owned(), |address| address.to_string());

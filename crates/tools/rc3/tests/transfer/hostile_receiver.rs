@@ -282,7 +282,7 @@ fn signs_of_life_do_not_cut_a_manifest_short() {
         fs::write(top.join(format!("{number:0250}")), b"").unwrap();
     }
     let mut small = TransportConfig::default();
-    small.rlp(RlpMode::Off).receive_window(1 << 16).stream_receive_window(1 << 16);
+    small.rlp(RlpMode::Off).receive_window((1_u32 << 16).into()).stream_receive_window((1_u32 << 16).into());
     let receiver = |connection: Connection| async move {
         let (mut control, messages) = connection.accept_bi().await.expect("a conversation");
         let working = message::encode(&FromReceiver::Working(Work::AnotherTransfer));

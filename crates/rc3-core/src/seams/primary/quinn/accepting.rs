@@ -28,6 +28,7 @@ impl Accepting {
             .incoming_buffer_size(config.incoming_buffer_size)
             .incoming_buffer_size_total(config.incoming_buffer_size_total)
             .validation_token_config(config.validation_token.clone())
+            .time_source(config.time_source.clone())
             .retry_token_lifetime(config.retry_token_lifetime)
             .preferred_address_v4(config.preferred_address_v4)
             .preferred_address_v6(config.preferred_address_v6);

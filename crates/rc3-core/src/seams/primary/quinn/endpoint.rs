@@ -3,7 +3,7 @@
 use std::{
     fmt,
     net::{IpAddr, SocketAddr},
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
     time::Instant,
 };
 
@@ -11,11 +11,20 @@ use bytes::BytesMut;
 use quinn_proto as quic;
 use thiserror::Error;
 
-use super::{Quic, accepting::Accepting, from_transmit, seam::Seam, seeded};
+use super::{
+    Quic,
+    accepting::Accepting,
+    checked_ids::{CheckedIds, IdCount},
+    from_transmit,
+    seam::Seam,
+    seeded,
+};
 use crate::quic::{ConnectError, ConnectionError, ConnectionHandle, ConnectionId, Side};
 use crate::seams::tls::ConfigError;
 use crate::{
-    config::{ClientConfig, ServerConfig, TransportConfig},
+    config::{
+        ClientConfig, EndpointConfig, ID_BYTES_MAX, ID_BYTES_MIN, ServerConfig, TransportConfig, random_id,
+    },
     transmit::Transmit,
 };
 
@@ -82,22 +91,27 @@ pub(crate) struct ToConnection(quic::ConnectionEvent);
 pub(crate) struct QuicEndpoint {
     endpoint: quic::Endpoint,
     server: Option<Accepting>,
+    ids: IdCount,
 }
 
 impl QuicEndpoint {
-    /// `seed` makes ids and tokens repeatable: for simulations only.
-    pub(crate) fn new(server: Option<&ServerConfig>, seed: Option<[u8; 32]>) -> Result<Self, ConfigError> {
-        let mut config = quic::EndpointConfig::default();
-        // The fixed bit distinguishes QUIC from RLP datagrams: it must not be greased (RFC 9287).
-        config.grease_quic_bit(false).rng_seed(seed);
-        // Buffers have room for the longest possible datagram, so only the path limits the length.
-        config.max_udp_payload_size(u16::MAX - 8).expect("the largest there is");
+    /// `seed` makes ids and tokens repeatable: for simulations only. `mtu_discovery`: datagrams are never fragmented.
+    pub(crate) fn new(
+        config: &EndpointConfig,
+        server: Option<&ServerConfig>,
+        seed: Option<[u8; 32]>,
+        mtu_discovery: bool,
+    ) -> Result<Self, ConfigError> {
+        let ids = IdCount::default();
+        let mut quic = quic_config(config, &ids)?;
+        quic.rng_seed(seed);
         if let Some(seed) = seed {
-            seeded::seed(&mut config, &seed);
+            seeded::seed(&mut quic, &seed);
         }
         let server = server.map(Accepting::new).transpose()?;
         let for_endpoint = server.as_ref().map(|server| Arc::new(server.quic.clone()));
-        Ok(Self { endpoint: quic::Endpoint::new(Arc::new(config), for_endpoint, true, None), server })
+        let endpoint = quic::Endpoint::new(Arc::new(quic), for_endpoint, mtu_discovery, None);
+        Ok(Self { endpoint, server, ids })
     }
 
     pub(crate) fn set_server(&mut self, server: Option<&ServerConfig>) -> Result<(), ConfigError> {
@@ -116,6 +130,7 @@ impl QuicEndpoint {
         data: BytesMut,
         response: &mut Vec<u8>,
     ) -> Option<Routed> {
+        self.ids.reset();
         let ecn = quic::EcnCodepoint::from_bits(ecn);
         Some(match self.endpoint.handle(now, remote, local_ip, ecn, data, response)? {
             quic::DatagramEvent::ConnectionEvent(handle, event) => {
@@ -135,10 +150,16 @@ impl QuicEndpoint {
         remote: SocketAddr,
         server_name: &str,
     ) -> Result<(ConnectionHandle, Quic), ConnectFailed> {
+        self.ids.reset();
         let session = config.security.session(config.transport.speaks_rc3(), &config.sessions)?;
-        let mut client = quic::ClientConfig::new(session.crypto);
-        let seam = Seam::new(now, &config.transport, Side::Client, remote);
-        client.transport_config(seam.transport.clone()).token_store(config.token_store.clone());
+        let id = first_id(config)?;
+        let seam = Seam::new(now, &config.transport, Side::Client, remote, id);
+        let mut client = quic::ClientConfig::new(seam.client_crypto(session.crypto));
+        client
+            .initial_dst_cid_provider(Arc::new(move || id))
+            .transport_config(seam.transport.clone())
+            .token_store(config.token_store.clone())
+            .version(config.version);
         let (handle, conn) = self.endpoint.connect(now, client, remote, server_name)?;
         Ok((handle, seam.quic(now, conn, session.tickets)))
     }
@@ -156,15 +177,17 @@ impl QuicEndpoint {
         server: Option<&Accepting>,
         response: &mut Vec<u8>,
     ) -> Result<(ConnectionHandle, Quic), Box<AcceptFailed>> {
-        let remote = incoming.remote_address();
+        self.ids.reset();
+        let (remote, original) = (incoming.remote_address(), incoming.orig_dst_cid());
         let (seam, config) = match server.or(self.server.as_ref()) {
             Some(Accepting { quic, transport, .. }) => {
-                let seam = Seam::new(now, transport, Side::Server, remote);
+                let seam = Seam::new(now, transport, Side::Server, remote, original);
                 let mut config = quic.clone();
                 config.transport_config(seam.transport.clone());
+                config.crypto = seam.server_crypto(config.crypto);
                 (seam, Some(Arc::new(config)))
             }
-            None => (Seam::new(now, &TransportConfig::default(), Side::Server, remote), None),
+            None => (Seam::new(now, &TransportConfig::default(), Side::Server, remote, original), None),
         };
         match self.endpoint.accept(*incoming.quic, now, response, config) {
             Ok((handle, conn)) => Ok((handle, seam.quic(now, conn, None))),
@@ -175,10 +198,12 @@ impl QuicEndpoint {
     }
 
     pub(crate) fn refuse(&mut self, incoming: Incoming, response: &mut Vec<u8>) -> Transmit {
+        self.ids.reset();
         answer(self.endpoint.refuse(*incoming.quic, response))
     }
 
     pub(crate) fn retry(&mut self, incoming: Incoming, response: &mut Vec<u8>) -> Result<Transmit, Incoming> {
+        self.ids.reset();
         let leading_len = incoming.leading_len;
         self.endpoint
             .retry(*incoming.quic, response)
@@ -197,6 +222,7 @@ impl QuicEndpoint {
     /// Exchanges the pending events of a connection and its endpoint. Call it after every change.
     pub(crate) fn service(&mut self, handle: ConnectionHandle, conn: &mut Quic) {
         while let Some(event) = conn.conn.poll_endpoint_events() {
+            self.ids.reset();
             if let Some(answer) = self.endpoint.handle_event(handle, event) {
                 conn.conn.handle_event(answer);
             }
@@ -208,6 +234,38 @@ impl fmt::Debug for QuicEndpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.endpoint.fmt(f)
     }
+}
+
+/// The id of the server in the client's first packets.
+fn first_id(config: &ClientConfig) -> Result<ConnectionId, ConfigError> {
+    match &config.initial_dst_cid_provider {
+        None => Ok(random_id(ID_BYTES_MAX)),
+        Some(provider) => {
+            let id = provider();
+            if id.len() < ID_BYTES_MIN { Err(ConfigError::ConnectionIds) } else { Ok(id) }
+        }
+    }
+}
+
+/// The settings in quinn-proto's form.
+fn quic_config(config: &EndpointConfig, ids: &IdCount) -> Result<quic::EndpointConfig, ConfigError> {
+    let mut quic = match &config.reset_key {
+        Some(key) => quic::EndpointConfig::new(key.clone()),
+        None => quic::EndpointConfig::default(),
+    };
+    // The fixed bit distinguishes QUIC from RLP datagrams: it must not be greased (RFC 9287).
+    quic.grease_quic_bit(false)
+        .supported_versions(config.supported_versions.clone())
+        .min_reset_interval(config.min_reset_interval);
+    quic.max_udp_payload_size(config.max_udp_payload_size).map_err(|_| ConfigError::OutOfBounds)?;
+    if let Some(generator) = config.id_generator()? {
+        let generator = Mutex::new(Some(CheckedIds::new(generator, ids.clone())));
+        quic.cid_generator(move || {
+            let taken = generator.lock().unwrap_or_else(PoisonError::into_inner).take();
+            Box::new(taken.expect("an endpoint takes its generator once"))
+        });
+    }
+    Ok(quic)
 }
 
 /// Datagrams outside connections must not be fragmented.

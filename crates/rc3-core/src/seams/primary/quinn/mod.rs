@@ -6,10 +6,14 @@
 //! `accepting.rs`.
 
 mod accepting;
+mod checked_ids;
+mod congestion_state;
 mod connection;
 mod controller;
 mod endpoint;
 mod mtu_discovery;
+#[cfg(feature = "qlog")]
+mod observed;
 mod passthrough;
 mod polling;
 mod sample;

@@ -4,12 +4,13 @@ use std::{sync::atomic::Ordering::Relaxed, time::Instant};
 
 use quinn_proto as quic;
 
-use super::{Quic, from_transmit, steering::SharedSteering};
+use super::{Quic, congestion_state::CongestionState, from_transmit, steering::SharedSteering};
 use crate::{
     laws::{
         departures::Departures,
         primary_window::{Waiting, Window},
     },
+    quic::{FrameStats, UdpStats, congestion::Controller},
     seams::primary::PrimaryEvent,
     stats::PathStats,
     transmit::{BATCH_BYTES_MAX, Transmit},
@@ -152,12 +153,35 @@ impl Quic {
             remote: self.conn.remote_address(),
             local_ip: self.conn.local_ip(),
             rtt: stats.rtt,
+            min_rtt: stats.min_rtt,
             cwnd: self.shared.cwnd.load(Relaxed),
             in_flight: self.shared.in_flight.load(Relaxed),
-            mtu: stats.current_mtu,
+            current_mtu: stats.current_mtu,
             sent_packets: stats.sent_packets,
             lost_packets: stats.lost_packets,
+            lost_bytes: stats.lost_bytes,
             congestion_events: stats.congestion_events,
+            sent_plpmtud_probes: stats.sent_plpmtud_probes,
+            lost_plpmtud_probes: stats.lost_plpmtud_probes,
+            black_holes_detected: stats.black_holes_detected,
         }
+    }
+
+    /// The congestion controller's numbers now.
+    pub(crate) fn congestion_state(&self) -> Box<dyn Controller> {
+        let controller = self.conn.congestion_state();
+        let metrics = controller.metrics();
+        Box::new(CongestionState {
+            window: self.shared.cwnd.load(Relaxed),
+            ssthresh: metrics.ssthresh,
+            pacing_rate: metrics.pacing_rate,
+            initial_window: controller.initial_window(),
+        })
+    }
+
+    /// Sent and received datagrams, then sent and received frames.
+    pub(crate) fn traffic(&self) -> ([UdpStats; 2], [FrameStats; 2]) {
+        let stats = self.conn.stats();
+        ([stats.udp_tx, stats.udp_rx], [stats.frame_tx, stats.frame_rx])
     }
 }

@@ -8,7 +8,10 @@ use std::{
 };
 
 use quinn_proto as quic;
+use quinn_proto::crypto::{ClientConfig as ClientCrypto, ServerConfig as ServerCrypto};
 
+#[cfg(feature = "qlog")]
+use super::observed::Observed;
 use super::{
     Quic,
     controller::{Factory, Shared},
@@ -16,7 +19,9 @@ use super::{
     steering::SharedSteering,
     validation::Validation,
 };
-use crate::quic::{Dir, Side, VarInt};
+use crate::quic::{ConnectionId, Dir, Side, VarInt};
+#[cfg(feature = "qlog")]
+use crate::seams::qlog::{Begun, LastPackets, begin};
 use crate::seams::tls::sessions::ConnectionSessions;
 use crate::{
     config::{Congestion, TransportConfig},
@@ -31,11 +36,19 @@ pub(super) struct Seam {
     steering: Option<SharedSteering>,
     pub(super) transport: Arc<quic::TransportConfig>,
     trace: Trace,
+    #[cfg(feature = "qlog")]
+    packets: Option<LastPackets>,
 }
 
 impl Seam {
     #[cfg_attr(not(feature = "qlog"), expect(unused_variables, reason = "for the header of the log"))]
-    pub(super) fn new(now: Instant, config: &TransportConfig, side: Side, remote: SocketAddr) -> Self {
+    pub(super) fn new(
+        now: Instant,
+        config: &TransportConfig,
+        side: Side,
+        remote: SocketAddr,
+        original: ConnectionId,
+    ) -> Self {
         let shared = Arc::<Shared>::default();
         let fed_late = Arc::<AtomicBool>::default();
         let steering = SharedSteering::of(now, config);
@@ -56,13 +69,41 @@ impl Seam {
         #[cfg_attr(not(feature = "qlog"), expect(unused_mut, reason = "the log is all that is added"))]
         let (mut transport, mut trace) = (quic_transport(config, factory, remote), Trace::default());
         #[cfg(feature = "qlog")]
-        if let Some((ours, output)) = crate::seams::qlog::begin(config.qlog.as_ref(), now, side, remote) {
+        let packets = begin(config.qlog.as_ref(), now, side, remote, original).map(|begun| {
+            let Begun { trace: ours, output, packets } = begun;
             let mut qlog = quic::QlogConfig::default();
-            qlog.start_time(now).writer(output.without_header());
+            qlog.start_time(now).writer(Box::new(output));
             transport.qlog_stream(qlog.into_stream());
             trace = ours;
+            packets
+        });
+        Self {
+            shared,
+            fed_late,
+            steering,
+            transport: Arc::new(transport),
+            trace,
+            #[cfg(feature = "qlog")]
+            packets,
         }
-        Self { shared, fed_late, steering, transport: Arc::new(transport), trace }
+    }
+
+    /// The sessions of a client, with keys that pass plaintext to the qlog, if there is one.
+    pub(super) fn client_crypto(&self, crypto: Arc<dyn ClientCrypto>) -> Arc<dyn ClientCrypto> {
+        #[cfg(feature = "qlog")]
+        if let Some(packets) = &self.packets {
+            return Arc::new(Observed::new(crypto, packets.clone()));
+        }
+        crypto
+    }
+
+    /// The same for a server.
+    pub(super) fn server_crypto(&self, crypto: Arc<dyn ServerCrypto>) -> Arc<dyn ServerCrypto> {
+        #[cfg(feature = "qlog")]
+        if let Some(packets) = &self.packets {
+            return Arc::new(Observed::new(crypto, packets.clone()));
+        }
+        crypto
     }
 
     pub(super) fn quic(

@@ -3,7 +3,10 @@
 use std::{io, os::fd::AsRawFd, sync::Once};
 
 use libc::c_int;
-use socket2::Socket;
+use socket2::{Domain, Socket, Type};
+
+/// From asm-generic/socket.h; libc does not have it for every target.
+const SO_NETNS_COOKIE: c_int = 71;
 
 /// The kernel doubles what it grants and does not report it when that is less than requested.
 pub(super) fn warn_if_capped(once: &Once, sysctl: &str, asked: usize, in_force: usize) {
@@ -85,4 +88,46 @@ pub(super) fn overflows(io: &Socket) -> u32 {
     }
     // Zero if the call failed or the kernel knows fewer values.
     values[DROPS]
+}
+
+/// Whether a packet filter is attached (`SO_ATTACH_FILTER`, `SO_ATTACH_BPF`).
+pub(super) fn has_filter(io: &Socket) -> bool {
+    let mut instructions: libc::socklen_t = 0;
+    // SAFETY: the descriptor is open as long as `io` is borrowed; with a length of 0 the kernel writes nothing but the
+    // length, which is valid for that.
+    let result = unsafe {
+        libc::getsockopt(
+            io.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_GET_FILTER,
+            std::ptr::null_mut(),
+            &mut instructions,
+        )
+    };
+    // Without a filter the call succeeds with length 0; an eBPF program cannot be read.
+    result != 0 || instructions != 0
+}
+
+/// Whether the socket belongs to another network namespace than new sockets of this thread do.
+pub(super) fn in_other_namespace(io: &Socket) -> io::Result<bool> {
+    let new = Socket::new(Domain::IPV4, Type::DGRAM, None)?;
+    Ok(namespace(io) != namespace(&new))
+}
+
+/// The kernel's number for the network namespace of a socket; `None` before Linux 5.14.
+fn namespace(io: &Socket) -> Option<u64> {
+    let mut number: u64 = 0;
+    let mut len = size_of::<u64>() as libc::socklen_t;
+    // SAFETY: the descriptor is open as long as `io` is borrowed; the kernel writes at most `len` bytes, which is the
+    // size of `number`, and any bytes make a valid number.
+    let result = unsafe {
+        libc::getsockopt(
+            io.as_raw_fd(),
+            libc::SOL_SOCKET,
+            SO_NETNS_COOKIE,
+            (&raw mut number).cast(),
+            &mut len,
+        )
+    };
+    (result == 0).then_some(number)
 }

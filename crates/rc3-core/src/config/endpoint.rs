@@ -1,0 +1,160 @@
+//! Settings of one endpoint, which all of its connections share.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use crate::{
+    quic::{ConnectionIdGenerator, HmacKey, RandomConnectionIdGenerator},
+    seams::tls::ConfigError,
+};
+
+/// The shortest connection ids that applications may generate, in bytes: RFC 9000 §7.2 requires as many of clients, so
+/// that others cannot guess them.
+pub(crate) const ID_BYTES_MIN: usize = 8;
+
+/// The longest (RFC 9000 §17.2).
+pub(crate) const ID_BYTES_MAX: usize = 20;
+
+/// The versions that the primary implements: QUIC v1 (RFC 9000), and its drafts 29 to 34.
+const IMPLEMENTED_VERSIONS: [u32; 7] =
+    [1, 0xff00_001d, 0xff00_001e, 0xff00_001f, 0xff00_0020, 0xff00_0021, 0xff00_0022];
+
+/// Makes the generator of an endpoint's connection ids.
+pub(crate) type IdGeneratorFactory = dyn Fn() -> Box<dyn ConnectionIdGenerator> + Send + Sync;
+
+/// Settings of one endpoint, with quinn's names.
+///
+/// ```
+/// use rc3_core::{ConfigError, Endpoint, EndpointConfig, RandomConnectionIdGenerator};
+///
+/// let mut config = EndpointConfig::default();
+/// config.cid_generator(|| Box::new(RandomConnectionIdGenerator::new(12)));
+/// config.max_udp_payload_size(1472)?;
+/// assert!(Endpoint::with_config(&config, None, true).is_ok());
+///
+/// // Others could guess such short ids.
+/// config.cid_generator(|| Box::new(RandomConnectionIdGenerator::new(4)));
+/// let refused = Endpoint::with_config(&config, None, true).unwrap_err();
+/// assert_eq!(refused, ConfigError::ConnectionIds);
+/// # Ok::<(), ConfigError>(())
+/// ```
+#[derive(Clone)]
+pub struct EndpointConfig {
+    /// A random one by default.
+    pub(crate) reset_key: Option<Arc<dyn HmacKey>>,
+    /// The primary's own by default.
+    pub(crate) ids: Option<Arc<IdGeneratorFactory>>,
+    pub(crate) max_udp_payload_size: u16,
+    pub(crate) supported_versions: Vec<u32>,
+    pub(crate) min_reset_interval: Duration,
+}
+
+impl Default for EndpointConfig {
+    fn default() -> Self {
+        Self {
+            reset_key: None,
+            ids: None,
+            // Buffers have room for the longest possible datagram, so only the path limits the length.
+            max_udp_payload_size: u16::MAX - 8,
+            supported_versions: vec![1],
+            min_reset_interval: Duration::from_millis(20),
+        }
+    }
+}
+
+impl EndpointConfig {
+    /// Default settings with this [`Self::reset_key`].
+    pub fn new(reset_key: Arc<dyn HmacKey>) -> Self {
+        Self { reset_key: Some(reset_key), ..Self::default() }
+    }
+
+    /// The key of the tokens in stateless resets (RFC 9000 §10.3). With the same key, a restarted endpoint can end the
+    /// connections that it had before. Default: a random key.
+    pub fn reset_key(&mut self, key: Arc<dyn HmacKey>) -> &mut Self {
+        self.reset_key = Some(key);
+        self
+    }
+
+    /// Generates the ids of QUIC connections by a generator of `factory`, for example for load balancers that route by
+    /// them. RLP datagrams carry ids of their own, derived from the secrets of the connection.
+    ///
+    /// Ids must have a constant length of 8 to 20 bytes, and others must not be able to guess or to link them (RFC 9000
+    /// §5.1). The endpoint cannot be made if a generator announces another length. An id of a wrong length, and those of
+    /// a generator that only repeats itself, are replaced with random ones, and an error is logged.
+    pub fn cid_generator(
+        &mut self,
+        factory: impl Fn() -> Box<dyn ConnectionIdGenerator> + Send + Sync + 'static,
+    ) -> &mut Self {
+        self.ids = Some(Arc::new(factory));
+        self
+    }
+
+    /// The longest UDP payload in bytes that QUIC packets of peers may have. Default: 65527.
+    ///
+    /// # Errors
+    /// [`ConfigError::OutOfBounds`] below 1200 or above 65527 (RFC 9000 §18.2).
+    pub fn max_udp_payload_size(&mut self, bytes: u16) -> Result<&mut Self, ConfigError> {
+        if !(1200..=u16::MAX - 8).contains(&bytes) {
+            return Err(ConfigError::OutOfBounds);
+        }
+        self.max_udp_payload_size = bytes;
+        Ok(self)
+    }
+
+    /// The value of [`Self::max_udp_payload_size`].
+    pub fn get_max_udp_payload_size(&self) -> u64 {
+        self.max_udp_payload_size.into()
+    }
+
+    /// The QUIC versions that servers accept and list in Version Negotiation packets. Default: version 1 alone.
+    ///
+    /// Versions that are not implemented are left out, since a client would choose them in vain: only version 1 and the
+    /// drafts 29 to 34 are. If none is left, version 1 is.
+    pub fn supported_versions(&mut self, versions: Vec<u32>) -> &mut Self {
+        self.supported_versions = versions;
+        self.supported_versions.retain(|version| IMPLEMENTED_VERSIONS.contains(version));
+        if self.supported_versions.is_empty() {
+            self.supported_versions.push(1);
+        }
+        self
+    }
+
+    /// The fixed bit of QUIC packets distinguishes them from RLP datagrams, so peers are never allowed to change it (RFC
+    /// 9287), as with `false` in quinn. `true` has no effect; it grants a permission that no peer depends on.
+    pub fn grease_quic_bit(&mut self, _allowed: bool) -> &mut Self {
+        self
+    }
+
+    /// Shortest interval between stateless resets. Default: 20 ms, which bounds the answers to a flood of garbage.
+    pub fn min_reset_interval(&mut self, interval: Duration) -> &mut Self {
+        self.min_reset_interval = interval;
+        self
+    }
+
+    /// A generator of ids, if the application has set one.
+    ///
+    /// # Errors
+    /// [`ConfigError::ConnectionIds`] if its ids are too short or too long.
+    pub(crate) fn id_generator(&self) -> Result<Option<Box<dyn ConnectionIdGenerator>>, ConfigError> {
+        let Some(factory) = &self.ids else { return Ok(None) };
+        let generator = factory();
+        if !(ID_BYTES_MIN..=ID_BYTES_MAX).contains(&generator.cid_len()) {
+            return Err(ConfigError::ConnectionIds);
+        }
+        Ok(Some(generator))
+    }
+}
+
+/// A random id of `len` bytes.
+pub(crate) fn random_id(len: usize) -> crate::quic::ConnectionId {
+    RandomConnectionIdGenerator::new(len).generate_cid()
+}
+
+impl fmt::Debug for EndpointConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EndpointConfig")
+            .field("max_udp_payload_size", &self.max_udp_payload_size)
+            .field("supported_versions", &self.supported_versions)
+            .field("min_reset_interval", &self.min_reset_interval)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,100 @@
+//! The two kinds of sockets that an endpoint may have.
+
+use std::{
+    io,
+    net::SocketAddr,
+    task::{Context, Poll},
+};
+
+use super::{ApplicationSocket, AsyncSocket, Capabilities, Outgoing, RecvBatch, Stats};
+
+/// A socket of an endpoint.
+#[derive(Debug)]
+pub(crate) enum EndpointSocket {
+    /// The operating system's, with marks.
+    System(AsyncSocket),
+    /// An application's implementation, without.
+    Application(ApplicationSocket),
+}
+
+impl EndpointSocket {
+    /// [`super::Socket::try_send`].
+    pub(crate) fn try_send(&self, out: &Outgoing<'_>) -> io::Result<()> {
+        match self {
+            Self::System(socket) => socket.try_send(out),
+            Self::Application(socket) => socket.try_send(out),
+        }
+    }
+
+    /// [`AsyncSocket::poll_recv`].
+    pub(crate) fn poll_recv(&self, cx: &mut Context<'_>, batch: &mut RecvBatch) -> Poll<io::Result<usize>> {
+        match self {
+            Self::System(socket) => socket.poll_recv(cx, batch),
+            Self::Application(socket) => socket.poll_recv(cx, batch),
+        }
+    }
+
+    /// [`AsyncSocket::poll_writable`].
+    pub(crate) fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Self::System(socket) => socket.poll_writable(cx),
+            Self::Application(socket) => socket.poll_writable(cx),
+        }
+    }
+
+    /// [`super::Socket::queued_bytes`]; an application's socket does not report it.
+    pub(crate) fn queued_bytes(&self) -> usize {
+        match self {
+            Self::System(socket) => socket.queued_bytes(),
+            Self::Application(_) => 0,
+        }
+    }
+
+    /// The bound address.
+    pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
+        match self {
+            Self::System(socket) => socket.local_addr(),
+            Self::Application(socket) => socket.local_addr(),
+        }
+    }
+
+    /// [`Capabilities::gso_segments_max`].
+    pub(crate) fn segments_max(&self) -> usize {
+        match self {
+            Self::System(socket) => socket.segments_max(),
+            Self::Application(socket) => socket.segments_max(),
+        }
+    }
+
+    /// Whether datagrams may be fragmented on their way, although the core forbids it.
+    pub(crate) fn may_fragment(&self) -> bool {
+        match self {
+            Self::System(_) => false,
+            Self::Application(socket) => socket.may_fragment(),
+        }
+    }
+
+    /// [`super::Socket::capabilities`].
+    pub(crate) fn capabilities(&self) -> Capabilities {
+        match self {
+            Self::System(socket) => socket.capabilities(),
+            Self::Application(socket) => socket.capabilities(),
+        }
+    }
+
+    /// [`super::Socket::stats`].
+    pub(crate) fn stats(&self) -> Stats {
+        match self {
+            Self::System(socket) => socket.stats(),
+            Self::Application(socket) => socket.stats(),
+        }
+    }
+
+    /// Lets sends fail from now on.
+    #[cfg(all(test, target_os = "linux"))]
+    pub(crate) fn fail(&self, fault: super::Fault) {
+        if let Self::System(socket) = self {
+            socket.fail(fault);
+        }
+    }
+}
