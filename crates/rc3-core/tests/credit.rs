@@ -144,3 +144,28 @@ fn a_full_send_window_blocks_writers_and_wakes_them() {
     assert!(woken);
     assert!(pair.client.with(client, |c| c.write(id, chunk)).is_ok());
 }
+
+#[test]
+fn a_full_send_window_does_not_block_a_higher_priority() {
+    let mut pair = world();
+    let (client, _) = connected(&mut pair);
+    let chunk = bytes::Bytes::from(vec![0; 8 << 20]);
+    let fill = |pair: &mut Pair, priority: i32| {
+        let id = pair.client.with(client, |c| c.open(Dir::Uni)).unwrap();
+        pair.client.with(client, |c| c.set_priority(id, priority)).unwrap();
+        let mut written = 0;
+        while let Ok(taken) = pair.client.with(client, |c| c.write(id, chunk.clone())) {
+            written += taken as u64;
+        }
+        written
+    };
+    assert!(fill(&mut pair, 0) <= SEND_WINDOW);
+    assert_eq!(fill(&mut pair, 0), 0);
+    assert_eq!(fill(&mut pair, -1), 0);
+    // Each step has room of its own, and no more: the memory stays bounded.
+    assert_eq!(fill(&mut pair, 1), 64 << 10);
+    assert_eq!(fill(&mut pair, 1), 0);
+    assert_eq!(fill(&mut pair, 3), 2 * (64 << 10));
+    assert_eq!(fill(&mut pair, i32::MAX), 5 * (64 << 10));
+    assert_eq!(fill(&mut pair, i32::MAX), 0);
+}

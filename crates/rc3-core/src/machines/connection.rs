@@ -65,6 +65,12 @@ use crate::{
 /// Room in the send window at which blocked writers are woken, as a fraction of it.
 const WAKE_FRACTION: u64 = 8;
 
+/// Bytes that each step of priority may store beyond the send window, so that the bytes of lower priorities, which fill
+/// the window of a path they wait for, do not delay a write of a higher one.
+const PRIORITY_ROOM: u64 = 64 << 10;
+/// Higher priorities have no more room than this one.
+const PRIORITY_ROOM_STEPS: i32 = 8;
+
 /// One connection, client or server side.
 ///
 /// Get one with [`Endpoint::with_connection`](crate::Endpoint::with_connection), which also services it afterwards.
@@ -386,7 +392,8 @@ impl Connection {
     pub fn write_chunks(&mut self, id: StreamId, chunks: &mut [Bytes]) -> Result<usize, WriteError> {
         let stream = self.streams.send(id).ok_or(WriteError::ClosedStream)?;
         stream.writable()?;
-        let room = self.windows.send().saturating_sub(self.streams.sending().bytes);
+        let window = self.windows.send().saturating_add(beyond_window(stream.priority));
+        let room = window.saturating_sub(self.streams.sending().bytes);
         if room == 0 && chunks.iter().any(|chunk| !chunk.is_empty()) {
             if !self.blocked_writers.contains(&id) {
                 self.blocked_writers.push(id);
@@ -444,7 +451,8 @@ impl Connection {
         self.sending(id).map(SendStream::stopped)
     }
 
-    /// Both loops send streams with a higher priority first. Default: 0.
+    /// Both loops send streams with a higher priority first. Default: 0. Each step above 0, up to 8, may store 64 KiB more
+    /// than the send window, so that its writes do not wait for bytes of lower priority.
     ///
     /// # Errors
     /// [`ClosedStream`] once all bytes were delivered or the stream was reset.
@@ -746,4 +754,9 @@ impl Connection {
             self.received_held = self.received_held - self.streams.drop_pending_records();
         }
     }
+}
+
+/// Bytes that a stream of this priority may store beyond the send window.
+fn beyond_window(priority: i32) -> u64 {
+    PRIORITY_ROOM * u64::from(priority.clamp(0, PRIORITY_ROOM_STEPS).unsigned_abs())
 }
