@@ -183,6 +183,7 @@ impl UsageError {
             }
             Self::NoPath => "name files and directories before the ticket: rc3 send PATH... -",
             Self::NoForward => "name what to forward: -L, -R, -D or --stdio; see rc3 tunnel --help",
+            Self::InputTwice => "pass the ticket by --ticket-file or by RC3_TICKET",
             Self::NoPeer => {
                 "name a known peer, or pass its ticket by --ticket-file, by RC3_TICKET, or as `-`"
             }

@@ -154,10 +154,8 @@ pub(super) fn resolve(args: TunnelArgs) -> Result<TunnelCommand, UsageError> {
 /// The peer by ticket or name.
 fn peer(args: &TunnelArgs) -> Result<PeerChoice, UsageError> {
     let argument = args.peer.as_deref();
-    let is_input = |argument: &str| argument == "-";
-    if args.stdio.is_some()
-        && argument.or(args.ticket_file.as_ref().and_then(|file| file.to_str())).is_some_and(is_input)
-    {
+    let file = args.ticket_file.as_ref().and_then(|file| file.to_str());
+    if args.stdio.is_some() && argument.or(file) == Some("-") {
         return Err(UsageError::InputTwice);
     }
     let by_name = argument.filter(|argument| !ticket::is_ticket(argument.as_ref()));
