@@ -149,6 +149,9 @@ pub enum UsageError {
     /// Nothing to forward.
     #[error("nothing to forward")]
     NoForward,
+    /// An option of the listening side without `--listen`.
+    #[error("{0} works only with --listen")]
+    NeedsListen(&'static str),
     /// Standard input is the ticket's and the stream's.
     #[error("standard input cannot be both the ticket and the stream")]
     InputTwice,
@@ -183,6 +186,7 @@ impl UsageError {
             }
             Self::NoPath => "name files and directories before the ticket: rc3 send PATH... -",
             Self::NoForward => "name what to forward: -L, -R, -D or --stdio; see rc3 tunnel --help",
+            Self::NeedsListen(_) => "give that option to `rc3 tunnel --listen` on the other host",
             Self::InputTwice => "pass the ticket by --ticket-file or by RC3_TICKET",
             Self::NoPeer => {
                 "name a known peer, or pass its ticket by --ticket-file, by RC3_TICKET, or as `-`"

@@ -72,20 +72,20 @@ pub struct TunnelArgs {
     #[arg(long)]
     pub listen: bool,
     /// UDP address to listen on: IP:PORT, IP, or :PORT [default: any address, port 4433]
-    #[arg(long, visible_alias = "address", value_name = "ADDR", value_parser = parse_listen, requires = "listen")]
+    #[arg(long, visible_alias = "address", value_name = "ADDR", value_parser = parse_listen)]
     pub bind: Option<SocketAddr>,
     /// Address in the ticket, instead of that of the default route
-    #[arg(long, value_name = "HOST[:PORT]", value_parser = parse_advertise, requires = "listen")]
+    #[arg(long, value_name = "HOST[:PORT]", value_parser = parse_advertise)]
     pub advertise: Option<(String, Option<u16>)>,
     /// Serve only the identities in authorized_peers; prints no ticket
-    #[arg(long, requires = "listen", conflicts_with = "ticket_file")]
+    #[arg(long, conflicts_with = "ticket_file")]
     pub no_ticket: bool,
     /// Target that peers may reach; repeat it for more. `*` is any host or port [default: all ports of loopback
     /// addresses]
-    #[arg(long, value_name = "HOST:PORT", requires = "listen")]
+    #[arg(long, value_name = "HOST:PORT")]
     pub allow: Vec<Pattern>,
     /// Let peers listen on this host (-R)
-    #[arg(long, value_enum, value_name = "WHERE", num_args = 0..=1, require_equals = true, requires = "listen")]
+    #[arg(long, value_enum, value_name = "WHERE", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "loopback")]
     pub allow_remote_listen: Option<RemoteListen>,
     /// Print this user's identity for authorized_peers on another host
@@ -136,6 +136,10 @@ pub(super) fn resolve(args: TunnelArgs) -> Result<TunnelCommand, UsageError> {
             network: network(args.network),
         }));
     }
+    // clap drops a requirement that conflicts with another argument.
+    if let Some(option) = of_listening_side(&args) {
+        return Err(UsageError::NeedsListen(option));
+    }
     if args.local.is_empty() && args.remote.is_empty() && args.dynamic.is_empty() && args.stdio.is_none() {
         return Err(UsageError::NoForward);
     }
@@ -149,6 +153,18 @@ pub(super) fn resolve(args: TunnelArgs) -> Result<TunnelCommand, UsageError> {
         rlp: rlp(args.rlp),
         network: network(args.network),
     }))
+}
+
+/// An option that only the listening side has.
+fn of_listening_side(args: &TunnelArgs) -> Option<&'static str> {
+    let options = [
+        ("--bind", args.bind.is_some()),
+        ("--advertise", args.advertise.is_some()),
+        ("--no-ticket", args.no_ticket),
+        ("--allow", !args.allow.is_empty()),
+        ("--allow-remote-listen", args.allow_remote_listen.is_some()),
+    ];
+    options.into_iter().find_map(|(option, given)| given.then_some(option))
 }
 
 /// The peer by ticket or name.

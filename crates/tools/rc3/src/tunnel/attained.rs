@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// The priority of a stream that has written little.
 pub const INTERACTIVE: i32 = 5;
 /// Up to this many recent bytes a stream has the best priority; each step down has four times as many.
-const INTERACTIVE_BYTES: f64 = 4096.0;
+const INTERACTIVE_BYTES: f64 = 16_384.0;
 /// Time after which written bytes count half.
 const HALF_LIFE: Duration = Duration::from_secs(10);
 
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn bulk_is_last_even_on_a_slow_link() {
-        for (bytes_per_second, at_most) in [(8_000, 2), (100_000, 1), (10_000_000, 0)] {
+        for (bytes_per_second, at_most) in [(8_000, 3), (100_000, 1), (10_000_000, 0)] {
             let mut now = Instant::now();
             let mut attained = Attained::new(now);
             let mut priority = INTERACTIVE;

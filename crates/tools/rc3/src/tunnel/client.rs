@@ -157,9 +157,13 @@ async fn forward(
         }
     };
     tokio::select! {
-        ended = stdio => ended,
-        error = connection.closed() => Err(error.into()),
+        biased;
+        ended = stdio => ended?,
+        error = connection.closed() => return Err(error.into()),
     }
+    // The last bytes should arrive.
+    let _ = timeout(END_PATIENCE, connection.close_gracefully(DONE, b"done")).await;
+    Ok(())
 }
 
 fn start_listeners(
@@ -269,18 +273,11 @@ fn here(answer: Answer) -> &'static str {
     }
 }
 
-/// Standard input and output, until both directions have ended and everything has arrived.
+/// Standard input and output, until both directions have ended.
 async fn standard_streams(connection: &Connection, target: &Target) -> Result<(), TunnelError> {
     let stream = Outgoing::open(connection, &Open::Target(target.clone())).await?;
-    match relay_ahead(tokio::io::stdin(), stdio::Output::new(), stream).await {
-        Ok(()) => {
-            let ended = connection.close_gracefully(DONE, b"done");
-            let _ = timeout(END_PATIENCE, ended).await;
-            Ok(())
-        }
-        Err(Broken::Answer(answer)) => Err(TunnelError::Target { target: target.clone(), answer }),
-        Err(error) => {
-            Err(connection.close_reason().map_or_else(|| TunnelError::Lost(error.to_string()), Into::into))
-        }
-    }
+    relay_ahead(tokio::io::stdin(), stdio::Output::new(), stream).await.map_err(|error| match error {
+        Broken::Answer(answer) => TunnelError::Target { target: target.clone(), answer },
+        error => connection.close_reason().map_or_else(|| TunnelError::Lost(error.to_string()), Into::into),
+    })
 }
