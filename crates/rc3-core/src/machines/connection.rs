@@ -392,8 +392,7 @@ impl Connection {
     pub fn write_chunks(&mut self, id: StreamId, chunks: &mut [Bytes]) -> Result<usize, WriteError> {
         let stream = self.streams.send(id).ok_or(WriteError::ClosedStream)?;
         stream.writable()?;
-        let window = self.windows.send().saturating_add(beyond_window(stream.priority));
-        let room = window.saturating_sub(self.streams.sending().bytes);
+        let room = self.write_room(stream);
         if room == 0 && chunks.iter().any(|chunk| !chunk.is_empty()) {
             if !self.blocked_writers.contains(&id) {
                 self.blocked_writers.push(id);
@@ -459,6 +458,7 @@ impl Connection {
     pub fn set_priority(&mut self, id: StreamId, priority: i32) -> Result<(), ClosedStream> {
         self.sending(id)?;
         self.streams.set_priority(id, priority);
+        self.wake_writers();
         Ok(())
     }
 
@@ -731,12 +731,29 @@ impl Connection {
         self.overlay.as_mut()?.rlp.as_mut()
     }
 
+    /// Bytes that a write on this stream may store now.
+    fn write_room(&self, stream: &SendStream) -> u64 {
+        let window = self.windows.send().saturating_add(beyond_window(stream.priority));
+        let shared = window.saturating_sub(self.streams.sending().bytes);
+        shared.min(self.windows.stream_send.saturating_sub(stream.held().bytes))
+    }
+
     fn wake_writers(&mut self) {
-        let window = self.windows.send();
-        let room = window.saturating_sub(self.streams.sending().bytes);
-        if !self.blocked_writers.is_empty() && room >= window / WAKE_FRACTION {
-            self.events.extend(self.blocked_writers.drain(..).map(Event::Writable));
+        if self.blocked_writers.is_empty() {
+            return;
         }
+        let enough = self.windows.send().min(self.windows.stream_send) / WAKE_FRACTION;
+        let (woken, blocked) = self.blocked_writers.iter().partition(|&&id| {
+            self.streams.send(id).is_none_or(|stream| {
+                // All that a prioritized stream gets may be its room beyond the window.
+                let beyond = stream.priority > 0;
+                self.write_room(stream)
+                    >= if beyond { enough.min(PRIORITY_ROOM / WAKE_FRACTION) } else { enough }
+            })
+        });
+        let woken: Vec<StreamId> = woken;
+        self.blocked_writers = blocked;
+        self.events.extend(woken.into_iter().map(Event::Writable));
     }
 
     fn close_on_fault(&mut self, now: Instant) {
