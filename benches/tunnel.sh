@@ -81,7 +81,7 @@ wait_for rc3:// "$work/ticket"
 RC3_TICKET=$(cat "$work/ticket")
 export RC3_TICKET
 # In the words of `keystrokes`: after this many seconds, this many keystrokes.
-idle=(echo 3 "$strokes") busy=(echo 15 "$strokes")
+idle=(echo 3 "$strokes") busy=(echo 30 "$strokes")
 tunnel=("$BIN/rc3" tunnel --state "$work/here" --no-path-memory --stdio=localhost:7)
 
 # measure NAME COMMAND...: one line of the table.

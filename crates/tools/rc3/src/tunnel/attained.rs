@@ -78,7 +78,7 @@ mod tests {
         let start = Instant::now();
         let mut attained = Attained::new(start);
         let mut last = INTERACTIVE;
-        for _ in 0..64 {
+        for _ in 0..200 {
             let priority = attained.on_bytes(start, 32 << 10);
             assert!(priority <= last);
             last = priority;
@@ -92,7 +92,7 @@ mod tests {
     fn a_stream_that_waits_does_not_become_interactive() {
         let start = Instant::now();
         let mut attained = Attained::new(start);
-        attained.on_bytes(start, 4 << 20);
+        attained.on_bytes(start, 8 << 20);
         let later = start + 600_000 * MS;
         attained.on_written(later);
         assert_eq!(attained.on_bytes(later, 1), 0);
