@@ -33,11 +33,11 @@ Run `rc3 tunnel --listen` on one host. It prints a ticket. Connect from the othe
 then know each other's identity, and NAME, the ticket's host, is enough. Anyone with the ticket can pair while that \
 `rc3 tunnel --listen` runs: treat it like a password.
 
-Examples, after `rc3 tunnel --listen` on host far.example:
-    rc3 tunnel -L 8080:localhost:80 -              pairs by the ticket on standard input; port 8080 here is port 80 there
-    rc3 tunnel -L 8080:localhost:80 far.example    the same later
-    rc3 tunnel -D 1080 far.example                 SOCKS 5 proxy on port 1080 (allow targets there: --allow '*:443')
-    rc3 tunnel -R 2222:localhost:22 far.example    port 2222 there is port 22 here (there: --allow-remote-listen)
+Examples, after `rc3 tunnel --listen --advertise far.example` on the other host:
+    rc3 tunnel -L 8080:localhost:80 -              pair by the ticket on standard input
+    rc3 tunnel -L 8080:localhost:80 far.example    port 8080 here is port 80 there
+    rc3 tunnel -D 1080 far.example                 SOCKS 5; there: --allow '*:443'
+    rc3 tunnel -R 2222:localhost:22 far.example    there: --allow-remote-listen
     ssh -o ProxyCommand='rc3 tunnel --stdio %h' far.example
     rsync -e \"ssh -o ProxyCommand='rc3 tunnel --stdio %h'\" -a dir far.example:
 
