@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measures the echo of keystrokes through `rc3 tunnel --stdio` and over plain TCP on the same path, as root: idle, and
+# Measures the echo of keystrokes through `rc3 tunnel --stdio` and over plain TCP (CUBIC, as the tunnel) on the same path, as root: idle, and
 # beside a bulk transfer (through the same tunnel, or by a second TCP connection). Prints median and 95th percentile in
 # ms. An echo server stands for sshd: only the transport differs. Usage:
 #   benches/tunnel.sh [STROKES]
@@ -69,7 +69,8 @@ wait_for() {
     return 1
 }
 wait_for ready "$work/events"
-ip -n "$here" route add 10.92.2.0/24 dev here
+# The congestion control of the tunnel.
+ip -n "$here" route add 10.92.2.0/24 dev here congctl cubic
 ip -n "$there" route add 10.92.1.0/24 dev there
 
 ip netns exec "$there" "$BIN/keystrokes" serve 0.0.0.0:7 0.0.0.0:9 &
@@ -81,7 +82,7 @@ wait_for rc3:// "$work/ticket"
 RC3_TICKET=$(cat "$work/ticket")
 export RC3_TICKET
 # In the words of `keystrokes`: after this many seconds, this many keystrokes.
-idle=(echo 3 "$strokes") busy=(echo 30 "$strokes")
+idle=(echo 3 "$strokes") busy=(echo 20 "$strokes")
 tunnel=("$BIN/rc3" tunnel --state "$work/here" --no-path-memory --stdio=localhost:7)
 
 # measure NAME COMMAND...: one line of the table.
