@@ -144,3 +144,69 @@ fn a_full_send_window_blocks_writers_and_wakes_them() {
     assert!(woken);
     assert!(pair.client.with(client, |c| c.write(id, chunk)).is_ok());
 }
+
+#[test]
+fn a_full_send_window_does_not_block_a_higher_priority() {
+    let mut pair = world();
+    let (client, _) = connected(&mut pair);
+    let chunk = bytes::Bytes::from(vec![0; 8 << 20]);
+    let fill = |pair: &mut Pair, priority: i32| {
+        let id = pair.client.with(client, |c| c.open(Dir::Uni)).unwrap();
+        pair.client.with(client, |c| c.set_priority(id, priority)).unwrap();
+        let mut written = 0;
+        while let Ok(taken) = pair.client.with(client, |c| c.write(id, chunk.clone())) {
+            written += taken as u64;
+        }
+        written
+    };
+    assert!(fill(&mut pair, 0) <= SEND_WINDOW);
+    assert_eq!(fill(&mut pair, 0), 0);
+    assert_eq!(fill(&mut pair, -1), 0);
+    // Each step has room of its own, and no more: the memory stays bounded.
+    assert_eq!(fill(&mut pair, 1), 64 << 10);
+    assert_eq!(fill(&mut pair, 1), 0);
+    assert_eq!(fill(&mut pair, 3), 2 * (64 << 10));
+    assert_eq!(fill(&mut pair, i32::MAX), 5 * (64 << 10));
+    assert_eq!(fill(&mut pair, i32::MAX), 0);
+}
+
+#[test]
+fn a_prioritized_writer_is_woken_while_the_window_is_full() {
+    let mut pair = world();
+    let (client, _) = connected(&mut pair);
+    let open = |pair: &mut Pair| pair.client.with(client, |c| c.open(Dir::Uni)).unwrap();
+    let (bulk, urgent) = (open(&mut pair), open(&mut pair));
+    let chunk = bytes::Bytes::from(vec![0; 8 << 20]);
+    let fill =
+        |pair: &mut Pair, id| while pair.client.with(client, |c| c.write(id, chunk.clone())).is_ok() {};
+    fill(&mut pair, bulk);
+    pair.client.with(client, |c| c.set_priority(urgent, 1)).unwrap();
+    fill(&mut pair, urgent);
+    // Bulk is always ahead with its writes: the window itself never has room.
+    let woken = pair.drive_until(Duration::from_secs(2), |pair| {
+        fill(pair, bulk);
+        pair.client.events.iter().any(|(_, event)| *event == rc3_core::Event::Writable(urgent))
+    });
+    assert!(woken);
+}
+
+#[test]
+fn a_stream_that_nobody_reads_leaves_room_for_others() {
+    let mut config = PairConfig::symmetric(LinkConfig::default(), 1_000_000);
+    config.client.send_window(SEND_WINDOW).stream_send_window(STREAM_WINDOW).max_idle_timeout(None);
+    config.server.stream_receive_window(64 << 10).rlp_window(64 << 10).max_idle_timeout(None);
+    let mut pair = Pair::new(config);
+    let (client, _) = connected(&mut pair);
+    let chunk = bytes::Bytes::from(vec![0; 8 << 20]);
+    let write = |pair: &mut Pair, id| pair.client.with(client, |c| c.write(id, chunk.clone()));
+    let stalled = pair.client.with(client, |c| c.open(Dir::Uni)).unwrap();
+    for _ in 0..100 {
+        if let Ok(taken) = write(&mut pair, stalled) {
+            assert!(taken as u64 <= STREAM_WINDOW);
+        }
+        pair.drive_until(Duration::from_millis(20), |_| false);
+    }
+    assert_eq!(write(&mut pair, stalled), Err(WriteError::Blocked));
+    let other = pair.client.with(client, |c| c.open(Dir::Uni)).unwrap();
+    assert_eq!(write(&mut pair, other), Ok(STREAM_WINDOW as usize));
+}

@@ -187,7 +187,8 @@ impl SendStream {
         }
     }
 
-    /// Both loops send streams with a higher priority first. Default: 0.
+    /// Both loops send streams with a higher priority first. Default: 0. Each step above 0, up to 8, may store 64 KiB more
+    /// than the send window, so that its writes do not wait for bytes of lower priority.
     ///
     /// # Errors
     /// [`ClosedStream`] if the stream was reset, or finished and delivered.

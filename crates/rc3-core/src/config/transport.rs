@@ -58,6 +58,7 @@ pub struct TransportConfig {
     pub(crate) stream_receive_window: u32,
     pub(crate) receive_window: u32,
     pub(crate) send_window: u64,
+    pub(crate) stream_send_window: u64,
     pub(crate) max_concurrent_bidi_streams: VarInt,
     pub(crate) max_concurrent_uni_streams: VarInt,
     pub(crate) max_idle_timeout: Option<IdleTimeout>,
@@ -90,6 +91,7 @@ impl Default for TransportConfig {
             stream_receive_window: WINDOW_MAX as u32,
             receive_window: WINDOW_MAX as u32,
             send_window: WINDOW_MAX,
+            stream_send_window: u64::MAX,
             // quinn-proto preallocates per stream it allows.
             max_concurrent_bidi_streams: VarInt::from_u32(100),
             max_concurrent_uni_streams: VarInt::from_u32(100),
@@ -208,6 +210,13 @@ impl TransportConfig {
     /// bounded by the same number, separately. Default: 128 MiB.
     pub fn send_window(&mut self, bytes: u64) -> &mut Self {
         self.send_window = bytes;
+        self
+    }
+
+    /// Most bytes of one stream in the send window. With it, a stream that the peer does not read leaves room for others;
+    /// without it, one such stream fills the window and stops all writes. Default: no limit of its own.
+    pub fn stream_send_window(&mut self, bytes: u64) -> &mut Self {
+        self.stream_send_window = bytes;
         self
     }
 

@@ -65,6 +65,12 @@ use crate::{
 /// Room in the send window at which blocked writers are woken, as a fraction of it.
 const WAKE_FRACTION: u64 = 8;
 
+/// Bytes that each step of priority may store beyond the send window, so that the bytes of lower priorities, which fill
+/// the window of a path they wait for, do not delay a write of a higher one.
+const PRIORITY_ROOM: u64 = 64 << 10;
+/// Higher priorities have no more room than this one.
+const PRIORITY_ROOM_STEPS: i32 = 8;
+
 /// One connection, client or server side.
 ///
 /// Get one with [`Endpoint::with_connection`](crate::Endpoint::with_connection), which also services it afterwards.
@@ -386,7 +392,7 @@ impl Connection {
     pub fn write_chunks(&mut self, id: StreamId, chunks: &mut [Bytes]) -> Result<usize, WriteError> {
         let stream = self.streams.send(id).ok_or(WriteError::ClosedStream)?;
         stream.writable()?;
-        let room = self.windows.send().saturating_sub(self.streams.sending().bytes);
+        let room = self.write_room(stream);
         if room == 0 && chunks.iter().any(|chunk| !chunk.is_empty()) {
             if !self.blocked_writers.contains(&id) {
                 self.blocked_writers.push(id);
@@ -444,13 +450,15 @@ impl Connection {
         self.sending(id).map(SendStream::stopped)
     }
 
-    /// Both loops send streams with a higher priority first. Default: 0.
+    /// Both loops send streams with a higher priority first. Default: 0. Each step above 0, up to 8, may store 64 KiB more
+    /// than the send window, so that its writes do not wait for bytes of lower priority.
     ///
     /// # Errors
     /// [`ClosedStream`] once all bytes were delivered or the stream was reset.
     pub fn set_priority(&mut self, id: StreamId, priority: i32) -> Result<(), ClosedStream> {
         self.sending(id)?;
         self.streams.set_priority(id, priority);
+        self.wake_writers();
         Ok(())
     }
 
@@ -733,12 +741,29 @@ impl Connection {
         self.overlay.as_mut()?.rlp.as_mut()
     }
 
+    /// Bytes that a write on this stream may store now.
+    fn write_room(&self, stream: &SendStream) -> u64 {
+        let window = self.windows.send().saturating_add(beyond_window(stream.priority));
+        let shared = window.saturating_sub(self.streams.sending().bytes);
+        shared.min(self.windows.stream_send.saturating_sub(stream.held().bytes))
+    }
+
     fn wake_writers(&mut self) {
-        let window = self.windows.send();
-        let room = window.saturating_sub(self.streams.sending().bytes);
-        if !self.blocked_writers.is_empty() && room >= window / WAKE_FRACTION {
-            self.events.extend(self.blocked_writers.drain(..).map(Event::Writable));
+        if self.blocked_writers.is_empty() {
+            return;
         }
+        let enough = self.windows.send().min(self.windows.stream_send) / WAKE_FRACTION;
+        let (woken, blocked) = self.blocked_writers.iter().partition(|&&id| {
+            self.streams.send(id).is_none_or(|stream| {
+                // All that a prioritized stream gets may be its room beyond the window.
+                let beyond = stream.priority > 0;
+                self.write_room(stream)
+                    >= if beyond { enough.min(PRIORITY_ROOM / WAKE_FRACTION) } else { enough }
+            })
+        });
+        let woken: Vec<StreamId> = woken;
+        self.blocked_writers = blocked;
+        self.events.extend(woken.into_iter().map(Event::Writable));
     }
 
     fn close_on_fault(&mut self, now: Instant) {
@@ -756,4 +781,9 @@ impl Connection {
             self.received_held = self.received_held - self.streams.drop_pending_records();
         }
     }
+}
+
+/// Bytes that a stream of this priority may store beyond the send window.
+fn beyond_window(priority: i32) -> u64 {
+    PRIORITY_ROOM * u64::from(priority.clamp(0, PRIORITY_ROOM_STEPS).unsigned_abs())
 }

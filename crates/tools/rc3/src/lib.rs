@@ -11,6 +11,7 @@ pub mod doctor;
 #[cfg(unix)]
 pub mod emulator;
 pub mod figures;
+pub mod identity;
 mod mtu;
 pub mod scheme;
 #[cfg(all(test, unix))]
@@ -18,6 +19,7 @@ pub mod scheme;
 mod skip;
 pub mod table;
 pub mod transfer;
+pub mod tunnel;
 
 /// The name of the command.
 pub const NAME: &str = "rc3";

@@ -17,12 +17,14 @@ use rc3::{
         exit::Exit,
         high::{BenchJob, Command},
         low::LowArgs,
+        tunnel::TunnelCommand,
     },
     transfer::{
         progress::{Reporter, Style},
         receive::{ReceiveJob, receive},
         send::{SendJob, send},
     },
+    tunnel::{client, error::TunnelError, files::Files, serve},
 };
 use rc3_cli::{manual, output};
 use tracing_subscriber::EnvFilter;
@@ -55,6 +57,7 @@ fn run(command: Command) -> Exit {
         }
         Command::Bench(job) => bench(&job),
         Command::BenchListen(job) => bench_listen(&job),
+        Command::Tunnel(command) => tunnel(&command),
         Command::Completions(shell) => finish(manual::complete(LowArgs::command(), shell)),
         Command::Man(directory) => finish(manual::write(LowArgs::command(), directory.as_deref())),
     }
@@ -113,6 +116,36 @@ fn bench_listen(job: &ListenJob) -> Exit {
             Exit::from(&error)
         }
     })
+}
+
+fn tunnel(command: &TunnelCommand) -> Exit {
+    let runtime = match tokio::runtime::Runtime::new() {
+        Ok(runtime) => runtime,
+        Err(error) => return finish(Err(error)),
+    };
+    let outcome = match command {
+        TunnelCommand::Serve(job) => runtime.block_on(serve::serve(job)),
+        TunnelCommand::Connect(job) => runtime.block_on(client::run(job)),
+        TunnelCommand::ShowIdentity(files) => show_identity(files),
+    };
+    // A read of standard input may never end.
+    runtime.shutdown_background();
+    match outcome {
+        Ok(()) => Exit::Success,
+        Err(error) => {
+            // Ctrl-C is how a tunnel ends.
+            if !matches!(error, TunnelError::Interrupted) {
+                output::complain(NAME, &error, error.hint());
+            }
+            Exit::from(&error)
+        }
+    }
+}
+
+fn show_identity(files: &Files) -> Result<(), TunnelError> {
+    let identity = files.identity()?;
+    let _ = output::print(&format!("{}\n", identity.fingerprint()));
+    Ok(())
 }
 
 fn transfer(work: impl FnOnce(&tokio::runtime::Runtime) -> Exit) -> Exit {

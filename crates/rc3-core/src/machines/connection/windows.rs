@@ -14,6 +14,8 @@ const STEPS_PER_WINDOW: u64 = 8;
 pub(super) struct Windows {
     receive: WindowTuner,
     send: WindowTuner,
+    /// Upper bound of the bytes that one stream stores for sending.
+    pub(super) stream_send: u64,
     /// The last offer to the primary.
     offered: u64,
     /// Upper bound of received and unread bytes.
@@ -28,7 +30,8 @@ impl Windows {
     pub(super) fn new(config: &TransportConfig) -> Self {
         let receive = config.receive_tuner();
         let memory = u64::from(config.receive_window).saturating_add(config.rlp_window);
-        Self { receive, send: config.send_tuner(), offered: receive.window(), memory, taken: 0, sent: 0 }
+        let (send, stream_send) = (config.send_tuner(), config.stream_send_window);
+        Self { receive, send, stream_send, offered: receive.window(), memory, taken: 0, sent: 0 }
     }
 
     /// Upper bound of received and unread bytes: the largest windows of both loops.

@@ -2,7 +2,11 @@
 
 use std::process::ExitCode;
 
-use crate::{bench::error::BenchError, transfer::error::TransferError};
+use crate::{
+    bench::error::BenchError,
+    transfer::error::TransferError,
+    tunnel::{error::TunnelError, open::Answer},
+};
 
 /// How the command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,6 +88,20 @@ impl From<&BenchError> for Exit {
             BenchError::Damaged => Self::NotVerified,
             BenchError::WrongListener(_) | BenchError::Unauthorised | BenchError::Refused(_) => Self::Refused,
             BenchError::Interrupted => Self::Interrupted,
+            _ => Self::Failure,
+        }
+    }
+}
+
+impl From<&TunnelError> for Exit {
+    fn from(error: &TunnelError) -> Self {
+        match error {
+            TunnelError::WrongPeer(_)
+            | TunnelError::Unauthorised
+            | TunnelError::Refused(_)
+            | TunnelError::RemoteListen { .. }
+            | TunnelError::Target { answer: Answer::NotAllowed, .. } => Self::Refused,
+            TunnelError::Interrupted => Self::Interrupted,
             _ => Self::Failure,
         }
     }

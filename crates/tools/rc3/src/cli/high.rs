@@ -18,7 +18,10 @@ use super::low::{
     BenchArgs, CongestionChoice, DoctorArgs, LowArgs, LowCommand, MarksChoice, NetworkArgs, PeerArgs,
     RecvArgs, RlpChoice, SendArgs,
 };
-use super::ticket;
+use super::{
+    ticket,
+    tunnel::{self, TunnelCommand},
+};
 use crate::{
     bench::{
         listen::{self, ListenJob},
@@ -80,6 +83,8 @@ pub enum Command {
     Bench(Box<BenchJob>),
     /// Answer measurements of another host.
     BenchListen(ListenJob),
+    /// Carry TCP connections.
+    Tunnel(Box<TunnelCommand>),
     /// Completions.
     Completions(Shell),
     /// Manual pages: all into a directory, or the first to standard output.
@@ -141,6 +146,24 @@ pub enum UsageError {
     /// Too many sizes, or one too large.
     #[error("choose at most {} sizes from 1 byte to 1 GB", plan::SIZES_MAX)]
     BenchSizes,
+    /// Nothing to forward.
+    #[error("nothing to forward")]
+    NoForward,
+    /// An option of the listening side without `--listen`.
+    #[error("{0} works only with --listen")]
+    NeedsListen(&'static str),
+    /// Standard input is the ticket's and the stream's.
+    #[error("standard input cannot be both the ticket and the stream")]
+    InputTwice,
+    /// No peer to connect to.
+    #[error("no peer")]
+    NoPeer,
+    /// Neither of the variables for the state directory is set.
+    #[error("cannot find the state directory: HOME is not set")]
+    NoState,
+    /// A name that cannot stand in `known_peers`.
+    #[error("a peer's name is one word without `#` at its start")]
+    PeerName,
     /// A ticket, but no files to send.
     #[error("no file or directory to send")]
     NoPath,
@@ -162,6 +185,14 @@ impl UsageError {
                 "pass it by --ticket-file FILE, by RC3_TICKET, or as last argument: TICKET, or `-` for standard input"
             }
             Self::NoPath => "name files and directories before the ticket: rc3 send PATH... -",
+            Self::NoForward => "name what to forward: -L, -R, -D or --stdio; see rc3 tunnel --help",
+            Self::NeedsListen(_) => "give that option to `rc3 tunnel --listen` on the other host",
+            Self::InputTwice => "pass the ticket by --ticket-file or by RC3_TICKET",
+            Self::NoPeer => {
+                "name a known peer, or pass its ticket by --ticket-file, by RC3_TICKET, or as `-`"
+            }
+            Self::NoState => "name a directory by --state DIR",
+            Self::PeerName => "choose another --name",
             Self::TwoTickets => "omit one of them",
             Self::DoctorTicket => "run rc3 bench --listen on the other host",
             Self::Picture(_) => "choose a name that ends in .svg or .png",
@@ -188,6 +219,7 @@ impl Command {
             LowCommand::Send(args) => send(args)?,
             LowCommand::Doctor(args) => doctor(args)?,
             LowCommand::Bench(args) => bench(args)?,
+            LowCommand::Tunnel(args) => Self::Tunnel(Box::new(tunnel::resolve(args)?)),
             LowCommand::Completions { shell } => Self::Completions(shell),
             LowCommand::Man { out } => Self::Man(out),
         })
@@ -281,7 +313,7 @@ fn required(argument: Option<&str>, file: Option<&Path>) -> Result<Ticket, Usage
     }
 }
 
-fn rlp(choice: RlpChoice) -> RlpMode {
+pub(super) fn rlp(choice: RlpChoice) -> RlpMode {
     match choice {
         RlpChoice::Guard => RlpMode::Guard,
         RlpChoice::Trust => RlpMode::Trust,
@@ -297,7 +329,7 @@ fn congestion(choice: CongestionChoice) -> Congestion {
     }
 }
 
-fn network(args: NetworkArgs) -> Network {
+pub(super) fn network(args: NetworkArgs) -> Network {
     let marking = match args.marks {
         MarksChoice::Auto => Marking::Found,
         MarksChoice::Le => Marking::Chosen(MarkChoice::LowerEffort),
@@ -316,8 +348,9 @@ fn recv(args: RecvArgs) -> Command {
     let policy = Policy { force: args.force, fsync: args.fsync, discard_partial: args.discard_partial };
     let rlp = rlp(args.rlp);
     let network = network(args.network);
-    let RecvArgs { dir, listen, advertise, ticket_file, keep, .. } = args;
-    Command::Recv(ReceiveJob { dir, listen, advertise, ticket_file, keep, policy, qlog, rlp, network }, style)
+    let RecvArgs { dir, listen, advertise, identity, ticket_file, keep, .. } = args;
+    let job = ReceiveJob { dir, listen, advertise, identity, ticket_file, keep, policy, qlog, rlp, network };
+    Command::Recv(job, style)
 }
 
 fn send(args: SendArgs) -> Result<Command, UsageError> {

@@ -7,7 +7,7 @@ use clap_complete::Shell;
 use rc3_core::units::Rate;
 use rc3_text::units::{UnitError, parse_rate, parse_size, parse_time};
 
-use super::exit::Exit;
+use super::{exit::Exit, tunnel::TunnelArgs};
 #[cfg(unix)]
 use crate::demo::{buffer::Buffer, queue::Queue};
 
@@ -34,6 +34,8 @@ pub enum LowCommand {
     Doctor(DoctorArgs),
     /// Measure rc3 and plain QUIC on the path between two hosts
     Bench(BenchArgs),
+    /// Carry TCP connections to and from another host, such as ssh
+    Tunnel(TunnelArgs),
     /// Print completions for a shell
     Completions {
         /// The shell
@@ -127,6 +129,10 @@ pub struct RecvArgs {
     /// Address in the ticket, instead of that of the default route
     #[arg(long, value_name = "HOST[:PORT]", value_parser = parse_advertise)]
     pub advertise: Option<(String, Option<u16>)>,
+    /// Keep the receiver's identity in this file, made on first use and readable only by you: with the same --listen
+    /// port the ticket is valid in every run
+    #[arg(long, value_name = "FILE", requires = "listen")]
+    pub identity: Option<PathBuf>,
     /// Continue after the first complete transfer
     #[arg(long)]
     pub keep: bool,
@@ -374,7 +380,7 @@ fn parse_share(text: &str) -> Result<f64, String> {
     }
 }
 
-fn parse_listen(text: &str) -> Result<SocketAddr, String> {
+pub(super) fn parse_listen(text: &str) -> Result<SocketAddr, String> {
     use std::net::{IpAddr, Ipv6Addr};
     let port = text.strip_prefix(':').and_then(|port| port.parse().ok());
     text.parse::<SocketAddr>()
@@ -384,7 +390,7 @@ fn parse_listen(text: &str) -> Result<SocketAddr, String> {
         .ok_or_else(|| "write IP:PORT, [IPV6]:PORT, IP or :PORT".to_owned())
 }
 
-fn parse_advertise(text: &str) -> Result<(String, Option<u16>), String> {
+pub(super) fn parse_advertise(text: &str) -> Result<(String, Option<u16>), String> {
     let wrong = || "write HOST, HOST:PORT or [IPV6]:PORT".to_owned();
     let port = |text: &str| text.parse().ok().filter(|&port| port != 0).ok_or_else(wrong);
     if let Some(rest) = text.strip_prefix('[') {

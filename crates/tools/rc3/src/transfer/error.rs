@@ -11,6 +11,7 @@ use super::{
     paths::{printable, printable_path},
     progress::count,
 };
+use crate::identity::file::IdentityFileError;
 
 /// Why a transfer, or the whole command, ended.
 #[derive(Debug, Error)]
@@ -41,6 +42,9 @@ pub enum TransferError {
     /// Cannot make a certificate.
     #[error(transparent)]
     Identity(#[from] IdentityError),
+    /// The identity file cannot be used.
+    #[error(transparent)]
+    IdentityFile(#[from] IdentityFileError),
     /// Cannot connect.
     #[error("cannot connect to {address}: {reason}")]
     Connect {
@@ -132,12 +136,15 @@ impl TransferError {
             Self::Resolve { .. } => "check the host in the ticket; the receiver can set it with --advertise",
             Self::Local { .. } => "check the given address or directory",
             Self::Identity(_) => "check that the system provides random numbers (/dev/urandom)",
+            Self::IdentityFile(error) => error.hint(),
             Self::Connect { .. } => {
                 "check that `rc3 recv` still runs and that firewalls pass UDP to that port"
             }
             Self::Busy => "other senders are using the receiver; try again later",
             Self::Stalled(_) => "check the other side's terminal, then run the same command again",
-            Self::WrongReceiver(_) => "use the ticket of the running `rc3 recv`; each run makes a new one",
+            Self::WrongReceiver(_) => {
+                "use the ticket of the running `rc3 recv`; each run without --identity makes a new one"
+            }
             Self::Unauthorised(_) => "copy the whole ticket of the running `rc3 recv`",
             Self::Refused(_) => {
                 "the reason above comes from the receiver; use the same version on both sides"

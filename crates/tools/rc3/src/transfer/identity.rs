@@ -48,6 +48,21 @@ impl Identity {
         Ok(Self { certificate: made.cert.into(), key })
     }
 
+    /// A certificate and its key from elsewhere.
+    pub(crate) fn from_parts(certificate: CertificateDer<'static>, key: PrivateKeyDer<'static>) -> Self {
+        Self { certificate, key }
+    }
+
+    /// The certificate.
+    pub(crate) fn certificate(&self) -> &CertificateDer<'static> {
+        &self.certificate
+    }
+
+    /// The certificate's key.
+    pub(crate) fn key(&self) -> &PrivateKeyDer<'static> {
+        &self.key
+    }
+
     /// The fingerprint for the ticket.
     pub fn fingerprint(&self) -> Fingerprint {
         Fingerprint::of(&self.certificate)
@@ -84,15 +99,15 @@ pub fn client(fingerprint: Fingerprint, alpn: &[u8]) -> Result<rustls::ClientCon
     Ok(config)
 }
 
-fn provider() -> Arc<CryptoProvider> {
+pub(crate) fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }
 
 /// Trusts one certificate.
 #[derive(Debug)]
-struct Pinned {
-    fingerprint: Fingerprint,
-    provider: Arc<CryptoProvider>,
+pub(crate) struct Pinned {
+    pub(crate) fingerprint: Fingerprint,
+    pub(crate) provider: Arc<CryptoProvider>,
 }
 
 impl ServerCertVerifier for Pinned {

@@ -64,14 +64,19 @@ impl Network {
 
 /// This user's file by the XDG base directories; `None` if they are not set.
 pub fn path_memory() -> Option<PathBuf> {
-    file_of(|name| env::var_os(name))
+    Some(state_directory()?.join("paths"))
 }
 
-fn file_of(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+/// This user's directory for rc3's state by the XDG base directories; `None` if they are not set.
+pub fn state_directory() -> Option<PathBuf> {
+    state_of(|name| env::var_os(name))
+}
+
+fn state_of(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     // The specification requires ignoring relative paths.
     let directory = |name| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let state = directory("XDG_STATE_HOME").or_else(|| Some(directory("HOME")?.join(".local/state")));
-    Some(state?.join("rc3/paths"))
+    Some(state?.join("rc3"))
 }
 
 #[cfg(all(test, unix))]
@@ -81,18 +86,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_file_is_where_the_state_of_a_user_is() {
+    fn the_directory_is_where_the_state_of_a_user_is() {
         let with = |set: &[(&str, &str)]| {
             let find = |name: &str| Some(set.iter().find(|(known, _)| *known == name)?.1.into());
-            file_of(find)
+            state_of(find)
         };
         let is = |path: &str| Some(Path::new(path).to_owned());
-        assert_eq!(with(&[("HOME", "/home/a")]), is("/home/a/.local/state/rc3/paths"));
-        assert_eq!(with(&[("HOME", "/home/a"), ("XDG_STATE_HOME", "/s")]), is("/s/rc3/paths"));
-        assert_eq!(
-            with(&[("HOME", "/home/a"), ("XDG_STATE_HOME", "")]),
-            is("/home/a/.local/state/rc3/paths")
-        );
+        assert_eq!(with(&[("HOME", "/home/a")]), is("/home/a/.local/state/rc3"));
+        assert_eq!(with(&[("HOME", "/home/a"), ("XDG_STATE_HOME", "/s")]), is("/s/rc3"));
+        assert_eq!(with(&[("HOME", "/home/a"), ("XDG_STATE_HOME", "")]), is("/home/a/.local/state/rc3"));
         assert_eq!(with(&[("HOME", "relative")]), None);
         assert_eq!(with(&[]), None);
     }

@@ -3,7 +3,13 @@
 //! Any holder of the ticket is admitted; one transfer runs at a time, others wait. A failed transfer ends neither the
 //! program nor loses what arrived: incomplete files stay for the next run.
 
-use std::{io, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    io,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use rc3_net::{Congestion, Endpoint, RlpMode, ServerConfig, VarInt};
 use tokio::time::{MissedTickBehavior, timeout};
@@ -28,6 +34,7 @@ use super::{
     ticket_file::TicketFile,
     transport,
 };
+use crate::identity::file;
 
 /// Bound on the memory in bytes that all senders together can use, with and without a ticket. A transfer writes its
 /// bytes on arrival and needs a tenth of it.
@@ -45,6 +52,8 @@ pub struct ReceiveJob {
     pub listen: Option<SocketAddr>,
     /// Address in the ticket instead of that of the default route: a host, and a port if it differs.
     pub advertise: Option<(String, Option<u16>)>,
+    /// File of the identity, made on first use; without it, every run has a new identity and secret.
+    pub identity: Option<PathBuf>,
     /// File for the ticket, instead of printing it.
     pub ticket_file: Option<PathBuf>,
     /// Continue after the first complete transfer.
@@ -67,7 +76,7 @@ pub struct ReceiveJob {
 /// # Panics
 /// Outside a tokio runtime with I/O and time.
 pub async fn receive(job: ReceiveJob, reporter: &mut Reporter) -> Result<(), TransferError> {
-    let identity = Identity::generate()?;
+    let (identity, secret) = identity(job.identity.as_deref())?;
     let mut config = ServerConfig::with_crypto(Arc::new(identity.server(ALPN)?));
     config.transport_config(Arc::new(transport(
         job.rlp,
@@ -79,7 +88,6 @@ pub async fn receive(job: ReceiveJob, reporter: &mut Reporter) -> Result<(), Tra
     let local = |what: &str, error| TransferError::Local { what: what.to_owned(), error };
     let address = endpoint.local_addr().map_err(|error| local("find the port", error))?;
 
-    let secret = Secret(random::<SECRET_BYTES>()?);
     let ticket = invite(address, job.advertise.as_ref(), identity.fingerprint(), secret)
         .map_err(|error| local("make a ticket", io::Error::new(io::ErrorKind::InvalidInput, error)))?;
     // Check the directory before the ticket is printed.
@@ -111,6 +119,18 @@ pub async fn receive(job: ReceiveJob, reporter: &mut Reporter) -> Result<(), Tra
             Err(TransferError::Interrupted { kept: destination.kept() })
         }
         outcome => outcome,
+    }
+}
+
+/// The certificate and the ticket's secret. Those of a file are the same in every run.
+fn identity(file: Option<&Path>) -> Result<(Identity, Secret), TransferError> {
+    match file {
+        Some(path) => {
+            let identity = file::open(path)?;
+            let secret = file::ticket_secret(&identity);
+            Ok((identity, secret))
+        }
+        None => Ok((Identity::generate()?, Secret(random::<SECRET_BYTES>()?))),
     }
 }
 

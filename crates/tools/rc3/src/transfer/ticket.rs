@@ -33,7 +33,23 @@ impl Fingerprint {
 
 impl fmt::Debug for Fingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Base32 as in a ticket.
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&lower().encode(&self.0))
+    }
+}
+
+impl FromStr for Fingerprint {
+    type Err = TicketError;
+
+    fn from_str(text: &str) -> Result<Self, TicketError> {
+        let bytes = BASE32_NOPAD.decode(text.to_ascii_uppercase().as_bytes()).ok();
+        bytes.and_then(|bytes| bytes.try_into().ok()).map(Self).ok_or(TicketError::Code)
     }
 }
 

@@ -1,0 +1,199 @@
+//! A file with a certificate and its key: two PEM blocks, `CERTIFICATE` and `PRIVATE KEY` (RFC 7468).
+//!
+//! Invariant: only its owner can read the file, from the first byte on. A file that others can read is refused.
+
+use std::{
+    fs::{DirBuilder, File},
+    io::{self, Read, Write},
+    path::{Path, PathBuf},
+};
+
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject};
+use thiserror::Error;
+
+use crate::transfer::{
+    identity::{Identity, IdentityError, SERVER_NAME},
+    paths::printable_path,
+    ticket::{SECRET_BYTES, Secret},
+};
+
+/// Longer than any identity file.
+const FILE_BYTES_MAX: u64 = 64 << 10;
+/// BLAKE3 context of [`ticket_secret`].
+const SECRET_CONTEXT: &str = "rc3 2026 the secret of the tickets of one identity";
+
+/// Why there is no identity from a file.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum IdentityFileError {
+    /// The file cannot be read.
+    #[error("cannot read the identity {}: {error}", printable_path(path))]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The system error.
+        error: io::Error,
+    },
+    /// The file cannot be made.
+    #[error("cannot make the identity {}: {error}", printable_path(path))]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// The system error.
+        error: io::Error,
+    },
+    /// Others can read or write the file.
+    #[error("the identity {} has mode {mode:03o}, so others can use it", printable_path(path))]
+    Exposed {
+        /// The file.
+        path: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// The file has no certificate or no key.
+    #[error("the file {} is not an identity", printable_path(.0))]
+    Malformed(PathBuf),
+    /// Cannot make a certificate.
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
+}
+
+impl IdentityFileError {
+    /// What the user can do.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Read { .. } | Self::Write { .. } => "check the path and its permissions",
+            Self::Exposed { .. } => "run chmod 600 on it if nobody else has read it; otherwise remove it",
+            Self::Malformed(_) => "name another file; one that does not exist is made",
+            Self::Identity(_) => "check that the system provides random numbers (/dev/urandom)",
+        }
+    }
+}
+
+/// The identity in the file at `path`, which is made on first use, with its directory.
+///
+/// # Errors
+/// See [`IdentityFileError`].
+pub fn open(path: &Path) -> Result<Identity, IdentityFileError> {
+    match File::open(path) {
+        Ok(file) => return read(path, file),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(IdentityFileError::Read { path: path.to_owned(), error }),
+    }
+    let made = rcgen::generate_simple_self_signed([SERVER_NAME.to_owned()]).map_err(IdentityError::from)?;
+    let text = made.cert.pem() + &made.signing_key.serialize_pem();
+    match write(path, &text) {
+        // Another process has made it meanwhile.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(error) => return Err(IdentityFileError::Write { path: path.to_owned(), error }),
+        Ok(()) => {}
+    }
+    let file = File::open(path).map_err(|error| IdentityFileError::Read { path: path.to_owned(), error })?;
+    read(path, file)
+}
+
+/// The secret of the tickets of a receiver with this identity: known to anyone who has the key, and the same after a
+/// restart.
+pub fn ticket_secret(identity: &Identity) -> Secret {
+    let mut secret = [0; SECRET_BYTES];
+    blake3::Hasher::new_derive_key(SECRET_CONTEXT)
+        .update(identity.key().secret_der())
+        .finalize_xof()
+        .fill(&mut secret);
+    Secret(secret)
+}
+
+/// Makes a directory that only its owner can enter, with those above it.
+pub(super) fn make_directory(path: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.recursive(true).create(path)
+}
+
+/// The permission bits of `exposing` that a file has; 0 on systems without them.
+pub(super) fn exposed(file: &File, exposing: u32) -> io::Result<u32> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = file.metadata()?.permissions().mode() & 0o777;
+        Ok(if mode & exposing == 0 { 0 } else { mode })
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = (file, exposing);
+        Ok(0)
+    }
+}
+
+fn read(path: &Path, file: File) -> Result<Identity, IdentityFileError> {
+    let failed = |error| IdentityFileError::Read { path: path.to_owned(), error };
+    let mode = exposed(&file, 0o077).map_err(failed)?;
+    if mode != 0 {
+        return Err(IdentityFileError::Exposed { path: path.to_owned(), mode });
+    }
+    let mut text = Vec::new();
+    file.take(FILE_BYTES_MAX).read_to_end(&mut text).map_err(failed)?;
+    let malformed = |_| IdentityFileError::Malformed(path.to_owned());
+    let certificate = CertificateDer::from_pem_slice(&text).map_err(malformed)?;
+    let key = PrivateKeyDer::from_pem_slice(&text).map_err(malformed)?;
+    Ok(Identity::from_parts(certificate, key))
+}
+
+/// Writes a new file with mode 0600, complete or not at all.
+fn write(path: &Path, text: &str) -> io::Result<()> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let parent = parent.unwrap_or_else(|| Path::new("."));
+    make_directory(parent)?;
+    let mut file = tempfile::Builder::new().prefix(".rc3-identity-").tempfile_in(parent)?;
+    file.write_all(text.as_bytes())?;
+    file.as_file().sync_all()?;
+    file.persist_noclobber(path).map(drop).map_err(|error| error.error)
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::{
+        fs::{self, Permissions},
+        os::unix::fs::PermissionsExt,
+    };
+
+    use super::*;
+
+    #[test]
+    fn an_identity_is_made_once_and_only_for_its_owner() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("state/rc3/identity");
+        let first = open(&path).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        let parent = path.parent().unwrap();
+        assert_eq!(fs::metadata(parent).unwrap().permissions().mode() & 0o777, 0o700);
+        assert_eq!(fs::read_dir(parent).unwrap().count(), 1, "no temporary file stays");
+        let second = open(&path).unwrap();
+        assert_eq!(second.fingerprint(), first.fingerprint());
+        assert_eq!(ticket_secret(&second).0, ticket_secret(&first).0);
+        let other = open(&directory.path().join("other")).unwrap();
+        assert_ne!(other.fingerprint(), first.fingerprint());
+        assert_ne!(ticket_secret(&other).0, ticket_secret(&first).0);
+    }
+
+    #[test]
+    fn identities_that_others_can_read_and_other_files_are_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("identity");
+        open(&path).unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o640)).unwrap();
+        assert!(matches!(open(&path), Err(IdentityFileError::Exposed { mode: 0o640, .. })));
+        fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+        let text = fs::read_to_string(&path).unwrap();
+        let key = text.find("-----BEGIN PRIVATE KEY").unwrap();
+        for damaged in ["", "not PEM", &text[..key], &text[key..]] {
+            fs::write(&path, damaged).unwrap();
+            assert!(matches!(open(&path), Err(IdentityFileError::Malformed(_))), "{damaged}");
+        }
+        assert!(matches!(
+            open(directory.path()),
+            Err(IdentityFileError::Exposed { .. } | IdentityFileError::Read { .. })
+        ));
+    }
+}

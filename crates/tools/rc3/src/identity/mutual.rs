@@ -1,0 +1,114 @@
+//! TLS in which both sides show a certificate.
+//!
+//! The client accepts one certificate. The server accepts any, because TLS proves only that the client has the key: the
+//! application then looks up the [`peer`]'s fingerprint. Nothing is resumed and there is no 0-RTT, so every connection
+//! proves both keys again and a replayed packet opens nothing.
+
+use std::sync::Arc;
+
+use rc3_net::Connection;
+use rustls::{
+    ClientConfig, DigitallySignedStruct, DistinguishedName, Error, ServerConfig, SignatureScheme,
+    client::{Resumption, danger::HandshakeSignatureValid},
+    crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature},
+    pki_types::{CertificateDer, UnixTime},
+    server::{
+        NoServerSessionStorage,
+        danger::{ClientCertVerified, ClientCertVerifier},
+    },
+};
+
+use crate::transfer::{
+    identity::{Identity, IdentityError, Pinned, provider},
+    ticket::Fingerprint,
+};
+
+/// TLS configuration of the side that listens.
+///
+/// # Errors
+/// When the key does not fit the provider.
+pub fn server(identity: &Identity, alpn: &[u8]) -> Result<ServerConfig, IdentityError> {
+    let provider = provider();
+    let verifier = Arc::new(AnyIdentity { provider: Arc::clone(&provider) });
+    let mut config = ServerConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&rustls::version::TLS13])?
+        .with_client_cert_verifier(verifier)
+        .with_single_cert(vec![identity.certificate().clone()], identity.key().clone_key())?;
+    config.alpn_protocols = vec![alpn.to_vec()];
+    config.key_log = Arc::new(rustls::KeyLogFile::new());
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    config.send_tls13_tickets = 0;
+    Ok(config)
+}
+
+/// TLS configuration of a client that accepts only the certificate with this fingerprint.
+///
+/// # Errors
+/// When the key does not fit the provider.
+pub fn client(
+    identity: &Identity,
+    fingerprint: Fingerprint,
+    alpn: &[u8],
+) -> Result<ClientConfig, IdentityError> {
+    let provider = provider();
+    let mut config = ClientConfig::builder_with_provider(Arc::clone(&provider))
+        .with_protocol_versions(&[&rustls::version::TLS13])?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(Pinned { fingerprint, provider }))
+        .with_client_auth_cert(vec![identity.certificate().clone()], identity.key().clone_key())?;
+    config.alpn_protocols = vec![alpn.to_vec()];
+    config.key_log = Arc::new(rustls::KeyLogFile::new());
+    config.resumption = Resumption::disabled();
+    Ok(config)
+}
+
+/// The fingerprint of the certificate that the peer of a connection has shown; `None` if it has shown none.
+pub fn peer(connection: &Connection) -> Option<Fingerprint> {
+    let certificates = connection.peer_identity()?.downcast::<Vec<CertificateDer<'static>>>().ok()?;
+    certificates.first().map(|certificate| Fingerprint::of(certificate))
+}
+
+/// Requires a certificate, whichever it is. Its signature proves that the client has the key.
+#[derive(Debug)]
+struct AnyIdentity {
+    provider: Arc<CryptoProvider>,
+}
+
+impl ClientCertVerifier for AnyIdentity {
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &[]
+    }
+
+    fn verify_client_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _now: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        Ok(ClientCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signature, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signature, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}

@@ -1,0 +1,283 @@
+//! The side that connects: forwards what the command line asks for.
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use rc3_net::{Connection, RecvStream, RlpMode, SendStream};
+use tokio::{
+    io::AsyncWriteExt,
+    net::{TcpListener, TcpStream},
+    sync::{OwnedSemaphorePermit, Semaphore},
+    task::JoinSet,
+    time::timeout,
+};
+
+use super::{
+    CONNECTIONS_MAX, DONE,
+    address::{Forward, Target},
+    attained::INTERACTIVE,
+    connect::{self, PeerChoice, Tunnel},
+    descriptors,
+    dial::dial,
+    error::TunnelError,
+    files::Files,
+    local,
+    notes::{Failures, note},
+    open::{Answer, Open},
+    relay::{Broken, Outgoing, relay_ahead, relay_tcp, relay_tcp_ahead},
+    socks, stdio,
+};
+use crate::{
+    identity::peers::{KnownPeer, Pin},
+    transfer::{FAILED, interrupted, network::Network},
+};
+
+/// Time limit for a SOCKS client's request.
+const SOCKS_PATIENCE: Duration = Duration::from_secs(10);
+/// Time limit for the first message of a stream.
+const OPEN_PATIENCE: Duration = Duration::from_secs(10);
+/// Time limit for the last bytes to arrive at the peer.
+const END_PATIENCE: Duration = Duration::from_secs(3);
+
+/// Parameters of the side that connects.
+#[derive(Debug, Clone)]
+pub struct ClientJob {
+    /// The peer.
+    pub peer: PeerChoice,
+    /// `-L`: listen here, connect there.
+    pub local: Vec<Forward>,
+    /// `-R`: listen there, connect here.
+    pub remote: Vec<Forward>,
+    /// `-D`: SOCKS listeners here.
+    pub dynamic: Vec<SocketAddr>,
+    /// The target of standard input and output.
+    pub stdio: Option<Target>,
+    /// Identity and lists of peers.
+    pub files: Files,
+    /// Whether RLP is allowed.
+    pub rlp: RlpMode,
+    /// Marks and memory of paths.
+    pub network: Network,
+}
+
+/// Connects and forwards until interrupted, or until standard input and output have ended.
+///
+/// # Errors
+/// See [`TunnelError`].
+///
+/// # Panics
+/// Outside a tokio runtime with I/O and time.
+pub async fn run(job: &ClientJob) -> Result<(), TunnelError> {
+    descriptors::raise();
+    // An address that is taken ends the command before it connects.
+    let listeners = Listeners::bind(job).await?;
+    let (peer, secret) = connect::find(&job.peer, &job.files)?;
+    let (endpoint, address) = connect::open(&job.network, &peer).await?;
+    let work = async {
+        let (tunnel, pin) = Tunnel::connect(&endpoint, address, &peer, secret, &job.files, job.rlp).await?;
+        announce(&peer, pin);
+        forward(job, tunnel, listeners, &peer).await
+    };
+    let outcome = tokio::select! {
+        outcome = work => outcome,
+        () = interrupted() => Err(TunnelError::Interrupted),
+    };
+    let (code, reason) = match &outcome {
+        Ok(()) => (DONE, "done"),
+        Err(TunnelError::Interrupted) => (DONE, "was interrupted"),
+        Err(_) => (FAILED, "failed"),
+    };
+    // The peer should receive the reason before the connection is dropped.
+    endpoint.close(code, reason.as_bytes());
+    let _ = timeout(Duration::from_secs(1), endpoint.wait_idle()).await;
+    endpoint.save_paths().await;
+    outcome
+}
+
+fn announce(peer: &KnownPeer, pin: Pin) {
+    match pin {
+        Pin::Known => {}
+        Pin::New => note(&format!("paired: from now on without the ticket: rc3 tunnel {}", peer.name)),
+        Pin::Moved => note(&format!("the peer {} has another address now", peer.name)),
+    }
+}
+
+/// The local listeners, in the order of the command line.
+struct Listeners {
+    local: Vec<(TcpListener, Target)>,
+    dynamic: Vec<TcpListener>,
+}
+
+impl Listeners {
+    async fn bind(job: &ClientJob) -> Result<Self, TunnelError> {
+        let (mut local, mut dynamic) = (Vec::new(), Vec::new());
+        for forward in &job.local {
+            local.push((bind(forward.listen).await?, forward.target.clone()));
+        }
+        for &address in &job.dynamic {
+            dynamic.push(bind(address).await?);
+        }
+        Ok(Self { local, dynamic })
+    }
+}
+
+async fn bind(address: SocketAddr) -> Result<TcpListener, TunnelError> {
+    local::bind(address).await.map_err(|error| TunnelError::Listen { address, error })
+}
+
+/// What the tasks of a tunnel share.
+struct Shared {
+    connection: Connection,
+    /// The targets of remote listeners, by their numbers.
+    remote: Vec<Target>,
+    failures: Failures,
+}
+
+async fn forward(
+    job: &ClientJob,
+    mut tunnel: Tunnel,
+    listeners: Listeners,
+    peer: &KnownPeer,
+) -> Result<(), TunnelError> {
+    let connection = tunnel.connection.clone();
+    let remote = job.remote.iter().map(|forward| forward.target.clone()).collect();
+    let shared = Arc::new(Shared { connection: connection.clone(), remote, failures: Failures::default() });
+    let mut tasks = JoinSet::new();
+    start_listeners(listeners, &shared, peer, &mut tasks)?;
+    // Streams of a remote listener may arrive before the reply about the next one.
+    tasks.spawn(accept_streams(Arc::clone(&shared)));
+    for (id, forward) in (0..).zip(&job.remote) {
+        let port = tunnel.listen(id, forward.listen).await?;
+        let address = SocketAddr::new(forward.listen.ip(), port);
+        note(&format!("{} listens on {address} for {}", peer.name, forward.target));
+    }
+    let stdio = async {
+        match &job.stdio {
+            Some(target) => standard_streams(&connection, target).await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        biased;
+        ended = stdio => ended?,
+        error = connection.closed() => return Err(error.into()),
+    }
+    // The last bytes should arrive.
+    let _ = timeout(END_PATIENCE, connection.close_gracefully(DONE, b"done")).await;
+    Ok(())
+}
+
+fn start_listeners(
+    listeners: Listeners,
+    shared: &Arc<Shared>,
+    peer: &KnownPeer,
+    tasks: &mut JoinSet<()>,
+) -> Result<(), TunnelError> {
+    let permits = Arc::new(Semaphore::new(CONNECTIONS_MAX as usize));
+    let bound = |listener: &TcpListener| {
+        let unknown = SocketAddr::from(([0, 0, 0, 0], 0));
+        listener.local_addr().map_err(|error| TunnelError::Listen { address: unknown, error })
+    };
+    for (listener, target) in listeners.local {
+        note(&format!("listening on {} for {target} of {}", bound(&listener)?, peer.name));
+        let shared = Arc::clone(shared);
+        let serve = move |tcp, permit| serve_local(tcp, permit, Arc::clone(&shared), target.clone());
+        tasks.spawn(local::accept(listener, Arc::clone(&permits), serve));
+    }
+    for listener in listeners.dynamic {
+        note(&format!("listening on {} for SOCKS clients of {}", bound(&listener)?, peer.name));
+        let shared = Arc::clone(shared);
+        let serve = move |tcp, permit| serve_socks(tcp, permit, Arc::clone(&shared));
+        tasks.spawn(local::accept(listener, Arc::clone(&permits), serve));
+    }
+    Ok(())
+}
+
+/// A connection to a `-L` listener.
+async fn serve_local(tcp: TcpStream, _permit: OwnedSemaphorePermit, shared: Arc<Shared>, target: Target) {
+    let Ok(stream) = Outgoing::open(&shared.connection, &Open::Target(target.clone())).await else { return };
+    if let Err(Broken::Answer(answer)) = relay_tcp_ahead(tcp, stream).await {
+        shared.failures.note(&format!("cannot reach {target}: {answer}"));
+    }
+}
+
+/// A connection to a `-D` listener.
+async fn serve_socks(mut tcp: TcpStream, _permit: OwnedSemaphorePermit, shared: Arc<Shared>) {
+    let target = match timeout(SOCKS_PATIENCE, socks::request(&mut tcp)).await {
+        Ok(Ok(target)) => target,
+        Ok(Err(socks::SocksError::Io(_))) | Err(_) => return,
+        Ok(Err(error)) => return shared.failures.note(&error.to_string()),
+    };
+    let Ok(mut stream) = Outgoing::open(&shared.connection, &Open::Target(target.clone())).await else {
+        return;
+    };
+    let answer = match stream.answered().await {
+        Ok(()) => Answer::Connected,
+        Err(Broken::Answer(answer)) => answer,
+        Err(_) => Answer::Unreachable,
+    };
+    if socks::reply(&mut tcp, answer).await.is_err() {
+        return;
+    }
+    if answer == Answer::Connected {
+        let _ = relay_tcp(tcp, stream.send, stream.recv).await;
+    } else {
+        shared.failures.note(&format!("cannot reach {target}: {answer}"));
+        let _ = tcp.shutdown().await;
+    }
+}
+
+/// Serves the streams of remote listeners until the connection ends.
+async fn accept_streams(shared: Arc<Shared>) {
+    let mut tasks = JoinSet::new();
+    loop {
+        tokio::select! {
+            stream = shared.connection.accept_bi() => {
+                let Ok((send, recv)) = stream else { return };
+                tasks.spawn(serve_remote(send, recv, Arc::clone(&shared)));
+            }
+            Some(_) = tasks.join_next() => {}
+        }
+    }
+}
+
+/// A connection to a `-R` listener. The peer chooses only which, not where it goes.
+async fn serve_remote(mut send: SendStream, mut recv: RecvStream, shared: Arc<Shared>) {
+    let _ = send.set_priority(INTERACTIVE);
+    let open = timeout(OPEN_PATIENCE, Open::read(&mut recv)).await;
+    let target = match &open {
+        Ok(Ok(Open::Listener(id))) => shared.remote.get(usize::from(*id)),
+        _ => None,
+    };
+    let connected = match target {
+        Some(target) => dial(target).await,
+        None => Err(Answer::Malformed),
+    };
+    let answer = connected.as_ref().err().copied().unwrap_or(Answer::Connected);
+    if let (Some(target), Err(answer)) = (target, &connected) {
+        shared.failures.note(&format!("cannot reach {target}: {}", here(*answer)));
+    }
+    if send.write_all(&[answer.code()]).await.is_ok()
+        && let Ok(tcp) = connected
+    {
+        let _ = relay_tcp(tcp, send, recv).await;
+    }
+}
+
+/// The words of an answer, for a target of this side.
+fn here(answer: Answer) -> &'static str {
+    match answer {
+        Answer::NotFound => "no such host",
+        Answer::Refused => "it refused the connection",
+        Answer::TimedOut => "it did not answer",
+        _ => "there is no way to it",
+    }
+}
+
+/// Standard input and output, until both directions have ended.
+async fn standard_streams(connection: &Connection, target: &Target) -> Result<(), TunnelError> {
+    let stream = Outgoing::open(connection, &Open::Target(target.clone())).await?;
+    relay_ahead(tokio::io::stdin(), stdio::Output::new(), stream).await.map_err(|error| match error {
+        Broken::Answer(answer) => TunnelError::Target { target: target.clone(), answer },
+        error => connection.close_reason().map_or_else(|| TunnelError::Lost(error.to_string()), Into::into),
+    })
+}

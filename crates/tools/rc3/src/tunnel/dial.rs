@@ -1,0 +1,45 @@
+//! TCP connections to targets.
+
+use std::{io, net::SocketAddr, time::Duration};
+
+use tokio::{net::TcpStream, time::timeout};
+
+use super::{address::Target, allow::Allowed, open::Answer};
+
+/// Time limit for resolving a name, and for each connection attempt.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// Connects to a target if a peer may reach it. A refused target is neither resolved nor contacted.
+pub(super) async fn dial_allowed(allowed: &Allowed, target: &Target) -> Result<TcpStream, Answer> {
+    if !allowed.allows(target) {
+        return Err(Answer::NotAllowed);
+    }
+    dial(target).await
+}
+
+/// Connects to a target.
+pub(super) async fn dial(target: &Target) -> Result<TcpStream, Answer> {
+    let lookup = tokio::net::lookup_host((target.host(), target.port()));
+    let found =
+        timeout(PATIENCE, lookup).await.map_err(|_| Answer::NotFound)?.map_err(|_| Answer::NotFound)?;
+    let mut last = Answer::NotFound;
+    for address in Allowed::reachable(target, found) {
+        match attempt(address).await {
+            Ok(stream) => return Ok(stream),
+            Err(answer) => last = answer,
+        }
+    }
+    Err(last)
+}
+
+async fn attempt(address: SocketAddr) -> Result<TcpStream, Answer> {
+    let connected = timeout(PATIENCE, TcpStream::connect(address)).await.map_err(|_| Answer::TimedOut)?;
+    let stream = connected.map_err(|error| match error.kind() {
+        io::ErrorKind::ConnectionRefused => Answer::Refused,
+        io::ErrorKind::TimedOut => Answer::TimedOut,
+        _ => Answer::Unreachable,
+    })?;
+    // Keystrokes must not wait for an acknowledgment (RFC 896).
+    let _ = stream.set_nodelay(true);
+    Ok(stream)
+}

@@ -1,0 +1,46 @@
+//! `rc3 tunnel`: TCP connections through one rc3 connection between two hosts.
+//!
+//! [`serve`] listens, [`connect`] reaches it and proves both identities, [`client`] opens what the command line asks for.
+//! Each TCP connection is one bidirectional stream: it begins with an [`open`] message and carries raw bytes after it
+//! ([`relay`]). [`attained`] decides which streams go first. The control stream ([`control`]) authenticates and requests
+//! remote listeners. docs/TUNNEL.md describes messages and files.
+
+use rc3_net::VarInt;
+
+pub mod address;
+pub mod allow;
+pub mod attained;
+pub mod client;
+pub mod connect;
+pub mod control;
+mod descriptors;
+mod dial;
+pub mod error;
+pub mod files;
+mod local;
+mod notes;
+pub mod open;
+mod relay;
+pub mod remote;
+pub mod serve;
+pub mod socks;
+mod stdio;
+mod transport;
+
+/// Application protocol name on the connection.
+pub const ALPN: &[u8] = b"rc3-tunnel/1";
+/// The UDP port to listen on by default.
+pub const PORT: u16 = 4433;
+/// Most TCP connections that each side of a tunnel may have open at once.
+pub const CONNECTIONS_MAX: u32 = 1024;
+/// Most remote listeners of one peer.
+pub const LISTENERS_MAX: usize = 16;
+
+/// Close code: done.
+const DONE: VarInt = VarInt::from_u32(0);
+/// Close code: another protocol version.
+const VERSION_REFUSED: VarInt = VarInt::from_u32(4);
+/// Close code: the identity is not authorised and the secret is wrong.
+const UNAUTHORISED: VarInt = VarInt::from_u32(5);
+/// Reset and stop code of a stream whose TCP connection broke.
+const BROKEN: VarInt = VarInt::from_u32(1);

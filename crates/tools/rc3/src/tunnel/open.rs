@@ -1,0 +1,199 @@
+//! The first message of a stream, and its answer.
+//!
+//! The opener writes an [`Open`] message and, without waiting, the bytes of its TCP connection. The other side answers
+//! with one byte, an [`Answer`], and then the bytes of its own. Invariant: reading a message allocates at most
+//! [`HOST_BYTES_MAX`] bytes.
+
+use std::io;
+
+use thiserror::Error;
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+use super::address::{AddressError, HOST_BYTES_MAX, Target};
+
+/// The version of the messages.
+pub const VERSION: u8 = 1;
+
+const TARGET: u8 = 0;
+const LISTENER: u8 = 1;
+
+/// What a stream is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Open {
+    /// Client to listening side: connect to this target.
+    Target(Target),
+    /// Listening side to client: a connection arrived at this remote listener.
+    Listener(u16),
+}
+
+/// Why a stream has no valid message.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The stream ended or broke.
+    #[error("the message is incomplete: {0}")]
+    Io(#[from] io::Error),
+    /// Another version.
+    #[error("a message of version {0}, this program supports version {VERSION}")]
+    Version(u8),
+    /// Not a kind of message.
+    #[error("a message of kind {0}")]
+    Kind(u8),
+    /// Not a target.
+    #[error("a target that is {0}")]
+    Target(#[from] AddressError),
+}
+
+impl Open {
+    /// The bytes of the message.
+    pub fn encode(&self) -> Vec<u8> {
+        match self {
+            Self::Target(target) => {
+                let [high, low] = target.port().to_be_bytes();
+                // A target's host is never longer.
+                let length = u8::try_from(target.host().len()).unwrap_or(u8::MAX);
+                [&[VERSION, TARGET, high, low, length], target.host().as_bytes()].concat()
+            }
+            Self::Listener(id) => {
+                let [high, low] = id.to_be_bytes();
+                vec![VERSION, LISTENER, high, low]
+            }
+        }
+    }
+
+    /// Reads one message and nothing beyond it.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub async fn read(stream: &mut (impl AsyncRead + Unpin)) -> Result<Self, OpenError> {
+        let mut head = [0; 4];
+        stream.read_exact(&mut head).await?;
+        let [version, kind, high, low] = head;
+        let number = u16::from_be_bytes([high, low]);
+        match (version, kind) {
+            (VERSION, TARGET) => {
+                let mut host = [0; HOST_BYTES_MAX];
+                let length = usize::from(stream.read_u8().await?);
+                let host = host.get_mut(..length).unwrap_or_default();
+                stream.read_exact(host).await?;
+                let host = std::str::from_utf8(host).map_err(|_| AddressError::Host)?;
+                Ok(Self::Target(Target::new(host, number)?))
+            }
+            (VERSION, LISTENER) => Ok(Self::Listener(number)),
+            (VERSION, kind) => Err(OpenError::Kind(kind)),
+            (version, _) => Err(OpenError::Version(version)),
+        }
+    }
+}
+
+/// The answer to [`Open`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum Answer {
+    /// The target's bytes follow.
+    #[error("connected")]
+    Connected,
+    /// This side does not allow the target.
+    #[error("the other side does not allow that target")]
+    NotAllowed,
+    /// The name has no address.
+    #[error("the other side cannot find that host")]
+    NotFound,
+    /// The target refused.
+    #[error("the target refused the connection")]
+    Refused,
+    /// The target did not answer in time.
+    #[error("the target did not answer")]
+    TimedOut,
+    /// No route, no free socket, or another error of the system.
+    #[error("the other side cannot reach the target")]
+    Unreachable,
+    /// The message was not valid.
+    #[error("the other side does not understand the request")]
+    Malformed,
+}
+
+impl Answer {
+    const ALL: [Self; 7] = [
+        Self::Connected,
+        Self::NotAllowed,
+        Self::NotFound,
+        Self::Refused,
+        Self::TimedOut,
+        Self::Unreachable,
+        Self::Malformed,
+    ];
+
+    /// Its byte.
+    pub fn code(self) -> u8 {
+        Self::ALL
+            .iter()
+            .position(|&answer| answer == self)
+            .and_then(|at| u8::try_from(at).ok())
+            .unwrap_or(u8::MAX)
+    }
+
+    /// The answer of a byte; unknown ones are [`Self::Unreachable`], so that later versions can add reasons.
+    pub fn of(code: u8) -> Self {
+        Self::ALL.get(usize::from(code)).copied().unwrap_or(Self::Unreachable)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn read(mut bytes: &[u8]) -> (Result<Open, OpenError>, usize) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let before = bytes.len();
+        let read = runtime.block_on(Open::read(&mut bytes));
+        (read, before - bytes.len())
+    }
+
+    #[test]
+    fn messages_have_the_bytes_of_the_document() {
+        let target = Open::Target(Target::new("localhost", 22).unwrap());
+        assert_eq!(target.encode(), b"\x01\x00\x00\x16\x09localhost");
+        assert_eq!(Open::Listener(0x0102).encode(), [1, 1, 1, 2]);
+    }
+
+    #[test]
+    fn lies_are_refused() {
+        assert!(matches!(read(&[2, 0, 0, 22, 1, b'h']).0, Err(OpenError::Version(2))));
+        assert!(matches!(read(&[1, 7, 0, 22, 1, b'h']).0, Err(OpenError::Kind(7))));
+        assert!(matches!(read(&[1, 0, 0, 22, 0]).0, Err(OpenError::Target(AddressError::Host))));
+        assert!(matches!(read(&[1, 0, 0, 0, 1, b'h']).0, Err(OpenError::Target(AddressError::Port))));
+        assert!(matches!(read(&[1, 0, 0, 22, 1, b'\n']).0, Err(OpenError::Target(AddressError::Host))));
+        assert!(matches!(read(&[1, 0, 0, 22, 2, 0xff, 0xfe]).0, Err(OpenError::Target(AddressError::Host))));
+        // Longer than it is.
+        assert!(matches!(read(&[1, 0, 0, 22, 200, b'h']).0, Err(OpenError::Io(_))));
+        assert!(matches!(read(&[1]).0, Err(OpenError::Io(_))));
+    }
+
+    #[test]
+    fn answers_are_read_back() {
+        for (code, answer) in (0..).zip(Answer::ALL) {
+            assert_eq!((answer.code(), Answer::of(code)), (code, answer));
+        }
+        assert_eq!(Answer::of(200), Answer::Unreachable);
+    }
+
+    proptest! {
+        #[test]
+        fn messages_are_read_back_and_not_a_byte_more(host in "[a-z0-9.-]{1,255}", port in 1u16.., id: u16, after in 0usize..9) {
+            for open in [Open::Target(Target::new(&host, port).unwrap()), Open::Listener(id)] {
+                let encoded = open.encode();
+                let (found, taken) = read(&[encoded.as_slice(), &vec![7; after]].concat());
+                prop_assert_eq!((found.unwrap(), taken), (open, encoded.len()));
+            }
+        }
+
+        #[test]
+        fn hostile_bytes_are_a_message_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+            let (_, taken) = read(&bytes);
+            prop_assert!(taken <= 5 + HOST_BYTES_MAX);
+        }
+    }
+}

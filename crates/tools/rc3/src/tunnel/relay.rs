@@ -1,0 +1,165 @@
+//! Bytes between a TCP connection, or standard input and output, and a stream.
+//!
+//! Invariant: each direction holds one buffer. A side that does not read stops the other through the windows of TCP and
+//! of the stream. The end of one direction is passed on and leaves the other open; a failure of either ends both.
+
+use std::{io, time::Instant};
+
+use bytes::{BufMut, BytesMut};
+use rc3_net::{Connection, ConnectionError, RecvStream, SendStream, WriteError};
+use thiserror::Error;
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
+    net::TcpStream,
+};
+
+use super::{
+    BROKEN,
+    attained::{Attained, INTERACTIVE},
+    open::{Answer, Open},
+};
+
+/// Buffer of a direction that is quiet.
+const READ_BYTES_MIN: usize = 4 << 10;
+/// Buffer of a direction that fills its buffer, and the longest write.
+const READ_BYTES_MAX: usize = 64 << 10;
+
+/// Why a relay ended early.
+#[derive(Debug, Error)]
+pub(super) enum Broken {
+    /// The TCP connection, or standard input or output.
+    #[error("{0}")]
+    Local(io::Error),
+    /// The stream.
+    #[error("the peer ended it: {0}")]
+    Peer(io::Error),
+    /// The peer has no connection to the target.
+    #[error(transparent)]
+    Answer(#[from] Answer),
+}
+
+/// A stream to a target, whose answer comes before its bytes.
+pub(super) struct Outgoing {
+    pub(super) send: SendStream,
+    pub(super) recv: RecvStream,
+}
+
+impl Outgoing {
+    /// Opens a stream and writes its first message.
+    pub(super) async fn open(connection: &Connection, open: &Open) -> Result<Self, ConnectionError> {
+        let (mut send, recv) = connection.open_bi().await?;
+        let _ = send.set_priority(INTERACTIVE);
+        // A stopped stream has an answer to read.
+        if let Err(WriteError::ConnectionLost(error)) = send.write_chunk(open.encode().into()).await {
+            return Err(error);
+        }
+        Ok(Self { send, recv })
+    }
+
+    /// Waits for the answer.
+    pub(super) async fn answered(&mut self) -> Result<(), Broken> {
+        answered(&mut self.recv).await
+    }
+}
+
+async fn answered(recv: &mut RecvStream) -> Result<(), Broken> {
+    match Answer::of(recv.read_u8().await.map_err(Broken::Peer)?) {
+        Answer::Connected => Ok(()),
+        answer => Err(answer.into()),
+    }
+}
+
+/// Relays a TCP connection to a stream whose answer is still due: bytes leave before it arrives.
+pub(super) async fn relay_tcp_ahead(mut tcp: TcpStream, stream: Outgoing) -> Result<(), Broken> {
+    let (reader, writer) = tcp.split();
+    let outcome = relay_ahead(reader, writer, stream).await;
+    reset_if_broken(&tcp, &outcome);
+    outcome
+}
+
+/// Relays a TCP connection.
+pub(super) async fn relay_tcp(mut tcp: TcpStream, send: SendStream, recv: RecvStream) -> Result<(), Broken> {
+    let (reader, writer) = tcp.split();
+    let outcome = relay(reader, writer, send, recv, false).await;
+    reset_if_broken(&tcp, &outcome);
+    outcome
+}
+
+/// Relays any reader and writer to a stream whose answer is still due.
+pub(super) async fn relay_ahead(
+    reader: impl AsyncRead + Unpin,
+    writer: impl AsyncWrite + Unpin,
+    stream: Outgoing,
+) -> Result<(), Broken> {
+    relay(reader, writer, stream.send, stream.recv, true).await
+}
+
+/// The program must not take a failure for the end of the data.
+fn reset_if_broken(tcp: &TcpStream, outcome: &Result<(), Broken>) {
+    if outcome.is_err() {
+        let _ = tcp.set_zero_linger();
+    }
+}
+
+async fn relay(
+    mut reader: impl AsyncRead + Unpin,
+    mut writer: impl AsyncWrite + Unpin,
+    mut send: SendStream,
+    mut recv: RecvStream,
+    answer_due: bool,
+) -> Result<(), Broken> {
+    let inward = async {
+        if answer_due {
+            answered(&mut recv).await?;
+        }
+        write_out(&mut recv, &mut writer).await
+    };
+    let outcome = tokio::try_join!(read_in(&mut reader, &mut send), inward);
+    if outcome.is_err() {
+        let _ = send.reset(BROKEN);
+        let _ = recv.stop(BROKEN);
+    }
+    outcome.map(|((), ())| ())
+}
+
+/// Until the end of the reader, or until the peer does not want more: then the other direction has the reason, or ends
+/// in its own time.
+async fn read_in(reader: &mut (impl AsyncRead + Unpin), send: &mut SendStream) -> Result<(), Broken> {
+    let (mut attained, mut priority) = (Attained::new(Instant::now()), INTERACTIVE);
+    let (mut buffer, mut room) = (BytesMut::new(), READ_BYTES_MIN);
+    loop {
+        if buffer.capacity() < room {
+            buffer.reserve(room);
+        }
+        let read = reader.read_buf(&mut (&mut buffer).limit(room)).await.map_err(Broken::Local)?;
+        if read == 0 {
+            let _ = send.finish();
+            return Ok(());
+        }
+        room = if read == room { READ_BYTES_MAX } else { READ_BYTES_MIN };
+        let next = attained.on_bytes(Instant::now(), read);
+        if next != priority {
+            priority = next;
+            let _ = send.set_priority(priority);
+        }
+        match send.write_chunk(buffer.split().freeze()).await {
+            Ok(()) => attained.on_written(Instant::now()),
+            Err(WriteError::Stopped(_)) => return Ok(()),
+            Err(error) => return Err(Broken::Peer(error.into())),
+        }
+    }
+}
+
+/// Until the end of the stream.
+async fn write_out(recv: &mut RecvStream, writer: &mut (impl AsyncWrite + Unpin)) -> Result<(), Broken> {
+    loop {
+        match recv.read_chunk(READ_BYTES_MAX, true).await {
+            Ok(Some(chunk)) => {
+                writer.write_all(&chunk.bytes).await.map_err(Broken::Local)?;
+                writer.flush().await.map_err(Broken::Local)?;
+            }
+            Ok(None) => return writer.shutdown().await.map_err(Broken::Local),
+            Err(error) => return Err(Broken::Peer(error.into())),
+        }
+    }
+}

@@ -1,0 +1,328 @@
+//! The side that listens: authorises peers, connects to targets, and listens for them.
+
+use std::{
+    collections::HashSet,
+    io,
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr},
+    path::PathBuf,
+    sync::Arc,
+    time::Duration,
+};
+
+use rc3_net::{Connection, ConnectionError, Endpoint, RecvStream, RlpMode, SendStream, ServerConfig};
+use tokio::{io::BufReader, sync::Semaphore, task::JoinSet, time::timeout};
+
+use super::{
+    ALPN, BROKEN, CONNECTIONS_MAX, DONE, LISTENERS_MAX, PORT, UNAUTHORISED, VERSION_REFUSED,
+    allow::{Allowed, Pattern},
+    attained::INTERACTIVE,
+    control::{FromClient, FromServer, VERSION},
+    descriptors,
+    dial::dial_allowed,
+    error::TunnelError,
+    files::Files,
+    notes::note,
+    open::{Answer, Open},
+    relay::relay_tcp,
+    remote::{self, RemoteListen},
+    transport::{open_up, transport},
+};
+use crate::{
+    identity::{mutual, peers::AuthorizedPeers},
+    transfer::{
+        BUSY, FAILED,
+        error::TransferError,
+        interrupted, lost, message,
+        network::Network,
+        newcomers::{Authorise, Newcomers},
+        paths::printable_path,
+        progress::line,
+        random::random,
+        reachable,
+        ticket::{Fingerprint, SECRET_BYTES, Secret, Ticket},
+        ticket_file::TicketFile,
+    },
+};
+
+/// Most authorised peers at once.
+const PEERS_MAX: usize = 64;
+/// Bound in bytes on the memory that all peers together can use, authorised or not.
+const MEMORY_MAX: u64 = 512 << 20;
+/// Time limit for the first message of a stream.
+const OPEN_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Parameters of the listening side.
+#[derive(Debug, Clone)]
+pub struct ServeJob {
+    /// The address to listen on; `None` is port [`PORT`] of any, IPv4 and IPv6.
+    pub address: Option<SocketAddr>,
+    /// Address in the ticket instead of that of the default route: a host, and a port if it differs.
+    pub advertise: Option<(String, Option<u16>)>,
+    /// File for the ticket, instead of printing it.
+    pub ticket_file: Option<PathBuf>,
+    /// Whether there is a ticket at all, with which unknown identities pair.
+    pub pairing: bool,
+    /// The targets that peers may reach; none is all loopback targets.
+    pub allow: Vec<Pattern>,
+    /// Where peers may listen.
+    pub remote_listen: RemoteListen,
+    /// Identity and lists of peers.
+    pub files: Files,
+    /// Whether RLP is allowed.
+    pub rlp: RlpMode,
+    /// Marks and memory of paths.
+    pub network: Network,
+}
+
+/// What all peers share.
+struct Shared {
+    allowed: Allowed,
+    remote_listen: RemoteListen,
+}
+
+/// Prints a ticket and serves until interrupted.
+///
+/// # Errors
+/// See [`TunnelError`].
+///
+/// # Panics
+/// Outside a tokio runtime with I/O and time.
+pub async fn serve(job: &ServeJob) -> Result<(), TunnelError> {
+    descriptors::raise();
+    let identity = job.files.identity()?;
+    let authorized = job.files.authorized();
+    // A list that cannot be used should be noticed before a peer is refused.
+    authorized.contains(identity.fingerprint())?;
+    let mut config = ServerConfig::with_crypto(Arc::new(mutual::server(&identity, ALPN)?));
+    config.transport_config(transport(job.rlp));
+    let endpoint = bind(&config, &job.network, job.address)?;
+    let secret = job.pairing.then(random::<SECRET_BYTES>).transpose()?.map(Secret);
+    // Removed on drop.
+    let _written = announce(job, &endpoint, identity.fingerprint(), secret)?;
+    let shared =
+        Arc::new(Shared { allowed: Allowed::new(job.allow.clone()), remote_listen: job.remote_listen });
+    let mut serving = Box::pin(admit(&endpoint, Peers { secret, authorized }, &shared));
+    tokio::select! {
+        () = &mut serving => {}
+        () = interrupted() => {}
+    }
+    // Peers should receive the reason before their connections are dropped.
+    endpoint.close(FAILED, b"was interrupted");
+    drop(serving);
+    let _ = timeout(Duration::from_secs(1), endpoint.wait_idle()).await;
+    endpoint.save_paths().await;
+    Err(TunnelError::Interrupted)
+}
+
+fn bind(
+    config: &ServerConfig,
+    network: &Network,
+    address: Option<SocketAddr>,
+) -> Result<Endpoint, TunnelError> {
+    let open = |address: SocketAddr| {
+        Endpoint::new(network.options(address.ip(), None), Some(config.clone()), address)
+    };
+    let any = SocketAddr::from((Ipv6Addr::UNSPECIFIED, PORT));
+    let opened = match address {
+        Some(address) => open(address),
+        None => open(any).or_else(|_| open((Ipv4Addr::UNSPECIFIED, PORT).into())),
+    };
+    let endpoint = opened.map_err(|error| TunnelError::Listen { address: address.unwrap_or(any), error })?;
+    endpoint.set_memory_max(MEMORY_MAX);
+    Ok(endpoint)
+}
+
+/// Prints the ticket, or writes it to its file.
+fn announce(
+    job: &ServeJob,
+    endpoint: &Endpoint,
+    fingerprint: Fingerprint,
+    secret: Option<Secret>,
+) -> Result<Option<TicketFile>, TunnelError> {
+    let local = |what: &str, error| TransferError::Local { what: what.to_owned(), error };
+    let bound = endpoint.local_addr().map_err(|error| local("find the port", error))?;
+    note(&format!("listening on UDP {bound}"));
+    let Some(secret) = secret else { return Ok(None) };
+    let ticket: Ticket = reachable::invite(bound, job.advertise.as_ref(), fingerprint, secret)
+        .map_err(|error| local("make a ticket", io::Error::new(io::ErrorKind::InvalidInput, error)))?;
+    let written = job.ticket_file.as_deref().map(|path| TicketFile::write(path, &ticket)).transpose();
+    let written = written.map_err(|error| local("write the ticket", error))?;
+    match &written {
+        Some(file) => note(&format!("the ticket is in {}", printable_path(file.path()))),
+        None => {
+            note("a peer pairs by this ticket: rc3 tunnel -L PORT:HOST:HOSTPORT -, then paste it");
+            line(io::stdout(), &ticket.to_string());
+        }
+    }
+    Ok(written)
+}
+
+/// Serves every authorised peer in a task, until the endpoint closes.
+async fn admit(endpoint: &Endpoint, peers: Peers, shared: &Arc<Shared>) {
+    let mut newcomers = Newcomers::new(endpoint.clone(), peers);
+    let mut sessions = JoinSet::new();
+    loop {
+        let admitted = newcomers.next().await;
+        while sessions.try_join_next().is_some() {}
+        match admitted {
+            Ok(peer) if sessions.len() < PEERS_MAX => {
+                let shared = Arc::clone(shared);
+                sessions.spawn(async move {
+                    let remote = peer.connection.remote_address();
+                    note(&format!("{remote}: connected"));
+                    let error = attend(peer, &shared).await;
+                    note(&format!("{remote}: {error}"));
+                });
+            }
+            Ok(peer) => peer.connection.close(BUSY, b"is busy with other peers"),
+            Err(line) => note(&line),
+        }
+    }
+}
+
+/// An authorised peer.
+struct Peer {
+    connection: Connection,
+    control: SendStream,
+    requests: BufReader<RecvStream>,
+}
+
+/// The peers with an authorised identity or the ticket's secret.
+#[derive(Clone)]
+struct Peers {
+    secret: Option<Secret>,
+    authorized: AuthorizedPeers,
+}
+
+impl Authorise for Peers {
+    type Authorised = Peer;
+
+    async fn authorise(self, connection: Connection) -> Result<Peer, String> {
+        let (control, requests) = connection.accept_bi().await.map_err(|error| error.to_string())?;
+        let mut requests = BufReader::new(requests);
+        let hello = message::read::<FromClient>(&mut requests).await.map_err(|error| error.to_string())?;
+        let FromClient::Hello { version, secret } = hello else {
+            connection.close(UNAUTHORISED, b"does not authorise this identity");
+            return Err("the first message must be `Hello`".to_owned());
+        };
+        if let Err(reason) = self.check(&connection, secret.map(Secret)) {
+            // The peer needs no details.
+            connection.close(UNAUTHORISED, b"does not authorise this identity");
+            return Err(reason);
+        }
+        if version != VERSION {
+            let reason = format!("it has version {VERSION}, this side {version}");
+            connection.close(VERSION_REFUSED, reason.as_bytes());
+            return Err(format!("it has version {version}, this side {VERSION}"));
+        }
+        Ok(Peer { connection, control, requests })
+    }
+}
+
+impl Peers {
+    /// Whether a peer may connect; an identity with the ticket's secret is authorised from now on.
+    fn check(&self, connection: &Connection, secret: Option<Secret>) -> Result<(), String> {
+        let fingerprint = mutual::peer(connection).ok_or("it has shown no identity")?;
+        if self.authorized.contains(fingerprint).map_err(|error| error.to_string())? {
+            return Ok(());
+        }
+        if secret.is_none() || secret != self.secret {
+            return Err(format!("identity {fingerprint} is not authorised"));
+        }
+        let remote = connection.remote_address();
+        let comment = format!("paired from {}", remote.ip().to_canonical());
+        self.authorized.add(fingerprint, &comment).map_err(|error| error.to_string())?;
+        note(&format!("{remote}: paired, identity {fingerprint}"));
+        Ok(())
+    }
+}
+
+/// Serves a peer until its connection ends; returns why.
+async fn attend(peer: Peer, shared: &Arc<Shared>) -> TunnelError {
+    let Peer { connection, mut control, requests } = peer;
+    open_up(&connection);
+    let mut messages = message::listen::<FromClient>(requests);
+    let permits = Arc::new(Semaphore::new(CONNECTIONS_MAX as usize));
+    let (mut tasks, mut listeners) = (JoinSet::new(), HashSet::new());
+    let mut reply = Some(FromServer::Welcome);
+    loop {
+        if let Some(reply) = reply.take()
+            && control.write_chunk(message::encode(&reply).into()).await.is_err()
+        {
+            return end(&connection, "the control stream broke");
+        }
+        tokio::select! {
+            request = messages.recv() => {
+                let Some(Ok(FromClient::Listen { id, ip, port })) = request else {
+                    return end(&connection, "no valid message on the control stream");
+                };
+                reply = Some(if !listeners.insert(id) || listeners.len() > LISTENERS_MAX {
+                    FromServer::NotListening { id, reason: format!("it allows {LISTENERS_MAX} listeners") }
+                } else {
+                    match open_listener(shared.remote_listen, ip, port).await {
+                        Ok((listener, port)) => {
+                            tasks.spawn(remote::forward(listener, id, connection.clone(), Arc::clone(&permits)));
+                            FromServer::Listening { id, port }
+                        }
+                        Err(reason) => FromServer::NotListening { id, reason: message::reason(reason) },
+                    }
+                });
+            }
+            stream = connection.accept_bi() => match stream {
+                Ok((send, recv)) => {
+                    tasks.spawn(serve_stream(send, recv, Arc::clone(shared)));
+                }
+                Err(error) => return ended(error),
+            },
+            Some(_) = tasks.join_next() => {}
+        }
+    }
+}
+
+async fn open_listener(
+    remote_listen: RemoteListen,
+    ip: std::net::IpAddr,
+    port: u16,
+) -> Result<(tokio::net::TcpListener, u16), String> {
+    let listener = remote_listen.open(ip, port).await?;
+    let port = listener.local_addr().map_err(|error| error.to_string())?.port();
+    Ok((listener, port))
+}
+
+/// The end of a connection whose peer violates the protocol, or has ended it.
+fn end(connection: &Connection, what: &str) -> TunnelError {
+    if let Some(error) = connection.close_reason() {
+        return ended(error);
+    }
+    connection.close(FAILED, what.as_bytes());
+    TunnelError::Other(TransferError::Protocol(what.to_owned()))
+}
+
+fn ended(error: ConnectionError) -> TunnelError {
+    match &error {
+        ConnectionError::ApplicationClosed(close) if close.error_code == DONE => {
+            TunnelError::Lost("the other side is done".to_owned())
+        }
+        _ => lost(error).into(),
+    }
+}
+
+/// One TCP connection for a peer.
+async fn serve_stream(mut send: SendStream, mut recv: RecvStream, shared: Arc<Shared>) {
+    let _ = send.set_priority(INTERACTIVE);
+    let Ok(open) = timeout(OPEN_PATIENCE, Open::read(&mut recv)).await else {
+        let _ = send.reset(BROKEN);
+        return;
+    };
+    let connected = match open {
+        Ok(Open::Target(target)) => dial_allowed(&shared.allowed, &target).await,
+        Ok(Open::Listener(_)) | Err(_) => Err(Answer::Malformed),
+    };
+    let answer = connected.as_ref().err().copied().unwrap_or(Answer::Connected);
+    // Dropping the stream finishes it after the answer.
+    if send.write_all(&[answer.code()]).await.is_ok()
+        && let Ok(tcp) = connected
+    {
+        let _ = relay_tcp(tcp, send, recv).await;
+    }
+}

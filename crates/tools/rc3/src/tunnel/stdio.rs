@@ -1,0 +1,46 @@
+//! Standard input and output as one end of a stream.
+
+use std::{
+    io,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use tokio::io::{AsyncWrite, Stdout};
+
+/// Standard output that closes when it is shut down, so that the program behind it reads the end.
+pub(super) struct Output(Stdout);
+
+impl Output {
+    pub(super) fn new() -> Self {
+        Self(tokio::io::stdout())
+    }
+}
+
+impl AsyncWrite for Output {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let flushed = Pin::new(&mut self.0).poll_flush(cx);
+        if let Poll::Ready(Ok(())) = flushed {
+            return Poll::Ready(close());
+        }
+        flushed
+    }
+}
+
+/// Replaces standard output by the null device.
+fn close() -> io::Result<()> {
+    #[cfg(unix)]
+    {
+        let null = std::fs::File::options().write(true).open("/dev/null")?;
+        rustix::stdio::dup2_stdout(&null)?;
+    }
+    Ok(())
+}
