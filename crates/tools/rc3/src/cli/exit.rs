@@ -73,6 +73,7 @@ impl From<&TransferError> for Exit {
             TransferError::Exists(_) => Self::Exists,
             TransferError::LeftOut(_) => Self::LeftOut,
             TransferError::Interrupted { .. } => Self::Interrupted,
+            TransferError::Pipe(error) => Self::from(&**error),
             _ => Self::Failure,
         }
     }

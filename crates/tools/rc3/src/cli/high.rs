@@ -31,6 +31,7 @@ use crate::{
         destination::Policy,
         network::{self, Marking, Network},
         paths::printable_path,
+        pipe::PipeJob,
         progress::Style,
         receive::ReceiveJob,
         send::{PATIENCE, SendJob},
@@ -63,6 +64,10 @@ pub enum Command {
     Recv(ReceiveJob, Style),
     /// Send files.
     Send(SendJob, Style),
+    /// Receive a stream on standard output.
+    RecvPipe(ReceiveJob, Style),
+    /// Send standard input.
+    SendPipe(PipeJob, Style),
     /// Check this host, and a path.
     Doctor(DoctorJob),
     /// Answer checks from another host.
@@ -141,6 +146,9 @@ pub enum UsageError {
     /// Too many sizes, or one too large.
     #[error("choose at most {} sizes from 1 byte to 1 GB", plan::SIZES_MAX)]
     BenchSizes,
+    /// Standard input for two purposes, or beside files.
+    #[error("`-` for standard input stands alone before the ticket")]
+    Pipe,
     /// A ticket, but no files to send.
     #[error("no file or directory to send")]
     NoPath,
@@ -162,6 +170,7 @@ impl UsageError {
                 "pass it by --ticket-file FILE, by RC3_TICKET, or as last argument: TICKET, or `-` for standard input"
             }
             Self::NoPath => "name files and directories before the ticket: rc3 send PATH... -",
+            Self::Pipe => "write: rc3 send - TICKET, with --name FILE if the receiver writes files",
             Self::TwoTickets => "omit one of them",
             Self::DoctorTicket => "run rc3 bench --listen on the other host",
             Self::Picture(_) => "choose a name that ends in .svg or .png",
@@ -317,12 +326,21 @@ fn recv(args: RecvArgs) -> Command {
     let rlp = rlp(args.rlp);
     let network = network(args.network);
     let RecvArgs { dir, listen, advertise, ticket_file, keep, .. } = args;
-    Command::Recv(ReceiveJob { dir, listen, advertise, ticket_file, keep, policy, qlog, rlp, network }, style)
+    let job = ReceiveJob { dir, listen, advertise, ticket_file, keep, policy, qlog, rlp, network };
+    if args.stdout { Command::RecvPipe(job, style) } else { Command::Recv(job, style) }
 }
 
 fn send(args: SendArgs) -> Result<Command, UsageError> {
-    let SendArgs { mut paths, ticket_file, dry_run, rate_limit, mtu, network, .. } = args;
-    let argument = paths.pop_if(|last| ticket::is_ticket(last.as_os_str()));
+    let SendArgs { mut paths, ticket_file, name, dry_run, rate_limit, mtu, network, .. } = args;
+    // `-` alone is standard input, and the ticket comes from elsewhere.
+    let is_alone = paths.len() == 1 && paths[0].as_os_str() == "-";
+    let argument = paths.pop_if(|last| !is_alone && ticket::is_ticket(last.as_os_str()));
+    let is_pipe = paths.first().is_some_and(|path| path.as_os_str() == "-");
+    let reads_ticket = argument.as_deref().is_some_and(|last| last.as_os_str() == "-")
+        || ticket_file.as_deref().is_some_and(|path| path.as_os_str() == "-");
+    if (is_pipe && (paths.len() > 1 || reads_ticket || dry_run)) || (!is_pipe && name.is_some()) {
+        return Err(UsageError::Pipe);
+    }
     let argument = argument.map(|argument| argument.to_string_lossy().into_owned());
     let ticket = required(argument.as_deref(), ticket_file.as_deref())?;
     if paths.is_empty() {
@@ -333,8 +351,15 @@ fn send(args: SendArgs) -> Result<Command, UsageError> {
     let (rlp, congestion) = (rlp(args.rlp), congestion(args.congestion));
     let network = self::network(network);
     let patience = PATIENCE;
+    if is_pipe {
+        paths.clear();
+    }
     let job = SendJob { paths, ticket, dry_run, rate_limit, rlp, congestion, mtu, network, qlog, patience };
-    Ok(Command::Send(job, style))
+    Ok(if is_pipe {
+        Command::SendPipe(PipeJob { send: job, name }, style)
+    } else {
+        Command::Send(job, style)
+    })
 }
 
 #[cfg(all(test, unix))]

@@ -204,6 +204,11 @@ impl Reporter {
         Self { style, verb, bar: None, started: now, line_at: now, total: 0, waiting: None, steered: None }
     }
 
+    /// The form of the output.
+    pub fn style(&self) -> Style {
+        self.style
+    }
+
     /// The receiver is ready. It prints the ticket to standard output, even if quiet.
     pub fn listening(&self, ticket: &str) {
         match self.style {
