@@ -18,6 +18,7 @@ use rc3::{
         high::{BenchJob, Command},
         low::LowArgs,
     },
+    copy::{self, CopyJob},
     transfer::{
         error::TransferError,
         pipe::{self, PipeJob},
@@ -53,6 +54,11 @@ fn run(command: Command) -> Exit {
         Command::Send(job, style) => send_files(job, style),
         Command::RecvPipe(job, style) => recv_pipe(job, style),
         Command::SendPipe(job, style) => send_pipe(job, style),
+        Command::Copy(job, style) => copy_files(*job, style),
+        Command::CopyPeer => transfer(|runtime| {
+            runtime.block_on(copy::serve());
+            Exit::Success
+        }),
         Command::Doctor(job) => doctor::look(&job),
         Command::DoctorListen { network, bind, advertise, ticket_file } => {
             doctor::listen(&network, bind, advertise, ticket_file.as_deref())
@@ -106,6 +112,17 @@ fn ended(outcome: Result<(), TransferError>, reporter: &mut Reporter) -> Exit {
             Exit::from(&error)
         }
     }
+}
+
+fn copy_files(job: CopyJob, style: Style) -> Exit {
+    let mut reporter = Reporter::new(style, "copying");
+    transfer(|runtime| match runtime.block_on(copy::copy(job, &mut reporter)) {
+        Ok(()) => Exit::Success,
+        Err(error) => {
+            reporter.failure(&error, error.hint());
+            Exit::from(&error)
+        }
+    })
 }
 
 fn bench(job: &BenchJob) -> Exit {

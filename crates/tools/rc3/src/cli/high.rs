@@ -26,6 +26,7 @@ use crate::{
         plan::{self, Plan},
         visit::VisitJob,
     },
+    copy::{CopyJob, cli::CopyUsageError},
     doctor::fingerprint,
     transfer::{
         destination::Policy,
@@ -68,6 +69,10 @@ pub enum Command {
     RecvPipe(ReceiveJob, Style),
     /// Send standard input.
     SendPipe(PipeJob, Style),
+    /// Copy by ssh.
+    Copy(Box<CopyJob>, Style),
+    /// Serve a copy.
+    CopyPeer,
     /// Check this host, and a path.
     Doctor(DoctorJob),
     /// Answer checks from another host.
@@ -146,6 +151,9 @@ pub enum UsageError {
     /// Too many sizes, or one too large.
     #[error("choose at most {} sizes from 1 byte to 1 GB", plan::SIZES_MAX)]
     BenchSizes,
+    /// See [`CopyUsageError`].
+    #[error(transparent)]
+    Copy(#[from] CopyUsageError),
     /// Standard input for two purposes, or beside files.
     #[error("`-` for standard input stands alone before the ticket")]
     Pipe,
@@ -170,6 +178,7 @@ impl UsageError {
                 "pass it by --ticket-file FILE, by RC3_TICKET, or as last argument: TICKET, or `-` for standard input"
             }
             Self::NoPath => "name files and directories before the ticket: rc3 send PATH... -",
+            Self::Copy(error) => error.hint(),
             Self::Pipe => "write: rc3 send - TICKET, with --name FILE if the receiver writes files",
             Self::TwoTickets => "omit one of them",
             Self::DoctorTicket => "run rc3 bench --listen on the other host",
@@ -195,6 +204,11 @@ impl Command {
             }
             LowCommand::Recv(args) => recv(args),
             LowCommand::Send(args) => send(args)?,
+            LowCommand::Copy(args) => {
+                let (job, style) = args.resolve()?;
+                Self::Copy(Box::new(job), style)
+            }
+            LowCommand::CopyPeer => Self::CopyPeer,
             LowCommand::Doctor(args) => doctor(args)?,
             LowCommand::Bench(args) => bench(args)?,
             LowCommand::Completions { shell } => Self::Completions(shell),
@@ -290,7 +304,7 @@ fn required(argument: Option<&str>, file: Option<&Path>) -> Result<Ticket, Usage
     }
 }
 
-fn rlp(choice: RlpChoice) -> RlpMode {
+pub(crate) fn rlp(choice: RlpChoice) -> RlpMode {
     match choice {
         RlpChoice::Guard => RlpMode::Guard,
         RlpChoice::Trust => RlpMode::Trust,
@@ -298,7 +312,7 @@ fn rlp(choice: RlpChoice) -> RlpMode {
     }
 }
 
-fn congestion(choice: CongestionChoice) -> Congestion {
+pub(crate) fn congestion(choice: CongestionChoice) -> Congestion {
     match choice {
         CongestionChoice::Cubic => Congestion::Cubic,
         CongestionChoice::Newreno => Congestion::NewReno,
@@ -306,15 +320,19 @@ fn congestion(choice: CongestionChoice) -> Congestion {
     }
 }
 
-fn network(args: NetworkArgs) -> Network {
-    let marking = match args.marks {
+pub(crate) fn marking(choice: MarksChoice) -> Marking {
+    match choice {
         MarksChoice::Auto => Marking::Found,
         MarksChoice::Le => Marking::Chosen(MarkChoice::LowerEffort),
         MarksChoice::Cs1 => Marking::Chosen(MarkChoice::Cs1),
         MarksChoice::None => Marking::Chosen(MarkChoice::None),
         MarksChoice::Raised => Marking::Chosen(MarkChoice::Raised),
         MarksChoice::PerLevel => Marking::PerLevel,
-    };
+    }
+}
+
+pub(crate) fn network(args: NetworkArgs) -> Network {
+    let marking = marking(args.marks);
     let path_memory = if args.no_path_memory { None } else { args.path_memory.or_else(network::path_memory) };
     Network { marking, path_memory }
 }

@@ -8,6 +8,7 @@ use rc3_core::units::Rate;
 use rc3_text::units::{UnitError, parse_rate, parse_size, parse_time};
 
 use super::exit::Exit;
+use crate::copy::cli::CopyArgs;
 #[cfg(unix)]
 use crate::demo::{buffer::Buffer, queue::Queue};
 
@@ -30,6 +31,11 @@ pub enum LowCommand {
     Recv(RecvArgs),
     /// Send files and directories to the holder of a ticket
     Send(SendArgs),
+    /// Copy files to or from another host, where ssh starts rc3
+    Copy(Box<CopyArgs>),
+    /// The far end of `rc3 copy`, on standard input and output
+    #[command(hide = true)]
+    CopyPeer,
     /// Check this host's sockets, and with a second host the path between them
     Doctor(DoctorArgs),
     /// Measure rc3 and plain QUIC on the path between two hosts
@@ -316,7 +322,7 @@ pub struct NetworkArgs {
 }
 
 /// The DSCPs to send with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, serde::Serialize, serde::Deserialize)]
 pub enum MarksChoice {
     /// Those that overtook on this path when `rc3 doctor` checked it in the last day, else le
     Auto,
@@ -333,7 +339,7 @@ pub enum MarksChoice {
 }
 
 /// Whether RLP is allowed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, serde::Serialize, serde::Deserialize)]
 pub enum RlpChoice {
     /// Until the path turns out to ignore priorities
     Guard,
@@ -344,7 +350,7 @@ pub enum RlpChoice {
 }
 
 /// Congestion control.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, serde::Serialize, serde::Deserialize)]
 pub enum CongestionChoice {
     /// RFC 9438
     Cubic,

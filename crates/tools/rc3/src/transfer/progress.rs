@@ -387,13 +387,18 @@ impl Reporter {
 
     /// The transfer failed: one line and a hint, in every style.
     pub fn error(&mut self, error: &TransferError) {
+        self.failure(error, error.hint());
+    }
+
+    /// The command failed: one line and a hint, in every style.
+    pub fn failure(&mut self, error: &dyn std::fmt::Display, hint: &str) {
         self.clear();
         if self.style == Style::Json {
-            json(&Event::Error { message: error.to_string(), hint: error.hint() });
+            json(&Event::Error { message: error.to_string(), hint });
             return;
         }
         line(io::stderr(), &format!("rc3: {error}"));
-        line(io::stderr(), &format!("hint: {}", error.hint()));
+        line(io::stderr(), &format!("hint: {hint}"));
     }
 
     /// Removes the bar.

@@ -1,0 +1,46 @@
+//! The way through ssh while a transfer runs: datagrams for the relay, and the far end's last message.
+
+use super::{
+    message::Reply,
+    relay::Relay,
+    wire::{Frame, Wire},
+};
+use crate::transfer::message::decode;
+
+/// Reads frames until ssh ends.
+pub(super) struct Link {
+    pub(super) wire: Wire,
+    pub(super) relay: Option<Relay>,
+}
+
+impl Link {
+    /// Delivers datagrams until the far end is done, with the number of sources it skipped; `None` when ssh ends.
+    ///
+    /// Cancel-safe: dropping the future loses at most one datagram.
+    pub(super) async fn run(&mut self) -> Option<u32> {
+        loop {
+            match self.wire.next().await.ok()? {
+                Frame::Datagram(datagram) => {
+                    if let Some(relay) = &self.relay {
+                        relay.deliver(&datagram).await;
+                    }
+                }
+                Frame::Message(body) => {
+                    if let Some(Reply::Done { left_out }) = decode(&body) {
+                        return Some(left_out);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Keeps delivering while `work` runs.
+    pub(super) async fn during<T>(&mut self, work: impl Future<Output = T>) -> T {
+        tokio::pin!(work);
+        tokio::select! {
+            done = &mut work => return done,
+            _ = self.run() => {}
+        }
+        work.await
+    }
+}
