@@ -11,14 +11,21 @@ use crate::transfer::message::decode;
 pub(super) struct Link {
     pub(super) wire: Wire,
     pub(super) relay: Option<Relay>,
+    /// How many sources the far end skipped, once it is done.
+    done: Option<u32>,
 }
 
 impl Link {
+    /// Without a relay so far.
+    pub(super) fn new(wire: Wire) -> Self {
+        Self { wire, relay: None, done: None }
+    }
+
     /// Delivers datagrams until the far end is done, with the number of sources it skipped; `None` when ssh ends.
     ///
     /// Cancel-safe: dropping the future loses at most one datagram.
     pub(super) async fn run(&mut self) -> Option<u32> {
-        loop {
+        while self.done.is_none() {
             match self.wire.next().await.ok()? {
                 Frame::Datagram(datagram) => {
                     if let Some(relay) = &self.relay {
@@ -27,11 +34,12 @@ impl Link {
                 }
                 Frame::Message(body) => {
                     if let Some(Reply::Done { left_out }) = decode(&body) {
-                        return Some(left_out);
+                        self.done = Some(left_out);
                     }
                 }
             }
         }
+        self.done
     }
 
     /// Keeps delivering while `work` runs.

@@ -120,7 +120,7 @@ async fn attempt(
     if let (Local::Sources(found), Some(name)) = (&mut *local, &meeting.rename) {
         found.rename(name).map_err(|fault| answer(job, &fault.to_string()))?;
     }
-    let mut link = Link { wire, relay: None };
+    let mut link = Link::new(wire);
     let moved = transfer(job, local, &meeting.ticket, carrier, &mut link, reporter).await;
     let mut skipped = 0;
     if moved.is_ok() {
@@ -226,9 +226,15 @@ async fn transfer(
             }
         }
     };
+    tokio::pin!(moving);
+    let ended = || Err(TransferError::Lost("ssh or the far end ended".to_owned()));
     let outcome = tokio::select! {
-        outcome = moving => outcome,
-        _ = link.run() => Err(TransferError::Lost("ssh or the far end ended".to_owned())),
+        outcome = &mut moving => outcome,
+        done = link.run() => match done {
+            // The last packets may still be on their way.
+            Some(_) => timeout(END_PATIENCE, &mut moving).await.unwrap_or_else(|_| ended()),
+            None => ended(),
+        },
         () = interrupted() => Err(TransferError::Interrupted { kept: 0 }),
     };
     link.during(once::close(endpoint, destination, outcome)).await

@@ -61,7 +61,7 @@ pub async fn serve() {
     let mut wire = Wire::far(io::stdin(), io::stdout());
     // Without a request nobody reads an answer.
     let Ok(request) = wire.message::<Request>().await else { return };
-    let mut link = Link { wire, relay: None };
+    let mut link = Link::new(wire);
     let left_out = match copy(request, &mut link).await {
         Ok(left_out) => left_out,
         Err(Failure { message, hint }) => {

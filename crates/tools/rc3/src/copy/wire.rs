@@ -96,7 +96,7 @@ pub(super) enum WireError {
     Garbage,
     /// Another version of the frames.
     #[error("version {0}")]
-    Version(String),
+    Version(u16),
     /// Not a frame or message of this version.
     #[error("a frame that does not parse")]
     Malformed,
@@ -180,6 +180,12 @@ fn writer<W: Write>(begin: impl FnOnce() -> io::Result<W> + Send + 'static) -> m
     outgoing
 }
 
+/// The version in a magic line.
+fn version(line: &[u8]) -> Option<u16> {
+    let version = line.strip_prefix(MAGIC.as_bytes())?.strip_suffix(b"\n")?;
+    std::str::from_utf8(version).ok()?.trim_end().parse().ok()
+}
+
 /// Reads up to the end of the magic line.
 fn skip_banner(from: &mut impl BufRead) -> Result<(), WireError> {
     let mut left = BANNER_BYTES_MAX;
@@ -187,9 +193,8 @@ fn skip_banner(from: &mut impl BufRead) -> Result<(), WireError> {
         let mut line = Vec::new();
         let read = from.by_ref().take(left).read_until(b'\n', &mut line)?;
         left -= read as u64;
-        if let Some(version) = line.strip_prefix(MAGIC.as_bytes()).filter(|rest| rest.ends_with(b"\n")) {
-            let version = String::from_utf8_lossy(version.trim_ascii()).into_owned();
-            return if version == VERSION.to_string() { Ok(()) } else { Err(WireError::Version(version)) };
+        if let Some(version) = version(&line) {
+            return if version == VERSION { Ok(()) } else { Err(WireError::Version(version)) };
         }
         if left == 0 {
             return Err(WireError::Garbage);
@@ -210,7 +215,7 @@ mod tests {
     fn banners_are_skipped_up_to_a_limit() {
         let skip = |text: &[u8]| skip_banner(&mut &text[..]);
         assert!(skip(b"Welcome\nto rc3-copy-peer 1\n\nrc3-copy-peer 1\nrest").is_ok());
-        assert!(matches!(skip(b"rc3-copy-peer 27\n"), Err(WireError::Version(version)) if version == "27"));
+        assert!(matches!(skip(b"rc3-copy-peer 27\n"), Err(WireError::Version(27))));
         assert!(matches!(skip(b"rc3-copy-peer 1"), Err(WireError::Ended)));
         assert!(matches!(skip(b"Welcome\n"), Err(WireError::Ended)));
         let endless = io::repeat(b'y');
