@@ -22,11 +22,13 @@ impl<W: Write + Send + 'static> Output<W> {
         let (chunks, mut coming) = mpsc::channel::<Bytes>(CHUNKS_AHEAD);
         let (report, done) = oneshot::channel();
         thread::spawn(move || {
-            let mut write = || {
+            let mut write = || -> io::Result<()> {
                 while let Some(chunk) = coming.blocking_recv() {
                     to.write_all(&chunk)?;
+                    // Standard output would keep the rest of a line, for which a reader may wait.
+                    to.flush()?;
                 }
-                to.flush()
+                Ok(())
             };
             let written = write();
             drop(coming);
@@ -44,7 +46,7 @@ impl<W: Write + Send + 'static> Output<W> {
             return Ok(());
         }
         let ended = (&mut self.done).await.map_err(io::Error::other)?;
-        ended.and(Err(io::ErrorKind::BrokenPipe.into()))
+        ended.and_then(|_| Err(io::ErrorKind::BrokenPipe.into()))
     }
 
     /// Waits until everything is written.
