@@ -102,6 +102,9 @@ fn close_code(outcome: &Result<(), TransferError>) -> (VarInt, &'static str) {
     match outcome {
         Ok(()) => (VarInt::from_u32(0), "done"),
         Err(TransferError::Interrupted { .. }) => (VarInt::from_u32(2), "was interrupted"),
+        Err(TransferError::Pipe(error)) if matches!(**error, TransferError::Interrupted { .. }) => {
+            (VarInt::from_u32(2), "was interrupted")
+        }
         Err(_) => (FAILED, "failed"),
     }
 }
