@@ -1,25 +1,27 @@
 #!/usr/bin/env bash
 # Copies many small files and one large file over 100 Mbit/s with a round trip of 100 ms by `rc3 copy`, scp, rsync and
-# `tar | ssh`, as root, between two network namespaces, and prints time and CPU as a Markdown table. Needs sshd, ssh and tc
-# with netem. Usage: benches/copy.sh [FILES [MEGABYTES]]   (10000 files of 10 kB, 1000 MB)
+# `tar | ssh`, as root, between two network namespaces, and prints time and CPU as a Markdown table. `kickass
+# forward` is the link. Needs ssh and sshd. Usage: benches/copy.sh [FILES [MEGABYTES]]   (10000 files of 10 kB, 1000 MB)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 files=${1:-10000} megabytes=${2:-1000}
 
-for needed in ssh sshd ssh-keygen tc; do
+for needed in ssh sshd ssh-keygen; do
     if ! command -v "$needed" >/dev/null; then
         echo "missing: $needed" >&2
         exit 1
     fi
 done
-cargo build --release -p rc3
+cargo build --release -p rc3 -p rc3-kickass-tools
 rc3=$(realpath "${CARGO_TARGET_DIR:-target}/release/rc3")
+kickass=${rc3%rc3}kickass
 near=rc3-near-$$ far=rc3-far-$$
 work=$(mktemp -d)
 chmod 755 "$work"
-sshd=
+sshd= forwarder=
 finish() {
     if [ -n "$sshd" ]; then kill "$sshd" || true; fi
+    if [ -n "$forwarder" ]; then kill "$forwarder" && wait "$forwarder" || true; fi
     ip netns delete "$near" || true
     ip netns delete "$far" || true
     rm -rf "$work"
@@ -28,23 +30,41 @@ trap finish EXIT
 
 ip netns add "$near"
 ip netns add "$far"
-ip -n "$near" link add veth0 type veth peer name veth0 netns "$far"
-ip -n "$near" addr add 10.86.0.1/24 dev veth0
-ip -n "$far" addr add 10.86.0.2/24 dev veth0
-for namespace in "$near" "$far"; do
-    ip -n "$namespace" link set lo up
-    ip -n "$namespace" link set veth0 up
-    # Half of the round trip each way; a buffer of one bandwidth-delay product besides the packets on their way.
-    if ! ip netns exec "$namespace" tc qdisc add dev veth0 root netem delay 50ms rate 100mbit limit 1250; then
-        echo "missing: the queueing discipline netem" >&2
-        exit 1
-    fi
+# Half of the round trip each way; the buffers have one bandwidth-delay product.
+cat >"$work/forward.toml" <<EOF
+[[port]]
+name = "kick-near"
+netns = "$near"
+addresses = ["10.86.1.2/24"]
+routes = ["10.86.1.0/24"]
+rate = "100mbit"
+delay = "50ms"
+buffer = "1250k"
+
+[[port]]
+name = "kick-far"
+netns = "$far"
+addresses = ["10.86.2.2/24"]
+routes = ["10.86.2.0/24"]
+rate = "100mbit"
+delay = "50ms"
+buffer = "1250k"
+EOF
+"$kickass" forward --config "$work/forward.toml" --json >"$work/events" &
+forwarder=$!
+for _ in {1..50}; do
+    if grep -qs ready "$work/events"; then break; fi
+    sleep 0.1
 done
+ip -n "$near" link set lo up
+ip -n "$far" link set lo up
+ip -n "$near" route add 10.86.2.0/24 dev kick-near
+ip -n "$far" route add 10.86.1.0/24 dev kick-far
 
 ssh-keygen -q -t ed25519 -N '' -f "$work/host"
 ssh-keygen -q -t ed25519 -N '' -f "$work/user"
 cat >"$work/sshd_config" <<EOF
-ListenAddress 10.86.0.2
+ListenAddress 10.86.2.2
 HostKey $work/host
 AuthorizedKeysFile $work/user.pub
 StrictModes no
@@ -59,7 +79,7 @@ sshd=$!
 options=(-F none -i "$work/user" -oStrictHostKeyChecking=no -oUserKnownHostsFile="$work/known" -oBatchMode=yes -oLogLevel=ERROR)
 ssh="ssh ${options[*]}"
 for _ in {1..50}; do
-    if ip netns exec "$near" ssh "${options[@]}" 10.86.0.2 true 2>/dev/null; then break; fi
+    if ip netns exec "$near" ssh "${options[@]}" 10.86.2.2 true 2>/dev/null; then break; fi
     sleep 0.1
 done
 
@@ -94,17 +114,17 @@ echo
 echo "| files | program | time | CPU near | CPU far | content |"
 echo "|---|---|---|---|---|---|"
 for kind in small large; do
-    measure "$kind" "rc3 copy" "$rc3" copy --quiet --no-path-memory -e "$ssh" --rc3-path "$rc3" tree "10.86.0.2:$work/in"
-    measure "$kind" "rc3 copy --via-ssh" "$rc3" copy --quiet --via-ssh -e "$ssh" --rc3-path "$rc3" tree "10.86.0.2:$work/in"
+    measure "$kind" "rc3 copy" "$rc3" copy --quiet --no-path-memory -e "$ssh" --rc3-path "$rc3" tree "10.86.2.2:$work/in"
+    measure "$kind" "rc3 copy --via-ssh" "$rc3" copy --quiet --via-ssh -e "$ssh" --rc3-path "$rc3" tree "10.86.2.2:$work/in"
     if command -v scp >/dev/null; then
-        measure "$kind" scp scp -q -r "${options[@]}" tree "10.86.0.2:$work/in"
+        measure "$kind" scp scp -q -r "${options[@]}" tree "10.86.2.2:$work/in"
     else
         echo "| $kind | scp | missing | | |"
     fi
     if command -v rsync >/dev/null; then
-        measure "$kind" "rsync -a" rsync -a -e "$ssh" tree "10.86.0.2:$work/in"
+        measure "$kind" "rsync -a" rsync -a -e "$ssh" tree "10.86.2.2:$work/in"
     else
         echo "| $kind | rsync | missing | | |"
     fi
-    measure "$kind" "tar \\| ssh" bash -c "set -o pipefail; tar c tree | $ssh 10.86.0.2 tar x -C '$work/in'"
+    measure "$kind" "tar \\| ssh" bash -c "set -o pipefail; tar c tree | $ssh 10.86.2.2 tar x -C '$work/in'"
 done
