@@ -194,7 +194,7 @@ fn a_prioritized_writer_is_woken_while_the_window_is_full() {
 fn a_stream_that_nobody_reads_leaves_room_for_others() {
     let mut config = PairConfig::symmetric(LinkConfig::default(), 1_000_000);
     config.client.send_window(SEND_WINDOW).stream_send_window(STREAM_WINDOW).max_idle_timeout(None);
-    config.server.stream_receive_window(64 << 10).rlp_window(64 << 10).max_idle_timeout(None);
+    config.server.stream_receive_window((64u32 << 10).into()).rlp_window(64 << 10).max_idle_timeout(None);
     let mut pair = Pair::new(config);
     let (client, _) = connected(&mut pair);
     let chunk = bytes::Bytes::from(vec![0; 8 << 20]);

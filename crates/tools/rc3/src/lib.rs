@@ -5,6 +5,7 @@
 
 pub mod bench;
 pub mod cli;
+pub mod copy;
 #[cfg(unix)]
 pub mod demo;
 pub mod doctor;

@@ -19,7 +19,10 @@ use rc3::{
         low::LowArgs,
         tunnel::TunnelCommand,
     },
+    copy::{self, CopyJob},
     transfer::{
+        error::TransferError,
+        pipe::{self, PipeJob},
         progress::{Reporter, Style},
         receive::{ReceiveJob, receive},
         send::{SendJob, send},
@@ -51,6 +54,13 @@ fn run(command: Command) -> Exit {
         Command::Demo { scenarios, json, svg } => demo::run(&scenarios, json, svg.as_deref()),
         Command::Recv(job, style) => recv_files(job, style),
         Command::Send(job, style) => send_files(job, style),
+        Command::RecvPipe(job, style) => recv_pipe(job, style),
+        Command::SendPipe(job, style) => send_pipe(job, style),
+        Command::Copy(job, style) => copy_files(*job, style),
+        Command::CopyPeer => transfer(|runtime| {
+            runtime.block_on(copy::serve());
+            Exit::Success
+        }),
         Command::Doctor(job) => doctor::look(&job),
         Command::DoctorListen { network, bind, advertise, ticket_file } => {
             doctor::listen(&network, bind, advertise, ticket_file.as_deref())
@@ -80,6 +90,39 @@ fn recv_files(job: ReceiveJob, style: Style) -> Exit {
         Ok(()) => Exit::Success,
         Err(error) => {
             reporter.error(&error);
+            Exit::from(&error)
+        }
+    })
+}
+
+fn send_pipe(job: PipeJob, style: Style) -> Exit {
+    let mut reporter = Reporter::new(style, "sending");
+    transfer(|runtime| {
+        ended(runtime.block_on(pipe::send_pipe(job, io::stdin(), &mut reporter)), &mut reporter)
+    })
+}
+
+fn recv_pipe(job: ReceiveJob, style: Style) -> Exit {
+    let mut reporter = Reporter::new(style, "receiving");
+    transfer(|runtime| ended(runtime.block_on(pipe::receive_to_stdout(job, &mut reporter)), &mut reporter))
+}
+
+fn ended(outcome: Result<(), TransferError>, reporter: &mut Reporter) -> Exit {
+    match outcome {
+        Ok(()) => Exit::Success,
+        Err(error) => {
+            reporter.error(&error);
+            Exit::from(&error)
+        }
+    }
+}
+
+fn copy_files(job: CopyJob, style: Style) -> Exit {
+    let mut reporter = Reporter::new(style, "copying");
+    transfer(|runtime| match runtime.block_on(copy::copy(job, &mut reporter)) {
+        Ok(()) => Exit::Success,
+        Err(error) => {
+            reporter.failure(&error, error.hint());
             Exit::from(&error)
         }
     })

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use crate::{
     bench::error::BenchError,
+    copy::error::CopyError,
     transfer::error::TransferError,
     tunnel::{error::TunnelError, open::Answer},
 };
@@ -27,8 +28,18 @@ pub enum Exit {
     LeftOut,
     /// The doctor found a problem that the user can fix.
     Findings,
+    /// `rc3 copy` cannot run ssh.
+    NoSsh,
+    /// The other host has no rc3.
+    NoPeer,
+    /// The other host has another version of rc3.
+    Version,
+    /// UDP to the other host does not answer.
+    NoUdp,
     /// The user pressed Ctrl-C.
     Interrupted,
+    /// ssh failed.
+    Ssh,
 }
 
 impl Exit {
@@ -43,7 +54,12 @@ Exit codes:
     5  a file of that name exists; nothing was overwritten
     6  rc3 doctor found a problem that you can fix
     7  some files were skipped; all others arrived
-  130  interrupted";
+    8  rc3 copy cannot run ssh
+    9  the other host has no rc3
+   10  the other host has another version of rc3
+   11  UDP to the other host does not answer
+  130  interrupted
+  255  ssh failed";
 
     /// The number.
     pub fn code(self) -> u8 {
@@ -56,7 +72,12 @@ Exit codes:
             Self::Exists => 5,
             Self::Findings => 6,
             Self::LeftOut => 7,
+            Self::NoSsh => 8,
+            Self::NoPeer => 9,
+            Self::Version => 10,
+            Self::NoUdp => 11,
             Self::Interrupted => 130,
+            Self::Ssh => 255,
         }
     }
 }
@@ -77,6 +98,21 @@ impl From<&TransferError> for Exit {
             TransferError::Exists(_) => Self::Exists,
             TransferError::LeftOut(_) => Self::LeftOut,
             TransferError::Interrupted { .. } => Self::Interrupted,
+            TransferError::Pipe(error) => Self::from(&**error),
+            _ => Self::Failure,
+        }
+    }
+}
+
+impl From<&CopyError> for Exit {
+    fn from(error: &CopyError) -> Self {
+        match error {
+            CopyError::NoSsh { .. } => Self::NoSsh,
+            CopyError::Ssh(_) => Self::Ssh,
+            CopyError::NoPeer { .. } => Self::NoPeer,
+            CopyError::Version { .. } => Self::Version,
+            CopyError::NoUdp { .. } => Self::NoUdp,
+            CopyError::Transfer(error) => Self::from(error),
             _ => Self::Failure,
         }
     }
@@ -122,7 +158,12 @@ mod tests {
             Exit::Exists,
             Exit::Findings,
             Exit::LeftOut,
+            Exit::NoSsh,
+            Exit::NoPeer,
+            Exit::Version,
+            Exit::NoUdp,
             Exit::Interrupted,
+            Exit::Ssh,
         ];
         let listed: Vec<u8> =
             Exit::HELP.lines().filter_map(|line| line.split_whitespace().next()?.parse().ok()).collect();

@@ -29,11 +29,13 @@ use crate::{
         plan::{self, Plan},
         visit::VisitJob,
     },
+    copy::{CopyJob, cli::CopyUsageError},
     doctor::fingerprint,
     transfer::{
         destination::Policy,
         network::{self, Marking, Network},
         paths::printable_path,
+        pipe::PipeJob,
         progress::Style,
         receive::ReceiveJob,
         send::{PATIENCE, SendJob},
@@ -66,6 +68,14 @@ pub enum Command {
     Recv(ReceiveJob, Style),
     /// Send files.
     Send(SendJob, Style),
+    /// Receive a stream on standard output.
+    RecvPipe(ReceiveJob, Style),
+    /// Send standard input.
+    SendPipe(PipeJob, Style),
+    /// Copy by ssh.
+    Copy(Box<CopyJob>, Style),
+    /// Serve a copy.
+    CopyPeer,
     /// Check this host, and a path.
     Doctor(DoctorJob),
     /// Answer checks from another host.
@@ -164,6 +174,12 @@ pub enum UsageError {
     /// A name that cannot stand in `known_peers`.
     #[error("a peer's name is one word without `#` at its start")]
     PeerName,
+    /// See [`CopyUsageError`].
+    #[error(transparent)]
+    Copy(#[from] CopyUsageError),
+    /// Standard input for two purposes, or beside files.
+    #[error("`-` for standard input stands alone before the ticket")]
+    Pipe,
     /// A ticket, but no files to send.
     #[error("no file or directory to send")]
     NoPath,
@@ -193,6 +209,8 @@ impl UsageError {
             }
             Self::NoState => "name a directory by --state DIR",
             Self::PeerName => "choose another --name",
+            Self::Copy(error) => error.hint(),
+            Self::Pipe => "write: rc3 send - TICKET, with --name FILE if the receiver writes files",
             Self::TwoTickets => "omit one of them",
             Self::DoctorTicket => "run rc3 bench --listen on the other host",
             Self::Picture(_) => "choose a name that ends in .svg or .png",
@@ -217,6 +235,11 @@ impl Command {
             }
             LowCommand::Recv(args) => recv(args),
             LowCommand::Send(args) => send(args)?,
+            LowCommand::Copy(args) => {
+                let (job, style) = args.resolve()?;
+                Self::Copy(Box::new(job), style)
+            }
+            LowCommand::CopyPeer => Self::CopyPeer,
             LowCommand::Doctor(args) => doctor(args)?,
             LowCommand::Bench(args) => bench(args)?,
             LowCommand::Tunnel(args) => Self::Tunnel(Box::new(tunnel::resolve(args)?)),
@@ -313,7 +336,7 @@ fn required(argument: Option<&str>, file: Option<&Path>) -> Result<Ticket, Usage
     }
 }
 
-pub(super) fn rlp(choice: RlpChoice) -> RlpMode {
+pub(crate) fn rlp(choice: RlpChoice) -> RlpMode {
     match choice {
         RlpChoice::Guard => RlpMode::Guard,
         RlpChoice::Trust => RlpMode::Trust,
@@ -321,7 +344,7 @@ pub(super) fn rlp(choice: RlpChoice) -> RlpMode {
     }
 }
 
-fn congestion(choice: CongestionChoice) -> Congestion {
+pub(crate) fn congestion(choice: CongestionChoice) -> Congestion {
     match choice {
         CongestionChoice::Cubic => Congestion::Cubic,
         CongestionChoice::Newreno => Congestion::NewReno,
@@ -329,15 +352,19 @@ fn congestion(choice: CongestionChoice) -> Congestion {
     }
 }
 
-pub(super) fn network(args: NetworkArgs) -> Network {
-    let marking = match args.marks {
+pub(crate) fn marking(choice: MarksChoice) -> Marking {
+    match choice {
         MarksChoice::Auto => Marking::Found,
         MarksChoice::Le => Marking::Chosen(MarkChoice::LowerEffort),
         MarksChoice::Cs1 => Marking::Chosen(MarkChoice::Cs1),
         MarksChoice::None => Marking::Chosen(MarkChoice::None),
         MarksChoice::Raised => Marking::Chosen(MarkChoice::Raised),
         MarksChoice::PerLevel => Marking::PerLevel,
-    };
+    }
+}
+
+pub(crate) fn network(args: NetworkArgs) -> Network {
+    let marking = marking(args.marks);
     let path_memory = if args.no_path_memory { None } else { args.path_memory.or_else(network::path_memory) };
     Network { marking, path_memory }
 }
@@ -350,12 +377,20 @@ fn recv(args: RecvArgs) -> Command {
     let network = network(args.network);
     let RecvArgs { dir, listen, advertise, identity, ticket_file, keep, .. } = args;
     let job = ReceiveJob { dir, listen, advertise, identity, ticket_file, keep, policy, qlog, rlp, network };
-    Command::Recv(job, style)
+    if args.stdout { Command::RecvPipe(job, style) } else { Command::Recv(job, style) }
 }
 
 fn send(args: SendArgs) -> Result<Command, UsageError> {
-    let SendArgs { mut paths, ticket_file, dry_run, rate_limit, mtu, network, .. } = args;
-    let argument = paths.pop_if(|last| ticket::is_ticket(last.as_os_str()));
+    let SendArgs { mut paths, ticket_file, name, dry_run, rate_limit, mtu, network, .. } = args;
+    // `-` alone is standard input, and the ticket comes from elsewhere.
+    let is_alone = paths.len() == 1 && paths[0].as_os_str() == "-";
+    let argument = paths.pop_if(|last| !is_alone && ticket::is_ticket(last.as_os_str()));
+    let is_pipe = paths.first().is_some_and(|path| path.as_os_str() == "-");
+    let reads_ticket = argument.as_deref().is_some_and(|last| last.as_os_str() == "-")
+        || ticket_file.as_deref().is_some_and(|path| path.as_os_str() == "-");
+    if (is_pipe && (paths.len() > 1 || reads_ticket || dry_run)) || (!is_pipe && name.is_some()) {
+        return Err(UsageError::Pipe);
+    }
     let argument = argument.map(|argument| argument.to_string_lossy().into_owned());
     let ticket = required(argument.as_deref(), ticket_file.as_deref())?;
     if paths.is_empty() {
@@ -366,8 +401,15 @@ fn send(args: SendArgs) -> Result<Command, UsageError> {
     let (rlp, congestion) = (rlp(args.rlp), congestion(args.congestion));
     let network = self::network(network);
     let patience = PATIENCE;
+    if is_pipe {
+        paths.clear();
+    }
     let job = SendJob { paths, ticket, dry_run, rate_limit, rlp, congestion, mtu, network, qlog, patience };
-    Ok(Command::Send(job, style))
+    Ok(if is_pipe {
+        Command::SendPipe(PipeJob { send: job, name }, style)
+    } else {
+        Command::Send(job, style)
+    })
 }
 
 #[cfg(all(test, unix))]

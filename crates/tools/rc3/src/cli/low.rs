@@ -8,6 +8,7 @@ use rc3_core::units::Rate;
 use rc3_text::units::{UnitError, parse_rate, parse_size, parse_time};
 
 use super::{exit::Exit, tunnel::TunnelArgs};
+use crate::copy::cli::CopyArgs;
 #[cfg(unix)]
 use crate::demo::{buffer::Buffer, queue::Queue};
 
@@ -30,6 +31,11 @@ pub enum LowCommand {
     Recv(RecvArgs),
     /// Send files and directories to the holder of a ticket
     Send(SendArgs),
+    /// Copy files to or from another host, where ssh starts rc3
+    Copy(Box<CopyArgs>),
+    /// The far end of `rc3 copy`, on standard input and output
+    #[command(hide = true)]
+    CopyPeer,
     /// Check this host's sockets, and with a second host the path between them
     Doctor(DoctorArgs),
     /// Measure rc3 and plain QUIC on the path between two hosts
@@ -115,7 +121,11 @@ verified; until then it is `.NAME.TAG.rc3-part`, with at most its final permissi
 connection breaks, the disk is full, or this program is interrupted or killed: run the same two commands again, and \
 only what is missing is sent (a file below 1 MiB is sent again as a whole). Files that already exist with the same \
 content are not sent. Delete `.*.rc3-part` files that you do not want to \
-complete.")]
+complete.
+
+Pipes: rc3 recv --stdout | tar x. The exit code is 0 only if the whole stream arrived and its hash matched. Bytes that \
+were written before a failure cannot be taken back: check the exit code before you use them (in bash: set -o pipefail). \
+A pipe cannot be continued after an interruption.")]
 pub struct RecvArgs {
     /// Write files only below this directory
     #[arg(long, default_value = ".", value_name = "DIR")]
@@ -133,6 +143,9 @@ pub struct RecvArgs {
     /// port the ticket is valid in every run
     #[arg(long, value_name = "FILE", requires = "listen")]
     pub identity: Option<PathBuf>,
+    /// Write the stream of `rc3 send -` to standard output; the ticket goes to standard error
+    #[arg(long, conflicts_with_all = ["dir", "keep", "force", "fsync", "discard_partial", "json"])]
+    pub stdout: bool,
     /// Continue after the first complete transfer
     #[arg(long)]
     pub keep: bool,
@@ -167,15 +180,22 @@ processes.
 
 Directories are sent with their whole content. Symbolic links inside a directory are skipped with a warning; a link \
 given as PATH is followed. If anything was skipped, the exit code is 7. After an interruption run the same command \
-again: it sends only what the receiver does not have yet."
+again: it sends only what the receiver does not have yet.
+
+Pipes: tar c . | rc3 send - TICKET sends standard input to rc3 recv --stdout, or with --name FILE to a receiver that \
+writes files. If the command before the pipe fails, rc3 sees only the end of its output: set -o pipefail in bash. A pipe \
+cannot be continued after an interruption."
 )]
 pub struct SendArgs {
-    /// Files and directories, then the ticket unless it comes from elsewhere
+    /// Files and directories, or `-` alone for standard input; then the ticket unless it comes from elsewhere
     #[arg(required = true, num_args = 1.., value_name = "PATH")]
     pub paths: Vec<PathBuf>,
     /// Read the ticket from this file
     #[arg(long, value_name = "FILE")]
     pub ticket_file: Option<PathBuf>,
+    /// Name of the file that a receiver without --stdout writes, for `rc3 send -`
+    #[arg(long, value_name = "FILE", conflicts_with = "dry_run")]
+    pub name: Option<String>,
     /// Only list what would be sent
     #[arg(long)]
     pub dry_run: bool,
@@ -308,7 +328,7 @@ pub struct NetworkArgs {
 }
 
 /// The DSCPs to send with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, serde::Serialize, serde::Deserialize)]
 pub enum MarksChoice {
     /// Those that overtook on this path when `rc3 doctor` checked it in the last day, else le
     Auto,
@@ -325,7 +345,7 @@ pub enum MarksChoice {
 }
 
 /// Whether RLP is allowed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, serde::Serialize, serde::Deserialize)]
 pub enum RlpChoice {
     /// Until the path turns out to ignore priorities
     Guard,
@@ -336,7 +356,7 @@ pub enum RlpChoice {
 }
 
 /// Congestion control.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, serde::Serialize, serde::Deserialize)]
 pub enum CongestionChoice {
     /// RFC 9438
     Cubic,

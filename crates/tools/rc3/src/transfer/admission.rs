@@ -58,8 +58,8 @@ impl Admission {
 
 /// The senders with the ticket's secret.
 #[derive(Clone)]
-struct Senders {
-    secret: Secret,
+pub(super) struct Senders {
+    pub(super) secret: Secret,
 }
 
 impl Authorise for Senders {

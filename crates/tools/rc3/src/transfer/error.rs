@@ -102,6 +102,15 @@ pub enum TransferError {
         /// The system error.
         error: io::Error,
     },
+    /// Standard input cannot be read.
+    #[error("cannot read standard input: {0}")]
+    Input(io::Error),
+    /// Standard output takes no more bytes.
+    #[error("cannot write to standard output: {0}")]
+    Output(io::Error),
+    /// A transfer of a pipe ended early.
+    #[error("{0}")]
+    Pipe(Box<Self>),
     /// Everything is in place except the skipped files.
     #[error("{} left out", were(*.0))]
     LeftOut(usize),
@@ -112,6 +121,9 @@ pub enum TransferError {
         kept: usize,
     },
 }
+
+/// Pipes have nothing to continue from.
+const RESTART: &str = "pipes cannot be continued: run both commands again from the start";
 
 fn were(files: usize) -> String {
     format!("{} {}", count(files, "file"), if files == 1 { "was" } else { "were" })
@@ -162,6 +174,13 @@ impl TransferError {
             Self::Write { .. } => {
                 "check free space and permissions of the receiving directory; the next run continues the transfer"
             }
+            Self::Input(_) | Self::Output(_) => RESTART,
+            Self::Pipe(error) => match **error {
+                Self::Lost(_) | Self::Write { .. } | Self::NotVerified(_) | Self::Interrupted { .. } => {
+                    RESTART
+                }
+                ref error => error.hint(),
+            },
             Self::LeftOut(_) => "lines that begin with `left out` give names and reasons; --quiet hides them",
             Self::Interrupted { .. } => {
                 "incomplete files have temporary names; run the same command again to continue"

@@ -28,6 +28,7 @@ use super::{
     lost,
     manifest::{Expected, Received},
     message::{self, Fault, FromReceiver, FromSender, Refusal, Work},
+    pipe,
     progress::{Reporter, Summary},
     session::{FINAL_PATIENCE, Session},
 };
@@ -92,7 +93,10 @@ impl Transfer<'_> {
         destination: &Destination,
         reporter: &mut Reporter,
     ) -> Result<(), TransferError> {
-        let manifest = read_manifest(&mut session).await?;
+        let manifest = match read_manifest(&mut session).await? {
+            Announced::Manifest(manifest) => manifest,
+            Announced::Pipe(name) => return pipe::receive_file(session, destination, name, reporter).await,
+        };
         reporter.misleading(&manifest.misleading);
         let total = manifest.bytes();
         let arrived = Arc::<AtomicU64>::default();
@@ -306,19 +310,33 @@ impl Arrived {
     }
 }
 
+/// What a sender announces.
+enum Announced {
+    /// Files and directories.
+    Manifest(Received),
+    /// A stream of unknown length, to be stored under this name.
+    Pipe(Option<Vec<u8>>),
+}
+
 /// Reads up to the end of the manifest.
-async fn read_manifest(session: &mut Session) -> Result<Received, TransferError> {
+async fn read_manifest(session: &mut Session) -> Result<Announced, TransferError> {
     let mut manifest = Received::default();
     loop {
         session.sign_of_life(Work::Comparing).await?;
         match session.hear().await? {
             FromSender::Entry(entry) => {
+                if !session.admits(&entry) {
+                    let reason = "a file that was not asked for".to_owned();
+                    session.refuse(Refusal::Manifest, reason.clone()).await;
+                    return Err(TransferError::Protocol(reason));
+                }
                 if let Err(error) = manifest.add(entry) {
                     session.refuse(Refusal::Manifest, error.to_string()).await;
                     return Err(error.into());
                 }
             }
-            FromSender::ManifestEnd => return Ok(manifest),
+            FromSender::ManifestEnd => return Ok(Announced::Manifest(manifest)),
+            FromSender::Pipe { name } => return Ok(Announced::Pipe(name)),
             FromSender::Abort { reason } => return Err(TransferError::peer(&reason)),
             _ => return Err(TransferError::Protocol("an unexpected message".to_owned())),
         }

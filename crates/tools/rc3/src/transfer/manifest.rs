@@ -159,6 +159,19 @@ impl Found {
         Ok(found)
     }
 
+    /// Gives the only argument another name.
+    ///
+    /// # Errors
+    /// When a receiver would refuse a path with that name.
+    pub fn rename(&mut self, name: &[u8]) -> Result<(), PathError> {
+        for entry in &mut self.entries {
+            let old = entry.name.as_bytes();
+            let below = old.iter().position(|&byte| byte == b'/').map_or(&[][..], |slash| &old[slash..]);
+            entry.name = SafePath::parse(&[name, below].concat(), Rules::HERE)?;
+        }
+        Ok(())
+    }
+
     /// Bytes of all files.
     pub fn bytes(&self) -> u64 {
         self.entries.iter().map(SourceEntry::bytes).sum()

@@ -9,6 +9,9 @@
 //! `FileSent` with the hash of the whole file. The receiver answers each with `FileDone` or `FileFailed`, and at the
 //! end with `Finished`. Between messages it regularly sends `Working`.
 //!
+//! A sender that reads a pipe writes `Pipe` instead of a manifest. After `Accepted` one unidirectional stream carries the
+//! bytes, and `FileSent` for file 0 confirms their end; the receiver answers `Finished` or `FileFailed`.
+//!
 //! A message is its length in four bytes, big-endian, then that many bytes of postcard. Invariant: no message makes the
 //! reader allocate more than [`MESSAGE_BYTES_MAX`].
 
@@ -22,7 +25,7 @@ use tokio::{
 use super::{paths::PATH_BYTES_MAX, ticket::SECRET_BYTES};
 
 /// The protocol version. A receiver refuses others.
-pub const VERSION: u16 = 3;
+pub const VERSION: u16 = 4;
 
 /// Application protocol name on the connection.
 pub const ALPN: &[u8] = b"rc3-copy/1";
@@ -68,6 +71,11 @@ pub enum FromSender {
         file: u32,
         /// BLAKE3 of its content.
         hash: [u8; 32],
+    },
+    /// Instead of a manifest: one stream of unknown length.
+    Pipe {
+        /// The name of the file to write, if the sender has one. Untrusted: see [`super::paths::SafePath`].
+        name: Option<Vec<u8>>,
     },
 }
 
@@ -302,6 +310,7 @@ mod tests {
             (any::<u32>(), any::<[u8; 32]>()).prop_map(|(file, hash)| FromSender::FileSent { file, hash }),
             ".{0,100}".prop_map(|reason| FromSender::Abort { reason }),
             (any::<u32>(), any::<[u8; 32]>()).prop_map(|(file, hash)| FromSender::Hash { file, hash }),
+            any::<Option<Vec<u8>>>().prop_map(|name| FromSender::Pipe { name }),
         ]
     }
 

@@ -28,9 +28,11 @@ pub mod message;
 pub(crate) mod moved;
 pub mod network;
 pub(crate) mod newcomers;
+pub(crate) mod once;
 mod outbound;
 pub mod part;
 pub mod paths;
+pub mod pipe;
 pub mod progress;
 pub mod random;
 pub mod reachable;
@@ -100,6 +102,9 @@ fn close_code(outcome: &Result<(), TransferError>) -> (VarInt, &'static str) {
     match outcome {
         Ok(()) => (VarInt::from_u32(0), "done"),
         Err(TransferError::Interrupted { .. }) => (VarInt::from_u32(2), "was interrupted"),
+        Err(TransferError::Pipe(error)) if matches!(**error, TransferError::Interrupted { .. }) => {
+            (VarInt::from_u32(2), "was interrupted")
+        }
         Err(_) => (FAILED, "failed"),
     }
 }

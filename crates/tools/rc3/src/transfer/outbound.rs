@@ -59,10 +59,21 @@ pub(super) async fn converse(
     reporter: &mut Reporter,
 ) -> Result<(), TransferError> {
     let connection = connect(endpoint, address, job).await?;
+    converse_over(&connection, endpoint, job, found, reporter).await
+}
+
+/// The whole exchange over a connection to the receiver, of which either side may have opened it.
+pub(super) async fn converse_over(
+    connection: &Connection,
+    endpoint: &Endpoint,
+    job: &SendJob,
+    found: &Found,
+    reporter: &mut Reporter,
+) -> Result<(), TransferError> {
     let opened = timeout(job.patience, connection.open_bi()).await;
     let (mut control, replies) =
         opened.map_err(|_| TransferError::Stalled(job.patience))?.map_err(before_any_reply)?;
-    let mut replies = Replies::new(&connection, message::listen(replies), job.patience);
+    let mut replies = Replies::new(connection, message::listen(replies), job.patience);
 
     // The answer may arrive before the manifest is complete: the receiver then ignores the rest.
     let mut manifest = Box::pin(say_manifest(&mut control, &job.ticket, found));
@@ -97,12 +108,13 @@ pub(super) async fn converse(
     let there = agreed.bytes_there(found);
     let unchanged_files = agreed.unchanged.len();
     let mut left = found.file_count() - unchanged_files;
-    reporter.start(found.file_count(), total, &address.to_string(), connection.is_rc3());
+    let peer = connection.remote_address().to_string();
+    reporter.start(found.file_count(), total, &peer, connection.is_rc3());
     let mut tick = tokio::time::interval(Duration::from_millis(100));
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let unanswered = Unanswered::default();
     let files = Files { found, unanswered: &unanswered, limit: job.rate_limit };
-    let mut sending = Box::pin(files.send(&connection, &mut control, agreed));
+    let mut sending = Box::pin(files.send(connection, &mut control, agreed));
     let (mut all_sent, mut moved) = (false, Moved::new(patience(job)));
     loop {
         tokio::select! {
@@ -128,7 +140,7 @@ pub(super) async fn converse(
                 }
             }
             _ = tick.tick() => {
-                let delivered = delivered(&connection);
+                let delivered = delivered(connection);
                 moved.check(delivered)?;
                 reporter.steered = connection.try_stats().and_then(|stats| stats.kickass).map(Steered::from);
                 reporter.progress((there + delivered).min(total));
@@ -155,7 +167,7 @@ pub(super) async fn converse(
     Ok(())
 }
 
-async fn connect(
+pub(super) async fn connect(
     endpoint: &Endpoint,
     address: SocketAddr,
     job: &SendJob,
@@ -174,7 +186,7 @@ async fn connect(
 }
 
 /// The receiver's messages, in order and rate-limited.
-struct Replies<'a> {
+pub(super) struct Replies<'a> {
     connection: &'a Connection,
     messages: message::Messages<FromReceiver>,
     patience: Duration,
@@ -183,7 +195,7 @@ struct Replies<'a> {
 }
 
 impl<'a> Replies<'a> {
-    fn new(
+    pub(super) fn new(
         connection: &'a Connection,
         messages: message::Messages<FromReceiver>,
         patience: Duration,
@@ -192,7 +204,7 @@ impl<'a> Replies<'a> {
     }
 
     /// Cancel-safe: dropping the future loses nothing.
-    async fn next(&mut self) -> Result<FromReceiver, TransferError> {
+    pub(super) async fn next(&mut self) -> Result<FromReceiver, TransferError> {
         let reply = heard(self.connection, self.messages.recv().await)?;
         if matches!(reply, FromReceiver::Working(_)) {
             self.signs_of_life += 1;
@@ -204,13 +216,13 @@ impl<'a> Replies<'a> {
     }
 
     /// The next message, for which the other side has no reason to delay.
-    async fn soon(&mut self) -> Result<FromReceiver, TransferError> {
+    pub(super) async fn soon(&mut self) -> Result<FromReceiver, TransferError> {
         let patience = self.patience;
         timeout(patience, self.next()).await.unwrap_or(Err(TransferError::Stalled(patience)))
     }
 
     /// The receiver's last message, if it explains the close.
-    async fn send_final(&mut self, found: &Found) -> Option<TransferError> {
+    pub(super) async fn send_final(&mut self, found: &Found) -> Option<TransferError> {
         let word = async {
             while let Ok(reply) = self.next().await {
                 if matches!(reply, FromReceiver::FileFailed { .. } | FromReceiver::Refused { .. }) {
@@ -367,7 +379,7 @@ impl Files<'_> {
 }
 
 /// Signals to the receiver why the transfer stops.
-async fn abort(control: &mut SendStream, error: &TransferError) {
+pub(super) async fn abort(control: &mut SendStream, error: &TransferError) {
     let abort = FromSender::Abort { reason: message::reason(error) };
     let sent = async {
         let _ = control.write_chunk(message::encode(&abort).into()).await;
@@ -418,7 +430,7 @@ fn delivered(connection: &Connection) -> u64 {
 }
 
 /// A reply that ends the transfer.
-fn unwelcome(reply: FromReceiver, found: &Found) -> TransferError {
+pub(super) fn unwelcome(reply: FromReceiver, found: &Found) -> TransferError {
     match reply {
         FromReceiver::Refused { refusal, reason } => {
             let reason = printable(&reason);
@@ -448,7 +460,7 @@ fn unwelcome(reply: FromReceiver, found: &Found) -> TransferError {
 }
 
 /// Why the connection failed, as an error of this program.
-fn broken(error: WriteError) -> TransferError {
+pub(super) fn broken(error: WriteError) -> TransferError {
     match error {
         WriteError::ConnectionLost(error) => lost(error),
         error => TransferError::Lost(error.to_string()),

@@ -204,6 +204,11 @@ impl Reporter {
         Self { style, verb, bar: None, started: now, line_at: now, total: 0, waiting: None, steered: None }
     }
 
+    /// The form of the output.
+    pub fn style(&self) -> Style {
+        self.style
+    }
+
     /// The receiver is ready. It prints the ticket to standard output, even if quiet.
     pub fn listening(&self, ticket: &str) {
         match self.style {
@@ -382,13 +387,18 @@ impl Reporter {
 
     /// The transfer failed: one line and a hint, in every style.
     pub fn error(&mut self, error: &TransferError) {
+        self.failure(error, error.hint());
+    }
+
+    /// The command failed: one line and a hint, in every style.
+    pub fn failure(&mut self, error: &dyn std::fmt::Display, hint: &str) {
         self.clear();
         if self.style == Style::Json {
-            json(&Event::Error { message: error.to_string(), hint: error.hint() });
+            json(&Event::Error { message: error.to_string(), hint });
             return;
         }
         line(io::stderr(), &format!("rc3: {error}"));
-        line(io::stderr(), &format!("hint: {}", error.hint()));
+        line(io::stderr(), &format!("hint: {hint}"));
     }
 
     /// Removes the bar.

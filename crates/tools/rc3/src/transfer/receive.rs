@@ -30,7 +30,7 @@ use super::{
     random::random,
     reachable::{self, invite},
     session::FINAL_PATIENCE,
-    ticket::{SECRET_BYTES, Secret},
+    ticket::{SECRET_BYTES, Secret, Ticket},
     ticket_file::TicketFile,
     transport,
 };
@@ -76,30 +76,16 @@ pub struct ReceiveJob {
 /// # Panics
 /// Outside a tokio runtime with I/O and time.
 pub async fn receive(job: ReceiveJob, reporter: &mut Reporter) -> Result<(), TransferError> {
-    let (identity, secret) = identity(job.identity.as_deref())?;
-    let mut config = ServerConfig::with_crypto(Arc::new(identity.server(ALPN)?));
-    config.transport_config(Arc::new(transport(
-        job.rlp,
-        Congestion::default(),
-        job.qlog.as_deref(),
-        STREAMS_MAX,
-    )?));
-    let endpoint = bind(&config, &job.network, job.listen)?;
-    let local = |what: &str, error| TransferError::Local { what: what.to_owned(), error };
-    let address = endpoint.local_addr().map_err(|error| local("find the port", error))?;
-
-    let ticket = invite(address, job.advertise.as_ref(), identity.fingerprint(), secret)
-        .map_err(|error| local("make a ticket", io::Error::new(io::ErrorKind::InvalidInput, error)))?;
     // Check the directory before the ticket is printed.
     let destination = open(&job)?;
-    let written = job.ticket_file.as_deref().map(|path| TicketFile::write(path, &ticket)).transpose();
-    let written = written.map_err(|error| local("write the ticket", error))?;
+    let (endpoint, ticket) = listen(&job)?;
+    let written = ticket_file(&job, &ticket)?;
     match &written {
         Some(file) => reporter.listening_by_file(file.path()),
         None => reporter.listening(&ticket.to_string()),
     }
 
-    let mut admission = Admission::new(endpoint.clone(), secret);
+    let mut admission = Admission::new(endpoint.clone(), ticket.secret());
     let mut serving = Box::pin(serve(&job, &mut admission, &destination, reporter));
     let outcome = tokio::select! {
         outcome = &mut serving => outcome,
@@ -109,8 +95,17 @@ pub async fn receive(job: ReceiveJob, reporter: &mut Reporter) -> Result<(), Tra
     let (code, reason) = parting(&outcome, &job.policy);
     endpoint.close(code, reason.as_bytes());
     drop(serving);
+    wind_up(&endpoint, &destination, outcome).await
+}
+
+/// The last steps of a receiver after its connections are closed.
+pub(super) async fn wind_up(
+    endpoint: &Endpoint,
+    destination: &Destination,
+    outcome: Result<(), TransferError>,
+) -> Result<(), TransferError> {
     // Record files that are still being written first.
-    let _ = timeout(FINAL_PATIENCE, idle(&destination)).await;
+    let _ = timeout(FINAL_PATIENCE, idle(destination)).await;
     destination.close();
     let _ = timeout(Duration::from_secs(1), endpoint.wait_idle()).await;
     endpoint.save_paths().await;
@@ -134,8 +129,32 @@ fn identity(file: Option<&Path>) -> Result<(Identity, Secret), TransferError> {
     }
 }
 
+/// The endpoint of a receiver, and its ticket.
+pub(super) fn listen(job: &ReceiveJob) -> Result<(Endpoint, Ticket), TransferError> {
+    let (identity, secret) = identity(job.identity.as_deref())?;
+    let mut config = ServerConfig::with_crypto(Arc::new(identity.server(ALPN)?));
+    config.transport_config(Arc::new(transport(
+        job.rlp,
+        Congestion::default(),
+        job.qlog.as_deref(),
+        STREAMS_MAX,
+    )?));
+    let endpoint = bind(&config, &job.network, job.listen)?;
+    let local = |what: &str, error| TransferError::Local { what: what.to_owned(), error };
+    let address = endpoint.local_addr().map_err(|error| local("find the port", error))?;
+    let ticket = invite(address, job.advertise.as_ref(), identity.fingerprint(), secret)
+        .map_err(|error| local("make a ticket", io::Error::new(io::ErrorKind::InvalidInput, error)))?;
+    Ok((endpoint, ticket))
+}
+
+/// The ticket's file, if the user chose one.
+pub(super) fn ticket_file(job: &ReceiveJob, ticket: &Ticket) -> Result<Option<TicketFile>, TransferError> {
+    let written = job.ticket_file.as_deref().map(|path| TicketFile::write(path, ticket)).transpose();
+    written.map_err(|error| TransferError::Local { what: "write the ticket".to_owned(), error })
+}
+
 /// Close code and reason for a connection.
-fn parting(outcome: &Result<(), TransferError>, policy: &Policy) -> (VarInt, &'static str) {
+pub(super) fn parting(outcome: &Result<(), TransferError>, policy: &Policy) -> (VarInt, &'static str) {
     match (close_code(outcome), outcome) {
         ((code, _), Err(TransferError::Interrupted { .. })) if policy.discard_partial => {
             (code, "was interrupted, and deletes what is incomplete")

@@ -9,7 +9,7 @@ use super::{
     background,
     error::TransferError,
     heard, lost,
-    message::{self, FromReceiver, FromSender, Messages, Refusal, Work},
+    message::{self, Entry, FromReceiver, FromSender, Messages, Refusal, Work},
 };
 
 /// Time limit for the last message to arrive.
@@ -24,11 +24,25 @@ pub(super) struct Session {
     messages: Messages<FromSender>,
     /// Time of the last write.
     written: Instant,
+    /// The names at the top of the manifest that this receiver asked for; `None`: any.
+    asked: Option<Vec<Vec<u8>>>,
 }
 
 impl Session {
     pub(super) fn new(connection: Connection, control: SendStream, messages: Messages<FromSender>) -> Self {
-        Self { connection, control, messages, written: Instant::now() }
+        Self { connection, control, messages, written: Instant::now(), asked: None }
+    }
+
+    /// Admits only entries with these names, and what is below them.
+    pub(super) fn asked_for(mut self, names: Option<Vec<Vec<u8>>>) -> Self {
+        self.asked = names;
+        self
+    }
+
+    /// Whether this receiver asked for the entry.
+    pub(super) fn admits(&self, entry: &Entry) -> bool {
+        let top = entry.path.split(|&byte| byte == b'/').next().unwrap_or_default();
+        self.asked.as_ref().is_none_or(|asked| asked.iter().any(|name| name == top))
     }
 
     /// The next message.
@@ -59,6 +73,7 @@ impl Session {
         let _ = timeout(FINAL_PATIENCE, said).await;
     }
 
+    /// Refuses, with a reason for the sender's user.
     pub(super) async fn refuse(&mut self, refusal: Refusal, reason: String) {
         let reason = message::reason(reason);
         self.send_final(&FromReceiver::Refused { refusal, reason }).await;

@@ -120,7 +120,7 @@ fn bind(
     address: Option<SocketAddr>,
 ) -> Result<Endpoint, TunnelError> {
     let open = |address: SocketAddr| {
-        Endpoint::new(network.options(address.ip(), None), Some(config.clone()), address)
+        Endpoint::bind(network.options(address.ip(), None), Some(config.clone()), address)
     };
     let any = SocketAddr::from((Ipv6Addr::UNSPECIFIED, PORT));
     let opened = match address {

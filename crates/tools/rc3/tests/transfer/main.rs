@@ -22,6 +22,8 @@ mod names;
 #[cfg(unix)]
 mod paths;
 #[cfg(unix)]
+mod pipes;
+#[cfg(unix)]
 mod random_moments;
 #[cfg(unix)]
 mod skip;

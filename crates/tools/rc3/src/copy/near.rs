@@ -1,0 +1,278 @@
+//! The near end: starts ssh, asks the far end to listen, and transfers.
+
+use std::{net::SocketAddr, time::Duration};
+
+use rc3_core::units::Rate;
+use rc3_net::Endpoint;
+use tokio::time::timeout;
+
+use super::{
+    CopyJob, Direction, ViaSsh,
+    error::CopyError,
+    landing::Landing,
+    link::Link,
+    message::{Action, Carrier, Reply, Request},
+    place::last_name,
+    relay::Relay,
+    send_job,
+    ssh::Ssh,
+    unmarked,
+    wire::{VERSION, Wire, WireError},
+};
+use crate::{
+    cli::high,
+    transfer::{
+        destination::Destination,
+        error::TransferError,
+        interrupted,
+        manifest::Found,
+        once::{self, Settings},
+        paths::printable_path,
+        progress::Reporter,
+        random::random,
+        send::{open, resolve},
+        ticket::{Fingerprint, Secret, Ticket},
+    },
+};
+
+/// Time for the far end's last message.
+const END_PATIENCE: Duration = Duration::from_secs(3);
+
+/// What this host sends, or where it receives.
+enum Local {
+    Sources(Found),
+    Landing(Landing, Destination),
+}
+
+/// Where the far end listens.
+struct Meeting {
+    ticket: Ticket,
+    rename: Option<Vec<u8>>,
+}
+
+/// Copies, by UDP or through ssh.
+///
+/// # Errors
+/// See [`CopyError`].
+///
+/// # Panics
+/// Outside a tokio runtime with I/O and time.
+pub async fn copy(job: CopyJob, reporter: &mut Reporter) -> Result<(), CopyError> {
+    let mut local = local(&job)?;
+    if let Local::Sources(found) = &local {
+        found.left_out.iter().for_each(|left_out| reporter.left_out(left_out));
+    }
+    let (first, last) = job.ports;
+    let udp = Carrier::Udp { first, last };
+    let carrier = if job.via_ssh == ViaSsh::Always { Carrier::Ssh } else { udp };
+    let skipped_there = match attempt(&job, &mut local, carrier, reporter).await {
+        Err(CopyError::NoUdp { .. }) if job.via_ssh == ViaSsh::Auto => {
+            reporter.note("UDP does not answer; trying again through ssh");
+            attempt(&job, &mut local, Carrier::Ssh, reporter).await?
+        }
+        outcome => outcome?,
+    };
+    let skipped_here = match &local {
+        Local::Sources(found) => found.left_out.len(),
+        Local::Landing(..) => 0,
+    };
+    match skipped_here + skipped_there as usize {
+        0 => Ok(()),
+        skipped => Err(TransferError::LeftOut(skipped).into()),
+    }
+}
+
+fn local(job: &CopyJob) -> Result<Local, CopyError> {
+    match &job.direction {
+        Direction::Upload { sources, .. } => {
+            let found = Found::scan(sources).map_err(TransferError::from)?;
+            if found.entries.is_empty() {
+                return Err(TransferError::Nothing.into());
+            }
+            Ok(Local::Sources(found))
+        }
+        Direction::Download { sources, path } => {
+            let failed = |reason: &str| CopyError::Destination {
+                path: printable_path(path),
+                reason: reason.to_owned(),
+            };
+            let landing = Landing::of(path, sources.len()).ok_or_else(|| failed("not a directory"))?;
+            let destination = Destination::open(&landing.dir, job.policy.into(), random()?)
+                .map_err(|error| failed(&error.to_string()))?;
+            Ok(Local::Landing(landing, destination))
+        }
+    }
+}
+
+/// One ssh session with one transfer. Returns how many sources the far end skipped.
+async fn attempt(
+    job: &CopyJob,
+    local: &mut Local,
+    carrier: Carrier,
+    reporter: &mut Reporter,
+) -> Result<u32, CopyError> {
+    let (mut ssh, mut wire) = Ssh::start(job)?;
+    wire.send(&request(job, local, carrier)).await;
+    let meeting = tokio::select! {
+        meeting = meet(job, &mut wire, &mut ssh, carrier) => meeting?,
+        () = interrupted() => return Err(TransferError::Interrupted { kept: 0 }.into()),
+    };
+    if let (Local::Sources(found), Some(name)) = (&mut *local, &meeting.rename) {
+        found.rename(name).map_err(|fault| answer(job, &fault.to_string()))?;
+    }
+    let mut link = Link::new(wire);
+    let moved = transfer(job, local, &meeting.ticket, carrier, &mut link, reporter).await;
+    let mut skipped = 0;
+    if moved.is_ok() {
+        skipped = timeout(END_PATIENCE, link.run()).await.ok().flatten().unwrap_or(0);
+    }
+    // The far end leaves when its standard input ends.
+    drop(link);
+    ssh.exit_code().await;
+    moved.map(|()| skipped).map_err(|error| match error {
+        TransferError::Connect { .. } if carrier != Carrier::Ssh => {
+            CopyError::NoUdp { address: meeting.ticket.host().to_owned(), port: meeting.ticket.port() }
+        }
+        error => error.into(),
+    })
+}
+
+fn request(job: &CopyJob, local: &Local, carrier: Carrier) -> Request {
+    let action = match (&job.direction, local) {
+        (Direction::Upload { path, sources }, _) => Action::Receive {
+            path: path.clone(),
+            sources: u32::try_from(sources.len()).unwrap_or(u32::MAX),
+            policy: job.policy,
+        },
+        (Direction::Download { sources, .. }, local) => Action::Send {
+            paths: sources.clone(),
+            rename: match local {
+                Local::Landing(landing, _) => landing.rename.clone(),
+                Local::Sources(_) => None,
+            },
+            rate_limit: job.rate_limit.map(Rate::bits_per_second),
+        },
+    };
+    Request { action, carrier, rlp: job.rlp, congestion: job.congestion, marks: job.marks }
+}
+
+/// Waits until the far end listens.
+async fn meet(job: &CopyJob, wire: &mut Wire, ssh: &mut Ssh, carrier: Carrier) -> Result<Meeting, CopyError> {
+    let reply = match wire.message::<Reply>().await {
+        Ok(reply) => reply,
+        Err(WireError::Ended) => return Err(ended(job, ssh.exit_code().await)),
+        Err(WireError::Version(found)) => {
+            let found = format!("it has {found} where this rc3 has {VERSION}");
+            return Err(CopyError::Version { host: job.host.clone(), found });
+        }
+        Err(error) => return Err(answer(job, &error.to_string())),
+    };
+    match reply {
+        Reply::Failed { message, hint } => Err(CopyError::there(&job.host, &message, &hint)),
+        Reply::Done { .. } => Err(answer(job, "done before it began")),
+        Reply::Listening { address, port, fingerprint, secret, rename } => {
+            let host = match (carrier, &job.address, address) {
+                (Carrier::Ssh, ..) => "127.0.0.1".to_owned(),
+                (_, Some(address), _) => address.clone(),
+                (_, None, Some(address)) => address.to_string(),
+                (_, None, None) => return Err(CopyError::NoAddress(job.host.clone())),
+            };
+            let ticket = Ticket::new(&host, port, Fingerprint(fingerprint), Secret(secret));
+            Ok(Meeting { ticket: ticket.map_err(|error| answer(job, &error.to_string()))?, rename })
+        }
+    }
+}
+
+/// ssh ended before the far end answered.
+fn ended(job: &CopyJob, code: Option<i32>) -> CopyError {
+    let (host, program) = (job.host.clone(), job.rc3_path.clone());
+    match code {
+        Some(255) => CopyError::Ssh(host),
+        Some(126 | 127) => CopyError::NoPeer { host, program },
+        // A usage error: it does not know the command.
+        Some(2) => CopyError::Version { host, found: "it does not know `copy`".to_owned() },
+        Some(code) => answer(job, &format!("it ended with exit code {code}")),
+        None => answer(job, "it ended"),
+    }
+}
+
+fn answer(job: &CopyJob, reason: &str) -> CopyError {
+    CopyError::Answer { host: job.host.clone(), reason: reason.to_owned() }
+}
+
+/// The transfer itself.
+async fn transfer(
+    job: &CopyJob,
+    local: &Local,
+    ticket: &Ticket,
+    carrier: Carrier,
+    link: &mut Link,
+    reporter: &mut Reporter,
+) -> Result<(), TransferError> {
+    let network = if carrier == Carrier::Ssh { unmarked() } else { job.network.clone() };
+    let settings =
+        Settings { rlp: high::rlp(job.rlp), congestion: high::congestion(job.congestion), network };
+    let (endpoint, address) = reach(ticket, &settings, carrier, link).await?;
+    let (endpoint, destination) = (&endpoint, destination(local));
+    let moving = async {
+        match local {
+            Local::Sources(found) => {
+                let send = send_job(ticket.clone(), settings, job.rate_limit);
+                once::send(endpoint, address, &send, found, reporter).await
+            }
+            Local::Landing(landing, destination) => {
+                let names = names(job, landing);
+                once::fetch(endpoint, address, ticket, &settings, names, destination, reporter).await
+            }
+        }
+    };
+    tokio::pin!(moving);
+    let ended = || Err(TransferError::Lost("ssh or the far end ended".to_owned()));
+    let outcome = tokio::select! {
+        outcome = &mut moving => outcome,
+        done = link.run() => match done {
+            // The last packets may still be on their way.
+            Some(_) => timeout(END_PATIENCE, &mut moving).await.unwrap_or_else(|_| ended()),
+            None => ended(),
+        },
+        () = interrupted() => Err(TransferError::Interrupted { kept: 0 }),
+    };
+    link.during(once::close(endpoint, destination, outcome)).await
+}
+
+fn destination(local: &Local) -> Option<&Destination> {
+    match local {
+        Local::Landing(_, destination) => Some(destination),
+        Local::Sources(_) => None,
+    }
+}
+
+/// An endpoint, and the address that reaches the far end.
+async fn reach(
+    ticket: &Ticket,
+    settings: &Settings,
+    carrier: Carrier,
+    link: &mut Link,
+) -> Result<(Endpoint, SocketAddr), TransferError> {
+    if carrier != Carrier::Ssh {
+        let address = resolve(ticket).await?;
+        return Ok((open(&settings.network, address)?, address));
+    }
+    let failed = |error| TransferError::Local { what: "relay through ssh".to_owned(), error };
+    let mut relay = Relay::bind().await.map_err(failed)?;
+    let address = relay.address().map_err(failed)?;
+    let endpoint = open(&settings.network, address)?;
+    let port = endpoint.local_addr().map_err(failed)?.port();
+    relay.start(port, link.wire.outgoing.clone()).await.map_err(failed)?;
+    link.relay = Some(relay);
+    Ok((endpoint, address))
+}
+
+/// The names at the top of what may arrive; `None` if a source has no name of its own, such as `host:.`.
+fn names(job: &CopyJob, landing: &Landing) -> Option<Vec<Vec<u8>>> {
+    match (&landing.rename, &job.direction) {
+        (Some(name), _) => Some(vec![name.clone()]),
+        (None, Direction::Download { sources, .. }) => sources.iter().map(|path| last_name(path)).collect(),
+        (None, Direction::Upload { .. }) => None,
+    }
+}

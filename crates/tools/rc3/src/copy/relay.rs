@@ -1,0 +1,63 @@
+//! Carries UDP datagrams through ssh, between a socket on loopback and frames.
+//!
+//! A full pipe stops the reading of the socket, whose buffer then drops what does not fit: to QUIC, ssh is a path with a
+//! queue of bounded length. There is no other buffer.
+
+use std::{
+    io,
+    net::{Ipv4Addr, SocketAddr},
+    sync::Arc,
+};
+
+use tokio::{net::UdpSocket, sync::mpsc, task::JoinHandle};
+
+use super::wire::{DATAGRAM_BYTES_MAX, Frame};
+
+/// One end of the relay; ends when dropped.
+pub(super) struct Relay {
+    socket: Arc<UdpSocket>,
+    sending: Option<JoinHandle<()>>,
+}
+
+impl Relay {
+    /// A socket on loopback.
+    pub(super) async fn bind() -> io::Result<Self> {
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        Ok(Self { socket: Arc::new(socket), sending: None })
+    }
+
+    /// Where an endpoint of this host reaches the peer.
+    pub(super) fn address(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+
+    /// Relays the datagrams of the endpoint at `port` of this host, and of no other program.
+    pub(super) async fn start(&mut self, port: u16, outgoing: mpsc::Sender<Frame>) -> io::Result<()> {
+        self.socket.connect((Ipv4Addr::LOCALHOST, port)).await?;
+        let socket = Arc::clone(&self.socket);
+        self.sending = Some(tokio::spawn(async move {
+            let mut buf = vec![0; DATAGRAM_BYTES_MAX];
+            loop {
+                // Errors are ICMP's, of an endpoint that is not ready or has left.
+                let Ok(read) = socket.recv(&mut buf).await else { continue };
+                if outgoing.send(Frame::Datagram(buf[..read].to_owned())).await.is_err() {
+                    return;
+                }
+            }
+        }));
+        Ok(())
+    }
+
+    /// A datagram of the peer. Lost if the endpoint does not take it, as in a network.
+    pub(super) async fn deliver(&self, datagram: &[u8]) {
+        let _ = self.socket.send(datagram).await;
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        if let Some(sending) = &self.sending {
+            sending.abort();
+        }
+    }
+}

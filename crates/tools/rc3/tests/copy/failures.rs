@@ -1,0 +1,158 @@
+//! Each failure has one line, a hint and its exit code.
+
+use std::fs;
+
+use super::harness::*;
+
+/// Copies a small file, which must fail; returns the exit code and standard error.
+fn failure(fake: &Fake, flags: &[&str]) -> (Option<i32>, String) {
+    let (from, to) = (temporary(), temporary());
+    fs::write(from.path().join("f"), b"1").unwrap();
+    let output = fake.copy(flags, &[&from.path().join("f"), &there(to.path())]);
+    assert_eq!(tree(to.path()), [], "nothing arrives");
+    (output.status.code(), said(&output))
+}
+
+#[test]
+fn ssh_and_rc3_may_be_missing() {
+    let fake = Fake::with("");
+    fs::remove_file(fake.path()).unwrap();
+    let (code, said) = failure(&fake, &[]);
+    assert_eq!((code, said.lines().count()), (Some(8), 2), "{said}");
+    let (code, said) = failure(&Fake::script("echo sh: rc3: not found >&2; exit 127"), &[]);
+    assert_eq!((code, said.lines().count()), (Some(9), 3), "{said}");
+    assert!(said.contains("--rc3-path"), "{said}");
+}
+
+#[test]
+fn failures_of_ssh_pass_through() {
+    let (code, said) = failure(&Fake::script("echo ssh: connect to host there: refused >&2; exit 255"), &[]);
+    assert_eq!(code, Some(255), "{said}");
+    assert!(said.starts_with("ssh: connect to host there: refused\n"), "{said}");
+}
+
+#[test]
+fn other_versions_are_recognised() {
+    for code in ["echo rc3-copy-peer 9; cat >/dev/null", "echo error: unrecognized subcommand >&2; exit 2"] {
+        let (code, said) = failure(&Fake::script(code), &[]);
+        assert_eq!(code, Some(10), "{said}");
+        assert!(said.contains("same version"), "{said}");
+    }
+}
+
+#[test]
+fn udp_that_nobody_answers_is_named() {
+    // A socket that nobody reads, as behind a firewall that drops.
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let port = silent.local_addr().unwrap().port();
+    let mut varint = Vec::new();
+    let mut rest = port;
+    while rest > 127 {
+        varint.push((rest & 127) as u8 | 128);
+        rest >>= 7;
+    }
+    varint.push(rest as u8);
+    // `Listening` with an IPv4 address, a fingerprint and a secret, and no new name.
+    let body = [&[0, 1, 0, 127, 0, 0, 1][..], &varint, &[7; 48], &[0]].concat();
+    let frame = [b"rc3-copy-peer 1\nm\0\0\0", &[body.len() as u8][..], &body].concat();
+    let directory = temporary();
+    fs::write(directory.path().join("frame"), frame).unwrap();
+    let fake = Fake::script(&format!("cat {}/frame; cat >/dev/null", directory.path().display()));
+    let (code, said) = failure(&fake, &[]);
+    assert_eq!((code, said.lines().count()), (Some(11), 2), "{said}");
+    assert!(said.contains(&format!("UDP {port} of 127.0.0.1 does not answer")), "{said}");
+    silent.set_nonblocking(true).unwrap();
+    assert!(silent.recv(&mut [0; 2000]).is_ok(), "it was asked");
+}
+
+#[test]
+fn firewalls_are_bypassed_only_on_request() {
+    let (from, to) = (temporary(), temporary());
+    fs::write(from.path().join("f"), content(200_000)).unwrap();
+    // Documentation addresses (RFC 5737) are not assigned.
+    let fake = Fake::with("export SSH_CONNECTION='127.0.0.1 1 192.0.2.1 22'");
+    let places = [&*from.path().join("f"), &*there(to.path())];
+    let output = fake.copy(&[], &places);
+    assert_eq!(output.status.code(), Some(11), "{}", said(&output));
+    assert!(said(&output).contains("--via-ssh"), "{}", said(&output));
+    assert_eq!(tree(to.path()), []);
+    let output = fake.copy(&["--via-ssh=auto"], &places);
+    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!(tree(to.path()), tree(from.path()));
+}
+
+#[test]
+fn garbage_and_lies_are_bounded() {
+    // The magic line, then a frame.
+    let after_magic = |bytes: &str| format!("printf 'rc3-copy-peer 1\\n{bytes}'; cat >/dev/null");
+    for code in [
+        "yes | tr -d '\\n'".to_owned(),
+        "yes banner".to_owned(),
+        after_magic(r"m\377\377\377\377"),
+        after_magic(r"x\0\0\0\0"),
+        after_magic(r"m\0\0\0\1\377"),
+        after_magic(r"m\0\0\0\2\2\0"),
+        "printf 'rc3-copy-peer 1\\nm\\0\\0'".to_owned(),
+        "exit 3".to_owned(),
+        "kill -9 $$".to_owned(),
+    ] {
+        let (exit, said) = failure(&Fake::script(&code), &[]);
+        assert_eq!(exit, Some(1), "{code}: {said}");
+        assert_eq!(said.lines().count(), 2, "{code}: {said}");
+    }
+}
+
+#[test]
+fn messages_of_the_other_host_cannot_control_the_terminal() {
+    let message = r"m\0\0\0\10\1\4\033[2J\1\n";
+    let fake = Fake::script(&format!("printf 'rc3-copy-peer 1\\n{message}'; cat >/dev/null"));
+    let (code, said) = failure(&fake, &[]);
+    assert_eq!(code, Some(1), "{said:?}");
+    assert!(!said.contains('\u{1b}'), "{said:?}");
+}
+
+#[test]
+fn what_is_wrong_there_is_explained_here() {
+    let to = temporary();
+    let missing = there(&to.path().join("missing"));
+    let output = Fake::with("").copy(&[], &[&missing, to.path()]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said(&output).starts_with("rc3: there: cannot read"), "{}", said(&output));
+    let (from, nowhere) = (temporary(), there(&to.path().join("no/dir/")));
+    let output = Fake::with("").copy(&[], &[from.path(), &nowhere]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said(&output).starts_with("rc3: there: cannot copy into"), "{}", said(&output));
+    let output = Fake::with("unset SSH_CONNECTION").copy(&[], &[from.path(), &there(to.path())]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said(&output).contains("--address"), "{}", said(&output));
+}
+
+#[test]
+fn only_what_was_asked_for_arrives() {
+    let (from, to) = (temporary(), temporary());
+    fs::write(from.path().join("@@"), b"asked").unwrap();
+    fs::write(from.path().join("%%"), b"evil").unwrap();
+    // The far end reads a changed request, and sends a file of another name.
+    let lie = "shift; export SSH_CONNECTION='1 1 127.0.0.1 22'; stdbuf -o0 tr @ % | sh -c \"exec $*\"";
+    let output = Fake::script(lie).copy(&[], &[&there(&from.path().join("@@")), to.path()]);
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert!(said(&output).contains("a file that was not asked for"), "{}", said(&output));
+    assert_eq!(tree(to.path()), []);
+}
+
+#[test]
+fn a_far_end_that_dies_is_noticed_at_once() {
+    let (from, to) = (temporary(), temporary());
+    fs::write(from.path().join("large"), content(20_000_000)).unwrap();
+    let pid = from.path().join("pid");
+    let fake = Fake::with(&format!("echo $$ >{}", pid.display()));
+    let source = from.path().join("large");
+    let flags = ["--rate-limit", "20mbit", "--quiet"];
+    let child = fake.command(&flags, &[&source, &there(to.path())]).spawn().expect("rc3 starts");
+    wait_until("nothing arrives", || tree(to.path()).iter().any(|(_, content)| !content.is_empty()));
+    // `exec` makes the script the far end.
+    signal(fs::read_to_string(&pid).unwrap().trim().parse().unwrap(), "-KILL");
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said(&output).contains("run the same command again"), "{}", said(&output));
+}

@@ -1,0 +1,36 @@
+//! No secret is in an argument or the environment of any process, and no process stays behind.
+
+use std::{fs, path::Path};
+
+use super::harness::*;
+
+/// The file of a process in /proc, as text.
+fn of_process(process: &str, file: &str) -> String {
+    let bytes = fs::read(Path::new("/proc").join(process).join(file)).unwrap_or_default();
+    String::from_utf8_lossy(&bytes).replace('\0', " ")
+}
+
+#[test]
+fn secrets_are_in_no_arguments_and_no_process_stays_behind() {
+    let (from, to) = (temporary(), temporary());
+    fs::write(from.path().join("large"), content(20_000_000)).unwrap();
+    let pid = from.path().join("pid");
+    let fake = Fake::with(&format!("echo $$ >{}", pid.display()));
+    let source = from.path().join("large");
+    let flags = ["--rate-limit", "20mbit", "--quiet"];
+    let mut near = fake.command(&flags, &[&source, &there(to.path())]).spawn().expect("rc3 starts");
+    wait_until("nothing arrives", || tree(to.path()).iter().any(|(_, content)| !content.is_empty()));
+    let far = fs::read_to_string(&pid).unwrap().trim().to_owned();
+    let arguments = of_process(&far, "cmdline");
+    assert!(arguments.trim().ends_with("copy-peer"), "nothing follows the command: {arguments}");
+    for process in [far.as_str(), &near.id().to_string()] {
+        for file in ["cmdline", "environ"] {
+            let text = of_process(process, file);
+            assert!(!text.is_empty() && !text.contains("rc3://") && !text.contains("RC3_TICKET"), "{text}");
+        }
+    }
+    // Without a chance to say goodbye.
+    near.kill().unwrap();
+    near.wait().unwrap();
+    wait_until("the far end stays behind", || of_process(&far, "cmdline").is_empty());
+}
