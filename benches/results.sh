@@ -2,7 +2,7 @@
 # Compares rc3 with other transports on real sockets, repeats Figs. 15 to 18 of the RC3 paper, and writes docs/RESULTS.md.
 # Usage, as root on a quiet machine:
 #   benches/results.sh [RUNS]      how often each scheme takes its turn (5): about 50 minutes
-#   benches/results.sh --page      only build the page from the results in OUT (target/results)
+#   benches/results.sh --page      only build the page, from the results in OUT (target/results) or those in docs/results
 # `rc3-lab net check` names what the machine lacks; a machine that is too busy ends the run with code 4.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -29,13 +29,16 @@ mkdir -p "$docs"
 {
     cat "$docs/findings.md"
     for part in $parts; do
-        if [ ! -f "$out/$part/report.md" ]; then continue; fi
-        mkdir -p "$docs/$part"
-        cp "$out/$part"/*.svg "$docs/$part/"
+        if [ -f "$out/$part/report.md" ]; then
+            mkdir -p "$docs/$part"
+            cp "$out/$part"/*.svg "$out/$part/report.md" "$docs/$part/"
+            cp "$out/commit" "$docs/$part/commit"
+        fi
+        if [ ! -f "$docs/$part/report.md" ]; then continue; fi
         echo
-        awk -v part="$part" -v commit="$(cat "$out/commit")" '
+        awk -v part="$part" -v commit="$(cat "$docs/$part/commit")" '
             /^# / { $0 = $0 " (" part ", commit " commit ")" }
             /^#/ { $0 = "#" $0 }
-            { gsub(/\]\(/, "](results/" part "/"); print }' "$out/$part/report.md"
+            { gsub(/\]\(/, "](results/" part "/"); print }' "$docs/$part/report.md"
     done
 } >docs/RESULTS.md
