@@ -71,11 +71,17 @@ impl<B: Buf> quic::OpenStreams<B> for Connection {
     type BidiStream = BidiStream<B>;
     type SendStream = SendStream<B>;
 
-    fn poll_open_bidi(&mut self, cx: &mut Context<'_>) -> Poll<Result<Self::BidiStream, StreamErrorIncoming>> {
+    fn poll_open_bidi(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Self::BidiStream, StreamErrorIncoming>> {
         self.opener.poll_open_bidi(cx)
     }
 
-    fn poll_open_send(&mut self, cx: &mut Context<'_>) -> Poll<Result<Self::SendStream, StreamErrorIncoming>> {
+    fn poll_open_send(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Self::SendStream, StreamErrorIncoming>> {
         self.opener.poll_open_send(cx)
     }
 

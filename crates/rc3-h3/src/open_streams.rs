@@ -58,12 +58,18 @@ impl<B: Buf> quic::OpenStreams<B> for OpenStreams {
     type BidiStream = BidiStream<B>;
     type SendStream = SendStream<B>;
 
-    fn poll_open_bidi(&mut self, cx: &mut Context<'_>) -> Poll<Result<Self::BidiStream, StreamErrorIncoming>> {
+    fn poll_open_bidi(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Self::BidiStream, StreamErrorIncoming>> {
         let opened = self.bidi.poll(cx, &self.connection);
         opened.map_ok(BidiStream::new).map_err(connection_lost)
     }
 
-    fn poll_open_send(&mut self, cx: &mut Context<'_>) -> Poll<Result<Self::SendStream, StreamErrorIncoming>> {
+    fn poll_open_send(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Self::SendStream, StreamErrorIncoming>> {
         let opened = self.send.poll(cx, &self.connection);
         opened.map_ok(SendStream::new).map_err(connection_lost)
     }

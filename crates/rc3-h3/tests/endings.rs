@@ -2,7 +2,7 @@
 
 mod common;
 
-use std::sync::atomic::Ordering;
+use std::{sync::atomic::Ordering, time::Duration};
 
 use bytes::{Buf, Bytes};
 use common::{
@@ -14,6 +14,7 @@ use common::{
 };
 use h3::error::{Code, StreamError};
 use rc3_h3::Connection;
+use tokio::sync::oneshot;
 
 /// The client refuses the rest of an answer. The server's application learns the code, and the connection goes on.
 async fn cancelled<C: Http, S: Http>(quic_client: C, quic_server: S) {
@@ -41,11 +42,18 @@ fn a_cancelled_request_reaches_the_application() {
     });
 }
 
-/// Reads an answer that breaks off; the number of its bytes, and the error.
-async fn broken<C: Http>(sender: &mut common::Sender<C>, path: &str) -> (usize, StreamError) {
+/// Reads an answer that breaks off, once it has; the number of its bytes, and the error. The reset may overtake all.
+async fn broken<C: Http>(
+    sender: &mut common::Sender<C>,
+    path: &str,
+    broken_off: impl Future,
+) -> (usize, StreamError) {
     let mut stream = sender.send_request(request("GET", path)).await.unwrap();
     stream.finish().await.unwrap();
-    stream.recv_response().await.unwrap();
+    broken_off.await;
+    if let Err(error) = stream.recv_response().await {
+        return (0, error);
+    }
     let mut read = 0;
     loop {
         match stream.recv_data().await {
@@ -66,7 +74,8 @@ fn an_answer_whose_task_panics_is_not_complete() {
         let Ends { client: connection, server, .. } = &ends::quinn_client().await;
         tokio::spawn(serve(Connection::new(server.clone()), Seen::default()));
         let mut sender = client(h3_quinn::Connection::new(connection.clone())).await;
-        let (read, error) = broken::<h3_quinn::Connection>(&mut sender, "/panic").await;
+        let (read, error) =
+            broken::<h3_quinn::Connection>(&mut sender, "/panic", std::future::ready(())).await;
         assert!(read <= FRAME && is_cancelled(&error), "{error:?}");
         let after = get::<h3_quinn::Connection>(&mut sender, "/bytes/10").await.unwrap();
         assert_eq!(after.body, pattern(10));
@@ -79,9 +88,10 @@ fn an_answer_aborted_inside_a_frame_leaves_the_connection() {
     run(async {
         // The frame of the answer is longer than the windows.
         let Ends { client: connection, server, .. } = &ends::rc3(small_windows).await;
-        let serving = tokio::spawn(abort_first(Connection::new(server.clone())));
+        let (aborted, broken_off) = oneshot::channel();
+        let serving = tokio::spawn(abort_first(Connection::new(server.clone()), aborted));
         let mut sender = client(Connection::new(connection.clone())).await;
-        let (_, error) = broken::<Connection>(&mut sender, "/bytes/5000000").await;
+        let (_, error) = broken::<Connection>(&mut sender, "/bytes/5000000", broken_off).await;
         assert!(is_cancelled(&error), "{error:?}");
         assert_eq!(get::<Connection>(&mut sender, "/bytes/10").await.unwrap().body, pattern(10));
         drop(sender);
@@ -93,16 +103,17 @@ fn small_windows(transport: &mut rc3_net::TransportConfig) {
     transport.send_window(64 * 1024).receive_window(64 * 1024).rlp_window(64 * 1024);
 }
 
-/// Aborts the first answer once its first bytes have left.
-async fn abort_first(quic: Connection) {
+/// Aborts the first answer inside of its frame, and reports that.
+async fn abort_first(quic: Connection, aborted: oneshot::Sender<()>) {
     let mut http: h3::server::Connection<_, Bytes> = h3::server::Connection::new(quic).await.unwrap();
-    let mut first = true;
+    let mut aborted = Some(aborted);
     while let Ok(Some(resolver)) = http.accept().await {
         let answering = answer(resolver, Seen::default());
-        if std::mem::take(&mut first) {
-            // One poll later the frame is inside of the stream.
-            let started = tokio::time::timeout(std::time::Duration::from_millis(50), answering).await;
-            assert!(started.is_err(), "the frame was sent whole");
+        if let Some(aborted) = aborted.take() {
+            // The client does not read yet, so the frame cannot be sent whole.
+            let whole = tokio::time::timeout(Duration::from_millis(200), answering).await;
+            assert!(whole.is_err(), "the frame was sent whole");
+            aborted.send(()).expect("the test waits");
         } else {
             tokio::spawn(answering);
         }
@@ -112,7 +123,8 @@ async fn abort_first(quic: Connection) {
 /// The server announces its end during an answer: the answer arrives whole, a later request is refused.
 async fn goes_away<C: Http, S: Http>(quic_client: C, quic_server: S) {
     let serving = tokio::spawn(async move {
-        let mut http: h3::server::Connection<S, Bytes> = h3::server::Connection::new(quic_server).await.unwrap();
+        let mut http: h3::server::Connection<S, Bytes> =
+            h3::server::Connection::new(quic_server).await.unwrap();
         let first = http.accept().await.unwrap().expect("a request");
         http.shutdown(0).await.unwrap();
         let answering = tokio::spawn(answer(first, Seen::default()));
@@ -123,10 +135,14 @@ async fn goes_away<C: Http, S: Http>(quic_client: C, quic_server: S) {
     });
     let mut sender = client(quic_client).await;
     assert_eq!(get::<C>(&mut sender, "/bytes/2000000").await.unwrap().body, pattern(2_000_000));
-    // The announcement travels on another stream.
-    while !matches!(sender.send_request(request("GET", "/bytes/1")).await, Err(StreamError::RemoteClosing)) {
-        tokio::task::yield_now().await;
-    }
+    // The announcement travels on another stream. A request before it is rejected, and the server then closes.
+    let error = loop {
+        match sender.send_request(request("GET", "/bytes/1")).await {
+            Ok(_) => tokio::task::yield_now().await,
+            Err(error) => break error,
+        }
+    };
+    assert!(error.is_h3_no_error() || format!("{error:?}") == "RemoteClosing", "{error:?}");
     drop(sender);
     serving.await.unwrap();
 }

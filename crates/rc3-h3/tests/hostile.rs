@@ -16,18 +16,15 @@ use common::{
 };
 use rc3_h3::Connection;
 
-/// Of each window of the transport.
-const WINDOW: u64 = 256 * 1024;
+/// Of each window of the transport. RLP's windows are never smaller (`TransportConfig::rlp_stream_window`).
+const WINDOW: u64 = 1024 * 1024;
 
-/// What the sender may have had accepted while nobody reads: its own window, the receiver's windows of both loops, and
-/// the frame that completes last.
-const ACCEPTED_MAX: u64 = 3 * WINDOW + FRAME as u64;
+/// What the sender may have had accepted while nobody reads: the receiver's windows of both loops, the sender's window,
+/// the primary's unacknowledged bytes (`TransportConfig::send_window`), and the frame that completes last.
+const ACCEPTED_MAX: u64 = 4 * WINDOW + FRAME as u64;
 
 fn windows(transport: &mut rc3_net::TransportConfig) {
-    let window = u32::try_from(WINDOW).expect("small");
-    // One stream cannot use the credit of the whole connection.
-    transport.stream_receive_window(window).receive_window(4 * window);
-    transport.rlp_window(WINDOW).send_window(WINDOW);
+    transport.receive_window(u32::try_from(WINDOW).expect("small")).rlp_window(WINDOW).send_window(WINDOW);
 }
 
 /// The counter's value once it has not moved for a while.
@@ -95,7 +92,7 @@ fn a_large_frame_is_copied_in_pieces() {
         let Ends { client: connection, server, .. } = &ends::rc3(windows).await;
         tokio::spawn(serve(Connection::new(server.clone()), Seen::default()));
         let mut sender = client(Connection::new(connection.clone())).await;
-        let answer = get::<Connection>(&mut sender, "/bytes/3000000").await.unwrap();
-        assert_eq!(answer.body, pattern(3_000_000));
+        let answer = get::<Connection>(&mut sender, "/bytes/9000000").await.unwrap();
+        assert_eq!(answer.body, pattern(9_000_000));
     });
 }

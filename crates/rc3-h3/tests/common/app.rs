@@ -32,7 +32,10 @@ pub(crate) async fn serve<C: Http>(quic: C, seen: Seen) {
     }
 }
 
-pub(crate) async fn answer<C: Http>(resolver: RequestResolver<C, Bytes>, seen: Seen) -> Result<(), StreamError> {
+pub(crate) async fn answer<C: Http>(
+    resolver: RequestResolver<C, Bytes>,
+    seen: Seen,
+) -> Result<(), StreamError> {
     let (request, stream) = resolver.resolve_request().await?;
     let path = request.uri().path().trim_start_matches('/').to_string();
     match path.split_once('/').unwrap_or((&path, "")) {

@@ -40,9 +40,8 @@ pub(crate) async fn quinn_client() -> Ends<quinn::Connection, rc3_net::Connectio
     let server_config = rc3_net::ServerConfig::with_crypto(Arc::new(server_tls));
     let server = rc3_net::Endpoint::server(server_config, ANY.into()).unwrap();
     let client = quinn_endpoint(None);
-    let connecting = client
-        .connect_with(quinn_config(client_tls), server.local_addr().unwrap(), SERVER_NAME)
-        .unwrap();
+    let connecting =
+        client.connect_with(quinn_config(client_tls), server.local_addr().unwrap(), SERVER_NAME).unwrap();
     let accepting = async { server.accept().await.unwrap().await.unwrap() };
     let (connected, accepted) = tokio::join!(connecting, accepting);
     assert!(!accepted.is_rc3());

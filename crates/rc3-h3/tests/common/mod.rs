@@ -33,11 +33,8 @@ where
 /// The streams of either transport.
 pub(crate) trait Bidi: Send + 'static
 where
-    Self: quic::BidiStream<
-            Bytes,
-            SendStream: Send,
-            RecvStream: Send + quic::RecvStream<Buf: Send>,
-        > + quic::RecvStream<Buf: Send>,
+    Self: quic::BidiStream<Bytes, SendStream: Send, RecvStream: Send + quic::RecvStream<Buf: Send>>
+        + quic::RecvStream<Buf: Send>,
 {
 }
 
@@ -88,8 +85,9 @@ pub(crate) async fn ask<C: Http>(
         }
         Ok(Answer { head, body: body.freeze(), trailers: recv.recv_trailers().await? })
     };
-    let ((), answer) = tokio::try_join!(sending, receiving)?;
-    Ok(answer)
+    // A server may answer before it has read the end of the request, and stop the rest (RFC 9114 §4.1).
+    let (_, answer): (Result<(), StreamError>, _) = tokio::join!(sending, receiving);
+    answer
 }
 
 pub(crate) async fn get<C: Http>(sender: &mut Sender<C>, path: &str) -> Result<Answer, StreamError> {
