@@ -121,9 +121,24 @@ impl RecvStream {
     /// # Cancel safety
     /// Dropping the future loses nothing.
     pub async fn read_chunk(&mut self, max_length: usize, ordered: bool) -> Result<Option<Chunk>, ReadError> {
-        let mut chunks = Vec::new();
-        poll_fn(|cx| self.poll_chunks(cx, max_length, 1, ordered, &mut chunks)).await?;
-        Ok(chunks.pop())
+        poll_fn(|cx| self.poll_read_chunk(cx, max_length, ordered)).await
+    }
+
+    /// Like [`Self::read_chunk`], for hand-written futures.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn poll_read_chunk(
+        &mut self,
+        cx: &mut Context<'_>,
+        max_length: usize,
+        ordered: bool,
+    ) -> Poll<Result<Option<Chunk>, ReadError>> {
+        let mut chunks = mem::take(&mut self.scratch);
+        let result = self.poll_chunks(cx, max_length, 1, ordered, &mut chunks);
+        let chunk = chunks.pop();
+        self.scratch = chunks;
+        result.map_ok(|()| chunk)
     }
 
     /// The next pieces in order, without copying: fills `bufs` from the front and returns how many; `None` at

@@ -233,7 +233,11 @@ impl SendStream {
         self.poll_write_chunks(cx, &mut [copy]).map_ok(|written| written.bytes)
     }
 
-    fn poll_write_chunks(
+    /// Like [`Self::write_chunks`], for hand-written futures.
+    ///
+    /// # Errors
+    /// As [`Self::write`].
+    pub fn poll_write_chunks(
         &mut self,
         cx: &mut Context<'_>,
         bufs: &mut [Bytes],

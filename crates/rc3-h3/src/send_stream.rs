@@ -1,0 +1,92 @@
+//! The sending part of a stream.
+
+use std::{
+    fmt, slice,
+    task::{Context, Poll, ready},
+    thread,
+};
+
+use bytes::{Buf, Bytes};
+use h3::{
+    error::Code,
+    quic::{self, ConnectionErrorIncoming, StreamErrorIncoming, StreamId, WriteBuf},
+};
+
+use crate::error::{stream_id, var_int, write_failed};
+
+/// Most bytes that are copied at once. A stream holds at most one such copy, in addition to the frame of the application.
+const PIECE_MAX: usize = 64 * 1024;
+
+/// A stream to send on.
+pub struct SendStream<B: Buf> {
+    stream: rc3_net::SendStream,
+    /// The frame that is being sent.
+    frame: Option<WriteBuf<B>>,
+    /// Bytes taken from the frame that the transport has not accepted. The header and the beginning of the payload are
+    /// one piece, so the transport is called once for a small frame.
+    piece: Bytes,
+}
+
+impl<B: Buf> SendStream<B> {
+    pub(crate) fn new(stream: rc3_net::SendStream) -> Self {
+        Self { stream, frame: None, piece: Bytes::new() }
+    }
+}
+
+impl<B: Buf> fmt::Debug for SendStream<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SendStream").field("stream", &self.stream).finish_non_exhaustive()
+    }
+}
+
+impl<B: Buf> quic::SendStream<B> for SendStream<B> {
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), StreamErrorIncoming>> {
+        while let Some(frame) = &mut self.frame {
+            if self.piece.is_empty() {
+                self.piece = frame.copy_to_bytes(frame.remaining().min(PIECE_MAX));
+            }
+            while !self.piece.is_empty() {
+                let written = self.stream.poll_write_chunks(cx, slice::from_mut(&mut self.piece));
+                ready!(written).map_err(write_failed)?;
+            }
+            if !frame.has_remaining() {
+                self.frame = None;
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn send_data<T: Into<WriteBuf<B>>>(&mut self, data: T) -> Result<(), StreamErrorIncoming> {
+        if self.frame.is_some() {
+            let error = "the previous frame is not sent yet".to_string();
+            let connection_error = ConnectionErrorIncoming::InternalError(error);
+            return Err(StreamErrorIncoming::ConnectionErrorIncoming { connection_error });
+        }
+        self.frame = Some(data.into());
+        Ok(())
+    }
+
+    fn poll_finish(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), StreamErrorIncoming>> {
+        ready!(self.poll_ready(cx))?;
+        Poll::Ready(self.stream.finish().map_err(|error| StreamErrorIncoming::Unknown(Box::new(error))))
+    }
+
+    fn reset(&mut self, reset_code: u64) {
+        // A stream that has ended anyway needs no reset.
+        let _ = self.stream.reset(var_int(reset_code));
+    }
+
+    fn send_id(&self) -> StreamId {
+        stream_id(self.stream.id())
+    }
+}
+
+impl<B: Buf> Drop for SendStream<B> {
+    /// A stream that ends inside of a frame is an error of the whole connection (RFC 9114 §7.1), and a message that ends
+    /// between two frames looks complete.
+    fn drop(&mut self) {
+        if self.frame.is_some() || thread::panicking() {
+            quic::SendStream::<B>::reset(self, Code::H3_REQUEST_CANCELLED.value());
+        }
+    }
+}
