@@ -15,8 +15,8 @@ use thiserror::Error;
 #[cfg(unix)]
 use super::low::DemoArgs;
 use super::low::{
-    BenchArgs, CongestionChoice, DoctorArgs, LowArgs, LowCommand, MarksChoice, NetworkArgs, PeerArgs,
-    RecvArgs, RlpChoice, SendArgs,
+    BenchArgs, CongestionChoice, DoctorArgs, FsyncChoice, LowArgs, LowCommand, MarksChoice, NetworkArgs,
+    PeerArgs, RecvArgs, RlpChoice, SendArgs,
 };
 use super::ticket;
 use crate::{
@@ -28,9 +28,11 @@ use crate::{
     },
     doctor::fingerprint,
     transfer::{
-        destination::Policy,
+        destination::{Existing, Fsync, Policy},
+        manifest::Selection,
         network::{self, Marking, Network},
         paths::printable_path,
+        patterns::Patterns,
         progress::Style,
         receive::ReceiveJob,
         send::{PATIENCE, SendJob},
@@ -62,7 +64,7 @@ pub enum Command {
     /// Receive files.
     Recv(ReceiveJob, Style),
     /// Send files.
-    Send(SendJob, Style),
+    Send(Box<SendJob>, Style),
     /// Check this host, and a path.
     Doctor(DoctorJob),
     /// Answer checks from another host.
@@ -141,6 +143,9 @@ pub enum UsageError {
     /// Too many sizes, or one too large.
     #[error("choose at most {} sizes from 1 byte to 1 GB", plan::SIZES_MAX)]
     BenchSizes,
+    /// A malformed pattern.
+    #[error("not a pattern: {0}")]
+    Pattern(#[from] globset::Error),
     /// A ticket, but no files to send.
     #[error("no file or directory to send")]
     NoPath,
@@ -162,6 +167,7 @@ impl UsageError {
                 "pass it by --ticket-file FILE, by RC3_TICKET, or as last argument: TICKET, or `-` for standard input"
             }
             Self::NoPath => "name files and directories before the ticket: rc3 send PATH... -",
+            Self::Pattern(_) => "see rc3 send --help; quote patterns so that the shell leaves them alone",
             Self::TwoTickets => "omit one of them",
             Self::DoctorTicket => "run rc3 bench --listen on the other host",
             Self::Picture(_) => "choose a name that ends in .svg or .png",
@@ -313,15 +319,32 @@ fn network(args: NetworkArgs) -> Network {
 fn recv(args: RecvArgs) -> Command {
     let style = Style::choose(args.output.json, args.output.quiet);
     let qlog = args.output.qlog.or_else(rc3_net::qlog::directory_from_env);
-    let policy = Policy { force: args.force, fsync: args.fsync, discard_partial: args.discard_partial };
+    let existing = match (args.force, args.keep_both) {
+        (true, _) => Existing::Replace,
+        (false, true) => Existing::KeepBoth,
+        (false, false) => Existing::Report,
+    };
+    let fsync = match args.fsync {
+        FsyncChoice::None => Fsync::None,
+        FsyncChoice::File => Fsync::File,
+        FsyncChoice::End if cfg!(target_os = "linux") => Fsync::End,
+        // Other systems cannot sync a whole file system.
+        FsyncChoice::End => Fsync::File,
+    };
+    let RecvArgs { quick_check, discard_partial, idle_timeout, .. } = args;
+    let policy = Policy { existing, quick_check, fsync, discard_partial };
     let rlp = rlp(args.rlp);
     let network = network(args.network);
     let RecvArgs { dir, listen, advertise, ticket_file, keep, .. } = args;
-    Command::Recv(ReceiveJob { dir, listen, advertise, ticket_file, keep, policy, qlog, rlp, network }, style)
+    let job =
+        ReceiveJob { dir, listen, advertise, ticket_file, keep, policy, idle_timeout, qlog, rlp, network };
+    Command::Recv(job, style)
 }
 
 fn send(args: SendArgs) -> Result<Command, UsageError> {
-    let SendArgs { mut paths, ticket_file, dry_run, rate_limit, mtu, network, .. } = args;
+    let SendArgs { mut paths, ticket_file, dry_run, rate_limit, mtu, network, idle_timeout, .. } = args;
+    let patterns = Patterns::new(&args.include, &args.exclude)?;
+    let selection = Selection { links: args.links, patterns };
     let argument = paths.pop_if(|last| ticket::is_ticket(last.as_os_str()));
     let argument = argument.map(|argument| argument.to_string_lossy().into_owned());
     let ticket = required(argument.as_deref(), ticket_file.as_deref())?;
@@ -333,8 +356,21 @@ fn send(args: SendArgs) -> Result<Command, UsageError> {
     let (rlp, congestion) = (rlp(args.rlp), congestion(args.congestion));
     let network = self::network(network);
     let patience = PATIENCE;
-    let job = SendJob { paths, ticket, dry_run, rate_limit, rlp, congestion, mtu, network, qlog, patience };
-    Ok(Command::Send(job, style))
+    let job = SendJob {
+        paths,
+        ticket,
+        selection,
+        dry_run,
+        rate_limit,
+        rlp,
+        congestion,
+        mtu,
+        network,
+        qlog,
+        idle_timeout,
+        patience,
+    };
+    Ok(Command::Send(Box::new(job), style))
 }
 
 #[cfg(all(test, unix))]

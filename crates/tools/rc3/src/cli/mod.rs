@@ -6,3 +6,4 @@ pub mod low;
 #[cfg(unix)]
 pub mod terminal;
 pub mod ticket;
+pub mod usage;

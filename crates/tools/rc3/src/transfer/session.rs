@@ -24,11 +24,13 @@ pub(super) struct Session {
     messages: Messages<FromSender>,
     /// Time of the last write.
     written: Instant,
+    /// Whether nothing was written.
+    silent: bool,
 }
 
 impl Session {
     pub(super) fn new(connection: Connection, control: SendStream, messages: Messages<FromSender>) -> Self {
-        Self { connection, control, messages, written: Instant::now() }
+        Self { connection, control, messages, written: Instant::now(), silent: true }
     }
 
     /// The next message.
@@ -40,7 +42,7 @@ impl Session {
 
     pub(super) async fn say(&mut self, message: &FromReceiver) -> Result<(), TransferError> {
         let written = self.control.write_chunk(message::encode(message).into()).await;
-        self.written = Instant::now();
+        (self.written, self.silent) = (Instant::now(), false);
         written.map_err(|error| match self.connection.close_reason() {
             Some(reason) => lost(reason),
             None => TransferError::Lost(error.to_string()),
@@ -70,6 +72,14 @@ impl Session {
             return Ok(());
         }
         self.say(&FromReceiver::Working(work)).await
+    }
+
+    /// Signals that the sender has to wait for its turn: at once, and then now and then.
+    pub(super) async fn reassure(&mut self) -> Result<(), TransferError> {
+        if self.silent {
+            return self.say(&FromReceiver::Working(Work::AnotherTransfer)).await;
+        }
+        self.sign_of_life(Work::AnotherTransfer).await
     }
 
     /// Runs a task that may block for long, and sends `Working` meanwhile.
