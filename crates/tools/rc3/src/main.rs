@@ -18,6 +18,7 @@ use rc3::{
         high::{BenchJob, Command},
         low::LowArgs,
         tunnel::TunnelCommand,
+        usage,
     },
     copy::{self, CopyJob},
     transfer::{
@@ -33,15 +34,18 @@ use rc3_cli::{manual, output};
 use tracing_subscriber::EnvFilter;
 
 fn main() -> ExitCode {
-    // Usage errors exit here, with code 2.
-    let low = LowArgs::parse();
+    let low = match LowArgs::try_parse() {
+        Ok(low) => low,
+        Err(error) => return usage::misused(&error).into(),
+    };
     // No logs by default: RUST_LOG=debug, RUST_LOG=rc3_core=trace.
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("off"));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).init();
+    let json = low.json();
     let exit = match Command::resolve(low) {
         Ok(command) => run(command),
         Err(error) => {
-            output::complain(NAME, &error, error.hint());
+            usage::complain(json, &error, error.hint());
             Exit::Usage
         }
     };
@@ -53,9 +57,9 @@ fn run(command: Command) -> Exit {
         #[cfg(unix)]
         Command::Demo { scenarios, json, svg } => demo::run(&scenarios, json, svg.as_deref()),
         Command::Recv(job, style) => recv_files(job, style),
-        Command::Send(job, style) => send_files(job, style),
+        Command::Send(job, style) => send_files(*job, style),
         Command::RecvPipe(job, style) => recv_pipe(job, style),
-        Command::SendPipe(job, style) => send_pipe(job, style),
+        Command::SendPipe(job, style) => send_pipe(*job, style),
         Command::Copy(job, style) => copy_files(*job, style),
         Command::CopyPeer => transfer(|runtime| {
             runtime.block_on(copy::serve());

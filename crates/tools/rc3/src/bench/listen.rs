@@ -25,7 +25,7 @@ use super::{
 use crate::{
     figures::PathFigures,
     transfer::{
-        FAILED,
+        FAILED, IDLE_TIMEOUT,
         error::TransferError,
         identity::Identity,
         interrupted, message,
@@ -125,6 +125,7 @@ impl Listener {
             rc3_net::Congestion::default(),
             None,
             1,
+            IDLE_TIMEOUT,
         )?));
         // A visitor may make the listener forget, so it must not use the memory of other commands.
         let network = Network { path_memory: None, ..network.clone() };

@@ -27,7 +27,7 @@ use crate::{
     figures::PathFigures,
     scheme::Scheme,
     transfer::{
-        FAILED,
+        FAILED, IDLE_TIMEOUT,
         identity::{self, SERVER_NAME},
         interrupted, message,
         network::Network,
@@ -178,7 +178,7 @@ impl Visit<'_> {
             Scheme::Rc3 => RlpMode::Guard,
         };
         let mut config = ClientConfig::new(Arc::new(identity::client(self.job.ticket.fingerprint(), ALPN)?));
-        config.transport_config(Arc::new(transport(mode, Congestion::default(), None, 1)?));
+        config.transport_config(Arc::new(transport(mode, Congestion::default(), None, 1, IDLE_TIMEOUT)?));
         let connecting = self
             .endpoint
             .connect_with(config, self.address, SERVER_NAME)

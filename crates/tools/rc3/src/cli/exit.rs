@@ -22,7 +22,7 @@ pub enum Exit {
     NotVerified,
     /// The other side refused, or its certificate does not match the ticket.
     Refused,
-    /// A file of that name exists, and nothing was overwritten.
+    /// Some files exist with other content and were not replaced; all others arrived.
     Exists,
     /// Some files were skipped; all others were sent.
     LeftOut,
@@ -51,7 +51,7 @@ Exit codes:
     2  wrong usage
     3  what arrived is not what was sent
     4  refused by the other side, or not the right receiver
-    5  a file of that name exists; nothing was overwritten
+    5  some files exist with other content; they were not replaced, all others arrived
     6  rc3 doctor found a problem that you can fix
     7  some files were skipped; all others arrived
     8  rc3 copy cannot run ssh
@@ -95,7 +95,7 @@ impl From<&TransferError> for Exit {
             TransferError::WrongReceiver(_) | TransferError::Unauthorised(_) | TransferError::Refused(_) => {
                 Self::Refused
             }
-            TransferError::Exists(_) => Self::Exists,
+            TransferError::Conflicts(_) => Self::Exists,
             TransferError::LeftOut(_) => Self::LeftOut,
             TransferError::Interrupted { .. } => Self::Interrupted,
             TransferError::Pipe(error) => Self::from(&**error),

@@ -15,8 +15,8 @@ use thiserror::Error;
 #[cfg(unix)]
 use super::low::DemoArgs;
 use super::low::{
-    BenchArgs, CongestionChoice, DoctorArgs, LowArgs, LowCommand, MarksChoice, NetworkArgs, PeerArgs,
-    RecvArgs, RlpChoice, SendArgs,
+    BenchArgs, CongestionChoice, DoctorArgs, FsyncChoice, LowArgs, LowCommand, MarksChoice, NetworkArgs,
+    PeerArgs, RecvArgs, RlpChoice, SendArgs,
 };
 use super::{
     ticket,
@@ -32,9 +32,11 @@ use crate::{
     copy::{CopyJob, cli::CopyUsageError},
     doctor::fingerprint,
     transfer::{
-        destination::Policy,
+        destination::{Existing, Fsync, Policy},
+        manifest::Selection,
         network::{self, Marking, Network},
         paths::printable_path,
+        patterns::Patterns,
         pipe::PipeJob,
         progress::Style,
         receive::ReceiveJob,
@@ -67,11 +69,11 @@ pub enum Command {
     /// Receive files.
     Recv(ReceiveJob, Style),
     /// Send files.
-    Send(SendJob, Style),
+    Send(Box<SendJob>, Style),
     /// Receive a stream on standard output.
     RecvPipe(ReceiveJob, Style),
     /// Send standard input.
-    SendPipe(PipeJob, Style),
+    SendPipe(Box<PipeJob>, Style),
     /// Copy by ssh.
     Copy(Box<CopyJob>, Style),
     /// Serve a copy.
@@ -180,6 +182,9 @@ pub enum UsageError {
     /// Standard input for two purposes, or beside files.
     #[error("`-` for standard input stands alone before the ticket")]
     Pipe,
+    /// A malformed pattern.
+    #[error("not a pattern: {0}")]
+    Pattern(#[from] globset::Error),
     /// A ticket, but no files to send.
     #[error("no file or directory to send")]
     NoPath,
@@ -211,6 +216,7 @@ impl UsageError {
             Self::PeerName => "choose another --name",
             Self::Copy(error) => error.hint(),
             Self::Pipe => "write: rc3 send - TICKET, with --name FILE if the receiver writes files",
+            Self::Pattern(_) => "see rc3 send --help; quote patterns so that the shell leaves them alone",
             Self::TwoTickets => "omit one of them",
             Self::DoctorTicket => "run rc3 bench --listen on the other host",
             Self::Picture(_) => "choose a name that ends in .svg or .png",
@@ -372,16 +378,43 @@ pub(crate) fn network(args: NetworkArgs) -> Network {
 fn recv(args: RecvArgs) -> Command {
     let style = Style::choose(args.output.json, args.output.quiet);
     let qlog = args.output.qlog.or_else(rc3_net::qlog::directory_from_env);
-    let policy = Policy { force: args.force, fsync: args.fsync, discard_partial: args.discard_partial };
+    let existing = match (args.force, args.keep_both) {
+        (true, _) => Existing::Replace,
+        (false, true) => Existing::KeepBoth,
+        (false, false) => Existing::Report,
+    };
+    let fsync = match args.fsync {
+        FsyncChoice::None => Fsync::None,
+        FsyncChoice::File => Fsync::File,
+        FsyncChoice::End if cfg!(target_os = "linux") => Fsync::End,
+        // Other systems cannot sync a whole file system.
+        FsyncChoice::End => Fsync::File,
+    };
+    let RecvArgs { quick_check, discard_partial, idle_timeout, .. } = args;
+    let policy = Policy { existing, quick_check, fsync, discard_partial };
     let rlp = rlp(args.rlp);
     let network = network(args.network);
-    let RecvArgs { dir, listen, advertise, identity, ticket_file, keep, .. } = args;
-    let job = ReceiveJob { dir, listen, advertise, identity, ticket_file, keep, policy, qlog, rlp, network };
-    if args.stdout { Command::RecvPipe(job, style) } else { Command::Recv(job, style) }
+    let RecvArgs { dir, listen, advertise, identity, ticket_file, keep, stdout, .. } = args;
+    let job = ReceiveJob {
+        dir,
+        listen,
+        advertise,
+        identity,
+        ticket_file,
+        keep,
+        policy,
+        idle_timeout,
+        qlog,
+        rlp,
+        network,
+    };
+    if stdout { Command::RecvPipe(job, style) } else { Command::Recv(job, style) }
 }
 
 fn send(args: SendArgs) -> Result<Command, UsageError> {
-    let SendArgs { mut paths, ticket_file, name, dry_run, rate_limit, mtu, network, .. } = args;
+    let SendArgs { mut paths, ticket_file, name, dry_run, rate_limit, mtu, network, idle_timeout, .. } = args;
+    let patterns = Patterns::new(&args.include, &args.exclude)?;
+    let selection = Selection { links: args.links, patterns };
     // `-` alone is standard input, and the ticket comes from elsewhere.
     let is_alone = paths.len() == 1 && paths[0].as_os_str() == "-";
     let argument = paths.pop_if(|last| !is_alone && ticket::is_ticket(last.as_os_str()));
@@ -404,11 +437,24 @@ fn send(args: SendArgs) -> Result<Command, UsageError> {
     if is_pipe {
         paths.clear();
     }
-    let job = SendJob { paths, ticket, dry_run, rate_limit, rlp, congestion, mtu, network, qlog, patience };
+    let job = SendJob {
+        paths,
+        ticket,
+        selection,
+        dry_run,
+        rate_limit,
+        rlp,
+        congestion,
+        mtu,
+        network,
+        qlog,
+        idle_timeout,
+        patience,
+    };
     Ok(if is_pipe {
-        Command::SendPipe(PipeJob { send: job, name }, style)
+        Command::SendPipe(Box::new(PipeJob { send: job, name }), style)
     } else {
-        Command::Send(job, style)
+        Command::Send(Box::new(job), style)
     })
 }
 

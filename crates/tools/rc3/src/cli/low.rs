@@ -21,6 +21,25 @@ pub struct LowArgs {
     pub command: LowCommand,
 }
 
+impl LowArgs {
+    /// Whether the command prints JSON.
+    pub fn json(&self) -> bool {
+        match &self.command {
+            #[cfg(unix)]
+            LowCommand::Demo(args) => args.json,
+            LowCommand::Recv(args) => args.output.json,
+            LowCommand::Send(args) => args.output.json,
+            LowCommand::Copy(args) => args.json,
+            LowCommand::Doctor(args) => args.json,
+            LowCommand::Bench(args) => args.json,
+            LowCommand::CopyPeer
+            | LowCommand::Tunnel(_)
+            | LowCommand::Completions { .. }
+            | LowCommand::Man { .. } => false,
+        }
+    }
+}
+
 /// The commands.
 #[derive(Debug, Clone, Subcommand)]
 pub enum LowCommand {
@@ -119,9 +138,13 @@ pub struct DemoArgs {
 Anyone with the ticket can send you files: treat it like a password. A file gets its name when it is complete and \
 verified; until then it is `.NAME.TAG.rc3-part`, with at most its final permissions. Incomplete files stay when the \
 connection breaks, the disk is full, or this program is interrupted or killed: run the same two commands again, and \
-only what is missing is sent (a file below 1 MiB is sent again as a whole). Files that already exist with the same \
-content are not sent. Delete `.*.rc3-part` files that you do not want to \
-complete.
+only what is missing is sent (a file below 1 MiB is sent again as a whole). Delete `.*.rc3-part` files that you do not \
+want to complete.
+
+Files that already exist with the same content are not sent; they get the sender's time, and lose permission bits that \
+the sender's file lacks. Files that exist with other content are not replaced, but listed at the end, with exit code 5; \
+all others arrive. Permission bits and times are kept as by `scp -p`, less the umask, without setuid, setgid and \
+sticky. A symbolic link is made only if it cannot lead out of the directory.
 
 Pipes: rc3 recv --stdout | tar x. The exit code is 0 only if the whole stream arrived and its hash matched. Bytes that \
 were written before a failure cannot be taken back: check the exit code before you use them (in bash: set -o pipefail). \
@@ -144,20 +167,31 @@ pub struct RecvArgs {
     #[arg(long, value_name = "FILE", requires = "listen")]
     pub identity: Option<PathBuf>,
     /// Write the stream of `rc3 send -` to standard output; the ticket goes to standard error
-    #[arg(long, conflicts_with_all = ["dir", "keep", "force", "fsync", "discard_partial", "json"])]
+    #[arg(long, conflicts_with_all = ["dir", "keep", "force", "keep_both", "quick_check", "fsync", "discard_partial", "json"])]
     pub stdout: bool,
-    /// Continue after the first complete transfer
+    /// Continue after the first complete transfer, and serve up to 4 senders at a time
     #[arg(long)]
     pub keep: bool,
-    /// Replace existing files
-    #[arg(long)]
+    /// Replace files that exist with other content
+    #[arg(long, conflicts_with = "keep_both")]
     pub force: bool,
-    /// Write each file to disk before it gets its name, and sync new names and directories
+    /// Keep files that exist with other content, and store the new ones as `NAME (1).EXT`
     #[arg(long)]
-    pub fsync: bool,
+    pub keep_both: bool,
+    /// Take an existing file of the same size and modification time for the same, without comparing the content
+    #[arg(long)]
+    pub quick_check: bool,
+    /// Write to disk: each file before it gets its name, with names and directories (file), or everything before the
+    /// end is reported (end)
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t = FsyncChoice::None)]
+    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "file")]
+    pub fsync: FsyncChoice,
     /// Delete incomplete files instead of keeping them for the next run
     #[arg(long)]
     pub discard_partial: bool,
+    /// Give a sender up that has been silent for this long
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_idle_timeout)]
+    pub idle_timeout: Duration,
     /// Whether low priority is used
     #[arg(long, value_enum, default_value_t = RlpChoice::Guard, value_name = "MODE")]
     pub rlp: RlpChoice,
@@ -178,9 +212,15 @@ The ticket is a secret. Pass it by --ticket-file, by the variable RC3_TICKET, or
 input. The ticket itself may be the last argument, but then every user of this machine can see it in the list of \
 processes.
 
-Directories are sent with their whole content. Symbolic links inside a directory are skipped with a warning; a link \
-given as PATH is followed. If anything was skipped, the exit code is 7. After an interruption run the same command \
-again: it sends only what the receiver does not have yet.
+Directories are sent with their whole content. Symbolic links inside a directory are skipped with a warning unless \
+--links is given; a link given as PATH is followed. If anything was skipped, the exit code is 7. After an interruption \
+run the same command again: it sends only what the receiver does not have yet.
+
+A PATTERN without `/` matches names at any depth. One with `/` matches whole paths, which begin with the name of PATH; \
+one that ends in `/` matches only directories. `*` and `?` stop at `/`, `**` does not.
+
+--dry-run asks the receiver and prints for each file: send, continue (a part exists), same, replace, keep-both, \
+conflict or left-out.
 
 Pipes: tar c . | rc3 send - TICKET sends standard input to rc3 recv --stdout, or with --name FILE to a receiver that \
 writes files. If the command before the pipe fails, rc3 sees only the end of its output: set -o pipefail in bash. A pipe \
@@ -196,9 +236,21 @@ pub struct SendArgs {
     /// Name of the file that a receiver without --stdout writes, for `rc3 send -`
     #[arg(long, value_name = "FILE", conflicts_with = "dry_run")]
     pub name: Option<String>,
-    /// Only list what would be sent
+    /// Only list what would happen to each file
     #[arg(long)]
     pub dry_run: bool,
+    /// Send symbolic links inside directories as links
+    #[arg(long)]
+    pub links: bool,
+    /// Send only files that match; repeatable
+    #[arg(long, value_name = "PATTERN")]
+    pub include: Vec<String>,
+    /// Do not send what matches; repeatable, stronger than --include
+    #[arg(long, value_name = "PATTERN")]
+    pub exclude: Vec<String>,
+    /// Give the receiver up when it has been silent for this long
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_idle_timeout)]
+    pub idle_timeout: Duration,
     /// Send at most at this average rate
     #[arg(long, value_name = "RATE", value_parser = rate)]
     pub rate_limit: Option<Rate>,
@@ -366,11 +418,22 @@ pub enum CongestionChoice {
     Kickass,
 }
 
+/// When files are written to disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum FsyncChoice {
+    /// When the system decides
+    None,
+    /// Each file before it gets its name
+    File,
+    /// Everything at the end
+    End,
+}
+
 /// Output of a transfer.
 #[derive(Debug, Clone, Args)]
 pub struct OutputArgs {
     /// Print one JSON event per line: listening, skipped, misleading, retrying, waiting, start, progress, file,
-    /// done, error
+    /// done, conflict, damaged, would, error
     #[arg(long, conflicts_with = "quiet")]
     pub json: bool,
     /// Print only errors (and the ticket)
@@ -379,6 +442,12 @@ pub struct OutputArgs {
     /// Write qlog files of the connections into this directory [default: the variable QLOGDIR]
     #[arg(long, value_name = "DIR")]
     pub qlog: Option<PathBuf>,
+}
+
+fn parse_idle_timeout(text: &str) -> Result<Duration, String> {
+    let time = parse_time(text).map_err(|error| error.to_string())?;
+    let range = Duration::from_millis(100)..=Duration::from_secs(3600);
+    if range.contains(&time) { Ok(time) } else { Err("choose a time from 100ms to 3600s".to_owned()) }
 }
 
 fn rate(text: &str) -> Result<Rate, UnitError> {

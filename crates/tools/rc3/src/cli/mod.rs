@@ -7,3 +7,4 @@ pub mod low;
 pub mod terminal;
 pub mod ticket;
 pub mod tunnel;
+pub mod usage;

@@ -7,7 +7,10 @@ use rc3_core::units::Rate;
 use rc3_text::units::{UnitError, parse_rate};
 use thiserror::Error;
 
-use super::{CopyJob, Direction, Place, ViaSsh, message::Handling};
+use super::{
+    CopyJob, Direction, Place, ViaSsh,
+    message::{Choice, Handling},
+};
 use crate::{
     cli::{
         high,
@@ -58,9 +61,24 @@ pub struct CopyArgs {
     #[arg(long, value_enum, value_name = "WHEN", num_args = 0..=1, require_equals = true)]
     #[arg(default_value = "never", default_missing_value = "always")]
     pub via_ssh: ViaSsh,
-    /// Replace existing files
-    #[arg(long)]
+    /// Replace files that exist with other content
+    #[arg(long, conflicts_with = "keep_both")]
     pub force: bool,
+    /// Keep files that exist with other content, and store the new ones as `NAME (1).EXT`
+    #[arg(long)]
+    pub keep_both: bool,
+    /// Take an existing file of the same size and modification time for the same, without comparing the content
+    #[arg(long)]
+    pub quick_check: bool,
+    /// Copy symbolic links as links
+    #[arg(long)]
+    pub links: bool,
+    /// Copy only files that match a pattern; may be given more than once
+    #[arg(long, value_name = "PATTERN")]
+    pub include: Vec<String>,
+    /// Leave out what matches a pattern; may be given more than once
+    #[arg(long, value_name = "PATTERN")]
+    pub exclude: Vec<String>,
     /// Write each file to disk before it gets its name, and sync new names and directories
     #[arg(long)]
     pub fsync: bool,
@@ -103,6 +121,9 @@ pub enum CopyUsageError {
     /// ssh would read it as an option.
     #[error("the host is empty or begins with a dash")]
     Host,
+    /// A malformed pattern.
+    #[error("not a pattern: {0}")]
+    Pattern(#[from] globset::Error),
     /// Unbalanced quotes.
     #[error("--ssh has unbalanced quotes")]
     Ssh,
@@ -116,6 +137,7 @@ impl CopyUsageError {
             Self::Remote => "run rc3 copy on one of the two hosts",
             Self::Mixed => "run one command for each host",
             Self::Host => "write HOST:PATH, or ./NAME for a local name with a colon",
+            Self::Pattern(_) => "quote patterns so that the shell leaves them alone; see rc3 send --help",
             Self::Ssh => "write for example: --ssh 'ssh -p 2222'",
         }
     }
@@ -133,7 +155,10 @@ impl CopyArgs {
         if host.is_empty() || host.starts_with('-') || (self.ssh.is_some() && ssh.is_empty()) {
             return Err(CopyUsageError::Host);
         }
-        let Self { force, fsync, discard_partial, rlp, congestion, rate_limit, .. } = self;
+        let Self { force, keep_both, quick_check, fsync, discard_partial, .. } = self;
+        let Self { rlp, congestion, rate_limit, .. } = self;
+        let choice = Choice { links: self.links, include: self.include, exclude: self.exclude };
+        let selection = choice.selection()?;
         let job = CopyJob {
             direction,
             host,
@@ -142,7 +167,9 @@ impl CopyArgs {
             ports: self.port,
             address: self.address,
             via_ssh: self.via_ssh,
-            policy: Handling { force, fsync, discard_partial },
+            policy: Handling { force, keep_both, quick_check, fsync, discard_partial },
+            choice,
+            selection,
             rate_limit,
             rlp,
             congestion,

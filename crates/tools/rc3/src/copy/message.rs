@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 use crate::{
     cli::low::{CongestionChoice, MarksChoice, RlpChoice},
     transfer::{
-        destination::Policy,
+        destination::{Existing, Fsync, Policy},
+        manifest::Selection,
+        patterns::Patterns,
         ticket::{FINGERPRINT_BYTES, SECRET_BYTES},
     },
 };
@@ -36,6 +38,7 @@ pub(super) enum Action {
     /// Sends.
     Send {
         paths: Vec<Vec<u8>>,
+        choice: Choice,
         /// The new name of the only source.
         rename: Option<Vec<u8>>,
         /// In bits per second.
@@ -43,18 +46,43 @@ pub(super) enum Action {
     },
 }
 
+/// See [`Selection`].
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(super) struct Choice {
+    pub(super) links: bool,
+    pub(super) include: Vec<String>,
+    pub(super) exclude: Vec<String>,
+}
+
+impl Choice {
+    /// # Errors
+    /// When a pattern is malformed.
+    pub(super) fn selection(&self) -> Result<Selection, globset::Error> {
+        let patterns = Patterns::new(&self.include, &self.exclude)?;
+        Ok(Selection { links: self.links, patterns })
+    }
+}
+
 /// See [`Policy`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Handling {
     pub(super) force: bool,
+    pub(super) keep_both: bool,
+    pub(super) quick_check: bool,
     pub(super) fsync: bool,
     pub(super) discard_partial: bool,
 }
 
 impl From<Handling> for Policy {
     fn from(handling: Handling) -> Self {
-        let Handling { force, fsync, discard_partial } = handling;
-        Self { force, fsync, discard_partial }
+        let Handling { force, keep_both, quick_check, fsync, discard_partial } = handling;
+        let existing = match (force, keep_both) {
+            (true, _) => Existing::Replace,
+            (false, true) => Existing::KeepBoth,
+            (false, false) => Existing::Report,
+        };
+        let fsync = if fsync { Fsync::File } else { Fsync::None };
+        Self { existing, quick_check, fsync, discard_partial }
     }
 }
 

@@ -16,6 +16,8 @@ pub use place::Place;
 use crate::{
     cli::low::{CongestionChoice, MarksChoice, RlpChoice},
     transfer::{
+        IDLE_TIMEOUT,
+        manifest::Selection,
         network::{Marking, Network},
         once::Settings,
         send::{PATIENCE, SendJob},
@@ -50,6 +52,10 @@ pub struct CopyJob {
     address: Option<String>,
     via_ssh: ViaSsh,
     policy: message::Handling,
+    /// As words for the other host.
+    choice: message::Choice,
+    /// The same, for this host.
+    selection: Selection,
     rate_limit: Option<Rate>,
     rlp: RlpChoice,
     congestion: CongestionChoice,
@@ -85,6 +91,7 @@ fn send_job(ticket: Ticket, settings: Settings, rate_limit: Option<Rate>) -> Sen
     SendJob {
         paths: Vec::new(),
         ticket,
+        selection: Selection::default(),
         dry_run: false,
         rate_limit,
         rlp: settings.rlp,
@@ -92,6 +99,7 @@ fn send_job(ticket: Ticket, settings: Settings, rate_limit: Option<Rate>) -> Sen
         mtu: None,
         network: settings.network,
         qlog: None,
+        idle_timeout: IDLE_TIMEOUT,
         patience: PATIENCE,
     }
 }

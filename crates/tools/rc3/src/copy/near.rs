@@ -85,7 +85,7 @@ pub async fn copy(job: CopyJob, reporter: &mut Reporter) -> Result<(), CopyError
 fn local(job: &CopyJob) -> Result<Local, CopyError> {
     match &job.direction {
         Direction::Upload { sources, .. } => {
-            let found = Found::scan(sources).map_err(TransferError::from)?;
+            let found = Found::scan(sources, &job.selection).map_err(TransferError::from)?;
             if found.entries.is_empty() {
                 return Err(TransferError::Nothing.into());
             }
@@ -146,6 +146,7 @@ fn request(job: &CopyJob, local: &Local, carrier: Carrier) -> Request {
         },
         (Direction::Download { sources, .. }, local) => Action::Send {
             paths: sources.clone(),
+            choice: job.choice.clone(),
             rename: match local {
                 Local::Landing(landing, _) => landing.rename.clone(),
                 Local::Sources(_) => None,

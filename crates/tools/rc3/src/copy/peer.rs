@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use super::{
     landing::Landing,
     link::Link,
-    message::{Action, Carrier, Handling, Reply, Request},
+    message::{Action, Carrier, Choice, Handling, Reply, Request},
     place::path_of,
     relay::Relay,
     wire::Wire,
@@ -151,7 +151,9 @@ fn settings(request: &Request) -> Settings {
 fn prepare(action: Action) -> Result<(Work, Option<Vec<u8>>), Failure> {
     match action {
         Action::Receive { path, sources, policy } => receive(&path, sources, policy),
-        Action::Send { paths, rename, rate_limit } => send(&paths, rename.as_deref(), rate_limit),
+        Action::Send { paths, choice, rename, rate_limit } => {
+            send(&paths, &choice, rename.as_deref(), rate_limit)
+        }
     }
 }
 
@@ -169,11 +171,13 @@ fn receive(path: &[u8], sources: u32, policy: Handling) -> Result<(Work, Option<
 
 fn send(
     paths: &[Vec<u8>],
+    choice: &Choice,
     rename: Option<&[u8]>,
     rate_limit: Option<u64>,
 ) -> Result<(Work, Option<Vec<u8>>), Failure> {
     let paths: Vec<_> = paths.iter().map(|path| path_of(path).unwrap_or_default()).collect();
-    let mut found = Found::scan(&paths).map_err(TransferError::from)?;
+    let selection = choice.selection().map_err(|error| TransferError::Refused(error.to_string()))?;
+    let mut found = Found::scan(&paths, &selection).map_err(TransferError::from)?;
     if let Some(name) = rename {
         found.rename(name).map_err(|fault| TransferError::Refused(fault.to_string()))?;
     }

@@ -8,7 +8,7 @@ use tokio::{io::BufReader, time::timeout};
 
 use super::{
     BUSY,
-    message::{self, FromReceiver, FromSender, Refusal, VERSION, Work},
+    message::{self, FromReceiver, FromSender, Refusal, VERSION},
     newcomers::{Authorise, Newcomers},
     session::Session,
     ticket::Secret,
@@ -51,7 +51,7 @@ impl Admission {
     /// Signals to waiting senders that they are still waiting.
     pub(super) async fn reassure(&mut self) {
         for session in &mut self.waiting {
-            let _ = timeout(MESSAGE_PATIENCE, session.sign_of_life(Work::AnotherTransfer)).await;
+            let _ = timeout(MESSAGE_PATIENCE, session.reassure()).await;
         }
     }
 }

@@ -1,149 +1,298 @@
-//! Decides what to transfer of a manifest: not what exists already, and of interrupted files only the rest.
+//! Decides what to transfer of a manifest: not what exists already, of interrupted files only the rest, and nothing in
+//! place of other content unless the policy allows.
 
 use std::{
-    collections::{HashMap, HashSet, VecDeque},
+    collections::{HashMap, VecDeque},
     io,
     sync::{Arc, atomic::AtomicU64},
 };
 
 use super::{
     content::Content,
-    destination::{Destination, Occupant},
+    destination::Destination,
     error::TransferError,
     manifest::{Expected, ExpectedDirectory, Received},
-    message::{FromReceiver, FromSender, Refusal, Work},
+    message::{Change, FromReceiver, FromSender, Refusal, Skip, Work},
+    outcome::Unkept,
+    paths::SafePath,
+    places::{Fate, Look, Places, is_name_fault},
     session::Session,
 };
 
-/// Hashes requested in advance.
-const COMPARED_AHEAD: usize = 64;
+/// Hashes requested in advance: a round trip's worth of small files.
+const COMPARED_AHEAD: usize = 4096;
 /// Most files resumed from an earlier transfer: each stays open until it is complete.
-const RESUMED_MAX: usize = 256;
+const RESUMED_MAX: usize = 64;
 
 /// The agreement of both sides.
 pub(super) struct Agreement {
+    /// All files and links, with the paths that they get.
     pub(super) files: Vec<Expected>,
-    /// Files that already exist with the sender's content.
-    pub(super) unchanged: HashSet<u32>,
+    /// Indices of the files to receive, in order.
+    pub(super) to_come: Vec<u32>,
+    /// Links to make.
+    pub(super) links: Vec<Expected>,
+    /// Files that already exist with the sender's content, by their hashes.
+    pub(super) unchanged: Vec<u32>,
+    /// Entries that are not created.
+    pub(super) skipped: Vec<(u32, Skip)>,
+    /// Files that exist with other content, and what happens to them.
+    pub(super) changes: Vec<(u32, Change)>,
+    /// What the user learns at the end.
+    pub(super) unkept: Unkept,
+    /// Bytes that streams will bring.
+    pub(super) needed: u64,
     /// Files from an earlier transfer, until their streams arrive.
     pub(super) resumed: HashMap<u32, Content>,
-    /// Directories that did not exist.
-    pub(super) made: Vec<ExpectedDirectory>,
+    /// The directories, each with whether it did not exist.
+    pub(super) directories: Vec<(ExpectedDirectory, bool)>,
 }
 
 /// Why a transfer is refused, for the sender and for this side.
 type Refused = (Refusal, TransferError);
 
 impl Agreement {
-    /// Reads the manifest, checks what exists, and creates the directories. A sender with a forbidden path is refused
-    /// before anything changes.
+    /// Checks what exists, and creates the directories unless this is a dry run.
     pub(super) async fn reach(
         session: &mut Session,
         destination: &Destination,
         manifest: Received,
         arrived: &Arc<AtomicU64>,
+        dry_run: bool,
     ) -> Result<Self, TransferError> {
-        destination.begin_transfer();
-        let Received { directories, files, .. } = manifest;
         let there = destination.clone();
-        let looked =
-            session.blocking(Work::Comparing, move || Ok((occupied(&there, &files)?, files))).await?;
-        let (same_length, files) = settled(session, looked).await?;
-        let unchanged = compare(session, destination, &files, same_length).await?;
+        let looked = session.blocking(Work::Comparing, move || look(&there, manifest));
+        let Looked { manifest, looks, blocked } = looked.await?;
+        let fates = compare(session, destination, &manifest.files, looks).await?;
 
         let (there, arrived) = (destination.clone(), Arc::clone(arrived));
         let prepared = session.blocking(Work::Comparing, move || {
-            let made = make(&there, directories)?;
-            let resumed = resume(&there, &files, &unchanged, &arrived);
-            Ok(Self { files, unchanged, resumed, made })
+            let mut plan = Plan { manifest, fates, blocked };
+            let directories = if dry_run { Vec::new() } else { plan.make_directories(&there)? };
+            plan.agreement(&there, directories, &arrived, dry_run)
         });
         let prepared = prepared.await?;
         settled(session, prepared).await
     }
 }
 
-/// The files that may exist already.
-fn occupied(destination: &Destination, files: &[Expected]) -> Result<VecDeque<u32>, Refused> {
-    let mut same_length = VecDeque::new();
-    for (at, file) in (0..).zip(files) {
-        match destination.occupant(file) {
-            Occupant::None => {}
-            Occupant::SameLength => same_length.push_back(at),
-            Occupant::Other => return Err((Refusal::Exists, TransferError::Exists(file.path.to_string()))),
-        }
-    }
-    Ok(same_length)
+/// The first look at all places.
+struct Looked {
+    manifest: Received,
+    looks: Vec<Look>,
+    blocked: HashMap<SafePath, Skip>,
 }
 
-/// Which of the files have the sender's content.
+fn look(destination: &Destination, manifest: Received) -> Looked {
+    let places = Places::new(destination, &manifest);
+    let looks = manifest.files.iter().map(|file| places.look(file)).collect();
+    let blocked = places.into_blocked().into_iter().map(|path| (path, Skip::Conflict)).collect();
+    Looked { manifest, looks, blocked }
+}
+
+/// Compares the files that may be the same.
 async fn compare(
     session: &mut Session,
     destination: &Destination,
     files: &[Expected],
-    mut ask: VecDeque<u32>,
-) -> Result<HashSet<u32>, TransferError> {
-    let (mut asked, mut unchanged) = (VecDeque::new(), HashSet::new());
+    looks: Vec<Look>,
+) -> Result<Vec<Fate>, TransferError> {
+    let mut fates: Vec<Fate> = looks.iter().map(|look| look.fate.clone()).collect();
+    let open = files.iter().zip(looks).enumerate().filter(|(_, (_, look))| !look.candidates.is_empty());
+    let mut open = open.map(|(at, (file, look))| (at, file.index, look.candidates));
+    let mut asked = VecDeque::new();
     loop {
         while asked.len() < COMPARED_AHEAD
-            && let Some(file) = ask.pop_front()
+            && let Some((at, index, candidates)) = open.next()
         {
-            session.say(&FromReceiver::Compare { file }).await?;
-            asked.push_back(file);
+            session.say(&FromReceiver::Compare { file: index }).await?;
+            asked.push_back((at, index, candidates));
         }
-        let Some(at) = asked.pop_front() else { return Ok(unchanged) };
+        let Some((at, index, candidates)) = asked.pop_front() else { return Ok(fates) };
         let hash = match session.hear().await? {
-            FromSender::Hash { file, hash } if file == at => hash,
+            FromSender::Hash { file, hash } if file == index => hash,
             FromSender::Abort { reason } => return Err(TransferError::peer(&reason)),
             _ => return Err(TransferError::Protocol("a message other than the requested hash".to_owned())),
         };
-        let Some(path) = files.get(at as usize).map(|file| file.path.clone()) else { continue };
         let there = destination.clone();
-        let compared = session.blocking(Work::Comparing, move || match there.hash(&path) {
-            Ok(Some(found)) if found == hash => Ok(true),
-            Ok(_) if there.replaces() => Ok(false),
-            Ok(_) => Err((Refusal::Exists, TransferError::Exists(path.to_string()))),
-            Err(error) => Err(storage(path.to_string(), error)),
-        });
-        let compared = compared.await?;
-        if settled(session, compared).await? {
-            unchanged.insert(at);
+        let same = session.blocking(Work::Comparing, move || same(&there, candidates, hash)).await?;
+        if let Some(path) = settled(session, same).await?
+            && let Some(fate) = fates.get_mut(at)
+        {
+            *fate = Fate::Unchanged(path);
         }
     }
 }
 
-/// Creates the missing directories.
-fn make(
+/// The first of the files with this hash.
+fn same(
     destination: &Destination,
-    directories: Vec<ExpectedDirectory>,
-) -> Result<Vec<ExpectedDirectory>, Refused> {
-    let mut made = Vec::new();
-    for directory in directories {
-        match destination.create_directory(&directory) {
-            Ok(true) => made.push(directory),
-            Ok(false) => {}
-            Err(error) => return Err(storage(directory.path.to_string(), error)),
+    candidates: Vec<SafePath>,
+    hash: [u8; 32],
+) -> Result<Option<SafePath>, Refused> {
+    for path in candidates {
+        match destination.hash(&path) {
+            Ok(Some(found)) if found == hash => return Ok(Some(path)),
+            Ok(_) => {}
+            Err(error) => return Err(storage(path.to_string(), error)),
         }
     }
-    Ok(made)
+    Ok(None)
 }
 
-/// Parts from earlier transfers of files in the manifest.
-fn resume(
-    destination: &Destination,
-    files: &[Expected],
-    unchanged: &HashSet<u32>,
-    arrived: &Arc<AtomicU64>,
-) -> HashMap<u32, Content> {
-    let mut resumed = HashMap::new();
-    for (at, file) in (0..).zip(files) {
-        if unchanged.contains(&at) {
-            destination.remove_leftover(file);
-        } else if resumed.len() < RESUMED_MAX {
-            resumed
-                .extend(Content::resume(destination, file, Arc::clone(arrived)).map(|content| (at, content)));
+/// What is decided of a manifest.
+struct Plan {
+    manifest: Received,
+    /// Of each file and link.
+    fates: Vec<Fate>,
+    /// Directories that cannot be created.
+    blocked: HashMap<SafePath, Skip>,
+}
+
+impl Plan {
+    /// Creates the missing directories; returns all, each with whether it is new.
+    fn make_directories(
+        &mut self,
+        destination: &Destination,
+    ) -> Result<Vec<(ExpectedDirectory, bool)>, Refused> {
+        let mut made = Vec::new();
+        for directory in &self.manifest.directories {
+            let path = &directory.path;
+            if self.blocked.contains_key(path) {
+                continue;
+            }
+            if let Some(&skip) = path.parent().and_then(|parent| self.blocked.get(parent)) {
+                self.blocked.insert(path.clone(), skip);
+                continue;
+            }
+            match destination.create_directory(directory) {
+                Ok(new) => made.push((directory.clone(), new)),
+                Err(error) if is_name_fault(&error) => {
+                    self.blocked.insert(path.clone(), Skip::Name);
+                }
+                Err(error) => return Err(storage(path.to_string(), error)),
+            }
+        }
+        Ok(made)
+    }
+
+    fn agreement(
+        self,
+        destination: &Destination,
+        directories: Vec<(ExpectedDirectory, bool)>,
+        arrived: &Arc<AtomicU64>,
+        dry_run: bool,
+    ) -> Result<Agreement, Refused> {
+        let Self { manifest, fates, blocked } = self;
+        let mut agreement = Agreement {
+            files: manifest.files,
+            to_come: Vec::new(),
+            links: Vec::new(),
+            unchanged: Vec::new(),
+            skipped: manifest.unnameable.iter().map(|&entry| (entry, Skip::Name)).collect(),
+            changes: Vec::new(),
+            unkept: Unkept::default(),
+            needed: 0,
+            resumed: HashMap::new(),
+            directories,
+        };
+        for directory in &manifest.directories {
+            if let Some(&skip) = blocked.get(&directory.path) {
+                agreement.skip(directory.entry, &directory.path, skip);
+            }
+        }
+        for (at, fate) in fates.into_iter().enumerate() {
+            let Some(file) = agreement.files.get(at).cloned() else { continue };
+            let blocked = file.path.parent().and_then(|parent| blocked.get(parent));
+            let fate = blocked.map_or(fate, |&skip| Fate::Skip(skip));
+            if let Fate::Unchanged(path) = &fate
+                && !dry_run
+            {
+                destination.remove_leftover(&file);
+                destination.adopt(path, &file);
+            }
+            agreement.needed += agreement.settle(destination, at, file, fate, arrived);
+        }
+        match destination.free_bytes() {
+            Some(free) if agreement.needed > free => {
+                Err((Refusal::Storage, TransferError::NoSpace { needed: agreement.needed, free }))
+            }
+            _ => Ok(agreement),
         }
     }
-    resumed
+}
+
+impl Agreement {
+    /// Signals everything to the sender, which then begins to send unless this is a dry run.
+    pub(super) async fn say(&self, session: &mut Session, dry_run: bool) -> Result<(), TransferError> {
+        for &(entry, skip) in &self.skipped {
+            session.say(&FromReceiver::Skip { entry, skip }).await?;
+        }
+        for (&file, content) in &self.resumed {
+            session.say(&FromReceiver::Missing { file, gaps: content.missing().said() }).await?;
+        }
+        for &file in &self.unchanged {
+            session.say(&FromReceiver::Have { file }).await?;
+        }
+        for &(file, change) in self.changes.iter().filter(|_| dry_run) {
+            session.say(&FromReceiver::Would { file, change }).await?;
+        }
+        session.say(&FromReceiver::Accepted).await
+    }
+
+    /// Files and links that exist already.
+    pub(super) fn unchanged_files(&self) -> usize {
+        let same = |skip: &Skip| matches!(skip, Skip::SameTime | Skip::SameLink);
+        self.unchanged.len() + self.skipped.iter().filter(|(_, skip)| same(skip)).count()
+    }
+
+    fn skip(&mut self, entry: u32, path: &SafePath, skip: Skip) {
+        self.skipped.push((entry, skip));
+        self.unkept.add_skip(path.clone(), skip);
+    }
+
+    /// Notes what happens to a file; returns how many bytes of it will be written.
+    fn settle(
+        &mut self,
+        destination: &Destination,
+        at: usize,
+        mut file: Expected,
+        fate: Fate,
+        arrived: &Arc<AtomicU64>,
+    ) -> u64 {
+        match fate {
+            Fate::Skip(skip) => {
+                self.skip(file.entry, &file.path, skip);
+                return 0;
+            }
+            Fate::Unchanged(_) => {
+                self.unchanged.push(file.index);
+                return 0;
+            }
+            Fate::Change(change, path) => {
+                file.path = path;
+                self.changes.push((file.index, change));
+            }
+            Fate::Send => {}
+        }
+        if let Some(there) = self.files.get_mut(at) {
+            there.path = file.path.clone();
+        }
+        if file.link.is_some() {
+            self.links.push(file);
+            return 0;
+        }
+        self.to_come.push(file.index);
+        let resumed = if self.resumed.len() < RESUMED_MAX {
+            Content::resume(destination, &file, Arc::clone(arrived))
+        } else {
+            None
+        };
+        let Some(content) = resumed else { return file.bytes - file.holes.len() };
+        let missing = content.gaps().len();
+        self.resumed.insert(file.index, content);
+        missing
+    }
 }
 
 fn storage(path: String, error: io::Error) -> Refused {
@@ -155,12 +304,7 @@ async fn settled<T>(session: &mut Session, outcome: Result<T, Refused>) -> Resul
     match outcome {
         Ok(settled) => Ok(settled),
         Err((refusal, error)) => {
-            // The sender composes its own message for existing files.
-            let reason = match &error {
-                TransferError::Exists(path) => path.clone(),
-                error => error.to_string(),
-            };
-            session.refuse(refusal, reason).await;
+            session.refuse(refusal, error.to_string()).await;
             Err(error)
         }
     }

@@ -33,7 +33,12 @@ pub struct Content {
     /// `None` once it has its final name.
     part: Option<Part>,
     file: Expected,
+    /// Not in place, holes included.
+    missing: Gaps,
+    /// What a stream brings.
     gaps: Gaps,
+    /// Whether nothing was written before.
+    new: bool,
     progress: Mutex<Progress>,
     arrived: Arc<AtomicU64>,
     key: [u8; 32],
@@ -52,7 +57,8 @@ impl Content {
     /// When a system call fails.
     pub fn create(destination: &Destination, file: &Expected, arrived: Arc<AtomicU64>) -> io::Result<Self> {
         let part = destination.create(file)?;
-        let content = Self::new(destination, part, file, Tree::new(file.bytes), arrived);
+        let mut content = Self::new(destination, part, file, Tree::new(file.bytes), arrived);
+        content.new = true;
         if file.bytes >= RESUMED_BYTES_MIN {
             // Record now, so that the record has space when the disk is full.
             content.write_down(&mut content.progress())?;
@@ -81,13 +87,19 @@ impl Content {
         tree: Tree,
         arrived: Arc<AtomicU64>,
     ) -> Self {
-        let gaps = Gaps::from_spans(tree.hashed().gaps(Span::new(0, file.bytes)));
+        let missing = Gaps::from_spans(tree.hashed().gaps(Span::new(0, file.bytes)));
+        let gaps = missing.without(&file.holes);
         let progress = Mutex::new(Progress { passing: Passing::new(tree), recorded: Instant::now() });
         let (file, key) = (file.clone(), *destination.record_key());
-        Self { part: Some(part), file, gaps, progress, arrived, key }
+        Self { part: Some(part), file, missing, gaps, new: false, progress, arrived, key }
     }
 
-    /// The missing ranges.
+    /// The ranges that are not in place, holes included.
+    pub fn missing(&self) -> &Gaps {
+        &self.missing
+    }
+
+    /// The ranges that a stream brings.
     pub fn gaps(&self) -> &Gaps {
         &self.gaps
     }
@@ -102,13 +114,23 @@ impl Content {
         progress.passing.finish(|buf, offset| part.read_exact_at(buf, offset))
     }
 
-    /// Gives the file its name.
+    /// Gives the file its name, or finds the same content there. `hash` is that of the content.
     ///
     /// # Errors
-    /// See [`Part::finish`]; the part is kept.
-    pub fn place(mut self) -> io::Result<()> {
-        self.part()?.finish(&self.file)?;
-        self.part = None;
+    /// See [`Part::finish`]. The part is kept, except if its name is taken.
+    pub fn place(mut self, hash: blake3::Hash) -> io::Result<()> {
+        let part = self.part()?;
+        match part.finish(&self.file) {
+            Ok(()) => self.part = None,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                // No later run would complete it.
+                part.discard();
+                if !part.exists_already(hash) {
+                    return Err(error);
+                }
+            }
+            Err(error) => return Err(error),
+        }
         Ok(())
     }
 
@@ -145,7 +167,7 @@ impl Drop for Content {
         if progress.passing.tree().nodes().next().is_none() {
             // Without a hashed group there is nothing to resume.
             part.discard();
-        } else if self.file.bytes >= RESUMED_BYTES_MIN {
+        } else if self.file.bytes >= RESUMED_BYTES_MIN && !part.is_discarded() {
             let _ = self.write_down(&mut progress);
         }
     }
@@ -159,7 +181,11 @@ impl WriteAt for Content {
             };
             let (now, later) = bytes.split_at(usize::try_from(room).unwrap_or(usize::MAX).min(bytes.len()));
             let part = self.part()?;
-            part.write_at(now, at)?;
+            if self.new {
+                part.write_new_at(now, at)?;
+            } else {
+                part.write_at(now, at)?;
+            }
             self.arrived.fetch_add(now.len() as u64, Relaxed);
             let mut progress = self.progress();
             progress.passing.update(at, now, |buf, offset| part.read_exact_at(buf, offset))?;
@@ -210,8 +236,7 @@ mod tests {
     };
 
     fn file(bytes: u64) -> Expected {
-        let path = SafePath::parse(b"f", Rules::HERE).unwrap();
-        Expected { path, bytes, mode: None, modified: None }
+        Expected::new(SafePath::parse(b"f", Rules::HERE).unwrap(), bytes)
     }
 
     /// As another run does.
@@ -235,6 +260,34 @@ mod tests {
             assert!(std::fs::read_dir(root.path()).unwrap().next().is_none());
         }
         assert_eq!(arrived.load(Relaxed), 30);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn zeros_and_holes_take_no_space_in_whatever_pieces_they_come() {
+        use std::os::unix::fs::MetadataExt;
+        let root = tempfile::tempdir().unwrap();
+        let destination = open(&root, 0);
+        let mut bytes = vec![0; 10 << 20];
+        bytes[5 << 20..][..5000].fill(7);
+        let mut sparse = file(bytes.len() as u64);
+        sparse.holes = Gaps::parse(&[(0, 1 << 20), (9 << 20, 10 << 20)], sparse.bytes).unwrap();
+        for piece in [1000, 4096, 10_000, 1 << 20] {
+            let mut content = Content::create(&destination, &sparse, Arc::default()).unwrap();
+            assert_eq!(content.gaps().said(), [(1 << 20, 9 << 20)]);
+            let sent = &bytes[1 << 20..9 << 20];
+            for (at, chunk) in sent.chunks(piece).enumerate() {
+                content.write_all_at(chunk, (at * piece) as u64).unwrap();
+            }
+            let hash = content.complete().unwrap();
+            assert_eq!(hash, blake3::hash(&bytes));
+            content.place(hash).unwrap();
+            let path = root.path().join("f");
+            assert!(std::fs::read(&path).unwrap() == bytes);
+            let stored = 512 * path.metadata().unwrap().blocks();
+            assert!(stored < 100_000, "{stored} bytes in pieces of {piece}");
+            std::fs::remove_file(path).unwrap();
+        }
     }
 
     #[test]
@@ -266,8 +319,9 @@ mod tests {
         content.write_all_at(&bytes[..2 * GROUP as usize], 0).unwrap();
         let missing = &bytes[3 * GROUP as usize..tail as usize];
         content.write_all_at(missing, 2 * GROUP).unwrap();
-        assert_eq!(content.complete().unwrap(), blake3::hash(&bytes));
-        content.place().unwrap();
+        let hash = content.complete().unwrap();
+        assert_eq!(hash, blake3::hash(&bytes));
+        content.place(hash).unwrap();
         assert!(std::fs::read(root.path().join("f")).unwrap() == bytes);
         assert_eq!(std::fs::read_dir(root.path()).unwrap().count(), 1);
     }

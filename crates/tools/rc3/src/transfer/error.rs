@@ -2,6 +2,7 @@
 
 use std::{io, net::SocketAddr, path::PathBuf, time::Duration};
 
+use rc3_text::units::about_bytes;
 use thiserror::Error;
 
 use super::{
@@ -68,9 +69,17 @@ pub enum TransferError {
     /// The receiver refuses the manifest.
     #[error("the receiver refuses: {0}")]
     Refused(String),
-    /// An entry with this name exists at the receiver.
-    #[error("{0} exists at the receiver")]
-    Exists(String),
+    /// Files that exist at the receiver with other content, and were not replaced.
+    #[error("{} at the receiver with other content", exist(*.0))]
+    Conflicts(usize),
+    /// The receiver's disk has not enough space.
+    #[error("{} needed, {} free", about_bytes(*needed), about_bytes(*free))]
+    NoSpace {
+        /// Bytes to write.
+        needed: u64,
+        /// Free bytes.
+        free: u64,
+    },
     /// The received content differs from the sent content.
     #[error("{0} arrived damaged")]
     NotVerified(String),
@@ -129,6 +138,10 @@ fn were(files: usize) -> String {
     format!("{} {}", count(files, "file"), if files == 1 { "was" } else { "were" })
 }
 
+fn exist(files: usize) -> String {
+    format!("{} exist{}", count(files, "file"), if files == 1 { "s" } else { "" })
+}
+
 impl TransferError {
     /// A reason given by the other side.
     pub(super) fn peer(reason: &str) -> Self {
@@ -161,14 +174,17 @@ impl TransferError {
             Self::Refused(_) => {
                 "the reason above comes from the receiver; use the same version on both sides"
             }
-            Self::Exists(_) => {
-                "nothing was overwritten; remove it there, or run the receiver with --force to replace files"
+            Self::Conflicts(_) => {
+                "all others are in place; run the receiver with --force to replace them, or with --keep-both"
             }
+            Self::NoSpace { .. } => "free some space at the receiver, then run the same command again",
             Self::NotVerified(_) => {
-                "the receiver deleted it; check that nothing writes to it, and send it again"
+                "the receiver did not keep it; check that no program writes to it, and send it again"
             }
             Self::Peer(_) => "check the other side's terminal",
-            Self::Lost(_) => "run the same command again: it sends only what is missing",
+            Self::Lost(_) => {
+                "check that the receiver runs, then run the same command again: it sends only what is missing"
+            }
             Self::Protocol(_) => "use the same version of rc3 on both sides",
             Self::Shrunk(_) => "send it again when no program writes to it",
             Self::Write { .. } => {

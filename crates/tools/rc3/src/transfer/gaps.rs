@@ -45,6 +45,27 @@ impl Gaps {
         }
     }
 
+    /// The gaps without the bytes that are zeros on both sides; may be more than [`GAPS_MAX`].
+    pub fn without(&self, zeros: &Self) -> Self {
+        let mut rest = Self { spans: Vec::new(), len: 0 };
+        for &(_, span) in &self.spans {
+            let mut from = span.start;
+            for &(_, hole) in &zeros.spans {
+                let (start, end) = (hole.start.max(from), hole.end.min(span.end));
+                if start < end {
+                    if from < start {
+                        rest.push(Span::new(from, start));
+                    }
+                    from = end;
+                }
+            }
+            if from < span.end {
+                rest.push(Span::new(from, span.end));
+            }
+        }
+        rest
+    }
+
     /// The gaps that a peer reports for a file of `file_len` bytes; `None` if they are invalid.
     pub fn parse(said: &[(u64, u64)], file_len: u64) -> Option<Self> {
         let mut gaps = Self { spans: Vec::new(), len: 0 };
@@ -102,6 +123,16 @@ mod tests {
         assert_eq!(Gaps::parse(&gaps.said(), 40), Some(gaps));
         assert_eq!((Gaps::whole(0).is_empty(), Gaps::whole(7).said()), (true, vec![(0, 7)]));
         assert_eq!(Gaps::whole(0).locate(0), None);
+    }
+
+    #[test]
+    fn holes_are_taken_out_wherever_they_reach() {
+        let gaps = Gaps::parse(&[(0, 10), (20, 30), (40, 50)], 50).unwrap();
+        let without = |holes: &[(u64, u64)]| gaps.without(&Gaps::parse(holes, 50).unwrap()).said();
+        assert_eq!(without(&[]), gaps.said());
+        assert_eq!(without(&[(0, 50)]), []);
+        assert_eq!(without(&[(5, 25), (26, 27), (45, 50)]), [(0, 5), (25, 26), (27, 30), (40, 45)]);
+        assert_eq!(without(&[(10, 20), (30, 40)]), gaps.said());
     }
 
     #[test]

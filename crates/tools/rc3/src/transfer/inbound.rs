@@ -26,15 +26,19 @@ use super::{
     destination::Destination,
     error::TransferError,
     lost,
-    manifest::{Expected, Received},
+    manifest::{Expected, ExpectedDirectory, Received},
     message::{self, Fault, FromReceiver, FromSender, Refusal, Work},
+    outcome::Unkept,
     pipe,
+    places::is_name_fault,
     progress::{Reporter, Summary},
     session::{FINAL_PATIENCE, Session},
 };
 
-/// Most files between their first byte and their final name.
-const OPEN_FILES_MAX: usize = 256;
+/// Most files between their first byte and their final name. With those of all senders, below the usual limit of 1024.
+const OPEN_FILES_MAX: usize = 128;
+/// Most streams of a sender with the ticket: small files that fill a long path.
+const STREAMS_MAX: u32 = 4096;
 
 /// One transfer.
 pub(super) struct Transfer<'a> {
@@ -50,7 +54,9 @@ pub(super) struct Transfer<'a> {
     resumed: HashMap<u32, Content>,
     /// Complete content by file, until its hash arrives.
     contents: HashMap<u32, Box<Arrived>>,
-    placed: usize,
+    /// Files in place, or given up.
+    settled: usize,
+    unkept: Unkept,
     arrived: Arc<AtomicU64>,
 }
 
@@ -70,7 +76,6 @@ enum TaskDone {
 enum FileError {
     Storage(io::Error),
     NotVerified,
-    Exists,
     Lost(RecvFileError),
     Length,
 }
@@ -87,68 +92,57 @@ impl From<JoinError> for FileError {
     }
 }
 
+/// How a transfer ended without an error that ends it early.
+pub(super) enum Finish {
+    /// The sender only asked.
+    DryRun,
+    /// All files are settled: in place, or reported in the error.
+    Complete(Result<(), TransferError>),
+}
+
 impl Transfer<'_> {
     pub(super) async fn run(
         mut session: Session,
         destination: &Destination,
         reporter: &mut Reporter,
-    ) -> Result<(), TransferError> {
-        let manifest = match read_manifest(&mut session).await? {
-            Announced::Manifest(manifest) => manifest,
-            Announced::Pipe(name) => return pipe::receive_file(session, destination, name, reporter).await,
+    ) -> Result<Finish, TransferError> {
+        let destination = &destination.begin_transfer();
+        let (manifest, dry_run) = match read_manifest(&mut session).await? {
+            Announced::Manifest(manifest, dry_run) => (manifest, dry_run),
+            Announced::Pipe(name) => {
+                pipe::receive_file(session, destination, name, reporter).await?;
+                return Ok(Finish::Complete(Ok(())));
+            }
         };
-        reporter.misleading(&manifest.misleading);
+        session.connection.set_max_concurrent_uni_streams(STREAMS_MAX.into());
         let total = manifest.bytes();
+        if !dry_run {
+            reporter.misleading(&manifest.misleading);
+        }
         let arrived = Arc::<AtomicU64>::default();
-        let Agreement { files, unchanged, resumed, made } =
-            Agreement::reach(&mut session, destination, manifest, &arrived).await?;
-        let bytes_of = |at: &u32| files.get(*at as usize).map_or(0, |file| file.bytes);
-        for (&file, content) in &resumed {
-            arrived.fetch_add(bytes_of(&file) - content.gaps().len(), Relaxed);
-            session.say(&FromReceiver::Missing { file, gaps: content.gaps().said() }).await?;
+        let agreement = Agreement::reach(&mut session, destination, manifest, &arrived, dry_run).await?;
+        arrived.store(total.saturating_sub(agreement.needed), Relaxed);
+        agreement.say(&mut session, dry_run).await?;
+        if dry_run {
+            let _ = timeout(FINAL_PATIENCE, session.connection.closed()).await;
+            return Ok(Finish::DryRun);
         }
-        for &file in &unchanged {
-            arrived.fetch_add(bytes_of(&file), Relaxed);
-            session.say(&FromReceiver::Have { file }).await?;
-        }
-        session.say(&FromReceiver::Accepted).await?;
         let peer = session.connection.remote_address().to_string();
-        reporter.start(files.len(), total, &peer, session.connection.is_rc3());
-
-        let to_come: Vec<u32> = (0..).take(files.len()).filter(|at| !unchanged.contains(at)).collect();
-        let has_stream = |at: &u32| match resumed.get(at) {
-            Some(content) => !content.gaps().is_empty(),
-            None => bytes_of(at) > 0,
-        };
-        let mut transfer = Transfer {
-            session,
-            destination,
-            streams: to_come.iter().copied().filter(has_stream).collect(),
-            work: JoinSet::new(),
-            hashes: to_come.into_iter().map(|at| (at, None)).collect(),
-            resumed,
-            contents: HashMap::new(),
-            placed: 0,
-            arrived,
-            files,
-        };
+        let unchanged_files = agreement.unchanged_files();
+        reporter.start(agreement.files.len(), total, &peer, session.connection.is_rc3());
+        reporter.files_there(unchanged_files);
+        let (mut transfer, links, directories) = Self::new(session, destination, agreement, arrived);
         transfer.receive_files(reporter).await?;
+        transfer.make_links(links, reporter).await?;
 
-        let Transfer { mut session, files, .. } = transfer;
-        let directories = destination.clone();
-        // Inner directories first, while the outer ones are still open.
-        let finish = move || made.iter().rev().try_for_each(|made| directories.finish_directory(made));
-        session.blocking(Work::Storing, finish).await?.map_err(|error| TransferError::Local {
-            what: "set the permissions of a directory".to_owned(),
-            error,
-        })?;
+        let Transfer { mut session, files, unkept, .. } = transfer;
+        finish(&mut session, destination, directories).await?;
         let seconds = reporter.elapsed();
         let stats = session.connection.stats().received;
-        reporter.progress(total);
         session.send_final(&FromReceiver::Finished).await;
         reporter.done(Summary {
             files: files.len(),
-            unchanged_files: unchanged.len(),
+            unchanged_files,
             bytes: total,
             seconds,
             bytes_per_second: total as f64 / seconds.max(1e-9),
@@ -158,8 +152,66 @@ impl Transfer<'_> {
             steered_seconds: None,
             path: None,
         });
+        unkept.report(reporter);
         // The sender closes after it received this; closing first could cut it off.
         let _ = timeout(FINAL_PATIENCE, session.connection.closed()).await;
+        Ok(Finish::Complete(unkept.result(0)))
+    }
+
+    fn new(
+        session: Session,
+        destination: &Destination,
+        agreement: Agreement,
+        arrived: Arc<AtomicU64>,
+    ) -> (Transfer<'_>, Vec<Expected>, Vec<(ExpectedDirectory, bool)>) {
+        let Agreement { files, to_come, links, unkept, resumed, directories, .. } = agreement;
+        let mut transfer = Transfer {
+            session,
+            destination,
+            files,
+            streams: VecDeque::new(),
+            work: JoinSet::new(),
+            hashes: to_come.iter().map(|&at| (at, None)).collect(),
+            resumed,
+            contents: HashMap::new(),
+            settled: 0,
+            unkept,
+            arrived,
+        };
+        transfer.streams = to_come.into_iter().filter(|&at| transfer.has_stream(at)).collect();
+        (transfer, links, directories)
+    }
+
+    fn has_stream(&self, at: u32) -> bool {
+        match self.resumed.get(&at) {
+            Some(content) => !content.gaps().is_empty(),
+            None => self.file(at).is_some_and(|file| file.bytes > file.holes.len()),
+        }
+    }
+
+    /// Makes the links, after all files.
+    async fn make_links(
+        &mut self,
+        links: Vec<Expected>,
+        reporter: &mut Reporter,
+    ) -> Result<(), TransferError> {
+        let there = self.destination.clone();
+        let making = move || {
+            let make = |link: Expected| {
+                let made = there.make_link(&link, link.link.as_deref().unwrap_or_default());
+                (link, made)
+            };
+            links.into_iter().map(make).collect::<Vec<_>>()
+        };
+        for (link, made) in self.session.blocking(Work::Storing, making).await? {
+            match made {
+                Ok(()) => {
+                    reporter.file(&link.path, 0);
+                    self.session.say(&FromReceiver::FileDone { file: link.index }).await?;
+                }
+                Err(error) => self.fail(link.index, error.into()).await?,
+            }
+        }
         Ok(())
     }
 
@@ -168,7 +220,7 @@ impl Transfer<'_> {
         let all = self.hashes.len();
         let mut tick = tokio::time::interval(Duration::from_millis(100));
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        while self.placed < all {
+        while self.settled < all {
             let room = self.work.len() + self.contents.len() < OPEN_FILES_MAX;
             tokio::select! {
                 stream = connection.accept_uni(), if room && !self.streams.is_empty() => {
@@ -216,7 +268,7 @@ impl Transfer<'_> {
                 if let Some(content) = self.without_stream(at) {
                     match content.and_then(completed) {
                         Ok(arrived) => drop(self.contents.insert(at, arrived)),
-                        Err(error) => return Err(self.fail(at, error.into()).await),
+                        Err(error) => return self.give_up(at, error.into()).await,
                     }
                 }
                 self.place(at);
@@ -232,7 +284,7 @@ impl Transfer<'_> {
         if self.resumed.get(&at).is_some_and(|content| content.gaps().is_empty()) {
             return self.resumed.remove(&at).map(Ok);
         }
-        let file = self.file(at).filter(|file| file.bytes == 0)?;
+        let file = self.file(at).filter(|file| file.bytes == file.holes.len())?;
         Some(Content::create(self.destination, file, Arc::clone(&self.arrived)))
     }
 
@@ -244,16 +296,23 @@ impl Transfer<'_> {
                 Ok(())
             }
             TaskDone::Placed(at, Ok(())) => {
-                self.placed += 1;
+                self.settled += 1;
                 if let Some(file) = self.file(at) {
                     reporter.file(&file.path, file.bytes);
                 }
                 self.session.say(&FromReceiver::FileDone { file: at }).await
             }
             TaskDone::Received(at, Err(error)) | TaskDone::Placed(at, Err(error)) => {
-                Err(self.fail(at, error).await)
+                self.give_up(at, error).await
             }
         }
+    }
+
+    /// Goes on without a file, if the others can arrive.
+    async fn give_up(&mut self, at: u32, error: FileError) -> Result<(), TransferError> {
+        self.fail(at, error).await?;
+        self.settled += 1;
+        Ok(())
     }
 
     /// Verifies and names a file once it has both its content and its hash.
@@ -264,22 +323,33 @@ impl Transfer<'_> {
         }
     }
 
-    /// Signals to the sender why the transfer ends.
-    async fn fail(&mut self, at: u32, error: FileError) -> TransferError {
-        let path = self.file(at).map_or_else(String::new, |file| file.path.to_string());
+    /// Signals to the sender that a file is not kept; an error if the transfer ends.
+    async fn fail(&mut self, at: u32, error: FileError) -> Result<(), TransferError> {
+        let Some(path) = self.file(at).map(|file| file.path.clone()) else { return Ok(()) };
         let (fault, error) = match error {
-            FileError::Storage(error) => (Fault::Storage, TransferError::Write { path, error }),
-            FileError::NotVerified => (Fault::NotVerified, TransferError::NotVerified(path)),
-            FileError::Exists => (Fault::Exists, TransferError::Exists(path)),
+            FileError::Storage(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                (Fault::Exists, None)
+            }
+            FileError::Storage(error) if is_name_fault(&error) => (Fault::Name, None),
+            FileError::NotVerified => (Fault::NotVerified, None),
+            FileError::Storage(error) => {
+                (Fault::Storage, Some(TransferError::Write { path: path.to_string(), error }))
+            }
             FileError::Length => {
-                (Fault::NotVerified, TransferError::Protocol(format!("{path} is not as long as announced")))
+                let text = format!("{path} is not as long as announced");
+                (Fault::NotVerified, Some(TransferError::Protocol(text)))
             }
             // The sender may have given the reason on the control stream.
-            FileError::Lost(error) => return self.why_reset(error).await,
+            FileError::Lost(error) => return Err(self.why_reset(error).await),
         };
-        let reason = message::reason(&error);
-        self.session.send_final(&FromReceiver::FileFailed { file: at, fault, reason }).await;
-        error
+        let reason = error.as_ref().map_or_else(String::new, message::reason);
+        let failed = FromReceiver::FileFailed { file: at, fault, reason };
+        if let Some(error) = error {
+            self.session.send_final(&failed).await;
+            return Err(error);
+        }
+        self.unkept.add_fault(path, fault);
+        self.session.say(&failed).await
     }
 
     /// For a reset stream, an abort message has the reason.
@@ -292,8 +362,25 @@ impl Transfer<'_> {
     }
 
     fn file(&self, at: u32) -> Option<&Expected> {
-        self.files.get(usize::try_from(at).ok()?)
+        self.files.get(self.files.binary_search_by_key(&at, |file| file.index).ok()?)
     }
+}
+
+/// Sets modes and times of directories, and syncs what the policy wants.
+async fn finish(
+    session: &mut Session,
+    destination: &Destination,
+    directories: Vec<(ExpectedDirectory, bool)>,
+) -> Result<(), TransferError> {
+    let there = destination.clone();
+    let finish = move || {
+        // Inner directories first, while the outer ones are still open.
+        let mut inner_first = directories.iter().rev();
+        inner_first.try_for_each(|(directory, new)| there.finish_directory(directory, *new))?;
+        there.finish()
+    };
+    let finished = session.blocking(Work::Storing, finish).await?;
+    finished.map_err(|error| TransferError::Local { what: "complete the directories".to_owned(), error })
 }
 
 impl Arrived {
@@ -303,24 +390,21 @@ impl Arrived {
             self.content.discard();
             return Err(FileError::NotVerified);
         }
-        self.content.place().map_err(|error| match error.kind() {
-            io::ErrorKind::AlreadyExists => FileError::Exists,
-            _ => FileError::Storage(error),
-        })
+        self.content.place(self.hash).map_err(FileError::Storage)
     }
 }
 
 /// What a sender announces.
 enum Announced {
-    /// Files and directories.
-    Manifest(Received),
+    /// Files and directories, and whether the sender only asks what would happen.
+    Manifest(Received, bool),
     /// A stream of unknown length, to be stored under this name.
     Pipe(Option<Vec<u8>>),
 }
 
 /// Reads up to the end of the manifest.
 async fn read_manifest(session: &mut Session) -> Result<Announced, TransferError> {
-    let mut manifest = Received::default();
+    let (mut manifest, mut dry_run) = (Received::default(), false);
     loop {
         session.sign_of_life(Work::Comparing).await?;
         match session.hear().await? {
@@ -335,7 +419,8 @@ async fn read_manifest(session: &mut Session) -> Result<Announced, TransferError
                     return Err(error.into());
                 }
             }
-            FromSender::ManifestEnd => return Ok(Announced::Manifest(manifest)),
+            FromSender::DryRun => dry_run = true,
+            FromSender::ManifestEnd => return Ok(Announced::Manifest(manifest, dry_run)),
             FromSender::Pipe { name } => return Ok(Announced::Pipe(name)),
             FromSender::Abort { reason } => return Err(TransferError::peer(&reason)),
             _ => return Err(TransferError::Protocol("an unexpected message".to_owned())),

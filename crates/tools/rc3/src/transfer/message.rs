@@ -1,13 +1,18 @@
 //! Messages on the control stream, and their framing.
 //!
 //! The sender opens one bidirectional stream and writes, without waiting for answers: `Hello`, one `Entry` per file and
-//! directory, `ManifestEnd`. The receiver reads only `Hello` until the secret is right, and answers `Accepted` or
-//! `Refused`. Before `Accepted` it settles what need not be sent. If a file of the same name and length exists, it
-//! requests the sender's hash with `Compare`, gets a `Hash`, and answers `Have` if the hashes match. If it has parts of
-//! a file, it lists the rest in `Missing`. Then every file with missing bytes goes on its own unidirectional stream, in
-//! the order of the manifest: the missing bytes, raw and back to back. After reading a file the sender writes
-//! `FileSent` with the hash of the whole file. The receiver answers each with `FileDone` or `FileFailed`, and at the
-//! end with `Finished`. Between messages it regularly sends `Working`.
+//! directory and link, `ManifestEnd`. The receiver reads only `Hello` until the secret is right, and answers `Accepted`
+//! or `Refused`. Before `Accepted` it settles what need not be sent. If a file of the same name and length exists, it
+//! requests the sender's hash with `Compare`, gets a `Hash`, and answers `Have` if the hashes match. An entry that it
+//! will not create is a `Skip`. If it has parts of a file, it lists the rest in `Missing`. Then every file with missing
+//! bytes goes on its own unidirectional stream, in the order of the manifest: the missing bytes without the holes of
+//! the manifest, raw and back to back. After reading a file the sender writes `FileSent` with the hash of the whole
+//! file. The receiver answers each, and each link, with `FileDone` or `FileFailed`, and at the end with `Finished`.
+//! Between messages it regularly sends `Working`.
+//!
+//! After `DryRun` in the manifest nothing is created or sent: the receiver adds `Would` and ends with `Accepted`.
+//!
+//! Links count as files. Indices of files and of entries are those of the manifest, from 0.
 //!
 //! A sender that reads a pipe writes `Pipe` instead of a manifest. After `Accepted` one unidirectional stream carries the
 //! bytes, and `FileSent` for file 0 confirms their end; the receiver answers `Finished` or `FileFailed`.
@@ -22,7 +27,7 @@ use tokio::{
     sync::mpsc,
 };
 
-use super::{paths::PATH_BYTES_MAX, ticket::SECRET_BYTES};
+use super::{gaps::GAPS_MAX, paths::PATH_BYTES_MAX, ticket::SECRET_BYTES};
 
 /// The protocol version. A receiver refuses others.
 pub const VERSION: u16 = 4;
@@ -31,13 +36,20 @@ pub const VERSION: u16 = 4;
 pub const ALPN: &[u8] = b"rc3-copy/1";
 
 /// Most bytes of one message, without its length field.
-pub const MESSAGE_BYTES_MAX: usize = PATH_BYTES_MAX + 256;
+/// A link's entry has two paths. A file's has one, and holes of at most 20 bytes each.
+pub const MESSAGE_BYTES_MAX: usize = 2 * PATH_BYTES_MAX + 256;
+
+/// Most bytes of a link's target: what common systems accept.
+pub const LINK_BYTES_MAX: usize = 4095;
 
 /// Messages read in advance.
 pub const MESSAGES_AHEAD: usize = 64;
 
 /// Most bytes of a reason as text; longer ones are truncated.
 const REASON_BYTES_MAX: usize = 1024;
+
+// The longest entries fit.
+const _: () = assert!(20 * GAPS_MAX < PATH_BYTES_MAX && LINK_BYTES_MAX < PATH_BYTES_MAX);
 
 /// Sender to receiver.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -72,6 +84,8 @@ pub enum FromSender {
         /// BLAKE3 of its content.
         hash: [u8; 32],
     },
+    /// Before [`Self::ManifestEnd`]: only requests what would happen.
+    DryRun,
     /// Instead of a manifest: one stream of unknown length.
     Pipe {
         /// The name of the file to write, if the sender has one. Untrusted: see [`super::paths::SafePath`].
@@ -94,7 +108,7 @@ pub enum FromReceiver {
         /// The file's index among the files of the manifest, from 0.
         file: u32,
         /// Start and end of each missing range in bytes of the file: ascending, and at most
-        /// [`GAPS_MAX`](super::gaps::GAPS_MAX).
+        /// [`GAPS_MAX`].
         gaps: Vec<(u64, u64)>,
     },
     /// The manifest is accepted: send.
@@ -104,7 +118,7 @@ pub enum FromReceiver {
         /// The file's index.
         file: u32,
     },
-    /// The file was not kept; the transfer ends.
+    /// The file was not kept. The transfer ends only after [`Fault::Storage`].
     FileFailed {
         /// The file's index.
         file: u32,
@@ -127,6 +141,44 @@ pub enum FromReceiver {
     },
     /// The receiver is busy; repeated regularly.
     Working(Work),
+    /// The receiver does not create this entry: do not send it.
+    Skip {
+        /// Its index among the entries of the manifest, from 0.
+        entry: u32,
+        /// Why.
+        skip: Skip,
+    },
+    /// In a dry run: what would happen to a file that exists with other content.
+    Would {
+        /// The file's index among the files of the manifest, from 0.
+        file: u32,
+        /// What.
+        change: Change,
+    },
+}
+
+/// Why a receiver does not create an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Skip {
+    /// A file of its size and time exists, which counts as the same.
+    SameTime,
+    /// A link with its target exists.
+    SameLink,
+    /// Other content has its name.
+    Conflict,
+    /// The receiving file system does not accept its name, or has no such links.
+    Name,
+    /// A link that leads out of the destination, or could.
+    Outside,
+}
+
+/// What happens to a file that exists with other content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Change {
+    /// The sent file replaces it.
+    Replace,
+    /// The sent file gets another name.
+    KeepBoth,
 }
 
 /// What a receiver is doing.
@@ -145,17 +197,22 @@ pub enum Work {
 pub struct Entry {
     /// Relative, with `/` between names, UTF-8 or not. Untrusted: see [`super::paths::SafePath`].
     pub path: Vec<u8>,
-    /// File or directory.
+    /// File, directory or link.
     pub kind: Kind,
 }
 
+/// When content last changed: seconds and nanoseconds since 1970.
+pub type Modified = (i64, u32);
+
 /// The kind of an entry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Kind {
     /// A directory; listed so that empty ones are created too.
     Directory {
         /// Its permission bits, if the system has them. Untrusted.
         mode: Option<u32>,
+        /// When its list of names last changed, if known.
+        modified: Option<Modified>,
     },
     /// A file.
     File {
@@ -163,8 +220,18 @@ pub enum Kind {
         bytes: u64,
         /// Its permission bits, if the system has them. Untrusted.
         mode: Option<u32>,
-        /// When its content last changed: seconds and nanoseconds since 1970, if known.
-        modified: Option<(i64, u32)>,
+        /// When its content last changed, if known.
+        modified: Option<Modified>,
+        /// Start and end of ranges without data, which read as zeros and are not sent: ascending, and at most
+        /// [`GAPS_MAX`]. Untrusted.
+        holes: Vec<(u64, u64)>,
+    },
+    /// A symbolic link.
+    Link {
+        /// Its target. Untrusted.
+        target: Vec<u8>,
+        /// When it was made, if known.
+        modified: Option<Modified>,
     },
 }
 
@@ -175,12 +242,12 @@ pub enum Refusal {
     Unauthorised,
     /// Another version of the protocol.
     Version,
-    /// A different entry with that name exists.
-    Exists,
     /// The manifest has a forbidden path, or is too long.
     Manifest,
     /// An error of the receiver's disk or permissions.
     Storage,
+    /// The name of a pipe's file is taken.
+    Exists,
 }
 
 /// Why a file was not kept.
@@ -190,6 +257,8 @@ pub enum Fault {
     NotVerified,
     /// Another entry with that name appeared during the transfer.
     Exists,
+    /// The receiving file system does not accept its name.
+    Name,
     /// An error of the receiver's disk or permissions.
     Storage,
 }
@@ -294,11 +363,15 @@ mod tests {
     }
 
     fn entry() -> impl Strategy<Value = Entry> {
-        let file = (any::<u64>(), any::<Option<u32>>(), any::<Option<(i64, u32)>>())
-            .prop_map(|(bytes, mode, modified)| Kind::File { bytes, mode, modified });
-        let directory = any::<Option<u32>>().prop_map(|mode| Kind::Directory { mode });
-        let path = proptest::collection::vec(any::<u8>(), 0..100);
-        (path, prop_oneof![directory, file]).prop_map(|(path, kind)| Entry { path, kind })
+        let time = any::<Option<Modified>>;
+        let holes = proptest::collection::vec(any::<(u64, u64)>(), 0..10);
+        let file = (any::<u64>(), any::<Option<u32>>(), time(), holes)
+            .prop_map(|(bytes, mode, modified, holes)| Kind::File { bytes, mode, modified, holes });
+        let directory =
+            (any::<Option<u32>>(), time()).prop_map(|(mode, modified)| Kind::Directory { mode, modified });
+        let path = || proptest::collection::vec(any::<u8>(), 0..100);
+        let link = (path(), time()).prop_map(|(target, modified)| Kind::Link { target, modified });
+        (path(), prop_oneof![directory, file, link]).prop_map(|(path, kind)| Entry { path, kind })
     }
 
     fn from_sender() -> impl Strategy<Value = FromSender> {
@@ -307,6 +380,7 @@ mod tests {
                 .prop_map(|(version, secret)| FromSender::Hello { version, secret }),
             entry().prop_map(FromSender::Entry),
             Just(FromSender::ManifestEnd),
+            Just(FromSender::DryRun),
             (any::<u32>(), any::<[u8; 32]>()).prop_map(|(file, hash)| FromSender::FileSent { file, hash }),
             ".{0,100}".prop_map(|reason| FromSender::Abort { reason }),
             (any::<u32>(), any::<[u8; 32]>()).prop_map(|(file, hash)| FromSender::Hash { file, hash }),
@@ -316,9 +390,14 @@ mod tests {
 
     #[test]
     fn longest_path_fits_into_a_message() {
-        let kind = Kind::File { bytes: u64::MAX, mode: Some(u32::MAX), modified: Some((i64::MIN, u32::MAX)) };
-        let longest = FromSender::Entry(Entry { path: vec![b'n'; PATH_BYTES_MAX], kind });
-        assert_eq!(read_all::<FromSender>(&encode(&longest)).unwrap(), longest);
+        let modified = Some((i64::MIN, u32::MAX));
+        let holes = vec![(u64::MAX, u64::MAX); GAPS_MAX];
+        let file = Kind::File { bytes: u64::MAX, mode: Some(u32::MAX), modified, holes };
+        let link = Kind::Link { target: vec![b'n'; LINK_BYTES_MAX], modified };
+        for kind in [file, link] {
+            let longest = FromSender::Entry(Entry { path: vec![b'n'; PATH_BYTES_MAX], kind });
+            assert_eq!(read_all::<FromSender>(&encode(&longest)).unwrap(), longest);
+        }
         let reason = reason("é".repeat(5000));
         assert_eq!(reason.len(), REASON_BYTES_MAX);
         let longest = FromReceiver::FileFailed { file: u32::MAX, fault: Fault::Storage, reason };

@@ -21,8 +21,10 @@ pub mod content;
 pub mod destination;
 pub mod error;
 pub mod gaps;
+pub mod holes;
 pub mod identity;
 mod inbound;
+mod links;
 pub mod manifest;
 pub mod message;
 pub(crate) mod moved;
@@ -30,9 +32,13 @@ pub mod network;
 pub(crate) mod newcomers;
 pub(crate) mod once;
 mod outbound;
+mod outcome;
 pub mod part;
 pub mod paths;
+pub mod patterns;
 pub mod pipe;
+mod places;
+mod plan;
 pub mod progress;
 pub mod random;
 pub mod reachable;
@@ -45,11 +51,9 @@ pub mod ticket;
 pub mod ticket_file;
 pub mod tree;
 
-/// Idle timeout in milliseconds. Shorter than usual, because a user is waiting.
-const IDLE_TIMEOUT: VarInt = VarInt::from_u32(10_000);
-/// Keep-alive interval, short enough that a slow disk does not look like a dead peer.
-const KEEP_ALIVE: Duration = Duration::from_secs(3);
-/// Most files in transfer at a time.
+/// Default time after which a silent peer counts as gone. Shorter than usual, because a user is waiting.
+pub const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Most streams of a connection that has not shown the ticket.
 const STREAMS_MAX: u32 = 200;
 
 /// Close code of a failed connection.
@@ -58,15 +62,22 @@ pub(crate) const FAILED: VarInt = VarInt::from_u32(1);
 pub(crate) const BUSY: VarInt = VarInt::from_u32(3);
 
 /// Transport configuration of both sides, with a directory for qlog files. The peer may open this many streams for
-/// files, and one more for the control stream if any.
+/// files, and one more for the control stream if any. A peer that is silent for `idle_timeout` is gone.
 pub(crate) fn transport(
     rlp: RlpMode,
     congestion: Congestion,
     qlog: Option<&Path>,
     streams_max: u32,
+    idle_timeout: Duration,
 ) -> Result<TransportConfig, TransferError> {
     let mut config = TransportConfig::default();
-    config.rlp(rlp).max_idle_timeout(Some(IDLE_TIMEOUT.into())).keep_alive_interval(Some(KEEP_ALIVE));
+    let milliseconds = u32::try_from(idle_timeout.as_millis()).unwrap_or(u32::MAX);
+    // Often enough that a lost packet does not look like a dead peer.
+    let keep_alive = idle_timeout * 3 / 10;
+    config
+        .rlp(rlp)
+        .max_idle_timeout(Some(VarInt::from_u32(milliseconds).into()))
+        .keep_alive_interval(Some(keep_alive));
     config
         .congestion(congestion)
         .max_concurrent_uni_streams(streams_max.into())
@@ -98,14 +109,14 @@ pub(crate) async fn interrupted() {
 }
 
 /// Close code and reason for a connection.
-fn close_code(outcome: &Result<(), TransferError>) -> (VarInt, &'static str) {
-    match outcome {
-        Ok(()) => (VarInt::from_u32(0), "done"),
-        Err(TransferError::Interrupted { .. }) => (VarInt::from_u32(2), "was interrupted"),
-        Err(TransferError::Pipe(error)) if matches!(**error, TransferError::Interrupted { .. }) => {
+fn close_code(error: Option<&TransferError>) -> (VarInt, &'static str) {
+    match error {
+        None => (VarInt::from_u32(0), "done"),
+        Some(TransferError::Interrupted { .. }) => (VarInt::from_u32(2), "was interrupted"),
+        Some(TransferError::Pipe(error)) if matches!(**error, TransferError::Interrupted { .. }) => {
             (VarInt::from_u32(2), "was interrupted")
         }
-        Err(_) => (FAILED, "failed"),
+        Some(_) => (FAILED, "failed"),
     }
 }
 

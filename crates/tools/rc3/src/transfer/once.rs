@@ -10,13 +10,13 @@ use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 
 use super::{
-    FAILED, STREAMS_MAX,
+    FAILED, IDLE_TIMEOUT, STREAMS_MAX,
     admission::Senders,
     close_code,
     destination::Destination,
     error::TransferError,
     identity::{Identity, SERVER_NAME, client},
-    inbound::Transfer,
+    inbound::{Finish, Transfer},
     lost,
     manifest::Found,
     message::{self, ALPN, VERSION},
@@ -83,7 +83,13 @@ impl Listener {
             Role::Receiver => (ALPN, STREAMS_MAX),
         };
         let mut config = ServerConfig::with_crypto(Arc::new(identity.server(alpn)?));
-        config.transport_config(Arc::new(transport(settings.rlp, settings.congestion, None, streams)?));
+        config.transport_config(Arc::new(transport(
+            settings.rlp,
+            settings.congestion,
+            None,
+            streams,
+            IDLE_TIMEOUT,
+        )?));
         let endpoint = bind(&config, &settings.network, address)?;
         let found = endpoint.local_addr();
         let address =
@@ -110,7 +116,9 @@ impl Listener {
         reporter: &mut Reporter,
     ) -> Result<(), TransferError> {
         let connection = self.meet(Fetchers { secret: self.secret }).await?;
-        outbound::converse_over(&connection, &self.endpoint, job, found, reporter).await
+        let unkept = outbound::converse_over(&connection, &self.endpoint, job, found, reporter).await?;
+        unkept.report(reporter);
+        unkept.result(0)
     }
 
     async fn meet<A: Authorise>(&self, authority: A) -> Result<A::Authorised, TransferError> {
@@ -161,7 +169,9 @@ pub(crate) async fn send(
     found: &Found,
     reporter: &mut Reporter,
 ) -> Result<(), TransferError> {
-    outbound::converse(endpoint, address, job, found, reporter).await
+    let unkept = outbound::converse(endpoint, address, job, found, reporter).await?;
+    unkept.report(reporter);
+    unkept.result(0)
 }
 
 /// Receives from a listening sender; `names` are those at the top of its manifest that are admitted.
@@ -175,7 +185,7 @@ pub(crate) async fn fetch(
     reporter: &mut Reporter,
 ) -> Result<(), TransferError> {
     let mut config = ClientConfig::new(Arc::new(client(ticket.fingerprint(), FETCH_ALPN)?));
-    let transport = transport(settings.rlp, settings.congestion, None, STREAMS_MAX)?;
+    let transport = transport(settings.rlp, settings.congestion, None, STREAMS_MAX, IDLE_TIMEOUT)?;
     config.transport_config(Arc::new(transport));
     let connecting = endpoint
         .connect_with(config, address, SERVER_NAME)
@@ -197,9 +207,12 @@ async fn receive_from(
 ) -> Result<(), TransferError> {
     let connection = session.connection.clone();
     let outcome = Transfer::run(session, destination, reporter).await;
-    let (code, reason) = close_code(&outcome);
+    let (code, reason) = close_code(outcome.as_ref().err());
     connection.close(code, reason.as_bytes());
-    outcome
+    match outcome? {
+        Finish::Complete(result) => result,
+        Finish::DryRun => Ok(()),
+    }
 }
 
 /// The last steps of either side: signals the outcome to the peer, and waits until it has left.
@@ -208,7 +221,7 @@ pub(crate) async fn close(
     destination: Option<&Destination>,
     outcome: Result<(), TransferError>,
 ) -> Result<(), TransferError> {
-    let (code, reason) = close_code(&outcome);
+    let (code, reason) = close_code(outcome.as_ref().err());
     endpoint.close(code, reason.as_bytes());
     if let Some(destination) = destination {
         return wind_up(endpoint, destination, outcome).await;

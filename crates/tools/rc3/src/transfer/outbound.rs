@@ -8,7 +8,7 @@ use std::{
     collections::{HashMap, HashSet},
     io,
     net::SocketAddr,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -27,20 +27,25 @@ use super::{
     identity::{self, SERVER_NAME},
     lost,
     manifest::{self, Found},
-    message::{self, ALPN, Fault, FromReceiver, FromSender, Refusal, VERSION},
+    message::{self, ALPN, Change, Fault, FromReceiver, FromSender, Refusal, Skip, VERSION},
     moved::Moved,
     not_connected,
+    outcome::Unkept,
     paths::printable,
+    plan,
     progress::{Reporter, Steered, Summary},
     send::SendJob,
     source::{FileSource, READ_BYTES_MIN, Throttle, read_error},
-    ticket::Ticket,
     transport,
 };
 use crate::{figures::PathFigures, mtu};
 
-/// Most files read at a time.
+/// Most files read at a time, whatever their size.
 const FILES_AHEAD: usize = 8;
+/// Most small files read at a time: enough that they fill the path as one large file does.
+const SMALL_FILES_AHEAD: usize = 128;
+/// Most bytes of files read at a time, if they are more than [`FILES_AHEAD`].
+const BYTES_AHEAD: u64 = 4 << 20;
 /// Messages written at a time while the manifest is sent.
 const MANIFEST_BATCH_BYTES: usize = 1 << 16;
 /// Most gaps of all files together: a receiver resumes some hundred files at most.
@@ -57,7 +62,7 @@ pub(super) async fn converse(
     job: &SendJob,
     found: &Found,
     reporter: &mut Reporter,
-) -> Result<(), TransferError> {
+) -> Result<Unkept, TransferError> {
     let connection = connect(endpoint, address, job).await?;
     converse_over(&connection, endpoint, job, found, reporter).await
 }
@@ -69,31 +74,13 @@ pub(super) async fn converse_over(
     job: &SendJob,
     found: &Found,
     reporter: &mut Reporter,
-) -> Result<(), TransferError> {
+) -> Result<Unkept, TransferError> {
     let opened = timeout(job.patience, connection.open_bi()).await;
     let (mut control, replies) =
         opened.map_err(|_| TransferError::Stalled(job.patience))?.map_err(before_any_reply)?;
     let mut replies = Replies::new(connection, message::listen(replies), job.patience);
 
-    // The answer may arrive before the manifest is complete: the receiver then ignores the rest.
-    let mut manifest = Box::pin(say_manifest(&mut control, &job.ticket, found));
-    let mut all_said = false;
-    let first = loop {
-        tokio::select! {
-            said = &mut manifest, if !all_said => {
-                all_said = true;
-                if let Err(error) = said {
-                    // A refusing receiver may stop reading first.
-                    break replies.soon().await.map_err(|_| error);
-                }
-            }
-            reply = replies.soon() => match reply {
-                Ok(FromReceiver::Working(work)) => reporter.waiting(work),
-                reply => break reply,
-            },
-        }
-    };
-    drop(manifest);
+    let first = first_reply(&mut control, &mut replies, job, found, reporter).await;
     // Closed before any message: the receiver has no free slot.
     let first = first.map_err(|error| connection.close_reason().map_or(error, before_any_reply))?;
     let agreed = match agree(&mut replies, first, &mut control, found, reporter).await {
@@ -103,18 +90,67 @@ pub(super) async fn converse_over(
         }
         agreed => agreed?,
     };
-
-    let total = found.bytes();
-    let there = agreed.bytes_there(found);
-    let unchanged_files = agreed.unchanged.len();
-    let mut left = found.file_count() - unchanged_files;
+    if job.dry_run {
+        plan::list(found, &agreed, reporter.style());
+        reporter.would_send(agreed.files_to_send(found), agreed.bytes_to_send(found));
+        return Ok(agreed.unkept(found));
+    }
+    let unchanged_files = agreed.unchanged_files();
     let peer = connection.remote_address().to_string();
-    reporter.start(found.file_count(), total, &peer, connection.is_rc3());
+    reporter.start(found.file_count(), found.bytes(), &peer, connection.is_rc3());
+    reporter.files_there(unchanged_files);
+    let unkept = deliver(connection, &mut control, &mut replies, job, found, agreed, reporter).await?;
+    let path = PathFigures::of(&connection.stats(), endpoint.marks());
+    reporter.done(Summary { unchanged_files, path: Some(path), ..summary(&connection, found, reporter) });
+    Ok(unkept)
+}
+
+/// Sends the manifest; returns the receiver's first answer.
+async fn first_reply(
+    control: &mut SendStream,
+    replies: &mut Replies<'_>,
+    job: &SendJob,
+    found: &Found,
+    reporter: &mut Reporter,
+) -> Result<FromReceiver, TransferError> {
+    // The answer may arrive before the manifest is complete: the receiver then ignores the rest.
+    let mut manifest = Box::pin(say_manifest(control, job, found));
+    let mut all_said = false;
+    loop {
+        tokio::select! {
+            said = &mut manifest, if !all_said => {
+                all_said = true;
+                if let Err(error) = said {
+                    // A refusing receiver may stop reading first.
+                    return replies.soon().await.map_err(|_| error);
+                }
+            }
+            reply = replies.soon() => match reply {
+                Ok(FromReceiver::Working(work)) => reporter.waiting(work),
+                reply => return reply,
+            },
+        }
+    }
+}
+
+/// Sends what is agreed, until the receiver has settled every file; returns what is not in place.
+async fn deliver(
+    connection: &Connection,
+    control: &mut SendStream,
+    replies: &mut Replies<'_>,
+    job: &SendJob,
+    found: &Found,
+    agreed: Agreed,
+    reporter: &mut Reporter,
+) -> Result<Unkept, TransferError> {
+    let total = found.bytes();
+    let there = total - agreed.bytes_to_send(found);
     let mut tick = tokio::time::interval(Duration::from_millis(100));
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let unanswered = Unanswered::default();
+    let unanswered = Unanswered::new(found, &agreed);
     let files = Files { found, unanswered: &unanswered, limit: job.rate_limit };
-    let mut sending = Box::pin(files.send(connection, &mut control, agreed));
+    let mut unkept = agreed.unkept(found);
+    let mut sending = Box::pin(files.send(connection, control, agreed));
     let (mut all_sent, mut moved) = (false, Moved::new(patience(job)));
     loop {
         tokio::select! {
@@ -128,15 +164,9 @@ pub(super) async fn converse_over(
             reply = replies.next() => {
                 moved.on_message();
                 match reply? {
-                    FromReceiver::FileDone { file: at } if unanswered.remove(at) => {
-                        left -= 1;
-                        if let Some(file) = found.file(at) {
-                            reporter.file(&file.name, file.bytes());
-                        }
-                    }
-                    FromReceiver::Finished if left == 0 => break,
+                    FromReceiver::Finished if unanswered.is_empty() => return Ok(unkept),
                     FromReceiver::Working(work) => reporter.waiting(work),
-                    other => return Err(unwelcome(other, found)),
+                    reply => unanswered.settle(reply, found, &mut unkept, reporter)?,
                 }
             }
             _ = tick.tick() => {
@@ -147,24 +177,26 @@ pub(super) async fn converse_over(
             }
         }
     }
-    let seconds = reporter.elapsed();
+}
+
+/// The figures of a complete transfer.
+fn summary(connection: &Connection, found: &Found, reporter: &Reporter) -> Summary {
+    let (seconds, bytes) = (reporter.elapsed(), found.bytes());
     let stats = connection.stats();
     let steered = stats.kickass.map(|kickass| kickass.steered_until(Instant::now()).as_secs_f64());
-    let path = PathFigures::of(&stats, endpoint.marks());
     let stats = stats.sent;
-    reporter.done(Summary {
+    Summary {
         files: found.file_count(),
-        unchanged_files,
-        bytes: total,
+        unchanged_files: 0,
+        bytes,
         seconds,
-        bytes_per_second: total as f64 / seconds.max(1e-9),
+        bytes_per_second: bytes as f64 / seconds.max(1e-9),
         primary_bytes: stats.primary_bytes,
         rlp_bytes: stats.levels.iter().skip(1).map(|level| level.delivered_bytes).collect(),
         duplicate_bytes: stats.duplicate_bytes,
         steered_seconds: steered,
-        path: Some(path),
-    });
-    Ok(())
+        path: None,
+    }
 }
 
 pub(super) async fn connect(
@@ -174,7 +206,7 @@ pub(super) async fn connect(
 ) -> Result<Connection, TransferError> {
     let mut config = ClientConfig::new(Arc::new(identity::client(job.ticket.fingerprint(), ALPN)?));
     // A receiver opens no streams.
-    let mut transport = transport(job.rlp, job.congestion, job.qlog.as_deref(), 0)?;
+    let mut transport = transport(job.rlp, job.congestion, job.qlog.as_deref(), 0, job.idle_timeout)?;
     if let Some(mtu) = job.mtu {
         transport.mtu_discovery_config(Some(mtu::discovery(mtu, address)));
     }
@@ -236,8 +268,12 @@ impl<'a> Replies<'a> {
 }
 
 /// `Hello` and the manifest.
-async fn say_manifest(control: &mut SendStream, ticket: &Ticket, found: &Found) -> Result<(), TransferError> {
-    let mut batch = message::encode(&FromSender::Hello { version: VERSION, secret: ticket.secret().0 });
+async fn say_manifest(control: &mut SendStream, job: &SendJob, found: &Found) -> Result<(), TransferError> {
+    let secret = job.ticket.secret().0;
+    let mut batch = message::encode(&FromSender::Hello { version: VERSION, secret });
+    if job.dry_run {
+        batch.extend(message::encode(&FromSender::DryRun));
+    }
     for entry in &found.entries {
         batch.extend(message::encode(&FromSender::Entry(entry.entry())));
         if batch.len() >= MANIFEST_BATCH_BYTES {
@@ -248,20 +284,85 @@ async fn say_manifest(control: &mut SendStream, ticket: &Ticket, found: &Found) 
     control.write_chunk(batch.into()).await.map_err(broken)
 }
 
-/// What need not be sent.
+/// What need not be sent, and why.
 #[derive(Default)]
-struct Agreed {
+pub(super) struct Agreed {
     /// Missing ranges of files that the receiver has parts of.
     gaps: HashMap<u32, Gaps>,
     /// Files that the receiver has, by their hashes.
     unchanged: HashSet<u32>,
+    /// Entries that the receiver does not create.
+    skipped: HashMap<u32, Skip>,
+    /// Files of a dry run that exist with other content.
+    changes: HashMap<u32, Change>,
+    /// Files and links among the skipped entries.
+    skipped_files: HashSet<u32>,
 }
 
 impl Agreed {
-    fn bytes_there(&self, found: &Found) -> u64 {
-        let bytes = |at: u32| found.file(at).map_or(0, manifest::SourceEntry::bytes);
-        let parts: u64 = self.gaps.iter().map(|(&at, gaps)| bytes(at) - gaps.len()).sum();
-        parts + self.unchanged.iter().map(|&at| bytes(at)).sum::<u64>()
+    /// What a stream carries of a file; `None` if nothing is to be sent, not even its hash.
+    fn to_send(&self, at: u32, file: &manifest::SourceEntry) -> Option<Gaps> {
+        if file.is_link() || self.unchanged.contains(&at) || self.skipped_files.contains(&at) {
+            return None;
+        }
+        let whole = || Gaps::whole(file.bytes());
+        Some(self.gaps.get(&at).cloned().unwrap_or_else(whole).without(&file.holes()))
+    }
+
+    fn bytes_to_send(&self, found: &Found) -> u64 {
+        let gaps = |(at, file)| Some(self.to_send(at, file)?.len());
+        found.files().filter_map(gaps).sum()
+    }
+
+    /// Files that exist already, links included.
+    fn unchanged_files(&self) -> usize {
+        let same = |skip: &&Skip| matches!(skip, Skip::SameTime | Skip::SameLink);
+        self.unchanged.len() + self.skipped.values().filter(same).count()
+    }
+
+    /// Files about which the receiver sends no further message.
+    fn settled_files(&self, found: &Found) -> usize {
+        let settled = |at: &u32| self.unchanged.contains(at) || self.skipped_files.contains(at);
+        found.files().filter(|(at, _)| settled(at)).count()
+    }
+
+    fn unkept(&self, found: &Found) -> Unkept {
+        let mut unkept = Unkept::default();
+        let mut skipped: Vec<_> = self.skipped.iter().collect();
+        skipped.sort_unstable_by_key(|(entry, _)| **entry);
+        for (&entry, &skip) in skipped {
+            if let Some(entry) = found.entries.get(entry as usize) {
+                unkept.add_skip(entry.name.clone(), skip);
+            }
+        }
+        unkept
+    }
+
+    fn files_to_send(&self, found: &Found) -> usize {
+        found.file_count() - self.settled_files(found)
+    }
+
+    /// What happens to a directory, in one word.
+    pub(super) fn directory_action(&self, entry: u32) -> &'static str {
+        match self.skipped.get(&entry) {
+            Some(Skip::Conflict) => "conflict",
+            Some(_) => "left-out",
+            None => "directory",
+        }
+    }
+
+    /// What happens to a file, in one word.
+    pub(super) fn action(&self, at: u32, entry: u32) -> &'static str {
+        match (self.skipped.get(&entry), self.changes.get(&at)) {
+            (Some(Skip::SameTime | Skip::SameLink), _) => "same",
+            (Some(Skip::Conflict), _) => "conflict",
+            (Some(Skip::Name | Skip::Outside), _) => "left-out",
+            (None, Some(Change::Replace)) => "replace",
+            (None, Some(Change::KeepBoth)) => "keep-both",
+            (None, None) if self.unchanged.contains(&at) => "same",
+            (None, None) if self.gaps.contains_key(&at) => "continue",
+            (None, None) => "send",
+        }
     }
 }
 
@@ -291,17 +392,36 @@ async fn agree(
                 written.map_err(|_| TransferError::Stalled(replies.patience))?.map_err(broken)?;
             }
             FromReceiver::Have { file: at } => {
-                let contradicts = !compared.contains(&at) || agreed.gaps.contains_key(&at);
+                let contradicts = !compared.contains(&at)
+                    || agreed.gaps.contains_key(&at)
+                    || agreed.skipped_files.contains(&at);
                 if contradicts || !agreed.unchanged.insert(at) {
                     return Err(protocol("`Have` without a comparison"));
                 }
             }
             FromReceiver::Missing { file: at, gaps } => {
                 all_gaps += gaps.len();
-                let contradicts = all_gaps > ALL_GAPS_MAX || agreed.unchanged.contains(&at);
+                let contradicts = all_gaps > ALL_GAPS_MAX
+                    || agreed.unchanged.contains(&at)
+                    || agreed.skipped_files.contains(&at);
                 let gaps = found.file(at).and_then(|file| Gaps::parse(&gaps, file.bytes()));
                 if contradicts || gaps.is_none_or(|gaps| agreed.gaps.insert(at, gaps).is_some()) {
                     return Err(protocol("impossible gaps"));
+                }
+            }
+            FromReceiver::Skip { entry, skip } => {
+                let file = found.file_of_entry(entry);
+                let contradicts = file
+                    .is_some_and(|at| agreed.unchanged.contains(&at) || agreed.gaps.contains_key(&at))
+                    || entry as usize >= found.entries.len();
+                if contradicts || agreed.skipped.insert(entry, skip).is_some() {
+                    return Err(protocol("an impossible `Skip`"));
+                }
+                agreed.skipped_files.extend(file);
+            }
+            FromReceiver::Would { file: at, change } => {
+                if found.file(at).is_none() || agreed.changes.insert(at, change).is_some() {
+                    return Err(protocol("a change of an unknown file"));
                 }
             }
             other => return Err(unwelcome(other, found)),
@@ -310,18 +430,70 @@ async fn agree(
     }
 }
 
-/// Files that are sent completely but not confirmed by the receiver.
-#[derive(Default)]
-struct Unanswered(Mutex<HashSet<u32>>);
+/// Files about which the receiver still owes a message, each with whether it has all it needs.
+struct Unanswered(Mutex<HashMap<u32, bool>>);
 
 impl Unanswered {
-    fn insert(&self, file: u32) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(file);
+    fn new(found: &Found, agreed: &Agreed) -> Self {
+        let open = |(at, file): &(u32, &manifest::SourceEntry)| {
+            !agreed.skipped_files.contains(at) && (file.is_link() || agreed.to_send(*at, file).is_some())
+        };
+        // A link is complete in the manifest.
+        let of = |(at, file): (u32, &manifest::SourceEntry)| (at, file.is_link());
+        Self(Mutex::new(found.files().filter(open).map(of).collect()))
     }
 
-    /// Whether the file existed.
+    fn lock(&self) -> MutexGuard<'_, HashMap<u32, bool>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The file is sent completely.
+    fn sent(&self, file: u32) {
+        if let Some(sent) = self.lock().get_mut(&file) {
+            *sent = true;
+        }
+    }
+
+    /// Whether every file is settled.
+    fn is_empty(&self) -> bool {
+        self.lock().is_empty()
+    }
+
+    /// Handles a message about one file.
+    fn settle(
+        &self,
+        reply: FromReceiver,
+        found: &Found,
+        unkept: &mut Unkept,
+        reporter: &mut Reporter,
+    ) -> Result<(), TransferError> {
+        match reply {
+            FromReceiver::FileDone { file: at } if self.remove(at) => {
+                if let Some(file) = found.file(at) {
+                    reporter.file(&file.name, file.bytes());
+                }
+            }
+            FromReceiver::FileFailed { file: at, fault, .. }
+                if fault != Fault::Storage && self.give_up(at) =>
+            {
+                if let Some(file) = found.file(at) {
+                    unkept.add_fault(file.name.clone(), fault);
+                }
+            }
+            other => return Err(unwelcome(other, found)),
+        }
+        Ok(())
+    }
+
+    /// The receiver has the file; whether it can.
     fn remove(&self, file: u32) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&file)
+        let mut files = self.lock();
+        files.get(&file) == Some(&true) && files.remove(&file).is_some()
+    }
+
+    /// The receiver does not keep the file; whether it was expected.
+    fn give_up(&self, file: u32) -> bool {
+        self.lock().remove(&file).is_some()
     }
 }
 
@@ -344,28 +516,33 @@ impl Files<'_> {
         &self,
         connection: &Connection,
         control: &mut SendStream,
-        mut agreed: Agreed,
+        agreed: Agreed,
     ) -> Result<(), TransferError> {
         let throttle = Arc::new(Throttle::new(self.limit));
         let mut sending = JoinSet::new();
-        let mut files = (0..).map_while(|at| Some((at, self.found.file(at)?)));
+        let mut on_offer = 0;
+        let mut files =
+            self.found.files().filter_map(|(at, file)| Some((at, file, agreed.to_send(at, file)?)));
         loop {
-            while sending.len() < FILES_AHEAD
-                && let Some((at, file)) = files.next()
+            while (sending.len() < FILES_AHEAD
+                || (sending.len() < SMALL_FILES_AHEAD && on_offer < BYTES_AHEAD))
+                && let Some((at, file, gaps)) = files.next()
             {
-                if agreed.unchanged.contains(&at) {
-                    continue;
-                }
-                let gaps = agreed.gaps.remove(&at).unwrap_or_else(|| Gaps::whole(file.bytes()));
                 // In order, so that the receiver can match them.
                 let stream = if gaps.is_empty() { None } else { Some(open(connection, at).await?) };
                 let (file, throttle) = (file.clone(), Arc::clone(&throttle));
-                sending.spawn(async move { (at, send_file(stream, &file, gaps, throttle).await) });
+                let len = gaps.len();
+                on_offer += len;
+                sending.spawn(async move { (len, (at, send_file(stream, &file, gaps, throttle).await)) });
             }
             let Some(sent) = sending.join_next().await else { return Ok(()) };
-            match sent.map_err(background)? {
-                (file, Ok(hash)) => {
-                    self.unanswered.insert(file);
+            let (len, sent) = sent.map_err(background)?;
+            on_offer -= len;
+            match sent {
+                // The receiver reports why it stopped reading.
+                (_, Ok(None)) => {}
+                (file, Ok(Some(hash))) => {
+                    self.unanswered.sent(file);
                     let sent = message::encode(&FromSender::FileSent { file, hash: *hash.as_bytes() });
                     control.write_chunk(sent.into()).await.map_err(broken)?;
                 }
@@ -397,29 +574,31 @@ async fn open(connection: &Connection, at: u32) -> Result<SendStream, TransferEr
     Ok(stream)
 }
 
-/// Sends the missing ranges of one file on one stream; returns its hash.
+/// Sends the missing ranges of one file on one stream; returns its hash, or `None` if the receiver stops reading.
 async fn send_file(
     stream: Option<SendStream>,
     file: &manifest::SourceEntry,
     gaps: Gaps,
     throttle: Arc<Throttle>,
-) -> Result<blake3::Hash, TransferError> {
+) -> Result<Option<blake3::Hash>, TransferError> {
     let (path, bytes, len) = (file.path.clone(), file.bytes(), gaps.len());
     let source = blocking(move || FileSource::open(&path, bytes, gaps, throttle)).await?;
     let source = Arc::new(source.map_err(|error| read_error(&file.path, error))?);
     if let Some(mut stream) = stream {
-        stream.send_file(Arc::clone(&source), len).await.map_err(|error| match error {
-            SendFileError::Read { error, .. } => read_error(&file.path, error),
-            SendFileError::Shrunk(_) => TransferError::Shrunk(file.path.clone()),
-            SendFileError::ConnectionLost(error) => lost(error),
-            error => TransferError::Lost(error.to_string()),
-        })?;
+        match stream.send_file(Arc::clone(&source), len).await {
+            Ok(()) => {}
+            Err(SendFileError::SinkFailed | SendFileError::Stopped(_)) => return Ok(None),
+            Err(SendFileError::Read { error, .. }) => return Err(read_error(&file.path, error)),
+            Err(SendFileError::Shrunk(_)) => return Err(TransferError::Shrunk(file.path.clone())),
+            Err(SendFileError::ConnectionLost(error)) => return Err(lost(error)),
+            Err(error) => return Err(TransferError::Lost(error.to_string())),
+        }
     }
     let hash = blocking(move || match Arc::into_inner(source) {
         Some(source) => source.finish(),
         None => Err(io::Error::other("the file is still in use")),
     });
-    hash.await?.map_err(|error| read_error(&file.path, error))
+    hash.await?.map(Some).map_err(|error| read_error(&file.path, error))
 }
 
 /// Bytes that are sent or nearly so: given to the primary, or SACKed. No byte counts twice.
@@ -429,6 +608,10 @@ fn delivered(connection: &Connection) -> u64 {
     stats.sent.primary_bytes + rlp
 }
 
+fn name(found: &Found, file: u32) -> String {
+    found.file(file).map_or_else(|| "a file".to_owned(), |file| file.name.to_string())
+}
+
 /// A reply that ends the transfer.
 pub(super) fn unwelcome(reply: FromReceiver, found: &Found) -> TransferError {
     match reply {
@@ -436,25 +619,25 @@ pub(super) fn unwelcome(reply: FromReceiver, found: &Found) -> TransferError {
             let reason = printable(&reason);
             match refusal {
                 Refusal::Unauthorised => TransferError::Unauthorised(reason),
-                Refusal::Exists => TransferError::Exists(reason),
                 Refusal::Version | Refusal::Manifest => TransferError::Refused(reason),
                 Refusal::Storage => TransferError::Peer(reason),
+                Refusal::Exists => TransferError::Conflicts(1),
             }
         }
-        FromReceiver::FileFailed { file, fault, reason } => {
-            let name = found.file(file).map_or_else(|| "a file".to_owned(), |file| file.name.to_string());
-            match fault {
-                Fault::NotVerified => TransferError::NotVerified(name),
-                Fault::Exists => TransferError::Exists(name),
-                Fault::Storage => TransferError::peer(&reason),
-            }
-        }
+        FromReceiver::FileFailed { file, fault, reason } => match fault {
+            Fault::NotVerified => TransferError::NotVerified(name(found, file)),
+            Fault::Storage => TransferError::peer(&reason),
+            Fault::Exists => TransferError::Conflicts(1),
+            Fault::Name => TransferError::Protocol("a fault of an unknown file".to_owned()),
+        },
         FromReceiver::Accepted
         | FromReceiver::Missing { .. }
         | FromReceiver::FileDone { .. }
         | FromReceiver::Finished
         | FromReceiver::Compare { .. }
         | FromReceiver::Have { .. }
+        | FromReceiver::Skip { .. }
+        | FromReceiver::Would { .. }
         | FromReceiver::Working(_) => TransferError::Protocol("an unexpected reply".to_owned()),
     }
 }

@@ -8,19 +8,25 @@ use std::{
     fs::{File, FileTimes},
     io::{self, Write},
     path::PathBuf,
-    sync::atomic::{AtomicBool, Ordering::Relaxed},
+    sync::{
+        PoisonError,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
 };
 
 use cap_std::fs::{Dir, OpenOptions};
-use rc3_net::file::WriteAt;
+use rc3_net::file::{ReadAt, WriteAt};
 
 #[cfg(unix)]
-use super::destination::narrow;
+use super::destination::set_mode;
 use super::{
-    destination::{Destination, Inner, closed, has_one_name, read_exact_at},
+    destination::{Destination, Existing, Fsync, Inner, closed, has_one_name},
     manifest::Expected,
     paths::{NEXT_RECORD, RECORD, SafePath},
 };
+
+/// Bytes of a block of common file systems.
+const BLOCK: usize = 4096;
 
 /// The names of an incomplete file.
 #[derive(Debug)]
@@ -57,12 +63,13 @@ pub struct Part {
     names: Names,
     path: SafePath,
     keep: AtomicBool,
+    useless: AtomicBool,
 }
 
 impl Part {
     pub(super) fn new(destination: &Destination, file: File, names: Names, path: &SafePath) -> Self {
-        let keep = AtomicBool::new(false);
-        Self { destination: destination.clone(), file, names, path: path.clone(), keep }
+        let (keep, useless) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self { destination: destination.clone(), file, names, path: path.clone(), keep, useless }
     }
 
     /// Writes at an offset, anywhere.
@@ -73,12 +80,49 @@ impl Part {
         self.file.write_all_at(bytes, offset)
     }
 
-    /// Fills `buf` with the bytes at an offset.
+    /// Writes at an offset that was not written before: blocks of zeros need no space.
+    ///
+    /// # Errors
+    /// See [`Self::write_at`].
+    pub fn write_new_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        let (mut from, mut at) = (0, 0);
+        while at < bytes.len() {
+            // To the end of the file system's block.
+            let block = BLOCK - ((offset + at as u64) % BLOCK as u64) as usize;
+            let end = (at + block).min(bytes.len());
+            if bytes[at..end].iter().all(|&byte| byte == 0) {
+                self.write_some(&bytes[from..at], offset + from as u64)?;
+                from = end;
+            }
+            at = end;
+        }
+        self.write_some(&bytes[from..], offset + from as u64)
+    }
+
+    fn write_some(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        if bytes.is_empty() { Ok(()) } else { self.write_at(bytes, offset) }
+    }
+
+    /// Fills `buf` with the bytes at an offset; those that were not written are zeros.
     ///
     /// # Errors
     /// When it cannot be read back.
-    pub fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
-        read_exact_at(&self.file, buf, offset)
+    pub fn read_exact_at(&self, mut buf: &mut [u8], mut offset: u64) -> io::Result<()> {
+        while !buf.is_empty() {
+            match ReadAt::read_at(&self.file, buf, offset) {
+                Ok(0) => {
+                    buf.fill(0);
+                    return Ok(());
+                }
+                Ok(read) => {
+                    offset += read as u64;
+                    buf = buf.get_mut(read..).unwrap_or_default();
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
 
     /// Replaces the record of what is in place. From now on the part is kept for another run, if the policy keeps any.
@@ -129,6 +173,17 @@ impl Part {
     /// Marks it as useless, so that dropping removes it.
     pub fn discard(&self) {
         self.keep.store(false, Relaxed);
+        self.useless.store(true, Relaxed);
+    }
+
+    /// Whether it is marked as useless.
+    pub fn is_discarded(&self) -> bool {
+        self.useless.load(Relaxed)
+    }
+
+    /// Whether the name has a file with this content.
+    pub fn exists_already(&self, hash: blake3::Hash) -> bool {
+        self.destination.hash(&self.path).ok().flatten() == Some(hash)
     }
 
     /// Sets the file's length, mode, time and final name.
@@ -137,19 +192,17 @@ impl Part {
     /// [`io::ErrorKind::AlreadyExists`] when the name is taken and may not be replaced; otherwise any system error.
     pub fn finish(&self, expected: &Expected) -> io::Result<()> {
         let Inner { dir, policy, .. } = &*self.destination.0;
-        // A part of an earlier run may be longer than the verified content.
+        // A part of an earlier run may be longer than the verified content; zeros at the end may be missing.
         if self.file.metadata()?.len() != expected.bytes {
             self.file.set_len(expected.bytes)?;
         }
         #[cfg(unix)]
-        if let Some(mode) = expected.mode {
-            narrow(&self.file, mode)?;
-        }
+        set_mode(&self.file, self.destination.0.final_mode(expected))?;
         if let Some(time) = expected.modified {
             // Not every file system can store every time; the content matters more.
             let _ = self.file.set_times(FileTimes::new().set_modified(time));
         }
-        if policy.fsync {
+        if policy.fsync == Fsync::File {
             self.file.sync_all()?;
         }
         // Under the lock, so that no file gets its name after the destination is closed.
@@ -158,13 +211,14 @@ impl Part {
             return Err(closed());
         }
         let target = self.path.as_path();
-        if policy.force {
+        if policy.existing == Existing::Replace {
+            let mut placed = self.destination.1.lock().unwrap_or_else(PoisonError::into_inner);
             // Two names of this transfer that are equal to the file system.
-            if identity(dir, &self.path).is_some_and(|there| parts.placed.contains(&there)) {
+            if identity(dir, &self.path).is_some_and(|there| placed.contains(&there)) {
                 return Err(io::ErrorKind::AlreadyExists.into());
             }
             dir.rename(&self.names.part, dir, target)?;
-            parts.placed.extend(identity(dir, &self.path));
+            placed.extend(identity(dir, &self.path));
         } else {
             rename_without_replacing(dir, &self.names.part, &self.path)?;
         }
@@ -173,7 +227,7 @@ impl Part {
         if self.keep.load(Relaxed) {
             self.names.remove(dir);
         }
-        if policy.fsync {
+        if policy.fsync == Fsync::File {
             self.destination.0.sync_parent(target)?;
         }
         Ok(())

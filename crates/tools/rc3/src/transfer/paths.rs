@@ -23,7 +23,7 @@ const NAME_BYTES_MAX: usize = 255;
 const DEPTH_MAX: usize = 128;
 
 /// The suffix of incomplete files' names.
-const PART_SUFFIX: &str = ".rc3-part";
+pub const PART_SUFFIX: &str = ".rc3-part";
 /// The role of an incomplete file's record.
 pub const RECORD: &str = "-record";
 /// The role of a record that is being written.
@@ -198,6 +198,18 @@ pub enum PathError {
     /// Longer or deeper than any file system supports.
     #[error("it is too long")]
     TooLong,
+}
+
+impl PathError {
+    /// Whether the path, which this system does not accept, means nothing else than a name on the sender's.
+    pub fn is_harmless(self, path: &[u8]) -> bool {
+        match self {
+            Self::NotText | Self::Reserved => true,
+            // Refused by [`Rules::Windows`] only.
+            Self::Character => !path.contains(&0),
+            _ => false,
+        }
+    }
 }
 
 /// Text from a peer, safe to print: control characters and characters that reorder or hide text are escaped.

@@ -5,12 +5,13 @@
 
 use std::{
     borrow::Cow,
+    collections::VecDeque,
     io::{self, IsTerminal, Write},
     path::Path,
     time::{Duration, Instant},
 };
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use kickass::endpoint::Mode;
 use rc3_net::KickAssStats;
 use rc3_text::units::{about_bytes, about_rate, about_time};
@@ -70,9 +71,26 @@ pub enum Event<'a> {
     /// A skipped entry.
     Skipped {
         /// Its path; for a directory, everything in it is skipped.
-        path: String,
+        path: Cow<'a, str>,
         /// The reason.
         reason: String,
+    },
+    /// A file that exists at the receiver with other content, and was not replaced.
+    Conflict {
+        /// Its path below the destination.
+        path: Cow<'a, str>,
+    },
+    /// A file that is not kept because the received content differs from the sent content.
+    Damaged {
+        /// Its path below the destination.
+        path: Cow<'a, str>,
+    },
+    /// In a dry run: what would happen to an entry.
+    Would {
+        /// Its path below the destination; bytes that are not UTF-8 are replaced by U+FFFD.
+        path: Cow<'a, str>,
+        /// `send`, `continue`, `same`, `replace`, `keep-both`, `conflict`, `left-out`, or `directory`.
+        action: &'a str,
     },
     /// The receiver has no free slot.
     Retrying {
@@ -106,7 +124,11 @@ pub enum Event<'a> {
         bytes: u64,
         /// Total bytes.
         total_bytes: u64,
-        /// Mean rate so far.
+        /// Files in place so far.
+        files: usize,
+        /// Total files.
+        total_files: usize,
+        /// Rate of the last seconds.
         bytes_per_second: f64,
         /// Remaining time at that rate.
         eta_seconds: Option<f64>,
@@ -187,10 +209,14 @@ pub struct Summary {
 pub struct Reporter {
     style: Style,
     verb: &'static str,
+    bars: MultiProgress,
     bar: Option<ProgressBar>,
     started: Instant,
     line_at: Instant,
     total: u64,
+    files: usize,
+    total_files: usize,
+    recent: Recent,
     /// The receiver's activity, as printed last.
     waiting: Option<Work>,
     /// The signalled state, for senders that follow it.
@@ -200,8 +226,32 @@ pub struct Reporter {
 impl Reporter {
     /// `verb` is what this side does: `sending` or `receiving`.
     pub fn new(style: Style, verb: &'static str) -> Self {
+        let bars = MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(10));
+        Self::beside(style, verb, bars)
+    }
+
+    /// One for another transfer of the same side.
+    #[must_use]
+    pub fn another(&self) -> Self {
+        Self::beside(self.style, self.verb, self.bars.clone())
+    }
+
+    fn beside(style: Style, verb: &'static str, bars: MultiProgress) -> Self {
         let now = Instant::now();
-        Self { style, verb, bar: None, started: now, line_at: now, total: 0, waiting: None, steered: None }
+        Self {
+            style,
+            verb,
+            bars,
+            bar: None,
+            started: now,
+            line_at: now,
+            total: 0,
+            files: 0,
+            total_files: 0,
+            recent: Recent::default(),
+            waiting: None,
+            steered: None,
+        }
     }
 
     /// The form of the output.
@@ -240,15 +290,44 @@ impl Reporter {
         }
     }
 
-    /// An entry is skipped.
+    /// An entry does not leave the sender.
     pub fn left_out(&self, left_out: &LeftOut) {
         match self.style {
             Style::Json => json(&Event::Skipped {
-                path: left_out.path.to_string_lossy().into_owned(),
+                path: left_out.path.to_string_lossy(),
                 reason: left_out.reason.to_string(),
             }),
             _ => self.note(&format!("left out: {left_out}")),
         }
+    }
+
+    /// The receiver does not create an entry.
+    pub fn skipped(&self, path: &SafePath, reason: &str) {
+        match self.style {
+            Style::Json => json(&Event::Skipped { path: lossy(path), reason: reason.to_owned() }),
+            _ => self.note(&format!("left out: {path} ({reason})")),
+        }
+    }
+
+    /// A file exists at the receiver with other content.
+    pub fn conflict(&self, path: &SafePath) {
+        match self.style {
+            Style::Json => json(&Event::Conflict { path: lossy(path) }),
+            _ => self.print(&format!("conflict: {path} exists at the receiver with other content")),
+        }
+    }
+
+    /// A file arrived damaged.
+    pub fn damaged(&self, path: &SafePath) {
+        match self.style {
+            Style::Json => json(&Event::Damaged { path: lossy(path) }),
+            _ => self.print(&format!("damaged: {path}")),
+        }
+    }
+
+    /// The end of a dry run.
+    pub fn would_send(&self, files: usize, bytes: u64) {
+        self.note(&format!("would send {} in {}", about_bytes(bytes), count(files, "file")));
     }
 
     /// The receiver is busy; the next try follows after a pause.
@@ -297,7 +376,8 @@ impl Reporter {
     pub fn start(&mut self, files: usize, bytes: u64, peer: &str, rc3: bool) {
         self.started = Instant::now();
         self.line_at = self.started;
-        self.total = bytes;
+        (self.total, self.total_files, self.files) = (bytes, files, 0);
+        self.recent = Recent::default();
         let loops = if rc3 { "rc3" } else { "plain QUIC" };
         match self.style {
             Style::Json => json(&Event::Start { files, bytes, peer: peer.to_owned(), rc3 }),
@@ -310,46 +390,69 @@ impl Reporter {
             )),
         }
         if self.style == Style::Bar {
-            self.bar = Some(bar(bytes));
+            self.bar = Some(self.bars.add(bar(bytes)));
         }
     }
 
     /// Reports progress; may be called at any rate.
     pub fn progress(&mut self, bytes: u64) {
+        let now = Instant::now();
+        self.recent.add(now.duration_since(self.started), bytes);
         if let Some(bar) = &self.bar {
             bar.set_position(bytes);
+            bar.set_message(self.summary(bytes));
             return;
         }
-        let now = Instant::now();
         if matches!(self.style, Style::Quiet | Style::Bar) || now.duration_since(self.line_at) < LINE_EVERY {
             return;
         }
         self.line_at = now;
-        let rate = bytes as f64 / now.duration_since(self.started).as_secs_f64().max(1e-9);
-        let left = self.total.saturating_sub(bytes) as f64;
-        let eta_seconds = (bytes > 0).then(|| left / rate);
         if self.style == Style::Json {
-            let (total_bytes, steered) = (self.total, self.steered);
-            json(&Event::Progress { bytes, total_bytes, bytes_per_second: rate, eta_seconds, steered });
+            json(&Event::Progress {
+                bytes,
+                total_bytes: self.total,
+                files: self.files,
+                total_files: self.total_files,
+                bytes_per_second: self.recent.rate(),
+                eta_seconds: self.remaining(bytes).map(|time| time.as_secs_f64()),
+                steered: self.steered,
+            });
             return;
         }
         let percent = 100 * u128::from(bytes) / u128::from(self.total.max(1));
-        let eta = eta_seconds
-            .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-            .map_or(String::new(), |eta| format!(", {} left", about_time(eta)));
         let mode = self.steered.map_or(String::new(), |steered| format!(", {} mode", steered.mode));
-        self.print(&format!(
-            "{percent} %, {} of {}, {}{eta}{mode}",
+        self.print(&format!("{percent} %, {}{mode}", self.summary(bytes)));
+    }
+
+    /// Bytes, files, the rate of the last seconds, and the remaining time.
+    fn summary(&self, bytes: u64) -> String {
+        let eta = self.remaining(bytes).map_or(String::new(), |eta| format!(", {} left", about_time(eta)));
+        format!(
+            "{} of {}, {} of {}, {}{eta}",
             about_bytes(bytes),
             about_bytes(self.total),
-            about_rate(rate * 8.0),
-        ));
+            self.files,
+            count(self.total_files, "file"),
+            about_rate(self.recent.rate() * 8.0),
+        )
+    }
+
+    /// At the rate of the last seconds.
+    fn remaining(&self, bytes: u64) -> Option<Duration> {
+        let left = self.total.saturating_sub(bytes) as f64;
+        Duration::try_from_secs_f64(left / self.recent.rate()).ok()
+    }
+
+    /// Files that exist already.
+    pub fn files_there(&mut self, files: usize) {
+        self.files += files;
     }
 
     /// A file is in place.
-    pub fn file(&self, path: &SafePath, bytes: u64) {
+    pub fn file(&mut self, path: &SafePath, bytes: u64) {
+        self.files += 1;
         if self.style == Style::Json {
-            json(&Event::File { path: String::from_utf8_lossy(path.as_bytes()), bytes });
+            json(&Event::File { path: lossy(path), bytes });
         }
     }
 
@@ -397,23 +500,24 @@ impl Reporter {
             json(&Event::Error { message: error.to_string(), hint });
             return;
         }
-        line(io::stderr(), &format!("rc3: {error}"));
-        line(io::stderr(), &format!("hint: {hint}"));
+        self.print(&format!("rc3: {error}\nhint: {hint}"));
     }
 
     /// Removes the bar.
-    fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         if let Some(bar) = self.bar.take() {
             bar.finish_and_clear();
         }
     }
 
     fn print(&self, text: &str) {
-        match &self.bar {
-            Some(bar) => bar.suspend(|| line(io::stderr(), text)),
-            None => line(io::stderr(), text),
-        }
+        self.bars.suspend(|| line(io::stderr(), text));
     }
+}
+
+/// A path in JSON: bytes that are not UTF-8 are replaced by U+FFFD.
+fn lossy(path: &SafePath) -> Cow<'_, str> {
+    String::from_utf8_lossy(path.as_bytes())
 }
 
 /// `1 file`, `2 files`.
@@ -421,10 +525,45 @@ pub fn count(number: usize, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
+/// The rate of the last seconds.
+#[derive(Debug, Default)]
+struct Recent {
+    /// Times since the start, and bytes so far.
+    samples: VecDeque<(Duration, u64)>,
+}
+
+impl Recent {
+    /// The time over which the rate is taken.
+    const WINDOW: Duration = Duration::from_secs(5);
+    /// Time between two samples.
+    const EVERY: Duration = Duration::from_millis(100);
+
+    fn add(&mut self, at: Duration, bytes: u64) {
+        if self.samples.back().is_some_and(|(last, _)| at < *last + Self::EVERY) {
+            return;
+        }
+        self.samples.push_back((at, bytes));
+        // One sample from before the window.
+        while self.samples.get(1).is_some_and(|(second, _)| *second + Self::WINDOW <= at) {
+            self.samples.pop_front();
+        }
+    }
+
+    /// Bytes per second.
+    fn rate(&self) -> f64 {
+        match (self.samples.front(), self.samples.back()) {
+            (Some((from, before)), Some((to, bytes))) if to > from => {
+                bytes.saturating_sub(*before) as f64 / (*to - *from).as_secs_f64()
+            }
+            _ => 0.0,
+        }
+    }
+}
+
 fn bar(bytes: u64) -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(Some(bytes), ProgressDrawTarget::stderr_with_hz(10));
-    let template = "{bar:30} {percent:>3} %  {decimal_bytes} of {decimal_total_bytes}  \
-                    {decimal_bytes_per_sec}  {eta} left";
+    // Drawn where the other bars are.
+    let bar = ProgressBar::with_draw_target(Some(bytes), ProgressDrawTarget::hidden());
+    let template = "{bar:20} {percent:>3} %  {msg}";
     // The template is constant; if it were wrong, the default bar would be used.
     if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style.progress_chars("=> "));
@@ -482,6 +621,24 @@ mod tests {
             text.starts_with(r#"{"event":"done","files":1,"unchanged_files":0,"bytes":5,"seconds":0.5,"#),
             "{text}"
         );
+    }
+
+    #[test]
+    fn rate_is_that_of_the_last_seconds() {
+        let mut recent = Recent::default();
+        assert_eq!(recent.rate(), 0.0);
+        // A slow minute, then a fast one.
+        for tenth in 0..=1200_u64 {
+            let fast = tenth.saturating_sub(600);
+            recent.add(Duration::from_millis(100 * tenth), 10 * tenth + 990 * fast);
+            assert!(recent.samples.len() <= 52);
+            let rate = recent.rate();
+            match tenth {
+                1..=600 => assert!((99.0..101.0).contains(&rate), "{rate}"),
+                660.. => assert!((9990.0..10_010.0).contains(&rate), "{rate}"),
+                _ => {}
+            }
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The receiving side: `rc3 recv`.
 //!
-//! Any holder of the ticket is admitted; one transfer runs at a time, others wait. A failed transfer ends neither the
+//! Any holder of the ticket is admitted; a few transfers run at a time, one if the first complete one ends the program,
+//! and others wait. A failed transfer ends neither the
 //! program nor loses what arrived: incomplete files stay for the next run.
 
 use std::{
@@ -12,16 +13,19 @@ use std::{
 };
 
 use rc3_net::{Congestion, Endpoint, RlpMode, ServerConfig, VarInt};
-use tokio::time::{MissedTickBehavior, timeout};
+use tokio::{
+    task::JoinSet,
+    time::{MissedTickBehavior, timeout},
+};
 
 use super::{
     STREAMS_MAX,
     admission::Admission,
-    close_code,
+    background, close_code,
     destination::{Destination, Policy},
     error::TransferError,
     identity::Identity,
-    inbound::Transfer,
+    inbound::{Finish, Transfer},
     interrupted,
     message::ALPN,
     network::Network,
@@ -29,7 +33,7 @@ use super::{
     progress::Reporter,
     random::random,
     reachable::{self, invite},
-    session::FINAL_PATIENCE,
+    session::{FINAL_PATIENCE, Session},
     ticket::{SECRET_BYTES, Secret, Ticket},
     ticket_file::TicketFile,
     transport,
@@ -39,6 +43,9 @@ use crate::identity::file;
 /// Bound on the memory in bytes that all senders together can use, with and without a ticket. A transfer writes its
 /// bytes on arrival and needs a tenth of it.
 const MEMORY_MAX: u64 = 128 << 20;
+
+/// Most transfers at a time.
+const SENDERS_MAX: usize = 4;
 
 /// Time between two messages to waiting senders.
 const REASSURE_EVERY: Duration = Duration::from_secs(1);
@@ -60,6 +67,8 @@ pub struct ReceiveJob {
     pub keep: bool,
     /// How to handle files.
     pub policy: Policy,
+    /// Time after which a silent sender counts as gone.
+    pub idle_timeout: Duration,
     /// Directory for qlog files.
     pub qlog: Option<PathBuf>,
     /// Whether RLP is allowed.
@@ -92,7 +101,7 @@ pub async fn receive(job: ReceiveJob, reporter: &mut Reporter) -> Result<(), Tra
         () = interrupted() => Err(TransferError::Interrupted { kept: 0 }),
     };
     // Senders should receive the reason before their connections are dropped.
-    let (code, reason) = parting(&outcome, &job.policy);
+    let (code, reason) = parting(outcome.as_ref().err(), &job.policy);
     endpoint.close(code, reason.as_bytes());
     drop(serving);
     wind_up(&endpoint, &destination, outcome).await
@@ -138,6 +147,7 @@ pub(super) fn listen(job: &ReceiveJob) -> Result<(Endpoint, Ticket), TransferErr
         Congestion::default(),
         job.qlog.as_deref(),
         STREAMS_MAX,
+        job.idle_timeout,
     )?));
     let endpoint = bind(&config, &job.network, job.listen)?;
     let local = |what: &str, error| TransferError::Local { what: what.to_owned(), error };
@@ -154,12 +164,12 @@ pub(super) fn ticket_file(job: &ReceiveJob, ticket: &Ticket) -> Result<Option<Ti
 }
 
 /// Close code and reason for a connection.
-pub(super) fn parting(outcome: &Result<(), TransferError>, policy: &Policy) -> (VarInt, &'static str) {
-    match (close_code(outcome), outcome) {
-        ((code, _), Err(TransferError::Interrupted { .. })) if policy.discard_partial => {
+pub(super) fn parting(error: Option<&TransferError>, policy: &Policy) -> (VarInt, &'static str) {
+    match (close_code(error), error) {
+        ((code, _), Some(TransferError::Interrupted { .. })) if policy.discard_partial => {
             (code, "was interrupted, and deletes what is incomplete")
         }
-        ((code, _), Err(TransferError::Interrupted { .. })) => {
+        ((code, _), Some(TransferError::Interrupted { .. })) => {
             (code, "was interrupted, and keeps what arrived")
         }
         (closing, _) => closing,
@@ -174,41 +184,61 @@ async fn serve(
 ) -> Result<(), TransferError> {
     let mut tick = tokio::time::interval(REASSURE_EVERY);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let most = if job.keep { SENDERS_MAX } else { 1 };
+    let mut transfers = JoinSet::new();
     loop {
-        let session = loop {
-            match admission.next_session() {
-                Some(session) => break session,
-                None => {
-                    if let Some(turned_away) = admission.next_event().await {
-                        reporter.note(&turned_away);
-                    }
+        while transfers.len() < most
+            && let Some(session) = admission.next_session()
+        {
+            transfers.spawn(serve_one(session, destination.clone(), reporter.another(), job.policy));
+        }
+        let done = tokio::select! {
+            turned_away = admission.next_event() => {
+                if let Some(turned_away) = turned_away.filter(|_| transfers.is_empty()) {
+                    reporter.note(&turned_away);
                 }
+                continue;
             }
-        };
-        let connection = session.connection.clone();
-        let mut transfer = Box::pin(Transfer::run(session, destination, reporter));
-        let outcome = loop {
-            tokio::select! {
-                outcome = &mut transfer => break outcome,
-                _ = admission.next_event() => {}
-                _ = tick.tick() => admission.reassure().await,
+            _ = tick.tick() => {
+                admission.reassure().await;
+                continue;
             }
+            Some(done) = transfers.join_next() => done.map_err(background)?,
         };
-        // The sender should receive the reason before its connection is dropped.
-        let (code, reason) = parting(&outcome, &job.policy);
-        connection.close(code, reason.as_bytes());
-        drop(transfer);
-        // The next sender may already wait for a file that is still being closed.
-        let _ = timeout(FINAL_PATIENCE, idle(destination)).await;
-        match outcome {
-            Ok(()) if job.keep => reporter.note("waiting for the next sender, with the same ticket"),
-            Ok(()) => return Ok(()),
+        if transfers.is_empty() {
+            // The next sender may already wait for a file that is still being closed.
+            let _ = timeout(FINAL_PATIENCE, idle(destination)).await;
+        }
+        match done {
+            Ok(Finish::Complete(result)) if !job.keep => return result,
+            Ok(Finish::Complete(result)) => {
+                if let Err(error) = result {
+                    reporter.error(&error);
+                }
+                reporter.note("waiting for the next sender, with the same ticket");
+            }
+            Ok(Finish::DryRun) => {}
             Err(error) => {
                 reporter.error(&error);
                 reporter.note("still waiting, the same ticket is good for another try");
             }
         }
     }
+}
+
+async fn serve_one(
+    session: Session,
+    destination: Destination,
+    mut reporter: Reporter,
+    policy: Policy,
+) -> Result<Finish, TransferError> {
+    let connection = session.connection.clone();
+    let outcome = Transfer::run(session, &destination, &mut reporter).await;
+    reporter.clear();
+    // The sender should receive the reason before its connection is dropped.
+    let (code, reason) = parting(outcome.as_ref().err(), &policy);
+    connection.close(code, reason.as_bytes());
+    outcome
 }
 
 /// Waits until no file is in use: tasks of a failed transfer close their files themselves.

@@ -101,7 +101,7 @@ mod tests {
 
     fn expected(path: &str, bytes: u64) -> Expected {
         let path = SafePath::parse(path.as_bytes(), Rules::HERE).unwrap();
-        Expected { path, bytes, mode: None, modified: Some(UNIX_EPOCH) }
+        Expected { modified: Some(UNIX_EPOCH), ..Expected::new(path, bytes) }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The sending side: `rc3 send`.
 
 use std::{
-    io::{self, IsTerminal, Write},
+    io,
     net::SocketAddr,
     path::PathBuf,
     time::{Duration, Instant},
@@ -9,11 +9,17 @@ use std::{
 
 use rc3_core::units::Rate;
 use rc3_net::{Congestion, Endpoint, RlpMode};
-use rc3_text::units::about_bytes;
 
 use super::{
-    background, close_code, error::TransferError, interrupted, manifest::Found, message::Kind,
-    network::Network, outbound, paths::printable_bytes, progress::Reporter, ticket::Ticket,
+    background, close_code,
+    error::TransferError,
+    interrupted,
+    manifest::{Found, Selection},
+    network::Network,
+    outbound,
+    outcome::Unkept,
+    progress::Reporter,
+    ticket::Ticket,
 };
 
 /// Default time without progress after which the transfer fails.
@@ -31,7 +37,9 @@ pub struct SendJob {
     pub paths: Vec<PathBuf>,
     /// The receiver's ticket.
     pub ticket: Ticket,
-    /// Only list what would be sent.
+    /// What to send of directories.
+    pub selection: Selection,
+    /// Only list what would happen to each file.
     pub dry_run: bool,
     /// Mean rate at which to read files, at most.
     pub rate_limit: Option<Rate>,
@@ -45,6 +53,8 @@ pub struct SendJob {
     pub network: Network,
     /// Directory for qlog files.
     pub qlog: Option<PathBuf>,
+    /// Time after which a silent receiver counts as gone.
+    pub idle_timeout: Duration,
     /// Time without bytes or messages after which the transfer fails.
     pub patience: Duration,
 }
@@ -57,31 +67,26 @@ pub struct SendJob {
 /// # Panics
 /// Outside a tokio runtime with I/O and time.
 pub async fn send(job: SendJob, reporter: &mut Reporter) -> Result<(), TransferError> {
-    let paths = job.paths.clone();
-    let found = tokio::task::spawn_blocking(move || Found::scan(&paths)).await.map_err(background)??;
+    let (paths, selection) = (job.paths.clone(), job.selection.clone());
+    let scan = tokio::task::spawn_blocking(move || Found::scan(&paths, &selection));
+    let found = scan.await.map_err(background)??;
     found.left_out.iter().for_each(|left_out| reporter.left_out(left_out));
     if found.entries.is_empty() {
         return Err(TransferError::Nothing);
     }
-    if job.dry_run {
-        list(&found);
-    } else {
-        send_found(&job, &found, reporter).await?;
-    }
-    match found.left_out.len() {
-        0 => Ok(()),
-        left_out => Err(TransferError::LeftOut(left_out)),
-    }
+    let unkept = send_found(&job, &found, reporter).await?;
+    unkept.report(reporter);
+    unkept.result(found.left_out.len())
 }
 
-async fn send_found(job: &SendJob, found: &Found, reporter: &mut Reporter) -> Result<(), TransferError> {
+async fn send_found(job: &SendJob, found: &Found, reporter: &mut Reporter) -> Result<Unkept, TransferError> {
     let address = resolve(&job.ticket).await?;
     let endpoint = open(&job.network, address)?;
     let outcome = tokio::select! {
         outcome = persist(&endpoint, address, job, found, reporter) => outcome,
         () = interrupted() => Err(TransferError::Interrupted { kept: 0 }),
     };
-    let (code, reason) = close_code(&outcome);
+    let (code, reason) = close_code(outcome.as_ref().err());
     endpoint.close(code, reason.as_bytes());
     let _ = tokio::time::timeout(Duration::from_secs(1), endpoint.wait_idle()).await;
     endpoint.save_paths().await;
@@ -101,7 +106,7 @@ async fn persist(
     job: &SendJob,
     found: &Found,
     reporter: &mut Reporter,
-) -> Result<(), TransferError> {
+) -> Result<Unkept, TransferError> {
     let (began, mut pause) = (Instant::now(), BUSY_PAUSE);
     loop {
         match outbound::converse(endpoint, address, job, found, reporter).await {
@@ -119,26 +124,4 @@ pub(crate) async fn resolve(ticket: &Ticket) -> Result<SocketAddr, TransferError
     let failed = |error| TransferError::Resolve { host: ticket.host().to_owned(), error };
     let mut addresses = tokio::net::lookup_host((ticket.host(), ticket.port())).await.map_err(failed)?;
     addresses.next().ok_or_else(|| failed(io::ErrorKind::NotFound.into()))
-}
-
-/// Output of a dry run, on standard output because it is the requested result.
-fn list(found: &Found) {
-    let mut out = io::stdout().lock();
-    for entry in &found.entries {
-        let mut name = entry.name.as_bytes().to_owned();
-        // Raw in a pipe, where a program may need the exact name.
-        if out.is_terminal() {
-            name = printable_bytes(&name).into_bytes();
-        }
-        name.extend_from_slice(if matches!(entry.kind, Kind::Directory { .. }) { b"/\n" } else { b"\n" });
-        if out.write_all(&name).is_err() {
-            return;
-        }
-    }
-    let _ = writeln!(
-        io::stderr(),
-        "would send {} in {}",
-        about_bytes(found.bytes()),
-        super::progress::count(found.file_count(), "file")
-    );
 }

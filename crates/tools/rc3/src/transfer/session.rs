@@ -24,13 +24,15 @@ pub(super) struct Session {
     messages: Messages<FromSender>,
     /// Time of the last write.
     written: Instant,
+    /// Whether nothing was written.
+    silent: bool,
     /// The names at the top of the manifest that this receiver asked for; `None`: any.
     asked: Option<Vec<Vec<u8>>>,
 }
 
 impl Session {
     pub(super) fn new(connection: Connection, control: SendStream, messages: Messages<FromSender>) -> Self {
-        Self { connection, control, messages, written: Instant::now(), asked: None }
+        Self { connection, control, messages, written: Instant::now(), silent: true, asked: None }
     }
 
     /// Admits only entries with these names, and what is below them.
@@ -54,7 +56,7 @@ impl Session {
 
     pub(super) async fn say(&mut self, message: &FromReceiver) -> Result<(), TransferError> {
         let written = self.control.write_chunk(message::encode(message).into()).await;
-        self.written = Instant::now();
+        (self.written, self.silent) = (Instant::now(), false);
         written.map_err(|error| match self.connection.close_reason() {
             Some(reason) => lost(reason),
             None => TransferError::Lost(error.to_string()),
@@ -85,6 +87,14 @@ impl Session {
             return Ok(());
         }
         self.say(&FromReceiver::Working(work)).await
+    }
+
+    /// Signals that the sender has to wait for its turn: at once, and then now and then.
+    pub(super) async fn reassure(&mut self) -> Result<(), TransferError> {
+        if self.silent {
+            return self.say(&FromReceiver::Working(Work::AnotherTransfer)).await;
+        }
+        self.sign_of_life(Work::AnotherTransfer).await
     }
 
     /// Runs a task that may block for long, and sends `Working` meanwhile.

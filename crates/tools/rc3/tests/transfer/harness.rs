@@ -131,7 +131,8 @@ pub(crate) fn said(output: &Output) -> String {
 /// A sender slow enough to be interrupted.
 pub(crate) fn slow_sender(receiver: &Receiver, file: &Path, to: &Path) -> Child {
     let child = rc3()
-        .args(["send", "--quiet", "--rate-limit", "20mbit"])
+        // Either end that is killed counts as gone soon.
+        .args(["send", "--quiet", "--rate-limit", "40mbit", "--idle-timeout", "2s"])
         .arg(file)
         .arg(&receiver.ticket)
         .stderr(Stdio::piped())
@@ -246,4 +247,18 @@ pub(crate) fn carried(output: &Output) -> u64 {
 pub(crate) fn kill(child: &Child, signal: &str) {
     let status = Command::new("kill").args([signal, &child.id().to_string()]).status();
     assert!(status.expect("kill").success());
+}
+
+/// Checks that two trees have the same names, content, permission bits and times.
+#[cfg(unix)]
+pub(crate) fn assert_same(one: &Path, other: &Path) {
+    assert!(tree(one) == tree(other), "different content");
+    for (name, _) in tree(one) {
+        let of = |root: &Path| {
+            let metadata = root.join(&name).symlink_metadata().expect("it exists");
+            let mode = std::os::unix::fs::MetadataExt::mode(&metadata);
+            (mode & 0o7777, metadata.modified().expect("a time"))
+        };
+        assert_eq!(of(one), of(other), "{name}");
+    }
 }

@@ -91,6 +91,8 @@ where
         let job = SendJob {
             paths: vec![top.to_owned()],
             ticket,
+            selection: rc3::transfer::manifest::Selection::default(),
+            idle_timeout: rc3::transfer::IDLE_TIMEOUT,
             dry_run: false,
             rate_limit: None,
             rlp: RlpMode::Guard,
@@ -129,7 +131,9 @@ fn missing(file: u32, gaps: &[(u64, u64)]) -> FromReceiver {
 
 #[test]
 fn receivers_that_contradict_themselves_are_left() {
-    use FromReceiver::{Accepted, Compare, FileDone, Finished, Have};
+    use FromReceiver::{Accepted, Compare, FileDone, FileFailed, Finished, Have, Skip};
+    let skip = |entry| Skip { entry, skip: message::Skip::Conflict };
+    let failed = |file| FileFailed { file, fault: message::Fault::Exists, reason: String::new() };
     for lies in [
         // Ranges outside the file, out of order, of an unknown file, twice.
         vec![missing(0, &[(0, 101)])],
@@ -147,6 +151,16 @@ fn receivers_that_contradict_themselves_are_left() {
         vec![Compare { file: 0 }, missing(0, &[(0, 1)]), Have { file: 0 }],
         vec![Compare { file: 0 }, Compare { file: 0 }],
         vec![Compare { file: 2 }],
+        // Entries that are unknown, or settled already. The first entry is the directory.
+        vec![skip(3)],
+        vec![skip(1), skip(1)],
+        vec![skip(1), missing(0, &[(0, 1)])],
+        vec![missing(0, &[(0, 1)]), skip(1)],
+        vec![Compare { file: 0 }, Have { file: 0 }, skip(1)],
+        vec![skip(1), Accepted, FileDone { file: 0 }],
+        vec![Accepted, skip(1)],
+        vec![Accepted, failed(7)],
+        vec![Accepted, failed(0), failed(0)],
         // In place before it was sent, twice, or never.
         vec![FileDone { file: 0 }],
         vec![Accepted, FileDone { file: 7 }],
@@ -184,7 +198,7 @@ fn done_without_every_file_is_no_success() {
 
 #[test]
 fn receivers_that_do_nothing_are_given_up() {
-    let patience = Duration::from_secs(2);
+    let patience = Duration::from_secs(1);
     for accepts in [false, true] {
         let began = Instant::now();
         let error = outcome(patience, move |mut liar| async move {
@@ -195,7 +209,7 @@ fn receivers_that_do_nothing_are_given_up() {
             liar
         });
         assert!(matches!(error, TransferError::Stalled(_)), "{error}");
-        assert_eq!(error.to_string(), "no progress for 2 s");
+        assert_eq!(error.to_string(), "no progress for 1 s");
         assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
     }
 }
@@ -206,6 +220,7 @@ fn floods_of_messages_end_in_an_error() {
         FromReceiver::Working(Work::Storing),
         FromReceiver::Missing { file: 1, gaps: (0..128).map(|at| (3 * at, 3 * at + 1)).collect() },
         FromReceiver::Compare { file: 1 },
+        FromReceiver::Skip { entry: 1, skip: message::Skip::Name },
     ] {
         let error = outcome(LONG, |mut liar| async move {
             while liar.say(&flood).await {}
@@ -240,7 +255,7 @@ fn words_of_a_receiver_cannot_steer_a_terminal() {
     let reason = "\u{1b}[2J\u{202e}all is well\r\nrc3: done".to_owned();
     for lie in [
         FromReceiver::Refused { refusal: message::Refusal::Manifest, reason: reason.clone() },
-        FromReceiver::Refused { refusal: message::Refusal::Exists, reason: reason.clone() },
+        FromReceiver::Refused { refusal: message::Refusal::Storage, reason: reason.clone() },
         FromReceiver::Refused { refusal: message::Refusal::Unauthorised, reason: reason.clone() },
         FromReceiver::FileFailed { file: 0, fault: message::Fault::Storage, reason },
     ] {
@@ -251,8 +266,8 @@ fn words_of_a_receiver_cannot_steer_a_terminal() {
 
 #[test]
 fn streams_that_a_receiver_opens_are_refused() {
-    let error = outcome(Duration::from_secs(3), |liar| async move {
-        let opened = tokio::time::timeout(Duration::from_secs(1), liar.connection.open_uni()).await;
+    let error = outcome(Duration::from_secs(2), |liar| async move {
+        let opened = tokio::time::timeout(Duration::from_millis(300), liar.connection.open_uni()).await;
         assert!(opened.is_err(), "a receiver may open a stream");
         liar
     });
@@ -267,7 +282,7 @@ fn receivers_that_allow_no_conversation_are_given_up() {
     let file = from.path().join("file");
     fs::write(&file, b"x").unwrap();
     let receiver = |connection: Connection| async move { drop(connection.closed().await) };
-    let error = sent_to(&file, mute, Duration::from_secs(2), receiver).unwrap_err();
+    let error = sent_to(&file, mute, Duration::from_secs(1), receiver).unwrap_err();
     assert!(matches!(error, TransferError::Stalled(_)), "{error}");
 }
 

@@ -41,21 +41,30 @@ impl Intruder {
         self.say(&FromSender::Entry(Entry { path: path.to_owned(), kind })).await;
     }
 
-    /// The receiver's last message.
-    async fn verdict(mut self) -> Option<FromReceiver> {
-        let mut last = None;
+    /// All that the receiver answers; this side closes after the last message.
+    async fn replies(mut self) -> Vec<FromReceiver> {
+        let mut all = Vec::new();
         while let Some(Ok(reply)) = self.replies.recv().await {
-            last = Some(reply);
+            let last = reply == FromReceiver::Finished;
+            all.push(reply);
+            if last {
+                self.connection.close(0_u8.into(), b"");
+            }
         }
-        last
+        all
+    }
+
+    /// The receiver's last message.
+    async fn verdict(self) -> Option<FromReceiver> {
+        self.replies().await.pop()
     }
 }
 
 fn file(bytes: u64) -> Kind {
-    Kind::File { bytes, mode: Some(0o7777), modified: None }
+    Kind::File { bytes, mode: Some(0o7777), modified: None, holes: Vec::new() }
 }
 
-const DIRECTORY: Kind = Kind::Directory { mode: Some(0o7777) };
+const DIRECTORY: Kind = Kind::Directory { mode: Some(0o7777), modified: None };
 
 /// A receiver into a directory next to a file that must stay untouched, and a runtime for attackers.
 fn stronghold(flags: &[&str]) -> (tempfile::TempDir, PathBuf, Receiver, tokio::runtime::Runtime) {
@@ -103,7 +112,7 @@ fn hostile_manifests_are_refused_before_anything_is_made() {
             let mut intruder = Intruder::meet(&receiver.ticket).await;
             intruder.entry(b"first", DIRECTORY).await;
             for (path, kind) in manifest {
-                intruder.entry(path, *kind).await;
+                intruder.entry(path, kind.clone()).await;
             }
             intruder.say(&FromSender::ManifestEnd).await;
             intruder.verdict().await
@@ -120,7 +129,7 @@ fn hostile_manifests_are_refused_before_anything_is_made() {
 fn lengths_that_are_lies_cost_nothing_and_leave_nothing() {
     let (root, inside, receiver, runtime) = stronghold(&[]);
     // Fewer bytes than announced, and more.
-    for (announced, bytes) in [(1 << 62, 10), (5, 1_000_000)] {
+    for (announced, bytes) in [(1 << 62, 10), (20_000_000, 10), (5, 1_000_000)] {
         let verdict = runtime.block_on(async {
             let mut intruder = Intruder::meet(&receiver.ticket).await;
             intruder.entry(b"lie", file(announced)).await;
@@ -132,8 +141,12 @@ fn lengths_that_are_lies_cost_nothing_and_leave_nothing() {
             intruder.say(&FromSender::FileSent { file: 0, hash }).await;
             intruder.verdict().await
         });
-        let refused =
-            matches!(verdict, Some(FromReceiver::FileFailed { fault: message::Fault::NotVerified, .. }));
+        let refused = match verdict {
+            // No disk has as much.
+            Some(FromReceiver::Refused { refusal: message::Refusal::Storage, .. }) => announced == 1 << 62,
+            Some(FromReceiver::FileFailed { fault: message::Fault::NotVerified, .. }) => announced != 1 << 62,
+            _ => false,
+        };
         assert!(refused, "{announced}: {verdict:?}");
         assert!(!inside.join("lie").exists());
         assert!(arrived_bytes(&inside) <= 10, "{}", arrived_bytes(&inside));
@@ -146,23 +159,79 @@ fn lengths_that_are_lies_cost_nothing_and_leave_nothing() {
 
 #[test]
 fn senders_learn_nothing_of_files_but_whether_they_have_the_same() {
-    let (root, inside, receiver, runtime) = stronghold(&[]);
-    fs::write(inside.join("secret"), content(16)).unwrap();
-    std::os::unix::fs::symlink("../outside", inside.join("link")).unwrap();
     for (name, bytes, hash) in
         [(&b"secret"[..], 16, [7; 32]), (b"link", 8, *blake3::hash(b"precious").as_bytes())]
     {
-        let verdict = runtime.block_on(async {
+        let (root, inside, receiver, runtime) = stronghold(&[]);
+        fs::write(inside.join("secret"), content(16)).unwrap();
+        std::os::unix::fs::symlink("../outside", inside.join("link")).unwrap();
+        let replies = runtime.block_on(async {
             let mut intruder = Intruder::meet(&receiver.ticket).await;
             intruder.entry(name, file(bytes)).await;
             intruder.say(&FromSender::ManifestEnd).await;
             intruder.say(&FromSender::Hash { file: 0, hash }).await;
-            intruder.verdict().await
+            intruder.replies().await
         });
-        let refused = matches!(&verdict, Some(FromReceiver::Refused { refusal: message::Refusal::Exists, reason }) if reason.as_bytes() == name);
-        assert!(refused, "{verdict:?}");
+        let conflict = FromReceiver::Skip { entry: 0, skip: message::Skip::Conflict };
+        assert!(replies.contains(&conflict) && !replies.contains(&FromReceiver::Have { file: 0 }));
+        assert_eq!(fs::read(root.path().join("outside")).unwrap(), b"precious");
+        drop(receiver);
     }
-    still_fine(root.path(), &inside, receiver);
+}
+
+/// Links that lead out by themselves, by others of the same manifest, or by what exists.
+#[test]
+fn links_of_hostile_senders_lead_nowhere() {
+    let (root, inside, receiver, runtime) = stronghold(&["--force", "--keep"]);
+    fs::create_dir(inside.join("deep")).unwrap();
+    std::os::unix::fs::symlink("..", inside.join("out")).unwrap();
+    std::os::unix::fs::symlink("deep", inside.join("short")).unwrap();
+    let link = |target: &[u8]| Kind::Link { target: target.to_vec(), modified: None };
+    let manifests: [&[(&[u8], Kind)]; 8] = [
+        &[(b"l", link(b"../outside"))],
+        &[(b"l", link(b"/etc/passwd"))],
+        &[(b"d", DIRECTORY), (b"d/a", link(b"..")), (b"l", link(b"d/a/../.."))],
+        &[(b"d", DIRECTORY), (b"d/l", link(b"../../outside"))],
+        // Through what exists.
+        &[(b"out", DIRECTORY), (b"out/outside", file(0))],
+        &[(b"out", DIRECTORY), (b"out/l", link(b"x"))],
+        // A file below a link of the same manifest.
+        &[(b"l", link(b"out")), (b"l/x", file(0))],
+        &[(b"l", DIRECTORY), (b"l", link(b"out"))],
+    ];
+    for manifest in manifests {
+        runtime.block_on(async {
+            let mut intruder = Intruder::meet(&receiver.ticket).await;
+            for (path, kind) in manifest {
+                intruder.entry(path, kind.clone()).await;
+            }
+            intruder.say(&FromSender::ManifestEnd).await;
+            for file in 0..2 {
+                intruder.say(&FromSender::FileSent { file, hash: *blake3::hash(b"").as_bytes() }).await;
+            }
+            intruder.replies().await
+        });
+        assert_eq!(fs::read(root.path().join("outside")).unwrap(), b"precious", "{manifest:?}");
+        assert_eq!(fs::read_dir(root.path()).unwrap().count(), 2, "{manifest:?}");
+        let resolved = fs::canonicalize(inside.join("l"));
+        assert!(resolved.is_err() || resolved.unwrap().starts_with(&inside), "{manifest:?}");
+        let _ = fs::remove_dir_all(inside.join("d"));
+        let _ = fs::remove_file(inside.join("l"));
+    }
+    // Two transfers: a link that stays inside, and a file through it.
+    for kind in [link(b"deep"), DIRECTORY] {
+        runtime.block_on(async {
+            let mut intruder = Intruder::meet(&receiver.ticket).await;
+            let directory = kind == DIRECTORY;
+            intruder.entry(b"l", kind).await;
+            if directory {
+                intruder.entry(b"l/x", link(b"../outside")).await;
+            }
+            intruder.say(&FromSender::ManifestEnd).await;
+            intruder.replies().await
+        });
+    }
+    assert!(names(&inside.join("deep")).is_empty(), "a link that is made through a link");
 }
 
 #[test]

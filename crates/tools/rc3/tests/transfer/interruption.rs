@@ -149,37 +149,12 @@ fn folder_goes_on_after_the_receiver_was_killed() {
 }
 
 #[test]
-fn one_different_file_of_a_folder_is_refused_before_anything_is_sent() {
-    let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let top = folder(from.path());
-    fs::create_dir(to.path().join("folder")).unwrap();
-    fs::write(to.path().join("folder/00"), content(200_000)).unwrap();
-    let mut different = content(200_001);
-    different[77] ^= 1;
-    fs::write(to.path().join("folder/01"), &different).unwrap();
-    let receiver = Receiver::start(to.path(), &[]);
-    let output = send(&receiver.ticket, &[&top], &[]);
-    assert_eq!(output.status.code(), Some(5), "{}", said(&output));
-    assert!(said(&output).contains("folder/01 exists at the receiver"), "{}", said(&output));
-    assert!(fs::read(to.path().join("folder/01")).unwrap() == different);
-    assert!(!to.path().join("folder/02").exists());
-    drop(receiver);
-
-    let receiver = Receiver::start(to.path(), &["--force"]);
-    let output = send(&receiver.ticket, &[&top], &["--json"]);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
-    assert_eq!(receiver.finish().0, Some(0));
-    assert!(tree(from.path()) == tree(to.path()));
-    assert_eq!(last_event(&output)["unchanged_files"], 1);
-}
-
-#[test]
 fn many_small_files_go_on_after_the_receiver_was_killed() {
     let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let top = from.path().join("many");
     for folder in 0..10 {
         fs::create_dir_all(top.join(format!("{folder}"))).unwrap();
-        for number in 0..500 {
+        for number in 0..200 {
             fs::write(top.join(format!("{folder}/{number}")), content(100)).unwrap();
         }
     }
@@ -205,5 +180,5 @@ fn many_small_files_go_on_after_the_receiver_was_killed() {
     assert!(output.status.success(), "{}", last_event(&output));
     assert_eq!(receiver.finish().0, Some(0));
     assert!(tree(from.path()) == tree(to.path()));
-    assert!(last_event(&output)["unchanged_files"].as_u64() >= Some(1000), "{}", last_event(&output));
+    assert!(last_event(&output)["unchanged_files"].as_u64() >= Some(400), "{}", last_event(&output));
 }

@@ -8,6 +8,8 @@ use harness::*;
 mod admission;
 #[cfg(target_os = "linux")]
 mod durability;
+#[cfg(unix)]
+mod folders;
 mod harness;
 #[cfg(unix)]
 mod hostile_receiver;
@@ -15,6 +17,8 @@ mod hostile_receiver;
 mod hostile_sender;
 #[cfg(unix)]
 mod interruption;
+#[cfg(unix)]
+mod many;
 #[cfg(unix)]
 mod modes;
 #[cfg(unix)]
@@ -94,18 +98,25 @@ fn executable_bit_and_time_are_kept_and_links_are_left_out() {
 }
 
 #[test]
-fn existing_files_are_refused_without_force() {
+fn existing_files_are_kept_without_force() {
     let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let file = from.path().join("file");
     fs::write(&file, b"new").unwrap();
     fs::write(to.path().join("file"), b"old").unwrap();
 
     let receiver = Receiver::start(to.path(), &[]);
-    let output = send(&receiver.ticket, &[&file], &[]);
+    let output = send(&receiver.ticket, &[&file], &["--quiet"]);
     assert_eq!(output.status.code(), Some(5), "{}", said(&output));
-    assert!(said(&output).contains("file exists at the receiver\nhint: "), "{}", said(&output));
+    assert!(
+        said(&output).starts_with(
+            "conflict: file exists at the receiver with other content\n\
+             rc3: 1 file exists at the receiver with other content\nhint: "
+        ),
+        "{}",
+        said(&output)
+    );
     assert_eq!(fs::read(to.path().join("file")).unwrap(), b"old");
-    drop(receiver);
+    assert_eq!(receiver.finish().0, Some(5));
 
     let receiver = Receiver::start(to.path(), &["--force"]);
     let output = send(&receiver.ticket, &[&file], &["--quiet"]);
@@ -198,9 +209,11 @@ fn what_is_left_of_another_file_is_not_gone_on_with() {
     let receiver = Receiver::start(to.path(), &[]);
     let output = send(&receiver.ticket, &[&file], &[]);
     assert_eq!(output.status.code(), Some(3), "{}", said(&output));
+    assert_eq!(receiver.finish().0, Some(3));
     assert!(names(to.path()).is_empty(), "{:?}", names(to.path()));
     // The next run sends it whole.
-    assert!(send_the_rest(receiver, &file, to.path()) >= 50_000_000);
+    let whole = file.metadata().unwrap().len();
+    assert!(send_the_rest(Receiver::start(to.path(), &[]), &file, to.path()) >= whole);
 }
 
 #[test]
@@ -246,19 +259,6 @@ fn file_that_became_shorter_is_an_error_on_both_sides() {
 }
 
 #[test]
-fn dry_run_lists_and_sends_nothing() {
-    let from = tempfile::tempdir().unwrap();
-    fs::create_dir(from.path().join("d")).unwrap();
-    fs::write(from.path().join("d/f"), b"12345").unwrap();
-    // A well-formed ticket without a receiver.
-    let ticket = format!("rc3://127.0.0.1:9/#ae{}", "a".repeat(77));
-    let output = send(&ticket, &[&from.path().join("d")], &["--dry-run"]);
-    assert!(output.status.success(), "{}", said(&output));
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "d/\nd/f\n");
-    assert!(said(&output).contains("5 B in 1 file"));
-}
-
-#[test]
 fn usage_errors_say_what_to_do() {
     let output = rc3().args(["send", "file", "not-a-ticket"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
@@ -268,6 +268,53 @@ fn usage_errors_say_what_to_do() {
     let output = rc3().args(["recv", "--dir", "/nonexistent/directory"]).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(said(&output).lines().count(), 2, "{}", said(&output));
+}
+
+#[test]
+fn usage_errors_are_events_where_a_program_reads_them() {
+    for words in [
+        &["send", "--json", "file", "not-a-ticket"][..],
+        &["send", "file", "-", "--json", "--rate-limit", "5"],
+        &["send", "--json"],
+        &["recv", "--json", "--no-such-flag"],
+        &["recv", "--json", "--idle-timeout", "10"],
+        &["send", "--json", "--include", "[", "file", "-"],
+    ] {
+        let output = rc3().args(words).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{words:?}");
+        assert_eq!(said(&output), "", "{words:?}");
+        let event = last_event(&output);
+        assert_eq!(event["event"], "error", "{words:?}");
+        assert!(
+            !event["hint"].as_str().unwrap().is_empty() && !event["message"].as_str().unwrap().is_empty()
+        );
+    }
+    let output = rc3().args(["send", "--json", "--rate-limit", "5", "file", "-"]).output().unwrap();
+    let event = last_event(&output);
+    assert!(
+        event["message"].as_str().unwrap().contains("missing unit, write for example 200mbit"),
+        "{event}"
+    );
+}
+
+#[test]
+fn options_may_stand_anywhere() {
+    let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    for name in ["a", "b"] {
+        fs::write(from.path().join(name), content(1000)).unwrap();
+    }
+    let receiver = Receiver::start(to.path(), &[]);
+    let output = rc3()
+        .arg("send")
+        .arg(from.path().join("a"))
+        .args(["--quiet", "--rate-limit", "1gbit"])
+        .arg(from.path().join("b"))
+        .args(["--rlp", "off", &receiver.ticket, "--idle-timeout", "5s"])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!(receiver.finish().0, Some(0));
+    assert!(tree(from.path()) == tree(to.path()));
 }
 
 #[test]

@@ -8,9 +8,9 @@ use rc3_core::units::Rate;
 use crate::harness::*;
 
 /// The emulated link, and the receiver behind it.
-struct Link {
+pub(crate) struct Link {
     _emulator: LinkEmulator,
-    receiver: Receiver,
+    pub(crate) receiver: Receiver,
 }
 
 fn rate() -> Rate {
@@ -19,9 +19,14 @@ fn rate() -> Rate {
 
 impl Link {
     fn start(to: &Path) -> Self {
+        Self::between(rate(), Duration::from_millis(40), to)
+    }
+
+    /// A link of this rate and round trip, and a receiver into `to`.
+    pub(crate) fn between(rate: Rate, rtt: Duration, to: &Path) -> Self {
         // A free port that both can name.
         let port = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let config = EmulatorConfig::new(rate(), Duration::from_millis(40));
+        let config = EmulatorConfig::new(rate, rtt);
         let emulator = LinkEmulator::start(config, port).expect("a link");
         let (listen, advertise) = (port.to_string(), emulator.client_addr().to_string());
         let mut command = rc3();

@@ -67,12 +67,11 @@ fn ticket_goes_by_file_environment_or_standard_input() {
 fn tickets_in_two_places_or_none_are_usage_errors() {
     let directory = tempfile::tempdir().unwrap();
     let (file, ticket) = (directory.path().join("file"), directory.path().join("ticket"));
-    fs::write(&file, b"x").unwrap();
     let line = format!("rc3://127.0.0.1:9/#ae{}", "a".repeat(77));
     fs::write(&ticket, &line).unwrap();
     let run = |words: &[&std::ffi::OsStr], variable: Option<&str>| {
         let mut command = rc3();
-        command.args(["send", "--dry-run"]).args(words);
+        command.arg("send").args(words);
         if let Some(variable) = variable {
             command.env("RC3_TICKET", variable);
         }
@@ -80,12 +79,12 @@ fn tickets_in_two_places_or_none_are_usage_errors() {
     };
     let (file, path, line) = (file.as_os_str(), ticket.as_os_str(), line.as_str());
     for (words, variable, code) in [
-        (&[file, line.as_ref()][..], None, 0),
-        (&[file, "--ticket-file".as_ref(), path][..], None, 0),
-        (&[file][..], Some(line), 0),
+        (&[file, line.as_ref()][..], None, 1),
+        (&[file, "--ticket-file".as_ref(), path][..], None, 1),
+        (&[file][..], Some(line), 1),
         // Arguments override the environment.
-        (&[file, line.as_ref()][..], Some("rc3://damaged"), 0),
-        (&[file, "--ticket-file".as_ref(), path][..], Some("rc3://damaged"), 0),
+        (&[file, line.as_ref()][..], Some("rc3://damaged"), 1),
+        (&[file, "--ticket-file".as_ref(), path][..], Some("rc3://damaged"), 1),
         (&[file][..], Some("rc3://damaged"), 2),
         (&[file][..], Some(""), 2),
         (&[file][..], None, 2),
@@ -95,6 +94,10 @@ fn tickets_in_two_places_or_none_are_usage_errors() {
     ] {
         let output = run(words, variable);
         assert_eq!(output.status.code(), Some(code), "{words:?} {variable:?}: {}", said(&output));
+        if code == 1 {
+            // The ticket is good, but there is nothing to send.
+            assert!(said(&output).starts_with("rc3: cannot read "), "{}", said(&output));
+        }
         if code == 2 {
             assert_eq!(said(&output).lines().count(), 2, "{}", said(&output));
             assert!(said(&output).contains("hint: "), "{}", said(&output));

@@ -11,13 +11,14 @@ use tokio::time::{MissedTickBehavior, timeout};
 use super::{
     super::{
         admission::Admission,
-        destination::{Destination, Occupant},
+        destination::{Destination, Existing},
         error::TransferError,
         interrupted, lost,
         manifest::Expected,
         message::{self, Fault, FromReceiver, FromSender, Refusal},
         part::Part,
         paths::{Rules, SafePath, printable_bytes},
+        places::{NAMES_MAX, numbered},
         progress::{Reporter, line},
         receive::{ReceiveJob, listen, parting, ticket_file},
         session::{FINAL_PATIENCE, Session},
@@ -49,7 +50,7 @@ pub async fn receive_to_stdout(job: ReceiveJob, reporter: &mut Reporter) -> Resu
         outcome = serve(&mut admission, reporter) => outcome,
         () = interrupted() => Err(of_pipe(TransferError::Interrupted { kept: 0 })),
     };
-    let (code, reason) = parting(&outcome, &job.policy);
+    let (code, reason) = parting(outcome.as_ref().err(), &job.policy);
     endpoint.close(code, reason.as_bytes());
     let _ = timeout(Duration::from_secs(1), endpoint.wait_idle()).await;
     endpoint.save_paths().await;
@@ -89,18 +90,13 @@ pub(in super::super) async fn receive_file(
     let (file, part) = match create(destination, name) {
         Ok(created) => created,
         Err((refusal, error)) => {
-            // The sender composes its own message for existing files.
-            let reason = match &error {
-                TransferError::Exists(path) => path.clone(),
-                error => error.to_string(),
-            };
-            session.refuse(refusal, reason).await;
+            session.refuse(refusal, error.to_string()).await;
             return Err(error);
         }
     };
     let path = file.path.to_string();
     let failed = |error: io::Error| match error.kind() {
-        io::ErrorKind::AlreadyExists => TransferError::Exists(path.clone()),
+        io::ErrorKind::AlreadyExists => TransferError::Conflicts(1),
         _ => TransferError::Write { path: path.clone(), error },
     };
     let place = |part: PartWriter, bytes| {
@@ -127,20 +123,26 @@ fn create(
     if path.parent().is_some() {
         return Err(refused(&"it names a directory"));
     }
-    let file = Expected { path, bytes: 0, mode: None, modified: None };
-    destination.begin_transfer();
-    // An empty file has the length that is expected so far.
-    let free = match destination.occupant(&file) {
-        Occupant::None => true,
-        Occupant::SameLength => destination.replaces(),
-        Occupant::Other => false,
+    let Some(path) = free_name(destination, path) else {
+        return Err((Refusal::Exists, TransferError::Conflicts(1)));
     };
-    if !free {
-        return Err((Refusal::Exists, TransferError::Exists(file.path.to_string())));
-    }
+    let file = Expected::new(path, 0);
     match destination.create(&file) {
         Ok(part) => Ok((file, part)),
         Err(error) => Err((Refusal::Storage, TransferError::Write { path: file.path.to_string(), error })),
+    }
+}
+
+/// The name that the file gets, by the policy for names that are taken.
+fn free_name(destination: &Destination, path: SafePath) -> Option<SafePath> {
+    let seen = |path: &SafePath| destination.0.dir.symlink_metadata(path.as_path()).ok();
+    let Some(existing) = seen(&path) else { return Some(path) };
+    match destination.policy().existing {
+        Existing::Replace => existing.is_file().then_some(path),
+        Existing::KeepBoth => {
+            (1..=NAMES_MAX).filter_map(|number| numbered(&path, number)).find(|path| seen(path).is_none())
+        }
+        Existing::Report => None,
     }
 }
 
@@ -247,7 +249,7 @@ fn fault(error: &TransferError) -> Option<Fault> {
     match error {
         TransferError::Output(_) | TransferError::Write { .. } => Some(Fault::Storage),
         TransferError::NotVerified(_) => Some(Fault::NotVerified),
-        TransferError::Exists(_) => Some(Fault::Exists),
+        TransferError::Conflicts(_) => Some(Fault::Exists),
         _ => None,
     }
 }

@@ -55,7 +55,7 @@ pub async fn send_pipe(
         outcome = converse(&endpoint, &job, input, reporter) => outcome,
         () = interrupted() => Err(of_pipe(TransferError::Interrupted { kept: 0 })),
     };
-    let (code, reason) = close_code(&outcome);
+    let (code, reason) = close_code(outcome.as_ref().err());
     endpoint.close(code, reason.as_bytes());
     let _ = timeout(Duration::from_secs(1), endpoint.wait_idle()).await;
     endpoint.save_paths().await;

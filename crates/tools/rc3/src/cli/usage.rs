@@ -1,0 +1,38 @@
+//! Errors of the command line, as text or as a JSON event.
+
+use std::{env, fmt::Display};
+
+use clap::error::ErrorKind;
+use rc3_cli::output;
+
+use super::exit::Exit;
+use crate::{
+    NAME,
+    transfer::progress::{Event, json},
+};
+
+/// Prints what clap found, and returns the exit code. Help and version are no errors.
+pub fn misused(error: &clap::Error) -> Exit {
+    let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+    // Without a parsed command line, only the words tell whether a program reads the output.
+    let wants_json = env::args_os().skip(1).take_while(|word| word != "--").any(|word| word == "--json");
+    if asked || !wants_json {
+        let _ = error.print();
+        return if asked { Exit::Success } else { Exit::Usage };
+    }
+    // The first paragraph has the error, the others repeat the usage.
+    let text = error.render().to_string();
+    let first = text.split("\n\n").next().unwrap_or(&text);
+    let message = first.trim_start_matches("error: ").split_whitespace().collect::<Vec<_>>().join(" ");
+    complain(true, &message, "run the command with --help");
+    Exit::Usage
+}
+
+/// Prints an error and its hint, as text or as a JSON event.
+pub fn complain(as_json: bool, error: &dyn Display, hint: &str) {
+    if as_json {
+        json(&Event::Error { message: error.to_string(), hint });
+    } else {
+        output::complain(NAME, error, hint);
+    }
+}

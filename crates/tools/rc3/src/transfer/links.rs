@@ -1,0 +1,182 @@
+//! Symbolic links that arrive.
+//!
+//! Invariant: no link leads out of the destination, and none is made through another link. A target may go up only at
+//! its beginning, and not beyond the destination: a `..` after a name could follow another link. So it stays inside if
+//! the directories on the way to the link are no links, and if all other links stay inside. Links are made after all
+//! files, so that nothing of the same transfer is written through one.
+
+use std::io;
+
+use cap_std::fs::Dir;
+
+use super::{
+    destination::{Destination, Existing},
+    manifest::Expected,
+    message::Skip,
+    paths::SafePath,
+};
+
+/// Why a link at `path` is not made, if so.
+pub(super) fn refused(path: &SafePath, target: &[u8]) -> Option<Skip> {
+    if cfg!(not(unix)) {
+        return Some(Skip::Name);
+    }
+    (!stays_inside(path, target)).then_some(Skip::Outside)
+}
+
+fn stays_inside(path: &SafePath, target: &[u8]) -> bool {
+    if target.starts_with(b"/") {
+        return false;
+    }
+    let mut depth = path.as_bytes().iter().filter(|&&byte| byte == b'/').count();
+    let mut down = false;
+    for name in target.split(|&byte| byte == b'/') {
+        match name {
+            b"" | b"." => {}
+            b".." if down || depth == 0 => return false,
+            b".." => depth -= 1,
+            _ => down = true,
+        }
+    }
+    true
+}
+
+/// Whether a link has this target.
+pub(super) fn has_target(dir: &Dir, path: &SafePath, target: &[u8]) -> bool {
+    let found = dir.read_link_contents(path.as_path());
+    found.is_ok_and(|found| super::paths::name_bytes(found.as_os_str()) == Some(target))
+}
+
+impl Destination {
+    /// Makes a link, with the expected time if possible.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::AlreadyExists`] when the name is taken and may not be replaced; otherwise any system error.
+    #[cfg(unix)]
+    pub(super) fn make_link(&self, expected: &Expected, target: &[u8]) -> io::Result<()> {
+        use std::{
+            ffi::OsStr,
+            os::unix::ffi::OsStrExt,
+            path::{Path, PathBuf},
+        };
+        let parent = self.real_parent(&expected.path)?;
+        let name = expected.path.as_path().file_name().map(Path::new).ok_or(io::ErrorKind::InvalidInput)?;
+        let target = OsStr::from_bytes(target);
+        let replace = self.policy().existing == Existing::Replace;
+        match parent.symlink_contents(target, name) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && replace => {
+                let new = PathBuf::from(format!(".link.{}{}", self.0.tag(), super::paths::PART_SUFFIX));
+                parent.symlink_contents(target, &new)?;
+                parent.rename(&new, &parent, name).inspect_err(|_| drop(parent.remove_file(&new)))?;
+            }
+            made => made?,
+        }
+        set_link_time(&parent, name, expected);
+        Ok(())
+    }
+
+    /// Links are refused before: see [`refused`].
+    #[cfg(not(unix))]
+    pub(super) fn make_link(&self, _: &Expected, _: &[u8]) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// The directory of a path, reached without following any link.
+    #[cfg(unix)]
+    fn real_parent(&self, path: &SafePath) -> io::Result<Dir> {
+        use std::path::Path;
+
+        use rustix::fs::OFlags;
+        let mut dir = self.0.dir.try_clone()?;
+        for name in path.as_path().parent().into_iter().flat_map(Path::components) {
+            let mut options = cap_std::fs::OpenOptions::new();
+            let flags = (OFlags::DIRECTORY | OFlags::NOFOLLOW).bits();
+            cap_std::fs::OpenOptionsExt::custom_flags(options.read(true), flags.cast_signed());
+            dir = Dir::from_std_file(dir.open_with(Path::new(name.as_os_str()), &options)?.into_std());
+        }
+        Ok(dir)
+    }
+}
+
+/// Not every file system has times of links.
+#[cfg(unix)]
+fn set_link_time(parent: &Dir, name: &std::path::Path, expected: &Expected) {
+    use rustix::fs::{AtFlags, Timespec, Timestamps, UTIME_OMIT, utimensat};
+    let since = expected.modified.and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
+    let Some(since) = since else { return };
+    let Ok(tv_sec) = since.as_secs().try_into() else { return };
+    let last_modification = Timespec { tv_sec, tv_nsec: since.subsec_nanos().into() };
+    let last_access = Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT };
+    let times = Timestamps { last_access, last_modification };
+    let _ = utimensat(parent, name, &times, AtFlags::SYMLINK_NOFOLLOW);
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::{fs, os::unix::fs::symlink, path::Path};
+
+    use super::{
+        super::{destination::Policy, paths::Rules},
+        *,
+    };
+
+    fn path(text: &str) -> SafePath {
+        SafePath::parse(text.as_bytes(), Rules::HERE).unwrap()
+    }
+
+    #[test]
+    fn targets_that_could_lead_out_are_refused() {
+        for (link, target, inside) in [
+            ("l", "a", true),
+            ("l", "a/b", true),
+            ("l", "./a//b/", true),
+            ("l", ".", true),
+            ("l", "...", true),
+            ("d/l", "../a", true),
+            ("d/e/l", "../../a", true),
+            ("d/l", "..", true),
+            ("l", "/etc/passwd", false),
+            ("l", "..", false),
+            ("l", "../inside/a", false),
+            ("d/l", "../../a", false),
+            // `a` may be a link.
+            ("d/l", "a/../../b", false),
+            ("d/e/f/l", "a/..", false),
+            ("l", "./..", false),
+        ] {
+            assert_eq!(stays_inside(&path(link), target.as_bytes()), inside, "{link} -> {target}");
+        }
+    }
+
+    #[test]
+    fn links_are_not_made_through_links() {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir_all(root.path().join("deep/er")).unwrap();
+        symlink("deep/er", root.path().join("short")).unwrap();
+        let destination = Destination::open(root.path(), Policy::default(), [7; 32]).unwrap();
+        let link = |text| Expected::new(path(text), 0);
+        // `short/l` has the depth 1, the directory it would be in has 2.
+        assert!(destination.make_link(&link("short/l"), b"x").is_err());
+        assert!(destination.make_link(&link("nowhere/l"), b"x").is_err());
+        let dated = Expected {
+            modified: Some(std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000)),
+            ..link("deep/er/l")
+        };
+        destination.make_link(&dated, b"../x").unwrap();
+        let made = root.path().join("deep/er/l");
+        assert_eq!(fs::read_link(&made).unwrap(), Path::new("../x"));
+        assert_eq!(made.symlink_metadata().unwrap().modified().unwrap(), dated.modified.unwrap());
+        assert!(has_target(&destination.0.dir, &dated.path, b"../x"));
+        let again = destination.make_link(&dated, b"y").unwrap_err();
+        assert_eq!(again.kind(), io::ErrorKind::AlreadyExists);
+
+        let policy = Policy { existing: Existing::Replace, ..Policy::default() };
+        let destination = Destination::open(root.path(), policy, [7; 32]).unwrap();
+        destination.make_link(&dated, b"y").unwrap();
+        assert_eq!(fs::read_link(&made).unwrap(), Path::new("y"));
+        assert_eq!(fs::read_dir(root.path().join("deep/er")).unwrap().count(), 1);
+        // A directory is not replaced.
+        assert!(destination.make_link(&link("deep"), b"y").is_err());
+        assert_eq!(fs::read_dir(root.path()).unwrap().count(), 2);
+    }
+}

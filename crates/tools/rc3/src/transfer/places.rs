@@ -1,0 +1,204 @@
+//! Where each file of a manifest goes, given what exists.
+
+use std::{collections::HashSet, io};
+
+use super::{
+    destination::{Destination, Existing},
+    manifest::{Expected, Received},
+    message::{Change, Skip},
+    paths::{Rules, SafePath},
+};
+
+/// Most names tried for one file.
+pub(super) const NAMES_MAX: u32 = 1000;
+
+/// What to do with one file or link.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// Receive it.
+    Send,
+    /// Receive it although another content exists.
+    Change(Change, SafePath),
+    /// The content exists under this name.
+    Unchanged(SafePath),
+    /// Do not create it.
+    Skip(Skip),
+}
+
+/// The first look at one file.
+#[derive(Debug)]
+pub(super) struct Look {
+    /// Files of its length, which may be the same.
+    pub(super) candidates: Vec<SafePath>,
+    /// What to do if none of them is.
+    pub(super) fate: Fate,
+}
+
+impl From<Fate> for Look {
+    fn from(fate: Fate) -> Self {
+        Self { candidates: Vec::new(), fate }
+    }
+}
+
+/// Looks at the places of files, without changing anything.
+pub(super) struct Places<'a> {
+    destination: &'a Destination,
+    manifest: &'a Received,
+    /// Directories of the manifest that cannot be created.
+    blocked: HashSet<SafePath>,
+}
+
+impl<'a> Places<'a> {
+    pub(super) fn new(destination: &'a Destination, manifest: &'a Received) -> Self {
+        let mut blocked = HashSet::new();
+        for directory in &manifest.directories {
+            let inside = directory.path.parent().is_some_and(|parent| blocked.contains(parent));
+            let dir = &destination.0.dir;
+            let path = directory.path.as_path();
+            if inside || (dir.symlink_metadata(path).is_ok() && !dir.is_dir(path)) {
+                blocked.insert(directory.path.clone());
+            }
+        }
+        Self { destination, manifest, blocked }
+    }
+
+    /// The directories that cannot be created: their names are taken.
+    pub(super) fn into_blocked(self) -> HashSet<SafePath> {
+        self.blocked
+    }
+
+    pub(super) fn look(&self, file: &Expected) -> Look {
+        if file.path.parent().is_some_and(|parent| self.blocked.contains(parent)) {
+            return Fate::Skip(Skip::Conflict).into();
+        }
+        if let Some(target) = &file.link
+            && let Some(skip) = super::links::refused(&file.path, target)
+        {
+            return Fate::Skip(skip).into();
+        }
+        let seen = self.seen(file, &file.path);
+        let candidates = match seen {
+            Seen::Nothing => return Fate::Send.into(),
+            Seen::Impossible => return Fate::Skip(Skip::Name).into(),
+            Seen::Same(skip) => return Fate::Skip(skip).into(),
+            Seen::SameLength => vec![file.path.clone()],
+            Seen::Directory | Seen::Other => Vec::new(),
+        };
+        let fate = match self.destination.policy().existing {
+            Existing::Replace if seen != Seen::Directory => Fate::Change(Change::Replace, file.path.clone()),
+            Existing::KeepBoth => return self.beside(file, candidates),
+            Existing::Replace | Existing::Report => Fate::Skip(Skip::Conflict),
+        };
+        Look { candidates, fate }
+    }
+
+    /// Another name for a file.
+    fn beside(&self, file: &Expected, mut candidates: Vec<SafePath>) -> Look {
+        for number in 1..=NAMES_MAX {
+            let Some(path) = numbered(&file.path, number) else { break };
+            if self.manifest.contains(&path) {
+                continue;
+            }
+            match self.seen(file, &path) {
+                Seen::Nothing => return Look { candidates, fate: Fate::Change(Change::KeepBoth, path) },
+                Seen::Same(skip) => return Fate::Skip(skip).into(),
+                Seen::SameLength => candidates.push(path),
+                Seen::Directory | Seen::Other => {}
+                Seen::Impossible => break,
+            }
+        }
+        Look { candidates, fate: Fate::Skip(Skip::Conflict) }
+    }
+
+    fn seen(&self, file: &Expected, path: &SafePath) -> Seen {
+        let dir = &self.destination.0.dir;
+        let metadata = match dir.symlink_metadata(path.as_path()) {
+            Ok(metadata) => metadata,
+            Err(error) if is_name_fault(&error) => return Seen::Impossible,
+            Err(_) => return Seen::Nothing,
+        };
+        if metadata.is_dir() {
+            return Seen::Directory;
+        }
+        if let Some(target) = &file.link {
+            let same = metadata.is_symlink() && super::links::has_target(dir, path, target);
+            return if same { Seen::Same(Skip::SameLink) } else { Seen::Other };
+        }
+        if !metadata.is_file() || metadata.len() != file.bytes {
+            return Seen::Other;
+        }
+        let modified = metadata.modified().ok().map(cap_std::time::SystemTime::into_std);
+        if self.destination.policy().quick_check && modified.is_some() && modified == file.modified {
+            return Seen::Same(Skip::SameTime);
+        }
+        Seen::SameLength
+    }
+}
+
+/// What has a name.
+#[derive(Debug, PartialEq, Eq)]
+enum Seen {
+    Nothing,
+    /// The file system does not accept the name.
+    Impossible,
+    /// What the sender has.
+    Same(Skip),
+    /// A file that may be the same.
+    SameLength,
+    Directory,
+    Other,
+}
+
+/// Whether the file system does not accept a name.
+pub(super) fn is_name_fault(error: &io::Error) -> bool {
+    #[cfg(unix)]
+    if error.raw_os_error() == Some(rustix::io::Errno::ILSEQ.raw_os_error()) {
+        return true;
+    }
+    matches!(error.kind(), io::ErrorKind::InvalidFilename | io::ErrorKind::InvalidInput)
+}
+
+/// `name (1).ext` for `name.ext`.
+pub(super) fn numbered(path: &SafePath, number: u32) -> Option<SafePath> {
+    let whole = path.as_bytes();
+    let name_at = path.parent().map_or(0, |parent| parent.len() + 1);
+    let name = whole.get(name_at..)?;
+    // A dot in front is no extension.
+    let dot = name.iter().rposition(|&byte| byte == b'.').filter(|&at| at > 0).unwrap_or(name.len());
+    let (stem, extension) = whole.split_at_checked(name_at + dot)?;
+    SafePath::parse(&[stem, format!(" ({number})").as_bytes(), extension].concat(), Rules::HERE).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_stand_before_the_extension() {
+        let second = |text: &str| {
+            let path = SafePath::parse(text.as_bytes(), Rules::HERE).unwrap();
+            numbered(&path, 2).map(|path| path.to_string())
+        };
+        for (text, expected) in [
+            ("a", "a (2)"),
+            ("d.d/a", "d.d/a (2)"),
+            ("d/a.tar.gz", "d/a.tar (2).gz"),
+            ("d/.profile", "d/.profile (2)"),
+        ] {
+            assert_eq!(second(text).as_deref(), Some(expected));
+        }
+        assert_eq!(second(&"n".repeat(255)), None);
+    }
+
+    #[test]
+    fn faults_of_names_are_told_from_other_faults() {
+        assert!(is_name_fault(&io::ErrorKind::InvalidFilename.into()));
+        #[cfg(target_os = "linux")]
+        assert!(
+            is_name_fault(&io::Error::from_raw_os_error(84))
+                && is_name_fault(&io::Error::from_raw_os_error(36))
+        );
+        assert!(!is_name_fault(&io::ErrorKind::NotFound.into()));
+        assert!(!is_name_fault(&io::ErrorKind::StorageFull.into()));
+    }
+}

@@ -1,0 +1,38 @@
+//! The output of a dry run: what would happen to each entry.
+
+use std::io::{self, IsTerminal, Write};
+
+use super::{
+    manifest::Found,
+    message::Kind,
+    outbound::Agreed,
+    paths::printable_bytes,
+    progress::{Event, Style, json},
+};
+
+/// Prints one line per entry on standard output, because it is the requested result.
+pub(super) fn list(found: &Found, agreed: &Agreed, style: Style) {
+    let mut out = io::stdout().lock();
+    let mut file = 0;
+    for (at, entry) in (0..).zip(&found.entries) {
+        let directory = matches!(entry.kind, Kind::Directory { .. });
+        let action = if directory { agreed.directory_action(at) } else { agreed.action(file, at) };
+        file += u32::from(!directory);
+        let name = entry.name.as_bytes();
+        if style == Style::Json {
+            json(&Event::Would { path: String::from_utf8_lossy(name), action });
+            continue;
+        }
+        let mut line = format!("{action:9} ").into_bytes();
+        // Raw in a pipe, where a program may need the exact name.
+        if out.is_terminal() {
+            line.extend_from_slice(printable_bytes(name).as_bytes());
+        } else {
+            line.extend_from_slice(name);
+        }
+        line.extend_from_slice(if directory { b"/\n" } else { b"\n" });
+        if out.write_all(&line).is_err() {
+            return;
+        }
+    }
+}
