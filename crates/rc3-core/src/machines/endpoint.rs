@@ -54,6 +54,10 @@ pub struct DatagramMeta {
     /// If it arrived in fragments: payload bytes of the leading fragment, without its IP header, if known. The length
     /// may be a router's signal, which the endpoint reports to the sender.
     pub leading_len: Option<u16>,
+    /// When the system received it, if known; a time after `now` counts as `now`, and so does `None`. Only for the arrival
+    /// times that RLP reports to the peer, whose clock measures the path by them: without it, the time that datagrams wait
+    /// until the process reads them looks like the path's.
+    pub arrived: Option<Instant>,
 }
 
 /// How to take datagrams that arrived before the keys: [`Undecryptable::take`] or [`Undecryptable::end`].
@@ -123,7 +127,7 @@ impl Shedding {
 /// use rc3_core::{DatagramMeta, Endpoint};
 ///
 /// let mut endpoint = Endpoint::new(None, None)?;
-/// let meta = DatagramMeta { remote: "192.0.2.1:9".parse()?, local_ip: None, ecn: 0, leading_len: None };
+/// let meta = DatagramMeta { remote: "192.0.2.1:9".parse()?, local_ip: None, ecn: 0, leading_len: None, arrived: None };
 /// let now = Instant::now();
 /// endpoint.handle_datagram(now, meta, b"not a packet"[..].into());
 /// assert!(endpoint.poll_event().is_none());
@@ -237,7 +241,8 @@ impl Endpoint {
             let connection = self.connections.get_mut(handle)?;
             connection.set_share(self.shares.of_one());
             let len = datagram.len();
-            if connection.handle_rlp(now, datagram) {
+            let arrived = meta.arrived.map_or(now, |at| at.min(now));
+            if connection.handle_rlp_arrived(now, arrived, datagram) {
                 connection.on_rlp_from(meta.remote, len);
             }
             return Some(handle);
