@@ -28,7 +28,10 @@ use crate::{
         primary::quinn::{Accepting, ConnectFailed, Incoming, QuicEndpoint, Routed},
         tls::ConfigError,
     },
-    structures::{timers::Timers, undecryptable::Undecryptable},
+    structures::{
+        timers::Timers,
+        undecryptable::{Kept, Undecryptable},
+    },
     transmit::Transmit,
 };
 #[cfg(feature = "kickass")]
@@ -61,7 +64,7 @@ pub struct DatagramMeta {
 }
 
 /// How to take datagrams that arrived before the keys: [`Undecryptable::take`] or [`Undecryptable::end`].
-type TakeUndecryptable = fn(&mut Undecryptable, SocketAddr, &dyn Fn(&[u8]) -> bool) -> Vec<BytesMut>;
+type TakeUndecryptable = fn(&mut Undecryptable, SocketAddr, &dyn Fn(&[u8]) -> bool) -> Vec<Kept>;
 
 /// What [`Endpoint::poll_event`] reports.
 #[derive(Debug)]
@@ -237,17 +240,17 @@ impl Endpoint {
         datagram: BytesMut,
     ) -> Option<ConnectionHandle> {
         let id = receiver_id(&datagram)?;
+        let arrived = meta.arrived.map_or(now, |at| at.min(now));
         if let Some(&handle) = self.ids.get(&id) {
             let connection = self.connections.get_mut(handle)?;
             connection.set_share(self.shares.of_one());
             let len = datagram.len();
-            let arrived = meta.arrived.map_or(now, |at| at.min(now));
             if connection.handle_rlp_arrived(now, arrived, datagram) {
                 connection.on_rlp_from(meta.remote, len);
             }
             return Some(handle);
         }
-        self.undecryptable.keep(meta.remote, &datagram);
+        self.undecryptable.keep(meta.remote, arrived, &datagram);
         None
     }
 
@@ -674,8 +677,8 @@ impl Endpoint {
         let ids = &self.ids;
         let ours = |datagram: &[u8]| receiver_id(datagram).is_some_and(|id| ids.get(&id) == Some(&handle));
         connection.set_share(self.shares.of_one());
-        for datagram in take(&mut self.undecryptable, connection.proven_address(), &ours) {
-            connection.handle_rlp(now, datagram);
+        for (arrived, datagram) in take(&mut self.undecryptable, connection.proven_address(), &ours) {
+            connection.handle_rlp_arrived(now, arrived, datagram);
         }
         Self::register(&mut self.ids, handle, connection);
         connection.process_events(now);
