@@ -60,8 +60,13 @@ fn deliver(now: Instant, meta: DatagramMeta, transmit: &Transmit, batch: &[u8], 
 }
 
 fn node(endpoint: Endpoint, host: u8) -> Node {
-    let meta =
-        DatagramMeta { remote: ([10, 0, 0, host], 4433).into(), local_ip: None, ecn: 0, leading_len: None };
+    let meta = DatagramMeta {
+        remote: ([10, 0, 0, host], 4433).into(),
+        local_ip: None,
+        ecn: 0,
+        leading_len: None,
+        arrived: None,
+    };
     Node { endpoint, meta, buf: Vec::new() }
 }
 

@@ -21,7 +21,7 @@
 //!     // A driver of sockets sends with the mark of `Transmit::level`.
 //!     let transmit = from.poll_primary(now, 1, &mut buf).or_else(|| from.poll_rlp(now, 1, &mut buf));
 //!     let Some(transmit) = transmit else { return false };
-//!     let meta = DatagramMeta { remote, local_ip: None, ecn: transmit.ecn, leading_len: None };
+//!     let meta = DatagramMeta { remote, local_ip: None, ecn: transmit.ecn, leading_len: None, arrived: None };
 //!     to.handle_datagram(now, meta, buf.as_slice().into());
 //!     true
 //! }

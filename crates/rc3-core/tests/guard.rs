@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use rc3_core::{RlpMode, Verdict, units::Rate};
-use rc3_sim::{BackgroundConfig, FlowReport, Impairments, LinkConfig, Pair, PairConfig};
+use rc3_sim::{
+    BackgroundConfig, FlowReport, Impairments, LinkConfig, Pair, PairConfig,
+    today::{self, Scenario, Scheme},
+};
 
 const LIMIT: Duration = Duration::from_secs(600);
 
@@ -205,5 +208,34 @@ fn on_a_full_link_with_priorities_guard_is_as_fast_as_trust() {
         println!("{mbits} Mbit/s, {rtt_ms} ms: off {off:.4} s, guard {guard:.4} s, trust {trust:.4} s");
         assert!(guard <= 1.02 * off.min(trust), "{mbits} Mbit/s: {guard} s, off {off} s, trust {trust} s");
         assert!(trust >= 0.9 * off, "the link is not full: trust {trust} s, off {off} s");
+    }
+}
+
+/// FCT / ideal of 1 MB over 400 Mbit/s x 20 ms with a receiver that reads so late.
+fn late_reader(scheme: Scheme, reads: &str, stamps: bool) -> f64 {
+    let file = format!(
+        "name = 'late'\ntitle = 'late'\nqueue = 'priority'\nrate = ['400mbit']\nrtt = ['20ms']\nsize = ['1M']\n\
+         card = [100]\nbuffer = [1.0]\nreads = '{reads}'\nstamps = {stamps}\n"
+    );
+    let cells = Scenario::parse(&file, "late.toml").expect("it parses").cells();
+    let rows = today::run(&cells, &[scheme], std::num::NonZero::<usize>::MIN, |_| ());
+    rows[0].ratio_to_ideal(scheme).expect("it ends")
+}
+
+/// The clock measures the path, not when the peer's process runs.
+#[test]
+fn a_receiver_that_reads_late_slows_guard_only_without_stamps() {
+    let at_once = late_reader(Scheme::Guard, "0ms", false);
+    for (reads, milliseconds) in [("500us", 0.5), ("1ms", 1.0), ("2ms", 2.0), ("5ms", 5.0)] {
+        let [without, stamped] = [false, true].map(|stamps| late_reader(Scheme::Guard, reads, stamps));
+        let trust = [false, true].map(|stamps| late_reader(Scheme::Trust, reads, stamps));
+        println!("{reads}: at once {at_once:.2}, {without:.2}, stamped {stamped:.2}, trust {trust:.2?}");
+        assert_eq!(trust[0], trust[1], "trust mode has no clock");
+        assert!(stamped <= without);
+        // The ideal is 51 ms. Each of the flow's round trips, of which it has three, may wait for a read.
+        assert!(stamped <= at_once + 3.0 * milliseconds / 51.0, "{reads}: {stamped}, at once {at_once}");
+        if milliseconds >= 1.0 {
+            assert!(without > 1.5 * at_once, "{reads}: reading late matters: {without}, at once {at_once}");
+        }
     }
 }

@@ -72,6 +72,7 @@ impl Town {
                         local_ip: None,
                         ecn: transmit.ecn,
                         leading_len: None,
+                        arrived: None,
                     };
                     self.server.handle_datagram(self.now, meta, BytesMut::from(&buf[..]));
                     buf.clear();
@@ -89,6 +90,7 @@ impl Town {
                     local_ip: None,
                     ecn: transmit.ecn,
                     leading_len: None,
+                    arrived: None,
                 };
                 let found = self.clients.iter_mut().find(|(address, _)| *address == transmit.destination);
                 found.unwrap().1.handle_datagram(self.now, meta, BytesMut::from(&buf[..]));
@@ -180,8 +182,13 @@ fn made_up_addresses_take_no_more_places_than_are_free_for_the_asking() {
         client.connect(town.now, &town.config, server_address(), SERVER_NAME).unwrap();
         client.poll_primary(town.now, 1, &mut buf).unwrap();
         let [_, b, c, d] = nth.to_be_bytes();
-        let meta =
-            DatagramMeta { remote: ([b, c, d, 9], 9).into(), local_ip: None, ecn: 0, leading_len: None };
+        let meta = DatagramMeta {
+            remote: ([b, c, d, 9], 9).into(),
+            local_ip: None,
+            ecn: 0,
+            leading_len: None,
+            arrived: None,
+        };
         town.server.handle_datagram(town.now, meta, BytesMut::from(&buf[..]));
         buf.clear();
     }

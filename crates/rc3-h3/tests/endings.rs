@@ -100,7 +100,7 @@ fn an_answer_aborted_inside_a_frame_leaves_the_connection() {
 }
 
 fn small_windows(transport: &mut rc3_net::TransportConfig) {
-    transport.send_window(64 * 1024).receive_window(64 * 1024).rlp_window(64 * 1024);
+    transport.send_window(64 * 1024).receive_window((64u32 * 1024).into()).rlp_window(64 * 1024);
 }
 
 /// Aborts the first answer inside of its frame, and reports that.

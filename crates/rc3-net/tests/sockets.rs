@@ -392,3 +392,29 @@ async fn a_task_is_woken_by_what_arrives() {
     tokio::time::timeout(PATIENCE, work).await.expect("woken in time");
     assert_eq!(primary.stats().received_datagrams, 2);
 }
+
+#[test]
+fn a_datagram_has_the_time_of_its_arrival_not_of_reading() {
+    let receiver = Socket::bind_plain(address("127.0.0.1:0"), &Options::default()).expect("a socket");
+    let sender = Socket::bind_plain(address("127.0.0.1:0"), &Options::default()).expect("a socket");
+    if !receiver.capabilities().timestamps {
+        skipped("a system that stamps datagrams");
+        return;
+    }
+    // The kernel may only begin to stamp when the first socket wants it.
+    sender.try_send(&to(receiver.local_addr().expect("bound"), b"first")).expect("sent");
+    receive(&receiver, 1);
+    let sent = Instant::now();
+    sender.try_send(&to(receiver.local_addr().expect("bound"), b"stamped")).expect("sent");
+    let unread = Duration::from_millis(200);
+    thread::sleep(unread);
+    let read = Instant::now();
+    let datagrams = receive(&receiver, 1);
+    let arrived = datagrams[0].meta.arrived.expect("a stamp");
+    let tolerance = unread / 2;
+    assert!(
+        sent <= arrived + tolerance && arrived + tolerance <= read,
+        "{:?} before it was read",
+        read - arrived
+    );
+}

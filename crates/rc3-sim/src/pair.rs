@@ -226,8 +226,13 @@ impl Pair {
     fn send(&mut self) {
         if let Some(background) = &mut self.background {
             while let Some(size) = background.due(self.now) {
-                let meta =
-                    DatagramMeta { remote: self.client.address, local_ip: None, ecn: 0, leading_len: None };
+                let meta = DatagramMeta {
+                    remote: self.client.address,
+                    local_ip: None,
+                    ecn: 0,
+                    leading_len: None,
+                    arrived: None,
+                };
                 let payload = Datagram {
                     meta,
                     to: self.server.address,
@@ -326,7 +331,7 @@ impl Node {
 
     /// Hands the endpoint a datagram from anywhere.
     pub fn inject(&mut self, remote: SocketAddr, contents: &[u8]) {
-        let meta = DatagramMeta { remote, local_ip: None, ecn: 0, leading_len: None };
+        let meta = DatagramMeta { remote, local_ip: None, ecn: 0, leading_len: None, arrived: None };
         self.traffic.on_received(remote, contents.len());
         self.endpoint.handle_datagram(self.now, meta, BytesMut::from(contents));
         self.take_events();
@@ -355,8 +360,13 @@ impl Node {
         assert!(transmit.dont_fragment || transmit.segment_size.is_none(), "{transmit:?}");
         assert!(transmit.size == buf.len() && transmit.size <= BATCH_BYTES_MAX, "{transmit:?}");
         for contents in buf.chunks(transmit.segment_size.unwrap_or(buf.len())) {
-            let meta =
-                DatagramMeta { remote: self.address, local_ip: None, ecn: transmit.ecn, leading_len: None };
+            let meta = DatagramMeta {
+                remote: self.address,
+                local_ip: None,
+                ecn: transmit.ecn,
+                leading_len: None,
+                arrived: None,
+            };
             let (contents, dont_fragment) = (contents.to_vec(), transmit.dont_fragment);
             self.traffic.on_sent(transmit.destination, contents.len());
             let to = transmit.destination;

@@ -274,7 +274,17 @@ impl Connection {
     /// Handles an RLP datagram; call [`Self::process_events`] after the last of several. Returns whether it was
     /// authentic and new.
     #[doc(hidden)]
-    pub fn handle_rlp(&mut self, now: Instant, mut datagram: BytesMut) -> bool {
+    pub fn handle_rlp(&mut self, now: Instant, datagram: BytesMut) -> bool {
+        self.handle_rlp_arrived(now, now, datagram)
+    }
+
+    /// As [`Self::handle_rlp`], for a datagram that the system received at `arrived`.
+    pub(crate) fn handle_rlp_arrived(
+        &mut self,
+        now: Instant,
+        arrived: Instant,
+        mut datagram: BytesMut,
+    ) -> bool {
         let opened = match &mut self.overlay {
             Some(overlay) if self.lost.is_none() && self.fault.is_none() => {
                 overlay.openers.open(&mut datagram)
@@ -310,7 +320,7 @@ impl Connection {
                 Ok(Frame::Order(order)) => self.on_order(now, order),
                 Ok(Frame::Data(data)) => {
                     if !std::mem::replace(&mut noted, true) {
-                        self.note_arrival(now, opened.packet_number);
+                        self.note_arrival(arrived, opened.packet_number);
                     }
                     self.on_rlp_data(now, opened.level, &data, &payload);
                 }

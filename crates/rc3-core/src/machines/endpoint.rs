@@ -28,7 +28,10 @@ use crate::{
         primary::quinn::{Accepting, ConnectFailed, Incoming, QuicEndpoint, Routed},
         tls::ConfigError,
     },
-    structures::{timers::Timers, undecryptable::Undecryptable},
+    structures::{
+        timers::Timers,
+        undecryptable::{Kept, Undecryptable},
+    },
     transmit::Transmit,
 };
 #[cfg(feature = "kickass")]
@@ -54,10 +57,14 @@ pub struct DatagramMeta {
     /// If it arrived in fragments: payload bytes of the leading fragment, without its IP header, if known. The length
     /// may be a router's signal, which the endpoint reports to the sender.
     pub leading_len: Option<u16>,
+    /// When the system received it, if known; a time after `now` counts as `now`, and so does `None`. Only for the arrival
+    /// times that RLP reports to the peer, whose clock measures the path by them: without it, the time that datagrams wait
+    /// until the process reads them looks like the path's.
+    pub arrived: Option<Instant>,
 }
 
 /// How to take datagrams that arrived before the keys: [`Undecryptable::take`] or [`Undecryptable::end`].
-type TakeUndecryptable = fn(&mut Undecryptable, SocketAddr, &dyn Fn(&[u8]) -> bool) -> Vec<BytesMut>;
+type TakeUndecryptable = fn(&mut Undecryptable, SocketAddr, &dyn Fn(&[u8]) -> bool) -> Vec<Kept>;
 
 /// What [`Endpoint::poll_event`] reports.
 #[derive(Debug)]
@@ -123,7 +130,7 @@ impl Shedding {
 /// use rc3_core::{DatagramMeta, Endpoint};
 ///
 /// let mut endpoint = Endpoint::new(None, None)?;
-/// let meta = DatagramMeta { remote: "192.0.2.1:9".parse()?, local_ip: None, ecn: 0, leading_len: None };
+/// let meta = DatagramMeta { remote: "192.0.2.1:9".parse()?, local_ip: None, ecn: 0, leading_len: None, arrived: None };
 /// let now = Instant::now();
 /// endpoint.handle_datagram(now, meta, b"not a packet"[..].into());
 /// assert!(endpoint.poll_event().is_none());
@@ -255,16 +262,17 @@ impl Endpoint {
         datagram: BytesMut,
     ) -> Option<ConnectionHandle> {
         let id = receiver_id(&datagram)?;
+        let arrived = meta.arrived.map_or(now, |at| at.min(now));
         if let Some(&handle) = self.ids.get(&id) {
             let connection = self.connections.get_mut(handle)?;
             connection.set_share(self.shares.of_one());
             let len = datagram.len();
-            if connection.handle_rlp(now, datagram) {
+            if connection.handle_rlp_arrived(now, arrived, datagram) {
                 connection.on_rlp_from(meta.remote, len);
             }
             return Some(handle);
         }
-        self.undecryptable.keep(meta.remote, &datagram);
+        self.undecryptable.keep(meta.remote, arrived, &datagram);
         None
     }
 
@@ -691,8 +699,8 @@ impl Endpoint {
         let ids = &self.ids;
         let ours = |datagram: &[u8]| receiver_id(datagram).is_some_and(|id| ids.get(&id) == Some(&handle));
         connection.set_share(self.shares.of_one());
-        for datagram in take(&mut self.undecryptable, connection.proven_address(), &ours) {
-            connection.handle_rlp(now, datagram);
+        for (arrived, datagram) in take(&mut self.undecryptable, connection.proven_address(), &ours) {
+            connection.handle_rlp_arrived(now, arrived, datagram);
         }
         Self::register(&mut self.ids, handle, connection);
         connection.process_events(now);

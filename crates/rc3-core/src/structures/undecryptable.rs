@@ -4,7 +4,7 @@
 //! Without keys it is unknown whose they are. So only those are stored that come from an address with a handshake in
 //! progress, a bounded number for each such address: junk from elsewhere displaces nothing.
 
-use std::{collections::HashMap, net::SocketAddr};
+use std::{collections::HashMap, net::SocketAddr, time::Instant};
 
 use bytes::BytesMut;
 
@@ -13,6 +13,9 @@ const DATAGRAMS_MAX: usize = 256;
 
 /// Bytes stored for all addresses. Later ones are dropped; the primary brings the data.
 const BYTES_MAX: usize = 4 << 20;
+
+/// A stored datagram, and when the system received it.
+pub(crate) type Kept = (Instant, BytesMut);
 
 /// The waiting datagrams, by source address.
 #[derive(Debug, Default)]
@@ -25,7 +28,7 @@ pub(crate) struct Undecryptable {
 #[derive(Debug, Default)]
 struct Waiting {
     handshakes: usize,
-    datagrams: Vec<BytesMut>,
+    datagrams: Vec<Kept>,
 }
 
 impl Undecryptable {
@@ -35,11 +38,11 @@ impl Undecryptable {
     }
 
     /// A datagram for an unknown receiver arrived. A copy is stored: the datagram may be part of a larger buffer.
-    pub(crate) fn keep(&mut self, remote: SocketAddr, datagram: &[u8]) {
+    pub(crate) fn keep(&mut self, remote: SocketAddr, arrived: Instant, datagram: &[u8]) {
         let Some(waiting) = self.waiting.get_mut(&remote) else { return };
         if waiting.datagrams.len() < DATAGRAMS_MAX && self.bytes + datagram.len() <= BYTES_MAX {
             self.bytes += datagram.len();
-            waiting.datagrams.push(datagram.into());
+            waiting.datagrams.push((arrived, datagram.into()));
         }
     }
 
@@ -49,15 +52,15 @@ impl Undecryptable {
     }
 
     /// There are keys, and the handshake with `remote` continues: takes the datagrams from there that are `ours`.
-    pub(crate) fn take(&mut self, remote: SocketAddr, ours: &dyn Fn(&[u8]) -> bool) -> Vec<BytesMut> {
+    pub(crate) fn take(&mut self, remote: SocketAddr, ours: &dyn Fn(&[u8]) -> bool) -> Vec<Kept> {
         let Some(waiting) = self.waiting.get_mut(&remote) else { return Vec::new() };
-        let taken: Vec<_> = waiting.datagrams.extract_if(.., |datagram| ours(datagram)).collect();
+        let taken: Vec<_> = waiting.datagrams.extract_if(.., |(_, datagram)| ours(datagram)).collect();
         self.bytes -= bytes(&taken);
         taken
     }
 
     /// A handshake with `remote` has ended: takes the datagrams from there that are `ours`.
-    pub(crate) fn end(&mut self, remote: SocketAddr, ours: &dyn Fn(&[u8]) -> bool) -> Vec<BytesMut> {
+    pub(crate) fn end(&mut self, remote: SocketAddr, ours: &dyn Fn(&[u8]) -> bool) -> Vec<Kept> {
         let taken = self.take(remote, ours);
         if let Some(waiting) = self.waiting.get_mut(&remote) {
             waiting.handshakes -= 1;
@@ -70,8 +73,8 @@ impl Undecryptable {
     }
 }
 
-fn bytes(datagrams: &[BytesMut]) -> usize {
-    datagrams.iter().map(BytesMut::len).sum()
+fn bytes(datagrams: &[Kept]) -> usize {
+    datagrams.iter().map(|(_, datagram)| datagram.len()).sum()
 }
 
 #[cfg(test)]
@@ -80,6 +83,14 @@ mod tests {
 
     fn host(nth: u8) -> SocketAddr {
         ([192, 0, 2, nth], 1).into()
+    }
+
+    fn keep(undecryptable: &mut Undecryptable, remote: SocketAddr, datagram: &[u8]) {
+        undecryptable.keep(remote, Instant::now(), datagram);
+    }
+
+    fn contents(kept: Vec<Kept>) -> Vec<BytesMut> {
+        kept.into_iter().map(|(_, datagram)| datagram).collect()
     }
 
     fn begins_with(byte: u8) -> impl Fn(&[u8]) -> bool {
@@ -91,11 +102,11 @@ mod tests {
     fn junk_from_elsewhere_pushes_nothing_out() {
         let mut undecryptable = Undecryptable::default();
         undecryptable.begin(host(1));
-        undecryptable.keep(host(1), b"1 wanted");
+        keep(&mut undecryptable, host(1), b"1 wanted");
         for _ in 0..10_000 {
-            undecryptable.keep(host(2), &[2; 1200]);
+            keep(&mut undecryptable, host(2), &[2; 1200]);
         }
-        assert_eq!(undecryptable.end(host(1), &begins_with(b'1')), [&b"1 wanted"[..]]);
+        assert_eq!(contents(undecryptable.end(host(1), &begins_with(b'1'))), [&b"1 wanted"[..]]);
         assert_eq!((undecryptable.bytes, undecryptable.waiting.len()), (0, 0));
     }
 
@@ -105,12 +116,12 @@ mod tests {
         undecryptable.begin(host(1));
         undecryptable.begin(host(1));
         for datagram in [&b"1a"[..], b"2b", b"1c", b"junk"] {
-            undecryptable.keep(host(1), datagram);
+            keep(&mut undecryptable, host(1), datagram);
         }
-        assert_eq!(undecryptable.take(host(1), &begins_with(b'1')), [&b"1a"[..], b"1c"]);
-        undecryptable.keep(host(1), b"1d");
-        assert_eq!(undecryptable.end(host(1), &begins_with(b'1')), [&b"1d"[..]]);
-        assert_eq!(undecryptable.end(host(1), &begins_with(b'2')), [&b"2b"[..]]);
+        assert_eq!(contents(undecryptable.take(host(1), &begins_with(b'1'))), [&b"1a"[..], b"1c"]);
+        keep(&mut undecryptable, host(1), b"1d");
+        assert_eq!(contents(undecryptable.end(host(1), &begins_with(b'1'))), [&b"1d"[..]]);
+        assert_eq!(contents(undecryptable.end(host(1), &begins_with(b'2'))), [&b"2b"[..]]);
         assert_eq!((undecryptable.bytes, undecryptable.waiting.len()), (0, 0));
         assert!(undecryptable.end(host(1), &begins_with(b'1')).is_empty());
     }
@@ -121,7 +132,7 @@ mod tests {
         for nth in 0..200 {
             undecryptable.begin(host(nth));
             for _ in 0..DATAGRAMS_MAX + 10 {
-                undecryptable.keep(host(nth), &[nth; 1200]);
+                keep(&mut undecryptable, host(nth), &[nth; 1200]);
             }
             assert!(undecryptable.waiting[&host(nth)].datagrams.len() <= DATAGRAMS_MAX);
         }

@@ -398,7 +398,8 @@ fn an_address_forged_right_behind_the_handshake_is_not_taken_for_proven() {
         let now = pair.now;
         let batch = seen.iter().enumerate().map(|(nth, datagram)| {
             let remote = if nth == last { victim(1) } else { own };
-            let meta = rc3_core::DatagramMeta { remote, local_ip: None, ecn: 0, leading_len: None };
+            let meta =
+                rc3_core::DatagramMeta { remote, local_ip: None, ecn: 0, leading_len: None, arrived: None };
             (meta, bytes::BytesMut::from(&datagram[..]))
         });
         pair.server.endpoint().handle_datagrams(now, batch);

@@ -134,7 +134,7 @@ fn a_flood_that_wants_answers_gets_few_and_short_ones() {
         let remote = std::net::SocketAddr::from(([192, 0, 2, 1], nth as u16 | 1));
         endpoint.handle_datagram(
             now,
-            DatagramMeta { remote, local_ip: None, ecn: 0, leading_len: None },
+            DatagramMeta { remote, local_ip: None, ecn: 0, leading_len: None, arrived: None },
             BytesMut::from(&datagram[..]),
         );
     }

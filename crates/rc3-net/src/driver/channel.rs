@@ -59,6 +59,7 @@ impl Channel {
                         local_ip: meta.local,
                         ecn: meta.ecn,
                         leading_len: meta.leading_len,
+                        arrived: meta.arrived,
                     };
                     (meta, data)
                 });

@@ -124,6 +124,7 @@ impl ApplicationSocket {
             dscp: false,
             so_priority: false,
             priority_cmsg: false,
+            timestamps: false,
             leading_lens: LeadingLens::Unknown,
             recv_buffer: 0,
             send_buffer: 0,
@@ -142,6 +143,7 @@ fn meta_of(meta: &UdpMeta) -> RecvMeta {
         ecn: meta.ecn.map_or(0, |ecn| ecn as u8),
         dscp: 0,
         leading_len: None,
+        arrived: None,
     }
 }
 

@@ -11,6 +11,7 @@ use std::{
     collections::VecDeque,
     mem,
     net::{IpAddr, SocketAddr},
+    time::Instant,
 };
 
 use bytes::BytesMut;
@@ -47,6 +48,9 @@ pub struct RecvMeta {
     /// If it arrived in fragments and the system reports enough: payload bytes of the leading one, without its IP
     /// header. [`super::LeadingLens`] says how reliable that is.
     pub leading_len: Option<u16>,
+    /// When the system received it, not when it was read; `None` if the system does not report it. Datagrams that the
+    /// kernel or the card has joined share the time of the last.
+    pub arrived: Option<Instant>,
 }
 
 /// One received datagram.
@@ -198,6 +202,7 @@ mod tests {
         ecn: 0,
         dscp: 0,
         leading_len: None,
+        arrived: None,
     };
 
     fn batch(messages: &[(usize, usize)]) -> RecvBatch {

@@ -172,6 +172,8 @@ pub struct Capabilities {
     pub so_priority: bool,
     /// Whether they can change with every packet at no cost. Otherwise, send levels in long runs.
     pub priority_cmsg: bool,
+    /// Whether the system reports when it received a datagram.
+    pub timestamps: bool,
     /// How the lengths of leading IPv4 fragments are learned.
     pub leading_lens: LeadingLens,
     /// Receive buffer in the kernel's unit, bytes of its own memory; on Linux twice the granted size.

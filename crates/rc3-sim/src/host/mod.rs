@@ -3,12 +3,13 @@
 
 mod receiver;
 mod sender;
+mod unread;
 
 use std::{
     collections::{BTreeSet, VecDeque},
     net::{Ipv4Addr, SocketAddr},
     sync::Arc,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use bytes::BytesMut;
@@ -19,6 +20,7 @@ use rc3_core::{
 use receiver::Receiver;
 use rustc_hash::{FxHashMap, FxHashSet};
 use sender::Sender;
+use unread::Unread;
 
 use crate::{
     Contents, IP_UDP_HEADERS, Packet,
@@ -47,7 +49,7 @@ pub struct Scheme {
 }
 
 /// What all hosts of a world share.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct HostConfig {
     /// The schemes flows may name.
     pub schemes: Vec<Scheme>,
@@ -60,8 +62,19 @@ pub struct HostConfig {
     pub first_loss: f64,
     /// Packets that a host makes at once at most, as sockets with segmentation offload take them: 1.
     pub batch: usize,
+    /// When hosts read what has arrived: at once.
+    pub reads: Reads,
     /// Seed of connection ids and of first losses.
     pub seed: u64,
+}
+
+/// When a host reads the packets that have arrived, as a process that is not scheduled at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Reads {
+    /// It reads at multiples of this time from its first packet. Zero: at once.
+    pub every: Duration,
+    /// Its kernel stamps packets on arrival, and it reads the stamps.
+    pub stamped: bool,
 }
 
 impl HostConfig {
@@ -80,7 +93,15 @@ impl HostConfig {
             client.transport_config(Arc::new(transport));
             Scheme { client, shift: 0 }
         });
-        Self { schemes: schemes.collect(), server, uplink_backlog: None, first_loss: 0.0, batch: 1, seed }
+        Self {
+            schemes: schemes.collect(),
+            server,
+            uplink_backlog: None,
+            first_loss: 0.0,
+            batch: 1,
+            reads: Reads::default(),
+            seed,
+        }
     }
 }
 
@@ -98,6 +119,8 @@ pub struct Host {
     buf: Vec<u8>,
     /// The rest of a batch.
     made: VecDeque<Packet<Parcel>>,
+    /// What has arrived, until it is read.
+    unread: Unread,
     /// Memory of the packets that come in. Most are read at once and leave it to the next.
     block: BytesMut,
     /// Flows that have not lost their first packet yet, but will.
@@ -130,9 +153,19 @@ impl Host {
             events: VecDeque::new(),
             buf: Vec::new(),
             made: VecDeque::new(),
+            unread: Unread::default(),
             block: BytesMut::with_capacity(BLOCK),
             doomed: FxHashSet::default(),
             held_back: false,
+        }
+    }
+
+    /// Hands over what has arrived, if it is time to read.
+    fn read(&mut self, now: Instant) {
+        let datagrams = self.unread.take(now);
+        if !datagrams.is_empty() {
+            self.endpoint.handle_datagrams(now, datagrams);
+            self.take_events(now);
         }
     }
 
@@ -269,21 +302,23 @@ impl Agent for Host {
         let Body::Udp { ecn, contents, leading, .. } = parcel.body else { return };
         let remote = address(parcel.from, port_of(parcel.flow));
         self.flows.insert(remote, (parcel.flow, parcel.scheme));
-        let meta = DatagramMeta { remote, local_ip: None, ecn, leading_len: leading };
+        let arrived = self.config.reads.stamped.then_some(now);
+        let meta = DatagramMeta { remote, local_ip: None, ecn, leading_len: leading, arrived };
         if !self.block.try_reclaim(BLOCK) && self.block.capacity() < contents.len() {
             self.block.reserve(BLOCK);
         }
         let datagram = contents.cut_from(&mut self.block);
-        self.endpoint.handle_datagram(now, meta, datagram);
-        self.take_events(now);
+        self.unread.push(now, self.config.reads.every, (meta, datagram));
+        self.read(now);
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
         let chunk = self.chunks.first().map(|&(at, _)| at);
-        self.endpoint.poll_timeout().into_iter().chain(chunk).min()
+        self.endpoint.poll_timeout().into_iter().chain(chunk).chain(self.unread.due()).min()
     }
 
     fn handle_timeout(&mut self, now: Instant) {
+        self.read(now);
         self.endpoint.handle_timeout(now);
         self.take_events(now);
         self.write_chunks(now);

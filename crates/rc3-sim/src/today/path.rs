@@ -43,6 +43,10 @@ pub struct Trouble {
     pub aggregation: Duration,
     /// The same on the way back.
     pub aggregation_back: Duration,
+    /// The receiver reads what has arrived at multiples of this time.
+    pub reads: Duration,
+    /// The receiver's kernel stamps packets on arrival.
+    pub stamps: bool,
     /// When half of the flow could have arrived, the rate becomes so many times its first value. 0: it stays.
     pub change: f64,
 }

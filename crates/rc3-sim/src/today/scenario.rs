@@ -92,6 +92,13 @@ pub struct Scenario {
     /// The same for the way back.
     #[serde(default, deserialize_with = "time")]
     pub aggregation_back: Duration,
+    /// The receiver reads what has arrived at multiples of this time, as a process that other programs delay. Default: at
+    /// once.
+    #[serde(default, deserialize_with = "time")]
+    pub reads: Duration,
+    /// The receiver's kernel stamps packets on arrival, and rc3 reads the stamps. Default: no.
+    #[serde(default)]
+    pub stamps: bool,
     /// Half way the rate becomes so many times its first value. Default: it stays.
     #[serde(default, deserialize_with = "factor")]
     pub rate_change: Option<f64>,
@@ -214,9 +221,9 @@ impl Scenario {
     }
 
     fn trouble(&self) -> Trouble {
-        let &Self { loss, jitter, aggregation, aggregation_back, rate_change, .. } = self;
+        let &Self { loss, jitter, aggregation, aggregation_back, reads, stamps, rate_change, .. } = self;
         let change = rate_change.unwrap_or_default();
-        Trouble { loss: loss.get(), jitter, aggregation, aggregation_back, change }
+        Trouble { loss: loss.get(), jitter, aggregation, aggregation_back, reads, stamps, change }
     }
 }
 

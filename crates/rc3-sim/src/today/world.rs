@@ -8,7 +8,7 @@ use super::{Cell, Company, Discipline, Scheme};
 use crate::{
     Crypto, DropTail, Impairments, LinkConfig, StrictPriority,
     agent::{Flow, FlowId, HostId, SchemeId, Writes},
-    host::{Host, HostConfig},
+    host::{Host, HostConfig, Reads},
     random::{Random, derive},
     world::{LinkId, World},
 };
@@ -77,7 +77,9 @@ pub(super) fn world(cell: &Cell, scheme: Scheme) -> World {
     let schemes = [scheme.transport(cell), others];
     let mut config = HostConfig::new(schemes, scheme.transport(cell), Crypto::None, cell.seed);
     config.batch = BATCH;
-    let config = Arc::new(config);
+    let sender = Arc::new(config.clone());
+    config.reads = Reads { every: trouble.reads, stamped: trouble.stamps };
+    let receiver = Arc::new(config);
     let rivals = match cell.company {
         Company::Nobody => 0,
         Company::Rivals(count, _) => count,
@@ -87,6 +89,7 @@ pub(super) fn world(cell: &Cell, scheme: Scheme) -> World {
         let card = LinkConfig { rate: path.card_rate(), ..LinkConfig::default() };
         let uplink = world.add_link(card, Box::new(StrictPriority::by_level(u64::MAX)));
         world.add_link(LinkConfig::default(), Box::new(DropTail::new(u64::MAX)));
+        let config = if host.0 % 2 == 0 { &sender } else { &receiver };
         world.add_host(Box::new(Host::new(host, config.clone())), uplink);
     }
     world

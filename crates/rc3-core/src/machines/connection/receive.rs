@@ -40,9 +40,9 @@ impl Connection {
     }
 
     /// RLP data arrived in the datagram with this number.
-    pub(super) fn note_arrival(&mut self, now: Instant, packet_number: u64) {
+    pub(super) fn note_arrival(&mut self, arrived: Instant, packet_number: u64) {
         if let Some(overlay) = &mut self.overlay {
-            overlay.arrivals.on_data(now, packet_number);
+            overlay.arrivals.on_data(arrived, packet_number);
         }
     }
 

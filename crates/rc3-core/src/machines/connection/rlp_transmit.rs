@@ -140,7 +140,7 @@ impl Connection {
         let sealing = seal.begin(level, buf);
         let frames_start = buf.len();
         let payload_max = mtu.saturating_sub(Sealer::OVERHEAD);
-        if let Some(arrival) = overlay.arrivals.take_report() {
+        for arrival in overlay.arrivals.take_reports() {
             arrival.emit(buf);
         }
         if let Some(order) = overlay.arrivals.take_order() {

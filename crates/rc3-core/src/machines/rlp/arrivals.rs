@@ -4,6 +4,10 @@ use std::time::Instant;
 
 use crate::wire::{arrival::Arrival, order::Order};
 
+/// Reports stored between two SACKs: one for each packet of the clock's first flight. Of more, every second one is dropped:
+/// the first and the last are what a rate is measured between.
+const REPORTS_MAX: usize = 16;
+
 /// Arrivals on one connection.
 #[derive(Debug, Default)]
 pub(crate) struct Arrivals {
@@ -14,7 +18,8 @@ pub(crate) struct Arrivals {
     bytes: u64,
     datagrams: u64,
     newest: Option<Arrival>,
-    reported: bool,
+    /// Arrivals to report, in ascending order, each at another time.
+    reports: Vec<Arrival>,
     /// The counts of the newest PROBE, and whether they were reported.
     order: Option<Order>,
     order_reported: bool,
@@ -36,8 +41,8 @@ impl Arrivals {
         self.bytes += bytes as u64;
     }
 
-    /// An authentic datagram with DATA.
-    pub(crate) fn on_data(&mut self, now: Instant, packet_number: u64) {
+    /// An authentic datagram with DATA, which the system received at `arrived`.
+    pub(crate) fn on_data(&mut self, arrived: Instant, packet_number: u64) {
         self.datagrams += 1;
         if let Some(order) = self.order.as_mut().filter(|order| packet_number < order.packet_number) {
             order.overtaken += 1;
@@ -46,15 +51,33 @@ impl Arrivals {
         if self.newest.is_some_and(|newest| packet_number <= newest.packet_number) {
             return;
         }
-        let since = *self.since.get_or_insert(now);
-        let micros = now.saturating_duration_since(since).as_micros();
-        self.newest = Some(Arrival {
+        let since = *self.since.get_or_insert(arrived);
+        let micros = arrived.saturating_duration_since(since).as_micros();
+        // Time does not go backwards, though stamps may when the system's clock is set.
+        let earliest = self.newest.map_or(0, |newest| newest.micros);
+        let newest = Arrival {
             packet_number,
             datagrams: self.datagrams,
             bytes: self.bytes,
-            micros: u64::try_from(micros).unwrap_or(u64::MAX),
-        });
-        self.reported = false;
+            micros: u64::try_from(micros).unwrap_or(u64::MAX).max(earliest),
+        };
+        self.newest = Some(newest);
+        self.add_report(newest);
+    }
+
+    /// Simultaneous arrivals are one report, of the last.
+    fn add_report(&mut self, arrival: Arrival) {
+        if self.reports.last().is_some_and(|last| last.micros == arrival.micros) {
+            self.reports.pop();
+        }
+        if self.reports.len() == REPORTS_MAX {
+            let mut kept = false;
+            self.reports.retain(|_| {
+                kept = !kept;
+                kept
+            });
+        }
+        self.reports.push(arrival);
     }
 
     /// An authentic datagram with a PROBE.
@@ -65,15 +88,67 @@ impl Arrivals {
         }
     }
 
-    /// The ORDER report that is due, like [`Self::take_report`].
+    /// The ORDER report that is due, like [`Self::take_reports`].
     pub(crate) fn take_order(&mut self) -> Option<Order> {
         let due = self.wanted && !std::mem::replace(&mut self.order_reported, true);
         self.order.filter(|_| due)
     }
 
-    /// The report that is due: changed counts, if the peer wants them.
-    pub(crate) fn take_report(&mut self) -> Option<Arrival> {
-        let due = self.wanted && !std::mem::replace(&mut self.reported, true);
-        self.newest.filter(|_| due)
+    /// The reports that are due: arrivals since the last, if the peer wants them.
+    pub(crate) fn take_reports(&mut self) -> Vec<Arrival> {
+        if self.wanted { std::mem::take(&mut self.reports) } else { Vec::new() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    /// The reports after packets with these numbers arrived at these times, in microseconds.
+    fn reports(packets: impl IntoIterator<Item = (u64, u64)>) -> Vec<Arrival> {
+        let mut arrivals = Arrivals::default();
+        let epoch = Instant::now() + Duration::from_secs(1);
+        arrivals.on_wanted(true);
+        for (number, micros) in packets {
+            arrivals.on_bytes(1000);
+            arrivals.on_data(epoch + Duration::from_micros(micros), number);
+        }
+        let reports = arrivals.take_reports();
+        assert!(arrivals.take_reports().is_empty(), "each is reported once");
+        reports
+    }
+
+    fn times(reports: &[Arrival]) -> Vec<(u64, u64)> {
+        reports.iter().map(|report| (report.packet_number, report.micros)).collect()
+    }
+
+    #[test]
+    fn packets_read_together_are_reported_by_when_each_arrived() {
+        let reports = reports([(0, 5), (1, 29), (2, 53), (3, 53), (4, 80)]);
+        assert_eq!(times(&reports), [(0, 0), (1, 24), (3, 48), (4, 75)]);
+        assert_eq!(reports[2], Arrival { packet_number: 3, datagrams: 4, bytes: 4000, micros: 48 });
+    }
+
+    #[test]
+    fn packets_that_were_overtaken_are_only_counted() {
+        let reports = reports([(3, 0), (1, 10), (2, 20), (4, 30)]);
+        assert_eq!(times(&reports), [(3, 0), (4, 30)]);
+        assert_eq!(reports[1].datagrams, 4);
+    }
+
+    #[test]
+    fn many_reports_are_thinned_but_first_and_last_remain() {
+        let reports = reports((0..1000).map(|nth| (nth, 3 * nth)));
+        assert!((REPORTS_MAX / 2..=REPORTS_MAX).contains(&reports.len()), "{reports:?}");
+        assert_eq!((reports[0].packet_number, reports[reports.len() - 1].packet_number), (0, 999));
+        assert!(reports.is_sorted_by_key(|report| report.micros));
+    }
+
+    #[test]
+    fn time_does_not_go_backwards_when_stamps_do() {
+        let reports = reports([(0, 500), (1, 700), (2, 100), (3, 650), (4, 900)]);
+        assert_eq!(times(&reports), [(0, 0), (3, 200), (4, 400)]);
     }
 }

@@ -115,8 +115,14 @@ impl State {
             // spare room.
             unsafe { slot.set_len(len) };
             self.counters.received_datagrams.add(1);
-            let meta =
-                RecvMeta { remote: canonical(remote), local: None, ecn: 0, dscp: 0, leading_len: None };
+            let meta = RecvMeta {
+                remote: canonical(remote),
+                local: None,
+                ecn: 0,
+                dscp: 0,
+                leading_len: None,
+                arrived: None,
+            };
             batch.messages.push(Message { meta, stride: len });
         }
         Ok(batch.messages.len())
@@ -133,6 +139,7 @@ impl State {
             dscp: false,
             so_priority: false,
             priority_cmsg: false,
+            timestamps: false,
             leading_lens: LeadingLens::Unknown,
             recv_buffer: self.recv_buffer,
             send_buffer: self.send_buffer,

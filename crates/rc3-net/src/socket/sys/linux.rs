@@ -6,6 +6,7 @@
 mod options;
 mod receive;
 mod send;
+mod stamp;
 mod steering;
 
 use std::{
@@ -43,6 +44,8 @@ const IPV6_RECVFRAGSIZE: c_int = 77;
 pub(in crate::socket) struct State {
     ipv6: bool,
     gro: bool,
+    /// Whether the kernel stamps messages.
+    timestamps: bool,
     /// Changes only from true to false.
     gso: AtomicBool,
     /// Changes only from true to false: the kernel does not know the control message.
@@ -93,6 +96,7 @@ impl State {
         Self {
             ipv6,
             gro: false,
+            timestamps: false,
             gso: AtomicBool::new(false),
             priority_cmsg: AtomicBool::new(true),
             priority_end: AtomicU64::new(u64::MAX),
@@ -129,6 +133,7 @@ impl State {
             dscp: true,
             so_priority: self.priority_end.load(Relaxed) > u64::from(PRIORITY_FILLER),
             priority_cmsg: self.priority_cmsg.load(Relaxed),
+            timestamps: self.timestamps,
             leading_lens: self.watch.lock().unwrap_or_else(PoisonError::into_inner).leading_lens(),
             recv_buffer: self.recv_buffer,
             send_buffer: self.send_buffer,
@@ -185,11 +190,14 @@ fn configure(io: &Socket, address: SocketAddr, options: &Options) -> io::Result<
         set(io, libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, 1)?;
     }
     let gro = options.gro && set(io, libc::SOL_UDP, libc::UDP_GRO, 1).is_ok();
+    // Refused by some sandboxes; then the time of reading counts.
+    let timestamps = set(io, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1).is_ok();
     // Zero is the default; the call only shows whether the kernel knows the option (4.18 and later).
     let gso = options.gso && set(io, libc::SOL_UDP, libc::UDP_SEGMENT, 0).is_ok();
 
     Ok(State {
         gro,
+        timestamps,
         gso: AtomicBool::new(gso),
         priority_cmsg: AtomicBool::new(options.priority_cmsg && knows_priority_cmsg()),
         watch: Mutex::new(if reports_longest { Watch::Concluding } else { Watch::Blind }),

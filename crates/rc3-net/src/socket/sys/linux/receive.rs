@@ -6,6 +6,7 @@ use std::{
     os::fd::AsRawFd,
     ptr,
     sync::PoisonError,
+    time::Duration,
 };
 
 use bytes::BytesMut;
@@ -19,6 +20,7 @@ use super::{
         leading::IPV4_HEADER,
     },
     IP_RECVFRAGSIZE, IPV6_RECVFRAGSIZE, State,
+    stamp::{self, Clocks},
 };
 
 /// Room for the control messages of one received message. A dual-stack socket may report both families' marks and
@@ -52,6 +54,7 @@ const NO_META: RecvMeta = RecvMeta {
     ecn: 0,
     dscp: 0,
     leading_len: None,
+    arrived: None,
 };
 
 impl State {
@@ -60,16 +63,19 @@ impl State {
         let RecvBatch { slots, messages, scratch, .. } = batch;
         let received = receive(io, slots, scratch)?;
         self.counters.recv_syscalls.add(1);
+        let clocks = self.timestamps.then(Clocks::read);
         let mut longest_fragments = [None; RECV_MESSAGES_MAX];
         for (index, slot) in slots.iter_mut().enumerate().take(received) {
             let Filled { len, name_len, control_len, flags } = scratch.filled[index];
             let name = scratch.names[index].0.get(..name_len).unwrap_or_default();
             let control = scratch.controls[index].0.get(..control_len).unwrap_or_default();
-            let message = decode(name, control, len);
+            let decoded = decode(name, control, len);
             // Without all of its control messages the borders between its datagrams are unknown.
             let cut = flags & (libc::MSG_TRUNC | libc::MSG_CTRUNC) != 0;
-            match message {
-                Some((message, longest_fragment)) if !cut => {
+            match decoded {
+                Some(Decoded { mut message, longest_fragment, stamp }) if !cut => {
+                    message.meta.arrived =
+                        clocks.zip(stamp).and_then(|(clocks, stamp)| clocks.instant(stamp));
                     longest_fragments[index] = longest_fragment;
                     self.counters.received_datagrams.add(len.div_ceil(message.stride.max(1)));
                     messages.push(message);
@@ -179,12 +185,22 @@ pub(super) fn receive(io: &Socket, slots: &mut [BytesMut], scratch: &mut Scratch
     Ok(received)
 }
 
-/// Interprets a message's address and control messages; `None` without a sender. If it arrived in fragments, also
-/// returns the payload bytes of the longest.
-fn decode(name: &[u8], control: &[u8], len: usize) -> Option<(Message, Option<usize>)> {
+/// What a message's address and control messages mean.
+#[derive(Debug)]
+struct Decoded {
+    message: Message,
+    /// If it arrived in fragments: payload bytes of the longest.
+    longest_fragment: Option<usize>,
+    /// When the kernel received it, since 1970.
+    stamp: Option<Duration>,
+}
+
+/// Interprets a message's address and control messages; `None` without a sender.
+fn decode(name: &[u8], control: &[u8], len: usize) -> Option<Decoded> {
     let mut meta = RecvMeta { remote: canonical(decode_name(name)?), ..NO_META };
     let mut stride = len;
     let mut longest_fragment = None;
+    let mut stamp = None;
     for message in Decoder::new(control) {
         match (message.level, message.kind) {
             (libc::IPPROTO_IP, libc::IP_TOS) | (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) => {
@@ -214,13 +230,16 @@ fn decode(name: &[u8], control: &[u8], len: usize) -> Option<(Message, Option<us
                 const HEADERS: usize = 40 + 8;
                 longest_fragment = usize::try_from(message.number()?).ok()?.checked_sub(HEADERS);
             }
+            // The message has the number of the option. The kernel stamps after the card and it have joined packets.
+            (libc::SOL_SOCKET, libc::SO_TIMESTAMPNS) => stamp = stamp::parse(message.data),
             (libc::SOL_UDP, libc::UDP_GRO) => stride = usize::try_from(message.number()?).ok()?,
             _ => {}
         }
     }
     meta.local = meta.local.filter(|local| !local.is_multicast() && !local.is_unspecified());
     // With a stride of zero, splitting would never end.
-    Some((Message { meta, stride: if stride == 0 { len } else { stride } }, longest_fragment))
+    let message = Message { meta, stride: if stride == 0 { len } else { stride } };
+    Some(Decoded { message, longest_fragment, stamp })
 }
 
 /// A `sockaddr_in` or `sockaddr_in6` as the kernel writes it.
@@ -269,10 +288,24 @@ mod tests {
         let name = [2, 0, 0, 9, 127, 0, 0, 1];
         if cfg!(target_endian = "little") {
             assert_eq!(
-                decode(&name, &control.0[..len], 100).unwrap().0.stride,
+                decode(&name, &control.0[..len], 100).unwrap().message.stride,
                 100,
                 "a stride of zero is none"
             );
         }
+    }
+
+    #[test]
+    fn a_stamp_cut_anywhere_is_none() {
+        let name = [libc::AF_INET as u16, 9_u16.to_be()].map(u16::to_ne_bytes).concat();
+        let name = [&name[..], &[127, 0, 0, 1]].concat();
+        let mut control = Control::<64>::new();
+        let mut encoder = Encoder::new(&mut control);
+        let timespec = [1_800_000_000_i64, 7].map(i64::to_ne_bytes).concat();
+        encoder.push(libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &timespec);
+        let len = encoder.len();
+        let stamp = |len: usize| decode(&name, &control.0[..len], 100).unwrap().stamp;
+        assert_eq!(stamp(len), Some(Duration::new(1_800_000_000, 7)));
+        assert!((0..len).all(|cut| stamp(cut).is_none()));
     }
 }
