@@ -627,8 +627,7 @@ pub(super) fn unwelcome(reply: FromReceiver, found: &Found) -> TransferError {
         FromReceiver::FileFailed { file, fault, reason } => match fault {
             Fault::NotVerified => TransferError::NotVerified(name(found, file)),
             Fault::Storage => TransferError::peer(&reason),
-            Fault::Exists => TransferError::Conflicts(1),
-            Fault::Name => TransferError::Protocol("a fault of an unknown file".to_owned()),
+            Fault::Exists | Fault::Name => TransferError::Protocol("a fault of an unknown file".to_owned()),
         },
         FromReceiver::Accepted
         | FromReceiver::Missing { .. }

@@ -18,7 +18,7 @@ use super::{
         error::TransferError,
         interrupted, lost,
         manifest::Found,
-        message::{self, FromReceiver, FromSender, VERSION},
+        message::{self, Fault, FromReceiver, FromSender, VERSION},
         outbound::{Replies, abort, broken, connect, unwelcome},
         progress::Reporter,
         send::{SendJob, open, resolve},
@@ -83,7 +83,7 @@ async fn converse(
         match replies.soon().await {
             Ok(FromReceiver::Working(work)) => reporter.waiting(work),
             Ok(FromReceiver::Accepted) => break,
-            Ok(other) => return Err(unwelcome(other, &Found::default())),
+            Ok(other) => return Err(ending(other)),
             Err(error) => return Err(connection.close_reason().map_or(error, before_any_reply)),
         }
     }
@@ -108,7 +108,7 @@ async fn exchange(
                 sent = &mut sending => break sent,
                 reply = replies.next() => match reply? {
                     FromReceiver::Working(_) => {}
-                    other => return Err(unwelcome(other, &Found::default())),
+                    other => return Err(ending(other)),
                 },
             }
         }
@@ -129,11 +129,20 @@ async fn exchange(
         match replies.next().await? {
             FromReceiver::Working(_) => {}
             FromReceiver::Finished => break,
-            other => return Err(unwelcome(other, &Found::default())),
+            other => return Err(ending(other)),
         }
     }
     progress.done();
     Ok(())
+}
+
+/// A reply that ends the transfer.
+fn ending(reply: FromReceiver) -> TransferError {
+    match reply {
+        // Another file got the name meanwhile.
+        FromReceiver::FileFailed { file: STREAM, fault: Fault::Exists, .. } => TransferError::Conflicts(1),
+        other => unwelcome(other, &Found::default()),
+    }
 }
 
 /// Sends chunks until they end; returns their hash.
