@@ -24,7 +24,10 @@ const WINDOW: u64 = 1024 * 1024;
 const ACCEPTED_MAX: u64 = 4 * WINDOW + FRAME as u64;
 
 fn windows(transport: &mut rc3_net::TransportConfig) {
-    transport.receive_window(u32::try_from(WINDOW).expect("small")).rlp_window(WINDOW).send_window(WINDOW);
+    transport
+        .receive_window(u32::try_from(WINDOW).expect("small").into())
+        .rlp_window(WINDOW)
+        .send_window(WINDOW);
 }
 
 /// The counter's value once it has not moved for a while.
