@@ -12,12 +12,14 @@ use rc3_adapters::rc3_h3::rc3_net::rustls::{
 pub(crate) struct Identity {
     pub(crate) client: rustls::ClientConfig,
     pub(crate) server: rustls::ServerConfig,
-    pub(crate) certificate: CertificateDer<'static>,
+    /// The certificate as PEM, for clients of other languages.
+    pub(crate) pem: String,
 }
 
 impl Identity {
     pub(crate) fn new() -> Result<Self, Box<dyn Error>> {
         let certified = rcgen::generate_simple_self_signed(["localhost".to_string()])?;
+        let pem = certified.cert.pem();
         let certificate = CertificateDer::from(certified.cert);
         let key = PrivateKeyDer::Pkcs8(certified.signing_key.serialize_der().into());
         let mut roots = RootCertStore::empty();
@@ -30,10 +32,10 @@ impl Identity {
         let mut server = rustls::ServerConfig::builder_with_provider(provider)
             .with_protocol_versions(&[&rustls::version::TLS13])?
             .with_no_client_auth()
-            .with_single_cert(vec![certificate.clone()], key)?;
+            .with_single_cert(vec![certificate], key)?;
         for alpn in [&mut client.alpn_protocols, &mut server.alpn_protocols] {
             *alpn = vec![rc3_adapters::rc3_h3::ALPN.to_vec()];
         }
-        Ok(Self { client, server, certificate })
+        Ok(Self { client, server, pem })
     }
 }
