@@ -1,4 +1,5 @@
-//! HTTP frameworks over [`rc3_h3`]: tower services such as an axum `Router` as servers, and a client that is one.
+//! HTTP frameworks over [`rc3_h3`]: tower services such as an axum `Router` or the servers that tonic generates, and a
+//! client that is a tower service, for requests or as the channel of a tonic client.
 //!
 //! [`serve`] answers the requests of an rc3 endpoint with a service per connection; [`serve_connection`] does so for one
 //! connection, of rc3 or of quinn. A [`Client`] sends requests over one connection. Bodies stream in both directions,

@@ -6,7 +6,8 @@ use tower_service::Service;
 
 use crate::{BoxError, body::Body};
 
-/// A tower service for requests with a [`Body`]: an axum `Router`, a tonic `Routes`, or any that fits.
+/// A tower service for requests with a [`Body`]: an axum `Router`, a server that tonic generates, or any
+/// that fits.
 pub trait HttpService: Clone + Send + 'static
 where
     Self: Service<
