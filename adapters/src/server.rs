@@ -61,7 +61,22 @@ pub async fn serve<S>(
         });
     }
     stop.send_replace(true);
-    while open.join_next().await.is_some() {}
+    drain(&endpoint, open).await;
+}
+
+/// Refuses new connections until the open ones are over.
+async fn drain(endpoint: &Endpoint, mut open: JoinSet<()>) {
+    // A client that is refused tries another server at once; one that is ignored waits.
+    let refusing = async {
+        while let Some(incoming) = endpoint.accept().await {
+            incoming.refuse();
+        }
+    };
+    tokio::select! {
+        () = async { while open.join_next().await.is_some() {} } => {}
+        // The endpoint was closed, and its connections with it.
+        () = refusing => {}
+    }
 }
 
 async fn serve_incoming<S>(
@@ -72,7 +87,13 @@ async fn serve_incoming<S>(
 ) where
     S: HttpService,
 {
-    let Ok(connection) = incoming.await else { return };
+    let mut stopped = pin!(stopped);
+    let connection = tokio::select! {
+        connected = incoming => connected,
+        // A handshake that has not completed carries no request.
+        () = &mut stopped => return,
+    };
+    let Ok(connection) = connection else { return };
     let service = service_for(&connection);
     // The connection's own failure: its client has the code.
     let _ = serve_connection(rc3_h3::Connection::new(connection), service, stopped, limit).await;

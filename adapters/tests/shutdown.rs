@@ -25,9 +25,12 @@ fn accepted_requests_complete_and_new_ones_are_rejected() {
         until(|| seen.waiting.load(Ordering::Relaxed) == 1).await;
 
         let mut new = client.clone();
+        let (endpoint, config) = (common::endpoint(), common::client_config(&server.identity));
+        let address = server.address;
         let serving = server.stop();
         // One way or the other: by the server, or by the client after it got the GOAWAY frame.
         while fetch(&mut new, "/transport").await.is_ok() {}
+        assert!(endpoint.connect_with(config, address, "localhost").unwrap().await.is_err());
         seen.go.notify_one();
         assert_eq!(late.await.unwrap().unwrap(), "late");
         // The server waits for its clients: they may still be reading.
