@@ -55,9 +55,9 @@
 //!
 //! # Cancelled messages
 //!
-//! A sending stream that is dropped without `finish` ends normally, as with quinn. In two cases it is reset with
-//! `H3_REQUEST_CANCELLED` instead: inside of a frame, and when its task panics. Otherwise the peer would close the whole
-//! connection, or take the message for a complete one.
+//! A sending stream that is dropped without `finish` ends normally, as with quinn. In three cases it is reset with
+//! `H3_REQUEST_CANCELLED` instead: before its first frame, inside of a frame, and when its task panics. Otherwise the
+//! peer would close the whole connection, or take the message for a complete one.
 #![forbid(unsafe_code)]
 
 mod bidi_stream;

@@ -25,11 +25,13 @@ pub struct SendStream<B: Buf> {
     /// Bytes taken from the frame that the transport has not accepted. The header and the beginning of the payload are
     /// one piece, so the transport is called once for a small frame.
     piece: Bytes,
+    /// Whether there is nothing on the stream: neither a byte nor its end.
+    is_blank: bool,
 }
 
 impl<B: Buf> SendStream<B> {
     pub(crate) fn new(stream: rc3_net::SendStream) -> Self {
-        Self { stream, frame: None, piece: Bytes::new() }
+        Self { stream, frame: None, piece: Bytes::new(), is_blank: true }
     }
 }
 
@@ -63,11 +65,13 @@ impl<B: Buf> quic::SendStream<B> for SendStream<B> {
             return Err(StreamErrorIncoming::ConnectionErrorIncoming { connection_error });
         }
         self.frame = Some(data.into());
+        self.is_blank = false;
         Ok(())
     }
 
     fn poll_finish(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), StreamErrorIncoming>> {
         ready!(self.poll_ready(cx))?;
+        self.is_blank = false;
         Poll::Ready(self.stream.finish().map_err(|error| StreamErrorIncoming::Unknown(Box::new(error))))
     }
 
@@ -83,9 +87,9 @@ impl<B: Buf> quic::SendStream<B> for SendStream<B> {
 
 impl<B: Buf> Drop for SendStream<B> {
     /// A stream that ends inside of a frame is an error of the whole connection (RFC 9114 §7.1), and a message that ends
-    /// between two frames looks complete.
+    /// between two frames looks complete. Clients of h3 close the connection when a response ends before it began.
     fn drop(&mut self) {
-        if self.frame.is_some() || thread::panicking() {
+        if self.is_blank || self.frame.is_some() || thread::panicking() {
             quic::SendStream::<B>::reset(self, Code::H3_REQUEST_CANCELLED.value());
         }
     }

@@ -82,6 +82,28 @@ fn an_answer_whose_task_panics_is_not_complete() {
     });
 }
 
+/// With quinn's stream the client would close the connection: its answer ends before its header.
+#[test]
+fn an_answer_dropped_before_it_began_leaves_the_connection() {
+    run(async {
+        let Ends { client: connection, server, .. } = &ends::rc3(|_| {}).await;
+        let quic = Connection::new(server.clone());
+        let serving = tokio::spawn(async move {
+            let mut http: h3::server::Connection<_, Bytes> = h3::server::Connection::new(quic).await.unwrap();
+            drop(http.accept().await.unwrap().expect("a request"));
+            while let Ok(Some(resolver)) = http.accept().await {
+                tokio::spawn(answer(resolver, Seen::default()));
+            }
+        });
+        let mut sender = client(Connection::new(connection.clone())).await;
+        let error = get::<Connection>(&mut sender, "/bytes/10").await.unwrap_err();
+        assert!(is_cancelled(&error), "{error:?}");
+        assert_eq!(get::<Connection>(&mut sender, "/bytes/10").await.unwrap().body, pattern(10));
+        drop(sender);
+        serving.await.unwrap();
+    });
+}
+
 /// With quinn's stream the peer would close the connection: a frame that ends early is an error of the connection.
 #[test]
 fn an_answer_aborted_inside_a_frame_leaves_the_connection() {

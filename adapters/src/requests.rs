@@ -1,0 +1,128 @@
+//! The requests of one connection.
+
+use std::{future::poll_fn, time::Duration};
+
+use bytes::Bytes;
+use http::Response;
+use http_body_util::BodyExt;
+use rc3_h3::h3::{
+    error::{Code, ConnectionError},
+    server::{self, RequestResolver},
+};
+use tokio::{task::JoinSet, time};
+
+use crate::{
+    FIELD_SECTION_MAX,
+    body::Incoming,
+    outgoing::{Outgoing, SendError, remove_connection_fields},
+    service::HttpService,
+    transport::Transport,
+};
+
+/// How often a connection whose client has announced its end is checked for that end.
+const CLOSE_CHECK: Duration = Duration::from_millis(50);
+
+/// Answers the requests of one connection with `service`, until the client closes it or `shutdown` resolves.
+///
+/// Then the client gets a GOAWAY frame (RFC 9114 §5.2), further requests are rejected, and those that were accepted have
+/// `limit` to complete. The connection is closed as soon as the client closes it, or after `limit`: h3 closes at once, so
+/// an earlier close could lose the end of a response.
+///
+/// # Errors
+/// The [`ConnectionError`] that ended the connection, except the client's `H3_NO_ERROR`.
+///
+/// # Panics
+/// Outside of a tokio runtime with a clock.
+pub async fn serve_connection<T, S>(
+    transport: T,
+    service: S,
+    shutdown: impl Future<Output = ()>,
+    limit: Duration,
+) -> Result<(), ConnectionError>
+where
+    T: Transport,
+    S: HttpService,
+{
+    let http = server::builder().max_field_section_size(FIELD_SECTION_MAX).build(transport).await?;
+    let mut requests = Requests { http, running: JoinSet::new() };
+    let served = tokio::select! {
+        served = requests.serve(service) => served,
+        () = shutdown => Ok(()),
+    };
+    let ended = match served {
+        Ok(()) => time::timeout(limit, requests.drain()).await.unwrap_or(Ok(())),
+        Err(error) => Err(error),
+    };
+    ended.or_else(|error| if error.is_h3_no_error() { Ok(()) } else { Err(error) })
+}
+
+/// A connection and its unanswered requests. Those that remain when it is dropped are cancelled.
+struct Requests<T: Transport> {
+    http: server::Connection<T, Bytes>,
+    running: JoinSet<()>,
+}
+
+impl<T: Transport> Requests<T> {
+    /// Accepts requests until the client sends a GOAWAY frame.
+    async fn serve<S>(&mut self, service: S) -> Result<(), ConnectionError>
+    where
+        S: HttpService,
+    {
+        while let Some(resolver) = self.http.accept().await? {
+            while self.running.try_join_next().is_some() {}
+            let service = service.clone();
+            self.running.spawn(async move {
+                // The client has the code of the error; the connection serves its other requests.
+                let _ = respond(resolver, service).await;
+            });
+        }
+        Ok(())
+    }
+
+    /// Rejects further requests until the client closes.
+    async fn drain(&mut self) -> Result<(), ConnectionError> {
+        // h3 counts from the last request accepted, a GOAWAY frame names the first that is not.
+        self.http.shutdown(1).await?;
+        loop {
+            match self.http.accept().await? {
+                Some(resolver) => _ = self.running.spawn(reject(resolver)),
+                // Every response has been handed to the transport, but perhaps not delivered.
+                None => time::sleep(CLOSE_CHECK).await,
+            }
+        }
+    }
+}
+
+async fn respond<T, S>(resolver: RequestResolver<T, Bytes>, mut service: S) -> Result<(), SendError>
+where
+    T: Transport,
+    S: HttpService,
+{
+    let (request, stream) = resolver.resolve_request().await?;
+    let (send, recv) = stream.split();
+    let mut reply = Outgoing::new(send);
+    let request = request.map(|()| Incoming::new(recv, None).boxed_unsync());
+    let responded = match poll_fn(|cx| service.poll_ready(cx)).await {
+        Ok(()) => service.call(request).await,
+        Err(error) => Err(error),
+    };
+    match responded {
+        Ok(response) => {
+            let (mut parts, body) = response.into_parts();
+            remove_connection_fields(&mut parts.headers);
+            reply.stream.send_response(Response::from_parts(parts, ())).await?;
+            reply.send(body).await
+        }
+        Err(error) => {
+            reply.abort(Code::H3_INTERNAL_ERROR);
+            Err(SendError::Body(error.into()))
+        }
+    }
+}
+
+async fn reject<T: Transport>(resolver: RequestResolver<T, Bytes>) {
+    if let Ok((_, mut stream)) = resolver.resolve_request().await {
+        stream.stop_sending(Code::H3_REQUEST_REJECTED);
+        stream.stop_stream(Code::H3_REQUEST_REJECTED);
+    }
+}

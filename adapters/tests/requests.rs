@@ -1,0 +1,158 @@
+//! One axum server answers clients of rc3 and of quinn.
+
+mod common;
+
+use std::{convert::Infallible, sync::atomic::Ordering};
+
+use bytes::Bytes;
+use common::{Server, fetch, get, request, router::pattern, run, until};
+use http::{HeaderMap, StatusCode, header};
+use http_body::Frame;
+use http_body_util::{BodyExt, Full, StreamBody};
+use rc3_adapters::{
+    Client, Settings, Transport,
+    rc3_h3::h3::error::{Code, StreamError},
+};
+use tokio::sync::mpsc;
+use tower_service::Service;
+
+const SIZES: [usize; 4] = [0, 1, 100_000, 5_000_000];
+
+/// Requests that every client must get answered.
+async fn all<T: Transport>(client: &mut Client<T>) {
+    for size in SIZES {
+        let body = fetch(client, &format!("/bytes/{size}")).await.unwrap();
+        assert!(body == pattern(size), "GET of {size} bytes");
+        let echo = client.call(request("POST", "/echo", Full::new(pattern(size)))).await.unwrap();
+        assert!(
+            echo.into_body().collect().await.unwrap().to_bytes() == pattern(size),
+            "POST of {size} bytes"
+        );
+    }
+    assert_eq!(get(client, "/nowhere").await.unwrap().status(), StatusCode::NOT_FOUND);
+    let unread = client.call(request("POST", "/unread", Full::new(pattern(5_000_000)))).await.unwrap();
+    assert_eq!(unread.into_body().collect().await.unwrap().to_bytes(), "not read");
+    with_trailers(client).await;
+    both_ways(client).await;
+}
+
+async fn with_trailers<T: Transport>(client: &mut Client<T>) {
+    let trailers = HeaderMap::from_iter([(header::ETAG, "\"seven\"".parse().unwrap())]);
+    let body = Full::new(pattern(3000)).with_trailers(std::future::ready(Some(Ok(trailers.clone()))));
+    let echo = client.call(request("POST", "/echo", body)).await.unwrap().into_body();
+    let echo = echo.collect().await.unwrap();
+    assert_eq!(echo.trailers(), Some(&trailers));
+    assert_eq!(echo.to_bytes(), pattern(3000));
+}
+
+/// Each piece returns before the next one is sent.
+async fn both_ways<T: Transport>(client: &mut Client<T>) {
+    let (sender, body) = channel::<Infallible>();
+    let mut echo = client.call(request("POST", "/echo", body)).await.unwrap().into_body();
+    for size in [1, 50_000, 3] {
+        sender.send(Ok(Frame::data(pattern(size)))).unwrap();
+        let mut got = Vec::new();
+        while got.len() < size {
+            got.extend_from_slice(&echo.frame().await.unwrap().unwrap().into_data().unwrap());
+        }
+        assert_eq!(got, pattern(size));
+    }
+    drop(sender);
+    assert!(echo.frame().await.is_none());
+}
+
+type Pieces<E> = mpsc::UnboundedSender<Result<Frame<Bytes>, E>>;
+
+/// A body, and what sends its pieces.
+fn channel<E: Send + 'static>() -> (Pieces<E>, impl http_body::Body<Data = Bytes, Error = E> + Send) {
+    let (sender, mut receiver) = mpsc::unbounded_channel();
+    (sender, StreamBody::new(futures_util::stream::poll_fn(move |cx| receiver.poll_recv(cx))))
+}
+
+#[test]
+fn one_server_answers_rc3_and_plain_clients() {
+    run(async {
+        let server = Server::start(Settings::default());
+        let (_endpoint, connection, mut client) = server.rc3_client().await;
+        assert_eq!(fetch(&mut client, "/transport").await.unwrap(), "rc3");
+        let (_quinn, mut plain) = server.quinn_client().await;
+        assert_eq!(fetch(&mut plain, "/transport").await.unwrap(), "plain");
+        tokio::join!(all(&mut client), all(&mut plain));
+        let stats = connection.stats();
+        assert!(connection.is_rc3() && stats.rc3);
+        assert!(stats.received.rlp_bytes.iter().any(|bytes| *bytes > 0), "RLP carries responses: {stats:?}");
+        assert!(stats.sent.levels.iter().any(|level| level.bytes > 0), "RLP carries requests: {stats:?}");
+    });
+}
+
+fn reset(error: &StreamError) -> Option<Code> {
+    match error {
+        StreamError::RemoteTerminate { code, .. } => Some(*code),
+        _ => None,
+    }
+}
+
+#[test]
+fn a_response_that_fails_is_not_taken_for_a_whole_one() {
+    run(async {
+        let server = Server::start(Settings::default());
+        let (_endpoint, _connection, mut client) = server.rc3_client().await;
+        let broken = fetch(&mut client, "/broken").await.unwrap_err();
+        assert_eq!(reset(&broken), Some(Code::H3_INTERNAL_ERROR), "{broken:?}");
+        let panicked = fetch(&mut client, "/panic").await.unwrap_err();
+        assert_eq!(reset(&panicked), Some(Code::H3_REQUEST_CANCELLED), "{panicked:?}");
+        // The connection serves further requests.
+        assert_eq!(fetch(&mut client, "/transport").await.unwrap(), "rc3");
+    });
+}
+
+#[test]
+fn a_request_that_fails_is_an_error_of_its_handler() {
+    run(async {
+        let server = Server::start(Settings::default());
+        let (_endpoint, _connection, mut client) = server.rc3_client().await;
+        let (sender, body) = channel();
+        sender.send(Ok(Frame::data(pattern(1000)))).unwrap();
+        let asking = tokio::spawn(client.call(request("POST", "/length", body)));
+        until(|| server.seen.waiting.load(Ordering::Relaxed) == 1).await;
+        sender.send(Err("the disk is gone")).unwrap();
+        assert_eq!(asking.await.unwrap().unwrap().status(), StatusCode::BAD_REQUEST);
+        assert_eq!(server.seen.failed.load(Ordering::Relaxed), 1);
+    });
+}
+
+/// The reset may overtake the header, so the server may have no request.
+#[test]
+fn a_request_that_fails_at_once_is_the_only_one() {
+    run(async {
+        let server = Server::start(Settings::default());
+        let (_endpoint, _connection, mut client) = server.rc3_client().await;
+        for _ in 0..20 {
+            let (sender, body) = channel();
+            sender.send(Err("there is no disk")).unwrap();
+            match client.call(request("POST", "/length", body)).await {
+                Ok(response) => assert_eq!(response.status(), StatusCode::BAD_REQUEST),
+                Err(error) => assert_eq!(reset(&error), Some(Code::H3_REQUEST_CANCELLED), "{error:?}"),
+            }
+        }
+        assert_eq!(fetch(&mut client, "/transport").await.unwrap(), "rc3");
+    });
+}
+
+#[test]
+fn a_response_that_nobody_reads_ends_its_body_and_its_upload() {
+    run(async {
+        let server = Server::start(Settings::default());
+        let (_endpoint, _connection, mut client) = server.rc3_client().await;
+        let mut body = get(&mut client, "/endless").await.unwrap().into_body();
+        assert!(body.frame().await.unwrap().is_ok());
+        drop(body);
+        until(|| server.seen.dropped.load(Ordering::Relaxed) == 1).await;
+
+        let (sender, body) = channel::<Infallible>();
+        let echo = client.call(request("POST", "/echo", body)).await.unwrap();
+        assert!(!sender.is_closed());
+        drop(echo);
+        sender.closed().await;
+    });
+}
