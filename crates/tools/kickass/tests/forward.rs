@@ -533,7 +533,7 @@ fn rc3(words: &str) {
             runtime.block_on(receive(job, &mut Reporter::new(style, "receiving"))).unwrap();
         }
         Rc3::Send(job, style) => {
-            runtime.block_on(send::send(job, &mut Reporter::new(style, "sending"))).unwrap();
+            runtime.block_on(send::send(*job, &mut Reporter::new(style, "sending"))).unwrap();
         }
         other => panic!("not a transfer: {other:?}"),
     }

@@ -101,7 +101,7 @@ pub(super) async fn converse_over(
     reporter.files_there(unchanged_files);
     let unkept = deliver(connection, &mut control, &mut replies, job, found, agreed, reporter).await?;
     let path = PathFigures::of(&connection.stats(), endpoint.marks());
-    reporter.done(Summary { unchanged_files, path: Some(path), ..summary(&connection, found, reporter) });
+    reporter.done(Summary { unchanged_files, path: Some(path), ..summary(connection, found, reporter) });
     Ok(unkept)
 }
 
