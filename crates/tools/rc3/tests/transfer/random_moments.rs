@@ -308,9 +308,11 @@ fn fill_the_disk(subject: Subject) {
         stage.prefix = disk.enter();
         let mut receiver = stage.receive();
         let sender = stage.sender(&["--rate-limit", "40mbit"]).stdout(Stdio::piped()).spawn().unwrap();
+        // A sender whose events nobody reads would wait when the pipe is full.
+        let sender = std::thread::spawn(|| sender.wait_with_output());
         wait_for_bytes(&seen, (BYTES as f64 * 0.6 * random.next()) as u64 + 1);
         disk.fill();
-        let output = sender.wait_with_output().unwrap();
+        let output = sender.join().expect("a thread").unwrap();
         assert_eq!(output.status.code(), Some(1), "the disk was large enough");
         let error = last_event(&output);
         assert!(error["message"].as_str().unwrap().contains("No space left"), "{error}");
