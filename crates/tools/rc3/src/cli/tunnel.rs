@@ -52,13 +52,13 @@ pub struct TunnelArgs {
     /// Read the ticket from this file; with --listen, write it there, readable only by you
     #[arg(long, value_name = "FILE")]
     pub ticket_file: Option<PathBuf>,
-    /// Listen here, connect there: [BIND:]PORT:HOST:HOSTPORT
+    /// Listen here, connect there: `[BIND:]PORT:HOST:HOSTPORT`
     #[arg(short = 'L', long = "local", value_name = "FORWARD", conflicts_with = "listen")]
     pub local: Vec<Forward>,
-    /// Listen there, connect here: [BIND:]PORT:HOST:HOSTPORT
+    /// Listen there, connect here: `[BIND:]PORT:HOST:HOSTPORT`
     #[arg(short = 'R', long = "remote", value_name = "FORWARD", conflicts_with = "listen")]
     pub remote: Vec<Forward>,
-    /// Listen here for SOCKS 5 clients, whose targets are connected to from there: [BIND:]PORT
+    /// Listen here for SOCKS 5 clients, whose targets are connected to from there: `[BIND:]PORT`
     #[arg(short = 'D', long = "dynamic", value_name = "ADDR", value_parser = dynamic, conflicts_with = "listen")]
     pub dynamic: Vec<SocketAddr>,
     /// Connect standard input and output to a target there

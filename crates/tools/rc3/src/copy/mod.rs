@@ -1,8 +1,8 @@
 //! `rc3 copy`: files from or to another host, where ssh starts the peer.
 //!
-//! The near end starts `ssh HOST -- rc3 copy-peer`; both ends talk in frames ([`wire`]) through the standard input and
+//! The near end starts `ssh HOST -- rc3 copy-peer`; both ends talk in frames (`wire`) through the standard input and
 //! output of ssh. The far end listens on UDP and replies with its port, fingerprint and secret; the transfer is that of
-//! `rc3 send` and `rc3 recv` ([`crate::transfer::once`]). With `--via-ssh`, frames carry the datagrams too ([`relay`]).
+//! `rc3 send` and `rc3 recv` (`transfer::once`). With `--via-ssh`, frames carry the datagrams too (`relay`).
 
 use std::path::PathBuf;
 

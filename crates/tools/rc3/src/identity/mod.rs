@@ -1,6 +1,6 @@
 //! Identities that outlive a run, and the peers that each side trusts.
 //!
-//! [`file`] keeps this user's key and certificate, [`peers`] the fingerprints of others, [`mutual`] makes a TLS handshake
+//! [`mod@file`] keeps this user's key and certificate, [`peers`] the fingerprints of others, [`mutual`] makes a TLS handshake
 //! in which both sides show a certificate.
 
 pub mod file;

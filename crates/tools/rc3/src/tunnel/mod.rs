@@ -2,7 +2,7 @@
 //!
 //! [`serve`] listens, [`connect`] reaches it and proves both identities, [`client`] opens what the command line asks for.
 //! Each TCP connection is one bidirectional stream: it begins with an [`open`] message and carries raw bytes after it
-//! ([`relay`]). [`attained`] decides which streams go first. The control stream ([`control`]) authenticates and requests
+//! (`relay`). [`attained`] decides which streams go first. The control stream ([`control`]) authenticates and requests
 //! remote listeners. docs/TUNNEL.md describes messages and files.
 
 use rc3_net::VarInt;
