@@ -20,6 +20,7 @@ mod source;
 #[cfg(not(feature = "kickass"))]
 mod unsteered;
 mod windows;
+mod writers;
 mod zero_rtt;
 
 use std::{
@@ -54,22 +55,13 @@ use crate::{
         qlog::{QlogEvent, Trace},
     },
     stats::{ConnectionStats, ReceivedStats, SentStats},
-    structures::held::Received,
+    structures::{blocked_writers::BlockedWriters, held::Received},
     transmit::Transmit,
     wire::{
         alpn,
         frame::{Frame, Frames},
     },
 };
-
-/// Room in the send window at which blocked writers are woken, as a fraction of it.
-const WAKE_FRACTION: u64 = 8;
-
-/// Bytes that each step of priority may store beyond the send window, so that the bytes of lower priorities, which fill
-/// the window of a path they wait for, do not delay a write of a higher one.
-const PRIORITY_ROOM: u64 = 64 << 10;
-/// Higher priorities have no more room than this one.
-const PRIORITY_ROOM_STEPS: i32 = 8;
 
 /// One connection, client or server side.
 ///
@@ -114,7 +106,7 @@ pub struct Connection {
     /// Streams that the peer reports as complete, until the application knows.
     reported: Vec<StreamId>,
     /// Writers that found the send window full.
-    blocked_writers: Vec<StreamId>,
+    blocked_writers: BlockedWriters,
     /// Bytes stored for the application over all streams.
     received_held: Received,
     /// Memory that a peer may use before RLP data and SACKs are ignored, as set by the endpoint.
@@ -197,7 +189,7 @@ impl Connection {
             events: VecDeque::new(),
             fed_streams: Vec::new(),
             reported: Vec::new(),
-            blocked_writers: Vec::new(),
+            blocked_writers: BlockedWriters::default(),
             received_held: Received::default(),
             share: u64::MAX,
             primary_datagram_max: 0,
@@ -404,9 +396,7 @@ impl Connection {
         stream.writable()?;
         let room = self.write_room(stream);
         if room == 0 && chunks.iter().any(|chunk| !chunk.is_empty()) {
-            if !self.blocked_writers.contains(&id) {
-                self.blocked_writers.push(id);
-            }
+            self.block_writer(id);
             return Err(WriteError::Blocked);
         }
         self.note_busy_period();
@@ -447,7 +437,7 @@ impl Connection {
             self.primary.end(id, End::Reset(code));
             self.report_reset(id);
         }
-        self.streams.remove_send(id);
+        self.remove_send(id);
         self.wake_writers();
         Ok(())
     }
@@ -468,7 +458,7 @@ impl Connection {
     pub fn set_priority(&mut self, id: StreamId, priority: i32) -> Result<(), ClosedStream> {
         self.sending(id)?;
         self.streams.set_priority(id, priority);
-        self.wake_writers();
+        self.review_writer(id);
         Ok(())
     }
 
@@ -751,31 +741,6 @@ impl Connection {
         self.overlay.as_mut()?.rlp.as_mut()
     }
 
-    /// Bytes that a write on this stream may store now.
-    fn write_room(&self, stream: &SendStream) -> u64 {
-        let window = self.windows.send().saturating_add(beyond_window(stream.priority));
-        let shared = window.saturating_sub(self.streams.sending().bytes);
-        shared.min(self.windows.stream_send.saturating_sub(stream.held().bytes))
-    }
-
-    fn wake_writers(&mut self) {
-        if self.blocked_writers.is_empty() {
-            return;
-        }
-        let enough = self.windows.send().min(self.windows.stream_send) / WAKE_FRACTION;
-        let (woken, blocked) = self.blocked_writers.iter().partition(|&&id| {
-            self.streams.send(id).is_none_or(|stream| {
-                // All that a prioritized stream gets may be its room beyond the window.
-                let beyond = stream.priority > 0;
-                self.write_room(stream)
-                    >= if beyond { enough.min(PRIORITY_ROOM / WAKE_FRACTION) } else { enough }
-            })
-        });
-        let woken: Vec<StreamId> = woken;
-        self.blocked_writers = blocked;
-        self.events.extend(woken.into_iter().map(Event::Writable));
-    }
-
     fn close_on_fault(&mut self, now: Instant) {
         let Some(fault) = self.fault.take() else { return };
         if self.lost.is_some() {
@@ -791,9 +756,4 @@ impl Connection {
             self.received_held = self.received_held - self.streams.drop_pending_records();
         }
     }
-}
-
-/// Bytes that a stream of this priority may store beyond the send window.
-fn beyond_window(priority: i32) -> u64 {
-    PRIORITY_ROOM * u64::from(priority.clamp(0, PRIORITY_ROOM_STEPS).unsigned_abs())
 }

@@ -1,5 +1,6 @@
 //! Spans, their state, and queues: no packets, no clock, and no reasons for changes.
 
+pub(crate) mod blocked_writers;
 pub(crate) mod destination_cache;
 pub(crate) mod held;
 pub(crate) mod ledger;

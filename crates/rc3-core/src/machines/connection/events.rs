@@ -31,7 +31,7 @@ impl Connection {
                 self.streams.with_send(id, SendStream::on_primary_writable);
             }
             PrimaryEvent::Finished(id) => {
-                let announced = self.streams.remove_send(id).is_some_and(|stream| stream.is_announced());
+                let announced = self.remove_send(id).is_some_and(|stream| stream.is_announced());
                 if !announced {
                     self.events.push_back(Event::Finished(id));
                 }
@@ -180,7 +180,7 @@ impl Connection {
         }
         // The application is finished with streams that it knows to be delivered.
         if self.streams.send(id).is_some_and(SendStream::is_announced) {
-            self.streams.remove_send(id);
+            self.remove_send(id);
         } else {
             self.events.push_back(Event::Stopped(id, code));
         }

@@ -17,6 +17,7 @@ use crate::{
     laws::verdicts::Record,
     machines::{overlay::Overlay, rlp::Rlp, stream::set::Streams},
     quic::Side,
+    structures::blocked_writers::BlockedWriters,
     structures::held::Received,
     wire::control::{ControlFrame, EARLY_SECRET_LEN, EarlySecret},
 };
@@ -142,7 +143,7 @@ impl Connection {
         tracing::debug!("early data rejected");
         self.streams = Streams::new(Side::Client);
         self.fed_streams.clear();
-        self.blocked_writers.clear();
+        self.blocked_writers = BlockedWriters::default();
         self.received_held = Received::default();
         self.primary.on_early_rejected();
         self.events.push_back(Event::EarlyDataRejected);
