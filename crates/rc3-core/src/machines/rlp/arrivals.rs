@@ -11,8 +11,8 @@ const REPORTS_MAX: usize = 16;
 /// Arrivals on one connection.
 #[derive(Debug, Default)]
 pub(crate) struct Arrivals {
-    /// Whether the peer has requested reports.
-    wanted: bool,
+    /// Whether the peer wants reports, once it has said so. Until then they are stored.
+    wanted: Option<bool>,
     /// Epoch of the reported times.
     since: Option<Instant>,
     bytes: u64,
@@ -28,12 +28,15 @@ pub(crate) struct Arrivals {
 impl Arrivals {
     /// Sets whether the peer wants reports.
     pub(crate) fn on_wanted(&mut self, wanted: bool) {
-        self.wanted = wanted;
+        self.wanted = Some(wanted);
+        if !wanted {
+            self.reports = Vec::new();
+        }
     }
 
     /// Whether the peer wants reports.
     pub(crate) fn are_wanted(&self) -> bool {
-        self.wanted
+        self.wanted == Some(true)
     }
 
     /// A datagram of `bytes` (UDP payload) has arrived, by either loop.
@@ -62,7 +65,9 @@ impl Arrivals {
             micros: u64::try_from(micros).unwrap_or(u64::MAX).max(earliest),
         };
         self.newest = Some(newest);
-        self.add_report(newest);
+        if self.wanted != Some(false) {
+            self.add_report(newest);
+        }
     }
 
     /// Simultaneous arrivals are one report, of the last.
@@ -90,13 +95,13 @@ impl Arrivals {
 
     /// The ORDER report that is due, like [`Self::take_reports`].
     pub(crate) fn take_order(&mut self) -> Option<Order> {
-        let due = self.wanted && !std::mem::replace(&mut self.order_reported, true);
+        let due = self.are_wanted() && !std::mem::replace(&mut self.order_reported, true);
         self.order.filter(|_| due)
     }
 
     /// The reports that are due: arrivals since the last, if the peer wants them.
     pub(crate) fn take_reports(&mut self) -> Vec<Arrival> {
-        if self.wanted { std::mem::take(&mut self.reports) } else { Vec::new() }
+        if self.are_wanted() { std::mem::take(&mut self.reports) } else { Vec::new() }
     }
 }
 
@@ -144,6 +149,18 @@ mod tests {
         assert!((REPORTS_MAX / 2..=REPORTS_MAX).contains(&reports.len()), "{reports:?}");
         assert_eq!((reports[0].packet_number, reports[reports.len() - 1].packet_number), (0, 999));
         assert!(reports.is_sorted_by_key(|report| report.micros));
+    }
+
+    /// A peer that has not said yet gets reports of what came before it did.
+    #[test]
+    fn a_peer_that_wants_no_reports_costs_none() {
+        let mut arrivals = Arrivals::default();
+        let epoch = Instant::now();
+        arrivals.on_data(epoch, 0);
+        assert_eq!(arrivals.reports.len(), 1);
+        arrivals.on_wanted(false);
+        (1..9).for_each(|number| arrivals.on_data(epoch + Duration::from_micros(number), number));
+        assert!(arrivals.reports.is_empty() && arrivals.take_reports().is_empty());
     }
 
     #[test]
