@@ -9,6 +9,8 @@ use rc3_sim::{LinkConfig, Pair, PairConfig};
 const RTT: Duration = Duration::from_millis(40);
 /// Stream bytes of a packet of 1200 bytes, rounded down.
 const PAYLOAD: usize = 1160;
+/// A stream of several windows.
+const BYTES: usize = 500_000;
 
 #[derive(Debug, Clone, Copy)]
 struct Case {
@@ -159,4 +161,27 @@ fn a_window_is_kept_in_a_batch_and_has_no_room_for_probes_that_are_lost() {
     assert_eq!(flight(None, false, false), (10, 1200));
     assert_eq!(flight(None, true, true), (10, 1200));
     assert_eq!(flight(None, true, false), (10, 1452));
+}
+
+/// A server may write before its client's address is validated, when it may send little more than its certificate. The
+/// rest waits where RLP finds it, not with the primary.
+#[test]
+fn what_a_server_writes_during_the_handshake_is_open_to_rlp() {
+    for mode in [RlpMode::Trust, RlpMode::Guard] {
+        let link = LinkConfig { delay: RTT / 2, ..LinkConfig::default() };
+        let mut config = PairConfig::symmetric(link, 5_000_000);
+        config.client.rlp(mode);
+        config.server.rlp(mode);
+        let mut pair = Pair::new(config);
+        pair.connect();
+        assert!(pair.drive_until(RTT, |pair| !pair.server.accepted.is_empty()));
+        let server = pair.server.accepted[0];
+        let id = pair.server.with(server, |c| c.open(Dir::Uni)).unwrap();
+        pair.server.with(server, |c| c.write(id, vec![1; BYTES].into())).unwrap();
+        assert!(pair.server.connection(server).unwrap().is_handshaking());
+        pair.drive_until(RTT * 4, |_| false);
+        let sent = pair.server.connection(server).unwrap().stats().sent;
+        let by_rlp: u64 = sent.levels.iter().map(|level| level.bytes).sum();
+        assert!(by_rlp > BYTES as u64 / 4, "{mode:?}: {by_rlp} bytes by RLP");
+    }
 }

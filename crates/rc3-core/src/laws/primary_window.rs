@@ -21,7 +21,7 @@ pub(crate) struct Window {
 pub(crate) enum Waiting {
     /// None wait: all are in packets.
     Nothing,
-    /// The window: possibly a round trip.
+    /// The window, or on servers the end of the handshake: possibly a round trip.
     ForWindow,
     /// The pacer: a moment. Or nothing was written and requested since.
     ForPacer,

@@ -56,6 +56,8 @@ pub(crate) struct Quic {
     /// The path whose bytes in flight are counted.
     pub(super) remote: SocketAddr,
     pub(super) validation: Validation,
+    /// Whether the peer's address was validated before the handshake: always on clients.
+    pub(super) validated_before: bool,
     /// Probes of the path MTU that were lost when the last one left.
     pub(super) lost_probes: u64,
 }
@@ -148,6 +150,16 @@ impl Quic {
         let shut = self.window().packets() == 0 || self.waiting == Waiting::ForWindow;
         let waits = shut && !self.conn.is_handshaking() && !self.conn.is_closed();
         waits.then(|| self.stall.deadline(self.conn.rtt()))
+    }
+
+    /// Whether the primary may send no full packet before the client's address is validated (RFC 9000 §8.1). quinn-proto
+    /// does not ask the controller then, as if it had nothing to send.
+    pub(super) fn is_unvalidated(&self) -> bool {
+        if self.validated_before || !self.conn.is_handshaking() {
+            return false;
+        }
+        let stats = self.conn.stats();
+        3 * stats.udp_rx.bytes < stats.udp_tx.bytes + u64::from(self.conn.current_mtu()) + 1
     }
 
     /// The qlog file of this connection.

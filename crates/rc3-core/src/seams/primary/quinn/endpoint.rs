@@ -161,7 +161,7 @@ impl QuicEndpoint {
             .token_store(config.token_store.clone())
             .version(config.version);
         let (handle, conn) = self.endpoint.connect(now, client, remote, server_name)?;
-        Ok((handle, seam.quic(now, conn, session.tickets)))
+        Ok((handle, seam.quic(now, conn, true, session.tickets)))
     }
 
     /// The configuration for accepting new connections.
@@ -179,6 +179,7 @@ impl QuicEndpoint {
     ) -> Result<(ConnectionHandle, Quic), Box<AcceptFailed>> {
         self.ids.reset();
         let (remote, original) = (incoming.remote_address(), incoming.orig_dst_cid());
+        let validated = incoming.remote_address_validated();
         let (seam, config) = match server.or(self.server.as_ref()) {
             Some(Accepting { quic, transport, .. }) => {
                 let seam = Seam::new(now, transport, Side::Server, remote, original);
@@ -190,7 +191,7 @@ impl QuicEndpoint {
             None => (Seam::new(now, &TransportConfig::default(), Side::Server, remote, original), None),
         };
         match self.endpoint.accept(*incoming.quic, now, response, config) {
-            Ok((handle, conn)) => Ok((handle, seam.quic(now, conn, None))),
+            Ok((handle, conn)) => Ok((handle, seam.quic(now, conn, validated, None))),
             Err(error) => {
                 Err(Box::new(AcceptFailed { cause: error.cause, response: error.response.map(answer) }))
             }

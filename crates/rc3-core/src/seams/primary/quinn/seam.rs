@@ -110,6 +110,7 @@ impl Seam {
         self,
         now: Instant,
         conn: quic::Connection,
+        validated_before: bool,
         sessions: Option<Arc<ConnectionSessions>>,
     ) -> Quic {
         Quic {
@@ -117,6 +118,7 @@ impl Seam {
             validation: Validation::new(conn.remote_address()),
             rtt_before: None,
             conn,
+            validated_before,
             shared: self.shared,
             fed_late: self.fed_late,
             waiting: Waiting::ForPacer,
