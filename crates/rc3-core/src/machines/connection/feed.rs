@@ -31,6 +31,9 @@ impl Connection {
                 overlay.send_credit.on_usage(usage);
             }
         });
+        if fed_streams.iter().any(|&id| Some(id) != control) {
+            primary.on_fed();
+        }
     }
 
     /// Late feeding: only when all earlier bytes are in packets and the window is open.

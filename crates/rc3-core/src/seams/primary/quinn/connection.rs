@@ -58,6 +58,8 @@ pub(crate) struct Quic {
     pub(super) validation: Validation,
     /// Whether the peer's address was validated before the handshake: always on clients.
     pub(super) validated_before: bool,
+    /// Whether data of the application's streams was written.
+    pub(super) fed: bool,
     /// Probes of the path MTU that were lost when the last one left.
     pub(super) lost_probes: u64,
 }
@@ -152,10 +154,15 @@ impl Quic {
         waits.then(|| self.stall.deadline(self.conn.rtt()))
     }
 
-    /// Whether the primary may send no full packet before the client's address is validated (RFC 9000 §8.1). quinn-proto
-    /// does not ask the controller then, as if it had nothing to send.
-    pub(super) fn is_unvalidated(&self) -> bool {
-        if self.validated_before || !self.conn.is_handshaking() {
+    /// Data of one of the application's streams was written.
+    pub(crate) fn on_fed(&mut self) {
+        self.fed = true;
+    }
+
+    /// Whether written data may wait until the client's address is validated (RFC 9000 §8.1). quinn-proto does not ask the
+    /// controller then, as if it had nothing to send.
+    pub(super) fn waits_for_validation(&self) -> bool {
+        if !self.fed || self.validated_before || !self.conn.is_handshaking() {
             return false;
         }
         let stats = self.conn.stats();

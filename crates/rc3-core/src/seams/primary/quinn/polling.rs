@@ -96,7 +96,7 @@ impl Quic {
         let Some(transmit) = transmit else {
             // See `controller`.
             self.waiting = match consulted {
-                0 if self.is_unvalidated() => Waiting::ForWindow,
+                0 if self.waits_for_validation() => Waiting::ForWindow,
                 0 => Waiting::Nothing,
                 _ if self.shared.is_held() => Waiting::ForPacer,
                 1 => Waiting::ForWindow,

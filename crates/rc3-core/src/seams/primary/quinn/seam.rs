@@ -119,6 +119,7 @@ impl Seam {
             rtt_before: None,
             conn,
             validated_before,
+            fed: false,
             shared: self.shared,
             fed_late: self.fed_late,
             waiting: Waiting::ForPacer,
