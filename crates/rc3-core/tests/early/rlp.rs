@@ -55,7 +55,7 @@ fn a_flow_of_a_bdp_to_a_known_peer_takes_half_a_round_trip_and_its_bits() {
         assert!(with < best + margin, "{mode:?}: {with:?} against {best:?}");
         assert!(with + RTT * 9 / 10 < without, "{mode:?}: {with:?} against {without:?}");
     }
-    // On paths not known to honour priorities: half of it, and the rest at three quarters of the rate.
+    // On paths not known to honour priorities: half of it, and the rest at seven tenths of the rate.
     let [without, with] = flows_of_a_bdp(RlpMode::Guard, 1);
     assert!(with < RTT * 3 / 2 + service(BDP / 2) * 4 / 3 + margin, "{with:?}");
     assert!(with + RTT / 2 < without, "{with:?} against {without:?}");

@@ -71,9 +71,13 @@ const GAIN_UNKNOWN: f64 = 2.0;
 const UNPROVEN_BYTES: u64 = 4 << 20;
 /// Upper bound of what an earlier round trip counts for, because memory may come from outside.
 const TOOK_MAX: u64 = 64 << 20;
-/// Fraction of a remembered rate to start with. RFC 9959 uses half a window; at three quarters even a rate four times
-/// too high costs little, since lost bytes are sent again (`docs/DECISIONS.md`).
-const REMEMBERED: f64 = 0.75;
+/// Fraction of a remembered rate to start with. RFC 9959 uses half a window; at seven tenths even a rate four times too
+/// high costs little, since lost bytes are sent again (`docs/DECISIONS.md`, 96).
+const REMEMBERED: f64 = 0.7;
+/// The part of a remembered BDP that leaves at once, as its divisor, and its lower bound in packets: a buffer of a tenth
+/// of a BDP should hold it.
+const AT_ONCE_OF_BDP: u64 = 8;
+const AT_ONCE_MIN: u64 = 8;
 
 /// The clock's view of the path for a decision.
 #[derive(Debug, Clone, Copy)]
@@ -306,11 +310,19 @@ impl Clock {
 
     /// A part of an earlier connection's values, until they are confirmed (RFC 9959 §4).
     fn permit_remembered(&mut self, now: Instant, path: PathNow, begun: Instant, pace: Pace) -> Permit {
-        // As on any path.
-        if self.sent < TRAIN {
-            return Permit::Bytes((TRAIN - self.sent) * path.packet_bytes);
+        let at_once = at_once(path, pace);
+        if self.sent < at_once {
+            return Permit::Bytes((at_once - self.sent) * path.packet_bytes);
         }
-        let rate = bytes_per_second(pace.rate) * if path.honoured { 1.0 } else { REMEMBERED };
+        let remembered = bytes_per_second(pace.rate);
+        let rate = if self.sent < TRAIN {
+            // No slower than on an unknown path: the rate may have been that of a slower one.
+            remembered.max(path.packet_bytes as f64 / TRICKLE_EVERY.as_secs_f64())
+        } else if path.honoured {
+            remembered
+        } else {
+            remembered * REMEMBERED
+        };
         if now >= begun + self.rtt_min * 2 {
             self.remembered = None;
         }
@@ -481,6 +493,15 @@ impl Clock {
     pub(crate) fn take_lost(&mut self) -> Vec<Loss> {
         self.departures.take_lost()
     }
+}
+
+/// How many packets of the first flight leave at once on a path with that memory; the others are paced.
+fn at_once(path: PathNow, pace: Pace) -> u64 {
+    if path.honoured {
+        return TRAIN;
+    }
+    let bdp = pace.rate.bytes_in(pace.rtt_min) / path.packet_bytes.max(1);
+    (bdp / AT_ONCE_OF_BDP).clamp(AT_ONCE_MIN, TRAIN)
 }
 
 fn bytes_per_second(rate: Rate) -> f64 {
@@ -662,7 +683,8 @@ mod tests {
         let rate = Rate::from_bits_per_second(12_000_000).expect("not zero");
         world.clock.recall(Pace { rate, rtt_min: RTT });
         let sent = world.run(ms(0), ms(40));
-        // 50 packets are what the link serves in that time.
+        // An eighth of 50 packets is less than the lower bound, and 50 are what the link serves in that time.
+        assert!((AT_ONCE_MIN..TRAIN).contains(&(within(&sent, 0, 2) as u64)), "{sent:?}");
         assert!((33..=42).contains(&sent.len()), "{}", sent.len());
     }
 }
