@@ -17,6 +17,8 @@ host=$(rustc -vV | sed -n 's/^host: //p')
 # Two runs of one commit give the same archive.
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 export SOURCE_DATE_EPOCH
+# Whom users of the Debian packages can write to: as SECURITY.md says, the maintainer named in the commit.
+maintainer=$(git log -1 --format='%cn <%ce>')
 
 main() {
     mkdir -p "$directory"
@@ -32,7 +34,7 @@ release() {
     cargo build --locked --profile "$profile" --package "$package" --bin "$command"
     pages "$command"
     archive "$package" "$command" "$folder"
-    debian "$package"
+    debian "$package" "$command"
 }
 
 # Manual pages and completions, written by the binary itself. `[package.metadata.deb]` takes them from here, too.
@@ -61,12 +63,29 @@ archive() {
 }
 
 debian() {
-    local package=$1
+    local package=$1 command=$2
     if ! cargo deb --version >/dev/null 2>&1; then
         echo "cargo-deb is not installed: no Debian package of $package (cargo install cargo-deb --locked)" >&2
         return
     fi
-    cargo deb --package "$package" --profile "$profile" --no-build --output "$directory"
+    debian_pages "$package" "$command"
+    cargo deb --package "$package" --profile "$profile" --no-build --maintainer "$maintainer" --output "$directory"
+}
+
+# What Debian wants compressed, and a changelog in its own form. cargo-deb compresses nothing below `target/release`.
+debian_pages() {
+    local package=$1 command=$2 pages
+    pages=$built/pages/$command/deb
+    mkdir -p "$pages"
+    cp "$built/pages/$command/man/"*.1 "$pages/"
+    cat >"$pages/changelog.Debian" <<EOF
+$package ($(version "$package")-1) unstable; urgency=medium
+
+  * The changes of this version are in changelog.gz, beside this file.
+
+ -- $maintainer  $(LC_ALL=C date --utc --rfc-email --date "@$SOURCE_DATE_EPOCH")
+EOF
+    gzip --no-name --best --force "$pages"/*
 }
 
 version() {
