@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Measures the echo of keystrokes through `rc3 tunnel --stdio` and over plain TCP (CUBIC, as the tunnel) on the same path, as root: idle, and
-# beside a bulk transfer (through the same tunnel, or by a second TCP connection). Prints median and 95th percentile in
-# ms. An echo server stands for sshd: only the transport differs. Usage:
+# Measures the echo of keystrokes through `rc3 tunnel --stdio` and over plain TCP (CUBIC, as the tunnel) on the same path,
+# as root: idle, and beside a bulk transfer (through the same tunnel, or by a second TCP connection). Prints median and
+# 95th percentile in ms. First an echo server answers, so that only the transport differs; then `cat` in an ssh session
+# to a real sshd, plain and with `rc3 tunnel --stdio` as its ProxyCommand (skipped without ssh and sshd). Usage:
 #   benches/tunnel.sh [STROKES]
 # RATE (20mbit), RTT (200ms) and QUEUE (drop-tail or strict-priority) change the path, BIN names a directory with
 # the programs rc3, kickass and keystrokes instead of building them.
@@ -92,7 +93,18 @@ measure() {
     printf '%-40s %s\n' "$name" "$(ip netns exec "$here" timeout 600 "$@" 2>"$work/errors" || cat "$work/errors")"
 }
 # bulk ADDRESS: fills a connection until it is killed.
-bulk() { exec ip netns exec "$here" "$BIN/keystrokes" bulk 3600 "$1"; }
+bulk() { exec ip netns exec "$here" "$BIN/keystrokes" bulk 3600 "$1" 2>/dev/null; }
+# measure_beside TEXT NAME COMMAND...: with a bulk transfer into the listener of the command itself, which writes TEXT
+# to standard error when it listens.
+measure_beside() {
+    local filling
+    : >"$work/errors"
+    (wait_for "$1" "$work/errors" && bulk 127.0.0.1:9009) &
+    filling=$!
+    measure "${@:2}"
+    kill "$filling" 2>/dev/null && wait "$filling" || true
+    sleep 5
+}
 
 printf '%s x %s, %s, %s keystrokes\n%-40s %8s %8s\n' "$rate" "$rtt" "$queue" "$strokes" "echo in ms" median p95
 measure "TCP, idle" "$BIN/keystrokes" "${idle[@]}" 10.92.2.2:7
@@ -104,9 +116,43 @@ measure "rc3 tunnel --stdio, beside bulk TCP" "$BIN/keystrokes" "${busy[@]}" -- 
 kill "$filling" && wait "$filling" || true
 # What is still queued.
 sleep 5
-# The errors of the measured command show when its tunnel listens.
-: >"$work/errors"
-(wait_for 'listening on' "$work/errors" && bulk 127.0.0.1:9009) &
+inside=(-L 9009:localhost:9)
+measure_beside 'listening on' "rc3 tunnel --stdio, beside bulk inside" \
+    "$BIN/keystrokes" "${busy[@]}" -- "${tunnel[@]}" "${inside[@]}"
+
+sshd=$(PATH=$PATH:/usr/sbin:/usr/local/sbin command -v sshd || true)
+if [ -z "$sshd" ] || ! command -v ssh >/dev/null; then
+    echo "SKIPPED the ssh sessions: needs ssh and sshd"
+    exit
+fi
+for key in host user; do ssh-keygen -q -t ed25519 -N '' -f "$work/$key"; done
+cat >"$work/sshd" <<SSHD
+Port 22
+ListenAddress 0.0.0.0
+HostKey $work/host
+AuthorizedKeysFile $work/user.pub
+PidFile none
+StrictModes no
+UsePAM no
+PermitRootLogin yes
+SSHD
+mkdir -p /run/sshd
+ip netns exec "$there" "$sshd" -D -e -f "$work/sshd" 2>/dev/null &
+started+=($!)
+# Without a terminal: the session then ends with its standard input.
+ssh=(ssh -F none -T -i "$work/user" -oBatchMode=yes -oStrictHostKeyChecking=no -oUserKnownHostsFile="$work/known")
+proxy="$BIN/rc3 tunnel --state $work/here --no-path-memory --stdio=localhost:22"
+idle_ssh=("$BIN/keystrokes" "${idle[@]}" -- "${ssh[@]}") busy_ssh=("$BIN/keystrokes" "${busy[@]}" -- "${ssh[@]}")
+measure "ssh, idle" "${idle_ssh[@]}" 10.92.2.2 cat
+measure "ssh by rc3 tunnel, idle" "${idle_ssh[@]}" -oProxyCommand="$proxy" far cat
+bulk 10.92.2.2:9 &
 filling=$!
-measure "rc3 tunnel --stdio, beside bulk inside" "$BIN/keystrokes" "${busy[@]}" -- "${tunnel[@]}" -L 9009:localhost:9
-kill "$filling" 2>/dev/null && wait "$filling" || true
+measure "ssh, beside bulk TCP" "${busy_ssh[@]}" 10.92.2.2 cat
+measure "ssh by rc3 tunnel, beside bulk TCP" "${busy_ssh[@]}" -oProxyCommand="$proxy" far cat
+kill "$filling" && wait "$filling" || true
+sleep 5
+# Verbose, ssh reports when it listens.
+measure_beside 'Local forwarding listening' "ssh, beside bulk by its own -L" \
+    "${busy_ssh[@]}" -v "${inside[@]}" 10.92.2.2 cat
+measure_beside 'listening on' "ssh by rc3 tunnel, beside bulk inside" \
+    "${busy_ssh[@]}" -oProxyCommand="$proxy ${inside[*]}" far cat

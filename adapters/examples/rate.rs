@@ -2,7 +2,8 @@
 //!
 //! Each pair measures both transports one after the other, in alternating order. Server and client share one process
 //! and one runtime; quinn has its default settings, and so has rc3. Run it with `cargo run --release --manifest-path
-//! adapters/Cargo.toml --example rate -- [PAIRS] [SECONDS]`.
+//! adapters/Cargo.toml --example rate -- [PAIRS] [SECONDS]`. For a profiler `rate only TRANSPORT PATH [SECONDS]` measures
+//! one of them: `rc3` or `quinn`, `/1k` or `/64k`.
 
 use std::{error::Error, sync::Arc, time::Duration};
 
@@ -25,7 +26,10 @@ const ANY: ([u8; 4], u16) = ([127, 0, 0, 1], 0);
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let mut arguments = std::env::args().skip(1);
+    let mut arguments = std::env::args().skip(1).peekable();
+    if arguments.next_if_eq("only").is_some() {
+        return only(arguments).await;
+    }
     let pairs: usize = arguments.next().map_or(Ok(10), |pairs| pairs.parse())?;
     let seconds = arguments.next().map_or(Ok(2.0), |seconds| seconds.parse())?;
     let time = Duration::from_secs_f64(seconds);
@@ -47,6 +51,21 @@ async fn main() -> Result<(), Box<dyn Error>> {
             median(ratios)
         );
     }
+    Ok(())
+}
+
+async fn only(mut arguments: impl Iterator<Item = String>) -> Result<(), Box<dyn Error>> {
+    let transport = arguments.next();
+    let path = arguments.next().and_then(|path| PATHS.into_iter().find(|&(known, _)| known == path));
+    let path = path.ok_or("the path is /1k or /64k")?;
+    let seconds = arguments.next().map_or(Ok(2.0), |seconds| seconds.parse())?;
+    let time = Duration::from_secs_f64(seconds);
+    let rate = match transport.as_deref() {
+        Some("rc3") => rc3(path, time).await?,
+        Some("quinn") => quinn(path, time).await?,
+        _ => return Err("the transport is rc3 or quinn".into()),
+    };
+    println!("{rate:.0} requests per second");
     Ok(())
 }
 

@@ -17,6 +17,9 @@ use std::{
 
 /// Time between the echo of a keystroke and the next, as of a fast typist.
 const PAUSE: Duration = Duration::from_millis(50);
+/// A command that has not ended this long after its standard input is killed.
+const ENDS_WITHIN: Duration = Duration::from_secs(3);
+
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -70,11 +73,16 @@ fn through_command(plan: Plan, command: &mut Command) -> io::Result<()> {
         return Err(Error::other("no pipes"));
     };
     let measured = plan.strokes(&mut output, &mut input);
-    // Closing its standard input ends the command, unless something else fills it.
+    // Closing its standard input ends the command, unless it waits for connections that it forwards.
     drop((input, output));
-    if measured.is_err() {
-        child.kill()?;
+    let until = Instant::now() + ENDS_WITHIN;
+    while measured.is_ok() && Instant::now() < until {
+        if child.try_wait()?.is_some() {
+            return measured;
+        }
+        thread::sleep(PAUSE);
     }
+    child.kill()?;
     child.wait()?;
     measured
 }

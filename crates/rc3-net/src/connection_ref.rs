@@ -102,6 +102,14 @@ impl ConnectionRef {
         })
     }
 
+    /// See [`crate::state::State::writer`].
+    pub(crate) fn write<T>(
+        &self,
+        write: impl FnOnce(&mut core::Connection, &mut ConnectionState) -> T,
+    ) -> Result<T, ConnectionError> {
+        self.shared().with(|state| state.writer(self.id(), write))
+    }
+
     /// Tries again on every notification of `notify`.
     pub(crate) async fn wait<T>(&self, notify: &Notify, attempt: impl FnMut() -> Option<T>) -> T {
         until(notify, attempt).await

@@ -93,7 +93,7 @@ type Attempt = Option<Result<(StreamId, bool), ConnectionError>>;
 
 /// A new stream, and whether it is 0-RTT.
 fn try_open(connection: &ConnectionRef, dir: Dir) -> Attempt {
-    let opened = connection.change(|core, state| match &state.error {
+    let opened = connection.write(|core, state| match &state.error {
         Some(error) => Some(Err(error.clone())),
         None => {
             let zero_rtt = core.side() == Side::Client && core.is_handshaking();

@@ -207,7 +207,7 @@ impl RecvStream {
         }
         self.over = true;
         let id = self.id();
-        let stopped = self.stream.command(|core, state| {
+        let stopped = self.stream.end(|core, state| {
             state.readers.remove(&id);
             core.stop(id, code)
         });
@@ -398,7 +398,7 @@ impl Drop for RecvStream {
         });
         if let Ok(false) = forgotten {
             // A stream that has ended anyway needs no stop.
-            let _ = self.stream.command(|core, _| core.stop(id, VarInt::from_u32(0)));
+            let _ = self.stream.end(|core, _| core.stop(id, VarInt::from_u32(0)));
         }
     }
 }

@@ -136,7 +136,7 @@ impl SendStream {
     /// [`ClosedStream`] if the stream was finished or reset before.
     pub fn finish(&mut self) -> Result<(), ClosedStream> {
         let id = self.id();
-        let finished = self.stream.command(|core, state| {
+        let finished = self.stream.end(|core, state| {
             let finished = core.finish(id);
             if finished.is_ok() && state.error.is_none() {
                 state.undelivered.insert(id);
@@ -244,7 +244,7 @@ impl SendStream {
     ) -> Poll<Result<Written, WriteError>> {
         let id = self.id();
         let written = self.stream.connection().shared().with(|endpoint| {
-            let written = self.stream.change_in(endpoint, |core, state| {
+            let written = self.stream.write_in(endpoint, |core, state| {
                 if let Some(error) = &state.error {
                     return Poll::Ready(Err(error.clone().into()));
                 }

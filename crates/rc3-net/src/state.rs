@@ -24,6 +24,14 @@ use crate::{
 /// Identifies a connection as long as a handle exists; the core reuses its handles.
 pub(crate) type ConnectionId = u64;
 
+/// What a handle does with a connection.
+#[derive(Debug, Clone, Copy)]
+enum Access {
+    Change,
+    Read,
+    Write,
+}
+
 /// The content of the lock.
 pub(crate) struct State {
     pub(crate) core: core::Endpoint,
@@ -128,16 +136,7 @@ impl State {
         id: ConnectionId,
         change: impl FnOnce(&mut core::Connection, &mut ConnectionState) -> T,
     ) -> Result<T, ConnectionError> {
-        let Self { core, connections, runtime, .. } = self;
-        let Some(state) = connections.get_mut(&id) else { return Err(driver_lost()) };
-        if let Some(mut gone) = state.gone.take() {
-            let result = change(&mut gone, state);
-            state.gone = Some(gone);
-            return Ok(result);
-        }
-        let handle = state.handle;
-        let result = core.with_connection(runtime.now(), handle, |connection| change(connection, state));
-        result.ok_or_else(driver_lost)
+        self.access(id, Access::Change, change)
     }
 
     /// Like [`Self::connection`], for accepting streams and reading from them.
@@ -149,15 +148,42 @@ impl State {
         id: ConnectionId,
         read: impl FnOnce(&mut core::Connection, &mut ConnectionState) -> T,
     ) -> Result<T, ConnectionError> {
+        self.access(id, Access::Read, read)
+    }
+
+    /// Like [`Self::connection`], for opening streams, and writing to, finishing or stopping them. What follows happens
+    /// when the driver runs.
+    ///
+    /// # Errors
+    /// As [`Self::connection`].
+    pub(crate) fn writer<T>(
+        &mut self,
+        id: ConnectionId,
+        write: impl FnOnce(&mut core::Connection, &mut ConnectionState) -> T,
+    ) -> Result<T, ConnectionError> {
+        self.access(id, Access::Write, write)
+    }
+
+    fn access<T>(
+        &mut self,
+        id: ConnectionId,
+        access: Access,
+        with: impl FnOnce(&mut core::Connection, &mut ConnectionState) -> T,
+    ) -> Result<T, ConnectionError> {
         let Self { core, connections, runtime, .. } = self;
         let Some(state) = connections.get_mut(&id) else { return Err(driver_lost()) };
         if let Some(mut gone) = state.gone.take() {
-            let result = read(&mut gone, state);
+            let result = with(&mut gone, state);
             state.gone = Some(gone);
             return Ok(result);
         }
         let handle = state.handle;
-        let result = core.with_reader(runtime.now(), handle, |connection| read(connection, state));
+        let with = |connection: &mut core::Connection| with(connection, state);
+        let result = match access {
+            Access::Change => core.with_connection(runtime.now(), handle, with),
+            Access::Read => core.with_reader(runtime.now(), handle, with),
+            Access::Write => core.with_writer(handle, with),
+        };
         result.ok_or_else(driver_lost)
     }
 

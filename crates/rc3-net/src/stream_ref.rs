@@ -82,6 +82,18 @@ impl StreamRef {
         })?
     }
 
+    /// See [`State::writer`].
+    pub(crate) fn write_in<T>(
+        &self,
+        endpoint: &mut State,
+        write: impl FnOnce(&mut core::Connection, &mut ConnectionState) -> T,
+    ) -> Result<T, Unavailable> {
+        endpoint.writer(self.connection.id(), |core, state| {
+            self.check(state)?;
+            Ok(write(core, state))
+        })?
+    }
+
     /// See [`State::reader`].
     pub(crate) fn read_in<T>(
         &self,
@@ -121,6 +133,17 @@ impl StreamRef {
         self.connection.shared().with(|endpoint| {
             endpoint.wake_driver();
             self.change_in(endpoint, change)
+        })
+    }
+
+    /// Like [`Self::command`], for finishing or stopping the stream.
+    pub(crate) fn end<T>(
+        &self,
+        end: impl FnOnce(&mut core::Connection, &mut ConnectionState) -> T,
+    ) -> Result<T, Unavailable> {
+        self.connection.shared().with(|endpoint| {
+            endpoint.wake_driver();
+            self.write_in(endpoint, end)
         })
     }
 

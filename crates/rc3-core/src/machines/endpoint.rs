@@ -504,6 +504,24 @@ impl Endpoint {
         Some(result)
     }
 
+    /// As [`Self::with_connection`], for a `write` that only opens streams, writes to, finishes or stops them. Cheaper:
+    /// the connection is serviced by the next [`Self::poll_primary`], once for all such calls before it. Until then
+    /// [`Self::poll_timeout`] and [`Self::wants_rlp`] do not know of them.
+    pub fn with_writer<T>(
+        &mut self,
+        handle: ConnectionHandle,
+        write: impl FnOnce(&mut Connection) -> T,
+    ) -> Option<T> {
+        let connection = self.connections.get_mut(handle)?;
+        let result = write(connection);
+        Self::take_events(handle, connection, &mut self.events);
+        if connection.set_queued_for_primary(true) {
+            self.primary_queue.push_back(handle);
+        }
+        self.recount(handle);
+        Some(result)
+    }
+
     /// Calls `change` with a connection, then services it: the next `poll_*` calls return what follows. `None` if
     /// there is no such connection.
     pub fn with_connection<T>(

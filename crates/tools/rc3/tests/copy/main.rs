@@ -5,6 +5,8 @@ use std::fs;
 
 use harness::*;
 
+#[path = "../sshd/mod.rs"]
+mod real_sshd;
 #[path = "../transfer/skip.rs"]
 mod skip;
 

@@ -1,9 +1,10 @@
 //! Interrupts both ends at random moments in all ways, and runs the same two commands again.
 //!
-//! A few moments by default. For the full test run `RC3_MOMENTS=20 cargo test -p rc3 --test transfer random_moments --
-//! --nocapture`. It prints a table row for each case: moments, moments in the middle of the transfer, moments after
-//! which everything was equal, bytes sent again (mean, max), bytes of the whole. `RC3_SEED` chooses other moments,
-//! `RC3_SMALL_FILES` another number of small files beside the three large ones.
+//! One moment by default. For the full test run `RC3_MOMENTS=20 RC3_SMALL_FILES=5000 RC3_BYTES=40000000 cargo test -p
+//! rc3 --test transfer random_moments -- --nocapture`. It prints a table row for each case: moments, moments in the
+//! middle of the transfer, moments after which everything was equal and no part was left, bytes sent again (mean, max),
+//! bytes of the whole, parts that the interruption left (max). `RC3_SEED` chooses other moments, `RC3_BYTES` how many
+//! bytes a subject has, `RC3_SMALL_FILES` the number of small files beside the three large ones.
 
 use std::{
     env, fs,
@@ -18,10 +19,10 @@ use crate::{harness::*, skip::skipped};
 
 /// A receiver serves the next sender once a killed one counts as gone.
 const IDLE_TIMEOUT: &str = "2s";
-/// Approximate bytes to send.
+/// Of the run that is interrupted.
+const RATE_LIMIT: &str = "80mbit";
+/// Approximate bytes to send, by default: almost a second at the rate limit.
 const BYTES: usize = 8_000_000;
-/// Approximate duration of the first run, set by the rate limit.
-const TAKES: Duration = Duration::from_millis(900);
 
 #[derive(Debug, Clone, Copy)]
 enum End {
@@ -39,17 +40,17 @@ impl Subject {
     fn make(self, root: &Path) -> PathBuf {
         let top = root.join("subject");
         match self {
-            Self::File => fs::write(&top, content(BYTES)).unwrap(),
+            Self::File => fs::write(&top, content(bytes())).unwrap(),
             Self::Folder => {
                 fs::create_dir_all(top.join("a/b")).unwrap();
                 fs::create_dir(top.join("empty")).unwrap();
                 for large in ["a/large", "a/b/large", "last"] {
-                    fs::write(top.join(large), content(BYTES / 6 + large.len())).unwrap();
+                    fs::write(top.join(large), content(bytes() / 6 + large.len())).unwrap();
                 }
                 let files = number("RC3_SMALL_FILES", 40);
                 for number in 0..files {
                     let path = top.join(format!("a/b/{number}"));
-                    fs::write(&path, content(BYTES / 2 / files + number % 97)).unwrap();
+                    fs::write(&path, content(bytes() / 2 / files + number % 97)).unwrap();
                     let mode = [0o644, 0o600, 0o755, 0o400][number % 4];
                     fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
                     date(&path, number as u64);
@@ -88,6 +89,16 @@ impl Moments {
     }
 }
 
+/// A command; killed when the test ends.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// A pair of commands, and their directories.
 struct Stage {
     from: tempfile::TempDir,
@@ -108,7 +119,7 @@ impl Stage {
         Self { subject, to, prefix: Vec::new(), ticket: from.path().join("ticket"), from }
     }
 
-    fn receive(&self) -> Child {
+    fn receive(&self) -> Running {
         let program = env!("CARGO_BIN_EXE_rc3");
         let words = [program, "recv", "--quiet", "--listen", "127.0.0.1", "--idle-timeout", IDLE_TIMEOUT];
         let words = words.into_iter().chain(["--ticket-file"]);
@@ -116,6 +127,7 @@ impl Stage {
         let mut command = Command::new(words.next().expect("a program"));
         command.args(words).arg(&self.ticket).arg("--dir").arg(&self.to);
         let child = unknowing(&mut command).stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let child = Running(child);
         let until = Instant::now() + Duration::from_secs(30);
         while !self.ticket.exists() {
             assert!(Instant::now() < until, "no ticket");
@@ -135,8 +147,20 @@ impl Stage {
         command
     }
 
-    fn begin_to_send(&self) -> Child {
-        self.sender(&["--rate-limit", "80mbit"]).stdout(Stdio::null()).spawn().unwrap()
+    fn begin_to_send(&self) -> Running {
+        Running(self.sender(&["--rate-limit", RATE_LIMIT]).stdout(Stdio::null()).spawn().unwrap())
+    }
+
+    /// How long a run takes that nobody interrupts, into another directory.
+    fn takes(subject: Subject) -> Duration {
+        let to = tempfile::tempdir().unwrap();
+        let stage = Self::new(subject, to.path().to_owned());
+        let mut receiver = stage.receive();
+        let began = Instant::now();
+        assert_eq!(patiently(&mut stage.begin_to_send().0), Some(0));
+        let took = began.elapsed();
+        assert_eq!(patiently(&mut receiver.0), Some(0));
+        took
     }
 
     /// Sends until everything has arrived, and returns how many bytes that took.
@@ -154,33 +178,56 @@ struct Row {
     /// Moments at which some bytes had arrived, but not all.
     in_the_middle: u64,
     total: u64,
+    /// Most parts and records that an interruption left.
+    parts: usize,
 }
 
 impl Row {
     fn new(case: String) -> Self {
-        Self { case, again: Vec::new(), in_the_middle: 0, total: 0 }
+        Self { case, again: Vec::new(), in_the_middle: 0, total: 0, parts: 0 }
     }
 
-    /// Checks that everything arrived, and counts bytes sent twice.
-    fn add(&mut self, stage: &Stage, seen: &Path, arrived: u64, sent: u64) {
+    /// Checks that everything arrived and no part is left, and counts bytes sent twice.
+    fn add(&mut self, stage: &Stage, seen: &Path, left: Left, sent: u64) {
         let inside = stage.from.path().join("from");
         self.total = arrived_bytes(&inside);
         assert_same(&inside, seen);
-        self.in_the_middle += u64::from(0 < arrived && arrived < self.total);
-        self.again.push((arrived.min(self.total) + sent).saturating_sub(self.total));
+        self.in_the_middle += u64::from(0 < left.bytes && left.bytes < self.total);
+        self.again.push((left.bytes.min(self.total) + sent).saturating_sub(self.total));
+        self.parts = self.parts.max(left.parts);
     }
 
     fn print(&self) {
         let moments = self.again.len() as u64;
         let (mean, max) = (self.again.iter().sum::<u64>() / moments.max(1), self.again.iter().max());
         println!(
-            "| {} | {moments} | {} | {moments} | {mean} | {} | {} |",
+            "| {} | {moments} | {} | {moments} | {mean} | {} | {} | {} |",
             self.case,
             self.in_the_middle,
             max.copied().unwrap_or_default(),
-            self.total
+            self.total,
+            self.parts
         );
     }
+}
+
+/// What an interruption leaves at the receiver.
+struct Left {
+    bytes: u64,
+    parts: usize,
+}
+
+impl Left {
+    fn at(directory: &Path) -> Self {
+        Self { bytes: arrived_bytes(directory), parts: parts(directory) }
+    }
+}
+
+/// Parts and records below a directory.
+fn parts(directory: &Path) -> usize {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let count = |path: &Path| usize::from(path.to_string_lossy().ends_with(".rc3-part"));
+    entries.map(|entry| entry.path()).map(|path| count(&path) + parts(&path)).sum()
 }
 
 /// A number in the environment.
@@ -192,35 +239,40 @@ fn moments() -> usize {
     number("RC3_MOMENTS", 1)
 }
 
+fn bytes() -> usize {
+    number("RC3_BYTES", BYTES)
+}
+
 fn interrupt(end: End, signal: &str, subject: Subject) {
     let mut row = Row::new(format!("{end:?}, {signal}, {subject:?}"));
     let mut random = Moments::new(&row.case);
+    let takes = Stage::takes(subject);
     for _ in 0..moments() {
         let to = tempfile::tempdir().unwrap();
         let stage = Stage::new(subject, to.path().to_owned());
         let mut receiver = stage.receive();
         let mut sender = stage.begin_to_send();
-        std::thread::sleep(TAKES.mul_f64(random.next()));
+        std::thread::sleep(takes.mul_f64(random.next()));
         let victim = match end {
-            End::Receiver => &receiver,
-            End::Sender => &sender,
+            End::Receiver => &receiver.0,
+            End::Sender => &sender.0,
         };
         kill(victim, signal);
         if matches!(end, End::Receiver) {
-            patiently(&mut receiver);
+            patiently(&mut receiver.0);
             // A sender whose receiver was killed would wait ten seconds.
-            let _ = sender.kill();
+            let _ = sender.0.kill();
         }
-        patiently(&mut sender);
-        let arrived = arrived_bytes(to.path());
+        patiently(&mut sender.0);
+        let left = Left::at(to.path());
         // The ticket file of a killed receiver stays; the next one replaces it.
-        if matches!(end, End::Receiver) || ends_soon(&mut receiver, &stage) {
+        if matches!(end, End::Receiver) || ends_soon(&mut receiver.0, &stage) {
             let _ = fs::remove_file(&stage.ticket);
             receiver = stage.receive();
         }
         let sent = stage.send_again();
-        assert_eq!(patiently(&mut receiver), Some(0));
-        row.add(&stage, to.path(), arrived, sent);
+        assert_eq!(patiently(&mut receiver.0), Some(0));
+        row.add(&stage, to.path(), left, sent);
     }
     row.print();
 }
@@ -228,7 +280,12 @@ fn interrupt(end: End, signal: &str, subject: Subject) {
 /// Whether a receiver has everything and thus exits, even if its sender does not know it.
 fn ends_soon(receiver: &mut Child, stage: &Stage) -> bool {
     let until = Instant::now() + Duration::from_secs(8);
-    let complete = tree(&stage.from.path().join("from")) == tree(&stage.to);
+    // It may still be renaming files, so names that it removes meanwhile are no error.
+    let arrived = |(name, content): (String, Vec<u8>)| {
+        let path = stage.to.join(&name);
+        if name.ends_with('/') { path.is_dir() } else { fs::read(path).is_ok_and(|read| read == content) }
+    };
+    let complete = tree(&stage.from.path().join("from")).into_iter().all(arrived);
     while complete && Instant::now() < until && receiver.try_wait().unwrap().is_none() {
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -242,8 +299,10 @@ struct SmallDisk {
 }
 
 impl SmallDisk {
-    /// Its size in bytes.
-    const BYTES: u64 = 8 * BYTES as u64;
+    /// Its size in bytes: enough for small files that take whole blocks.
+    fn bytes() -> usize {
+        8 * bytes()
+    }
 
     fn new() -> Option<Self> {
         let directory = tempfile::tempdir().unwrap();
@@ -251,7 +310,7 @@ impl SmallDisk {
         let mut holder = Command::new("unshare")
             .args(["-m", "sh", "-c", script])
             .arg(directory.path())
-            .arg(Self::BYTES.to_string())
+            .arg(Self::bytes().to_string())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
@@ -310,21 +369,21 @@ fn fill_the_disk(subject: Subject) {
         let sender = stage.sender(&["--rate-limit", "40mbit"]).stdout(Stdio::piped()).spawn().unwrap();
         // A sender whose events nobody reads would wait when the pipe is full.
         let sender = std::thread::spawn(|| sender.wait_with_output());
-        wait_for_bytes(&seen, (BYTES as f64 * 0.6 * random.next()) as u64 + 1);
+        wait_for_bytes(&seen, (bytes() as f64 * 0.6 * random.next()) as u64 + 1);
         disk.fill();
         let output = sender.join().expect("a thread").unwrap();
         assert_eq!(output.status.code(), Some(1), "the disk was large enough");
         let error = last_event(&output);
         assert!(error["message"].as_str().unwrap().contains("No space left"), "{error}");
-        let arrived = arrived_bytes(&seen);
+        let left = Left::at(&seen);
         // While it is full, nothing begins.
         let output = stage.sender(&[]).output().unwrap();
         let error = last_event(&output);
         assert!(error["message"].as_str().unwrap().contains("needed"), "{error}");
         disk.empty();
         let sent = stage.send_again();
-        assert_eq!(patiently(&mut receiver), Some(0));
-        row.add(&stage, &seen, arrived, sent);
+        assert_eq!(patiently(&mut receiver.0), Some(0));
+        row.add(&stage, &seen, left, sent);
     }
     row.print();
 }
