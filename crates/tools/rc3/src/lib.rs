@@ -1,6 +1,6 @@
 //! The `rc3` command: verified file transfer, a doctor for paths, and a WAN demonstration.
 //!
-//! This library serves only the command; other programs use the crate `rc3-net`.
+//! This library serves the command and the Python package (`python/`); other programs use the crate `rc3-net`.
 #![forbid(unsafe_code)]
 
 pub mod bench;

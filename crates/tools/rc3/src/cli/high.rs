@@ -342,7 +342,8 @@ fn required(argument: Option<&str>, file: Option<&Path>) -> Result<Ticket, Usage
     }
 }
 
-pub(crate) fn rlp(choice: RlpChoice) -> RlpMode {
+/// The mode that a user chose.
+pub fn rlp(choice: RlpChoice) -> RlpMode {
     match choice {
         RlpChoice::Guard => RlpMode::Guard,
         RlpChoice::Trust => RlpMode::Trust,

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use rc3_core::units::Rate;
 use rc3_net::marks::MarkChoice;
 
-pub use near::copy;
+pub use near::{copy, copy_until};
 pub use peer::serve;
 pub use place::Place;
 

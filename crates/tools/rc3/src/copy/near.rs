@@ -1,6 +1,10 @@
 //! The near end: starts ssh, asks the far end to listen, and transfers.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{
+    net::SocketAddr,
+    pin::{Pin, pin},
+    time::Duration,
+};
 
 use rc3_core::units::Rate;
 use rc3_net::Endpoint;
@@ -50,7 +54,7 @@ struct Meeting {
     rename: Option<Vec<u8>>,
 }
 
-/// Copies, by UDP or through ssh.
+/// Copies, by UDP or through ssh, until the user interrupts.
 ///
 /// # Errors
 /// See [`CopyError`].
@@ -58,6 +62,22 @@ struct Meeting {
 /// # Panics
 /// Outside a tokio runtime with I/O and time.
 pub async fn copy(job: CopyJob, reporter: &mut Reporter) -> Result<(), CopyError> {
+    copy_until(interrupted(), job, reporter).await
+}
+
+/// As [`copy`], but `stop` interrupts it instead of the user's signals, so that a program keeps its own handlers.
+///
+/// # Errors
+/// See [`CopyError`].
+///
+/// # Panics
+/// Outside a tokio runtime with I/O and time.
+pub async fn copy_until(
+    stop: impl Future<Output = ()>,
+    job: CopyJob,
+    reporter: &mut Reporter,
+) -> Result<(), CopyError> {
+    let mut stop = pin!(stop);
     let mut local = local(&job)?;
     if let Local::Sources(found) = &local {
         found.left_out.iter().for_each(|left_out| reporter.left_out(left_out));
@@ -65,10 +85,10 @@ pub async fn copy(job: CopyJob, reporter: &mut Reporter) -> Result<(), CopyError
     let (first, last) = job.ports;
     let udp = Carrier::Udp { first, last };
     let carrier = if job.via_ssh == ViaSsh::Always { Carrier::Ssh } else { udp };
-    let skipped_there = match attempt(&job, &mut local, carrier, reporter).await {
+    let skipped_there = match attempt(stop.as_mut(), &job, &mut local, carrier, reporter).await {
         Err(CopyError::NoUdp { .. }) if job.via_ssh == ViaSsh::Auto => {
             reporter.note("UDP does not answer; trying again through ssh");
-            attempt(&job, &mut local, Carrier::Ssh, reporter).await?
+            attempt(stop, &job, &mut local, Carrier::Ssh, reporter).await?
         }
         outcome => outcome?,
     };
@@ -106,6 +126,7 @@ fn local(job: &CopyJob) -> Result<Local, CopyError> {
 
 /// One ssh session with one transfer. Returns how many sources the far end skipped.
 async fn attempt(
+    mut stop: Pin<&mut impl Future<Output = ()>>,
     job: &CopyJob,
     local: &mut Local,
     carrier: Carrier,
@@ -115,13 +136,13 @@ async fn attempt(
     wire.send(&request(job, local, carrier)).await;
     let meeting = tokio::select! {
         meeting = meet(job, &mut wire, &mut ssh, carrier) => meeting?,
-        () = interrupted() => return Err(TransferError::Interrupted { kept: 0 }.into()),
+        () = stop.as_mut() => return Err(TransferError::Interrupted { kept: 0 }.into()),
     };
     if let (Local::Sources(found), Some(name)) = (&mut *local, &meeting.rename) {
         found.rename(name).map_err(|fault| answer(job, &fault.to_string()))?;
     }
     let mut link = Link::new(wire);
-    let moved = transfer(job, local, &meeting.ticket, carrier, &mut link, reporter).await;
+    let moved = transfer(stop, job, local, &meeting.ticket, carrier, &mut link, reporter).await;
     let mut skipped = 0;
     if moved.is_ok() {
         skipped = timeout(END_PATIENCE, link.run()).await.ok().flatten().unwrap_or(0);
@@ -203,6 +224,7 @@ fn answer(job: &CopyJob, reason: &str) -> CopyError {
 
 /// The transfer itself.
 async fn transfer(
+    stop: Pin<&mut impl Future<Output = ()>>,
     job: &CopyJob,
     local: &Local,
     ticket: &Ticket,
@@ -236,7 +258,7 @@ async fn transfer(
             Some(_) => timeout(END_PATIENCE, &mut moving).await.unwrap_or_else(|_| ended()),
             None => ended(),
         },
-        () = interrupted() => Err(TransferError::Interrupted { kept: 0 }),
+        () = stop => Err(TransferError::Interrupted { kept: 0 }),
     };
     link.during(once::close(endpoint, destination, outcome)).await
 }

@@ -91,7 +91,7 @@ pub(super) async fn converse_over(
         agreed => agreed?,
     };
     if job.dry_run {
-        plan::list(found, &agreed, reporter.style());
+        plan::list(found, &agreed, reporter);
         reporter.would_send(agreed.files_to_send(found), agreed.bytes_to_send(found));
         return Ok(agreed.unkept(found));
     }

@@ -7,11 +7,11 @@ use super::{
     message::Kind,
     outbound::Agreed,
     paths::printable_bytes,
-    progress::{Event, Style, json},
+    progress::{Event, Reporter, Style},
 };
 
-/// Prints one line per entry on standard output, because it is the requested result.
-pub(super) fn list(found: &Found, agreed: &Agreed, style: Style) {
+/// One event per entry for programs; else one line on standard output, because it is the requested result.
+pub(super) fn list(found: &Found, agreed: &Agreed, reporter: &Reporter) {
     let mut out = io::stdout().lock();
     let mut file = 0;
     for (at, entry) in (0..).zip(&found.entries) {
@@ -19,8 +19,8 @@ pub(super) fn list(found: &Found, agreed: &Agreed, style: Style) {
         let action = if directory { agreed.directory_action(at) } else { agreed.action(file, at) };
         file += u32::from(!directory);
         let name = entry.name.as_bytes();
-        if style == Style::Json {
-            json(&Event::Would { path: String::from_utf8_lossy(name), action });
+        if reporter.style() == Style::Json {
+            reporter.emit(&Event::Would { path: String::from_utf8_lossy(name), action });
             continue;
         }
         let mut line = format!("{action:9} ").into_bytes();

@@ -1,13 +1,16 @@
-//! Progress of a transfer: a bar, plain lines, JSON lines, or none.
+//! Progress of a transfer: a bar, plain lines, JSON lines, calls of an [`Observer`], or none.
 //!
-//! JSON goes to standard output, one event per line; text goes to standard error. Invariant: progress lines appear at
-//! most once a second.
+//! JSON goes to standard output, one event per line; text goes to standard error; an observer gets the events of the
+//! JSON lines, and nothing is printed. Invariant: progress lines appear at most once a second, [`Event::Progress`] for an
+//! observer at most ten times.
 
 use std::{
     borrow::Cow,
     collections::VecDeque,
+    fmt,
     io::{self, IsTerminal, Write},
     path::Path,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -29,6 +32,8 @@ use crate::figures::PathFigures;
 const MISLEADING_MAX: usize = 10;
 /// Time between two progress lines.
 const LINE_EVERY: Duration = Duration::from_secs(1);
+/// Time between two [`Event::Progress`] for an observer.
+const OBSERVED_EVERY: Duration = Duration::from_millis(100);
 
 /// The form of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -204,10 +209,29 @@ pub struct Summary {
     pub path: Option<PathFigures>,
 }
 
-/// Prints the progress of one side.
+/// Gets the events of a transfer, on the task that carries it out.
+#[derive(Clone)]
+pub struct Observer(Arc<dyn Fn(&Event<'_>) + Send + Sync>);
+
+impl Observer {
+    /// Calls `observe` for each event. The transfer waits meanwhile.
+    pub fn new(observe: impl Fn(&Event<'_>) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(observe))
+    }
+}
+
+impl fmt::Debug for Observer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Observer")
+    }
+}
+
+/// Reports the progress of one side.
 #[derive(Debug)]
 pub struct Reporter {
     style: Style,
+    /// Gets the events instead of standard output; the style is [`Style::Json`].
+    observer: Option<Observer>,
     verb: &'static str,
     bars: MultiProgress,
     bar: Option<ProgressBar>,
@@ -227,19 +251,25 @@ impl Reporter {
     /// `verb` is what this side does: `sending` or `receiving`.
     pub fn new(style: Style, verb: &'static str) -> Self {
         let bars = MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(10));
-        Self::beside(style, verb, bars)
+        Self::beside(style, None, verb, bars)
+    }
+
+    /// For programs: `observer` gets all events, and nothing is printed.
+    pub fn observed(observer: Observer) -> Self {
+        Self::beside(Style::Json, Some(observer), "", MultiProgress::new())
     }
 
     /// One for another transfer of the same side.
     #[must_use]
     pub fn another(&self) -> Self {
-        Self::beside(self.style, self.verb, self.bars.clone())
+        Self::beside(self.style, self.observer.clone(), self.verb, self.bars.clone())
     }
 
-    fn beside(style: Style, verb: &'static str, bars: MultiProgress) -> Self {
+    fn beside(style: Style, observer: Option<Observer>, verb: &'static str, bars: MultiProgress) -> Self {
         let now = Instant::now();
         Self {
             style,
+            observer,
             verb,
             bars,
             bar: None,
@@ -262,7 +292,7 @@ impl Reporter {
     /// The receiver is ready. It prints the ticket to standard output, even if quiet.
     pub fn listening(&self, ticket: &str) {
         match self.style {
-            Style::Json => json(&Event::Listening { ticket: Some(ticket), ticket_file: None }),
+            Style::Json => self.emit(&Event::Listening { ticket: Some(ticket), ticket_file: None }),
             Style::Quiet => line(io::stdout(), ticket),
             Style::Bar | Style::Lines => {
                 line(io::stderr(), "on the other machine: rc3 send PATH... -, then paste this ticket:");
@@ -275,7 +305,7 @@ impl Reporter {
     pub fn listening_by_file(&self, path: &Path) {
         let ticket_file = printable_path(path);
         match self.style {
-            Style::Json => json(&Event::Listening { ticket: None, ticket_file: Some(ticket_file) }),
+            Style::Json => self.emit(&Event::Listening { ticket: None, ticket_file: Some(ticket_file) }),
             _ => self.note(&format!(
                 "the ticket is in {ticket_file}; on the other machine: \
                                      rc3 send --ticket-file {ticket_file} PATH..."
@@ -293,7 +323,7 @@ impl Reporter {
     /// An entry does not leave the sender.
     pub fn left_out(&self, left_out: &LeftOut) {
         match self.style {
-            Style::Json => json(&Event::Skipped {
+            Style::Json => self.emit(&Event::Skipped {
                 path: left_out.path.to_string_lossy(),
                 reason: left_out.reason.to_string(),
             }),
@@ -304,7 +334,7 @@ impl Reporter {
     /// The receiver does not create an entry.
     pub fn skipped(&self, path: &SafePath, reason: &str) {
         match self.style {
-            Style::Json => json(&Event::Skipped { path: lossy(path), reason: reason.to_owned() }),
+            Style::Json => self.emit(&Event::Skipped { path: lossy(path), reason: reason.to_owned() }),
             _ => self.note(&format!("left out: {path} ({reason})")),
         }
     }
@@ -312,7 +342,7 @@ impl Reporter {
     /// A file exists at the receiver with other content.
     pub fn conflict(&self, path: &SafePath) {
         match self.style {
-            Style::Json => json(&Event::Conflict { path: lossy(path) }),
+            Style::Json => self.emit(&Event::Conflict { path: lossy(path) }),
             _ => self.print(&format!("conflict: {path} exists at the receiver with other content")),
         }
     }
@@ -320,7 +350,7 @@ impl Reporter {
     /// A file arrived damaged.
     pub fn damaged(&self, path: &SafePath) {
         match self.style {
-            Style::Json => json(&Event::Damaged { path: lossy(path) }),
+            Style::Json => self.emit(&Event::Damaged { path: lossy(path) }),
             _ => self.print(&format!("damaged: {path}")),
         }
     }
@@ -333,7 +363,7 @@ impl Reporter {
     /// The receiver is busy; the next try follows after a pause.
     pub fn retrying(&self, pause: Duration) {
         match self.style {
-            Style::Json => json(&Event::Retrying { seconds: pause.as_secs_f64() }),
+            Style::Json => self.emit(&Event::Retrying { seconds: pause.as_secs_f64() }),
             _ => self.note(&format!("the receiver is busy, retrying in {}", about_time(pause))),
         }
     }
@@ -351,7 +381,7 @@ impl Reporter {
             Work::Storing => ("storing", "waiting: the receiver is storing what arrived"),
         };
         match self.style {
-            Style::Json => json(&Event::Waiting { receiver }),
+            Style::Json => self.emit(&Event::Waiting { receiver }),
             _ => self.note(text),
         }
     }
@@ -360,7 +390,7 @@ impl Reporter {
     pub fn misleading(&self, paths: &[SafePath]) {
         if self.style == Style::Json {
             for path in paths {
-                json(&Event::Misleading { path: String::from_utf8_lossy(path.as_bytes()).into_owned() });
+                self.emit(&Event::Misleading { path: String::from_utf8_lossy(path.as_bytes()).into_owned() });
             }
             return;
         }
@@ -380,7 +410,7 @@ impl Reporter {
         self.recent = Recent::default();
         let loops = if rc3 { "rc3" } else { "plain QUIC" };
         match self.style {
-            Style::Json => json(&Event::Start { files, bytes, peer: peer.to_owned(), rc3 }),
+            Style::Json => self.emit(&Event::Start { files, bytes, peer: peer.to_owned(), rc3 }),
             Style::Quiet => {}
             Style::Lines | Style::Bar => self.print(&format!(
                 "{} {} in {}, {peer}, {loops}",
@@ -403,12 +433,13 @@ impl Reporter {
             bar.set_message(self.summary(bytes));
             return;
         }
-        if matches!(self.style, Style::Quiet | Style::Bar) || now.duration_since(self.line_at) < LINE_EVERY {
+        let every = if self.observer.is_some() { OBSERVED_EVERY } else { LINE_EVERY };
+        if matches!(self.style, Style::Quiet | Style::Bar) || now.duration_since(self.line_at) < every {
             return;
         }
         self.line_at = now;
         if self.style == Style::Json {
-            json(&Event::Progress {
+            self.emit(&Event::Progress {
                 bytes,
                 total_bytes: self.total,
                 files: self.files,
@@ -452,7 +483,7 @@ impl Reporter {
     pub fn file(&mut self, path: &SafePath, bytes: u64) {
         self.files += 1;
         if self.style == Style::Json {
-            json(&Event::File { path: lossy(path), bytes });
+            self.emit(&Event::File { path: lossy(path), bytes });
         }
     }
 
@@ -465,7 +496,7 @@ impl Reporter {
     pub fn done(&mut self, summary: Summary) {
         self.clear();
         if self.style == Style::Json {
-            json(&Event::Done(summary));
+            self.emit(&Event::Done(summary));
             return;
         }
         let rlp: u64 = summary.rlp_bytes.iter().sum();
@@ -497,10 +528,18 @@ impl Reporter {
     pub fn failure(&mut self, error: &dyn std::fmt::Display, hint: &str) {
         self.clear();
         if self.style == Style::Json {
-            json(&Event::Error { message: error.to_string(), hint });
+            self.emit(&Event::Error { message: error.to_string(), hint });
             return;
         }
         self.print(&format!("rc3: {error}\nhint: {hint}"));
+    }
+
+    /// Passes an event on, in the style for programs.
+    pub(super) fn emit(&self, event: &Event<'_>) {
+        match &self.observer {
+            Some(Observer(observe)) => observe(event),
+            None => json(event),
+        }
     }
 
     /// Removes the bar.

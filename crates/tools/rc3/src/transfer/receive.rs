@@ -8,11 +8,12 @@ use std::{
     io,
     net::SocketAddr,
     path::{Path, PathBuf},
+    pin::{Pin, pin},
     sync::Arc,
     time::Duration,
 };
 
-use rc3_net::{Congestion, Endpoint, RlpMode, ServerConfig, VarInt};
+use rc3_net::{Congestion, Connection, Endpoint, RlpMode, ServerConfig, VarInt};
 use tokio::{
     task::JoinSet,
     time::{MissedTickBehavior, timeout},
@@ -85,26 +86,80 @@ pub struct ReceiveJob {
 /// # Panics
 /// Outside a tokio runtime with I/O and time.
 pub async fn receive(job: ReceiveJob, reporter: &mut Reporter) -> Result<(), TransferError> {
-    // Check the directory before the ticket is printed.
-    let destination = open(&job)?;
-    let (endpoint, ticket) = listen(&job)?;
-    let written = ticket_file(&job, &ticket)?;
-    match &written {
+    let mut receiver = Receiver::listen(job)?;
+    match &receiver.written {
         Some(file) => reporter.listening_by_file(file.path()),
-        None => reporter.listening(&ticket.to_string()),
+        None => reporter.listening(&receiver.ticket.to_string()),
+    }
+    let outcome = receiver.receive(interrupted(), reporter).await;
+    receiver.close(outcome).await
+}
+
+/// A port with a ticket, and the directory behind it.
+pub struct Receiver {
+    job: ReceiveJob,
+    destination: Destination,
+    endpoint: Endpoint,
+    ticket: Ticket,
+    /// Removed on drop.
+    written: Option<TicketFile>,
+    admission: Admission,
+}
+
+impl Receiver {
+    /// Opens the directory and a port, and makes a ticket.
+    ///
+    /// # Errors
+    /// See [`TransferError`].
+    ///
+    /// # Panics
+    /// Outside a tokio runtime with I/O and time.
+    pub fn listen(job: ReceiveJob) -> Result<Self, TransferError> {
+        // Check the directory before anyone gets a ticket.
+        let destination = open(&job)?;
+        let (endpoint, ticket) = listen(&job)?;
+        let written = ticket_file(&job, &ticket)?;
+        let admission = Admission::new(endpoint.clone(), ticket.secret());
+        Ok(Self { job, destination, endpoint, ticket, written, admission })
     }
 
-    let mut admission = Admission::new(endpoint.clone(), ticket.secret());
-    let mut serving = Box::pin(serve(&job, &mut admission, &destination, reporter));
-    let outcome = tokio::select! {
-        outcome = &mut serving => outcome,
-        () = interrupted() => Err(TransferError::Interrupted { kept: 0 }),
-    };
-    // Senders should receive the reason before their connections are dropped.
-    let (code, reason) = parting(outcome.as_ref().err(), &job.policy);
-    endpoint.close(code, reason.as_bytes());
-    drop(serving);
-    wind_up(&endpoint, &destination, outcome).await
+    /// The ticket for senders.
+    pub fn ticket(&self) -> &Ticket {
+        &self.ticket
+    }
+
+    /// Receives one complete transfer, or with [`ReceiveJob::keep`] all, until `stop`. It can be called again, after
+    /// `stop` too: senders that arrive between two calls wait until their own patience ends.
+    ///
+    /// # Errors
+    /// See [`TransferError`]. A failed transfer is reported but does not end the call.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime with I/O and time.
+    pub async fn receive(
+        &mut self,
+        stop: impl Future<Output = ()>,
+        reporter: &mut Reporter,
+    ) -> Result<(), TransferError> {
+        serve(pin!(stop), &self.job, &mut self.admission, &self.destination, reporter).await
+    }
+
+    /// Closes the port and all connections; senders learn the reason from `outcome`. Returns `outcome`, with the number
+    /// of incomplete files.
+    ///
+    /// # Errors
+    /// That of `outcome`.
+    pub async fn close(self, outcome: Result<(), TransferError>) -> Result<(), TransferError> {
+        let (code, reason) = parting(outcome.as_ref().err(), &self.job.policy);
+        self.endpoint.close(code, reason.as_bytes());
+        wind_up(&self.endpoint, &self.destination, outcome).await
+    }
+}
+
+impl std::fmt::Debug for Receiver {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Receiver").field("dir", &self.job.dir).finish_non_exhaustive()
+    }
 }
 
 /// The last steps of a receiver after its connections are closed.
@@ -177,6 +232,7 @@ pub(super) fn parting(error: Option<&TransferError>, policy: &Policy) -> (VarInt
 }
 
 async fn serve(
+    mut stop: Pin<&mut impl Future<Output = ()>>,
     job: &ReceiveJob,
     admission: &mut Admission,
     destination: &Destination,
@@ -186,10 +242,13 @@ async fn serve(
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let most = if job.keep { SENDERS_MAX } else { 1 };
     let mut transfers = JoinSet::new();
+    let mut connections: Vec<Connection> = Vec::new();
     loop {
         while transfers.len() < most
             && let Some(session) = admission.next_session()
         {
+            connections.retain(|connection| connection.close_reason().is_none());
+            connections.push(session.connection.clone());
             transfers.spawn(serve_one(session, destination.clone(), reporter.another(), job.policy));
         }
         let done = tokio::select! {
@@ -204,6 +263,13 @@ async fn serve(
                 continue;
             }
             Some(done) = transfers.join_next() => done.map_err(background)?,
+            () = stop.as_mut() => {
+                let error = TransferError::Interrupted { kept: 0 };
+                // Senders should receive the reason before their connections are dropped.
+                let (code, reason) = parting(Some(&error), &job.policy);
+                connections.iter().for_each(|connection| connection.close(code, reason.as_bytes()));
+                return Err(error);
+            }
         };
         if transfers.is_empty() {
             // The next sender may already wait for a file that is still being closed.

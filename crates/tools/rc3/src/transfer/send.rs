@@ -4,6 +4,7 @@ use std::{
     io,
     net::SocketAddr,
     path::PathBuf,
+    pin::{Pin, pin},
     time::{Duration, Instant},
 };
 
@@ -59,7 +60,7 @@ pub struct SendJob {
     pub patience: Duration,
 }
 
-/// Sends all files, until they are in place at the receiver.
+/// Sends all files, until they are in place at the receiver or the user interrupts.
 ///
 /// # Errors
 /// See [`TransferError`].
@@ -67,30 +68,59 @@ pub struct SendJob {
 /// # Panics
 /// Outside a tokio runtime with I/O and time.
 pub async fn send(job: SendJob, reporter: &mut Reporter) -> Result<(), TransferError> {
+    send_until(interrupted(), job, reporter).await
+}
+
+/// As [`send`], but `stop` interrupts it instead of the user's signals, so that a program keeps its own handlers.
+///
+/// # Errors
+/// See [`TransferError`].
+///
+/// # Panics
+/// Outside a tokio runtime with I/O and time.
+pub async fn send_until(
+    stop: impl Future<Output = ()>,
+    job: SendJob,
+    reporter: &mut Reporter,
+) -> Result<(), TransferError> {
+    let mut stop = pin!(stop);
     let (paths, selection) = (job.paths.clone(), job.selection.clone());
     let scan = tokio::task::spawn_blocking(move || Found::scan(&paths, &selection));
-    let found = scan.await.map_err(background)??;
+    let found = or_stop(stop.as_mut(), async { Ok(scan.await.map_err(background)??) }).await?;
     found.left_out.iter().for_each(|left_out| reporter.left_out(left_out));
     if found.entries.is_empty() {
         return Err(TransferError::Nothing);
     }
-    let unkept = send_found(&job, &found, reporter).await?;
+    let unkept = send_found(stop, &job, &found, reporter).await?;
     unkept.report(reporter);
     unkept.result(found.left_out.len())
 }
 
-async fn send_found(job: &SendJob, found: &Found, reporter: &mut Reporter) -> Result<Unkept, TransferError> {
-    let address = resolve(&job.ticket).await?;
+async fn send_found(
+    mut stop: Pin<&mut impl Future<Output = ()>>,
+    job: &SendJob,
+    found: &Found,
+    reporter: &mut Reporter,
+) -> Result<Unkept, TransferError> {
+    let address = or_stop(stop.as_mut(), resolve(&job.ticket)).await?;
     let endpoint = open(&job.network, address)?;
-    let outcome = tokio::select! {
-        outcome = persist(&endpoint, address, job, found, reporter) => outcome,
-        () = interrupted() => Err(TransferError::Interrupted { kept: 0 }),
-    };
+    let outcome = or_stop(stop, persist(&endpoint, address, job, found, reporter)).await;
     let (code, reason) = close_code(outcome.as_ref().err());
     endpoint.close(code, reason.as_bytes());
     let _ = tokio::time::timeout(Duration::from_secs(1), endpoint.wait_idle()).await;
     endpoint.save_paths().await;
     outcome
+}
+
+/// The outcome of `work`, or that `stop` came first.
+async fn or_stop<T>(
+    stop: Pin<&mut impl Future<Output = ()>>,
+    work: impl Future<Output = Result<T, TransferError>>,
+) -> Result<T, TransferError> {
+    tokio::select! {
+        outcome = work => outcome,
+        () = stop => Err(TransferError::Interrupted { kept: 0 }),
+    }
 }
 
 /// An endpoint for connections to `address`.

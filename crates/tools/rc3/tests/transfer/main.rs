@@ -18,6 +18,7 @@ mod hostile_sender;
 #[cfg(unix)]
 mod interruption;
 #[cfg(unix)]
+mod library;
 mod many;
 #[cfg(unix)]
 mod modes;

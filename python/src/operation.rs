@@ -1,0 +1,117 @@
+//! Work on tokio that reports to a Python callable.
+
+use std::{io, sync::Arc};
+
+use pyo3::prelude::*;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::{failure::Failure, runtime::runtime};
+
+/// A running operation.
+#[pyclass(frozen, module = "rc3._rc3")]
+pub(crate) struct Operation {
+    stop: CancellationToken,
+}
+
+#[pymethods]
+impl Operation {
+    /// Asks it to end early. It still reports its end.
+    fn stop(&self) {
+        self.stop.cancel();
+    }
+}
+
+/// Passes JSON events to the callable. Their number is bounded by the files of the transfer.
+pub(crate) type Events = mpsc::UnboundedSender<String>;
+
+impl Operation {
+    /// Runs `work` and calls `report(kind, value)`: `"event"` with its JSON for each event, and at last `"end"` with an
+    /// empty value, or `"failed"` with class, message, hint and exit code. Only a thread of its own waits for the
+    /// interpreter.
+    pub(crate) fn with_events<F>(
+        report: Py<PyAny>,
+        stop: CancellationToken,
+        work: impl FnOnce(CancellationToken, Events) -> F,
+    ) -> io::Result<Self>
+    where
+        F: Future<Output = Result<(), Failure>> + Send + 'static,
+    {
+        let tokio = &runtime()?.tokio;
+        let (events, mut arriving) = mpsc::unbounded_channel();
+        let working = tokio.spawn(work(stop.clone(), events));
+        tokio.spawn_blocking(move || {
+            while let Some(event) = arriving.blocking_recv() {
+                call(&report, "event", event);
+            }
+            match runtime().map(|runtime| runtime.tokio.block_on(working)) {
+                Ok(Ok(Ok(()))) => call(&report, "end", ()),
+                Ok(Ok(Err(failure))) => call(&report, "failed", failure.into_parts()),
+                Ok(Err(panicked)) => failed(&report, io::Error::other(panicked)),
+                Err(error) => failed(&report, error),
+            }
+        });
+        Ok(Self { stop })
+    }
+
+    /// Runs `work` until it ends or is stopped, and calls `report("end", value)` or `report("error", exception)`. After a
+    /// stop the error is of the kind `Interrupted`.
+    pub(crate) fn with_value<T>(
+        report: Py<PyAny>,
+        stop: CancellationToken,
+        work: impl Future<Output = io::Result<T>> + Send + 'static,
+    ) -> io::Result<Self>
+    where
+        T: for<'py> IntoPyObject<'py> + Send + 'static,
+    {
+        let (tokio, stopped) = (&runtime()?.tokio, stop.clone());
+        tokio.spawn(async move {
+            let outcome = tokio::select! {
+                outcome = work => outcome,
+                () = stopped.cancelled() => Err(io::ErrorKind::Interrupted.into()),
+            };
+            tokio::task::spawn_blocking(move || match outcome {
+                Ok(value) => call(&report, "end", value),
+                Err(error) => call(&report, "error", PyErrValue(error.into())),
+            });
+        });
+        Ok(Self { stop })
+    }
+}
+
+/// An exception as a value.
+struct PyErrValue(PyErr);
+
+impl<'py> IntoPyObject<'py> for PyErrValue {
+    type Target = pyo3::exceptions::PyBaseException;
+    type Output = Bound<'py, Self::Target>;
+    type Error = std::convert::Infallible;
+
+    fn into_pyobject(self, py: Python<'py>) -> Result<Self::Output, Self::Error> {
+        Ok(self.0.into_value(py).into_bound(py))
+    }
+}
+
+fn failed(report: &Py<PyAny>, error: io::Error) {
+    call(report, "failed", Failure::from(error).into_parts());
+}
+
+/// Calls the callable, unless the interpreter is shutting down.
+fn call(report: &Py<PyAny>, kind: &str, value: impl for<'py> IntoPyObject<'py>) {
+    Python::try_attach(|py| {
+        if let Err(error) = report.call1(py, (kind, value)) {
+            error.write_unraisable(py, Some(report.bind(py)));
+        }
+    });
+}
+
+/// An observer that passes events on as JSON.
+pub(crate) fn observer(events: Events) -> rc3::transfer::progress::Observer {
+    let events = Arc::new(events);
+    rc3::transfer::progress::Observer::new(move |event| {
+        if let Ok(text) = serde_json::to_string(event) {
+            // Without a reader the operation has ended.
+            let _ = events.send(text);
+        }
+    })
+}

@@ -1,0 +1,85 @@
+//! TLS and transport settings of streams.
+
+use std::{io, path::Path, sync::Arc, time::Duration};
+
+use rc3::cli::{high, low::RlpChoice};
+use rc3_net::{
+    ClientConfig, ServerConfig, TransportConfig, VarInt,
+    rustls::{
+        RootCertStore,
+        pki_types::{CertificateDer, PrivateKeyDer, pem, pem::PemObject},
+    },
+};
+
+/// Most bytes of a connection that wait for sending, and for each loop most that wait for the reader: enough for
+/// 1 Gbit/s x 130 ms.
+const WINDOW: u32 = 16 << 20;
+
+/// A client that trusts the certificates in the file `ca`, or those of the system.
+pub(crate) fn client(ca: Option<&Path>, transport: TransportConfig) -> io::Result<ClientConfig> {
+    let mut roots = RootCertStore::empty();
+    match ca {
+        Some(path) => {
+            for certificate in certificates(path)? {
+                roots.add(certificate).map_err(|error| of_file(path, error))?;
+            }
+        }
+        // Some of a system's files are often unreadable; those that remain decide.
+        None => drop(roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs)),
+    }
+    let nothing = |_| io::Error::new(io::ErrorKind::NotFound, "no trusted certificates; pass a file as ca");
+    let mut config = ClientConfig::with_root_certificates(Arc::new(roots)).map_err(nothing)?;
+    config.transport_config(Arc::new(transport));
+    Ok(config)
+}
+
+/// A server with the certificate chain and the key in these files.
+pub(crate) fn server(certificate: &Path, key: &Path, transport: TransportConfig) -> io::Result<ServerConfig> {
+    let chain = certificates(certificate)?;
+    let secret = PrivateKeyDer::from_pem_file(key).map_err(|error| unreadable(key, error))?;
+    let mut config = ServerConfig::with_single_cert(chain, secret).map_err(|error| of_file(key, error))?;
+    config.transport_config(Arc::new(transport));
+    Ok(config)
+}
+
+/// A peer that is silent for `idle_timeout` seconds is gone. `rlp` is as on the command line.
+pub(crate) fn transport(idle_timeout: f64, rlp: &str) -> io::Result<TransportConfig> {
+    let invalid = |message| io::Error::new(io::ErrorKind::InvalidInput, message);
+    let rlp = <RlpChoice as clap::ValueEnum>::from_str(rlp, false)
+        .map_err(|_| invalid("rlp is not guard, trust or off"))?;
+    let idle = Duration::try_from_secs_f64(idle_timeout).ok().filter(|time| !time.is_zero());
+    let idle = idle.ok_or_else(|| invalid("idle_timeout is not a number of seconds above 0"))?;
+    let milliseconds = u32::try_from(idle.as_millis()).unwrap_or(u32::MAX);
+    let mut transport = TransportConfig::default();
+    transport
+        .rlp(high::rlp(rlp))
+        .max_idle_timeout(Some(VarInt::from_u32(milliseconds).into()))
+        // An open stream stays open without traffic, as over TCP.
+        .keep_alive_interval(Some(idle * 3 / 10))
+        .receive_window(WINDOW.into())
+        .rlp_window(WINDOW.into())
+        .send_window(WINDOW.into())
+        // A connection carries one stream, which the client opens.
+        .max_concurrent_bidi_streams(VarInt::from_u32(1))
+        .max_concurrent_uni_streams(VarInt::from_u32(0));
+    Ok(transport)
+}
+
+fn certificates(path: &Path) -> io::Result<Vec<CertificateDer<'static>>> {
+    let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    match read {
+        Ok(none) if none.is_empty() => Err(of_file(path, "no certificate in PEM")),
+        read => read.map_err(|error| unreadable(path, error)),
+    }
+}
+
+fn unreadable(path: &Path, error: pem::Error) -> io::Error {
+    match error {
+        pem::Error::Io(error) => io::Error::new(error.kind(), format!("{}: {error}", path.display())),
+        error => of_file(path, error),
+    }
+}
+
+fn of_file(path: &Path, fault: impl std::fmt::Display) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("{}: {fault}", path.display()))
+}
