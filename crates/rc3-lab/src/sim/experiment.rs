@@ -32,7 +32,10 @@ use crate::document::Table;
 /// Flows measured in each world of a quick run, at most.
 const QUICK_FLOWS: u64 = 500;
 /// Flows before them.
-const QUICK_WARM_UP: u64 = 1500;
+const QUICK_WARM_UP: u64 = 500;
+/// Hosts at each router in a quick run, where the scenario leaves the number at ten.
+const QUICK_HOSTS: u64 = 2;
+const HOSTS: u64 = 10;
 
 /// How worlds run and where results go.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -167,7 +170,7 @@ impl Experiment {
             }
             None => return Err(ExperimentError::Unknown(name.to_owned())),
         };
-        let small = if plan.quick { quick(&scenario) } else { Vec::new() };
+        let small = if plan.quick { quick(&scenario, &plan.registry) } else { Vec::new() };
         for change in small.iter().chain(&plan.changes) {
             scenario.set(change)?;
         }
@@ -349,16 +352,33 @@ pub fn write_overview(findings: &[Finding], out: &Path) -> Result<(), Experiment
     Ok(())
 }
 
-/// Changes that make a scenario quick: one repetition of 500 flows behind 1500, unless the scenario itself says how many
-/// flows it needs before the measured ones.
-fn quick(scenario: &Scenario) -> Vec<String> {
+/// Changes that make a scenario quick: one repetition of 500 flows behind 500, and two hosts at each router.
+///
+/// The bottleneck of a path is the uplink of its host, so that fewer hosts give the same completion times with fewer
+/// flows per second, and less to simulate until the last measured flow has ended.
+fn quick(scenario: &Scenario, registry: &Registry) -> Vec<String> {
     let (spec, measure) = (scenario.spec(), &scenario.spec().measure);
+    let fewer = spec.topology.hosts.is_none() && has_ten_hosts(&spec.topology.kind, registry);
     let mut changes = vec!["measure.repetitions=1".to_owned()];
     changes.push(format!("measure.flows={}", measure.flows.min(QUICK_FLOWS)));
-    if measure.warm_up.is_none() && spec.workload.arrivals == Arrivals::Poisson {
-        changes.push(format!("measure.warm-up={QUICK_WARM_UP}"));
+    if fewer {
+        changes.push(format!("topology.hosts={QUICK_HOSTS}"));
+    }
+    match measure.warm_up {
+        // The same time at fewer flows per second.
+        Some(flows) if fewer => changes.push(format!("measure.warm-up={}", flows * QUICK_HOSTS / HOSTS)),
+        None if spec.workload.arrivals == Arrivals::Poisson => {
+            changes.push(format!("measure.warm-up={QUICK_WARM_UP}"));
+        }
+        _ => {}
     }
     changes
+}
+
+/// Whether routers of this topology have ten hosts by default. A fat tree, whose key is `ports`, has a number of its own.
+fn has_ten_hosts(kind: &str, registry: &Registry) -> bool {
+    let known = registry.topologies().find(|(name, _, _)| *name == kind);
+    known.is_some_and(|(_, _, keys)| keys.contains(&"hosts") && !keys.contains(&"ports"))
 }
 
 /// Rows as the text of a file in `folder`.
