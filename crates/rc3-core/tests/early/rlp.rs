@@ -190,7 +190,7 @@ fn what_the_server_rejects_counts_as_never_sent() {
 
 #[test]
 fn what_overtakes_the_secret_waits_for_it() {
-    const BYTES: u64 = 200_000;
+    const BYTES: u64 = 180_000;
     let mut pair = known(RlpMode::Guard, 1, true);
     let tap = Tap::listen(&mut pair, true);
     let start = pair.now;
