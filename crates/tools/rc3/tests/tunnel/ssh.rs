@@ -181,10 +181,9 @@ fn rsync_copies_a_tree() {
         fs::write(&path, content(number, 3_000 * number as usize)).unwrap();
         fs::set_permissions(&path, PermissionsExt::from_mode(if number % 2 == 0 { 0o640 } else { 0o755 }))
             .unwrap();
-        let time = UNIX_EPOCH + Duration::from_secs(1_000_000_000 + number);
-        fs::File::open(&path).unwrap().set_modified(time).unwrap();
     }
     fs::write(tree.join("large"), content(3, 2_000_000)).unwrap();
+    age(from.path());
     // A shell splits these words again, so the one with spaces is quoted.
     let shell: Vec<String> = session.words().into_iter().map(|word| format!("'{word}'")).collect();
     let rsync = |from: &str, to: &str| {
@@ -206,19 +205,29 @@ fn rsync_copies_a_tree() {
 
     // The second run sends what has changed.
     fs::write(tree.join("sub/new"), b"new").unwrap();
+    age(from.path());
     rsync(&here(&tree), &there);
     assert_eq!(entries(to.path()), entries(from.path()));
 }
 
-/// Content, permission bits and time of each path below `root`.
-fn entries(root: &Path) -> BTreeMap<PathBuf, (Option<Vec<u8>>, u32, Duration)> {
+/// Sets the times of all below `root` to some of long ago: rsync leaves a time alone that differs by less than a second.
+fn age(root: &Path) {
+    for path in entries(root).into_keys() {
+        let seconds = 1_000_000_000 + path.as_os_str().len() as u64;
+        let file = fs::File::open(root.join(path)).unwrap();
+        file.set_modified(UNIX_EPOCH + Duration::from_secs(seconds)).unwrap();
+    }
+}
+
+/// Hash of the content, permission bits and time of each path below `root`.
+fn entries(root: &Path) -> BTreeMap<PathBuf, (Option<blake3::Hash>, u32, Duration)> {
     let mut found = BTreeMap::new();
     let mut open = vec![root.to_owned()];
     while let Some(directory) = open.pop() {
         for entry in fs::read_dir(&directory).unwrap() {
             let path = entry.unwrap().path();
             let metadata = path.symlink_metadata().unwrap();
-            let content = metadata.is_file().then(|| fs::read(&path).unwrap());
+            let content = metadata.is_file().then(|| blake3::hash(&fs::read(&path).unwrap()));
             let time = metadata.modified().unwrap().duration_since(UNIX_EPOCH).unwrap();
             if metadata.is_dir() {
                 open.push(path.clone());
