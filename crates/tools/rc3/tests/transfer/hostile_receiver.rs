@@ -134,7 +134,7 @@ fn receivers_that_contradict_themselves_are_left() {
     use FromReceiver::{Accepted, Compare, FileDone, FileFailed, Finished, Have, Skip};
     let skip = |entry| Skip { entry, skip: message::Skip::Conflict };
     let failed = |file| FileFailed { file, fault: message::Fault::Exists, reason: String::new() };
-    for lies in [
+    let all = [
         // Ranges outside the file, out of order, of an unknown file, twice.
         vec![missing(0, &[(0, 101)])],
         vec![missing(0, &[(u64::MAX - 1, u64::MAX)])],
@@ -169,11 +169,18 @@ fn receivers_that_contradict_themselves_are_left() {
         vec![Accepted, Accepted],
         vec![Accepted, missing(0, &[(0, 1)])],
         vec![Accepted, Compare { file: 0 }],
-    ] {
+    ];
+    let check = |lies: &Vec<FromReceiver>| {
         let error = outcome_of(lies.clone());
         assert!(matches!(error, TransferError::Protocol(_)), "{lies:?}: {error}");
         assert!(error.to_string().lines().count() == 1, "{error}");
-    }
+    };
+    // Each sender takes a moment to leave, so a few do it side by side.
+    std::thread::scope(|scope| {
+        for some in all.chunks(all.len().div_ceil(4)) {
+            scope.spawn(move || some.iter().for_each(check));
+        }
+    });
 }
 
 #[test]
