@@ -13,6 +13,9 @@ use rc3_core::{KnownPath, Pace, units::Rate};
 
 use crate::marks::MarkChoice;
 
+/// Seconds that an entry may be ahead of `now`, which is read before the wait for the lock.
+const AHEAD_MAX: u64 = 2;
+
 /// The key of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Key {
@@ -57,9 +60,10 @@ impl Entry {
         }
     }
 
-    /// The valid part at `now`: neither older than `age_max` nor from the future.
+    /// The valid part at `now`: neither older than `age_max` nor from the future, except for what another process wrote
+    /// while this one waited for the lock.
     pub(super) fn good(self, now: u64, age_max: Duration) -> Option<Self> {
-        let good = |at: u64| now.checked_sub(at).is_some_and(|age| age < age_max.as_secs());
+        let good = |at: u64| at <= now + AHEAD_MAX && now.saturating_sub(at) < age_max.as_secs();
         let entry = Self {
             found: self.found.filter(|found| good(found.at)),
             marks: self.marks.filter(|&(at, _)| good(at)),
@@ -216,7 +220,9 @@ pub(super) mod tests {
     fn what_is_old_or_of_the_future_is_no_good() {
         let (_, entry) = Entry::parse("::1 from=:: at=1000 score=1 marks=le marked=500000").unwrap();
         assert_eq!(entry.good(1000, DAY).map(|good| (good.found.is_some(), good.marks)), Some((true, None)));
-        assert_eq!(entry.good(999, DAY), None);
+        // Another process wrote it while this one, which had read its clock, waited for the lock.
+        assert_eq!(entry.good(1000 - AHEAD_MAX, DAY).map(|good| good.found.is_some()), Some(true));
+        assert_eq!(entry.good(999 - AHEAD_MAX, DAY), None);
         assert_eq!(entry.good(1000 + 86_400, DAY), None);
     }
 
