@@ -65,18 +65,26 @@ fn udp_that_nobody_answers_is_named() {
     assert!(silent.recv(&mut [0; 2000]).is_ok(), "it was asked");
 }
 
-#[test]
-fn firewalls_are_bypassed_only_on_request() {
-    let (from, to) = (temporary(), temporary());
+/// An ssh server behind a firewall that passes TCP only, and a file of the source.
+fn firewalled(from: &TempDir) -> Fake {
     fs::write(from.path().join("f"), content(200_000)).unwrap();
     // Documentation addresses (RFC 5737) are not assigned.
-    let fake = Fake::with("export SSH_CONNECTION='127.0.0.1 1 192.0.2.1 22'");
-    let places = [&*from.path().join("f"), &*there(to.path())];
-    let output = fake.copy(&[], &places);
+    Fake::with("export SSH_CONNECTION='127.0.0.1 1 192.0.2.1 22'")
+}
+
+#[test]
+fn firewalls_are_not_bypassed_without_a_request() {
+    let (from, to) = (temporary(), temporary());
+    let output = firewalled(&from).copy(&[], &[&*from.path().join("f"), &*there(to.path())]);
     assert_eq!(output.status.code(), Some(11), "{}", said(&output));
     assert!(said(&output).contains("--via-ssh"), "{}", said(&output));
     assert_eq!(tree(to.path()), []);
-    let output = fake.copy(&["--via-ssh=auto"], &places);
+}
+
+#[test]
+fn firewalls_are_bypassed_on_request() {
+    let (from, to) = (temporary(), temporary());
+    let output = firewalled(&from).copy(&["--via-ssh=auto"], &[&*from.path().join("f"), &*there(to.path())]);
     assert!(output.status.success(), "{}", said(&output));
     assert_eq!(tree(to.path()), tree(from.path()));
 }
