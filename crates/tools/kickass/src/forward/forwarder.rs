@@ -15,10 +15,12 @@ use super::{
     config::Config,
     icmp::{Icmp, Trouble},
     pool::Pool,
-    port::{Port, RunLimits},
+    port::Port,
     routes::Routes,
     statistics::Totals,
 };
+
+pub use super::port::RunLimits;
 
 /// Extra buffer space that reveals packets longer than the MTU.
 const SLACK: usize = 4;

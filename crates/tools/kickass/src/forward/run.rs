@@ -25,9 +25,8 @@ use super::{
     config::{Config, ConfigError},
     device::{Device, DeviceConfig},
     error::ForwardError,
-    forwarder::Forwarder,
+    forwarder::{Forwarder, RunLimits},
     metrics::Asked,
-    port::RunLimits,
     privileges::{self, Identity},
     statistics::Totals,
 };
