@@ -22,7 +22,7 @@ const HEADERS: usize = 28;
 /// A receiver ends so long after the last datagram, if the mark of the end is lost.
 const SILENCE: Duration = Duration::from_secs(2);
 /// Room for what comes while a receiver does not run.
-const BUFFER: usize = 8 << 20;
+const BUFFER: usize = 64 << 20;
 
 #[derive(Parser)]
 struct Arguments {
@@ -91,7 +91,7 @@ fn send(to: SocketAddr, gap: f64, time: Duration, bytes: usize, dscp: u32, batch
     socket.connect(to)?;
     let bytes = bytes.saturating_sub(HEADERS).max(HEADER);
     if batch > 1 {
-        offload::segment(&socket, bytes)?;
+        options::segment(&socket, bytes)?;
     }
     let mut datagrams = vec![0; bytes * usize::from(batch)];
     let batches = (time.as_secs_f64() / gap) as u64 / u64::from(batch);
@@ -123,9 +123,11 @@ fn send(to: SocketAddr, gap: f64, time: Duration, bytes: usize, dscp: u32, batch
 fn receive(at: SocketAddr, joined: Option<usize>) -> io::Result<()> {
     let socket = UdpSocket::bind(at)?;
     // The kernel may give less; what it drops shows as lost.
-    let _ = SockRef::from(&socket).set_recv_buffer_size(BUFFER);
+    if options::reserve(&socket, BUFFER).is_err() {
+        let _ = SockRef::from(&socket).set_recv_buffer_size(BUFFER);
+    }
     if joined.is_some() {
-        offload::join(&socket)?;
+        options::join(&socket)?;
     }
     println!("ready");
     let size = joined.map_or(65_536, |bytes| bytes.saturating_sub(HEADERS).max(HEADER));
@@ -234,8 +236,8 @@ fn now() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// What the kernel does for several datagrams at once.
-mod offload {
+/// Options of sockets that only Linux has.
+mod options {
     use std::{io, net::UdpSocket};
 
     #[cfg(target_os = "linux")]
@@ -252,6 +254,17 @@ mod offload {
     #[cfg(target_os = "linux")]
     pub(super) fn join(socket: &UdpSocket) -> io::Result<()> {
         Ok(setsockopt(socket, sockopt::UdpGroSegment, &true)?)
+    }
+
+    /// Sets the size of the receive buffer, also above the system's limit; only root may.
+    #[cfg(target_os = "linux")]
+    pub(super) fn reserve(socket: &UdpSocket, bytes: usize) -> io::Result<()> {
+        Ok(setsockopt(socket, sockopt::RcvBufForce, &bytes)?)
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    pub(super) fn reserve(_: &UdpSocket, _: usize) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
     }
 
     #[cfg(not(target_os = "linux"))]

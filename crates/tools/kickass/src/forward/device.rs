@@ -22,10 +22,9 @@ use tun_rs::{DeviceBuilder, SyncDevice};
 use super::{config::PortConfig, error::ForwardError, vnet};
 
 /// Packets that the kernel queues while this process does not run: 48 ms of full packets at 1 Gbit/s. The process reads
-/// them as soon as it runs, so this is not a queue in front of the link.
+/// them as soon as it runs, so this is not a queue in front of the link. With offloads each can be a super-packet of 64 KB;
+/// fewer places would lose packets of hosts that send them one by one.
 const TX_QUEUE_LEN: u32 = 4000;
-/// The same with offloads, where each can be a super-packet: 64 MB, or 52 ms of them at 10 Gbit/s.
-const TX_QUEUE_LEN_OFFLOAD: u32 = 1000;
 
 /// A TUN device to open.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -153,8 +152,7 @@ fn none_if_down(read: rustix::io::Result<usize>) -> io::Result<Option<usize>> {
 
 fn build(config: &DeviceConfig) -> io::Result<SyncDevice> {
     let mut builder = DeviceBuilder::new().name(config.name.as_str()).mtu(config.mtu).with(|builder| {
-        let len = if config.offload { TX_QUEUE_LEN_OFFLOAD } else { TX_QUEUE_LEN };
-        builder.tx_queue_len(len).offload(config.offload);
+        builder.tx_queue_len(TX_QUEUE_LEN).offload(config.offload);
     });
     for net in &config.addresses {
         builder = match net {
