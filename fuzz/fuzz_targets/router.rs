@@ -1,7 +1,7 @@
 #![no_main]
 
 #[path = "../src/packets.rs"]
-#[expect(dead_code, reason = "the other target is in there as well")]
+#[expect(dead_code, reason = "the other targets are in there as well")]
 mod packets;
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| packets::router(input));

@@ -3,11 +3,15 @@
 //!
 //! Checksums are hard to guess, so inputs say which packets get a right one, and lengths that fit.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use kickass::{
     code::Code,
     law::{Fixed, RateLaw},
+    offload::{Account, Arrival, Offload, Part, PartialChecksum, Run},
     packet::Packet,
     queue::{DropTail, FqCodel, FqCodelConfig, Levels, Queue, StrictPriority},
     rcp,
@@ -60,6 +64,58 @@ pub(crate) fn ip_packet(input: &[u8]) {
     }
     let together = last.map(|last| reassembler.handle(now, last));
     assert!(is_part || together == Some(expected));
+}
+
+/// A super-packet is refused, or has segments that are packets and that are counted; and a run of them is a
+/// super-packet of the same segments.
+pub(crate) fn offload(input: &[u8]) {
+    let Some((&[what, high, low, start, offset], rest)) = input.split_first_chunk() else { return };
+    let Ok(whole) = Packet::parse(packet(what & 1 == 1, rest)) else { return };
+    let checksum = PartialChecksum { start: start.into(), offset: offset.into() };
+    let offload = Offload {
+        segment_size: (what & 2 == 2).then(|| u16::from_be_bytes([high, low])),
+        checksum: (what & 4 == 4).then_some(checksum),
+    };
+    let account = Account::default();
+    match offload.apply(whole, &account) {
+        Ok(Arrival::Super(packet)) => {
+            let packet = Arc::new(packet);
+            let mut run = Run::default();
+            let (mut total, mut segments) = (0, Vec::new());
+            for part in Part::all(&packet) {
+                if !run.continues_with(&part) {
+                    segments.append(&mut segments_of(&mut run, &account));
+                }
+                run.push(part.clone());
+                let segment = part.to_packet();
+                assert_eq!(Packet::parse(segment.as_bytes().to_vec()).as_ref(), Ok(&segment));
+                assert_eq!(part.total_len(), segment.total_len());
+                total += segment.total_len();
+            }
+            segments.append(&mut segments_of(&mut run, &account));
+            assert_eq!((segments.len(), total), (packet.count(), packet.bytes()));
+            assert!(segments.into_iter().eq(Part::all(&packet).map(|part| part.to_packet())));
+        }
+        Ok(Arrival::Whole(packet)) => {
+            assert_eq!(Packet::parse(packet.as_bytes().to_vec()), Ok(packet));
+        }
+        Err(_) => {}
+    }
+    assert_eq!(account.bytes(), 0);
+}
+
+/// What a device makes of a run, which is then empty.
+fn segments_of(run: &mut Run, account: &Account) -> Vec<Packet> {
+    let mut bytes = Vec::new();
+    run.write_header(&mut bytes);
+    run.payload().for_each(|piece| bytes.extend_from_slice(piece));
+    let packet = Packet::parse(bytes).expect("a run is a packet");
+    let offload = run.offload();
+    run.clear(drop);
+    match offload.apply(packet, account) {
+        Ok(Arrival::Super(packet)) => Part::all(&Arc::new(packet)).map(|part| part.to_packet()).collect(),
+        other => panic!("a run is a super-packet: {other:?}"),
+    }
 }
 
 /// A router of any kind, fed with anything: what leaves is a packet, everything is accounted for, and it always says

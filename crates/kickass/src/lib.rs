@@ -9,6 +9,7 @@
 //!
 //! - [`router`] combines the other modules into an output port: `enqueue`, `dequeue`, `poll_timeout`.
 //! - [`packet`] checks IPv4 and IPv6 packets and cuts them; [`reassembly`] is the inverse.
+//! - [`offload`] has super-packets, whose segments a router handles one by one without copying them.
 //! - [`queue`] has drop-tail, strict priority with push-out, and FQ-CoDel with ECN.
 //! - [`law`] is the interface of rate laws, [`rcp`] the law of the paper (Rate Control Protocol, Dukkipati and
 //!   McKeown).
@@ -44,6 +45,7 @@ pub mod endpoint;
 pub mod indicator;
 pub mod law;
 mod link;
+pub mod offload;
 pub mod packet;
 pub mod queue;
 mod rate;

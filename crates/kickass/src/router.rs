@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use crate::{
     law::RateLaw,
     link::Link,
-    packet::{Malformed, Packet},
+    packet::{Flow, Indivisible, Malformed, Packet},
     queue::Queue,
     rate::Rate,
     signal::{self, Backlog, Place, Signaller, Subject, Withheld},
@@ -42,22 +42,58 @@ impl Default for RouterConfig {
     }
 }
 
+/// What a router needs of a packet: of a [`Packet`], or of one that shares its bytes with others.
+pub trait RouterPacket: Sized {
+    /// IP total length: bytes including all headers.
+    fn total_len(&self) -> usize;
+
+    /// The properties that decide about signals.
+    fn subject(&self) -> Subject;
+
+    /// The flow it belongs to.
+    fn flow(&self) -> Flow;
+
+    /// Splits it, as [`Packet::split`] does.
+    ///
+    /// # Errors
+    /// As there.
+    fn split(&mut self, lead: usize, identification: u32) -> Result<Self, Indivisible>;
+}
+
+impl RouterPacket for Packet {
+    fn total_len(&self) -> usize {
+        self.total_len()
+    }
+
+    fn subject(&self) -> Subject {
+        Subject::of(self)
+    }
+
+    fn flow(&self) -> Flow {
+        self.flow()
+    }
+
+    fn split(&mut self, lead: usize, identification: u32) -> Result<Self, Indivisible> {
+        self.split(lead, identification)
+    }
+}
+
 /// One output port. `now` never runs backwards between calls.
 #[derive(Debug)]
-pub struct Router<Q, L> {
+pub struct Router<Q, L, P = Packet> {
     queue: Q,
     law: L,
     signaller: Signaller,
     link: Link,
     /// The second part of the packet that left last.
-    rest: Option<Packet>,
+    rest: Option<P>,
     /// Identification for the next IPv6 packet that gets a Fragment header.
     identification: u32,
     /// Statistics without those of the queue.
     stats: Stats,
 }
 
-impl<Q: Queue<Packet>, L: RateLaw> Router<Q, L> {
+impl<Q: Queue<P>, L: RateLaw, P: RouterPacket> Router<Q, L, P> {
     /// A router whose link is idle at `now`.
     pub fn new(config: RouterConfig, queue: Q, law: L, now: Instant) -> Self {
         let RouterConfig { signals, link, catch_up, seed } = config;
@@ -72,25 +108,15 @@ impl<Q: Queue<Packet>, L: RateLaw> Router<Q, L> {
         }
     }
 
-    /// Queues a packet for this port: the bytes of one IP packet. The queue may drop it or others.
-    ///
-    /// # Errors
-    /// If the bytes are not a valid packet. They are counted and discarded.
-    pub fn enqueue(&mut self, now: Instant, bytes: Vec<u8>) -> Result<(), Malformed> {
-        let packet = Packet::parse(bytes).inspect_err(|_| self.stats.malformed += 1)?;
-        self.enqueue_packet(now, packet);
-        Ok(())
-    }
-
-    /// The same for a packet that the caller has already parsed.
-    pub fn enqueue_packet(&mut self, now: Instant, packet: Packet) {
+    /// Queues a packet for this port. The queue may drop it or others.
+    pub fn enqueue_packet(&mut self, now: Instant, packet: P) {
         self.stats.arrived.add(packet.total_len());
         if self.is_empty() {
             self.link.on_idle(now);
         }
         if self.queue.is_best(&packet) {
             self.advance(now);
-            let rtt = self.signaller.on_arrival(&Subject::of(&packet), || packet.flow());
+            let rtt = self.signaller.on_arrival(&packet.subject(), || packet.flow());
             self.stats.indicators += u64::from(rtt.is_some());
             self.law.on_arrival(packet.total_len() as u64, rtt.map(|bucket| bucket.rtt()));
         }
@@ -98,7 +124,7 @@ impl<Q: Queue<Packet>, L: RateLaw> Router<Q, L> {
     }
 
     /// The packet that leaves now; `None` if the queue is empty or the link is busy.
-    pub fn dequeue(&mut self, now: Instant) -> Option<Packet> {
+    pub fn dequeue(&mut self, now: Instant) -> Option<P> {
         if self.link.free() > now {
             return None;
         }
@@ -180,7 +206,7 @@ impl<Q: Queue<Packet>, L: RateLaw> Router<Q, L> {
     }
 
     /// The next packet of the queue, fragmented if it is to carry a signal.
-    fn dequeue_signalled(&mut self, now: Instant) -> Option<Packet> {
+    fn dequeue_signalled(&mut self, now: Instant) -> Option<P> {
         self.advance(now);
         let mut packet = self.queue.dequeue(now, &mut drop)?;
         if let Err(reason) = self.signal(now, &mut packet) {
@@ -189,11 +215,11 @@ impl<Q: Queue<Packet>, L: RateLaw> Router<Q, L> {
         Some(packet)
     }
 
-    fn signal(&mut self, now: Instant, packet: &mut Packet) -> Result<(), Withheld> {
+    fn signal(&mut self, now: Instant, packet: &mut P) -> Result<(), Withheld> {
         if !self.queue.is_best(packet) {
             return Err(Withheld::Level);
         }
-        let subject = Subject::of(packet);
+        let subject = packet.subject();
         let rate = self.law.rate();
         let code = self.signaller.decide(now, &subject, || packet.flow(), self.backlog(), rate)?;
         let before = packet.total_len();
@@ -210,6 +236,18 @@ impl<Q: Queue<Packet>, L: RateLaw> Router<Q, L> {
             Place::Leading => self.stats.lowered += 1,
             Place::Whole | Place::Other => self.stats.signalled += 1,
         }
+        Ok(())
+    }
+}
+
+impl<Q: Queue<Packet>, L: RateLaw> Router<Q, L> {
+    /// Queues a packet for this port: the bytes of one IP packet. The queue may drop it or others.
+    ///
+    /// # Errors
+    /// If the bytes are not a valid packet. They are counted and discarded.
+    pub fn enqueue(&mut self, now: Instant, bytes: Vec<u8>) -> Result<(), Malformed> {
+        let packet = Packet::parse(bytes).inspect_err(|_| self.stats.malformed += 1)?;
+        self.enqueue_packet(now, packet);
         Ok(())
     }
 }

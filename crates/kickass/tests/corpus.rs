@@ -25,6 +25,11 @@ fn packets_of_the_corpus_come_together_again() {
 }
 
 #[test]
+fn super_packets_of_the_corpus_are_their_segments() {
+    replay("offload", packets::offload);
+}
+
+#[test]
 fn routers_of_the_corpus_account_for_everything() {
     replay("router", packets::router);
 }

@@ -3,10 +3,13 @@
 /// The ones' complement sum over 16-bit words, with an odd last byte padded with zero. It is `0xffff` over a header
 /// with a correct checksum.
 pub(super) fn sum(bytes: &[u8]) -> u16 {
-    let (words, rest) = bytes.as_chunks::<2>();
-    let last = rest.first().map_or(0, |&byte| u64::from(byte) << 8);
-    // Fewer than 2^48 words fit into memory, so the sum cannot overflow.
-    let mut sum = words.iter().map(|&word| u64::from(u16::from_be_bytes(word))).sum::<u64>() + last;
+    // Two words at a time: the upper one is worth 2^16, which is 1 in this arithmetic.
+    let (pairs, rest) = bytes.as_chunks::<4>();
+    let mut last = [0; 4];
+    last[..rest.len()].copy_from_slice(rest);
+    // Fewer than 2^32 pairs fit into a packet, so the sum cannot overflow.
+    let pairs = pairs.iter().chain([&last]).map(|&pair| u64::from(u32::from_be_bytes(pair)));
+    let mut sum = pairs.sum::<u64>();
     while sum > 0xffff {
         sum = (sum & 0xffff) + (sum >> 16);
     }

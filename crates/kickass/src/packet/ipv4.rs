@@ -87,6 +87,21 @@ pub(super) fn set_fragment(bytes: &mut [u8], offset: usize, more: bool) {
     finish(bytes);
 }
 
+/// Whether two headers differ at most in length, identification and checksum.
+pub(super) fn is_same_but_for_counters(one: &[u8], other: &[u8]) -> bool {
+    one[..TOTAL_LEN] == other[..TOTAL_LEN]
+        && one[FLAGS..CHECKSUM] == other[FLAGS..CHECKSUM]
+        && one[CHECKSUM + 2..] == other[CHECKSUM + 2..]
+}
+
+/// Sets length and checksum, and raises the identification.
+pub(super) fn set_len(header: &mut [u8], total_len: usize, counted: u16) {
+    set_word(header, TOTAL_LEN, total_len as u16);
+    let identification = word(header, IDENTIFICATION).wrapping_add(counted);
+    set_word(header, IDENTIFICATION, identification);
+    finish(header);
+}
+
 /// The header for a fragment other than the leading one, with room for its payload: it has only the options to be
 /// copied (RFC 791 §3.1). Length, offset and checksum are left to [`set_fragment`]. `None` if the options are
 /// malformed.

@@ -118,8 +118,18 @@ pub(super) const fn fragment_header_number() -> u8 {
 
 /// Writes the packet's payload length.
 pub(super) fn set_payload_len(bytes: &mut [u8]) {
-    let len = (bytes.len() - HEADER_LEN) as u16;
-    bytes[PAYLOAD_LEN..PAYLOAD_LEN + 2].copy_from_slice(&len.to_be_bytes());
+    set_len(bytes, bytes.len());
+}
+
+/// Writes the payload length of a packet of this length.
+pub(super) fn set_len(header: &mut [u8], total_len: usize) {
+    let len = (total_len - HEADER_LEN) as u16;
+    header[PAYLOAD_LEN..PAYLOAD_LEN + 2].copy_from_slice(&len.to_be_bytes());
+}
+
+/// Whether two chains of headers differ at most in the length.
+pub(super) fn is_same_but_for_length(one: &[u8], other: &[u8]) -> bool {
+    one[..PAYLOAD_LEN] == other[..PAYLOAD_LEN] && one[PAYLOAD_LEN + 2..] == other[PAYLOAD_LEN + 2..]
 }
 
 /// Where the transport header begins in a payload.

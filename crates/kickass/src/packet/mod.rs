@@ -22,6 +22,7 @@ use thiserror::Error;
 
 /// Most bytes of a reassembled payload in either version (RFC 791 §3.1, RFC 8200 §4.5).
 pub(crate) const REASSEMBLED_MAX: usize = 65_535;
+const UDP: u8 = 17;
 /// Fragment offsets are multiples of this.
 pub(crate) const FRAGMENT_UNIT: usize = 8;
 
@@ -44,6 +45,9 @@ pub enum Malformed {
     /// A fragment that would extend beyond the longest possible packet.
     #[error("fragment ends beyond the longest possible packet")]
     TooLong,
+    /// Segmentation or a checksum is left to the device in a way that contradicts the headers.
+    #[error("offload contradicts the headers")]
+    Offload,
 }
 
 /// Explicit Congestion Notification, the two low bits of the traffic class (RFC 3168 §5).
@@ -254,6 +258,64 @@ impl Packet {
         &self.bytes[self.payload_range()]
     }
 
+    /// The transport protocol of a whole packet, and the offset of its header; `None` for fragments.
+    pub(crate) fn transport(&self) -> Option<(u8, usize)> {
+        match self.parts.version {
+            _ if self.parts.fragment_header || self.fragment().is_some() => None,
+            Version::V4 => Some((self.protocol(), self.parts.headers)),
+            Version::V6 => {
+                let upper = ipv6::upper_layer(self.protocol(), self.payload());
+                Some((upper.protocol, self.parts.headers + upper.offset))
+            }
+        }
+    }
+
+    /// The identification of an IPv4 packet.
+    pub(crate) fn identification(&self) -> Option<u16> {
+        // Of 16 bits in IPv4.
+        (self.parts.version == Version::V4).then(|| ipv4::fragment(&self.bytes).identification as u16)
+    }
+
+    /// Whether the first `end` bytes, headers of IP of the same length, differ at most in fields that count on or follow
+    /// from the content: lengths, identification, checksum.
+    pub(crate) fn has_headers_of(&self, other: &Self, end: usize) -> bool {
+        let [mine, others] = [self, other].map(|packet| &packet.bytes[..end]);
+        self.parts == other.parts
+            && match self.parts.version {
+                Version::V4 => ipv4::is_same_but_for_counters(mine, others),
+                Version::V6 => ipv6::is_same_but_for_length(mine, others),
+            }
+    }
+
+    /// A packet with the same headers, and other bytes that begin with them.
+    pub(crate) fn with_bytes(&self, bytes: Vec<u8>) -> Self {
+        Self { bytes, parts: self.parts }
+    }
+
+    /// Writes the lengths for `total_len` into a copy of the headers, and in IPv4 an identification that is higher by
+    /// `counted`, and the checksum.
+    pub(crate) fn set_lengths(&self, headers: &mut [u8], total_len: usize, counted: u16) {
+        match self.parts.version {
+            Version::V4 => ipv4::set_len(headers, total_len, counted),
+            Version::V6 => ipv6::set_len(headers, total_len),
+        }
+    }
+
+    /// Completes a checksum at `field` over everything from `start` on; it holds the sum of the pseudo-header.
+    pub(crate) fn complete_checksum(&mut self, start: usize, field: usize) {
+        let checksum = match checksum::checksum(&self.bytes[start..]) {
+            // It would mean that a datagram has none (RFC 768).
+            0 if self.transport().is_some_and(|(protocol, _)| protocol == UDP) => 0xffff,
+            checksum => checksum,
+        };
+        self.bytes[field..field + 2].copy_from_slice(&checksum.to_be_bytes());
+    }
+
+    /// Bytes that its buffer takes.
+    pub(crate) fn capacity(&self) -> usize {
+        self.bytes.capacity()
+    }
+
     /// Bytes of payload if it is a leading fragment: the length that can be a [`Code`](crate::code::Code).
     pub fn leading_len(&self) -> Option<usize> {
         let fragment = self.fragment()?;
@@ -316,7 +378,6 @@ impl AsRef<[u8]> for Packet {
 /// The ports at the front of a transport header, for protocols that have them there.
 fn ports(protocol: u8, header: &[u8]) -> Option<(u16, u16)> {
     const TCP: u8 = 6;
-    const UDP: u8 = 17;
     const DCCP: u8 = 33;
     const SCTP: u8 = 132;
     const UDP_LITE: u8 = 136;

@@ -60,6 +60,7 @@ mod forward {
     use kickass_tools::{
         args::ForwardArgs,
         forward::{
+            config::{Config, ForwardConfig},
             error::ForwardError,
             run::{self, Event},
         },
@@ -71,7 +72,7 @@ mod forward {
 
     pub(super) fn run(args: &ForwardArgs) -> Exit {
         let done = match args.check {
-            true => run::load(&args.config).map(drop),
+            true => run::load(&args.config).map(|config| say(checked(&config))),
             false => run::run(&args.config, |event| report(&event, args.json)),
         };
         match done {
@@ -83,12 +84,32 @@ mod forward {
         }
     }
 
+    fn say(text: String) {
+        // Standard error may be closed.
+        let _ = writeln!(io::stderr(), "{NAME}: {text}");
+    }
+
+    /// What a valid configuration is.
+    fn checked(config: &Config) -> String {
+        let ports = names(config).join(", ");
+        let ForwardConfig { offload, coalesce, .. } = &config.forward;
+        match offload {
+            true => {
+                format!("valid: ports {ports}; offload on, segments wait up to {coalesce:?} for each other")
+            }
+            false => format!("valid: ports {ports}; offload off"),
+        }
+    }
+
+    fn names(config: &Config) -> Vec<&str> {
+        config.port.iter().map(|port| port.name.as_str()).collect()
+    }
+
     /// Text other than numbers goes to standard error; JSON goes to standard output.
     fn report(event: &Event<'_>, json: bool) {
-        let say = |text: String| drop(writeln!(io::stderr(), "{NAME}: {text}"));
         let text = match event {
             Event::Ready(config) => {
-                let ports: Vec<&str> = config.port.iter().map(|port| port.name.as_str()).collect();
+                let ports = names(config);
                 if !json {
                     return say(format!("forwarding between {}", ports.join(", ")));
                 }

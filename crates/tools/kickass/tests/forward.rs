@@ -68,18 +68,25 @@ struct Lab {
     forwarder: Option<Killed>,
     events: Option<Lines<BufReader<ChildStdout>>>,
     metrics: u16,
+    /// Keys for all ports.
+    keys: &'static str,
 }
 
 impl Lab {
     /// `None` if it cannot be set up; prints why.
     fn new(test: &str, kickass: &str) -> Option<Self> {
+        Self::with(test, "", kickass)
+    }
+
+    /// The same with further keys for all ports.
+    fn with(test: &str, keys: &'static str, kickass: &str) -> Option<Self> {
         let name = |side| format!("kickass-{test}-{side}-{}", id());
         let folder = tempfile::tempdir().unwrap();
         // The forwarder reloads its file as nobody.
         fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
         let metrics = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let mut lab =
-            Self { left: name("a"), right: name("b"), folder, forwarder: None, events: None, metrics };
+            Self { left: name("a"), right: name("b"), folder, forwarder: None, events: None, metrics, keys };
         for host in [&lab.left, &lab.right] {
             let output = Command::new("ip").args(["netns", "add", host]).output();
             if !output.as_ref().is_ok_and(|output| output.status.success()) {
@@ -106,11 +113,13 @@ impl Lab {
 
     /// Writes the configuration, with these keys for the right port.
     fn configure(&self, keys: &str) {
-        let (left, right, metrics, delay) = (&self.left, &self.right, self.metrics, DELAY.as_millis());
+        let Self { left, right, metrics, keys: forward, .. } = self;
+        let delay = DELAY.as_millis();
         let text = format!(
             r#"
 [forward]
 prometheus = "127.0.0.1:{metrics}"
+{forward}
 
 [[port]]
 name = "kick-a"
@@ -351,6 +360,26 @@ fn kernel_tcp_is_whole_behind_fragments() {
         .and_then(|count| count.parse().ok())
         .unwrap_or(0);
     assert!(signalled > TCP_BYTES / 1500 / 3, "{metrics}");
+}
+
+/// Kernel TCP sends and receives super-packets if the devices have offloads, and packets if not.
+#[test]
+fn kernel_tcp_crosses_in_few_reads_and_writes() {
+    for (forward, has_offload) in [("", true), ("offload = false", false)] {
+        let Some(mut lab) = Lab::with(&format!("offload-{has_offload}"), forward, "") else { return };
+        lab.play("tcp send", "tcp receive");
+        lab.signal(Signal::TERM);
+        let stopped = lab.event();
+        let [left, right] = [0, 1].map(|port| stopped["ports"][port].clone());
+        let number = |value: &Value| value.as_u64().unwrap();
+        let (received, sent) = (number(&left["received"]["packets"]), number(&right["sent"]["packets"]));
+        assert!(received > TCP_BYTES as u64 / 1500 && sent > TCP_BYTES as u64 / 1500, "{stopped}");
+        let (reads, writes) = (number(&left["reads"]), number(&right["writes"]));
+        match has_offload {
+            true => assert!(reads < received / 2 && writes < sent, "{reads} {writes} {received} {sent}"),
+            false => assert_eq!((reads, writes), (received, sent)),
+        }
+    }
 }
 
 #[test]

@@ -49,3 +49,24 @@ fn completions_know_every_command() {
     #[cfg(target_os = "linux")]
     assert!(kickass(&["completions", "bash"]).contains("--picture"));
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_check_prints_whether_offload_is_on() {
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/forward.toml");
+    let text = fs::read_to_string(example).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let config = directory.path().join("forward.toml");
+    let check = |text: &str| {
+        fs::write(&config, text).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kickass"));
+        let output = command.args(["forward", "--check", "--config"]).arg(&config).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (code, said) = check(&text);
+    assert!(code == Some(0) && said.contains("offload on") && said.contains("50µs"), "{said}");
+    let (code, said) = check(&text.replacen("[forward]\n", "[forward]\noffload = false\n", 1));
+    assert!(code == Some(0) && said.contains("offload off"), "{said}");
+    let (code, said) = check(&text.replacen("[forward]\n", "[forward]\ncoalesce = \"2ms\"\n", 1));
+    assert!(code == Some(2) && said.contains("`forward.coalesce`"), "{said}");
+}

@@ -61,7 +61,8 @@ struct Wan {
 pub fn run(config: &WanConfig) -> io::Result<()> {
     let open = |name: &String| {
         let netns = Some(config.netns.clone());
-        let config = DeviceConfig { name: name.clone(), netns, addresses: Vec::new(), mtu: MTU };
+        let config =
+            DeviceConfig { name: name.clone(), netns, addresses: Vec::new(), mtu: MTU, offload: false };
         Device::open(&config).map_err(io::Error::other)
     };
     let [a, b] = &config.devices;

@@ -34,6 +34,8 @@ const MTU_MIN: u16 = 68;
 const MTU_MIN_IPV6: u16 = 1280;
 /// Most bytes in a delay line: more is a typing error.
 const LINE_MAX: f64 = 1e9;
+/// Longest time to wait for further segments. A link catches up on ten times as much, so its pace does not suffer.
+const COALESCE_MAX: Duration = Duration::from_millis(1);
 /// Most flows in a table, likewise.
 const FLOWS_MAX: usize = 1 << 22;
 
@@ -50,7 +52,7 @@ pub struct Config {
 }
 
 /// Keys for all ports.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ForwardConfig {
     /// The user to become once everything is open: `nobody` if started by root.
@@ -65,6 +67,25 @@ pub struct ForwardConfig {
     pub statistics: Option<Duration>,
     /// Where to serve metrics: nowhere.
     pub prometheus: Option<SocketAddr>,
+    /// Whether hosts leave segmentation and checksums to the devices: yes.
+    pub offload: bool,
+    /// Longest time that a packet waits for the next ones of its super-packet, to be written with them: 50 us.
+    #[serde(deserialize_with = "required_time")]
+    pub coalesce: Duration,
+}
+
+impl Default for ForwardConfig {
+    fn default() -> Self {
+        Self {
+            user: None,
+            group: None,
+            addresses: Vec::new(),
+            statistics: None,
+            prometheus: None,
+            offload: true,
+            coalesce: Duration::from_micros(50),
+        }
+    }
 }
 
 /// A port: a TUN device, and the link behind it.
@@ -238,6 +259,9 @@ impl Config {
         if self.forward.statistics.is_some_and(|every| every.is_zero()) {
             return Err(Fault::new("forward.statistics", "the interval must be above zero"));
         }
+        if self.forward.coalesce > COALESCE_MAX {
+            return Err(Fault::new("forward.coalesce", "at most 1ms"));
+        }
         if self.forward.addresses.iter().filter(|address| address.is_ipv4()).count() > 1
             || self.forward.addresses.iter().filter(|address| address.is_ipv6()).count() > 1
         {
@@ -270,6 +294,9 @@ impl Config {
         }
         if old.prometheus != fresh.prometheus {
             return Err(restart("forward.prometheus"));
+        }
+        if old.offload != fresh.offload {
+            return Err(restart("forward.offload"));
         }
         let names = |config: &Self| -> Vec<_> {
             config.port.iter().map(|port| (port.name.clone(), port.netns.clone())).collect()

@@ -1,20 +1,29 @@
-//! TUN devices: one whole IP packet per call, with complete checksums and never longer than the MTU.
+//! TUN devices: one IP packet per call. With offloads it is a super-packet of up to 64 KB, and checksums may be left to
+//! the device; without, it is never longer than the MTU, and checksums are complete.
 
-use std::{fs::File, io, os::fd::AsFd, path::Path};
+use std::{
+    array,
+    fs::File,
+    io::{self, IoSlice, IoSliceMut},
+    os::fd::AsFd,
+    path::Path,
+};
 
 use ipnet::IpNet;
+use kickass::offload::{Offload, Run};
 use rustix::{
     buffer::spare_capacity,
     fd::BorrowedFd,
-    io::{Errno, ioctl_fionbio},
+    io::{Errno, ioctl_fionbio, readv, writev},
     thread::{LinkNameSpaceType, move_into_link_name_space},
 };
 use tun_rs::{DeviceBuilder, SyncDevice};
 
-use super::{config::PortConfig, error::ForwardError};
+use super::{config::PortConfig, error::ForwardError, vnet};
 
 /// Packets that the kernel queues while this process does not run: 48 ms of full packets at 1 Gbit/s. The process reads
-/// them as soon as it runs, so this is not a queue in front of the link.
+/// them as soon as it runs, so this is not a queue in front of the link. With offloads each can be a super-packet of 64 KB;
+/// fewer places would lose packets of hosts that send them one by one.
 const TX_QUEUE_LEN: u32 = 4000;
 
 /// A TUN device to open.
@@ -28,17 +37,23 @@ pub struct DeviceConfig {
     pub addresses: Vec<IpNet>,
     /// Longest packet, with its IP header.
     pub mtu: u16,
+    /// Whether hosts may leave segmentation and checksums to the device.
+    pub offload: bool,
 }
 
-impl From<&PortConfig> for DeviceConfig {
-    fn from(port: &PortConfig) -> Self {
+impl DeviceConfig {
+    /// The device of a port.
+    pub fn new(port: &PortConfig, offload: bool) -> Self {
         let PortConfig { name, netns, addresses, mtu, .. } = port.clone();
-        Self { name, netns, addresses, mtu }
+        Self { name, netns, addresses, mtu, offload }
     }
 }
 
 /// An open device. If opening created it, closing removes it. Reading and writing never wait.
-pub struct Device(SyncDevice);
+pub struct Device {
+    device: SyncDevice,
+    offload: bool,
+}
 
 impl Device {
     /// Opens a device and sets it up.
@@ -47,42 +62,97 @@ impl Device {
     /// If the system refuses, or there is no such namespace.
     pub fn open(config: &DeviceConfig) -> Result<Self, ForwardError> {
         let failed = |source| ForwardError::Device { name: config.name.clone(), source };
-        let open = || build(config).map(Self).map_err(failed);
+        let open = || build(config).map(|device| Self { device, offload: config.offload }).map_err(failed);
         match &config.netns {
             None => open(),
             Some(name) => inside(name, open)?,
         }
     }
 
-    /// Reads one packet into an empty buffer; false if there is none.
+    /// Whether it takes runs of TCP segments.
+    pub fn has_offloads(&self) -> bool {
+        self.offload
+    }
+
+    /// Whether it takes runs of UDP datagrams too: since Linux 6.2.
+    pub fn has_udp_offload(&self) -> bool {
+        self.device.udp_gso()
+    }
+
+    /// Reads one packet into an empty buffer; false if there is none. Not for devices with offloads.
     ///
     /// # Errors
     /// If the system fails; a device that is down has no packets.
     pub fn read(&self, buffer: &mut Vec<u8>) -> io::Result<bool> {
-        match rustix::io::read(&self.0, spare_capacity(buffer)) {
-            Ok(bytes) => Ok(bytes > 0),
-            Err(Errno::AGAIN | Errno::INTR) => Ok(false),
-            // Somebody set the device down: nothing arrives until it is up again.
-            Err(Errno::BADFD | Errno::IO) => Ok(false),
-            Err(error) => Err(error.into()),
-        }
+        Ok(none_if_down(rustix::io::read(&self.device, spare_capacity(buffer)))?
+            .is_some_and(|bytes| bytes > 0))
+    }
+
+    /// Reads one packet into `short` as far as it fits, and the rest into the same place of `long`. Returns its length
+    /// and what it leaves to the device; `None` if there is no packet.
+    ///
+    /// # Errors
+    /// If the system fails; a device that is down has no packets.
+    pub fn read_offloaded(
+        &self,
+        short: &mut [u8],
+        long: &mut [u8],
+    ) -> io::Result<Option<(usize, Option<Offload>)>> {
+        let mut header = vnet::NONE;
+        let rest = long.get_mut(short.len()..).unwrap_or_default();
+        let mut slices = [&mut header[..], short, rest].map(IoSliceMut::new);
+        // A device without offloads has no header, and nothing longer than `short`.
+        let (slices, before) = match self.offload {
+            true => (&mut slices[..], vnet::LEN),
+            false => (&mut slices[1..2], 0),
+        };
+        let read = none_if_down(readv(&self.device, slices))?;
+        let len = read.and_then(|bytes| bytes.checked_sub(before)).filter(|len| *len > 0);
+        Ok(len.map(|len| (len, vnet::read(&header))))
     }
 
     /// Writes one packet; returns whether the kernel accepted it.
     pub fn write(&self, packet: &[u8]) -> bool {
-        rustix::io::write(&self.0, packet).is_ok()
+        let slices = [&vnet::NONE, packet].map(IoSlice::new);
+        writev(&self.device, &slices[usize::from(!self.offload)..]).is_ok()
+    }
+
+    /// Writes a run as one packet to a device with offloads; returns whether the kernel accepted it. `scratch` holds
+    /// the header meanwhile.
+    pub fn write_run(&self, run: &Run, scratch: &mut Vec<u8>) -> bool {
+        scratch.clear();
+        scratch.extend_from_slice(&vnet::write(run));
+        run.write_header(scratch);
+        let mut slices: [IoSlice<'_>; 1 + Run::PIECES_MAX] = array::from_fn(|_| IoSlice::new(&[]));
+        let mut used = 0;
+        for (slice, piece) in slices.iter_mut().zip([&scratch[..]].into_iter().chain(run.payload())) {
+            *slice = IoSlice::new(piece);
+            used += 1;
+        }
+        writev(&self.device, &slices[..used]).is_ok()
     }
 }
 
 impl AsFd for Device {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.device.as_fd()
+    }
+}
+
+/// No packets at the moment are no error.
+fn none_if_down(read: rustix::io::Result<usize>) -> io::Result<Option<usize>> {
+    match read {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(Errno::AGAIN | Errno::INTR) => Ok(None),
+        // Somebody set the device down: nothing arrives until it is up again.
+        Err(Errno::BADFD | Errno::IO) => Ok(None),
+        Err(error) => Err(error.into()),
     }
 }
 
 fn build(config: &DeviceConfig) -> io::Result<SyncDevice> {
     let mut builder = DeviceBuilder::new().name(config.name.as_str()).mtu(config.mtu).with(|builder| {
-        builder.tx_queue_len(TX_QUEUE_LEN);
+        builder.tx_queue_len(TX_QUEUE_LEN).offload(config.offload);
     });
     for net in &config.addresses {
         builder = match net {

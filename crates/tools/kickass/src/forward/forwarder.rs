@@ -1,9 +1,15 @@
 //! The forwarder, sans-IO: packets from devices enter by [`Forwarder::receive`], packets for devices leave by
 //! [`Forwarder::poll_transmit`].
 
-use std::time::Instant;
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
-use kickass::packet::Packet;
+use kickass::{
+    offload::{Account, Arrival, Offload, Part, Run, Segment, SuperPacket},
+    packet::Packet,
+};
 
 use super::{
     config::Config,
@@ -14,8 +20,15 @@ use super::{
     statistics::Totals,
 };
 
+pub use super::port::RunLimits;
+
 /// Extra buffer space that reveals packets longer than the MTU.
 const SLACK: usize = 4;
+/// Longest packet from a device.
+const PACKET_MAX: usize = 65_535;
+/// Buffers of super-packets that may be in use in addition to twice the bytes of waiting packets. A segment keeps the
+/// whole buffer, so without a limit hosts that make a queue drop all other segments could use 40 times its limit.
+const SHARED_MAX: usize = 16 << 20;
 /// Fragment offsets are multiples of this (RFC 791 §3.1).
 const FRAGMENT_UNIT: usize = 8;
 
@@ -25,7 +38,12 @@ pub struct Forwarder {
     ports: Vec<Port>,
     routes: Routes,
     icmp: Icmp,
+    /// Buffers for packets of the MTU, and for the longest.
     pool: Pool,
+    long_pool: Pool,
+    /// Buffers of super-packets in use.
+    shared: Account,
+    coalesce: Duration,
 }
 
 impl Forwarder {
@@ -41,6 +59,9 @@ impl Forwarder {
             routes: Routes::new(&config.port),
             icmp: Icmp::new(config.forward.addresses.clone(), now),
             pool: Pool::new(mtu_max + SLACK),
+            long_pool: Pool::new(PACKET_MAX),
+            shared: Account::default(),
+            coalesce: config.forward.coalesce,
         }
     }
 
@@ -53,16 +74,25 @@ impl Forwarder {
         }
         self.routes = Routes::new(&config.port);
         self.icmp.set_addresses(config.forward.addresses.clone());
+        self.coalesce = config.forward.coalesce;
     }
 
-    /// An empty buffer for a packet of any port.
+    /// A buffer for a packet of any port, a little longer than the MTU. Its content is arbitrary.
     pub fn buffer(&mut self) -> Vec<u8> {
         self.pool.take()
     }
 
+    /// A buffer for any super-packet.
+    pub fn long_buffer(&mut self) -> Vec<u8> {
+        self.long_pool.take()
+    }
+
     /// Takes a buffer back.
     pub fn recycle(&mut self, buffer: Vec<u8>) {
-        self.pool.put(buffer);
+        match buffer.capacity() == self.long_pool.len() {
+            true => self.long_pool.put(buffer),
+            false => self.pool.put(buffer),
+        }
     }
 
     /// Lets the links transmit up to `now`. Call it before [`Self::receive`] at the same instant.
@@ -77,11 +107,88 @@ impl Forwarder {
     /// # Panics
     /// If there is no such port.
     pub fn receive(&mut self, now: Instant, from: usize, bytes: Vec<u8>) {
-        self.ports[from].received.add(bytes.len());
-        let Ok(packet) = Packet::parse(bytes) else {
-            self.ports[from].drops.malformed += 1;
-            return;
-        };
+        self.receive_offloaded(now, from, bytes, Some(Offload::default()));
+    }
+
+    /// The same for a packet that leaves something to the device: `None` is a kind that the device did not offer, so
+    /// the packet counts as malformed. Segments are packets of their own.
+    ///
+    /// # Panics
+    /// If there is no such port.
+    pub fn receive_offloaded(&mut self, now: Instant, from: usize, bytes: Vec<u8>, offload: Option<Offload>) {
+        let len = bytes.len();
+        let arrival = offload.and_then(|offload| {
+            let packet = Packet::parse(bytes).ok()?;
+            offload.apply(packet, &self.shared).ok()
+        });
+        let port = &mut self.ports[from];
+        port.reads += 1;
+        match arrival {
+            None => {
+                port.received.add(len);
+                port.drops.malformed += 1;
+            }
+            Some(Arrival::Whole(packet)) => {
+                port.received.add(len);
+                self.receive_packet(now, from, packet);
+            }
+            Some(Arrival::Super(packet)) => {
+                port.received.packets += packet.count() as u64;
+                port.received.bytes += packet.bytes() as u64;
+                self.receive_super(now, from, packet);
+            }
+        }
+    }
+
+    /// A packet to write to the device of a port; call again until `None`.
+    ///
+    /// # Panics
+    /// If there is no such port.
+    pub fn poll_transmit(&mut self, now: Instant, port: usize) -> Option<Vec<u8>> {
+        self.ports[port].poll_transmit(now).map(|segment| segment.into_packet().into_bytes())
+    }
+
+    /// The same for a device with offloads. Segments that follow each other go into `run`, which must be empty; a packet
+    /// on its own is returned. Call again until there is neither.
+    ///
+    /// # Panics
+    /// If there is no such port.
+    pub fn poll_run(
+        &mut self,
+        now: Instant,
+        port: usize,
+        limits: RunLimits,
+        run: &mut Run,
+    ) -> Option<Vec<u8>> {
+        self.ports[port].poll_run(now, limits, run).map(|segment| segment.into_packet().into_bytes())
+    }
+
+    /// The device of a port accepted packets of this many bytes together, or refused them.
+    ///
+    /// # Panics
+    /// If there is no such port.
+    pub fn on_transmit(&mut self, port: usize, packets: usize, bytes: usize, taken: bool) {
+        let port = &mut self.ports[port];
+        if taken {
+            port.writes += 1;
+            port.sent.packets += packets as u64;
+            port.sent.bytes += bytes as u64;
+        } else {
+            port.drops.device += packets as u64;
+        }
+    }
+
+    /// When to call [`Self::advance`] and [`Self::poll_transmit`] again; `None` if the links are empty.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.ports.iter().filter_map(|port| port.poll_timeout(self.coalesce)).min()
+    }
+
+    /// Statistics so far.
+    pub fn totals(&self) -> Totals {
+        Totals { ports: self.ports.iter().map(Port::totals).collect() }
+    }
+
+    fn receive_packet(&mut self, now: Instant, from: usize, packet: Packet) {
         if let Err((packet, trouble)) = self.forward(now, packet) {
             let drops = &mut self.ports[from].drops;
             *match trouble {
@@ -94,33 +201,31 @@ impl Forwarder {
         }
     }
 
-    /// A packet to write to the device of a port; call again until `None`.
-    ///
-    /// # Panics
-    /// If there is no such port.
-    pub fn poll_transmit(&mut self, now: Instant, port: usize) -> Option<Vec<u8>> {
-        self.ports[port].poll_transmit(now)
-    }
-
-    /// The device of a port accepted a packet of this many bytes, or refused it.
-    ///
-    /// # Panics
-    /// If there is no such port.
-    pub fn on_transmit(&mut self, port: usize, bytes: usize, taken: bool) {
-        match taken {
-            true => self.ports[port].sent.add(bytes),
-            false => self.ports[port].drops.device += 1,
+    fn receive_super(&mut self, now: Instant, from: usize, mut packet: SuperPacket) {
+        if let Some(to) = self.shared_way(&packet)
+            && packet.decrement_hop_limit()
+        {
+            for part in Part::all(&Arc::new(packet)) {
+                self.ports[to].enqueue(now, Segment::Part(part));
+            }
+            return;
         }
+        for index in 0..packet.count() {
+            self.receive_packet(now, from, packet.segment(index));
+        }
+        self.recycle(packet.into_bytes());
     }
 
-    /// When to call [`Self::advance`] and [`Self::poll_transmit`] again; `None` if the links are empty.
-    pub fn poll_timeout(&self) -> Option<Instant> {
-        self.ports.iter().filter_map(Port::poll_timeout).min()
+    /// The port to which all segments go unchanged, if they can share the bytes of their super-packet.
+    fn shared_way(&self, packet: &SuperPacket) -> Option<usize> {
+        let to = self.routes.find(packet.packet().destination())?;
+        let fits = packet.segment_len_max() <= usize::from(self.ports[to].mtu());
+        (fits && self.may_share()).then_some(to)
     }
 
-    /// Statistics so far.
-    pub fn totals(&self) -> Totals {
-        Totals { ports: self.ports.iter().map(Port::totals).collect() }
+    fn may_share(&self) -> bool {
+        let shared = self.shared.bytes();
+        shared <= SHARED_MAX || shared <= SHARED_MAX + 2 * self.ports.iter().map(Port::bytes).sum::<usize>()
     }
 
     fn forward(&mut self, now: Instant, mut packet: Packet) -> Result<(), (Packet, Trouble)> {
@@ -141,9 +246,9 @@ impl Forwarder {
             let lead = usize::from(mtu).saturating_sub(headers) / FRAGMENT_UNIT * FRAGMENT_UNIT;
             // Identifications are for IPv6, which is not fragmented here.
             let Ok(rest) = packet.split(lead, 0) else { return Err((packet, Trouble::TooBig(mtu))) };
-            port.enqueue(now, std::mem::replace(&mut packet, rest));
+            port.enqueue(now, std::mem::replace(&mut packet, rest).into());
         }
-        port.enqueue(now, packet);
+        port.enqueue(now, packet.into());
         Ok(())
     }
 
@@ -152,7 +257,7 @@ impl Forwarder {
         let Some(back) = self.routes.find(packet.source()) else { return };
         let Some(bytes) = self.icmp.message(now, packet, trouble) else { return };
         if let Ok(message) = Packet::parse(bytes) {
-            self.ports[back].enqueue(now, message);
+            self.ports[back].enqueue(now, message.into());
             self.ports[from].icmp += 1;
         }
     }

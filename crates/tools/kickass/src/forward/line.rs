@@ -5,50 +5,73 @@ use std::{
     time::{Duration, Instant},
 };
 
+use kickass::{offload::Segment, router::RouterPacket};
+
 /// Packets in the order of transmission, which is also that of arrival.
 ///
 /// Invariant: arrival times never decrease, so a reduced delay lets no packet overtake another.
 #[derive(Debug, Default)]
 pub(crate) struct Line {
-    packets: VecDeque<(Instant, Vec<u8>)>,
+    packets: VecDeque<(Instant, Segment)>,
+    /// Sum of their lengths.
+    bytes: usize,
 }
 
 impl Line {
     /// The last bit of a packet left at `left`.
-    pub(crate) fn push(&mut self, left: Instant, delay: Duration, bytes: Vec<u8>) {
+    pub(crate) fn push(&mut self, left: Instant, delay: Duration, packet: Segment) {
         let arrival = left + delay;
         let arrival = self.packets.back().map_or(arrival, |(last, _)| arrival.max(*last));
-        self.packets.push_back((arrival, bytes));
+        self.bytes += packet.total_len();
+        self.packets.push_back((arrival, packet));
     }
 
     /// A packet that has arrived by `now`.
-    pub(crate) fn pop(&mut self, now: Instant) -> Option<Vec<u8>> {
-        self.next().filter(|arrival| *arrival <= now)?;
-        self.packets.pop_front().map(|(_, bytes)| bytes)
+    pub(crate) fn pop(&mut self, now: Instant) -> Option<Segment> {
+        self.next().filter(|(arrival, _)| *arrival <= now)?;
+        let (_, packet) = self.packets.pop_front()?;
+        self.bytes -= packet.total_len();
+        Some(packet)
     }
 
-    /// When the next one arrives.
-    pub(crate) fn next(&self) -> Option<Instant> {
-        self.packets.front().map(|(arrival, _)| *arrival)
+    /// The packet that arrives next, and when.
+    pub(crate) fn next(&self) -> Option<(Instant, &Segment)> {
+        self.packets.front().map(|(arrival, packet)| (*arrival, packet))
+    }
+
+    /// Bytes on their way.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use kickass::packet::Packet;
+
     use super::*;
+
+    /// An IPv6 packet without payload that can be told from others.
+    fn packet(hop_limit: u8) -> Segment {
+        let mut bytes = vec![0; 40];
+        const NO_NEXT_HEADER: u8 = 59;
+        (bytes[0], bytes[6], bytes[7]) = (0x60, NO_NEXT_HEADER, hop_limit);
+        Packet::parse(bytes).unwrap().into()
+    }
 
     #[test]
     fn a_shrinking_delay_lets_no_packet_overtake() {
         let now = Instant::now();
         let millis = Duration::from_millis;
         let mut line = Line::default();
-        line.push(now, millis(20), vec![1]);
-        line.push(now + millis(5), millis(1), vec![2]);
-        line.push(now + millis(30), millis(1), vec![3]);
-        assert_eq!(line.next(), Some(now + millis(20)));
-        assert_eq!(line.pop(now + millis(19)), None);
-        let arrived: Vec<_> = std::iter::from_fn(|| line.pop(now + millis(20))).collect();
-        assert_eq!(arrived, [[1], [2]]);
-        assert_eq!(line.next(), Some(now + millis(31)));
+        line.push(now, millis(20), packet(1));
+        line.push(now + millis(5), millis(1), packet(2));
+        line.push(now + millis(30), millis(1), packet(3));
+        assert_eq!(line.next().map(|(arrival, _)| arrival), Some(now + millis(20)));
+        assert!(line.pop(now + millis(19)).is_none());
+        let arrived = std::iter::from_fn(|| line.pop(now + millis(20)));
+        let arrived: Vec<_> = arrived.map(|packet| packet.into_packet().hop_limit()).collect();
+        assert_eq!(arrived, [1, 2]);
+        assert_eq!((line.next().map(|(arrival, _)| arrival), line.bytes()), (Some(now + millis(31)), 40));
     }
 }

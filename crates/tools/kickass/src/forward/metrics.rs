@@ -175,11 +175,13 @@ type Labelled = Vec<(Option<(&'static str, &'static str)>, u64)>;
 /// A counter: its name, help text, unit, and its values from the totals of a port.
 type CounterOf = (&'static str, &'static str, Option<Unit>, fn(&PortTotals) -> Labelled);
 
-const COUNTERS: [CounterOf; 12] = [
+const COUNTERS: [CounterOf; 14] = [
     ("received_packets", "Packets received from the device", None, |port| one(port.received.packets)),
     ("received", "Bytes received from the device", Some(Unit::Bytes), |port| one(port.received.bytes)),
     ("sent_packets", "Packets written to the device", None, |port| one(port.sent.packets)),
     ("sent", "Bytes written to the device", Some(Unit::Bytes), |port| one(port.sent.bytes)),
+    ("device_reads", "Packets and super-packets read from the device", None, |port| one(port.reads)),
+    ("device_writes", "Packets and runs of packets written to the device", None, |port| one(port.writes)),
     ("dropped_packets", "Packets dropped, by reason", None, |port| {
         port.dropped.iter().map(|(reason, count)| (Some(("reason", *reason)), *count)).collect()
     }),

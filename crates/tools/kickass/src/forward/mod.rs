@@ -21,3 +21,4 @@ mod queue;
 mod routes;
 pub mod run;
 pub mod statistics;
+mod vnet;

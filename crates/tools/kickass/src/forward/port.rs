@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use kickass::{
     law::RateLaw,
-    packet::Packet,
+    offload::{Run, Segment},
+    queue::Queue,
     router::{self, Router},
     signal::Withheld,
 };
@@ -26,12 +27,23 @@ pub(crate) struct Port {
     config: PortConfig,
     number: usize,
     seed: u64,
-    router: Router<PortQueue, PortLaw>,
+    router: Router<PortQueue, PortLaw, Segment>,
     line: Line,
     pub(crate) drops: Drops,
     pub(crate) received: Count,
     pub(crate) sent: Count,
+    pub(crate) reads: u64,
+    pub(crate) writes: u64,
     pub(crate) icmp: u64,
+}
+
+/// How long a run may be.
+#[derive(Debug, Clone, Copy)]
+pub struct RunLimits {
+    /// Most segments of TCP.
+    pub segments: usize,
+    /// Most datagrams of UDP: one, if the device does not take runs of them.
+    pub datagrams: usize,
 }
 
 /// Packets from the device that could not be forwarded, and packets that the device refused.
@@ -61,6 +73,8 @@ impl Port {
             drops: Drops::default(),
             received: Count::default(),
             sent: Count::default(),
+            reads: 0,
+            writes: 0,
             icmp: 0,
         }
     }
@@ -80,8 +94,13 @@ impl Port {
     }
 
     /// A packet that is to leave through the port. Call [`Self::advance`] first.
-    pub(crate) fn enqueue(&mut self, now: Instant, packet: Packet) {
+    pub(crate) fn enqueue(&mut self, now: Instant, packet: Segment) {
         self.router.enqueue_packet(now, packet);
+    }
+
+    /// Bytes that wait in the queue or are on their way.
+    pub(crate) fn bytes(&self) -> usize {
+        self.router.queue().bytes() as usize + self.line.bytes()
     }
 
     /// Lets the link transmit up to `now`.
@@ -94,7 +113,7 @@ impl Port {
             let at = floor.map_or(free, |floor| free.max(floor));
             // The discipline may have dropped all queued packets.
             let Some(packet) = self.router.dequeue(at) else { break };
-            self.line.push(self.router.link_free(), self.config.delay, packet.into_bytes());
+            self.line.push(self.router.link_free(), self.config.delay, packet);
         }
         if self.router.is_empty() {
             // The statistics show its rate.
@@ -103,15 +122,36 @@ impl Port {
     }
 
     /// A packet that has arrived at the far end by `now`.
-    pub(crate) fn poll_transmit(&mut self, now: Instant) -> Option<Vec<u8>> {
+    pub(crate) fn poll_transmit(&mut self, now: Instant) -> Option<Segment> {
         self.line.pop(now)
+    }
+
+    /// See [`Forwarder::poll_run`](super::forwarder::Forwarder::poll_run).
+    pub(crate) fn poll_run(&mut self, now: Instant, limits: RunLimits, run: &mut Run) -> Option<Segment> {
+        while run.segments() < if run.is_udp() { limits.datagrams } else { limits.segments }
+            && let Some((_, Segment::Part(next))) = self.line.next().filter(|(arrival, _)| *arrival <= now)
+        {
+            if !run.continues_with(next) {
+                return None;
+            }
+            if let Some(Segment::Part(part)) = self.line.pop(now) {
+                run.push(part);
+            }
+        }
+        if run.is_empty() { self.line.pop(now) } else { None }
     }
 
     /// When the next packet arrives, or may arrive. A packet arrives one delay after it leaves the link, so no wake-up
     /// is needed for its departure.
-    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
-        let departure = self.router.poll_timeout().map(|free| free + self.config.delay);
-        self.line.next().into_iter().chain(departure).min()
+    ///
+    /// A segment waits up to `coalesce` for those of its super-packet that follow, if they can arrive by then.
+    pub(crate) fn poll_timeout(&self, coalesce: Duration) -> Option<Instant> {
+        let Some((arrival, next)) = self.line.next() else {
+            return self.router.poll_timeout().map(|free| free + self.config.delay);
+        };
+        let Segment::Part(part) = next else { return Some(arrival) };
+        let rest = (part.remaining() * part.total_len()) as f64 / self.config.rate.bytes_per_second();
+        Some(arrival + Duration::try_from_secs_f64(rest).map_or(coalesce, |rest| rest.min(coalesce)))
     }
 
     pub(crate) fn totals(&self) -> PortTotals {
@@ -123,6 +163,8 @@ impl Port {
             name: self.config.name.clone(),
             received: self.received,
             sent: self.sent,
+            reads: self.reads,
+            writes: self.writes,
             dropped: [
                 ("malformed", malformed),
                 ("hop_limit", hop_limit),

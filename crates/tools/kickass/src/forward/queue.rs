@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use kickass::{
-    packet::Packet,
+    offload::Segment,
     queue::{DropTail, FqCodel, FqCodelConfig, Levels, Queue, Queued, Routed, StrictPriority},
 };
 
@@ -16,7 +16,7 @@ use super::{
 #[derive(Debug)]
 struct Waiting {
     since: Instant,
-    packet: Packet,
+    packet: Segment,
 }
 
 impl Queued for Waiting {
@@ -100,8 +100,8 @@ fn discipline(port: &PortConfig, key: u64) -> Box<dyn Queue<Waiting>> {
     }
 }
 
-impl Queue<Packet> for PortQueue {
-    fn enqueue(&mut self, now: Instant, packet: Packet, dropped: &mut dyn FnMut(Packet)) {
+impl Queue<Segment> for PortQueue {
+    fn enqueue(&mut self, now: Instant, packet: Segment, dropped: &mut dyn FnMut(Segment)) {
         let overflowed = &mut self.overflowed;
         self.discipline.enqueue(now, Waiting { since: now, packet }, &mut |waiting| {
             *overflowed += 1;
@@ -109,7 +109,7 @@ impl Queue<Packet> for PortQueue {
         });
     }
 
-    fn dequeue(&mut self, now: Instant, dropped: &mut dyn FnMut(Packet)) -> Option<Packet> {
+    fn dequeue(&mut self, now: Instant, dropped: &mut dyn FnMut(Segment)) -> Option<Segment> {
         let aged = &mut self.aged;
         let waiting = self.discipline.dequeue(now, &mut |waiting| {
             *aged += 1;
@@ -135,7 +135,7 @@ impl Queue<Packet> for PortQueue {
         self.discipline.limit()
     }
 
-    fn is_best(&self, packet: &Packet) -> bool {
+    fn is_best(&self, packet: &Segment) -> bool {
         self.levels.as_ref().is_none_or(|levels| levels.of(packet.class()) == 0)
     }
 

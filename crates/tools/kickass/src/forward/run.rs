@@ -9,6 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use kickass::offload::Run;
 use nix::sys::{
     signal::{SigSet, Signal},
     signalfd::{SfdFlags, SignalFd},
@@ -22,19 +23,23 @@ use rustix::{
 
 use super::{
     config::{Config, ConfigError},
-    device::Device,
+    device::{Device, DeviceConfig},
     error::ForwardError,
-    forwarder::Forwarder,
+    forwarder::{Forwarder, RunLimits},
     metrics::Asked,
     privileges::{self, Identity},
     statistics::Totals,
 };
 
-/// Most packets read from a device before others have their turn.
+/// Most reads from a device before others have their turn.
 const READ_BATCH: usize = 64;
-/// Most packets written in a turn: more than what one batch of reads can become, each packet in two fragments, so that
-/// packets do not pile up. It is bounded because the kernel would drop other packets meanwhile.
-const WRITE_BATCH: usize = 4 * READ_BATCH;
+/// Bytes of reads after which others have their turn, likewise.
+const READ_BYTES: usize = 256 << 10;
+/// Most packets written in a turn: more than what one batch of reads can become if they are of 1500 bytes, each packet in
+/// two fragments, so that packets do not pile up. It is bounded because the kernel would drop other packets meanwhile.
+const WRITE_BATCH: usize = 512;
+/// Shorter super-packets move to a buffer of their length, because a segment keeps the whole buffer.
+const LONG_MIN: usize = 16 << 10;
 /// Timer slack of the kernel; the default is 50 us.
 const TIMER_SLACK: NonZeroU64 = NonZeroU64::MIN;
 
@@ -82,7 +87,9 @@ pub fn load(path: &Path) -> Result<Config, ForwardError> {
 pub fn run(path: &Path, on_event: impl FnMut(Event<'_>)) -> Result<(), ForwardError> {
     let config = load(path)?;
     let identity = Identity::find(&config.forward).map_err(ForwardError::Privileges)?;
-    let devices = config.port.iter().map(|port| Device::open(&port.into())).collect::<Result<Vec<_>, _>>()?;
+    let offload = config.forward.offload;
+    let devices = config.port.iter().map(|port| Device::open(&DeviceConfig::new(port, offload)));
+    let devices = devices.collect::<Result<Vec<_>, _>>()?;
     let listener = config.forward.prometheus.map(TcpListener::bind).transpose();
     let listener = listener.map_err(ForwardError::Metrics)?;
     let mut seed = [0; 8];
@@ -94,7 +101,8 @@ pub fn run(path: &Path, on_event: impl FnMut(Event<'_>)) -> Result<(), ForwardEr
     let asked = listener.map(Asked::serve).transpose().map_err(ForwardError::Metrics)?;
 
     let started = Instant::now();
-    let forwarder = Forwarder::new(&config, u64::from_ne_bytes(seed), started);
+    let mut forwarder = Forwarder::new(&config, u64::from_ne_bytes(seed), started);
+    let inbox = Inbox { short: forwarder.buffer(), long: forwarder.long_buffer() };
     let path = path.to_owned();
     let mut running = Running {
         path,
@@ -103,6 +111,8 @@ pub fn run(path: &Path, on_event: impl FnMut(Event<'_>)) -> Result<(), ForwardEr
         signals,
         asked,
         forwarder,
+        inbox,
+        outbox: Outbox::default(),
         started,
         last: (started, None),
         on_event,
@@ -123,10 +133,44 @@ struct Running<T> {
     signals: SignalFd,
     asked: Option<Asked>,
     forwarder: Forwarder,
+    inbox: Inbox,
+    outbox: Outbox,
     started: Instant,
     /// The last report of statistics and its time.
     last: (Instant, Option<Totals>),
     on_event: T,
+}
+
+/// Buffers for the next packet.
+struct Inbox {
+    short: Vec<u8>,
+    long: Vec<u8>,
+}
+
+impl Inbox {
+    /// The packet of this length that was read, and a new buffer in its place.
+    fn take(&mut self, len: usize, forwarder: &mut Forwarder) -> Vec<u8> {
+        let Self { short, long } = self;
+        if len <= short.len() {
+            let mut packet = std::mem::replace(short, forwarder.buffer());
+            packet.truncate(len);
+            return packet;
+        }
+        long[..short.len()].copy_from_slice(short);
+        if len < LONG_MIN {
+            return long[..len].to_vec();
+        }
+        let mut packet = std::mem::replace(long, forwarder.long_buffer());
+        packet.truncate(len);
+        packet
+    }
+}
+
+/// What is being written.
+#[derive(Default)]
+struct Outbox {
+    run: Run,
+    header: Vec<u8>,
 }
 
 /// Pending work other than timeouts.
@@ -167,25 +211,56 @@ impl<T: FnMut(Event<'_>)> Running<T> {
     /// Writes a batch of due packets.
     fn transmit(&mut self, now: Instant) {
         self.forwarder.advance(now);
-        for (port, device) in self.devices.iter().enumerate() {
-            for _ in 0..WRITE_BATCH {
-                let Some(packet) = self.forwarder.poll_transmit(now, port) else { break };
-                let taken = device.write(&packet);
-                self.forwarder.on_transmit(port, packet.len(), taken);
-                self.forwarder.recycle(packet);
+        for port in 0..self.devices.len() {
+            let mut left = WRITE_BATCH;
+            while left > 0 {
+                let written = self.transmit_one(now, port, left);
+                if written == 0 {
+                    break;
+                }
+                left -= written;
             }
         }
     }
 
+    /// Writes the next packet or run; returns how many packets that are.
+    fn transmit_one(&mut self, now: Instant, port: usize, segments_max: usize) -> usize {
+        let (device, Outbox { run, header }) = (&self.devices[port], &mut self.outbox);
+        let limits = RunLimits {
+            segments: segments_max,
+            datagrams: if device.has_udp_offload() { segments_max } else { 1 },
+        };
+        let packet = match device.has_offloads() {
+            true => self.forwarder.poll_run(now, port, limits, run),
+            false => self.forwarder.poll_transmit(now, port),
+        };
+        let Some(packet) = packet else {
+            let segments = run.segments();
+            if segments > 0 {
+                let taken = device.write_run(run, header);
+                self.forwarder.on_transmit(port, segments, run.bytes(), taken);
+                run.clear(|buffer| self.forwarder.recycle(buffer));
+            }
+            return segments;
+        };
+        let taken = device.write(&packet);
+        self.forwarder.on_transmit(port, 1, packet.len(), taken);
+        self.forwarder.recycle(packet);
+        1
+    }
+
     /// Reads a batch.
     fn receive(&mut self, now: Instant, port: usize) -> io::Result<()> {
+        let mut bytes = 0;
         for _ in 0..READ_BATCH {
-            let mut packet = self.forwarder.buffer();
-            if !self.devices[port].read(&mut packet)? {
-                self.forwarder.recycle(packet);
+            let Inbox { short, long } = &mut self.inbox;
+            let Some((len, offload)) = self.devices[port].read_offloaded(short, long)? else { break };
+            let packet = self.inbox.take(len, &mut self.forwarder);
+            self.forwarder.receive_offloaded(now, port, packet, offload);
+            bytes += len;
+            if bytes >= READ_BYTES {
                 break;
             }
-            self.forwarder.receive(now, port, packet);
         }
         Ok(())
     }

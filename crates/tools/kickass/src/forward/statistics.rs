@@ -25,6 +25,10 @@ pub struct PortTotals {
     pub received: Count,
     /// Packets written to the device.
     pub sent: Count,
+    /// Packets and super-packets read from the device.
+    pub reads: u64,
+    /// Packets and runs of packets written to the device.
+    pub writes: u64,
     /// Packets dropped, by reason: received from the device and not forwarded, or lost on the way to it.
     pub dropped: BTreeMap<&'static str, u64>,
     /// Packets marked instead of dropped.

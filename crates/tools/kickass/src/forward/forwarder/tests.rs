@@ -4,7 +4,7 @@ use std::{
 };
 
 use etherparse::{Icmpv4Type, Icmpv6Type, NetSlice, PacketBuilder, SlicedPacket, TransportSlice, icmpv4};
-use kickass::{Rate, code::Code};
+use kickass::{Rate, code::Code, offload::PartialChecksum};
 
 use super::*;
 
@@ -289,4 +289,143 @@ fn nothing_that_comes_from_a_device_panics() {
     // Every packet was dropped or arrived, whether data or ICMP message.
     assert!(left.dropped["malformed"] > 400);
     assert_eq!((left.waiting.packets, right.waiting.packets), (0, 0));
+}
+
+/// A super-packet of UDP from left to right: this many bytes of payload, in datagrams of 1000.
+fn super_packet(payload: usize, hop_limit: u8) -> (Vec<u8>, Offload) {
+    let mut header = etherparse::Ipv4Header::new(0, hop_limit, 17.into(), LEFT, RIGHT).unwrap();
+    header.identification = 7;
+    let builder = PacketBuilder::ip(etherparse::IpHeaders::Ipv4(header, Default::default()));
+    let mut packet = Vec::new();
+    let content: Vec<u8> = (0..payload).map(|n| (n / 1000) as u8).collect();
+    builder.udp(1000, 2000).write(&mut packet, &content).unwrap();
+    // The sum of the pseudo-header: addresses, protocol, length.
+    let words = packet[12..20].chunks(2).map(|word| u32::from(word[0]) << 8 | u32::from(word[1]));
+    let sum = words.sum::<u32>() + 17 + packet.len() as u32 - 20;
+    let sum = (sum & 0xffff) + (sum >> 16);
+    packet[26..28].copy_from_slice(&(sum as u16).to_be_bytes());
+    let checksum = Some(PartialChecksum { start: 20, offset: 6 });
+    (packet, Offload { segment_size: Some(1000), checksum })
+}
+
+/// The datagrams of which it consists.
+fn datagrams(payload: usize, hop_limit: u8) -> Vec<Vec<u8>> {
+    (0..payload.div_ceil(1000))
+        .map(|n| {
+            let mut header = etherparse::Ipv4Header::new(0, hop_limit, 17.into(), LEFT, RIGHT).unwrap();
+            header.identification = 7 + n as u16;
+            let builder = PacketBuilder::ip(etherparse::IpHeaders::Ipv4(header, Default::default()));
+            let mut packet = Vec::new();
+            let content = vec![n as u8; 1000.min(payload - 1000 * n)];
+            builder.udp(1000, 2000).write(&mut packet, &content).unwrap();
+            packet
+        })
+        .collect()
+}
+
+#[test]
+fn a_super_packet_is_forwarded_dropped_and_answered_as_its_datagrams_are() {
+    let small_mtu = |config: &mut Config| config.port[1].mtu = 900;
+    let no_route = |config: &mut Config| config.port[1].routes.clear();
+    let nothing = |_: &mut Config| {};
+    type Change = fn(&mut Config);
+    let cases: [(&str, u8, Change); 6] = [
+        ("", HOP_LIMIT, nothing),
+        ("buffer = \"5k\"", HOP_LIMIT, nothing),
+        ("kickass = { fixed = \"5mbit\", sampling = { interval = \"2ms\" } }", HOP_LIMIT, nothing),
+        ("", 1, nothing),
+        ("", HOP_LIMIT, small_mtu),
+        ("", HOP_LIMIT, no_route),
+    ];
+    for (keys, hop_limit, change) in cases {
+        let mut config = Config::parse(&CONFIG.replace("buffer = \"15000\"", keys), "test.toml").unwrap();
+        config.forward.coalesce = Duration::ZERO;
+        change(&mut config);
+        let start = Instant::now();
+        let world = || World { forwarder: Forwarder::new(&config, 1, start), start, now: start };
+        let (mut one, mut other) = (world(), world());
+        for payload in [12_300, 700, 5000] {
+            one.forwarder.advance(one.now);
+            for packet in datagrams(payload, hop_limit) {
+                one.forwarder.receive(one.now, 0, packet);
+            }
+            let (packet, offload) = super_packet(payload, hop_limit);
+            other.forwarder.advance(other.now);
+            other.forwarder.receive_offloaded(other.now, 0, packet, Some(offload));
+        }
+        let (arrived, expected) = (other.run(), one.run());
+        assert!(!expected.is_empty() || keys.is_empty());
+        assert_eq!(arrived, expected, "{keys} {hop_limit}");
+        let [mut totals, expected] = [other, one].map(|world| world.forwarder.totals());
+        assert_eq!((totals.ports[0].reads, expected.ports[0].reads), (3, 19));
+        totals.ports[0].reads = 19;
+        assert_eq!(totals, expected, "{keys} {hop_limit}");
+    }
+}
+
+#[test]
+fn segments_wait_for_each_other_no_longer_than_configured() {
+    let mut config = config("");
+    config.forward.coalesce = micros(100);
+    config.port[1].buffer = None;
+    // A datagram takes 8.224 us.
+    config.port[1].rate = Rate::from_bits_per_second(1e9).unwrap();
+    let mut world = World::new(&config);
+    let limits = RunLimits { segments: 1000, datagrams: 1000 };
+    let (packet, offload) = super_packet(15_000, HOP_LIMIT);
+    world.forwarder.receive_offloaded(world.now, 0, packet, Some(offload));
+    let mut lens = Vec::new();
+    while let Some(next) = world.forwarder.poll_timeout() {
+        world.now = world.now.max(next);
+        world.forwarder.advance(world.now);
+        let mut run = Run::default();
+        while world.forwarder.poll_run(world.now, 1, limits, &mut run).is_some() || !run.is_empty() {
+            assert!(world.now - world.start >= micros(20_000));
+            lens.push(run.segments());
+            run.clear(drop);
+        }
+    }
+    assert_eq!(lens.iter().sum::<usize>(), 15);
+    // Those that arrive within 100 us of the first: 13 at 1 Gbit/s.
+    assert!(lens.len() <= 3 && lens.contains(&13), "{lens:?}");
+    assert!(world.now - world.start <= micros(20_000 + 100 + 15 * 9));
+}
+
+#[test]
+fn segments_that_survive_their_super_packet_do_not_keep_memory_without_bound() {
+    const LIMIT: usize = 2_000_000;
+    let mut config = config("");
+    config.port[1].buffer = Some(LIMIT as u64);
+    let mut world = World::new(&config);
+    let mut most = 0;
+    for _ in 0..2000 {
+        // Once the queue is full, three datagrams leave the link before each super-packet, so only three find room.
+        let (mut packet, offload) = super_packet(60_000, HOP_LIMIT);
+        packet.shrink_to_fit();
+        world.forwarder.receive_offloaded(world.now, 0, packet, Some(offload));
+        world.now += micros(2000);
+        world.forwarder.advance(world.now);
+        while world.forwarder.poll_transmit(world.now, 1).is_some() {}
+        most = most.max(world.forwarder.shared.bytes());
+    }
+    let on_their_way = 12_000_000 / 8 / 50 + 2000;
+    assert!(most > SHARED_MAX, "{most}: nothing to bound");
+    assert!(most <= SHARED_MAX + 2 * (LIMIT + on_their_way) + PACKET_MAX, "{most}");
+}
+
+#[test]
+fn unknown_kinds_of_offload_are_malformed() {
+    let mut world = World::new(&config(""));
+    let (packet, offload) = super_packet(3000, HOP_LIMIT);
+    world.forwarder.receive_offloaded(world.now, 0, packet.clone(), None);
+    world.forwarder.receive_offloaded(
+        world.now,
+        0,
+        packet.clone(),
+        Some(Offload { checksum: None, ..offload }),
+    );
+    let none = Offload { segment_size: Some(0), ..offload };
+    world.forwarder.receive_offloaded(world.now, 0, packet, Some(none));
+    assert_eq!(world.forwarder.totals().ports[0].dropped["malformed"], 3);
+    assert!(world.run().is_empty());
 }
