@@ -1,7 +1,10 @@
 //! The openers of one connection: the keys of early data, then those of the handshake. The receiver id distinguishes
 //! them.
 
-use std::time::{Duration, Instant};
+use std::{
+    ops::Range,
+    time::{Duration, Instant},
+};
 
 use crate::seams::keys::{IdChange, OpenError, Opened, Opener, ReceiverId, receiver_id};
 use crate::wire::control::EarlySecret;
@@ -58,6 +61,16 @@ impl Openers {
         if let Some(opener) = &mut self.established {
             opener.on_path(number);
         }
+    }
+
+    /// Numbers of paths for which the endpoint may choose an id; each once. Early data has only its derived id.
+    pub(crate) fn take_unchosen_ids(&mut self) -> Range<u64> {
+        self.established.as_mut().map_or(0..0, Opener::take_unchosen_ids)
+    }
+
+    /// The endpoint has chosen an id. `false`: it is not needed.
+    pub(crate) fn choose_id(&mut self, number: u64, id: ReceiverId) -> bool {
+        self.established.as_mut().is_some_and(|opener| opener.choose_id(number, id))
     }
 
     /// Drops the early keys some time after the first call; call it from the end of the handshake on.
