@@ -90,9 +90,9 @@ impl EndpointConfig {
 
     /// Generates the ids of connections by a generator of `factory`, for example for load balancers that route by them.
     ///
-    /// If ids have 8 bytes, RLP datagrams to this endpoint carry ids of the same generator, from half a round trip after
-    /// the handshake on, and never one that QUIC uses. Earlier ones carry an id derived from the secrets of the connection,
-    /// and so do all if ids are longer: a load balancer that routes by ids then drops them, and the primary loop brings
+    /// If ids have 8 bytes, RLP datagrams to this endpoint carry ids of the same generator, and never one that QUIC uses.
+    /// Early data, and on a client the server's first datagrams, carry an id derived from the secrets of the connection, and
+    /// so do all if ids are longer: a load balancer that routes by ids then drops them, and the primary loop brings
     /// their data.
     ///
     /// Ids must have a constant length of 8 to 20 bytes, and others must not be able to guess or to link them (RFC 9000

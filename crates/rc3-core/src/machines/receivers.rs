@@ -75,27 +75,26 @@ impl Receivers {
         connection: &mut Connection,
         quic: &QuicEndpoint,
     ) -> Registered {
-        let change = connection.take_id_change();
-        let mut registered = Registered { issued: !change.issued.is_empty(), chosen: false };
-        for id in change.issued {
-            self.ids.insert(id, handle);
-            self.note(RouteChange::Issued(id.0));
-        }
+        let mut chosen = false;
         if quic.chooses_receiver_ids() {
             for number in connection.take_unchosen_ids() {
                 let mut draws = (0..DRAWS_MAX).filter_map(|_| quic.receiver_id());
                 let free = draws.find(|id| !self.ids.contains_key(id));
-                if let Some(id) = free.filter(|&id| connection.choose_id(number, id)) {
-                    self.ids.insert(id, handle);
-                    registered.chosen = true;
-                }
+                chosen |= free.is_some_and(|id| connection.choose_id(number, id));
             }
         }
+        let change = connection.take_id_change();
+        let issued = !change.issued.is_empty();
+        for id in change.issued {
+            self.ids.insert(id, handle);
+            self.note(RouteChange::Issued(id.0));
+        }
+        self.ids.extend(change.chosen.into_iter().map(|id| (id, handle)));
         // An id may have been issued and retired since.
         for id in change.retired {
             self.remove(id);
         }
-        registered
+        Registered { issued, chosen }
     }
 
     /// The connection has ended.

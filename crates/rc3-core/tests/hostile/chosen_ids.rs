@@ -1,6 +1,7 @@
 //! Receiver ids that the receiver chooses: honest ends first, then peers that abuse them.
 
 use std::{
+    hash::{DefaultHasher, Hash, Hasher},
     net::SocketAddr,
     sync::{
         Arc,
@@ -10,8 +11,9 @@ use std::{
 };
 
 use rc3_core::{
-    ClientConfig, ConnectionHandle, ConnectionId, ConnectionIdGenerator, Dir, Endpoint, EndpointConfig,
-    RouteChange, ServerConfig, Side, StreamId, TransportConfig, WorkerHash,
+    ClientConfig, ConnectionHandle, ConnectionId, ConnectionIdGenerator, CryptoError, DatagramMeta, Dir,
+    Endpoint, EndpointConfig, HmacKey, RandomConnectionIdGenerator, RouteChange, ServerConfig, Side,
+    StreamId, TransportConfig, WorkerHash,
     internals::{keys::receiver_id, wire::ControlFrame},
 };
 use rc3_sim::{
@@ -116,6 +118,28 @@ fn both_loops_carry_ids_of_the_server_s_choice_and_never_the_same() {
 }
 
 #[test]
+fn the_first_datagrams_after_the_handshake_carry_chosen_ids() {
+    let tap = Tap::default();
+    let mut pair = world();
+    pair.client.set_tamper(tap.tamper());
+    let (client_config, server_config) = settings();
+    *pair.server.endpoint() = Endpoint::with_config(&marked(), Some(&server_config), true).unwrap();
+    let (now, remote) = (pair.now, pair.server.address());
+    let client = pair.client.endpoint().connect(now, &client_config, remote, SERVER_NAME).unwrap();
+    assert!(pair.drive_until(RTT * 2, |pair| !pair.client.connection(client).unwrap().is_handshaking()));
+    // The server has no keys yet: what overtakes the end of the handshake waits for them there.
+    send(&mut pair, client, 400_000);
+    let mut reader = Reader::default();
+    assert!(pair.drive_until(RTT * 100, |pair| {
+        pair.server.accepted.front().copied().is_some_and(|server| reader.pump(pair, server) == 400_000)
+    }));
+    let ids = used(&tap);
+    assert!(ids.len() == 1 && ids[0][0] == MARK, "{ids:x?}");
+    let received = pair.server.connection(pair.server.accepted[0]).unwrap().stats().received;
+    assert_eq!(received.rlp_discarded, 0);
+}
+
+#[test]
 fn an_endpoint_without_a_generator_sends_no_ids() {
     let (mut pair, client, server) = choosing(&EndpointConfig::default());
     let (tap, mut keys) = (Tap::default(), keys(&pair, client, true));
@@ -190,6 +214,91 @@ fn derived_ids_of_a_worker_are_reported_until_its_connection_ends() {
     pair.client.with(client, |c| c.close(now, 0_u32.into(), b"".as_slice().into()));
     pair.drive_until(idle, |_| false);
     assert_eq!(take(&mut pair), (0, 0));
+}
+
+/// A key for stateless resets; a test needs no secret.
+struct ResetKey;
+
+impl HmacKey for ResetKey {
+    fn sign(&self, data: &[u8], signature_out: &mut [u8]) {
+        for (index, out) in signature_out.chunks_mut(8).enumerate() {
+            let mut hasher = DefaultHasher::new();
+            (index, data).hash(&mut hasher);
+            out.copy_from_slice(&hasher.finish().to_be_bytes()[..out.len()]);
+        }
+    }
+
+    fn signature_len(&self) -> usize {
+        32
+    }
+
+    fn verify(&self, _: &[u8], _: &[u8]) -> Result<(), CryptoError> {
+        Err(CryptoError)
+    }
+}
+
+#[test]
+fn a_reset_that_another_worker_received_ends_the_connection_and_junk_does_not() {
+    let workers = EndpointConfig::default().for_workers(2).unwrap();
+    let mut client_config = EndpointConfig::new(Arc::new(ResetKey));
+    client_config.cid_generator(|| Box::new(RandomConnectionIdGenerator::new(8)));
+    let client_endpoint = || Endpoint::with_config(&client_config, None, true).unwrap();
+    let mut pair = world();
+    let (config, server_config) = settings();
+    *pair.client.endpoint() = client_endpoint();
+    *pair.server.endpoint() = Endpoint::with_config(&workers[0], Some(&server_config), true).unwrap();
+    let (now, remote) = (pair.now, pair.server.address());
+    pair.client.endpoint().connect(now, &config, remote, SERVER_NAME).unwrap();
+    pair.drive_until(RTT * 5, |_| false);
+    let server = pair.server.accepted[0];
+
+    // The client's process starts anew and does not know the connection; its answer goes to the other worker.
+    *pair.client.endpoint() = client_endpoint();
+    let tap = Tap::default();
+    tap.lock().lose_all = true;
+    pair.client.set_tamper(tap.tamper());
+    let stream = pair.server.with(server, |c| c.open(Dir::Uni)).unwrap();
+    pair.server.with(server, |c| c.write(stream, vec![1; 100].into())).unwrap();
+    pair.drive_until(RTT * 2, |_| false);
+    let reset = tap.lock().seen[0].1.clone();
+    let mut other = Endpoint::with_config(&workers[1], Some(&server_config), true).unwrap();
+    let (now, remote) = (pair.now, pair.client.address());
+    let meta = DatagramMeta { remote, local_ip: None, ecn: 0, leading_len: None, arrived: None };
+    let mut junk = reset.clone();
+    *junk.last_mut().unwrap() ^= 1;
+    for (datagram, ends) in [(junk, false), (reset, true)] {
+        other.handle_datagram(now, meta, datagram[..].into());
+        let (meta, token) = other.poll_reset().expect("it may be a reset");
+        assert!(other.poll_reset().is_none());
+        pair.server.endpoint().handle_reset(now, meta, token);
+        let lost = pair.server.connection(server).is_none_or(|connection| connection.lost().is_some());
+        assert_eq!(lost, ends);
+        assert!(pair.server.endpoint().poll_reset().is_none(), "it is passed on once");
+    }
+}
+
+#[test]
+fn a_flood_of_junk_at_a_worker_is_bounded() {
+    let config = &EndpointConfig::default().for_workers(2).unwrap()[0];
+    let (mut pair, _, _) = choosing(config);
+    let now = pair.now;
+    let meta = |nth: u8| {
+        let remote = ([203, 0, 113, nth], 9).into();
+        DatagramMeta { remote, local_ip: None, ecn: 0, leading_len: None, arrived: None }
+    };
+    let flood = |first: u8| {
+        (0..20_000_u32)
+            .map(move |nth| (meta(nth as u8), [&[first][..], &[nth as u8; 100]].concat()[..].into()))
+    };
+    let server = pair.server.endpoint();
+    server.handle_datagrams(now, flood(0x07));
+    server.handle_datagrams(now, flood(0x47));
+    let strays = std::iter::from_fn(|| server.poll_stray()).count();
+    let resets = std::iter::from_fn(|| server.poll_reset()).count();
+    assert_eq!((strays, resets), (1024, 64));
+    // What another worker passes on comes back as neither.
+    server.handle_handed_over(now, flood(0x07).take(10));
+    assert!(server.poll_stray().is_none());
 }
 
 #[test]

@@ -10,6 +10,9 @@ use super::{ReceiverId, protection::Direction};
 /// datagram nor a PATH frame arrived.
 const AHEAD: u64 = 3;
 
+/// Numbers that a receiver accepts at first.
+pub(crate) const FIRST_NUMBERS: u64 = AHEAD + 1;
+
 /// How far ahead of the current number the sender stores ids that the receiver has chosen: as many as an honest receiver
 /// accepts.
 const CHOSEN_AHEAD: u64 = AHEAD + 1;
@@ -103,6 +106,8 @@ pub struct IdChange {
     pub retired: Vec<ReceiverId>,
     /// Derived ids accepted from now on.
     pub issued: Vec<ReceiverId>,
+    /// Chosen ids accepted from now on.
+    pub chosen: Vec<ReceiverId>,
 }
 
 impl ReceivingIds {
@@ -157,6 +162,7 @@ impl ReceivingIds {
         match place.and_then(|place| self.taken.get_mut(place)) {
             Some(Accepted { chosen: chosen @ None, .. }) => {
                 *chosen = Some(id);
+                self.change.chosen.push(id);
                 true
             }
             _ => false,
@@ -238,7 +244,6 @@ mod tests {
                 for number in receiving.take_unchosen() {
                     let id = chosen(number);
                     prop_assert!(receiving.choose(number, id) && !receiving.choose(number, id));
-                    issued.push(id);
                     under_way.push_back((number, id));
                 }
                 for (number, id) in under_way.drain(..arrive.min(under_way.len())) {
@@ -253,7 +258,7 @@ mod tests {
                 prop_assert_eq!(receiving.number(sending.next()), Some(index + 1));
                 receiving.on_number(index);
                 let change = receiving.take_change();
-                issued.extend(change.issued);
+                issued.extend(change.issued.into_iter().chain(change.chosen));
                 retired.extend(change.retired);
             }
             let mut known: Vec<_> = receiving.iter().chain(retired).collect();
