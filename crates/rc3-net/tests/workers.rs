@@ -125,8 +125,7 @@ fn all_workers_serve_and_look_like_one() {
         let stats = server.stats();
         assert_eq!(stats.accepted_handshakes, CONNECTIONS as u64);
         assert!(stats.primary.received_datagrams > 0 && stats.low.unwrap().received_datagrams > 0);
-        assert_eq!(stats.handed_over.primary, 0);
-        assert_eq!(stats.handed_over.dropped, 0);
+        assert_eq!(stats.handed_over, HandedOver::default());
 
         server.close(code(7), b"over");
         assert!(server.accept().await.is_none());
@@ -287,8 +286,10 @@ fn a_stateless_reset_ends_its_connection_at_whichever_worker_it_arrives() {
             }
         };
         for (near, _) in &pairs {
-            let mut stream = near.open_uni().await.unwrap();
-            let _ = stream.write_all(&[1; 5_000]).await;
+            // A late acknowledgment may have been answered by a reset before.
+            if let Ok(mut stream) = near.open_uni().await {
+                let _ = stream.write_all(&[1; 5_000]).await;
+            }
             assert_eq!(near.closed().await, ConnectionError::Reset);
         }
         drop(restarted);
@@ -377,7 +378,7 @@ fn many_clients_at_once_find_their_worker() {
         clients.join_all().await;
         let stats = server.stats();
         assert_eq!(stats.accepted_handshakes, (CLIENTS * CONNECTIONS) as u64);
-        assert_eq!((stats.handed_over.primary, stats.handed_over.dropped), (0, 0));
+        assert_eq!(stats.handed_over, HandedOver::default());
         server.close(code(0), b"");
         serving.await.unwrap();
     });
