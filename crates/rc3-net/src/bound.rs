@@ -45,8 +45,8 @@ impl Pair {
 
 /// The sockets an endpoint is bound to, as one of its workers has them.
 ///
-/// Each worker keeps all of them: when a socket of a group is closed, the kernel renumbers the others, and datagrams would
-/// go to wrong workers.
+/// Each worker keeps all of them: when a socket of a group is closed, the kernel renumbers the others, and datagrams
+/// would go to wrong workers.
 #[derive(Clone)]
 pub(crate) struct Bound {
     pairs: Arc<[Pair]>,

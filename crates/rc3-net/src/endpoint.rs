@@ -38,8 +38,9 @@ use crate::{
 
 /// One UDP port that connects, accepts, or both. Clones are handles to the same endpoint.
 ///
-/// A task on the tokio runtime in which it was created does the work, or several do ([`EndpointOptions::workers`]). When all handles are dropped, no new connection
-/// is accepted, and the task continues until the last connection has ended.
+/// A task on the tokio runtime in which it was created does the work, or several do ([`EndpointOptions::workers`]).
+/// When all handles are dropped, no new connection is accepted, and the task continues until the last connection has
+/// ended.
 ///
 /// ```
 /// use rc3_net::{Endpoint, VarInt};
@@ -517,12 +518,12 @@ pub struct EndpointOptions {
     pub path_memory: Option<PathMemory>,
     /// Tasks that do the endpoint's work, 1 to 64. Default: 1.
     ///
-    /// One task uses at most one core. With several, each has its own sockets on the port and its own connections, and the
-    /// kernel gives each datagram to the task of its connection, whatever address it comes from. `accept`, `close`,
+    /// One task uses at most one core. With several, each has its own sockets on the port and its own connections, and
+    /// the kernel gives each datagram to the task of its connection, whatever address it comes from. `accept`, `close`,
     /// counters, verdicts and limits concern all of them, as with one. Use a runtime with as many threads.
     ///
-    /// The primary of every connection goes before RLP within a task. Between tasks, RLP that a task has begun to send, up
-    /// to 64 KiB, may go before another task's primary.
+    /// The primary of every connection goes before RLP within a task. Between tasks, RLP that a task has begun to send,
+    /// up to 64 KiB, may go before another task's primary.
     ///
     /// ```
     /// use rc3_net::{Endpoint, EndpointOptions};

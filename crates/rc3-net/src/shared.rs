@@ -1,5 +1,5 @@
-//! State shared by the driver and the handles of one endpoint, or of one of its workers: the machines, their waiters, and
-//! one lock.
+//! State shared by the driver and the handles of one endpoint, or of one of its workers: the machines, their waiters,
+//! and one lock.
 //!
 //! Invariant: whenever the lock is free, the machines' events have been taken and every affected waiter is woken or
 //! about to be. [`Shared::with`] is the only access and ensures that. Never await under the lock, and never drop a

@@ -287,8 +287,8 @@ fn by_addresses_both_loops_reach_one_backend_until_the_address_changes() {
         for connection in &connections {
             exchange(connection, 3).await.unwrap();
         }
-        // From another address, a client may reach a backend that does not know it. The key of stateless resets that they
-        // have in common ends the connection at once, and the client connects again.
+        // From another address, a client may reach a backend that does not know it. The key of stateless resets that
+        // they have in common ends the connection at once, and the client connects again.
         let mut reset = 0;
         for (client, connection) in clients.iter().zip(&connections) {
             client.rebind_to("127.0.0.1:0".parse().unwrap()).unwrap();

@@ -1,5 +1,5 @@
-//! Clients behind a NAT that rebinds all the time, and a server with several workers: no packet reaches another worker than
-//! its connection's.
+//! Clients behind a NAT that rebinds all the time, and a server with several workers: no packet reaches another worker
+//! than its connection's.
 #![cfg(target_os = "linux")]
 #![forbid(unsafe_code)]
 

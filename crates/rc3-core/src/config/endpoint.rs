@@ -90,10 +90,10 @@ impl EndpointConfig {
 
     /// Generates the ids of connections by a generator of `factory`, for example for load balancers that route by them.
     ///
-    /// If ids have 8 bytes, RLP datagrams to this endpoint carry ids of the same generator, and never one that QUIC uses.
-    /// Early data, and on a client the server's first datagrams, carry an id derived from the secrets of the connection, and
-    /// so do all if ids are longer: a load balancer that routes by ids then drops them, and the primary loop brings
-    /// their data.
+    /// If ids have 8 bytes, RLP datagrams to this endpoint carry ids of the same generator, and never one that QUIC
+    /// uses. Early data, and on a client the server's first datagrams, carry an id derived from the secrets of the
+    /// connection, and so do all if ids are longer: a load balancer that routes by ids then drops them, and the primary
+    /// loop brings their data.
     ///
     /// Ids must have a constant length of 8 to 20 bytes, and others must not be able to guess or to link them (RFC 9000
     /// §5.1). The endpoint cannot be made if a generator announces another length. An id of a wrong length, and those of
@@ -148,13 +148,13 @@ impl EndpointConfig {
         self
     }
 
-    /// Settings for `workers` endpoints that share one port, 1 to 64. The ids of each one's connections lead to it by the
-    /// [`WorkerHash`] that they have in common, and they share the key of stateless resets and the limits on memory and on
-    /// waiting handshakes. The caller passes each datagram to the endpoint that the hash names.
+    /// Settings for `workers` endpoints that share one port, 1 to 64. The ids of each one's connections lead to it by
+    /// the [`WorkerHash`] that they have in common, and they share the key of stateless resets and the limits on memory
+    /// and on waiting handshakes. The caller passes each datagram to the endpoint that the hash names.
     ///
-    /// The last eight bytes of ids decide. If an application's generator does not vary them enough, random ids replace its
-    /// own, and an error is logged. Each endpoint takes a generator from the factory; ids of two generators may be equal,
-    /// since each endpoint uses only those that lead to it.
+    /// The last eight bytes of ids decide. If an application's generator does not vary them enough, random ids replace
+    /// its own, and an error is logged. Each endpoint takes a generator from the factory; ids of two generators may be
+    /// equal, since each endpoint uses only those that lead to it.
     ///
     /// # Errors
     /// [`ConfigError::Workers`] for another number, [`ConfigError::ConnectionIds`] if ids are too short or too long.

@@ -716,8 +716,8 @@ impl Connection {
         self.overlay.as_mut().map(|overlay| overlay.openers.take_id_change()).unwrap_or_default()
     }
 
-    /// Numbers of paths for which the endpoint may choose the receiver id; each once. None while there is no control stream
-    /// to report them on.
+    /// Numbers of paths for which the endpoint may choose the receiver id; each once. None while there is no control
+    /// stream to report them on.
     pub(crate) fn take_unchosen_ids(&mut self) -> Range<u64> {
         match &mut self.overlay {
             Some(overlay) if overlay.control.is_some() && self.lost.is_none() => {

@@ -1,9 +1,9 @@
 //! Which connection an RLP datagram is for, by its receiver id.
 //!
 //! Ids are derived from the secrets of a connection, so that datagrams can leave with the first keys. If the endpoint
-//! chooses ids itself, because a load balancer or the kernel routes by them, the peer gets such an id for each path, and
-//! datagrams with derived ids become rare. Until then they may arrive at another worker on the port, which finds the
-//! right one by [`RouteChange`]s.
+//! chooses ids itself, because a load balancer or the kernel routes by them, the peer gets such an id for each path,
+//! and datagrams with derived ids become rare. Until then they may arrive at another worker on the port, which finds
+//! the right one by [`RouteChange`]s.
 
 use std::{
     collections::{HashMap, VecDeque},

@@ -316,12 +316,12 @@ impl Sockets {
         Ok(Self::beside(Socket::adopt_plain(socket, options)?, options))
     }
 
-    /// Binds a pair for each worker that `hash` chooses from, all to one address. On Linux the kernel gives each datagram to
-    /// the socket that belongs to its worker and loop.
+    /// Binds a pair for each worker that `hash` chooses from, all to one address. On Linux the kernel gives each
+    /// datagram to the socket that belongs to its worker and loop.
     ///
-    /// As with [`Self::bind`], another process of the same user may join the port and gets nothing. Until the program is
-    /// attached, and when the kernel joins datagrams of several connections (GRO), a datagram may arrive at another worker:
-    /// check each with [`WorkerHash::worker_of`].
+    /// As with [`Self::bind`], another process of the same user may join the port and gets nothing. Until the program
+    /// is attached, and when the kernel joins datagrams of several connections (GRO), a datagram may arrive at another
+    /// worker: check each with [`WorkerHash::worker_of`].
     ///
     /// # Errors
     /// As [`Self::bind`], and [`io::ErrorKind::Unsupported`] if the kernel cannot steer.

@@ -1,9 +1,9 @@
 //! Which worker may open an RLP datagram whose id the endpoint did not choose: by its derived id, and before there are
 //! keys by the address it came from.
 //!
-//! Early data can overtake the news that its handshake has begun, because each worker reads its own socket. So a datagram
-//! that no worker can open waits a moment for it. Invariant: the datagrams that wait are bounded in number, bytes and time;
-//! the entries by the connections and handshakes of the workers.
+//! Early data can arrive at a worker before another one has read the first packet of its handshake, because each reads
+//! its own socket. So a datagram that no worker can open waits a moment. Invariant: the datagrams that wait are bounded
+//! in number, bytes and time, the entries by the connections and handshakes of the workers.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -40,8 +40,8 @@ pub(super) struct Directory {
 }
 
 impl Directory {
-    /// The workers that may open a datagram that worker `from` cannot. `hashed` is the one that its id leads to, as if the
-    /// endpoint had chosen it.
+    /// The workers that may open a datagram that worker `from` cannot. `hashed` is the one that its id leads to, as if
+    /// the endpoint had chosen it.
     pub(super) fn resolve(
         &mut self,
         now: Instant,

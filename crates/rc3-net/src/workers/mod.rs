@@ -5,8 +5,8 @@
 //!
 //! - RLP datagrams with an id that the endpoint did not choose: early data, and those that left before the peer knew a
 //!   chosen id. The [`Directory`] knows their worker.
-//! - Datagrams at the wrong socket: the kernel steers datagrams that it has joined (GRO) by the first, and datagrams that
-//!   arrived before the program was attached not at all.
+//! - Datagrams at the wrong socket: the kernel steers datagrams that it has joined (GRO) by the first, and datagrams
+//!   that arrived before the program was attached not at all.
 //! - Stateless resets, which have no id.
 //!
 //! All pass through the [`Inbox`] of the right worker. So do verdicts about paths, which all workers use.

@@ -5,8 +5,8 @@
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// One flag for each worker. Relaxed: a flag that is seen a moment later costs a batch, as one that is set a moment later
-/// does.
+/// One flag for each worker. Relaxed: a flag that is seen a moment later costs a batch, as one that is set a moment
+/// later does.
 pub(super) struct Turns(Box<[Turn]>);
 
 /// Alone in its cache lines, so that workers disturb each other only when a flag changes.

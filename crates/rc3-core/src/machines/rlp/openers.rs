@@ -74,8 +74,8 @@ impl Openers {
         }
     }
 
-    /// Numbers of paths for which the endpoint may choose an id; each once. It may choose the first ones before there are
-    /// keys, so that the peer has them when its handshake is complete. Early data has only its derived id.
+    /// Numbers of paths for which the endpoint may choose an id; each once. It may choose the first ones before there
+    /// are keys, so that the peer has them when its handshake is complete. Early data has only its derived id.
     pub(crate) fn take_unchosen_ids(&mut self) -> Range<u64> {
         match &mut self.established {
             Some(opener) => opener.take_unchosen_ids(),

@@ -13,8 +13,8 @@ const AHEAD: u64 = 3;
 /// Numbers that a receiver accepts at first.
 pub(crate) const FIRST_NUMBERS: u64 = AHEAD + 1;
 
-/// How far ahead of the current number the sender stores ids that the receiver has chosen: as many as an honest receiver
-/// accepts.
+/// How far ahead of the current number the sender stores ids that the receiver has chosen: as many as an honest
+/// receiver accepts.
 const CHOSEN_AHEAD: u64 = AHEAD + 1;
 
 /// The sequence at the sender.
@@ -23,7 +23,8 @@ pub(super) struct SendingIds {
     index: u64,
     current: ReceiverId,
     next: ReceiverId,
-    /// Ids that the receiver has chosen, for numbers from the one before `index` to [`CHOSEN_AHEAD`] beyond it, in no order.
+    /// Ids that the receiver has chosen, for numbers from the one before `index` to [`CHOSEN_AHEAD`] beyond it, in no
+    /// order.
     chosen: Vec<(u64, ReceiverId)>,
 }
 
@@ -233,8 +234,8 @@ mod tests {
             }
         }
 
-        /// Whichever of the chosen ids arrive late or never: the receiver accepts what the sender uses, and each id that
-        /// was issued or chosen is retired once, or accepted.
+        /// Whichever of the chosen ids arrive late or never: the receiver accepts what the sender uses, and each id
+        /// that was issued or chosen is retired once, or accepted.
         #[test]
         fn chosen_ids_replace_derived_ones(steps in prop::collection::vec((any::<bool>(), 0..=3_usize), 1..30)) {
             let (mut sending, mut receiving) = (SendingIds::new(direction()), ReceivingIds::new(direction()));
@@ -267,8 +268,8 @@ mod tests {
             prop_assert_eq!(known, issued);
         }
 
-        /// A receiver that lies: the sender stores little, changes the id of a path in use once, and never has the same id
-        /// on a path and the next.
+        /// A receiver that lies: the sender stores little, changes the id of a path in use once, and never has the same
+        /// id on a path and the next.
         #[test]
         fn ids_of_a_hostile_receiver_are_few_and_link_no_paths(
             frames in prop::collection::vec((0..8_u64, 0..3_u64, any::<bool>()), 0..200),

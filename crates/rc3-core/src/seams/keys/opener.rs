@@ -118,8 +118,8 @@ impl Opener {
         self.ids.take_unchosen()
     }
 
-    /// The endpoint has chosen an id for this number, which it reports to the sender. `false`: the number is not accepted
-    /// any more, or has one.
+    /// The endpoint has chosen an id for this number, which it reports to the sender. `false`: the number is not
+    /// accepted any more, or has one.
     pub fn choose_id(&mut self, number: u64, id: ReceiverId) -> bool {
         self.ids.choose(number, id)
     }

@@ -71,7 +71,8 @@ impl Load {
         }
     }
 
-    /// Puts `parallel` operations at a time on the server. Prints a line when it begins to count, and the rate at the end.
+    /// Puts `parallel` operations at a time on the server. Prints a line when it begins to count, and the rate at the
+    /// end.
     #[tokio::main]
     pub(crate) async fn run(
         self,

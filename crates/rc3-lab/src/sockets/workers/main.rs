@@ -1,10 +1,10 @@
-//! One endpoint with several workers beside one with a single worker: connections, exchanges and bits per second, and how
-//! many cores the server used.
+//! One endpoint with several workers beside one with a single worker: connections, exchanges and bits per second, and
+//! how many cores the server used.
 //!
-//! `cargo run --release -p rc3-lab --bin workers -- --server-cores 0,1 --client-cores 2,3`; `--help` lists the rest. Server and
-//! clients are processes of their own, pinned by `taskset`, so that the server is what is measured if the clients have more
-//! cores than it. On a smaller machine both share cores; then the CPU time per operation and the cores that the server used
-//! are what the table shows.
+//! `cargo run --release -p rc3-lab --bin workers -- --server-cores 0,1 --client-cores 2,3`; `--help` lists the rest.
+//! Server and clients are processes of their own, pinned by `taskset`, so that the server is what is measured if the
+//! clients have more cores than it. On a smaller machine both share cores; then the CPU time per operation and the
+//! cores that the server used are what the table shows.
 #![forbid(unsafe_code)]
 
 mod load;

@@ -1,7 +1,7 @@
 //! The kernel, once per platform behind one interface; the crate's only unsafe code.
 //!
-//! Each platform offers `open`, `adopt`, `open_steered`, `open_group`, `queued_bytes`, a `State` with `send`, `recv`, `segments_max`,
-//! `capabilities` and `stats`; Linux also the `Scratch` memory that its `recv` needs.
+//! Each platform offers `open`, `adopt`, `open_steered`, `open_group`, `queued_bytes`, a `State` with `send`, `recv`,
+//! `segments_max`, `capabilities` and `stats`; Linux also the `Scratch` memory that its `recv` needs.
 
 #[cfg(target_os = "linux")]
 mod cmsg;

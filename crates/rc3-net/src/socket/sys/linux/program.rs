@@ -1,8 +1,8 @@
 //! The programs by which the kernel chooses a socket of a group: classic BPF, which needs no privilege.
 //!
 //! A program sees the payload of a UDP datagram and returns the number of a socket, in order of binding. A load beyond
-//! the end makes it return 0. It has an accumulator, an index register and 16 words of memory; all arithmetic has 32 bits,
-//! and loads are big endian.
+//! the end makes it return 0. It has an accumulator, an index register and 16 words of memory; all arithmetic has 32
+//! bits, and loads are big endian.
 
 use libc::{
     BPF_A, BPF_ABS, BPF_ADD, BPF_ALU, BPF_B, BPF_IMM, BPF_IND, BPF_JA, BPF_JGE, BPF_JMP, BPF_JSET, BPF_K,
