@@ -104,10 +104,12 @@ pub use laws::{
     guard::{GuardStats, Verdict},
     ladder::{Ladder, LadderError},
     verdicts::{DestinationVerdict, KnownPath, Pace},
+    worker_hash::WorkerHash,
 };
 pub use machines::{
     connection::Connection,
     endpoint::{DatagramMeta, Drained, Endpoint, EndpointEvent, IncomingStats},
+    receivers::RouteChange,
     stream::{recv::Chunk, source::SourceRead},
 };
 pub use quic::{

@@ -3,46 +3,28 @@
 use std::{
     io,
     net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket},
+    ops::Deref,
     sync::Arc,
 };
+
+use rc3_core::WorkerHash;
 
 use crate::{
     runtime::AsyncUdpSocket,
     socket::{ApplicationSocket, AsyncSocket, EndpointSocket, Options, Sockets},
 };
 
-/// The sockets an endpoint is bound to.
-pub(crate) struct Bound {
+/// The sockets of one worker.
+pub(crate) struct Pair {
     pub(crate) primary: EndpointSocket,
     /// `None`: everything goes through `primary`.
     pub(crate) low: Option<EndpointSocket>,
 }
 
-impl Bound {
-    /// Binds them to `addr`.
-    ///
-    /// # Errors
-    /// When the address is taken or not local.
-    pub(crate) fn new(addr: SocketAddr, options: &Options) -> io::Result<Self> {
-        Self::system(Sockets::bind(addr, options)?)
-    }
-
-    /// Takes over a socket that the application has bound.
-    ///
-    /// # Errors
-    /// When it is not a UDP socket, or the runtime cannot watch it.
-    pub(crate) fn adopt(socket: UdpSocket, options: &Options) -> io::Result<Self> {
-        Self::system(Sockets::adopt(socket, options)?)
-    }
-
+impl Pair {
     fn system(sockets: Sockets) -> io::Result<Self> {
         let watched = |socket| AsyncSocket::new(socket).map(EndpointSocket::System);
         Ok(Self { primary: watched(sockets.primary)?, low: sockets.low.map(watched).transpose()? })
-    }
-
-    /// A socket that the application implements.
-    pub(crate) fn application(socket: Arc<dyn AsyncUdpSocket>) -> Self {
-        Self { primary: EndpointSocket::Application(ApplicationSocket::new(socket)), low: None }
     }
 
     /// Whether datagrams may be fragmented on their way.
@@ -58,5 +40,85 @@ impl Bound {
     /// The socket for low-priority datagrams.
     pub(crate) fn low(&self) -> &EndpointSocket {
         self.low.as_ref().unwrap_or(&self.primary)
+    }
+}
+
+/// The sockets an endpoint is bound to, as one of its workers has them.
+///
+/// Each worker keeps all of them: when a socket of a group is closed, the kernel renumbers the others, and datagrams
+/// would go to wrong workers.
+#[derive(Clone)]
+pub(crate) struct Bound {
+    pairs: Arc<[Pair]>,
+    worker: usize,
+}
+
+impl Bound {
+    /// Binds them to `addr`, for one worker or those of `hash`. One for each worker.
+    ///
+    /// # Errors
+    /// When the address is taken or not local, or the system cannot have several workers.
+    pub(crate) fn new(
+        addr: SocketAddr,
+        options: &Options,
+        hash: Option<&WorkerHash>,
+    ) -> io::Result<Vec<Self>> {
+        Self::system(match hash {
+            None => vec![Sockets::bind(addr, options)?],
+            Some(hash) => Sockets::bind_group(addr, options, hash)?,
+        })
+    }
+
+    /// Takes over a socket that the application has bound.
+    ///
+    /// # Errors
+    /// When it is not a UDP socket, the runtime cannot watch it, or it cannot have several workers.
+    pub(crate) fn adopt(
+        socket: UdpSocket,
+        options: &Options,
+        hash: Option<&WorkerHash>,
+    ) -> io::Result<Vec<Self>> {
+        Self::system(match hash {
+            None => vec![Sockets::adopt(socket, options)?],
+            Some(hash) => Sockets::adopt_group(socket, options, hash)?,
+        })
+    }
+
+    /// A socket that the application implements.
+    ///
+    /// # Errors
+    /// With several workers: nothing steers its datagrams.
+    pub(crate) fn application(
+        socket: Arc<dyn AsyncUdpSocket>,
+        hash: Option<&WorkerHash>,
+    ) -> io::Result<Vec<Self>> {
+        if hash.is_some() {
+            let text = "several workers need sockets of the system, use one worker with this socket";
+            return Err(io::Error::new(io::ErrorKind::Unsupported, text));
+        }
+        let primary = EndpointSocket::Application(ApplicationSocket::new(socket));
+        Ok(Self::of([Pair { primary, low: None }].into()))
+    }
+
+    fn system(sockets: Vec<Sockets>) -> io::Result<Vec<Self>> {
+        let pairs: io::Result<Arc<[Pair]>> = sockets.into_iter().map(Pair::system).collect();
+        Ok(Self::of(pairs?))
+    }
+
+    fn of(pairs: Arc<[Pair]>) -> Vec<Self> {
+        (0..pairs.len()).map(|worker| Self { pairs: pairs.clone(), worker }).collect()
+    }
+
+    /// Whether these are the same sockets, not others on the same address.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.pairs, &other.pairs)
+    }
+}
+
+impl Deref for Bound {
+    type Target = Pair;
+
+    fn deref(&self) -> &Pair {
+        &self.pairs[self.worker]
     }
 }

@@ -1,4 +1,4 @@
-//! The one task of an endpoint: receives, handles, sends, sleeps.
+//! The task of an endpoint, or of one of its workers: receives, handles, sends, sleeps.
 //!
 //! Each round takes at most one batch from each socket, the primary's first, so that a flood of low-priority datagrams
 //! never delays the primary. Then the primaries of all connections send; RLP may send only when they have nothing left,
@@ -24,7 +24,13 @@ use self::{
 };
 #[cfg(feature = "metrics")]
 use crate::socket::EndpointSocket;
-use crate::{bound::Bound, runtime::AsyncTimer, shared::Shared, state::State};
+use crate::{
+    bound::Bound,
+    runtime::AsyncTimer,
+    shared::Shared,
+    state::State,
+    workers::{Mail, Member},
+};
 
 /// Batches of the primary in one round: as much as stays in the cache until a receiver on the same host reads it.
 const PRIMARY_BATCHES_MAX: usize = 4;
@@ -46,13 +52,16 @@ const ROUNDS_MAX: usize = 4;
 /// Datagrams received in light rounds together.
 const LIGHT_DATAGRAMS_MAX: usize = 64;
 
+/// How often RLP asks at once whether the primaries of other workers still send; then it waits for [`RETRY_AFTER`].
+const ASKED_AT_ONCE_MAX: usize = 8;
+
 /// Longest timer when nothing is due.
 const FAR: Duration = Duration::from_secs(86_400);
 
 /// The task.
 pub(crate) struct Driver {
     shared: Arc<Shared>,
-    bound: Arc<Bound>,
+    bound: Bound,
     primary: Channel,
     low: Channel,
     queue_limit: QueueLimit,
@@ -60,6 +69,10 @@ pub(crate) struct Driver {
     burst: usize,
     /// RLP had something to send when the primary last had nothing.
     rlp_waits: bool,
+    /// How often RLP had to wait for other workers, in a row.
+    asked: usize,
+    /// There is no work and will be none.
+    ended: bool,
     /// Wakers to call as soon as the lock is free.
     wakers: Vec<Waker>,
     timer: Pin<Box<dyn AsyncTimer>>,
@@ -72,16 +85,18 @@ impl Driver {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
         let armed = shared.runtime.now() + FAR;
         let bound = shared.bound();
-        let send_buffer = bound.low().capabilities().send_buffer;
+        let queue_limit = queue_limit(&bound, &shared);
         let timer = shared.runtime.new_timer(armed);
         Self {
             shared,
             bound,
             primary: Channel::default(),
             low: Channel::default(),
-            queue_limit: QueueLimit::new(send_buffer),
+            queue_limit,
             burst: PRIMARY_SEGMENTS_FIRST,
             rlp_waits: false,
+            asked: 0,
+            ended: false,
             wakers: Vec::new(),
             timer,
             armed,
@@ -115,6 +130,9 @@ impl Driver {
         if let Some(low) = &bound.low {
             count += self.low.receive(cx, shared, wakers, low)?;
         }
+        if let Some(mail) = shared.member.as_ref().and_then(Member::collect) {
+            count += take_mail(shared, wakers, mail);
+        }
         *received += count;
         let mut load = if count > 0 { Load::Light } else { Load::None };
         // Tasks that waited for these may run during the rest.
@@ -125,7 +143,7 @@ impl Driver {
             if state.core.poll_timeout().is_some_and(|deadline| deadline <= now) {
                 state.core.handle_timeout(now);
             }
-            let rebound = (!Arc::ptr_eq(&state.bound, bound)).then(|| state.bound.clone());
+            let rebound = (!state.bound.is(bound)).then(|| state.bound.clone());
             (rebound, state.has_completed())
         });
         if let Some(bound) = rebound {
@@ -157,15 +175,16 @@ impl Driver {
 
     #[cfg(feature = "metrics")]
     fn report(&mut self, now: Instant) {
-        let gauges = self.shared.with(|state| state.report_metrics(now));
+        let own = self.shared.with(|state| state.report_metrics(now));
+        let gauges = self.shared.member.as_ref().map_or(own, |member| member.report(own));
         let bound = self.shared.bound();
         let sockets = [Some(bound.primary.stats()), bound.low.as_ref().map(EndpointSocket::stats)];
         self.reporter.report(&gauges, sockets, now);
     }
 
     /// Uses other sockets from here on. Datagrams in the old ones are lost, as on the path.
-    fn rebind(&mut self, bound: Arc<Bound>) {
-        self.queue_limit = QueueLimit::new(bound.low().capabilities().send_buffer);
+    fn rebind(&mut self, bound: Bound) {
+        self.queue_limit = queue_limit(&bound, &self.shared);
         self.bound = bound;
         self.primary = Channel::default();
         self.low = Channel::default();
@@ -182,7 +201,11 @@ impl Driver {
                 *rlp_waits = transmit.is_none() && state.core.wants_rlp();
                 transmit
             };
-            match primary.send(shared, wakers, &bound.primary, poll)? {
+            let sent = primary.send(shared, wakers, &bound.primary, poll)?;
+            if let Some(member) = &shared.member {
+                member.set_sending_primary(sent != Sent::All);
+            }
+            match sent {
                 Sent::More => *burst = (*burst * 2).min(PRIMARY_SEGMENTS_MAX),
                 Sent::All => {
                     *burst = PRIMARY_SEGMENTS_FIRST;
@@ -195,10 +218,19 @@ impl Driver {
     }
 
     fn send_low(&mut self) -> io::Result<Sent> {
-        let Self { shared, bound, low, queue_limit, wakers, .. } = self;
+        let Self { shared, bound, low, queue_limit, wakers, asked, .. } = self;
         let socket = bound.low();
         let segments_max = socket.segments_max();
         for _ in 0..LOW_BATCHES_MAX {
+            if shared.member.as_ref().is_some_and(Member::must_wait) {
+                *asked += 1;
+                if *asked < ASKED_AT_ONCE_MAX {
+                    return Ok(Sent::More);
+                }
+                (*asked, low.blocked) = (0, true);
+                return Ok(Sent::Blocked);
+            }
+            *asked = 0;
             if !queue_limit.has_room(socket.queued_bytes()) {
                 low.blocked = true;
                 return Ok(Sent::Blocked);
@@ -228,10 +260,19 @@ impl Driver {
         } else if self.low.blocked {
             deadline = Some(retry);
         }
-        let (asleep, over, due) = self
+        let mut asleep = true;
+        if let Some(member) = &self.shared.member {
+            asleep = member.sleep(cx.waker());
+            if member.has_failed() {
+                return Ok(Next::End);
+            }
+        }
+        let (awake, over, due) = self
             .shared
-            .with(|state| (state.driver.sleep(cx.waker()), state.is_over(), state.core.poll_timeout()));
+            .with(|state| (!state.driver.sleep(cx.waker()), state.is_over(), state.core.poll_timeout()));
+        asleep &= !awake;
         if over {
+            self.ended = true;
             return Ok(Next::End);
         }
         if !asleep {
@@ -273,9 +314,34 @@ impl Drop for Driver {
     fn drop(&mut self) {
         #[cfg(feature = "metrics")]
         self.report(self.shared.runtime.now());
+        if let Some(member) = &self.shared.member {
+            member.set_sending_primary(false);
+            if !self.ended {
+                member.fail(&mut self.wakers);
+            }
+        }
         self.shared.with(|state| state.on_driver_lost(&self.shared.waiters));
         self.wakers.drain(..).for_each(Waker::wake);
     }
+}
+
+/// Handles what other workers have for this one; returns the number of datagrams.
+fn take_mail(shared: &Shared, wakers: &mut Vec<Waker>, mail: Mail) -> usize {
+    let Mail { datagrams, resets, verdicts } = mail;
+    let count = datagrams.len();
+    shared.with_later(wakers, |state| {
+        let now = state.now();
+        verdicts.iter().for_each(|learned| state.core.share_verdict(now, learned));
+        state.core.handle_handed_over(now, datagrams);
+        resets.into_iter().for_each(|(meta, token)| state.core.handle_reset(now, meta, token));
+    });
+    count.max(1)
+}
+
+/// RLP of all workers together leaves no more in the kernel than that of one would.
+fn queue_limit(bound: &Bound, shared: &Shared) -> QueueLimit {
+    let workers = shared.member.as_ref().map_or(1, Member::workers);
+    QueueLimit::new(bound.low().capabilities().send_buffer / workers)
 }
 
 /// What follows some rounds.

@@ -1,8 +1,10 @@
 //! The handle of an endpoint: one UDP port, any number of connections both ways.
 
 use std::{
+    collections::HashMap,
     fmt, io,
     net::{SocketAddr, UdpSocket},
+    ops::AddAssign,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
@@ -10,11 +12,13 @@ use std::{
 
 use bytes::Bytes;
 use pin_project_lite::pin_project;
-use rc3_core::{self as core, ClientConfig, DestinationVerdict, EndpointConfig, ServerConfig, VarInt};
+use rc3_core::{
+    self as core, ClientConfig, DestinationVerdict, EndpointConfig, ServerConfig, VarInt, WorkerHash,
+};
 use tokio::sync::futures::Notified;
 
 use crate::{
-    bound::Bound,
+    bound::{Bound, Pair},
     connecting::Connecting,
     connection_ref::ConnectionRef,
     driver::Driver,
@@ -27,13 +31,16 @@ use crate::{
     shared::Shared,
     socket::{self, EndpointSocket},
     state::State,
+    waiters::EndpointWaiters,
     wake::poll_until,
+    workers::{HandedOver, Member},
 };
 
 /// One UDP port that connects, accepts, or both. Clones are handles to the same endpoint.
 ///
-/// A task on the tokio runtime in which it was created does the work. When all handles are dropped, no new connection
-/// is accepted, and the task continues until the last connection has ended.
+/// A task on the tokio runtime in which it was created does the work, or several do ([`EndpointOptions::workers`]).
+/// When all handles are dropped, no new connection is accepted, and the task continues until the last connection has
+/// ended.
 ///
 /// ```
 /// use rc3_net::{Endpoint, VarInt};
@@ -89,7 +96,8 @@ impl Endpoint {
     /// An endpoint bound to `addr`, with `options` for its sockets and marks; with `server` it accepts.
     ///
     /// # Errors
-    /// As [`Self::server`], and [`io::ErrorKind::InvalidInput`] if connection ids have a wrong length.
+    /// As [`Self::server`], [`io::ErrorKind::InvalidInput`] if connection ids have a wrong length, and
+    /// [`io::ErrorKind::Unsupported`] if the system cannot divide the port among [`EndpointOptions::workers`].
     ///
     /// # Panics
     /// As [`Self::client`].
@@ -98,8 +106,7 @@ impl Endpoint {
         server: Option<ServerConfig>,
         addr: SocketAddr,
     ) -> io::Result<Self> {
-        let bound = Bound::new(addr, &options.socket)?;
-        Self::make(options, server, bound, Arc::new(TokioRuntime))
+        Self::make(options, server, Arc::new(TokioRuntime), |socket, hash| Bound::new(addr, socket, hash))
     }
 
     /// An endpoint on a socket that the application has bound, with quinn's parameters.
@@ -135,8 +142,8 @@ impl Endpoint {
         if is_tokio(&*runtime) {
             return Self::adopt(options, server, socket);
         }
-        let bound = Bound::application(runtime.wrap_udp_socket(socket)?);
-        Self::make(options, server, bound, runtime)
+        let socket = runtime.wrap_udp_socket(socket)?;
+        Self::make(options, server, runtime, |_, hash| Bound::application(socket, hash))
     }
 
     /// An endpoint on a socket that the application has bound. [`Sockets::adopt`](socket::Sockets::adopt) says what
@@ -152,8 +159,9 @@ impl Endpoint {
         server: Option<ServerConfig>,
         socket: UdpSocket,
     ) -> io::Result<Self> {
-        let bound = Bound::adopt(socket, &options.socket)?;
-        Self::make(options, server, bound, Arc::new(TokioRuntime))
+        Self::make(options, server, Arc::new(TokioRuntime), |settings, hash| {
+            Bound::adopt(socket, settings, hash)
+        })
     }
 
     /// An endpoint on a socket that the application implements. Both loops share it, without marks.
@@ -170,24 +178,45 @@ impl Endpoint {
         runtime: Arc<dyn Runtime>,
     ) -> io::Result<Self> {
         let options = EndpointOptions { protocol: config, ..EndpointOptions::default() };
-        Self::make(options, server, Bound::application(socket), runtime)
+        Self::make(options, server, runtime, |_, hash| Bound::application(socket, hash))
     }
 
     fn make(
         options: EndpointOptions,
         server: Option<ServerConfig>,
-        bound: Bound,
         runtime: Arc<dyn Runtime>,
+        bind: impl FnOnce(&socket::Options, Option<&WorkerHash>) -> io::Result<Vec<Bound>>,
     ) -> io::Result<Self> {
-        let EndpointOptions { protocol, socket, marks, path_memory } = options;
-        let core = core::Endpoint::with_config(&protocol, server.as_ref(), !bound.may_fragment());
-        let core = core.map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
-        let shared = Arc::new(Shared::new(core, bound, marks, path_memory, runtime));
-        let handle = Arc::new(EndpointRef { shared: shared.clone(), socket });
+        let EndpointOptions { protocol, socket, marks, path_memory, workers } = options;
+        let invalid = |error: core::ConfigError| io::Error::new(io::ErrorKind::InvalidInput, error);
+        let configs = protocol.for_workers(workers).map_err(invalid)?;
+        let hash = configs[0].worker_hash();
+        let members =
+            hash.map_or_else(|| vec![None], |hash| Member::all(hash).into_iter().map(Some).collect());
+        let waiters = Arc::<EndpointWaiters>::default();
+        let workers = bind(&socket, hash.as_ref())?.into_iter().zip(configs).zip(members);
+        let workers: io::Result<Box<[Arc<Shared>]>> = workers
+            .map(|((bound, config), member)| {
+                let core = core::Endpoint::with_config(&config, server.as_ref(), !bound.may_fragment());
+                let (marks, paths) = (marks.clone(), path_memory.clone());
+                let core = core.map_err(invalid)?;
+                let shared = Shared::new(core, bound, marks, paths, waiters.clone(), member, runtime.clone());
+                Ok(Arc::new(shared))
+            })
+            .collect();
+        let workers = workers?;
+        let drivers: Vec<_> = workers.iter().map(|shared| Driver::new(shared.clone())).collect();
+        let handle = Arc::new(EndpointRef::new(workers, socket));
         let endpoint = Self { handle, default_client_config: None };
-        tracing::debug!(local = %endpoint.local_addr()?, capabilities = ?endpoint.capabilities(), "bound");
-        let runtime = shared.runtime.clone();
-        runtime.spawn(Box::pin(Driver::new(shared)));
+        tracing::debug!(
+            local = %endpoint.local_addr()?,
+            capabilities = ?endpoint.capabilities(),
+            workers = drivers.len(),
+            "bound"
+        );
+        for driver in drivers {
+            runtime.spawn(Box::pin(driver));
+        }
         Ok(endpoint)
     }
 
@@ -228,7 +257,7 @@ impl Endpoint {
         addr: SocketAddr,
         server_name: &str,
     ) -> Result<Connecting, ConnectError> {
-        let shared = &self.handle.shared;
+        let shared = self.handle.in_turn().next().expect("there is a worker");
         let bound = shared.bound().ip();
         let ipv4_only = bound.is_ipv4();
         if ipv4_only && !addr.ip().to_canonical().is_ipv4() {
@@ -256,7 +285,7 @@ impl Endpoint {
     /// # Cancel safety
     /// Dropping the future loses nothing.
     pub fn accept(&self) -> Accept<'_> {
-        Accept { notified: self.handle.shared.waiters.incoming.notified(), endpoint: self }
+        Accept { notified: self.handle.waiters().incoming.notified(), endpoint: self }
     }
 
     /// Replaces the settings for connections accepted from now on; `None` accepts no more.
@@ -264,13 +293,14 @@ impl Endpoint {
     /// # Errors
     /// [`ConfigError`](core::ConfigError) if QUIC cannot use the TLS settings; the old settings stay.
     pub fn set_server_config(&self, config: Option<ServerConfig>) -> Result<(), core::ConfigError> {
-        self.handle.shared.with(|state| state.core.set_server_config(config.as_ref()))
+        // All workers accept the same settings, so either all of these calls fail or none.
+        self.handle.each(|state| state.core.set_server_config(config.as_ref())).into_iter().collect()
     }
 
     /// Memory in bytes that peers may use on all connections together, see [`EndpointStats::held_bytes`];
     /// [`core::Endpoint::set_memory_max`] says how it is divided. Default: 1 GiB.
     pub fn set_memory_max(&self, bytes: u64) {
-        self.handle.shared.with(|state| state.core.set_memory_max(bytes));
+        self.handle.each(|state| state.core.set_memory_max(bytes));
     }
 
     /// Moves the endpoint, with all its connections, to `socket`, for example after a change of networks. The endpoint
@@ -282,13 +312,11 @@ impl Endpoint {
     /// # Panics
     /// As [`Self::new`].
     pub fn rebind(&self, socket: UdpSocket) -> io::Result<()> {
-        let runtime = &*self.handle.shared.runtime;
+        let runtime = &*self.handle.first().runtime;
         if !is_tokio(runtime) {
             return self.rebind_abstract(runtime.wrap_udp_socket(socket)?);
         }
-        let bound = Bound::adopt(socket, &self.handle.socket)?;
-        self.handle.shared.with(|state| state.rebind(bound));
-        Ok(())
+        self.move_to(|hash| Bound::adopt(socket, &self.handle.socket, hash))
     }
 
     /// As [`Self::rebind`], to a socket that the application implements.
@@ -297,8 +325,7 @@ impl Endpoint {
     /// An [`io::Error`] if its address is unknown. The old sockets stay.
     pub fn rebind_abstract(&self, socket: Arc<dyn AsyncUdpSocket>) -> io::Result<()> {
         socket.local_addr()?;
-        self.handle.shared.with(|state| state.rebind(Bound::application(socket)));
-        Ok(())
+        self.move_to(|hash| Bound::application(socket, hash))
     }
 
     /// As [`Self::rebind`], to new sockets bound to `addr`.
@@ -309,30 +336,35 @@ impl Endpoint {
     /// # Panics
     /// As [`Self::client`].
     pub fn rebind_to(&self, addr: SocketAddr) -> io::Result<()> {
-        let bound = Bound::new(addr, &self.handle.socket)?;
-        self.handle.shared.with(|state| state.rebind(bound));
+        self.move_to(|hash| Bound::new(addr, &self.handle.socket, hash))
+    }
+
+    fn move_to(&self, bind: impl FnOnce(Option<&WorkerHash>) -> io::Result<Vec<Bound>>) -> io::Result<()> {
+        let workers = self.handle.workers();
+        let bound = bind(workers[0].member.as_ref().map(Member::hash))?;
+        for (worker, bound) in workers.iter().zip(bound) {
+            worker.with(|state| state.rebind(bound));
+        }
         Ok(())
     }
 
     /// Closes all connections at once, as [`crate::Connection::close`] does, and makes no new ones. Await
     /// [`Self::wait_idle`] afterwards: the program may otherwise end before the peers are notified.
     pub fn close(&self, code: VarInt, reason: &[u8]) {
-        let shared = &self.handle.shared;
         let reason = Bytes::copy_from_slice(reason);
-        shared.with(|state| {
+        self.handle.each(|state| {
             state.close_all(code, &reason);
-            state.closed = Some((code, reason));
+            state.closed = Some((code, reason.clone()));
         });
-        shared.waiters.incoming.notify_waiters();
+        self.handle.waiters().incoming.notify_waiters();
     }
 
     /// Waits until no connection is left: closed ones linger for about three round trips to answer late packets. Does
     /// not prevent new ones.
     pub async fn wait_idle(&self) {
-        let shared = &self.handle.shared;
         loop {
-            let notified = shared.waiters.idle.notified();
-            if shared.with(|state| state.open_connections()) == 0 {
+            let notified = self.handle.waiters().idle.notified();
+            if self.open_connections() == 0 {
                 return;
             }
             notified.await;
@@ -342,7 +374,7 @@ impl Endpoint {
     /// Saves what was learned of paths, if the endpoint has a [`PathMemory`]. The endpoint also saves from time to time;
     /// call this before the program ends. Failures are ignored: connections do not depend on it.
     pub async fn save_paths(&self) {
-        if let Some(paths) = &self.handle.shared.paths {
+        if let Some(paths) = &self.handle.first().paths {
             // Lost only with the runtime.
             let _ = paths.save().await;
         }
@@ -353,53 +385,70 @@ impl Endpoint {
     /// # Errors
     /// An [`io::Error`] if the system cannot report it.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.handle.shared.bound().primary.local_addr()
+        self.handle.first().bound().primary.local_addr()
     }
 
     /// The number of connections that have not ended.
     pub fn open_connections(&self) -> usize {
-        self.handle.shared.with(|state| state.open_connections())
+        self.handle.each(|state| state.open_connections()).into_iter().sum()
     }
 
     /// Which marks the datagrams of each level carry.
     pub fn marks(&self) -> &Marks {
-        &self.handle.shared.marks
+        &self.handle.first().marks
     }
 
-    /// The current features of the sockets.
+    /// The current features of the sockets; with several workers, of the first one's.
     pub fn capabilities(&self) -> Capabilities {
-        let Bound { primary, low } = &*self.handle.shared.bound();
+        let bound = self.handle.first().bound();
+        let Pair { primary, low } = &*bound;
         Capabilities { primary: primary.capabilities(), low: low.as_ref().map(EndpointSocket::capabilities) }
     }
 
     /// The unexpired verdicts of [`crate::RlpMode::Guard`] about the paths to destinations, in no order.
     pub fn verdicts(&self) -> Vec<DestinationVerdict> {
-        self.handle.shared.with(|state| state.core.verdicts(state.now()).collect())
+        // Workers learn from each other a moment later: the newest counts.
+        let mut newest: HashMap<_, DestinationVerdict> = HashMap::new();
+        for worker in self.handle.workers() {
+            let verdicts = worker.with(|state| state.core.verdicts(state.now()).collect::<Vec<_>>());
+            for verdict in verdicts {
+                let known = newest.entry(verdict.destination).or_insert(verdict);
+                if known.at < verdict.at {
+                    *known = verdict;
+                }
+            }
+        }
+        newest.into_values().collect()
     }
 
     /// Forgets all [`Self::verdicts`], as after a change of networks. Existing connections keep theirs. A [`PathMemory`]
     /// distinguishes networks itself and is not changed.
     pub fn forget_verdicts(&self) {
-        self.handle.shared.with(|state| state.core.forget_verdicts());
+        self.handle.each(|state| state.core.forget_verdicts());
     }
 
     /// Counters of the endpoint.
     pub fn stats(&self) -> EndpointStats {
-        let state = |state: &mut State| {
-            let State { core, bound, handshakes, .. } = state;
-            (bound.clone(), *handshakes, core.incoming_stats(), core.held_bytes())
-        };
-        let (bound, handshakes, incoming, held_bytes) = self.handle.shared.with(state);
-        EndpointStats {
-            primary: bound.primary.stats(),
-            low: bound.low.as_ref().map(EndpointSocket::stats),
-            accepted_handshakes: handshakes.accepted,
-            outgoing_handshakes: handshakes.outgoing,
-            refused_handshakes: incoming.refused,
-            ignored_handshakes: handshakes.ignored,
-            incoming,
-            held_bytes,
+        let mut stats = EndpointStats::default();
+        for worker in self.handle.workers() {
+            stats += worker.with(|state| {
+                let State { core, bound, handshakes, .. } = state;
+                let incoming = core.incoming_stats();
+                EndpointStats {
+                    primary: bound.primary.stats(),
+                    low: bound.low.as_ref().map(EndpointSocket::stats),
+                    accepted_handshakes: handshakes.accepted,
+                    outgoing_handshakes: handshakes.outgoing,
+                    refused_handshakes: incoming.refused,
+                    ignored_handshakes: handshakes.ignored,
+                    incoming,
+                    held_bytes: core.held_bytes(),
+                    handed_over: HandedOver::default(),
+                }
+            });
         }
+        stats.handed_over = self.handle.first().member.as_ref().map(Member::handed_over).unwrap_or_default();
+        stats
     }
 }
 
@@ -420,12 +469,19 @@ impl Future for Accept<'_> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
         let handle = &this.endpoint.handle;
-        let attempt = || match handle.shared.with(|state| (state.incoming.pop_front(), state.is_open())) {
-            (Some(incoming), _) => Some(Some(Incoming::new(handle.clone(), incoming))),
-            (None, true) => None,
-            (None, false) => Some(None),
+        let attempt = || {
+            let mut open = false;
+            for worker in handle.in_turn() {
+                match worker.with(|state| (state.incoming.pop_front(), state.is_open())) {
+                    (Some(incoming), _) => {
+                        return Some(Some(Incoming::new(handle.clone(), worker.clone(), incoming)));
+                    }
+                    (None, is_open) => open |= is_open,
+                }
+            }
+            if open { None } else { Some(None) }
         };
-        poll_until(cx, &handle.shared.waiters.incoming, this.notified, attempt)
+        poll_until(cx, &handle.waiters().incoming, this.notified, attempt)
     }
 }
 
@@ -450,7 +506,7 @@ impl fmt::Debug for Endpoint {
 /// println!("{:?}", endpoint.capabilities());
 /// # Ok(()) }
 /// ```
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct EndpointOptions {
     /// Settings of the protocol.
     pub protocol: EndpointConfig,
@@ -460,6 +516,44 @@ pub struct EndpointOptions {
     pub marks: Marks,
     /// Where to store the memory of paths beyond the endpoint's lifetime; `None`: nowhere.
     pub path_memory: Option<PathMemory>,
+    /// Tasks that do the endpoint's work, 1 to 64. Default: 1.
+    ///
+    /// One task uses at most one core. With several, each has its own sockets on the port and its own connections, and
+    /// the kernel gives each datagram to the task of its connection, whatever address it comes from. `accept`, `close`,
+    /// counters, verdicts and limits concern all of them, as with one. Use a runtime with as many threads.
+    ///
+    /// The primary of every connection goes before RLP within a task. Between tasks, RLP that a task has begun to send,
+    /// up to 64 KiB, may go before another task's primary.
+    ///
+    /// ```
+    /// use rc3_net::{Endpoint, EndpointOptions};
+    ///
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let (_, server_config) = rc3_sim::identity::identity(&["example"]);
+    /// let cores = std::thread::available_parallelism()?.get().min(64);
+    /// let workers = if cfg!(target_os = "linux") { cores } else { 1 };
+    /// let options = EndpointOptions { workers, ..EndpointOptions::default() };
+    /// let server = Endpoint::bind(options, Some(server_config), "127.0.0.1:0".parse()?)?;
+    /// # assert_eq!(server.open_connections(), 0);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// Several need the system's own sockets, on Linux; otherwise the endpoint cannot be made, and the error is
+    /// [`io::ErrorKind::Unsupported`].
+    pub workers: usize,
+}
+
+impl Default for EndpointOptions {
+    fn default() -> Self {
+        Self {
+            protocol: EndpointConfig::default(),
+            socket: socket::Options::default(),
+            marks: Marks::default(),
+            path_memory: None,
+            workers: 1,
+        }
+    }
 }
 
 /// Features of an endpoint's sockets.
@@ -471,8 +565,8 @@ pub struct Capabilities {
     pub low: Option<socket::Capabilities>,
 }
 
-/// Counters of an endpoint. Those of its sockets restart when it is rebound.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Counters of an endpoint, sums over its workers. Those of its sockets restart when it is rebound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct EndpointStats {
     /// The socket for level 0.
@@ -491,4 +585,25 @@ pub struct EndpointStats {
     pub incoming: core::IncomingStats,
     /// Memory used because of peers on all connections: unread bytes, their buffers, and records of gaps on both sides.
     pub held_bytes: u64,
+    /// Datagrams that arrived at another worker than their connection's; 0 with one worker.
+    pub handed_over: HandedOver,
+}
+
+impl AddAssign for EndpointStats {
+    fn add_assign(&mut self, other: Self) {
+        self.primary += other.primary;
+        self.low = match (self.low, other.low) {
+            (Some(mut low), Some(other)) => {
+                low += other;
+                Some(low)
+            }
+            (low, other) => low.or(other),
+        };
+        self.accepted_handshakes += other.accepted_handshakes;
+        self.outgoing_handshakes += other.outgoing_handshakes;
+        self.refused_handshakes += other.refused_handshakes;
+        self.ignored_handshakes += other.ignored_handshakes;
+        self.incoming += other.incoming;
+        self.held_bytes += other.held_bytes;
+    }
 }

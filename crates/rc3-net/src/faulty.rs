@@ -21,7 +21,7 @@ fn transfer_with(fault: Fault) -> (EndpointStats, Capabilities) {
         let accepting = async { server.accept().await.unwrap().await.unwrap() };
         let (near, far) = tokio::join!(connecting, accepting);
         let near = near.unwrap();
-        let bound = client.handle.shared.with(|state| state.bound.clone());
+        let bound = client.handle.first().bound();
         [Some(&bound.primary), bound.low.as_ref()].into_iter().flatten().for_each(|io| io.fail(fault));
         let data: Vec<u8> = (0..BYTES as u64).map(rc3_sim::pattern).collect();
         let sending = async {

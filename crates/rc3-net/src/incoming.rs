@@ -17,14 +17,17 @@ use thiserror::Error;
 
 use crate::{
     connecting::Connecting, connection::Connection, connection_ref::ConnectionRef, endpoint_ref::EndpointRef,
-    state::State,
+    shared::Shared, state::State,
 };
 
 /// A handshake that waits for an answer. Dropping it without one [refuses](Self::refuse) it.
 ///
 /// Awaiting it accepts it and waits for the handshake to complete.
 pub struct Incoming {
-    endpoint: Arc<EndpointRef>,
+    /// Keeps the endpoint.
+    _endpoint: Arc<EndpointRef>,
+    /// The worker that has the handshake.
+    shared: Arc<Shared>,
     /// Taken by the answer.
     core: Option<core::Incoming>,
     remote_address: SocketAddr,
@@ -35,9 +38,10 @@ pub struct Incoming {
 }
 
 impl Incoming {
-    pub(crate) fn new(endpoint: Arc<EndpointRef>, core: core::Incoming) -> Self {
+    pub(crate) fn new(endpoint: Arc<EndpointRef>, shared: Arc<Shared>, core: core::Incoming) -> Self {
         Self {
-            endpoint,
+            _endpoint: endpoint,
+            shared,
             remote_address: core.remote_address(),
             local_ip: core.local_ip(),
             validated: core.remote_address_validated(),
@@ -84,7 +88,7 @@ impl Incoming {
         accept: impl FnOnce(&mut State, core::Incoming) -> Result<ConnectionHandle, ConnectionError>,
     ) -> Result<Connecting, ConnectionError> {
         let Some(incoming) = self.core.take() else { return Err(ConnectionError::LocallyClosed) };
-        let shared = &self.endpoint.shared;
+        let shared = &self.shared;
         let bound = self.local_ip.unwrap_or_else(|| shared.bound().ip());
         let recall = shared.paths.as_ref().map(|paths| paths.recall(self.remote_address, bound));
         let (id, waiters) = shared.with(|state| {
@@ -141,7 +145,7 @@ impl Incoming {
     /// [`RetryError`], which contains the handshake, if the peer already has a token; see [`Self::may_retry`].
     pub fn retry(mut self) -> Result<(), RetryError> {
         let Some(incoming) = self.core.take() else { return Ok(()) };
-        let returned = self.endpoint.shared.with(|state| {
+        let returned = self.shared.with(|state| {
             state.wake_driver();
             state.core.retry(incoming).err()
         });
@@ -157,7 +161,7 @@ impl Incoming {
     /// Drops the handshake without an answer.
     pub fn ignore(mut self) {
         if let Some(incoming) = self.core.take() {
-            self.endpoint.shared.with(|state| {
+            self.shared.with(|state| {
                 state.handshakes.ignored += 1;
                 state.core.ignore(incoming);
             });
@@ -191,7 +195,7 @@ impl Incoming {
 
     fn turn_down(&mut self) {
         if let Some(incoming) = self.core.take() {
-            self.endpoint.shared.with(|state| state.refuse(incoming));
+            self.shared.with(|state| state.refuse(incoming));
         }
     }
 }

@@ -65,6 +65,7 @@ mod stream_ref;
 mod sync;
 mod waiters;
 mod wake;
+mod workers;
 mod zero_rtt;
 
 pub mod file;
@@ -83,7 +84,7 @@ pub use rc3_core::{
     MtuDiscoveryConfig, NoneTokenLog, NoneTokenStore, PathStats, RandomConnectionIdGenerator, ReceivedStats,
     RlpMode, SentStats, ServerConfig, Side, StdSystemTime, StreamId, TimeSource, TokenLog, TokenMemoryCache,
     TokenReuseError, TokenStore, TransportConfig, TransportError, TransportErrorCode, UdpStats,
-    ValidationTokenConfig, VarInt, VarIntBoundsExceeded, Verdict, congestion,
+    ValidationTokenConfig, VarInt, VarIntBoundsExceeded, Verdict, WorkerHash, congestion,
 };
 #[cfg(feature = "kickass")]
 pub use rc3_core::{KickAssMode, KickAssStats, SwitchCounts, TcpCause};
@@ -105,6 +106,7 @@ pub use self::{
     runtime::{AsyncTimer, AsyncUdpSocket, Runtime, TokioRuntime, UdpPoller, default_runtime},
     send_stream::{SendStream, Written},
     stream::{HELLO, OwnedReadHalf, OwnedWriteHalf, Stream},
+    workers::HandedOver,
     zero_rtt::ZeroRttAccepted,
 };
 

@@ -1,4 +1,5 @@
-//! State shared by the driver and the handles of one endpoint: the machines, their waiters, and one lock.
+//! State shared by the driver and the handles of one endpoint, or of one of its workers: the machines, their waiters,
+//! and one lock.
 //!
 //! Invariant: whenever the lock is free, the machines' events have been taken and every affected waiter is woken or
 //! about to be. [`Shared::with`] is the only access and ensures that. Never await under the lock, and never drop a
@@ -10,17 +11,20 @@ use rc3_core as core;
 
 use crate::{
     bound::Bound, keeper::Keeper, marks::Marks, paths::PathMemory, runtime::Runtime, state::State,
-    waiters::EndpointWaiters, wake::Monitor,
+    waiters::EndpointWaiters, wake::Monitor, workers::Member,
 };
 
-/// One endpoint.
+/// One endpoint, or one of its workers.
 pub(crate) struct Shared {
     state: Monitor<State>,
     pub(crate) runtime: Arc<dyn Runtime>,
     pub(crate) marks: Marks,
     /// The memory of paths, which outlives the endpoint.
     pub(crate) paths: Option<Keeper>,
-    pub(crate) waiters: EndpointWaiters,
+    /// Those of the endpoint, which its workers have in common.
+    pub(crate) waiters: Arc<EndpointWaiters>,
+    /// The other workers, if there are several.
+    pub(crate) member: Option<Member>,
 }
 
 impl Shared {
@@ -29,14 +33,17 @@ impl Shared {
         bound: Bound,
         marks: Marks,
         paths: Option<PathMemory>,
+        waiters: Arc<EndpointWaiters>,
+        member: Option<Member>,
         runtime: Arc<dyn Runtime>,
     ) -> Self {
         Self {
-            state: Monitor::new(State::new(core, bound, runtime.clone())),
+            state: Monitor::new(State::new(core, bound, member.clone(), runtime.clone())),
             runtime,
             marks,
             paths: paths.map(Keeper::new),
-            waiters: EndpointWaiters::default(),
+            waiters,
+            member,
         }
     }
 
@@ -58,7 +65,7 @@ impl Shared {
     }
 
     /// The current sockets.
-    pub(crate) fn bound(&self) -> Arc<Bound> {
+    pub(crate) fn bound(&self) -> Bound {
         self.with(|state| state.bound.clone())
     }
 }

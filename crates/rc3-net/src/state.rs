@@ -4,7 +4,7 @@ mod connection;
 mod handshakes;
 mod map;
 
-use std::{collections::VecDeque, mem, sync::Arc, task::Waker, time::Instant};
+use std::{collections::VecDeque, iter, mem, sync::Arc, task::Waker, time::Instant};
 
 use bytes::Bytes;
 use rc3_core::{self as core, ConnectionError, ConnectionHandle, Event, VarInt};
@@ -19,6 +19,7 @@ use crate::{
     runtime::Runtime,
     waiters::{ConnectionWaiters, EndpointWaiters},
     wake::Worker,
+    workers::Member,
 };
 
 /// Identifies a connection as long as a handle exists; the core reuses its handles.
@@ -36,7 +37,9 @@ enum Access {
 pub(crate) struct State {
     pub(crate) core: core::Endpoint,
     runtime: Arc<dyn Runtime>,
-    pub(crate) bound: Arc<Bound>,
+    pub(crate) bound: Bound,
+    /// The other workers of the endpoint.
+    member: Option<Member>,
     pub(crate) handshakes: Handshakes,
     /// Connections that have not ended.
     ids: Map<ConnectionHandle, ConnectionId>,
@@ -58,11 +61,17 @@ pub(crate) struct State {
 }
 
 impl State {
-    pub(crate) fn new(core: core::Endpoint, bound: Bound, runtime: Arc<dyn Runtime>) -> Self {
+    pub(crate) fn new(
+        core: core::Endpoint,
+        bound: Bound,
+        member: Option<Member>,
+        runtime: Arc<dyn Runtime>,
+    ) -> Self {
         Self {
             core,
             runtime,
-            bound: Arc::new(bound),
+            bound,
+            member,
             handshakes: Handshakes::default(),
             ids: Map::default(),
             connections: Map::default(),
@@ -88,6 +97,9 @@ impl State {
         self.next_id += 1;
         let waiters = Arc::<ConnectionWaiters>::default();
         self.ids.insert(handle, id);
+        if let Some(member) = &self.member {
+            member.add_connection();
+        }
         self.connections.insert(id, ConnectionState::new(handle, waiters.clone()));
         self.wake_driver();
         (id, waiters)
@@ -102,7 +114,7 @@ impl State {
 
     /// Moves the endpoint, with all its connections, to other sockets.
     pub(crate) fn rebind(&mut self, bound: Bound) {
-        self.bound = Arc::new(bound);
+        self.bound = bound;
         self.core.handle_local_address_change(self.runtime.now());
         self.wake_driver();
     }
@@ -122,9 +134,10 @@ impl State {
         self.ids.len()
     }
 
-    /// Whether the driver can never have work again.
+    /// Whether the driver can never have work again. It answers peers as long as another worker has connections.
     pub(crate) fn is_over(&self) -> bool {
-        !self.held && self.ids.is_empty()
+        let open = self.member.as_ref().map_or(self.ids.len(), Member::open_connections);
+        !self.held && open == 0
     }
 
     /// Reads or changes one connection, without waking the driver.
@@ -302,7 +315,11 @@ impl State {
     pub(crate) fn on_driver_lost(&mut self, waiters: &EndpointWaiters) {
         self.lost = true;
         self.incoming.clear();
-        self.ids.clear();
+        for _ in mem::take(&mut self.ids) {
+            if let Some(member) = &self.member {
+                member.remove_connection(&mut self.wakers);
+            }
+        }
         for state in self.connections.values_mut() {
             state.on_lost(driver_lost(), &mut self.wakers);
         }
@@ -338,6 +355,9 @@ impl State {
                     }
                 }
                 core::EndpointEvent::Learned(learned) => {
+                    if let Some(member) = &self.member {
+                        member.share(&learned, &mut self.wakers);
+                    }
                     if let Some(paths) = paths {
                         paths.on_learned(&learned, self.bound.ip());
                     }
@@ -349,6 +369,10 @@ impl State {
                     }
                 }
             }
+        }
+        if let Some(member) = &self.member {
+            let Self { core, runtime, wakers, .. } = self;
+            member.publish(|| runtime.now(), iter::from_fn(|| core.poll_route_change()), wakers);
         }
         &mut self.wakers
     }
@@ -380,6 +404,9 @@ impl State {
 
     fn on_drained(&mut self, handle: ConnectionHandle, connection: Box<core::Connection>) {
         let Some(id) = self.ids.remove(&handle) else { return };
+        if let Some(member) = &self.member {
+            member.remove_connection(&mut self.wakers);
+        }
         tracing::trace!(id, "connection drained");
         if let Some(state) = self.connections.get_mut(&id) {
             #[cfg(feature = "metrics")]

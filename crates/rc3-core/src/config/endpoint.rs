@@ -3,8 +3,12 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use crate::{
+    laws::{
+        pool::Pool,
+        worker_hash::{Destination, WorkerHash},
+    },
     quic::{ConnectionIdGenerator, HmacKey, RandomConnectionIdGenerator},
-    seams::tls::ConfigError,
+    seams::tls::{ConfigError, random_reset_key, random_worker_key},
 };
 
 /// The shortest connection ids that applications may generate, in bytes: RFC 9000 §7.2 requires as many of clients, so
@@ -46,6 +50,15 @@ pub struct EndpointConfig {
     pub(crate) max_udp_payload_size: u16,
     pub(crate) supported_versions: Vec<u32>,
     pub(crate) min_reset_interval: Duration,
+    /// Set if the endpoint is one of several on its port.
+    pub(crate) worker: Option<Worker>,
+}
+
+/// The place of an endpoint among those on its port.
+#[derive(Debug, Clone)]
+pub(crate) struct Worker {
+    pub(crate) destination: Destination,
+    pub(crate) pool: Arc<Pool>,
 }
 
 impl Default for EndpointConfig {
@@ -57,6 +70,7 @@ impl Default for EndpointConfig {
             max_udp_payload_size: u16::MAX - 8,
             supported_versions: vec![1],
             min_reset_interval: Duration::from_millis(20),
+            worker: None,
         }
     }
 }
@@ -74,8 +88,12 @@ impl EndpointConfig {
         self
     }
 
-    /// Generates the ids of QUIC connections by a generator of `factory`, for example for load balancers that route by
-    /// them. RLP datagrams carry ids of their own, derived from the secrets of the connection.
+    /// Generates the ids of connections by a generator of `factory`, for example for load balancers that route by them.
+    ///
+    /// If ids have 8 bytes, RLP datagrams to this endpoint carry ids of the same generator, and never one that QUIC
+    /// uses. Early data, and on a client the server's first datagrams, carry an id derived from the secrets of the
+    /// connection, and so do all if ids are longer: a load balancer that routes by ids then drops them, and the primary
+    /// loop brings their data.
     ///
     /// Ids must have a constant length of 8 to 20 bytes, and others must not be able to guess or to link them (RFC 9000
     /// §5.1). The endpoint cannot be made if a generator announces another length. An id of a wrong length, and those of
@@ -128,6 +146,40 @@ impl EndpointConfig {
     pub fn min_reset_interval(&mut self, interval: Duration) -> &mut Self {
         self.min_reset_interval = interval;
         self
+    }
+
+    /// Settings for `workers` endpoints that share one port, 1 to 64. The ids of each one's connections lead to it by
+    /// the [`WorkerHash`] that they have in common, and they share the key of stateless resets and the limits on memory
+    /// and on waiting handshakes. The caller passes each datagram to the endpoint that the hash names.
+    ///
+    /// The last eight bytes of ids decide. If an application's generator does not vary them enough, random ids replace
+    /// its own, and an error is logged. Each endpoint takes a generator from the factory; ids of two generators may be
+    /// equal, since each endpoint uses only those that lead to it.
+    ///
+    /// # Errors
+    /// [`ConfigError::Workers`] for another number, [`ConfigError::ConnectionIds`] if ids are too short or too long.
+    pub fn for_workers(&self, workers: usize) -> Result<Vec<Self>, ConfigError> {
+        if !(1..=WorkerHash::WORKERS_MAX).contains(&workers) {
+            return Err(ConfigError::Workers);
+        }
+        if workers == 1 {
+            return Ok(vec![self.clone()]);
+        }
+        let id_len = self.id_generator()?.map_or(ID_BYTES_MIN, |generator| generator.cid_len());
+        let hash = WorkerHash::new(random_worker_key(), workers, id_len);
+        let reset_key = self.reset_key.clone().unwrap_or_else(random_reset_key);
+        let pool = Arc::<Pool>::default();
+        let config = |worker| Self {
+            reset_key: Some(reset_key.clone()),
+            worker: Some(Worker { destination: Destination { hash, worker }, pool: pool.clone() }),
+            ..self.clone()
+        };
+        Ok((0..workers).map(config).collect())
+    }
+
+    /// How datagrams are divided, if this endpoint is one of several on its port.
+    pub fn worker_hash(&self) -> Option<WorkerHash> {
+        self.worker.as_ref().map(|worker| worker.destination.hash)
     }
 
     /// A generator of ids, if the application has set one.

@@ -146,6 +146,15 @@ impl Verdicts {
         }
     }
 
+    /// Takes over what another endpoint of this process has learned, unless this one knows something newer.
+    pub(crate) fn share(&mut self, now: Instant, learned: &DestinationVerdict) {
+        let &DestinationVerdict { destination, score, pace, at, until, .. } = learned;
+        let remote = SocketAddr::new(destination, 0);
+        if until > now && self.recall(now, remote).is_none_or(|own| own.at < at) {
+            self.remember(remote, Record { score, pace, at, until });
+        }
+    }
+
     /// All valid records at `now`, in no order.
     pub(crate) fn verdicts(&self, now: Instant) -> impl Iterator<Item = DestinationVerdict> {
         self.iter(now).map(|(destination, record)| record.about(destination))
@@ -193,6 +202,23 @@ mod tests {
         memory.remember(remote(), own);
         memory.import(now, remote(), known(-9, 1 << 20, DAY / 86_400, Duration::from_secs(1)), DAY);
         assert_eq!(memory.recall(now, remote()), Some(own));
+    }
+
+    #[test]
+    fn a_shared_verdict_counts_as_much_as_an_own_one_unless_that_is_newer() {
+        let now = Instant::now();
+        let (mut one, mut other) = (Verdicts::default(), Verdicts::default());
+        let record = Record { score: -40, pace: None, at: now, until: now + DAY };
+        let learned = one.learn(now, remote(), record);
+        other.share(now, &learned);
+        assert_eq!(other.recall(now, remote()), Some(record));
+        let newer = Record { score: 1, at: now + DAY / 2, ..record };
+        other.remember(remote(), newer);
+        other.share(now + DAY / 2, &learned);
+        assert_eq!(other.recall(now + DAY / 2, remote()), Some(newer));
+        one.clear();
+        one.share(now + DAY, &learned);
+        assert_eq!(one.verdicts(now + DAY).count(), 0, "expired");
     }
 
     #[test]

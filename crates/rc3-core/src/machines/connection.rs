@@ -26,6 +26,7 @@ mod zero_rtt;
 use std::{
     collections::VecDeque,
     net::SocketAddr,
+    ops::Range,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -59,6 +60,7 @@ use crate::{
     transmit::Transmit,
     wire::{
         alpn,
+        control::ControlFrame,
         frame::{Frame, Frames},
     },
 };
@@ -712,6 +714,26 @@ impl Connection {
     /// Changes of these ids since the last call.
     pub(crate) fn take_id_change(&mut self) -> IdChange {
         self.overlay.as_mut().map(|overlay| overlay.openers.take_id_change()).unwrap_or_default()
+    }
+
+    /// Numbers of paths for which the endpoint may choose the receiver id; each once. None while there is no control
+    /// stream to report them on.
+    pub(crate) fn take_unchosen_ids(&mut self) -> Range<u64> {
+        match &mut self.overlay {
+            Some(overlay) if overlay.control.is_some() && self.lost.is_none() => {
+                overlay.openers.take_unchosen_ids()
+            }
+            _ => 0..0,
+        }
+    }
+
+    /// The endpoint has chosen the id of the path with this number; the peer is informed. `false`: it is not needed.
+    pub(crate) fn choose_id(&mut self, number: u64, id: ReceiverId) -> bool {
+        let chosen = self.overlay.as_mut().is_some_and(|overlay| overlay.openers.choose_id(number, id));
+        if chosen {
+            self.send_control(ControlFrame::ReceiverId { number, id });
+        }
+        chosen
     }
 
     // --- the rest ---

@@ -5,9 +5,10 @@
 //! `rlp_queue` while its RLP side may have something; its deadline is in `timers`.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::VecDeque,
     iter, mem,
     net::{IpAddr, SocketAddr},
+    ops::AddAssign,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -18,13 +19,18 @@ use crate::{
     config::{ClientConfig, EndpointConfig, ServerConfig},
     event::Event,
     laws::{
+        pool::Pool,
         shares::Shares,
         verdicts::{DestinationVerdict, KnownPath, Verdicts},
     },
-    machines::{connection::Connection, connections::Connections},
+    machines::{
+        connection::Connection,
+        connections::Connections,
+        receivers::{Receivers, Registered, RouteChange},
+    },
     quic::{ConnectionError, ConnectionHandle},
     seams::{
-        keys::{Aead, ReceiverId, Secrets, protection::Protection, receiver_id},
+        keys::{Aead, Secrets, protection::Protection, receiver_id},
         primary::quinn::{Accepting, ConnectFailed, Incoming, QuicEndpoint, Routed},
         tls::ConfigError,
     },
@@ -40,6 +46,12 @@ use crate::{laws::fragments::Drops, structures::destination_cache::DestinationCa
 /// The two top bits of the first byte: both clear in RLP datagrams. QUIC sets the lower of them (RFC 9000 §17), except
 /// in Version Negotiation, which sets the upper.
 const QUIC_BITS: u8 = 0xc0;
+
+/// The lower of them, alone in short headers.
+const FIXED_BIT: u8 = 0x40;
+
+/// The end of a stateless reset.
+type ResetToken = [u8; RESET_TOKEN_LEN];
 
 /// Most queued answers to datagrams of no connection. Unanswered peers ask again; a flood of such datagrams must not
 /// cost memory, nor stop connections from sending.
@@ -62,6 +74,16 @@ pub struct DatagramMeta {
     /// until the process reads them looks like the path's.
     pub arrived: Option<Instant>,
 }
+
+/// Most RLP datagrams for other endpoints on the port that wait to be taken: as many as arrive in one batch.
+const STRAYS_MAX: usize = 1024;
+
+/// Most stateless resets for other endpoints on the port that wait to be taken.
+const RESETS_MAX: usize = 64;
+
+/// Length of the token at the end of a stateless reset, and of the shortest one (RFC 9000 §10.3).
+const RESET_TOKEN_LEN: usize = 16;
+const RESET_LEN_MIN: usize = 21;
 
 /// How to take datagrams that arrived before the keys: [`Undecryptable::take`] or [`Undecryptable::end`].
 type TakeUndecryptable = fn(&mut Undecryptable, SocketAddr, &dyn Fn(&[u8]) -> bool) -> Vec<Kept>;
@@ -105,6 +127,15 @@ pub struct IncomingStats {
     pub unanswered: u64,
 }
 
+impl AddAssign for IncomingStats {
+    fn add_assign(&mut self, other: Self) {
+        self.waiting += other.waiting;
+        self.retried += other.retried;
+        self.refused += other.refused;
+        self.unanswered += other.unanswered;
+    }
+}
+
 /// The number of waiting handshakes from which new ones get a Retry.
 #[derive(Debug, Clone, Copy)]
 struct Shedding {
@@ -141,8 +172,13 @@ impl Shedding {
 pub struct Endpoint {
     quic: QuicEndpoint,
     connections: Connections,
-    /// Hashed with a key: peers influence the ids from the exporter.
-    ids: HashMap<ReceiverId, ConnectionHandle>,
+    receivers: Receivers,
+    /// RLP datagrams of no connection here, for other endpoints on the port.
+    strays: VecDeque<(DatagramMeta, BytesMut)>,
+    /// What may be stateless resets for them.
+    resets: VecDeque<(DatagramMeta, ResetToken)>,
+    /// The other endpoints on the port.
+    pool: Option<Arc<Pool>>,
     secrets: Secrets,
     timers: Timers,
     primary_queue: VecDeque<ConnectionHandle>,
@@ -190,10 +226,15 @@ impl Endpoint {
         seed: Option<[u8; 32]>,
         mtu_discovery: bool,
     ) -> Result<Self, ConfigError> {
+        let pool = config.worker.as_ref().map(|worker| worker.pool.clone());
         Ok(Self {
             quic: QuicEndpoint::new(config, server, seed, mtu_discovery)?,
             connections: Connections::default(),
-            ids: HashMap::new(),
+            receivers: Receivers::new(pool.is_some()),
+            strays: VecDeque::new(),
+            resets: VecDeque::new(),
+            shares: Shares::new(pool.clone()),
+            pool,
             secrets: Secrets::new(seed),
             timers: Timers::new(),
             primary_queue: VecDeque::new(),
@@ -204,7 +245,6 @@ impl Endpoint {
             incoming: IncomingStats::default(),
             shedding: Shedding::new(server),
             undecryptable: Undecryptable::default(),
-            shares: Shares::new(),
             verdicts: Verdicts::default(),
             #[cfg(feature = "kickass")]
             drops: DestinationCache::default(),
@@ -234,11 +274,32 @@ impl Endpoint {
         now: Instant,
         datagrams: impl IntoIterator<Item = (DatagramMeta, BytesMut)>,
     ) {
+        let shared = self.receivers.is_shared();
+        self.handle_all(now, datagrams, shared);
+    }
+
+    /// As [`Self::handle_datagrams`], for datagrams that another endpoint on the port has received: none of them is a
+    /// stray again.
+    pub fn handle_handed_over(
+        &mut self,
+        now: Instant,
+        datagrams: impl IntoIterator<Item = (DatagramMeta, BytesMut)>,
+    ) {
+        self.handle_all(now, datagrams, false);
+    }
+
+    /// `shared`: RLP datagrams of no connection may be for other endpoints.
+    fn handle_all(
+        &mut self,
+        now: Instant,
+        datagrams: impl IntoIterator<Item = (DatagramMeta, BytesMut)>,
+        shared: bool,
+    ) {
         for (meta, datagram) in datagrams {
             let concerned = match datagram.first() {
                 None => None,
-                Some(first) if first & QUIC_BITS == 0 => self.handle_rlp(now, meta, datagram),
-                Some(_) => self.handle_quic(now, meta, datagram),
+                Some(first) if first & QUIC_BITS == 0 => self.handle_rlp(now, meta, datagram, shared),
+                Some(_) => self.handle_quic(now, meta, datagram, shared),
             };
             if let Some(handle) = concerned
                 && self.changed.last() != Some(&handle)
@@ -260,10 +321,11 @@ impl Endpoint {
         now: Instant,
         meta: DatagramMeta,
         datagram: BytesMut,
+        shared: bool,
     ) -> Option<ConnectionHandle> {
         let id = receiver_id(&datagram)?;
         let arrived = meta.arrived.map_or(now, |at| at.min(now));
-        if let Some(&handle) = self.ids.get(&id) {
+        if let Some(handle) = self.receivers.find(id) {
             let connection = self.connections.get_mut(handle)?;
             connection.set_share(self.shares.of_one());
             let len = datagram.len();
@@ -273,7 +335,22 @@ impl Endpoint {
             return Some(handle);
         }
         self.undecryptable.keep(meta.remote, arrived, &datagram);
+        if shared && self.strays.len() < STRAYS_MAX {
+            self.strays.push_back((meta, datagram));
+        }
         None
+    }
+
+    /// Another endpoint on the port has received what may be a stateless reset (RFC 9000 §10.3) of a connection here.
+    /// Nothing about it shows which connection it concerns, except its last bytes.
+    pub fn handle_reset(&mut self, now: Instant, meta: DatagramMeta, token: [u8; 16]) {
+        // The shortest reset, which is never answered by one.
+        let mut datagram = BytesMut::from(&[0; RESET_LEN_MIN - RESET_TOKEN_LEN][..]);
+        datagram.extend_from_slice(&token);
+        datagram[0] = FIXED_BIT;
+        if let Some(handle) = self.handle_quic(now, meta, datagram, false) {
+            self.touch(now, handle);
+        }
     }
 
     /// As [`Self::handle_rlp`].
@@ -282,10 +359,19 @@ impl Endpoint {
         now: Instant,
         meta: DatagramMeta,
         datagram: BytesMut,
+        shared: bool,
     ) -> Option<ConnectionHandle> {
         let mut response = Vec::new();
         let len = datagram.len();
-        match self.quic.handle(now, meta.remote, meta.local_ip, meta.ecn, datagram, &mut response)? {
+        let reset = if shared { reset_token(&datagram) } else { None };
+        let routed = self.quic.handle(now, meta.remote, meta.local_ip, meta.ecn, datagram, &mut response);
+        if let Some(token) = reset
+            && !matches!(routed, Some(Routed::Connection(..)))
+            && self.resets.len() < RESETS_MAX
+        {
+            self.resets.push_back((meta, token));
+        }
+        match routed? {
             Routed::Connection(handle, event) => {
                 let connection = self.connections.get_mut(handle)?;
                 if !connection.admit(now, meta.remote, len) {
@@ -308,12 +394,41 @@ impl Endpoint {
         None
     }
 
+    fn begin_handshake(&mut self, remote: SocketAddr) {
+        if self.undecryptable.begin(remote) {
+            self.receivers.note(RouteChange::Begun(remote));
+        }
+    }
+
+    fn give_up_handshake(&mut self, remote: SocketAddr) {
+        self.undecryptable.give_up(remote);
+        self.note_end(remote);
+    }
+
+    /// A handshake with `remote` has ended.
+    fn note_end(&mut self, remote: SocketAddr) {
+        if !self.undecryptable.is_waiting(remote) {
+            self.receivers.note(RouteChange::Ended(remote));
+        }
+    }
+
+    /// A handshake was answered.
+    fn end_waiting(&mut self) {
+        self.incoming.waiting -= 1;
+        if let Some(pool) = &self.pool {
+            pool.remove_waiting();
+        }
+    }
+
     /// Hands a handshake out; while many wait, it requires a token first, or refuses.
     fn handle_incoming(&mut self, incoming: Incoming) {
-        let waiting = self.incoming.waiting;
         self.incoming.waiting += 1;
+        let waiting = match &self.pool {
+            None => self.incoming.waiting - 1,
+            Some(pool) => pool.add_waiting(),
+        };
         // Undecryptable data may have arrived before the application answers.
-        self.undecryptable.begin(incoming.remote_address());
+        self.begin_handshake(incoming.remote_address());
         if waiting >= self.shedding.refuse_from {
             self.refuse(incoming);
             return;
@@ -356,7 +471,7 @@ impl Endpoint {
             config.security.protection(),
             self.secrets.next(),
         );
-        self.undecryptable.begin(remote);
+        self.begin_handshake(remote);
         self.add(now, handle, connection);
         Ok(handle)
     }
@@ -393,7 +508,7 @@ impl Endpoint {
         incoming: Incoming,
         with: Option<&Accepting>,
     ) -> Result<ConnectionHandle, ConnectionError> {
-        self.incoming.waiting -= 1;
+        self.end_waiting();
         let mut response = Vec::new();
         let accepting = with.or_else(|| self.quic.accepting());
         let (config, protection): (_, &dyn Protection) = match accepting {
@@ -412,7 +527,7 @@ impl Endpoint {
                 Ok(handle)
             }
             Err(failed) => {
-                self.undecryptable.give_up(remote);
+                self.give_up_handshake(remote);
                 if let Some(transmit) = failed.response {
                     self.respond(transmit, response);
                 }
@@ -423,9 +538,9 @@ impl Endpoint {
 
     /// Refuses a handshake; the peer receives `CONNECTION_REFUSED` (RFC 9000 §20.1).
     pub fn refuse(&mut self, incoming: Incoming) {
-        self.incoming.waiting -= 1;
+        self.end_waiting();
         self.incoming.refused += 1;
-        self.undecryptable.give_up(incoming.remote_address());
+        self.give_up_handshake(incoming.remote_address());
         let mut response = Vec::new();
         let transmit = self.quic.refuse(incoming, &mut response);
         self.respond(transmit, response);
@@ -440,8 +555,8 @@ impl Endpoint {
         let mut response = Vec::new();
         let remote = incoming.remote_address();
         let transmit = self.quic.retry(incoming, &mut response)?;
-        self.undecryptable.give_up(remote);
-        self.incoming.waiting -= 1;
+        self.give_up_handshake(remote);
+        self.end_waiting();
         self.incoming.retried += 1;
         self.respond(transmit, response);
         Ok(())
@@ -449,8 +564,8 @@ impl Endpoint {
 
     /// Drops a handshake without an answer.
     pub fn ignore(&mut self, incoming: Incoming) {
-        self.incoming.waiting -= 1;
-        self.undecryptable.give_up(incoming.remote_address());
+        self.end_waiting();
+        self.give_up_handshake(incoming.remote_address());
         self.quic.ignore(incoming);
     }
 
@@ -548,6 +663,12 @@ impl Endpoint {
         self.verdicts.import(now, remote, known, good_for);
     }
 
+    /// Takes over what another endpoint of the process has learned about a path, unless this one knows something newer.
+    /// Unlike an [imported](Self::import_path) verdict it counts as much as one of its own, and until it expires.
+    pub fn share_verdict(&mut self, now: Instant, learned: &DestinationVerdict) {
+        self.verdicts.share(now, learned);
+    }
+
     /// Forgets what is known about paths: verdicts, and to which destinations fragments are dropped. Call it after a
     /// change of networks. Existing connections keep what they know.
     pub fn forget_verdicts(&mut self) {
@@ -561,6 +682,25 @@ impl Endpoint {
     /// The events, oldest first.
     pub fn poll_event(&mut self) -> Option<EndpointEvent> {
         self.events.pop_front()
+    }
+
+    /// The next RLP datagram that no connection here can open, if the endpoint shares its port
+    /// ([`EndpointConfig::for_workers`]): pass it to [`Self::handle_handed_over`] of the endpoints that may open it. If
+    /// a handshake with its sender is in progress here, this endpoint has stored a copy.
+    pub fn poll_stray(&mut self) -> Option<(DatagramMeta, BytesMut)> {
+        self.strays.pop_front()
+    }
+
+    /// What may be a stateless reset for a connection of another endpoint on the port: pass it to
+    /// [`Self::handle_reset`] of all others. None unless the endpoint shares its port.
+    pub fn poll_reset(&mut self) -> Option<(DatagramMeta, [u8; 16])> {
+        self.resets.pop_front()
+    }
+
+    /// The next change that decides which endpoint on the port may open a stray; none unless the endpoint shares its
+    /// port.
+    pub fn poll_route_change(&mut self) -> Option<RouteChange> {
+        self.receivers.poll_change()
     }
 
     /// When [`Self::handle_timeout`] wants to be called next.
@@ -666,7 +806,10 @@ impl Endpoint {
         self.recount(handle);
         let Some(connection) = self.connections.get_mut(handle) else { return };
         Self::take_events(handle, connection, &mut self.events);
-        let issued = Self::register(&mut self.ids, handle, connection);
+        let Registered { issued, chosen } = self.receivers.register(handle, connection, &self.quic);
+        if chosen && connection.set_queued_for_primary(true) {
+            self.primary_queue.push_back(handle);
+        }
         if connection.wants_early_rlp() {
             let record = self.verdicts.recall(now, connection.remote_address());
             connection.begin_early_rlp(now, self.secrets.next(), record);
@@ -678,6 +821,9 @@ impl Endpoint {
                 connection.recall(now, record);
             }
             self.handle_undecryptable(now, handle, Undecryptable::end);
+            if let Some(remote) = self.connections.get(handle).map(Connection::proven_address) {
+                self.note_end(remote);
+            }
         } else if issued {
             self.handle_undecryptable(now, handle, Undecryptable::take);
         }
@@ -714,13 +860,13 @@ impl Endpoint {
     /// Handles RLP datagrams that arrived before the keys.
     fn handle_undecryptable(&mut self, now: Instant, handle: ConnectionHandle, take: TakeUndecryptable) {
         let Some(connection) = self.connections.get_mut(handle) else { return };
-        let ids = &self.ids;
-        let ours = |datagram: &[u8]| receiver_id(datagram).is_some_and(|id| ids.get(&id) == Some(&handle));
+        let receivers = &self.receivers;
+        let ours = |datagram: &[u8]| receiver_id(datagram).and_then(|id| receivers.find(id)) == Some(handle);
         connection.set_share(self.shares.of_one());
         for (arrived, datagram) in take(&mut self.undecryptable, connection.proven_address(), &ours) {
             connection.handle_rlp_arrived(now, arrived, datagram);
         }
-        Self::register(&mut self.ids, handle, connection);
+        self.receivers.register(handle, connection, &self.quic);
         connection.process_events(now);
         Self::take_events(handle, connection, &mut self.events);
     }
@@ -735,29 +881,11 @@ impl Endpoint {
         );
     }
 
-    /// Routes datagrams with the connection's ids to it; returns whether there are new ids.
-    fn register(
-        ids: &mut HashMap<ReceiverId, ConnectionHandle>,
-        handle: ConnectionHandle,
-        connection: &mut Connection,
-    ) -> bool {
-        let change = connection.take_id_change();
-        let any = !change.issued.is_empty();
-        ids.extend(change.issued.into_iter().map(|id| (id, handle)));
-        // An id may have been issued and retired since.
-        for id in &change.retired {
-            ids.remove(id);
-        }
-        any
-    }
-
     fn forget(&mut self, handle: ConnectionHandle) {
         let Some(mut connection) = self.connections.remove(handle) else { return };
         let (counted, _) = connection.recount();
         self.shares.remove_connection(counted);
-        for id in connection.receiver_ids() {
-            self.ids.remove(&id);
-        }
+        self.receivers.forget(&connection);
         self.timers.set(handle, None);
         self.primary_queue.retain(|&queued| queued != handle);
         self.rlp_queue.retain(|&queued| queued != handle);
@@ -778,6 +906,12 @@ impl Endpoint {
         response.truncate(transmit.size);
         self.responses.push_back((transmit, response));
     }
+}
+
+/// The last bytes of a packet with a short header, if it is long enough for a stateless reset.
+fn reset_token(datagram: &[u8]) -> Option<ResetToken> {
+    let is_short = datagram.first().is_some_and(|first| first & QUIC_BITS == FIXED_BIT);
+    (is_short && datagram.len() >= RESET_LEN_MIN).then(|| datagram.last_chunk().copied()).flatten()
 }
 
 /// Records whether fragments reach the peer of a connection, once it is known.

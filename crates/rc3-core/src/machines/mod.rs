@@ -4,5 +4,6 @@ pub(crate) mod connection;
 mod connections;
 pub(crate) mod endpoint;
 mod overlay;
+pub(crate) mod receivers;
 pub(crate) mod rlp;
 pub(crate) mod stream;

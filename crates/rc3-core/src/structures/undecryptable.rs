@@ -32,9 +32,16 @@ struct Waiting {
 }
 
 impl Undecryptable {
-    /// A handshake with `remote` begins.
-    pub(crate) fn begin(&mut self, remote: SocketAddr) {
-        self.waiting.entry(remote).or_default().handshakes += 1;
+    /// A handshake with `remote` begins; returns whether it is the only one in progress.
+    pub(crate) fn begin(&mut self, remote: SocketAddr) -> bool {
+        let waiting = self.waiting.entry(remote).or_default();
+        waiting.handshakes += 1;
+        waiting.handshakes == 1
+    }
+
+    /// Whether a handshake with `remote` is in progress.
+    pub(crate) fn is_waiting(&self, remote: SocketAddr) -> bool {
+        self.waiting.contains_key(&remote)
     }
 
     /// A datagram for an unknown receiver arrived. A copy is stored: the datagram may be part of a larger buffer.

@@ -7,7 +7,10 @@ use std::fmt;
 
 use thiserror::Error;
 
-use super::varint::{self, Reader};
+use super::{
+    header::ReceiverId,
+    varint::{self, Reader},
+};
 
 /// The credit for RLP data in each direction, for a connection and for each of its streams, until SETTINGS changes it
 /// (bytes).
@@ -26,6 +29,7 @@ const STREAM_RESET: u64 = 0x03;
 const SIGNAL: u64 = 0x04;
 const PATH: u64 = 0x05;
 const EARLY: u64 = 0x06;
+const RECEIVER_ID: u64 = 0x07;
 
 /// Length of an [`EarlySecret`] in bytes.
 pub(crate) const EARLY_SECRET_LEN: usize = 32;
@@ -64,6 +68,13 @@ pub enum ControlFrame {
     Path(u64),
     /// The secret of the client's early data.
     Early(EarlySecret),
+    /// The receiver chooses its id on a path; it replaces the derived one.
+    ReceiverId {
+        /// The number of the path.
+        number: u64,
+        /// The id in RLP datagrams to the sender of the frame.
+        id: ReceiverId,
+    },
 }
 
 /// The secret of one connection's early data; not printed.
@@ -146,6 +157,12 @@ impl ControlFrame {
                 varint::emit(EARLY_SECRET_LEN as u64, out);
                 out.extend_from_slice(&secret);
             }
+            Self::ReceiverId { number, id } => {
+                varint::emit(RECEIVER_ID, out);
+                varint::emit((varint::encoded_len(number) + id.0.len()) as u64, out);
+                varint::emit(number, out);
+                out.extend_from_slice(&id.0);
+            }
         }
     }
 
@@ -163,6 +180,11 @@ impl ControlFrame {
             EARLY => {
                 let secret = payload.try_into().map_err(|_| ControlError::Malformed)?;
                 return Ok(Some(Self::Early(EarlySecret(secret))));
+            }
+            RECEIVER_ID => {
+                let number = field()?;
+                let id = reader.take(size_of::<ReceiverId>() as u64).and_then(|id| id.try_into().ok());
+                Self::ReceiverId { number, id: ReceiverId(id.ok_or(ControlError::Malformed)?) }
             }
             _ => return Ok(None),
         };
@@ -294,7 +316,9 @@ mod tests {
             (0..=VARINT_MAX).prop_map(|leading| Ok(ControlFrame::Signal { leading })),
             (0..=VARINT_MAX).prop_map(|number| Ok(ControlFrame::Path(number))),
             any::<[u8; EARLY_SECRET_LEN]>().prop_map(|secret| Ok(ControlFrame::Early(EarlySecret(secret)))),
-            (7..=VARINT_MAX, prop::collection::vec(any::<u8>(), 0..200)).prop_map(Err),
+            (0..=VARINT_MAX, any::<[u8; 8]>())
+                .prop_map(|(number, id)| Ok(ControlFrame::ReceiverId { number, id: ReceiverId(id) })),
+            (8..=VARINT_MAX, prop::collection::vec(any::<u8>(), 0..200)).prop_map(Err),
         ]
     }
 
@@ -334,6 +358,9 @@ mod tests {
             (&[0, 0, 1, 2, 5, 5], ControlError::Malformed),
             (&[0, 0, 2, 1, 5], ControlError::Malformed),
             (&[0, 0, 6, 3, 1, 2, 3], ControlError::Malformed),
+            (&[0, 0, 7, 0], ControlError::Malformed),
+            (&[0, 0, 7, 8, 1, 2, 3, 4, 5, 6, 7, 8], ControlError::Malformed),
+            (&[0, 0, 7, 10, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10], ControlError::Malformed),
             (&[0, 0x50, 0x01], ControlError::TooLong(4097)),
             (
                 &[0, 0, 0x21, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff],

@@ -1,6 +1,7 @@
 //! Hostile or broken datagrams, peers and hosts.
 
 mod amplification;
+mod chosen_ids;
 mod network;
 mod receiver;
 mod sender;

@@ -1,7 +1,7 @@
 //! One socket as the driver sees it.
 
 use std::{
-    io,
+    io, iter,
     task::{Context, Poll, Waker},
 };
 
@@ -49,11 +49,13 @@ impl Channel {
         let Poll::Ready(received) = socket.poll_recv(cx, &mut self.batch) else { return Ok(0) };
         let messages = received?;
         let mut count = 0;
+        let member = shared.member.as_ref();
+        let (mut elsewhere, mut strays, mut resets) = (Vec::new(), Vec::new(), Vec::new());
         loop {
-            let taken = shared.with_later(wakers, |state| {
+            let (taken, now) = shared.with_later(wakers, |state| {
                 let mut taken = 0;
                 let datagrams = self.batch.datagrams().take(DATAGRAMS_PER_LOCK);
-                let datagrams = datagrams.inspect(|_| taken += 1).map(|Datagram { meta, data }| {
+                let datagrams = datagrams.inspect(|_| taken += 1).filter_map(|Datagram { meta, data }| {
                     let meta = DatagramMeta {
                         remote: meta.remote,
                         local_ip: meta.local,
@@ -61,13 +63,26 @@ impl Channel {
                         leading_len: meta.leading_len,
                         arrived: meta.arrived,
                     };
-                    (meta, data)
+                    match member.and_then(|member| member.elsewhere(&data)) {
+                        None => Some((meta, data)),
+                        Some(worker) => {
+                            elsewhere.push((worker, (meta, data)));
+                            None
+                        }
+                    }
                 });
                 let now = state.now();
                 state.core.handle_datagrams(now, datagrams);
-                taken
+                strays.extend(iter::from_fn(|| state.core.poll_stray()));
+                resets.extend(iter::from_fn(|| state.core.poll_reset()));
+                (taken, now)
             });
             count += taken;
+            if let Some(member) = member {
+                elsewhere.drain(..).for_each(|(worker, parcel)| member.hand_over(worker, &parcel));
+                strays.drain(..).for_each(|parcel| member.pass_stray(now, &parcel));
+                resets.drain(..).for_each(|reset| member.pass_reset(&reset));
+            }
             if taken < DATAGRAMS_PER_LOCK {
                 break;
             }

@@ -44,7 +44,7 @@ fn describe() {
 }
 
 /// Current values of an endpoint.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct EndpointGauges {
     /// Open connections.
     pub(crate) open_connections: usize,
@@ -53,6 +53,18 @@ pub(crate) struct EndpointGauges {
     pub(crate) steered_connections: usize,
     /// Memory used because of peers.
     pub(crate) held_bytes: u64,
+}
+
+impl EndpointGauges {
+    /// Those of two workers together.
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Self {
+            open_connections: self.open_connections + other.open_connections,
+            #[cfg(feature = "kickass")]
+            steered_connections: self.steered_connections + other.steered_connections,
+            held_bytes: self.held_bytes + other.held_bytes,
+        }
+    }
 }
 
 /// The endpoint's own part.

@@ -15,6 +15,8 @@ use std::{
     net::{IpAddr, SocketAddr, UdpSocket},
 };
 
+use rc3_core::WorkerHash;
+
 #[cfg(all(test, target_os = "linux"))]
 pub(crate) use self::sys::Fault;
 pub(crate) use self::{application::ApplicationSocket, endpoint_socket::EndpointSocket};
@@ -312,6 +314,36 @@ impl Sockets {
     /// As [`Socket::adopt_plain`].
     pub fn adopt(socket: UdpSocket, options: &Options) -> io::Result<Self> {
         Ok(Self::beside(Socket::adopt_plain(socket, options)?, options))
+    }
+
+    /// Binds a pair for each worker that `hash` chooses from, all to one address. On Linux the kernel gives each
+    /// datagram to the socket that belongs to its worker and loop.
+    ///
+    /// As with [`Self::bind`], another process of the same user may join the port and gets nothing. Until the program
+    /// is attached, and when the kernel joins datagrams of several connections (GRO), a datagram may arrive at another
+    /// worker: check each with [`WorkerHash::worker_of`].
+    ///
+    /// # Errors
+    /// As [`Self::bind`], and [`io::ErrorKind::Unsupported`] if the kernel cannot steer.
+    pub fn bind_group(address: SocketAddr, options: &Options, hash: &WorkerHash) -> io::Result<Vec<Self>> {
+        Self::group(Socket::bind_plain(address, options)?, options, hash)
+    }
+
+    /// As [`Self::bind_group`], with a socket that the application has bound as the first one.
+    ///
+    /// # Errors
+    /// As [`Socket::adopt_plain`], and [`io::ErrorKind::Unsupported`] if the kernel cannot steer or, for the reasons at
+    /// [`Self::adopt`], should not.
+    pub fn adopt_group(socket: UdpSocket, options: &Options, hash: &WorkerHash) -> io::Result<Vec<Self>> {
+        Self::group(Socket::adopt_plain(socket, options)?, options, hash)
+    }
+
+    fn group(first: Socket, options: &Options, hash: &WorkerHash) -> io::Result<Vec<Self>> {
+        let others = sys::open_group(&first.io, options, hash)?;
+        let mut sockets =
+            std::iter::once(first).chain(others.into_iter().map(|(io, state)| Socket { io, state }));
+        let pair = || Some(Self { primary: sockets.next()?, low: sockets.next() });
+        Ok(std::iter::from_fn(pair).collect())
     }
 
     /// With a second socket, if possible.

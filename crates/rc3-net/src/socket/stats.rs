@@ -1,6 +1,9 @@
 //! Counters of one socket; written by the socket, read from outside only.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::{
+    ops::AddAssign,
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
+};
 
 /// Counters of a socket since it was bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -27,6 +30,21 @@ pub struct Stats {
     /// Datagrams that the kernel dropped because the receive buffer was full; 0 if the system does not report it. Wraps
     /// at 32 bits.
     pub recv_overflows: u64,
+}
+
+impl AddAssign for Stats {
+    fn add_assign(&mut self, other: Self) {
+        self.sent_datagrams += other.sent_datagrams;
+        self.send_syscalls += other.send_syscalls;
+        self.send_would_block += other.send_would_block;
+        self.send_drops += other.send_drops;
+        self.received_datagrams += other.received_datagrams;
+        self.recv_syscalls += other.recv_syscalls;
+        self.recv_unusable += other.recv_unusable;
+        self.fragmented_datagrams += other.fragmented_datagrams;
+        self.exact_leading_lens += other.exact_leading_lens;
+        self.recv_overflows += other.recv_overflows;
+    }
 }
 
 /// The live counters behind [`Stats`].

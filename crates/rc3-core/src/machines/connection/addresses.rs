@@ -7,7 +7,7 @@ use crate::{
     laws::addresses::Addresses,
     quic::Side,
     seams::{
-        keys::{Sealer, Sealing},
+        keys::{ReceiverId, Sealer, Sealing},
         qlog::QlogEvent,
     },
     transmit::Transmit,
@@ -178,6 +178,14 @@ impl Connection {
         let established = !self.primary.is_handshaking();
         if let Some(number) = self.rlp().filter(|_| established).map(|rlp| rlp.seal().change_path()) {
             self.send_control(ControlFrame::Path(number));
+        }
+    }
+
+    /// The peer has chosen its receiver id on the path with this number. Early data has only the derived one.
+    pub(super) fn on_receiver_id(&mut self, number: u64, id: ReceiverId) {
+        let established = !self.primary.is_handshaking();
+        if let Some(rlp) = self.rlp().filter(|_| established) {
+            rlp.seal().on_chosen_id(number, id);
         }
     }
 

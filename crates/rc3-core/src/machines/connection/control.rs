@@ -131,6 +131,7 @@ impl Connection {
                 overlay.openers.on_path(number);
             }
             ControlFrame::Early(secret) => self.on_early_secret(secret),
+            ControlFrame::ReceiverId { number, id } => self.on_receiver_id(number, id),
             ControlFrame::StreamReset { stream, used } => {
                 let Ok(id) = VarInt::from_u64(stream).map(StreamId::from) else { return };
                 match self.streams.recv(id) {

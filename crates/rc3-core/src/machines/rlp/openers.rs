@@ -1,9 +1,13 @@
 //! The openers of one connection: the keys of early data, then those of the handshake. The receiver id distinguishes
 //! them.
 
-use std::time::{Duration, Instant};
+use std::{
+    mem,
+    ops::Range,
+    time::{Duration, Instant},
+};
 
-use crate::seams::keys::{IdChange, OpenError, Opened, Opener, ReceiverId, receiver_id};
+use crate::seams::keys::{FIRST_NUMBERS, IdChange, OpenError, Opened, Opener, ReceiverId, receiver_id};
 use crate::wire::control::EarlySecret;
 
 /// How long early keys are kept after the handshake (RFC 9001 §4.9.3 has three PTO): low-priority datagrams may wait in
@@ -22,17 +26,27 @@ pub(crate) struct Openers {
     /// When the early keys are dropped.
     early_until: Option<Instant>,
     retired: Vec<ReceiverId>,
+    /// Whether the endpoint may already have chosen ids, and those that it chose before there were keys.
+    may_choose: bool,
+    chosen: Vec<(u64, ReceiverId)>,
 }
 
 impl Openers {
     /// The handshake has yielded keys.
-    pub(crate) fn establish(&mut self, opener: Opener) {
+    pub(crate) fn establish(&mut self, mut opener: Opener) {
+        if self.may_choose {
+            // Handed out before.
+            opener.take_unchosen_ids();
+        }
+        for (number, id) in mem::take(&mut self.chosen) {
+            opener.choose_id(number, id);
+        }
         self.established = Some(opener);
     }
 
     /// The secret of the client's early data has arrived. `false`: not for the first time.
     pub(crate) fn on_early_secret(&mut self, secret: EarlySecret) -> bool {
-        let first = !std::mem::replace(&mut self.had_early, true);
+        let first = !mem::replace(&mut self.had_early, true);
         if first {
             self.zero_rtt = Some(secret.opener());
         }
@@ -60,6 +74,27 @@ impl Openers {
         }
     }
 
+    /// Numbers of paths for which the endpoint may choose an id; each once. It may choose the first ones before there
+    /// are keys, so that the peer has them when its handshake is complete. Early data has only its derived id.
+    pub(crate) fn take_unchosen_ids(&mut self) -> Range<u64> {
+        match &mut self.established {
+            Some(opener) => opener.take_unchosen_ids(),
+            None if mem::replace(&mut self.may_choose, true) => 0..0,
+            None => 0..FIRST_NUMBERS,
+        }
+    }
+
+    /// The endpoint has chosen an id. `false`: it is not needed.
+    pub(crate) fn choose_id(&mut self, number: u64, id: ReceiverId) -> bool {
+        match &mut self.established {
+            Some(opener) => opener.choose_id(number, id),
+            None => {
+                self.chosen.push((number, id));
+                true
+            }
+        }
+    }
+
     /// Drops the early keys some time after the first call; call it from the end of the handshake on.
     pub(crate) fn expire_early(&mut self, now: Instant) {
         let Some(opener) = &self.zero_rtt else { return };
@@ -76,11 +111,12 @@ impl Openers {
 
     /// Changes of these ids since the last call.
     pub(crate) fn take_id_change(&mut self) -> IdChange {
-        let mut change = IdChange { retired: std::mem::take(&mut self.retired), issued: Vec::new() };
+        let mut change = IdChange { retired: mem::take(&mut self.retired), ..IdChange::default() };
         for opener in self.established.iter_mut().chain(&mut self.zero_rtt) {
-            let IdChange { retired, issued } = opener.take_id_change();
+            let IdChange { retired, issued, chosen } = opener.take_id_change();
             change.retired.extend(retired);
             change.issued.extend(issued);
+            change.chosen.extend(chosen);
         }
         change
     }

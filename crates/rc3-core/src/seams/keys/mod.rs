@@ -20,7 +20,7 @@ mod tests;
 use self::protection::Protection;
 pub(crate) use self::{
     aead::Aead,
-    ids::IdChange,
+    ids::{FIRST_NUMBERS, IdChange},
     opener::{Opened, Opener},
     receipt::{RECEIPT_SECRET_LEN, ReceiptKey},
     sealer::Sealing,

@@ -113,6 +113,17 @@ impl Opener {
         self.ids.on_number(number);
     }
 
+    /// Numbers of paths for which the endpoint may choose an id; each once.
+    pub fn take_unchosen_ids(&mut self) -> Range<u64> {
+        self.ids.take_unchosen()
+    }
+
+    /// The endpoint has chosen an id for this number, which it reports to the sender. `false`: the number is not
+    /// accepted any more, or has one.
+    pub fn choose_id(&mut self, number: u64, id: ReceiverId) -> bool {
+        self.ids.choose(number, id)
+    }
+
     /// Changes of these ids since the last call; at first, all of them.
     pub fn take_id_change(&mut self) -> IdChange {
         self.ids.take_change()

@@ -71,6 +71,11 @@ impl Sealer {
         self.ids.advance()
     }
 
+    /// The receiver has chosen `id` for the path with this number.
+    pub fn on_chosen_id(&mut self, number: u64, id: ReceiverId) {
+        self.ids.on_chosen(number, id);
+    }
+
     fn begin_for(&mut self, level: Level, receiver: ReceiverId, buf: &mut Vec<u8>) -> Sealing {
         debug_assert!(!level.is_primary(), "level 0 belongs to the primary loop");
         let start = buf.len();

@@ -10,7 +10,10 @@ use thiserror::Error;
 
 use self::sessions::{ConnectionSessions, Sessions};
 use super::keys::{Aead, protection::Protection};
-use crate::{quic::HandshakeTokenKey, wire::alpn};
+use crate::{
+    quic::{HandshakeTokenKey, HmacKey},
+    wire::alpn,
+};
 
 /// Security of a client's connections: TLS, or none in simulations.
 pub(crate) trait ClientSecurity: Send + Sync {
@@ -161,6 +164,9 @@ pub enum ConfigError {
     /// Others could guess shorter connection ids, and longer ones do not exist (RFC 9000 §5.1, §17.2).
     #[error("connection ids must have 8 to 20 bytes; use another generator of ids")]
     ConnectionIds,
+    /// A port is divided among few workers.
+    #[error("a port can have 1 to 64 workers; choose another number")]
+    Workers,
 }
 
 impl ClientSecurity for rustls::ClientConfig {
@@ -208,6 +214,24 @@ pub(crate) fn random_token_key() -> Arc<dyn HandshakeTokenKey> {
     let random = ring::rand::generate::<[u8; 32]>(&ring::rand::SystemRandom::new());
     let key = random.expect("the system has randomness").expose();
     Arc::new(ring::hkdf::Salt::new(ring::hkdf::HKDF_SHA256, &[]).extract(&key))
+}
+
+/// A random key for the division of a port among workers.
+///
+/// # Panics
+/// When the system has no random numbers.
+pub(crate) fn random_worker_key() -> [u8; 8] {
+    let random = ring::rand::generate(&ring::rand::SystemRandom::new());
+    random.expect("the system has randomness").expose()
+}
+
+/// A random key for the tokens in stateless resets.
+///
+/// # Panics
+/// When the system has no random numbers.
+pub(crate) fn random_reset_key() -> Arc<dyn HmacKey> {
+    let random = ring::hmac::Key::generate(ring::hmac::HMAC_SHA256, &ring::rand::SystemRandom::new());
+    Arc::new(random.expect("the system has randomness"))
 }
 
 pub(crate) fn ring_provider() -> Arc<rustls::crypto::CryptoProvider> {

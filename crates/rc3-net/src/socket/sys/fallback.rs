@@ -2,6 +2,7 @@
 
 use std::{io, net::SocketAddr};
 
+use rc3_core::WorkerHash;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
 use super::super::{
@@ -57,6 +58,16 @@ fn state_of(io: &Socket, ipv6: bool) -> io::Result<State> {
 /// There is no steering, so there is no second socket.
 pub(in crate::socket) fn open_steered(_: &Socket, _: &Options) -> io::Result<Option<(Socket, State)>> {
     Ok(None)
+}
+
+/// Nor are there several workers.
+pub(in crate::socket) fn open_group(
+    _: &Socket,
+    _: &Options,
+    _: &WorkerHash,
+) -> io::Result<Vec<(Socket, State)>> {
+    let text = "several workers need sockets that the kernel steers, which only Linux has; use one worker";
+    Err(io::Error::new(io::ErrorKind::Unsupported, text))
 }
 
 pub(in crate::socket) fn queued_bytes(_: &Socket) -> usize {

@@ -4,6 +4,7 @@
 //! the names of the options are those of ip(7), ipv6(7), udp(7) and socket(7).
 
 mod options;
+mod program;
 mod receive;
 mod send;
 mod stamp;
@@ -24,7 +25,11 @@ use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 pub(super) use self::options::set;
 #[cfg(test)]
 pub(crate) use self::send::Fault;
-pub(in crate::socket) use self::{options::queued_bytes, receive::Scratch, steering::open_steered};
+pub(in crate::socket) use self::{
+    options::queued_bytes,
+    receive::Scratch,
+    steering::{open_group, open_steered},
+};
 use self::{
     options::{overflows, warn_if_capped},
     send::{SocketMarks, knows_priority_cmsg},

@@ -1,7 +1,7 @@
 //! The kernel, once per platform behind one interface; the crate's only unsafe code.
 //!
-//! Each platform offers `open`, `adopt`, `open_steered`, `queued_bytes`, a `State` with `send`, `recv`, `segments_max`,
-//! `capabilities` and `stats`; Linux also the `Scratch` memory that its `recv` needs.
+//! Each platform offers `open`, `adopt`, `open_steered`, `open_group`, `queued_bytes`, a `State` with `send`, `recv`,
+//! `segments_max`, `capabilities` and `stats`; Linux also the `Scratch` memory that its `recv` needs.
 
 #[cfg(target_os = "linux")]
 mod cmsg;
@@ -16,9 +16,9 @@ mod watch;
 #[cfg(all(test, target_os = "linux"))]
 pub(crate) use linux::Fault;
 #[cfg(target_os = "linux")]
-pub(super) use linux::{Scratch, State, adopt, open, open_steered, queued_bytes};
+pub(super) use linux::{Scratch, State, adopt, open, open_group, open_steered, queued_bytes};
 
 #[cfg(not(target_os = "linux"))]
 mod fallback;
 #[cfg(not(target_os = "linux"))]
-pub(super) use fallback::{State, adopt, open, open_steered, queued_bytes};
+pub(super) use fallback::{State, adopt, open, open_group, open_steered, queued_bytes};

@@ -15,6 +15,7 @@ pub(crate) struct Accepting {
     pub(crate) transport: Arc<TransportConfig>,
     /// The protection of their RLP datagrams.
     pub(crate) protection: &'static dyn Protection,
+    incoming_buffer_size_total: u64,
 }
 
 impl Accepting {
@@ -32,6 +33,17 @@ impl Accepting {
             .retry_token_lifetime(config.retry_token_lifetime)
             .preferred_address_v4(config.preferred_address_v4)
             .preferred_address_v6(config.preferred_address_v6);
-        Ok(Self { quic, transport: config.transport.clone(), protection: config.security.protection() })
+        Ok(Self {
+            quic,
+            transport: config.transport.clone(),
+            protection: config.security.protection(),
+            incoming_buffer_size_total: config.incoming_buffer_size_total,
+        })
+    }
+    /// For one of the `workers` endpoints of a port, which together store what one would.
+    pub(super) fn for_endpoint(&self, workers: usize) -> Arc<quic::ServerConfig> {
+        let mut quic = self.quic.clone();
+        quic.incoming_buffer_size_total(self.incoming_buffer_size_total / workers.max(1) as u64);
+        Arc::new(quic)
     }
 }

@@ -3,7 +3,7 @@
 use std::{
     fmt,
     net::{IpAddr, SocketAddr},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::Instant,
 };
 
@@ -20,7 +20,7 @@ use super::{
     seeded,
 };
 use crate::quic::{ConnectError, ConnectionError, ConnectionHandle, ConnectionId, Side};
-use crate::seams::tls::ConfigError;
+use crate::seams::{keys::ReceiverId, tls::ConfigError};
 use crate::{
     config::{
         ClientConfig, EndpointConfig, ID_BYTES_MAX, ID_BYTES_MIN, ServerConfig, TransportConfig, random_id,
@@ -92,6 +92,10 @@ pub(crate) struct QuicEndpoint {
     endpoint: quic::Endpoint,
     server: Option<Accepting>,
     ids: IdCount,
+    /// Where ids of RLP come from, if they must not be derived.
+    receiver_ids: Option<CheckedIds>,
+    /// Endpoints that share the port, and with it the limits of `server`.
+    workers: usize,
 }
 
 impl QuicEndpoint {
@@ -103,20 +107,31 @@ impl QuicEndpoint {
         mtu_discovery: bool,
     ) -> Result<Self, ConfigError> {
         let ids = IdCount::default();
-        let mut quic = quic_config(config, &ids)?;
+        let (mut quic, receiver_ids) = quic_config(config, &ids)?;
         quic.rng_seed(seed);
         if let Some(seed) = seed {
             seeded::seed(&mut quic, &seed);
         }
+        let workers = config.worker.as_ref().map_or(1, |worker| worker.destination.hash.workers());
         let server = server.map(Accepting::new).transpose()?;
-        let for_endpoint = server.as_ref().map(|server| Arc::new(server.quic.clone()));
+        let for_endpoint = server.as_ref().map(|server| server.for_endpoint(workers));
         let endpoint = quic::Endpoint::new(Arc::new(quic), for_endpoint, mtu_discovery, None);
-        Ok(Self { endpoint, server, ids })
+        Ok(Self { endpoint, server, ids, receiver_ids, workers })
+    }
+
+    /// Whether ids for RLP datagrams must come from [`Self::receiver_id`].
+    pub(crate) fn chooses_receiver_ids(&self) -> bool {
+        self.receiver_ids.is_some()
+    }
+
+    /// An id for RLP datagrams, perhaps one that is in use.
+    pub(crate) fn receiver_id(&self) -> Option<ReceiverId> {
+        self.receiver_ids.as_ref()?.receiver_id()
     }
 
     pub(crate) fn set_server(&mut self, server: Option<&ServerConfig>) -> Result<(), ConfigError> {
         self.server = server.map(Accepting::new).transpose()?;
-        let for_endpoint = self.server.as_ref().map(|server| Arc::new(server.quic.clone()));
+        let for_endpoint = self.server.as_ref().map(|server| server.for_endpoint(self.workers));
         self.endpoint.set_server_config(for_endpoint);
         Ok(())
     }
@@ -248,8 +263,11 @@ fn first_id(config: &ClientConfig) -> Result<ConnectionId, ConfigError> {
     }
 }
 
-/// The settings in quinn-proto's form.
-fn quic_config(config: &EndpointConfig, ids: &IdCount) -> Result<quic::EndpointConfig, ConfigError> {
+/// The settings in quinn-proto's form, and the source of ids for RLP, if it is not derivation.
+fn quic_config(
+    config: &EndpointConfig,
+    count: &IdCount,
+) -> Result<(quic::EndpointConfig, Option<CheckedIds>), ConfigError> {
     let mut quic = match &config.reset_key {
         Some(key) => quic::EndpointConfig::new(key.clone()),
         None => quic::EndpointConfig::default(),
@@ -259,14 +277,23 @@ fn quic_config(config: &EndpointConfig, ids: &IdCount) -> Result<quic::EndpointC
         .supported_versions(config.supported_versions.clone())
         .min_reset_interval(config.min_reset_interval);
     quic.max_udp_payload_size(config.max_udp_payload_size).map_err(|_| ConfigError::OutOfBounds)?;
-    if let Some(generator) = config.id_generator()? {
-        let generator = Mutex::new(Some(CheckedIds::new(generator, ids.clone())));
-        quic.cid_generator(move || {
-            let taken = generator.lock().unwrap_or_else(PoisonError::into_inner).take();
-            Box::new(taken.expect("an endpoint takes its generator once"))
-        });
+    let destination = config.worker.as_ref().map(|worker| worker.destination);
+    let generator = config.id_generator()?;
+    if generator.is_none() && destination.is_none() {
+        return Ok((quic, None));
     }
-    Ok(quic)
+    let random = |len| Box::new(quic::RandomConnectionIdGenerator::new(len));
+    let ids = CheckedIds::new(generator.unwrap_or_else(|| random(ID_BYTES_MIN)), destination, count.clone());
+    let for_quic = ids.clone();
+    quic.cid_generator(move || Box::new(for_quic.clone()));
+    let fits = quic::ConnectionIdGenerator::cid_len(&ids) == size_of::<ReceiverId>();
+    let receiver_ids = match destination {
+        _ if fits => Some(ids),
+        None => None,
+        // Longer ids, which no RLP datagram can carry.
+        Some(_) => Some(CheckedIds::new(random(size_of::<ReceiverId>()), destination, IdCount::default())),
+    };
+    Ok((quic, receiver_ids))
 }
 
 /// Datagrams outside connections must not be fragmented.

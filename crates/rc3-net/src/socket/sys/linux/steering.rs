@@ -1,7 +1,8 @@
-//! Two sockets on one port: which datagrams each gets.
+//! Several sockets on one port: which datagrams each gets. One worker has two; several workers have two each.
 
 use std::{io, net::SocketAddr};
 
+use rc3_core::WorkerHash;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
 use super::{
@@ -9,6 +10,7 @@ use super::{
     State,
     options::{has_filter, in_other_namespace, set},
     prepare,
+    program::{by_first_byte, by_worker},
 };
 
 /// A second socket on the address of `primary` that gets datagrams that do not look like QUIC; `None` if there can be
@@ -25,11 +27,7 @@ pub(in crate::socket) fn open_steered(
         tracing::debug!(obstacle, "no second socket, all levels share one");
         return Ok(None);
     }
-    // Before there is a group, check whether it could be steered: an unsteered one would scatter datagrams.
-    let probe = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
-    probe.set_reuse_port(true)?;
-    attach_steering(&probe)?;
-
+    check_steering(address, &mut by_first_byte())?;
     let (io, state) = prepare(address, options)?;
     if let Err(error) = inherit(primary, &io, address.is_ipv6()) {
         tracing::debug!(%error, "no second socket with the settings of the first, all levels share one");
@@ -37,7 +35,7 @@ pub(in crate::socket) fn open_steered(
     }
     io.set_reuse_port(true)?;
     primary.set_reuse_port(true)?;
-    let joined = io.bind(&SockAddr::from(address)).and_then(|()| attach_steering(&io));
+    let joined = io.bind(&SockAddr::from(address)).and_then(|()| attach(&io, &mut by_first_byte()));
     if let Err(error) = joined {
         primary.set_reuse_port(false)?;
         return Err(error);
@@ -93,19 +91,53 @@ fn inherit(primary: &Socket, io: &Socket, ipv6: bool) -> io::Result<()> {
     Ok(())
 }
 
-/// Steers a group: the QUIC fixed bit (RFC 9000 §17.2) set, or no payload at all, goes to member 0, else to
-/// member 1.
-fn attach_steering(io: &Socket) -> io::Result<()> {
-    // The program sees the payload of the UDP datagram. A load beyond its end makes it return 0.
-    let load_first_byte = (libc::BPF_LD | libc::BPF_B | libc::BPF_ABS) as u16;
-    let jump_if_set = (libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K) as u16;
-    let ret = (libc::BPF_RET | libc::BPF_K) as u16;
-    let mut program = [
-        libc::sock_filter { code: load_first_byte, jt: 0, jf: 0, k: 0 },
-        libc::sock_filter { code: jump_if_set, jt: 0, jf: 1, k: 0x40 },
-        libc::sock_filter { code: ret, jt: 0, jf: 0, k: 0 },
-        libc::sock_filter { code: ret, jt: 0, jf: 0, k: 1 },
-    ];
+/// More sockets on the address of `primary`, so that each worker has two: the low one of worker 0, then both of each
+/// further worker. Unlike [`open_steered`] there is no way without them.
+///
+/// # Errors
+/// [`io::ErrorKind::Unsupported`] if the kernel cannot steer, or should not; its text says why.
+pub(in crate::socket) fn open_group(
+    primary: &Socket,
+    options: &Options,
+    hash: &WorkerHash,
+) -> io::Result<Vec<(Socket, State)>> {
+    let address = local_addr(primary)?;
+    if let Some(obstacle) = obstacle(primary, address)? {
+        return Err(unsupported(obstacle));
+    }
+    let mut program = by_worker(hash);
+    check_steering(address, &mut program)
+        .map_err(|error| unsupported(&format!("the kernel cannot steer datagrams by a program: {error}")))?;
+    let mut sockets = Vec::new();
+    for _ in 1..2 * hash.workers() {
+        let (io, state) = prepare(address, options)?;
+        inherit(primary, &io, address.is_ipv6())?;
+        io.set_reuse_port(true)?;
+        sockets.push((io, state));
+    }
+    primary.set_reuse_port(true)?;
+    let joined = sockets.iter().try_for_each(|(io, _)| io.bind(&SockAddr::from(address)));
+    if let Err(error) = joined.and_then(|()| attach(primary, &mut program)) {
+        primary.set_reuse_port(false)?;
+        return Err(error);
+    }
+    Ok(sockets)
+}
+
+fn unsupported(cause: &str) -> io::Error {
+    let text = format!("several workers need sockets that the kernel steers, use one worker: {cause}");
+    io::Error::new(io::ErrorKind::Unsupported, text)
+}
+
+/// Whether the kernel takes the program. An unsteered group would scatter datagrams, so this comes before there is one.
+fn check_steering(address: SocketAddr, program: &mut [libc::sock_filter]) -> io::Result<()> {
+    let probe = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
+    probe.set_reuse_port(true)?;
+    attach(&probe, program)
+}
+
+/// Steers the group of a socket.
+fn attach(io: &Socket, program: &mut [libc::sock_filter]) -> io::Result<()> {
     let program = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
     set(io, libc::SOL_SOCKET, libc::SO_ATTACH_REUSEPORT_CBPF, program)
 }

@@ -1,0 +1,360 @@
+//! What the workers of one endpoint share. Each has its own sockets, driver, machines and lock; the kernel gives each
+//! datagram to the worker of its connection, so in the usual case they share nothing on its path.
+//!
+//! The exceptions are few, bounded and counted:
+//!
+//! - RLP datagrams with an id that the endpoint did not choose: early data, and those that left before the peer knew a
+//!   chosen id. The [`Directory`] knows their worker.
+//! - Datagrams at the wrong socket: the kernel steers datagrams that it has joined (GRO) by the first, and datagrams
+//!   that arrived before the program was attached not at all.
+//! - Stateless resets, which have no id.
+//!
+//! All pass through the [`Inbox`] of the right worker. So do verdicts about paths, which all workers use.
+//!
+//! Locks are taken in this order: a worker's state, the directory, an inbox.
+
+mod directory;
+mod inbox;
+mod turns;
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{
+            AtomicBool, AtomicU64, AtomicUsize,
+            Ordering::{AcqRel, Acquire, Relaxed, Release},
+        },
+    },
+    task::Waker,
+    time::Instant,
+};
+
+use bytes::BytesMut;
+use rc3_core::{DatagramMeta, DestinationVerdict, RouteChange, WorkerHash};
+
+pub(crate) use self::inbox::Mail;
+use self::{directory::Directory, inbox::Inbox, turns::Turns};
+#[cfg(feature = "metrics")]
+use crate::metrics::EndpointGauges;
+use crate::sync::{Mutex, PoisonError};
+
+/// A datagram on its way between workers.
+pub(crate) type Parcel = (DatagramMeta, BytesMut);
+
+/// What may be a stateless reset: where it came from, and its token.
+pub(crate) type Reset = (DatagramMeta, [u8; 16]);
+
+/// The two top bits of the first byte: both clear in RLP datagrams (docs/WIRE.md).
+const QUIC_BITS: u8 = 0xc0;
+
+/// The workers of one endpoint.
+struct Group {
+    hash: WorkerHash,
+    inboxes: Box<[Inbox]>,
+    directory: Mutex<Directory>,
+    turns: Turns,
+    /// Connections of all workers that have not ended.
+    open: AtomicUsize,
+    /// A driver has ended although it should not: the others end, too.
+    failed: AtomicBool,
+    primary: AtomicU64,
+    rlp: AtomicU64,
+    /// The last report of each worker.
+    #[cfg(feature = "metrics")]
+    gauges: Mutex<Box<[EndpointGauges]>>,
+}
+
+/// Counters of datagrams that arrived at another worker than their connection's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct HandedOver {
+    /// QUIC datagrams, which the kernel has joined with those of other connections, or received before it could steer.
+    pub primary: u64,
+    /// RLP datagrams: these, and those with an id that this endpoint has not chosen.
+    pub rlp: u64,
+    /// Datagrams dropped because a worker did not take them in time.
+    pub dropped: u64,
+}
+
+/// One worker's access to the others.
+#[derive(Clone)]
+pub(crate) struct Member {
+    group: Arc<Group>,
+    number: usize,
+}
+
+impl Member {
+    /// A member for each worker.
+    pub(crate) fn all(hash: WorkerHash) -> Vec<Self> {
+        let workers = hash.workers();
+        let group = Arc::new(Group {
+            hash,
+            inboxes: (0..workers).map(|_| Inbox::default()).collect(),
+            directory: Mutex::new(Directory::default()),
+            turns: Turns::new(workers),
+            open: AtomicUsize::new(0),
+            failed: AtomicBool::new(false),
+            primary: AtomicU64::new(0),
+            rlp: AtomicU64::new(0),
+            #[cfg(feature = "metrics")]
+            gauges: Mutex::new((0..workers).map(|_| EndpointGauges::default()).collect()),
+        });
+        (0..workers).map(|number| Self { group: group.clone(), number }).collect()
+    }
+
+    /// How datagrams are divided.
+    pub(crate) fn hash(&self) -> &WorkerHash {
+        &self.group.hash
+    }
+
+    /// The number of workers.
+    pub(crate) fn workers(&self) -> usize {
+        self.group.inboxes.len()
+    }
+
+    /// The worker of a QUIC datagram, if it is another one.
+    pub(crate) fn elsewhere(&self, datagram: &[u8]) -> Option<usize> {
+        datagram.first().filter(|&first| first & QUIC_BITS != 0)?;
+        Some(self.group.hash.worker_of(datagram)).filter(|&worker| worker != self.number)
+    }
+
+    /// Passes a QUIC datagram to its worker.
+    pub(crate) fn hand_over(&self, worker: usize, parcel: &Parcel) {
+        self.group.primary.fetch_add(1, Relaxed);
+        self.deliver(worker, parcel);
+    }
+
+    /// Passes an RLP datagram that this worker cannot open to those that may. If none may, it waits for a moment: its
+    /// handshake may just have begun at another worker.
+    pub(crate) fn pass_stray(&self, now: Instant, parcel: &Parcel) {
+        let hashed = self.group.hash.worker_of(&parcel.1);
+        let workers = self.directory(|directory| directory.resolve(now, self.number, hashed, parcel));
+        for worker in workers {
+            self.group.rlp.fetch_add(1, Relaxed);
+            self.deliver(worker, parcel);
+        }
+    }
+
+    /// Passes what may be a stateless reset to all other workers: only its last bytes show whose it is.
+    pub(crate) fn pass_reset(&self, reset: &Reset) {
+        for (worker, inbox) in self.group.inboxes.iter().enumerate() {
+            if worker != self.number
+                && let Some(waker) = inbox.push_reset(reset)
+            {
+                waker.wake();
+            }
+        }
+    }
+
+    /// Publishes changes of this worker's derived ids and handshakes. Wakers are to be called after the caller's lock.
+    pub(crate) fn publish(
+        &self,
+        now: impl FnOnce() -> Instant,
+        changes: impl Iterator<Item = RouteChange>,
+        wakers: &mut Vec<Waker>,
+    ) {
+        let mut changes = changes.peekable();
+        if changes.peek().is_none() {
+            return;
+        }
+        let now = now();
+        let arrived = self.directory(|directory| {
+            changes.flat_map(|change| directory.apply(now, self.number, change)).collect::<Vec<_>>()
+        });
+        for parcel in arrived {
+            self.group.rlp.fetch_add(1, Relaxed);
+            wakers.extend(self.group.inboxes[self.number].push(&parcel));
+        }
+    }
+
+    /// Lets the other workers know what this one has learned about a path.
+    pub(crate) fn share(&self, learned: &DestinationVerdict, wakers: &mut Vec<Waker>) {
+        for (worker, inbox) in self.group.inboxes.iter().enumerate() {
+            if worker != self.number {
+                wakers.extend(inbox.share(learned));
+            }
+        }
+    }
+
+    /// What has arrived for this worker; `None` if nothing has.
+    pub(crate) fn collect(&self) -> Option<Mail> {
+        self.inbox().collect()
+    }
+
+    /// Waits for mail. `false`: there is some.
+    pub(crate) fn sleep(&self, waker: &Waker) -> bool {
+        self.inbox().sleep(waker)
+    }
+
+    /// A connection has begun.
+    pub(crate) fn add_connection(&self) {
+        self.group.open.fetch_add(1, AcqRel);
+    }
+
+    /// A connection has ended; with the last one, all workers may end.
+    pub(crate) fn remove_connection(&self, wakers: &mut Vec<Waker>) {
+        if self.group.open.fetch_sub(1, AcqRel) == 1 {
+            self.wake_all(wakers);
+        }
+    }
+
+    /// Connections of all workers.
+    pub(crate) fn open_connections(&self) -> usize {
+        self.group.open.load(Acquire)
+    }
+
+    /// A driver has ended although it should not: no datagram of its connections will be read again.
+    pub(crate) fn fail(&self, wakers: &mut Vec<Waker>) {
+        self.group.failed.store(true, Release);
+        self.wake_all(wakers);
+    }
+
+    pub(crate) fn has_failed(&self) -> bool {
+        self.group.failed.load(Acquire)
+    }
+
+    /// Whether the primaries of this worker have more to send.
+    pub(crate) fn set_sending_primary(&self, sending: bool) {
+        self.group.turns.set(self.number, sending);
+    }
+
+    /// Whether the primaries of another worker have more to send, so that RLP must wait.
+    pub(crate) fn must_wait(&self) -> bool {
+        self.group.turns.is_taken_by_others(self.number)
+    }
+
+    /// Counters of all workers.
+    pub(crate) fn handed_over(&self) -> HandedOver {
+        HandedOver {
+            primary: self.group.primary.load(Relaxed),
+            rlp: self.group.rlp.load(Relaxed),
+            dropped: self.group.inboxes.iter().map(Inbox::dropped).sum(),
+        }
+    }
+
+    /// Takes the report of this worker; returns the sum of the last ones of all.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn report(&self, gauges: EndpointGauges) -> EndpointGauges {
+        let mut reported = self.group.gauges.lock().unwrap_or_else(PoisonError::into_inner);
+        reported[self.number] = gauges;
+        reported.iter().copied().fold(EndpointGauges::default(), EndpointGauges::plus)
+    }
+
+    fn wake_all(&self, wakers: &mut Vec<Waker>) {
+        wakers.extend(self.group.inboxes.iter().filter_map(Inbox::wake));
+    }
+
+    fn inbox(&self) -> &Inbox {
+        &self.group.inboxes[self.number]
+    }
+
+    fn deliver(&self, worker: usize, parcel: &Parcel) {
+        if let Some(waker) = self.group.inboxes[worker].push(parcel) {
+            waker.wake();
+        }
+    }
+
+    fn directory<T>(&self, ask: impl FnOnce(&mut Directory) -> T) -> T {
+        ask(&mut self.group.directory.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// A copy that holds no larger buffer.
+fn copy((meta, datagram): &Parcel) -> Parcel {
+    (*meta, BytesMut::from(&datagram[..]))
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::time::Duration;
+
+    use rc3_core::{DestinationVerdict, Verdict};
+    use rc3_sim::identity::{SERVER_NAME, identity};
+
+    use crate::{Connection, Endpoint, EndpointOptions};
+
+    const BYTES: usize = 4 << 20;
+
+    async fn transfer(near: &Connection, far: &Connection) {
+        let sending = async {
+            let mut stream = near.open_uni().await.unwrap();
+            stream.write_all(&[7; BYTES]).await.unwrap();
+            stream.finish().unwrap();
+            assert_eq!(stream.stopped().await, Ok(None));
+        };
+        let receiving = async { far.accept_uni().await.unwrap().read_to_end(BYTES).await.unwrap() };
+        let ((), got) = tokio::join!(sending, receiving);
+        assert_eq!(got.len(), BYTES);
+    }
+
+    #[test]
+    fn rlp_waits_while_the_primaries_of_another_worker_have_more_to_send() {
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        runtime.block_on(async {
+            let (client_config, server_config) = identity(&["test"]);
+            let any = "127.0.0.1:0".parse().unwrap();
+            let server = Endpoint::server(server_config, any).unwrap();
+            let options = EndpointOptions { workers: 2, ..EndpointOptions::default() };
+            let mut client = Endpoint::bind(options, None, any).unwrap();
+            client.set_default_client_config(client_config);
+            let connect = async || {
+                let connecting = client.connect(server.local_addr().unwrap(), SERVER_NAME).unwrap();
+                let accepting = async { server.accept().await.unwrap().await.unwrap() };
+                let (near, far) = tokio::join!(connecting, accepting);
+                (near.unwrap(), far)
+            };
+            let (near, far) = connect().await;
+            // The worker without a connection sleeps, so its flag stays.
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            let idle = client
+                .handle
+                .workers()
+                .iter()
+                .find(|worker| worker.with(|state| state.open_connections() == 0));
+            let idle = idle.unwrap().member.as_ref().unwrap();
+            let rlp = || client.stats().low.unwrap().sent_datagrams;
+            idle.set_sending_primary(true);
+            let before = rlp();
+            transfer(&near, &far).await;
+            assert_eq!(rlp(), before, "the primary has carried all of it");
+            idle.set_sending_primary(false);
+            // A new connection, whose primary has a small window.
+            let (near, far) = connect().await;
+            transfer(&near, &far).await;
+            assert!(rlp() > before);
+        });
+    }
+
+    #[test]
+    fn what_one_worker_learns_of_a_path_the_others_know() {
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        runtime.block_on(async {
+            let options = EndpointOptions { workers: 3, ..EndpointOptions::default() };
+            let endpoint = Endpoint::bind(options, None, "127.0.0.1:0".parse().unwrap()).unwrap();
+            let workers = endpoint.handle.workers();
+            let at = workers[0].runtime.now();
+            let learned = DestinationVerdict {
+                destination: [192, 0, 2, 7].into(),
+                verdict: Verdict::Honoured,
+                score: -30,
+                pace: None,
+                at,
+                until: at + Duration::from_secs(600),
+            };
+            let mut wakers = Vec::new();
+            workers[1].member.as_ref().unwrap().share(&learned, &mut wakers);
+            wakers.into_iter().for_each(std::task::Waker::wake);
+            for worker in [&workers[0], &workers[2]] {
+                let known = || worker.with(|state| state.core.verdicts(at).collect::<Vec<_>>());
+                while known() != [learned] {
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                }
+            }
+            assert_eq!(endpoint.verdicts(), [learned], "once");
+            endpoint.forget_verdicts();
+            assert!(endpoint.verdicts().is_empty());
+        });
+    }
+}
