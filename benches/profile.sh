@@ -64,7 +64,8 @@ groups() {
                 }
                 else if (symbol ~ /gcm|aes|chacha|poly1305|ghash|ring_core|aws_lc|gf128|rustls.*crypt/) group = "cipher"
                 else if (symbol ~ /memcpy|memmove|memset|__mem|bzero/) group = "copies"
-                else if (symbol ~ /malloc|free|calloc|realloc|_int_|alloc::|dealloc/) group = "allocation"
+                else if (symbol ~ /collections/) group = "trees and heaps of std"
+                else if (symbol ~ /malloc|free|calloc|realloc|_int_|raw_vec|dealloc|consolidate/) group = "allocation"
                 else if (symbol ~ /quinn_proto/) group = "quinn-proto"
                 else if (symbol ~ /rc3_core/) group = "rc3-core"
                 else if (symbol ~ /rc3_net/) group = "rc3-net"
