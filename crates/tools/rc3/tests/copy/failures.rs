@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use tempfile::TempDir;
+
 use super::harness::*;
 
 /// Copies a small file, which must fail; returns the exit code and standard error.
