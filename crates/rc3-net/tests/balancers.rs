@@ -6,13 +6,12 @@ mod common;
 
 use std::{
     collections::HashMap,
-    hash::{DefaultHasher, Hash, Hasher},
     net::SocketAddr,
     sync::{Arc, Mutex},
     time::Duration,
 };
 
-use common::{SERVER_NAME, code, configs, pattern, run};
+use common::{ResetKey, SERVER_NAME, code, configs, pattern, run};
 use rc3_net::{
     ClientConfig, Connection, ConnectionError, ConnectionId, ConnectionIdGenerator, Endpoint, EndpointConfig,
     EndpointOptions, RandomConnectionIdGenerator,
@@ -238,27 +237,6 @@ fn client(config: &ClientConfig) -> Endpoint {
 
 async fn connect(client: &Endpoint, balancer: &Balancer) -> Connection {
     client.connect(balancer.address, SERVER_NAME).unwrap().await.unwrap()
-}
-
-/// A key for stateless resets; a test needs no secret.
-struct ResetKey;
-
-impl rc3_net::crypto::HmacKey for ResetKey {
-    fn sign(&self, data: &[u8], signature_out: &mut [u8]) {
-        for (index, out) in signature_out.chunks_mut(8).enumerate() {
-            let mut hasher = DefaultHasher::new();
-            (index, data).hash(&mut hasher);
-            out.copy_from_slice(&hasher.finish().to_be_bytes()[..out.len()]);
-        }
-    }
-
-    fn signature_len(&self) -> usize {
-        32
-    }
-
-    fn verify(&self, _: &[u8], _: &[u8]) -> Result<(), rc3_net::crypto::CryptoError> {
-        Err(rc3_net::crypto::CryptoError)
-    }
 }
 
 #[test]

@@ -6,7 +6,6 @@ mod common;
 
 use std::{
     collections::BTreeSet,
-    hash::{DefaultHasher, Hash, Hasher},
     io,
     net::{SocketAddr, UdpSocket},
     sync::Arc,
@@ -14,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use common::{PATIENCE, SERVER_NAME, code, configs, connect, pattern, receive, run, send};
+use common::{PATIENCE, ResetKey, SERVER_NAME, code, configs, connect, pattern, receive, run, send};
 use rc3_net::{
     ConnectionError, Endpoint, EndpointConfig, EndpointOptions, HandedOver, HashedConnectionIdGenerator,
     RandomConnectionIdGenerator, Runtime, TokioRuntime, WorkerHash,
@@ -231,27 +230,6 @@ fn early_data_of_both_loops_reaches_its_worker() {
         assert!(rlp > 0, "some early data has an id that leads to another worker");
         println!("{brought} bytes by RLP, {rlp} datagrams handed over");
     });
-}
-
-/// A key for stateless resets; a test needs no secret.
-struct ResetKey;
-
-impl rc3_net::crypto::HmacKey for ResetKey {
-    fn sign(&self, data: &[u8], signature_out: &mut [u8]) {
-        for (index, out) in signature_out.chunks_mut(8).enumerate() {
-            let mut hasher = DefaultHasher::new();
-            (index, data).hash(&mut hasher);
-            out.copy_from_slice(&hasher.finish().to_be_bytes()[..out.len()]);
-        }
-    }
-
-    fn signature_len(&self) -> usize {
-        32
-    }
-
-    fn verify(&self, _: &[u8], _: &[u8]) -> Result<(), rc3_net::crypto::CryptoError> {
-        Err(rc3_net::crypto::CryptoError)
-    }
 }
 
 #[test]

@@ -90,7 +90,7 @@ impl Offload {
     pub fn apply(self, mut packet: Packet, account: &Account) -> Result<Arrival, Malformed> {
         let Self { segment_size, checksum } = self;
         let Some(checksum) = checksum else {
-            // Whoever segments has to write checksums, so the kernel always leaves them too.
+            // Segments need checksums of their own, so the kernel always leaves those, too.
             return match segment_size {
                 None => Ok(Arrival::Whole(packet)),
                 Some(_) => Err(Malformed::Offload),

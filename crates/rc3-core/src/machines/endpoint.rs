@@ -27,6 +27,7 @@ use crate::{
         connection::Connection,
         connections::Connections,
         receivers::{Receivers, Registered, RouteChange},
+        strays::{Strays, reset_of, reset_token},
     },
     quic::{ConnectionError, ConnectionHandle},
     seams::{
@@ -46,12 +47,6 @@ use crate::{laws::fragments::Drops, structures::destination_cache::DestinationCa
 /// The two top bits of the first byte: both clear in RLP datagrams. QUIC sets the lower of them (RFC 9000 §17), except
 /// in Version Negotiation, which sets the upper.
 const QUIC_BITS: u8 = 0xc0;
-
-/// The lower of them, alone in short headers.
-const FIXED_BIT: u8 = 0x40;
-
-/// The end of a stateless reset.
-type ResetToken = [u8; RESET_TOKEN_LEN];
 
 /// Most queued answers to datagrams of no connection. Unanswered peers ask again; a flood of such datagrams must not
 /// cost memory, nor stop connections from sending.
@@ -74,16 +69,6 @@ pub struct DatagramMeta {
     /// until the process reads them looks like the path's.
     pub arrived: Option<Instant>,
 }
-
-/// Most RLP datagrams for other endpoints on the port that wait to be taken: as many as arrive in one batch.
-const STRAYS_MAX: usize = 1024;
-
-/// Most stateless resets for other endpoints on the port that wait to be taken.
-const RESETS_MAX: usize = 64;
-
-/// Length of the token at the end of a stateless reset, and of the shortest one (RFC 9000 §10.3).
-const RESET_TOKEN_LEN: usize = 16;
-const RESET_LEN_MIN: usize = 21;
 
 /// How to take datagrams that arrived before the keys: [`Undecryptable::take`] or [`Undecryptable::end`].
 type TakeUndecryptable = fn(&mut Undecryptable, SocketAddr, &dyn Fn(&[u8]) -> bool) -> Vec<Kept>;
@@ -173,10 +158,8 @@ pub struct Endpoint {
     quic: QuicEndpoint,
     connections: Connections,
     receivers: Receivers,
-    /// RLP datagrams of no connection here, for other endpoints on the port.
-    strays: VecDeque<(DatagramMeta, BytesMut)>,
-    /// What may be stateless resets for them.
-    resets: VecDeque<(DatagramMeta, ResetToken)>,
+    /// What arrived here and may be for other endpoints on the port.
+    strays: Strays,
     /// The other endpoints on the port.
     pool: Option<Arc<Pool>>,
     secrets: Secrets,
@@ -231,8 +214,7 @@ impl Endpoint {
             quic: QuicEndpoint::new(config, server, seed, mtu_discovery)?,
             connections: Connections::default(),
             receivers: Receivers::new(pool.is_some()),
-            strays: VecDeque::new(),
-            resets: VecDeque::new(),
+            strays: Strays::default(),
             shares: Shares::new(pool.clone()),
             pool,
             secrets: Secrets::new(seed),
@@ -335,8 +317,8 @@ impl Endpoint {
             return Some(handle);
         }
         self.undecryptable.keep(meta.remote, arrived, &datagram);
-        if shared && self.strays.len() < STRAYS_MAX {
-            self.strays.push_back((meta, datagram));
+        if shared {
+            self.strays.push(meta, datagram);
         }
         None
     }
@@ -344,11 +326,7 @@ impl Endpoint {
     /// Another endpoint on the port has received what may be a stateless reset (RFC 9000 §10.3) of a connection here.
     /// Nothing about it shows which connection it concerns, except its last bytes.
     pub fn handle_reset(&mut self, now: Instant, meta: DatagramMeta, token: [u8; 16]) {
-        // The shortest reset, which is never answered by one.
-        let mut datagram = BytesMut::from(&[0; RESET_LEN_MIN - RESET_TOKEN_LEN][..]);
-        datagram.extend_from_slice(&token);
-        datagram[0] = FIXED_BIT;
-        if let Some(handle) = self.handle_quic(now, meta, datagram, false) {
+        if let Some(handle) = self.handle_quic(now, meta, reset_of(token), false) {
             self.touch(now, handle);
         }
     }
@@ -367,9 +345,8 @@ impl Endpoint {
         let routed = self.quic.handle(now, meta.remote, meta.local_ip, meta.ecn, datagram, &mut response);
         if let Some(token) = reset
             && !matches!(routed, Some(Routed::Connection(..)))
-            && self.resets.len() < RESETS_MAX
         {
-            self.resets.push_back((meta, token));
+            self.strays.push_reset(meta, token);
         }
         match routed? {
             Routed::Connection(handle, event) => {
@@ -688,13 +665,13 @@ impl Endpoint {
     /// ([`EndpointConfig::for_workers`]): pass it to [`Self::handle_handed_over`] of the endpoints that may open it. If
     /// a handshake with its sender is in progress here, this endpoint has stored a copy.
     pub fn poll_stray(&mut self) -> Option<(DatagramMeta, BytesMut)> {
-        self.strays.pop_front()
+        self.strays.pop()
     }
 
     /// What may be a stateless reset for a connection of another endpoint on the port: pass it to
     /// [`Self::handle_reset`] of all others. None unless the endpoint shares its port.
     pub fn poll_reset(&mut self) -> Option<(DatagramMeta, [u8; 16])> {
-        self.resets.pop_front()
+        self.strays.pop_reset()
     }
 
     /// The next change that decides which endpoint on the port may open a stray; none unless the endpoint shares its
@@ -906,12 +883,6 @@ impl Endpoint {
         response.truncate(transmit.size);
         self.responses.push_back((transmit, response));
     }
-}
-
-/// The last bytes of a packet with a short header, if it is long enough for a stateless reset.
-fn reset_token(datagram: &[u8]) -> Option<ResetToken> {
-    let is_short = datagram.first().is_some_and(|first| first & QUIC_BITS == FIXED_BIT);
-    (is_short && datagram.len() >= RESET_LEN_MIN).then(|| datagram.last_chunk().copied()).flatten()
 }
 
 /// Records whether fragments reach the peer of a connection, once it is known.

@@ -6,4 +6,5 @@ pub(crate) mod endpoint;
 mod overlay;
 pub(crate) mod receivers;
 pub(crate) mod rlp;
+mod strays;
 pub(crate) mod stream;

@@ -51,7 +51,7 @@ mod tests {
 
     use super::*;
 
-    /// An IPv6 packet without payload that can be told from others.
+    /// An IPv6 packet without payload that differs from others by its number.
     fn packet(hop_limit: u8) -> Segment {
         let mut bytes = vec![0; 40];
         const NO_NEXT_HEADER: u8 = 59;
