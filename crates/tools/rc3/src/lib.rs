@@ -16,7 +16,7 @@ pub mod identity;
 mod mtu;
 pub mod scheme;
 #[cfg(all(test, unix))]
-#[path = "../tests/transfer/skip.rs"]
+#[path = "../tests/cli/skip.rs"]
 mod skip;
 pub mod table;
 pub mod transfer;

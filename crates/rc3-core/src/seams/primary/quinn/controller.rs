@@ -5,7 +5,7 @@
 //! quarter more than a window per round trip, in bursts, and ignores the rate. The law is [`crate::laws::departures`],
 //! one packet at a time.
 //!
-//! Facts of quinn-proto 0.11.19 that it relies on (tests in `rc3-core/tests/primary.rs` check each):
+//! Facts of quinn-proto 0.11.19 that it relies on (tests in `rc3-core/tests/integration/primary.rs` check each):
 //! - `poll_transmit` calls `window()` exactly when ack-eliciting data waits and no loss probe is due: once for the
 //!   window test, and if that passes once more for the pacer. No call and nothing sent: nothing was waiting. One call:
 //!   the window is closed. Two: the pacer holds it back.

@@ -1,0 +1,23 @@
+//! Connections in virtual time. One binary: it links once, and the longest tests run beside the others.
+
+mod credit;
+mod early;
+mod end;
+mod figure3;
+mod guard;
+mod hostile;
+mod ideal;
+mod incoming;
+mod kickass;
+mod losses;
+mod primary;
+mod protection;
+mod qlog;
+mod random;
+mod rate;
+mod segments;
+mod simulation;
+mod sources;
+mod start;
+mod windows;
+mod writers;

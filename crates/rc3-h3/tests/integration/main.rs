@@ -1,0 +1,6 @@
+//! HTTP/3 over rc3 and over quinn, by the traits of `h3`.
+
+mod common;
+mod endings;
+mod hostile;
+mod requests;

@@ -1,0 +1,192 @@
+//! `rc3 doctor` as users run it, over loopback: a path that keeps marks, and one that clears them.
+#![cfg(target_os = "linux")]
+
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    net::{SocketAddr, UdpSocket},
+    process::{Output, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use rc3::emulator::{EmulatorConfig, LinkEmulator};
+use rc3_core::units::Rate;
+use rc3_net::marks::MarkChoice;
+
+use crate::listener::{Listener, rc3};
+
+fn check(ticket: &str) -> (serde_json::Value, Output) {
+    let output = rc3().args(["doctor", "--json", ticket]).output().expect("the doctor starts");
+    let report = serde_json::from_slice(&output.stdout);
+    (report.unwrap_or_else(|error| panic!("{error}: {output:?}")), output)
+}
+
+fn seen(report: &serde_json::Value, direction: &str, dscp: u8) -> Option<u64> {
+    report["path"][direction]["marks"][dscp.to_string()].as_u64()
+}
+
+#[test]
+fn a_path_that_keeps_marks_is_reported_as_such() {
+    let listener = Listener::start("doctor", &["127.0.0.1"]);
+    let (report, _) = check(&listener.ticket);
+    assert_eq!(report["host"]["dscp_ipv4"], true);
+    assert_eq!(report["path"]["mtu"], 16_384, "the longest that is tried");
+    for dscp in 0..64 {
+        assert_eq!(seen(&report, "there", dscp), Some(dscp.into()), "there, {dscp}");
+        assert_eq!(seen(&report, "back", dscp), Some(dscp.into()), "back, {dscp}");
+    }
+}
+
+#[test]
+fn tickets_need_not_be_arguments() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("ticket");
+    let mut listener = rc3();
+    listener.args(["doctor", "--listen", "--bind", "127.0.0.1", "--ticket-file"]).arg(&path);
+    let mut child = listener.stdout(Stdio::piped()).spawn().expect("the listener starts");
+    let until = Instant::now() + Duration::from_secs(30);
+    while !path.exists() {
+        assert!(Instant::now() < until, "no ticket");
+        thread::sleep(Duration::from_millis(20));
+    }
+    let ticket = fs::read_to_string(&path).unwrap();
+    for (way, given) in [("--ticket-file", Some(&path)), ("RC3_TICKET", None)] {
+        let mut command = rc3();
+        command.args(["doctor", "--json"]);
+        match given {
+            Some(path) => command.arg(way).arg(path),
+            None => command.env(way, ticket.trim()),
+        };
+        let output = command.output().expect("the doctor starts");
+        let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("a report");
+        assert_eq!(report["path"]["mtu"], 16_384, "by {way}");
+    }
+    // A receiver's ticket is not valid for the doctor.
+    let other = format!("rc3://127.0.0.1:9/#ae{}", "a".repeat(77));
+    let output =
+        rc3().args(["doctor", "--json"]).env("RC3_TICKET", other).output().expect("the doctor starts");
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("a report");
+    assert!(report["path"].is_null(), "{report}");
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn a_path_that_takes_marks_off_is_found_out() {
+    // A hop that copies payloads into its own datagrams.
+    let hop = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let here = hop.local_addr().expect("bound");
+    let peer = UdpSocket::bind("127.0.0.1:0").expect("a port").local_addr().expect("bound");
+    let listener = Listener::start("doctor", &[&peer.to_string(), "--advertise", &here.to_string()]);
+    thread::spawn(move || relay(&hop, peer));
+    let (report, output) = check(&listener.ticket);
+    for dscp in 0..64 {
+        assert_eq!(seen(&report, "there", dscp), Some(0), "there, {dscp}");
+        assert_eq!(seen(&report, "back", dscp), Some(0), "back, {dscp}");
+    }
+    assert_eq!(report["path"]["mtu"], 1500, "the hop cuts datagrams at 2048 bytes");
+    assert_eq!(output.status.code(), Some(6), "a problem to fix");
+}
+
+/// Runs until the test's process ends.
+fn relay(hop: &UdpSocket, peer: SocketAddr) {
+    let mut client = None;
+    let mut buf = [0; 2048];
+    while let Ok((len, from)) = hop.recv_from(&mut buf) {
+        let to = if from == peer {
+            client
+        } else {
+            client = Some(from);
+            Some(peer)
+        };
+        if let Some(to) = to {
+            let _ = hop.send_to(&buf[..len], to);
+        }
+    }
+}
+
+#[test]
+fn a_flow_each_way_reports_the_path() {
+    let listener = Listener::start("doctor", &["127.0.0.1"]);
+    // A listener serves several visits.
+    for _ in 0..2 {
+        let (report, _) = check(&listener.ticket);
+        for direction in ["there", "back"] {
+            let flow = &report["flow"][direction];
+            assert_eq!(
+                (flow["bytes"].as_u64(), flow["complete"].as_bool()),
+                (Some(4_000_000), Some(true)),
+                "{flow}"
+            );
+            let path = &flow["path"];
+            assert!(path["rtt_ms"].as_f64().is_some_and(|rtt| rtt > 0.0), "{path}");
+            assert!(
+                ["honoured", "ignored", "unproven"].contains(&path["verdict"].as_str().unwrap()),
+                "{path}"
+            );
+            let carried = path["primary_bytes"].as_u64().unwrap() + path["rlp_bytes"].as_u64().unwrap();
+            assert!(carried >= 4_000_000, "{path}");
+            assert_eq!(
+                (path["levels"][0]["level"].as_u64(), path["levels"][0]["dscp"].as_u64()),
+                (Some(0), Some(0))
+            );
+        }
+    }
+}
+
+#[test]
+fn marks_that_are_overtaken_are_found_and_used_by_the_next_command() {
+    let directory = tempfile::tempdir().unwrap();
+    let memory = directory.path().join("paths");
+    // A link that knows CS1 but not LE.
+    let server = UdpSocket::bind("127.0.0.1:0").expect("a port").local_addr().expect("bound");
+    let mut config =
+        EmulatorConfig::new(Rate::from_bits_per_second(20_000_000).unwrap(), Duration::from_millis(20));
+    config.buffer = 200_000;
+    config.marks = MarkChoice::Cs1.into();
+    let link = LinkEmulator::start(config, server).expect("a link");
+    let listener =
+        Listener::start("doctor", &[&server.to_string(), "--advertise", &link.client_addr().to_string()]);
+    let doctor = || {
+        let output = rc3()
+            .args(["doctor", "--json", "--path-memory"])
+            .args([memory.as_os_str(), listener.ticket.as_ref()])
+            .output()
+            .expect("the doctor starts");
+        serde_json::from_slice::<serde_json::Value>(&output.stdout).expect("a report")
+    };
+    let report = doctor();
+    let treated =
+        |at: usize| report["path"]["choices"][at]["there"]["treatment"].as_str().unwrap().to_owned();
+    assert_eq!([treated(0), treated(1)], ["same", "different"], "{report}");
+    assert_eq!(report["path"]["advice"]["marks"], "cs1");
+    assert_eq!(report["path"]["advice"]["reason"], "overtaken");
+    // The flow of the same visit already uses these marks.
+    let low = &report["flow"]["there"]["path"]["levels"][1];
+    assert_eq!((low["level"].as_u64(), low["dscp"].as_u64()), (Some(1), Some(8)), "{report}");
+    let text = fs::read_to_string(&memory).expect("it is stored");
+    assert!(text.contains(" marks=cs1 "), "{text}");
+    // The rate, too.
+    assert_eq!(doctor()["flow"]["there"]["path"]["remembered"], true);
+}
+
+#[test]
+fn silence_and_foreign_tickets_have_distinct_errors() {
+    let listener = Listener::start("doctor", &["127.0.0.1"]);
+    let ticket = listener.ticket.clone();
+    drop(listener);
+    let output = rc3().args(["doctor", &ticket]).output().expect("it starts");
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let mut receiver = rc3()
+        .args(["recv", "--quiet", "--listen", "127.0.0.1"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let mut ticket = String::new();
+    BufReader::new(receiver.stdout.take().expect("piped")).read_line(&mut ticket).expect("a ticket");
+    let output = rc3().args(["doctor", ticket.trim()]).output().expect("it starts");
+    let _ = receiver.kill();
+    let _ = receiver.wait();
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+}

@@ -1,0 +1,13 @@
+//! The command `rc3` as users run it. One binary: it links once, and its tests wait side by side.
+
+mod bench;
+mod copy;
+mod demo;
+mod doctor;
+mod identity;
+mod listener;
+#[cfg(unix)]
+mod real_sshd;
+mod skip;
+mod transfer;
+mod tunnel;

@@ -1,0 +1,263 @@
+//! Senders with a ticket that violate the protocol, against `rc3 recv`.
+
+use std::{
+    fs,
+    net::Ipv4Addr,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use rc3::transfer::{
+    message::{self, Entry, FromReceiver, FromSender, Kind, VERSION},
+    ticket::Ticket,
+};
+use rc3_net::{Connection, Endpoint, SendStream};
+
+use super::{admission::silent, harness::*};
+
+/// A sender's end of the exchange with `rc3 recv`.
+pub(crate) struct Intruder {
+    connection: Connection,
+    control: SendStream,
+    replies: message::Messages<FromReceiver>,
+    _endpoint: Endpoint,
+}
+
+impl Intruder {
+    pub(crate) async fn meet(ticket: &str) -> Self {
+        let ticket: Ticket = ticket.parse().expect("a ticket");
+        let (endpoint, connection) = silent(&ticket, Ipv4Addr::LOCALHOST.into()).await.expect("a connection");
+        let (mut control, replies) = connection.open_bi().await.expect("a conversation");
+        let hello = FromSender::Hello { version: VERSION, secret: ticket.secret().0 };
+        control.write_all(&message::encode(&hello)).await.expect("said");
+        Self { connection, control, replies: message::listen(replies), _endpoint: endpoint }
+    }
+
+    async fn say(&mut self, message: &FromSender) {
+        let _ = self.control.write_all(&message::encode(message)).await;
+    }
+
+    async fn entry(&mut self, path: &[u8], kind: Kind) {
+        self.say(&FromSender::Entry(Entry { path: path.to_owned(), kind })).await;
+    }
+
+    /// All that the receiver answers; this side closes after the last message.
+    async fn replies(mut self) -> Vec<FromReceiver> {
+        let mut all = Vec::new();
+        while let Some(Ok(reply)) = self.replies.recv().await {
+            let last = reply == FromReceiver::Finished;
+            all.push(reply);
+            if last {
+                self.connection.close(0_u8.into(), b"");
+            }
+        }
+        all
+    }
+
+    /// The receiver's last message.
+    async fn verdict(self) -> Option<FromReceiver> {
+        self.replies().await.pop()
+    }
+}
+
+fn file(bytes: u64) -> Kind {
+    Kind::File { bytes, mode: Some(0o7777), modified: None, holes: Vec::new() }
+}
+
+const DIRECTORY: Kind = Kind::Directory { mode: Some(0o7777), modified: None };
+
+/// A receiver into a directory next to a file that must stay untouched, and a runtime for attackers.
+fn stronghold(flags: &[&str]) -> (tempfile::TempDir, PathBuf, Receiver, tokio::runtime::Runtime) {
+    let root = tempfile::tempdir().unwrap();
+    let inside = root.path().join("inside");
+    fs::create_dir(&inside).unwrap();
+    fs::write(root.path().join("outside"), b"precious").unwrap();
+    let receiver = Receiver::start(&inside, flags);
+    (root, inside, receiver, tokio::runtime::Runtime::new().unwrap())
+}
+
+fn still_fine(root: &Path, inside: &Path, receiver: Receiver) {
+    assert_eq!(fs::read(root.join("outside")).unwrap(), b"precious");
+    assert_eq!(fs::read_dir(root).unwrap().count(), 2);
+    let good = tempfile::tempdir().unwrap();
+    fs::write(good.path().join("good"), b"good").unwrap();
+    let output = send(&receiver.ticket, &[&good.path().join("good")], &[]);
+    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!(receiver.finish().0, Some(0));
+    assert_eq!(fs::read(inside.join("good")).unwrap(), b"good");
+}
+
+#[test]
+fn hostile_manifests_are_refused_before_anything_is_made() {
+    let (root, inside, receiver, runtime) = stronghold(&["--force"]);
+    let long = [b'n'; 256];
+    let manifests: [&[(&[u8], Kind)]; 12] = [
+        &[(b"../outside", file(4))],
+        &[(b"/etc/passwd", file(4))],
+        &[(b"a", DIRECTORY), (b"a/../../outside", file(4))],
+        &[(b"a//b", file(4))],
+        &[(b"", DIRECTORY)],
+        &[(b"a\0b", file(4))],
+        &[(&long, file(4))],
+        &[(b"a", file(4)), (b"a", file(4))],
+        // A file in place of a directory.
+        &[(b"a", file(4)), (b"a/b", file(4))],
+        &[(b"a/b", file(4))],
+        // What another run may have left.
+        &[(b".a.0123abcd-record.rc3-part", file(4))],
+        &[(b"a", file(1 << 63)), (b"b", file(1 << 63))],
+    ];
+    for manifest in manifests {
+        let verdict = runtime.block_on(async {
+            let mut intruder = Intruder::meet(&receiver.ticket).await;
+            intruder.entry(b"first", DIRECTORY).await;
+            for (path, kind) in manifest {
+                intruder.entry(path, kind.clone()).await;
+            }
+            intruder.say(&FromSender::ManifestEnd).await;
+            intruder.verdict().await
+        });
+        let manifest_refused =
+            matches!(verdict, Some(FromReceiver::Refused { refusal: message::Refusal::Manifest, .. }));
+        assert!(manifest_refused, "{manifest:?}: {verdict:?}");
+        assert!(names(&inside).is_empty(), "{manifest:?}: {:?}", names(&inside));
+    }
+    still_fine(root.path(), &inside, receiver);
+}
+
+#[test]
+fn lengths_that_are_lies_cost_nothing_and_leave_nothing() {
+    let (root, inside, receiver, runtime) = stronghold(&[]);
+    // Fewer bytes than announced, and more.
+    for (announced, bytes) in [(1 << 62, 10), (20_000_000, 10), (5, 1_000_000)] {
+        let verdict = runtime.block_on(async {
+            let mut intruder = Intruder::meet(&receiver.ticket).await;
+            intruder.entry(b"lie", file(announced)).await;
+            intruder.say(&FromSender::ManifestEnd).await;
+            let mut stream = intruder.connection.open_uni().await.expect("a stream");
+            let _ = stream.write_all(&content(bytes)).await;
+            let _ = stream.finish();
+            let hash = *blake3::hash(&content(bytes)).as_bytes();
+            intruder.say(&FromSender::FileSent { file: 0, hash }).await;
+            intruder.verdict().await
+        });
+        let refused = match verdict {
+            // No disk has as much.
+            Some(FromReceiver::Refused { refusal: message::Refusal::Storage, .. }) => announced == 1 << 62,
+            Some(FromReceiver::FileFailed { fault: message::Fault::NotVerified, .. }) => announced != 1 << 62,
+            _ => false,
+        };
+        assert!(refused, "{announced}: {verdict:?}");
+        assert!(!inside.join("lie").exists());
+        assert!(arrived_bytes(&inside) <= 10, "{}", arrived_bytes(&inside));
+    }
+    for name in names(&inside) {
+        fs::remove_file(inside.join(name)).unwrap();
+    }
+    still_fine(root.path(), &inside, receiver);
+}
+
+#[test]
+fn senders_learn_nothing_of_files_but_whether_they_have_the_same() {
+    for (name, bytes, hash) in
+        [(&b"secret"[..], 16, [7; 32]), (b"link", 8, *blake3::hash(b"precious").as_bytes())]
+    {
+        let (root, inside, receiver, runtime) = stronghold(&[]);
+        fs::write(inside.join("secret"), content(16)).unwrap();
+        std::os::unix::fs::symlink("../outside", inside.join("link")).unwrap();
+        let replies = runtime.block_on(async {
+            let mut intruder = Intruder::meet(&receiver.ticket).await;
+            intruder.entry(name, file(bytes)).await;
+            intruder.say(&FromSender::ManifestEnd).await;
+            intruder.say(&FromSender::Hash { file: 0, hash }).await;
+            intruder.replies().await
+        });
+        let conflict = FromReceiver::Skip { entry: 0, skip: message::Skip::Conflict };
+        assert!(replies.contains(&conflict) && !replies.contains(&FromReceiver::Have { file: 0 }));
+        assert_eq!(fs::read(root.path().join("outside")).unwrap(), b"precious");
+        drop(receiver);
+    }
+}
+
+/// Links that lead out by themselves, by others of the same manifest, or by what exists.
+#[test]
+fn links_of_hostile_senders_lead_nowhere() {
+    let (root, inside, receiver, runtime) = stronghold(&["--force", "--keep"]);
+    fs::create_dir(inside.join("deep")).unwrap();
+    std::os::unix::fs::symlink("..", inside.join("out")).unwrap();
+    std::os::unix::fs::symlink("deep", inside.join("short")).unwrap();
+    let link = |target: &[u8]| Kind::Link { target: target.to_vec(), modified: None };
+    let manifests: [&[(&[u8], Kind)]; 8] = [
+        &[(b"l", link(b"../outside"))],
+        &[(b"l", link(b"/etc/passwd"))],
+        &[(b"d", DIRECTORY), (b"d/a", link(b"..")), (b"l", link(b"d/a/../.."))],
+        &[(b"d", DIRECTORY), (b"d/l", link(b"../../outside"))],
+        // Through what exists.
+        &[(b"out", DIRECTORY), (b"out/outside", file(0))],
+        &[(b"out", DIRECTORY), (b"out/l", link(b"x"))],
+        // A file below a link of the same manifest.
+        &[(b"l", link(b"out")), (b"l/x", file(0))],
+        &[(b"l", DIRECTORY), (b"l", link(b"out"))],
+    ];
+    for manifest in manifests {
+        runtime.block_on(async {
+            let mut intruder = Intruder::meet(&receiver.ticket).await;
+            for (path, kind) in manifest {
+                intruder.entry(path, kind.clone()).await;
+            }
+            intruder.say(&FromSender::ManifestEnd).await;
+            for file in 0..2 {
+                intruder.say(&FromSender::FileSent { file, hash: *blake3::hash(b"").as_bytes() }).await;
+            }
+            intruder.replies().await
+        });
+        assert_eq!(fs::read(root.path().join("outside")).unwrap(), b"precious", "{manifest:?}");
+        assert_eq!(fs::read_dir(root.path()).unwrap().count(), 2, "{manifest:?}");
+        let resolved = fs::canonicalize(inside.join("l"));
+        assert!(resolved.is_err() || resolved.unwrap().starts_with(&inside), "{manifest:?}");
+        let _ = fs::remove_dir_all(inside.join("d"));
+        let _ = fs::remove_file(inside.join("l"));
+    }
+    // Two transfers: a link that stays inside, and a file through it.
+    for kind in [link(b"deep"), DIRECTORY] {
+        runtime.block_on(async {
+            let mut intruder = Intruder::meet(&receiver.ticket).await;
+            let directory = kind == DIRECTORY;
+            intruder.entry(b"l", kind).await;
+            if directory {
+                intruder.entry(b"l/x", link(b"../outside")).await;
+            }
+            intruder.say(&FromSender::ManifestEnd).await;
+            intruder.replies().await
+        });
+    }
+    assert!(names(&inside.join("deep")).is_empty(), "a link that is made through a link");
+}
+
+#[test]
+fn messages_out_of_turn_end_the_conversation_only() {
+    let (root, inside, receiver, runtime) = stronghold(&[]);
+    let sent = |file| FromSender::FileSent { file, hash: [7; 32] };
+    let hash = |file| FromSender::Hash { file, hash: [7; 32] };
+    for messages in [
+        vec![sent(0)],
+        vec![hash(0)],
+        vec![FromSender::Hello { version: VERSION, secret: [0; 16] }],
+        vec![FromSender::ManifestEnd, sent(1)],
+        vec![FromSender::ManifestEnd, hash(0)],
+        vec![FromSender::ManifestEnd, sent(0), sent(0)],
+        vec![FromSender::ManifestEnd, FromSender::ManifestEnd],
+    ] {
+        runtime.block_on(async {
+            let mut intruder = Intruder::meet(&receiver.ticket).await;
+            intruder.entry(b"a", file(4)).await;
+            for message in &messages {
+                intruder.say(message).await;
+            }
+            let ended = tokio::time::timeout(Duration::from_secs(10), intruder.connection.closed()).await;
+            assert!(ended.is_ok(), "{messages:?}");
+        });
+        assert!(!inside.join("a").exists());
+    }
+    still_fine(root.path(), &inside, receiver);
+}

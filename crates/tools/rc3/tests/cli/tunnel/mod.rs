@@ -1,0 +1,11 @@
+//! `rc3 tunnel` as users run it, over loopback.
+#![cfg(unix)]
+
+mod forwards;
+mod harness;
+mod hostile;
+mod keystrokes;
+mod many;
+mod pairing;
+mod ssh;
+mod stdio;
