@@ -50,10 +50,10 @@
 //!         match event {
 //!             EndpointEvent::Incoming(incoming) => drop(server.accept(now, incoming)?),
 //!             EndpointEvent::Connection(handle, Event::Opened(dir)) => {
-//!                 server.with_reader(now, handle, |connection| connection.accept(dir));
+//!                 server.with_reader(|| now, handle, |connection| connection.accept(dir));
 //!             }
 //!             EndpointEvent::Connection(handle, Event::Readable(stream)) => {
-//!                 server.with_reader(now, handle, |connection| {
+//!                 server.with_reader(|| now, handle, |connection| {
 //!                     while let Ok(Some(chunk)) = connection.read(stream, usize::MAX, true) {
 //!                         received += chunk.bytes.len();
 //!                     }

@@ -194,7 +194,7 @@ impl State {
         let with = |connection: &mut core::Connection| with(connection, state);
         let result = match access {
             Access::Change => core.with_connection(runtime.now(), handle, with),
-            Access::Read => core.with_reader(runtime.now(), handle, with),
+            Access::Read => core.with_reader(|| runtime.now(), handle, with),
             Access::Write => core.with_writer(handle, with),
         };
         result.ok_or_else(driver_lost)

@@ -12,7 +12,7 @@ use rc3_sim::{Impairments, LinkConfig, Pair, PairConfig, pattern};
 /// Bound of a connection's sources and sinks, and a stream's guaranteed piece.
 const SOURCES_MAX: u64 = (16 << 20) + (256 << 10);
 /// Bound of out-of-order bytes at a sink, plus the bytes that the primary may have ready.
-const SINK_MAX: u64 = (8 << 20) + (2 << 20);
+const SINK_MAX: u64 = (8 << 20) + (5 << 20);
 
 const LEN: u64 = 60_000_000;
 

@@ -30,10 +30,14 @@ impl Receiver {
         if self.ended {
             return None;
         }
-        self.ended = endpoint.with_reader(now, handle, |connection| {
-            self.stream = self.stream.or_else(|| connection.accept(Dir::Uni));
-            self.stream.is_some_and(|stream| drain(connection, stream))
-        })?;
+        self.ended = endpoint.with_reader(
+            || now,
+            handle,
+            |connection| {
+                self.stream = self.stream.or_else(|| connection.accept(Dir::Uni));
+                self.stream.is_some_and(|stream| drain(connection, stream))
+            },
+        )?;
         if !self.ended {
             return None;
         }

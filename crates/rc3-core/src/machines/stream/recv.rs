@@ -20,8 +20,12 @@ use crate::{
 };
 
 /// Beyond this many bytes ready for the application, the primary's data stays in the primary, so that its flow control
-/// reaches the peer.
-const READY_MAX: u64 = 1 << 20;
+/// reaches the peer. quinn-proto joins chunks that wait there by copying them if there are more than 2048, so this is
+/// more than a busy host receives before its application runs again.
+const READY_MAX: u64 = 4 << 20;
+
+/// Bytes of the primary that make a stream readable, whatever memory the connection has left.
+const READABLE_MAX: u64 = 1 << 20;
 
 /// Most separate spans of a stream, whatever memory the connection has left. RLP data that would need more is refused:
 /// the primary brings it.
@@ -176,7 +180,7 @@ impl RecvStream {
 
     fn pull_max(&self, room: u64) -> u64 {
         let ready = self.ready();
-        if self.done || ready == 0 { READY_MAX } else { room.min(READY_MAX.saturating_sub(ready)) }
+        if self.done || ready == 0 { READABLE_MAX } else { room.min(READY_MAX.saturating_sub(ready)) }
     }
 
     fn on_head_bytes(
