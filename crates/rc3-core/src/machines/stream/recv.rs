@@ -24,8 +24,8 @@ use crate::{
 /// more than a busy host receives before its application runs again.
 const READY_MAX: u64 = 4 << 20;
 
-/// Bytes of the primary that make a stream readable, whatever memory the connection has left.
-const READABLE_MAX: u64 = 1 << 20;
+/// The same as long as the application has not read anything: it may never do so.
+const UNREAD_MAX: u64 = 1 << 20;
 
 /// Most separate spans of a stream, whatever memory the connection has left. RLP data that would need more is refused:
 /// the primary brings it.
@@ -180,7 +180,11 @@ impl RecvStream {
 
     fn pull_max(&self, room: u64) -> u64 {
         let ready = self.ready();
-        if self.done || ready == 0 { READABLE_MAX } else { room.min(READY_MAX.saturating_sub(ready)) }
+        if self.done || ready == 0 {
+            return UNREAD_MAX;
+        }
+        let ready_max = if self.consumed() == 0 { UNREAD_MAX } else { READY_MAX };
+        room.min(ready_max.saturating_sub(ready))
     }
 
     fn on_head_bytes(
