@@ -46,7 +46,8 @@ pub(crate) struct SendBuffer {
     end: u64,
     /// Sum of the lengths of `chunks` and `tail`, except supplied bytes.
     held: u64,
-    lent: Option<Lent>,
+    /// Boxed: few streams have a source.
+    lent: Option<Box<Lent>>,
 }
 
 /// Some consecutive bytes of the stream.
@@ -124,7 +125,7 @@ impl SendBuffer {
     pub(crate) fn lend(&mut self, len: u64) {
         debug_assert!(self.lent.is_none(), "one source is the end of a stream");
         self.cut_tail();
-        self.lent = Some(Lent { start: self.end, present: SpanSet::new() });
+        self.lent = Some(Box::new(Lent { start: self.end, present: SpanSet::new() }));
         self.end += len;
     }
 
