@@ -278,6 +278,13 @@ impl SendBuffer {
         }
     }
 
+    /// Frees the room of the tail if it is empty.
+    pub(crate) fn shrink(&mut self) {
+        if self.tail.is_empty() {
+            self.tail = Vec::new();
+        }
+    }
+
     fn insert(&mut self, start: u64, bytes: Bytes) {
         self.chunks.insert(start, Chunk::new(start, bytes));
     }
