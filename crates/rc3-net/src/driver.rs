@@ -180,6 +180,9 @@ impl Driver {
         let bound = self.shared.bound();
         let sockets = [Some(bound.primary.stats()), bound.low.as_ref().map(EndpointSocket::stats)];
         self.reporter.report(&gauges, sockets, now);
+        if let Some(member) = &self.shared.member {
+            crate::metrics::report_handed_over(member.take_handed_over());
+        }
     }
 
     /// Uses other sockets from here on. Datagrams in the old ones are lost, as on the path.

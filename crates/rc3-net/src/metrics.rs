@@ -6,10 +6,12 @@
 mod connection;
 mod counter;
 mod endpoint;
+mod handed_over;
 #[cfg(feature = "kickass")]
 mod kickass;
 
 pub(crate) use self::{
     connection::ConnectionReporter,
     endpoint::{EndpointGauges, EndpointReporter},
+    handed_over::report_handed_over,
 };

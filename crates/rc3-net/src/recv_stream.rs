@@ -57,7 +57,7 @@ pub struct RecvStream {
     reset: Option<VarInt>,
     /// Bytes read since the driver was last informed.
     consumed: usize,
-    /// A reused buffer.
+    /// A reused buffer, freed when the reader waits: it may wait for long.
     scratch: Vec<Chunk>,
 }
 
@@ -137,7 +137,9 @@ impl RecvStream {
         let mut chunks = mem::take(&mut self.scratch);
         let result = self.poll_chunks(cx, max_length, 1, ordered, &mut chunks);
         let chunk = chunks.pop();
-        self.scratch = chunks;
+        if result.is_ready() {
+            self.scratch = chunks;
+        }
         result.map_ok(|()| chunk)
     }
 
@@ -284,7 +286,9 @@ impl RecvStream {
         for chunk in chunks.drain(..) {
             buf.put_slice(&chunk.bytes);
         }
-        self.scratch = chunks;
+        if result.is_ready() {
+            self.scratch = chunks;
+        }
         result
     }
 

@@ -20,8 +20,8 @@ const HALF: usize = 2000;
 /// Handshakes at a time: with all at once, the last would only measure how slow the first are.
 const HANDSHAKES: usize = 50;
 
-/// Upper bound for both ends of a connection with its streams, in bytes of resident memory. Measured: 260 KB.
-const BYTES_PER_CONNECTION_MAX: usize = 500_000;
+/// Upper bound for both ends of a connection with its streams, in bytes of resident memory. Measured: 230 KB.
+const BYTES_PER_CONNECTION_MAX: usize = 400_000;
 
 /// A line of `/proc/self/status`, in bytes; `None` elsewhere than on Linux.
 fn memory(name: &str) -> Option<usize> {

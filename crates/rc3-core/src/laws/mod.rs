@@ -10,6 +10,7 @@ pub(crate) mod guard;
 pub(crate) mod ladder;
 pub(crate) mod order;
 pub(crate) mod pacer;
+pub(crate) mod path_mtu;
 pub(crate) mod pool;
 pub(crate) mod primary_window;
 pub(crate) mod shares;

@@ -15,10 +15,13 @@ use std::{
 
 use bytes::BytesMut;
 
+#[cfg(feature = "kickass")]
+use crate::laws::fragments::Drops;
 use crate::{
     config::{ClientConfig, EndpointConfig, ServerConfig},
     event::Event,
     laws::{
+        path_mtu::PathMtu,
         pool::Pool,
         shares::Shares,
         verdicts::{DestinationVerdict, KnownPath, Verdicts},
@@ -32,17 +35,16 @@ use crate::{
     quic::{ConnectionError, ConnectionHandle},
     seams::{
         keys::{Aead, Secrets, protection::Protection, receiver_id},
-        primary::quinn::{Accepting, ConnectFailed, Incoming, QuicEndpoint, Routed},
+        primary::quinn::{Accepting, ConnectFailed, Found, Incoming, QuicEndpoint, Routed},
         tls::ConfigError,
     },
     structures::{
+        destination_cache::DestinationCache,
         timers::Timers,
         undecryptable::{Kept, Undecryptable},
     },
     transmit::Transmit,
 };
-#[cfg(feature = "kickass")]
-use crate::{laws::fragments::Drops, structures::destination_cache::DestinationCache};
 
 /// The two top bits of the first byte: both clear in RLP datagrams. QUIC sets the lower of them (RFC 9000 §17), except
 /// in Version Negotiation, which sets the upper.
@@ -175,6 +177,7 @@ pub struct Endpoint {
     undecryptable: Undecryptable,
     shares: Shares,
     verdicts: Verdicts,
+    path_mtus: DestinationCache<PathMtu>,
     /// Paths that drop fragments.
     #[cfg(feature = "kickass")]
     drops: DestinationCache<Drops>,
@@ -228,6 +231,7 @@ impl Endpoint {
             shedding: Shedding::new(server),
             undecryptable: Undecryptable::default(),
             verdicts: Verdicts::default(),
+            path_mtus: DestinationCache::default(),
             #[cfg(feature = "kickass")]
             drops: DestinationCache::default(),
         })
@@ -441,7 +445,8 @@ impl Endpoint {
         remote: SocketAddr,
         server_name: &str,
     ) -> Result<ConnectionHandle, ConnectFailed> {
-        let (handle, primary) = self.quic.connect(now, config, remote, server_name)?;
+        let path_mtu = self.path_mtus.recall(now, remote);
+        let (handle, primary) = self.quic.connect(now, config, remote, server_name, path_mtu)?;
         let connection = Connection::new(
             primary,
             config.transport.clone(),
@@ -493,7 +498,8 @@ impl Endpoint {
             None => (Arc::default(), &Aead),
         };
         let (leading_len, remote) = (incoming.leading_len, incoming.remote_address());
-        match self.quic.accept(now, incoming, with, &mut response) {
+        let path_mtu = self.path_mtus.recall(now, remote);
+        match self.quic.accept(now, incoming, with, path_mtu, &mut response) {
             Ok((handle, primary)) => {
                 let mut connection = Connection::new(primary, config, protection, self.secrets.next());
                 // A signal in the first flight: the client knows the rate after one round trip.
@@ -647,10 +653,11 @@ impl Endpoint {
         self.verdicts.share(now, learned);
     }
 
-    /// Forgets what is known about paths: verdicts, and to which destinations fragments are dropped. Call it after a
-    /// change of networks. Existing connections keep what they know.
+    /// Forgets what is known about paths: verdicts, path MTUs, and to which destinations fragments are dropped. Call it
+    /// after a change of networks. Existing connections keep what they know.
     pub fn forget_verdicts(&mut self) {
         self.verdicts.clear();
+        self.path_mtus.clear();
         #[cfg(feature = "kickass")]
         self.drops.clear();
     }
@@ -808,6 +815,11 @@ impl Endpoint {
         let Some(connection) = self.connections.get_mut(handle) else { return };
         #[cfg(feature = "kickass")]
         learn_drops(&mut self.drops, now, connection);
+        match connection.primary_mut().take_path_mtu(now) {
+            Some(Found::Mtu(found)) => self.path_mtus.remember(connection.remote_address(), found),
+            Some(Found::Outdated) => self.path_mtus.forget(connection.remote_address()),
+            None => {}
+        }
         if let Some(record) = connection.take_record(now) {
             let learned = self.verdicts.learn(now, connection.proven_address(), record);
             self.events.push_back(EndpointEvent::Learned(learned));

@@ -53,7 +53,6 @@ impl<R: Aged> DestinationCache<R> {
     }
 
     /// Drops the record of the path to `remote`.
-    #[cfg(feature = "kickass")]
     pub(crate) fn forget(&mut self, remote: SocketAddr) {
         self.records.remove(&remote.ip().to_canonical());
     }

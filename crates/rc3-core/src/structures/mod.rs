@@ -5,6 +5,7 @@ pub(crate) mod destination_cache;
 pub(crate) mod held;
 pub(crate) mod ledger;
 pub(crate) mod mixing;
+pub(crate) mod offset_map;
 pub(crate) mod pieces;
 pub(crate) mod range_map;
 pub(crate) mod reassembler;

@@ -9,11 +9,14 @@
 //!
 //! All offsets and lengths are bytes of the stream.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use bytes::Bytes;
 
-use crate::structures::held::{PIECE_COST, RUN_COST, extra};
+use crate::structures::{
+    held::{PIECE_COST, RUN_COST, extra},
+    offset_map::OffsetMap,
+};
 
 /// Pieces that touch and have at most this many bytes together are joined.
 pub(crate) const JOIN_MAX: usize = 2048;
@@ -22,7 +25,7 @@ pub(crate) const JOIN_MAX: usize = 2048;
 pub(crate) struct Pieces {
     /// Runs that do not touch, by an offset at or below their start and above the run before: reading moves the start
     /// of a run and not its key.
-    runs: BTreeMap<u64, Run>,
+    runs: OffsetMap<Run>,
     /// Number of pieces.
     count: usize,
     /// Sum of their lengths.
@@ -62,7 +65,7 @@ impl Pieces {
     pub(crate) fn insert(&mut self, start: u64, piece: Bytes) {
         let end = start + piece.len() as u64;
         self.bytes += piece.len() as u64;
-        if let Some((_, run)) = self.runs.range_mut(..=end).next_back()
+        if let Some((_, run)) = self.runs.last_in_mut(..=end)
             && run.end == start
         {
             // No other run begins at `end` or before: nothing touches from above.
@@ -70,8 +73,7 @@ impl Pieces {
             return;
         }
         let above = self.take_starting_at(end);
-        let below =
-            self.runs.range_mut(..start).next_back().map(|(_, run)| run).filter(|run| run.end == start);
+        let below = self.runs.last_in_mut(..start).map(|(_, run)| run).filter(|run| run.end == start);
         let (run, more) = match (below, above) {
             (Some(below), Some(above)) => {
                 let more = below.push_back(piece);
@@ -97,7 +99,7 @@ impl Pieces {
         // A partly read run may have a key below.
         let begun = self.runs.range(..from).next_back().filter(|(_, run)| run.start >= from);
         let (&key, _) = begun.or_else(|| self.runs.range(from..).next())?;
-        let run = self.runs.get_mut(&key)?;
+        let run = self.runs.get_mut(key)?;
         let piece = run.pieces.front_mut().filter(|_| max > 0)?;
         let data = if piece.len() > max {
             piece.split_to(max)
@@ -114,7 +116,7 @@ impl Pieces {
         run.start += data.len() as u64;
         self.bytes -= data.len() as u64;
         if run.pieces.is_empty() {
-            self.runs.remove(&key);
+            self.runs.remove(key);
         }
         Some((start, data))
     }
@@ -122,13 +124,13 @@ impl Pieces {
     /// Counts runs and the lengths of all pieces, by walking all of them.
     #[cfg(test)]
     pub(crate) fn recounted(&self) -> (usize, Vec<usize>) {
-        let lens = self.runs.values().flat_map(|run| run.pieces.iter().map(Bytes::len)).collect();
-        (self.runs.values().count(), lens)
+        let lens = self.runs.iter().flat_map(|(_, run)| run.pieces.iter().map(Bytes::len)).collect();
+        (self.runs.iter().count(), lens)
     }
 
     fn take_starting_at(&mut self, start: u64) -> Option<Run> {
         let (&key, run) = self.runs.range(..=start).next_back()?;
-        if run.start == start { self.runs.remove(&key) } else { None }
+        if run.start == start { self.runs.remove(key) } else { None }
     }
 }
 
@@ -260,7 +262,7 @@ mod tests {
         let mut pieces = Pieces::default();
         (0..1000).for_each(|nth| pieces.insert(nth * 2000, Bytes::from_static(&[0; 2000])));
         (0..990).for_each(|_| drop(pieces.pop(0, usize::MAX)));
-        assert!(pieces.runs[&0].pieces.capacity() < 100);
+        assert!(pieces.runs.get(0).unwrap().pieces.capacity() < 100);
     }
 
     #[test]

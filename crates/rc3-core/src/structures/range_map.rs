@@ -7,15 +7,16 @@
 //!
 //! Offsets and lengths are bytes. Every operation takes O(log n + t) for n runs, of which it touches t.
 
-use std::collections::{BTreeMap, btree_map};
-
-use crate::units::Span;
+use crate::{
+    structures::offset_map::{OffsetMap, Range},
+    units::Span,
+};
 
 /// A set of offsets, kept as disjoint runs that do not touch.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SpanSet {
     /// Start to end of every run.
-    runs: BTreeMap<u64, u64>,
+    runs: OffsetMap<u64>,
     /// Sum of the lengths of all runs.
     covered: u64,
 }
@@ -23,7 +24,7 @@ pub struct SpanSet {
 impl SpanSet {
     /// The empty set.
     pub const fn new() -> Self {
-        Self { runs: BTreeMap::new(), covered: 0 }
+        Self { runs: OffsetMap::new(), covered: 0 }
     }
 
     /// Whether no offset is in the set.
@@ -48,7 +49,7 @@ impl SpanSet {
         }
         let Span { mut start, mut end } = span;
         let mut absorbed = 0;
-        if let Some((&run_start, run_end)) = self.runs.range_mut(..=start).next_back()
+        if let Some((&run_start, run_end)) = self.runs.last_in_mut(..=start)
             && *run_end >= start
         {
             if *run_end >= end {
@@ -59,7 +60,7 @@ impl SpanSet {
         }
         // The run at `start`, if any, is already counted; the rest is absorbed one by one.
         while let Some((&run_start, &run_end)) = self.runs.range(start + 1..=end).next() {
-            self.runs.remove(&run_start);
+            self.runs.remove(run_start);
             absorbed += run_end - run_start;
             end = end.max(run_end);
         }
@@ -72,7 +73,7 @@ impl SpanSet {
     /// Extends the run that ends where the span starts, if neither a byte of the span nor the one after it is in the
     /// set: like [`Self::insert`] for data in order, in one step down the tree. `false`: nothing was done.
     pub fn append(&mut self, span: Span) -> bool {
-        match self.runs.range_mut(..=span.end).next_back() {
+        match self.runs.last_in_mut(..=span.end) {
             Some((_, run_end)) if *run_end == span.start && !span.is_empty() => {
                 *run_end = span.end;
                 self.covered += span.len();
@@ -88,7 +89,7 @@ impl SpanSet {
             return 0;
         }
         let mut removed = 0;
-        if let Some((_, run_end)) = self.runs.range_mut(..span.start).next_back()
+        if let Some((_, run_end)) = self.runs.last_in_mut(..span.start)
             && *run_end > span.start
         {
             let end = std::mem::replace(run_end, span.start);
@@ -98,7 +99,7 @@ impl SpanSet {
             }
         }
         while let Some((&start, &end)) = self.runs.range(span.start..span.end).next() {
-            self.runs.remove(&start);
+            self.runs.remove(start);
             removed += end.min(span.end) - start;
             if end > span.end {
                 self.runs.insert(span.end, end);
@@ -186,7 +187,7 @@ struct Gaps<'a> {
     /// The remaining part of the span; starts in a gap or is empty.
     rest: Span,
     /// The runs inside `rest`.
-    runs: btree_map::Range<'a, u64, u64>,
+    runs: Range<'a, u64>,
 }
 
 impl Iterator for Gaps<'_> {
@@ -215,7 +216,7 @@ impl Iterator for Gaps<'_> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SpanMap<V> {
     /// Start to end and value of every run.
-    runs: BTreeMap<u64, (u64, V)>,
+    runs: OffsetMap<(u64, V)>,
     /// Sum of the lengths of all runs.
     covered: u64,
 }
@@ -223,7 +224,7 @@ pub(crate) struct SpanMap<V> {
 impl<V: Copy + Eq> SpanMap<V> {
     /// The empty map.
     pub(crate) const fn new() -> Self {
-        Self { runs: BTreeMap::new(), covered: 0 }
+        Self { runs: OffsetMap::new(), covered: 0 }
     }
 
     /// How many runs there are.
@@ -244,13 +245,13 @@ impl<V: Copy + Eq> SpanMap<V> {
         self.remove(span, |_, _| {});
         self.covered += span.len();
         let Span { start, mut end } = span;
-        if let Some(&(after_end, after)) = self.runs.get(&end)
+        if let Some(&(after_end, after)) = self.runs.get(end)
             && after == value
         {
-            self.runs.remove(&end);
+            self.runs.remove(end);
             end = after_end;
         }
-        if let Some((_, (before_end, before))) = self.runs.range_mut(..start).next_back()
+        if let Some((_, (before_end, before))) = self.runs.last_in_mut(..start)
             && *before_end == start
             && *before == value
         {
@@ -271,7 +272,7 @@ impl<V: Copy + Eq> SpanMap<V> {
             removed += piece.len();
             on(piece, value);
         };
-        if let Some((_, (run_end, value))) = self.runs.range_mut(..span.start).next_back()
+        if let Some((_, (run_end, value))) = self.runs.last_in_mut(..span.start)
             && *run_end > span.start
         {
             let (end, value) = (std::mem::replace(run_end, span.start), *value);
@@ -281,7 +282,7 @@ impl<V: Copy + Eq> SpanMap<V> {
             }
         }
         while let Some((&start, &(end, value))) = self.runs.range(span.start..span.end).next() {
-            self.runs.remove(&start);
+            self.runs.remove(start);
             take(Span::new(start, end.min(span.end)), value);
             if end > span.end {
                 self.runs.insert(span.end, (end, value));

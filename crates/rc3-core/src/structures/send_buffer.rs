@@ -14,13 +14,14 @@
 //!
 //! All offsets and lengths are bytes of the stream.
 
-use std::{collections::BTreeMap, mem};
+use std::mem;
 
 use bytes::{Buf, Bytes};
 
 use crate::{
     structures::{
         held::{CHUNK_COST, SPAN_COST, extra},
+        offset_map::OffsetMap,
         range_map::SpanSet,
     },
     units::Span,
@@ -38,14 +39,15 @@ const PINNED_PER_BYTE: usize = 8;
 pub(crate) struct SendBuffer {
     /// Stored bytes below the tail, by an offset at or below their first one and above the chunk before: releasing the
     /// first bytes moves the start of a chunk and not its key. No chunk is empty, none overlap.
-    chunks: BTreeMap<u64, Chunk>,
+    chunks: OffsetMap<Chunk>,
     /// The last bytes up to `end`, still growing; shorter than [`COALESCE_BELOW`].
     tail: Vec<u8>,
     /// Length of the stream so far.
     end: u64,
     /// Sum of the lengths of `chunks` and `tail`, except supplied bytes.
     held: u64,
-    lent: Option<Lent>,
+    /// Boxed: few streams have a source.
+    lent: Option<Box<Lent>>,
 }
 
 /// Some consecutive bytes of the stream.
@@ -123,7 +125,7 @@ impl SendBuffer {
     pub(crate) fn lend(&mut self, len: u64) {
         debug_assert!(self.lent.is_none(), "one source is the end of a stream");
         self.cut_tail();
-        self.lent = Some(Lent { start: self.end, present: SpanSet::new() });
+        self.lent = Some(Box::new(Lent { start: self.end, present: SpanSet::new() }));
         self.end += len;
     }
 
@@ -248,10 +250,10 @@ impl SendBuffer {
                 self.held -= gone.len();
             }
             if gone == at {
-                self.chunks.remove(&key);
+                self.chunks.remove(key);
                 continue;
             }
-            let Some(chunk) = self.chunks.get_mut(&key) else { break };
+            let Some(chunk) = self.chunks.get_mut(key) else { break };
             // Source bytes may be supplied again below; appended ones may not.
             if is_own && gone.start == at.start {
                 chunk.bytes.advance(gone.len() as usize);
@@ -267,12 +269,19 @@ impl SendBuffer {
             chunk.bytes.truncate((gone.start - at.start) as usize);
             chunk.unpin();
             if chunk.bytes.is_empty() {
-                self.chunks.remove(&key);
+                self.chunks.remove(key);
             }
             if !above.bytes.is_empty() {
                 above.unpin();
                 self.chunks.insert(above.start, above);
             }
+        }
+    }
+
+    /// Frees the room of the tail if it is empty.
+    pub(crate) fn shrink(&mut self) {
+        if self.tail.is_empty() {
+            self.tail = Vec::new();
         }
     }
 
@@ -566,9 +575,9 @@ mod tests {
                 }
                 prop_assert_eq!(buffer.end, oracle.len() as u64);
                 prop_assert_eq!(buffer.held(), oracle.iter().flatten().count() as u64);
-                let held: u64 = buffer.chunks.values().map(|chunk| chunk.bytes.len() as u64).sum();
+                let held: u64 = buffer.chunks.iter().map(|(_, chunk)| chunk.bytes.len() as u64).sum();
                 prop_assert_eq!(buffer.held(), held + buffer.tail.len() as u64);
-                prop_assert!(buffer.chunks.values().all(|chunk| !chunk.bytes.is_empty()));
+                prop_assert!(buffer.chunks.iter().all(|(_, chunk)| !chunk.bytes.is_empty()));
                 prop_assert!(buffer.chunks.len() as u64 <= 1 + buffer.end / 512 + releases);
             }
         }

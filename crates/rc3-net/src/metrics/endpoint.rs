@@ -9,6 +9,7 @@ use super::kickass;
 use super::{
     connection,
     counter::{self, Counted, add},
+    handed_over,
 };
 use crate::socket;
 
@@ -39,6 +40,7 @@ const SOCKET: [Counted<socket::Stats>; 9] = [
 fn describe() {
     connection::describe();
     counter::describe(&SOCKET);
+    handed_over::describe();
     describe_gauge!(OPEN, Unit::Count, "open connections");
     describe_gauge!(HELD, Unit::Bytes, "memory used because of peers");
 }

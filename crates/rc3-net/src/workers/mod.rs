@@ -62,6 +62,9 @@ struct Group {
     /// The last report of each worker.
     #[cfg(feature = "metrics")]
     gauges: Mutex<Box<[EndpointGauges]>>,
+    /// What the workers have reported of [`Member::handed_over`].
+    #[cfg(feature = "metrics")]
+    reported: Mutex<HandedOver>,
 }
 
 /// Counters of datagrams that arrived at another worker than their connection's.
@@ -98,6 +101,8 @@ impl Member {
             rlp: AtomicU64::new(0),
             #[cfg(feature = "metrics")]
             gauges: Mutex::new((0..workers).map(|_| EndpointGauges::default()).collect()),
+            #[cfg(feature = "metrics")]
+            reported: Mutex::new(HandedOver::default()),
         });
         (0..workers).map(|number| Self { group: group.clone(), number }).collect()
     }
@@ -238,6 +243,19 @@ impl Member {
         let mut reported = self.group.gauges.lock().unwrap_or_else(PoisonError::into_inner);
         reported[self.number] = gauges;
         reported.iter().copied().fold(EndpointGauges::default(), EndpointGauges::plus)
+    }
+
+    /// How much [`Self::handed_over`] has grown since the last call at any worker.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn take_handed_over(&self) -> HandedOver {
+        let mut reported = self.group.reported.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = self.handed_over();
+        let before = std::mem::replace(&mut *reported, now);
+        HandedOver {
+            primary: now.primary.saturating_sub(before.primary),
+            rlp: now.rlp.saturating_sub(before.rlp),
+            dropped: now.dropped.saturating_sub(before.dropped),
+        }
     }
 
     fn wake_all(&self, wakers: &mut Vec<Waker>) {

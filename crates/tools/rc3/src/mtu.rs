@@ -2,8 +2,6 @@
 
 use std::net::SocketAddr;
 
-use rc3_net::MtuDiscoveryConfig;
-
 /// Bytes of the IP and UDP headers of packets to this address.
 fn headers(remote: SocketAddr) -> u16 {
     if remote.ip().to_canonical().is_ipv4() { 20 + 8 } else { 40 + 8 }
@@ -12,11 +10,4 @@ fn headers(remote: SocketAddr) -> u16 {
 /// The UDP payload in bytes that makes packets of `mtu` bytes.
 pub(crate) fn payload(mtu: u16, remote: SocketAddr) -> u16 {
     mtu.saturating_sub(headers(remote))
-}
-
-/// A path MTU search for packets of up to `mtu` bytes.
-pub(crate) fn discovery(mtu: u16, remote: SocketAddr) -> MtuDiscoveryConfig {
-    let mut discovery = MtuDiscoveryConfig::default();
-    discovery.upper_bound(payload(mtu, remote));
-    discovery
 }

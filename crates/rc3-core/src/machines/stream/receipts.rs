@@ -1,9 +1,12 @@
 //! The spans of a stream that RLP has brought, with their receipts: the content of SACKs.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 
 use crate::{
-    structures::held::{Held, SPAN_COST, extra},
+    structures::{
+        held::{Held, SPAN_COST, extra},
+        offset_map::OffsetMap,
+    },
     units::{Receipt, Span},
 };
 
@@ -17,7 +20,7 @@ const RUNS_IN_SACK: usize = 48;
 #[derive(Debug, Default)]
 pub(crate) struct Receipts {
     /// Start to end and receipt of every run.
-    runs: BTreeMap<u64, (u64, Receipt)>,
+    runs: OffsetMap<(u64, Receipt)>,
     /// Where the latest datagrams started.
     fresh: VecDeque<u64>,
 }
@@ -34,7 +37,7 @@ impl Receipts {
         if span.is_empty() || below.is_some_and(|(_, &(end, _))| end > start) {
             return;
         }
-        if let Some((above_end, above)) = self.runs.remove(&end) {
+        if let Some((above_end, above)) = self.runs.remove(end) {
             end = above_end;
             receipt = receipt ^ above;
         }
@@ -49,10 +52,10 @@ impl Receipts {
 
     /// Runs that end at `position` or below are no longer needed.
     pub(crate) fn forget_below(&mut self, position: u64) {
-        while let Some(run) = self.runs.first_entry()
-            && run.get().0 <= position
+        while let Some((&start, &(end, _))) = self.runs.first_key_value()
+            && end <= position
         {
-            run.remove();
+            self.runs.remove(start);
         }
     }
 
@@ -77,13 +80,13 @@ impl Receipts {
         }
         let run_at = |at: u64| self.runs.range(..=at).next_back().map(|(&start, _)| start);
         let mut starts: BTreeSet<u64> = self.fresh.iter().filter_map(|&at| run_at(at)).collect();
-        for &start in self.runs.keys() {
+        for (&start, _) in self.runs.iter() {
             if starts.len() >= RUNS_IN_SACK {
                 break;
             }
             starts.insert(start);
         }
-        let run = |start| self.runs.get(&start).map(|&(end, receipt)| (Span::new(start, end), receipt));
+        let run = |start| self.runs.get(start).map(|&(end, receipt)| (Span::new(start, end), receipt));
         starts.into_iter().filter_map(run).collect()
     }
 

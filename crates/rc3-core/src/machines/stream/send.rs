@@ -25,7 +25,7 @@ pub(crate) struct SendStream {
     pub(crate) ledger: Ledger,
     pub(crate) buffer: SendBuffer,
     /// The source of the stream's end, if it does not come from `write`.
-    pub(super) source: Option<StreamSource>,
+    pub(super) source: Option<Box<StreamSource>>,
     /// `None`: the stream carries plain bytes (plain QUIC, or the control stream).
     head: Option<HeadEncoder>,
     /// Record bytes the primary's flow control has not accepted yet; at most one quantum.
@@ -234,11 +234,16 @@ impl SendStream {
         self.blocked = false;
     }
 
-    /// The primary has no waiting data: everything handed over is in packets.
+    /// The primary has no waiting data: everything handed over is in packets. The stream may now be idle for long, so
+    /// its buffers are freed.
     pub(crate) fn drop_overlap(&mut self) {
         let cursor = self.ledger.cursor();
         self.handed_last = Span::new(cursor, cursor);
         self.buffer.release(Span::new(0, cursor));
+        self.buffer.shrink();
+        if self.staged.is_empty() {
+            self.staged = VecDeque::new();
+        }
     }
 
     /// Bytes directly below the cursor that RLP may send although they were handed over, at most `max`: the primary may

@@ -30,8 +30,9 @@ type Place = (Reverse<i32>, u64, StreamId);
 #[derive(Debug)]
 pub(crate) struct Streams {
     side: Side,
-    send: FxHashMap<StreamId, SendStream>,
-    recv: FxHashMap<StreamId, RecvStream>,
+    /// Boxed: a map has room for up to twice its entries, and keeps it.
+    send: FxHashMap<StreamId, Box<SendStream>>,
+    recv: FxHashMap<StreamId, Box<RecvStream>>,
     /// The peer's streams the application has not accepted yet, by direction.
     incoming: [VecDeque<StreamId>; 2],
     /// The number of streams so far, by opener and direction.
@@ -105,7 +106,7 @@ impl Streams {
     pub(crate) fn insert_send(&mut self, id: StreamId, records: bool, rlp_limit: u64) {
         let age = self.next_age;
         self.next_age += 1;
-        self.send.insert(id, SendStream::new(id, age, records, rlp_limit));
+        self.send.insert(id, Box::new(SendStream::new(id, age, records, rlp_limit)));
     }
 
     pub(crate) fn recv_or_insert(
@@ -113,19 +114,19 @@ impl Streams {
         id: StreamId,
         new: impl FnOnce() -> RecvStream,
     ) -> &mut RecvStream {
-        self.recv.entry(id).or_insert_with(new)
+        self.recv.entry(id).or_insert_with(|| Box::new(new()))
     }
 
     pub(crate) fn recv(&mut self, id: StreamId) -> Option<&mut RecvStream> {
-        self.recv.get_mut(&id)
+        self.recv.get_mut(&id).map(Box::as_mut)
     }
 
     pub(crate) fn remove_recv(&mut self, id: StreamId) -> Option<RecvStream> {
-        self.recv.remove(&id)
+        self.recv.remove(&id).map(|stream| *stream)
     }
 
     pub(crate) fn send(&self, id: StreamId) -> Option<&SendStream> {
-        self.send.get(&id)
+        self.send.get(&id).map(Box::as_ref)
     }
 
     /// Changes a sending stream and updates memory use and order.
@@ -204,7 +205,7 @@ impl Streams {
         self.present -= stream.buffer.present();
         self.place(id, false, 0);
         self.rlp_queue.remove(&(Reverse(stream.priority), stream.age, id));
-        Some(stream)
+        Some(*stream)
     }
 
     pub(crate) fn set_priority(&mut self, id: StreamId, priority: i32) -> bool {

@@ -63,12 +63,12 @@ pub(crate) struct StreamSource {
 impl SendStream {
     /// Ends the stream with `len` bytes of a source.
     pub(crate) fn attach_source(&mut self, len: u64) {
-        self.source = Some(StreamSource {
+        self.source = Some(Box::new(StreamSource {
             start: self.ledger.end(),
             rlp_ceiling: 0,
             rlp_budget: RLP_BUDGET,
             notified: false,
-        });
+        }));
         self.ledger.append(len);
         self.buffer.lend(len);
     }

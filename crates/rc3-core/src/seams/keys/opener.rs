@@ -19,35 +19,64 @@ use crate::{
 /// Opens datagrams in any order, each once.
 ///
 /// Key phase and packet number alone choose the generation of keys, so each datagram costs one attempt, and all keys
-/// that can be chosen exist beforehand: a forged key phase costs the same as any other forgery.
+/// that can be chosen exist beforehand: a forged key phase costs the same as any other forgery. The first datagram with
+/// an id of ours makes all of them, whatever else is in it: most connections never receive one.
 pub struct Opener {
     pub(super) ids: ReceivingIds,
-    mask: Box<dyn Mask>,
-    /// For packets that the key update overtook. Before the first update these are random keys, so that a flipped key
-    /// phase takes as long to refuse as any other forgery (RFC 9001 §9.5).
-    previous: Box<dyn Generation>,
-    pub(super) current: Box<dyn Generation>,
-    /// Advances when the first packet sealed with it has authenticated.
-    next: Box<dyn Generation>,
-    /// The key phase of `current`.
+    direction: Arc<dyn Direction>,
+    /// `None` before the first datagram.
+    ready: Option<Box<Ready>>,
+    /// The key phase of the current keys.
     pub(super) key_phase: bool,
-    /// Also knows the highest packet number authenticated, which is always one of `current`'s.
-    pub(super) replay: ReplayWindow,
     pub(super) failures: u64,
     failures_max: u64,
 }
 
-impl Opener {
-    pub(super) fn new(direction: &Arc<dyn Direction>, limits: Limits) -> Self {
+/// Some five kilobytes: keys of [`Opener`], and the packet numbers that they have opened.
+struct Ready {
+    mask: Box<dyn Mask>,
+    /// For packets that the key update overtook. Before the first update these are random keys, so that a flipped key
+    /// phase takes as long to refuse as any other forgery (RFC 9001 §9.5).
+    previous: Box<dyn Generation>,
+    current: Box<dyn Generation>,
+    /// Advances when the first packet sealed with it has authenticated.
+    next: Box<dyn Generation>,
+    /// Also knows the highest packet number authenticated, which is always one of `current`'s.
+    replay: ReplayWindow,
+}
+
+impl Ready {
+    fn new(direction: &dyn Direction) -> Self {
         let current = direction.generation();
         Self {
-            ids: ReceivingIds::new(direction.clone()),
             mask: direction.mask(),
             previous: direction.decoy(),
             next: current.next(),
             current,
-            key_phase: false,
             replay: ReplayWindow::new(),
+        }
+    }
+
+    /// Which keys an honest sender has used for the packet (RFC 9001 §6.5): it never goes back to older ones, so the
+    /// other key phase means newer keys above the highest packet number, and older ones below.
+    fn era(&self, same_phase: bool, packet_number: u64) -> Era {
+        if same_phase {
+            Era::Current
+        } else if packet_number >= self.replay.next() {
+            Era::Next
+        } else {
+            Era::Previous
+        }
+    }
+}
+
+impl Opener {
+    pub(super) fn new(direction: &Arc<dyn Direction>, limits: Limits) -> Self {
+        Self {
+            ids: ReceivingIds::new(direction.clone()),
+            direction: direction.clone(),
+            ready: None,
+            key_phase: false,
             failures: 0,
             failures_max: limits.failures_max,
         }
@@ -64,16 +93,18 @@ impl Opener {
         let path = receiver_id(datagram).and_then(|id| self.ids.number(id)).ok_or(OpenError::NotForUs)?;
         let (header, sealed) = datagram.split_first_chunk_mut::<HEADER_LEN>().ok_or(OpenError::NotForUs)?;
         let sample = sealed.get(..SAMPLE_LEN).ok_or(OpenError::NotForUs)?;
-        let mask = self.mask.of(sample).ok_or(OpenError::NotForUs)?;
+        let Self { direction, ready, .. } = self;
+        let ready = ready.get_or_insert_with(|| Box::new(Ready::new(&**direction)));
+        let mask = ready.mask.of(sample).ok_or(OpenError::NotForUs)?;
         header::apply_mask(header, mask);
         let fields = Header::parse(header);
-        let packet_number = header::expand_packet_number(fields.packet_number, self.replay.next());
+        let packet_number = header::expand_packet_number(fields.packet_number, ready.replay.next());
 
-        let era = self.era(fields.key_phase, packet_number);
+        let era = ready.era(fields.key_phase == self.key_phase, packet_number);
         let generation = match era {
-            Era::Previous => &self.previous,
-            Era::Current => &self.current,
-            Era::Next => &self.next,
+            Era::Previous => &ready.previous,
+            Era::Current => &ready.current,
+            Era::Next => &ready.next,
         };
         let Some(payload_len) = generation.open(packet_number, header, sealed) else {
             self.failures += 1;
@@ -83,13 +114,13 @@ impl Opener {
 
         // From here on the peer is authenticated.
         if era == Era::Next {
-            let following = self.next.next();
-            self.previous =
-                std::mem::replace(&mut self.current, std::mem::replace(&mut self.next, following));
+            let following = ready.next.next();
+            ready.previous =
+                std::mem::replace(&mut ready.current, std::mem::replace(&mut ready.next, following));
             self.key_phase = fields.key_phase;
         }
-        match self.replay.check(packet_number) {
-            Verdict::New => self.replay.insert(packet_number),
+        match ready.replay.check(packet_number) {
+            Verdict::New => ready.replay.insert(packet_number),
             Verdict::Duplicate => return Err(OpenError::Duplicate),
             Verdict::TooOld => return Err(OpenError::TooOld),
         }
@@ -129,16 +160,10 @@ impl Opener {
         self.ids.take_change()
     }
 
-    /// Which keys an honest sender has used for the packet (RFC 9001 §6.5): it never goes back to older ones, so the
-    /// other key phase means newer keys above the highest packet number, and older ones below.
-    fn era(&self, key_phase: bool, packet_number: u64) -> Era {
-        if key_phase == self.key_phase {
-            Era::Current
-        } else if packet_number >= self.replay.next() {
-            Era::Next
-        } else {
-            Era::Previous
-        }
+    /// One above the highest packet number authenticated; 0 before the first.
+    #[cfg(test)]
+    pub(super) fn next_number(&self) -> u64 {
+        self.ready.as_ref().map_or(0, |ready| ready.replay.next())
     }
 }
 
@@ -147,7 +172,7 @@ impl fmt::Debug for Opener {
         f.debug_struct("Opener")
             .field("ids", &self.ids.iter().collect::<Vec<_>>())
             .field("key_phase", &self.key_phase)
-            .field("replay", &self.replay)
+            .field("replay", &self.ready.as_ref().map(|ready| &ready.replay))
             .field("failures", &self.failures)
             .finish_non_exhaustive()
     }

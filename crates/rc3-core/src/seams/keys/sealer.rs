@@ -15,13 +15,20 @@ use crate::{
 /// Seals datagrams in the order they are finished, which is the order of their packet numbers.
 pub struct Sealer {
     pub(super) ids: SendingIds,
-    pub(super) mask: Box<dyn Mask>,
-    pub(super) generation: Box<dyn Generation>,
+    direction: Arc<dyn Direction>,
+    /// `None` before the first datagram: most connections never send one.
+    ready: Option<Ready>,
     key_phase: bool,
     pub(super) packet_number: u64,
     /// How many packets `generation` may still seal.
     pub(super) packets_left: u64,
     packets_per_key: u64,
+}
+
+/// The keys of a [`Sealer`], about a kilobyte.
+struct Ready {
+    mask: Box<dyn Mask>,
+    generation: Box<dyn Generation>,
 }
 
 impl Sealer {
@@ -32,8 +39,8 @@ impl Sealer {
         let packets_per_key = limits.packets_per_key.max(1);
         Self {
             ids: SendingIds::new(direction.clone()),
-            mask: direction.mask(),
-            generation: direction.generation(),
+            direction: direction.clone(),
+            ready: None,
             key_phase: false,
             packet_number: 0,
             packets_left: packets_per_key,
@@ -89,7 +96,8 @@ impl Sealer {
     /// When `buf` has been truncated to before the payload, or after 2^62 packets.
     pub fn finish(&mut self, sealing: Sealing, buf: &mut Vec<u8>) -> u64 {
         if self.packets_left == 0 {
-            self.generation = self.generation.next();
+            let ready = self.ready();
+            ready.generation = ready.generation.next();
             self.key_phase = !self.key_phase;
             self.packets_left = self.packets_per_key;
         }
@@ -104,16 +112,28 @@ impl Sealer {
         }
         .emit();
 
-        let tag = self.generation.seal(packet_number, &header, &mut buf[sealing.start + HEADER_LEN..]);
+        let ready = self.ready();
+        let tag = ready.generation.seal(packet_number, &header, &mut buf[sealing.start + HEADER_LEN..]);
         buf.extend_from_slice(&tag);
         let (place, sealed) = buf[sealing.start..].split_at_mut(HEADER_LEN);
-        let mask = self.mask.of(&sealed[..SAMPLE_LEN]).expect("the sample has the length of a block");
+        let mask = ready.mask.of(&sealed[..SAMPLE_LEN]).expect("the sample has the length of a block");
         header::apply_mask(&mut header, mask);
         place.copy_from_slice(&header);
 
         self.packet_number += 1;
         self.packets_left -= 1;
         packet_number
+    }
+
+    /// The mask that it uses.
+    #[cfg(test)]
+    pub(super) fn mask(&self) -> Box<dyn Mask> {
+        self.direction.mask()
+    }
+
+    fn ready(&mut self) -> &mut Ready {
+        let Self { direction, ready, .. } = self;
+        ready.get_or_insert_with(|| Ready { mask: direction.mask(), generation: direction.generation() })
     }
 }
 

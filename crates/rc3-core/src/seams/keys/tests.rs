@@ -60,7 +60,7 @@ fn seal_header(keys: &RlpKeys, generations: u32, header: Header, packet_number: 
     let mut payload = b"payload".to_vec();
     let tag = generation.seal(packet_number, &bytes, &mut payload);
     payload.extend(tag.as_ref());
-    header::apply_mask(&mut bytes, keys.seal.mask.of(&payload[..SAMPLE_LEN]).unwrap());
+    header::apply_mask(&mut bytes, keys.seal.mask().of(&payload[..SAMPLE_LEN]).unwrap());
     [&bytes[..], &payload].concat()
 }
 
@@ -108,7 +108,7 @@ fn the_worked_example_of_the_document_is_what_we_seal() {
 
     client.seal.packet_number = 0x0102;
     let datagram = seal(&mut client.seal, 2, &payload);
-    let mask = client.seal.mask.of(&datagram[HEADER_LEN..][..SAMPLE_LEN]).unwrap();
+    let mask = client.seal.mask().of(&datagram[HEADER_LEN..][..SAMPLE_LEN]).unwrap();
     assert_eq!(documented("mask"), mask);
     let mut header = *datagram.first_chunk().unwrap();
     header::apply_mask(&mut header, mask);
@@ -305,7 +305,7 @@ fn spoofed_key_phases_change_nothing() {
         assert_eq!(open(&mut server.open, &spoofed), Err(OpenError::Unauthentic));
         failures += 1;
         assert_eq!((server.open.key_phase, server.open.failures), (phase, failures));
-        assert_eq!(server.open.replay.next(), number);
+        assert_eq!(server.open.next_number(), number);
         assert_eq!(open(&mut server.open, &datagram), Ok((number, b"honest".to_vec())));
     }
 }

@@ -38,7 +38,7 @@ use super::{
     source::{FileSource, READ_BYTES_MIN, Throttle, read_error},
     transport,
 };
-use crate::{figures::PathFigures, mtu};
+use crate::figures::PathFigures;
 
 /// Most files read at a time, whatever their size.
 const FILES_AHEAD: usize = 8;
@@ -208,7 +208,7 @@ pub(super) async fn connect(
     // A receiver opens no streams.
     let mut transport = transport(job.rlp, job.congestion, job.qlog.as_deref(), 0, job.idle_timeout)?;
     if let Some(mtu) = job.mtu {
-        transport.mtu_discovery_config(Some(mtu::discovery(mtu, address)));
+        transport.path_mtu_max(mtu);
     }
     config.transport_config(Arc::new(transport));
     let connecting = endpoint

@@ -15,6 +15,7 @@ use quinn_proto as quic;
 
 use super::{
     controller::{Beside, Pace, Shared},
+    mtu_discovery::Search,
     sample::{PathSample, without_ack_delay},
     seam::{varint, with_control},
     stall::Stall,
@@ -62,6 +63,10 @@ pub(crate) struct Quic {
     pub(super) fed: bool,
     /// Probes of the path MTU that were lost when the last one left.
     pub(super) lost_probes: u64,
+    /// The search for the path MTU, until it is over or the path changes.
+    pub(super) search: Option<Search>,
+    /// A search that has ended, and what it found.
+    pub(super) searched: Option<(Search, u16)>,
 }
 
 impl Quic {

@@ -25,6 +25,7 @@ use crate::{
     config::{
         ClientConfig, EndpointConfig, ID_BYTES_MAX, ID_BYTES_MIN, ServerConfig, TransportConfig, random_id,
     },
+    laws::path_mtu::PathMtu,
     transmit::Transmit,
 };
 
@@ -164,11 +165,12 @@ impl QuicEndpoint {
         config: &ClientConfig,
         remote: SocketAddr,
         server_name: &str,
+        path_mtu: Option<PathMtu>,
     ) -> Result<(ConnectionHandle, Quic), ConnectFailed> {
         self.ids.reset();
         let session = config.security.session(config.transport.speaks_rc3(), &config.sessions)?;
         let id = first_id(config)?;
-        let seam = Seam::new(now, &config.transport, Side::Client, remote, id);
+        let seam = Seam::new(now, &config.transport, Side::Client, remote, id, path_mtu);
         let mut client = quic::ClientConfig::new(seam.client_crypto(session.crypto));
         client
             .initial_dst_cid_provider(Arc::new(move || id))
@@ -190,6 +192,7 @@ impl QuicEndpoint {
         now: Instant,
         incoming: Incoming,
         server: Option<&Accepting>,
+        path_mtu: Option<PathMtu>,
         response: &mut Vec<u8>,
     ) -> Result<(ConnectionHandle, Quic), Box<AcceptFailed>> {
         self.ids.reset();
@@ -197,13 +200,16 @@ impl QuicEndpoint {
         let validated = incoming.remote_address_validated();
         let (seam, config) = match server.or(self.server.as_ref()) {
             Some(Accepting { quic, transport, .. }) => {
-                let seam = Seam::new(now, transport, Side::Server, remote, original);
+                let seam = Seam::new(now, transport, Side::Server, remote, original, path_mtu);
                 let mut config = quic.clone();
                 config.transport_config(seam.transport.clone());
                 config.crypto = seam.server_crypto(config.crypto);
                 (seam, Some(Arc::new(config)))
             }
-            None => (Seam::new(now, &TransportConfig::default(), Side::Server, remote, original), None),
+            None => {
+                let transport = TransportConfig::default();
+                (Seam::new(now, &transport, Side::Server, remote, original, path_mtu), None)
+            }
         };
         match self.endpoint.accept(*incoming.quic, now, response, config) {
             Ok((handle, conn)) => Ok((handle, seam.quic(now, conn, validated, None))),

@@ -37,6 +37,7 @@ pub(crate) use self::{
     accepting::Accepting,
     connection::Quic,
     endpoint::{QuicEndpoint, Routed},
+    mtu_discovery::Found,
     sample::PathSample,
     streams::{ReadEnd, WriteError},
 };

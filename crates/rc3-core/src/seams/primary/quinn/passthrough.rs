@@ -4,11 +4,18 @@ use std::net::SocketAddr;
 
 use quinn_proto as quic;
 
+use super::mtu_discovery::Search;
 use crate::config::Passthrough;
 
 impl Passthrough {
-    pub(super) fn apply(&self, quic: &mut quic::TransportConfig, remote: SocketAddr) {
-        quic.mtu_discovery_config(self.mtu_discovery.config(remote))
+    pub(super) fn apply(
+        &self,
+        quic: &mut quic::TransportConfig,
+        remote: SocketAddr,
+        initial_mtu: u16,
+        search: Option<Search>,
+    ) {
+        quic.mtu_discovery_config(self.mtu_discovery.config(remote, initial_mtu, search))
             .pad_to_mtu(self.pad_to_mtu)
             .ack_frequency_config(self.ack_frequency.clone())
             .allow_spin(self.allow_spin)

@@ -71,6 +71,7 @@ impl Quic {
         if self.remote != self.conn.remote_address() {
             self.remote = self.conn.remote_address();
             self.shared.on_new_path();
+            self.search = None;
             self.departures = Departures::new(now);
         }
         if self.shared.acks_came.swap(false, Relaxed) {
@@ -102,6 +103,9 @@ impl Quic {
                 1 => Waiting::ForWindow,
                 _ => Waiting::ForPacer,
             };
+            if self.search.is_some() && self.waiting == Waiting::Nothing {
+                self.look_for_search_end();
+            }
             return None;
         };
         match consulted {

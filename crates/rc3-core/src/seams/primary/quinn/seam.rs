@@ -15,6 +15,7 @@ use super::observed::Observed;
 use super::{
     Quic,
     controller::{Factory, Shared},
+    mtu_discovery::Search,
     stall::Stall,
     steering::SharedSteering,
     validation::Validation,
@@ -25,7 +26,7 @@ use crate::seams::qlog::{Begun, LastPackets, begin};
 use crate::seams::tls::sessions::ConnectionSessions;
 use crate::{
     config::{Congestion, TransportConfig},
-    laws::{departures::Departures, primary_window::Waiting},
+    laws::{departures::Departures, path_mtu::PathMtu, primary_window::Waiting},
     seams::qlog::Trace,
 };
 
@@ -34,6 +35,7 @@ pub(super) struct Seam {
     shared: Arc<Shared>,
     fed_late: Arc<AtomicBool>,
     steering: Option<SharedSteering>,
+    search: Option<Search>,
     pub(super) transport: Arc<quic::TransportConfig>,
     trace: Trace,
     #[cfg(feature = "qlog")]
@@ -48,6 +50,7 @@ impl Seam {
         side: Side,
         remote: SocketAddr,
         original: ConnectionId,
+        path_mtu: Option<PathMtu>,
     ) -> Self {
         let shared = Arc::<Shared>::default();
         let fed_late = Arc::<AtomicBool>::default();
@@ -66,8 +69,11 @@ impl Seam {
                 && config.initial_window_bytes().is_none(),
             fed_late: fed_late.clone(),
         };
+        let search = (config.segment_size.is_none() && !config.steered())
+            .then(|| Search::new(&config.passthrough.mtu_discovery, remote, path_mtu))
+            .flatten();
         #[cfg_attr(not(feature = "qlog"), expect(unused_mut, reason = "the log is all that is added"))]
-        let (mut transport, mut trace) = (quic_transport(config, factory, remote), Trace::default());
+        let (mut transport, mut trace) = (quic_transport(config, factory, remote, search), Trace::default());
         #[cfg(feature = "qlog")]
         let packets = begin(config.qlog.as_ref(), now, side, remote, original).map(|begun| {
             let Begun { trace: ours, output, packets } = begun;
@@ -81,6 +87,7 @@ impl Seam {
             shared,
             fed_late,
             steering,
+            search,
             transport: Arc::new(transport),
             trace,
             #[cfg(feature = "qlog")]
@@ -131,6 +138,8 @@ impl Seam {
             sessions,
             trace: self.trace,
             lost_probes: 0,
+            search: self.search,
+            searched: None,
         }
     }
 }
@@ -160,7 +169,12 @@ fn controller_factory(
     }
 }
 
-fn quic_transport(config: &TransportConfig, factory: Factory, remote: SocketAddr) -> quic::TransportConfig {
+fn quic_transport(
+    config: &TransportConfig,
+    factory: Factory,
+    remote: SocketAddr,
+    search: Option<Search>,
+) -> quic::TransportConfig {
     let mut quic = quic::TransportConfig::default();
     quic.max_concurrent_uni_streams(with_control(Dir::Uni, config.max_concurrent_uni_streams))
         .max_concurrent_bidi_streams(with_control(Dir::Bi, config.max_concurrent_bidi_streams))
@@ -172,7 +186,7 @@ fn quic_transport(config: &TransportConfig, factory: Factory, remote: SocketAddr
         .keep_alive_interval(config.keep_alive_interval)
         .congestion_controller_factory(Arc::new(factory));
     quic.max_idle_timeout(config.max_idle_timeout);
-    config.passthrough.apply(&mut quic, remote);
+    config.passthrough.apply(&mut quic, remote, config.mtu(), search);
     if config.segment_size.is_some() {
         quic.mtu_discovery_config(None);
     }
