@@ -106,11 +106,19 @@ impl<T: Clone> Link<T> {
     /// # Panics
     /// If a probability of the impairments is not within 0 to 1.
     pub fn new(config: LinkConfig, queue: impl Queue<Packet<Stamped<T>>> + Send + 'static) -> Self {
+        Self::boxed(config, Box::new(queue))
+    }
+
+    /// The same with a queue whose discipline was chosen at run time.
+    ///
+    /// # Panics
+    /// As [`Self::new`].
+    pub fn boxed(config: LinkConfig, queue: Box<dyn Queue<Packet<Stamped<T>>> + Send>) -> Self {
         Self {
             impairer: Impairer::new(config.impairments.clone(), config.seed),
             random: Pcg64::seed_from_u64(derive(config.seed, 0)),
             config,
-            queue: Box::new(queue),
+            queue,
             busy: None,
             cursor: Cursor::default(),
             propagating: Propagating::default(),

@@ -55,14 +55,19 @@ impl<T: Copy + Ord> Tournament<T> {
         self.tree[1]
     }
 
-    /// The player with that time, the first among equals; its time is cleared. Any player if all are never.
-    pub fn pop(&mut self) -> usize {
+    /// The player with that time, the first among equals. Any player if all are never.
+    pub fn winner(&self) -> usize {
         let at = self.first();
         let mut node = 1;
         while node < self.leaves() {
             node = 2 * node + usize::from(self.tree[2 * node] != at);
         }
-        let player = node - self.leaves();
+        node - self.leaves()
+    }
+
+    /// As [`Self::winner`]; its time is cleared.
+    pub fn pop(&mut self) -> usize {
+        let player = self.winner();
         self.set(player, self.never);
         player
     }

@@ -1,7 +1,9 @@
 //! A host whose flows ride on the real transport: one [`Endpoint`], as a client for the flows it sends and as a
 //! server for those it receives.
 
+mod block;
 mod receiver;
+mod remotes;
 mod sender;
 mod unread;
 
@@ -12,19 +14,19 @@ use std::{
     time::{Duration, Instant},
 };
 
-use bytes::BytesMut;
 use rc3_core::{
     ClientConfig, ConnectionHandle, ConnectionStats, DatagramMeta, Dir, Endpoint, EndpointEvent, Event,
     ServerConfig, Transmit, TransportConfig, units::Level,
 };
 use receiver::Receiver;
+use remotes::Remotes;
 use rustc_hash::{FxHashMap, FxHashSet};
 use sender::Sender;
 use unread::Unread;
 
 use crate::{
     Contents, IP_UDP_HEADERS, Packet,
-    agent::{Agent, Body, Flow, FlowEvent, FlowId, HostId, Milestone, Parcel, Progress, SchemeId},
+    agent::{Agent, Body, Flow, FlowEvent, FlowId, HostId, Milestone, Parcel, Progress},
     identity::{Crypto, SERVER_NAME},
     random::{self, derive},
 };
@@ -34,10 +36,6 @@ const NETWORK: u32 = 10 << 24;
 
 /// Each flow has a port, the same at both ends; the first.
 const PORT_FIRST: u16 = 1024;
-
-/// Bytes allocated for packets that come in, enough for eleven full ones. While something of one is kept, so is its block,
-/// and the next ones get another.
-const BLOCK: usize = 1 << 14;
 
 /// What carries the flows of a scheme.
 #[derive(Debug, Clone)]
@@ -112,7 +110,7 @@ pub struct Host {
     endpoint: Endpoint,
     connections: FxHashMap<ConnectionHandle, Role>,
     /// Which flow rides between this host and an address.
-    flows: FxHashMap<SocketAddr, (FlowId, SchemeId)>,
+    flows: Remotes,
     /// When an application has its next chunk to write, or gives up.
     chunks: BTreeSet<(Instant, ConnectionHandle)>,
     events: VecDeque<FlowEvent>,
@@ -121,8 +119,6 @@ pub struct Host {
     made: VecDeque<Packet<Parcel>>,
     /// What has arrived, until it is read.
     unread: Unread,
-    /// Memory of the packets that come in. Most are read at once and leave it to the next.
-    block: BytesMut,
     /// Flows that have not lost their first packet yet, but will.
     doomed: FxHashSet<FlowId>,
     /// RLP has something, but the uplink was busy.
@@ -148,13 +144,12 @@ impl Host {
             endpoint: Endpoint::new(Some(&config.server), Some(seed)).expect("TLS settings that work"),
             config,
             connections: FxHashMap::default(),
-            flows: FxHashMap::default(),
+            flows: Remotes::default(),
             chunks: BTreeSet::new(),
             events: VecDeque::new(),
             buf: Vec::new(),
             made: VecDeque::new(),
             unread: Unread::default(),
-            block: BytesMut::with_capacity(BLOCK),
             doomed: FxHashSet::default(),
             held_back: false,
         }
@@ -175,7 +170,7 @@ impl Host {
                 EndpointEvent::Incoming(incoming) => {
                     let remote = incoming.remote_address();
                     let Ok(handle) = self.endpoint.accept(now, incoming) else { continue };
-                    if let Some(&(flow, _)) = self.flows.get(&remote) {
+                    if let Some((flow, _)) = self.flows.get(remote) {
                         self.connections.insert(handle, Role::Receiver(Receiver::new(flow, remote)));
                     }
                 }
@@ -236,7 +231,7 @@ impl Host {
         if self.connections.get(&handle).is_some_and(Role::is_over)
             && let Some(role) = self.connections.remove(&handle)
         {
-            self.flows.remove(&role.remote());
+            self.flows.remove(role.remote());
         }
     }
 
@@ -254,7 +249,7 @@ impl Host {
     /// A packet with these contents; `None` if it is the first one of a flow that loses it, or its flow is over.
     fn packet(&mut self, transmit: &Transmit, contents: &[u8]) -> Option<Packet<Parcel>> {
         let contents = Contents::new(contents);
-        let &(flow, scheme) = self.flows.get(&transmit.destination)?;
+        let (flow, scheme) = self.flows.get(transmit.destination)?;
         if self.doomed.remove(&flow) {
             return None;
         }
@@ -304,12 +299,14 @@ impl Agent for Host {
         self.flows.insert(remote, (parcel.flow, parcel.scheme));
         let arrived = self.config.reads.stamped.then_some(now);
         let meta = DatagramMeta { remote, local_ip: None, ecn, leading_len: leading, arrived };
-        if !self.block.try_reclaim(BLOCK) && self.block.capacity() < contents.len() {
-            self.block.reserve(BLOCK);
+        let datagram = block::restore(&contents);
+        if self.config.reads.every.is_zero() {
+            self.endpoint.handle_datagram(now, meta, datagram);
+            self.take_events(now);
+        } else {
+            self.unread.push(now, self.config.reads.every, (meta, datagram));
+            self.read(now);
         }
-        let datagram = contents.cut_from(&mut self.block);
-        self.unread.push(now, self.config.reads.every, (meta, datagram));
-        self.read(now);
     }
 
     fn poll_timeout(&self) -> Option<Instant> {

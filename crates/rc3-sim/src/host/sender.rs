@@ -1,14 +1,18 @@
 //! The application that sends a flow.
 
-use std::{net::SocketAddr, time::Instant};
+use std::{net::SocketAddr, sync::LazyLock, time::Instant};
 
 use bytes::Bytes;
 use rc3_core::{Connection, ConnectionHandle, Dir, Endpoint, StreamId, VarInt, WriteError};
 
 use crate::agent::{Flow, FlowId, Milestone, Sent, Writes};
 
-/// What flows are made of.
-static CONTENT: [u8; 1 << 18] = [0; 1 << 18];
+/// Bytes of a write at most.
+const WRITE: usize = 1 << 18;
+
+/// What flows are made of. Memory that nothing was ever written to: the system maps all of it to one page of zeros, which
+/// stays in the cache, as constants of the program would not.
+static CONTENT: LazyLock<&'static [u8]> = LazyLock::new(|| vec![0; WRITE].leak());
 
 /// Writes one stream at the times of its application, and closes the connection once all bytes have arrived.
 pub(super) struct Sender {
@@ -139,10 +143,11 @@ impl Sender {
 
 /// Writes up to `bytes`; how many found room.
 fn fill(connection: &mut Connection, stream: StreamId, bytes: u64) -> u64 {
+    let content: &'static [u8] = *CONTENT;
     let mut written = 0;
     while written < bytes {
-        let len = (bytes - written).min(CONTENT.len() as u64) as usize;
-        match connection.write(stream, Bytes::from_static(&CONTENT[..len])) {
+        let len = (bytes - written).min(WRITE as u64) as usize;
+        match connection.write(stream, Bytes::from_static(&content[..len])) {
             Ok(taken) => written += taken as u64,
             Err(WriteError::Blocked) => break,
             Err(error) => panic!("the sender's own stream: {error}"),

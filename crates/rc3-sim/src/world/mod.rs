@@ -133,7 +133,7 @@ impl World {
 
     /// Adds a link.
     pub fn add_link(&mut self, config: LinkConfig, queue: ParcelQueue) -> LinkId {
-        self.links.push(Link::new(config, queue));
+        self.links.push(Link::boxed(config, queue));
         self.event_queue.make_room(self.links.len(), self.hosts.len());
         LinkId(self.links.len() as u32 - 1)
     }
@@ -265,7 +265,7 @@ impl World {
     fn step(&mut self, until: Instant) -> bool {
         let Some(at) = self.event_queue.next().filter(|&at| at <= until) else { return false };
         self.now = at;
-        while let Some(sleeper) = self.event_queue.pop(at) {
+        while let Some(sleeper) = self.event_queue.due(at) {
             self.counts.events += 1;
             match sleeper {
                 Sleeper::Link(index) => self.deliver(index as usize),
@@ -278,27 +278,43 @@ impl World {
 
     /// Takes what has arrived at the end of a link to the next link or to its host.
     fn deliver(&mut self, index: usize) {
-        while let Some(mut packet) = self.links[index].poll_packet(self.now) {
-            self.counts.link_packets += 1;
-            if let Some(tap) = &mut self.tap {
-                tap(self.now - self.epoch, LinkId(index as u32), &packet);
+        let timeout = loop {
+            let packet = self.links[index].poll_packet(self.now);
+            let any = packet.is_some();
+            if let Some(packet) = packet {
+                self.forward(index, packet);
             }
-            if let Some(meter) = self.meter.as_mut().filter(|meter| meter.link.0 as usize == index) {
-                meter.count(&packet.payload, packet.size);
+            // Seldom does a second packet arrive at the same instant.
+            let timeout = self.links[index].poll_timeout();
+            if !any || timeout.is_none_or(|at| at > self.now) {
+                break timeout;
             }
-            match self.routes.advance(&mut packet.payload.progress) {
-                Some(next) => self.put(next, packet),
-                None => {
-                    let host = packet.payload.to.0 as usize;
-                    self.hosts[host].agent.handle(self.now, packet.payload);
-                    self.make_runnable(host);
-                }
-            }
-        }
-        self.event_queue.set(Sleeper::Link(index as u32), self.links[index].poll_timeout());
+        };
+        self.event_queue.set(Sleeper::Link(index as u32), timeout);
     }
 
+    /// Takes a packet at the end of a link to the next one or to its host.
+    fn forward(&mut self, index: usize, mut packet: Packet<Parcel>) {
+        self.counts.link_packets += 1;
+        if let Some(tap) = &mut self.tap {
+            tap(self.now - self.epoch, LinkId(index as u32), &packet);
+        }
+        if let Some(meter) = self.meter.as_mut().filter(|meter| meter.link.0 as usize == index) {
+            meter.count(&packet.payload, packet.size);
+        }
+        match self.routes.advance(&mut packet.payload.progress) {
+            Some(next) => self.put(next, packet),
+            None => {
+                let host = packet.payload.to.0 as usize;
+                self.hosts[host].agent.handle(self.now, packet.payload);
+                self.make_runnable(host);
+            }
+        }
+    }
+
+    /// Its next timeout is set once it has sent.
     fn wake(&mut self, index: usize) {
+        self.event_queue.set(Sleeper::Host(index as u32), None);
         let agent = &mut self.hosts[index].agent;
         if agent.poll_timeout().is_some_and(|at| at <= self.now) {
             agent.handle_timeout(self.now);
