@@ -76,6 +76,7 @@
 #![cfg_attr(test, expect(clippy::disallowed_methods, reason = "tests need some instant to start from"))]
 
 mod config;
+mod datagram_meta;
 mod error;
 mod event;
 #[doc(hidden)]
@@ -93,6 +94,7 @@ pub mod units;
 mod wire;
 
 pub use config::{ClientConfig, Congestion, EndpointConfig, RlpMode, ServerConfig, TransportConfig};
+pub use datagram_meta::DatagramMeta;
 pub use error::{
     ClosedStream, FinishError, PeerMisbehaved, ReadError, SendDatagramError, SourceError, WriteError,
 };
@@ -108,7 +110,7 @@ pub use laws::{
 };
 pub use machines::{
     connection::Connection,
-    endpoint::{DatagramMeta, Drained, Endpoint, EndpointEvent, IncomingStats},
+    endpoint::{Drained, Endpoint, EndpointEvent, IncomingStats},
     receivers::RouteChange,
     stream::{recv::Chunk, source::SourceRead},
 };

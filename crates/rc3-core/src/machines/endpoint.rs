@@ -7,7 +7,7 @@
 use std::{
     collections::VecDeque,
     iter, mem,
-    net::{IpAddr, SocketAddr},
+    net::SocketAddr,
     ops::AddAssign,
     sync::Arc,
     time::{Duration, Instant},
@@ -19,6 +19,7 @@ use bytes::BytesMut;
 use crate::laws::fragments::Drops;
 use crate::{
     config::{ClientConfig, EndpointConfig, ServerConfig},
+    datagram_meta::DatagramMeta,
     event::Event,
     laws::{
         path_mtu::PathMtu,
@@ -53,24 +54,6 @@ const QUIC_BITS: u8 = 0xc0;
 /// Most queued answers to datagrams of no connection. Unanswered peers ask again; a flood of such datagrams must not
 /// cost memory, nor stop connections from sending.
 const RESPONSES_MAX: usize = 1024;
-
-/// Where a datagram came from, and its marks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DatagramMeta {
-    /// The sender.
-    pub remote: SocketAddr,
-    /// The local address it was sent to, if known.
-    pub local_ip: Option<IpAddr>,
-    /// ECN bits of the IP header.
-    pub ecn: u8,
-    /// If it arrived in fragments: payload bytes of the leading fragment, without its IP header, if known. The length
-    /// may be a router's signal, which the endpoint reports to the sender.
-    pub leading_len: Option<u16>,
-    /// When the system received it, if known; a time after `now` counts as `now`, and so does `None`. Only for the arrival
-    /// times that RLP reports to the peer, whose clock measures the path by them: without it, the time that datagrams wait
-    /// until the process reads them looks like the path's.
-    pub arrived: Option<Instant>,
-}
 
 /// How to take datagrams that arrived before the keys: [`Undecryptable::take`] or [`Undecryptable::end`].
 type TakeUndecryptable = fn(&mut Undecryptable, SocketAddr, &dyn Fn(&[u8]) -> bool) -> Vec<Kept>;

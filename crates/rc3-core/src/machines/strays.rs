@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 
 use bytes::BytesMut;
 
-use super::endpoint::DatagramMeta;
+use crate::datagram_meta::DatagramMeta;
 
 /// Most RLP datagrams: as many as arrive in one batch.
 const DATAGRAMS_MAX: usize = 1024;
