@@ -36,6 +36,8 @@ def python():
     started = []
 
     def start(script, *arguments):
+        # A shell that starts the tests in the background has them ignore interrupts, and interpreters inherit that.
+        script = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n" + script
         command = [sys.executable, "-u", "-c", script, *map(str, arguments)]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         started.append(process)
