@@ -24,7 +24,8 @@ use crate::{
 /// more than a busy host receives before its application runs again.
 const READY_MAX: u64 = 4 << 20;
 
-/// The same as long as the application has not read anything: it may never do so.
+/// The same as long as the application has not read anything, which it may never do; and what a stream with nothing
+/// ready may take whatever memory the connection has left.
 const UNREAD_MAX: u64 = 1 << 20;
 
 /// Most separate spans of a stream, whatever memory the connection has left. RLP data that would need more is refused:
