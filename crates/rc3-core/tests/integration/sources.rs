@@ -14,7 +14,7 @@ const SOURCES_MAX: u64 = (16 << 20) + (256 << 10);
 /// Bound of out-of-order bytes at a sink, plus the bytes that the primary may have ready.
 const SINK_MAX: u64 = (8 << 20) + (5 << 20);
 
-const LEN: u64 = 60_000_000;
+const LEN: u64 = 40_000_000;
 
 fn world(rlp: RlpMode, loss: f64) -> Pair {
     Pair::new(config(rlp, loss))
@@ -255,7 +255,7 @@ fn rlp_sends_little_more_than_arrives() {
     pair.client.with(client, |c| c.attach_source(id, 4 * LEN)).unwrap();
     let mut accepted = None;
     // A slow reader refuses RLP data, and takes the primary's bit by bit.
-    pair.drive_until(Duration::from_secs(3), |pair| {
+    pair.drive_until(Duration::from_secs(1), |pair| {
         pair.client.with(client, |c| serve(c, id));
         pair.server.with(server, |c| {
             if let Some(id) = c.accept(Dir::Uni) {
