@@ -41,6 +41,8 @@ const RIGHT_IPV6: &str = "fd90:2::2";
 const PORT: u16 = 4433;
 /// IP total length 1400.
 const PAYLOAD: usize = 1372;
+/// Of IPv4 and UDP.
+const HEADERS: usize = 28;
 const DATAGRAMS: usize = 20;
 const ETHERTYPE_IPV4: u16 = 0x0800;
 /// Whether the kernel leaves Don't Fragment clear by default; one setting for each namespace.
@@ -517,12 +519,17 @@ fn capture() {
         assert!(datagram[..PAYLOAD].iter().all(|byte| *byte == 7));
     }
     packets.set_nonblocking(true).unwrap();
-    let mut bytes = [0; 2000];
+    // Datagrams that queued together arrive joined, as one packet.
+    let mut bytes = [0; 65_535];
     while let Ok(len) = packets.read(&mut bytes) {
         let packet = Packet::parse(bytes[..len].to_vec()).unwrap();
         assert_eq!(packet.hop_limit(), HOP_LIMIT - 1);
         match packet.fragment() {
-            None => println!("whole {}", packet.total_len()),
+            None => {
+                for datagram in bytes[HEADERS..len].chunks(PAYLOAD) {
+                    println!("whole {}", HEADERS + datagram.len());
+                }
+            }
             Some(_) => {
                 if let Some(len) = packet.leading_len() {
                     println!("leading {len}");
