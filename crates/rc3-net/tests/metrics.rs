@@ -1,5 +1,4 @@
 //! Metrics agree with the counters. One test: a process has one recorder.
-#![cfg(feature = "metrics")]
 #![forbid(unsafe_code)]
 
 mod common;

@@ -114,7 +114,9 @@ fn rlp_stays_on_paths_that_honour_marks() {
         for buffer in [0.1, 1.0] {
             for (load, loss) in [(0.0, 0.0), (0.3, 0.001), (0.7, 0.001)] {
                 let world = World { mbits, rtt_ms, buffer, load, loss, honours: true };
-                for seed in 1..3 {
+                // Without load and losses nothing is random.
+                let seeds = if load > 0.0 { 1..3 } else { 1..2 };
+                for seed in seeds {
                     let report = flow(&mut world.pair(RlpMode::Guard, seed), 5_000_000);
                     let guard = report.sender.guard.expect("guard mode");
                     assert_ne!(
@@ -153,10 +155,10 @@ fn one_small_flow_finds_out_which_kind_of_path_it_is() {
 #[test]
 fn a_known_path_costs_little_more_than_trust_where_marks_are_honoured() {
     for (mbits, rtt_ms, load) in [(100, 40, 0.0), (100, 40, 0.3), (1000, 40, 0.0), (1000, 5, 0.3)] {
+        let world = World { mbits, rtt_ms, buffer: 1.0, load, loss: 0.0, honours: true };
+        let mut guarded = world.pair(RlpMode::Guard, 1);
+        flow(&mut guarded, 20_000_000);
         for bytes in [10_000, 100_000, 1_000_000, 3_000_000] {
-            let world = World { mbits, rtt_ms, buffer: 1.0, load, loss: 0.0, honours: true };
-            let mut guarded = world.pair(RlpMode::Guard, 1);
-            flow(&mut guarded, 20_000_000);
             let guard = flow(&mut guarded, bytes).fct.as_secs_f64();
             let trust = flow(&mut world.pair(RlpMode::Trust, 1), bytes).fct.as_secs_f64();
             println!(

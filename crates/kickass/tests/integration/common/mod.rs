@@ -1,5 +1,4 @@
 //! Packets for tests, written by a crate other than the one under test.
-#![allow(dead_code, reason = "each test takes what it needs")]
 
 use etherparse::{IpFragOffset, IpNumber, Ipv4Header, Ipv6FragmentHeader, Ipv6Header, Ipv6RawExtHeader};
 use kickass::packet::Packet;

@@ -1,12 +1,8 @@
 //! Fragmentation against reassembly and against the parser of another crate.
 
-#![expect(clippy::disallowed_methods, reason = "tests need some instant to start from")]
-
-mod common;
-
 use std::time::{Duration, Instant};
 
-use common::{V4, V6, packets, v4};
+use crate::common::{V4, V6, packets, v4};
 use etherparse::{Ipv4Header, LaxIpSlice};
 use kickass::{
     packet::{Ecn, Fragment, Indivisible, Malformed, Packet},
@@ -180,7 +176,7 @@ fn a_packet_is_forwarded_as_often_as_it_may_be() {
 
 #[test]
 fn a_packet_that_may_not_be_fragmented_is_not() {
-    let mut packet = common::v4_dont_fragment(1500);
+    let mut packet = crate::common::v4_dont_fragment(1500);
     assert_eq!(packet.split(24, 0), Err(Indivisible::DontFragment));
 }
 

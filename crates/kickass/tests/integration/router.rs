@@ -1,12 +1,8 @@
 //! Routers as a black box: which packets carry which code, and how other packets are treated.
 
-#![expect(clippy::disallowed_methods, reason = "tests need some instant to start from")]
-
-mod common;
-
 use std::time::{Duration, Instant};
 
-use common::{V4, V6, packets, v4, v4_dont_fragment};
+use crate::common::{V4, V6, packets, v4, v4_dont_fragment};
 use kickass::{
     Rate,
     code::Code,

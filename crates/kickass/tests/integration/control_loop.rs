@@ -1,15 +1,11 @@
 //! The closed loop: senders and receivers of [`kickass::endpoint`] through one router with RCP.
 
-#![expect(clippy::disallowed_methods, reason = "tests need some instant to start from")]
-
-mod common;
-
 use std::{
     collections::VecDeque,
     time::{Duration, Instant},
 };
 
-use common::V4;
+use crate::common::V4;
 use kickass::{
     Rate,
     code::Code,

@@ -1,6 +1,4 @@
 //! A router handles super-packets exactly as it handles their segments, which are built here independently.
-#![expect(clippy::disallowed_methods, reason = "tests need some instant to start from")]
-
 use std::{
     sync::Arc,
     time::{Duration, Instant},

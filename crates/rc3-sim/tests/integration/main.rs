@@ -1,0 +1,5 @@
+//! Worlds in virtual time. One binary: it links once, and the longest tests run beside the others.
+
+mod epochs;
+mod today;
+mod world;
