@@ -3,6 +3,7 @@
 use std::{
     env, io,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    pin::pin,
     time::Duration,
 };
 
@@ -119,7 +120,8 @@ async fn transfer(listener: &Listener, work: &Work, settings: Settings, link: &m
         Work::Receive(destination) => Some(destination),
         Work::Send(..) => None,
     };
-    let transferring = async {
+    // Dropped after the close: the end of its streams must not arrive before the reason.
+    let mut transferring = pin!(async {
         match work {
             Work::Receive(destination) => listener.receive(destination, &mut reporter).await,
             Work::Send(found, rate_limit) => {
@@ -127,9 +129,9 @@ async fn transfer(listener: &Listener, work: &Work, settings: Settings, link: &m
                 listener.send(&job, found, &mut reporter).await
             }
         }
-    };
+    });
     let outcome = tokio::select! {
-        outcome = transferring => outcome,
+        outcome = transferring.as_mut() => outcome,
         // ssh is gone.
         _ = link.run() => Err(TransferError::Interrupted { kept: 0 }),
         () = interrupted() => Err(TransferError::Interrupted { kept: 0 }),

@@ -104,7 +104,9 @@ async fn send_found(
 ) -> Result<Unkept, TransferError> {
     let address = or_stop(stop.as_mut(), resolve(&job.ticket)).await?;
     let endpoint = open(&job.network, address)?;
-    let outcome = or_stop(stop, persist(&endpoint, address, job, found, reporter)).await;
+    // Dropped after the close: the end of its streams must not arrive before the reason.
+    let mut work = pin!(persist(&endpoint, address, job, found, reporter));
+    let outcome = or_stop(stop, work.as_mut()).await;
     let (code, reason) = close_code(outcome.as_ref().err());
     endpoint.close(code, reason.as_bytes());
     let _ = tokio::time::timeout(Duration::from_secs(1), endpoint.wait_idle()).await;

@@ -1,6 +1,6 @@
 //! The side that connects: forwards what the command line asks for.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
 use rc3_net::{Connection, RecvStream, RlpMode, SendStream};
 use tokio::{
@@ -35,8 +35,6 @@ use crate::{
 const SOCKS_PATIENCE: Duration = Duration::from_secs(10);
 /// Time limit for the first message of a stream.
 const OPEN_PATIENCE: Duration = Duration::from_secs(10);
-/// Time limit for the last bytes to arrive at the peer.
-const END_PATIENCE: Duration = Duration::from_secs(3);
 
 /// Parameters of the side that connects.
 #[derive(Debug, Clone)]
@@ -72,13 +70,14 @@ pub async fn run(job: &ClientJob) -> Result<(), TunnelError> {
     let listeners = Listeners::bind(job).await?;
     let (peer, secret) = connect::find(&job.peer, &job.files)?;
     let (endpoint, address) = connect::open(&job.network, &peer).await?;
-    let work = async {
+    // Dropped after the close: the end of its streams must not arrive before the reason.
+    let mut work = pin!(async {
         let (tunnel, pin) = Tunnel::connect(&endpoint, address, &peer, secret, &job.files, job.rlp).await?;
         announce(&peer, pin);
         forward(job, tunnel, listeners, &peer).await
-    };
+    });
     let outcome = tokio::select! {
-        outcome = work => outcome,
+        outcome = work.as_mut() => outcome,
         () = interrupted() => Err(TunnelError::Interrupted),
     };
     let (code, reason) = match &outcome {
@@ -161,8 +160,9 @@ async fn forward(
         ended = stdio => ended?,
         error = connection.closed() => return Err(error.into()),
     }
-    // The last bytes should arrive.
-    let _ = timeout(END_PATIENCE, connection.close_gracefully(DONE, b"done")).await;
+    // Resets the streams of other connections, for which the peer would wait.
+    drop(tasks);
+    tunnel.finish().await;
     Ok(())
 }
 

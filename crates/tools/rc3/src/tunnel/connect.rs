@@ -117,6 +117,13 @@ impl Tunnel {
         }
     }
 
+    /// Requests no more, and waits until the peer has closed the connection, which it does when its targets have taken
+    /// all bytes.
+    pub(super) async fn finish(mut self) {
+        let _ = self.control.finish();
+        self.connection.closed().await;
+    }
+
     async fn say(&mut self, message: &FromClient) -> Result<(), TunnelError> {
         let written = self.control.write_chunk(message::encode(message).into()).await;
         written.map_err(|error| self.ended().unwrap_or_else(|| TunnelError::Lost(error.to_string())))

@@ -70,19 +70,21 @@ async fn answered(recv: &mut RecvStream) -> Result<(), Broken> {
 }
 
 /// Relays a TCP connection to a stream whose answer is still due: bytes leave before it arrives.
-pub(super) async fn relay_tcp_ahead(mut tcp: TcpStream, stream: Outgoing) -> Result<(), Broken> {
-    let (reader, writer) = tcp.split();
-    let outcome = relay_ahead(reader, writer, stream).await;
-    reset_if_broken(&tcp, &outcome);
-    outcome
+pub(super) async fn relay_tcp_ahead(tcp: TcpStream, stream: Outgoing) -> Result<(), Broken> {
+    let mut local = Local::new(tcp);
+    let (reader, writer) = local.tcp.split();
+    relay_ahead(reader, writer, stream).await?;
+    local.ended = true;
+    Ok(())
 }
 
 /// Relays a TCP connection.
-pub(super) async fn relay_tcp(mut tcp: TcpStream, send: SendStream, recv: RecvStream) -> Result<(), Broken> {
-    let (reader, writer) = tcp.split();
-    let outcome = relay(reader, writer, send, recv, false).await;
-    reset_if_broken(&tcp, &outcome);
-    outcome
+pub(super) async fn relay_tcp(tcp: TcpStream, send: SendStream, recv: RecvStream) -> Result<(), Broken> {
+    let mut local = Local::new(tcp);
+    let (reader, writer) = local.tcp.split();
+    relay(reader, writer, send, recv, false).await?;
+    local.ended = true;
+    Ok(())
 }
 
 /// Relays any reader and writer to a stream whose answer is still due.
@@ -94,32 +96,61 @@ pub(super) async fn relay_ahead(
     relay(reader, writer, stream.send, stream.recv, true).await
 }
 
-/// The program must not take a failure for the end of the data.
-fn reset_if_broken(tcp: &TcpStream, outcome: &Result<(), Broken>) {
-    if outcome.is_err() {
-        let _ = tcp.set_zero_linger();
+/// A TCP connection. Unless both directions have ended it is reset on drop, whether a direction failed or the relay was
+/// cancelled: the program must not take that for the end of the data.
+struct Local {
+    tcp: TcpStream,
+    ended: bool,
+}
+
+impl Local {
+    fn new(tcp: TcpStream) -> Self {
+        Self { tcp, ended: false }
+    }
+}
+
+impl Drop for Local {
+    fn drop(&mut self) {
+        if !self.ended {
+            let _ = self.tcp.set_zero_linger();
+        }
+    }
+}
+
+/// A stream, reset on drop as [`Local`] is.
+struct Remote {
+    send: SendStream,
+    recv: RecvStream,
+    ended: bool,
+}
+
+impl Drop for Remote {
+    fn drop(&mut self) {
+        if !self.ended {
+            let _ = self.send.reset(BROKEN);
+            let _ = self.recv.stop(BROKEN);
+        }
     }
 }
 
 async fn relay(
     mut reader: impl AsyncRead + Unpin,
     mut writer: impl AsyncWrite + Unpin,
-    mut send: SendStream,
-    mut recv: RecvStream,
+    send: SendStream,
+    recv: RecvStream,
     answer_due: bool,
 ) -> Result<(), Broken> {
+    let mut remote = Remote { send, recv, ended: false };
+    let Remote { send, recv, .. } = &mut remote;
     let inward = async {
         if answer_due {
-            answered(&mut recv).await?;
+            answered(recv).await?;
         }
-        write_out(&mut recv, &mut writer).await
+        write_out(recv, &mut writer).await
     };
-    let outcome = tokio::try_join!(read_in(&mut reader, &mut send), inward);
-    if outcome.is_err() {
-        let _ = send.reset(BROKEN);
-        let _ = recv.stop(BROKEN);
-    }
-    outcome.map(|((), ())| ())
+    tokio::try_join!(read_in(&mut reader, send), inward)?;
+    remote.ended = true;
+    Ok(())
 }
 
 /// Until the end of the reader, or until the peer does not want more: then the other direction has the reason, or ends

@@ -32,7 +32,8 @@ use crate::{
     transfer::{
         BUSY, FAILED,
         error::TransferError,
-        interrupted, lost, message,
+        interrupted, lost,
+        message::{self, MessageError},
         network::Network,
         newcomers::{Authorise, Newcomers},
         paths::printable_path,
@@ -243,7 +244,7 @@ async fn attend(peer: Peer, shared: &Arc<Shared>) -> TunnelError {
     open_up(&connection);
     let mut messages = message::listen::<FromClient>(requests);
     let permits = Arc::new(Semaphore::new(CONNECTIONS_MAX as usize));
-    let (mut tasks, mut listeners) = (JoinSet::new(), HashSet::new());
+    let (mut streams, mut listening, mut listeners) = (JoinSet::new(), JoinSet::new(), HashSet::new());
     let mut reply = Some(FromServer::Welcome);
     loop {
         if let Some(reply) = reply.take()
@@ -253,15 +254,20 @@ async fn attend(peer: Peer, shared: &Arc<Shared>) -> TunnelError {
         }
         tokio::select! {
             request = messages.recv() => {
-                let Some(Ok(FromClient::Listen { id, ip, port })) = request else {
-                    return end(&connection, "no valid message on the control stream");
+                let (id, ip, port) = match request {
+                    Some(Ok(FromClient::Listen { id, ip, port })) => (id, ip, port),
+                    Some(Err(MessageError::Ended)) => {
+                        drop(listening);
+                        return finish(&connection, streams).await;
+                    }
+                    _ => return end(&connection, "no valid message on the control stream"),
                 };
                 reply = Some(if !listeners.insert(id) || listeners.len() > LISTENERS_MAX {
                     FromServer::NotListening { id, reason: format!("it allows {LISTENERS_MAX} listeners") }
                 } else {
                     match open_listener(shared.remote_listen, ip, port).await {
                         Ok((listener, port)) => {
-                            tasks.spawn(remote::forward(listener, id, connection.clone(), Arc::clone(&permits)));
+                            listening.spawn(remote::forward(listener, id, connection.clone(), Arc::clone(&permits)));
                             FromServer::Listening { id, port }
                         }
                         Err(reason) => FromServer::NotListening { id, reason: message::reason(reason) },
@@ -270,11 +276,11 @@ async fn attend(peer: Peer, shared: &Arc<Shared>) -> TunnelError {
             }
             stream = connection.accept_bi() => match stream {
                 Ok((send, recv)) => {
-                    tasks.spawn(serve_stream(send, recv, Arc::clone(shared)));
+                    streams.spawn(serve_stream(send, recv, Arc::clone(shared)));
                 }
                 Err(error) => return ended(error),
             },
-            Some(_) = tasks.join_next() => {}
+            Some(_) = streams.join_next() => {}
         }
     }
 }
@@ -287,6 +293,17 @@ async fn open_listener(
     let listener = remote_listen.open(ip, port).await?;
     let port = listener.local_addr().map_err(|error| error.to_string())?.port();
     Ok((listener, port))
+}
+
+/// Closes the connection of a peer that needs no more streams, once the targets have taken the bytes of all that there
+/// are: the peer cannot see that, and would take bytes with it if it closed.
+async fn finish(connection: &Connection, mut streams: JoinSet<()>) -> TunnelError {
+    let served = async { while streams.join_next().await.is_some() {} };
+    tokio::select! {
+        () = served => connection.close(DONE, b"done"),
+        error = connection.closed() => return ended(error),
+    }
+    TunnelError::Lost("the other side is done".to_owned())
 }
 
 /// The end of a connection whose peer violates the protocol, or has ended it.

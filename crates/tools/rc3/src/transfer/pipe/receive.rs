@@ -2,6 +2,7 @@
 
 use std::{
     io::{self, Write},
+    pin::pin,
     time::Duration,
 };
 
@@ -46,8 +47,10 @@ pub async fn receive_to_stdout(job: ReceiveJob, reporter: &mut Reporter) -> Resu
         }
     }
     let mut admission = Admission::new(endpoint.clone(), ticket.secret());
+    // Dropped after the close: the end of its streams must not arrive before the reason.
+    let mut work = pin!(serve(&mut admission, reporter));
     let outcome = tokio::select! {
-        outcome = serve(&mut admission, reporter) => outcome,
+        outcome = work.as_mut() => outcome,
         () = interrupted() => Err(of_pipe(TransferError::Interrupted { kept: 0 })),
     };
     let (code, reason) = parting(outcome.as_ref().err(), &job.policy);

@@ -2,6 +2,7 @@
 
 use std::{
     io::{self, Read},
+    pin::pin,
     time::Duration,
 };
 
@@ -51,8 +52,10 @@ pub async fn send_pipe(
 ) -> Result<(), TransferError> {
     let address = resolve(&job.send.ticket).await?;
     let endpoint = open(&job.send.network, address)?;
+    // Dropped after the close: the end of its streams must not arrive before the reason.
+    let mut work = pin!(converse(&endpoint, &job, input, reporter));
     let outcome = tokio::select! {
-        outcome = converse(&endpoint, &job, input, reporter) => outcome,
+        outcome = work.as_mut() => outcome,
         () = interrupted() => Err(of_pipe(TransferError::Interrupted { kept: 0 })),
     };
     let (code, reason) = close_code(outcome.as_ref().err());

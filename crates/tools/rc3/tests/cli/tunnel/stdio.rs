@@ -57,6 +57,28 @@ fn standard_output_ends_before_standard_input() {
 }
 
 #[test]
+fn a_target_that_reads_late_gets_every_byte() {
+    let server = Server::start(&[]);
+    let state = tempfile::tempdir().unwrap();
+    let (sender, heard) = std::sync::mpsc::channel();
+    let slow = target(move |mut stream| {
+        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        // Meanwhile the command has written all that the windows take, and ends.
+        thread::sleep(std::time::Duration::from_millis(500));
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes).unwrap();
+        sender.send(bytes).unwrap();
+    });
+    let mut process = stdio(state.path(), &[&format!("--stdio={slow}")], Some(&server.ticket));
+    let bytes = content(5, 12_000_000);
+    let mut input = process.child.stdin.take().unwrap();
+    input.write_all(&bytes).unwrap();
+    drop(input);
+    assert!(heard.recv_timeout(PATIENCE).unwrap() == bytes);
+    assert_eq!(process.finish().0, Some(0));
+}
+
+#[test]
 fn a_target_out_of_reach_is_an_error_with_its_reason() {
     let server = Server::start(&["--allow", "127.0.0.1:*"]);
     let dead = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
