@@ -324,7 +324,10 @@ impl Clock {
             remembered * REMEMBERED
         };
         if now >= begun + self.rtt_min * 2 {
+            // Nothing confirmed it. On an unknown path more would have left by now, which must not leave at once.
             self.remembered = None;
+            self.enter(now, Phase::Braked { window: FLOOR, at: now });
+            return Permit::Wait(now);
         }
         self.permit_paced(now, path, rate, BURST * path.packet_bytes)
     }
@@ -675,6 +678,17 @@ mod tests {
             assert_eq!(proved < found, bounded, "{proved} of {found} bytes in a round trip");
             assert!(proved <= UNPROVEN_BYTES);
         }
+    }
+
+    #[test]
+    fn a_memory_that_nothing_confirms_ends_without_a_burst() {
+        let mut world = World::new();
+        world.others = ms(10_000);
+        let rate = Rate::from_bits_per_second(3_000_000).expect("not zero");
+        world.clock.recall(Pace { rate, rtt_min: RTT });
+        let sent = world.run(ms(0), ms(200));
+        let late = within(&sent, 80, 200);
+        assert!((2..=(120 / 40 + 1) * FLOOR as usize).contains(&late), "{sent:?}");
     }
 
     #[test]
