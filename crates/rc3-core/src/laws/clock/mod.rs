@@ -349,7 +349,20 @@ impl Clock {
         let gain = self.gain(now, known) * self.part(path.honoured, known);
         match self.permit_paced(now, path, rate * gain, BURST * path.packet_bytes) {
             Permit::Bytes(bytes) => Permit::Bytes(bytes.min(room as u64)),
-            wait => wait,
+            Permit::Wait(until) => self.stay_informed(now, path, until),
+        }
+    }
+
+    /// The primary may take all of RLP's part. Then no packet of RLP would measure the path again, and what the clock saw
+    /// when a policer's bucket ran empty would hold for the rest of the flow. So some packets leave all the same, unless a
+    /// queue shows, which they would lengthen.
+    fn stay_informed(&self, now: Instant, path: PathNow, until: Instant) -> Permit {
+        if path.honoured || !self.vacancy.has_only_losses() || self.delay.queue() > self.queue_max() {
+            return Permit::Wait(until);
+        }
+        match self.departures.newest().map(|at| at + self.rtt_min.div_f64(FLOOR)) {
+            Some(due) if now < due => Permit::Wait(until.min(due)),
+            _ => Permit::Bytes(path.packet_bytes),
         }
     }
 

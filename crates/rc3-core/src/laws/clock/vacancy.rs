@@ -110,6 +110,12 @@ impl Vacancy {
         self.others.queue()
     }
 
+    /// Whether packets were lost, and none waited for others: by chance, or at a policer.
+    pub(super) fn has_only_losses(&self) -> bool {
+        let sum = |count: fn(&Seen) -> u64| count(&self.seen[0]) + count(&self.seen[1]);
+        sum(|seen| seen.lost) > 0 && sum(|seen| seen.waited) == 0
+    }
+
     /// RLP's part of the rate, excluding losses on the path; `None` until two packets have arrived. If the rate is not
     /// `known`, neither is the own wait, and only losses indicate others.
     ///
