@@ -22,3 +22,10 @@ pub struct DatagramMeta {
     /// until the process reads them looks like the path's.
     pub arrived: Option<Instant>,
 }
+
+impl DatagramMeta {
+    /// When it arrived, with `now` as the time of reading.
+    pub(crate) fn arrived_by(&self, now: Instant) -> Instant {
+        self.arrived.map_or(now, |at| at.min(now))
+    }
+}

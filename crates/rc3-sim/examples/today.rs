@@ -39,5 +39,5 @@ fn main() {
         let _ = write!(std::io::stderr(), "\r{done} of {} cells, {:70}", cells.len(), row.cell.to_string());
     });
     let _ = writeln!(std::io::stderr());
-    println!("{}", report::text(&rows));
+    println!("{}", report::text(&rows, report::WORST));
 }

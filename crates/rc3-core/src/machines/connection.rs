@@ -297,7 +297,7 @@ impl Connection {
             }
         };
         self.received.rlp_datagrams += 1;
-        self.note_bytes(datagram.len());
+        self.note_bytes(arrived, datagram.len());
         let mut noted = false;
         let payload = datagram.freeze().slice(opened.payload);
         for frame in Frames::new(&payload) {

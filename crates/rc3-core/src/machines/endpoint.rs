@@ -293,7 +293,7 @@ impl Endpoint {
         shared: bool,
     ) -> Option<ConnectionHandle> {
         let id = receiver_id(&datagram)?;
-        let arrived = meta.arrived.map_or(now, |at| at.min(now));
+        let arrived = meta.arrived_by(now);
         if let Some(handle) = self.receivers.find(id) {
             let connection = self.connections.get_mut(handle)?;
             connection.set_share(self.shares.of_one());
@@ -341,7 +341,7 @@ impl Endpoint {
                 if !connection.admit(now, meta.remote, len) {
                     return Some(handle);
                 }
-                connection.on_primary_datagram(len);
+                connection.on_primary_datagram(meta.arrived_by(now), len);
                 QuicEndpoint::deliver(connection.primary_mut(), event);
                 if let Some(len) = meta.leading_len {
                     connection.on_leading(len);

@@ -16,7 +16,7 @@ pub struct Arrival {
     pub packet_number: u64,
     /// Datagrams with DATA received, including it.
     pub datagrams: u64,
-    /// UDP payload received in total by both loops, in bytes.
+    /// UDP payload received in total by both loops until that time, in bytes.
     pub bytes: u64,
     /// Its arrival time, in microseconds of a receiver clock that starts anywhere and runs evenly.
     pub micros: u64,

@@ -259,3 +259,40 @@ fn a_receiver_that_reads_late_slows_guard_only_without_stamps() {
         }
     }
 }
+
+/// FCT / FCT of plain QUIC of the only cell of a scenario with these keys.
+fn ratio_to_plain(keys: &str) -> f64 {
+    let file = format!("name = 'cell'\ntitle = 'cell'\n{keys}");
+    let cells = Scenario::parse(&file, "cell.toml").expect("it parses").cells();
+    assert_eq!(cells.len(), 1);
+    let rows = today::run(&cells, &[Scheme::Guard], std::num::NonZero::<usize>::MIN, |_| ());
+    rows[0].ratio_to_plain(Scheme::Guard).expect("it ends")
+}
+
+/// Once a policer's bucket is empty, the clock goes on measuring, so that the first rate does not come back.
+#[test]
+fn a_long_flow_through_a_large_bucket_is_no_slower_than_plain_quic() {
+    let keys = "queue = 'policer'\nrate = ['100mbit']\nrtt = ['20ms']\nbuffer = [4.0]\nsize = ['10M']\n";
+    let ratio = ratio_to_plain(keys);
+    assert!(ratio < 1.0, "{ratio}");
+}
+
+/// Packets that a receiver gets together do not make the path look faster.
+#[test]
+fn a_receiver_that_batches_slows_no_flow() {
+    let keys = "queue = 'fifo'\naggregation = '5ms'\nrate = ['20mbit']\nrtt = ['60ms']\nbuffer = [0.5]\nsize = ['3M']\n";
+    let ratio = ratio_to_plain(keys);
+    assert!(ratio < 1.0, "{ratio}");
+}
+
+/// A memory that is too low ends without a burst, and RLP does not take the error of its own model for other traffic.
+#[test]
+fn a_memory_of_a_slower_path_slows_no_flow() {
+    for (mbits, size, most) in [(20, "1M", 1.0), (100, "30M", 1.02)] {
+        let keys = format!(
+            "queue = 'fifo'\ntaught-at = 0.25\nrate = ['{mbits}mbit']\nrtt = ['20ms']\nbuffer = [0.1]\nsize = ['{size}']\n"
+        );
+        let ratio = ratio_to_plain(&keys);
+        assert!(ratio < most, "{mbits} Mbit/s, {size}: {ratio}");
+    }
+}

@@ -3,7 +3,10 @@
 use std::{num::NonZero, path::PathBuf, time::Duration};
 
 use clap::{Args, Subcommand, value_parser};
-use rc3_sim::{today::Scheme, topology::Site};
+use rc3_sim::{
+    today::{Scheme, report},
+    topology::Site,
+};
 use rc3_text::units::{parse_size, parse_time};
 
 use super::shard::Shard;
@@ -140,7 +143,7 @@ pub struct SimTodayArgs {
     #[arg(value_name = "NAME|FILE")]
     pub names: Vec<String>,
     /// Print the names of the scenarios and schemes instead
-    #[arg(long, conflicts_with_all = ["names", "quick", "scheme", "page"])]
+    #[arg(long, conflicts_with_all = ["names", "quick", "scheme", "worst", "page"])]
     pub list: bool,
     /// Run a small part of each scenario: seconds instead of minutes
     #[arg(long)]
@@ -148,6 +151,9 @@ pub struct SimTodayArgs {
     /// A scheme to compare with plain QUIC; may be given more than once [default: guard]
     #[arg(long, value_name = "SCHEME", value_parser = parse_scheme)]
     pub scheme: Vec<Scheme>,
+    /// Cells in the list of the worst, each with its path, size and seed
+    #[arg(long, default_value_t = report::WORST, value_name = "N")]
+    pub worst: usize,
     /// Also write a page of Markdown
     #[arg(long, value_name = "FILE")]
     pub page: Option<PathBuf>,

@@ -99,9 +99,9 @@ impl Command {
             }
             SimCommand::Coverage(SimCoverageArgs { reports }) => Ok(Self::Coverage(reports)),
             SimCommand::Today(SimTodayArgs { list: true, .. }) => Ok(Self::TodayList),
-            SimCommand::Today(SimTodayArgs { names, quick, scheme, page, jobs, .. }) => {
+            SimCommand::Today(SimTodayArgs { names, quick, scheme, worst, page, jobs, .. }) => {
                 let threads = jobs.unwrap_or_else(cores);
-                Ok(Self::Today(TodayJob::new(&names, quick, &scheme, page, threads)?))
+                Ok(Self::Today(TodayJob::new(&names, quick, &scheme, worst, page, threads)?))
             }
             SimCommand::Plot(SimPlotArgs { names, how }) => {
                 let plots = || catalogue::PLOTS.iter().map(|&name| name.to_owned()).collect();

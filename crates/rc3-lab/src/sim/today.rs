@@ -26,6 +26,8 @@ pub struct TodayJob {
     scenarios: Vec<Scenario>,
     quick: bool,
     schemes: Vec<Scheme>,
+    /// Cells in the list of the worst.
+    worst: usize,
     page: Option<PathBuf>,
     threads: NonZero<usize>,
     /// As it would be typed.
@@ -41,6 +43,7 @@ impl TodayJob {
         names: &[String],
         quick: bool,
         schemes: &[Scheme],
+        worst: usize,
         page: Option<PathBuf>,
         threads: NonZero<usize>,
     ) -> Result<Self, ExperimentError> {
@@ -63,6 +66,7 @@ impl TodayJob {
             scenarios: wanted.iter().map(|name| read(name)).collect::<Result<_, _>>()?,
             quick,
             schemes: if schemes.is_empty() { vec![Scheme::Guard] } else { schemes.to_vec() },
+            worst,
             page,
             threads,
             command,
@@ -87,7 +91,7 @@ impl TodayJob {
             let text = report::page(&rows, &self.scenarios, &origin);
             fs::write(page, text).map_err(|error| ExperimentError::Write { path: page.clone(), error })?;
         }
-        Ok(report::text(&rows))
+        Ok(report::text(&rows, self.worst))
     }
 }
 
@@ -166,19 +170,20 @@ mod tests {
 
     fn job(names: &[&str], page: Option<PathBuf>) -> Result<TodayJob, ExperimentError> {
         let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
-        TodayJob::new(&names, true, &[], page, NonZero::<usize>::MIN)
+        TodayJob::new(&names, true, &[], 1, page, NonZero::<usize>::MIN)
     }
 
     #[test]
-    fn a_page_has_a_row_for_each_scenario() {
+    fn a_page_has_a_row_for_each_scenario_and_the_text_as_many_of_the_worst_as_asked_for() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("small.toml");
-        let text = "name = 'small'\ntitle = 'Small'\nqueue = 'fifo'\nrate = ['20mbit']\nrtt = ['20ms']\nsize = ['30k']\n";
+        let text = "name = 'small'\ntitle = 'Small'\nqueue = 'fifo'\nrate = ['20mbit']\nrtt = ['20ms']\nsize = ['30k', '100k']\n";
         fs::write(&file, text).unwrap();
         let page = folder.path().join("page.md");
         let job = job(&[file.to_str().unwrap()], Some(page.clone())).unwrap();
         let text = job.run().unwrap();
-        assert!(text.contains("guard: the worst"), "{text}");
+        let (_, worst) = text.split_once("guard: the worst 1 cells\n").expect("a list");
+        assert!(worst.lines().count() == 1 && worst.contains("small: 20mbit x 20ms"), "{text}");
         let page = fs::read_to_string(page).unwrap();
         assert!(page.contains("## guard: FCT / plain") && page.contains("| small |"), "{page}");
     }

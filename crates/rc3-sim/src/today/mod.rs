@@ -11,7 +11,7 @@
 //! let cells: Vec<_> = scenario.quick().into_iter().filter(|cell| cell.bytes == 30_000).take(2).collect();
 //! let schemes = [Scheme::Plain, Scheme::Guard];
 //! let rows = today::run(&cells, &schemes, NonZero::<usize>::MIN, |_| ());
-//! println!("{}", report::text(&rows));
+//! println!("{}", report::text(&rows, report::WORST));
 //! assert!(rows.iter().all(|row| row.ratio_to_ideal(Scheme::Plain).is_some_and(|ratio| ratio > 0.99)));
 //! ```
 

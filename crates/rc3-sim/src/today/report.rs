@@ -10,8 +10,8 @@ use super::{Row, Scenario, Scheme};
 /// A cell above this many times the completion time of plain QUIC is a loss.
 pub const LOSS: f64 = 1.05;
 
-/// Cells in a list of the worst.
-const WORST: usize = 10;
+/// Cells in a list of the worst, unless another number is asked for.
+pub const WORST: usize = 10;
 
 /// Up to so many scenarios are also broken down by size, buffer, round trip and rate.
 const BROKEN_DOWN: usize = 3;
@@ -139,8 +139,8 @@ fn schemes(rows: &[Row]) -> BTreeSet<Scheme> {
     rows.iter().flat_map(|row| row.outcomes.iter().map(|(scheme, _)| *scheme)).collect()
 }
 
-/// For each scheme a line for each group of cells, then the worst cells.
-pub fn text(rows: &[Row]) -> String {
+/// For each scheme a line for each group of cells, then its `count` worst cells.
+pub fn text(rows: &[Row], count: usize) -> String {
     let mut text = String::new();
     for scheme in schemes(rows) {
         let _ = writeln!(text, "\n{scheme}: FCT / plain and FCT / ideal, geometric mean and worst\n");
@@ -172,19 +172,19 @@ pub fn text(rows: &[Row]) -> String {
             let _ = writeln!(text, "{}", line.trim_end());
         }
         if scheme != Scheme::Plain {
-            text += &worst(rows, scheme);
+            text += &worst(rows, scheme, count);
         }
     }
     text
 }
 
-/// The worst cells of a scheme.
-fn worst(rows: &[Row], scheme: Scheme) -> String {
+/// The worst cells of a scheme, at most `count`.
+fn worst(rows: &[Row], scheme: Scheme, count: usize) -> String {
     let mut ratios: Vec<(f64, &Row)> =
         rows.iter().filter_map(|row| Some((row.ratio_to_plain(scheme)?, row))).collect();
     ratios.sort_by(|(a, _), (b, _)| b.total_cmp(a));
-    let mut text = format!("\n{scheme}: the worst {WORST} cells\n");
-    for (ratio, row) in ratios.into_iter().take(WORST) {
+    let mut text = format!("\n{scheme}: the worst {} cells\n", count.min(ratios.len()));
+    for (ratio, row) in ratios.into_iter().take(count) {
         let Some(outcome) = row.outcome(scheme) else { continue };
         let _ = writeln!(
             text,

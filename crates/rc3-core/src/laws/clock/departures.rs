@@ -76,6 +76,11 @@ impl Departures {
         self.passed
     }
 
+    /// When the newest batch left.
+    pub(super) fn newest(&self) -> Option<Instant> {
+        self.batches.back().map(|(batch, _)| batch.at)
+    }
+
     /// Datagrams in flight.
     pub(super) fn in_flight(&self) -> u64 {
         self.sent - self.passed

@@ -324,7 +324,10 @@ impl Clock {
             remembered * REMEMBERED
         };
         if now >= begun + self.rtt_min * 2 {
+            // Nothing confirmed it. On an unknown path more would have left by now, which must not leave at once.
             self.remembered = None;
+            self.enter(now, Phase::Braked { window: FLOOR, at: now });
+            return Permit::Wait(now);
         }
         self.permit_paced(now, path, rate, BURST * path.packet_bytes)
     }
@@ -346,7 +349,20 @@ impl Clock {
         let gain = self.gain(now, known) * self.part(path.honoured, known);
         match self.permit_paced(now, path, rate * gain, BURST * path.packet_bytes) {
             Permit::Bytes(bytes) => Permit::Bytes(bytes.min(room as u64)),
-            wait => wait,
+            Permit::Wait(until) => self.stay_informed(now, path, until),
+        }
+    }
+
+    /// The primary may take all of RLP's part. Then no packet of RLP would measure the path again, and what the clock saw
+    /// when a policer's bucket ran empty would hold for the rest of the flow. So some packets leave all the same, unless a
+    /// queue shows, which they would lengthen.
+    fn stay_informed(&self, now: Instant, path: PathNow, until: Instant) -> Permit {
+        if path.honoured || !self.vacancy.has_only_losses() || self.delay.queue() > self.queue_max() {
+            return Permit::Wait(until);
+        }
+        match self.departures.newest().map(|at| at + self.rtt_min.div_f64(FLOOR)) {
+            Some(due) if now < due => Permit::Wait(until.min(due)),
+            _ => Permit::Bytes(path.packet_bytes),
         }
     }
 
@@ -675,6 +691,17 @@ mod tests {
             assert_eq!(proved < found, bounded, "{proved} of {found} bytes in a round trip");
             assert!(proved <= UNPROVEN_BYTES);
         }
+    }
+
+    #[test]
+    fn a_memory_that_nothing_confirms_ends_without_a_burst() {
+        let mut world = World::new();
+        world.others = ms(10_000);
+        let rate = Rate::from_bits_per_second(3_000_000).expect("not zero");
+        world.clock.recall(Pace { rate, rtt_min: RTT });
+        let sent = world.run(ms(0), ms(200));
+        let late = within(&sent, 80, 200);
+        assert!((2..=(120 / 40 + 1) * FLOOR as usize).contains(&late), "{sent:?}");
     }
 
     #[test]

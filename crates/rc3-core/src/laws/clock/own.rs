@@ -19,6 +19,8 @@ struct Batch {
 pub(super) struct Wait {
     /// The time in seconds that the link needs for it.
     pub(super) seconds: f64,
+    /// For how long, in seconds, the link has not been idle before it.
+    pub(super) busy: f64,
     /// Whether this is the first query for its batch.
     pub(super) first: bool,
 }
@@ -29,6 +31,8 @@ pub(super) struct Own {
     batches: VecDeque<Batch>,
     /// The link's backlog after the last dropped batch, in seconds.
     busy: Option<(Instant, f64)>,
+    /// Since when the link has not been idle.
+    busy_since: Option<Instant>,
     /// The number queried last.
     asked: Option<u64>,
     /// Rate of the link in bytes per second, if known.
@@ -61,7 +65,10 @@ impl Own {
         let before = packets.checked_sub(last - number + 1)?;
         let own = batch.bytes as f64 * before as f64 / packets as f64 / rate;
         let first = self.asked.replace(number).is_none_or(|asked| asked + packets <= last);
-        Some(Wait { seconds: self.busy_at(batch.at) + own, first })
+        let backlog = self.busy_at(batch.at);
+        let since = self.busy_since.filter(|_| backlog > 0.0).unwrap_or(batch.at);
+        let busy = batch.at.saturating_duration_since(since).as_secs_f64();
+        Some(Wait { seconds: backlog + own, busy, first })
     }
 
     /// Reduces the link's backlog by this many seconds, because packets were lost in front of it.
@@ -81,7 +88,11 @@ impl Own {
     fn pop(&mut self) {
         if let Some(batch) = self.batches.pop_front() {
             let service = if self.rate > 0.0 { batch.bytes as f64 / self.rate } else { 0.0 };
-            self.busy = Some((batch.at, self.busy_at(batch.at) + service));
+            let backlog = self.busy_at(batch.at);
+            if backlog == 0.0 {
+                self.busy_since = Some(batch.at);
+            }
+            self.busy = Some((batch.at, backlog + service));
         }
     }
 

@@ -13,6 +13,10 @@ use super::{delay::Delay, own::Own};
 const WAIT_MIN: f64 = 0.000_5;
 /// and a fraction of the own queue, since the rate is an estimate.
 const OWN_PART: f64 = 8.0;
+/// and a fraction of the time in which the link has not been idle, up to a bound in seconds: so long the rate's error adds
+/// up in the own queue.
+const BUSY_PART: f64 = 512.0;
+const BUSY_WAIT_MAX: f64 = 0.001;
 /// With a longer own queue in front, in seconds, a packet that arrives too early shows that own packets were lost.
 const OWN_MAX: f64 = 0.001;
 /// This many packets without other traffic are enough to consider the link idle.
@@ -89,7 +93,8 @@ impl Vacancy {
             return;
         }
         let others = (sample.delay - own - least).min(sample.waited);
-        let is_idle = others <= WAIT_MIN + own / OWN_PART;
+        let error = own / OWN_PART + (wait.busy / BUSY_PART).min(BUSY_WAIT_MAX);
+        let is_idle = others <= WAIT_MIN + error;
         let count = if is_idle { &mut seen.idle } else { &mut seen.waited };
         *count += 1;
     }
@@ -108,6 +113,12 @@ impl Vacancy {
     /// Recent minimum of the wait for others.
     pub(super) fn queue(&self) -> Duration {
         self.others.queue()
+    }
+
+    /// Whether packets were lost, and none waited for others: by chance, or at a policer.
+    pub(super) fn has_only_losses(&self) -> bool {
+        let sum = |count: fn(&Seen) -> u64| count(&self.seen[0]) + count(&self.seen[1]);
+        sum(|seen| seen.lost) > 0 && sum(|seen| seen.waited) == 0
     }
 
     /// RLP's part of the rate, excluding losses on the path; `None` until two packets have arrived. If the rate is not
@@ -190,6 +201,25 @@ mod tests {
         let vacancy = flight(1, 60, |at| if at < 60 { 0.0 } else { 5.0 });
         assert!((vacancy.queue().as_secs_f64() - 0.005).abs() < 1e-6);
         assert!(vacancy.part(true).expect("seen") < 0.1);
+    }
+
+    #[test]
+    fn an_error_of_the_rate_that_adds_up_on_a_busy_link_is_no_queue_of_others() {
+        let start = Instant::now();
+        let at = |nth| start + Duration::from_millis(nth);
+        let mut vacancy = Vacancy::default();
+        // A packet is always in front, and the estimate is too high by a thousandth.
+        vacancy.own().on_rlp_sent(start, 0, 1, 1200);
+        for number in 1..900 {
+            vacancy.own().on_rlp_sent(at(number - 1), number, 1, 1200);
+        }
+        for number in 0..900 {
+            let own = if number == 0 { 1e-3 } else { 2e-3 };
+            let (delay, rate) = (0.02 + own, 1.001 * RATE);
+            let sample = Sample { number, delay, waited: own - 1e-3, service: 1e-3, rate, missing: 0 };
+            vacancy.on_arrival(at(number) + RTT, sample, RTT);
+        }
+        assert_eq!(vacancy.part(true), Some(1.0));
     }
 
     #[test]

@@ -27,15 +27,15 @@ impl Connection {
     }
 
     /// A datagram of the primary arrived, of `len` bytes: its content is in a buffer of that length.
-    pub(crate) fn on_primary_datagram(&mut self, len: usize) {
+    pub(crate) fn on_primary_datagram(&mut self, arrived: Instant, len: usize) {
         self.primary_datagram_max = self.primary_datagram_max.max(len);
-        self.note_bytes(len);
+        self.note_bytes(arrived, len);
     }
 
     /// A datagram of either loop arrived, of `len` bytes.
-    pub(super) fn note_bytes(&mut self, len: usize) {
+    pub(super) fn note_bytes(&mut self, arrived: Instant, len: usize) {
         if let Some(overlay) = &mut self.overlay {
-            overlay.arrivals.on_bytes(len);
+            overlay.arrivals.on_bytes(arrived, len);
         }
     }
 

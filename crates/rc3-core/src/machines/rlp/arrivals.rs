@@ -39,9 +39,18 @@ impl Arrivals {
         self.wanted == Some(true)
     }
 
-    /// A datagram of `bytes` (UDP payload) has arrived, by either loop.
-    pub(crate) fn on_bytes(&mut self, bytes: usize) {
+    /// A datagram of `bytes` (UDP payload) arrived at `arrived`, by either loop.
+    pub(crate) fn on_bytes(&mut self, arrived: Instant, bytes: usize) {
         self.bytes += bytes as u64;
+        // A report counts all bytes of its time: those that the order of reading puts behind its packet would look as
+        // if they had taken no time.
+        let micros = self.micros(arrived);
+        if let Some(newest) = self.newest.as_mut().filter(|newest| newest.micros == micros) {
+            newest.bytes = self.bytes;
+            if let Some(report) = self.reports.last_mut().filter(|report| report.micros == micros) {
+                report.bytes = self.bytes;
+            }
+        }
     }
 
     /// An authentic datagram with DATA, which the system received at `arrived`.
@@ -54,20 +63,25 @@ impl Arrivals {
         if self.newest.is_some_and(|newest| packet_number <= newest.packet_number) {
             return;
         }
-        let since = *self.since.get_or_insert(arrived);
-        let micros = arrived.saturating_duration_since(since).as_micros();
+        self.since.get_or_insert(arrived);
         // Time does not go backwards, though stamps may when the system's clock is set.
         let earliest = self.newest.map_or(0, |newest| newest.micros);
         let newest = Arrival {
             packet_number,
             datagrams: self.datagrams,
             bytes: self.bytes,
-            micros: u64::try_from(micros).unwrap_or(u64::MAX).max(earliest),
+            micros: self.micros(arrived).max(earliest),
         };
         self.newest = Some(newest);
         if self.wanted != Some(false) {
             self.add_report(newest);
         }
+    }
+
+    /// A time in the units of reports.
+    fn micros(&self, at: Instant) -> u64 {
+        let since = self.since.unwrap_or(at);
+        u64::try_from(at.saturating_duration_since(since).as_micros()).unwrap_or(u64::MAX)
     }
 
     /// Simultaneous arrivals are one report, of the last.
@@ -117,8 +131,9 @@ mod tests {
         let epoch = Instant::now() + Duration::from_secs(1);
         arrivals.on_wanted(true);
         for (number, micros) in packets {
-            arrivals.on_bytes(1000);
-            arrivals.on_data(epoch + Duration::from_micros(micros), number);
+            let at = epoch + Duration::from_micros(micros);
+            arrivals.on_bytes(at, 1000);
+            arrivals.on_data(at, number);
         }
         let reports = arrivals.take_reports();
         assert!(arrivals.take_reports().is_empty(), "each is reported once");
@@ -134,6 +149,24 @@ mod tests {
         let reports = reports([(0, 5), (1, 29), (2, 53), (3, 53), (4, 80)]);
         assert_eq!(times(&reports), [(0, 0), (1, 24), (3, 48), (4, 75)]);
         assert_eq!(reports[2], Arrival { packet_number: 3, datagrams: 4, bytes: 4000, micros: 48 });
+    }
+
+    #[test]
+    fn bytes_of_the_primary_count_from_the_time_at_which_they_arrived() {
+        let mut arrivals = Arrivals::default();
+        let epoch = Instant::now();
+        arrivals.on_wanted(true);
+        let at = |micros| epoch + Duration::from_micros(micros);
+        // Each read brings a packet of RLP and then some of the primary.
+        for (number, micros, primary) in [(0, 0, 1000), (1, 5000, 9000), (2, 10_000, 2000)] {
+            arrivals.on_bytes(at(micros), 1000);
+            arrivals.on_data(at(micros), number);
+            arrivals.on_bytes(at(micros), primary);
+        }
+        // Later, so in no report.
+        arrivals.on_bytes(at(10_001), 500);
+        let reports: Vec<_> = arrivals.take_reports().iter().map(|report| report.bytes).collect();
+        assert_eq!(reports, [2000, 12_000, 15_000]);
     }
 
     #[test]
