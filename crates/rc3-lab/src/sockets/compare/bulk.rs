@@ -4,14 +4,31 @@ use rc3_lab::sockets::contenders::{Contender, Result, Service};
 
 use crate::place::Place;
 
+/// What one contender reached, by run.
 #[derive(Default)]
-struct Results {
+pub(crate) struct Results {
     gbit_per_second: Vec<f64>,
-    gbit_per_cpu_second: Vec<f64>,
+    pub(crate) gbit_per_cpu_second: Vec<f64>,
 }
 
 /// Runs the contenders in turn and prints a table of medians.
 pub(crate) fn compare(place: &Place, contenders: &[Contender], bytes: u64, runs: usize) -> Result<()> {
+    let mut results = measure(place, contenders, bytes, runs)?;
+    println!("{} MB over {}, medians of {runs} (smallest to largest):", bytes / 1_000_000, place.name());
+    println!("{:12} {:>24} {:>30}", "", "Gbit/s", "Gbit per CPU-second, both ends");
+    for (contender, Results { gbit_per_second, gbit_per_cpu_second }) in &mut results {
+        println!("{:12} {:>24} {:>30}", contender.name(), row(gbit_per_second), row(gbit_per_cpu_second));
+    }
+    Ok(())
+}
+
+/// Runs the contenders in turn.
+pub(crate) fn measure(
+    place: &Place,
+    contenders: &[Contender],
+    bytes: u64,
+    runs: usize,
+) -> Result<Vec<(Contender, Results)>> {
     let mut results: Vec<_> = contenders.iter().map(|&contender| (contender, Results::default())).collect();
     let gbit = bytes as f64 * 8.0 / 1e9;
     for run in 1..=runs {
@@ -29,12 +46,7 @@ pub(crate) fn compare(place: &Place, contenders: &[Contender], bytes: u64, runs:
             );
         }
     }
-    println!("{} MB over {}, medians of {runs} (smallest to largest):", bytes / 1_000_000, place.name());
-    println!("{:12} {:>24} {:>30}", "", "Gbit/s", "Gbit per CPU-second, both ends");
-    for (contender, Results { gbit_per_second, gbit_per_cpu_second }) in &mut results {
-        println!("{:12} {:>24} {:>30}", contender.name(), row(gbit_per_second), row(gbit_per_cpu_second));
-    }
-    Ok(())
+    Ok(results)
 }
 
 fn row(values: &mut [f64]) -> String {

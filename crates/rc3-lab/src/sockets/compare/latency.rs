@@ -4,7 +4,8 @@ use rc3_lab::sockets::contenders::{Contender, Exchange, Result, Service};
 
 use crate::place::Place;
 
-const PERCENTILES: [f64; 6] = [10.0, 50.0, 90.0, 99.0, 99.9, 100.0];
+/// Of the times of exchanges.
+pub(crate) const PERCENTILES: [f64; 6] = [10.0, 50.0, 90.0, 99.0, 99.9, 100.0];
 
 /// Runs the contenders in turn and prints a table of percentiles: medians over the runs.
 pub(crate) fn compare(
@@ -14,21 +15,7 @@ pub(crate) fn compare(
     runs: usize,
 ) -> Result<()> {
     let Exchange { count, bytes, new_connections } = exchange;
-    let mut results: Vec<_> = contenders.iter().map(|&contender| (contender, Vec::new())).collect();
-    let mut arguments = vec![count.to_string(), bytes.to_string()];
-    if *new_connections {
-        arguments.push("--new-connections".to_owned());
-    }
-    for run in 1..=runs {
-        for (contender, results) in &mut results {
-            let printed = place.run(*contender, Service::Mirror, "ask", &arguments)?;
-            let mut micros: Vec<u64> =
-                printed.split_whitespace().map(str::parse).collect::<std::result::Result<_, _>>()?;
-            micros.sort_unstable();
-            results.push(PERCENTILES.map(|percentile| at(&micros, percentile)));
-            eprintln!("run {run} of {runs}: {} median {} us", contender.name(), at(&micros, 50.0));
-        }
-    }
+    let results = measure(place, contenders, exchange, runs)?;
     let connections = if *new_connections { "each on a new connection" } else { "on one connection" };
     println!(
         "{count} exchanges of {bytes} bytes both ways {connections} over {}, us, medians of {runs} runs:",
@@ -47,6 +34,31 @@ pub(crate) fn compare(
         println!();
     }
     Ok(())
+}
+
+/// Runs the contenders in turn; for each and each run the [`PERCENTILES`] in us.
+pub(crate) fn measure(
+    place: &Place,
+    contenders: &[Contender],
+    exchange: &Exchange,
+    runs: usize,
+) -> Result<Vec<(Contender, Vec<[u64; PERCENTILES.len()]>)>> {
+    let mut results: Vec<_> = contenders.iter().map(|&contender| (contender, Vec::new())).collect();
+    let mut arguments = vec![exchange.count.to_string(), exchange.bytes.to_string()];
+    if exchange.new_connections {
+        arguments.push("--new-connections".to_owned());
+    }
+    for run in 1..=runs {
+        for (contender, results) in &mut results {
+            let printed = place.run(*contender, Service::Mirror, "ask", &arguments)?;
+            let mut micros: Vec<u64> =
+                printed.split_whitespace().map(str::parse).collect::<std::result::Result<_, _>>()?;
+            micros.sort_unstable();
+            results.push(PERCENTILES.map(|percentile| at(&micros, percentile)));
+            eprintln!("run {run} of {runs}: {} median {} us", contender.name(), at(&micros, 50.0));
+        }
+    }
+    Ok(results)
 }
 
 /// The value below which `percentile` of the sorted ones lie.

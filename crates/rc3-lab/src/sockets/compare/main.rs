@@ -1,5 +1,5 @@
-//! rc3 beside quinn and kernel TCP, in one run, alternately: bulk transfer, request/response latency, and the completion
-//! times of flows.
+//! rc3 beside quinn and kernel TCP, in one run, alternately: bulk transfer, request/response latency, the completion times
+//! of flows, and a few ratios over time.
 //!
 //! `cargo run --release -p rc3-lab --bin compare -- bulk` (or `latency`; `flows` is for `today.sh`); `--help` tells the rest. Each side of
 //! each run is a process of its own, so that the CPU time of both can be told. With `--veth`, as root, the two sit in
@@ -11,8 +11,9 @@ mod bulk;
 mod flows;
 mod latency;
 mod place;
+mod trend;
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{Parser, Subcommand};
 use rc3_lab::sockets::contenders::{Contender, Exchange, Result, Service, Setup};
@@ -71,6 +72,18 @@ enum Command {
         /// How often each takes its turn.
         #[arg(long, default_value_t = 5)]
         runs: usize,
+    },
+    /// A few ratios of the commit that is checked out, appended to a file that has those of earlier commits, and drawn.
+    Trend {
+        /// Folder of trend.csv, trend.svg and trend.md.
+        #[arg(long, default_value = "docs/trend")]
+        folder: PathBuf,
+        /// How often each takes its turn.
+        #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..))]
+        runs: u16,
+        /// Only make page and picture anew.
+        #[arg(long)]
+        draw: bool,
     },
     #[command(hide = true)]
     Serve {
@@ -150,6 +163,7 @@ fn main() -> Result<()> {
             let place = Place::Ready { client, server, address };
             flows::compare(&place, &contenders, bottleneck, &sizes, runs)
         }
+        Command::Trend { folder, runs, draw } => trend::trend(&folder, runs.into(), draw),
         Command::Serve { setup, address, service } => setup.serve(service, address),
         Command::Time { setup, address, certificate, bytes } => setup.time(address, &certificate, bytes, 1),
         Command::Send { setup, address, certificate, bytes } => setup.send(address, &certificate, bytes),
@@ -171,6 +185,7 @@ mod tests {
              --contenders rc3,quinn,quinn-iw32,tcp",
             "compare bulk --megabytes 100 --runs 1 --veth --mtu 1500 --contenders rc3,quinn",
             "compare latency --exchanges 10 --bytes 64 --new-connections",
+            "compare trend --runs 3 --folder docs/trend",
         ];
         for words in words {
             let parsed = Args::try_parse_from(words.split_whitespace());

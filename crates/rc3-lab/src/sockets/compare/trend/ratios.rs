@@ -1,0 +1,83 @@
+//! What is measured, and in which unit.
+
+use rc3_lab::sockets::contenders::{Contender, Exchange, Result};
+
+use super::{ideal, router, simulator};
+use crate::{
+    bulk,
+    latency::{self, PERCENTILES},
+    place::Place,
+};
+
+/// Long enough that the handshake and slow start are a small part.
+const BULK_BYTES: u64 = 400_000_000;
+const EXCHANGES: u32 = 3000;
+const EXCHANGE_BYTES: usize = 65_536;
+/// Packets of one length, as on Ethernet.
+const MTU: u16 = 1500;
+
+/// A ratio, and whether more is better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Measure {
+    /// Its name in the file.
+    pub(crate) name: &'static str,
+    /// What it is.
+    pub(crate) title: &'static str,
+    pub(crate) more_is_better: bool,
+}
+
+const fn less(name: &'static str, title: &'static str) -> Measure {
+    Measure { name, title, more_is_better: false }
+}
+
+/// All, in the order of the page.
+pub(crate) const MEASURES: [Measure; 11] = [
+    Measure {
+        name: "bulk",
+        title: "Gbit per CPU second of both ends, rc3 to quinn with windows and socket buffers as large",
+        more_is_better: true,
+    },
+    less("exchange-p10", "64 KiB exchanges on one connection, 10th percentile, rc3 to quinn"),
+    less("exchange-p50", "the same, median"),
+    less("exchange-p90", "the same, 90th percentile"),
+    less("router-whole", "a packet through the router, to the hash"),
+    less("router-signalled", "a packet that leaves in two fragments, to the hash"),
+    less("simulator-plain", "a link-packet of the simulator with plain QUIC, to the hash"),
+    less("simulator-rc3", "the same with rc3"),
+    less("fifo-1MB", "1 MB through a FIFO that rc3 meets for the first time, to the ideal"),
+    less("fifo-20MB", "20 MB, the same"),
+    less("priority-1MB", "1 MB where priorities are known to be honoured, to the ideal"),
+];
+
+/// All measures with the values of their runs.
+pub(crate) fn measure(runs: usize) -> Result<Vec<(Measure, Vec<f64>)>> {
+    let place = Place::loopback(Some(MTU));
+    let mut values = vec![bulk_ratios(&place, runs)?];
+    values.extend(exchange_ratios(&place, runs)?);
+    values.extend(router::ratios(runs)?);
+    values.extend(simulator::ratios(runs)?);
+    values.extend(ideal::ratios()?);
+    Ok(MEASURES.into_iter().zip(values).collect())
+}
+
+fn bulk_ratios(place: &Place, runs: usize) -> Result<Vec<f64>> {
+    let results = bulk::measure(place, &[Contender::Rc3, Contender::QuinnLarge], BULK_BYTES, runs)?;
+    let [(_, rc3), (_, quinn)] = results.as_slice() else { return Err("a contender is missing".into()) };
+    Ok(rc3
+        .gbit_per_cpu_second
+        .iter()
+        .zip(&quinn.gbit_per_cpu_second)
+        .map(|(rc3, quinn)| rc3 / quinn)
+        .collect())
+}
+
+fn exchange_ratios(place: &Place, runs: usize) -> Result<Vec<Vec<f64>>> {
+    let exchange = Exchange { count: EXCHANGES, bytes: EXCHANGE_BYTES, new_connections: false };
+    let results = latency::measure(place, &[Contender::Rc3, Contender::Quinn], &exchange, runs)?;
+    let [(_, rc3), (_, quinn)] = results.as_slice() else { return Err("a contender is missing".into()) };
+    let column = |percentile| PERCENTILES.iter().position(|&known| known == percentile);
+    let ratios = |column: usize| {
+        rc3.iter().zip(quinn).map(|(rc3, quinn)| rc3[column] as f64 / quinn[column] as f64).collect()
+    };
+    Ok([10.0, 50.0, 90.0].into_iter().filter_map(column).map(ratios).collect())
+}
