@@ -48,7 +48,7 @@ impl fmt::Display for Entry {
 }
 
 fn rounded(value: f64) -> f64 {
-    (value * 1000.0).round() / 1000.0
+    (value * 10_000.0).round() / 10_000.0
 }
 
 /// All entries, in the order in which they were measured.
@@ -112,7 +112,7 @@ mod tests {
     fn an_entry_is_the_median_with_its_extremes() {
         assert_eq!(Entry::new("", "", MEASURES[0], Vec::new()), None);
         let entry = entry("a", &[1.3, 1.1, 1.23456]);
-        assert_eq!((entry.least, entry.median, entry.most, entry.runs), (1.1, 1.235, 1.3, 3));
+        assert_eq!((entry.least, entry.median, entry.most, entry.runs), (1.1, 1.2346, 1.3, 3));
     }
 
     #[test]

@@ -46,7 +46,7 @@ fn page(history: &History) -> Result<String> {
             match history.find(commit, measure.name) {
                 Some(entry) if entry.runs == 1 => write!(page, " {:.3} |", entry.median)?,
                 Some(entry) => {
-                    write!(page, " {:.2} ({:.2} to {:.2}) |", entry.median, entry.least, entry.most)?
+                    write!(page, " {:.3} ({:.3} to {:.3}) |", entry.median, entry.least, entry.most)?
                 }
                 None => page.push_str(" |"),
             }
@@ -103,7 +103,7 @@ mod tests {
         let page = fs::read_to_string(folder.path().join("trend.md")).unwrap();
         assert!(MEASURES.iter().all(|measure| page.contains(measure.title)));
         assert!(page.contains("commit7") && page.contains("commit2") && !page.contains("commit1,"), "{page}");
-        assert!(page.contains("1.50 (1.00 to 2.00)"), "{page}");
+        assert!(page.contains("1.500 (1.000 to 2.000)"), "{page}");
         assert!(fs::read_to_string(folder.path().join("trend.svg")).unwrap().contains("exchange-p50"));
     }
 }
