@@ -327,7 +327,7 @@ impl Clock {
             // Nothing confirmed it. On an unknown path more would have left by now, which must not leave at once.
             self.remembered = None;
             self.enter(now, Phase::Braked { window: FLOOR, at: now });
-            return Permit::Wait(now);
+            return self.permit_phase(now, path);
         }
         self.permit_paced(now, path, rate, BURST * path.packet_bytes)
     }

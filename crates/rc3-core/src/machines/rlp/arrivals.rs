@@ -44,12 +44,13 @@ impl Arrivals {
         self.bytes += bytes as u64;
         // A report counts all bytes of its time: those that the order of reading puts behind its packet would look as
         // if they had taken no time.
-        let micros = self.micros(arrived);
-        if let Some(newest) = self.newest.as_mut().filter(|newest| newest.micros == micros) {
-            newest.bytes = self.bytes;
-            if let Some(report) = self.reports.last_mut().filter(|report| report.micros == micros) {
-                report.bytes = self.bytes;
-            }
+        let Some(mut newest) = self.newest.filter(|newest| newest.micros == self.micros(arrived)) else {
+            return;
+        };
+        newest.bytes = self.bytes;
+        self.newest = Some(newest);
+        if let Some(report) = self.reports.last_mut().filter(|report| report.micros == newest.micros) {
+            report.bytes = self.bytes;
         }
     }
 
