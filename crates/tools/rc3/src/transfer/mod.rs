@@ -17,6 +17,7 @@ use message::MessageError;
 
 mod admission;
 mod agreement;
+pub(crate) mod conclude;
 pub mod content;
 pub mod destination;
 pub mod error;

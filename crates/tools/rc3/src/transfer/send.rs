@@ -13,6 +13,7 @@ use rc3_net::{Congestion, Endpoint, RlpMode};
 
 use super::{
     background, close_code,
+    conclude::conclude,
     error::TransferError,
     interrupted,
     manifest::{Found, Selection},
@@ -104,14 +105,12 @@ async fn send_found(
 ) -> Result<Unkept, TransferError> {
     let address = or_stop(stop.as_mut(), resolve(&job.ticket)).await?;
     let endpoint = open(&job.network, address)?;
-    // Dropped after the close: the end of its streams must not arrive before the reason.
-    let mut work = pin!(persist(&endpoint, address, job, found, reporter));
-    let outcome = or_stop(stop, work.as_mut()).await;
-    let (code, reason) = close_code(outcome.as_ref().err());
-    endpoint.close(code, reason.as_bytes());
-    let _ = tokio::time::timeout(Duration::from_secs(1), endpoint.wait_idle()).await;
-    endpoint.save_paths().await;
-    outcome
+    let work = persist(&endpoint, address, job, found, reporter);
+    let stopped = async {
+        stop.await;
+        TransferError::Interrupted { kept: 0 }
+    };
+    conclude(&endpoint, work, stopped, close_code).await
 }
 
 /// The outcome of `work`, or that `stop` came first.

@@ -1,6 +1,6 @@
 //! The side that connects: forwards what the command line asks for.
 
-use std::{net::SocketAddr, pin::pin, sync::Arc, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use rc3_net::{Connection, RecvStream, RlpMode, SendStream};
 use tokio::{
@@ -28,7 +28,7 @@ use super::{
 };
 use crate::{
     identity::peers::{KnownPeer, Pin},
-    transfer::{FAILED, interrupted, network::Network},
+    transfer::{FAILED, conclude::conclude, interrupted, network::Network},
 };
 
 /// Time limit for a SOCKS client's request.
@@ -70,26 +70,21 @@ pub async fn run(job: &ClientJob) -> Result<(), TunnelError> {
     let listeners = Listeners::bind(job).await?;
     let (peer, secret) = connect::find(&job.peer, &job.files)?;
     let (endpoint, address) = connect::open(&job.network, &peer).await?;
-    // Dropped after the close: the end of its streams must not arrive before the reason.
-    let mut work = pin!(async {
+    let work = async {
         let (tunnel, pin) = Tunnel::connect(&endpoint, address, &peer, secret, &job.files, job.rlp).await?;
         announce(&peer, pin);
         forward(job, tunnel, listeners, &peer).await
-    });
-    let outcome = tokio::select! {
-        outcome = work.as_mut() => outcome,
-        () = interrupted() => Err(TunnelError::Interrupted),
     };
-    let (code, reason) = match &outcome {
-        Ok(()) => (DONE, "done"),
-        Err(TunnelError::Interrupted) => (DONE, "was interrupted"),
-        Err(_) => (FAILED, "failed"),
+    let stopped = async {
+        interrupted().await;
+        TunnelError::Interrupted
     };
-    // The peer should receive the reason before the connection is dropped.
-    endpoint.close(code, reason.as_bytes());
-    let _ = timeout(Duration::from_secs(1), endpoint.wait_idle()).await;
-    endpoint.save_paths().await;
-    outcome
+    conclude(&endpoint, work, stopped, |error| match error {
+        None => (DONE, "done"),
+        Some(TunnelError::Interrupted) => (DONE, "was interrupted"),
+        Some(_) => (FAILED, "failed"),
+    })
+    .await
 }
 
 fn announce(peer: &KnownPeer, pin: Pin) {

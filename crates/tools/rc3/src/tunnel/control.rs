@@ -2,8 +2,8 @@
 //!
 //! The client opens the first bidirectional stream and writes [`FromClient::Hello`]. The listening side reads nothing
 //! more, and accepts no other stream, until it has authorised the client; it answers [`FromServer::Welcome`], or closes
-//! the connection with a code. Then each [`FromClient::Listen`] gets one answer. A client that
-//! needs no more ends the stream, and the listening side closes the connection when its targets have all bytes.
+//! the connection with a code. Then each [`FromClient::Listen`] gets one answer. A client that needs no
+//! more ends the stream, and the listening side closes the connection when its targets have all bytes.
 
 use std::net::IpAddr;
 

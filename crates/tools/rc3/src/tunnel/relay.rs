@@ -71,19 +71,19 @@ async fn answered(recv: &mut RecvStream) -> Result<(), Broken> {
 
 /// Relays a TCP connection to a stream whose answer is still due: bytes leave before it arrives.
 pub(super) async fn relay_tcp_ahead(tcp: TcpStream, stream: Outgoing) -> Result<(), Broken> {
-    let mut local = Local::new(tcp);
-    let (reader, writer) = local.tcp.split();
+    let mut end = TcpEnd::new(tcp);
+    let (reader, writer) = end.tcp.split();
     relay_ahead(reader, writer, stream).await?;
-    local.ended = true;
+    end.ended = true;
     Ok(())
 }
 
 /// Relays a TCP connection.
 pub(super) async fn relay_tcp(tcp: TcpStream, send: SendStream, recv: RecvStream) -> Result<(), Broken> {
-    let mut local = Local::new(tcp);
-    let (reader, writer) = local.tcp.split();
+    let mut end = TcpEnd::new(tcp);
+    let (reader, writer) = end.tcp.split();
     relay(reader, writer, send, recv, false).await?;
-    local.ended = true;
+    end.ended = true;
     Ok(())
 }
 
@@ -98,18 +98,18 @@ pub(super) async fn relay_ahead(
 
 /// A TCP connection. Unless both directions have ended it is reset on drop, whether a direction failed or the relay was
 /// cancelled: the program must not take that for the end of the data.
-struct Local {
+struct TcpEnd {
     tcp: TcpStream,
     ended: bool,
 }
 
-impl Local {
+impl TcpEnd {
     fn new(tcp: TcpStream) -> Self {
         Self { tcp, ended: false }
     }
 }
 
-impl Drop for Local {
+impl Drop for TcpEnd {
     fn drop(&mut self) {
         if !self.ended {
             let _ = self.tcp.set_zero_linger();
@@ -117,14 +117,14 @@ impl Drop for Local {
     }
 }
 
-/// A stream, reset on drop as [`Local`] is.
-struct Remote {
+/// A stream, reset on drop as a [`TcpEnd`] is.
+struct StreamEnd {
     send: SendStream,
     recv: RecvStream,
     ended: bool,
 }
 
-impl Drop for Remote {
+impl Drop for StreamEnd {
     fn drop(&mut self) {
         if !self.ended {
             let _ = self.send.reset(BROKEN);
@@ -140,8 +140,8 @@ async fn relay(
     recv: RecvStream,
     answer_due: bool,
 ) -> Result<(), Broken> {
-    let mut remote = Remote { send, recv, ended: false };
-    let Remote { send, recv, .. } = &mut remote;
+    let mut end = StreamEnd { send, recv, ended: false };
+    let StreamEnd { send, recv, .. } = &mut end;
     let inward = async {
         if answer_due {
             answered(recv).await?;
@@ -149,7 +149,7 @@ async fn relay(
         write_out(recv, &mut writer).await
     };
     tokio::try_join!(read_in(&mut reader, send), inward)?;
-    remote.ended = true;
+    end.ended = true;
     Ok(())
 }
 

@@ -20,9 +20,15 @@ const CHUNKS_AHEAD: usize = 8;
 /// The sender's index of the stream, where other transfers have the index of a file.
 const STREAM: u32 = 0;
 
-use super::error::TransferError;
+use super::{error::TransferError, interrupted};
 
 /// Marks an error as one of a transfer that cannot be continued.
 fn of_pipe(error: TransferError) -> TransferError {
     TransferError::Pipe(Box::new(error))
+}
+
+/// Waits for an interruption.
+async fn interrupted_pipe() -> TransferError {
+    interrupted().await;
+    of_pipe(TransferError::Interrupted { kept: 0 })
 }

@@ -2,7 +2,6 @@
 
 use std::{
     io::{self, Write},
-    pin::pin,
     time::Duration,
 };
 
@@ -12,9 +11,10 @@ use tokio::time::{MissedTickBehavior, timeout};
 use super::{
     super::{
         admission::Admission,
+        conclude::conclude,
         destination::{Destination, Existing},
         error::TransferError,
-        interrupted, lost,
+        lost,
         manifest::Expected,
         message::{self, Fault, FromReceiver, FromSender, Refusal},
         part::Part,
@@ -24,7 +24,7 @@ use super::{
         receive::{ReceiveJob, listen, parting, ticket_file},
         session::{FINAL_PATIENCE, Session},
     },
-    CHUNK_BYTES, STREAM, of_pipe,
+    CHUNK_BYTES, STREAM, interrupted_pipe, of_pipe,
     output::Output,
     progress::Progress,
 };
@@ -47,17 +47,8 @@ pub async fn receive_to_stdout(job: ReceiveJob, reporter: &mut Reporter) -> Resu
         }
     }
     let mut admission = Admission::new(endpoint.clone(), ticket.secret());
-    // Dropped after the close: the end of its streams must not arrive before the reason.
-    let mut work = pin!(serve(&mut admission, reporter));
-    let outcome = tokio::select! {
-        outcome = work.as_mut() => outcome,
-        () = interrupted() => Err(of_pipe(TransferError::Interrupted { kept: 0 })),
-    };
-    let (code, reason) = parting(outcome.as_ref().err(), &job.policy);
-    endpoint.close(code, reason.as_bytes());
-    let _ = timeout(Duration::from_secs(1), endpoint.wait_idle()).await;
-    endpoint.save_paths().await;
-    outcome
+    let work = serve(&mut admission, reporter);
+    conclude(&endpoint, work, interrupted_pipe(), |error| parting(error, &job.policy)).await
 }
 
 async fn serve(admission: &mut Admission, reporter: &mut Reporter) -> Result<(), TransferError> {

@@ -2,7 +2,6 @@
 
 use std::{
     io::{self, Read},
-    pin::pin,
     time::Duration,
 };
 
@@ -16,8 +15,9 @@ use tokio::{
 use super::{
     super::{
         before_any_reply, close_code,
+        conclude::conclude,
         error::TransferError,
-        interrupted, lost,
+        lost,
         manifest::Found,
         message::{self, Fault, FromReceiver, FromSender, VERSION},
         outbound::{Replies, abort, broken, connect, unwelcome},
@@ -25,7 +25,7 @@ use super::{
         send::{SendJob, open, resolve},
         source::Throttle,
     },
-    STREAM, input, of_pipe,
+    STREAM, input, interrupted_pipe, of_pipe,
     progress::Progress,
 };
 
@@ -52,17 +52,8 @@ pub async fn send_pipe(
 ) -> Result<(), TransferError> {
     let address = resolve(&job.send.ticket).await?;
     let endpoint = open(&job.send.network, address)?;
-    // Dropped after the close: the end of its streams must not arrive before the reason.
-    let mut work = pin!(converse(&endpoint, &job, input, reporter));
-    let outcome = tokio::select! {
-        outcome = work.as_mut() => outcome,
-        () = interrupted() => Err(of_pipe(TransferError::Interrupted { kept: 0 })),
-    };
-    let (code, reason) = close_code(outcome.as_ref().err());
-    endpoint.close(code, reason.as_bytes());
-    let _ = timeout(Duration::from_secs(1), endpoint.wait_idle()).await;
-    endpoint.save_paths().await;
-    outcome
+    let work = converse(&endpoint, &job, input, reporter);
+    conclude(&endpoint, work, interrupted_pipe(), close_code).await
 }
 
 async fn converse(

@@ -63,7 +63,7 @@ fn a_target_that_reads_late_gets_every_byte() {
     let (sender, heard) = std::sync::mpsc::channel();
     let slow = target(move |mut stream| {
         stream.shutdown(std::net::Shutdown::Write).unwrap();
-        // Meanwhile the command has written all that the windows take, and ends.
+        // Meanwhile all that is left has reached the other host.
         thread::sleep(std::time::Duration::from_millis(500));
         let mut bytes = Vec::new();
         stream.read_to_end(&mut bytes).unwrap();
