@@ -25,7 +25,7 @@ const BLOCK: usize = 1 << 20;
 const ECHO_MAX: usize = 1 << 20;
 
 /// CPU time of this process so far.
-fn cpu_time() -> Duration {
+pub fn cpu_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec as u32)
 }
