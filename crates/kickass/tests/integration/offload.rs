@@ -1,4 +1,5 @@
 //! A router handles super-packets exactly as it handles their segments, which are built here independently.
+
 use std::{
     sync::Arc,
     time::{Duration, Instant},
