@@ -1,8 +1,11 @@
 //! The task of an endpoint, or of one of its workers: receives, handles, sends, sleeps.
 //!
-//! Each round takes at most one batch from each socket, the primary's first, so that a flood of low-priority datagrams
-//! never delays the primary. Then the primaries of all connections send; RLP may send only when they have nothing left,
-//! or wait for their window or pacer. After a heavy round, or a few light ones, the task yields.
+//! Each round takes what waits for the primary, up to a limit, and then at most one batch of RLP, so that a flood of
+//! low-priority datagrams never delays the primary. Then the primaries of all connections send; RLP may send only when
+//! they have nothing left, or wait for their window or pacer. After a heavy round, or a few light ones, the task yields.
+//!
+//! When datagrams have woken tasks of the application, these run before anything is sent: their answers then leave in
+//! the packets that acknowledge.
 //!
 //! The lock is held per batch, never during a system call.
 
@@ -49,7 +52,7 @@ const PRIMARY_SEGMENTS_FIRST: usize = 16;
 /// more than a round without work.
 const ROUNDS_MAX: usize = 4;
 
-/// Datagrams received in light rounds together.
+/// Datagrams received in light rounds together, and those of the primary after which a round goes on to send.
 const LIGHT_DATAGRAMS_MAX: usize = 64;
 
 /// How often RLP asks at once whether the primaries of other workers still send; then it waits for [`RETRY_AFTER`].
@@ -71,6 +74,8 @@ pub(crate) struct Driver {
     rlp_waits: bool,
     /// How often RLP had to wait for other workers, in a row.
     asked: usize,
+    /// The tasks that were woken by the last datagrams have had their turn.
+    gave_way: bool,
     /// There is no work and will be none.
     ended: bool,
     /// Wakers to call as soon as the lock is free.
@@ -96,6 +101,7 @@ impl Driver {
             burst: PRIMARY_SEGMENTS_FIRST,
             rlp_waits: false,
             asked: 0,
+            gave_way: false,
             ended: false,
             wakers: Vec::new(),
             timer,
@@ -125,18 +131,17 @@ impl Driver {
 
     /// One round; returns the remaining work. Adds the number of datagrams to `received`.
     fn round(&mut self, cx: &mut Context<'_>, received: &mut usize) -> io::Result<Load> {
-        let Self { shared, bound, wakers, .. } = self;
-        let mut count = self.primary.receive(cx, shared, wakers, &bound.primary)?;
-        if let Some(low) = &bound.low {
-            count += self.low.receive(cx, shared, wakers, low)?;
-        }
-        if let Some(mail) = shared.member.as_ref().and_then(Member::collect) {
-            count += take_mail(shared, wakers, mail);
-        }
+        let count = self.receive(cx)?;
         *received += count;
         let mut load = if count > 0 { Load::Light } else { Load::None };
-        // Tasks that waited for these may run during the rest.
-        wakers.drain(..).for_each(Waker::wake);
+        let woken = !self.wakers.is_empty();
+        self.wakers.drain(..).for_each(Waker::wake);
+        // Once, since new datagrams may always wake new tasks.
+        self.gave_way = woken && !self.gave_way;
+        if self.gave_way {
+            return Ok(Load::Heavy);
+        }
+        let Self { shared, bound, wakers, .. } = self;
         let now = shared.runtime.now();
         let (rebound, completed) = shared.with_later(wakers, |state| {
             state.driver.begin();
@@ -171,6 +176,25 @@ impl Driver {
             }
         }
         Ok(load)
+    }
+
+    /// Handles what has arrived; returns the number of datagrams.
+    fn receive(&mut self, cx: &mut Context<'_>) -> io::Result<usize> {
+        let Self { shared, bound, primary, low, wakers, .. } = self;
+        let mut count = 0;
+        while count < LIGHT_DATAGRAMS_MAX {
+            match primary.receive(cx, shared, wakers, &bound.primary)? {
+                0 => break,
+                some => count += some,
+            }
+        }
+        if let Some(socket) = &bound.low {
+            count += low.receive(cx, shared, wakers, socket)?;
+        }
+        if let Some(mail) = shared.member.as_ref().and_then(Member::collect) {
+            count += take_mail(shared, wakers, mail);
+        }
+        Ok(count)
     }
 
     #[cfg(feature = "metrics")]
