@@ -4,6 +4,7 @@ use std::{
     fs::{self, File},
     io::{self, BufWriter},
     num::NonZero,
+    ops::RangeInclusive,
     path::{Path, PathBuf},
 };
 
@@ -23,18 +24,17 @@ use super::{
     report,
     report::{Finding, Provenance},
     results::Results,
-    shard::{self, ShardError},
+    shard::ShardError,
     table::{self, FlowRow},
-    work::{self, Step, WorldError},
+    work::{self, Step, World, WorldError},
 };
 use crate::document::Table;
 
-/// Flows measured in each world of a quick run, at most.
-const QUICK_FLOWS: u64 = 500;
+/// Flows measured in each world of a quick run: a tenth of the scenario's, within these bounds.
+const QUICK_FLOWS: RangeInclusive<u64> = 100..=500;
 /// Flows before them.
 const QUICK_WARM_UP: u64 = 500;
-/// Hosts at each router in a quick run, where the scenario leaves the number at ten.
-const QUICK_HOSTS: u64 = 2;
+/// Hosts at each router, where the scenario does not say.
 const HOSTS: u64 = 10;
 
 /// How worlds run and where results go.
@@ -200,14 +200,9 @@ impl Experiment {
         fingerprint(&self.scenario)
     }
 
-    /// About how many flows all worlds have together: those measured and those before them. Flows beside them, and those that
-    /// arrive while the last ones end, are not known beforehand.
+    /// About how many flows all worlds have together, see [`flows_of`].
     pub fn flows(&self) -> u64 {
-        let flows = |run: &Run| {
-            let wanted = run.measure.flows.saturating_add(run.measure.warm_up);
-            run.workload.count().map_or(wanted, |there| there.min(wanted))
-        };
-        self.runs.iter().map(flows).sum()
+        self.runs.iter().map(flows_of).sum()
     }
 
     /// The largest load that random arrivals offer to a link in any world.
@@ -235,7 +230,7 @@ impl Experiment {
         let mut links = Links::new(create(&links_path)?).map_err(links_failed)?;
 
         let mut results = Results::default();
-        work::run(engine, &self.runs, self.is_traced(), plan.threads, |step| {
+        work::run(engine, &self.worlds(), plan.threads, |step| {
             match step {
                 Step::Flows(count) => report(Event::Flows(count)),
                 Step::World(index, outcome) => {
@@ -290,37 +285,10 @@ impl Experiment {
         Ok(finding)
     }
 
-    /// The same with these of its worlds alone.
-    pub fn only(&self, worlds: &[usize]) -> Self {
-        Self { runs: worlds.iter().map(|world| self.runs[*world].clone()).collect(), ..self.clone() }
-    }
-
-    /// Runs some of the worlds and stores their outcomes below `plan.out`.
-    ///
-    /// # Errors
-    /// See [`ExperimentError`].
-    ///
-    /// # Panics
-    /// If there is no such world.
-    pub fn store(
-        &self,
-        engine: &dyn Engine,
-        plan: &Plan,
-        worlds: &[usize],
-        mut report: impl FnMut(Event),
-    ) -> Result<(), ExperimentError> {
-        let part = self.only(worlds);
-        work::run(engine, &part.runs, self.is_traced(), plan.threads, |step| {
-            match step {
-                Step::Flows(count) => report(Event::Flows(count)),
-                Step::World(index, outcome) => {
-                    let label = part.runs[index].label.to_string();
-                    shard::store(&plan.out, &self.scenario.spec().name, worlds[index], &outcome)?;
-                    report(Event::World { label, before: index, cost: outcome.cost });
-                }
-            }
-            Ok(())
-        })
+    /// Its worlds, as [`work::run`] takes them.
+    pub fn worlds(&self) -> Vec<World<'_>> {
+        let trace = self.is_traced();
+        self.runs.iter().map(|run| World { run, trace }).collect()
     }
 
     /// Whether a picture shows the packets of the first flow.
@@ -339,6 +307,13 @@ impl Experiment {
     }
 }
 
+/// About how many flows a world has: those measured and those before them. Flows beside them, and those that arrive while the
+/// last ones end, are not known beforehand.
+pub fn flows_of(run: &Run) -> u64 {
+    let wanted = run.measure.flows.saturating_add(run.measure.warm_up);
+    run.workload.count().map_or(wanted, |there| there.min(wanted))
+}
+
 /// Writes the document of several experiments into `out`.
 ///
 /// # Errors
@@ -352,21 +327,24 @@ pub fn write_overview(findings: &[Finding], out: &Path) -> Result<(), Experiment
     Ok(())
 }
 
-/// Changes that make a scenario quick: one repetition of 500 flows behind 500, and two hosts at each router.
+/// Changes that make a scenario quick: one repetition of a tenth of the flows, 500 at most, and fewer hosts at each router.
 ///
 /// The bottleneck of a path is the uplink of its host, so that fewer hosts give the same completion times with fewer
 /// flows per second, and less to simulate until the last measured flow has ended.
 fn quick(scenario: &Scenario, registry: &Registry) -> Vec<String> {
     let (spec, measure) = (scenario.spec(), &scenario.spec().measure);
     let fewer = spec.topology.hosts.is_none() && has_ten_hosts(&spec.topology.kind, registry);
+    let tenth = (measure.flows / 10).clamp(*QUICK_FLOWS.start(), *QUICK_FLOWS.end());
     let mut changes = vec!["measure.repetitions=1".to_owned()];
-    changes.push(format!("measure.flows={}", measure.flows.min(QUICK_FLOWS)));
+    changes.push(format!("measure.flows={}", measure.flows.min(tenth)));
     if fewer {
-        changes.push(format!("topology.hosts={QUICK_HOSTS}"));
+        changes.push(format!("topology.hosts={}", measure.quick_hosts));
     }
     match measure.warm_up {
         // The same time at fewer flows per second.
-        Some(flows) if fewer => changes.push(format!("measure.warm-up={}", flows * QUICK_HOSTS / HOSTS)),
+        Some(flows) if fewer => {
+            changes.push(format!("measure.warm-up={}", flows * u64::from(measure.quick_hosts) / HOSTS));
+        }
         None if spec.workload.arrivals == Arrivals::Poisson => {
             changes.push(format!("measure.warm-up={QUICK_WARM_UP}"));
         }

@@ -15,7 +15,8 @@ use rc3_sim::{
 use super::{experiment::ExperimentError, work::WorldError};
 
 /// Keys that change no flow.
-const PROSE: [&str; 7] = ["title", "source", "about", "basis", "expect", "picture", "measure.fct"];
+const PROSE: [&str; 8] =
+    ["title", "source", "about", "basis", "expect", "picture", "measure.fct", "measure.quick-hosts"];
 /// Hexadecimal digits.
 const DIGITS: usize = 16;
 

@@ -1,4 +1,4 @@
-//! Progress of an experiment: a bar on a terminal, lines elsewhere, or JSON.
+//! Progress of an experiment, or of a shard of several: a bar on a terminal, lines elsewhere, or JSON.
 
 use std::{
     io::{self, IsTerminal, Write},
@@ -6,14 +6,16 @@ use std::{
 };
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use rc3_sim::scenario::OfferedLoad;
 use serde_json::{Value, json};
 
 use super::{
     experiment::{Event, Experiment},
     report::Finding,
+    shard::Shard,
 };
 
-/// Reports on one experiment. Progress goes to standard error, JSON to standard output.
+/// Reports on a number of worlds. Progress goes to standard error, JSON to standard output.
 #[derive(Debug)]
 pub struct Progress {
     name: String,
@@ -30,16 +32,23 @@ enum Format {
 }
 
 impl Progress {
-    /// Reports the beginning.
+    /// Reports the beginning of an experiment.
     pub fn new(experiment: &Experiment, json: bool) -> Self {
         let (worlds, flows) = (experiment.runs().len(), experiment.flows());
-        let load = experiment.offered_load();
+        Self::begin(experiment.scenario().spec().name.clone(), worlds, flows, experiment.offered_load(), json)
+    }
+
+    /// Reports the beginning of a shard that has so many worlds left, with about so many flows.
+    pub fn of_shard(shard: Shard, worlds: usize, flows: u64, json: bool) -> Self {
+        Self::begin(format!("shard {shard}"), worlds, flows, None, json)
+    }
+
+    fn begin(name: String, worlds: usize, flows: u64, load: Option<OfferedLoad>, json: bool) -> Self {
         let format = match (json, io::stderr().is_terminal()) {
             (true, _) => Format::Json,
             (false, true) => Format::Bar(bar(flows)),
             (false, false) => Format::Lines,
         };
-        let name = experiment.scenario().spec().name.clone();
         let progress = Self { name, worlds, began: Instant::now(), format };
         match &progress.format {
             Format::Bar(bar) => bar.set_prefix(progress.name.clone()),

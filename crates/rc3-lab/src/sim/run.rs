@@ -10,7 +10,7 @@ use super::{
     command::{Command, MergeJob, RunJob},
     coverage,
     engine::Engine,
-    experiment::{self, Experiment, ExperimentError, Plan},
+    experiment::{self, Event, Experiment, ExperimentError, Plan, flows_of},
     progress::Progress,
     report::{self, Finding},
     shard::{self, Job, Shard},
@@ -18,6 +18,7 @@ use super::{
     simulator::Simulator,
     today::{self, TodayJob},
     trace::{self, TracePlan, Traced},
+    work::{self, Step, World},
 };
 use crate::NAME;
 
@@ -99,31 +100,57 @@ fn run_shard(
     engine: &dyn Engine,
 ) -> Result<(), ExperimentError> {
     Job::new(&job.names, &job.plan, experiments, shard)?.write(&job.plan.out)?;
-    let (mut before, mut stored) = (0, 0);
-    for experiment in experiments {
-        let name = &experiment.scenario().spec().name;
-        let all = (0..experiment.runs().len()).filter(|world| shard.takes(before + world));
-        let all: Vec<usize> = all.collect();
-        before += experiment.runs().len();
-        stored += all.len();
-        // A shard that was interrupted goes on where it was.
-        let is_due = |world: &usize| !shard::is_stored(&job.plan.out, name, *world);
-        let worlds: Vec<usize> = all.into_iter().filter(is_due).collect();
-        if worlds.is_empty() {
-            continue;
-        }
-        let mut progress = Progress::new(&experiment.only(&worlds), job.json);
-        experiment.store(engine, &job.plan, &worlds, |event| progress.on_event(&event))?;
-        progress.clear();
-    }
+    let worlds = experiments.iter().flat_map(|experiment| {
+        let name = experiment.scenario().spec().name.as_str();
+        experiment.worlds().into_iter().enumerate().map(move |(number, world)| (name, number, world))
+    });
+    let all = worlds.clone().count();
+    let own = worlds.enumerate().filter(|(place, _)| shard.takes(*place)).map(|(_, world)| world);
+    let own = own.collect::<Vec<_>>();
+    let stored = own.len();
+    // A shard that was interrupted goes on where it was.
+    let is_due =
+        |(name, number, _): &(&str, usize, World<'_>)| !shard::is_stored(&job.plan.out, name, *number);
+    store(job, shard, &own.into_iter().filter(is_due).collect::<Vec<_>>(), engine)?;
     if !job.json {
         let out = job.plan.out.display();
         let text = format!(
-            "{stored} of {before} worlds are below {out}; after all shards: rc3-lab sim merge {out} --out {out}\n"
+            "{stored} of {all} worlds are below {out}; after all shards: rc3-lab sim merge {out} --out {out}\n"
         );
         // The worlds are stored even if the reader of the output is gone.
         let _ = output::print(&text);
     }
+    Ok(())
+}
+
+/// Runs these worlds, and stores each as soon as it has ended: one of an experiment's name, its number there.
+fn store(
+    job: &RunJob,
+    shard: Shard,
+    due: &[(&str, usize, World<'_>)],
+    engine: &dyn Engine,
+) -> Result<(), ExperimentError> {
+    if due.is_empty() {
+        return Ok(());
+    }
+    let worlds: Vec<World<'_>> = due.iter().map(|(_, _, world)| *world).collect();
+    let flows = worlds.iter().map(|world| flows_of(world.run)).sum();
+    let mut progress = Progress::of_shard(shard, worlds.len(), flows, job.json);
+    let mut before = 0;
+    work::each(engine, &worlds, job.plan.threads, |step| {
+        match step {
+            Step::Flows(flows) => progress.on_event(&Event::Flows(flows)),
+            Step::World(index, outcome) => {
+                let (name, number, world) = &due[index];
+                shard::store(&job.plan.out, name, *number, &outcome)?;
+                let label = format!("{name}: {}", world.run.label);
+                progress.on_event(&Event::World { label, before, cost: outcome.cost });
+                before += 1;
+            }
+        }
+        Ok::<(), ExperimentError>(())
+    })?;
+    progress.clear();
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! The worlds of an experiment, on a few threads.
 //!
-//! One thread runs a world. Results are taken in the order of the scenario, whichever thread is faster, so they do not
-//! depend on the number of threads.
+//! One thread runs a world. Reports take results in the order of the scenario, whichever thread is faster, so they do not
+//! depend on the number of threads; shards store them as they come.
 
 use std::{
     collections::BTreeMap,
@@ -31,29 +31,81 @@ enum Note {
     World(usize, Result<Outcome, String>),
 }
 
-/// Runs all worlds on `threads` threads. `report` is called for worlds in the order of `runs`; if it fails, no further
-/// world is begun.
+/// A world to run.
+#[derive(Debug, Clone, Copy)]
+pub struct World<'a> {
+    /// Its scenario's run.
+    pub run: &'a Run,
+    /// Whether to keep the packets of its first flow.
+    pub trace: bool,
+}
+
+/// Runs all worlds on `threads` threads. `report` is called for each world as soon as it has ended; if it fails, no
+/// further world is begun.
 ///
 /// # Errors
-/// The error of the first world that fails, with its label; the error of `report`.
-pub fn run<E: From<WorldError>>(
+/// The error of a world that fails, with its label; the error of `report`.
+pub fn each<E: From<WorldError>>(
     engine: &dyn Engine,
-    runs: &[Run],
-    trace: bool,
+    worlds: &[World<'_>],
     threads: NonZero<usize>,
     mut report: impl FnMut(Step) -> Result<(), E>,
+) -> Result<(), E> {
+    complete(engine, worlds, threads, |note| match note {
+        Note::Flows(flows) => report(Step::Flows(flows)),
+        Note::World(index, outcome) => report(step(worlds, index, outcome)?),
+    })
+}
+
+/// As [`each`], but `report` is called for worlds in the order of `worlds`.
+///
+/// # Errors
+/// As [`each`]; of several worlds that fail the first.
+pub fn run<E: From<WorldError>>(
+    engine: &dyn Engine,
+    worlds: &[World<'_>],
+    threads: NonZero<usize>,
+    mut report: impl FnMut(Step) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut early = BTreeMap::new();
+    let mut due = 0;
+    complete(engine, worlds, threads, |note| {
+        match note {
+            Note::Flows(flows) => report(Step::Flows(flows))?,
+            Note::World(index, outcome) => {
+                early.insert(index, outcome);
+            }
+        }
+        while let Some(outcome) = early.remove(&due) {
+            report(step(worlds, due, outcome)?)?;
+            due += 1;
+        }
+        Ok(())
+    })
+}
+
+fn step(worlds: &[World<'_>], index: usize, outcome: Result<Outcome, String>) -> Result<Step, WorldError> {
+    let failed = |message| WorldError { label: worlds[index].run.label.to_string(), message };
+    Ok(Step::World(index, Box::new(outcome.map_err(failed)?)))
+}
+
+fn complete<E>(
+    engine: &dyn Engine,
+    worlds: &[World<'_>],
+    threads: NonZero<usize>,
+    mut listen: impl FnMut(Note) -> Result<(), E>,
 ) -> Result<(), E> {
     let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
     let (sender, notes) = mpsc::channel();
     thread::scope(|scope| {
-        for _ in 0..threads.get().min(runs.len()) {
+        for _ in 0..threads.get().min(worlds.len()) {
             let (sender, next, stop) = (sender.clone(), &next, &stop);
             scope.spawn(move || {
                 while !stop.load(Ordering::Relaxed) {
                     let index = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(run) = runs.get(index) else { break };
+                    let Some(world) = worlds.get(index) else { break };
                     let mut reported = 0;
-                    let outcome = engine.simulate(run, trace, &mut |flows| {
+                    let outcome = engine.simulate(world.run, world.trace, &mut |flows| {
                         // After a failure there is no receiver any more.
                         let _ = sender.send(Note::Flows(flows - reported));
                         reported = flows;
@@ -64,22 +116,6 @@ pub fn run<E: From<WorldError>>(
         }
         // The loop ends when the last thread has dropped its sender.
         drop(sender);
-        let mut early = BTreeMap::new();
-        let mut due = 0;
-        let mut listen = |note| {
-            match note {
-                Note::Flows(flows) => report(Step::Flows(flows))?,
-                Note::World(index, outcome) => {
-                    early.insert(index, outcome);
-                }
-            }
-            while let Some(outcome) = early.remove(&due) {
-                let failed = |message| WorldError { label: runs[due].label.to_string(), message };
-                report(Step::World(due, Box::new(outcome.map_err(failed)?)))?;
-                due += 1;
-            }
-            Ok(())
-        };
         let result = notes.iter().try_for_each(&mut listen);
         stop.store(true, Ordering::Relaxed);
         result

@@ -495,6 +495,9 @@ pub struct MeasureSpec {
     /// Flows before the measured ones, while queues fill. Default 6000 (0.44 s of the papers' baseline, the mean FCT of a byte
     /// under TCP); for a `list` or a file 0; for closed-loop sources one flow of each.
     pub warm_up: Option<u64>,
+    /// Hosts at each router in a quick run of a scenario that leaves their number at ten. Default 1: the bottleneck of a path is
+    /// the uplink of its host, so completion times are as with ten. More where shares of the hosts differ.
+    pub quick_hosts: u32,
     /// Repetitions of each world, each with a seed of its own. Default 1.
     pub repetitions: u32,
     /// Seed of everything random. Default 1.
@@ -529,6 +532,7 @@ impl Default for MeasureSpec {
         Self {
             flows: 10_000,
             warm_up: None,
+            quick_hosts: 1,
             repetitions: 1,
             seed: 1,
             fct: Fct::default(),
