@@ -112,6 +112,7 @@ pub use machines::{
     connection::Connection,
     endpoint::{Drained, Endpoint, EndpointEvent, IncomingStats},
     receivers::RouteChange,
+    succession::{Detour, FromPredecessor},
     stream::{recv::Chunk, source::SourceRead},
 };
 pub use quic::{

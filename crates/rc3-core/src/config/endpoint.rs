@@ -165,8 +165,22 @@ impl EndpointConfig {
         if workers == 1 {
             return Ok(vec![self.clone()]);
         }
-        let id_len = self.id_generator()?.map_or(ID_BYTES_MIN, |generator| generator.cid_len());
-        let hash = WorkerHash::new(random_worker_key(), workers, id_len);
+        let hash = WorkerHash::new(random_worker_key(), workers, self.id_len()?);
+        Ok(self.for_hash(hash))
+    }
+
+    /// As [`Self::for_workers`], for endpoints that take over the port of those with `hash`.
+    ///
+    /// # Errors
+    /// [`ConfigError::ConnectionIds`] if ids have another length than theirs.
+    pub fn for_workers_of(&self, hash: WorkerHash) -> Result<Vec<Self>, ConfigError> {
+        if self.id_len()? != hash.id_len() {
+            return Err(ConfigError::ConnectionIds);
+        }
+        Ok(self.for_hash(hash))
+    }
+
+    fn for_hash(&self, hash: WorkerHash) -> Vec<Self> {
         let reset_key = self.reset_key.clone().unwrap_or_else(random_reset_key);
         let pool = Arc::<Pool>::default();
         let config = |worker| Self {
@@ -174,7 +188,15 @@ impl EndpointConfig {
             worker: Some(Worker { destination: Destination { hash, worker }, pool: pool.clone() }),
             ..self.clone()
         };
-        Ok((0..workers).map(config).collect())
+        (0..hash.workers()).map(config).collect()
+    }
+
+    /// The length of the endpoint's own ids.
+    ///
+    /// # Errors
+    /// [`ConfigError::ConnectionIds`] if an application's generator makes too short or too long ones.
+    pub fn id_len(&self) -> Result<usize, ConfigError> {
+        Ok(self.id_generator()?.map_or(ID_BYTES_MIN, |generator| generator.cid_len()))
     }
 
     /// How datagrams are divided, if this endpoint is one of several on its port.

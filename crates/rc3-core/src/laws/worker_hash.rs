@@ -42,9 +42,21 @@ impl WorkerHash {
         Self { key, workers: workers as u32, id_len: id_len.max(HASHED_BYTES) }
     }
 
+    /// The hash with these parts, for endpoints that share a port with those of another process or take it over. `None`
+    /// unless there are 1 to [`Self::WORKERS_MAX`] workers and ids have 8 to 20 bytes.
+    pub fn from_parts(key: [u32; 2], workers: usize, id_len: usize) -> Option<Self> {
+        let valid = (1..=Self::WORKERS_MAX).contains(&workers) && (HASHED_BYTES..=20).contains(&id_len);
+        valid.then_some(Self { key, workers: workers as u32, id_len })
+    }
+
     /// The number of workers.
     pub fn workers(&self) -> usize {
         self.workers as usize
+    }
+
+    /// The length of the workers' own ids of QUIC.
+    pub fn id_len(&self) -> usize {
+        self.id_len
     }
 
     /// The key, as two words. Anyone who knows it can send all its connections to one worker.
@@ -152,6 +164,15 @@ mod tests {
         let short = [&[0x47][..], id, &[9; 40]].concat();
         let rlp = [&[0x07][..], &id[id.len() - 8..], &[9; 40]].concat();
         [long, short, rlp]
+    }
+
+    #[test]
+    fn the_parts_of_a_hash_make_the_same_one() {
+        let made = hash(7, 5, 12);
+        assert_eq!(WorkerHash::from_parts(made.key(), made.workers(), made.id_len()), Some(made));
+        for (workers, id_len) in [(0, 8), (65, 8), (2, 7), (2, 21)] {
+            assert_eq!(WorkerHash::from_parts([1, 2], workers, id_len), None);
+        }
     }
 
     proptest! {

@@ -4,6 +4,8 @@
 //! Invariant: a connection that was touched is in `primary_queue` until its primary has nothing to send, and in
 //! `rlp_queue` while its RLP side may have something; its deadline is in `timers`.
 
+mod succession;
+
 use std::{
     collections::VecDeque,
     iter, mem,
@@ -32,6 +34,7 @@ use crate::{
         connections::Connections,
         receivers::{Receivers, Registered, RouteChange},
         strays::{Strays, reset_of, reset_token},
+        succession::Succession,
     },
     quic::{ConnectionError, ConnectionHandle},
     seams::{
@@ -79,6 +82,17 @@ pub struct Drained {
     pub handle: ConnectionHandle,
     /// The connection itself. It sends nothing any more.
     pub connection: Box<Connection>,
+}
+
+/// How a datagram reached an endpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Source {
+    /// By the port.
+    Port,
+    /// By another endpoint on the port, which has looked for further ones.
+    Worker,
+    /// By the endpoint that took the port over, perhaps with the number of an offer.
+    Successor(Option<u64>),
 }
 
 /// Counters of the handshakes that peers began, including those decided by [`ServerConfig::max_incoming`] and
@@ -147,6 +161,8 @@ pub struct Endpoint {
     strays: Strays,
     /// The other endpoints on the port.
     pool: Option<Arc<Pool>>,
+    /// Those that had the port before, or have it next.
+    succession: Succession,
     secrets: Secrets,
     timers: Timers,
     primary_queue: VecDeque<ConnectionHandle>,
@@ -203,6 +219,7 @@ impl Endpoint {
             strays: Strays::default(),
             shares: Shares::new(pool.clone()),
             pool,
+            succession: Succession::default(),
             secrets: Secrets::new(seed),
             timers: Timers::new(),
             primary_queue: VecDeque::new(),
@@ -243,8 +260,7 @@ impl Endpoint {
         now: Instant,
         datagrams: impl IntoIterator<Item = (DatagramMeta, BytesMut)>,
     ) {
-        let shared = self.receivers.is_shared();
-        self.handle_all(now, datagrams, shared);
+        self.handle_all(now, datagrams.into_iter().map(|(meta, datagram)| (meta, datagram, Source::Port)));
     }
 
     /// As [`Self::handle_datagrams`], for datagrams that another endpoint on the port has received: none of them is a
@@ -254,21 +270,19 @@ impl Endpoint {
         now: Instant,
         datagrams: impl IntoIterator<Item = (DatagramMeta, BytesMut)>,
     ) {
-        self.handle_all(now, datagrams, false);
+        self.handle_all(now, datagrams.into_iter().map(|(meta, datagram)| (meta, datagram, Source::Worker)));
     }
 
-    /// `shared`: RLP datagrams of no connection may be for other endpoints.
     fn handle_all(
         &mut self,
         now: Instant,
-        datagrams: impl IntoIterator<Item = (DatagramMeta, BytesMut)>,
-        shared: bool,
+        datagrams: impl Iterator<Item = (DatagramMeta, BytesMut, Source)>,
     ) {
-        for (meta, datagram) in datagrams {
+        for (meta, datagram, source) in datagrams {
             let concerned = match datagram.first() {
                 None => None,
-                Some(first) if first & QUIC_BITS == 0 => self.handle_rlp(now, meta, datagram, shared),
-                Some(_) => self.handle_quic(now, meta, datagram, shared),
+                Some(first) if first & QUIC_BITS == 0 => self.handle_rlp(now, meta, datagram, source),
+                Some(_) => self.handle_quic(now, meta, datagram, source),
             };
             if let Some(handle) = concerned
                 && self.changed.last() != Some(&handle)
@@ -290,7 +304,7 @@ impl Endpoint {
         now: Instant,
         meta: DatagramMeta,
         datagram: BytesMut,
-        shared: bool,
+        source: Source,
     ) -> Option<ConnectionHandle> {
         let id = receiver_id(&datagram)?;
         let arrived = meta.arrived_by(now);
@@ -304,16 +318,30 @@ impl Endpoint {
             return Some(handle);
         }
         self.undecryptable.keep(meta.remote, arrived, &datagram);
+        let shared = self.is_shared_for(source);
+        match self.succession.predecessor.as_mut().filter(|_| source != Source::Worker) {
+            Some(predecessor) if shared => predecessor.push(meta, datagram.clone()),
+            Some(predecessor) => {
+                predecessor.push(meta, datagram);
+                return None;
+            }
+            None => {}
+        }
         if shared {
             self.strays.push(meta, datagram);
         }
         None
     }
 
+    /// Whether a datagram of no connection here may be for other endpoints on the port.
+    fn is_shared_for(&self, source: Source) -> bool {
+        source != Source::Worker && self.receivers.is_shared()
+    }
+
     /// Another endpoint on the port has received what may be a stateless reset (RFC 9000 §10.3) of a connection here.
     /// Nothing about it shows which connection it concerns, except its last bytes.
     pub fn handle_reset(&mut self, now: Instant, meta: DatagramMeta, token: [u8; 16]) {
-        if let Some(handle) = self.handle_quic(now, meta, reset_of(token), false) {
+        if let Some(handle) = self.handle_quic(now, meta, reset_of(token), Source::Worker) {
             self.touch(now, handle);
         }
     }
@@ -324,19 +352,28 @@ impl Endpoint {
         now: Instant,
         meta: DatagramMeta,
         datagram: BytesMut,
-        shared: bool,
+        source: Source,
     ) -> Option<ConnectionHandle> {
         let mut response = Vec::new();
         let len = datagram.len();
-        let reset = if shared { reset_token(&datagram) } else { None };
-        let routed = self.quic.handle(now, meta.remote, meta.local_ip, meta.ecn, datagram, &mut response);
+        let reset = if self.is_shared_for(source) { reset_token(&datagram) } else { None };
+        let unowned = self.succession.is_any().then(|| self.may_be_unowned(meta, &datagram, source));
+        let mut routed = self.quic.handle(now, meta.remote, meta.local_ip, meta.ecn, datagram, &mut response);
+        let owned = matches!(routed, Some(Routed::Connection(..)));
         if let Some(token) = reset
-            && !matches!(routed, Some(Routed::Connection(..)))
+            && !owned
         {
             self.strays.push_reset(meta, token);
         }
+        match unowned {
+            Some(unowned) if !owned => routed = self.handle_unowned(now, unowned, routed, &mut response),
+            _ => {}
+        }
         match routed? {
             Routed::Connection(handle, event) => {
+                if let Source::Successor(Some(offer)) = source {
+                    self.succession.claim(offer, true);
+                }
                 let connection = self.connections.get_mut(handle)?;
                 if !connection.admit(now, meta.remote, len) {
                     return Some(handle);
@@ -351,7 +388,9 @@ impl Endpoint {
             }
             Routed::Incoming(mut incoming) => {
                 incoming.leading_len = meta.leading_len;
-                self.handle_incoming(incoming);
+                // Undecryptable data may arrive before the application answers.
+                self.begin_handshake(incoming.remote_address());
+                self.hand_out(incoming);
             }
             Routed::Response(transmit) => self.respond(transmit, response),
         }
@@ -385,14 +424,12 @@ impl Endpoint {
     }
 
     /// Hands a handshake out; while many wait, it requires a token first, or refuses.
-    fn handle_incoming(&mut self, incoming: Incoming) {
+    fn hand_out(&mut self, incoming: Incoming) {
         self.incoming.waiting += 1;
         let waiting = match &self.pool {
             None => self.incoming.waiting - 1,
             Some(pool) => pool.add_waiting(),
         };
-        // Undecryptable data may have arrived before the application answers.
-        self.begin_handshake(incoming.remote_address());
         if waiting >= self.shedding.refuse_from {
             self.refuse(incoming);
             return;
@@ -412,6 +449,7 @@ impl Endpoint {
                 self.touch(now, handle);
             }
         }
+        self.handle_succession_timeout(now);
     }
 
     // --- commands ---
@@ -673,7 +711,7 @@ impl Endpoint {
 
     /// When [`Self::handle_timeout`] wants to be called next.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.timers.first()
+        self.timers.first().into_iter().chain(self.succession.deadline()).min()
     }
 
     /// The next datagrams at normal priority, into the empty `buf`.

@@ -44,6 +44,11 @@ impl Undecryptable {
         self.waiting.contains_key(&remote)
     }
 
+    /// Whether no handshake is in progress.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
     /// A datagram for an unknown receiver arrived. A copy is stored: the datagram may be part of a larger buffer.
     pub(crate) fn keep(&mut self, remote: SocketAddr, arrived: Instant, datagram: &[u8]) {
         let Some(waiting) = self.waiting.get_mut(&remote) else { return };
