@@ -112,8 +112,8 @@ pub use machines::{
     connection::Connection,
     endpoint::{Drained, Endpoint, EndpointEvent, IncomingStats},
     receivers::RouteChange,
-    succession::{Detour, FromPredecessor},
     stream::{recv::Chunk, source::SourceRead},
+    succession::{Detour, FromPredecessor},
 };
 pub use quic::{
     AckFrequencyConfig, AeadKey, ApplicationClose, BloomTokenLog, ConnectError, ConnectionClose,

@@ -7,5 +7,5 @@ mod overlay;
 pub(crate) mod receivers;
 pub(crate) mod rlp;
 mod strays;
-pub(crate) mod succession;
 pub(crate) mod stream;
+pub(crate) mod succession;

@@ -265,7 +265,8 @@ mod tests {
             let offered = (meta(), BytesMut::zeroed(1200));
             predecessor.offer(now, offered, Withheld::Relayed(nth)).unwrap();
         }
-        let offers: Vec<_> = std::iter::from_fn(|| predecessor.pop()).filter_map(|detour| detour.offer).collect();
+        let offers: Vec<_> =
+            std::iter::from_fn(|| predecessor.pop()).filter_map(|detour| detour.offer).collect();
         assert!(matches!(predecessor.take(offers[1]), Some(Withheld::Relayed(8))));
         assert!(predecessor.take(offers[1]).is_none(), "answered twice");
         assert!(predecessor.take(99).is_none(), "never made");

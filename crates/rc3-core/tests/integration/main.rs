@@ -20,5 +20,6 @@ mod segments;
 mod simulation;
 mod sources;
 mod start;
+mod succession;
 mod windows;
 mod writers;

@@ -193,7 +193,6 @@ impl Endpoint {
 
     /// Whether handshakes wait for an answer, of the application or of the predecessor.
     fn has_waiting(&self) -> bool {
-        self.incoming.waiting > 0
-            || self.succession.predecessor.as_ref().is_some_and(Predecessor::has_offers)
+        self.incoming.waiting > 0 || self.succession.predecessor.as_ref().is_some_and(Predecessor::has_offers)
     }
 }
