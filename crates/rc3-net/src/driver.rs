@@ -11,6 +11,7 @@
 
 mod channel;
 mod queue_limit;
+mod relays;
 
 use std::{
     future::Future,
@@ -24,9 +25,12 @@ use std::{
 use self::{
     channel::{Channel, Sent},
     queue_limit::{QueueLimit, RETRY_AFTER},
+    relays::Relays,
 };
 #[cfg(feature = "metrics")]
 use crate::socket::EndpointSocket;
+#[cfg(target_os = "linux")]
+use crate::takeover::Link;
 use crate::{
     bound::Bound,
     runtime::AsyncTimer,
@@ -67,6 +71,8 @@ pub(crate) struct Driver {
     bound: Bound,
     primary: Channel,
     low: Channel,
+    /// The processes that have the port before and after this one.
+    relays: Relays,
     queue_limit: QueueLimit,
     /// Datagrams in the primary's next batch.
     burst: usize,
@@ -97,6 +103,7 @@ impl Driver {
             bound,
             primary: Channel::default(),
             low: Channel::default(),
+            relays: Relays::default(),
             queue_limit,
             burst: PRIMARY_SEGMENTS_FIRST,
             rlp_waits: false,
@@ -109,6 +116,13 @@ impl Driver {
             #[cfg(feature = "metrics")]
             reporter: crate::metrics::EndpointReporter::default(),
         }
+    }
+
+    /// Takes the port over from the process at the other end of `link`.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn follow(&mut self, link: Link) {
+        self.shared.with(State::follow);
+        self.relays.follow(link);
     }
 
     /// Runs rounds until there is no work, and then arms timers and wakers; or until other tasks should run.
@@ -143,18 +157,23 @@ impl Driver {
         }
         let Self { shared, bound, wakers, .. } = self;
         let now = shared.runtime.now();
-        let (rebound, completed) = shared.with_later(wakers, |state| {
+        let (rebound, joined, completed) = shared.with_later(wakers, |state| {
             state.driver.begin();
             if state.core.poll_timeout().is_some_and(|deadline| deadline <= now) {
                 state.core.handle_timeout(now);
             }
             let rebound = (!state.bound.is(bound)).then(|| state.bound.clone());
-            (rebound, state.has_completed())
+            (rebound, self.relays.update(state), state.has_completed())
         });
         if let Some(bound) = rebound {
             self.rebind(bound);
             load = load.max(Load::Light);
         }
+        if let Some(stopped) = joined {
+            // If nobody waits for it any more, the hand-over was given up.
+            let _ = stopped.send(());
+        }
+        self.relays.send(cx, &self.shared, &mut self.wakers);
         #[cfg(feature = "metrics")]
         if self.reporter.is_due(now) {
             self.report(now);
@@ -180,7 +199,7 @@ impl Driver {
 
     /// Handles what has arrived; returns the number of datagrams.
     fn receive(&mut self, cx: &mut Context<'_>) -> io::Result<usize> {
-        let Self { shared, bound, primary, low, wakers, .. } = self;
+        let Self { shared, bound, primary, low, relays, wakers, .. } = self;
         let mut count = 0;
         while count < LIGHT_DATAGRAMS_MAX {
             match primary.receive(cx, shared, wakers, &bound.primary)? {
@@ -194,6 +213,7 @@ impl Driver {
         if let Some(mail) = shared.member.as_ref().and_then(Member::collect) {
             count += take_mail(shared, wakers, mail);
         }
+        count += relays.receive(cx, shared, wakers);
         Ok(count)
     }
 
@@ -209,12 +229,17 @@ impl Driver {
         }
     }
 
-    /// Uses other sockets from here on. Datagrams in the old ones are lost, as on the path.
+    /// Uses other sockets from here on. Datagrams in the old ones are lost, as on the path, unless they have one
+    /// address: then another process takes the port over, or has returned it.
     fn rebind(&mut self, bound: Bound) {
         self.queue_limit = queue_limit(&bound, &self.shared);
+        let address = |bound: &Bound| bound.primary.local_addr().ok();
+        let moved = address(&bound) != address(&self.bound);
         self.bound = bound;
-        self.primary = Channel::default();
-        self.low = Channel::default();
+        if moved {
+            self.primary = Channel::default();
+            self.low = Channel::default();
+        }
     }
 
     fn send_primary(&mut self) -> io::Result<Sent> {

@@ -187,9 +187,26 @@ impl Endpoint {
         runtime: Arc<dyn Runtime>,
         bind: impl FnOnce(&socket::Options, Option<&WorkerHash>) -> io::Result<Vec<Bound>>,
     ) -> io::Result<Self> {
+        let (endpoint, drivers) = Self::assemble(options, server, runtime, None, bind)?;
+        endpoint.spawn(drivers);
+        Ok(endpoint)
+    }
+
+    /// An endpoint whose drivers do not run yet. `hash`: that of the workers of another process, which had the port.
+    pub(crate) fn assemble(
+        options: EndpointOptions,
+        server: Option<ServerConfig>,
+        runtime: Arc<dyn Runtime>,
+        hash: Option<WorkerHash>,
+        bind: impl FnOnce(&socket::Options, Option<&WorkerHash>) -> io::Result<Vec<Bound>>,
+    ) -> io::Result<(Self, Vec<Driver>)> {
         let EndpointOptions { protocol, socket, marks, path_memory, workers } = options;
         let invalid = |error: core::ConfigError| io::Error::new(io::ErrorKind::InvalidInput, error);
-        let configs = protocol.for_workers(workers).map_err(invalid)?;
+        let configs = match hash {
+            None => protocol.for_workers(workers),
+            Some(hash) => protocol.for_workers_of(hash),
+        };
+        let configs = configs.map_err(invalid)?;
         let hash = configs[0].worker_hash();
         let members =
             hash.map_or_else(|| vec![None], |hash| Member::all(hash).into_iter().map(Some).collect());
@@ -214,10 +231,14 @@ impl Endpoint {
             workers = drivers.len(),
             "bound"
         );
+        Ok((endpoint, drivers))
+    }
+
+    /// Lets the drivers run.
+    pub(crate) fn spawn(&self, drivers: Vec<Driver>) {
         for driver in drivers {
-            runtime.spawn(Box::pin(driver));
+            self.handle.first().runtime.spawn(Box::pin(driver));
         }
-        Ok(endpoint)
     }
 
     /// The settings [`Self::connect`] uses, of this handle and clones made from it later.
@@ -307,7 +328,8 @@ impl Endpoint {
     /// takes it over as [`Self::new`] does. Do not move a server: its clients only know the old address.
     ///
     /// # Errors
-    /// An [`io::Error`] if the endpoint cannot use `socket`. The old sockets stay.
+    /// An [`io::Error`] if the endpoint cannot use `socket`. The old sockets stay. [`io::ErrorKind::ResourceBusy`] after
+    /// [`Self::hand_over`].
     ///
     /// # Panics
     /// As [`Self::new`].
@@ -341,6 +363,10 @@ impl Endpoint {
 
     fn move_to(&self, bind: impl FnOnce(Option<&WorkerHash>) -> io::Result<Vec<Bound>>) -> io::Result<()> {
         let workers = self.handle.workers();
+        if workers[0].with(|state| state.is_handed_over()) {
+            let text = "another process has the port, wait until the last connection has ended";
+            return Err(io::Error::new(io::ErrorKind::ResourceBusy, text));
+        }
         let bound = bind(workers[0].member.as_ref().map(Member::hash))?;
         for (worker, bound) in workers.iter().zip(bound) {
             worker.with(|state| state.rebind(bound));
@@ -360,11 +386,12 @@ impl Endpoint {
     }
 
     /// Waits until no connection is left: closed ones linger for about three round trips to answer late packets. Does
-    /// not prevent new ones.
+    /// not prevent new ones. After [`Self::hand_over`], also waits for the process that had the port before this one,
+    /// because its datagrams come by here.
     pub async fn wait_idle(&self) {
         loop {
             let notified = self.handle.waiters().idle.notified();
-            if self.open_connections() == 0 {
+            if self.open_connections() == 0 && !self.handle.each(|state| state.is_between()).contains(&true) {
                 return;
             }
             notified.await;
@@ -432,7 +459,7 @@ impl Endpoint {
         let mut stats = EndpointStats::default();
         for worker in self.handle.workers() {
             stats += worker.with(|state| {
-                let State { core, bound, handshakes, .. } = state;
+                let State { core, bound, handshakes, to_predecessor, from_successor, .. } = state;
                 let incoming = core.incoming_stats();
                 EndpointStats {
                     primary: bound.primary.stats(),
@@ -444,6 +471,8 @@ impl Endpoint {
                     incoming,
                     held_bytes: core.held_bytes(),
                     handed_over: HandedOver::default(),
+                    to_predecessor: *to_predecessor,
+                    from_successor: *from_successor,
                 }
             });
         }
@@ -587,6 +616,10 @@ pub struct EndpointStats {
     pub held_bytes: u64,
     /// Datagrams that arrived at another worker than their connection's; 0 with one worker.
     pub handed_over: HandedOver,
+    /// Datagrams passed to the process that had the port before, see [`Endpoint::take_over`].
+    pub to_predecessor: HandedOver,
+    /// Datagrams that came from the process that has the port now, see [`Endpoint::hand_over`].
+    pub from_successor: HandedOver,
 }
 
 impl AddAssign for EndpointStats {
@@ -605,5 +638,7 @@ impl AddAssign for EndpointStats {
         self.ignored_handshakes += other.ignored_handshakes;
         self.incoming += other.incoming;
         self.held_bytes += other.held_bytes;
+        self.to_predecessor += other.to_predecessor;
+        self.from_successor += other.from_successor;
     }
 }

@@ -5,6 +5,8 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering::Relaxed},
 };
 
+use tokio::sync::Mutex;
+
 use crate::{shared::Shared, socket, state::State, waiters::EndpointWaiters};
 
 /// State shared by all clones of an endpoint and its waiting handshakes.
@@ -15,12 +17,14 @@ pub(crate) struct EndpointRef {
     turn: AtomicUsize,
     /// For future sockets.
     pub(crate) socket: socket::Options,
+    /// Held during a hand-over of the port to another process.
+    pub(crate) handing_over: Mutex<()>,
 }
 
 impl EndpointRef {
     /// `workers` is not empty.
     pub(crate) fn new(workers: Box<[Arc<Shared>]>, socket: socket::Options) -> Self {
-        Self { workers, turn: AtomicUsize::new(0), socket }
+        Self { workers, turn: AtomicUsize::new(0), socket, handing_over: Mutex::new(()) }
     }
 
     /// All workers.

@@ -63,6 +63,7 @@ mod state;
 mod stream;
 mod stream_ref;
 mod sync;
+mod takeover;
 mod waiters;
 mod wake;
 mod workers;
@@ -106,6 +107,7 @@ pub use self::{
     runtime::{AsyncTimer, AsyncUdpSocket, Runtime, TokioRuntime, UdpPoller, default_runtime},
     send_stream::{SendStream, Written},
     stream::{HELLO, OwnedReadHalf, OwnedWriteHalf, Stream},
+    takeover::Successor,
     workers::HandedOver,
     zero_rtt::ZeroRttAccepted,
 };

@@ -17,9 +17,10 @@ use crate::{
     bound::Bound,
     keeper::Keeper,
     runtime::Runtime,
+    takeover::SuccessorLink,
     waiters::{ConnectionWaiters, EndpointWaiters},
     wake::Worker,
-    workers::Member,
+    workers::{HandedOver, Member},
 };
 
 /// Identifies a connection as long as a handle exists; the core reuses its handles.
@@ -55,6 +56,16 @@ pub(crate) struct State {
     held: bool,
     /// The driver has ended.
     pub(crate) lost: bool,
+    /// Another process has taken the port over.
+    handed_over: bool,
+    /// Its link, for the driver.
+    pub(crate) successor: Option<SuccessorLink>,
+    /// The process that had the port before has connections.
+    follows: bool,
+    /// Datagrams passed to the process that had the port before.
+    pub(crate) to_predecessor: HandedOver,
+    /// Datagrams from the process that has the port now.
+    pub(crate) from_successor: HandedOver,
     /// Has work when the machines may have something to send or another deadline.
     pub(crate) driver: Worker,
     wakers: Vec<Waker>,
@@ -81,6 +92,11 @@ impl State {
             closed: None,
             held: true,
             lost: false,
+            handed_over: false,
+            successor: None,
+            follows: false,
+            to_predecessor: HandedOver::default(),
+            from_successor: HandedOver::default(),
             driver: Worker::new(),
             wakers: Vec::new(),
         }
@@ -119,6 +135,60 @@ impl State {
         self.wake_driver();
     }
 
+    /// Another process takes the port over: from now on this one only sends, by `bound`.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn hand_over(&mut self, bound: Bound, successor: SuccessorLink) {
+        self.bound = bound;
+        self.handed_over = true;
+        self.successor = Some(successor);
+        self.core.retire(self.runtime.now());
+        self.wake_driver();
+    }
+
+    /// That process is gone: this one reads again, by `bound`.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn take_back(&mut self, bound: Bound) {
+        bound.set_shared(self.follows);
+        self.bound = bound;
+        self.handed_over = false;
+        self.successor = None;
+        self.core.resume();
+        self.wake_driver();
+    }
+
+    /// Whether another process has taken the port over.
+    pub(crate) fn is_handed_over(&self) -> bool {
+        self.handed_over
+    }
+
+    /// Another process, which had the port before, has connections.
+    pub(crate) fn follow(&mut self) {
+        self.follows = true;
+        self.core.follow();
+    }
+
+    /// It has none any more.
+    pub(crate) fn end_following(&mut self, waiters: &EndpointWaiters) {
+        self.follows = false;
+        self.core.handle_predecessor_gone();
+        self.bound.set_shared(self.handed_over);
+        waiters.idle.notify_waiters();
+        self.wake_driver();
+    }
+
+    /// Whether datagrams from one process to another pass through this one.
+    pub(crate) fn is_between(&self) -> bool {
+        self.handed_over && self.follows
+    }
+
+    /// Whether nothing will ever happen again after a hand-over: no connection is left, no peer waits.
+    pub(crate) fn is_done(&self) -> bool {
+        self.handed_over
+            && !self.follows
+            && self.open_to_all() == 0
+            && self.core.incoming_stats().waiting == 0
+    }
+
     /// Something changed that the driver should handle.
     pub(crate) fn wake_driver(&mut self) {
         self.driver.wake(&mut self.wakers);
@@ -126,7 +196,7 @@ impl State {
 
     /// Whether new connections are accepted.
     pub(crate) fn is_open(&self) -> bool {
-        self.closed.is_none() && !self.lost
+        self.closed.is_none() && !self.lost && !self.handed_over
     }
 
     /// Connections that have not ended.
@@ -136,8 +206,12 @@ impl State {
 
     /// Whether the driver can never have work again. It answers peers as long as another worker has connections.
     pub(crate) fn is_over(&self) -> bool {
-        let open = self.member.as_ref().map_or(self.ids.len(), Member::open_connections);
-        !self.held && open == 0
+        !self.held && self.open_to_all() == 0 && !self.is_between()
+    }
+
+    /// Connections of all workers that have not ended.
+    fn open_to_all(&self) -> usize {
+        self.member.as_ref().map_or(self.ids.len(), Member::open_connections)
     }
 
     /// Reads or changes one connection, without waking the driver.
@@ -416,7 +490,7 @@ impl State {
                 self.connections.remove(&id);
             }
         }
-        if self.is_over() {
+        if self.is_over() || self.is_done() {
             self.wake_driver();
         }
     }

@@ -3,6 +3,7 @@
 use std::{
     io, iter,
     task::{Context, Poll, Waker},
+    time::Instant,
 };
 
 use rc3_core::{DatagramMeta, Transmit};
@@ -11,6 +12,7 @@ use crate::{
     shared::Shared,
     socket::{Datagram, EndpointSocket, Outgoing, RecvBatch},
     state::State,
+    workers::{Member, Parcel, Reset},
 };
 
 /// Datagrams handled under one lock.
@@ -25,6 +27,27 @@ pub(super) enum Sent {
     All,
     /// The socket accepts no more for now.
     Blocked,
+}
+
+/// What no connection of one worker owns, perhaps those of another.
+#[derive(Default)]
+pub(super) struct Strays {
+    datagrams: Vec<Parcel>,
+    resets: Vec<Reset>,
+}
+
+impl Strays {
+    /// Takes them from the machines.
+    pub(super) fn collect(&mut self, state: &mut State) {
+        self.datagrams.extend(iter::from_fn(|| state.core.poll_stray()));
+        self.resets.extend(iter::from_fn(|| state.core.poll_reset()));
+    }
+
+    /// Passes them to the other workers, without the lock.
+    pub(super) fn pass(&mut self, now: Instant, member: &Member) {
+        self.datagrams.drain(..).for_each(|parcel| member.pass_stray(now, &parcel));
+        self.resets.drain(..).for_each(|reset| member.pass_reset(&reset));
+    }
 }
 
 /// The driver's end of one socket.
@@ -50,7 +73,7 @@ impl Channel {
         let messages = received?;
         let mut count = 0;
         let member = shared.member.as_ref();
-        let (mut elsewhere, mut strays, mut resets) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut elsewhere, mut strays) = (Vec::new(), Strays::default());
         loop {
             let (taken, now) = shared.with_later(wakers, |state| {
                 let mut taken = 0;
@@ -73,15 +96,13 @@ impl Channel {
                 });
                 let now = state.now();
                 state.core.handle_datagrams(now, datagrams);
-                strays.extend(iter::from_fn(|| state.core.poll_stray()));
-                resets.extend(iter::from_fn(|| state.core.poll_reset()));
+                strays.collect(state);
                 (taken, now)
             });
             count += taken;
             if let Some(member) = member {
                 elsewhere.drain(..).for_each(|(worker, parcel)| member.hand_over(worker, &parcel));
-                strays.drain(..).for_each(|parcel| member.pass_stray(now, &parcel));
-                resets.drain(..).for_each(|reset| member.pass_reset(&reset));
+                strays.pass(now, member);
             }
             if taken < DATAGRAMS_PER_LOCK {
                 break;

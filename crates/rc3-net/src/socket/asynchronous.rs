@@ -72,6 +72,11 @@ impl AsyncSocket {
         self.io.poll_send_ready(cx)
     }
 
+    /// [`super::EndpointSocket::set_shared`].
+    pub(crate) fn set_shared(&self, shared: bool) {
+        self.state.set_shared(shared);
+    }
+
     /// Lets sends fail from now on.
     #[cfg(all(test, target_os = "linux"))]
     pub(crate) fn fail(&self, fault: super::Fault) {
@@ -104,6 +109,13 @@ impl AsyncSocket {
     /// [`Socket::stats`].
     pub fn stats(&self) -> Stats {
         self.state.stats(&SockRef::from(&self.io))
+    }
+}
+
+#[cfg(unix)]
+impl std::os::fd::AsFd for AsyncSocket {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.io.as_fd()
     }
 }
 

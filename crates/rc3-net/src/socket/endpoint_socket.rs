@@ -6,13 +6,16 @@ use std::{
     task::{Context, Poll},
 };
 
-use super::{ApplicationSocket, AsyncSocket, Capabilities, Outgoing, RecvBatch, Stats};
+use super::{ApplicationSocket, AsyncSocket, Capabilities, Outgoing, RecvBatch, Socket, Stats};
 
 /// A socket of an endpoint.
 #[derive(Debug)]
 pub(crate) enum EndpointSocket {
     /// The operating system's, with marks.
     System(AsyncSocket),
+    /// The operating system's, read by another process: this one only sends. No runtime watches it, so that the
+    /// datagrams of the other process wake nobody here.
+    Sending(Socket),
     /// An application's implementation, without.
     Application(ApplicationSocket),
 }
@@ -22,6 +25,7 @@ impl EndpointSocket {
     pub(crate) fn try_send(&self, out: &Outgoing<'_>) -> io::Result<()> {
         match self {
             Self::System(socket) => socket.try_send(out),
+            Self::Sending(socket) => socket.try_send(out),
             Self::Application(socket) => socket.try_send(out),
         }
     }
@@ -30,14 +34,16 @@ impl EndpointSocket {
     pub(crate) fn poll_recv(&self, cx: &mut Context<'_>, batch: &mut RecvBatch) -> Poll<io::Result<usize>> {
         match self {
             Self::System(socket) => socket.poll_recv(cx, batch),
+            Self::Sending(_) => Poll::Pending,
             Self::Application(socket) => socket.poll_recv(cx, batch),
         }
     }
 
-    /// [`AsyncSocket::poll_writable`].
+    /// [`AsyncSocket::poll_writable`]. Without a runtime that watches the socket, the driver tries again after a while.
     pub(crate) fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
             Self::System(socket) => socket.poll_writable(cx),
+            Self::Sending(_) => Poll::Pending,
             Self::Application(socket) => socket.poll_writable(cx),
         }
     }
@@ -46,6 +52,7 @@ impl EndpointSocket {
     pub(crate) fn queued_bytes(&self) -> usize {
         match self {
             Self::System(socket) => socket.queued_bytes(),
+            Self::Sending(socket) => socket.queued_bytes(),
             Self::Application(_) => 0,
         }
     }
@@ -54,6 +61,7 @@ impl EndpointSocket {
     pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
         match self {
             Self::System(socket) => socket.local_addr(),
+            Self::Sending(socket) => socket.local_addr(),
             Self::Application(socket) => socket.local_addr(),
         }
     }
@@ -62,6 +70,7 @@ impl EndpointSocket {
     pub(crate) fn segments_max(&self) -> usize {
         match self {
             Self::System(socket) => socket.segments_max(),
+            Self::Sending(socket) => socket.segments_max(),
             Self::Application(socket) => socket.segments_max(),
         }
     }
@@ -69,7 +78,7 @@ impl EndpointSocket {
     /// Whether datagrams may be fragmented on their way, although the core forbids it.
     pub(crate) fn may_fragment(&self) -> bool {
         match self {
-            Self::System(_) => false,
+            Self::System(_) | Self::Sending(_) => false,
             Self::Application(socket) => socket.may_fragment(),
         }
     }
@@ -78,6 +87,7 @@ impl EndpointSocket {
     pub(crate) fn capabilities(&self) -> Capabilities {
         match self {
             Self::System(socket) => socket.capabilities(),
+            Self::Sending(socket) => socket.capabilities(),
             Self::Application(socket) => socket.capabilities(),
         }
     }
@@ -86,7 +96,27 @@ impl EndpointSocket {
     pub(crate) fn stats(&self) -> Stats {
         match self {
             Self::System(socket) => socket.stats(),
+            Self::Sending(socket) => socket.stats(),
             Self::Application(socket) => socket.stats(),
+        }
+    }
+
+    /// The descriptor, if it is the system's.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn system_fd(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
+        match self {
+            Self::System(socket) => Some(std::os::fd::AsFd::as_fd(socket)),
+            Self::Sending(socket) => Some(std::os::fd::AsFd::as_fd(socket)),
+            Self::Application(_) => None,
+        }
+    }
+
+    /// Whether another process sends by the same socket, whose options it may change.
+    pub(crate) fn set_shared(&self, shared: bool) {
+        match self {
+            Self::System(socket) => socket.set_shared(shared),
+            Self::Sending(socket) => socket.set_shared(shared),
+            Self::Application(_) => {}
         }
     }
 

@@ -261,6 +261,16 @@ impl Socket {
         self.state.capabilities()
     }
 
+    /// Only [`Capabilities::gso_segments_max`], which each batch needs.
+    pub(crate) fn segments_max(&self) -> usize {
+        self.state.segments_max()
+    }
+
+    /// [`EndpointSocket::set_shared`].
+    pub(crate) fn set_shared(&self, shared: bool) {
+        self.state.set_shared(shared);
+    }
+
     /// Counters of the socket so far.
     pub fn stats(&self) -> Stats {
         self.state.stats(&self.io)
@@ -336,6 +346,29 @@ impl Sockets {
     /// [`Self::adopt`], should not.
     pub fn adopt_group(socket: UdpSocket, options: &Options, hash: &WorkerHash) -> io::Result<Vec<Self>> {
         Self::group(Socket::adopt_plain(socket, options)?, options, hash)
+    }
+
+    /// The sockets of one worker that another process has bound, and sent. They have their options and steering.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::InvalidData`] if one is no UDP socket, or not bound.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn receive(
+        primary: std::os::fd::OwnedFd,
+        low: Option<std::os::fd::OwnedFd>,
+        options: &Options,
+    ) -> io::Result<Self> {
+        let adopt = |fd, options: &Options| {
+            let io = socket2::Socket::from(fd);
+            let state = sys::receive(&io, options)?;
+            Ok::<_, io::Error>(Socket { io, state })
+        };
+        // Most leading fragments belong to the first socket, so it alone watches them.
+        let unwatched = Options { packet_socket: PacketSocket::Never, ..options.clone() };
+        Ok(Self {
+            primary: adopt(primary, options)?,
+            low: low.map(|low| adopt(low, &unwatched)).transpose()?,
+        })
     }
 
     fn group(first: Socket, options: &Options, hash: &WorkerHash) -> io::Result<Vec<Self>> {

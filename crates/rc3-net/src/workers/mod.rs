@@ -18,6 +18,7 @@ mod inbox;
 mod turns;
 
 use std::{
+    ops::AddAssign,
     sync::{
         Arc,
         atomic::{
@@ -45,7 +46,7 @@ pub(crate) type Parcel = (DatagramMeta, BytesMut);
 pub(crate) type Reset = (DatagramMeta, [u8; 16]);
 
 /// The two top bits of the first byte: both clear in RLP datagrams (docs/WIRE.md).
-const QUIC_BITS: u8 = 0xc0;
+pub(crate) const QUIC_BITS: u8 = 0xc0;
 
 /// The workers of one endpoint.
 struct Group {
@@ -67,16 +68,24 @@ struct Group {
     reported: Mutex<HandedOver>,
 }
 
-/// Counters of datagrams that arrived at another worker than their connection's.
+/// Counters of datagrams that arrived at another worker, or in another process, than their connection's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct HandedOver {
-    /// QUIC datagrams, which the kernel has joined with those of other connections, or received before it could steer.
+    /// QUIC datagrams; between workers those that the kernel has joined with others, or received before it could steer.
     pub primary: u64,
-    /// RLP datagrams: these, and those with an id that this endpoint has not chosen.
+    /// RLP datagrams; between workers these, and those with an id that this endpoint has not chosen.
     pub rlp: u64,
-    /// Datagrams dropped because a worker did not take them in time.
+    /// Datagrams dropped because the worker or process did not take them in time.
     pub dropped: u64,
+}
+
+impl AddAssign for HandedOver {
+    fn add_assign(&mut self, other: Self) {
+        self.primary += other.primary;
+        self.rlp += other.rlp;
+        self.dropped += other.dropped;
+    }
 }
 
 /// One worker's access to the others.

@@ -139,6 +139,8 @@ impl State {
         Ok(batch.messages.len())
     }
 
+    pub(in crate::socket) fn set_shared(&self, _: bool) {}
+
     pub(in crate::socket) fn segments_max(&self) -> usize {
         1
     }

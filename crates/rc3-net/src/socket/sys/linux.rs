@@ -61,6 +61,8 @@ pub(in crate::socket) struct State {
     socket_marks: Mutex<Option<SocketMarks>>,
     /// Whether the socket sets DF, for which there is no control message. Held while it is changed and a datagram sent.
     dont_fragment: Mutex<bool>,
+    /// Another process sends by the same socket, so what was set on it may have changed.
+    shared: AtomicBool,
     /// Held while datagrams received in fragments are processed.
     watch: Mutex<Watch>,
     recv_buffer: usize,
@@ -95,6 +97,15 @@ pub(in crate::socket) fn adopt(io: &Socket, options: &Options) -> io::Result<Sta
     Ok(state)
 }
 
+/// A socket that another process has bound, and sent.
+pub(in crate::socket) fn receive(io: &Socket, options: &Options) -> io::Result<State> {
+    if io.protocol()? != Some(Protocol::UDP) || local_addr(io)?.port() == 0 {
+        let text = "the other process sent something else than a bound UDP socket";
+        return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+    }
+    adopt(io, options)
+}
+
 impl State {
     /// The state of a socket without options set.
     fn bare(ipv6: bool) -> Self {
@@ -107,6 +118,7 @@ impl State {
             priority_end: AtomicU64::new(u64::MAX),
             socket_marks: Mutex::new(None),
             dont_fragment: Mutex::new(true),
+            shared: AtomicBool::new(false),
             watch: Mutex::new(Watch::Blind),
             recv_buffer: 0,
             send_buffer: 0,
@@ -124,6 +136,11 @@ impl State {
         {
             *watch = Watch::new(address.port(), options.packet_socket);
         }
+    }
+
+    /// Whether another process sends by the same socket.
+    pub(in crate::socket) fn set_shared(&self, shared: bool) {
+        self.shared.store(shared, Relaxed);
     }
 
     /// Only [`Capabilities::gso_segments_max`], which each batch needs.

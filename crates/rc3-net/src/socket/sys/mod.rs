@@ -1,7 +1,8 @@
 //! The kernel, once per platform behind one interface; the crate's only unsafe code.
 //!
 //! Each platform offers `open`, `adopt`, `open_steered`, `open_group`, `queued_bytes`, a `State` with `send`, `recv`,
-//! `segments_max`, `capabilities` and `stats`; Linux also the `Scratch` memory that its `recv` needs.
+//! `segments_max`, `capabilities`, `set_shared` and `stats`; Linux also `receive` for the sockets of another process, and
+//! the `Scratch` memory that its `recv` needs.
 
 #[cfg(target_os = "linux")]
 mod cmsg;
@@ -16,7 +17,7 @@ mod watch;
 #[cfg(all(test, target_os = "linux"))]
 pub(crate) use linux::Fault;
 #[cfg(target_os = "linux")]
-pub(super) use linux::{Scratch, State, adopt, open, open_group, open_steered, queued_bytes};
+pub(super) use linux::{Scratch, State, adopt, open, open_group, open_steered, queued_bytes, receive};
 
 #[cfg(not(target_os = "linux"))]
 mod fallback;

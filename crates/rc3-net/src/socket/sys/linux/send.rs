@@ -157,7 +157,7 @@ impl State {
             return self.sendmsg(io, message);
         }
         let wanted = SocketMarks { tos, priority: message.priority.unwrap_or(0) };
-        if *marks != Some(wanted) {
+        if *marks != Some(wanted) || self.shared.load(Relaxed) {
             // Unknown until all three calls succeeded.
             *marks = None;
             io.set_tos_v4(u32::from(tos))?;
@@ -219,24 +219,34 @@ impl State {
         }
         let control_len = encoder.len();
         // IPv6 has no such bit. Held to the end, so that it does not change before the datagram has left.
-        let _held = to_ipv4.then(|| self.set_dont_fragment(io, out.dont_fragment)).transpose()?;
+        let mut held = to_ipv4.then(|| self.set_dont_fragment(io, out.dont_fragment)).transpose()?;
         let destination = SockAddr::from(destination);
         #[cfg(test)]
         if let Some(error) = self.fault(segment.is_some()) {
             return Err(error);
         }
-        self.call_sendmsg(io, &destination, contents, &control.0[..control_len])
+        let result = self.call_sendmsg(io, &destination, contents, &control.0[..control_len]);
+        // Another process relies on the bit.
+        if let Some(current) = held.as_mut().filter(|current| !***current && self.shared.load(Relaxed)) {
+            Self::change_dont_fragment(io, true)?;
+            **current = true;
+        }
+        result
     }
 
     /// Whether routers may fragment datagrams sent from now on.
     fn set_dont_fragment(&self, io: &Socket, dont_fragment: bool) -> io::Result<MutexGuard<'_, bool>> {
         let mut current = self.dont_fragment.lock().unwrap_or_else(PoisonError::into_inner);
         if *current != dont_fragment {
-            let mode = if dont_fragment { libc::IP_PMTUDISC_PROBE } else { libc::IP_PMTUDISC_DONT };
-            set(io, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, mode)?;
+            Self::change_dont_fragment(io, dont_fragment)?;
             *current = dont_fragment;
         }
         Ok(current)
+    }
+
+    fn change_dont_fragment(io: &Socket, dont_fragment: bool) -> io::Result<()> {
+        let mode = if dont_fragment { libc::IP_PMTUDISC_PROBE } else { libc::IP_PMTUDISC_DONT };
+        set(io, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, mode)
     }
 
     /// Lets sends fail from now on.

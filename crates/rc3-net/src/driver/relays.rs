@@ -1,0 +1,165 @@
+//! The driver's ends of the links to the processes that have the port before and after this one.
+
+use std::{
+    iter,
+    task::{Context, Poll, Waker},
+};
+
+use rc3_core::{Detour, FromPredecessor};
+use tokio::sync::{mpsc, oneshot};
+
+use super::channel::Strays;
+use crate::{
+    shared::Shared,
+    state::State,
+    takeover::{Link, Received, SuccessorLink},
+    workers::{HandedOver, QUIC_BITS},
+};
+
+/// Messages of a link in one round: as many datagrams as in a batch of a socket, about.
+const MESSAGES_MAX: usize = 4;
+
+/// Most processes have neither.
+#[derive(Default)]
+pub(super) struct Relays {
+    predecessor: Option<Link>,
+    successor: Option<Successor>,
+    detours: Vec<Detour>,
+    reports: Vec<FromPredecessor>,
+}
+
+struct Successor {
+    link: Link,
+    gone: mpsc::Sender<()>,
+    /// It has a successor itself, which reads the port.
+    handed_on: bool,
+}
+
+impl Relays {
+    /// Takes over from the process at the other end.
+    #[cfg(target_os = "linux")]
+    pub(super) fn follow(&mut self, link: Link) {
+        self.predecessor = Some(link);
+    }
+
+    /// Handles what both processes have sent; returns the number of datagrams and messages.
+    pub(super) fn receive(
+        &mut self,
+        cx: &mut Context<'_>,
+        shared: &Shared,
+        wakers: &mut Vec<Waker>,
+    ) -> usize {
+        let mut count = 0;
+        for _ in 0..MESSAGES_MAX {
+            let Some(link) = &mut self.predecessor else { break };
+            let Poll::Ready(received) = link.poll_recv(cx) else { break };
+            count += 1;
+            match received {
+                Received::Reports(reports) => shared.with_later(wakers, |state| {
+                    reports.into_iter().for_each(|report| state.core.handle_from_predecessor(report));
+                }),
+                Received::Closed => {
+                    tracing::info!("the process that had the port before has no connections left");
+                    self.predecessor = None;
+                    shared.with_later(wakers, |state| state.end_following(&shared.waiters));
+                }
+                Received::Datagrams(_) | Received::HandedOn(_) | Received::Malformed => on_malformed(),
+            }
+        }
+        for _ in 0..MESSAGES_MAX {
+            let Some(successor) = &mut self.successor else { break };
+            let Poll::Ready(received) = successor.link.poll_recv(cx) else { break };
+            count += 1;
+            match received {
+                Received::Datagrams(detours) => count += take_detours(shared, wakers, detours),
+                Received::HandedOn(handed_on) => successor.handed_on = handed_on,
+                Received::Closed => self.on_successor_gone(),
+                Received::Reports(_) | Received::Malformed => on_malformed(),
+            }
+        }
+        count
+    }
+
+    fn on_successor_gone(&mut self) {
+        let Some(Successor { gone, handed_on, .. }) = self.successor.take() else { return };
+        if handed_on {
+            // Two readers would take each other's datagrams.
+            tracing::error!(
+                "the next process has ended, but not its own successor: connections here time out"
+            );
+        } else {
+            // The first worker's message is enough.
+            let _ = gone.try_send(());
+        }
+    }
+
+    /// Follows changes of the state; returns whom to tell that the sockets are read no longer, if there is anyone.
+    pub(super) fn update(&mut self, state: &mut State) -> Option<oneshot::Sender<()>> {
+        let joined = state.successor.take().map(|SuccessorLink { link, stopped, gone }| {
+            self.successor = Some(Successor { link, gone, handed_on: false });
+            self.report_handed_on(true);
+            stopped
+        });
+        if self.successor.is_some() && !state.is_handed_over() {
+            self.successor = None;
+            self.report_handed_on(false);
+        }
+        if self.successor.is_some() && state.is_done() {
+            self.successor = None;
+        }
+        if self.predecessor.is_some() || self.successor.is_some() {
+            self.detours.extend(iter::from_fn(|| state.core.poll_detour()));
+            self.reports.extend(iter::from_fn(|| state.core.poll_for_successor()));
+        }
+        joined
+    }
+
+    fn report_handed_on(&mut self, handed_on: bool) {
+        if let Some(link) = &mut self.predecessor {
+            link.push_handed_on(handed_on);
+        }
+    }
+
+    /// Sends what [`Self::update`] has found.
+    pub(super) fn send(&mut self, cx: &mut Context<'_>, shared: &Shared, wakers: &mut Vec<Waker>) {
+        if let Some(successor) = &mut self.successor {
+            self.reports.drain(..).for_each(|report| successor.link.push_report(report));
+            successor.link.flush(cx);
+        }
+        if let Some(link) = &mut self.predecessor {
+            self.detours.drain(..).for_each(|detour| link.push_detour(&detour));
+            link.flush(cx);
+            let counts = link.take_counts();
+            if counts != HandedOver::default() {
+                shared.with_later(wakers, |state| state.to_predecessor += counts);
+            }
+        }
+        self.reports.clear();
+        self.detours.clear();
+    }
+}
+
+/// Handles datagrams that the successor has received; returns their number.
+fn take_detours(shared: &Shared, wakers: &mut Vec<Waker>, detours: Vec<Detour>) -> usize {
+    let count = detours.len();
+    let rlp =
+        detours.iter().filter(|detour| detour.datagram.first().is_some_and(|first| first & QUIC_BITS == 0));
+    let rlp = rlp.count() as u64;
+    let mut strays = Strays::default();
+    let now = shared.with_later(wakers, |state| {
+        let now = state.now();
+        state.from_successor += HandedOver { primary: count as u64 - rlp, rlp, dropped: 0 };
+        state.core.handle_detours(now, detours);
+        strays.collect(state);
+        now
+    });
+    if let Some(member) = &shared.member {
+        strays.pass(now, member);
+    }
+    count
+}
+
+/// Only a program with other code or a broken one sends such; the port is more important.
+fn on_malformed() {
+    tracing::warn!("a message of the other process with the port makes no sense, it is ignored");
+}

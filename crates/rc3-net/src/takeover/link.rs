@@ -1,0 +1,217 @@
+//! The connection of a worker with its predecessor or successor in another process: a Unix socket that keeps messages
+//! apart (`SOCK_SEQPACKET`).
+//!
+//! Invariant: bounded. Datagrams that find no room are dropped and counted, as if the network had lost them.
+
+use std::{
+    collections::VecDeque,
+    io,
+    os::fd::OwnedFd,
+    task::{Context, Poll, ready},
+    time::Instant,
+};
+
+use rc3_core::{Detour, FromPredecessor};
+use rustix::{
+    net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair, sockopt},
+    time::{ClockId, clock_gettime},
+};
+use tokio::{io::Interest, net::UnixDatagram};
+
+use super::message::{self, Clocks, Count, Draft, MESSAGE_MAX, Message};
+use crate::workers::HandedOver;
+
+/// Most bytes that wait here for room in the kernel's queue.
+const QUEUED_BYTES_MAX: usize = 4 << 20;
+
+/// Bytes requested for the kernel's queue, which it may cap.
+const SEND_BUFFER: usize = 1 << 20;
+
+/// One end of a link.
+#[derive(Debug)]
+pub(crate) struct Link {
+    /// Only watched as one: the type has the readiness that any Unix socket has.
+    io: UnixDatagram,
+    queue: VecDeque<Outgoing>,
+    queued_bytes: usize,
+    /// Datagrams that were sent or dropped since [`Self::take_counts`].
+    counts: HandedOver,
+    received: Vec<u8>,
+}
+
+/// What waits to be sent.
+#[derive(Debug)]
+enum Outgoing {
+    Datagrams(Draft),
+    Other(Vec<u8>),
+}
+
+impl Outgoing {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Datagrams(draft) => draft.bytes(),
+            Self::Other(bytes) => bytes,
+        }
+    }
+
+    fn count(&self) -> Count {
+        match self {
+            Self::Datagrams(draft) => draft.count,
+            Self::Other(_) => Count::default(),
+        }
+    }
+}
+
+/// What has arrived on a link.
+#[derive(Debug)]
+pub(crate) enum Received {
+    /// For the predecessor.
+    Datagrams(Vec<Detour>),
+    /// The successor has handed the port on, or has it again.
+    HandedOn(bool),
+    /// For the successor.
+    Reports(Vec<FromPredecessor>),
+    /// Bytes of no meaning.
+    Malformed,
+    /// The other process has closed its end, or has ended.
+    Closed,
+}
+
+/// Two connected sockets for a link.
+///
+/// # Errors
+/// When the process or the system has no descriptors left.
+pub(super) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    Ok(socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?)
+}
+
+/// Whether a descriptor that another process has sent is a socket for a link.
+pub(super) fn is_usable(io: &OwnedFd) -> bool {
+    sockopt::socket_domain(io) == Ok(AddressFamily::UNIX)
+        && sockopt::socket_type(io) == Ok(SocketType::SEQPACKET)
+        && rustix::io::ioctl_fionbio(io, true).is_ok()
+}
+
+impl Link {
+    /// `io` is of [`pair`].
+    ///
+    /// # Errors
+    /// When the runtime cannot watch it.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub(super) fn new(io: OwnedFd) -> io::Result<Self> {
+        // The kernel's default is enough to work with.
+        let _ = sockopt::set_socket_send_buffer_size(&io, SEND_BUFFER);
+        Ok(Self {
+            io: UnixDatagram::from_std(io.into())?,
+            queue: VecDeque::new(),
+            queued_bytes: 0,
+            counts: HandedOver::default(),
+            received: vec![0; MESSAGE_MAX],
+        })
+    }
+
+    /// The next message.
+    pub(crate) fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<Received> {
+        let Self { io, received, .. } = self;
+        loop {
+            if ready!(io.poll_recv_ready(cx)).is_err() {
+                return Poll::Ready(Received::Closed);
+            }
+            let flags = RecvFlags::DONTWAIT | RecvFlags::TRUNC;
+            match io.try_io(Interest::READABLE, || Ok(recv(&*io, &mut received[..], flags)?)) {
+                Err(error) if is_transient(&error) => {}
+                Ok((_, 0)) | Err(_) => return Poll::Ready(Received::Closed),
+                Ok((_, len)) => {
+                    return Poll::Ready(received.get(..len).map_or(Received::Malformed, read));
+                }
+            }
+        }
+    }
+
+    /// Adds a datagram for the predecessor.
+    pub(crate) fn push_detour(&mut self, detour: &Detour) {
+        if self.queued_bytes + detour.datagram.len() > QUEUED_BYTES_MAX {
+            self.counts.dropped += 1;
+            return;
+        }
+        if !matches!(self.queue.back(), Some(Outgoing::Datagrams(draft)) if !draft.is_full()) {
+            self.push(Outgoing::Datagrams(Draft::new(clocks())));
+        }
+        if let Some(Outgoing::Datagrams(draft)) = self.queue.back_mut() {
+            self.queued_bytes -= draft.len();
+            draft.push(detour);
+            self.queued_bytes += draft.len();
+        }
+    }
+
+    /// Adds a report for the successor. One without room is lost, and the successor decides after a while.
+    pub(crate) fn push_report(&mut self, report: FromPredecessor) {
+        if self.queued_bytes < QUEUED_BYTES_MAX {
+            self.push(Outgoing::Other(message::report(report)));
+        }
+    }
+
+    /// Lets the predecessor know whether a further successor has the port.
+    pub(crate) fn push_handed_on(&mut self, handed_on: bool) {
+        self.push(Outgoing::Other(message::handed_on(handed_on)));
+    }
+
+    fn push(&mut self, outgoing: Outgoing) {
+        self.queued_bytes += outgoing.bytes().len();
+        self.queue.push_back(outgoing);
+    }
+
+    /// Sends what waits, and wakes the task when there is room for more. Errors appear at [`Self::poll_recv`].
+    pub(crate) fn flush(&mut self, cx: &mut Context<'_>) {
+        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        while let Some(outgoing) = self.queue.front() {
+            let Poll::Ready(Ok(())) = self.io.poll_send_ready(cx) else { return };
+            match self.io.try_io(Interest::WRITABLE, || Ok(send(&self.io, outgoing.bytes(), flags)?)) {
+                Err(error) if is_transient(&error) => {}
+                result => self.conclude(result.is_ok()),
+            }
+        }
+    }
+
+    /// The first message was sent, or cannot be.
+    fn conclude(&mut self, sent: bool) {
+        let Some(outgoing) = self.queue.pop_front() else { return };
+        self.queued_bytes -= outgoing.bytes().len();
+        let Count { primary, rlp } = outgoing.count();
+        if sent {
+            self.counts.primary += primary;
+            self.counts.rlp += rlp;
+        } else {
+            self.counts.dropped += primary + rlp;
+        }
+    }
+
+    /// How many datagrams were sent and dropped since the last call.
+    pub(crate) fn take_counts(&mut self) -> HandedOver {
+        std::mem::take(&mut self.counts)
+    }
+}
+
+/// Whether the call is to be repeated once the socket is ready.
+fn is_transient(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}
+
+fn read(bytes: &[u8]) -> Received {
+    match message::parse(bytes, clocks()) {
+        Ok(Message::Datagrams(detours)) => Received::Datagrams(detours),
+        Ok(Message::HandedOn(handed_on)) => Received::HandedOn(handed_on),
+        Ok(Message::Reports(reports)) => Received::Reports(reports),
+        Err(message::Malformed) => Received::Malformed,
+    }
+}
+
+fn clocks() -> Clocks {
+    let shared = clock_gettime(ClockId::Monotonic);
+    let seconds = u64::try_from(shared.tv_sec).unwrap_or_default();
+    let nanos = u64::try_from(shared.tv_nsec).unwrap_or_default();
+    Clocks { now: Instant::now(), shared: seconds * 1_000_000_000 + nanos }
+}
