@@ -92,7 +92,7 @@ impl Incoming {
         let bound = self.local_ip.unwrap_or_else(|| shared.bound().ip());
         let recall = shared.paths.as_ref().map(|paths| paths.recall(self.remote_address, bound));
         let (id, waiters) = shared.with(|state| {
-            if !state.is_open() {
+            if state.is_closed() {
                 state.refuse(incoming);
                 return Err(ConnectionError::LocallyClosed);
             }

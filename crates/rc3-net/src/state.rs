@@ -194,9 +194,14 @@ impl State {
         self.driver.wake(&mut self.wakers);
     }
 
-    /// Whether new connections are accepted.
+    /// Whether peers may ask for new connections, and this end may.
     pub(crate) fn is_open(&self) -> bool {
-        self.closed.is_none() && !self.lost && !self.handed_over
+        !self.is_closed() && !self.handed_over
+    }
+
+    /// Whether no connection may begin, not even with a peer that has asked for it.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.is_some() || self.lost
     }
 
     /// Connections that have not ended.

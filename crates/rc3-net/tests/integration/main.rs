@@ -13,6 +13,7 @@ mod hostile;
 mod interop;
 mod parity;
 mod paths;
+mod restart;
 mod surface;
 mod transport;
 mod workers;

@@ -1,0 +1,458 @@
+//! Claims about graceful restarts. Old and new server are in one process here; they share no more than two processes
+//! would, sockets and a Unix socket. The example `restart` is tested with processes of its own.
+#![cfg(target_os = "linux")]
+use std::{
+    io,
+    net::{SocketAddr, UdpSocket},
+    os::unix::net::UnixStream as StdUnixStream,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use crate::common::{ResetKey, SERVER_NAME, code, configs, connect, pattern, receive, run, send};
+use rc3_net::{
+    ClientConfig, ConnectError, Connection, ConnectionError, Endpoint, EndpointConfig, EndpointOptions,
+    HashedConnectionIdGenerator, RandomConnectionIdGenerator, Runtime, ServerConfig, Successor, TokioRuntime,
+};
+use tokio::{net::UnixStream, runtime, task::JoinSet};
+
+fn any() -> SocketAddr {
+    "127.0.0.1:0".parse().unwrap()
+}
+
+fn options(workers: usize) -> EndpointOptions {
+    EndpointOptions { workers, ..EndpointOptions::default() }
+}
+
+/// With the keys by which any server may reset the connections of another.
+fn options_with_keys() -> EndpointOptions {
+    let mut protocol = EndpointConfig::new(Arc::new(ResetKey));
+    protocol.cid_generator(|| Box::new(HashedConnectionIdGenerator::from_key(7)));
+    EndpointOptions { protocol, ..EndpointOptions::default() }
+}
+
+/// A server that is restarted, and settings of its clients.
+struct Service {
+    client_config: ClientConfig,
+    server_config: ServerConfig,
+    options: EndpointOptions,
+}
+
+impl Service {
+    fn new(options: EndpointOptions) -> Self {
+        let (client_config, server_config) = configs(|_| ());
+        Self { client_config, server_config, options }
+    }
+
+    fn start(&self) -> Endpoint {
+        Endpoint::bind(self.options.clone(), Some(self.server_config.clone()), any()).unwrap()
+    }
+
+    fn client(&self) -> Endpoint {
+        let mut client = Endpoint::client(any()).unwrap();
+        client.set_default_client_config(self.client_config.clone());
+        client
+    }
+
+    /// A new server takes the port of `old` over.
+    async fn restart(&self, old: &Endpoint) -> (Successor, Endpoint) {
+        let (to_new, to_old) = UnixStream::pair().unwrap();
+        let taking = Endpoint::take_over(self.options.clone(), Some(self.server_config.clone()), to_old);
+        let (successor, new) = tokio::join!(old.hand_over(to_new), taking);
+        (successor.unwrap(), new.unwrap())
+    }
+
+    /// As [`Self::restart`], with a new server that ends with its runtime.
+    async fn restart_in(&self, new_runtime: &runtime::Runtime, old: &Endpoint) -> (Successor, Endpoint) {
+        let (to_new, to_old) = StdUnixStream::pair().unwrap();
+        to_new.set_nonblocking(true).unwrap();
+        to_old.set_nonblocking(true).unwrap();
+        let (options, server_config) = (self.options.clone(), self.server_config.clone());
+        let taking = new_runtime.spawn(async move {
+            Endpoint::take_over(options, Some(server_config), UnixStream::from_std(to_old).unwrap()).await
+        });
+        let (successor, new) = tokio::join!(old.hand_over(UnixStream::from_std(to_new).unwrap()), taking);
+        (successor.unwrap(), new.unwrap().unwrap())
+    }
+}
+
+/// A runtime whose end is as that of a process for all tasks on it.
+fn mortal() -> runtime::Runtime {
+    runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()
+}
+
+/// Answers each request on each connection with the request, until the port is handed over.
+async fn echo(endpoint: Endpoint) {
+    while let Some(incoming) = endpoint.accept().await {
+        tokio::spawn(async move {
+            let connection = incoming.await.unwrap();
+            while let Ok((mut send, mut recv)) = connection.accept_bi().await {
+                let request = recv.read_to_end(1 << 20).await.unwrap();
+                send.write_all(&request).await.unwrap();
+                send.finish().unwrap();
+            }
+        });
+    }
+}
+
+async fn request(connection: &Connection, data: &[u8]) {
+    let (mut send, mut recv) = connection.open_bi().await.unwrap();
+    send.write_all(data).await.unwrap();
+    send.finish().unwrap();
+    assert!(recv.read_to_end(1 << 20).await.unwrap() == data);
+}
+
+/// Received bytes of RLP.
+fn rlp_bytes(connection: &Connection) -> u64 {
+    connection.stats().received.rlp_bytes.iter().sum()
+}
+
+/// One stream each way, at the same time.
+async fn exchange((near, far): &(Connection, Connection), len: usize, seed: u64) {
+    let (up, down) = (pattern(len, seed), pattern(len, seed + 1));
+    tokio::join!(
+        async { send(near.open_uni().await.unwrap(), up.clone()).await },
+        async { receive(far.accept_uni().await.unwrap(), &up).await },
+        async { send(far.open_uni().await.unwrap(), down.clone()).await },
+        async { receive(near.accept_uni().await.unwrap(), &down).await },
+    );
+}
+
+#[test]
+fn connections_run_through_a_restart() {
+    for workers in [1, 2] {
+        run(async move {
+            let service = Service::new(options(workers));
+            let (old, client) = (service.start(), service.client());
+            let mut pairs = Vec::new();
+            for _ in 0..4 {
+                pairs.push(connect(&client, &old).await);
+            }
+            let idle = connect(&client, &old).await;
+            let begun = Arc::new(AtomicUsize::new(0));
+            let mut transfers = JoinSet::new();
+            for (nth, pair) in pairs.iter().cloned().enumerate() {
+                let begun = begun.clone();
+                transfers.spawn(async move {
+                    for round in 0..8 {
+                        exchange(&pair, 2_000_000, (nth * 100 + round) as u64).await;
+                        begun.fetch_add(1, Relaxed);
+                    }
+                });
+            }
+            // In the middle of it.
+            while begun.load(Relaxed) < 4 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            let (_successor, new) = service.restart(&old).await;
+            assert!(begun.load(Relaxed) < 32, "transfers are in progress");
+            transfers.join_all().await;
+            // RLP sends most when the window of the primary is small, so at the begin.
+            let before = rlp_bytes(&idle.1);
+            exchange(&idle, 2_000_000, 7).await;
+            assert!(rlp_bytes(&idle.1) > before && rlp_bytes(&idle.0) > 0, "RLP works in both directions");
+            let (sent, got) = (new.stats().to_predecessor, old.stats().from_successor);
+            assert!(got.primary > 0 && got.rlp > 0 && sent.primary >= got.primary && sent.rlp >= got.rlp);
+            assert_eq!((old.open_connections(), new.open_connections()), (5, 0));
+
+            // New peers reach the new server, which serves them itself.
+            let fresh = connect(&client, &new).await;
+            exchange(&fresh, 1_000_000, 9).await;
+            assert_eq!((old.open_connections(), new.open_connections()), (5, 1));
+            assert!(old.accept().await.is_none());
+
+            for (near, _) in pairs.iter().chain([&idle]) {
+                near.close(code(0), b"");
+            }
+            old.wait_idle().await;
+            exchange(&fresh, 1_000_000, 11).await;
+        });
+    }
+}
+
+#[test]
+fn clients_that_connect_at_any_moment_of_a_restart_are_served() {
+    const CLIENTS: usize = 200;
+    for workers in [1, 2] {
+        run(async move {
+            let service = Service::new(options(workers));
+            let old = service.start();
+            let address = old.local_addr().unwrap();
+            let serving_old = tokio::spawn(echo(old.clone()));
+            let connected = Arc::new(AtomicUsize::new(0));
+            let mut clients = JoinSet::new();
+            // Four hosts, each with connections that begin one directly after the other.
+            for host in 0..4 {
+                let (client, connected) = (service.client(), connected.clone());
+                clients.spawn(async move {
+                    let mut open = Vec::new();
+                    for nth in 0..CLIENTS / 4 {
+                        let connection = client.connect(address, SERVER_NAME).unwrap().await.unwrap();
+                        request(&connection, &pattern(5_000, (host * 1000 + nth) as u64)).await;
+                        connected.fetch_add(1, Relaxed);
+                        open.push(connection);
+                    }
+                    for connection in &open {
+                        request(connection, &pattern(5_000, 3)).await;
+                        connection.close(code(0), b"");
+                    }
+                    client.wait_idle().await;
+                    client.stats().outgoing_handshakes
+                });
+            }
+            while connected.load(Relaxed) < CLIENTS / 4 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            let (_successor, new) = service.restart(&old).await;
+            let serving_new = tokio::spawn(echo(new.clone()));
+            let attempts: u64 = clients.join_all().await.into_iter().sum();
+            assert_eq!(attempts, CLIENTS as u64);
+            let (by_old, by_new) = (old.stats().accepted_handshakes, new.stats().accepted_handshakes);
+            assert_eq!(by_old + by_new, CLIENTS as u64, "each handshake has one server");
+            assert!(by_old >= 50 && by_new >= 1, "{by_old} {by_new}");
+            assert_eq!(new.stats().to_predecessor.dropped, 0);
+            serving_old.await.unwrap();
+            old.wait_idle().await;
+            serving_new.abort();
+        });
+    }
+}
+
+#[test]
+fn peers_in_the_accept_queue_are_given_to_the_old_server() {
+    run(async {
+        let service = Service::new(options(1));
+        let (old, client) = (service.start(), service.client());
+        let connecting = client.connect(old.local_addr().unwrap(), SERVER_NAME).unwrap();
+        while old.stats().incoming.waiting == 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        let (_successor, new) = service.restart(&old).await;
+        // The client repeats its first packet meanwhile.
+        tokio::time::sleep(Duration::from_millis(1_200)).await;
+        let accepting = async { old.accept().await.unwrap().await.unwrap() };
+        let (near, far) = tokio::join!(connecting, accepting);
+        exchange(&(near.unwrap(), far), 100_000, 1).await;
+        assert!(old.accept().await.is_none());
+        assert!(old.stats().from_successor.primary > 0);
+        assert_eq!(new.stats().incoming.waiting, 0);
+        let error =
+            old.connect_with(service.client_config.clone(), client.local_addr().unwrap(), SERVER_NAME);
+        assert_eq!(error.unwrap_err(), ConnectError::EndpointStopping);
+        assert_eq!(old.rebind_to(any()).unwrap_err().kind(), io::ErrorKind::ResourceBusy);
+    });
+}
+
+#[test]
+fn a_second_restart_while_the_first_server_still_has_connections() {
+    for workers in [1, 2] {
+        run(async move {
+            let service = Service::new(options(workers));
+            let (first, client) = (service.start(), service.client());
+            let of_first = connect(&client, &first).await;
+            let (_successor, second) = service.restart(&first).await;
+            let of_second = connect(&client, &second).await;
+            let (_successor, third) = service.restart(&second).await;
+            let of_third = connect(&client, &third).await;
+            let rlp_before = rlp_bytes(&of_first.1);
+            tokio::join!(
+                exchange(&of_first, 2_000_000, 1),
+                exchange(&of_second, 2_000_000, 2),
+                exchange(&of_third, 2_000_000, 3),
+            );
+            assert!(rlp_bytes(&of_first.1) > rlp_before, "RLP passes through two processes");
+            assert_eq!(
+                [&first, &second, &third].map(Endpoint::open_connections),
+                [1, 1, 1],
+                "each has its own"
+            );
+            // The one in the middle must wait for the first.
+            of_second.0.close(code(0), b"");
+            while second.open_connections() > 0 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            let waiting = tokio::spawn({
+                let second = second.clone();
+                async move { second.wait_idle().await }
+            });
+            exchange(&of_first, 500_000, 5).await;
+            assert!(!waiting.is_finished());
+            of_first.0.close(code(0), b"");
+            first.wait_idle().await;
+            waiting.await.unwrap();
+            drop((first, second));
+            exchange(&of_third, 500_000, 6).await;
+        });
+    }
+}
+
+#[test]
+fn a_client_whose_address_changes_stays_with_the_old_server() {
+    run(async {
+        let service = Service::new(options(2));
+        let (old, client) = (service.start(), service.client());
+        let pair = connect(&client, &old).await;
+        let (_successor, new) = service.restart(&old).await;
+        for round in 0..3 {
+            client.rebind(UdpSocket::bind(any()).unwrap()).unwrap();
+            exchange(&pair, 1_000_000, round).await;
+            assert_eq!(pair.1.remote_address(), client.local_addr().unwrap());
+        }
+        assert_eq!((old.open_connections(), new.open_connections()), (1, 0));
+    });
+}
+
+#[test]
+fn a_server_whose_successor_ends_takes_its_port_back() {
+    for workers in [1, 2] {
+        run(async move {
+            let service = Service::new(options(workers));
+            let (old, client) = (service.start(), service.client());
+            let pair = connect(&client, &old).await;
+            for round in 0..2 {
+                let new_runtime = mortal();
+                let (successor, new) = service.restart_in(&new_runtime, &old).await;
+                exchange(&pair, 500_000, round).await;
+                assert!(old.accept().await.is_none());
+                new_runtime.shutdown_background();
+                drop(new);
+                successor.lost().await;
+                exchange(&pair, 500_000, round + 10).await;
+                let fresh = connect(&client, &old).await;
+                exchange(&fresh, 100_000, round + 20).await;
+                fresh.0.close(code(0), b"");
+            }
+            // And it may hand it over once more.
+            let (_successor, new) = service.restart(&old).await;
+            exchange(&pair, 500_000, 30).await;
+            exchange(&connect(&client, &new).await, 500_000, 31).await;
+        });
+    }
+}
+
+#[test]
+fn a_server_whose_predecessor_ends_goes_on_and_resets_its_connections() {
+    run(async {
+        let service = Service::new(options_with_keys());
+        let client = service.client();
+        let old_runtime = mortal();
+        let (old, near) = {
+            let (options, server_config) = (service.options.clone(), service.server_config.clone());
+            let old = old_runtime
+                .spawn(async move { Endpoint::bind(options, Some(server_config), any()).unwrap() })
+                .await
+                .unwrap();
+            let (near, far) = connect(&client, &old).await;
+            // The server's handle would close the connection when it is dropped.
+            std::mem::forget(far);
+            (old, near)
+        };
+        let (to_new, to_old) = StdUnixStream::pair().unwrap();
+        to_new.set_nonblocking(true).unwrap();
+        to_old.set_nonblocking(true).unwrap();
+        let handing = old_runtime.spawn(async move {
+            let successor = old.hand_over(UnixStream::from_std(to_new).unwrap()).await.unwrap();
+            (old, successor)
+        });
+        let from = UnixStream::from_std(to_old).unwrap();
+        let new =
+            Endpoint::take_over(service.options.clone(), Some(service.server_config.clone()), from).await;
+        let new = new.unwrap();
+        let pair = connect(&client, &new).await;
+        let (old, _) = handing.await.unwrap();
+        old_runtime.shutdown_background();
+        drop(old);
+        exchange(&pair, 500_000, 1).await;
+        // The client sends something, and gets a stateless reset.
+        if let Ok((mut send, _recv)) = near.open_bi().await {
+            while send.write_all(b"are you there?").await.is_ok() {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        }
+        assert_eq!(near.closed().await, ConnectionError::Reset);
+        exchange(&pair, 500_000, 2).await;
+    });
+}
+
+#[test]
+fn ids_of_an_applications_generator_survive_a_restart() {
+    for (len, workers) in [(8, 1), (8, 2), (13, 2), (20, 1)] {
+        run(async move {
+            let mut options = options(workers);
+            options.protocol.cid_generator(move || Box::new(RandomConnectionIdGenerator::new(len)));
+            let service = Service::new(options);
+            let (old, client) = (service.start(), service.client());
+            let pair = connect(&client, &old).await;
+            let (_successor, new) = service.restart(&old).await;
+            exchange(&pair, 1_000_000, 1).await;
+            exchange(&connect(&client, &new).await, 1_000_000, 2).await;
+        });
+    }
+}
+
+#[test]
+fn a_flood_at_the_new_server_is_bounded_and_not_answered_in_kind() {
+    run(async {
+        let service = Service::new(options_with_keys());
+        let (old, client) = (service.start(), service.client());
+        let pair = connect(&client, &old).await;
+        let (_successor, new) = service.restart(&old).await;
+        let flood = UdpSocket::bind(any()).unwrap();
+        let to = new.local_addr().unwrap();
+        let mut sent = 0;
+        for nth in 0..100_000_u64 {
+            // QUIC with either header, and RLP; random after the first byte.
+            let mut junk = pattern(1_200, nth);
+            junk[0] = [0x41, 0xc3, 0x07][nth as usize % 3];
+            sent += junk.len() as u64 * u64::from(flood.send_to(&junk, to).is_ok());
+        }
+        exchange(&pair, 200_000, 1).await;
+        exchange(&connect(&client, &new).await, 200_000, 2).await;
+        let mut answered = 0;
+        flood.set_nonblocking(true).unwrap();
+        let mut buf = [0; 2_000];
+        while let Ok(len) = flood.recv(&mut buf) {
+            answered += len as u64;
+        }
+        assert!(answered * 10 < sent, "{answered} of {sent}");
+        assert!(new.stats().held_bytes < 1 << 20 && old.stats().held_bytes < 1 << 20);
+        assert!(new.stats().to_predecessor.primary > 0);
+    });
+}
+
+#[tokio::test]
+async fn what_cannot_be_handed_over_is_refused_with_a_reason() {
+    let service = Service::new(options(2));
+    let old = service.start();
+    let client = service.client();
+    let pair = connect(&client, &old).await;
+    let refused = async |options: EndpointOptions, kind: io::ErrorKind, reason: &str| {
+        let (to_new, to_old) = UnixStream::pair().unwrap();
+        let taking = Endpoint::take_over(options, Some(service.server_config.clone()), to_old);
+        let (handed, taken) = tokio::join!(old.hand_over(to_new), taking);
+        assert_eq!(handed.unwrap_err().kind(), io::ErrorKind::ConnectionRefused);
+        let error = taken.unwrap_err();
+        assert!(error.kind() == kind && error.to_string().contains(reason), "{error}");
+    };
+    refused(options(1), io::ErrorKind::InvalidInput, "has 2 workers").await;
+    let mut longer = options(2);
+    longer.protocol.cid_generator(|| Box::new(RandomConnectionIdGenerator::new(12)));
+    refused(longer, io::ErrorKind::InvalidInput, "have 8 bytes").await;
+    // Nothing has happened to the old server.
+    exchange(&pair, 100_000, 1).await;
+    exchange(&connect(&client, &old).await, 100_000, 2).await;
+
+    let (_successor, _new) = service.restart(&old).await;
+    let again = old.hand_over(UnixStream::pair().unwrap().0).await.unwrap_err();
+    assert_eq!(again.kind(), io::ErrorKind::ResourceBusy);
+
+    let socket = TokioRuntime.wrap_udp_socket(UdpSocket::bind(any()).unwrap()).unwrap();
+    let own =
+        Endpoint::new_with_abstract_socket(EndpointConfig::default(), None, socket, Arc::new(TokioRuntime));
+    let (to_new, _to_old) = UnixStream::pair().unwrap();
+    let error = own.unwrap().hand_over(to_new).await.unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::Unsupported);
+}
