@@ -112,7 +112,8 @@ impl Greeting {
 /// Sends a greeting with its descriptors.
 ///
 /// # Errors
-/// When the other process has closed the connection, or does not read.
+/// [`io::ErrorKind::UnexpectedEof`] when the other process has closed the connection, [`io::ErrorKind::TimedOut`] when
+/// it does not read.
 pub(super) async fn send_greeting(
     to: &UnixStream,
     greeting: &Greeting,
@@ -149,7 +150,7 @@ pub(super) async fn receive_greeting(from: &UnixStream) -> io::Result<(Greeting,
             len +=
                 match from.async_io(Interest::READABLE, || receive_part(from, rest, &mut descriptors)).await?
                 {
-                    0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                    0 => return Err(ended()),
                     received => received,
                 };
         }
@@ -200,7 +201,7 @@ pub(super) async fn expect_byte(from: &UnixStream, expected: u8) -> io::Result<(
     let mut byte = [0];
     let receiving = from.async_io(Interest::READABLE, || Ok(recv(from, &mut byte, RecvFlags::DONTWAIT)?));
     match in_time(receiving).await? {
-        (0, _) => Err(io::ErrorKind::UnexpectedEof.into()),
+        (0, _) => Err(ended()),
         _ if byte == [expected] => Ok(()),
         _ if byte == [REFUSED] => {
             let text = "the other process could not take the port over, see its error";
@@ -211,9 +212,23 @@ pub(super) async fn expect_byte(from: &UnixStream, expected: u8) -> io::Result<(
 }
 
 async fn in_time<T>(doing: impl Future<Output = io::Result<T>>) -> io::Result<T> {
-    timeout(PATIENCE, doing).await.map_err(|_| {
-        io::Error::new(io::ErrorKind::TimedOut, "the other process did not answer during the hand-over")
-    })?
+    match timeout(PATIENCE, doing).await {
+        Ok(Err(error))
+            if matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) =>
+        {
+            Err(ended())
+        }
+        Ok(result) => result,
+        Err(_) => {
+            let text = "the other process did not answer during the hand-over";
+            Err(io::Error::new(io::ErrorKind::TimedOut, text))
+        }
+    }
+}
+
+fn ended() -> io::Error {
+    let text = "the other process has closed the connection during the hand-over";
+    io::Error::new(io::ErrorKind::UnexpectedEof, text)
 }
 
 fn invalid(text: &str) -> io::Error {

@@ -215,3 +215,76 @@ fn clocks() -> Clocks {
     let nanos = u64::try_from(shared.tv_nsec).unwrap_or_default();
     Clocks { now: Instant::now(), shared: seconds * 1_000_000_000 + nanos }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use bytes::BytesMut;
+    use rc3_core::DatagramMeta;
+
+    use super::*;
+
+    fn detour(nth: u64) -> Detour {
+        let remote = ([192, 0, 2, 1], 9).into();
+        let meta = DatagramMeta { remote, local_ip: None, ecn: 0, leading_len: None, arrived: None };
+        let mut datagram = BytesMut::zeroed(1_200);
+        datagram[0] = if nth % 2 == 0 { 0x41 } else { 0x07 };
+        datagram[1..9].copy_from_slice(&nth.to_be_bytes());
+        Detour { meta, datagram, offer: None }
+    }
+
+    #[tokio::test]
+    async fn datagrams_for_a_process_that_hangs_are_bounded_and_counted() {
+        const SENT: u64 = 20_000;
+        let (ours, theirs) = pair().unwrap();
+        let (mut ours, mut theirs) = (Link::new(ours).unwrap(), Link::new(theirs).unwrap());
+        let mut counts = HandedOver::default();
+        for nth in 0..SENT {
+            ours.push_detour(&detour(nth));
+            poll_fn(|cx| Poll::Ready(ours.flush(cx))).await;
+            assert!(ours.queued_bytes <= QUEUED_BYTES_MAX + 100);
+        }
+        counts += ours.take_counts();
+        assert!(counts.dropped > SENT / 2, "{counts:?}");
+        // It goes on. What was not dropped arrives in order.
+        let (mut received, mut last) = (0, None);
+        while received < SENT - counts.dropped {
+            let message = poll_fn(|cx| {
+                ours.flush(cx);
+                theirs.poll_recv(cx)
+            });
+            let Received::Datagrams(detours) = message.await else { panic!("only datagrams were sent") };
+            for detour in detours {
+                let nth = detour.datagram[1..9].to_vec();
+                assert!(last.as_ref().is_none_or(|last| last < &nth));
+                (received, last) = (received + 1, Some(nth));
+            }
+        }
+        counts += ours.take_counts();
+        assert_eq!(counts.primary + counts.rlp, received);
+        assert!(counts.primary.abs_diff(counts.rlp) <= 1);
+        drop(ours);
+        assert!(matches!(poll_fn(|cx| theirs.poll_recv(cx)).await, Received::Closed));
+    }
+
+    #[tokio::test]
+    async fn messages_that_are_too_long_or_senseless_are_malformed() {
+        let (ours, theirs) = pair().unwrap();
+        let mut link = Link::new(theirs).unwrap();
+        for junk in [vec![0; 1], vec![3; MESSAGE_MAX + 1], vec![1; 8]] {
+            send(&ours, &junk, SendFlags::empty()).unwrap();
+            assert!(matches!(poll_fn(|cx| link.poll_recv(cx)).await, Received::Malformed));
+        }
+        link.push_report(FromPredecessor::Settled);
+        poll_fn(|cx| Poll::Ready(link.flush(cx))).await;
+        drop(link);
+        let mut other = Link::new(ours).unwrap();
+        let Received::Reports(reports) = poll_fn(|cx| other.poll_recv(cx)).await else { panic!("a report") };
+        assert_eq!(reports, [FromPredecessor::Settled]);
+        // Nobody reads it any more, which is no error here.
+        other.push_detour(&detour(1));
+        poll_fn(|cx| Poll::Ready(other.flush(cx))).await;
+        assert_eq!(other.take_counts().dropped, 1);
+    }
+}

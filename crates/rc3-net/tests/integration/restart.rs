@@ -456,3 +456,18 @@ async fn what_cannot_be_handed_over_is_refused_with_a_reason() {
     let error = own.unwrap().hand_over(to_new).await.unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::Unsupported);
 }
+
+#[test]
+fn another_process_that_is_silent_is_given_up() {
+    run(async {
+        let service = Service::new(options(1));
+        let old = service.start();
+        let (to, _silent) = UnixStream::pair().unwrap();
+        let (from, _silent_too) = UnixStream::pair().unwrap();
+        let taking = Endpoint::take_over(options(1), Some(service.server_config.clone()), from);
+        let (handed, taken) = tokio::join!(old.hand_over(to), taking);
+        assert_eq!(handed.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        assert_eq!(taken.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        exchange(&connect(&service.client(), &old).await, 100_000, 1).await;
+    });
+}

@@ -99,7 +99,8 @@ pub(in crate::socket) fn adopt(io: &Socket, options: &Options) -> io::Result<Sta
 
 /// A socket that another process has bound, and sent.
 pub(in crate::socket) fn receive(io: &Socket, options: &Options) -> io::Result<State> {
-    if io.protocol()? != Some(Protocol::UDP) || local_addr(io)?.port() == 0 {
+    let is_udp = matches!(io.protocol(), Ok(Some(Protocol::UDP)));
+    if !is_udp || !local_addr(io).is_ok_and(|address| address.port() != 0) {
         let text = "the other process sent something else than a bound UDP socket";
         return Err(io::Error::new(io::ErrorKind::InvalidData, text));
     }
