@@ -229,9 +229,17 @@ mod tests {
         let remote = ([192, 0, 2, 1], 9).into();
         let meta = DatagramMeta { remote, local_ip: None, ecn: 0, leading_len: None, arrived: None };
         let mut datagram = BytesMut::zeroed(1_200);
-        datagram[0] = if nth % 2 == 0 { 0x41 } else { 0x07 };
+        datagram[0] = if nth.is_multiple_of(2) { 0x41 } else { 0x07 };
         datagram[1..9].copy_from_slice(&nth.to_be_bytes());
         Detour { meta, datagram, offer: None }
+    }
+
+    async fn flush(link: &mut Link) {
+        poll_fn(|cx| {
+            link.flush(cx);
+            Poll::Ready(())
+        })
+        .await;
     }
 
     #[tokio::test]
@@ -242,7 +250,7 @@ mod tests {
         let mut counts = HandedOver::default();
         for nth in 0..SENT {
             ours.push_detour(&detour(nth));
-            poll_fn(|cx| Poll::Ready(ours.flush(cx))).await;
+            flush(&mut ours).await;
             assert!(ours.queued_bytes <= QUEUED_BYTES_MAX + 100);
         }
         counts += ours.take_counts();
@@ -277,14 +285,14 @@ mod tests {
             assert!(matches!(poll_fn(|cx| link.poll_recv(cx)).await, Received::Malformed));
         }
         link.push_report(FromPredecessor::Settled);
-        poll_fn(|cx| Poll::Ready(link.flush(cx))).await;
+        flush(&mut link).await;
         drop(link);
         let mut other = Link::new(ours).unwrap();
         let Received::Reports(reports) = poll_fn(|cx| other.poll_recv(cx)).await else { panic!("a report") };
         assert_eq!(reports, [FromPredecessor::Settled]);
         // Nobody reads it any more, which is no error here.
         other.push_detour(&detour(1));
-        poll_fn(|cx| Poll::Ready(other.flush(cx))).await;
+        flush(&mut other).await;
         assert_eq!(other.take_counts().dropped, 1);
     }
 }

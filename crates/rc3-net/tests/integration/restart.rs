@@ -471,3 +471,90 @@ fn another_process_that_is_silent_is_given_up() {
         exchange(&connect(&service.client(), &old).await, 100_000, 1).await;
     });
 }
+
+#[test]
+fn early_data_arrives_at_the_new_server_although_the_old_one_is_asked_first() {
+    run(async {
+        // Both loops may send early data of a client that the path is known to.
+        let service = Service::new(options(2));
+        let (old, client) = (service.start(), service.client());
+        let pair = connect(&client, &old).await;
+        exchange(&pair, 200_000, 1).await;
+        let (_successor, new) = service.restart(&old).await;
+        let mut by_rlp = 0;
+        for round in 0..10 {
+            let data = pattern(60_000, round);
+            let connecting = client.connect(new.local_addr().unwrap(), SERVER_NAME).unwrap();
+            let accepting = async {
+                let connection = new.accept().await.unwrap().await.unwrap();
+                receive(connection.accept_uni().await.unwrap(), &data).await;
+                connection
+            };
+            let sending = async {
+                let (connection, accepted) = connecting.into_0rtt().ok().expect("there is a ticket");
+                send(connection.open_uni().await.unwrap(), data.clone()).await;
+                assert!(accepted.await, "both servers have the keys of tickets");
+                // The ticket of the next connection.
+                tokio::time::sleep(Duration::from_millis(5)).await;
+                connection
+            };
+            let (accepted, connection) = tokio::join!(accepting, sending);
+            by_rlp += rlp_bytes(&accepted);
+            connection.close(code(0), b"");
+        }
+        assert!(by_rlp > 0);
+        assert_eq!((old.open_connections(), new.stats().accepted_handshakes), (1, 10));
+        exchange(&pair, 200_000, 2).await;
+    });
+}
+
+/// CPU time that this process has used.
+fn cpu_time() -> Duration {
+    let used = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Duration::new(used.tv_sec as u64, used.tv_nsec as u32)
+}
+
+/// docs/SCALE.md has its figures.
+#[test]
+#[ignore = "a measurement"]
+fn what_a_detour_costs() {
+    const BYTES: usize = 256 << 20;
+    run(async {
+        let service = Service::new(options(1));
+        let (old, client) = (service.start(), service.client());
+        let (near, far) = connect(&client, &old).await;
+        let upload = async || {
+            let (begun, before) = (std::time::Instant::now(), cpu_time());
+            let received = old.stats().primary.received_datagrams + old.stats().from_successor.primary;
+            let sending = async {
+                let mut stream = near.open_uni().await.unwrap();
+                for _ in 0..BYTES >> 20 {
+                    stream.write_chunk(vec![7; 1 << 20].into()).await.unwrap();
+                }
+                stream.finish().unwrap();
+                stream.stopped().await.unwrap();
+            };
+            let receiving = async {
+                let mut stream = far.accept_uni().await.unwrap();
+                let mut left = BYTES;
+                while let Some(chunk) = stream.read_chunk(1 << 20, true).await.unwrap() {
+                    left -= chunk.bytes.len();
+                }
+                assert_eq!(left, 0);
+            };
+            tokio::join!(sending, receiving);
+            let datagrams =
+                old.stats().primary.received_datagrams + old.stats().from_successor.primary - received;
+            ((cpu_time() - before) / datagrams as u32, BYTES as f64 * 8e-9 / begun.elapsed().as_secs_f64())
+        };
+        upload().await;
+        let direct = [upload().await, upload().await, upload().await];
+        let (_successor, new) = service.restart(&old).await;
+        let detour = [upload().await, upload().await, upload().await];
+        let counts = new.stats().to_predecessor;
+        println!(
+            "CPU time of all ends per datagram, and Gbit/s: direct {direct:?}, by detour {detour:?}, {counts:?}"
+        );
+        assert!(counts.primary > 0 && old.stats().from_successor.primary > 0);
+    });
+}
