@@ -219,11 +219,11 @@ impl Driver {
 
     #[cfg(feature = "metrics")]
     fn report(&mut self, now: Instant) {
-        let own = self.shared.with(|state| state.report_metrics(now));
+        let (own, detours) = self.shared.with(|state| (state.report_metrics(now), state.detours()));
         let gauges = self.shared.member.as_ref().map_or(own, |member| member.report(own));
         let bound = self.shared.bound();
         let sockets = [Some(bound.primary.stats()), bound.low.as_ref().map(EndpointSocket::stats)];
-        self.reporter.report(&gauges, sockets, now);
+        self.reporter.report(&gauges, sockets, detours, now);
         if let Some(member) = &self.shared.member {
             crate::metrics::report_handed_over(member.take_handed_over());
         }

@@ -9,7 +9,7 @@ use super::kickass;
 use super::{
     connection,
     counter::{self, Counted, add},
-    handed_over,
+    handed_over::{self, Detours, report_detours},
 };
 use crate::socket;
 
@@ -75,6 +75,7 @@ pub(crate) struct EndpointReporter {
     next: Option<Instant>,
     /// The primary's socket and the one for low levels.
     last: [socket::Stats; 2],
+    last_detours: Detours,
 }
 
 impl EndpointReporter {
@@ -88,12 +89,14 @@ impl EndpointReporter {
         &mut self,
         gauges: &EndpointGauges,
         sockets: [Option<socket::Stats>; 2],
+        detours: Detours,
         now: Instant,
     ) {
         if self.next.is_none() {
             describe();
         }
         self.next = Some(now + INTERVAL);
+        report_detours(detours, &mut self.last_detours);
         gauge!(OPEN).set(gauges.open_connections as f64);
         gauge!(HELD).set(gauges.held_bytes as f64);
         #[cfg(feature = "kickass")]

@@ -80,6 +80,18 @@ pub struct HandedOver {
     pub dropped: u64,
 }
 
+#[cfg(feature = "metrics")]
+impl HandedOver {
+    /// How much the counters have grown.
+    pub(crate) fn since(self, before: Self) -> Self {
+        Self {
+            primary: self.primary.saturating_sub(before.primary),
+            rlp: self.rlp.saturating_sub(before.rlp),
+            dropped: self.dropped.saturating_sub(before.dropped),
+        }
+    }
+}
+
 impl AddAssign for HandedOver {
     fn add_assign(&mut self, other: Self) {
         self.primary += other.primary;
@@ -259,12 +271,7 @@ impl Member {
     pub(crate) fn take_handed_over(&self) -> HandedOver {
         let mut reported = self.group.reported.lock().unwrap_or_else(PoisonError::into_inner);
         let now = self.handed_over();
-        let before = std::mem::replace(&mut *reported, now);
-        HandedOver {
-            primary: now.primary.saturating_sub(before.primary),
-            rlp: now.rlp.saturating_sub(before.rlp),
-            dropped: now.dropped.saturating_sub(before.dropped),
-        }
+        now.since(std::mem::replace(&mut *reported, now))
     }
 
     fn wake_all(&self, wakers: &mut Vec<Waker>) {
