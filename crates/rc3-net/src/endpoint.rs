@@ -501,11 +501,11 @@ impl Future for Accept<'_> {
         let attempt = || {
             let mut open = false;
             for worker in handle.in_turn() {
-                match worker.with(|state| (state.incoming.pop_front(), state.is_open())) {
+                match worker.with(|state| (state.incoming.pop_front(), state.may_get_peers())) {
                     (Some(incoming), _) => {
                         return Some(Some(Incoming::new(handle.clone(), worker.clone(), incoming)));
                     }
-                    (None, is_open) => open |= is_open,
+                    (None, may_get_peers) => open |= may_get_peers,
                 }
             }
             if open { None } else { Some(None) }

@@ -12,7 +12,7 @@ use rc3_core::{self as core, ConnectionError, ConnectionHandle, Event, VarInt};
 pub(crate) use self::connection::ConnectionState;
 use self::{handshakes::Handshakes, map::Map};
 #[cfg(feature = "metrics")]
-use crate::metrics::EndpointGauges;
+use crate::metrics::{Detours, EndpointGauges};
 use crate::{
     bound::Bound,
     keeper::Keeper,
@@ -56,8 +56,10 @@ pub(crate) struct State {
     held: bool,
     /// The driver has ended.
     pub(crate) lost: bool,
-    /// Another process has taken the port over.
+    /// Another process takes the port over, or has done so.
     handed_over: bool,
+    /// It has done so. Until then its link must stay open, because its end shows that the process has failed.
+    successor_reads: bool,
     /// Its link, for the driver.
     pub(crate) successor: Option<SuccessorLink>,
     /// The process that had the port before has connections.
@@ -93,6 +95,7 @@ impl State {
             held: true,
             lost: false,
             handed_over: false,
+            successor_reads: false,
             successor: None,
             follows: false,
             to_predecessor: HandedOver::default(),
@@ -145,12 +148,20 @@ impl State {
         self.wake_driver();
     }
 
+    /// The other process reads the port.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn on_successor_reads(&mut self) {
+        self.successor_reads = true;
+        self.wake_driver();
+    }
+
     /// That process is gone: this one reads again, by `bound`.
     #[cfg(target_os = "linux")]
     pub(crate) fn take_back(&mut self, bound: Bound) {
         bound.set_shared(self.follows);
         self.bound = bound;
         self.handed_over = false;
+        self.successor_reads = false;
         self.successor = None;
         self.core.resume();
         self.wake_driver();
@@ -183,7 +194,7 @@ impl State {
 
     /// Whether nothing will ever happen again after a hand-over: no connection is left, no peer waits.
     pub(crate) fn is_done(&self) -> bool {
-        self.handed_over
+        self.successor_reads
             && !self.follows
             && self.open_to_all() == 0
             && self.core.incoming_stats().waiting == 0
@@ -197,6 +208,12 @@ impl State {
     /// Whether peers may ask for new connections, and this end may.
     pub(crate) fn is_open(&self) -> bool {
         !self.is_closed() && !self.handed_over
+    }
+
+    /// Whether a peer may come that has not asked yet. While it is open whether another process really takes the port
+    /// over, one may.
+    pub(crate) fn may_get_peers(&self) -> bool {
+        !self.is_closed() && !self.successor_reads
     }
 
     /// Whether no connection may begin, not even with a peer that has asked for it.
@@ -472,6 +489,12 @@ impl State {
             steered_connections: self.steered_connections(),
             held_bytes: self.core.held_bytes(),
         }
+    }
+
+    /// Datagrams exchanged with the processes that have the port before and after this one.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn detours(&self) -> Detours {
+        Detours { to_predecessor: self.to_predecessor, from_successor: self.from_successor }
     }
 
     /// How many of them followed a router's rate at the last report.

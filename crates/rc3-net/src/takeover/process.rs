@@ -53,9 +53,10 @@ pub(super) async fn hand_over(endpoint: &EndpointRef, to: UnixStream) -> io::Res
         stopped.push(stopping);
     }
     drop(gone);
-    endpoint.waiters().incoming.notify_waiters();
     match finish(stopped, &to).await {
         Ok(()) => {
+            endpoint.each(|state| state.on_successor_reads());
+            endpoint.waiters().incoming.notify_waiters();
             tracing::info!(local = ?first.bound().primary.local_addr().ok(), "another process has the port");
             Ok(successor)
         }
