@@ -9,7 +9,7 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering::Relaxed},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use crate::common::{ResetKey, SERVER_NAME, code, configs, connect, pattern, receive, run, send};
@@ -537,47 +537,58 @@ fn cpu_time() -> Duration {
     Duration::new(used.tv_sec as u64, used.tv_nsec as u32)
 }
 
+/// CPU time of this process for each datagram of an upload over `pair`, and Gbit/s. `server` counts the datagrams.
+async fn upload((near, far): &(Connection, Connection), server: &Endpoint) -> (Duration, f64) {
+    const MIB: usize = 256;
+    let received = || server.stats().primary.received_datagrams + server.stats().from_successor.primary;
+    let (begun, cpu_before, received_before) = (Instant::now(), cpu_time(), received());
+    let sending = async {
+        let mut stream = near.open_uni().await.unwrap();
+        for _ in 0..MIB {
+            stream.write_chunk(vec![7; 1 << 20].into()).await.unwrap();
+        }
+        stream.finish().unwrap();
+        stream.stopped().await.unwrap();
+    };
+    let receiving = async {
+        let mut stream = far.accept_uni().await.unwrap();
+        let mut left = MIB << 20;
+        while let Some(chunk) = stream.read_chunk(1 << 20, true).await.unwrap() {
+            left -= chunk.bytes.len();
+        }
+        assert_eq!(left, 0);
+    };
+    tokio::join!(sending, receiving);
+    let gbit = (MIB << 20) as f64 * 8e-9;
+    ((cpu_time() - cpu_before) / (received() - received_before) as u32, gbit / begun.elapsed().as_secs_f64())
+}
+
 /// docs/SCALE.md has its figures.
 #[test]
 #[ignore = "a measurement"]
 fn what_a_detour_costs() {
-    const BYTES: usize = 256 << 20;
-    run(async {
-        let service = Service::new(options(1));
-        let (old, client) = (service.start(), service.client());
-        let (near, far) = connect(&client, &old).await;
-        let upload = async || {
-            let (begun, before) = (std::time::Instant::now(), cpu_time());
-            let received = old.stats().primary.received_datagrams + old.stats().from_successor.primary;
-            let sending = async {
-                let mut stream = near.open_uni().await.unwrap();
-                for _ in 0..BYTES >> 20 {
-                    stream.write_chunk(vec![7; 1 << 20].into()).await.unwrap();
+    for long in [true, false] {
+        run(async move {
+            let (client_config, server_config) = configs(|transport| {
+                if !long {
+                    transport.path_mtu_max(1_200).mtu_discovery_config(None);
                 }
-                stream.finish().unwrap();
-                stream.stopped().await.unwrap();
+            });
+            let service = Service { client_config, server_config, options: options(1) };
+            let (old, client) = (service.start(), service.client());
+            let pair = connect(&client, &old).await;
+            let of_three = async |pair: &_, server: &_| {
+                upload(pair, server).await;
+                [upload(pair, server).await, upload(pair, server).await, upload(pair, server).await]
             };
-            let receiving = async {
-                let mut stream = far.accept_uni().await.unwrap();
-                let mut left = BYTES;
-                while let Some(chunk) = stream.read_chunk(1 << 20, true).await.unwrap() {
-                    left -= chunk.bytes.len();
-                }
-                assert_eq!(left, 0);
-            };
-            tokio::join!(sending, receiving);
-            let datagrams =
-                old.stats().primary.received_datagrams + old.stats().from_successor.primary - received;
-            ((cpu_time() - before) / datagrams as u32, BYTES as f64 * 8e-9 / begun.elapsed().as_secs_f64())
-        };
-        upload().await;
-        let direct = [upload().await, upload().await, upload().await];
-        let (_successor, new) = service.restart(&old).await;
-        let detour = [upload().await, upload().await, upload().await];
-        let counts = new.stats().to_predecessor;
-        println!(
-            "CPU time of all ends per datagram, and Gbit/s: direct {direct:?}, by detour {detour:?}, {counts:?}"
-        );
-        assert!(counts.primary > 0 && old.stats().from_successor.primary > 0);
-    });
+            let direct = of_three(&pair, &old).await;
+            let (_successor, new) = service.restart(&old).await;
+            let detour = of_three(&pair, &old).await;
+            let of_new = of_three(&connect(&client, &new).await, &new).await;
+            println!("long packets: {long}. CPU time per datagram, Gbit/s: direct {direct:.2?}");
+            println!("by detour {detour:.2?}, of the new server {of_new:.2?}");
+            println!("{:?}", new.stats().to_predecessor);
+            assert!(old.stats().from_successor.primary > 0);
+        });
+    }
 }
