@@ -123,6 +123,7 @@ fn server_address() -> SocketAddr {
 }
 
 impl World {
+    #[expect(clippy::disallowed_methods, reason = "tests need some instant to start from")]
     fn new() -> Self {
         let (config, server_config) = identity(&["sim"]);
         let servers = vec![Server::new(&server_config)];

@@ -514,7 +514,7 @@ fn early_data_arrives_at_the_new_server_although_the_old_one_is_asked_first() {
                 connection
             };
             let sending = async {
-                let (connection, accepted) = connecting.into_0rtt().ok().expect("there is a ticket");
+                let (connection, accepted) = connecting.into_0rtt().expect("there is a ticket");
                 send(connection.open_uni().await.unwrap(), data.clone()).await;
                 assert!(accepted.await, "both servers have the keys of tickets");
                 // The ticket of the next connection.
