@@ -173,6 +173,7 @@ impl State {
     }
 
     /// Another process, which had the port before, has connections.
+    #[cfg(target_os = "linux")]
     pub(crate) fn follow(&mut self) {
         self.follows = true;
         self.core.follow();
