@@ -12,6 +12,7 @@
 mod channel;
 mod queue_limit;
 mod relays;
+mod strays;
 
 use std::{
     future::Future,

@@ -56,14 +56,11 @@ pub(crate) struct State {
     held: bool,
     /// The driver has ended.
     pub(crate) lost: bool,
-    /// Another process takes the port over, or has done so.
-    handed_over: bool,
-    /// It has done so. Until then its link must stay open, because its end shows that the process has failed.
+    /// Another process has taken the port over. Until then its link must stay open, because its end shows that the
+    /// process has failed.
     successor_reads: bool,
     /// Its link, for the driver.
     pub(crate) successor: Option<SuccessorLink>,
-    /// The process that had the port before has connections.
-    follows: bool,
     /// Datagrams passed to the process that had the port before.
     pub(crate) to_predecessor: HandedOver,
     /// Datagrams from the process that has the port now.
@@ -94,10 +91,8 @@ impl State {
             closed: None,
             held: true,
             lost: false,
-            handed_over: false,
             successor_reads: false,
             successor: None,
-            follows: false,
             to_predecessor: HandedOver::default(),
             from_successor: HandedOver::default(),
             driver: Worker::new(),
@@ -142,7 +137,6 @@ impl State {
     #[cfg(target_os = "linux")]
     pub(crate) fn hand_over(&mut self, bound: Bound, successor: SuccessorLink) {
         self.bound = bound;
-        self.handed_over = true;
         self.successor = Some(successor);
         self.core.retire(self.runtime.now());
         self.wake_driver();
@@ -158,45 +152,42 @@ impl State {
     /// That process is gone: this one reads again, by `bound`.
     #[cfg(target_os = "linux")]
     pub(crate) fn take_back(&mut self, bound: Bound) {
-        bound.set_shared(self.follows);
+        bound.set_shared(self.core.has_predecessor());
         self.bound = bound;
-        self.handed_over = false;
         self.successor_reads = false;
         self.successor = None;
         self.core.resume();
         self.wake_driver();
     }
 
-    /// Whether another process has taken the port over.
+    /// Whether another process takes the port over, or has done so.
     pub(crate) fn is_handed_over(&self) -> bool {
-        self.handed_over
+        self.core.is_retired()
     }
 
     /// Another process, which had the port before, has connections.
     #[cfg(target_os = "linux")]
     pub(crate) fn follow(&mut self) {
-        self.follows = true;
         self.core.follow();
     }
 
     /// It has none any more.
     pub(crate) fn end_following(&mut self, waiters: &EndpointWaiters) {
-        self.follows = false;
         self.core.handle_predecessor_gone();
-        self.bound.set_shared(self.handed_over);
+        self.bound.set_shared(self.is_handed_over());
         waiters.idle.notify_waiters();
         self.wake_driver();
     }
 
     /// Whether datagrams from one process to another pass through this one.
     pub(crate) fn is_between(&self) -> bool {
-        self.handed_over && self.follows
+        self.is_handed_over() && self.core.has_predecessor()
     }
 
     /// Whether nothing will ever happen again after a hand-over: no connection is left, no peer waits.
     pub(crate) fn is_done(&self) -> bool {
         self.successor_reads
-            && !self.follows
+            && !self.core.has_predecessor()
             && self.open_to_all() == 0
             && self.core.incoming_stats().waiting == 0
     }
@@ -208,7 +199,7 @@ impl State {
 
     /// Whether peers may ask for new connections, and this end may.
     pub(crate) fn is_open(&self) -> bool {
-        !self.is_closed() && !self.handed_over
+        !self.is_closed() && !self.is_handed_over()
     }
 
     /// Whether a peer may come that has not asked yet. While it is open whether another process really takes the port

@@ -1,18 +1,17 @@
 //! One socket as the driver sees it.
 
 use std::{
-    io, iter,
+    io,
     task::{Context, Poll, Waker},
-    time::Instant,
 };
 
 use rc3_core::{DatagramMeta, Transmit};
 
+use super::strays::Strays;
 use crate::{
     shared::Shared,
     socket::{Datagram, EndpointSocket, Outgoing, RecvBatch},
     state::State,
-    workers::{Member, Parcel, Reset},
 };
 
 /// Datagrams handled under one lock.
@@ -27,27 +26,6 @@ pub(super) enum Sent {
     All,
     /// The socket accepts no more for now.
     Blocked,
-}
-
-/// What no connection of one worker owns, perhaps those of another.
-#[derive(Default)]
-pub(super) struct Strays {
-    datagrams: Vec<Parcel>,
-    resets: Vec<Reset>,
-}
-
-impl Strays {
-    /// Takes them from the machines.
-    pub(super) fn collect(&mut self, state: &mut State) {
-        self.datagrams.extend(iter::from_fn(|| state.core.poll_stray()));
-        self.resets.extend(iter::from_fn(|| state.core.poll_reset()));
-    }
-
-    /// Passes them to the other workers, without the lock.
-    pub(super) fn pass(&mut self, now: Instant, member: &Member) {
-        self.datagrams.drain(..).for_each(|parcel| member.pass_stray(now, &parcel));
-        self.resets.drain(..).for_each(|reset| member.pass_reset(&reset));
-    }
 }
 
 /// The driver's end of one socket.

@@ -8,11 +8,11 @@ use std::{
 use rc3_core::{Detour, FromPredecessor};
 use tokio::sync::{mpsc, oneshot};
 
-use super::channel::Strays;
+use super::strays::Strays;
 use crate::{
     shared::Shared,
     state::State,
-    takeover::{Link, Received, SuccessorLink},
+    takeover::{Link, Message, Received, SuccessorLink},
     workers::{HandedOver, QUIC_BITS},
 };
 
@@ -55,15 +55,15 @@ impl Relays {
             let Poll::Ready(received) = link.poll_recv(cx) else { break };
             count += 1;
             match received {
-                Received::Reports(reports) => shared.with_later(wakers, |state| {
-                    reports.into_iter().for_each(|report| state.core.handle_from_predecessor(report));
-                }),
+                Received::Message(Message::Report(report)) => {
+                    shared.with_later(wakers, |state| state.core.handle_from_predecessor(report));
+                }
                 Received::Closed => {
                     tracing::info!("the process that had the port before has no connections left");
                     self.predecessor = None;
                     shared.with_later(wakers, |state| state.end_following(&shared.waiters));
                 }
-                Received::Datagrams(_) | Received::HandedOn(_) | Received::Malformed => on_malformed(),
+                Received::Message(_) | Received::Malformed => on_malformed(),
             }
         }
         for _ in 0..MESSAGES_MAX {
@@ -71,10 +71,12 @@ impl Relays {
             let Poll::Ready(received) = successor.link.poll_recv(cx) else { break };
             count += 1;
             match received {
-                Received::Datagrams(detours) => count += take_detours(shared, wakers, detours),
-                Received::HandedOn(handed_on) => successor.handed_on = handed_on,
+                Received::Message(Message::Datagrams(detours)) => {
+                    count += take_detours(shared, wakers, detours)
+                }
+                Received::Message(Message::HandedOn(handed_on)) => successor.handed_on = handed_on,
                 Received::Closed => self.on_successor_gone(),
-                Received::Reports(_) | Received::Malformed => on_malformed(),
+                Received::Message(Message::Report(_)) | Received::Malformed => on_malformed(),
             }
         }
         count
@@ -93,7 +95,7 @@ impl Relays {
         }
     }
 
-    /// Follows changes of the state; returns whom to tell that the sockets are read no longer, if there is anyone.
+    /// Follows changes of the state; returns who waits for the sockets to be read no longer, if there is anyone.
     pub(super) fn update(&mut self, state: &mut State) -> Option<oneshot::Sender<()>> {
         let joined = state.successor.take().map(|SuccessorLink { link, stopped, gone }| {
             self.successor = Some(Successor { link, gone, handed_on: false });

@@ -18,7 +18,10 @@ use rustix::{
 };
 use tokio::{io::Interest, net::UnixDatagram};
 
-use super::message::{self, Clocks, Count, Draft, MESSAGE_MAX, Message};
+use super::{
+    message::{self, Clocks, Count, Draft, MESSAGE_MAX},
+    received::Received,
+};
 use crate::workers::HandedOver;
 
 /// Most bytes that wait here for room in the kernel's queue.
@@ -60,21 +63,6 @@ impl Outgoing {
             Self::Other(_) => Count::default(),
         }
     }
-}
-
-/// What has arrived on a link.
-#[derive(Debug)]
-pub(crate) enum Received {
-    /// For the predecessor.
-    Datagrams(Vec<Detour>),
-    /// The successor has handed the port on, or has it again.
-    HandedOn(bool),
-    /// For the successor.
-    Reports(Vec<FromPredecessor>),
-    /// Bytes of no meaning.
-    Malformed,
-    /// The other process has closed its end, or has ended.
-    Closed,
 }
 
 /// Two connected sockets for a link.
@@ -201,12 +189,7 @@ fn is_transient(error: &io::Error) -> bool {
 }
 
 fn read(bytes: &[u8]) -> Received {
-    match message::parse(bytes, clocks()) {
-        Ok(Message::Datagrams(detours)) => Received::Datagrams(detours),
-        Ok(Message::HandedOn(handed_on)) => Received::HandedOn(handed_on),
-        Ok(Message::Reports(reports)) => Received::Reports(reports),
-        Err(message::Malformed) => Received::Malformed,
-    }
+    message::parse(bytes, clocks()).map_or(Received::Malformed, Received::Message)
 }
 
 fn clocks() -> Clocks {
@@ -223,7 +206,7 @@ mod tests {
     use bytes::BytesMut;
     use rc3_core::DatagramMeta;
 
-    use super::*;
+    use super::{super::received::Message, *};
 
     fn detour(nth: u64) -> Detour {
         let remote = ([192, 0, 2, 1], 9).into();
@@ -262,7 +245,9 @@ mod tests {
                 ours.flush(cx);
                 theirs.poll_recv(cx)
             });
-            let Received::Datagrams(detours) = message.await else { panic!("only datagrams were sent") };
+            let Received::Message(Message::Datagrams(detours)) = message.await else {
+                panic!("only datagrams were sent")
+            };
             for detour in detours {
                 let nth = detour.datagram[1..9].to_vec();
                 assert!(last.as_ref().is_none_or(|last| last < &nth));
@@ -288,8 +273,8 @@ mod tests {
         flush(&mut link).await;
         drop(link);
         let mut other = Link::new(ours).unwrap();
-        let Received::Reports(reports) = poll_fn(|cx| other.poll_recv(cx)).await else { panic!("a report") };
-        assert_eq!(reports, [FromPredecessor::Settled]);
+        let Received::Message(message) = poll_fn(|cx| other.poll_recv(cx)).await else { panic!("a report") };
+        assert_eq!(message, Message::Report(FromPredecessor::Settled));
         // Nobody reads it any more, which is no error here.
         other.push_detour(&detour(1));
         flush(&mut other).await;

@@ -1,14 +1,14 @@
 //! The messages of a [`Link`](super::link::Link): datagrams on their way to the predecessor, and its reports.
 //!
 //! Both ends are processes of one host and perhaps of two versions of the program, so the hand-over names the version of
-//! this format. Numbers are big endian. A message is one kind of entries, one after the other:
+//! this format. Numbers are big endian. A message is one of these:
 //!
 //! ```text
 //! 1  datagrams: the time of sending (8), then for each: offer (8, 0 for none), flags (1), remote port (2),
 //!    address (4, or 16 + flow 4 + scope 4), local address (0, 4 or 16), leading length (2, if known),
 //!    age (4 bytes, microseconds, if known), length (2), the datagram
 //! 2  whether a further successor reads the port (1)
-//! 3  claims, each: offer (8), claimed (1)
+//! 3  a claim: offer (8), claimed (1)
 //! 4  settled
 //! ```
 //!
@@ -22,11 +22,12 @@ use std::{
 use bytes::{Buf, BufMut, BytesMut, TryGetError};
 use rc3_core::{DatagramMeta, Detour, FromPredecessor};
 
+use super::received::Message;
 use crate::workers::QUIC_BITS;
 
 const DATAGRAMS: u8 = 1;
 const READS: u8 = 2;
-const CLAIMS: u8 = 3;
+const CLAIM: u8 = 3;
 const SETTLED: u8 = 4;
 
 /// The flags of a datagram; the two lowest bits are ECN.
@@ -48,17 +49,6 @@ pub(super) const MESSAGE_MAX: usize = FULL + ENTRY_HEADER_MAX + u16::MAX as usiz
 
 /// No process leaves a message unread for longer without being useless as a predecessor.
 const AGE_MAX: Duration = Duration::from_secs(1);
-
-/// A received message.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Message {
-    /// Datagrams for the predecessor.
-    Datagrams(Vec<Detour>),
-    /// The successor has handed the port on to its own successor, or has it again.
-    HandedOn(bool),
-    /// Reports of the predecessor.
-    Reports(Vec<FromPredecessor>),
-}
 
 /// Bytes that are no message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -177,7 +167,7 @@ pub(super) fn report(report: FromPredecessor) -> Vec<u8> {
     match report {
         FromPredecessor::Settled => vec![SETTLED],
         FromPredecessor::Claim { offer, claimed } => {
-            let mut bytes = vec![CLAIMS];
+            let mut bytes = vec![CLAIM];
             bytes.put_u64(offer);
             bytes.put_u8(claimed.into());
             bytes
@@ -201,21 +191,20 @@ pub(super) fn parse(mut bytes: &[u8], clocks: Clocks) -> Result<Message, Malform
             }
             Ok(Message::Datagrams(detours))
         }
-        READS => {
-            let handed_on = parse_bool(&mut bytes)?;
-            if bytes.is_empty() { Ok(Message::HandedOn(handed_on)) } else { Err(Malformed) }
+        READS => whole(Message::HandedOn(parse_bool(&mut bytes)?), bytes),
+        CLAIM => {
+            let offer = bytes.try_get_u64()?;
+            let claimed = parse_bool(&mut bytes)?;
+            whole(Message::Report(FromPredecessor::Claim { offer, claimed }), bytes)
         }
-        CLAIMS => {
-            let mut reports = Vec::new();
-            while !bytes.is_empty() {
-                let offer = bytes.try_get_u64()?;
-                reports.push(FromPredecessor::Claim { offer, claimed: parse_bool(&mut bytes)? });
-            }
-            Ok(Message::Reports(reports))
-        }
-        SETTLED if bytes.is_empty() => Ok(Message::Reports(vec![FromPredecessor::Settled])),
+        SETTLED => whole(Message::Report(FromPredecessor::Settled), bytes),
         _ => Err(Malformed),
     }
+}
+
+/// The message, if nothing is left behind it.
+fn whole(message: Message, rest: &[u8]) -> Result<Message, Malformed> {
+    if rest.is_empty() { Ok(message) } else { Err(Malformed) }
 }
 
 fn parse_bool(bytes: &mut &[u8]) -> Result<bool, Malformed> {
@@ -340,8 +329,8 @@ mod tests {
                 Ok(Message::Datagrams(detours)) => {
                     prop_assert!(detours.iter().map(|detour| detour.datagram.len() + 17).sum::<usize>() <= junk.len());
                 }
-                Ok(Message::Reports(reports)) => prop_assert!(reports.len() <= junk.len()),
-                Ok(Message::HandedOn(_)) | Err(Malformed) => {}
+                Ok(Message::Report(_) | Message::HandedOn(_)) => prop_assert!(junk.len() <= 10),
+                Err(Malformed) => {}
             }
         }
 
@@ -362,7 +351,7 @@ mod tests {
             FromPredecessor::Claim { offer: 7, claimed: true },
             FromPredecessor::Claim { offer: u64::MAX, claimed: false },
         ] {
-            assert_eq!(parse(&report(sent), clocks()), Ok(Message::Reports(vec![sent])));
+            assert_eq!(parse(&report(sent), clocks()), Ok(Message::Report(sent)));
         }
         for on in [false, true] {
             assert_eq!(parse(&handed_on(on), clocks()), Ok(Message::HandedOn(on)));

@@ -13,6 +13,7 @@ mod link;
 mod message;
 #[cfg(target_os = "linux")]
 mod process;
+mod received;
 
 #[cfg(not(target_os = "linux"))]
 #[path = "no_link.rs"]
@@ -27,7 +28,10 @@ use rc3_core::ServerConfig;
 use tokio::net::UnixStream;
 use tokio::sync::{mpsc, oneshot};
 
-pub(crate) use self::link::{Link, Received};
+pub(crate) use self::{
+    link::Link,
+    received::{Message, Received},
+};
 #[cfg(unix)]
 use crate::{Endpoint, EndpointOptions};
 
@@ -35,9 +39,9 @@ use crate::{Endpoint, EndpointOptions};
 #[derive(Debug)]
 pub(crate) struct SuccessorLink {
     pub(crate) link: Link,
-    /// To be told when the worker reads its sockets no longer.
+    /// Notified when the worker has stopped reading its sockets.
     pub(crate) stopped: oneshot::Sender<()>,
-    /// To be told if the successor is gone although connections are left here.
+    /// Notified if the successor is gone although connections are left here.
     pub(crate) gone: mpsc::Sender<()>,
 }
 

@@ -4,19 +4,11 @@ use std::task::{Context, Poll};
 
 use rc3_core::{Detour, FromPredecessor};
 
+use super::Received;
 use crate::workers::HandedOver;
 
 #[derive(Debug)]
 pub(crate) enum Link {}
-
-#[derive(Debug)]
-pub(crate) enum Received {
-    Datagrams(Vec<Detour>),
-    HandedOn(bool),
-    Reports(Vec<FromPredecessor>),
-    Malformed,
-    Closed,
-}
 
 impl Link {
     pub(crate) fn poll_recv(&mut self, _: &mut Context<'_>) -> Poll<Received> {

@@ -104,3 +104,17 @@ impl rc3_net::crypto::HmacKey for ResetKey {
         Err(rc3_net::crypto::CryptoError)
     }
 }
+
+/// Answers each request on each connection with the request, as long as peers may come.
+pub(crate) async fn echo(endpoint: Endpoint) {
+    while let Some(incoming) = endpoint.accept().await {
+        tokio::spawn(async move {
+            let connection = incoming.await.unwrap();
+            while let Ok((mut send, mut recv)) = connection.accept_bi().await {
+                let request = recv.read_to_end(1 << 20).await.unwrap();
+                send.write_all(&request).await.unwrap();
+                send.finish().unwrap();
+            }
+        });
+    }
+}

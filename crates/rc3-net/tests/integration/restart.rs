@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::common::{ResetKey, SERVER_NAME, code, configs, connect, pattern, receive, run, send};
+use crate::common::{ResetKey, SERVER_NAME, code, configs, connect, echo, pattern, receive, run, send};
 use rc3_net::{
     ClientConfig, ConnectError, Connection, ConnectionError, Endpoint, EndpointConfig, EndpointOptions,
     HashedConnectionIdGenerator, RandomConnectionIdGenerator, Runtime, ServerConfig, Successor, TokioRuntime,
@@ -82,20 +82,6 @@ impl Service {
 /// A runtime whose end is as that of a process for all tasks on it.
 fn mortal() -> runtime::Runtime {
     runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()
-}
-
-/// Answers each request on each connection with the request, until the port is handed over.
-async fn echo(endpoint: Endpoint) {
-    while let Some(incoming) = endpoint.accept().await {
-        tokio::spawn(async move {
-            let connection = incoming.await.unwrap();
-            while let Ok((mut send, mut recv)) = connection.accept_bi().await {
-                let request = recv.read_to_end(1 << 20).await.unwrap();
-                send.write_all(&request).await.unwrap();
-                send.finish().unwrap();
-            }
-        });
-    }
 }
 
 async fn request(connection: &Connection, data: &[u8]) {

@@ -9,7 +9,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::common::{PATIENCE, ResetKey, SERVER_NAME, code, configs, connect, pattern, receive, run, send};
+use crate::common::{
+    PATIENCE, ResetKey, SERVER_NAME, code, configs, connect, echo, pattern, receive, run, send,
+};
 use rc3_net::{
     ConnectionError, Endpoint, EndpointConfig, EndpointOptions, HandedOver, HashedConnectionIdGenerator,
     RandomConnectionIdGenerator, Runtime, TokioRuntime, WorkerHash,
@@ -312,21 +314,7 @@ fn many_clients_at_once_find_their_worker() {
         let (client_config, server_config) = configs(|_| ());
         let server = Endpoint::bind(options(4), Some(server_config), any()).unwrap();
         let address = server.local_addr().unwrap();
-        let serving = tokio::spawn({
-            let server = server.clone();
-            async move {
-                while let Some(incoming) = server.accept().await {
-                    tokio::spawn(async move {
-                        let connection = incoming.await.unwrap();
-                        while let Ok((mut send, mut recv)) = connection.accept_bi().await {
-                            let request = recv.read_to_end(1 << 20).await.unwrap();
-                            send.write_all(&request).await.unwrap();
-                            send.finish().unwrap();
-                        }
-                    });
-                }
-            }
-        });
+        let serving = tokio::spawn(echo(server.clone()));
         let mut clients = JoinSet::new();
         for nth in 0..CLIENTS {
             let config = client_config.clone();

@@ -30,6 +30,11 @@ impl Endpoint {
         self.succession.predecessor = Some(Predecessor::new());
     }
 
+    /// Whether another endpoint, which had the port before, may have connections.
+    pub fn has_predecessor(&self) -> bool {
+        self.succession.predecessor.is_some()
+    }
+
     /// The next datagram that may belong to a connection of the predecessor, and to none here.
     pub fn poll_detour(&mut self) -> Option<Detour> {
         self.succession.predecessor.as_mut()?.pop()
@@ -62,6 +67,11 @@ impl Endpoint {
     /// [`super::EndpointEvent::Incoming`] has reported, and serves its connections by [`Self::handle_detours`].
     pub fn retire(&mut self, now: Instant) {
         self.succession.retirement = Some(Retirement::new(now));
+    }
+
+    /// Whether a successor has the port.
+    pub fn is_retired(&self) -> bool {
+        self.succession.retirement.is_some()
     }
 
     /// The successor is gone; this endpoint has the port again, and accepts.
