@@ -12,7 +12,7 @@ use std::{
 
 use crate::common::{code, connect, endpoints, pattern, run};
 use rc3_net::{
-    Connection, ConnectionError, RlpMode,
+    Connection, ConnectionError, RlpMode, TransportConfig,
     file::{ReadAt, RecvFileError, SINK_FAILED, SOURCE_FAILED, SendFileError, WriteAt},
 };
 
@@ -195,13 +195,16 @@ impl WriteAt for Full {
     }
 }
 
+/// Receive windows that a file of [`LEN`] bytes fills many times: with larger ones the whole file may have arrived
+/// before its receiver refuses it, and then its sender has succeeded.
+fn far_below_the_file(transport: &mut TransportConfig) {
+    transport.stream_receive_window((1_u32 << 20).into()).receive_window((1_u32 << 20).into());
+}
+
 #[test]
 fn a_full_sink_is_an_error_at_both_ends() {
     run(async {
-        // A larger window could take the whole file before the sink is full: then it has arrived.
-        let (client, server) = endpoints("127.0.0.1", |transport| {
-            transport.stream_receive_window((1_u32 << 20).into()).receive_window((1_u32 << 20).into());
-        });
+        let (client, server) = endpoints("127.0.0.1", far_below_the_file);
         let (near, far) = connect(&client, &server).await;
         let source = Faulty { from: u64::MAX, fault: || unreachable!() };
         let (sent, received) = exchange(&near, &far, source, LEN, Full(LEN / 2), LEN).await;
@@ -214,7 +217,7 @@ fn a_full_sink_is_an_error_at_both_ends() {
 #[test]
 fn more_than_the_receiver_wants_is_refused() {
     run(async {
-        let (client, server) = endpoints("127.0.0.1", |_| {});
+        let (client, server) = endpoints("127.0.0.1", far_below_the_file);
         let (near, far) = connect(&client, &server).await;
         let source = Faulty { from: u64::MAX, fault: || unreachable!() };
         let (sent, received) = exchange(&near, &far, source, LEN, Full(LEN / 2), LEN / 2).await;
