@@ -3,8 +3,8 @@
 //!
 //! `cargo run --release -p rc3-lab --bin workers -- --server-cores 0,1 --client-cores 2,3`; `--help` lists the rest.
 //! Server and clients are processes of their own, pinned by `taskset`, so that the server is what is measured if the
-//! clients have more cores than it. On a smaller machine both share cores; then the CPU time per operation and the
-//! cores that the server used are what the table shows.
+//! clients have more cores than it. On a smaller machine both share cores. There `--part 0.2` makes the server's cores
+//! slow, so that clients have time to spare: each of its threads runs for a fifth of the time at most.
 #![forbid(unsafe_code)]
 
 mod load;
@@ -41,6 +41,9 @@ struct Arguments {
     /// Client processes
     #[arg(long, default_value_t = 2)]
     clients: usize,
+    /// The part of a core that each thread of the server gets, by deadline scheduling (root); it is not pinned then
+    #[arg(long, value_parser = parse_share)]
+    part: Option<f64>,
     /// Operations that each client has in progress at once
     #[arg(long, default_value_t = 32)]
     parallel: usize,
@@ -55,7 +58,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Side {
     #[command(hide = true)]
-    Serve { workers: usize },
+    Serve { workers: usize, threads: usize },
     #[command(hide = true)]
     Load {
         address: SocketAddr,
@@ -67,10 +70,24 @@ enum Side {
     },
 }
 
+impl Arguments {
+    /// Threads of the server: as many with one worker as with several.
+    fn threads(&self) -> usize {
+        self.workers.iter().copied().max().unwrap_or(1)
+    }
+}
+
+fn parse_share(text: &str) -> std::result::Result<f64, String> {
+    match text.parse() {
+        Ok(share) if share > 0.0 && share <= 1.0 => Ok(share),
+        _ => Err("a number above 0 and up to 1".to_owned()),
+    }
+}
+
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
     match &arguments.side {
-        Some(Side::Serve { workers }) => server::serve(*workers),
+        Some(Side::Serve { workers, threads }) => server::serve(*workers, *threads),
         Some(Side::Load { address, certificate, load, parallel, time }) => {
             load.run(*address, certificate, *parallel, *time)
         }
@@ -106,9 +123,13 @@ fn compare(arguments: &Arguments) -> Result<()> {
             }
         }
     }
+    let server = match arguments.part {
+        Some(part) => format!("server on {} cores of which it gets {part}", arguments.threads()),
+        None => format!("server on cores {}", arguments.server_cores),
+    };
     println!(
-        "server on cores {}, {} clients on cores {}, medians of {runs} runs of {:?}:",
-        arguments.server_cores, arguments.clients, arguments.client_cores, arguments.time
+        "{server}, {} clients on cores {}, medians of {runs} runs of {:?}:",
+        arguments.clients, arguments.client_cores, arguments.time
     );
     println!(
         "{:12} {:>8} {:>12} {:16} {:>6} {:>18}",
@@ -127,8 +148,12 @@ fn compare(arguments: &Arguments) -> Result<()> {
 }
 
 fn measure(arguments: &Arguments, workers: usize, load: Load) -> Result<Measured> {
-    let mut server = Process::start(&arguments.server_cores, &["serve".to_owned(), workers.to_string()])?;
+    let words = ["serve".to_owned(), workers.to_string(), arguments.threads().to_string()];
+    let mut server = Process::start(arguments.part.is_none().then_some(&arguments.server_cores), &words)?;
     let (address, certificate) = (server.line()?, server.line()?);
+    if let Some(part) = arguments.part {
+        server.slow_down(part)?;
+    }
     let words = [
         "load".to_owned(),
         address,
@@ -138,7 +163,7 @@ fn measure(arguments: &Arguments, workers: usize, load: Load) -> Result<Measured
         format!("{}ms", arguments.time.as_millis()),
     ];
     let clients: Result<Vec<_>> =
-        (0..arguments.clients).map(|_| Process::start(&arguments.client_cores, &words)).collect();
+        (0..arguments.clients).map(|_| Process::start(Some(&arguments.client_cores), &words)).collect();
     let mut clients = clients?;
     // Each says when it begins, and when it has ended how much it did.
     for client in &mut clients {

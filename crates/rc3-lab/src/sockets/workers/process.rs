@@ -16,15 +16,21 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts this program with `words` on `cores`.
-    pub(crate) fn start(cores: &str, words: &[String]) -> Result<Self> {
-        let mut child = Command::new("taskset")
-            .args(["-c", cores])
-            .arg(std::env::current_exe()?)
-            .args(words)
-            .stdout(Stdio::piped())
-            .spawn()
-            .map_err(|error| format!("cannot run taskset, install util-linux: {error}"))?;
+    /// Starts this program with `words` on `cores`, or on all.
+    pub(crate) fn start(cores: Option<&String>, words: &[String]) -> Result<Self> {
+        let this = std::env::current_exe()?;
+        let mut command = match cores {
+            Some(cores) => {
+                let mut command = Command::new("taskset");
+                command.args(["-c", cores]).arg(this);
+                command
+            }
+            None => Command::new(this),
+        };
+        let mut child =
+            command.args(words).stdout(Stdio::piped()).spawn().map_err(|error| {
+                format!("cannot start a process, install util-linux for taskset: {error}")
+            })?;
         let output = BufReader::new(child.stdout.take().ok_or("a child without output")?);
         Ok(Self { child, output })
     }
@@ -36,6 +42,25 @@ impl Process {
             return Err(format!("{:?} ended early", self.child.wait()?).into());
         }
         Ok(line.trim().to_owned())
+    }
+
+    /// Lets each thread that it has now run for `part` of the time, a hundred times a second. A thread that runs by
+    /// deadline is stopped when its part of a period is over (sched(7)), so it looks like a core that is slow.
+    pub(crate) fn slow_down(&self, part: f64) -> Result<()> {
+        let period = 10_000_000;
+        let runtime = (part * f64::from(period)) as u64;
+        for thread in fs::read_dir(format!("/proc/{}/task", self.child.id()))? {
+            let status = Command::new("chrt")
+                .args(["--deadline", "--sched-runtime", &runtime.to_string()])
+                .args(["--sched-deadline", &period.to_string(), "--sched-period", &period.to_string()])
+                .args(["--pid", "0"])
+                .arg(thread?.file_name())
+                .status()?;
+            if !status.success() {
+                return Err("chrt failed: --part needs root and util-linux".into());
+            }
+        }
+        Ok(())
     }
 
     /// What it has used so far.

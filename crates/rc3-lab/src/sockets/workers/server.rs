@@ -8,9 +8,14 @@ use rustls::pki_types::PrivateKeyDer;
 
 use super::{Result, load::REQUEST_MAX};
 
-/// Serves until killed. Prints its address and its certificate.
-#[tokio::main]
-pub(crate) async fn serve(workers: usize) -> Result<()> {
+/// Serves on `threads` threads until killed. Prints its address and its certificate.
+pub(crate) fn serve(workers: usize, threads: usize) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()?;
+    // Not on this thread, which would be one more.
+    runtime.block_on(runtime.spawn(accept(workers)))?
+}
+
+async fn accept(workers: usize) -> Result<()> {
     let certified = rcgen::generate_simple_self_signed(["localhost".to_owned()])?;
     let key = PrivateKeyDer::Pkcs8(certified.signing_key.serialize_der().into());
     let mut crypto = rustls::ServerConfig::builder()
