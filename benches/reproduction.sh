@@ -29,9 +29,9 @@ fi
     cat "$docs/findings.md"
     echo
     "$lab" sim coverage "$docs" | sed 's/^#/##/'
-    # Reports on real sockets come from benches/kickass.sh.
+    # Reports on real sockets come from benches/kickass.sh, kickass-path.sh and `rc3-lab net run kickass-fig12`.
     names=$("$lab" sim list --json | sed -E 's/.*"name":"([^"]*)".*/\1/')
-    for name in $names sockets-fig8 sockets-fig9 sockets-fig10 sockets-shared; do
+    for name in $names sockets-fig8 sockets-fig9 sockets-fig10 sockets-shared sockets-fig11 sockets-fig12; do
         report=$docs/$name/report.md
         if [ ! -f "$report" ]; then continue; fi
         echo
