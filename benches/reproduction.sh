@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Runs all experiments of the papers and writes docs/REPRODUCTION.md from them: what was found
 # (docs/reproduction/findings.md), the list of every printed figure, and the report of each experiment. Usage:
-#   benches/reproduction.sh [--quick] [--jobs N]   everything at full size: hours on two cores, minutes with --quick
+#   benches/reproduction.sh [--quick] [--jobs N]   everything at full size: hours on two cores; --quick: minutes,
+#                                                  without fits and what-ifs, whose reports stay as they are
 #   benches/reproduction.sh --page                 only build the page from the reports that are there
 # An interrupted run goes on where it was: OUT (target/reproduction) keeps what has run. The working tree must be
 # clean, since every report names its commit.

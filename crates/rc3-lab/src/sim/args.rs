@@ -182,7 +182,7 @@ pub struct SimHowArgs {
     /// Change a key of the scenario; may be given more than once
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
-    /// Run a small part of each experiment: minutes instead of hours
+    /// Run a small part of each experiment, of `all` only the scored ones: minutes instead of hours
     #[arg(long, conflicts_with_all = ["runs", "flows"])]
     pub quick: bool,
     /// Name this commit in the reports

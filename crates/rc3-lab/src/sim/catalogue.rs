@@ -2,7 +2,7 @@
 
 use rc3_sim::{
     registry::Registry,
-    scenario::{Scenario, ScenarioError},
+    scenario::{Basis, Scenario, ScenarioError},
 };
 
 macro_rules! experiments {
@@ -67,6 +67,13 @@ pub fn find_with(name: &str, registry: &Registry) -> Option<Result<Scenario, Sce
     Some(Scenario::parse_with(text, &format!("{name}.toml"), registry))
 }
 
+/// The experiments that `all` means: in a quick run only those whose figures are scored, so no fits and what-ifs.
+pub fn all(quick: bool) -> impl Iterator<Item = &'static str> {
+    let scored =
+        |name| matches!(find(name), Some(Ok(scenario)) if scenario.spec().basis == Basis::Independent);
+    EXPERIMENTS.iter().map(|(name, _)| *name).filter(move |name| !quick || scored(name))
+}
+
 /// Name, title and source of every experiment: lines for people, or one JSON object per line.
 pub fn list(json: bool) -> String {
     let width = EXPERIMENTS.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
@@ -89,6 +96,15 @@ pub fn list(json: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_quick_run_of_all_leaves_out_what_is_not_scored() {
+        assert_eq!(all(false).count(), EXPERIMENTS.len());
+        let quick: Vec<_> = all(true).collect();
+        assert!(quick.contains(&"table1"), "has a fit among others");
+        assert!(!quick.contains(&"first-loss"), "a fit");
+        assert!(!quick.contains(&"sensitivity"), "a what-if");
+    }
 
     #[test]
     fn every_experiment_makes_worlds_and_is_named_like_its_file() {

@@ -117,7 +117,7 @@ fn cores() -> NonZero<usize> {
 }
 
 fn job(names: &[String], how: SimHowArgs, registry: &Registry) -> Result<RunJob, ExperimentError> {
-    let all = || catalogue::EXPERIMENTS.iter().map(|(name, _)| (*name).to_owned()).collect();
+    let all = || catalogue::all(how.quick).map(str::to_owned).collect();
     let mut named: Vec<String> = Vec::new();
     for name in names {
         named.extend(if name == "all" { all() } else { vec![name.clone()] });

@@ -31,7 +31,7 @@ use super::{
 use crate::document::Table;
 
 /// Flows measured in each world of a quick run: a tenth of the scenario's, within these bounds.
-const QUICK_FLOWS: RangeInclusive<u64> = 100..=400;
+const QUICK_FLOWS: RangeInclusive<u64> = 100..=500;
 /// Flows before them.
 const QUICK_WARM_UP: u64 = 500;
 /// Hosts at each router, where the scenario does not say.
@@ -327,7 +327,7 @@ pub fn write_overview(findings: &[Finding], out: &Path) -> Result<(), Experiment
     Ok(())
 }
 
-/// Changes that make a scenario quick: one repetition of a tenth of the flows, 400 at most, and fewer hosts at each router.
+/// Changes that make a scenario quick: one repetition of a tenth of the flows, 500 at most, and fewer hosts at each router.
 ///
 /// The bottleneck of a path is the uplink of its host, so that fewer hosts give the same completion times with fewer
 /// flows per second, and less to simulate until the last measured flow has ended.
