@@ -206,8 +206,9 @@ impl TransportConfig {
     }
 
     /// Most bytes a connection stores for sending before writes wait: it starts at 4 MiB and doubles whenever half of
-    /// it was sent within two round trips. RLP can send only these bytes. The primary's unacknowledged bytes are
-    /// bounded by the same number, separately. Default: 128 MiB.
+    /// it was sent within two round trips; on a path of a few milliseconds or less it stays smaller, down to 2 MiB. RLP
+    /// can send only these bytes. The primary's unacknowledged bytes are bounded by the same number, separately.
+    /// Default: 128 MiB.
     pub fn send_window(&mut self, bytes: u64) -> &mut Self {
         self.send_window = bytes;
         self

@@ -12,6 +12,22 @@ use std::time::{Duration, Instant};
 /// A window is large enough when half of it takes longer than this many round trips.
 const ROUND_TRIPS: u32 = 2;
 
+/// A path faster than this is not expected; unit: bytes per second (40 Gbit/s).
+const RATE_MAX: f64 = 5e9;
+/// Products of [`RATE_MAX`] and round-trip time that are worth storing: as many as a window settles at.
+const STORED_PRODUCTS: f64 = 4.0;
+/// Always worth storing: an application has time to write again, and the bytes stay in the caches of a core.
+const STORED_MIN: u64 = 2 << 20;
+
+/// How many bytes are worth storing before one of the loops sends them, on a path with this least round-trip time.
+///
+/// On a short path the queue of a fast sender's own packets makes most of the round trip, so its window grows although
+/// the primary has more than it can send. What waits there is read from memory instead of a cache. A path of more than
+/// seven milliseconds is not limited.
+pub(crate) fn worth_storing(min_rtt: Duration) -> u64 {
+    ((min_rtt.as_secs_f64() * RATE_MAX * STORED_PRODUCTS) as u64).max(STORED_MIN)
+}
+
 /// A window that follows the traffic through it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WindowTuner {
@@ -116,6 +132,16 @@ mod tests {
             flight *= 2;
             assert!(tuner.window() >= flight.min(50_000_000), "{} for {flight}", tuner.window());
         }
+    }
+
+    #[test]
+    fn a_short_path_needs_few_stored_bytes_and_a_long_one_as_many_as_the_window() {
+        assert_eq!(worth_storing(Duration::ZERO), 2 * MIB);
+        assert_eq!(worth_storing(Duration::from_micros(60)), 2 * MIB);
+        // A product of 10 Gbit/s is 1.25 MB.
+        assert_eq!(worth_storing(Duration::from_millis(1)), 20_000_000);
+        assert!(worth_storing(Duration::from_millis(7)) > 128 * MIB);
+        assert_eq!(worth_storing(Duration::MAX), u64::MAX);
     }
 
     #[test]

@@ -142,3 +142,54 @@ fn without_a_reader_no_window_grows() {
         assert!(held <= promised + MIB, "{rlp:?}: {held} bytes held");
     }
 }
+
+/// A link with this round-trip time whose buffer takes all that a window allows.
+fn deep_buffer(rtt: Duration) -> Pair {
+    let link = LinkConfig {
+        rate: Rate::from_bits_per_second(1_000_000_000),
+        delay: rtt / 2,
+        ..LinkConfig::default()
+    };
+    let mut config = PairConfig::symmetric(link, 256 * MIB);
+    config.client.rlp(RlpMode::Off);
+    config.batch = 10;
+    Pair::new(config)
+}
+
+/// Writes for this time as much as the connection accepts, and returns how many bytes wait for the primary at the end.
+fn stored_after(pair: &mut Pair, transfer: &mut Transfer, time: Duration) -> u64 {
+    let all = transfer.left;
+    pair.drive_until(time, |pair| {
+        transfer.write(pair);
+        transfer.read(pair, Reader::InOrder);
+        false
+    });
+    let sent = pair.client.connection(transfer.client).unwrap().stats().sent;
+    all - transfer.left - sent.primary_bytes
+}
+
+#[test]
+fn a_queue_on_a_short_path_does_not_make_a_sender_store_more() {
+    let mut pair = deep_buffer(Duration::from_micros(60));
+    let mut transfer = Transfer::begin(&mut pair, 400 * MIB);
+    let stored = stored_after(&mut pair, &mut transfer, Duration::from_secs(1));
+    let path = pair.client.connection(transfer.client).unwrap().stats().path;
+    assert!(path.rtt > 50 * path.min_rtt, "a queue: {path:?}");
+    assert!((MIB..=2 * MIB).contains(&stored), "{stored} bytes");
+    // What an application asks for counts.
+    transfer.left = 400 * MIB;
+    pair.client.with(transfer.client, |c| c.set_send_window(8 * MIB));
+    let before = pair.client.connection(transfer.client).unwrap().stats().sent.primary_bytes;
+    transfer.write(&mut pair);
+    let sent = pair.client.connection(transfer.client).unwrap().stats().sent.primary_bytes - before;
+    let stored = stored + 400 * MIB - transfer.left - sent;
+    assert!((7 * MIB..=8 * MIB).contains(&stored), "{stored} bytes");
+}
+
+#[test]
+fn a_long_path_stores_what_its_window_allows() {
+    let mut pair = deep_buffer(Duration::from_millis(40));
+    let mut transfer = Transfer::begin(&mut pair, 400 * MIB);
+    let stored = stored_after(&mut pair, &mut transfer, Duration::from_secs(1));
+    assert!(stored > 15 * MIB, "{stored} bytes");
+}

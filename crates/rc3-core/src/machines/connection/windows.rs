@@ -1,10 +1,14 @@
 //! Windows that follow the traffic: of the peer's primary, of its RLP loop, and of the bytes stored for sending. The
 //! law is in [`crate::laws::window`]; this module decides what is measured against which window.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::Connection;
-use crate::{config::TransportConfig, laws::window::WindowTuner, seams::qlog::QlogEvent};
+use crate::{
+    config::TransportConfig,
+    laws::window::{WindowTuner, worth_storing},
+    seams::qlog::QlogEvent,
+};
 
 /// A smaller change of the offer than this fraction of the window is not worth a frame.
 const STEPS_PER_WINDOW: u64 = 8;
@@ -14,6 +18,8 @@ const STEPS_PER_WINDOW: u64 = 8;
 pub(super) struct Windows {
     receive: WindowTuner,
     send: WindowTuner,
+    /// The application has set the send window.
+    send_fixed: bool,
     /// Upper bound of the bytes that one stream stores for sending.
     pub(super) stream_send: u64,
     /// The last offer to the primary.
@@ -31,7 +37,16 @@ impl Windows {
         let receive = config.receive_tuner();
         let memory = u64::from(config.receive_window).saturating_add(config.rlp_window);
         let (send, stream_send) = (config.send_tuner(), config.stream_send_window);
-        Self { receive, send, stream_send, offered: receive.window(), memory, taken: 0, sent: 0 }
+        Self {
+            receive,
+            send,
+            send_fixed: false,
+            stream_send,
+            offered: receive.window(),
+            memory,
+            taken: 0,
+            sent: 0,
+        }
     }
 
     /// Upper bound of received and unread bytes: the largest windows of both loops.
@@ -42,6 +57,7 @@ impl Windows {
     /// Fixes the send window at `bytes`.
     pub(super) fn fix_send(&mut self, bytes: u64) {
         self.send = WindowTuner::new(bytes, bytes);
+        self.send_fixed = true;
     }
 
     /// Like [`Self::fix_send`] for the receive window. Granted bytes may still arrive.
@@ -50,9 +66,10 @@ impl Windows {
         self.receive = WindowTuner::new(bytes, bytes);
     }
 
-    /// Upper bound of bytes stored for sending.
-    pub(super) fn send(&self) -> u64 {
-        self.send.window()
+    /// Upper bound of bytes stored for sending on a path with this least round-trip time.
+    pub(super) fn store(&self, min_rtt: Duration) -> u64 {
+        let window = self.send.window();
+        if self.send_fixed { window } else { window.min(worth_storing(min_rtt)) }
     }
 
     /// What the peer's primary may send beyond the bytes already taken, within memory.

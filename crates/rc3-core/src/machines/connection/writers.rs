@@ -80,14 +80,19 @@ impl Connection {
 
     /// Room at which a writer is worth waking: all that a prioritized one gets may be its room beyond the window.
     fn room_to_wake(&self, step: u64) -> u64 {
-        let window = self.windows.send().min(self.windows.stream_send);
+        let window = self.stored_max().min(self.windows.stream_send);
         let room = if step > 0 { window.min(PRIORITY_ROOM) } else { window };
         (room / WAKE_FRACTION).max(1)
     }
 
     fn shared_room(&self, step: u64) -> u64 {
-        let window = self.windows.send().saturating_add(PRIORITY_ROOM * step);
+        let window = self.stored_max().saturating_add(PRIORITY_ROOM * step);
         window.saturating_sub(self.streams.sending().bytes)
+    }
+
+    /// Upper bound of bytes stored for sending, over all streams.
+    fn stored_max(&self) -> u64 {
+        self.windows.store(self.primary.min_rtt())
     }
 
     fn own_room(&self, stream: &SendStream) -> u64 {
