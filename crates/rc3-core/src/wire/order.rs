@@ -31,7 +31,7 @@ impl Order {
     /// Appends the frame to `out`.
     ///
     /// # Panics
-    /// When a field is above [`varint::VARINT_MAX`].
+    /// When a field is above [`VARINT_MAX`](varint::VARINT_MAX).
     pub fn emit(&self, out: &mut Vec<u8>) {
         for field in [TYPE, self.packet_number, self.came, self.overtaken] {
             varint::emit(field, out);

@@ -17,7 +17,7 @@ pub(crate) struct Process {
 
 impl Process {
     /// Starts this program with `words` on `cores`, or on all.
-    pub(crate) fn start(cores: Option<&String>, words: &[String]) -> Result<Self> {
+    pub(crate) fn start(cores: Option<&str>, words: &[String]) -> Result<Self> {
         let this = std::env::current_exe()?;
         let mut command = match cores {
             Some(cores) => {
