@@ -21,6 +21,9 @@ use crate::{
 /// Most chunks taken under one lock.
 const CHUNKS_MAX: usize = 64;
 
+/// Most bytes taken at once for a reader that asks for one chunk at a time.
+const FETCH_MAX: usize = 64 * 1024;
+
 /// Consumed bytes after which the driver is woken to grant new credit, although the reader continues.
 const CONSUMED_MAX: usize = 64 * 1024;
 
@@ -57,14 +60,15 @@ pub struct RecvStream {
     reset: Option<VarInt>,
     /// Bytes read since the driver was last informed.
     consumed: usize,
-    /// A reused buffer, freed when the reader waits: it may wait for long.
-    scratch: Vec<Chunk>,
+    /// The next pieces in order, the first one last: taken together, returned one by one. Its room is freed when the
+    /// reader waits: it may wait for long.
+    fetched: Vec<Chunk>,
 }
 
 impl RecvStream {
     pub(crate) fn new(connection: ConnectionRef, id: StreamId, zero_rtt: bool) -> Self {
         let stream = StreamRef::new(connection, id, zero_rtt);
-        Self { stream, over: false, reset: None, consumed: 0, scratch: Vec::new() }
+        Self { stream, over: false, reset: None, consumed: 0, fetched: Vec::new() }
     }
 
     /// Waits for at least one byte, then reads what has arrived, in order; returns how many bytes, `None` at the end.
@@ -134,13 +138,35 @@ impl RecvStream {
         max_length: usize,
         ordered: bool,
     ) -> Poll<Result<Option<Chunk>, ReadError>> {
-        let mut chunks = mem::take(&mut self.scratch);
-        let result = self.poll_chunks(cx, max_length, 1, ordered, &mut chunks);
-        let chunk = chunks.pop();
-        if result.is_ready() {
-            self.scratch = chunks;
+        if ordered && max_length > 0 {
+            ready!(self.poll_fetch(cx, FETCH_MAX))?;
+            return Poll::Ready(Ok(self.next_fetched(max_length)));
         }
-        result.map_ok(|()| chunk)
+        let mut chunks = Vec::new();
+        self.poll_chunks(cx, max_length, 1, ordered, &mut chunks).map_ok(|()| chunks.pop())
+    }
+
+    /// Fills `fetched` with at most `bytes_max` bytes unless it has some; it stays empty at the end.
+    fn poll_fetch(&mut self, cx: &mut Context<'_>, bytes_max: usize) -> Poll<Result<(), ReadError>> {
+        if !self.fetched.is_empty() {
+            return Poll::Ready(Ok(()));
+        }
+        let mut chunks = mem::take(&mut self.fetched);
+        ready!(self.poll_chunks(cx, bytes_max, CHUNKS_MAX, true, &mut chunks))?;
+        chunks.reverse();
+        self.fetched = chunks;
+        Poll::Ready(Ok(()))
+    }
+
+    /// At most `max` bytes of the fetched piece that comes next.
+    fn next_fetched(&mut self, max: usize) -> Option<Chunk> {
+        let next = self.fetched.last_mut()?;
+        if next.bytes.len() <= max {
+            return self.fetched.pop();
+        }
+        let piece = Chunk { offset: next.offset, bytes: next.bytes.split_to(max) };
+        next.offset += max as u64;
+        Some(piece)
     }
 
     /// The next pieces in order, without copying: fills `bufs` from the front and returns how many; `None` at
@@ -204,8 +230,9 @@ impl RecvStream {
     /// # Errors
     /// [`ClosedStream`] if the stream was stopped or read to its end before.
     pub fn stop(&mut self, code: VarInt) -> Result<(), ClosedStream> {
+        let unread = !mem::take(&mut self.fetched).is_empty();
         if self.over {
-            return Err(ClosedStream);
+            return if unread { Ok(()) } else { Err(ClosedStream) };
         }
         self.over = true;
         let id = self.id();
@@ -281,26 +308,35 @@ impl RecvStream {
         if buf.remaining() == 0 {
             return Poll::Ready(Ok(()));
         }
-        let mut chunks = mem::take(&mut self.scratch);
-        let result = self.poll_chunks(cx, buf.remaining(), CHUNKS_MAX, true, &mut chunks);
-        for chunk in chunks.drain(..) {
+        ready!(self.poll_fetch(cx, buf.remaining()))?;
+        while buf.remaining() > 0
+            && let Some(chunk) = self.next_fetched(buf.remaining())
+        {
             buf.put_slice(&chunk.bytes);
         }
-        if result.is_ready() {
-            self.scratch = chunks;
-        }
-        result
+        Poll::Ready(Ok(()))
     }
 
     /// Adds up to `count_max` pieces of at most `bytes_max` bytes together; none at the end.
     fn poll_chunks(
         &mut self,
         cx: &mut Context<'_>,
-        bytes_max: usize,
+        mut bytes_max: usize,
         count_max: usize,
         ordered: bool,
         chunks: &mut Vec<Chunk>,
     ) -> Poll<Result<(), ReadError>> {
+        let before = chunks.len();
+        while chunks.len() - before < count_max
+            && bytes_max > 0
+            && let Some(chunk) = self.next_fetched(bytes_max)
+        {
+            bytes_max -= chunk.bytes.len();
+            chunks.push(chunk);
+        }
+        if chunks.len() > before || bytes_max == 0 {
+            return Poll::Ready(Ok(()));
+        }
         if let Some(code) = self.reset {
             return Poll::Ready(Err(ReadError::Reset(code)));
         }
@@ -308,22 +344,26 @@ impl RecvStream {
             return Poll::Ready(Ok(()));
         }
         let Self { stream, over, reset, consumed, .. } = self;
-        let (shared, id, before) = (stream.connection().shared(), stream.id(), chunks.len());
+        let (shared, id) = (stream.connection().shared(), stream.id());
         let result = shared.with(|endpoint| {
             let result = stream.read_in(endpoint, |core, state| {
-                let end = take(core, id, bytes_max, count_max, ordered, chunks, consumed);
-                match end {
-                    End::More => Poll::Ready(Ok(())),
-                    End::Finished => {
+                let read = core.read_chunks(id, bytes_max, count_max, ordered, chunks);
+                *consumed += chunks[before..].iter().map(|chunk| chunk.bytes.len()).sum::<usize>();
+                match read {
+                    Ok(true) => Poll::Ready(Ok(())),
+                    Ok(false) => {
                         *over = true;
                         Poll::Ready(Ok(()))
                     }
-                    End::Reset(code) => {
+                    Err(core::ReadError::Reset(code)) => {
                         (*over, *reset) = (true, Some(code));
                         Poll::Ready(Err(ReadError::Reset(code)))
                     }
-                    End::Failed(error) => Poll::Ready(Err(error)),
-                    End::Blocked => match &state.error {
+                    Err(core::ReadError::ClosedStream) => Poll::Ready(Err(ReadError::ClosedStream)),
+                    Err(core::ReadError::IllegalOrderedRead) => {
+                        Poll::Ready(Err(ReadError::IllegalOrderedRead))
+                    }
+                    Err(core::ReadError::Blocked) => match &state.error {
                         Some(error) => Poll::Ready(Err(error.clone().into())),
                         None => {
                             remember(&mut state.readers, id, cx.waker());
@@ -347,42 +387,6 @@ impl RecvStream {
             Err(error) => Poll::Ready(Err(error.into())),
         }
     }
-}
-
-/// Why no more pieces were taken.
-enum End {
-    More,
-    Blocked,
-    Finished,
-    Reset(VarInt),
-    Failed(ReadError),
-}
-
-fn take(
-    core: &mut core::Connection,
-    id: StreamId,
-    mut bytes_max: usize,
-    count_max: usize,
-    ordered: bool,
-    chunks: &mut Vec<Chunk>,
-    consumed: &mut usize,
-) -> End {
-    let count_max = chunks.len() + count_max;
-    while bytes_max > 0 && chunks.len() < count_max {
-        match core.read(id, bytes_max, ordered) {
-            Ok(Some(chunk)) => {
-                bytes_max -= chunk.bytes.len();
-                *consumed += chunk.bytes.len();
-                chunks.push(chunk);
-            }
-            Ok(None) => return End::Finished,
-            Err(core::ReadError::Blocked) => return End::Blocked,
-            Err(core::ReadError::Reset(code)) => return End::Reset(code),
-            Err(core::ReadError::ClosedStream) => return End::Failed(ReadError::ClosedStream),
-            Err(core::ReadError::IllegalOrderedRead) => return End::Failed(ReadError::IllegalOrderedRead),
-        }
-    }
-    End::More
 }
 
 impl AsyncRead for RecvStream {

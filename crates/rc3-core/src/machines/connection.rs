@@ -480,19 +480,75 @@ impl Connection {
     /// [`ReadError::ClosedStream`] after [`Self::stop`] or once the end or the reset was read,
     /// [`ReadError::IllegalOrderedRead`] if `ordered` and an unordered read has passed a gap before.
     pub fn read(&mut self, id: StreamId, max: usize, ordered: bool) -> Result<Option<Chunk>, ReadError> {
-        let stream = self.streams.recv(id).ok_or(ReadError::ClosedStream)?;
-        let held = stream.held();
-        let result = stream.read(max, ordered);
-        self.received_held = self.received_held + stream.held() - held;
-        if let Ok(Some(chunk)) = &result {
-            self.on_consumed(id, chunk.bytes.len() as u64);
+        let mut first = None;
+        let more = self.read_each(id, max, 1, ordered, |chunk| first = Some(chunk));
+        match first {
+            Some(chunk) => Ok(Some(chunk)),
+            None => more.map(|_| None),
         }
-        if self.streams.recv(id).is_some_and(|stream| stream.is_backlogged()) {
-            self.pull(id);
-            self.sched.needs_service = true;
+    }
+
+    /// Like [`Self::read`] for several pieces: appends at most `count_max` of at most `bytes_max` bytes together, and
+    /// returns whether there may be more; `false` at the end of the stream.
+    ///
+    /// # Errors
+    /// As [`Self::read`], after the pieces before them were appended.
+    pub fn read_chunks(
+        &mut self,
+        id: StreamId,
+        bytes_max: usize,
+        count_max: usize,
+        ordered: bool,
+        chunks: &mut Vec<Chunk>,
+    ) -> Result<bool, ReadError> {
+        self.read_each(id, bytes_max, count_max, ordered, |chunk| chunks.push(chunk))
+    }
+
+    /// See [`Self::read_chunks`].
+    fn read_each(
+        &mut self,
+        id: StreamId,
+        mut bytes_max: usize,
+        mut count_max: usize,
+        ordered: bool,
+        mut take: impl FnMut(Chunk),
+    ) -> Result<bool, ReadError> {
+        if count_max == 0 {
+            return Ok(true);
         }
-        self.end_recv_if_over(id);
-        result
+        loop {
+            let stream = self.streams.recv(id).ok_or(ReadError::ClosedStream)?;
+            let (held, mut read) = (stream.held(), 0);
+            let result = loop {
+                match stream.read(bytes_max, ordered) {
+                    Ok(Some(chunk)) => {
+                        let len = chunk.bytes.len();
+                        take(chunk);
+                        (bytes_max, count_max, read) = (bytes_max - len, count_max - 1, read + len);
+                        if bytes_max == 0 || count_max == 0 {
+                            break Ok(true);
+                        }
+                    }
+                    Ok(None) => break Ok(false),
+                    Err(error) => break Err(error),
+                }
+            };
+            let backlogged = stream.is_backlogged();
+            self.received_held = self.received_held + stream.held() - held;
+            if read > 0 {
+                self.on_consumed(id, read as u64);
+            }
+            if backlogged {
+                self.pull(id);
+                self.sched.needs_service = true;
+                if read > 0 && result == Err(ReadError::Blocked) {
+                    // What the primary had left may be next.
+                    continue;
+                }
+            }
+            self.end_recv_if_over(id);
+            return result;
+        }
     }
 
     /// Stops reading: drops the bytes that were not read and reports `code` to the peer.

@@ -142,6 +142,7 @@ fn a_stream_of_higher_priority_overtakes() {
                 .receive_window(100_000_u32.into());
         });
         let (near, far) = connect(&client, &server).await;
+        near.set_send_window(8 << 20);
         let mut slow = near.open_uni().await.unwrap();
         let mut urgent = near.open_uni().await.unwrap();
         assert_eq!(urgent.priority(), Ok(0));
@@ -249,6 +250,56 @@ fn a_stream_ends_when_it_is_finished_or_dropped() {
         tx.finish().unwrap();
         let mut rx = far.accept_uni().await.unwrap();
         assert_eq!(rx.read_to_end(7).await, Err(ReadToEndError::TooLong));
+    });
+}
+
+#[test]
+fn every_kind_of_read_goes_on_where_the_one_before_ended() {
+    run(async {
+        let (client, server) = endpoints("127.0.0.1", defaults);
+        let (near, far) = connect(&client, &server).await;
+        let data = pattern(1_500_000, 4);
+        let mut tx = near.open_uni().await.unwrap();
+        tx.write_all(&data).await.unwrap();
+        tx.finish().unwrap();
+        assert_eq!(tx.stopped().await, Ok(None), "all has arrived, so reads in any order are in order");
+        let mut rx = far.accept_uni().await.unwrap();
+        let mut got = Vec::new();
+        for round in 0..20 {
+            for ordered in [true, false] {
+                let chunk = rx.read_chunk(1 + 100 * round, ordered).await.unwrap().expect("not the end");
+                assert!(chunk.bytes.len() <= 1 + 100 * round);
+                if ordered {
+                    assert_eq!(chunk.offset, got.len() as u64);
+                }
+                got.extend_from_slice(&chunk.bytes);
+            }
+            let mut few = [0; 7];
+            let count = rx.read(&mut few).await.unwrap().expect("not the end");
+            got.extend_from_slice(&few[..count]);
+            let mut bufs = [bytes::Bytes::new(), bytes::Bytes::new()];
+            let count = rx.read_chunks(&mut bufs).await.unwrap().expect("not the end");
+            bufs[..count].iter().for_each(|buf| got.extend_from_slice(buf));
+            rx.read_chunk(1, true).await.unwrap().inspect(|chunk| got.extend_from_slice(&chunk.bytes));
+        }
+        got.extend(rx.read_to_end(data.len()).await.unwrap());
+        assert_eq!(got, data);
+    });
+}
+
+#[test]
+fn a_reader_may_stop_while_bytes_are_left_that_the_machine_has_given_away() {
+    run(async {
+        let (client, server) = endpoints("127.0.0.1", defaults);
+        let (near, far) = connect(&client, &server).await;
+        let mut tx = near.open_uni().await.unwrap();
+        tx.write_all(&pattern(10_000, 5)).await.unwrap();
+        tx.finish().unwrap();
+        assert_eq!(tx.stopped().await, Ok(None), "all has arrived");
+        let mut rx = far.accept_uni().await.unwrap();
+        assert_eq!(rx.read_chunk(1, true).await.unwrap().expect("a byte").bytes.len(), 1);
+        rx.stop(code(1)).unwrap();
+        rx.stop(code(1)).unwrap_err();
     });
 }
 

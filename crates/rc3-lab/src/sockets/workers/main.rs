@@ -149,7 +149,8 @@ fn compare(arguments: &Arguments) -> Result<()> {
 
 fn measure(arguments: &Arguments, workers: usize, load: Load) -> Result<Measured> {
     let words = ["serve".to_owned(), workers.to_string(), arguments.threads().to_string()];
-    let mut server = Process::start(arguments.part.is_none().then_some(arguments.server_cores.as_str()), &words)?;
+    let mut server =
+        Process::start(arguments.part.is_none().then_some(arguments.server_cores.as_str()), &words)?;
     let (address, certificate) = (server.line()?, server.line()?);
     if let Some(part) = arguments.part {
         server.slow_down(part)?;
