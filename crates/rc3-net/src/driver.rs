@@ -4,8 +4,7 @@
 //! low-priority datagrams never delays the primary. Then the primaries of all connections send; RLP may send only when
 //! they have nothing left, or wait for their window or pacer. After a heavy round, or a few light ones, the task yields.
 //!
-//! When datagrams have woken tasks of the application, these run before anything is sent: their answers then leave in
-//! the packets that acknowledge.
+//! Tasks that wait for data are woken after each received batch: other threads run them while the next one is handled.
 //!
 //! The lock is held per batch, never during a system call.
 
@@ -81,8 +80,6 @@ pub(crate) struct Driver {
     rlp_waits: bool,
     /// How often RLP had to wait for other workers, in a row.
     asked: usize,
-    /// The tasks that were woken by the last datagrams have had their turn.
-    gave_way: bool,
     /// There is no work and will be none.
     ended: bool,
     /// Wakers to call as soon as the lock is free.
@@ -109,7 +106,6 @@ impl Driver {
             burst: PRIMARY_SEGMENTS_FIRST,
             rlp_waits: false,
             asked: 0,
-            gave_way: false,
             ended: false,
             wakers: Vec::new(),
             timer,
@@ -149,13 +145,7 @@ impl Driver {
         let count = self.receive(cx)?;
         *received += count;
         let mut load = if count > 0 { Load::Light } else { Load::None };
-        let woken = !self.wakers.is_empty();
         self.wakers.drain(..).for_each(Waker::wake);
-        // Once, since new datagrams may always wake new tasks.
-        self.gave_way = woken && !self.gave_way;
-        if self.gave_way {
-            return Ok(Load::Heavy);
-        }
         let Self { shared, bound, wakers, .. } = self;
         let now = shared.runtime.now();
         let (rebound, joined, completed) = shared.with_later(wakers, |state| {
@@ -207,6 +197,7 @@ impl Driver {
                 0 => break,
                 some => count += some,
             }
+            wakers.drain(..).for_each(Waker::wake);
         }
         if let Some(socket) = &bound.low {
             count += low.receive(cx, shared, wakers, socket)?;
