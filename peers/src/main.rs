@@ -1,20 +1,25 @@
-//! QUIC implementations of others, for `rc3-lab net`: each a server and a client over its public API with default
-//! settings.
+//! QUIC implementations of others, for `rc3-lab net` and `compare`: each a server and a client over its public API with
+//! default settings.
 //!
-//! The protocol between the laboratory and this program is the one that its own schemes follow:
+//! The protocol between these and this program is the one that their own schemes follow. `--mtu MTU` allows packets of that
+//! length:
 //!
 //! - `rc3-peers list` prints a line for each: its name and its version.
-//! - `rc3-peers serve NAME ADDRESS` prints its certificate in hexadecimal, and serves until standard input ends. To a
-//!   stream that has ended it answers with two numbers as text: nanoseconds of the monotonic clock when the last byte was
-//!   there, and CPU seconds since the connection was open.
-//! - `rc3-peers time NAME ADDRESS CERTIFICATE BYTES CONNECTIONS` sends one stream over each of so many new connections, and
-//!   prints a line of JSON for each.
+//! - `rc3-peers serve NAME ADDRESS [clock]` prints its certificate in hexadecimal, and serves until standard input ends.
+//!   To a stream that has ended it answers with two numbers as text: nanoseconds of the monotonic clock when the last byte
+//!   was there, and CPU seconds since the connection was open.
+//! - `rc3-peers serve NAME ADDRESS mirror` sends streams of at most 1 MiB back, and answers longer ones with the CPU seconds.
+//! - `rc3-peers time NAME ADDRESS CERTIFICATE BYTES CONNECTIONS` sends one stream over each of so many new connections to a
+//!   clock, and prints a line of JSON for each.
+//! - `rc3-peers send NAME ADDRESS CERTIFICATE BYTES` sends one long stream to a mirror, and prints seconds and CPU seconds.
+//! - `rc3-peers ask NAME ADDRESS CERTIFICATE COUNT BYTES [--new-connections]` exchanges so many bytes with a mirror, so
+//!   often, and prints the microseconds of each exchange in one line.
 #![forbid(unsafe_code)]
 
 mod clock;
 mod s2n;
 
-use std::{error::Error, io, net::SocketAddr, process::ExitCode, thread};
+use std::{error::Error, io, process::ExitCode, thread};
 
 /// What any part of this program may end with.
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
@@ -23,6 +28,9 @@ type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 const HOST: &str = "localhost";
 /// What one write hands over, in bytes.
 const BLOCK: usize = 1 << 20;
+
+/// Longer streams are bulk, and are not sent back.
+const ECHO_MAX: usize = 1 << 20;
 
 /// Names, which are those of packages.
 const PEERS: [&str; 1] = ["s2n-quic"];
@@ -34,7 +42,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!(
-                "rc3-peers: {error}\nhint: this program is started by rc3-lab net, see docs/LABORATORY.md"
+                "rc3-peers: {error}\nhint: this program is started by rc3-lab net and compare, see docs/LABORATORY.md"
             );
             ExitCode::FAILURE
         }
@@ -42,22 +50,65 @@ fn main() -> ExitCode {
 }
 
 fn run(words: &[&str]) -> Result<()> {
-    match words {
+    let options = Options::parse(words)?;
+    let words: Vec<&str> = words.iter().copied().take_while(|word| !word.starts_with("--")).collect();
+    match words[..] {
         ["list"] => {
             for peer in PEERS {
                 println!("{peer} {}", version(peer).unwrap_or("of an unknown version"));
             }
             Ok(())
         }
-        ["serve", "s2n-quic", address] => {
+        ["serve", "s2n-quic", address] | ["serve", "s2n-quic", address, "clock"] => {
             end_with_input();
-            s2n::serve(address.parse()?)
+            s2n::serve(address.parse()?, options.mtu, Service::Clock)
+        }
+        ["serve", "s2n-quic", address, "mirror"] => {
+            end_with_input();
+            s2n::serve(address.parse()?, options.mtu, Service::Mirror)
         }
         ["time", "s2n-quic", address, certificate, bytes, connections] => {
-            let address: SocketAddr = address.parse()?;
-            s2n::time(address, certificate, bytes.parse()?, connections.parse()?)
+            s2n::time(address.parse()?, certificate, options.mtu, bytes.parse()?, connections.parse()?)
+        }
+        ["send", "s2n-quic", address, certificate, bytes] => {
+            s2n::send(address.parse()?, certificate, options.mtu, bytes.parse()?)
+        }
+        ["ask", "s2n-quic", address, certificate, count, bytes] => {
+            s2n::ask(address.parse()?, certificate, options, count.parse()?, bytes.parse()?)
         }
         _ => Err("unknown words on the command line".into()),
+    }
+}
+
+/// What a server does with a stream.
+#[derive(Debug, Clone, Copy)]
+enum Service {
+    /// Reports when its last byte was there, and the CPU time.
+    Clock,
+    /// Sends it back, or the CPU seconds if it is long.
+    Mirror,
+}
+
+/// What follows the words of a command.
+#[derive(Debug, Clone, Copy, Default)]
+struct Options {
+    /// The longest IP packet, in bytes.
+    mtu: Option<u16>,
+    new_connections: bool,
+}
+
+impl Options {
+    fn parse(words: &[&str]) -> Result<Self> {
+        let mut options = Self::default();
+        let mut words = words.iter().skip_while(|word| !word.starts_with("--"));
+        while let Some(&word) = words.next() {
+            match word {
+                "--mtu" => options.mtu = Some(words.next().ok_or("--mtu needs a number")?.parse()?),
+                "--new-connections" => options.new_connections = true,
+                _ => return Err(format!("{word} is no option").into()),
+            }
+        }
+        Ok(options)
     }
 }
 

@@ -1,27 +1,33 @@
 //! s2n-quic.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    time::Instant,
+};
 
+use bytes::Bytes;
 use data_encoding::{BASE64_MIME, HEXLOWER};
-use s2n_quic::{Client, Connection, Server, client::Connect};
+use s2n_quic::{
+    Client, Connection, Server, client::Connect, provider::io::Default as Io, stream::BidirectionalStream,
+};
 use tokio::io::AsyncReadExt;
 
-use crate::{BLOCK, HOST, Result, clock};
+use crate::{BLOCK, ECHO_MAX, HOST, Options, Result, Service, clock};
 
 /// A certificate between these lines is PEM.
 const BEGIN: &str = "-----BEGIN CERTIFICATE-----";
 const END: &str = "-----END CERTIFICATE-----";
 
 #[tokio::main]
-pub(crate) async fn serve(address: SocketAddr) -> Result<()> {
+pub(crate) async fn serve(address: SocketAddr, mtu: Option<u16>, service: Service) -> Result<()> {
     let certified = rcgen::generate_simple_self_signed([HOST.to_owned()])?;
     let (certificate, key) = (certified.cert.pem(), certified.signing_key.serialize_pem());
     let tls = (certificate.as_str(), key.as_str());
-    let mut server = Server::builder().with_tls(tls)?.with_io(address)?.start()?;
+    let mut server = Server::builder().with_tls(tls)?.with_io(io(address, mtu)?)?.start()?;
     println!("{}", HEXLOWER.encode(certified.cert.der()));
     while let Some(connection) = server.accept().await {
         tokio::spawn(async move {
-            if let Err(error) = receive(connection).await {
+            if let Err(error) = receive(connection, service).await {
                 eprintln!("receiver: {error}");
             }
         });
@@ -29,44 +35,145 @@ pub(crate) async fn serve(address: SocketAddr) -> Result<()> {
     Ok(())
 }
 
-async fn receive(mut connection: Connection) -> Result<()> {
+async fn receive(mut connection: Connection, service: Service) -> Result<()> {
     let before = clock::cpu();
-    while let Some(mut stream) = connection.accept_bidirectional_stream().await? {
-        // The end of the stream may come later than its last byte.
-        let mut last = clock::now();
-        while stream.receive().await?.is_some() {
-            last = clock::now();
+    while let Some(stream) = connection.accept_bidirectional_stream().await? {
+        match service {
+            Service::Clock => report_arrival(stream, before).await?,
+            Service::Mirror => mirror(stream, before).await?,
         }
-        let answer = format!("{last} {}", clock::cpu() - before);
-        stream.send(answer.into()).await?;
-        stream.finish()?;
+    }
+    Ok(())
+}
+
+async fn report_arrival(mut stream: BidirectionalStream, before: f64) -> Result<()> {
+    // The end of the stream may come later than its last byte.
+    let mut last = clock::now();
+    while stream.receive().await?.is_some() {
+        last = clock::now();
+    }
+    let answer = format!("{last} {}", clock::cpu() - before);
+    stream.send(answer.into()).await?;
+    Ok(stream.finish()?)
+}
+
+async fn mirror(mut stream: BidirectionalStream, before: f64) -> Result<()> {
+    let (mut echo, mut total) = (Vec::new(), 0);
+    while let Some(chunk) = stream.receive().await? {
+        total += chunk.len();
+        if total <= ECHO_MAX {
+            echo.push(chunk);
+        } else {
+            echo.clear();
+        }
+    }
+    if total <= ECHO_MAX {
+        stream.send_vectored(&mut echo).await?;
+    } else {
+        stream.send((clock::cpu() - before).to_string().into()).await?;
+    }
+    Ok(stream.finish()?)
+}
+
+#[tokio::main]
+pub(crate) async fn time(
+    address: SocketAddr,
+    certificate: &str,
+    mtu: Option<u16>,
+    bytes: u64,
+    connections: u32,
+) -> Result<()> {
+    let client = client(certificate, mtu)?;
+    let block = Bytes::from(vec![7; BLOCK]);
+    for _ in 0..connections {
+        let (begun, before) = (clock::now(), clock::cpu());
+        let mut connection = connect(&client, address).await?;
+        let opened = clock::now();
+        let answer = upload(&mut connection, bytes, &block).await?;
+        clock::report(begun, opened, clock::cpu() - before, &answer)?;
+        connection.close(0_u32.into());
     }
     Ok(())
 }
 
 #[tokio::main]
-pub(crate) async fn time(address: SocketAddr, certificate: &str, bytes: u64, connections: u32) -> Result<()> {
+pub(crate) async fn send(address: SocketAddr, certificate: &str, mtu: Option<u16>, bytes: u64) -> Result<()> {
+    let client = client(certificate, mtu)?;
+    let (begun, before) = (Instant::now(), clock::cpu());
+    let mut connection = connect(&client, address).await?;
+    let peer: f64 = upload(&mut connection, bytes, &Bytes::from(vec![7; BLOCK])).await?.parse()?;
+    println!("{} {}", begun.elapsed().as_secs_f64(), clock::cpu() - before + peer);
+    connection.close(0_u32.into());
+    Ok(())
+}
+
+#[tokio::main]
+pub(crate) async fn ask(
+    address: SocketAddr,
+    certificate: &str,
+    options: Options,
+    count: u32,
+    bytes: usize,
+) -> Result<()> {
+    let client = client(certificate, options.mtu)?;
+    let request = Bytes::from(vec![7; bytes]);
+    let mut connection = None;
+    for _ in 0..count {
+        let begun = Instant::now();
+        let mut current = match connection.take() {
+            Some(connection) => connection,
+            None => connect(&client, address).await?,
+        };
+        let mut stream = current.open_bidirectional_stream().await?;
+        stream.send(request.clone()).await?;
+        stream.finish()?;
+        let mut response = Vec::new();
+        stream.read_to_end(&mut response).await?;
+        if response.len() != bytes {
+            return Err("the response is too short".into());
+        }
+        print!("{} ", begun.elapsed().as_micros());
+        if options.new_connections {
+            current.close(0_u32.into());
+        } else {
+            connection = Some(current);
+        }
+    }
+    println!();
+    Ok(())
+}
+
+fn client(certificate: &str, mtu: Option<u16>) -> Result<Client> {
     let der = HEXLOWER.decode(certificate.as_bytes())?;
     let pem = format!("{BEGIN}\n{}{END}\n", BASE64_MIME.encode(&der).replace('\r', ""));
     let any = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
-    let client = Client::builder().with_tls(pem.as_str())?.with_io(any)?.start()?;
-    let block = bytes::Bytes::from(vec![7; BLOCK]);
-    for _ in 0..connections {
-        let (begun, before) = (clock::now(), clock::cpu());
-        let mut connection = client.connect(Connect::new(address).with_server_name(HOST)).await?;
-        let opened = clock::now();
-        let mut stream = connection.open_bidirectional_stream().await?;
-        let mut left = bytes;
-        while left > 0 {
-            let len = left.min(BLOCK as u64);
-            stream.send(block.slice(..len as usize)).await?;
-            left -= len;
-        }
-        stream.finish()?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await?;
-        clock::report(begun, opened, clock::cpu() - before, &answer)?;
-        connection.close(0_u32.into());
+    Ok(Client::builder().with_tls(pem.as_str())?.with_io(io(any, mtu)?)?.start()?)
+}
+
+fn io(address: SocketAddr, mtu: Option<u16>) -> Result<Io> {
+    let io = Io::builder().with_receive_address(address)?;
+    Ok(match mtu {
+        Some(mtu) => io.with_max_mtu(mtu)?,
+        None => io,
     }
-    Ok(())
+    .build()?)
+}
+
+async fn connect(client: &Client, address: SocketAddr) -> Result<Connection> {
+    Ok(client.connect(Connect::new(address).with_server_name(HOST)).await?)
+}
+
+/// Sends so many bytes and returns the answer.
+async fn upload(connection: &mut Connection, bytes: u64, block: &Bytes) -> Result<String> {
+    let mut stream = connection.open_bidirectional_stream().await?;
+    let mut left = bytes;
+    while left > 0 {
+        let len = left.min(block.len() as u64);
+        stream.send(block.slice(..len as usize)).await?;
+        left -= len;
+    }
+    stream.finish()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await?;
+    Ok(answer)
 }

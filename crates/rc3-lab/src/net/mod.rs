@@ -49,7 +49,7 @@ use self::{
     run::Plan,
     scheme::Scheme,
 };
-use crate::NAME;
+use crate::{NAME, sockets::peers};
 
 /// Does what was typed.
 pub fn run(typed: NetCommand) -> NetExit {
@@ -89,7 +89,7 @@ fn list(args: &NetListArgs) -> Result<(), NetError> {
 }
 
 fn check(args: &NetCheckArgs) -> Result<(), NetError> {
-    let peers = scheme::find_peers(args.peers.as_deref());
+    let peers = peers::find(args.peers.as_deref());
     let requirements = check::requirements(peers.as_deref());
     let mut text = String::new();
     for requirement in &requirements {

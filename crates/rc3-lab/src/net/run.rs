@@ -29,6 +29,7 @@ use super::{
     site::{Site, Wan},
     validate,
 };
+use crate::sockets::peers;
 
 /// Turns of each scheme, unless the command line says otherwise.
 const RUNS: u32 = 10;
@@ -51,7 +52,7 @@ impl Plan {
     /// # Errors
     /// If it names what does not exist, or the host lacks something.
     pub fn new(args: NetRunArgs) -> Result<Self, NetError> {
-        let peers = scheme::find_peers(args.peers.as_deref());
+        let peers = peers::find(args.peers.as_deref());
         let schemes = scheme::chosen(Scheme::all(peers.as_deref()), &args.schemes)?;
         let options = Options {
             rate: args.rate,

@@ -168,12 +168,6 @@ fn locked(package: &str) -> Option<&'static str> {
     lines.next()?.strip_prefix("version = \"")?.strip_suffix('"')
 }
 
-/// The program with implementations of others: the one named, or `rc3-peers` beside this program.
-pub fn find_peers(named: Option<&Path>) -> Option<PathBuf> {
-    let beside = || Some(std::env::current_exe().ok()?.with_file_name("rc3-peers"));
-    named.map(Path::to_owned).or_else(beside).filter(|program| program.exists())
-}
-
 /// The schemes of these names, or all if there are none.
 ///
 /// # Errors

@@ -4,4 +4,5 @@
 
 pub mod clock;
 pub mod contenders;
+pub mod peers;
 pub mod quantity;

@@ -46,7 +46,7 @@ pub(crate) fn compare(
     for run in 1..=runs {
         for (&bytes, ratios) in sizes.iter().zip(&mut ratios) {
             for (contender, ratios) in contenders.iter().zip(ratios) {
-                let printed = place.run(*contender, Service::Clock, "time", &[bytes.to_string()])?;
+                let printed = place.run((*contender).into(), Service::Clock, "time", &[bytes.to_string()])?;
                 let seconds = serde_json::from_str::<Timed>(printed.trim())?.flow;
                 let (name, size) = (contender.name(), about_bytes(bytes));
                 eprintln!("run {run} of {runs}: {size} {name} {:.1} ms", seconds * 1e3);

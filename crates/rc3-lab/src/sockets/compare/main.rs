@@ -1,4 +1,4 @@
-//! rc3 beside quinn and kernel TCP, in one run, alternately: bulk transfer, request/response latency, the completion times
+//! rc3 beside quinn, s2n-quic and kernel TCP, in one run, alternately: bulk transfer, request/response latency, the completion times
 //! of flows, and a few ratios over time.
 //!
 //! `cargo run --release -p rc3-lab --bin compare -- bulk` (or `latency`; `flows` is for `today.sh`); `--help` tells the rest. Each side of
@@ -10,6 +10,7 @@
 mod bulk;
 mod flows;
 mod latency;
+mod participant;
 mod place;
 mod trend;
 
@@ -19,7 +20,7 @@ use clap::{Parser, Subcommand};
 use rc3_lab::sockets::contenders::{Contender, Exchange, Result, Service, Setup};
 use rc3_text::units::parse_size;
 
-use self::{flows::Bottleneck, place::Place};
+use self::{flows::Bottleneck, participant::Participant, place::Place};
 
 #[derive(Parser)]
 #[command(about = "rc3 beside quinn and kernel TCP: rates, CPU time and latencies of one run")]
@@ -125,42 +126,50 @@ enum Command {
 struct Common {
     /// Who takes part.
     #[arg(long, value_delimiter = ',')]
-    contenders: Vec<Contender>,
+    contenders: Vec<Participant>,
     /// How often each takes its turn.
     #[arg(long, default_value_t = 5)]
     runs: usize,
     /// Between two network namespaces instead of on loopback; as root.
     #[arg(long)]
     veth: bool,
-    /// MTU of the veth pair, up to which rc3 and quinn look for longer packets [default: 1500, and on loopback
-    /// what each does by itself]
+    /// MTU of the veth pair, up to which all look for longer packets [default: 1500, and on loopback what each does by
+    /// itself]
     #[arg(long, value_parser = clap::value_parser!(u16).range(1280..=65535))]
     mtu: Option<u16>,
+    /// Program with QUIC implementations of others [default: rc3-peers beside this program]
+    #[arg(long, value_name = "PROGRAM")]
+    peers: Option<PathBuf>,
 }
 
 impl Common {
-    fn contenders(&self, default: &[Contender]) -> Vec<Contender> {
-        if self.contenders.is_empty() { default.to_vec() } else { self.contenders.clone() }
+    fn participants(&self, default: &[Contender]) -> Vec<Participant> {
+        if self.contenders.is_empty() {
+            default.iter().copied().map(Participant::from).collect()
+        } else {
+            self.contenders.clone()
+        }
     }
 
     fn place(&self) -> Result<Place> {
-        if self.veth { Place::veth(self.mtu) } else { Ok(Place::loopback(self.mtu)) }
+        let place = if self.veth { Place::veth(self.mtu)? } else { Place::loopback(self.mtu) };
+        Ok(place.with_peers(self.peers.as_deref()))
     }
 }
 
 fn main() -> Result<()> {
     match Args::parse().command {
         Command::Bulk { megabytes, common } => {
-            let contenders = common.contenders(&Contender::BULK);
-            bulk::compare(&common.place()?, &contenders, megabytes * 1_000_000, common.runs)
+            let participants = common.participants(&Contender::BULK);
+            bulk::compare(&common.place()?, &participants, megabytes * 1_000_000, common.runs)
         }
         Command::Latency { exchanges, bytes, new_connections, common } => {
-            let contenders = common.contenders(&[Contender::Rc3, Contender::Quinn]);
+            let participants = common.participants(&[Contender::Rc3, Contender::Quinn]);
             let exchange = Exchange { count: exchanges, bytes, new_connections };
-            latency::compare(&common.place()?, &contenders, &exchange, common.runs)
+            latency::compare(&common.place()?, &participants, &exchange, common.runs)
         }
         Command::Flows { client, server, address, bottleneck, sizes, contenders, runs } => {
-            let place = Place::Ready { client, server, address };
+            let place = Place::ready(client, server, address);
             flows::compare(&place, &contenders, bottleneck, &sizes, runs)
         }
         Command::Trend { folder, runs, draw } => trend::trend(&folder, runs.into(), draw),
@@ -184,7 +193,7 @@ mod tests {
             "compare flows sender receiver 10.91.1.2:4433 --rate 100mbit --rtt 40ms --runs 3 --sizes 100k,1M \
              --contenders rc3,quinn,quinn-iw32,tcp",
             "compare bulk --megabytes 100 --runs 1 --veth --mtu 1500 --contenders rc3,quinn",
-            "compare latency --exchanges 10 --bytes 64 --new-connections",
+            "compare latency --exchanges 10 --bytes 64 --new-connections --contenders rc3,s2n-quic --peers rc3-peers",
             "compare trend --runs 3 --folder docs/trend",
         ];
         for words in words {

@@ -4,19 +4,27 @@
 use std::{
     io::{BufRead, BufReader},
     net::SocketAddr,
+    path::{Path, PathBuf},
     process::{Child, Command, Stdio},
 };
 
-use rc3_lab::sockets::contenders::{Contender, Result, Service};
+use rc3_lab::sockets::contenders::{Result, Service};
 
-pub(crate) enum Place {
-    Loopback {
-        mtu: Option<u16>,
-    },
+use crate::participant::Participant;
+
+pub(crate) struct Place {
+    network: Network,
+    /// Up to which participants look for longer packets.
+    mtu: Option<u16>,
+    /// The program with implementations of others, if it is not beside this one.
+    peers: Option<PathBuf>,
+}
+
+enum Network {
+    Loopback,
     Veth {
         left: String,
         right: String,
-        mtu: Option<u16>,
     },
     /// Somebody else made the namespaces, and what is between them.
     Ready {
@@ -28,7 +36,7 @@ pub(crate) enum Place {
 
 impl Place {
     pub(crate) fn loopback(mtu: Option<u16>) -> Self {
-        Self::Loopback { mtu }
+        Self { network: Network::Loopback, mtu, peers: None }
     }
 
     /// Makes the namespaces; they go with the value.
@@ -36,7 +44,7 @@ impl Place {
         let name = |end| format!("rc3-compare-{end}-{}", std::process::id());
         let (left, right) = (name("a"), name("b"));
         ip(&["netns", "add", &left])?;
-        let place = Self::Veth { left: left.clone(), right: right.clone(), mtu };
+        let network = Network::Veth { left: left.clone(), right: right.clone() };
         ip(&["netns", "add", &right])?;
         ip(&["-n", &left, "link", "add", "veth0", "type", "veth", "peer", "name", "veth0", "netns", &right])?;
         for (namespace, address) in [(&left, "10.85.0.1/24"), (&right, "10.85.0.2/24")] {
@@ -44,40 +52,46 @@ impl Place {
             let mtu = mtu.unwrap_or(1500).to_string();
             ip(&["-n", namespace, "link", "set", "veth0", "mtu", &mtu, "up"])?;
         }
-        Ok(place)
+        Ok(Self { network, mtu, peers: None })
+    }
+
+    /// Namespaces that are there already, with a server at this address.
+    pub(crate) fn ready(client: String, server: String, address: SocketAddr) -> Self {
+        Self { network: Network::Ready { client, server, address }, mtu: None, peers: None }
+    }
+
+    /// Where implementations of others are, if not beside this program.
+    pub(crate) fn with_peers(self, peers: Option<&Path>) -> Self {
+        Self { peers: peers.map(Path::to_owned), ..self }
     }
 
     /// What to call it in a table.
     pub(crate) fn name(&self) -> &'static str {
-        match self {
-            Self::Loopback { .. } => "loopback",
-            Self::Veth { .. } => "a veth pair",
-            Self::Ready { .. } => "a path between namespaces",
+        match self.network {
+            Network::Loopback => "loopback",
+            Network::Veth { .. } => "a veth pair",
+            Network::Ready { .. } => "a path between namespaces",
         }
     }
 
     /// What both processes are told of it.
     fn mtu(&self) -> Vec<String> {
-        let mtu = match self {
-            Self::Loopback { mtu } | Self::Veth { mtu, .. } => *mtu,
-            Self::Ready { .. } => None,
-        };
-        mtu.iter().flat_map(|mtu| ["--mtu".to_owned(), mtu.to_string()]).collect()
+        self.mtu.iter().flat_map(|mtu| ["--mtu".to_owned(), mtu.to_string()]).collect()
     }
 
     fn server_address(&self) -> SocketAddr {
-        match self {
-            Self::Loopback { .. } => SocketAddr::from(([127, 0, 0, 1], 14_433)),
-            Self::Veth { .. } => SocketAddr::from(([10, 85, 0, 2], 14_433)),
-            Self::Ready { address, .. } => *address,
+        match self.network {
+            Network::Loopback => SocketAddr::from(([127, 0, 0, 1], 14_433)),
+            Network::Veth { .. } => SocketAddr::from(([10, 85, 0, 2], 14_433)),
+            Network::Ready { address, .. } => address,
         }
     }
 
-    fn command(&self, is_server: bool) -> Result<Command> {
-        let program = std::env::current_exe()?;
-        Ok(match self {
-            Self::Loopback { .. } => Command::new(program),
-            Self::Veth { left: client, right: server, .. } | Self::Ready { client, server, .. } => {
+    fn command(&self, participant: Participant, is_server: bool) -> Result<Command> {
+        let program = participant.program(self.peers.as_deref())?;
+        Ok(match &self.network {
+            Network::Loopback => Command::new(program),
+            Network::Veth { left: client, right: server } | Network::Ready { client, server, .. } => {
                 let mut command = Command::new("ip");
                 command.args(["netns", "exec", if is_server { server } else { client }]).arg(program);
                 command
@@ -88,38 +102,40 @@ impl Place {
     /// Starts the server, lets the client do `action`, and returns what the client printed.
     pub(crate) fn run(
         &self,
-        contender: Contender,
+        participant: Participant,
         service: Service,
         action: &str,
         arguments: &[String],
     ) -> Result<String> {
         let address = self.server_address().to_string();
-        let mut command = self.command(true)?;
+        let mut command = self.command(participant, true)?;
         command
-            .args(["serve", contender.name(), &address, service.name()])
+            .args(["serve", participant.name(), &address, service.name()])
             .args(self.mtu())
+            // Open as long as the server is needed: others end with it.
+            .stdin(Stdio::piped())
             .stdout(Stdio::piped());
         let mut server = Server(command.spawn()?);
         let mut certificate = String::new();
         let stdout = server.0.stdout.take().ok_or("no output from the server")?;
         BufReader::new(stdout).read_line(&mut certificate)?;
         let client = self
-            .command(false)?
-            .args([action, contender.name(), &address, certificate.trim()])
+            .command(participant, false)?
+            .args([action, participant.name(), &address, certificate.trim()])
             .args(arguments)
             .args(self.mtu())
             .stderr(Stdio::inherit())
             .output()?;
         if !client.status.success() {
-            return Err(format!("{} ended with {}", contender.name(), client.status).into());
+            return Err(format!("{} ended with {}", participant.name(), client.status).into());
         }
         Ok(String::from_utf8(client.stdout)?)
     }
 }
 
-impl Drop for Place {
+impl Drop for Network {
     fn drop(&mut self) {
-        if let Self::Veth { left, right, .. } = self {
+        if let Self::Veth { left, right } = self {
             for namespace in [left, right] {
                 // What is not there need not be deleted.
                 let _ = ip(&["netns", "delete", namespace]);

@@ -61,7 +61,8 @@ pub(crate) fn measure(runs: usize) -> Result<Vec<(Measure, Vec<f64>)>> {
 }
 
 fn bulk_ratios(place: &Place, runs: usize) -> Result<Vec<f64>> {
-    let results = bulk::measure(place, &[Contender::Rc3, Contender::QuinnLarge], BULK_BYTES, runs)?;
+    let results =
+        bulk::measure(place, &[Contender::Rc3.into(), Contender::QuinnLarge.into()], BULK_BYTES, runs)?;
     let [(_, rc3), (_, quinn)] = results.as_slice() else { return Err("a contender is missing".into()) };
     Ok(rc3
         .gbit_per_cpu_second
@@ -73,7 +74,8 @@ fn bulk_ratios(place: &Place, runs: usize) -> Result<Vec<f64>> {
 
 fn exchange_ratios(place: &Place, runs: usize) -> Result<Vec<Vec<f64>>> {
     let exchange = Exchange { count: EXCHANGES, bytes: EXCHANGE_BYTES, new_connections: false };
-    let results = latency::measure(place, &[Contender::Rc3, Contender::Quinn], &exchange, runs)?;
+    let results =
+        latency::measure(place, &[Contender::Rc3.into(), Contender::Quinn.into()], &exchange, runs)?;
     let [(_, rc3), (_, quinn)] = results.as_slice() else { return Err("a contender is missing".into()) };
     let column = |percentile| PERCENTILES.iter().position(|&known| known == percentile);
     let ratios = |column: usize| {
