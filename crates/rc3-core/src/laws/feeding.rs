@@ -5,7 +5,8 @@
 //! - it sends no ACK while stream data waits for the window, so no data may stay waiting: never more than the window
 //!   allows, and a little less than a full packet, for the ACK that shares it;
 //! - its send buffer searches unacknowledged writes one by one, so at large windows a write should be large;
-//! - its pacer sends bursts of two milliseconds at once, which should be one batch for the kernel.
+//! - its pacer sends bursts of two milliseconds at once, which should be one batch for the kernel, or whole windows if
+//!   they last no longer.
 
 use std::time::Duration;
 
@@ -37,7 +38,8 @@ pub(crate) fn quantum(window: &Window, rtt: Duration) -> u64 {
     let mtu = u64::from(window.mtu);
     let packets = window.cwnd / mtu;
     let burst = u128::from(packets) * BURST.as_nanos() / rtt.as_nanos().max(1);
-    let burst = burst.min(BATCH_PACKETS.into()) as u64;
+    let burst_max = if rtt < BURST { QUANTUM_PACKETS_MAX } else { BATCH_PACKETS };
+    let burst = burst.min(burst_max.into()) as u64;
     let wanted = (packets / QUANTA_PER_WINDOW).clamp(QUANTUM_PACKETS_MIN, QUANTUM_PACKETS_MAX).max(burst);
     window.packets().min(window.due).min(wanted) * mtu.saturating_sub(PACKET_OVERHEAD)
 }
@@ -71,8 +73,14 @@ mod tests {
         // 2 ms of 200 packets per round trip.
         assert_eq!(quantum(&window(200 * 1460, 0), RTT), 10 * 1380);
         assert_eq!(quantum(&window(200 * 1460, 0), RTT / 10), 44 * 1380);
-        assert_eq!(quantum(&window(200 * 1460, 0), Duration::ZERO), 44 * 1380);
         assert_eq!(quantum(&window(200 * 1460, 195 * 1460), RTT / 10), 4 * 1380);
+    }
+
+    #[test]
+    fn a_window_of_less_than_a_burst_is_handed_over_whole() {
+        assert_eq!(quantum(&window(200 * 1460 + 1, 0), RTT / 40), 200 * 1380);
+        assert_eq!(quantum(&window(200 * 1460 + 1, 0), Duration::ZERO), 200 * 1380);
+        assert_eq!(quantum(&window(1000 * 1460, 0), RTT / 40), 256 * 1380);
     }
 
     #[test]
