@@ -74,7 +74,7 @@ impl Place {
         }
     }
 
-    /// What both processes are told of it.
+    /// The option that both processes get.
     fn mtu(&self) -> Vec<String> {
         self.mtu.iter().flat_map(|mtu| ["--mtu".to_owned(), mtu.to_string()]).collect()
     }
