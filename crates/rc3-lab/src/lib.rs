@@ -8,6 +8,7 @@ pub mod document;
 pub mod net;
 pub mod sim;
 pub mod sockets;
+pub mod statistics;
 
 use std::{io, process::ExitCode};
 

@@ -11,7 +11,7 @@ pub fn completion(results: &Results, cell: &Cell) -> Option<Chart> {
     }
     let columns: Vec<_> = cell.sizes.iter().map(|bytes| (*bytes, results.ratios(cell, *bytes))).collect();
     let series = results.schemes.iter().enumerate().map(|(nth, scheme)| {
-        let point = |(bytes, estimates): &(u64, Vec<Option<super::statistics::Estimate>>)| {
+        let point = |(bytes, estimates): &(u64, Vec<Option<crate::statistics::Estimate>>)| {
             Some(Point::new(*bytes as f64, estimates[nth]?.median))
         };
         let shape = if scheme.starts_with("tcp") { Shape::Dashed } else { Shape::Marked };

@@ -30,7 +30,6 @@ pub mod session;
 pub mod shape;
 pub mod simulated;
 pub mod site;
-pub mod statistics;
 pub mod tables;
 pub mod urgency;
 pub mod validate;

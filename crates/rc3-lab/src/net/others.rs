@@ -10,8 +10,8 @@ use super::{
     process::Process,
     sample::OthersSample,
     site::{RECEIVER, Site},
-    statistics::{geometric_mean, quantile},
 };
+use crate::statistics::{geometric_mean, quantile};
 
 const SINK: u16 = 14_434;
 const ECHO: u16 = 14_435;

@@ -9,8 +9,8 @@ use super::{
     error::NetError,
     path,
     sample::{CheckSample, FlowSample, OthersSample},
-    statistics::Estimate,
 };
+use crate::statistics::Estimate;
 
 /// Measurements, as far as a run is.
 #[derive(Debug, Clone, Default)]

@@ -9,9 +9,8 @@ use super::{
     path::{Card, Discipline},
     results::{Results, Which},
     sample::FlowSample,
-    statistics::Estimate,
 };
-use crate::document::Table;
+use crate::{document::Table, statistics::Estimate};
 
 /// A fast card is so many times as fast as the bottleneck.
 const FAST: u64 = 100;

@@ -10,9 +10,11 @@ use super::{
     results::{Results, Which},
     sample::{FlowSample, NOBODY, OthersSample},
     scheme::Scheme,
+};
+use crate::{
+    document::Table,
     statistics::{Estimate, Ranked, geometric_mean, ranks},
 };
-use crate::document::Table;
 
 /// Flows of so many bytes show what a byte costs, and not what a connection costs.
 const LONG: u64 = 3_000_000;

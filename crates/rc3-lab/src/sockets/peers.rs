@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-/// The one named, or `rc3-peers` beside this program; `None` if it is not there.
-pub fn find(named: Option<&Path>) -> Option<PathBuf> {
+/// Its path: the given one, or that of `rc3-peers` beside this program; `None` if there is no such file.
+pub fn find(given: Option<&Path>) -> Option<PathBuf> {
     let beside = || Some(std::env::current_exe().ok()?.with_file_name("rc3-peers"));
-    named.map(Path::to_owned).or_else(beside).filter(|program| program.exists())
+    given.map(Path::to_owned).or_else(beside).filter(|program| program.exists())
 }

@@ -1,13 +1,26 @@
 //! Requests and responses, one after the other.
 
-use rc3_lab::sockets::contenders::{Exchange, Result, Service};
+use rc3_lab::{
+    sockets::contenders::{Contender, Exchange, Result, Service},
+    statistics::Estimate,
+};
 
 use crate::{participant::Participant, place::Place};
 
 /// Of the times of exchanges.
-pub(crate) const PERCENTILES: [f64; 6] = [10.0, 50.0, 90.0, 99.0, 99.9, 100.0];
+const PERCENTILES: [f64; 6] = [10.0, 50.0, 90.0, 99.0, 99.9, 100.0];
 
-/// Runs the participants in turn and prints a table of percentiles: medians over the runs.
+/// At which participants are compared run by run; the others are those of few exchanges.
+const COMPARED: [f64; 4] = [10.0, 50.0, 90.0, 99.0];
+
+/// With which they are compared.
+const REFERENCE: Participant = Participant::Own(Contender::Quinn);
+
+/// Times of one run at the [`PERCENTILES`], in us.
+type Times = [u64; PERCENTILES.len()];
+
+/// Runs the participants in turn and prints a table of percentiles, medians over the runs; and if the reference takes
+/// part, the others' times over its times.
 pub(crate) fn compare(
     place: &Place,
     participants: &[Participant],
@@ -33,16 +46,37 @@ pub(crate) fn compare(
         }
         println!();
     }
+    if let Some((_, reference)) = results.iter().find(|(participant, _)| *participant == REFERENCE) {
+        println!("time over that of {} in the same run, median and 95 % interval:", REFERENCE.name());
+        for (participant, runs) in results.iter().filter(|(participant, _)| *participant != REFERENCE) {
+            print!("{:12}", participant.name());
+            for percentile in COMPARED {
+                if let Some(Estimate { median, low, high, .. }) =
+                    Estimate::of(&ratios(runs, reference, percentile))
+                {
+                    print!("   {median:.3} ({low:.3} to {high:.3})");
+                }
+            }
+            println!();
+        }
+    }
     Ok(())
 }
 
-/// Runs the participants in turn; for each and each run the [`PERCENTILES`] in us.
+/// The times at a percentile over those of the same run of another participant; none if it is not one of the
+/// [`PERCENTILES`].
+pub(crate) fn ratios(runs: &[Times], reference: &[Times], percentile: f64) -> Vec<f64> {
+    let Some(column) = PERCENTILES.iter().position(|&known| known == percentile) else { return Vec::new() };
+    runs.iter().zip(reference).map(|(run, reference)| run[column] as f64 / reference[column] as f64).collect()
+}
+
+/// Runs the participants in turn.
 pub(crate) fn measure(
     place: &Place,
     participants: &[Participant],
     exchange: &Exchange,
     runs: usize,
-) -> Result<Vec<(Participant, Vec<[u64; PERCENTILES.len()]>)>> {
+) -> Result<Vec<(Participant, Vec<Times>)>> {
     let mut results: Vec<_> = participants.iter().map(|&participant| (participant, Vec::new())).collect();
     let mut arguments = vec![exchange.count.to_string(), exchange.bytes.to_string()];
     if exchange.new_connections {

@@ -1,5 +1,5 @@
-//! rc3 beside quinn, s2n-quic and kernel TCP, in one run, alternately: bulk transfer, request/response latency, the completion times
-//! of flows, and a few ratios over time.
+//! rc3 beside quinn, s2n-quic and kernel TCP, in one run, alternately: bulk transfer, request/response latency, the
+//! completion times of flows, and a few ratios over time.
 //!
 //! `cargo run --release -p rc3-lab --bin compare -- bulk` (or `latency`; `flows` is for `today.sh`); `--help` has the rest.
 //! Each side of each run is a process of its own, so that each has its own CPU time. With `--veth`, as root, the two sit

@@ -3,11 +3,7 @@
 use rc3_lab::sockets::contenders::{Contender, Exchange, Result};
 
 use super::{ideal, router, simulator};
-use crate::{
-    bulk,
-    latency::{self, PERCENTILES},
-    place::Place,
-};
+use crate::{bulk, latency, place::Place};
 
 /// Long enough that the handshake and slow start are a small part.
 const BULK_BYTES: u64 = 400_000_000;
@@ -77,9 +73,5 @@ fn exchange_ratios(place: &Place, runs: usize) -> Result<Vec<Vec<f64>>> {
     let results =
         latency::measure(place, &[Contender::Rc3.into(), Contender::Quinn.into()], &exchange, runs)?;
     let [(_, rc3), (_, quinn)] = results.as_slice() else { return Err("a contender is missing".into()) };
-    let column = |percentile| PERCENTILES.iter().position(|&known| known == percentile);
-    let ratios = |column: usize| {
-        rc3.iter().zip(quinn).map(|(rc3, quinn)| rc3[column] as f64 / quinn[column] as f64).collect()
-    };
-    Ok([10.0, 50.0, 90.0].into_iter().filter_map(column).map(ratios).collect())
+    Ok([10.0, 50.0, 90.0].map(|percentile| latency::ratios(rc3, quinn, percentile)).into())
 }
