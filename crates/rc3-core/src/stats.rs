@@ -22,7 +22,7 @@ use crate::{
 pub struct ConnectionStats {
     /// Datagrams that the primary has sent.
     pub udp_tx: UdpStats,
-    /// Datagrams that the primary has received.
+    /// Datagrams that the primary has received, including those that do not authenticate.
     pub udp_rx: UdpStats,
     /// QUIC frames that the primary has sent.
     pub frame_tx: FrameStats,

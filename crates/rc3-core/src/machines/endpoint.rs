@@ -378,10 +378,12 @@ impl Endpoint {
                 if !connection.admit(now, meta.remote, len) {
                     return Some(handle);
                 }
-                connection.on_primary_datagram(meta.arrived_by(now), len);
-                QuicEndpoint::deliver(connection.primary_mut(), event);
-                if let Some(len) = meta.leading_len {
-                    connection.on_leading(len);
+                // Anyone who sees a connection id can send datagrams with it: they count once they are authentic.
+                if QuicEndpoint::deliver(connection.primary_mut(), event) {
+                    connection.on_primary_datagram(meta.arrived_by(now), len);
+                    if let Some(len) = meta.leading_len {
+                        connection.on_leading(len);
+                    }
                 }
                 connection.watch_primary(now);
                 return Some(handle);

@@ -181,6 +181,35 @@ fn a_flood_with_a_valid_receiver_id_changes_nothing_but_a_counter() {
     assert!(pair.drive_until(RTT * 20, |pair| reader.pump(pair, server) == 300_000));
 }
 
+/// Somebody who sees a connection id sends 20 datagrams a millisecond with it. The receiver's reports, and so the sender's
+/// rate, stay as they are without them.
+#[test]
+fn junk_with_an_observed_connection_id_reaches_no_report() {
+    let rate = |junk: bool| {
+        let mut pair = world();
+        let (client, server) = connected(&mut pair);
+        let tap = Tap::default();
+        pair.client.set_tamper(tap.tamper());
+        send(&mut pair, client, 3_000_000);
+        let (remote, mut reader) = (pair.client.address(), Reader::default());
+        for nth in 0..100_u8 {
+            pair.drive_until(RTT / 40, |_| false);
+            reader.pump(&mut pair, server);
+            let observed = tap.lock().seen.iter().rev().find(|(level, _)| level.is_primary()).cloned();
+            let Some((_, mut datagram)) = observed.filter(|_| junk) else { continue };
+            for copy in 0..20 {
+                datagram[9..].fill(nth ^ copy);
+                pair.server.inject(remote, &datagram);
+            }
+        }
+        let received = pair.server.connection(server).unwrap().stats().udp_rx.datagrams;
+        assert_eq!(received > 1500, junk, "{received} datagrams: the junk went elsewhere");
+        pair.client.connection(client).unwrap().stats().clock.unwrap().rate
+    };
+    assert!(rate(false).is_some());
+    assert_eq!(rate(true), rate(false));
+}
+
 /// Only the holder of the keys can make a datagram that opens, whatever its level.
 #[test]
 fn levels_are_authenticated() {

@@ -61,6 +61,8 @@ pub(crate) struct Quic {
     pub(super) validated_before: bool,
     /// Whether data of the application's streams was written.
     pub(super) fed: bool,
+    /// Frames received before the last datagram.
+    pub(super) frames: u64,
     /// Probes of the path MTU that were lost when the last one left.
     pub(super) lost_probes: u64,
     /// The search for the path MTU, until it is over or the path changes.
@@ -69,7 +71,40 @@ pub(crate) struct Quic {
     pub(super) searched: Option<(Search, u16)>,
 }
 
+/// Frames that a connection has received.
+pub(super) fn received_frames(conn: &quic::Connection) -> u64 {
+    let stats = conn.stats().frame_rx;
+    let data = [stats.acks, stats.stream, stats.crypto, stats.datagram, stats.ping];
+    let limits = [stats.max_data, stats.max_stream_data, stats.max_streams_bidi, stats.max_streams_uni];
+    let blocked = [
+        stats.data_blocked,
+        stats.stream_data_blocked,
+        stats.streams_blocked_bidi,
+        stats.streams_blocked_uni,
+    ];
+    let ends = [stats.reset_stream, stats.stop_sending, stats.connection_close];
+    let paths = [
+        stats.path_challenge,
+        stats.path_response,
+        stats.new_connection_id,
+        stats.retire_connection_id,
+        stats.new_token,
+        stats.ack_frequency,
+        stats.immediate_ack,
+        stats.handshake_done.into(),
+    ];
+    [&data[..], &limits, &blocked, &ends, &paths].into_iter().flatten().sum()
+}
+
 impl Quic {
+    /// Whether the peer's frames have arrived since the last call. A packet has at least one (RFC 9000 §12.4), which
+    /// quinn-proto counts once the packet has proved authentic and new.
+    pub(super) fn has_received_frames(&mut self) -> bool {
+        let before = self.frames;
+        self.frames = received_frames(&self.conn);
+        self.frames > before
+    }
+
     /// The fates of packets since the last call; call it after each datagram and timeout.
     pub(crate) fn take_path_sample(&mut self, now: Instant) -> PathSample {
         let fates = self.shared.take_fates();

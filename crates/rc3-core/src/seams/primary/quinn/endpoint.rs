@@ -237,8 +237,10 @@ impl QuicEndpoint {
         self.endpoint.ignore(*incoming.quic);
     }
 
-    pub(crate) fn deliver(conn: &mut Quic, event: ToConnection) {
+    /// Passes a datagram to its connection. Returns whether at least one of its packets was authentic and new.
+    pub(crate) fn deliver(conn: &mut Quic, event: ToConnection) -> bool {
         conn.conn.handle_event(event.0);
+        conn.has_received_frames()
     }
 
     /// Exchanges the pending events of a connection and its endpoint. Call it after every change.

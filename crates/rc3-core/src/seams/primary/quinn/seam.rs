@@ -14,6 +14,7 @@ use quinn_proto::crypto::{ClientConfig as ClientCrypto, ServerConfig as ServerCr
 use super::observed::Observed;
 use super::{
     Quic,
+    connection::received_frames,
     controller::{Factory, Shared},
     mtu_discovery::Search,
     stall::Stall,
@@ -120,6 +121,7 @@ impl Seam {
         validated_before: bool,
         sessions: Option<Arc<ConnectionSessions>>,
     ) -> Quic {
+        let frames = received_frames(&conn);
         Quic {
             remote: conn.remote_address(),
             validation: Validation::new(conn.remote_address()),
@@ -137,6 +139,7 @@ impl Seam {
             departure: None,
             sessions,
             trace: self.trace,
+            frames,
             lost_probes: 0,
             search: self.search,
             searched: None,
