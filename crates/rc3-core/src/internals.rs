@@ -22,7 +22,7 @@ pub mod wire {
         control::{ControlDecoder, ControlError, ControlFrame, EarlySecret, PAYLOAD_LEN_MAX},
         frame::{DataHeader, Frame, Frames, complete_len, emit_complete},
         head::{Head, HeadDecoder, HeadEncoder, HeadError},
-        header::TAG_LEN,
+        header::{ReceiverId, TAG_LEN},
         order::{Order, emit_probe},
         sack,
     };

@@ -21,7 +21,7 @@ use self::{
 use crate::{
     ClientConfig, ConfigError, ServerConfig,
     seams::{
-        keys::protection::Protection,
+        keys::{Limits, RlpKeys, SECRET_LEN, protection::Protection},
         tls::{ClientSecurity, ClientSession, ServerSecurity, sessions::Sessions},
     },
     wire::alpn,
@@ -36,6 +36,12 @@ pub fn client_config(alpn: &[&str]) -> ClientConfig {
 /// Settings of a server for such clients; for `alpn` see [`ClientConfig::new`].
 pub fn server_config(alpn: &[&str]) -> ServerConfig {
     ServerConfig::over(Arc::new(Insecure::new(alpn)), Arc::new(TokenKey))
+}
+
+/// The RLP keys of a connection without cryptography, as either end has them, from its exported secrets
+/// ([`EXPORTER_LABEL`](crate::internals::keys::EXPORTER_LABEL)), the client's first: for simulated peers that lie.
+pub fn rlp_keys(secrets: [&[u8; SECRET_LEN]; 2], side_is_client: bool) -> RlpKeys {
+    RlpKeys::protected(&Unprotected, secrets, side_is_client, Limits::default())
 }
 
 /// No security: only the application's ALPN names are negotiated.

@@ -8,6 +8,7 @@ use crate::{
         RECEIPT_SECRET_LEN, ReceiverId, SECRET_LEN,
         protection::{Direction, Generation, Mask, Protection},
     },
+    structures::mixing::absorb,
     wire::header::{HEADER_LEN, TAG_LEN},
 };
 
@@ -20,8 +21,8 @@ impl Protection for Unprotected {
         Arc::new(Tagger::new(secret))
     }
 
-    fn receipts(&self, _: &[u8; RECEIPT_SECRET_LEN]) -> Box<dyn Mask> {
-        Box::new(InTheClear)
+    fn receipts(&self, secret: &[u8; RECEIPT_SECRET_LEN]) -> Box<dyn Mask> {
+        Box::new(Tagger::new(secret))
     }
 }
 
@@ -59,7 +60,14 @@ impl Generation for Tagger {
     }
 }
 
-/// Headers are not protected, and receipts prove nothing.
+/// Of receipts: a simulated peer that lies cannot make them, as with the AEAD.
+impl Mask for Tagger {
+    fn of(&self, sample: &[u8]) -> Option<[u8; 5]> {
+        absorb(self.key(), sample).to_be_bytes().first_chunk().copied()
+    }
+}
+
+/// Headers are not protected.
 struct InTheClear;
 
 impl Mask for InTheClear {
