@@ -35,6 +35,7 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(test, expect(clippy::disallowed_methods, reason = "tests need some instant to start from"))]
 
+pub mod adversary;
 pub mod agent;
 mod background;
 mod contents;

@@ -15,8 +15,8 @@ use std::{
 };
 
 use rc3_core::{
-    ClientConfig, ConnectionHandle, ConnectionStats, DatagramMeta, Dir, Endpoint, EndpointEvent, Event,
-    ServerConfig, Transmit, TransportConfig, units::Level,
+    ClientConfig, Connection, ConnectionHandle, ConnectionStats, DatagramMeta, Dir, Endpoint, EndpointEvent,
+    Event, ServerConfig, Transmit, TransportConfig, units::Level,
 };
 use receiver::Receiver;
 use remotes::Remotes;
@@ -153,6 +153,19 @@ impl Host {
             doomed: FxHashSet::default(),
             held_back: false,
         }
+    }
+
+    /// Does something with the connection of a flow that this host receives; `None` without one.
+    pub(crate) fn with_received<T>(
+        &mut self,
+        now: Instant,
+        flow: FlowId,
+        change: impl FnOnce(&mut Connection) -> T,
+    ) -> Option<T> {
+        let mut roles = self.connections.iter();
+        let (&handle, _) =
+            roles.find(|(_, role)| matches!(role, Role::Receiver(receiver) if receiver.flow == flow))?;
+        self.endpoint.with_connection(now, handle, change)
     }
 
     /// Hands over what has arrived, if it is time to read.

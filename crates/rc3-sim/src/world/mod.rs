@@ -198,6 +198,11 @@ impl World {
         self.counts
     }
 
+    /// Counters of the sender of a flow under way, where its transport has any.
+    pub fn sender_stats(&self, from: HostId, flow: FlowId) -> Option<ConnectionStats> {
+        self.hosts.get(from.0 as usize)?.agent.sender_stats(flow)
+    }
+
     /// Flows under way.
     pub fn live_flows(&self) -> usize {
         self.flows.live()

@@ -1,0 +1,35 @@
+//! A receiver that lies, and a search for the lies that harm others most.
+//!
+//! The liar is an honest host whose RLP datagrams and control frames a [`Lie`] changes on their way out: it has the keys
+//! of its connection, so the sender takes them for its peer's. A [`Trial`] is one lie in one [`Setting`], a bottleneck
+//! that the liar's sender shares with cross traffic and with short flows of honest hosts; an [`Outcome`] has what
+//! everybody got. [`Search`] varies lies and keeps those that do the most [`Harm`] compared with an honest receiver in the
+//! same setting.
+//!
+//! ```
+//! use rc3_sim::adversary::{Lie, Setting, Trial};
+//!
+//! let setting = Setting::find("slow").unwrap();
+//! let lie: Lie = "change arrival.micros factor=0.1".parse().unwrap();
+//! let (honest, lying) = (Trial::honest(setting).run(), Trial { setting, lie }.run());
+//! assert!(lying.cross_loss < 1.0 && honest.cross_loss < 0.15);
+//! ```
+
+mod cross;
+mod harm;
+mod liar;
+mod lie;
+mod mutation;
+pub mod report;
+mod script;
+mod search;
+mod setting;
+mod statement;
+mod trial;
+
+pub use harm::{Harm, Harms};
+pub use lie::{Act, Claim, Field, Lie, LieError, Parameter, Rule};
+pub use search::{Champion, Search};
+pub use setting::{SETTINGS, Setting};
+pub use statement::Kind;
+pub use trial::{Outcome, Trial};

@@ -1,0 +1,70 @@
+//! Receivers that lie, and the search for them.
+
+use std::num::NonZero;
+
+use rc3_sim::adversary::{Harm, Harms, Lie, Outcome, SETTINGS, Search, Setting, Trial};
+
+fn lie(text: &str) -> Lie {
+    text.parse().expect("a lie")
+}
+
+fn middle() -> Setting {
+    Setting::find("middle").expect("it is there")
+}
+
+fn tried(setting: Setting, text: &str) -> Outcome {
+    Trial { setting, lie: lie(text) }.run()
+}
+
+#[test]
+fn every_setting_is_used_by_an_honest_receiver_without_much_harm() {
+    for setting in SETTINGS {
+        let honest = Trial::honest(setting).run();
+        assert!(honest.rlp_sent > 0 && honest.work > 0 && honest.third > 0.0, "{}: {honest:?}", setting.name);
+        assert!(honest.reading_rate() > 0.3 * setting.bits_per_second as f64, "{}: {honest:?}", setting.name);
+        assert!(honest.cross_loss < 0.15, "{}: {honest:?}", setting.name);
+    }
+}
+
+#[test]
+fn a_trial_is_the_same_each_time() {
+    let text =
+        "change arrival.micros factor=0.5 noise=100; withhold sack chance=0.1; delay rlp by=3 chance=0.5";
+    assert_eq!(tried(middle(), text), tried(middle(), text));
+}
+
+/// The liar's datagrams are sealed anew, with numbers of its own: without a rule that makes no difference.
+#[test]
+fn a_lie_that_changes_nothing_does_nothing() {
+    let honest = Trial::honest(middle()).run();
+    assert_eq!(tried(middle(), "change arrival.micros factor=1; delay rlp by=0"), honest);
+}
+
+#[test]
+fn lies_reach_the_sender() {
+    let honest = Trial::honest(middle()).run();
+    // Without ARRIVAL, RLP does no more than on a path that does not answer.
+    assert!(tried(middle(), "withhold arrival").rlp_sent < honest.rlp_sent);
+    // Spans that nobody received, and reports of packets that nobody sent, end the connection.
+    for text in
+        ["change sack.end shift=100000", "change sack.receipt shift=1", "change arrival.number shift=100000"]
+    {
+        let outcome = tried(middle(), text);
+        assert!(outcome.read < honest.read / 2, "{text}: {outcome:?}");
+    }
+    // Credit that is not needed, and control frames without end, do neither.
+    let outcome = tried(middle(), "claim credit value=1000000000000 every=10");
+    assert!(outcome.read > honest.read / 2, "{outcome:?}");
+}
+
+#[test]
+fn a_search_is_the_same_for_any_number_of_threads() {
+    let settings = [Setting::find("slow").expect("it is there")];
+    let found = |threads| {
+        let mut search = Search::new(&settings, NonZero::new(threads).expect("some"), 7);
+        search.step();
+        search.champions().map(|(_, champion)| champion.clone()).collect::<Vec<_>>()
+    };
+    let (one, two) = (found(1), found(2));
+    assert!(one.len() == Harm::ALL.len() && one == two);
+}
