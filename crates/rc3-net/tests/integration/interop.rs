@@ -1,9 +1,17 @@
 //! Peers without rc3: plain quinn.
-use std::sync::Arc;
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    time::Duration,
+};
 
 use crate::common::{SERVER_NAME, code, pattern, receive, run, send};
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use rc3_net::{ClientConfig, ConnectionError, Endpoint, ReadError, ServerConfig, WriteError};
+use tokio::net::UdpSocket;
 
 const ANY: &str = "127.0.0.1:0";
 
@@ -20,14 +28,20 @@ async fn plain_client() -> (quinn::Endpoint, quinn::Connection, Endpoint, rc3_ne
     (plain, connected.unwrap(), server, accepted)
 }
 
-/// An rc3 client connected to a plain quinn server.
-async fn plain_server() -> (quinn::Endpoint, quinn::Connection, Endpoint, rc3_net::Connection) {
+/// A plain quinn server, and an rc3 client that may connect to it.
+fn plain_server_and_client() -> (quinn::Endpoint, Endpoint) {
     let (client, server) = rc3_sim::identity::tls(&["test"]);
     let server = QuicServerConfig::try_from(server).unwrap();
     let server = quinn::ServerConfig::with_crypto(Arc::new(server));
     let plain = quinn::Endpoint::server(server, ANY.parse().unwrap()).unwrap();
     let mut ours = Endpoint::client(ANY.parse().unwrap()).unwrap();
     ours.set_default_client_config(ClientConfig::new(Arc::new(client)));
+    (plain, ours)
+}
+
+/// An rc3 client connected to a plain quinn server.
+async fn plain_server() -> (quinn::Endpoint, quinn::Connection, Endpoint, rc3_net::Connection) {
+    let (plain, ours) = plain_server_and_client();
     let connecting = ours.connect(plain.local_addr().unwrap(), SERVER_NAME).unwrap();
     let accepting = async { plain.accept().await.unwrap().await.unwrap() };
     let (connected, accepted) = tokio::join!(connecting, accepting);
@@ -134,5 +148,65 @@ fn a_graceful_close_delivers_to_a_plain_peer_too() {
             assert!(rx.read_to_end(data.len()).await.unwrap() == data);
         };
         tokio::join!(sending, receiving);
+    });
+}
+
+/// A path to `server` that delivers nothing to the client once it is cut.
+async fn one_way_path(server: SocketAddr, cut: Arc<AtomicBool>) -> SocketAddr {
+    let (front, back) = (UdpSocket::bind(ANY).await.unwrap(), UdpSocket::bind(ANY).await.unwrap());
+    let address = front.local_addr().unwrap();
+    tokio::spawn(async move {
+        let (mut up, mut down) = (vec![0; 65_536], vec![0; 65_536]);
+        let mut client = server;
+        loop {
+            tokio::select! {
+                received = front.recv_from(&mut up) => {
+                    let (len, from) = received.unwrap();
+                    client = from;
+                    back.send_to(&up[..len], server).await.unwrap();
+                }
+                received = back.recv_from(&mut down) => {
+                    let (len, _) = received.unwrap();
+                    if !cut.load(Relaxed) {
+                        front.send_to(&down[..len], client).await.unwrap();
+                    }
+                }
+            }
+        }
+    });
+    address
+}
+
+/// Without acknowledgments the window stays full (quinn issue 2785).
+#[test]
+fn a_plain_peer_learns_of_a_close_that_a_full_window_precedes() {
+    run(async {
+        for whole_endpoint in [false, true] {
+            let (plain, ours) = plain_server_and_client();
+            let cut = Arc::new(AtomicBool::new(false));
+            let path = one_way_path(plain.local_addr().unwrap(), cut.clone()).await;
+            let connecting = ours.connect(path, SERVER_NAME).unwrap();
+            let accepting = async { plain.accept().await.unwrap().await.unwrap() };
+            let (connected, theirs) = tokio::join!(connecting, accepting);
+            let connection = connected.unwrap();
+            let mut tx = connection.open_uni().await.unwrap();
+            tx.write_all(&pattern(1 << 20, 8)).await.unwrap();
+            cut.store(true, Relaxed);
+            tx.write_all(&pattern(1 << 20, 9)).await.unwrap();
+            // The first probe timeout shows that all of the window was sent.
+            let probes = || connection.stats().frame_tx.ping;
+            let before = probes();
+            while probes() == before {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            match whole_endpoint {
+                false => connection.close(code(34), b"enough"),
+                true => ours.close(code(34), b"enough"),
+            }
+            let quinn::ConnectionError::ApplicationClosed(close) = theirs.closed().await else {
+                panic!("lost otherwise")
+            };
+            assert_eq!((close.error_code.into_inner(), &close.reason[..]), (34, &b"enough"[..]));
+        }
     });
 }

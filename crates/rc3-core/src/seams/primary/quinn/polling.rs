@@ -83,6 +83,11 @@ impl Quic {
         // One packet ends a stall: its acknowledgment reveals all earlier losses.
         let stalled = self.shared.window_open.load(Relaxed);
         self.pace(now);
+        // quinn-proto 0.11.19 asks window and pacer also for a CONNECTION_CLOSE if data waits, and once it is closed no
+        // acknowledgment opens them (quinn issue 2785).
+        if self.conn.is_closed() {
+            self.shared.window_open.store(true, Relaxed);
+        }
         let rate = self.rate();
         let may_fragment = self.may_fragment(now);
         // The pace is checked for each packet, and a fragmentable packet leaves alone.
