@@ -22,7 +22,7 @@ use crate::{
     ClientConfig, ConfigError, ServerConfig,
     seams::{
         keys::{Limits, RlpKeys, SECRET_LEN, protection::Protection},
-        tls::{ClientSecurity, ClientSession, ServerSecurity, sessions::Sessions},
+        tls::{ClientSecurity, ClientSession, ServerSecurity, early_limits::EarlyLimits, sessions::Sessions},
     },
     wire::alpn,
 };
@@ -68,7 +68,11 @@ impl ClientSecurity for Insecure {
 }
 
 impl ServerSecurity for Insecure {
-    fn session(&self, rc3: bool) -> Result<Arc<dyn quinn_proto::crypto::ServerConfig>, ConfigError> {
+    fn session(
+        &self,
+        rc3: bool,
+        _: EarlyLimits,
+    ) -> Result<Arc<dyn quinn_proto::crypto::ServerConfig>, ConfigError> {
         Ok(self.settings(rc3))
     }
 

@@ -51,6 +51,30 @@ fn serve(server: &Endpoint) {
     });
 }
 
+fn plain_config(config: rustls::ServerConfig) -> quinn::ServerConfig {
+    let config = quinn::crypto::rustls::QuicServerConfig::try_from(config).unwrap();
+    quinn::ServerConfig::with_crypto(Arc::new(config))
+}
+
+/// Answers as [`serve`] does, without rc3.
+fn plain_server(config: quinn::ServerConfig) -> quinn::Endpoint {
+    let plain = quinn::Endpoint::server(config, ANY.parse().unwrap()).unwrap();
+    let server = plain.clone();
+    tokio::spawn(async move {
+        while let Some(incoming) = plain.accept().await {
+            let Ok((connection, _)) = incoming.accept().unwrap().into_0rtt() else { panic!("servers can") };
+            tokio::spawn(async move {
+                while let Ok((mut tx, mut rx)) = connection.accept_bi().await {
+                    let Ok(request) = rx.read_to_end(1 << 20).await else { return };
+                    let _ = tx.write_all(&request).await;
+                    let _ = tx.finish();
+                }
+            });
+        }
+    });
+    server
+}
+
 /// Sends `data` and receives it back; returns whether it went early.
 async fn ask(connection: &Connection, data: &[u8]) -> bool {
     let (mut tx, mut rx) = connection.open_bi().await.unwrap();
@@ -158,24 +182,8 @@ fn a_server_that_gave_up_rc3_refuses_early_records_and_serves_plain_quic() {
         meet(&client, first.local_addr().unwrap()).await;
 
         // It knows the sessions but not the protocol.
-        let plain = quinn::crypto::rustls::QuicServerConfig::try_from(server_tls).unwrap();
-        let plain = quinn::ServerConfig::with_crypto(Arc::new(plain));
-        let plain = quinn::Endpoint::server(plain, ANY.parse().unwrap()).unwrap();
+        let plain = plain_server(plain_config(server_tls));
         let address = plain.local_addr().unwrap();
-        tokio::spawn(async move {
-            while let Some(incoming) = plain.accept().await {
-                let Ok((connection, _)) = incoming.accept().unwrap().into_0rtt() else {
-                    panic!("servers can")
-                };
-                tokio::spawn(async move {
-                    while let Ok((mut tx, mut rx)) = connection.accept_bi().await {
-                        let request = rx.read_to_end(1 << 20).await.unwrap();
-                        tx.write_all(&request).await.unwrap();
-                        tx.finish().unwrap();
-                    }
-                });
-            }
-        });
 
         let connecting = client.connect(address, SERVER_NAME).unwrap();
         let (connection, accepted) = connecting.into_0rtt().expect("something to resume");
@@ -320,5 +328,90 @@ fn a_server_may_speak_before_the_handshake_is_complete() {
         };
         let (server_side, _client_side) = tokio::join!(speaking, listening);
         assert!(server_side.is_rc3());
+    });
+}
+
+type Change = fn(&mut TransportConfig);
+
+/// RFC 9000 §7.4.1.
+#[test]
+fn a_server_with_smaller_limits_rejects_early_data_and_serves_the_client() {
+    run(async {
+        let smaller: [Change; 5] = [
+            |transport| _ = transport.max_concurrent_bidi_streams(10_u8.into()),
+            |transport| _ = transport.max_concurrent_uni_streams(10_u8.into()),
+            |transport| _ = transport.receive_window(100_000_u32.into()),
+            |transport| _ = transport.stream_receive_window(100_000_u32.into()),
+            |transport| _ = transport.datagram_receive_buffer_size(None),
+        ];
+        for change in smaller {
+            let (client_tls, server_tls) = tls();
+            let config = |change: Change| {
+                let mut transport = TransportConfig::default();
+                change(&mut transport);
+                let mut config = ServerConfig::with_crypto(Arc::new(server_tls.clone()));
+                config.transport_config(Arc::new(transport));
+                config
+            };
+            let client = client(client_tls);
+            let server = Endpoint::server(config(|_| ()), ANY.parse().unwrap()).unwrap();
+            let address = server.local_addr().unwrap();
+            serve(&server);
+            meet(&client, address).await;
+
+            server.set_server_config(Some(config(change))).unwrap();
+            // The old tickets are used up eventually.
+            let mut rejected = 0;
+            loop {
+                let connecting = client.connect(address, SERVER_NAME).unwrap();
+                let (connection, accepted) = connecting.into_0rtt().expect("something to resume");
+                let (mut tx, _rx) = connection.open_bi().await.unwrap();
+                tx.write_all(b"early").await.unwrap();
+                let accepted = accepted.await;
+                if accepted {
+                    break;
+                }
+                rejected += 1;
+                assert_eq!(tx.write(b"x").await, Err(WriteError::ZeroRttRejected));
+                // More than the smaller windows.
+                assert!(!ask(&connection, &pattern(1 << 20, 6)).await);
+                connection.close(code(0), b"");
+                client.wait_idle().await;
+            }
+            assert!((1..10).contains(&rejected), "{rejected}");
+
+            // Larger ones are no reason to reject it.
+            server.set_server_config(Some(config(|_| ()))).unwrap();
+            let connecting = client.connect(address, SERVER_NAME).unwrap();
+            let (connection, accepted) = connecting.into_0rtt().expect("something to resume");
+            assert!(accepted.await && !ask(&connection, b"hello").await);
+        }
+    });
+}
+
+/// quinn 0.11.12 accepts early data with smaller limits than the client remembers, which ends the connection.
+#[test]
+fn a_server_that_breaks_its_promise_costs_one_connection() {
+    run(async {
+        let (client_tls, server_tls) = tls();
+        let client = client(client_tls);
+        let mut config = plain_config(server_tls);
+        let server = plain_server(config.clone());
+        let address = server.local_addr().unwrap();
+        meet(&client, address).await;
+
+        let mut transport = quinn::TransportConfig::default();
+        transport.max_concurrent_bidi_streams(10_u8.into());
+        config.transport_config(Arc::new(transport));
+        server.set_server_config(Some(config));
+        let connecting = client.connect(address, SERVER_NAME).unwrap();
+        let (connection, accepted) = connecting.into_0rtt().expect("something to resume");
+        assert!(!accepted.await);
+        let lost = connection.closed().await;
+        assert!(matches!(&lost, ConnectionError::TransportError(error) if error.frame.is_none()), "{lost}");
+
+        let connecting = client.connect(address, SERVER_NAME).unwrap();
+        let connection = connecting.into_0rtt().expect_err("the other tickets are no better").await.unwrap();
+        assert!(!ask(&connection, b"hello").await);
     });
 }

@@ -1,6 +1,8 @@
 //! The seam to TLS. Applications may pass rustls settings, or settings checked for QUIC under the names that quinn
 //! uses. Connections get them in quinn-proto's form.
 
+pub(crate) mod early_limits;
+mod remembered;
 pub(crate) mod sessions;
 
 use std::sync::Arc;
@@ -8,7 +10,10 @@ use std::sync::Arc;
 use quinn_proto as quic;
 use thiserror::Error;
 
-use self::sessions::{ConnectionSessions, Sessions};
+use self::{
+    early_limits::{EarlyLimits, LimitedSessions},
+    sessions::{ConnectionSessions, Sessions},
+};
 use super::keys::{Aead, protection::Protection};
 use crate::{
     quic::{HandshakeTokenKey, HmacKey},
@@ -29,11 +34,15 @@ pub(crate) trait ClientSecurity: Send + Sync {
 
 /// The same for a server.
 pub(crate) trait ServerSecurity: Send + Sync {
-    /// For the sessions of its connections, which accept `rc3` or not.
+    /// For the sessions of its connections, which accept `rc3` or not, and early data within `limits`.
     ///
     /// # Errors
     /// See [`ConfigError`].
-    fn session(&self, rc3: bool) -> Result<Arc<dyn quic::crypto::ServerConfig>, ConfigError>;
+    fn session(
+        &self,
+        rc3: bool,
+        limits: EarlyLimits,
+    ) -> Result<Arc<dyn quic::crypto::ServerConfig>, ConfigError>;
 
     /// The protection of their RLP datagrams.
     fn protection(&self) -> &'static dyn Protection;
@@ -189,9 +198,18 @@ impl ClientSecurity for rustls::ClientConfig {
 }
 
 impl ServerSecurity for rustls::ServerConfig {
-    fn session(&self, rc3: bool) -> Result<Arc<dyn quic::crypto::ServerConfig>, ConfigError> {
+    fn session(
+        &self,
+        rc3: bool,
+        limits: EarlyLimits,
+    ) -> Result<Arc<dyn quic::crypto::ServerConfig>, ConfigError> {
         let mut crypto = self.clone();
         crypto.alpn_protocols = alpn::offer(&crypto.alpn_protocols, rc3);
+        // With a ticketer rustls accepts no early data.
+        if crypto.max_early_data_size > 0 {
+            let store = crypto.session_storage.clone();
+            crypto.session_storage = Arc::new(LimitedSessions { store, limits });
+        }
         let crypto = Arc::new(crypto);
         // quinn-proto assumes that this succeeds for every client.
         rustls::quic::ServerConnection::new(crypto.clone(), rustls::quic::Version::V1, Vec::new())

@@ -17,6 +17,8 @@ use rustls::{
     pki_types::ServerName,
 };
 
+use super::remembered::for_early_data;
+
 /// Sessions stored for each form, eight per server: as many as rustls stores by default.
 const SESSIONS_MAX: usize = 256;
 
@@ -32,6 +34,13 @@ pub(crate) struct Sessions {
 impl Sessions {
     fn of(&self, rc3: bool) -> &ClientSessionMemoryCache {
         if rc3 { &self.rc3 } else { &self.plain }
+    }
+
+    fn insert(&self, rc3: bool, server: ServerName<'static>, mut ticket: Tls13ClientSessionValue) {
+        if let Some(params) = for_early_data(&ticket.quic_params()) {
+            ticket.set_quic_params(&params);
+        }
+        self.of(rc3).insert_tls13_ticket(server, ticket);
     }
 }
 
@@ -54,6 +63,8 @@ pub(crate) struct ConnectionSessions {
 struct State {
     /// Whether the resumed session used rc3, if any was resumed.
     resumed: Option<bool>,
+    /// The server of that session.
+    server: Option<ServerName<'static>>,
     /// Whether the connection uses rc3, once known.
     negotiated: Option<bool>,
     /// Tickets that arrived in the same datagram as the protocol.
@@ -77,7 +88,15 @@ impl ConnectionSessions {
             mem::take(&mut state.pending)
         });
         for (server, ticket) in pending {
-            self.sessions.of(rc3).insert_tls13_ticket(server, ticket);
+            self.sessions.insert(rc3, server, ticket);
+        }
+    }
+
+    /// The resumed session has broken the connection: other tickets of its server would do the same.
+    pub(crate) fn forget_server(&self) {
+        let Some(server) = self.with(|state| state.server.take()) else { return };
+        for rc3 in [true, false] {
+            while self.sessions.of(rc3).take_tls13_ticket(&server).is_some() {}
         }
     }
 
@@ -121,7 +140,7 @@ impl ClientSessionStore for ConnectionSessions {
             }
         });
         if let Some((rc3, server, ticket)) = waiting {
-            self.sessions.of(rc3).insert_tls13_ticket(server, ticket);
+            self.sessions.insert(rc3, server, ticket);
         }
     }
 
@@ -129,7 +148,7 @@ impl ClientSessionStore for ConnectionSessions {
         // A server that no longer supports rc3 rejects the early data of the last rc3 sessions; then they are used up.
         [true, false].into_iter().find_map(|rc3| {
             let ticket = self.sessions.of(rc3).take_tls13_ticket(server)?;
-            self.with(|state| state.resumed = Some(rc3));
+            self.with(|state| (state.resumed, state.server) = (Some(rc3), Some(server.clone())));
             Some(ticket)
         })
     }

@@ -4,9 +4,14 @@ use std::sync::Arc;
 
 use quinn_proto as quic;
 
+use super::seam::with_control;
 use crate::{
     config::{ServerConfig, TransportConfig},
-    seams::{keys::protection::Protection, tls::ConfigError},
+    quic::Dir,
+    seams::{
+        keys::protection::Protection,
+        tls::{ConfigError, early_limits::EarlyLimits},
+    },
 };
 
 /// Configuration for accepting connections, in the primary's form.
@@ -20,7 +25,8 @@ pub(crate) struct Accepting {
 
 impl Accepting {
     pub(crate) fn new(config: &ServerConfig) -> Result<Self, ConfigError> {
-        let session = config.security.session(config.transport.speaks_rc3())?;
+        let session =
+            config.security.session(config.transport.speaks_rc3(), early_limits(&config.transport))?;
         let mut quic = quic::ServerConfig::new(session, config.token_key.clone());
         quic.migration(config.migration)
             // The endpoint refuses handshakes beyond its own limit; quinn-proto would ignore them, and the peer would
@@ -45,5 +51,18 @@ impl Accepting {
         let mut quic = self.quic.clone();
         quic.incoming_buffer_size_total(self.incoming_buffer_size_total / workers.max(1) as u64);
         Arc::new(quic)
+    }
+}
+
+/// The transport parameters that `seam.rs` sets and quinn-proto's clients compare.
+fn early_limits(config: &TransportConfig) -> EarlyLimits {
+    let streams = |dir, count| with_control(dir, count).into_inner();
+    let datagram_max = |bytes: usize| bytes.min(u16::MAX.into()) as u64 + 1;
+    EarlyLimits {
+        data: config.receive_tuner().window(),
+        stream_data: config.stream_receive_window.into(),
+        bidi: streams(Dir::Bi, config.max_concurrent_bidi_streams),
+        uni: streams(Dir::Uni, config.max_concurrent_uni_streams),
+        datagram: config.passthrough.datagram_receive_buffer_size.map_or(0, datagram_max),
     }
 }

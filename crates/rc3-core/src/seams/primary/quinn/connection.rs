@@ -22,7 +22,7 @@ use super::{
     steering::SharedSteering,
     validation::Validation,
 };
-use crate::quic::{Dir, Side, VarInt};
+use crate::quic::{ConnectionError, Dir, Side, TransportErrorCode, VarInt};
 use crate::seams::tls::sessions::ConnectionSessions;
 use crate::{
     error::SendDatagramError,
@@ -242,6 +242,16 @@ impl Quic {
     pub(crate) fn on_negotiated(&mut self, rc3: bool) {
         if let Some(sessions) = &self.sessions {
             sessions.on_negotiated(rc3);
+        }
+    }
+
+    /// A server that accepts early data although its limits have become smaller breaks RFC 9000 §7.4.1, and quinn-proto
+    /// ends the connection. The next one starts without a session.
+    pub(super) fn judge_session(&self, reason: &ConnectionError) {
+        if let (Some(sessions), ConnectionError::TransportError(error)) = (&self.sessions, reason)
+            && error.code == TransportErrorCode::PROTOCOL_VIOLATION
+        {
+            sessions.forget_server();
         }
     }
 

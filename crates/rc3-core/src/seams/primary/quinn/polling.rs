@@ -22,7 +22,10 @@ impl Quic {
         Some(match self.conn.poll()? {
             quic::Event::HandshakeDataReady => PrimaryEvent::Negotiated,
             quic::Event::Connected => PrimaryEvent::Connected,
-            quic::Event::ConnectionLost { reason } => PrimaryEvent::Lost(reason),
+            quic::Event::ConnectionLost { reason } => {
+                self.judge_session(&reason);
+                PrimaryEvent::Lost(reason)
+            }
             quic::Event::Stream(event) => match event {
                 quic::StreamEvent::Opened { dir } => PrimaryEvent::Opened(dir),
                 quic::StreamEvent::Readable { id } => PrimaryEvent::Readable(id),
