@@ -10,6 +10,7 @@
 
 mod channel;
 mod queue_limit;
+mod receive_faults;
 mod relays;
 mod strays;
 
@@ -228,6 +229,8 @@ impl Driver {
         let address = |bound: &Bound| bound.primary.local_addr().ok();
         let moved = address(&bound) != address(&self.bound);
         self.bound = bound;
+        self.primary.faults.on_success();
+        self.low.faults.on_success();
         if moved {
             self.primary = Channel::default();
             self.low = Channel::default();
@@ -298,7 +301,8 @@ impl Driver {
         let mut deadline = None;
         if self.primary.blocked {
             deadline = Some(retry);
-            if self.bound.primary.poll_writable(cx)?.is_ready() {
+            // An application's socket may fail to wait; the timer does not.
+            if let Poll::Ready(Ok(())) = self.bound.primary.poll_writable(cx) {
                 return Ok(Next::Round);
             }
         } else if self.low.blocked {
@@ -322,7 +326,8 @@ impl Driver {
         if !asleep {
             return Ok(Next::Round);
         }
-        let deadline = [deadline, due].into_iter().flatten().min();
+        let faults = [self.primary.faults.retry_at(), self.low.faults.retry_at()];
+        let deadline = [deadline, due].into_iter().chain(faults).flatten().min();
         let deadline = deadline.unwrap_or_else(|| if self.armed > retry { self.armed } else { retry + FAR });
         if deadline != self.armed {
             self.armed = deadline;
@@ -348,6 +353,7 @@ impl Future for Driver {
             }
             Err(error) => {
                 tracing::error!(%error, "a socket is unusable, the endpoint ends");
+                self.shared.with(|state| state.fail(&error));
                 Poll::Ready(())
             }
         }

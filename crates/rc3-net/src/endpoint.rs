@@ -329,7 +329,7 @@ impl Endpoint {
     ///
     /// # Errors
     /// An [`io::Error`] if the endpoint cannot use `socket`. The old sockets stay. [`io::ErrorKind::ResourceBusy`] after
-    /// [`Self::hand_over`].
+    /// [`Self::hand_over`], [`io::ErrorKind::NotConnected`] once the endpoint has ended because of its socket.
     ///
     /// # Panics
     /// As [`Self::new`].
@@ -374,6 +374,10 @@ impl Endpoint {
         Ok(())
     }
 
+        if let Some(failure) = workers.iter().find_map(|worker| worker.with(|state| state.failure())) {
+            let text = format!("{failure}; make a new endpoint");
+            return Err(io::Error::new(io::ErrorKind::NotConnected, text));
+        }
     /// Closes all connections at once, as [`crate::Connection::close`] does, and makes no new ones. Await
     /// [`Self::wait_idle`] afterwards: the program may otherwise end before the peers are notified.
     pub fn close(&self, code: VarInt, reason: &[u8]) {

@@ -4,9 +4,16 @@ use std::time::Duration;
 
 use rc3_sim::identity::{SERVER_NAME, identity};
 
-use crate::{Capabilities, Endpoint, EndpointStats, socket::Fault};
+use crate::{
+    Capabilities, Endpoint, EndpointStats,
+    socket::{Calls, Fault},
+};
 
 const BYTES: usize = 1 << 20;
+
+fn fault(error: i32, calls: Calls, one_in: usize) -> Fault {
+    Fault { error, calls, one_in, count: 0 }
+}
 
 /// Sends from an endpoint whose sockets have this fault to one without, which must receive everything.
 fn transfer_with(fault: Fault) -> (EndpointStats, Capabilities) {
@@ -42,7 +49,7 @@ fn transfer_with(fault: Fault) -> (EndpointStats, Capabilities) {
 #[test]
 fn an_offload_that_turns_out_not_to_work_is_switched_off_and_costs_no_datagram() {
     // The error of a card or a tunnel that cannot compute checksums (udp(7) does not mention it).
-    let (stats, capabilities) = transfer_with(Fault { error: libc::EIO, batches: true, one_in: 1, sends: 0 });
+    let (stats, capabilities) = transfer_with(fault(libc::EIO, Calls::Batches, 1));
     for (stats, capabilities) in
         [(stats.primary, capabilities.primary), (stats.low.unwrap(), capabilities.low.unwrap())]
     {
@@ -53,8 +60,7 @@ fn an_offload_that_turns_out_not_to_work_is_switched_off_and_costs_no_datagram()
 
 #[test]
 fn a_queue_that_is_full_now_and_then_loses_datagrams_and_no_byte() {
-    let (stats, capabilities) =
-        transfer_with(Fault { error: libc::ENOBUFS, batches: false, one_in: 8, sends: 0 });
+    let (stats, capabilities) = transfer_with(fault(libc::ENOBUFS, Calls::Sends, 8));
     assert!(stats.primary.send_drops + stats.low.unwrap().send_drops > 0, "{stats:?}");
     assert!(capabilities.primary.gso_segments_max > 1, "the offload was not the cause");
 }
@@ -62,7 +68,16 @@ fn a_queue_that_is_full_now_and_then_loses_datagrams_and_no_byte() {
 #[test]
 fn a_route_that_comes_and_goes_loses_datagrams_and_no_byte() {
     for error in [libc::ENETUNREACH, libc::EPERM, libc::EINVAL, libc::EMSGSIZE] {
-        let (stats, _) = transfer_with(Fault { error, batches: false, one_in: 10, sends: 0 });
+        let (stats, _) = transfer_with(fault(error, Calls::Sends, 10));
         assert!(stats.primary.sent_datagrams > 0);
+    }
+}
+
+#[test]
+fn a_receive_that_fails_now_and_then_is_repeated() {
+    // The kernel has no memory, an interface is down, or the socket reports what nobody understands.
+    for error in [libc::ENOMEM, libc::ENOBUFS, libc::ENETDOWN, libc::EPIPE, libc::EIO, libc::EINVAL] {
+        let (stats, _) = transfer_with(fault(error, Calls::Receives, 3));
+        assert!(stats.primary.recv_errors > 0, "{error}: {stats:?}");
     }
 }

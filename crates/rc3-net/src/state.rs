@@ -4,7 +4,7 @@ mod connection;
 mod handshakes;
 mod map;
 
-use std::{collections::VecDeque, iter, mem, sync::Arc, task::Waker, time::Instant};
+use std::{collections::VecDeque, io, iter, mem, sync::Arc, task::Waker, time::Instant};
 
 use bytes::Bytes;
 use rc3_core::{self as core, ConnectionError, ConnectionHandle, Event, VarInt};
@@ -54,8 +54,8 @@ pub(crate) struct State {
     pub(crate) closed: Option<(VarInt, Bytes)>,
     /// Whether a handle to the endpoint exists.
     held: bool,
-    /// The driver has ended.
-    pub(crate) lost: bool,
+    /// Why the driver has ended, if it has.
+    failure: Option<String>,
     /// Another process has taken the port over. Until then its link must stay open, because its end shows that the
     /// process has failed.
     successor_reads: bool,
@@ -90,7 +90,7 @@ impl State {
             completed: Vec::new(),
             closed: None,
             held: true,
-            lost: false,
+            failure: None,
             successor_reads: false,
             successor: None,
             to_predecessor: HandedOver::default(),
@@ -210,7 +210,7 @@ impl State {
 
     /// Whether no connection may begin, not even with a peer that has asked for it.
     pub(crate) fn is_closed(&self) -> bool {
-        self.closed.is_some() || self.lost
+        self.closed.is_some() || self.failure.is_some()
     }
 
     /// Connections that have not ended.
@@ -384,7 +384,7 @@ impl State {
     pub(crate) fn release_connection(&mut self, id: ConnectionId, linger: bool) {
         let Some(state) = self.connections.get_mut(&id) else { return };
         state.held = false;
-        if state.gone.is_some() || self.lost {
+        if state.gone.is_some() || self.failure.is_some() {
             self.connections.remove(&id);
         } else if linger {
             self.close_when_delivered(id, VarInt::from_u32(0), Bytes::new());
@@ -399,9 +399,20 @@ impl State {
         self.refuse_waiting();
     }
 
+    /// The driver is about to end because of a socket.
+    pub(crate) fn fail(&mut self, error: &io::Error) {
+        self.failure = Some(format!("{DRIVER_LOST}: a socket is unusable: {error}"));
+    }
+
+    /// Why the driver has ended, if it has.
+    pub(crate) fn failure(&self) -> Option<String> {
+        self.failure.clone()
+    }
+
     /// The driver ends: nothing will ever happen again.
     pub(crate) fn on_driver_lost(&mut self, waiters: &EndpointWaiters) {
-        self.lost = true;
+        let failure = self.failure.get_or_insert_with(|| DRIVER_LOST.to_string());
+        let error = internal_error(failure);
         self.incoming.clear();
         for _ in mem::take(&mut self.ids) {
             if let Some(member) = &self.member {
@@ -409,7 +420,7 @@ impl State {
             }
         }
         for state in self.connections.values_mut() {
-            state.on_lost(driver_lost(), &mut self.wakers);
+            state.on_lost(error.clone(), &mut self.wakers);
         }
         self.connections.retain(|_, state| state.held);
         waiters.incoming.notify_waiters();
@@ -516,9 +527,16 @@ impl State {
     }
 }
 
+/// The reason without a cause.
+const DRIVER_LOST: &str = "the endpoint's driver has ended";
+
 /// The error of every operation that needs a driver.
 fn driver_lost() -> ConnectionError {
+    internal_error(DRIVER_LOST)
+}
+
+fn internal_error(reason: &str) -> ConnectionError {
     let mut error = core::TransportError::from(core::TransportErrorCode::INTERNAL_ERROR);
-    error.reason = "the endpoint's driver has ended".to_string();
+    error.reason = reason.to_string();
     ConnectionError::TransportError(error)
 }

@@ -7,7 +7,10 @@ use std::{
 
 use rc3_core::{DatagramMeta, Transmit};
 
-use super::strays::Strays;
+use super::{
+    receive_faults::{ReceiveFaults, is_of_a_datagram},
+    strays::Strays,
+};
 use crate::{
     shared::Shared,
     socket::{Datagram, EndpointSocket, Outgoing, RecvBatch},
@@ -36,10 +39,14 @@ pub(super) struct Channel {
     pub(super) unsent: Option<Transmit>,
     buf: Vec<u8>,
     pub(super) blocked: bool,
+    pub(super) faults: ReceiveFaults,
 }
 
 impl Channel {
     /// Handles one received batch, if any; returns its number of datagrams.
+    ///
+    /// # Errors
+    /// When the socket is unusable.
     pub(super) fn receive(
         &mut self,
         cx: &mut Context<'_>,
@@ -47,8 +54,18 @@ impl Channel {
         wakers: &mut Vec<Waker>,
         socket: &EndpointSocket,
     ) -> io::Result<usize> {
-        let Poll::Ready(received) = socket.poll_recv(cx, &mut self.batch) else { return Ok(0) };
-        let messages = received?;
+        if self.faults.retry_at().is_some_and(|at| shared.runtime.now() < at) {
+            return Ok(0);
+        }
+        let messages = match socket.poll_recv(cx, &mut self.batch) {
+            Poll::Ready(Err(error)) => return self.receive_failed(shared, error),
+            Poll::Ready(Ok(messages)) => messages,
+            Poll::Pending => {
+                self.faults.on_success();
+                return Ok(0);
+            }
+        };
+        self.faults.on_success();
         let mut count = 0;
         let member = shared.member.as_ref();
         let (mut elsewhere, mut strays) = (Vec::new(), Strays::default());
@@ -89,6 +106,18 @@ impl Channel {
         tracing::trace!(messages, datagrams = count, "received");
         // Only a socket without datagrams wakes the task again, so another check is due in any case.
         Ok(count.max(1))
+    }
+
+    /// Decides when to try again. What an error of a datagram leaves in the socket is received at once.
+    fn receive_failed(&mut self, shared: &Shared, error: io::Error) -> io::Result<usize> {
+        if is_of_a_datagram(&error) {
+            return Ok(1);
+        }
+        if !self.faults.on_error(shared.runtime.now(), &error) {
+            return Err(error);
+        }
+        tracing::debug!(%error, "receiving failed, trying again");
+        Ok(0)
     }
 
     /// Sends refused datagrams first, then those of `poll`.

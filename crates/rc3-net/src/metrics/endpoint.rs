@@ -19,13 +19,16 @@ const INTERVAL: Duration = Duration::from_secs(1);
 const OPEN: &str = "rc3_connections_open";
 const HELD: &str = "rc3_held_bytes";
 
-const SOCKET: [Counted<socket::Stats>; 9] = [
+const SOCKET: [Counted<socket::Stats>; 10] = [
     ("rc3_socket_sent_datagrams", Unit::Count, "datagrams accepted by the kernel", |s| s.sent_datagrams),
     ("rc3_socket_send_syscalls", Unit::Count, "calls to send them", |s| s.send_syscalls),
     ("rc3_socket_send_would_block", Unit::Count, "sends that met a full buffer", |s| s.send_would_block),
     ("rc3_socket_send_drops", Unit::Count, "datagrams refused by host or route", |s| s.send_drops),
     ("rc3_socket_received_datagrams", Unit::Count, "datagrams received", |s| s.received_datagrams),
     ("rc3_socket_recv_syscalls", Unit::Count, "calls that received some", |s| s.recv_syscalls),
+    ("rc3_socket_recv_errors", Unit::Count, "calls to receive that failed and are repeated", |s| {
+        s.recv_errors
+    }),
     ("rc3_socket_fragmented_datagrams", Unit::Count, "datagrams received in fragments", |s| {
         s.fragmented_datagrams
     }),

@@ -73,17 +73,11 @@ impl ApplicationSocket {
     pub(crate) fn poll_recv(&self, cx: &mut Context<'_>, batch: &mut RecvBatch) -> Poll<io::Result<usize>> {
         let mut scratch = self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
         let mut meta = [UdpMeta::default(); MESSAGES_MAX];
-        let count = loop {
-            let mut slots = scratch.chunks_exact_mut(SLOT_BYTES);
-            let mut bufs: [_; MESSAGES_MAX] =
-                std::array::from_fn(|_| IoSliceMut::new(slots.next().unwrap_or_default()));
-            match ready!(self.io.poll_recv(cx, &mut bufs, &mut meta)) {
-                // The answer to a datagram sent earlier; anybody on the path can send it.
-                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {}
-                Err(error) => return Poll::Ready(Err(error)),
-                Ok(count) => break count.min(MESSAGES_MAX),
-            }
-        };
+        let mut slots = scratch.chunks_exact_mut(SLOT_BYTES);
+        let mut bufs: [_; MESSAGES_MAX] =
+            std::array::from_fn(|_| IoSliceMut::new(slots.next().unwrap_or_default()));
+        let received = ready!(self.io.poll_recv(cx, &mut bufs, &mut meta));
+        let count = received.map_err(|error| self.counters.recv_failed(error))?;
         self.counters.recv_syscalls.add(1);
         batch.refill();
         for (meta, bytes) in meta.iter().zip(scratch.chunks_exact(SLOT_BYTES)).take(count) {

@@ -77,7 +77,7 @@ impl AsyncSocket {
         self.state.set_shared(shared);
     }
 
-    /// Lets sends fail from now on.
+    /// Lets calls fail from now on.
     #[cfg(all(test, target_os = "linux"))]
     pub(crate) fn fail(&self, fault: super::Fault) {
         self.state.fail(fault);

@@ -120,7 +120,7 @@ impl EndpointSocket {
         }
     }
 
-    /// Lets sends fail from now on.
+    /// Lets calls fail from now on.
     #[cfg(all(test, target_os = "linux"))]
     pub(crate) fn fail(&self, fault: super::Fault) {
         if let Self::System(socket) = self {

@@ -18,7 +18,7 @@ use std::{
 use rc3_core::WorkerHash;
 
 #[cfg(all(test, target_os = "linux"))]
-pub(crate) use self::sys::Fault;
+pub(crate) use self::sys::{Calls, Fault};
 pub(crate) use self::{application::ApplicationSocket, endpoint_socket::EndpointSocket};
 pub use self::{
     asynchronous::AsyncSocket,
@@ -237,7 +237,8 @@ impl Socket {
     /// the number of messages. Remaining datagrams in `batch` are discarded.
     ///
     /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] when nothing is available; anything else means that the socket is unusable.
+    /// [`io::ErrorKind::WouldBlock`] when nothing is available; `EBADF`, `ENOTSOCK`, `EFAULT` and `EOPNOTSUPP` mean that
+    /// the socket is unusable, others, such as `ENOMEM`, may be over soon.
     pub fn try_recv(&self, batch: &mut RecvBatch) -> io::Result<usize> {
         self.state.recv(&self.io, batch)
     }
@@ -418,6 +419,12 @@ fn canonical(address: SocketAddr) -> SocketAddr {
 }
 
 /// `address` in the form that the kernel accepts on a socket of this family.
+/// Whether all later calls on the socket will fail too, as far as the error shows.
+pub(crate) fn is_unusable(error: &io::Error) -> bool {
+    let code = error.raw_os_error();
+    error.kind() == io::ErrorKind::Unsupported || code.is_some_and(|code| sys::UNUSABLE.contains(&code))
+}
+
 fn for_family(address: SocketAddr, ipv6: bool) -> io::Result<SocketAddr> {
     match canonical(address) {
         SocketAddr::V4(v4) if ipv6 => Ok(SocketAddr::from((v4.ip().to_ipv6_mapped(), v4.port()))),

@@ -1,6 +1,7 @@
 //! Counters of one socket; written by the socket, read from outside only.
 
 use std::{
+    io,
     ops::AddAssign,
     sync::atomic::{AtomicU64, Ordering::Relaxed},
 };
@@ -21,6 +22,8 @@ pub struct Stats {
     pub received_datagrams: u64,
     /// System calls that received at least one message.
     pub recv_syscalls: u64,
+    /// System calls to receive that failed, except when nothing was available. They are repeated.
+    pub recv_errors: u64,
     /// Messages received but unusable: truncated, or without a sender's address.
     pub recv_unusable: u64,
     /// Datagrams received in fragments; 0 if the system does not report it.
@@ -40,6 +43,7 @@ impl AddAssign for Stats {
         self.send_drops += other.send_drops;
         self.received_datagrams += other.received_datagrams;
         self.recv_syscalls += other.recv_syscalls;
+        self.recv_errors += other.recv_errors;
         self.recv_unusable += other.recv_unusable;
         self.fragmented_datagrams += other.fragmented_datagrams;
         self.exact_leading_lens += other.exact_leading_lens;
@@ -56,12 +60,21 @@ pub(super) struct Counters {
     pub(super) send_drops: Counter,
     pub(super) received_datagrams: Counter,
     pub(super) recv_syscalls: Counter,
+    pub(super) recv_errors: Counter,
     pub(super) recv_unusable: Counter,
     pub(super) fragmented_datagrams: Counter,
     pub(super) exact_leading_lens: Counter,
 }
 
 impl Counters {
+    /// Counts a failed call to receive; returns its error.
+    pub(super) fn recv_failed(&self, error: io::Error) -> io::Error {
+        if error.kind() != io::ErrorKind::WouldBlock {
+            self.recv_errors.add(1);
+        }
+        error
+    }
+
     pub(super) fn snapshot(&self, recv_overflows: u64) -> Stats {
         Stats {
             sent_datagrams: self.sent_datagrams.value(),
@@ -70,6 +83,7 @@ impl Counters {
             send_drops: self.send_drops.value(),
             received_datagrams: self.received_datagrams.value(),
             recv_syscalls: self.recv_syscalls.value(),
+            recv_errors: self.recv_errors.value(),
             recv_unusable: self.recv_unusable.value(),
             fragmented_datagrams: self.fragmented_datagrams.value(),
             exact_leading_lens: self.exact_leading_lens.value(),

@@ -6,7 +6,7 @@ use std::{
     pin::Pin,
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering::Relaxed},
+        atomic::{AtomicI32, AtomicUsize, Ordering::Relaxed},
     },
     task::{Context, Poll},
     time::{Duration, Instant},
@@ -193,7 +193,7 @@ impl Runtime for Other {
     }
 
     fn wrap_udp_socket(&self, socket: UdpSocket) -> io::Result<Arc<dyn AsyncUdpSocket>> {
-        Ok(Arc::new(Wrapped { inner: TokioRuntime.wrap_udp_socket(socket)?, absurd: false }))
+        Ok(Arc::new(Wrapped::new(socket)))
     }
 
     fn now(&self) -> Instant {
@@ -223,6 +223,34 @@ impl AsyncTimer for Timer {
 struct Wrapped {
     inner: Arc<dyn AsyncUdpSocket>,
     absurd: bool,
+    failure: Arc<Failure>,
+}
+
+/// The next calls to receive fail.
+#[derive(Debug, Default)]
+struct Failure {
+    calls: AtomicUsize,
+    code: AtomicI32,
+}
+
+impl Failure {
+    fn begin(&self, code: i32, calls: usize) {
+        self.code.store(code, Relaxed);
+        self.calls.store(calls, Relaxed);
+    }
+
+    fn take(&self) -> Option<io::Error> {
+        let left = self.calls.load(Relaxed).checked_sub(1)?;
+        self.calls.store(left, Relaxed);
+        Some(io::Error::from_raw_os_error(self.code.load(Relaxed)))
+    }
+}
+
+impl Wrapped {
+    fn new(socket: UdpSocket) -> Self {
+        let inner = TokioRuntime.wrap_udp_socket(socket).unwrap();
+        Self { inner, absurd: false, failure: Arc::default() }
+    }
 }
 
 impl AsyncUdpSocket for Wrapped {
@@ -240,6 +268,9 @@ impl AsyncUdpSocket for Wrapped {
         bufs: &mut [IoSliceMut<'_>],
         meta: &mut [udp::RecvMeta],
     ) -> Poll<io::Result<usize>> {
+        if let Some(error) = self.failure.take() {
+            return Poll::Ready(Err(error));
+        }
         if !self.absurd {
             return self.inner.poll_recv(cx, bufs, meta);
         }
@@ -298,10 +329,8 @@ fn an_endpoint_moves_to_a_socket_that_the_application_implements() {
     run(async {
         let (client_config, server_config) = configs(always);
         let server = Endpoint::server(server_config, any()).unwrap();
-        let abstracted = || {
-            let inner = TokioRuntime.wrap_udp_socket(UdpSocket::bind(any()).unwrap()).unwrap();
-            Arc::new(Wrapped { inner, absurd: true })
-        };
+        let abstracted =
+            || Arc::new(Wrapped { absurd: true, ..Wrapped::new(UdpSocket::bind(any()).unwrap()) });
         let (first, second) = (abstracted(), abstracted());
         let address = second.local_addr().unwrap();
         let runtime = default_runtime().unwrap();
@@ -320,6 +349,79 @@ fn an_endpoint_moves_to_a_socket_that_the_application_implements() {
         client.rebind(UdpSocket::bind(any()).unwrap()).unwrap();
         exchange(&near, &far).await;
         assert_eq!(client.capabilities().low.is_some(), cfg!(target_os = "linux"));
+    });
+}
+
+/// A connection from a client on a socket that may fail.
+#[cfg(target_os = "linux")]
+async fn failing() -> (Endpoint, Connection, Endpoint, Connection, Arc<Failure>) {
+    let (client_config, server_config) = configs(always);
+    let server = Endpoint::server(server_config, any()).unwrap();
+    let socket = Arc::new(Wrapped::new(UdpSocket::bind(any()).unwrap()));
+    let (failure, config) = (socket.failure.clone(), EndpointConfig::default());
+    let runtime = default_runtime().unwrap();
+    let mut client = Endpoint::new_with_abstract_socket(config, None, socket, runtime).unwrap();
+    client.set_default_client_config(client_config);
+    let (near, far) = connect(&client, &server).await;
+    (client, near, server, far, failure)
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn errors_that_pass_cost_no_connection() {
+    run(async {
+        let (client, near, _server, far, failure) = failing().await;
+        let codes = [libc::ENOMEM, libc::ENETDOWN, libc::EPIPE, libc::EIO, libc::EINVAL];
+        for code in codes {
+            failure.begin(code, 5);
+            exchange(&near, &far).await;
+        }
+        assert_eq!(client.stats().primary.recv_errors, 5 * codes.len() as u64);
+        // Answers to datagrams sent earlier, as anyone on the path can forge them: no reason to wait.
+        failure.begin(libc::ECONNREFUSED, 1000);
+        exchange(&near, &far).await;
+    });
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn an_endpoint_whose_socket_only_fails_moves_to_another() {
+    run(async {
+        let (client, near, _server, far, failure) = failing().await;
+        failure.begin(libc::ENETDOWN, usize::MAX);
+        while client.stats().primary.recv_errors < 5 {
+            // Its packets have answers, which cannot be received.
+            near.send_datagram("x".into()).unwrap();
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        client.rebind(UdpSocket::bind(any()).unwrap()).unwrap();
+        exchange(&near, &far).await;
+    });
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn an_endpoint_without_a_usable_socket_says_so() {
+    run(async {
+        let (client, near, server, far, failure) = failing().await;
+        failure.begin(libc::EBADF, usize::MAX);
+        far.send_datagram("x".into()).unwrap();
+        let closed = near.closed().await.to_string();
+        assert!(closed.contains("a socket is unusable: Bad file descriptor"), "{closed}");
+        let rebound = [
+            client.rebind(UdpSocket::bind(any()).unwrap()),
+            client.rebind_to(any()),
+            client.rebind_abstract(Arc::new(Wrapped::new(UdpSocket::bind(any()).unwrap()))),
+        ];
+        for result in rebound {
+            let error = result.expect_err("nothing would read the socket");
+            assert_eq!(error.kind(), io::ErrorKind::NotConnected);
+            assert!(error.to_string().contains("Bad file descriptor"), "{error}");
+        }
+        let again = client.connect(server.local_addr().unwrap(), SERVER_NAME);
+        assert!(matches!(again, Err(ConnectError::EndpointStopping)));
+        assert!(client.accept().await.is_none());
+        client.wait_idle().await;
     });
 }
 

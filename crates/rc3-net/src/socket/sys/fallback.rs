@@ -10,6 +10,9 @@ use super::super::{
     batch::Message, canonical, for_family, local_addr, stats::Counters,
 };
 
+/// Errors after which a socket is unusable; their codes differ between systems.
+pub(in crate::socket) const UNUSABLE: [i32; 0] = [];
+
 /// The state of a socket.
 #[derive(Debug)]
 pub(in crate::socket) struct State {
@@ -114,7 +117,7 @@ impl State {
                 Ok(received) => received,
                 // Windows: the answer to a datagram sent earlier.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionReset => continue,
-                Err(error) if batch.messages.is_empty() => return Err(error),
+                Err(error) if batch.messages.is_empty() => return Err(self.counters.recv_failed(error)),
                 Err(_) => break,
             };
             self.counters.recv_syscalls.add(1);

@@ -24,7 +24,7 @@ use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
 pub(super) use self::options::set;
 #[cfg(test)]
-pub(crate) use self::send::Fault;
+pub(crate) use self::send::{Calls, Fault};
 pub(in crate::socket) use self::{
     options::queued_bytes,
     receive::Scratch,
@@ -43,6 +43,10 @@ use crate::marks::PRIORITY_FILLER;
 /// The longest fragment of a received datagram, from linux/in.h and linux/in6.h; libc does not have them.
 const IP_RECVFRAGSIZE: c_int = 25;
 const IPV6_RECVFRAGSIZE: c_int = 77;
+
+/// Errors after which a socket is unusable; no network causes them.
+pub(in crate::socket) const UNUSABLE: [c_int; 4] =
+    [libc::EBADF, libc::ENOTSOCK, libc::EFAULT, libc::EOPNOTSUPP];
 
 /// The state of a socket besides its descriptor.
 #[derive(Debug)]

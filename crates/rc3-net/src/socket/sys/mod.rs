@@ -1,7 +1,7 @@
 //! The kernel, once per platform behind one interface; the crate's only unsafe code.
 //!
 //! Each platform offers `open`, `adopt`, `open_steered`, `open_group`, `queued_bytes`, a `State` with `send`, `recv`,
-//! `segments_max`, `capabilities`, `set_shared` and `stats`; Linux also `receive` for the sockets of another process, and
+//! `segments_max`, `capabilities`, `set_shared` and `stats`, and the error codes `UNUSABLE`; Linux also `receive` for the sockets of another process, and
 //! the `Scratch` memory that its `recv` needs.
 
 #[cfg(target_os = "linux")]
@@ -15,11 +15,13 @@ mod packet_socket;
 #[cfg(target_os = "linux")]
 mod watch;
 #[cfg(all(test, target_os = "linux"))]
-pub(crate) use linux::Fault;
+pub(crate) use linux::{Calls, Fault};
 #[cfg(target_os = "linux")]
-pub(super) use linux::{Scratch, State, adopt, open, open_group, open_steered, queued_bytes, receive};
+pub(super) use linux::{
+    Scratch, State, UNUSABLE, adopt, open, open_group, open_steered, queued_bytes, receive,
+};
 
 #[cfg(not(target_os = "linux"))]
 mod fallback;
 #[cfg(not(target_os = "linux"))]
-pub(super) use fallback::{State, adopt, open, open_group, open_steered, queued_bytes};
+pub(super) use fallback::{State, UNUSABLE, adopt, open, open_group, open_steered, queued_bytes};

@@ -61,7 +61,11 @@ impl State {
     pub(in crate::socket) fn recv(&self, io: &Socket, batch: &mut RecvBatch) -> io::Result<usize> {
         batch.refill();
         let RecvBatch { slots, messages, scratch, .. } = batch;
-        let received = receive(io, slots, scratch)?;
+        #[cfg(test)]
+        if let Some(error) = self.fault(|calls| calls == super::send::Calls::Receives) {
+            return Err(self.counters.recv_failed(error));
+        }
+        let received = receive(io, slots, scratch).map_err(|error| self.counters.recv_failed(error))?;
         self.counters.recv_syscalls.add(1);
         let clocks = self.timestamps.then(Clocks::read);
         let mut longest_fragments = [None; RECV_MESSAGES_MAX];

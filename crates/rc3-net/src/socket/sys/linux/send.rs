@@ -12,7 +12,7 @@ use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
 use super::{
     super::{
-        super::{Outgoing, canonical, for_family},
+        super::{Outgoing, canonical, for_family, is_unusable},
         cmsg::{self, Control, Encoder},
     },
     State,
@@ -28,17 +28,26 @@ pub(super) struct SocketMarks {
     priority: u32,
 }
 
-/// Errors injected instead of sending, for tests that cannot provoke them.
+/// Errors injected instead of calls, for tests that cannot provoke them.
 #[cfg(test)]
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Fault {
     pub(crate) error: c_int,
-    /// Only batches fail.
-    pub(crate) batches: bool,
-    /// One send in this many fails.
+    pub(crate) calls: Calls,
+    /// One call in this many fails.
     pub(crate) one_in: usize,
-    /// Sends so far.
-    pub(crate) sends: usize,
+    /// Calls so far.
+    pub(crate) count: usize,
+}
+
+/// Which calls fail.
+#[cfg(test)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Calls {
+    Sends,
+    /// Sends of batches.
+    Batches,
+    Receives,
 }
 
 /// One message to the kernel.
@@ -103,9 +112,8 @@ impl State {
                 self.counters.send_would_block.add(1);
                 Err(error)
             }
-            Some(libc::EBADF | libc::ENOTSOCK | libc::EFAULT | libc::EAFNOSUPPORT | libc::EOPNOTSUPP) => {
-                Err(error)
-            }
+            Some(libc::EAFNOSUPPORT) => Err(error),
+            _ if is_unusable(&error) => Err(error),
             // A hostile or broken network can cause all others: port 0 as the sender's (EINVAL), a firewall (EPERM), a
             // lost route or local address (ENETUNREACH, EINVAL), a full queue (ENOBUFS), a probe for the path's MTU
             // (EMSGSIZE).
@@ -222,7 +230,9 @@ impl State {
         let mut held = to_ipv4.then(|| self.set_dont_fragment(io, out.dont_fragment)).transpose()?;
         let destination = SockAddr::from(destination);
         #[cfg(test)]
-        if let Some(error) = self.fault(segment.is_some()) {
+        if let Some(error) =
+            self.fault(|calls| calls == Calls::Sends || (segment.is_some() && calls == Calls::Batches))
+        {
             return Err(error);
         }
         let result = self.call_sendmsg(io, &destination, contents, &control.0[..control_len]);
@@ -249,18 +259,18 @@ impl State {
         set(io, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, mode)
     }
 
-    /// Lets sends fail from now on.
+    /// Lets calls fail from now on.
     #[cfg(test)]
     pub(in crate::socket) fn fail(&self, fault: Fault) {
         self.faults.lock().unwrap().push(fault);
     }
 
     #[cfg(test)]
-    fn fault(&self, batch: bool) -> Option<io::Error> {
+    pub(super) fn fault(&self, concerns: impl Fn(Calls) -> bool) -> Option<io::Error> {
         let mut faults = self.faults.lock().unwrap();
-        let fault = faults.iter_mut().filter(|fault| batch || !fault.batches).find_map(|fault| {
-            fault.sends += 1;
-            fault.sends.is_multiple_of(fault.one_in).then_some(fault.error)
+        let fault = faults.iter_mut().filter(|fault| concerns(fault.calls)).find_map(|fault| {
+            fault.count += 1;
+            fault.count.is_multiple_of(fault.one_in).then_some(fault.error)
         });
         fault.map(io::Error::from_raw_os_error)
     }
