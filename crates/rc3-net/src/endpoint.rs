@@ -29,7 +29,7 @@ use crate::{
     paths::PathMemory,
     runtime::{AsyncUdpSocket, Runtime, TokioRuntime, is_tokio},
     shared::Shared,
-    socket::{self, EndpointSocket},
+    socket::{self, EndpointSocket, canonical},
     state::State,
     waiters::EndpointWaiters,
     wake::poll_until,
@@ -246,7 +246,8 @@ impl Endpoint {
         self.default_client_config = Some(config);
     }
 
-    /// Begins to connect to the server at `addr`, whose certificate must name `server_name`, with the default settings.
+    /// Begins to connect to the server at `addr`, whose certificate must name `server_name`, with the default settings. An
+    /// IPv4-mapped IPv6 address is that IPv4 address.
     ///
     /// # Errors
     /// [`ConnectError::NoDefaultClientConfig`] without [`Self::set_default_client_config`],
@@ -275,14 +276,16 @@ impl Endpoint {
     fn begin(
         &self,
         config: &ClientConfig,
-        addr: SocketAddr,
+        given: SocketAddr,
         server_name: &str,
     ) -> Result<Connecting, ConnectError> {
+        // Answers come from the canonical address.
+        let addr = canonical(given);
         let shared = self.handle.in_turn().next().expect("there is a worker");
         let bound = shared.bound().ip();
         let ipv4_only = bound.is_ipv4();
-        if ipv4_only && !addr.ip().to_canonical().is_ipv4() {
-            return Err(ConnectError::InvalidRemoteAddress(addr));
+        if ipv4_only && !addr.is_ipv4() {
+            return Err(ConnectError::InvalidRemoteAddress(given));
         }
         let recall = shared.paths.as_ref().map(|paths| paths.recall(addr, bound));
         let (id, waiters) = shared.with(|state| {
@@ -294,7 +297,11 @@ impl Endpoint {
                 recall(&mut state.core, now);
             }
             let now = state.now();
-            let handle = state.core.connect(now, config, addr, server_name)?;
+            let handle =
+                state.core.connect(now, config, addr, server_name).map_err(|error| match error.into() {
+                    ConnectError::InvalidRemoteAddress(_) => ConnectError::InvalidRemoteAddress(given),
+                    error => error,
+                })?;
             state.handshakes.outgoing += 1;
             Ok(state.add(handle))
         })?;
@@ -367,6 +374,10 @@ impl Endpoint {
             let text = "another process has the port, wait until the last connection has ended";
             return Err(io::Error::new(io::ErrorKind::ResourceBusy, text));
         }
+        if let Some(failure) = workers.iter().find_map(|worker| worker.with(|state| state.failure())) {
+            let text = format!("{failure}; make a new endpoint");
+            return Err(io::Error::new(io::ErrorKind::NotConnected, text));
+        }
         let bound = bind(workers[0].member.as_ref().map(Member::hash))?;
         for (worker, bound) in workers.iter().zip(bound) {
             worker.with(|state| state.rebind(bound));
@@ -374,10 +385,6 @@ impl Endpoint {
         Ok(())
     }
 
-        if let Some(failure) = workers.iter().find_map(|worker| worker.with(|state| state.failure())) {
-            let text = format!("{failure}; make a new endpoint");
-            return Err(io::Error::new(io::ErrorKind::NotConnected, text));
-        }
     /// Closes all connections at once, as [`crate::Connection::close`] does, and makes no new ones. Await
     /// [`Self::wait_idle`] afterwards: the program may otherwise end before the peers are notified.
     pub fn close(&self, code: VarInt, reason: &[u8]) {

@@ -138,7 +138,8 @@ impl RecvStream {
         max_length: usize,
         ordered: bool,
     ) -> Poll<Result<Option<Chunk>, ReadError>> {
-        if ordered && max_length > 0 {
+        // A piece without bytes is none of those out of order.
+        if ordered || max_length == 0 {
             ready!(self.poll_fetch(cx, FETCH_MAX))?;
             return Poll::Ready(Ok(self.next_fetched(max_length)));
         }

@@ -74,9 +74,11 @@ impl TransportConfig {
         self
     }
 
-    /// Round-trip times after which an overtaken packet counts as lost (RFC 9002 §6.1.2). Default 9/8.
+    /// Round-trip times after which an overtaken packet counts as lost (RFC 9002 §6.1.2), at most 1000. Default 9/8.
     pub fn time_threshold(&mut self, factor: f32) -> &mut Self {
-        self.passthrough.time_threshold = Some(factor);
+        // quinn-proto panics when the product is no time.
+        self.passthrough.time_threshold =
+            Some(factor).filter(|factor| !factor.is_nan()).map(|factor| factor.clamp(0.0, 1000.0));
         self
     }
 

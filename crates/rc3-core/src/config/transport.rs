@@ -23,6 +23,9 @@ const RLP_WINDOW_INITIAL: u64 = 64 << 20;
 /// Memory for gaps beyond half of the stored bytes: 16,000 gaps of any size.
 const OVERHEAD_MAX: u64 = 4 << 20;
 
+/// Longest time that is a setting: quinn-proto computes with multiples of it, without checks.
+const TIME_MAX: Duration = Duration::from_secs(86_400);
+
 /// Settings of one connection, shared by many.
 ///
 /// ```
@@ -221,13 +224,13 @@ impl TransportConfig {
         self
     }
 
-    /// Bidirectional streams the peer may have open at once. Default 100.
+    /// Bidirectional streams the peer may have open at once, at most 262,144. Default 100.
     pub fn max_concurrent_bidi_streams(&mut self, count: VarInt) -> &mut Self {
         self.max_concurrent_bidi_streams = count;
         self
     }
 
-    /// Unidirectional streams the peer may have open at once. Default 100.
+    /// Unidirectional streams the peer may have open at once, at most 262,144. Default 100.
     pub fn max_concurrent_uni_streams(&mut self, count: VarInt) -> &mut Self {
         self.max_concurrent_uni_streams = count;
         self
@@ -239,15 +242,16 @@ impl TransportConfig {
         self
     }
 
-    /// Interval of keep-alive packets on an idle connection. Default: never.
+    /// Interval of keep-alive packets on an idle connection; more than a day counts as a day. Default: never.
     pub fn keep_alive_interval(&mut self, interval: Option<Duration>) -> &mut Self {
-        self.keep_alive_interval = interval;
+        self.keep_alive_interval = interval.map(|interval| interval.min(TIME_MAX));
         self
     }
 
-    /// Round-trip time assumed before the first sample. Default 333 ms (RFC 9002 §6.2.2).
+    /// Round-trip time assumed before the first sample; more than a day counts as a day. Default 333 ms (RFC 9002
+    /// §6.2.2).
     pub fn initial_rtt(&mut self, rtt: Duration) -> &mut Self {
-        self.initial_rtt = rtt;
+        self.initial_rtt = rtt.min(TIME_MAX);
         self
     }
 

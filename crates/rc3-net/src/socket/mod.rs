@@ -411,20 +411,21 @@ fn local_addr(io: &socket2::Socket) -> io::Result<SocketAddr> {
     address.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the socket has no internet address"))
 }
 
-fn canonical(address: SocketAddr) -> SocketAddr {
+/// `address` without an IPv4 address in it.
+pub(crate) fn canonical(address: SocketAddr) -> SocketAddr {
     match address.ip().to_canonical() {
         IpAddr::V4(ip) => SocketAddr::from((ip, address.port())),
         IpAddr::V6(_) => address,
     }
 }
 
-/// `address` in the form that the kernel accepts on a socket of this family.
 /// Whether all later calls on the socket will fail too, as far as the error shows.
 pub(crate) fn is_unusable(error: &io::Error) -> bool {
     let code = error.raw_os_error();
     error.kind() == io::ErrorKind::Unsupported || code.is_some_and(|code| sys::UNUSABLE.contains(&code))
 }
 
+/// `address` in the form that the kernel accepts on a socket of this family.
 fn for_family(address: SocketAddr, ipv6: bool) -> io::Result<SocketAddr> {
     match canonical(address) {
         SocketAddr::V4(v4) if ipv6 => Ok(SocketAddr::from((v4.ip().to_ipv6_mapped(), v4.port()))),

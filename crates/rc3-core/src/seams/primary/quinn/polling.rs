@@ -83,19 +83,20 @@ impl Quic {
         self.look_for_lost_probe();
         self.shared.consulted.store(0, Relaxed);
         let mtu = self.conn.current_mtu();
-        // One packet ends a stall: its acknowledgment reveals all earlier losses.
-        let stalled = self.shared.window_open.load(Relaxed);
-        self.pace(now);
         // quinn-proto 0.11.19 asks window and pacer also for a CONNECTION_CLOSE if data waits, and once it is closed no
         // acknowledgment opens them (quinn issue 2785).
         if self.conn.is_closed() {
             self.shared.window_open.store(true, Relaxed);
         }
+        // One packet ends a stall: its acknowledgment reveals all earlier losses.
+        let stalled = self.shared.window_open.load(Relaxed);
+        self.pace(now);
         let rate = self.rate();
         let may_fragment = self.may_fragment(now);
         // The pace is checked for each packet, and a fragmentable packet leaves alone.
         let alone = stalled || may_fragment || self.due != u64::MAX;
-        let datagrams_max = if alone { 1 } else { datagrams_max.min(BATCH_BYTES_MAX / usize::from(mtu)) };
+        let datagrams_max =
+            if alone { 1 } else { datagrams_max.min((BATCH_BYTES_MAX / usize::from(mtu)).max(1)) };
         let before = self.validation.before(&self.conn);
         let transmit = self.conn.poll_transmit(now, datagrams_max, buf);
         let consulted = self.shared.consulted.load(Relaxed);
