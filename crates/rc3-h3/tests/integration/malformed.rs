@@ -225,14 +225,17 @@ async fn answered(method: &str, bytes: Vec<u8>) -> Result<usize, h3::error::Stre
 fn a_malformed_response_is_stopped() {
     run(async {
         let Ends { client: connection, server, .. } = &ends::quinn_server().await;
-        let mut sender = client(Connection::new(connection.clone())).await;
-        let asking = tokio::spawn(async move { get::<Connection>(&mut sender, "/").await });
+        let sender = client(Connection::new(connection.clone())).await;
+        // Without a sender, the client would close the connection.
+        let mut asker = sender.clone();
+        let asking = tokio::spawn(async move { get::<Connection>(&mut asker, "/").await });
         let _control = raw::control(server).await;
         let (mut send, _recv) = server.accept_bi().await.unwrap();
         send.write_all(&headers(&[(":status", "200"), ("connection", "close")])).await.unwrap();
         let stopped = send.stopped().await.unwrap().map(quinn::VarInt::into_inner);
         assert_eq!(stopped, Some(Code::H3_MESSAGE_ERROR.value()));
         asking.await.unwrap().expect_err("the response is malformed");
+        drop(sender);
     });
 }
 
