@@ -63,7 +63,7 @@
 //! | a header larger than [`Connection::max_field_section_size`] | the stream is reset: `H3_EXCESSIVE_LOAD` |
 //! | another frame of more than 4 KiB, except DATA and unknown ones | the connection is closed: `H3_EXCESSIVE_LOAD` |
 //! | unknown frames of any length | skipped, not stored |
-//! | a malformed message (RFC 9114 §4.1.2, §4.2, §4.3), content that differs from `content-length` | both directions of the stream are reset: `H3_MESSAGE_ERROR` |
+//! | a malformed message (RFC 9114 §4.1.2), also by its length | the stream is reset: `H3_MESSAGE_ERROR` |
 //! | a stream that ends inside of a frame | the connection is closed: `H3_FRAME_ERROR` (RFC 9114 §7.1) |
 //!
 //! The application gets an error that names the cause; of a request with a malformed header it gets nothing. One rule

@@ -42,7 +42,7 @@ impl Refused {
 
     /// RFC 9114 §4.2.2: a larger header than the adapter accepts.
     pub(super) const fn too_large() -> Self {
-        let reason = "the header is larger than max_field_section_size: send fewer or shorter fields";
+        let reason = "a header is larger than Connection::max_field_section_size allows";
         Self { code: Code::H3_EXCESSIVE_LOAD, scope: Scope::Stream, reason }
     }
 
