@@ -14,15 +14,23 @@
 //! | the service panics, or the response is dropped | `H3_REQUEST_CANCELLED` |
 //! | a request body is dropped before its end | `H3_NO_ERROR`, and the response (RFC 9114 §4.1) |
 //! | a response body is dropped before its end | `H3_REQUEST_CANCELLED` |
+//! | a malformed message is received | `H3_MESSAGE_ERROR`, in both directions |
 //! | a request after the shutdown began | `H3_REQUEST_REJECTED`: safe to send again |
 //!
 //! A reset or a lost connection is an error of the body that was being received, so a part is never taken for the whole.
 //!
 //! # Limits
 //!
-//! A header may have 16 KiB. A connection has as many requests at once as its transport allows
+//! A header may have 16 KiB; a larger one is answered with status 431, and beyond 64 KiB its request is reset with
+//! `H3_EXCESSIVE_LOAD` before it is stored. A connection has as many requests at once as its transport allows
 //! (`max_concurrent_bidi_streams`), and an endpoint 1024 connections unless [`Settings`] change that. A service learns
 //! that its client has cancelled a request when it next reads or writes a body.
+//!
+//! A malformed message (RFC 9114 §4.1.2) is reset with `H3_MESSAGE_ERROR`. A service gets none that is malformed by its
+//! header; one that is malformed by its length or its trailers is an error of its body, and is not answered.
+//!
+//! Over a connection of quinn both are left to h3, which stores a frame whole, whatever its length, and accepts many
+//! malformed messages. Do not serve strangers over it.
 #![forbid(unsafe_code)]
 
 mod body;

@@ -43,10 +43,26 @@ where
     T: Transport,
     S: HttpService,
 {
+    serve_requests(transport, service, || (), shutdown, limit).await
+}
+
+/// [`serve_connection`], with a value for the time of each request.
+pub(crate) async fn serve_requests<T, S, U>(
+    transport: T,
+    service: S,
+    in_use: impl Fn() -> U,
+    shutdown: impl Future<Output = ()>,
+    limit: Duration,
+) -> Result<(), ConnectionError>
+where
+    T: Transport,
+    S: HttpService,
+    U: Send + 'static,
+{
     let http = server::builder().max_field_section_size(FIELD_SECTION_MAX).build(transport).await?;
     let mut requests = Requests { http, running: JoinSet::new() };
     let served = tokio::select! {
-        served = requests.serve(service) => served,
+        served = requests.serve(service, in_use) => served,
         () = shutdown => Ok(()),
     };
     let ended = match served {
@@ -64,14 +80,16 @@ struct Requests<T: Transport> {
 
 impl<T: Transport> Requests<T> {
     /// Accepts requests until the client sends a GOAWAY frame.
-    async fn serve<S>(&mut self, service: S) -> Result<(), ConnectionError>
+    async fn serve<S, U>(&mut self, service: S, in_use: impl Fn() -> U) -> Result<(), ConnectionError>
     where
         S: HttpService,
+        U: Send + 'static,
     {
         while let Some(resolver) = self.http.accept().await? {
             while self.running.try_join_next().is_some() {}
-            let service = service.clone();
+            let (service, in_use) = (service.clone(), in_use());
             self.running.spawn(async move {
+                let _in_use = in_use;
                 // The client has the code of the error; the connection serves its other requests.
                 let _ = respond(resolver, service).await;
             });

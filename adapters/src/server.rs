@@ -2,10 +2,10 @@
 
 use std::{pin::pin, time::Duration};
 
-use rc3_h3::rc3_net::{Connection, Endpoint, Incoming};
+use rc3_h3::rc3_net::{Connection, Endpoint, Incoming, Slots, Uses};
 use tokio::{sync::watch, task::JoinSet};
 
-use crate::{requests::serve_connection, service::HttpService};
+use crate::{requests::serve_requests, service::HttpService};
 
 /// How an endpoint serves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,7 +13,8 @@ use crate::{requests::serve_connection, service::HttpService};
 pub struct Settings {
     /// How long requests may take to complete after the shutdown began; 10 s by default.
     pub shutdown_limit: Duration,
-    /// Most connections at once; further ones are refused. 1024 by default.
+    /// Most connections at once; 1024 by default. A further one takes the slot of another one as [`Slots`] describes: one
+    /// without a request gives way first, one with requests only to a client of a network with fewer connections.
     pub connections_max: usize,
 }
 
@@ -40,6 +41,7 @@ pub async fn serve<S>(
     S: HttpService,
 {
     let (stop, stopped) = watch::channel(false);
+    let slots = Slots::new(settings.connections_max, settings.connections_max);
     let mut open = JoinSet::new();
     let mut shutdown = pin!(shutdown);
     loop {
@@ -49,15 +51,15 @@ pub async fn serve<S>(
         };
         let Some(incoming) = incoming else { break };
         while open.try_join_next().is_some() {}
-        if open.len() >= settings.connections_max {
-            incoming.refuse();
-            continue;
-        }
+        let Some((incoming, mut slot)) = slots.admit(incoming) else { continue };
         let mut stopped = stopped.clone();
         let service_for = service_for.clone();
         open.spawn(async move {
             let stopped = async move { _ = stopped.wait_for(|stopped| *stopped).await };
-            serve_incoming(incoming, service_for, settings.shutdown_limit, stopped).await;
+            let serving =
+                serve_incoming(incoming, service_for, slot.uses(), settings.shutdown_limit, stopped);
+            // h3 closes a connection that is dropped, and the handles of its streams go with it.
+            slot.run(serving).await;
         });
     }
     stop.send_replace(true);
@@ -82,6 +84,7 @@ async fn drain(endpoint: &Endpoint, mut open: JoinSet<()>) {
 async fn serve_incoming<S>(
     incoming: Incoming,
     service_for: impl Fn(&Connection) -> S,
+    uses: Uses,
     limit: Duration,
     stopped: impl Future<Output = ()>,
 ) where
@@ -96,5 +99,6 @@ async fn serve_incoming<S>(
     let Ok(connection) = connection else { return };
     let service = service_for(&connection);
     // The connection's own failure: its client has the code.
-    let _ = serve_connection(rc3_h3::Connection::new(connection), service, stopped, limit).await;
+    let in_use = move || uses.begin();
+    let _ = serve_requests(rc3_h3::Connection::new(connection), service, in_use, stopped, limit).await;
 }

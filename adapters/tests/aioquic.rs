@@ -1,4 +1,4 @@
-//! Python's aioquic fetches from the axum server by plain HTTP/3.
+//! Python's aioquic fetches from the axum server by plain HTTP/3, and its malformed requests are refused.
 
 mod common;
 
@@ -32,8 +32,13 @@ fn aioquic_fetches_by_plain_http3() {
         let fetched = tokio::task::spawn_blocking(move || output(&mut fetching)).await.unwrap();
 
         let sent: Vec<u8> = (0..1_000_000_u32).map(|at| (at % 251) as u8).collect();
-        let expected =
+        let fetched_whole =
             [line("/transport", b"plain"), line("/bytes/2000000", &pattern(2_000_000)), line("/echo", &sent)];
+        let refused = ["/chunked", "/late", "/echo"].map(|path| {
+            // H3_MESSAGE_ERROR
+            format!("{path} reset 270")
+        });
+        let expected = [fetched_whole, refused].concat();
         assert_eq!(fetched.lines().collect::<Vec<_>>(), expected);
     });
 }

@@ -57,16 +57,3 @@ fn requests_that_take_too_long_are_cut_off() {
         panic!("an endless body ended like a whole one");
     });
 }
-
-#[test]
-fn connections_beyond_the_limit_are_refused() {
-    run(async {
-        let mut settings = Settings::default();
-        settings.connections_max = 1;
-        let server = Server::start(settings);
-        let (_endpoint, _connection, _client) = server.rc3_client().await;
-        let (endpoint, config) = (common::endpoint(), common::client_config(&server.identity));
-        let refused = endpoint.connect_with(config, server.address, "localhost").unwrap().await;
-        assert!(refused.is_err());
-    });
-}

@@ -5,7 +5,14 @@ use std::task::{Context, Poll};
 use bytes::{Buf, Bytes};
 use h3::quic::{self, StreamErrorIncoming, StreamId, WriteBuf};
 
-use crate::{recv_stream::RecvStream, send_stream::SendStream};
+use crate::{
+    exchange::Exchange,
+    guard::{Guard, Message},
+    recv_stream::RecvStream,
+    send_stream::SendStream,
+};
+
+type Halves = (rc3_net::SendStream, rc3_net::RecvStream);
 
 /// A request and its response.
 #[derive(Debug)]
@@ -15,8 +22,20 @@ pub struct BidiStream<B: Buf> {
 }
 
 impl<B: Buf> BidiStream<B> {
-    pub(crate) fn new((send, recv): (rc3_net::SendStream, rc3_net::RecvStream)) -> Self {
-        Self { send: SendStream::new(send), recv: RecvStream::new(recv) }
+    /// A server's end.
+    pub(crate) fn accepted(streams: Halves, connection: rc3_net::Connection, header_max: u64) -> Self {
+        Self::new(streams, connection, Guard::of_message(Message::request(), header_max), false)
+    }
+
+    /// A client's end.
+    pub(crate) fn opened(streams: Halves, connection: rc3_net::Connection, header_max: u64) -> Self {
+        Self::new(streams, connection, Guard::of_message(Message::response(), header_max), true)
+    }
+
+    fn new((send, recv): Halves, connection: rc3_net::Connection, guard: Guard, is_request: bool) -> Self {
+        let exchange = Exchange::default();
+        let send = SendStream::new(send, exchange.clone(), is_request);
+        Self { send, recv: RecvStream::new(recv, connection, guard, exchange) }
     }
 }
 

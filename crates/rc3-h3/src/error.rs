@@ -5,6 +5,8 @@ use std::sync::Arc;
 use h3::quic::{ConnectionErrorIncoming, StreamErrorIncoming, StreamId};
 use rc3_net::{ConnectionError, ReadError, VarInt, WriteError};
 
+use crate::guard::{Refused, Scope};
+
 pub(crate) fn connection_error(error: ConnectionError) -> ConnectionErrorIncoming {
     match error {
         ConnectionError::ApplicationClosed(close) => {
@@ -32,6 +34,16 @@ pub(crate) fn write_failed(error: WriteError) -> StreamErrorIncoming {
         WriteError::Stopped(code) => StreamErrorIncoming::StreamTerminated { error_code: code.into_inner() },
         WriteError::ConnectionLost(error) => connection_lost(error),
         error => StreamErrorIncoming::Unknown(Box::new(error)),
+    }
+}
+
+/// The stream or connection has been ended with the code already.
+pub(crate) fn refused(reason: Refused) -> StreamErrorIncoming {
+    match reason.scope() {
+        Scope::Stream => StreamErrorIncoming::Unknown(Box::new(reason)),
+        Scope::Connection => StreamErrorIncoming::ConnectionErrorIncoming {
+            connection_error: ConnectionErrorIncoming::Undefined(Arc::new(reason)),
+        },
     }
 }
 

@@ -53,6 +53,22 @@
 //! h3 closes the connection when its server is dropped, and data in flight is lost. After
 //! `h3::server::Connection::shutdown`, continue to call `accept` until the client closes, with a time limit of your own.
 //!
+//! # What a peer may send
+//!
+//! h3 0.0.8 stores a frame until it is whole, whatever its length, and accepts messages that are malformed. The streams
+//! of this crate check what arrives before h3 sees it:
+//!
+//! | what arrives | what happens |
+//! |---|---|
+//! | a header larger than [`Connection::max_field_section_size`] | the stream is reset: `H3_EXCESSIVE_LOAD` |
+//! | another frame of more than 4 KiB, except DATA and unknown ones | the connection is closed: `H3_EXCESSIVE_LOAD` |
+//! | unknown frames of any length | skipped, not stored |
+//! | a malformed message (RFC 9114 §4.1.2), also by its length | the stream is reset: `H3_MESSAGE_ERROR` |
+//! | a stream that ends inside of a frame | the connection is closed: `H3_FRAME_ERROR` (RFC 9114 §7.1) |
+//!
+//! The application gets an error that names the cause; of a request with a malformed header it gets nothing. One rule
+//! is relaxed: a CONNECT request may have `:scheme` and `:path`, because h3's own clients send them.
+//!
 //! # Cancelled messages
 //!
 //! A sending stream that is dropped without `finish` ends normally, as with quinn. In three cases it is reset with
@@ -63,6 +79,8 @@
 mod bidi_stream;
 mod connection;
 mod error;
+mod exchange;
+mod guard;
 mod open_streams;
 mod recv_stream;
 mod repeat;

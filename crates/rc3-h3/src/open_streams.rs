@@ -24,17 +24,24 @@ const REASON_MAX: usize = 256;
 /// Opens streams on an rc3 connection; h3's client sends its requests with it. Clones are handles to the same connection.
 pub struct OpenStreams {
     connection: rc3_net::Connection,
+    /// Most bytes of a header of a response.
+    header_max: u64,
     bidi: Repeat<(rc3_net::SendStream, rc3_net::RecvStream)>,
     send: Repeat<rc3_net::SendStream>,
 }
 
 impl OpenStreams {
-    pub(crate) fn new(connection: rc3_net::Connection) -> Self {
+    pub(crate) fn new(connection: rc3_net::Connection, header_max: u64) -> Self {
         Self {
             connection,
+            header_max,
             bidi: Repeat::new(|connection| Box::pin(async move { connection.open_bi().await })),
             send: Repeat::new(|connection| Box::pin(async move { connection.open_uni().await })),
         }
+    }
+
+    pub(crate) fn header_max(&self) -> u64 {
+        self.header_max
     }
 
     pub(crate) fn connection(&self) -> &rc3_net::Connection {
@@ -44,7 +51,7 @@ impl OpenStreams {
 
 impl Clone for OpenStreams {
     fn clone(&self) -> Self {
-        Self::new(self.connection.clone())
+        Self::new(self.connection.clone(), self.header_max)
     }
 }
 
@@ -63,7 +70,8 @@ impl<B: Buf> quic::OpenStreams<B> for OpenStreams {
         cx: &mut Context<'_>,
     ) -> Poll<Result<Self::BidiStream, StreamErrorIncoming>> {
         let opened = self.bidi.poll(cx, &self.connection);
-        opened.map_ok(BidiStream::new).map_err(connection_lost)
+        let wrap = |streams| BidiStream::opened(streams, self.connection.clone(), self.header_max);
+        opened.map_ok(wrap).map_err(connection_lost)
     }
 
     fn poll_open_send(
@@ -71,7 +79,7 @@ impl<B: Buf> quic::OpenStreams<B> for OpenStreams {
         cx: &mut Context<'_>,
     ) -> Poll<Result<Self::SendStream, StreamErrorIncoming>> {
         let opened = self.send.poll(cx, &self.connection);
-        opened.map_ok(SendStream::new).map_err(connection_lost)
+        opened.map_ok(SendStream::unidirectional).map_err(connection_lost)
     }
 
     fn close(&mut self, code: Code, reason: &[u8]) {

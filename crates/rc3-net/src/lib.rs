@@ -59,6 +59,7 @@ mod shared;
 #[cfg(all(test, target_os = "linux"))]
 #[path = "../tests/common/skip.rs"]
 mod skip;
+mod slots;
 mod state;
 mod stream;
 mod stream_ref;
@@ -106,6 +107,7 @@ pub use self::{
     recv_stream::RecvStream,
     runtime::{AsyncTimer, AsyncUdpSocket, Runtime, TokioRuntime, UdpPoller, default_runtime},
     send_stream::{SendStream, Written},
+    slots::{InUse, Slot, Slots, Uses},
     stream::{HELLO, OwnedReadHalf, OwnedWriteHalf, Stream},
     takeover::Successor,
     workers::HandedOver,

@@ -1,20 +1,20 @@
 //! Accepts [`Stream`]s: the drop-in for `tokio::net::TcpListener`.
 
-use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{io, net::SocketAddr, time::Duration};
 
 use rc3_core::ServerConfig;
 use tokio::{
-    sync::{Mutex, Semaphore, mpsc},
+    sync::{Mutex, mpsc},
     task::JoinHandle,
     time::timeout,
 };
 
 use crate::{
-    Endpoint, Incoming,
+    Endpoint, Incoming, Slots,
     stream::{HELLO, Stream},
 };
 
-/// Most peers between their first packet and the hello of their stream; further ones are refused.
+/// Most peers between their first packet and the hello of their stream; see [`Slots`].
 const PENDING_MAX: usize = 1_024;
 
 /// Streams that wait to be accepted, like the backlog of a TCP socket.
@@ -77,7 +77,8 @@ impl Listener {
     /// Outside a tokio runtime.
     pub fn new(endpoint: Endpoint) -> Self {
         let (sender, streams) = mpsc::channel(BACKLOG);
-        let task = tokio::spawn(accept_all(endpoint.clone(), sender));
+        let pending = Slots::new(PENDING_MAX, PENDING_MAX);
+        let task = tokio::spawn(accept_all(endpoint.clone(), pending, sender));
         Self { endpoint, streams: Mutex::new(streams), task }
     }
 
@@ -116,23 +117,22 @@ impl Drop for Listener {
     }
 }
 
-async fn accept_all(endpoint: Endpoint, sender: mpsc::Sender<Stream>) {
-    let pending = Arc::new(Semaphore::new(PENDING_MAX));
+async fn accept_all(endpoint: Endpoint, pending: Slots, sender: mpsc::Sender<Stream>) {
     while let Some(incoming) = endpoint.accept().await {
-        let Ok(permit) = pending.clone().try_acquire_owned() else {
-            incoming.refuse();
-            continue;
-        };
+        let Some((incoming, mut slot)) = pending.admit(incoming) else { continue };
         let (sender, local_addr) = (sender.clone(), endpoint.local_addr());
         tokio::spawn(async move {
-            let stream = timeout(PATIENCE, greet(incoming, local_addr)).await;
-            match stream {
-                // Fails when the listener is gone; then the stream is dropped.
-                Ok(Ok(stream)) => drop(sender.send(stream).await),
-                Ok(Err(error)) => tracing::debug!(%error, "no stream"),
-                Err(_) => tracing::debug!("no stream in time"),
+            let streaming = async {
+                match timeout(PATIENCE, greet(incoming, local_addr)).await {
+                    // Fails when the listener is gone; then the stream is dropped.
+                    Ok(Ok(stream)) => drop(sender.send(stream).await),
+                    Ok(Err(error)) => tracing::debug!(%error, "no stream"),
+                    Err(_) => tracing::debug!("no stream in time"),
+                }
+            };
+            if slot.run(streaming).await.is_none() {
+                tracing::debug!("another peer needed the slot");
             }
-            drop(permit);
         });
     }
 }
@@ -146,4 +146,34 @@ async fn greet(incoming: Incoming, local_addr: io::Result<SocketAddr>) -> io::Re
         return Err(io::Error::new(io::ErrorKind::InvalidData, "not the hello of a stream"));
     }
     Ok(Stream::new(local_addr?, connection, send, recv))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rc3_sim::identity::{SERVER_NAME, identity};
+
+    #[tokio::test]
+    async fn silent_peers_of_one_address_lock_nobody_out() {
+        let (client_config, server_config) = identity(&["test"]);
+        let server = Endpoint::server(server_config, ([127, 0, 0, 1], 0).into()).unwrap();
+        let address = server.local_addr().unwrap();
+        let (sender, mut streams) = mpsc::channel(BACKLOG);
+        let task = tokio::spawn(accept_all(server.clone(), Slots::new(3, 3), sender));
+        let client = |host| {
+            let mut client = Endpoint::client(SocketAddr::from((host, 0))).unwrap();
+            client.set_default_client_config(client_config.clone());
+            client
+        };
+        let silent = client([127, 0, 0, 1]);
+        let mut silence = Vec::new();
+        for _ in 0..6 {
+            silence.push(silent.connect(address, SERVER_NAME).unwrap().await.expect("the oldest gives way"));
+        }
+        let other = client([127, 0, 0, 2]);
+        let connecting = tokio::spawn(async move { Stream::connect(&other, address, SERVER_NAME).await });
+        let stream = timeout(PATIENCE / 2, streams.recv()).await.expect("nobody is locked out");
+        assert!(stream.is_some() && connecting.await.unwrap().is_ok());
+        task.abort();
+    }
 }

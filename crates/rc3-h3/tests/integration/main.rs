@@ -2,5 +2,7 @@
 
 mod common;
 mod endings;
+mod floods;
 mod hostile;
+mod malformed;
 mod requests;

@@ -22,6 +22,10 @@ pub(crate) struct Seen {
     pub(crate) accepted: Counter,
     /// The code with which the client refused an endless body.
     pub(crate) refused: Counter,
+    /// Requests that reached the application.
+    pub(crate) requests: Counter,
+    /// Of `echo`, those that it received to their end.
+    pub(crate) whole: Counter,
 }
 
 /// Answers requests until the client closes.
@@ -37,10 +41,11 @@ pub(crate) async fn answer<C: Http>(
     seen: Seen,
 ) -> Result<(), StreamError> {
     let (request, stream) = resolver.resolve_request().await?;
+    seen.requests.fetch_add(1, Ordering::Relaxed);
     let path = request.uri().path().trim_start_matches('/').to_string();
     match path.split_once('/').unwrap_or((&path, "")) {
         ("bytes", count) => bytes::<C>(stream, count.parse().unwrap()).await,
-        ("echo", _) => echo::<C>(stream).await,
+        ("echo", _) => echo::<C>(stream, seen).await,
         ("endless", _) => endless::<C>(stream, seen).await,
         ("ignore", _) => ignore::<C>(stream).await,
         ("panic", _) => panics::<C>(stream).await,
@@ -59,7 +64,7 @@ async fn bytes<C: Http>(mut stream: Stream<C>, count: usize) -> Result<(), Strea
 }
 
 /// Sends what arrives, while it arrives.
-async fn echo<C: Http>(stream: Stream<C>) -> Result<(), StreamError> {
+async fn echo<C: Http>(stream: Stream<C>, seen: Seen) -> Result<(), StreamError> {
     let (mut send, mut recv) = stream.split();
     send.send_response(Response::new(())).await?;
     while let Some(mut piece) = recv.recv_data().await? {
@@ -69,6 +74,7 @@ async fn echo<C: Http>(stream: Stream<C>) -> Result<(), StreamError> {
     if let Some(trailers) = recv.recv_trailers().await? {
         send.send_trailers(trailers).await?;
     }
+    seen.whole.fetch_add(1, Ordering::Relaxed);
     send.finish().await
 }
 

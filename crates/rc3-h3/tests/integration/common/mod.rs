@@ -3,6 +3,7 @@
 
 pub(crate) mod app;
 pub(crate) mod ends;
+pub(crate) mod raw;
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,21 +1,15 @@
 //! Connections that have not shown the ticket.
 //!
-//! Invariant: they exclude nobody. They have few slots, with fewer for each network, and a new one evicts the oldest.
-//! When slots run short, addresses must be validated.
+//! Invariant: they exclude nobody. They have few slots, with fewer for each network, and a new one evicts the oldest
+//! ([`Slots`]).
 
 use std::{
-    collections::VecDeque,
     future::Future,
-    net::{IpAddr, SocketAddr},
     time::{Duration, Instant},
 };
 
-use rc3_net::{Connection, Endpoint, Incoming};
-use tokio::{
-    sync::oneshot,
-    task::{self, JoinSet},
-    time::timeout,
-};
+use rc3_net::{Connection, Endpoint, Incoming, Slot, Slots};
+use tokio::{task::JoinSet, time::timeout};
 
 use super::{BUSY, paths::printable, progress::count};
 
@@ -25,6 +19,8 @@ const NEWCOMERS_MAX: usize = 32;
 const NEWCOMERS_PER_NETWORK_MAX: usize = 4;
 /// Time limit for showing the ticket.
 const HELLO_PATIENCE: Duration = Duration::from_secs(10);
+/// Why a connection lost its slot.
+const EVICTED: &str = "other connections needed its slot";
 /// Time between two lines about rejected connections.
 const REPORT_EVERY: Duration = Duration::from_secs(1);
 
@@ -45,29 +41,8 @@ pub(crate) struct Newcomers<A: Authorise> {
     endpoint: Endpoint,
     authority: A,
     authorising: JoinSet<Result<A::Authorised, String>>,
-    /// Oldest first.
-    newcomers: VecDeque<Newcomer>,
+    slots: Slots,
     turned_away: TurnedAway,
-}
-
-/// A connection that has not shown the ticket.
-struct Newcomer {
-    task: task::Id,
-    network: Network,
-    evict: oneshot::Sender<()>,
-}
-
-/// The addresses that one host can have: an IPv4 address, or 64 bits of an IPv6 address.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Network(u128);
-
-impl Network {
-    fn of(address: SocketAddr) -> Self {
-        Self(match address.ip().to_canonical() {
-            IpAddr::V4(address) => address.to_ipv6_mapped().to_bits(),
-            IpAddr::V6(address) => address.to_bits() & !u128::from(u64::MAX),
-        })
-    }
 }
 
 impl<A: Authorise> Newcomers<A> {
@@ -77,7 +52,7 @@ impl<A: Authorise> Newcomers<A> {
             endpoint,
             authority,
             authorising: JoinSet::new(),
-            newcomers: VecDeque::new(),
+            slots: Slots::new(NEWCOMERS_MAX, NEWCOMERS_PER_NETWORK_MAX),
             turned_away: TurnedAway::default(),
         }
     }
@@ -93,13 +68,8 @@ impl<A: Authorise> Newcomers<A> {
                     // The endpoint is closed: nobody can connect any more.
                     None => std::future::pending().await,
                 },
-                Some(done) = self.authorising.join_next_with_id() => {
-                    let (task, outcome) = match done {
-                        Ok((task, outcome)) => (task, outcome),
-                        Err(error) => (error.id(), Err(error.to_string())),
-                    };
-                    self.newcomers.retain(|newcomer| newcomer.task != task);
-                    match outcome {
+                Some(done) = self.authorising.join_next() => {
+                    match done.unwrap_or_else(|error| Err(error.to_string())) {
                         Ok(authorised) => return Ok(authorised),
                         Err(reason) => {
                             if let Some(line) = self.turned_away.add(reason) {
@@ -113,29 +83,9 @@ impl<A: Authorise> Newcomers<A> {
     }
 
     fn meet(&mut self, incoming: Incoming) {
-        let network = Network::of(incoming.remote_address());
-        let among = |network| self.newcomers.iter().filter(|newcomer| newcomer.network == network).count();
-        let room_from = if among(network) >= NEWCOMERS_PER_NETWORK_MAX {
-            Some(network)
-        } else if self.newcomers.len() >= NEWCOMERS_MAX {
-            if incoming.may_retry() {
-                // The address may be forged: a retry makes the client prove it.
-                let _ = incoming.retry();
-                return;
-            }
-            // One from the network with the most, so that few connections cannot evict many.
-            let networks = self.newcomers.iter().rev().map(|newcomer| newcomer.network);
-            networks.max_by_key(|&network| among(network))
-        } else {
-            None
-        };
-        let oldest = self.newcomers.iter().position(|newcomer| Some(newcomer.network) == room_from);
-        if let Some(oldest) = oldest.and_then(|at| self.newcomers.remove(at)) {
-            let _ = oldest.evict.send(());
+        if let Some((incoming, slot)) = self.slots.admit(incoming) {
+            self.authorising.spawn(meet(incoming, self.authority.clone(), slot));
         }
-        let (evict, evicted) = oneshot::channel();
-        let task = self.authorising.spawn(meet(incoming, self.authority.clone(), evicted)).id();
-        self.newcomers.push_back(Newcomer { task, network, evict });
     }
 }
 
@@ -143,29 +93,18 @@ impl<A: Authorise> Newcomers<A> {
 async fn meet<A: Authorise>(
     incoming: Incoming,
     authority: A,
-    mut evicted: oneshot::Receiver<()>,
+    mut slot: Slot,
 ) -> Result<A::Authorised, String> {
     let address = incoming.remote_address();
     let away = |reason: &dyn ToString| format!("rejected {address}: {}", printable(&reason.to_string()));
     let connect = async { incoming.accept()?.await };
-    let connection = tokio::select! {
-        biased;
-        connection = timeout(HELLO_PATIENCE, connect) => {
-            connection.map_err(|_| away(&"no handshake"))?.map_err(|error| away(&error))?
-        }
-        _ = &mut evicted => return Err(away(&"other connections needed its slot")),
+    let connection = slot.run(timeout(HELLO_PATIENCE, connect)).await.ok_or_else(|| away(&EVICTED))?;
+    let connection = connection.map_err(|_| away(&"no handshake"))?.map_err(|error| away(&error))?;
+    let Some(shown) = slot.run(timeout(HELLO_PATIENCE, authority.authorise(connection.clone()))).await else {
+        connection.close(BUSY, b"is busy");
+        return Err(away(&EVICTED));
     };
-    let outcome = tokio::select! {
-        biased;
-        shown = timeout(HELLO_PATIENCE, authority.authorise(connection.clone())) => {
-            shown.unwrap_or_else(|_| Err("it showed no ticket".to_owned()))
-        }
-        _ = evicted => {
-            connection.close(BUSY, b"is busy");
-            Err("other connections needed its slot".to_owned())
-        }
-    };
-    outcome.map_err(|reason| away(&reason))
+    shown.unwrap_or_else(|_| Err("it showed no ticket".to_owned())).map_err(|reason| away(&reason))
 }
 
 /// Lines about rejected connections: at most one per second.
@@ -192,15 +131,6 @@ impl TurnedAway {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn addresses_of_one_host_are_one_network() {
-        let network = |address: &str| Network::of(SocketAddr::new(address.parse().unwrap(), 1));
-        assert_eq!(network("2001:db8::1"), network("2001:db8::ffff:1:2"));
-        assert_ne!(network("2001:db8::1"), network("2001:db8:0:1::1"));
-        assert_eq!(network("192.0.2.1"), network("::ffff:192.0.2.1"));
-        assert_ne!(network("192.0.2.1"), network("192.0.2.2"));
-    }
 
     #[test]
     fn a_line_a_second_is_printed_about_any_number_of_connections() {
