@@ -44,14 +44,39 @@ struct World {
 #[derive(Debug, Arbitrary)]
 enum Op {
     /// A packet with addresses that have a route, and otherwise mostly as it should be.
-    Datagram { from: u8, to: u8, len: u16, tcp: bool, dscp: u8, hop_limit: u8, whole: bool, left: Left },
+    Datagram {
+        from: u8,
+        to: u8,
+        len: u16,
+        tcp: bool,
+        dscp: u8,
+        hop_limit: u8,
+        whole: bool,
+        left: Left,
+    },
     /// Any bytes.
-    Bytes { from: u8, len: u8, left: Left },
+    Bytes {
+        from: u8,
+        len: u8,
+        left: Left,
+    },
     /// The same super-packet of short segments many times.
-    Flood { from: u8, to: u8, count: u8, segments: u8 },
-    Advance { micros: u16 },
+    Flood {
+        from: u8,
+        to: u8,
+        count: u8,
+        segments: u8,
+    },
+    Advance {
+        micros: u16,
+    },
     /// As many packets or runs as the device takes now.
-    Write { port: u8, count: u8, refused: bool, runs: bool },
+    Write {
+        port: u8,
+        count: u8,
+        refused: bool,
+        runs: bool,
+    },
     Reload,
 }
 
@@ -72,7 +97,8 @@ pub(crate) fn forwarder(input: &[u8]) {
     let configs = [world.queue, world.another].map(|queue| config(&world, queue));
     let start = Instant::now();
     let buffer = BUFFERS[usize::from(world.large)];
-    let mut lab = Lab { forwarder: Forwarder::new(&configs[0], 7, start), buffer, now: start, fragments: false };
+    let mut lab =
+        Lab { forwarder: Forwarder::new(&configs[0], 7, start), buffer, now: start, fragments: false };
     let mut reloads = 0;
     for _ in 0..OPS_MAX {
         let Ok(op) = Op::arbitrary(&mut input) else { break };
@@ -209,9 +235,16 @@ impl Lab {
             assert!(line.packets <= LINE_MAX, "{port:?}");
             held += waiting.bytes + line.bytes;
         }
-        assert!(totals.shared_bytes <= SHARED_MAX + 2 * held + SUPER_MAX, "{} for {held}", totals.shared_bytes);
+        assert!(
+            totals.shared_bytes <= SHARED_MAX + 2 * held + SUPER_MAX,
+            "{} for {held}",
+            totals.shared_bytes
+        );
         let (before, after) = balance(&totals);
-        assert!(before == after || (self.fragments && before < after), "{before} in, {after} out: {totals:?}");
+        assert!(
+            before == after || (self.fragments && before < after),
+            "{before} in, {after} out: {totals:?}"
+        );
     }
 
     /// Lets everything leave.
@@ -236,7 +269,8 @@ impl Lab {
 /// Packets that came, and those that left, were dropped, or are here.
 fn balance(totals: &Totals) -> (u64, u64) {
     let came = |port: &PortTotals| port.received.packets + port.icmp + port.signalled + port.lowered;
-    let went = |port: &PortTotals| port.sent.packets + port.drops() + port.waiting.packets + port.line.packets;
+    let went =
+        |port: &PortTotals| port.sent.packets + port.drops() + port.waiting.packets + port.line.packets;
     (totals.ports.iter().map(came).sum(), totals.ports.iter().map(went).sum())
 }
 

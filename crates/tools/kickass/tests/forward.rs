@@ -19,11 +19,11 @@ use std::{
 
 use clap::Parser;
 use kickass::{Rate, code::Code, packet::Packet};
+use nix::sys::socket::{setsockopt, sockopt::UdpGsoSegment};
 use rc3::{
     cli::{high::Command as Rc3, low::LowArgs},
     transfer::{progress::Reporter, receive::receive, send},
 };
-use nix::sys::socket::{setsockopt, sockopt::UdpGsoSegment};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use socket2::{Domain, Protocol, Socket, Type};
@@ -461,7 +461,8 @@ fn a_flood_of_tiny_datagrams_takes_little_memory_and_another_host_is_answered() 
     assert!(answered.is_some_and(|answered: u8| answered >= QUESTIONS - 2), "{said}");
     assert!(resident < RESIDENT_MAX_KB, "{resident} kB resident");
     let received = "kickass_received_packets_total{port=\"kick-a\"} ";
-    let flooded: u64 = metrics.lines().find_map(|line| line.strip_prefix(received)?.parse().ok()).unwrap_or(0);
+    let flooded: u64 =
+        metrics.lines().find_map(|line| line.strip_prefix(received)?.parse().ok()).unwrap_or(0);
     assert!(flooded > 100_000, "no flood: {metrics}");
     assert!(metrics.contains("kickass_line_packets{port=\"kick-b\"}"), "{metrics}");
     assert!(metrics.contains("kickass_super_packets_bytes "), "{metrics}");

@@ -252,12 +252,7 @@ impl Forwarder {
         shared <= SHARED_MAX || shared <= SHARED_MAX + 2 * self.ports.iter().map(Port::bytes).sum::<usize>()
     }
 
-    fn forward(
-        &mut self,
-        now: Instant,
-        from: usize,
-        mut packet: Packet,
-    ) -> Result<(), (Packet, Trouble)> {
+    fn forward(&mut self, now: Instant, from: usize, mut packet: Packet) -> Result<(), (Packet, Trouble)> {
         let Some(to) = self.routes.find(packet.destination()) else {
             return Err((packet, Trouble::NoRoute));
         };
