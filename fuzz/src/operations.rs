@@ -17,16 +17,19 @@ use rc3_core::{
     internals::SpanSet,
     units::{Rate, Span},
 };
-use rc3_sim::{Impairments, LinkConfig, Node, Pair, PairConfig, pattern};
+use rc3_sim::{Crypto, Impairments, LinkConfig, Node, Pair, PairConfig, pattern};
 
 /// Operations taken from one input.
 const OPS_MAX: usize = 256;
 
-/// Bytes written in one run: small enough for many runs a second.
+/// Bytes written in one run at full size.
 const WRITTEN_MAX: u64 = 1 << 20;
 
-/// Window of RLP data and of the primary, in bytes. Smaller than what may be written.
+/// Window of RLP data and of the primary at full size, in bytes. Both together may be smaller than what is written.
 const WINDOW: u32 = 1 << 20;
+
+/// Part of all lengths with which the fuzzer runs: small enough for many runs a second.
+const SMALL: u32 = 16;
 
 /// Of both ends.
 const KEEP_ALIVE: Duration = Duration::from_secs(5);
@@ -112,6 +115,15 @@ struct App {
     sending: BTreeMap<StreamId, Sending>,
     receiving: BTreeMap<StreamId, Receiving>,
     fates: Arc<Mutex<VecDeque<Fate>>>,
+    size: Size,
+}
+
+/// How a world is run.
+#[derive(Clone, Copy)]
+struct Size {
+    crypto: Crypto,
+    /// All lengths are divided by this.
+    divisor: u32,
 }
 
 #[derive(Default)]
@@ -130,13 +142,22 @@ struct Receiving {
     given_up: bool,
 }
 
-/// Runs one input.
+/// Runs one input, small and without cryptography.
 pub fn operations(input: &[u8]) {
+    run(input, Size { crypto: Crypto::None, divisor: SMALL });
+}
+
+/// The same at full size and with real cryptography: too slow to search by.
+pub fn operations_in_full(input: &[u8]) {
+    run(input, Size { crypto: Crypto::Tls, divisor: 1 });
+}
+
+fn run(input: &[u8], size: Size) {
     let mut input = Unstructured::new(input);
     let Ok(world) = World::arbitrary(&mut input) else { return };
-    let mut pair = Pair::new(config(&world));
-    let (mut client, mut server) = connected(&mut pair);
-    let mut written = 0;
+    let mut pair = Pair::new(config(&world, size));
+    let (mut client, mut server) = connected(&mut pair, size);
+    let (mut written, may_write) = (0, WRITTEN_MAX / u64::from(size.divisor));
     for _ in 0..OPS_MAX {
         let Ok((by_client, op)) = <(bool, Op)>::arbitrary(&mut input) else { break };
         let (app, node) = match by_client {
@@ -160,7 +181,7 @@ pub fn operations(input: &[u8]) {
                     pair.server.inject(remote, &datagram)
                 }
             }
-            op => written += app.perform(node, op, WRITTEN_MAX - written),
+            op => written += app.perform(node, op, may_write - written),
         }
         client.check(&mut pair.client);
         server.check(&mut pair.server);
@@ -168,7 +189,13 @@ pub fn operations(input: &[u8]) {
     for app in [&client, &server] {
         app.fates.lock().unwrap().clear();
     }
+    let mut first = true;
     let done = pair.drive_until(PATIENCE, |pair| {
+        // What is not to be had now is announced by an event.
+        if !first && pair.client.events.is_empty() && pair.server.events.is_empty() {
+            return false;
+        }
+        first = false;
         client.wind_up(&mut pair.client);
         server.wind_up(&mut pair.server);
         arrived(&client, &server) && arrived(&server, &client)
@@ -176,7 +203,7 @@ pub fn operations(input: &[u8]) {
     assert!(done, "not everything arrived within {PATIENCE:?}");
 }
 
-fn config(world: &World) -> PairConfig {
+fn config(world: &World, size: Size) -> PairConfig {
     let link = LinkConfig {
         rate: Rate::from_bits_per_second((u64::from(world.rate) + 5) * 100_000),
         delay: Duration::from_millis(u64::from(world.delay_ms) / 4),
@@ -188,16 +215,18 @@ fn config(world: &World) -> PairConfig {
         seed: 1,
         ..LinkConfig::default()
     };
-    let mut config = PairConfig::symmetric(link, (u64::from(world.buffer) + 4) * 1500);
+    let window = WINDOW / size.divisor;
+    let buffer = (u64::from(world.buffer) + 4) * 1500;
+    let mut config = PairConfig { crypto: size.crypto, ..PairConfig::symmetric(link, buffer) };
     config.priority = world.priority;
     config.batch = if world.paced { usize::from(world.batch % 16) + 1 } else { 1 };
     for side in [&mut config.client, &mut config.server] {
         side.paced(world.paced)
             .max_concurrent_uni_streams((world.uni_streams % 32).into())
-            .rlp_window(WINDOW.into())
-            .rlp_stream_window(WINDOW.into())
-            .receive_window(WINDOW.into())
-            .stream_receive_window(WINDOW.into())
+            .rlp_window(window.into())
+            .rlp_stream_window(window.into())
+            .receive_window(window.into())
+            .stream_receive_window(window.into())
             .max_idle_timeout(None)
             // Else a client that has moved and has nothing to say could not be reached by anybody.
             .keep_alive_interval(Some(KEEP_ALIVE));
@@ -206,7 +235,7 @@ fn config(world: &World) -> PairConfig {
 }
 
 /// The handshake is left alone: until it is complete, anybody on the path may end it.
-fn connected(pair: &mut Pair) -> (App, App) {
+fn connected(pair: &mut Pair, size: Size) -> (App, App) {
     let client = pair.connect();
     let up = pair.drive_until(Duration::from_secs(60), |pair| {
         let up = |node: &Node, handle| node.connection(handle).is_some_and(|c| !c.is_handshaking());
@@ -215,7 +244,7 @@ fn connected(pair: &mut Pair) -> (App, App) {
     });
     assert!(up, "no connection");
     let server = pair.server.accepted[0];
-    (App::new(true, client, &mut pair.client), App::new(false, server, &mut pair.server))
+    (App::new(true, client, &mut pair.client, size), App::new(false, server, &mut pair.server, size))
 }
 
 /// The byte at `offset` of what a side sends on `stream`.
@@ -224,7 +253,7 @@ fn content(stream: StreamId, from_client: bool, offset: u64) -> u8 {
 }
 
 impl App {
-    fn new(from_client: bool, handle: ConnectionHandle, node: &mut Node) -> Self {
+    fn new(from_client: bool, handle: ConnectionHandle, node: &mut Node, size: Size) -> Self {
         let fates = Arc::<Mutex<VecDeque<Fate>>>::default();
         let drawn = fates.clone();
         node.set_tamper(Box::new(move |_, datagram| {
@@ -233,15 +262,12 @@ impl App {
                 Fate::Arrives => {}
                 Fate::Lost => return 0,
                 Fate::Doubled => return 2,
-                Fate::Damaged { bit } => {
-                    let bit = usize::from(bit) % (contents.len() * 8);
-                    contents[bit / 8] ^= 1 << (bit % 8);
-                }
+                Fate::Damaged { bit } => return damage(contents, bit, size.crypto),
                 Fate::CutShort { len } => contents.truncate(usize::from(len) % contents.len()),
             }
             1
         }));
-        Self { from_client, handle, sending: BTreeMap::new(), receiving: BTreeMap::new(), fates }
+        Self { from_client, handle, sending: BTreeMap::new(), receiving: BTreeMap::new(), fates, size }
     }
 
     /// Does as told, where it makes sense; how many bytes were written.
@@ -260,7 +286,8 @@ impl App {
             Op::Accept => self.accept(node),
             Op::Write { stream, len } => {
                 let Some((&id, sending)) = nth(&mut self.sending, stream) else { return 0 };
-                let end = sending.written + u64::from(len).min(may_write);
+                let len = u64::from(len) / u64::from(self.size.divisor);
+                let end = sending.written + len.min(may_write);
                 let data: Vec<u8> =
                     (sending.written..end).map(|at| content(id, self.from_client, at)).collect();
                 match node.with(handle, |c| c.write(id, data.into())) {
@@ -287,7 +314,8 @@ impl App {
             Op::Read { stream, len, ordered } => {
                 let Some((&id, receiving)) = nth(&mut self.receiving, stream) else { return 0 };
                 let ordered = *receiving.ordered.get_or_insert(ordered);
-                receiving.read(node, handle, id, !self.from_client, len.into(), ordered);
+                let len = usize::from(len).div_ceil(self.size.divisor as usize);
+                receiving.read(node, handle, id, !self.from_client, len, ordered);
             }
             Op::Priority { stream, priority } => {
                 let Some((&id, _)) = nth(&mut self.sending, stream) else { return 0 };
@@ -325,7 +353,7 @@ impl App {
         }
         let received = node.connection(self.handle).expect("not drained").stats().received;
         // Both windows, and for each stream the piece that makes it readable.
-        let most = 2 * u64::from(WINDOW) + 200 * 1500;
+        let most = 2 * u64::from(WINDOW / self.size.divisor) + 200 * 1500;
         assert!(received.buffered_bytes <= most, "{} bytes held", received.buffered_bytes);
         // Half of them pays for as much again, beside what is free.
         let most = 2 * most + 3 * (4 << 20);
@@ -384,6 +412,23 @@ impl Receiving {
             Err(error) => panic!("{id}: {error}"),
         }
     }
+}
+
+/// Flips a bit, and returns how many copies of the datagram arrive.
+///
+/// Without cryptography a tag covers the header and the length, so the tag is damaged too: as with cryptography, nobody
+/// takes the datagram. A datagram with a long header can hold several packets, of which only one would be damaged.
+fn damage(contents: &mut [u8], bit: u16, crypto: Crypto) -> usize {
+    if matches!(crypto, Crypto::None) {
+        let Some(tag) = contents.last_mut() else { return 0 };
+        *tag ^= 0xff;
+        if contents[0] & 0x80 != 0 {
+            return 0;
+        }
+    }
+    let bit = usize::from(bit) % (contents.len() * 8);
+    contents[bit / 8] ^= 1 << (bit % 8);
+    1
 }
 
 fn nth<V>(streams: &mut BTreeMap<StreamId, V>, nth: u8) -> Option<(&StreamId, &mut V)> {

@@ -42,11 +42,13 @@ fn control_frames_of_the_corpus_may_be_cut_anywhere() {
 #[test]
 fn operations_of_the_corpus_lose_and_change_nothing() {
     replay("operations", targets::operations::operations);
+    replay("operations", targets::operations::operations_in_full);
 }
 
 #[test]
 fn addresses_of_the_corpus_are_flooded_by_nobody() {
     replay("addresses", targets::addresses::addresses);
+    replay("addresses", targets::addresses::addresses_in_full);
 }
 
 #[test]

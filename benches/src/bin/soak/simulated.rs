@@ -39,6 +39,6 @@ fn input(seed: u64, world: u64) -> Vec<u8> {
 }
 
 fn live(seed: u64, world: u64, input: &[u8]) -> Result<(), String> {
-    panic::catch_unwind(|| operations::operations(input))
+    panic::catch_unwind(|| operations::operations_in_full(input))
         .map_err(|_| format!("world {world}, again by --simulated --seed {seed} --world {world}"))
 }

@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-/// Counts the bytes of buffers in use. Clones count together.
+/// Counts the bytes of super-packets in use: their buffers and what describes them. Clones count together.
 ///
 /// A segment keeps the whole buffer of its super-packet, so buffers can be larger than the packets that wait. The owner
 /// of the account bounds that: beyond its limit, segments are copied ([`SuperPacket::segment`]).

@@ -173,7 +173,8 @@ impl SuperPacket {
             count: if payload == 0 { 1 } else { payload.div_ceil(size) },
             empty,
             flow: packet.flow(),
-            _charge: account.charge(packet.capacity()),
+            // The last segment keeps all of this, too.
+            _charge: account.charge(packet.capacity() + size_of::<Self>()),
             packet,
         })
     }

@@ -312,7 +312,7 @@ impl Packet {
     }
 
     /// Bytes that its buffer takes.
-    pub(crate) fn capacity(&self) -> usize {
+    pub fn capacity(&self) -> usize {
         self.bytes.capacity()
     }
 

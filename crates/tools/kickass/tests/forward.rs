@@ -19,6 +19,7 @@ use std::{
 
 use clap::Parser;
 use kickass::{Rate, code::Code, packet::Packet};
+use nix::sys::socket::{setsockopt, sockopt::UdpGsoSegment};
 use rc3::{
     cli::{high::Command as Rc3, low::LowArgs},
     transfer::{progress::Reporter, receive::receive, send},
@@ -50,6 +51,12 @@ const NO_DONT_FRAGMENT: &str = "/proc/sys/net/ipv4/ip_no_pmtu_disc";
 const HOP_LIMIT: u8 = 64;
 const DELAY: Duration = Duration::from_millis(30);
 const TCP_BYTES: usize = 2_000_000;
+/// Behind a third port.
+const OTHER: &str = "10.90.5.2";
+const FLOOD: Duration = Duration::from_secs(4);
+const QUESTIONS: u8 = 20;
+/// More than the forwarder of the flood takes, and a twentieth of what it took in this time when nothing bounded it.
+const RESIDENT_MAX_KB: u64 = 40_000;
 
 /// A process that ends with the test.
 struct Killed(Child);
@@ -62,10 +69,11 @@ impl Drop for Killed {
     }
 }
 
-/// Two hosts and the forwarder between them; removed on drop, also after a panic.
+/// Three hosts and the forwarder between them; removed on drop, also after a panic.
 struct Lab {
     left: String,
     right: String,
+    other: String,
     folder: TempDir,
     forwarder: Option<Killed>,
     events: Option<Lines<BufReader<ChildStdout>>>,
@@ -87,9 +95,9 @@ impl Lab {
         // The forwarder reloads its file as nobody.
         fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
         let metrics = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let mut lab =
-            Self { left: name("a"), right: name("b"), folder, forwarder: None, events: None, metrics, keys };
-        for host in [&lab.left, &lab.right] {
+        let [left, right, other] = ["a", "b", "c"].map(name);
+        let mut lab = Self { left, right, other, folder, forwarder: None, events: None, metrics, keys };
+        for host in lab.hosts() {
             let output = Command::new("ip").args(["netns", "add", host]).output();
             if !output.as_ref().is_ok_and(|output| output.status.success()) {
                 skipped(&format!("root and `ip`: {output:?}"));
@@ -106,7 +114,13 @@ impl Lab {
             ip(&format!("-n {} route add {left} dev kick-b", lab.right));
         }
         ip(&format!("-n {} route add 10.90.3.0/24 dev kick-a", lab.left));
+        ip(&format!("-n {} route add 10.90.2.0/24 dev kick-o", lab.other));
+        ip(&format!("-n {} route add 10.90.5.0/24 dev kick-b", lab.right));
         Some(lab)
+    }
+
+    fn hosts(&self) -> [&str; 3] {
+        [&self.left, &self.right, &self.other]
     }
 
     fn config(&self) -> PathBuf {
@@ -115,7 +129,7 @@ impl Lab {
 
     /// Writes the configuration, with these keys for the right port.
     fn configure(&self, keys: &str) {
-        let Self { left, right, metrics, keys: forward, .. } = self;
+        let Self { left, right, other, metrics, keys: forward, .. } = self;
         let delay = DELAY.as_millis();
         let text = format!(
             r#"
@@ -138,6 +152,13 @@ routes = ["10.90.2.0/24", "10.90.3.0/24", "fd90:2::/64"]
 rate = "100mbit"
 delay = "{delay}ms"
 {keys}
+
+[[port]]
+name = "kick-o"
+netns = "{other}"
+addresses = ["{OTHER}/24"]
+routes = ["10.90.5.0/24"]
+rate = "100mbit"
 "#
         );
         fs::write(self.config(), text).unwrap();
@@ -176,6 +197,14 @@ delay = "{delay}ms"
         Command::new("ip").args(["-n", host, "link", "show", device]).output().unwrap().status.success()
     }
 
+    /// Memory of the forwarder.
+    fn resident_kb(&self) -> u64 {
+        let pid = self.forwarder.as_ref().unwrap().0.id();
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        resident.trim().trim_end_matches(" kB").parse().unwrap()
+    }
+
     /// The metrics as text.
     fn metrics(&self) -> String {
         let mut stream = TcpStream::connect(("127.0.0.1", self.metrics)).unwrap();
@@ -189,7 +218,7 @@ delay = "{delay}ms"
 impl Drop for Lab {
     fn drop(&mut self) {
         self.forwarder = None;
-        for host in [&self.left, &self.right] {
+        for host in self.hosts() {
             // Ignore a namespace that was never created.
             let _ = Command::new("ip").args(["netns", "delete", host]).output();
         }
@@ -412,6 +441,33 @@ fn over_ipv6_it_follows_routers_that_are_set_to_cut_its_packets() {
     assert!(number("steered_seconds") > 0.5 * number("seconds"), "{done}");
 }
 
+/// Two processes without privileges fill the link with datagrams of 29 bytes, 64 in each call.
+#[test]
+fn a_flood_of_tiny_datagrams_takes_little_memory_and_another_host_is_answered() {
+    let Some(lab) = Lab::new("flood", "") else { return };
+    let echo = Killed(role(&lab.right, "echo all").stdout(Stdio::piped()).spawn().unwrap());
+    let mut floods: Vec<_> =
+        (0..2).map(|_| Killed(role(&lab.left, "flood").stdout(Stdio::null()).spawn().unwrap())).collect();
+    let output = role(&lab.other, "ask").output().unwrap();
+    let resident = lab.resident_kb();
+    let metrics = lab.metrics();
+    for flood in &mut floods {
+        assert!(flood.0.wait().unwrap().success());
+    }
+    drop(echo);
+    let said = text(&output);
+    let answered = said.lines().find_map(|line| line.strip_prefix("answered ")?.parse().ok());
+    // A busy machine may lose one; without shares one in ten was answered.
+    assert!(answered.is_some_and(|answered: u8| answered >= QUESTIONS - 2), "{said}");
+    assert!(resident < RESIDENT_MAX_KB, "{resident} kB resident");
+    let received = "kickass_received_packets_total{port=\"kick-a\"} ";
+    let flooded: u64 =
+        metrics.lines().find_map(|line| line.strip_prefix(received)?.parse().ok()).unwrap_or(0);
+    assert!(flooded > 100_000, "no flood: {metrics}");
+    assert!(metrics.contains("kickass_line_packets{port=\"kick-b\"}"), "{metrics}");
+    assert!(metrics.contains("kickass_super_packets_bytes "), "{metrics}");
+}
+
 /// Each packet becomes three fragments, and the leading one is not the longest: the longest would signal 20 Mbit/s.
 #[test]
 fn of_two_routers_in_a_row_an_rc3_sender_follows_the_slower() {
@@ -490,6 +546,9 @@ fn be_a_host() {
         Ok("capture") => capture(),
         Ok("ping") => ping(),
         Ok("echo") => echo(),
+        Ok("echo all") => echo_all(),
+        Ok("ask") => ask(),
+        Ok("flood") => flood(),
         Ok("tcp send") => tcp_send(),
         Ok("tcp receive") => tcp_receive(),
         Ok(words) if words.starts_with("rc3 ") => rc3(words),
@@ -554,6 +613,45 @@ fn echo() {
     println!("{READY}");
     let (_, from) = socket.recv_from(&mut [0; 10]).expect("a ping in time");
     socket.send_to(b"pong", from).unwrap();
+}
+
+fn echo_all() {
+    let socket = UdpSocket::bind((RIGHT, PORT)).unwrap();
+    let mut datagram = [0; 10];
+    while let Ok((len, from)) = socket.recv_from(&mut datagram) {
+        socket.send_to(&datagram[..len], from).unwrap();
+    }
+}
+
+/// Asks while the others flood, and counts the questions that are answered.
+fn ask() {
+    let socket = UdpSocket::bind((OTHER, 0)).unwrap();
+    socket.set_nonblocking(true).unwrap();
+    // The first may come before the flood or the echo.
+    thread::sleep(FLOOD / 4);
+    let mut answered = [false; QUESTIONS as usize];
+    for question in 0..QUESTIONS {
+        socket.send_to(&[question], (RIGHT, PORT)).unwrap();
+        thread::sleep(FLOOD / 2 / u32::from(QUESTIONS));
+        let mut answer = [0];
+        while socket.recv(&mut answer).is_ok() {
+            answered[usize::from(answer[0])] = true;
+        }
+    }
+    println!("answered {}", answered.iter().filter(|answered| **answered).count());
+}
+
+fn flood() {
+    let socket = UdpSocket::bind((LEFT, 0)).unwrap();
+    setsockopt(&socket, UdpGsoSegment, &1).unwrap();
+    socket.connect((RIGHT, PORT + 1)).unwrap();
+    let end = Instant::now() + FLOOD;
+    while Instant::now() < end {
+        for _ in 0..64 {
+            // The other host answers that nobody listens.
+            let _ = socket.send(&[7; 64]);
+        }
+    }
 }
 
 /// Bytes that differ by position.

@@ -102,20 +102,26 @@ impl Forwarder {
         }
     }
 
-    /// A packet arrived from the device of a port.
+    /// A packet arrived from the device of a port. Returns as [`Self::receive_offloaded`] does.
     ///
     /// # Panics
     /// If there is no such port.
-    pub fn receive(&mut self, now: Instant, from: usize, bytes: Vec<u8>) {
-        self.receive_offloaded(now, from, bytes, Some(Offload::default()));
+    pub fn receive(&mut self, now: Instant, from: usize, bytes: Vec<u8>) -> usize {
+        self.receive_offloaded(now, from, bytes, Some(Offload::default()))
     }
 
     /// The same for a packet that leaves something to the device: `None` is a kind that the device did not offer, so
-    /// the packet counts as malformed. Segments are packets of their own.
+    /// the packet counts as malformed. Segments are packets of their own. Returns how many packets it was.
     ///
     /// # Panics
     /// If there is no such port.
-    pub fn receive_offloaded(&mut self, now: Instant, from: usize, bytes: Vec<u8>, offload: Option<Offload>) {
+    pub fn receive_offloaded(
+        &mut self,
+        now: Instant,
+        from: usize,
+        bytes: Vec<u8>,
+        offload: Option<Offload>,
+    ) -> usize {
         let len = bytes.len();
         let arrival = offload.and_then(|offload| {
             let packet = Packet::parse(bytes).ok()?;
@@ -127,15 +133,20 @@ impl Forwarder {
             None => {
                 port.received.add(len);
                 port.drops.malformed += 1;
+                1
             }
             Some(Arrival::Whole(packet)) => {
                 port.received.add(len);
+                let packet = self.compact(packet);
                 self.receive_packet(now, from, packet);
+                1
             }
             Some(Arrival::Super(packet)) => {
-                port.received.packets += packet.count() as u64;
+                let count = packet.count();
+                port.received.packets += count as u64;
                 port.received.bytes += packet.bytes() as u64;
                 self.receive_super(now, from, packet);
+                count
             }
         }
     }
@@ -185,11 +196,24 @@ impl Forwarder {
 
     /// Statistics so far.
     pub fn totals(&self) -> Totals {
-        Totals { ports: self.ports.iter().map(Port::totals).collect() }
+        Totals {
+            ports: self.ports.iter().map(Port::totals).collect(),
+            shared_bytes: self.shared.bytes() as u64,
+        }
+    }
+
+    /// The packet in a buffer of at most twice its length. It may wait, and queues count the length.
+    fn compact(&mut self, packet: Packet) -> Packet {
+        if packet.total_len() >= packet.capacity() / 2 {
+            return packet;
+        }
+        let copy = packet.clone();
+        self.recycle(packet.into_bytes());
+        copy
     }
 
     fn receive_packet(&mut self, now: Instant, from: usize, packet: Packet) {
-        if let Err((packet, trouble)) = self.forward(now, packet) {
+        if let Err((packet, trouble)) = self.forward(now, from, packet) {
             let drops = &mut self.ports[from].drops;
             *match trouble {
                 Trouble::HopLimit => &mut drops.hop_limit,
@@ -206,7 +230,7 @@ impl Forwarder {
             && packet.decrement_hop_limit()
         {
             for part in Part::all(&Arc::new(packet)) {
-                self.ports[to].enqueue(now, Segment::Part(part));
+                self.ports[to].enqueue(now, from, Segment::Part(part));
             }
             return;
         }
@@ -228,7 +252,7 @@ impl Forwarder {
         shared <= SHARED_MAX || shared <= SHARED_MAX + 2 * self.ports.iter().map(Port::bytes).sum::<usize>()
     }
 
-    fn forward(&mut self, now: Instant, mut packet: Packet) -> Result<(), (Packet, Trouble)> {
+    fn forward(&mut self, now: Instant, from: usize, mut packet: Packet) -> Result<(), (Packet, Trouble)> {
         let Some(to) = self.routes.find(packet.destination()) else {
             return Err((packet, Trouble::NoRoute));
         };
@@ -246,9 +270,9 @@ impl Forwarder {
             let lead = usize::from(mtu).saturating_sub(headers) / FRAGMENT_UNIT * FRAGMENT_UNIT;
             // Identifications are for IPv6, which is not fragmented here.
             let Ok(rest) = packet.split(lead, 0) else { return Err((packet, Trouble::TooBig(mtu))) };
-            port.enqueue(now, std::mem::replace(&mut packet, rest).into());
+            port.enqueue(now, from, std::mem::replace(&mut packet, rest).into());
         }
-        port.enqueue(now, packet.into());
+        port.enqueue(now, from, packet.into());
         Ok(())
     }
 
@@ -257,7 +281,7 @@ impl Forwarder {
         let Some(back) = self.routes.find(packet.source()) else { return };
         let Some(bytes) = self.icmp.message(now, packet, trouble) else { return };
         if let Ok(message) = Packet::parse(bytes) {
-            self.ports[back].enqueue(now, message.into());
+            self.ports[back].enqueue(now, from, message.into());
             self.ports[from].icmp += 1;
         }
     }

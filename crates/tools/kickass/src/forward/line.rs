@@ -1,4 +1,8 @@
 //! The propagation delay of a link: packets between transmission and arrival.
+//!
+//! A line that is full holds up its link, so that packets wait in the queue, which has a discipline and a limit. The link
+//! transmits by the bytes of packets, but each also takes time to write and memory: short ones would pile up here without
+//! bound.
 
 use std::{
     collections::VecDeque,
@@ -6,6 +10,12 @@ use std::{
 };
 
 use kickass::{offload::Segment, router::RouterPacket};
+
+/// Most packets that have arrived and are not written yet: a few milliseconds of writing. They leave in their order, so a
+/// packet of another host would wait behind them.
+const DUE_MAX: usize = 1024;
+/// Packets for which a line has room, for each second of delay: more than a forwarder can write in that time.
+const PER_SECOND: f64 = 2e6;
 
 /// Packets in the order of transmission, which is also that of arrival.
 ///
@@ -34,9 +44,21 @@ impl Line {
         Some(packet)
     }
 
+    /// Whether its link has to wait: until packets are written, or have arrived. `delay` is the longest that a packet
+    /// may be on its way.
+    pub(crate) fn is_full(&self, now: Instant, delay: Duration) -> bool {
+        let late = self.packets.get(DUE_MAX).is_some_and(|(arrival, _)| *arrival <= now);
+        late || self.packets.len() >= DUE_MAX + (PER_SECOND * delay.as_secs_f64()) as usize
+    }
+
     /// The packet that arrives next, and when.
     pub(crate) fn next(&self) -> Option<(Instant, &Segment)> {
         self.packets.front().map(|(arrival, packet)| (*arrival, packet))
+    }
+
+    /// Packets on their way.
+    pub(crate) fn packets(&self) -> usize {
+        self.packets.len()
     }
 
     /// Bytes on their way.
@@ -73,5 +95,24 @@ mod tests {
         let arrived: Vec<_> = arrived.map(|packet| packet.into_packet().hop_limit()).collect();
         assert_eq!(arrived, [1, 2]);
         assert_eq!((line.next().map(|(arrival, _)| arrival), line.bytes()), (Some(now + millis(31)), 40));
+    }
+
+    #[test]
+    fn a_line_is_full_of_packets_that_wait_or_of_packets_on_their_way() {
+        let now = Instant::now();
+        let delay = Duration::from_millis(10);
+        let mut line = Line::default();
+        let mut held = 0;
+        while !line.is_full(now, delay) {
+            line.push(now, delay, packet(1));
+            held += 1;
+        }
+        assert_eq!(held, DUE_MAX + 20_000);
+        // All of them have arrived, and it has room again once they are written.
+        let now = now + delay;
+        while line.is_full(now, 2 * delay) {
+            assert!(line.pop(now).is_some());
+        }
+        assert_eq!(line.packets(), DUE_MAX);
     }
 }

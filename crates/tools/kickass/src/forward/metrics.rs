@@ -201,9 +201,15 @@ const COUNTERS: [CounterOf; 14] = [
 /// A gauge, likewise; it may be absent.
 type GaugeOf = (&'static str, &'static str, Option<Unit>, fn(&PortTotals) -> Option<f64>);
 
-const GAUGES: [GaugeOf; 4] = [
+const GAUGES: [GaugeOf; 6] = [
     ("queue", "Bytes queued", Some(Unit::Bytes), |port| Some(port.waiting.bytes as f64)),
     ("queue_packets", "Packets queued", None, |port| Some(port.waiting.packets as f64)),
+    ("line", "Bytes transmitted by the link and not written yet", Some(Unit::Bytes), |port| {
+        Some(port.line.bytes as f64)
+    }),
+    ("line_packets", "Packets transmitted by the link and not written yet", None, |port| {
+        Some(port.line.packets as f64)
+    }),
     ("link_bits_per_second", "Rate of the link", None, |port| Some(port.link_bits_per_second)),
     ("signalled_bits_per_second", "Signalled rate", None, |port| port.signalled_bits_per_second),
 ];
@@ -231,6 +237,9 @@ fn write_metrics(totals: &Totals, encoder: &mut DescriptorEncoder<'_>) -> fmt::R
             }
         }
     }
+    let (name, help) = ("super_packets", "Memory of super-packets whose segments wait or are on their way");
+    let shared = encoder.encode_descriptor(name, help, Some(&Unit::Bytes), MetricType::Gauge)?;
+    ConstGauge::new(totals.shared_bytes).encode(shared)?;
     let (name, help) = ("queue_delay", "Time in the queue");
     let mut metric = encoder.encode_descriptor(name, help, Some(&Unit::Seconds), MetricType::Histogram)?;
     for port in &totals.ports {

@@ -14,6 +14,7 @@ use super::{
     config::PortConfig,
     law::PortLaw,
     line::Line,
+    passing::Passing,
     queue::PortQueue,
     statistics::{Count, PortTotals},
 };
@@ -27,7 +28,7 @@ pub(crate) struct Port {
     config: PortConfig,
     number: usize,
     seed: u64,
-    router: Router<PortQueue, PortLaw, Segment>,
+    router: Router<PortQueue, PortLaw, Passing>,
     line: Line,
     pub(crate) drops: Drops,
     pub(crate) received: Count,
@@ -93,9 +94,9 @@ impl Port {
         self.config.mtu
     }
 
-    /// A packet that is to leave through the port. Call [`Self::advance`] first.
-    pub(crate) fn enqueue(&mut self, now: Instant, packet: Segment) {
-        self.router.enqueue_packet(now, packet);
+    /// A packet that entered at port `from` is to leave through this one. Call [`Self::advance`] first.
+    pub(crate) fn enqueue(&mut self, now: Instant, from: usize, packet: Segment) {
+        self.router.enqueue_packet(now, Passing { since: now, from, packet });
     }
 
     /// Bytes that wait in the queue or are on their way.
@@ -106,14 +107,18 @@ impl Port {
     /// Lets the link transmit up to `now`.
     ///
     /// Each packet leaves at the instant at which the link was free, however late this call is. So neither the pace nor
-    /// the delay depends on when the process wakes up.
+    /// the delay depends on when the process wakes up. The link waits for packets to be written if the line is full.
     pub(crate) fn advance(&mut self, now: Instant) {
-        let floor = now.checked_sub(self.config.delay + CATCH_UP);
+        let late_max = self.config.delay + CATCH_UP;
+        let floor = now.checked_sub(late_max);
         while let Some(free) = self.router.poll_timeout().filter(|free| *free <= now) {
+            if self.line.is_full(now, late_max) {
+                break;
+            }
             let at = floor.map_or(free, |floor| free.max(floor));
             // The discipline may have dropped all queued packets.
-            let Some(packet) = self.router.dequeue(at) else { break };
-            self.line.push(self.router.link_free(), self.config.delay, packet);
+            let Some(passing) = self.router.dequeue(at) else { break };
+            self.line.push(self.router.link_free(), self.config.delay, passing.packet);
         }
         if self.router.is_empty() {
             // The statistics show its rate.
@@ -172,11 +177,13 @@ impl Port {
                 ("too_big", too_big),
                 ("queue_full", queue.overflowed),
                 ("queue_delay", queue.aged),
+                ("share", queue.over_share),
                 ("device", device),
             ]
             .into(),
             marked: stats.marked,
             waiting: Count { packets: stats.waiting.packets, bytes: stats.waiting.bytes },
+            line: Count { packets: self.line.packets() as u64, bytes: self.line.bytes() as u64 },
             link_bits_per_second: self.config.rate.bits_per_second(),
             signalled_bits_per_second: rate.map(|rate| rate.bits_per_second()),
             signalled: stats.signalled,

@@ -3,45 +3,21 @@
 use std::time::Instant;
 
 use kickass::{
-    offload::Segment,
-    queue::{DropTail, FqCodel, FqCodelConfig, Levels, Queue, Queued, Routed, StrictPriority},
+    queue::{DropTail, FqCodel, FqCodelConfig, Levels, Queue, Queued, StrictPriority},
+    router::RouterPacket,
 };
 
 use super::{
     config::{PortConfig, QueueConfig},
     histogram::Histogram,
+    passing::Passing,
+    shares::Shares,
 };
 
-/// A packet and its arrival time.
-#[derive(Debug)]
-struct Waiting {
-    since: Instant,
-    packet: Segment,
-}
-
-impl Queued for Waiting {
-    fn bytes(&self) -> u64 {
-        self.packet.bytes()
-    }
-
-    fn class(&self) -> u8 {
-        self.packet.class()
-    }
-}
-
-impl Routed for Waiting {
-    fn flow_hash(&self, key: u64) -> u64 {
-        self.packet.flow_hash(key)
-    }
-
-    fn mark_congestion(&mut self) -> bool {
-        self.packet.mark_congestion()
-    }
-}
-
-/// A discipline that records queueing delays and reasons of drops.
+/// A discipline that limits short packets, and records queueing delays and reasons of drops.
 pub(crate) struct PortQueue {
-    discipline: Box<dyn Queue<Waiting>>,
+    discipline: Box<dyn Queue<Passing>>,
+    shares: Shares,
     levels: Option<Levels>,
     /// Packets marked by earlier disciplines.
     marked_before: u64,
@@ -50,6 +26,8 @@ pub(crate) struct PortQueue {
     pub(crate) best_delays: Histogram,
     /// Packets dropped on arrivals for lack of space.
     pub(crate) overflowed: u64,
+    /// Short packets dropped on arrival because their port has used up its share.
+    pub(crate) over_share: u64,
     /// Packets dropped on departure because of their delay.
     pub(crate) aged: u64,
 }
@@ -58,11 +36,13 @@ impl PortQueue {
     pub(crate) fn new(port: &PortConfig, key: u64) -> Self {
         Self {
             discipline: discipline(port, key),
+            shares: Shares::default(),
             levels: port.queue.levels(),
             marked_before: 0,
             delays: Histogram::default(),
             best_delays: Histogram::default(),
             overflowed: 0,
+            over_share: 0,
             aged: 0,
         }
     }
@@ -70,19 +50,25 @@ impl PortQueue {
     /// Changes to another discipline or limit. Queued packets move to it in the order in which they would have left.
     pub(crate) fn change(&mut self, now: Instant, port: &PortConfig, key: u64) {
         let mut new = discipline(port, key);
-        let (mut aged, mut overflowed) = (0, 0);
-        while let Some(waiting) = self.discipline.dequeue(now, &mut |_| aged += 1) {
-            new.enqueue(now, waiting, &mut |_| overflowed += 1);
+        let Self { discipline: old, shares, aged, overflowed, .. } = self;
+        loop {
+            let mut age = |packet: Passing| {
+                *aged += 1;
+                shares.release(packet.from, packet.total_len());
+            };
+            let Some(packet) = old.dequeue(now, &mut age) else { break };
+            new.enqueue(now, packet, &mut |packet| {
+                *overflowed += 1;
+                shares.release(packet.from, packet.total_len());
+            });
         }
-        self.aged += aged;
-        self.overflowed += overflowed;
         self.marked_before += self.discipline.marked();
         self.discipline = new;
         self.levels = port.queue.levels();
     }
 }
 
-fn discipline(port: &PortConfig, key: u64) -> Box<dyn Queue<Waiting>> {
+fn discipline(port: &PortConfig, key: u64) -> Box<dyn Queue<Passing>> {
     let limit = port.buffer();
     match &port.queue {
         QueueConfig::DropTail => Box::new(DropTail::new(limit)),
@@ -100,27 +86,34 @@ fn discipline(port: &PortConfig, key: u64) -> Box<dyn Queue<Waiting>> {
     }
 }
 
-impl Queue<Segment> for PortQueue {
-    fn enqueue(&mut self, now: Instant, packet: Segment, dropped: &mut dyn FnMut(Segment)) {
-        let overflowed = &mut self.overflowed;
-        self.discipline.enqueue(now, Waiting { since: now, packet }, &mut |waiting| {
+impl Queue<Passing> for PortQueue {
+    fn enqueue(&mut self, now: Instant, packet: Passing, dropped: &mut dyn FnMut(Passing)) {
+        let Self { discipline, shares, overflowed, over_share, .. } = self;
+        if !shares.admit(packet.from, packet.total_len()) {
+            *over_share += 1;
+            return dropped(packet);
+        }
+        discipline.enqueue(now, packet, &mut |packet| {
             *overflowed += 1;
-            dropped(waiting.packet);
+            shares.release(packet.from, packet.total_len());
+            dropped(packet);
         });
     }
 
-    fn dequeue(&mut self, now: Instant, dropped: &mut dyn FnMut(Segment)) -> Option<Segment> {
-        let aged = &mut self.aged;
-        let waiting = self.discipline.dequeue(now, &mut |waiting| {
+    fn dequeue(&mut self, now: Instant, dropped: &mut dyn FnMut(Passing)) -> Option<Passing> {
+        let Self { discipline, shares, aged, .. } = self;
+        let packet = discipline.dequeue(now, &mut |packet| {
             *aged += 1;
-            dropped(waiting.packet);
+            shares.release(packet.from, packet.total_len());
+            dropped(packet);
         })?;
-        let delay = now.saturating_duration_since(waiting.since);
+        shares.release(packet.from, packet.total_len());
+        let delay = now.saturating_duration_since(packet.since);
         self.delays.add(delay);
-        if self.levels.is_some() && self.is_best(&waiting.packet) {
+        if self.levels.is_some() && self.is_best(&packet) {
             self.best_delays.add(delay);
         }
-        Some(waiting.packet)
+        Some(packet)
     }
 
     fn bytes(&self) -> u64 {
@@ -135,7 +128,7 @@ impl Queue<Segment> for PortQueue {
         self.discipline.limit()
     }
 
-    fn is_best(&self, packet: &Segment) -> bool {
+    fn is_best(&self, packet: &Passing) -> bool {
         self.levels.as_ref().is_none_or(|levels| levels.of(packet.class()) == 0)
     }
 

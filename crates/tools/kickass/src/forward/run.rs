@@ -35,9 +35,12 @@ use super::{
 const READ_BATCH: usize = 64;
 /// Bytes of reads after which others have their turn, likewise.
 const READ_BYTES: usize = 256 << 10;
-/// Most packets written in a turn: more than what one batch of reads can become if they are of 1500 bytes, each packet in
-/// two fragments, so that packets do not pile up. It is bounded because the kernel would drop other packets meanwhile.
-const WRITE_BATCH: usize = 512;
+/// Packets after which others have their turn, likewise: a read can be a super-packet of many.
+const READ_PACKETS: usize = 256;
+/// Packets written to a device in a turn, for each that may be read in it from one device: what all devices bring in a turn
+/// may go to one, each packet in two fragments. So packets do not pile up, and what is too much stays in the queue of the
+/// device that it comes from. It is bounded because the kernel would drop other packets meanwhile.
+const WRITES_PER_READ: usize = 2;
 /// Shorter super-packets move to a buffer of their length, because a segment keeps the whole buffer.
 const LONG_MIN: usize = 16 << 10;
 /// Timer slack of the kernel; the default is 50 us.
@@ -151,6 +154,9 @@ impl Inbox {
     /// The packet of this length that was read, and a new buffer in its place.
     fn take(&mut self, len: usize, forwarder: &mut Forwarder) -> Vec<u8> {
         let Self { short, long } = self;
+        if len < short.len() / 2 {
+            return short[..len].to_vec();
+        }
         if len <= short.len() {
             let mut packet = std::mem::replace(short, forwarder.buffer());
             packet.truncate(len);
@@ -212,7 +218,7 @@ impl<T: FnMut(Event<'_>)> Running<T> {
     fn transmit(&mut self, now: Instant) {
         self.forwarder.advance(now);
         for port in 0..self.devices.len() {
-            let mut left = WRITE_BATCH;
+            let mut left = WRITES_PER_READ * READ_PACKETS * self.devices.len();
             while left > 0 {
                 let written = self.transmit_one(now, port, left);
                 if written == 0 {
@@ -251,14 +257,14 @@ impl<T: FnMut(Event<'_>)> Running<T> {
 
     /// Reads a batch.
     fn receive(&mut self, now: Instant, port: usize) -> io::Result<()> {
-        let mut bytes = 0;
+        let (mut bytes, mut packets) = (0, 0);
         for _ in 0..READ_BATCH {
             let Inbox { short, long } = &mut self.inbox;
             let Some((len, offload)) = self.devices[port].read_offloaded(short, long)? else { break };
             let packet = self.inbox.take(len, &mut self.forwarder);
-            self.forwarder.receive_offloaded(now, port, packet, offload);
+            packets += self.forwarder.receive_offloaded(now, port, packet, offload);
             bytes += len;
-            if bytes >= READ_BYTES {
+            if bytes >= READ_BYTES || packets >= READ_PACKETS {
                 break;
             }
         }

@@ -13,9 +13,11 @@ use super::histogram::Histogram;
 pub struct Totals {
     /// By port, in the order of the configuration.
     pub ports: Vec<PortTotals>,
+    /// Bytes of buffers of super-packets whose segments wait or are on their way.
+    pub shared_bytes: u64,
 }
 
-/// Statistics of one port. All are counters, except `waiting` and the rates. Bytes are those of packets, IP headers
+/// Statistics of one port. All are counters, except `waiting`, `line` and the rates. Bytes are those of packets, IP headers
 /// included.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PortTotals {
@@ -35,6 +37,8 @@ pub struct PortTotals {
     pub marked: u64,
     /// Packets in the queue.
     pub waiting: Count,
+    /// Packets that the link has transmitted and that are not written to the device yet.
+    pub line: Count,
     /// The rate of the link.
     pub link_bits_per_second: f64,
     /// The signalled rate, if any.

@@ -413,6 +413,90 @@ fn segments_that_survive_their_super_packet_do_not_keep_memory_without_bound() {
     assert!(most <= SHARED_MAX + 2 * (LIMIT + on_their_way) + PACKET_MAX, "{most}");
 }
 
+/// A super-packet from left to right of 64 datagrams of 29 bytes: all that a process needs is UDP_SEGMENT.
+fn short_datagrams() -> (Vec<u8>, Option<Offload>) {
+    let (packet, offload) = super_packet(64, HOP_LIMIT);
+    (packet, Some(Offload { segment_size: Some(1), ..offload }))
+}
+
+/// A third port, whose host sends what [`datagram`] makes.
+const OTHER: usize = 2;
+
+fn config_with_other(rate: &str) -> Config {
+    let text = CONFIG.replace("12mbit", rate).replace("buffer = \"15000\"", "");
+    Config::parse(&format!("{text}[[port]]\nname = \"other\"\nrate = \"100mbit\""), "test.toml").unwrap()
+}
+
+#[test]
+fn short_packets_that_cannot_be_written_in_time_stay_few_and_other_ports_are_served() {
+    const WRITTEN_PER_MS: usize = 200;
+    let mut world = World::new(&config_with_other("1gbit"));
+    // On its way for at most 20 ms and 10 ms of catching up, at two million a second; and in the queue.
+    let most = 60_000 + 1024 + 8192;
+    let (mut asked, mut answered) = (0, 0);
+    for ms in 0..400 {
+        world.now += micros(1000);
+        world.forwarder.advance(world.now);
+        for _ in 0..20 {
+            let (packet, offload) = short_datagrams();
+            assert_eq!(world.forwarder.receive_offloaded(world.now, 0, packet, offload), 64);
+        }
+        if ms % 10 == 0 {
+            world.forwarder.receive(world.now, OTHER, datagram(100, true, 0));
+            asked += 1;
+        }
+        for _ in 0..WRITTEN_PER_MS {
+            let Some(packet) = world.forwarder.poll_transmit(world.now, 1) else { break };
+            answered += usize::from(packet.len() == 100);
+        }
+        let port = &world.forwarder.totals().ports[1];
+        assert!(port.waiting.packets + port.line.packets <= most, "{port:?}");
+    }
+    // The rest is on its way, and the flood has ended.
+    answered += world.run().iter().filter(|(_, _, packet)| packet.len() == 100).count();
+    assert_eq!(answered, asked);
+    let totals = world.forwarder.totals();
+    let port = &totals.ports[1];
+    assert!(port.dropped["share"] > 0 && port.dropped["queue_full"] == 0, "{port:?}");
+    assert_eq!((port.waiting.packets, port.line.packets, totals.shared_bytes), (0, 0, 0));
+}
+
+#[test]
+fn a_flood_of_short_packets_leaves_room_in_the_queue_of_a_link_that_it_fills() {
+    let mut world = World::new(&config_with_other("100mbit"));
+    for _ in 0..200 {
+        let (packet, offload) = short_datagrams();
+        world.forwarder.receive_offloaded(world.now, 0, packet, offload);
+    }
+    for _ in 0..100 {
+        world.forwarder.receive(world.now, OTHER, datagram(100, true, 0));
+    }
+    // Packets of the usual length are no matter of shares.
+    world.send(datagram(1500, true, 0));
+    let arrived = world.run();
+    for (len, count) in [(29, 4096), (100, 100), (1500, 1)] {
+        assert_eq!(arrived.iter().filter(|(_, _, packet)| packet.len() == len).count(), count, "{len}");
+    }
+    assert_eq!(world.forwarder.totals().ports[1].dropped["share"], 200 * 64 - 4096);
+}
+
+#[test]
+fn packets_that_wait_keep_no_buffer_much_longer_than_they_are() {
+    let mut world = World::new(&config(""));
+    for bytes in [29, 300, 700, 1400] {
+        let mut buffer = world.forwarder.long_buffer();
+        let packet = datagram(bytes, true, 0);
+        buffer.truncate(packet.len());
+        buffer.copy_from_slice(&packet);
+        world.send(buffer);
+    }
+    let arrived = world.run();
+    assert_eq!(arrived.len(), 4);
+    for (_, _, packet) in arrived {
+        assert!(packet.capacity() <= 2 * packet.len(), "{} for {}", packet.capacity(), packet.len());
+    }
+}
+
 #[test]
 fn unknown_kinds_of_offload_are_malformed() {
     let mut world = World::new(&config(""));
