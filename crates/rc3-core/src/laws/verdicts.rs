@@ -12,6 +12,11 @@ use crate::{
     units::Rate,
 };
 
+/// Fewer bytes are no sound evidence, however slow the path: single bursts have as many.
+const SOUND_BYTES_MIN: u64 = 64 << 10;
+/// A rate with this fraction of another's evidence may replace it.
+const COMPARABLE: u64 = 4;
+
 /// The record of one destination's path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DestinationVerdict {
@@ -36,6 +41,31 @@ pub struct Pace {
     pub rate: Rate,
     /// The minimum round trip.
     pub rtt_min: Duration,
+    /// Bytes by which the rate was measured: the evidence.
+    pub measured: u64,
+}
+
+impl Pace {
+    /// Bytes in flight that fill the path.
+    pub(crate) fn bdp(&self) -> u64 {
+        self.rate.bytes_in(self.rtt_min)
+    }
+
+    /// Whether the path was full for two round trips: jitter and bursts of hosts move such a rate little.
+    pub fn is_sound(&self) -> bool {
+        self.measured >= self.sound_bytes()
+    }
+
+    fn sound_bytes(&self) -> u64 {
+        self.bdp().saturating_mul(2).max(SOUND_BYTES_MIN)
+    }
+
+    /// The rate to remember after this measurement: this one, unless the `known` one has more evidence by far.
+    #[must_use]
+    pub fn or_known(self, known: Option<Self>) -> Self {
+        let outweighs = |known: &Self| known.measured.min(known.sound_bytes()) / COMPARABLE > self.measured;
+        known.filter(|known| !self.is_sound() && outweighs(known)).unwrap_or(self)
+    }
 }
 
 /// What an earlier process has learned about a path. It comes from outside and is not trusted.
@@ -130,7 +160,8 @@ impl Aged for Record {
 impl Verdicts {
     /// Stores what a connection has learned about the path to `remote`, and keeps other fields. Returns the result.
     pub(crate) fn learn(&mut self, now: Instant, remote: SocketAddr, record: Record) -> DestinationVerdict {
-        let pace = record.pace.or_else(|| self.recall(now, remote)?.pace);
+        let known = self.recall(now, remote).and_then(|known| known.pace);
+        let pace = record.pace.map(|found| found.or_known(known)).or(known);
         let record = Record { pace, ..record };
         self.remember(remote, record);
         record.about(remote.ip().to_canonical())
@@ -174,7 +205,7 @@ mod tests {
     }
 
     fn known(score: i32, bits: u64, rtt_min: Duration, age: Duration) -> KnownPath {
-        let pace = Rate::from_bits_per_second(bits).map(|rate| Pace { rate, rtt_min });
+        let pace = Rate::from_bits_per_second(bits).map(|rate| Pace { rate, rtt_min, measured: 0 });
         KnownPath { score, pace, age }
     }
 
@@ -228,6 +259,35 @@ mod tests {
         memory.remember(remote(), Record { score: 0, pace, at: now, until: now + DAY });
         let learned = memory.learn(now, remote(), Record { score: 6, pace: None, at: now, until: now + DAY });
         assert_eq!((learned.pace, learned.verdict), (pace, Verdict::Ignored));
+    }
+
+    #[test]
+    fn a_rate_gives_way_to_one_with_comparable_evidence() {
+        let pace = |mbits: u64, measured| Pace {
+            rate: Rate::from_bits_per_second(mbits * 1_000_000).expect("not zero"),
+            rtt_min: Duration::from_millis(80),
+            measured,
+        };
+        // A megabyte fills 100 Mbit/s for 80 ms.
+        let known = pace(100, 10_000_000);
+        for (found, replaces) in [
+            (pace(7, 8000), false),
+            (pace(400, 8000), false),
+            (pace(50, 499_000), false),
+            (pace(90, 500_000), true),
+            // The path was full for two round trips.
+            (pace(10, 200_000), true),
+        ] {
+            assert_eq!(found.or_known(Some(known)) == found, replaces, "{found:?}");
+            assert_eq!(found.or_known(None), found);
+        }
+        // The little that was known first gives way to as little.
+        assert_eq!(pace(400, 8000).or_known(Some(pace(7, 30_000))), pace(400, 8000));
+        let (now, mut memory) = (Instant::now(), Verdicts::default());
+        for pace in [known, pace(7, 8000)] {
+            memory.learn(now, remote(), Record { score: 0, pace: Some(pace), at: now, until: now + DAY });
+        }
+        assert_eq!(memory.recall(now, remote()).and_then(|record| record.pace), Some(known));
     }
 
     proptest! {

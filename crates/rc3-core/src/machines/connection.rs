@@ -258,7 +258,7 @@ impl Connection {
         self.follow(now);
         self.echo(now);
         self.note_switches();
-        self.watch_primary(now);
+        self.watch_primary(now, Duration::ZERO);
         self.tune_windows(now);
         self.expire_early_keys(now);
         self.close_on_fault(now);
@@ -326,7 +326,7 @@ impl Connection {
                             stream,
                             spans: sack.spans().map(|(span, _)| span).collect(),
                         });
-                        self.on_sack(now, stream.into(), sack.spans());
+                        self.on_sack(arrived, stream.into(), sack.spans());
                         self.judge(now);
                     }
                 }

@@ -385,7 +385,8 @@ impl Endpoint {
                         connection.on_leading(len);
                     }
                 }
-                connection.watch_primary(now);
+                let late = now.saturating_duration_since(meta.arrived_by(now));
+                connection.watch_primary(now, late);
                 return Some(handle);
             }
             Routed::Incoming(mut incoming) => {

@@ -1,7 +1,7 @@
 //! One line of the file: the record of one destination's path from one network.
 //!
 //! ```text
-//! 192.0.2.7 from=10.0.0.3 at=1790000000 score=-6 rate=93000000 rtt_us=20100 marks=cs1 marked=1790000100
+//! 192.0.2.7 from=10.0.0.3 at=1790000000 score=-6 rate=93000000 rtt_us=20100 measured=1200000 marks=cs1 marked=1790000100
 //! ```
 //!
 //! A destination, then names with values in any order. Unknown names are ignored, so that a later version may add some;
@@ -51,8 +51,9 @@ impl Entry {
     /// Takes over newer values of `other`.
     pub(super) fn merge(&mut self, other: Self) {
         if other.found.map(|found| found.at) > self.found.map(|found| found.at) {
-            // A rate stays until another is measured.
-            let pace = other.found.and_then(|found| found.pace).or_else(|| self.found?.pace);
+            let known = self.found.and_then(|found| found.pace);
+            let found = other.found.and_then(|found| found.pace);
+            let pace = found.map(|found| found.or_known(known)).or(known);
             self.found = other.found.map(|found| Found { pace, ..found });
         }
         if other.marks.map(|(at, _)| at) > self.marks.map(|(at, _)| at) {
@@ -76,8 +77,9 @@ impl Entry {
         let mut line = format!("{} from={}", key.destination, key.network);
         if let Some(Found { at, score, pace }) = self.found {
             let _ = write!(line, " at={at} score={score}");
-            if let Some(Pace { rate, rtt_min }) = pace {
-                let _ = write!(line, " rate={} rtt_us={}", rate.bits_per_second(), rtt_min.as_micros());
+            if let Some(Pace { rate, rtt_min, measured }) = pace {
+                let (rate, rtt) = (rate.bits_per_second(), rtt_min.as_micros());
+                let _ = write!(line, " rate={rate} rtt_us={rtt} measured={measured}");
             }
         }
         if let Some((at, marks)) = self.marks {
@@ -113,6 +115,7 @@ struct Values {
     score: Option<i32>,
     rate: Option<u64>,
     rtt_us: Option<u64>,
+    measured: u64,
     marks: Option<MarkChoice>,
     marked: Option<u64>,
 }
@@ -126,6 +129,7 @@ impl Values {
             "score" => self.score = Some(value.parse().ok()?),
             "rate" => self.rate = Some(value.parse().ok()?),
             "rtt_us" => self.rtt_us = Some(value.parse().ok()?),
+            "measured" => self.measured = value.parse().ok()?,
             "marks" => self.marks = Some(MarkChoice::named(value)?),
             "marked" => self.marked = Some(value.parse().ok()?),
             _ => {}
@@ -137,7 +141,7 @@ impl Values {
         let rate =
             self.rate.filter(|rate| KnownPath::RATES.contains(rate)).and_then(Rate::from_bits_per_second)?;
         let rtt_min = Duration::from_micros(self.rtt_us?);
-        KnownPath::ROUND_TRIPS.contains(&rtt_min).then_some(Pace { rate, rtt_min })
+        KnownPath::ROUND_TRIPS.contains(&rtt_min).then_some(Pace { rate, rtt_min, measured: self.measured })
     }
 }
 
@@ -150,10 +154,12 @@ pub(super) mod tests {
     const DAY: Duration = Duration::from_secs(86_400);
 
     pub(in super::super) fn entries() -> impl Strategy<Value = (Key, Entry)> {
-        let pace = (KnownPath::RATES, 1..60_000_000_u64).prop_map(|(rate, rtt)| Pace {
-            rate: Rate::from_bits_per_second(rate).expect("not zero"),
-            rtt_min: Duration::from_micros(rtt),
-        });
+        let pace =
+            (KnownPath::RATES, 1..60_000_000_u64, any::<u64>()).prop_map(|(rate, rtt, measured)| Pace {
+                rate: Rate::from_bits_per_second(rate).expect("not zero"),
+                rtt_min: Duration::from_micros(rtt),
+                measured,
+            });
         let found = (any::<u64>(), any::<i32>(), proptest::option::of(pace))
             .prop_map(|(at, score, pace)| Found { at, score, pace });
         let marks = (any::<u64>(), proptest::sample::select(MarkChoice::ALL.as_slice()));

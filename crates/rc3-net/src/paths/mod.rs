@@ -6,7 +6,7 @@
 //! for [`GOOD_FOR`]. The file is text, one line each:
 //!
 //! ```text
-//! 192.0.2.7 from=10.0.0.3 at=1790000000 score=-6 rate=93000000 rtt_us=20100 marks=cs1 marked=1790000100
+//! 192.0.2.7 from=10.0.0.3 at=1790000000 score=-6 rate=93000000 rtt_us=20100 measured=1200000 marks=cs1 marked=1790000100
 //! ```
 //!
 //! `from` is the source address of packets (for IPv6 its first 64 bits), `at` and `marked` are seconds since 1970,

@@ -35,11 +35,27 @@ pub(crate) struct Loss {
     pub span: Span,
 }
 
+/// When a datagram left, and in which run: a time in which RLP never lacked data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Departed {
+    pub(super) at: Instant,
+    pub(super) run: u64,
+}
+
+/// A batch and its place in the order.
+#[derive(Debug, Clone, Copy)]
+struct Batch {
+    departure: Departure,
+    /// The number of datagrams up to and including it.
+    through: u64,
+    run: u64,
+}
+
 /// Oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Departures {
-    /// With the number of datagrams up to and including each batch.
-    batches: VecDeque<(Departure, u64)>,
+    batches: VecDeque<Batch>,
+    run: u64,
     /// Datagrams sent, and those of them that arrived or were overtaken.
     sent: u64,
     passed: u64,
@@ -52,23 +68,29 @@ impl Departures {
             self.pop();
         }
         self.sent += departure.packets;
-        self.batches.push_back((departure, self.sent));
+        self.batches.push_back(Batch { departure, through: self.sent, run: self.run });
     }
 
-    /// The datagram with this number arrived. Returns its departure time, if known. Earlier ones are no longer in
-    /// flight.
-    pub(super) fn on_arrival(&mut self, packet_number: u64) -> Option<Instant> {
-        while let Some((first, _)) = self.batches.front()
+    /// RLP has no data left: a run ends.
+    pub(super) fn end_run(&mut self) {
+        if self.batches.back().is_some_and(|last| last.run == self.run) {
+            self.run += 1;
+        }
+    }
+
+    /// The datagram with this number arrived. Returns its departure, if known. Earlier ones are no longer in flight.
+    pub(super) fn on_arrival(&mut self, packet_number: u64) -> Option<Departed> {
+        while let Some(&Batch { departure: first, .. }) = self.batches.front()
             && first.last + REORDERING <= packet_number
         {
             self.lost.push(Loss { stream: first.stream, span: first.span });
             self.pop();
         }
-        let at = self.batches.partition_point(|(batch, _)| batch.last < packet_number);
-        let &(batch, through) = self.batches.get(at)?;
-        let behind = batch.last - packet_number;
-        self.passed = self.passed.max(through - behind.min(batch.packets));
-        (behind < batch.packets).then_some(batch.at)
+        let at = self.batches.partition_point(|batch| batch.departure.last < packet_number);
+        let &Batch { departure, through, run } = self.batches.get(at)?;
+        let behind = departure.last - packet_number;
+        self.passed = self.passed.max(through - behind.min(departure.packets));
+        (behind < departure.packets).then_some(Departed { at: departure.at, run })
     }
 
     /// Datagrams that arrived or were overtaken by one that did.
@@ -78,7 +100,7 @@ impl Departures {
 
     /// When the newest batch left.
     pub(super) fn newest(&self) -> Option<Instant> {
-        self.batches.back().map(|(batch, _)| batch.at)
+        self.batches.back().map(|batch| batch.departure.at)
     }
 
     /// Datagrams in flight.
@@ -92,8 +114,8 @@ impl Departures {
     }
 
     fn pop(&mut self) {
-        if let Some((_, through)) = self.batches.pop_front() {
-            self.passed = self.passed.max(through);
+        if let Some(batch) = self.batches.pop_front() {
+            self.passed = self.passed.max(batch.through);
         }
     }
 }
@@ -117,10 +139,10 @@ mod tests {
             departures.push(batch(at, last, packets));
         }
         assert_eq!(departures.in_flight(), 30);
-        assert_eq!(departures.on_arrival(16), Some(at));
+        assert_eq!(departures.on_arrival(16), Some(Departed { at, run: 0 }));
         assert_eq!(departures.in_flight(), 17);
         assert_eq!(departures.take_lost().len(), 0);
-        assert_eq!(departures.on_arrival(17), Some(at));
+        assert_eq!(departures.on_arrival(17), Some(Departed { at, run: 0 }));
         assert_eq!(
             departures.take_lost(),
             [Loss { stream: batch(at, 9, 10).stream, span: batch(at, 9, 10).span }]
@@ -130,6 +152,21 @@ mod tests {
         assert_eq!(departures.on_arrival(3), None);
         assert_eq!(departures.on_arrival(99), None);
         assert_eq!((departures.take_lost().len(), departures.in_flight()), (2, 0));
+    }
+
+    #[test]
+    fn a_run_ends_when_data_does_and_an_empty_one_does_not_count() {
+        let at = Instant::now();
+        let mut departures = Departures::default();
+        departures.end_run();
+        departures.push(batch(at, 0, 1));
+        departures.push(batch(at, 1, 1));
+        departures.end_run();
+        departures.end_run();
+        departures.push(batch(at, 2, 1));
+        let runs: Vec<_> =
+            (0..3).filter_map(|number| departures.on_arrival(number)).map(|it| it.run).collect();
+        assert_eq!(runs, [0, 0, 1]);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use super::departures::Departed;
 use crate::wire::arrival::Arrival;
 
 /// Fewest bytes of a sample: six packets.
@@ -18,8 +19,13 @@ const PARTS_PER_ROUND_TRIP: u32 = 8;
 /// Packets that a host reads together arrived within this time, in microseconds.
 const RESOLUTION: u64 = 250;
 /// Lateness of hosts in microseconds: smaller differences between arrival and departure spacing may come from the
-/// hosts.
+/// hosts,
 const HOST_JITTER: u64 = 1000;
+/// and differences up to this multiple of the path's own jitter from the path. Two uniformly distributed delays differ by
+/// three times their mean difference at most.
+const JITTERS: f64 = 4.0;
+/// The part of a difference that moves the jitter (RFC 3550 §6.4.1).
+const JITTER_GAIN: f64 = 1.0 / 16.0;
 
 /// If one of this many was lost, the path limited the sample: a policer adds no delay.
 const LOST_OF: u64 = 4;
@@ -28,8 +34,7 @@ const LOST_OF: u64 = 4;
 struct Point {
     micros: u64,
     bytes: u64,
-    /// Departure time of the datagram.
-    departed: Instant,
+    departed: Departed,
     /// Datagrams that arrived or were overtaken up to this one, and those that arrived.
     passed: u64,
     came: u64,
@@ -54,9 +59,23 @@ impl Taken {
     }
 }
 
+/// The rate of a path, in bytes per second.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct PathRate {
+    pub(super) rate: f64,
+    /// Whether the path limited it; otherwise it is a lower bound.
+    pub(super) known: bool,
+    /// Bytes that arrived in the newest run: the evidence.
+    pub(super) measured: u64,
+}
+
 /// Bytes per second.
 #[derive(Debug, Default)]
 pub(super) struct Estimate {
+    /// Bytes that had arrived when the newest run began.
+    run_began: u64,
+    /// The mean difference of successive one-way times, in microseconds.
+    jitter: f64,
     points: VecDeque<Point>,
     /// The largest recent samples, of this round trip and the one before: of those that the path limited,
     limited: [f64; 2],
@@ -66,17 +85,26 @@ pub(super) struct Estimate {
 }
 
 impl Estimate {
-    /// A datagram that left at `departed` arrived; `passed` datagrams have arrived or were overtaken.
+    /// A datagram that left as `departed` arrived; `passed` datagrams have arrived or were overtaken.
     pub(super) fn on_arrival(
         &mut self,
         now: Instant,
         arrival: Arrival,
-        departed: Instant,
+        departed: Departed,
         passed: u64,
         rtt: Duration,
     ) {
         let Arrival { micros, bytes, datagrams: came, .. } = arrival;
         let point = Point { micros, bytes, departed, passed, came };
+        let last = self.points.back().copied();
+        if let Some(last) = last {
+            let between = departed.at.saturating_duration_since(last.departed.at).as_micros() as f64;
+            let difference = (micros.saturating_sub(last.micros) as f64 - between).abs();
+            self.jitter += (difference - self.jitter) * JITTER_GAIN;
+        }
+        if last.is_none_or(|last| last.departed.run < departed.run) {
+            self.run_began = bytes;
+        }
         let span = (rtt / PARTS_PER_ROUND_TRIP).as_micros() as u64;
         let is_old = |old: &Point, next: &Point| {
             next.micros + span <= point.micros
@@ -109,12 +137,14 @@ impl Estimate {
             return;
         }
         let rate = bytes as f64 * 1e6 / micros.max(RESOLUTION) as f64;
-        let sent = to.departed.saturating_duration_since(from.departed).as_micros() as u64;
-        // They arrived more slowly than they left, or not all of them: the path limited them.
-        let is_late = micros > sent + (sent / 10).max(HOST_JITTER);
+        let sent = to.departed.at.saturating_duration_since(from.departed.at).as_micros() as u64;
+        // They arrived more slowly than they left, or not all of them: the path limited them, unless RLP had nothing to
+        // send meanwhile.
+        let is_late = micros > sent + (sent / 10).max(HOST_JITTER).max((JITTERS * self.jitter) as u64);
         let passed = to.passed.saturating_sub(from.passed);
         let lost = passed.saturating_sub(to.came.saturating_sub(from.came));
-        if !is_late && lost * LOST_OF < passed {
+        let by_path = from.departed.run == to.departed.run && (is_late || lost * LOST_OF >= passed);
+        if !by_path {
             self.taken[1] = self.taken[1].max(Taken::of(bytes, micros));
             return;
         }
@@ -127,12 +157,13 @@ impl Estimate {
         self.limited[1] = self.limited[1].max(rate);
     }
 
-    /// The path's rate in bytes per second, and whether it is known rather than a lower bound.
-    pub(super) fn rate(&self) -> Option<(f64, bool)> {
+    /// The path's rate.
+    pub(super) fn rate(&self) -> Option<PathRate> {
         let limited = self.limited[0].max(self.limited[1]);
         let taken = self.taken[0].max(self.taken[1]);
         let rate = if limited >= taken.certain { limited } else { limited.max(taken.rate) };
-        (rate > 0.0).then_some((rate, limited * 1.1 >= rate))
+        let measured = self.points.back().map_or(0, |last| last.bytes.saturating_sub(self.run_began));
+        (rate > 0.0).then_some(PathRate { rate, known: limited * 1.1 >= rate, measured })
     }
 }
 
@@ -150,12 +181,12 @@ mod tests {
             let departed = start + Duration::from_micros(nth * sent);
             let arrival = Arrival { packet_number: nth, datagrams: nth + 1, bytes: (nth + 1) * 1200, micros };
             let now = start + RTT + Duration::from_micros(micros);
-            estimate.on_arrival(now, arrival, departed, nth + 1, RTT);
+            estimate.on_arrival(now, arrival, Departed { at: departed, run: 0 }, nth + 1, RTT);
         }
     }
 
     fn mbits(estimate: &Estimate) -> (f64, bool) {
-        let (rate, known) = estimate.rate().expect("a rate");
+        let PathRate { rate, known, .. } = estimate.rate().expect("a rate");
         (rate * 8e-6, known)
     }
 
@@ -208,10 +239,27 @@ mod tests {
             let departed = start + Duration::from_micros(micros);
             let arrival =
                 Arrival { packet_number: nth * 10, datagrams: nth + 1, bytes: (nth + 1) * 1200, micros };
-            estimate.on_arrival(departed + RTT, arrival, departed, nth * 10 + 1, RTT);
+            let left = Departed { at: departed, run: 0 };
+            estimate.on_arrival(departed + RTT, arrival, left, nth * 10 + 1, RTT);
         }
         let (rate, known) = mbits(&estimate);
         assert!((rate - 20.0).abs() < 0.5 && known, "{rate}");
+    }
+
+    #[test]
+    fn an_application_that_pauses_does_not_make_the_path_slow_and_each_run_is_evidence_of_its_own() {
+        let start = Instant::now();
+        let mut estimate = Estimate::default();
+        // Bursts of seven packets at 100 Mbit/s every 20 ms, with a jitter that comes and goes in 3 ms.
+        for nth in 0..700_u64 {
+            let (burst, at) = (nth / 7, nth % 7);
+            let micros = burst * 20_000 + at * 96 + burst % 2 * 3000;
+            let departed = Departed { at: start + Duration::from_millis(20 * burst), run: burst };
+            let arrival = Arrival { packet_number: nth, datagrams: nth + 1, bytes: (nth + 1) * 1200, micros };
+            estimate.on_arrival(start + Duration::from_micros(micros), arrival, departed, nth + 1, RTT);
+        }
+        let PathRate { known, measured, .. } = estimate.rate().expect("a rate");
+        assert!(!known && measured < 10_000, "{known} {measured}");
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub(crate) use departures::{Departure, Loss};
 use self::{
     delay::Delay,
     departures::Departures,
-    estimate::Estimate,
+    estimate::{Estimate, PathRate},
     proof::Proof,
     vacancy::{Sample, Vacancy},
 };
@@ -48,6 +48,9 @@ const PACER_LATE: Duration = Duration::from_millis(2);
 /// Longer waits for other traffic are a queue: the larger of these.
 const QUEUE_MIN: Duration = Duration::from_millis(1);
 const QUEUE_PER_ROUND_TRIP: u32 = 32;
+/// Longer waits that the peer's reports do not show are a queue too, beyond this part of a round trip: the way back
+/// varies.
+const NOISE_PER_ROUND_TRIP: u32 = 16;
 /// Packets that wait in queues other than the bottleneck's.
 const QUEUE_PACKETS: f64 = 4.0;
 /// RLP's window in packets while other traffic holds it back, and the window it grows to. Without one, RLP's own losses
@@ -65,6 +68,13 @@ const GAIN: f64 = 1.05;
 const GAIN_CALM: f64 = 1.0;
 /// The same while only RLP itself has limited the rate.
 const GAIN_UNKNOWN: f64 = 2.0;
+
+/// Factor by which the rate may exceed what proofs support while they return without a queue. Then only RLP itself has
+/// limited them.
+const GROWTH: f64 = 2.0;
+
+/// Most bytes of UDP payload for a stream byte in full packets; a lone end has no stream bytes.
+const WIRE_MAX: f64 = 1.125;
 
 /// RLP bytes in a busy period before the peer has proved any receipt; or the bytes it proved in one earlier round trip,
 /// if more; plus twice the proved bytes. A peer with forged times gains no more.
@@ -143,9 +153,16 @@ pub(crate) struct Clock {
     took: u64,
     /// The rate that was last handed on.
     handed_on: f64,
-    /// RLP bytes sent in this busy period.
+    /// RLP bytes sent in this busy period, and the stream bytes in them.
     sent_bytes: u64,
+    sent_payload: u64,
     proof: Proof,
+    /// Round trips of RLP by the local clock. They include the way back, but no report can shorten them.
+    round_trips: Delay,
+    primary_round_trips: Delay,
+    /// The queueing delay that the peer reported last, in seconds, and how much longer round trips were than that.
+    reported: f64,
+    unreported: Delay,
     /// Datagrams overtaken by one that arrived, and not arrived themselves.
     missing: u64,
     /// When that number last grew.
@@ -184,7 +201,12 @@ impl Clock {
             took: 0,
             handed_on: 0.0,
             sent_bytes: 0,
+            sent_payload: 0,
             proof: Proof::default(),
+            round_trips: Delay::default(),
+            primary_round_trips: Delay::default(),
+            reported: 0.0,
+            unreported: Delay::default(),
             missing: 0,
             lost_at: None,
         }
@@ -199,14 +221,14 @@ impl Clock {
 
     fn remember(&mut self, pace: Pace) {
         self.remembered = Some(pace);
-        self.took = pace.rate.bytes_in(pace.rtt_min).min(TOOK_MAX);
+        self.took = pace.bdp().min(TOOK_MAX);
     }
 
     /// The measurements.
     pub(crate) fn stats(&self) -> ClockStats {
         ClockStats {
             rate: self.pace().map(|pace| pace.rate),
-            path_limited: self.estimate.rate().is_some_and(|(_, known)| known),
+            path_limited: self.is_path_limited(),
             queue: self.delay.queue(),
             braked: matches!(self.phase, Phase::Braked { .. }),
             remembered: self.recalled,
@@ -215,21 +237,50 @@ impl Clock {
 
     /// The rate of the path, if known.
     pub(crate) fn pace(&self) -> Option<Pace> {
-        let (rate, _) = self.estimate.rate()?;
-        Some(Pace { rate: Rate::from_bits_per_second((rate * 8.0) as u64)?, rtt_min: self.rtt_min })
+        let PathRate { rate, measured, .. } = self.estimate.rate()?;
+        let rate = Rate::from_bits_per_second((rate * 8.0) as u64)?;
+        Some(Pace { rate, rtt_min: self.rtt_min, measured })
     }
 
-    /// Like [`Self::pace`], for later connections: at most twice what the peer proved to have received in a round trip.
-    pub(crate) fn proved_pace(&self) -> Option<Pace> {
-        let pace = self.pace()?;
-        let bytes = (2 * self.proof.most()).max(UNPROVEN_BYTES);
-        let most = Rate::from_bits_per_second((bytes as f64 * 8.0 / pace.rtt_min.as_secs_f64()) as u64)?;
-        Some(Pace { rate: pace.rate.min(most), ..pace })
+    /// Like [`Self::pace`], for later flows: only if the path has limited the rate, and as far as the peer's proofs
+    /// support it.
+    pub(crate) fn found(&self) -> Option<Pace> {
+        let pace = self.pace().filter(|_| self.is_path_limited())?;
+        let rate = self.proof.clamp(bytes_per_second(pace.rate));
+        Some(Pace { rate: Rate::from_bits_per_second((rate * 8.0) as u64)?, ..pace })
+    }
+
+    fn is_path_limited(&self) -> bool {
+        self.estimate.rate().is_some_and(|path| path.known)
+    }
+
+    /// The rate that proofs support, in bytes per second, whatever the peer reports.
+    fn supported(&self, now: Instant) -> f64 {
+        let proved = self.proof.rate();
+        let calm = self.round_trips(now).queue() <= self.queue_max();
+        if calm { proved * GROWTH } else { proved }
+    }
+
+    /// Round trips of RLP by the local clock, or of the primary while RLP only repeats lost bytes, for which Karn's
+    /// algorithm allows no sample.
+    fn round_trips(&self, now: Instant) -> &Delay {
+        let is_fresh = self.round_trips.newest().is_none_or(|newest| now <= newest + self.rtt_min);
+        if is_fresh { &self.round_trips } else { &self.primary_round_trips }
+    }
+
+    /// A queue that the peer's reports do not show, beyond noise: it is on the way back, or hidden.
+    fn unreported_queue(&self, now: Instant) -> Duration {
+        let trips = self.round_trips(now);
+        let seconds = match trips.newest() == self.round_trips.newest() {
+            true => self.unreported.recent().unwrap_or(0.0).max(0.0),
+            false => trips.queue().saturating_sub(self.delay.queue()).as_secs_f64(),
+        };
+        Duration::from_secs_f64(seconds).saturating_sub(self.rtt_min / NOISE_PER_ROUND_TRIP)
     }
 
     /// Whether the rate is worth remembering, and has changed since the last call.
     pub(crate) fn take_changed(&mut self) -> bool {
-        let Some((rate, true)) = self.estimate.rate() else { return false };
+        let Some(rate) = self.found().map(|pace| bytes_per_second(pace.rate)) else { return false };
         let changed = (rate - self.handed_on).abs() > self.handed_on / 8.0;
         if changed {
             self.handed_on = rate;
@@ -237,9 +288,31 @@ impl Clock {
         changed
     }
 
-    /// The peer has proved that it has `bytes` more.
-    pub(crate) fn on_delivered(&mut self, now: Instant, bytes: u64) {
+    /// The peer has proved that it has `bytes` more of RLP, one of which took this round trip.
+    pub(crate) fn on_delivered(&mut self, now: Instant, bytes: u64, round_trip: Option<Duration>) {
+        if let Some(round_trip) = round_trip {
+            self.on_round_trip(now, round_trip);
+        }
+        self.proof.on_rlp_delivered(now, self.on_wire(bytes), self.rtt_min);
+    }
+
+    /// The peer has acknowledged `bytes` of the primary's packets, the newest after this round trip.
+    pub(crate) fn on_primary_delivered(&mut self, now: Instant, bytes: u64, round_trip: Duration) {
+        self.primary_round_trips.add(now, round_trip.as_secs_f64(), self.rtt_min);
         self.proof.on_delivered(now, bytes, self.rtt_min);
+    }
+
+    fn on_round_trip(&mut self, now: Instant, round_trip: Duration) {
+        self.rtt_min = self.rtt_min.min(round_trip);
+        let seconds = round_trip.as_secs_f64();
+        let least = self.round_trips.add(now, seconds, self.rtt_min);
+        self.unreported.add(now, seconds - least - self.reported, self.rtt_min);
+    }
+
+    /// Stream bytes as bytes of UDP payload.
+    fn on_wire(&self, bytes: u64) -> u64 {
+        let ratio = self.sent_bytes as f64 / self.sent_payload.max(1) as f64;
+        (bytes as f64 * ratio.clamp(1.0, WIRE_MAX)) as u64
     }
 
     /// Everything sent is acknowledged or lost: what follows is another flow.
@@ -247,13 +320,13 @@ impl Clock {
         self.begun = None;
         self.sent = 0;
         self.sent_bytes = 0;
-        self.proof.start_busy_period();
+        self.sent_payload = 0;
         // The path may have changed meanwhile.
         self.vacancy = Vacancy::new(self.missing);
-        if self.estimate.rate().is_some_and(|(_, known)| known) {
-            if let Some(pace) = self.proved_pace() {
-                self.remember(pace);
-            }
+        self.proof.start_busy_period();
+        if let Some(found) = self.found() {
+            self.proof.forget_rates();
+            self.remember(found.or_known(self.remembered));
             self.estimate = Estimate::default();
             self.phase = Phase::Start;
         }
@@ -333,9 +406,12 @@ impl Clock {
     }
 
     fn permit_clocked(&mut self, now: Instant, path: PathNow) -> Permit {
-        let Some((rate, known)) = self.estimate.rate() else {
+        let Some(PathRate { rate, known, .. }) = self.estimate.rate() else {
             return Permit::Wait(now + self.rtt_min);
         };
+        // Without any proof, what keeps the estimate alive.
+        let least = FLOOR_MIN * path.packet_bytes as f64 / self.rtt_min.as_secs_f64();
+        let rate = rate.min(self.supported(now)).max(least);
         let bdp = rate * self.rtt_min.as_secs_f64();
         // Plus what keeps the link busy between bursts without a queue.
         let packets = |packets: u64| (packets * path.packet_bytes) as f64;
@@ -402,9 +478,16 @@ impl Clock {
     pub(crate) fn on_rlp_sent(&mut self, now: Instant, departure: Departure, bytes: u64) {
         self.sent += departure.packets;
         self.sent_bytes += bytes;
+        self.sent_payload += departure.span.len();
+        self.proof.expect(now + self.rtt_min);
         self.vacancy.own().on_rlp_sent(now, departure.last, departure.packets, bytes);
         self.departures.push(departure);
         self.pacer.on_rlp_sent(now, bytes);
+    }
+
+    /// RLP has no data left to send.
+    pub(crate) fn on_no_data(&mut self) {
+        self.departures.end_run();
     }
 
     /// The primary has sent `bytes`.
@@ -418,19 +501,22 @@ impl Clock {
     /// The receiver's report. Returns the one-way time, for [`Self::waited`].
     pub(crate) fn on_arrival(&mut self, now: Instant, arrival: Arrival, honoured: bool) -> Option<f64> {
         let departed = self.departures.on_arrival(arrival.packet_number)?;
-        self.rtt_min = self.rtt_min.min(now.saturating_duration_since(departed));
         self.estimate.on_arrival(now, arrival, departed, self.departures.passed(), self.rtt_min);
-        let delay = self.one_way(departed, arrival.micros);
+        let delay = self.one_way(departed.at, arrival.micros);
         let waited = delay - self.delay.add(now, delay, self.rtt_min);
+        self.reported = waited;
         let missing = self.departures.passed().saturating_sub(arrival.datagrams);
         let lost = missing > self.missing;
         self.missing = self.missing.max(missing);
         if lost {
             self.lost_at = Some(now);
         }
-        if let Some((rate, _)) = self.estimate.rate() {
+        if let Some(PathRate { rate, .. }) = self.estimate.rate() {
             let service = self.sent_bytes as f64 / self.sent.max(1) as f64 / rate;
             let (number, missing) = (arrival.packet_number, self.missing);
+            // A queue that the peer hides is a queue of others.
+            let hidden = self.unreported_queue(now).as_secs_f64();
+            let (delay, waited) = (delay + hidden, waited + hidden);
             let sample = Sample { number, delay, waited, service, rate, missing };
             self.vacancy.on_arrival(now, sample, self.rtt_min);
         }
@@ -441,7 +527,7 @@ impl Clock {
     /// The part of a delay, in seconds, that was a queue: beyond the lateness of hosts and a few packets.
     pub(crate) fn waited(&self, delay: f64) -> f64 {
         let packet = self.sent_bytes as f64 / self.sent.max(1) as f64;
-        let few = self.estimate.rate().map_or(0.0, |(rate, _)| QUEUE_PACKETS * packet / rate);
+        let few = self.estimate.rate().map_or(0.0, |path| QUEUE_PACKETS * packet / path.rate);
         delay - self.delay.least().unwrap_or(delay) - few.max(QUEUE_MIN.as_secs_f64())
     }
 
@@ -463,7 +549,7 @@ impl Clock {
 
     fn change(&mut self, now: Instant, honoured: bool, lost: bool) {
         let queue = self.vacancy.queue().min(self.delay.queue());
-        let queue = !honoured && queue > self.queue_max();
+        let queue = !honoured && queue.max(self.unreported_queue(now)) > self.queue_max();
         match self.phase {
             Phase::Start
                 if (honoured && self.estimate.rate().is_some()) || self.vacancy.part(false).is_some() =>
@@ -545,8 +631,8 @@ mod tests {
         free: Instant,
         others: Duration,
         sent: u64,
-        /// Reports on their way: arrival time and content.
-        reports: Vec<(Instant, Arrival)>,
+        /// Reports on their way: arrival time, content, and when the packet left.
+        reports: Vec<(Instant, Arrival, Instant)>,
         honoured: bool,
         /// The receiver's clock error as a function of an interval.
         haste: u32,
@@ -572,9 +658,13 @@ mod tests {
             let (mut now, end) = (self.start + from, self.start + to);
             let mut sent = Vec::new();
             while now < end {
-                while let Some(at) = self.reports.iter().position(|(at, _)| *at <= now) {
-                    let (at, report) = self.reports.remove(at);
+                while let Some(at) = self.reports.iter().position(|(at, ..)| *at <= now) {
+                    let (at, report, sent) = self.reports.remove(at);
                     self.clock.on_arrival(at, report, self.honoured);
+                    // A receiver whose times are made up proves nothing.
+                    if self.haste == 1 {
+                        self.clock.on_delivered(at, PACKET, Some(at - sent));
+                    }
                 }
                 let path = PathNow {
                     packet_bytes: PACKET,
@@ -608,8 +698,7 @@ mod tests {
                 bytes: self.sent * PACKET,
                 micros,
             };
-            self.clock.on_delivered(arrives + RTT, if self.haste == 1 { PACKET } else { 0 });
-            self.reports.push((arrives + RTT, report));
+            self.reports.push((arrives + RTT, report, now));
         }
     }
 
@@ -674,22 +763,19 @@ mod tests {
         let mut world = World::new();
         world.haste = 1000;
         let rate = Rate::from_bits_per_second(1_000_000_000_000).expect("not zero");
-        world.clock.recall(Pace { rate, rtt_min: RTT });
+        world.clock.recall(Pace { rate, rtt_min: RTT, measured: 0 });
         let sent = world.run(ms(0), ms(200)).len() as u64 * PACKET;
         assert!((UNPROVEN_BYTES..=TOOK_MAX).contains(&sent), "{sent} bytes");
     }
 
     #[test]
     fn later_flows_get_no_rate_without_receipts() {
-        for (haste, bounded) in [(1, false), (10_000, true)] {
+        for (haste, proves) in [(1, true), (10_000, false)] {
             let mut world = World::new();
             world.haste = haste;
             world.run(ms(0), ms(400));
-            let bytes = |pace: Pace| pace.rate.bytes_in(pace.rtt_min);
-            let found = world.clock.pace().map(bytes).expect("a rate");
-            let proved = world.clock.proved_pace().map(bytes).expect("a rate");
-            assert_eq!(proved < found, bounded, "{proved} of {found} bytes in a round trip");
-            assert!(proved <= UNPROVEN_BYTES);
+            assert!(world.clock.pace().is_some());
+            assert_eq!(world.clock.found().is_some(), proves);
         }
     }
 
@@ -698,7 +784,7 @@ mod tests {
         let mut world = World::new();
         world.others = ms(10_000);
         let rate = Rate::from_bits_per_second(3_000_000).expect("not zero");
-        world.clock.recall(Pace { rate, rtt_min: RTT });
+        world.clock.recall(Pace { rate, rtt_min: RTT, measured: 0 });
         let sent = world.run(ms(0), ms(200));
         let late = within(&sent, 80, 200);
         assert!((2..=(120 / 40 + 1) * FLOOR as usize).contains(&late), "{sent:?}");
@@ -708,7 +794,7 @@ mod tests {
     fn what_is_remembered_is_sent_at_once_in_part() {
         let mut world = World::new();
         let rate = Rate::from_bits_per_second(12_000_000).expect("not zero");
-        world.clock.recall(Pace { rate, rtt_min: RTT });
+        world.clock.recall(Pace { rate, rtt_min: RTT, measured: 0 });
         let sent = world.run(ms(0), ms(40));
         // An eighth of 50 packets is less than the lower bound, and 50 are what the link serves in that time.
         assert!((AT_ONCE_MIN..TRAIN).contains(&(within(&sent, 0, 2) as u64)), "{sent:?}");

@@ -1,6 +1,6 @@
 //! Connects the guard: samples of both loops go in, verdicts and probes come out.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::Connection;
 use crate::{
@@ -42,12 +42,19 @@ impl Connection {
     }
 
     /// Reports acknowledged and lost packets of the primary to the guard. Called after each datagram: the peer's delay
-    /// can only be separated from one round trip at a time.
-    pub(crate) fn watch_primary(&mut self, now: Instant) {
+    /// can only be separated from one round trip at a time. The datagram arrived `late` ago: what this host was late does
+    /// not count against the path.
+    pub(crate) fn watch_primary(&mut self, now: Instant, late: Duration) {
         let Self { primary, overlay: Some(Overlay { rlp: Some(rlp), .. }), .. } = self else { return };
-        let Some(guard) = rlp.guard() else { return };
         let sample = primary.take_path_sample(now);
-        let acked = sample.acked.is_some_and(|(sent, rtt)| guard.on_primary_acked(now, sent, rtt));
+        let arrived = now - late;
+        if let Some((_, rtt)) = sample.acked {
+            rlp.on_primary_delivered(arrived, sample.acked_bytes, rtt.saturating_sub(late));
+        }
+        let Some(guard) = rlp.guard() else { return };
+        let acked = sample
+            .acked
+            .is_some_and(|(sent, rtt)| guard.on_primary_acked(arrived, sent, rtt.saturating_sub(late)));
         let lost = sample.lost.is_some_and(|sent| guard.on_primary_lost(now, sent));
         if acked || lost {
             self.report_ignored();

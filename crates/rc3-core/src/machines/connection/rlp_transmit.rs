@@ -218,14 +218,18 @@ impl Connection {
                 continue;
             }
             self.log_packets(now, id, level, &packets);
+            let last = packets[packets.len() - 1].span;
+            let repeated = self.streams.send(id).is_some_and(|stream| stream.may_be_repeated(last));
             let departure = self.write_packets(now, id, level, &packets, buf)?;
             let total = buf.len() as u64;
             let handshaking = self.primary.is_handshaking();
             let rlp = self.rlp()?;
             rlp.on_sent(now, departure, total);
-            // A SACK cannot acknowledge an end alone, and the delay of early data is unknown.
-            if let Some(guard) = rlp.guard().filter(|_| !handshaking && !packets[0].span.is_empty()) {
-                guard.on_rlp_sent(now, id, packets[packets.len() - 1].span.start, total, window.in_flight);
+            // A SACK cannot acknowledge an end alone, the delay of early data is unknown, and of repeated bytes the first
+            // copy may have arrived (Karn's algorithm).
+            let watched = !handshaking && !packets[0].span.is_empty() && !repeated;
+            if let Some(guard) = rlp.guard().filter(|_| watched) {
+                guard.on_rlp_sent(now, id, last.start, total, window.in_flight);
             }
             let stats = &mut self.sent.levels[level.index()];
             stats.packets += packets.len() as u64;
@@ -238,6 +242,7 @@ impl Connection {
             self.report_rlp_in_flight(now);
             return Some((level, packets[0].datagram_len()));
         }
+        self.rlp()?.on_no_data();
         None
     }
 

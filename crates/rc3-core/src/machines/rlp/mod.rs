@@ -114,8 +114,7 @@ impl Rlp {
     /// Starts before the handshake is complete, with the memory of the path.
     pub(crate) fn begin_early(&mut self, now: Instant, record: Record) {
         self.recall(now, record);
-        let bdp = |pace: Pace| pace.rate.bytes_in(pace.rtt_min);
-        self.early_left = record.pace.filter(|_| self.clock.is_some()).map(|pace| bdp(pace) / EARLY_PART);
+        self.early_left = record.pace.filter(|_| self.clock.is_some()).map(|pace| pace.bdp() / EARLY_PART);
     }
 
     /// The sealer of datagrams.
@@ -181,11 +180,7 @@ impl Rlp {
         let limited = clock.stats().path_limited;
         let confirmed = self.unconfirmed && limited;
         self.unconfirmed &= !confirmed;
-        self.pace = match (clock.proved_pace(), self.pace) {
-            // A rate that the path did not limit does not contradict a higher one.
-            (Some(found), Some(known)) if !limited && found.rate < known.rate => Some(known),
-            (found, known) => found.or(known),
-        };
+        self.pace = clock.found().map(|found| found.or_known(self.pace)).or(self.pace);
         let record = Record { score: guard.score(), pace: self.pace, at: now, until: now + self.verdict_age };
         (changed || confirmed).then_some(record)
     }
@@ -325,10 +320,17 @@ impl Rlp {
         }
     }
 
-    /// The peer has proved that it has `bytes` more.
-    pub(crate) fn on_delivered(&mut self, now: Instant, bytes: u64) {
+    /// The peer has proved that it has `bytes` more of RLP, one of which took this round trip.
+    pub(crate) fn on_delivered(&mut self, now: Instant, bytes: u64, round_trip: Option<Duration>) {
         if let Some(clock) = &mut self.clock {
-            clock.on_delivered(now, bytes);
+            clock.on_delivered(now, bytes, round_trip);
+        }
+    }
+
+    /// The peer has acknowledged `bytes` more of the primary, the newest after this round trip.
+    pub(crate) fn on_primary_delivered(&mut self, now: Instant, bytes: u64, round_trip: Duration) {
+        if let Some(clock) = &mut self.clock {
+            clock.on_primary_delivered(now, bytes, round_trip);
         }
     }
 
@@ -347,6 +349,13 @@ impl Rlp {
         }
         if let Some(pacer) = &mut self.pacer {
             pacer.on_rlp_sent(now, bytes);
+        }
+    }
+
+    /// No stream has data that may be sent.
+    pub(crate) fn on_no_data(&mut self) {
+        if let Some(clock) = &mut self.clock {
+            clock.on_no_data();
         }
     }
 

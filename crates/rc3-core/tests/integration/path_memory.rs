@@ -1,0 +1,56 @@
+//! What connections leave in the memory of paths.
+
+use std::time::Duration;
+
+use rc3_core::{Dir, units::Rate};
+use rc3_sim::{LinkConfig, Pair, PairConfig};
+
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// 100 Mbit/s x 80 ms, a FIFO of one BDP, packets delayed at random by up to `jitter`.
+fn pair(jitter: Duration, seed: u64) -> Pair {
+    let rate = Rate::from_bits_per_second(100_000_000);
+    let link = LinkConfig { rate, delay: Duration::from_millis(40), seed, ..LinkConfig::default() };
+    let mut config = PairConfig::symmetric(link, 1_000_000);
+    config.priority = false;
+    config.forward.impairments.jitter.fill(jitter);
+    Pair::new(config)
+}
+
+/// The remembered rate in Mbit/s.
+fn remembered(pair: &mut Pair) -> f64 {
+    let now = pair.now;
+    let known: Vec<_> = pair.client.endpoint().verdicts(now).filter_map(|known| known.pace).collect();
+    assert_eq!(known.len(), 1);
+    known[0].rate.bits_per_second() as f64 * 1e-6
+}
+
+/// A connection that writes `message` bytes every `gap`, `count` times.
+fn chat(pair: &mut Pair, message: usize, gap: Duration, count: u32) {
+    let handle = pair.connect();
+    assert!(pair.drive_until(LIMIT, |pair| !pair.client.connection(handle).unwrap().is_handshaking()));
+    let stream = pair.client.with(handle, |c| c.open(Dir::Uni)).unwrap();
+    for _ in 0..count {
+        pair.client.with(handle, |c| c.write(stream, vec![0; message].into())).unwrap();
+        pair.drive_until(gap, |_| false);
+    }
+    pair.client.with(handle, |c| c.finish(stream)).unwrap();
+    pair.drive_until(LIMIT / 30, |_| false);
+    pair.server.accepted.clear();
+}
+
+#[test]
+fn a_connection_that_is_almost_idle_leaves_the_remembered_rate() {
+    for (message, gap, count) in [(3000, 5, 200), (8000, 20, 100), (20_000, 50, 40)] {
+        for jitter in [0, 300, 1000] {
+            let mut pair = pair(Duration::from_micros(jitter), 1);
+            pair.flow(10_000_000, LIMIT).expect("it arrives");
+            let before = remembered(&mut pair);
+            assert!((66.0..150.0).contains(&before), "{before} Mbit/s");
+            chat(&mut pair, message, Duration::from_millis(gap), count);
+            let after = remembered(&mut pair);
+            let kept = (after / before).max(before / after);
+            assert!(kept < 1.5, "{message} bytes, {jitter} us: {before} before, {after} Mbit/s after");
+        }
+    }
+}
