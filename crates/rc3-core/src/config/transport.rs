@@ -273,7 +273,7 @@ impl TransportConfig {
 
     /// Upper bound of received and unread bytes of both loops.
     pub(crate) fn receive_max(&self) -> u64 {
-        self.receive_window.map_or(WINDOW_MAX.saturating_add(self.rlp_window), u64::from)
+        self.receive_window.map_or_else(|| WINDOW_MAX.saturating_add(self.rlp_window), u64::from)
     }
 
     /// The primary's part of it, which starts with at most `initial` bytes.
