@@ -11,8 +11,7 @@ use rc3_net::{
     },
 };
 
-/// Most bytes of a connection that wait for sending, and for each loop most that wait for the reader: enough for
-/// 1 Gbit/s x 130 ms.
+/// Most bytes of a connection that wait for sending, and most that wait for the reader: enough for 1 Gbit/s x 130 ms.
 const WINDOW: u32 = 16 << 20;
 
 /// A client that trusts the certificates in the file `ca`, or those of the system.
@@ -57,7 +56,6 @@ pub(crate) fn transport(idle_timeout: f64, rlp: &str) -> io::Result<TransportCon
         // An open stream stays open without traffic, as over TCP.
         .keep_alive_interval(Some(idle * 3 / 10))
         .receive_window(WINDOW.into())
-        .rlp_window(WINDOW.into())
         .send_window(WINDOW.into())
         // A connection carries one stream, which the client opens.
         .max_concurrent_bidi_streams(VarInt::from_u32(1))

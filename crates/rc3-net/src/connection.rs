@@ -252,7 +252,7 @@ impl Connection {
         self.set(|core| core.set_send_window(bytes));
     }
 
-    /// Bytes the peer's primary may send beyond what was read, see
+    /// Most received and unread bytes of both loops, see
     /// [`TransportConfig::receive_window`](crate::TransportConfig::receive_window). Earlier grants remain.
     pub fn set_receive_window(&self, bytes: VarInt) {
         self.set(|core| core.set_receive_window(bytes));

@@ -325,8 +325,8 @@ impl Endpoint {
         self.handle.each(|state| state.core.set_server_config(config.as_ref())).into_iter().collect()
     }
 
-    /// Memory in bytes that peers may use on all connections together, see [`EndpointStats::held_bytes`];
-    /// [`core::Endpoint::set_memory_max`] says how it is divided. Default: 1 GiB.
+    /// Memory in bytes of all connections together, for received data, data stored for sending, and what peers may
+    /// still send; [`core::Endpoint::set_memory_max`] says how it is divided. Default: 1 GiB.
     pub fn set_memory_max(&self, bytes: u64) {
         self.handle.each(|state| state.core.set_memory_max(bytes));
     }

@@ -4,13 +4,12 @@ use std::time::Duration;
 
 use super::{Congestion, Passthrough, RlpMode};
 use crate::{
-    laws::{ladder::Ladder, window::WindowTuner},
-    quic::{IdleTimeout, VarInt},
+    laws::{ladder::Ladder, shares::FLOOR, window::WindowTuner},
+    quic::{IdleTimeout, Side, VarInt},
     units::Rate,
-    wire::control::INITIAL_CREDIT,
 };
 
-/// Upper bound of windows: two bandwidth-delay products of 1 Gbit/s and 400 ms, and a quarter more.
+/// Upper bound of each loop's windows: two bandwidth-delay products of 1 Gbit/s and 400 ms, and a quarter more.
 const WINDOW_MAX: u64 = 128 << 20;
 
 /// Initial receive window of the primary and initial send window: 1 Gbit/s x 30 ms; slow start begins far below.
@@ -59,7 +58,7 @@ pub struct TransportConfig {
     pub(crate) segment_size: Option<u16>,
     pub(crate) paced: bool,
     pub(crate) stream_receive_window: u32,
-    pub(crate) receive_window: u32,
+    pub(crate) receive_window: Option<u32>,
     pub(crate) send_window: u64,
     pub(crate) stream_send_window: u64,
     pub(crate) max_concurrent_bidi_streams: VarInt,
@@ -92,7 +91,7 @@ impl Default for TransportConfig {
             paced: true,
             // One stream may use the whole connection's window, which starts small and grows.
             stream_receive_window: WINDOW_MAX as u32,
-            receive_window: WINDOW_MAX as u32,
+            receive_window: None,
             send_window: WINDOW_MAX,
             stream_send_window: u64::MAX,
             // quinn-proto preallocates per stream it allows.
@@ -144,18 +143,19 @@ impl TransportConfig {
         self
     }
 
-    /// Most bytes of one stream that the peer's RLP loop may send beyond what the application has read. Never below 1
-    /// MiB, which a peer may use before it knows the limit. Default: 128 MiB.
+    /// Most bytes of one stream that the peer's RLP loop may send beyond what the application has read, if
+    /// [`Self::stream_receive_window`] is not less. A peer may send 1 MiB before it knows the limit; what is too much is
+    /// refused. Default: 128 MiB.
     pub fn rlp_stream_window(&mut self, bytes: u64) -> &mut Self {
-        self.rlp_stream_window = bytes.max(INITIAL_CREDIT);
+        self.rlp_stream_window = bytes;
         self
     }
 
-    /// The same for all streams of a connection together: the bound on memory for RLP data. The window starts at
-    /// 64 MiB, which RLP may fill in the first round trip, and grows while the application keeps up.
-    /// Default: 128 MiB.
+    /// The same for all streams of a connection together: the bound on memory for RLP data, within
+    /// [`Self::receive_window`]. The window starts at 64 MiB, which RLP may fill in the first round trip, and grows while
+    /// the application keeps up. Default: 128 MiB.
     pub fn rlp_window(&mut self, bytes: u64) -> &mut Self {
-        self.rlp_window = bytes.max(INITIAL_CREDIT);
+        self.rlp_window = bytes;
         self
     }
 
@@ -163,8 +163,8 @@ impl TransportConfig {
     /// half a byte for each stored byte. RLP data and SACKs that need more are ignored: the primary brings that data. A
     /// primary whose own gaps need twice as much commits a fault, and the connection ends. Default: 4 MiB.
     ///
-    /// So received and unread data uses at most twice [`Self::receive_window`] and [`Self::rlp_window`] together, plus
-    /// three times this.
+    /// So received and unread data uses at most twice [`Self::receive_window`], plus three times this. Connections that
+    /// use more than their share of [`Endpoint::set_memory_max`](crate::Endpoint::set_memory_max) have less: 16 KiB.
     pub fn overhead_max(&mut self, bytes: u64) -> &mut Self {
         self.overhead_max = bytes;
         self
@@ -191,20 +191,20 @@ impl TransportConfig {
         self
     }
 
-    /// Bytes the peer's primary may send on one stream beyond what was read; more than 4 GiB count as 4 GiB. Default:
-    /// 128 MiB, as much as the whole connection.
+    /// Bytes each of the peer's loops may send on one stream beyond what was read; more than 4 GiB count as 4 GiB. So
+    /// the unread bytes of a connection are at most twice this for each open stream. Default: 128 MiB.
     pub fn stream_receive_window(&mut self, bytes: VarInt) -> &mut Self {
         self.stream_receive_window = saturated(bytes);
         self
     }
 
-    /// The same for the whole connection, at most: the window starts at 4 MiB and doubles whenever half of it was
-    /// read within two round trips. Default: 128 MiB, enough for 1 Gbit/s x 400 ms.
+    /// Most received and unread bytes of a connection, of both loops together, whatever the peer does; more than 4 GiB
+    /// count as 4 GiB. The window of the primary starts at 4 MiB, or at half of this if that is less, and doubles
+    /// whenever half of it was read within two round trips. RLP has the rest, at most [`Self::rlp_window`].
     ///
-    /// This and [`Self::rlp_window`] together bound the received and unread bytes of a connection, whatever the peer
-    /// does.
+    /// Default: 128 MiB for the primary, enough for 1 Gbit/s x 400 ms, and [`Self::rlp_window`] for RLP.
     pub fn receive_window(&mut self, bytes: VarInt) -> &mut Self {
-        self.receive_window = saturated(bytes);
+        self.receive_window = Some(saturated(bytes));
         self
     }
 
@@ -275,16 +275,37 @@ impl TransportConfig {
         self.rlp != RlpMode::Off || self.steered()
     }
 
-    pub(crate) fn receive_tuner(&self) -> WindowTuner {
-        WindowTuner::new(WINDOW_INITIAL, self.receive_window.into())
+    /// Upper bound of received and unread bytes of both loops.
+    pub(crate) fn receive_max(&self) -> u64 {
+        self.receive_window.map_or_else(|| WINDOW_MAX.saturating_add(self.rlp_window), u64::from)
+    }
+
+    /// The primary's part of it, which starts with at most `initial` bytes.
+    pub(crate) fn receive_tuner(&self, initial: u64) -> WindowTuner {
+        let beside_rlp = if self.speaks_rc3() { self.receive_max() / 2 } else { u64::MAX };
+        let initial = initial.min(WINDOW_INITIAL).min(beside_rlp);
+        WindowTuner::new(initial, self.receive_window.map_or(WINDOW_MAX, u64::from))
+    }
+
+    /// The window in the transport parameters, if [`Self::receive_tuner`] starts with `initial` bytes. Servers always
+    /// advertise the same, because clients with 0-RTT rely on what they remember (RFC 9000 §7.4.1), and raise it at once.
+    pub(crate) fn advertised_receive(&self, side: Side, initial: u64) -> u64 {
+        let window = self.receive_tuner(initial).window();
+        if side == Side::Server { window.min(FLOOR) } else { window }
     }
 
     pub(crate) fn send_tuner(&self) -> WindowTuner {
         WindowTuner::new(WINDOW_INITIAL, self.send_window)
     }
 
-    pub(crate) fn rlp_tuner(&self) -> WindowTuner {
-        WindowTuner::new(RLP_WINDOW_INITIAL, self.rlp_window)
+    /// RLP's window, which starts with at most `initial` bytes.
+    pub(crate) fn rlp_tuner(&self, initial: u64) -> WindowTuner {
+        WindowTuner::new(RLP_WINDOW_INITIAL.min(initial), self.rlp_window)
+    }
+
+    /// Most bytes of one stream that RLP may bring beyond what was read.
+    pub(crate) fn rlp_stream_max(&self) -> u64 {
+        self.rlp_stream_window.min(self.stream_receive_window.into())
     }
 }
 

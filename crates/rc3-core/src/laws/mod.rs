@@ -8,6 +8,7 @@ pub(crate) mod feeding;
 pub(crate) mod fragments;
 pub(crate) mod guard;
 pub(crate) mod ladder;
+pub(crate) mod offer;
 pub(crate) mod order;
 pub(crate) mod pacer;
 pub(crate) mod path_mtu;

@@ -8,21 +8,21 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 /// Sums over the workers. Relaxed: no other memory is ordered by them.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
-    held: AtomicU64,
+    claimed: AtomicU64,
     connections: AtomicU64,
     waiting: AtomicUsize,
 }
 
 impl Pool {
-    /// A worker that had reported `before` bytes now uses `after`.
-    pub(crate) fn on_held(&self, before: u64, after: u64) {
+    /// A worker whose connections claimed `before` bytes now claim `after`.
+    pub(crate) fn on_claimed(&self, before: u64, after: u64) {
         // Sums of differences, so a wrapped one is right.
-        self.held.fetch_add(after.wrapping_sub(before), Relaxed);
+        self.claimed.fetch_add(after.wrapping_sub(before), Relaxed);
     }
 
-    /// Bytes that the workers have reported.
-    pub(crate) fn held(&self) -> u64 {
-        self.held.load(Relaxed)
+    /// Claims that the workers have reported, in bytes.
+    pub(crate) fn claimed(&self) -> u64 {
+        self.claimed.load(Relaxed)
     }
 
     pub(crate) fn add_connection(&self) {

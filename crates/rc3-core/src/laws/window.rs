@@ -50,6 +50,11 @@ impl WindowTuner {
         self.window
     }
 
+    /// Makes it at least `window` bytes, within its bound.
+    pub(crate) fn raise(&mut self, window: u64) {
+        self.window = self.window.max(window.min(self.max));
+    }
+
     /// In total `moved` bytes went through by `now`, on a path with this round-trip time. Returns whether the window
     /// has grown.
     ///

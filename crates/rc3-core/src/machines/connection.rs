@@ -11,6 +11,7 @@ mod events;
 mod feed;
 mod guard;
 mod limits;
+mod memory;
 #[cfg(feature = "kickass")]
 mod rate_signals;
 mod receive;
@@ -40,7 +41,7 @@ use crate::{
     config::TransportConfig,
     error::{ClosedStream, FinishError, PeerMisbehaved, ReadError, WriteError},
     event::Event,
-    laws::{addresses::Addresses, clock::Clock, guard::Guard, primary_window::Waiting},
+    laws::{addresses::Addresses, clock::Clock, guard::Guard, primary_window::Waiting, shares::Use},
     machines::{
         overlay::Overlay,
         rlp::Rlp,
@@ -111,7 +112,7 @@ pub struct Connection {
     blocked_writers: BlockedWriters,
     /// Bytes stored for the application over all streams.
     received_held: Received,
-    /// Memory that a peer may use before RLP data and SACKs are ignored, as set by the endpoint.
+    /// Memory that the connection may claim, as set by the endpoint.
     share: u64,
     /// The longest datagram of the primary so far: its payload is in buffers of that length.
     primary_datagram_max: usize,
@@ -155,8 +156,8 @@ struct SchedState {
     /// A read changed credit or flow control, so the endpoint must service the connection.
     needs_service: bool,
     handshake_ended: bool,
-    /// The peer's memory use as counted by the endpoint.
-    counted: u64,
+    /// Memory use as counted by the endpoint.
+    counted: Use,
     /// The primary got something to send outside its turn.
     probe_due: bool,
     /// The peer has another validated address.
@@ -164,18 +165,20 @@ struct SchedState {
 }
 
 impl Connection {
-    /// `secret` is drawn at random for this connection.
+    /// `secret` is drawn at random for this connection. `credit`: what the primary grants its peer first, at most.
     pub(crate) fn new(
         mut primary: Quic,
         config: Arc<TransportConfig>,
+        credit: u64,
         protection: &'static dyn Protection,
         secret: [u8; RECEIPT_SECRET_LEN],
     ) -> Self {
+        let windows = Windows::new(&config, primary.side(), credit);
         Self {
             trace: primary.take_trace(),
             streams: Streams::new(primary.side()),
             primary,
-            windows: Windows::new(&config),
+            windows,
             #[cfg(feature = "kickass")]
             rate_signals: RateSignals::default(),
             zero_rtt: ZeroRtt::Unused,
@@ -218,17 +221,6 @@ impl Connection {
     /// As [`Self::set_queued_for_primary`].
     pub(crate) fn set_changed(&mut self, changed: bool) -> bool {
         std::mem::replace(&mut self.sched.changed, changed) != changed
-    }
-
-    /// Sets the memory that the peer may use.
-    pub(crate) fn set_share(&mut self, bytes: u64) {
-        self.share = bytes;
-    }
-
-    /// The peer's memory use: at the last call, and now.
-    pub(crate) fn recount(&mut self) -> (u64, u64) {
-        let memory = self.peer_memory();
-        (std::mem::replace(&mut self.sched.counted, memory), memory)
     }
 
     /// Whether reads since the last call changed credit or flow control.
@@ -793,22 +785,6 @@ impl Connection {
     }
 
     // --- the rest ---
-
-    /// Bytes of memory that a peer uses.
-    fn peer_memory(&self) -> u64 {
-        self.received_held.all.total() + self.streams.sending().overhead
-    }
-
-    /// How much more RLP may use.
-    fn peer_memory_room(&self) -> u64 {
-        self.share.saturating_sub(self.peer_memory())
-    }
-
-    /// How much more SACKs may use.
-    fn overhead_room(&self) -> u64 {
-        let room = self.streams.sending().overhead_room(self.config.overhead_max).unwrap_or(0);
-        room.min(self.peer_memory_room())
-    }
 
     /// A stream that, as far as the application knows, is neither delivered nor reset.
     fn sending(&self, id: StreamId) -> Result<&SendStream, ClosedStream> {

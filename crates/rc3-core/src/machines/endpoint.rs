@@ -39,7 +39,7 @@ use crate::{
     quic::{ConnectionError, ConnectionHandle},
     seams::{
         keys::{Aead, Secrets, protection::Protection, receiver_id},
-        primary::quinn::{Accepting, ConnectFailed, Found, Incoming, QuicEndpoint, Routed},
+        primary::quinn::{Accepting, Bounds, ConnectFailed, Found, Incoming, QuicEndpoint, Routed},
         tls::ConfigError,
     },
     structures::{
@@ -309,12 +309,12 @@ impl Endpoint {
         let id = receiver_id(&datagram)?;
         let arrived = meta.arrived_by(now);
         if let Some(handle) = self.receivers.find(id) {
-            let connection = self.connections.get_mut(handle)?;
-            connection.set_share(self.shares.of_one());
+            let connection = self.connection_mut(handle)?;
             let len = datagram.len();
             if connection.handle_rlp_arrived(now, arrived, datagram) {
                 connection.on_rlp_from(meta.remote, len);
             }
+            self.recount(handle);
             return Some(handle);
         }
         self.undecryptable.keep(meta.remote, arrived, &datagram);
@@ -469,11 +469,12 @@ impl Endpoint {
         remote: SocketAddr,
         server_name: &str,
     ) -> Result<ConnectionHandle, ConnectFailed> {
-        let path_mtu = self.path_mtus.recall(now, remote);
-        let (handle, primary) = self.quic.connect(now, config, remote, server_name, path_mtu)?;
+        let bounds = self.bounds(now, remote);
+        let (handle, primary) = self.quic.connect(now, config, remote, server_name, bounds)?;
         let connection = Connection::new(
             primary,
             config.transport.clone(),
+            bounds.credit,
             config.security.protection(),
             self.secrets.next(),
         );
@@ -522,10 +523,11 @@ impl Endpoint {
             None => (Arc::default(), &Aead),
         };
         let (leading_len, remote) = (incoming.leading_len, incoming.remote_address());
-        let path_mtu = self.path_mtus.recall(now, remote);
-        match self.quic.accept(now, incoming, with, path_mtu, &mut response) {
+        let bounds = self.bounds(now, remote);
+        match self.quic.accept(now, incoming, with, bounds, &mut response) {
             Ok((handle, primary)) => {
-                let mut connection = Connection::new(primary, config, protection, self.secrets.next());
+                let secret = self.secrets.next();
+                let mut connection = Connection::new(primary, config, bounds.credit, protection, secret);
                 // A signal in the first flight: the client knows the rate after one round trip.
                 if let Some(len) = leading_len {
                     connection.on_leading(len);
@@ -581,16 +583,22 @@ impl Endpoint {
         self.incoming
     }
 
-    /// Bytes of memory that all peers together may cause before RLP data and SACKs are ignored.
-    /// Any connection may use the first half; once that is full, each connection has an equal share of the other half.
-    /// Data of the primaries is always accepted, see [`TransportConfig::overhead_max`]. Default: 1 GiB.
+    /// Bytes of memory that all connections together may use for received data and its gaps, for data stored for
+    /// sending, and for what peers may still send: credit counts when it is granted. Default: 1 GiB.
     ///
-    /// [`TransportConfig::overhead_max`]: crate::TransportConfig::overhead_max
+    /// Any connection may use the first half; once that is full, each connection has an equal share of the other half
+    /// while it lasts. Beyond that RLP data and SACKs are ignored, windows stay small, and writes wait. Each connection
+    /// may always receive 16 KiB, so that it never starves; with their cost and that of gaps this is at most 64 KiB.
+    /// So the limit holds up to one connection for each 64 KiB of it; bound the number of connections yourself.
+    ///
+    /// A lower limit does not take back credit: set it before the first connection. Unread datagrams (RFC 9221) are
+    /// bounded for each connection instead: `TransportConfig::datagram_receive_buffer_size`.
     pub fn set_memory_max(&mut self, bytes: u64) {
         self.shares.max = bytes;
     }
 
-    /// Bytes of memory that peers have caused on all connections, see [`Self::set_memory_max`].
+    /// Bytes of memory that peers have caused on all connections: received data, and records of gaps. The limit
+    /// ([`Self::set_memory_max`]) also counts what may still come.
     pub fn held_bytes(&self) -> u64 {
         self.shares.held()
     }
@@ -617,7 +625,7 @@ impl Endpoint {
         handle: ConnectionHandle,
         read: impl FnOnce(&mut Connection) -> T,
     ) -> Option<T> {
-        let connection = self.connections.get_mut(handle)?;
+        let connection = self.connection_mut(handle)?;
         let result = read(connection);
         if connection.take_needs_service() {
             self.touch(now(), handle);
@@ -635,7 +643,9 @@ impl Endpoint {
         handle: ConnectionHandle,
         write: impl FnOnce(&mut Connection) -> T,
     ) -> Option<T> {
+        let share = self.share_of(handle);
         let connection = self.connections.get_mut(handle)?;
+        connection.set_share(share);
         let result = write(connection);
         Self::take_events(handle, connection, &mut self.events);
         if connection.set_queued_for_primary(true) {
@@ -653,7 +663,7 @@ impl Endpoint {
         handle: ConnectionHandle,
         change: impl FnOnce(&mut Connection) -> T,
     ) -> Option<T> {
-        let result = change(self.connections.get_mut(handle)?);
+        let result = change(self.connection_mut(handle)?);
         self.touch(now, handle);
         Some(result)
     }
@@ -791,8 +801,8 @@ impl Endpoint {
         if self.drops.recall(now, connection.remote_address()).is_some() {
             connection.forbid_fragments(now);
         }
-        self.connections.insert(handle, connection);
         self.shares.add_connection();
+        self.connections.insert(handle, connection);
         self.touch(now, handle);
     }
 
@@ -808,7 +818,9 @@ impl Endpoint {
 
     /// Sources of streams are read while their other bytes are sent.
     fn service(&mut self, now: Instant, handle: ConnectionHandle) {
+        let share = self.share_of(handle);
         let Some(connection) = self.connections.get_mut(handle) else { return };
+        connection.set_share(share);
         connection.set_changed(false);
         connection.process_events(now);
         self.quic.service(handle, connection.primary_mut());
@@ -863,6 +875,24 @@ impl Endpoint {
         self.arm(handle);
     }
 
+    /// A connection that is about to change, with its present share of the memory.
+    fn connection_mut(&mut self, handle: ConnectionHandle) -> Option<&mut Connection> {
+        let share = self.share_of(handle);
+        let connection = self.connections.get_mut(handle)?;
+        connection.set_share(share);
+        Some(connection)
+    }
+
+    /// Memory that a connection may claim now.
+    fn share_of(&self, handle: ConnectionHandle) -> u64 {
+        self.shares.of_one(self.connections.get(handle).map_or(0, Connection::counted))
+    }
+
+    /// What is known about a connection with `remote` before it begins.
+    fn bounds(&mut self, now: Instant, remote: SocketAddr) -> Bounds {
+        Bounds { credit: self.shares.initial_credit(), path_mtu: self.path_mtus.recall(now, remote) }
+    }
+
     /// Updates the memory use of a connection.
     fn recount(&mut self, handle: ConnectionHandle) {
         if let Some(connection) = self.connections.get_mut(handle) {
@@ -873,10 +903,11 @@ impl Endpoint {
 
     /// Handles RLP datagrams that arrived before the keys.
     fn handle_undecryptable(&mut self, now: Instant, handle: ConnectionHandle, take: TakeUndecryptable) {
+        let share = self.share_of(handle);
         let Some(connection) = self.connections.get_mut(handle) else { return };
+        connection.set_share(share);
         let receivers = &self.receivers;
         let ours = |datagram: &[u8]| receiver_id(datagram).and_then(|id| receivers.find(id)) == Some(handle);
-        connection.set_share(self.shares.of_one());
         for (arrived, datagram) in take(&mut self.undecryptable, connection.proven_address(), &ours) {
             connection.handle_rlp_arrived(now, arrived, datagram);
         }

@@ -45,14 +45,15 @@ pub(crate) struct SackDue {
 }
 
 impl Overlay {
-    pub(crate) fn new(config: &TransportConfig) -> Self {
+    /// `rlp_room`: bytes that RLP may bring at first.
+    pub(crate) fn new(config: &TransportConfig, rlp_room: u64) -> Self {
         Self {
             rlp: None,
             openers: Openers::default(),
             control: None,
             decoder: ControlDecoder::default(),
             send_credit: SendCredit::default(),
-            recv_credit: RecvCredit::new(config),
+            recv_credit: RecvCredit::new(config, rlp_room),
             sacks: BTreeMap::new(),
             arrivals: Arrivals::default(),
             wants_arrivals: config.rlp == RlpMode::Guard,

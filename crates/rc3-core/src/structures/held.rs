@@ -29,6 +29,10 @@ pub(crate) const GAP_COST: u64 = 2 * SPAN_COST + RUN_COST + PIECE_COST;
 /// The same for a SACK at the sender: delivered and undelivered spans, and a piece of the send buffer.
 pub(crate) const SACK_COST: u64 = 2 * SPAN_COST + CHUNK_COST;
 
+/// What a byte that the primary may still send can cost: itself, half a byte that it pins, and as much overhead as it
+/// pays for.
+pub(crate) const PROMISE_COST: u64 = 2;
+
 /// Stored bytes for each byte of overhead they pay for. Packets of 1200 bytes with a gap after each need half of that.
 const BYTES_PER_OVERHEAD: u64 = 2;
 
@@ -64,9 +68,16 @@ pub(crate) struct Received {
     pub(crate) all: Held,
     /// The part that only the primary causes.
     pub(crate) by_primary: Held,
+    /// Bytes that RLP brought and the primary has not reached.
+    pub(crate) ahead: u64,
 }
 
 impl Received {
+    /// Unread bytes that the primary has brought or skipped.
+    pub(crate) fn unread_of_primary(&self) -> u64 {
+        self.all.bytes.saturating_sub(self.ahead)
+    }
+
     /// Whether it exceeds what any honest primary causes.
     pub(crate) fn is_hostile(self, free: u64) -> bool {
         self.by_primary.overhead_room(free.saturating_mul(PRIMARY_SHARE)).is_none()
@@ -98,7 +109,11 @@ impl Add for Received {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {
-        Self { all: self.all + other.all, by_primary: self.by_primary + other.by_primary }
+        Self {
+            all: self.all + other.all,
+            by_primary: self.by_primary + other.by_primary,
+            ahead: self.ahead + other.ahead,
+        }
     }
 }
 
@@ -106,6 +121,10 @@ impl Sub for Received {
     type Output = Self;
 
     fn sub(self, other: Self) -> Self {
-        Self { all: self.all - other.all, by_primary: self.by_primary - other.by_primary }
+        Self {
+            all: self.all - other.all,
+            by_primary: self.by_primary - other.by_primary,
+            ahead: self.ahead - other.ahead,
+        }
     }
 }

@@ -12,6 +12,8 @@ pub(crate) struct Taken {
     pub(crate) new: u64,
     pub(crate) duplicate: u64,
     pub(crate) refused: u64,
+    /// The primary may have more.
+    pub(crate) more: bool,
 }
 
 impl Taken {

@@ -1,5 +1,6 @@
 //! Senders that leave gaps.
 
+use bytes::Bytes;
 use rc3_core::{
     ConnectionHandle, Dir, VarInt,
     internals::{keys::RlpKeys, wire::DataHeader},
@@ -9,7 +10,7 @@ use rc3_sim::Pair;
 
 use crate::{
     resident::{MIB, Meter, isolated},
-    support::{STREAM, connected, keys, seal, world, world_with},
+    support::{RTT, STREAM, connected, keys, seal, world, world_with},
 };
 
 /// Gaps in one stream, as many as the limit for one stream allows, and the number of datagrams for them.
@@ -113,6 +114,37 @@ fn gaps_on_a_hundred_connections_cost_what_their_endpoint_allows() {
         let last = *pair.server.accepted.back().unwrap();
         let held = pair.server.connection(last).unwrap().stats().received.held_bytes;
         assert!(held > MIB / 2, "{held} bytes");
+    });
+}
+
+/// Each client writes on several streams as much as it may, and the server reads nothing.
+#[test]
+fn unread_data_of_sixty_connections_costs_what_their_endpoint_allows() {
+    const CONNECTIONS: usize = 60;
+    const LIMIT: u64 = 64 * MIB;
+    isolated("receiving::unread_data_of_sixty_connections_costs_what_their_endpoint_allows", || {
+        let mut pair = world_with(|config| {
+            config.max_idle_timeout(None);
+        });
+        pair.server.endpoint().set_memory_max(LIMIT);
+        let clients: Vec<_> = (0..CONNECTIONS).map(|_| pair.connect()).collect();
+        pair.drive_until(RTT * 20, |_| false);
+        // What clients store is the same memory for all of them.
+        let data = Bytes::from(vec![7; 2 * MIB as usize]);
+        let meter = Meter::start();
+        for &client in &clients {
+            for _ in 0..2 {
+                pair.client.with(client, |connection| {
+                    let id = connection.open(Dir::Uni).expect("a stream");
+                    connection.write(id, data.clone()).expect("room for it");
+                });
+            }
+        }
+        pair.drive_until(RTT * 300, |_| false);
+        let grown = meter.stop("unread data on 60 connections", CONNECTIONS as u64);
+        let held = pair.server.endpoint().held_bytes();
+        println!("{held} bytes counted");
+        assert!(held > 16 * MIB && held <= LIMIT && grown < LIMIT + 16 * MIB, "{held} bytes counted");
     });
 }
 

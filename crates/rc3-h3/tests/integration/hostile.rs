@@ -14,19 +14,15 @@ use crate::common::{
 use bytes::{Buf, Bytes};
 use rc3_h3::Connection;
 
-/// Of each window of the transport. RLP's windows are never smaller (`TransportConfig::rlp_stream_window`).
+/// Of each window of the transport.
 const WINDOW: u64 = 1024 * 1024;
 
-/// What the sender may have had accepted while nobody reads: the receiver's windows of both loops, the step by which it
-/// changes its offer to the primary (an eighth of that window), the sender's window, the primary's unacknowledged bytes
-/// (`TransportConfig::send_window`), and the frame that completes last.
-const ACCEPTED_MAX: u64 = 4 * WINDOW + WINDOW / 8 + FRAME as u64;
+/// What the sender may have had accepted while nobody reads: the receiver's window, which both loops share, the sender's
+/// window, the primary's unacknowledged bytes (`TransportConfig::send_window`), and the frame that completes last.
+const ACCEPTED_MAX: u64 = 3 * WINDOW + FRAME as u64;
 
 fn windows(transport: &mut rc3_net::TransportConfig) {
-    transport
-        .receive_window(u32::try_from(WINDOW).expect("small").into())
-        .rlp_window(WINDOW)
-        .send_window(WINDOW);
+    transport.receive_window(u32::try_from(WINDOW).expect("small").into()).send_window(WINDOW);
 }
 
 /// The counter's value once it has not moved for a while.

@@ -109,11 +109,9 @@ impl Connection {
         let Some(overlay) = &mut self.overlay else { return };
         match frame {
             ControlFrame::Settings(settings) => {
-                overlay.send_credit.raise(settings.connection_credit);
+                overlay.send_credit.on_settings(settings.connection_credit, settings.stream_credit);
                 overlay.arrivals.on_wanted(settings.arrivals);
-                overlay.send_credit.stream_initial =
-                    overlay.send_credit.stream_initial.max(settings.stream_credit);
-                self.streams.raise_rlp_limits(overlay.send_credit.stream_initial, overlay.control);
+                self.streams.set_rlp_limits(settings.stream_credit, overlay.control);
             }
             ControlFrame::MaxRlpData(limit) => {
                 // Once per batch, because a peer may send many frames, and there may be many streams.

@@ -60,7 +60,10 @@ impl Connection {
     pub(super) fn speak(&mut self, rc3: bool) {
         // With late feeding, the seam decides what counts as application-limited.
         self.primary.set_fed_late(rc3);
-        self.overlay = rc3.then(|| Overlay::new(&self.config));
+        self.overlay = rc3.then(|| Overlay::new(&self.config, self.rlp_room()));
+        if !rc3 {
+            self.windows.leave_to_primary();
+        }
         self.open_control();
     }
 

@@ -16,9 +16,11 @@ impl Connection {
         self.wake_writers();
     }
 
-    /// Bytes the peer's primary may send beyond what was read; ends the tuning. Earlier grants remain.
+    /// Most received and unread bytes of both loops from now on, as
+    /// [`TransportConfig::receive_window`](crate::TransportConfig::receive_window). The primary may send half of them at
+    /// once, or all if the peer does not use rc3. Earlier grants remain.
     pub fn set_receive_window(&mut self, bytes: VarInt) {
-        self.windows.fix_receive(bytes.into_inner());
+        self.windows.set_receive(bytes.into_inner(), self.overlay.is_some());
         self.offer_receive_window();
     }
 

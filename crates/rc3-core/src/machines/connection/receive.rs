@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::Connection;
 use crate::{
     error::{ClosedStream, PeerMisbehaved},
-    machines::stream::recv::{RecvStream, Room},
+    machines::stream::recv::{PullBounds, RecvStream, Room},
     quic::{Dir, StreamId, VarInt},
     seams::qlog::QlogEvent,
     structures::taken::Taken,
@@ -62,10 +62,20 @@ impl Connection {
         if id.initiator() != self.primary.side() && id.index() >= self.streams.known(id) {
             return;
         }
-        let Some(stream) = self.streams.recv(id) else { return };
+        while self.pull_step(id) {}
+        self.end_recv_if_over(id);
+    }
+
+    /// Takes some of it; returns whether there may be more.
+    fn pull_step(&mut self, id: StreamId) -> bool {
+        let bounds = PullBounds {
+            room: self.primary_room_alone(),
+            stream: self.windows.stream_receive,
+            step: self.primary_step(),
+        };
+        let Some(stream) = self.streams.recv(id) else { return false };
         let (held, consumed) = (stream.held(), stream.consumed());
-        let room = self.windows.memory().saturating_sub(self.received_held.all.bytes);
-        let result = stream.pull(&mut self.primary, id, room, self.primary_datagram_max, &mut self.pulled);
+        let result = stream.pull(&mut self.primary, id, bounds, self.primary_datagram_max, &mut self.pulled);
         self.received_held = self.received_held + stream.held() - held;
         // Bytes dropped by a reset count as consumed.
         let dropped = stream.consumed() - consumed;
@@ -73,9 +83,10 @@ impl Connection {
         if dropped > 0 {
             self.on_consumed(id, dropped);
         }
-        match result {
+        let more = match result {
             Ok(taken) => {
                 self.windows.taken += taken.read;
+                self.windows.offer.on_read(taken.read);
                 self.received.primary_bytes += taken.new;
                 self.received.duplicate_bytes += taken.duplicate;
                 // The peer repeats bytes that RLP has brought, so a SACK was lost. Or this was the last gap.
@@ -83,16 +94,18 @@ impl Connection {
                 if let Some(overlay) = self.overlay.as_mut().filter(|_| owes) {
                     overlay.owe_sack(id, Level::FIRST);
                 }
+                taken.more
             }
-            Err(fault) => self.fault = Some(fault),
-        }
-        // Data offered before memory ran short may still arrive.
-        if self.received_held.all.bytes > self.windows.memory() + self.windows.receive()
-            || self.received_held.is_hostile(self.config.overhead_max)
-        {
+            Err(fault) => {
+                self.fault = Some(fault);
+                false
+            }
+        };
+        if self.received_held.is_hostile(self.primary_overhead_max()) {
             self.fault = Some(PeerMisbehaved::OutOfOrder);
         }
-        self.end_recv_if_over(id);
+        self.offer_receive_window();
+        more && self.fault.is_none()
     }
 
     /// Drops a stream that neither the application nor the primary needs any more.
@@ -140,7 +153,8 @@ impl Connection {
         let Some(overlay) = &self.overlay else { return Ok(None) };
         let bytes = overlay.recv_credit.window_max().saturating_sub(self.received_held.all.bytes);
         let room = Room {
-            bytes: bytes.min(self.peer_memory_room()),
+            bytes: bytes.min(self.rlp_room()),
+            stream: self.windows.stream_receive,
             held: self.received_held.all,
             overhead_max: self.config.overhead_max,
         };

@@ -27,6 +27,12 @@ use crate::{
 /// Segments the primary may hold without having sent them; RLP repeats that much where the loops meet.
 const OVERLAP_PACKETS: u64 = 2;
 
+/// Lost bytes that RLP may send again before any of its bytes were acknowledged ...
+const REOPENED_FREE: u64 = 4 << 20;
+
+/// ... and for each acknowledged one. RLP loses most of its packets where the primary leaves little capacity.
+const REOPENED_PER_DELIVERED: u64 = 4;
+
 /// More than any round trip: before the first sample the primary has only a guess.
 const RTT_UNKNOWN: Duration = Duration::from_secs(3600);
 
@@ -347,10 +353,18 @@ impl Connection {
         Some(Departure { last, packets: packets.len() as u64, at: now, stream: id, span })
     }
 
-    /// RLP may send its lost bytes again.
+    /// RLP may send its lost bytes again, as long as enough of them arrive: a receiver without memory refuses them.
     pub(super) fn reopen_lost(&mut self) {
         let lost = self.rlp().map(Rlp::take_lost).unwrap_or_default();
+        if lost.is_empty() {
+            return;
+        }
+        let delivered: u64 = self.sent.levels.iter().map(|level| level.delivered_bytes).sum();
+        let allowed = REOPENED_FREE + self.sent.primary_bytes + REOPENED_PER_DELIVERED * delivered;
         for Loss { stream: id, span } in lost {
+            if self.sent.reopened_bytes > allowed {
+                break;
+            }
             let reopened = self.streams.with_send(id, |stream| stream.ledger.reopen(span)).unwrap_or(0);
             if reopened > 0 {
                 self.sent.reopened_bytes += reopened;

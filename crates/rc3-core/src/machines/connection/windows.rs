@@ -6,12 +6,13 @@ use std::time::{Duration, Instant};
 use super::Connection;
 use crate::{
     config::TransportConfig,
-    laws::window::{WindowTuner, worth_storing},
+    laws::{
+        offer::Offer,
+        window::{WindowTuner, worth_storing},
+    },
+    quic::Side,
     seams::qlog::QlogEvent,
 };
-
-/// A smaller change of the offer than this fraction of the window is not worth a frame.
-const STEPS_PER_WINDOW: u64 = 8;
 
 /// The windows of a connection, except RLP's, which belongs to its credit.
 #[derive(Debug)]
@@ -22,10 +23,12 @@ pub(super) struct Windows {
     send_fixed: bool,
     /// Upper bound of the bytes that one stream stores for sending.
     pub(super) stream_send: u64,
-    /// The last offer to the primary.
-    offered: u64,
-    /// Upper bound of received and unread bytes.
-    memory: u64,
+    /// What the peer's primary may send.
+    pub(super) offer: Offer,
+    /// Upper bound of received and unread bytes of both loops.
+    received: u64,
+    /// The same of one stream and one loop.
+    pub(super) stream_receive: u64,
     /// Bytes taken from the primary so far.
     pub(super) taken: u64,
     /// Bytes either loop has sent for the first time (or handed to the primary, in plain QUIC).
@@ -33,25 +36,32 @@ pub(super) struct Windows {
 }
 
 impl Windows {
-    pub(super) fn new(config: &TransportConfig) -> Self {
-        let receive = config.receive_tuner();
-        let memory = u64::from(config.receive_window).saturating_add(config.rlp_window);
+    /// The primary's window starts with at most `initial` bytes.
+    pub(super) fn new(config: &TransportConfig, side: Side, initial: u64) -> Self {
+        let receive = config.receive_tuner(initial);
         let (send, stream_send) = (config.send_tuner(), config.stream_send_window);
         Self {
             receive,
             send,
             send_fixed: false,
             stream_send,
-            offered: receive.window(),
-            memory,
+            offer: Offer::new(config.advertised_receive(side, initial)),
+            received: config.receive_max(),
+            stream_receive: config.stream_receive_window.into(),
             taken: 0,
             sent: 0,
         }
     }
 
-    /// Upper bound of received and unread bytes: the largest windows of both loops.
-    pub(super) fn memory(&self) -> u64 {
-        self.memory
+    /// Upper bound of received and unread bytes of both loops in this many streams.
+    pub(super) fn received_max(&self, streams: u64) -> u64 {
+        self.received.min(self.stream_receive.saturating_mul(2 * streams.max(1)))
+    }
+
+    /// RLP's part of `received_max`: what the primary's window leaves, or half if streams have smaller windows.
+    pub(super) fn rlp_part(&self, received_max: u64) -> u64 {
+        let rest = received_max.saturating_sub(self.receive.window());
+        if received_max < self.received { rest.max(received_max / 2) } else { rest }
     }
 
     /// Fixes the send window at `bytes`.
@@ -60,10 +70,18 @@ impl Windows {
         self.send_fixed = true;
     }
 
-    /// Like [`Self::fix_send`] for the receive window. Granted bytes may still arrive.
-    pub(super) fn fix_receive(&mut self, bytes: u64) {
-        self.memory = self.memory.saturating_add(bytes.saturating_sub(self.receive.window()));
-        self.receive = WindowTuner::new(bytes, bytes);
+    /// Sets the bound of both loops; the primary's window is at once all of it, or half if there is an RLP loop.
+    pub(super) fn set_receive(&mut self, bytes: u64, beside_rlp: bool) {
+        let least = if beside_rlp { bytes / 2 } else { bytes };
+        self.received = bytes;
+        self.receive = WindowTuner::new(self.receive.window().max(least), bytes);
+    }
+
+    /// There is no RLP loop: what was kept for it is the primary's.
+    pub(super) fn leave_to_primary(&mut self) {
+        if self.receive.window() == self.received / 2 {
+            self.receive.raise(self.received);
+        }
     }
 
     /// Upper bound of bytes stored for sending on a path with this least round-trip time.
@@ -72,9 +90,9 @@ impl Windows {
         if self.send_fixed { window } else { window.min(worth_storing(min_rtt)) }
     }
 
-    /// What the peer's primary may send beyond the bytes already taken, within memory.
-    pub(super) fn receive(&self) -> u64 {
-        self.receive.window()
+    /// What the peer's primary may send beyond the bytes already taken, within `room` for them.
+    pub(super) fn receive(&self, room: u64) -> u64 {
+        self.receive.window().min(room)
     }
 }
 
@@ -95,22 +113,22 @@ impl Connection {
             self.wake_writers();
         }
         self.offer_receive_window();
-        if let Some(bytes) = self.overlay.as_mut().and_then(|overlay| overlay.recv_credit.tune(now, rtt)) {
+        let rlp_part = self.rlp_part();
+        let rlp = self.overlay.as_mut().and_then(|overlay| overlay.recv_credit.tune(now, rtt, rlp_part));
+        if let Some(bytes) = rlp {
             self.trace.emit(now, || QlogEvent::WindowGrown { window: "rlp", bytes });
             self.grant();
         }
     }
 
-    /// Sets what the primary offers the peer: its window, but within memory. Bytes read out of order count as consumed
-    /// for quinn-proto, and those that wait behind a missing one would be stored in addition to whole windows. A
-    /// missing byte itself never waits for credit: later ones have used it.
+    /// Sets what the primary offers the peer: its window, within memory. Bytes read out of order count as consumed for
+    /// quinn-proto, and those that wait behind a missing one would be stored in addition to whole windows. A missing
+    /// byte itself never waits for credit: later ones have used it.
     pub(super) fn offer_receive_window(&mut self) {
-        let window = self.windows.receive.window();
-        let offer = window.min(self.windows.memory.saturating_sub(self.received_held.all.bytes));
-        let change = offer.abs_diff(self.windows.offered);
-        if change > 0 && (offer == window || change >= window / STEPS_PER_WINDOW) {
+        let window = self.windows.receive(u64::MAX);
+        let offer = self.windows.receive(self.primary_room());
+        if let Some(offer) = self.windows.offer.change(offer, window) {
             tracing::debug!(remote = %self.primary.addresses().0, offer, window, "receive window changes");
-            self.windows.offered = offer;
             self.primary.set_receive_window(offer);
         }
     }

@@ -92,7 +92,7 @@ impl Connection {
 
     /// Upper bound of bytes stored for sending, over all streams.
     fn stored_max(&self) -> u64 {
-        self.windows.store(self.primary.min_rtt())
+        self.windows.store(self.primary.min_rtt()).min(self.store_room())
     }
 
     fn own_room(&self, stream: &SendStream) -> u64 {

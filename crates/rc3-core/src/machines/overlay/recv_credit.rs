@@ -20,6 +20,8 @@ const UNREPORTED_MAX: usize = 1024;
 #[derive(Debug)]
 pub(crate) struct RecvCredit {
     window: WindowTuner,
+    /// What the connection leaves to RLP.
+    part: u64,
     window_max: u64,
     stream_window_max: u64,
     granted: u64,
@@ -29,14 +31,15 @@ pub(crate) struct RecvCredit {
 }
 
 impl RecvCredit {
-    /// The windows of `config`, unused.
-    pub(super) fn new(config: &TransportConfig) -> Self {
-        let window = config.rlp_tuner();
+    /// The windows of `config`, unused, with at most `room` bytes at first.
+    pub(super) fn new(config: &TransportConfig, room: u64) -> Self {
+        let window = config.rlp_tuner(room);
         Self {
             granted: window.window(),
             window,
+            part: u64::MAX,
             window_max: config.rlp_window,
-            stream_window_max: config.rlp_stream_window,
+            stream_window_max: config.rlp_stream_max(),
             consumed: 0,
             unreported: BTreeMap::new(),
         }
@@ -44,12 +47,12 @@ impl RecvCredit {
 
     /// The initial limit of the connection, and its distance from what was read.
     pub(super) fn window(&self) -> u64 {
-        self.window.window()
+        self.window.window().min(self.part)
     }
 
     /// The limit a new stream starts with.
     pub(crate) fn stream_window(&self) -> u64 {
-        self.stream_window_max.min(self.window.window())
+        self.stream_window_max.min(self.window())
     }
 
     /// Upper bound of stored bytes, when the window has grown to its maximum.
@@ -57,8 +60,10 @@ impl RecvCredit {
         self.window_max
     }
 
-    /// Adapts the window to what the application has read by `now`; returns its new size if it has grown.
-    pub(crate) fn tune(&mut self, now: Instant, rtt: Duration) -> Option<u64> {
+    /// Adapts the window to what the application has read by `now`, and to what the connection leaves to RLP; returns
+    /// its new size if it has grown.
+    pub(crate) fn tune(&mut self, now: Instant, rtt: Duration, part: u64) -> Option<u64> {
+        self.part = part;
         self.window.on_moved(now, self.consumed, rtt).then(|| self.window.window())
     }
 
@@ -95,9 +100,9 @@ impl RecvCredit {
 
     /// A new limit for the connection, once it is worth a frame.
     pub(crate) fn next_grant(&mut self) -> Option<ControlFrame> {
-        let window = self.window.window();
+        let window = self.window();
         let limit = self.consumed + window;
-        if limit.saturating_sub(self.granted) < window / 4 {
+        if limit.saturating_sub(self.granted) < (window / 4).max(1) {
             return None;
         }
         self.granted = limit;
@@ -113,7 +118,7 @@ impl RecvCredit {
     ) -> Option<ControlFrame> {
         let window = self.stream_window();
         let limit = consumed + window;
-        if limit.saturating_sub(*granted) < window / 4 {
+        if limit.saturating_sub(*granted) < (window / 4).max(1) {
             return None;
         }
         *granted = limit;

@@ -21,6 +21,12 @@ impl Default for SendCredit {
 }
 
 impl SendCredit {
+    /// The peer's SETTINGS: its first limits, which may be lower than those before.
+    pub(crate) fn on_settings(&mut self, connection: u64, stream: u64) {
+        self.connection = connection;
+        self.stream_initial = stream;
+    }
+
     /// A larger limit for the connection; smaller ones are outdated. Returns whether there is credit now and was none
     /// before: only then did a stream wait for it.
     pub(crate) fn raise(&mut self, connection: u64) -> bool {

@@ -23,6 +23,8 @@ pub(crate) struct Receipts {
     runs: OffsetMap<(u64, Receipt)>,
     /// Where the latest datagrams started.
     fresh: VecDeque<u64>,
+    /// Bytes in all runs.
+    bytes: u64,
 }
 
 impl Receipts {
@@ -37,6 +39,7 @@ impl Receipts {
         if span.is_empty() || below.is_some_and(|(_, &(end, _))| end > start) {
             return;
         }
+        self.bytes += end - start;
         if let Some((above_end, above)) = self.runs.remove(end) {
             end = above_end;
             receipt = receipt ^ above;
@@ -56,7 +59,13 @@ impl Receipts {
             && end <= position
         {
             self.runs.remove(start);
+            self.bytes -= end - start;
         }
+    }
+
+    /// Bytes of all runs.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     /// Memory used by the runs.
@@ -148,6 +157,7 @@ mod tests {
                 let most = receipts.held() + receipts.cost(datagram);
                 receipts.insert(datagram, key.receipt(4, datagram));
                 prop_assert!(receipts.held().overhead <= most.overhead);
+                prop_assert_eq!(receipts.bytes(), receipts.iter().map(|(run, _)| run.len()).sum::<u64>());
             }
             prop_assert_eq!(receipts.iter().map(|(run, _)| run).collect::<Vec<_>>(), came.iter().collect::<Vec<_>>());
             prop_assert!(receipts.iter().all(|(run, receipt)| key.receipt(4, run) == receipt));

@@ -16,7 +16,10 @@ use crate::{
         taken::Taken,
     },
     units::{Receipt, Span},
-    wire::head::{Head, HeadDecoder},
+    wire::{
+        control::INITIAL_CREDIT,
+        head::{Head, HeadDecoder},
+    },
 };
 
 /// Beyond this many bytes ready for the application, the primary's data stays in the primary, so that its flow control
@@ -95,11 +98,24 @@ enum HeadState {
     Reset(VarInt),
 }
 
+/// Limits for taking the primary's data, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PullBounds {
+    /// Of all streams.
+    pub(crate) room: u64,
+    /// Of this stream, unread.
+    pub(crate) stream: u64,
+    /// At a time.
+    pub(crate) step: u64,
+}
+
 /// Limits for RLP data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Room {
     /// Bytes of stream data.
     pub(crate) bytes: u64,
+    /// Unread bytes of this stream.
+    pub(crate) stream: u64,
     /// Bytes of all streams.
     pub(crate) held: Held,
     /// Allowed overhead beyond what its bytes pay for.
@@ -143,25 +159,31 @@ impl RecvStream {
         }
     }
 
-    /// Takes the primary's data, within the bounds of unread bytes on this stream and on all streams (`room`). Data
-    /// that makes a stream readable is always taken: otherwise another stream could wait for its room in vain. The
-    /// primary's datagrams had at most `datagram_len` bytes. `chunks` is a buffer for pieces, empty before and after.
+    /// Takes the primary's data, within the bounds of unread bytes on this stream and on all streams. Data that makes a
+    /// stream readable is always taken: otherwise another stream could wait for its room in vain. The primary's
+    /// datagrams had at most `datagram_len` bytes. `chunks` is a buffer for pieces, empty before and after. Returns
+    /// early, with [`Taken::more`], once `bounds.step` bytes were read.
     pub(crate) fn pull(
         &mut self,
         primary: &mut Quic,
         id: StreamId,
-        room: u64,
+        bounds: PullBounds,
         datagram_len: usize,
         chunks: &mut Vec<(u64, Bytes)>,
     ) -> Result<Taken, PeerMisbehaved> {
         let mut taken = Taken::default();
         self.backlogged = false;
         while self.head == HeadState::Open {
-            let max = self.pull_max(room.saturating_sub(taken.new));
+            let max = self.pull_max(bounds, taken.new);
             if max == 0 {
                 self.backlogged = true;
                 break;
             }
+            if taken.read >= bounds.step {
+                taken.more = true;
+                break;
+            }
+            let max = max.min(bounds.step - taken.read);
             let end = primary.read(id, max as usize, false, chunks);
             for (offset, bytes) in chunks.drain(..) {
                 taken.read += bytes.len() as u64;
@@ -179,13 +201,13 @@ impl RecvStream {
         Ok(taken)
     }
 
-    fn pull_max(&self, room: u64) -> u64 {
+    fn pull_max(&self, bounds: PullBounds, taken: u64) -> u64 {
         let ready = self.ready();
         if self.done || ready == 0 {
             return UNREAD_MAX;
         }
-        let ready_max = if self.consumed() == 0 { UNREAD_MAX } else { READY_MAX };
-        room.min(ready_max.saturating_sub(ready))
+        let ready_max = if self.consumed() == 0 { UNREAD_MAX } else { READY_MAX }.min(bounds.stream);
+        bounds.room.saturating_sub(taken).min(ready_max.saturating_sub(ready))
     }
 
     fn on_head_bytes(
@@ -295,7 +317,8 @@ impl RecvStream {
             return Ok(taken);
         }
         let end = offset + data.len() as u64;
-        if end > self.granted {
+        // A peer may not know the limit yet.
+        if end > self.granted.max(INITIAL_CREDIT) {
             return Err(PeerMisbehaved::Credit);
         }
         if let Some(size) = final_size {
@@ -304,9 +327,8 @@ impl RecvStream {
         if self.final_size.is_some_and(|size| end > size) {
             return Err(PeerMisbehaved::FinalSize);
         }
-        if self.out_of_order {
-            room.bytes = room.bytes.min(self.room_out_of_order());
-        }
+        let stream_max = if self.out_of_order { room.stream.min(OUT_OF_ORDER_MAX) } else { room.stream };
+        room.bytes = room.bytes.min(stream_max.saturating_sub(self.reassembler.buffered()));
         let span = Span::new(offset, end);
         if room.has(&self.reassembler, &self.receipts, span) {
             taken.add(&mut self.reassembler, offset, data, datagram_len, Loop::Rlp);
@@ -317,10 +339,6 @@ impl RecvStream {
             taken.refused = data.len() as u64;
         }
         Ok(taken)
-    }
-
-    fn room_out_of_order(&self) -> u64 {
-        OUT_OF_ORDER_MAX.saturating_sub(self.reassembler.buffered())
     }
 
     /// From here on bytes are read in any order; returns the offset up to which they were read in order.
@@ -494,11 +512,12 @@ impl RecvStream {
         match &self.framing {
             Framing::Plain => {
                 let all = with_record(&self.reassembler);
-                Received { all, by_primary: all }
+                Received { all, by_primary: all, ahead: 0 }
             }
             Framing::Records { pending_records, .. } => {
                 let by_primary = with_record(pending_records);
-                Received { all: self.reassembler.held() + self.receipts.held() + by_primary, by_primary }
+                let all = self.reassembler.held() + self.receipts.held() + by_primary;
+                Received { all, by_primary, ahead: self.receipts.bytes() }
             }
         }
     }
@@ -567,7 +586,7 @@ mod tests {
     fn refused_data_leaves_a_stream_as_it_was_and_full_packets_pay_for_themselves() {
         let mut stream = RecvStream::new(true, u64::MAX);
         let mut rlp = |offset, len, overhead_max| {
-            let room = Room { bytes: u64::MAX, held: stream.held().all, overhead_max };
+            let room = Room { bytes: u64::MAX, stream: u64::MAX, held: stream.held().all, overhead_max };
             let data = Bytes::from_static(&[0; PACKET]).slice(..len);
             let taken = stream.on_rlp(offset, data, len, None, Receipt(0), room).unwrap();
             (taken.refused, stream.held().all, stream.sack_spans().count())

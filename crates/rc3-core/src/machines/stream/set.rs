@@ -121,6 +121,11 @@ impl Streams {
         self.recv.get_mut(&id).map(Box::as_mut)
     }
 
+    /// The number of streams that are received.
+    pub(crate) fn receiving(&self) -> u64 {
+        self.recv.len() as u64
+    }
+
     pub(crate) fn remove_recv(&mut self, id: StreamId) -> Option<RecvStream> {
         self.recv.remove(&id).map(|stream| *stream)
     }
@@ -267,11 +272,11 @@ impl Streams {
         self.rlp_queue = self.send.iter().map(|(&id, s)| (Reverse(s.priority), s.age, id)).collect();
     }
 
-    /// The peer grants every stream except `control` at least this much.
-    pub(crate) fn raise_rlp_limits(&mut self, limit: u64, control: Option<StreamId>) {
+    /// The peer's first limit for every stream except `control`.
+    pub(crate) fn set_rlp_limits(&mut self, limit: u64, control: Option<StreamId>) {
         for (&id, stream) in &mut self.send {
             if Some(id) != control {
-                stream.rlp_limit = stream.rlp_limit.max(limit);
+                stream.rlp_limit = limit;
             }
         }
         self.queue_all_for_rlp();

@@ -26,6 +26,20 @@ fn early_bytes_arrive_half_a_round_trip_after_the_start() {
     assert!(last < DELAY + Duration::from_millis(1), "{last:?}");
 }
 
+/// Its transport parameters stay as the client remembers them (RFC 9000 §7.4.1).
+#[test]
+fn a_server_whose_memory_is_used_up_meanwhile_still_takes_early_data() {
+    let mut pair = world();
+    meet(&mut pair);
+    pair.server.endpoint().set_memory_max(1 << 20);
+    let client = resume(&mut pair);
+    let id = write(&mut pair, client, 5_000);
+    accept(&mut pair, id);
+    pair.drive();
+    let connection = pair.client.connection(client).unwrap();
+    assert!(connection.is_early_accepted() && connection.lost().is_none(), "{:?}", connection.lost());
+}
+
 #[test]
 fn rlp_takes_over_when_the_handshake_is_complete() {
     let mut pair = world();

@@ -2,6 +2,7 @@
 
 mod amplification;
 mod chosen_ids;
+mod memory;
 mod network;
 mod receiver;
 mod sender;

@@ -9,13 +9,23 @@ const ANSWER: u8 = 1;
 /// The same: the stream stays open.
 const KEEP: u8 = 2;
 
+/// Bytes of one write on a stream that nobody reads.
+const WRITE: usize = 64 << 10;
+
 /// Handshakes and exchanges at a time: more would overflow the socket's buffer.
 const PARALLEL: usize = 50;
 
 macro_rules! ends {
     ($name:ident, $library:ident) => {
         pub(crate) mod $name {
-            use std::{io::BufRead, net::SocketAddr, sync::Arc};
+            use std::{
+                io::BufRead,
+                net::SocketAddr,
+                sync::{
+                    Arc,
+                    atomic::{AtomicU64, Ordering::Relaxed},
+                },
+            };
 
             use tokio::{sync::Semaphore, task::JoinSet};
             use $library::{Connection, Endpoint, RecvStream, SendStream};
@@ -23,18 +33,26 @@ macro_rules! ends {
             use super::{
                 super::{
                     Result,
+                    limits::Limits,
                     transport::{Transport, $name as endpoints},
                 },
-                ANSWER, BYTES, KEEP, PARALLEL,
+                ANSWER, BYTES, KEEP, PARALLEL, WRITE,
             };
 
             /// A stream that stays open.
             type Open = (SendStream, RecvStream);
 
             #[tokio::main]
-            pub(crate) async fn serve(transport: Transport, streams: u32) -> Result<()> {
-                let (endpoint, certificate) = endpoints::server(transport, streams)?;
+            pub(crate) async fn serve(transport: Transport, limits: Limits) -> Result<()> {
+                let (endpoint, certificate) = endpoints::server(transport, limits)?;
                 println!("{}\n{certificate}", endpoint.local_addr()?);
+                let reported = endpoint.clone();
+                // Any line asks how many bytes the endpoint counts.
+                std::thread::spawn(move || {
+                    for _ in std::io::stdin().lock().lines() {
+                        println!("{}", endpoints::held(&reported));
+                    }
+                });
                 while let Some(incoming) = endpoint.accept().await {
                     tokio::spawn(async move {
                         if let Ok(connection) = incoming.await {
@@ -65,12 +83,14 @@ macro_rules! ends {
                 transport: Transport,
                 address: SocketAddr,
                 certificate: &str,
+                limits: Limits,
             ) -> Result<()> {
                 let mut held = Held {
-                    endpoint: endpoints::client(transport, certificate)?,
+                    endpoint: endpoints::client(transport, certificate, limits)?,
                     address,
                     connections: Vec::new(),
                     open: Vec::new(),
+                    written: Arc::default(),
                 };
                 for line in std::io::stdin().lock().lines() {
                     let line = line?;
@@ -79,6 +99,11 @@ macro_rules! ends {
                         ("connect", count) => held.connect(count).await?,
                         ("exchange", _) => held.exchange(1, ANSWER).await?,
                         ("open", count) => held.exchange(count, KEEP).await?,
+                        ("write", count) => held.write(count),
+                        ("written", _) => {
+                            println!("{}", held.written.load(Relaxed));
+                            continue;
+                        }
                         _ => return Err(format!("unknown command: {line}").into()),
                     }
                     println!("done");
@@ -92,6 +117,8 @@ macro_rules! ends {
                 address: SocketAddr,
                 connections: Vec<Connection>,
                 open: Vec<Open>,
+                /// Bytes that streams without a reader have accepted.
+                written: Arc<AtomicU64>,
             }
 
             impl Held {
@@ -110,6 +137,24 @@ macro_rules! ends {
                         self.connections.push(connection??);
                     }
                     Ok(())
+                }
+
+                /// Starts `count` streams on each connection that write for ever; nobody reads them.
+                fn write(&self, count: usize) {
+                    for connection in &self.connections {
+                        for _ in 0..count {
+                            let (connection, written) = (connection.clone(), self.written.clone());
+                            tokio::spawn(async move {
+                                let mut send = connection.open_uni().await?;
+                                loop {
+                                    send.write_all(&[0; WRITE]).await?;
+                                    written.fetch_add(WRITE as u64, Relaxed);
+                                }
+                                #[expect(unreachable_code, reason = "names the type of the errors")]
+                                Result::Ok(())
+                            });
+                        }
+                    }
                 }
 
                 /// On each connection, `count` streams with one request and its answer.

@@ -7,9 +7,11 @@
 #![forbid(unsafe_code)]
 
 mod ends;
+mod limits;
 mod process;
 mod table;
 mod transport;
+mod unread;
 
 use std::{error::Error, net::SocketAddr, time::Duration};
 
@@ -17,6 +19,7 @@ use clap::{Parser, Subcommand};
 use rc3_text::units::parse_time;
 
 use self::{
+    limits::Limits,
     process::{Process, Resident},
     transport::Transport,
 };
@@ -50,6 +53,12 @@ struct Arguments {
     /// Time after each step before memory is read
     #[arg(long, value_parser = parse_time, default_value = "3s")]
     settle: Duration,
+    /// Clients whose data the server never reads; 0 omits this part
+    #[arg(long, default_value_t = 20)]
+    unread: usize,
+    /// How long they write before memory is read
+    #[arg(long, value_parser = parse_time, default_value = "10s")]
+    unread_time: Duration,
     /// How long CPU time and wake-ups of the idle server are counted
     #[arg(long, value_parser = parse_time, default_value = "10s")]
     idle: Duration,
@@ -58,16 +67,28 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Side {
     #[command(hide = true)]
-    Serve { transport: Transport, streams: u32 },
+    Serve {
+        transport: Transport,
+        #[command(flatten)]
+        limits: Limits,
+    },
     #[command(hide = true)]
-    Hold { transport: Transport, address: SocketAddr, certificate: String },
+    Hold {
+        transport: Transport,
+        address: SocketAddr,
+        certificate: String,
+        #[command(flatten)]
+        limits: Limits,
+    },
 }
 
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
     match &arguments.side {
-        Some(Side::Serve { transport, streams }) => transport.serve(*streams),
-        Some(Side::Hold { transport, address, certificate }) => transport.hold(*address, certificate),
+        Some(Side::Serve { transport, limits }) => transport.serve(*limits),
+        Some(Side::Hold { transport, address, certificate, limits }) => {
+            transport.hold(*address, certificate, *limits)
+        }
         None => compare(&arguments),
     }
 }
@@ -80,13 +101,18 @@ fn compare(arguments: &Arguments) -> Result<()> {
             rows.push(connections(arguments, transport, count)?);
         }
     }
-    table::print_connections(&rows, arguments.streams);
+    if !rows.is_empty() {
+        table::print_connections(&rows, arguments.streams);
+    }
     if arguments.many_streams > 0 {
         let mut rows = Vec::new();
         for &transport in &arguments.transports {
             rows.push(streams(arguments, transport)?);
         }
         table::print_streams(&rows, arguments.many_streams, arguments.carriers);
+    }
+    if arguments.unread > 0 {
+        table::print_unread(&unread::measure(arguments)?);
     }
     Ok(())
 }
@@ -105,7 +131,7 @@ struct Connections {
 }
 
 fn connections(arguments: &Arguments, transport: Transport, count: usize) -> Result<Connections> {
-    let mut pair = Pair::start(transport, arguments.streams, arguments.settle)?;
+    let mut pair = Pair::start(transport, Limits::streams(arguments.streams + ENDED), arguments.settle)?;
     let mut step = |command: &str| -> Result<Resident> {
         let per_connection = pair.step(command)?.over(count);
         eprintln!("{}, {count} connections, {command}: {per_connection}", transport.name());
@@ -137,7 +163,7 @@ struct Streams {
 
 fn streams(arguments: &Arguments, transport: Transport) -> Result<Streams> {
     let each = arguments.many_streams / arguments.carriers;
-    let mut pair = Pair::start(transport, each, arguments.settle)?;
+    let mut pair = Pair::start(transport, Limits::streams(each + ENDED), arguments.settle)?;
     let without = pair.step(&format!("connect {}", arguments.carriers))?;
     let with = pair.step(&format!("open {each}"))?;
     let each = with.minus(without).over(arguments.many_streams);
@@ -155,13 +181,14 @@ struct Pair {
 
 impl Pair {
     /// Starts both, with one connection that the figures do not count.
-    fn start(transport: Transport, streams: usize, settle: Duration) -> Result<Self> {
-        let name = transport.name();
-        let mut server = Process::start(&["serve", name, &(streams + ENDED).to_string()])?;
+    fn start(transport: Transport, limits: Limits, settle: Duration) -> Result<Self> {
+        let with_limits =
+            |words: &[&str]| words.iter().map(ToString::to_string).chain(limits.words()).collect::<Vec<_>>();
+        let mut server = Process::start(with_limits(&["serve", transport.name()]))?;
         let (address, certificate) = (server.line()?, server.line()?);
-        let mut client = Process::start(&["hold", name, &address, &certificate])?;
+        let mut client = Process::start(with_limits(&["hold", transport.name(), &address, &certificate]))?;
         for command in ["connect 1", "exchange"] {
-            client.command(command)?;
+            client.ask(command)?;
         }
         std::thread::sleep(settle);
         let before = Resident { server: server.resident()?, client: client.resident()? };
@@ -170,7 +197,7 @@ impl Pair {
 
     /// Has the client do it; returns how much memory has grown since the start, in bytes.
     fn step(&mut self, command: &str) -> Result<Resident> {
-        self.client.command(command)?;
+        self.client.ask(command)?;
         std::thread::sleep(self.settle);
         let now = Resident { server: self.server.resident()?, client: self.client.resident()? };
         Ok(now.minus(self.before))

@@ -18,7 +18,7 @@ pub(crate) struct Process {
 
 impl Process {
     /// Starts this program with `words`.
-    pub(crate) fn start(words: &[&str]) -> Result<Self> {
+    pub(crate) fn start(words: impl IntoIterator<Item = String>) -> Result<Self> {
         let mut child = Command::new(std::env::current_exe()?)
             .args(words)
             .stdin(Stdio::piped())
@@ -38,10 +38,10 @@ impl Process {
         Ok(line.trim().to_owned())
     }
 
-    /// Gives it a line, and waits for one.
-    pub(crate) fn command(&mut self, command: &str) -> Result<()> {
+    /// Gives it a line; returns the one that it prints then.
+    pub(crate) fn ask(&mut self, command: &str) -> Result<String> {
         writeln!(self.input, "{command}")?;
-        self.line().map(drop)
+        self.line()
     }
 
     /// Bytes of its memory that are in RAM.

@@ -1,6 +1,6 @@
 //! The tables, in Markdown.
 
-use super::{Connections, Resident, Streams};
+use super::{Connections, Resident, Streams, limits::Limits, unread::Unread};
 
 pub(crate) fn print_connections(rows: &[Connections], streams: usize) {
     println!("Kilobytes per connection, server / client:\n");
@@ -29,6 +29,40 @@ pub(crate) fn print_streams(rows: &[Streams], streams: usize, carriers: usize) {
     for Streams { transport, each } in rows {
         println!("| {} | {} | {} |", transport.name(), each.server, each.client);
     }
+}
+
+pub(crate) fn print_unread(rows: &[Unread]) {
+    println!("\nMegabytes, clients that write and a server that reads nothing:\n");
+    println!("| settings | clients | transport | server | client | counted by the server | written |");
+    println!("|---|---|---|---|---|---|---|");
+    for row in rows {
+        println!(
+            "| {} | {} | {} | {} | {} | {} | {} |",
+            settings(row.limits),
+            row.clients,
+            row.transport.name(),
+            megabytes(row.resident.server),
+            megabytes(row.resident.client),
+            megabytes(row.held),
+            megabytes(row.written),
+        );
+    }
+}
+
+/// What is not the default.
+fn settings(limits: Limits) -> String {
+    let set = |name: &str, bytes: Option<u64>| bytes.map(|bytes| format!("`{name}` {}", megabytes(bytes)));
+    let all = [
+        set("receive_window", limits.receive_window.map(Into::into)),
+        set("send_window", limits.send_window),
+        set("set_memory_max", limits.memory_max),
+    ];
+    let all: Vec<_> = all.into_iter().flatten().collect();
+    if all.is_empty() { "default".to_owned() } else { all.join(", ") }
+}
+
+fn megabytes(bytes: u64) -> String {
+    format!("{:.1}", bytes as f64 / 1e6)
 }
 
 fn kilobytes(resident: Resident) -> String {

@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use data_encoding::HEXLOWER;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-use super::{Result, ends};
+use super::{Result, ends, limits::Limits};
 
 /// What carries the connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -29,22 +29,35 @@ impl Transport {
         }
     }
 
-    /// Serves until killed; clients may have so many open streams. Prints its address and its certificate.
-    pub(crate) fn serve(self, streams: u32) -> Result<()> {
+    /// Serves until killed. Prints its address and its certificate.
+    pub(crate) fn serve(self, limits: Limits) -> Result<()> {
         match self {
-            Self::Rc3 | Self::Rc3Off => ends::rc3::serve(self, streams),
-            Self::Quinn => ends::quinn::serve(self, streams),
+            Self::Rc3 | Self::Rc3Off => ends::rc3::serve(self, limits),
+            Self::Quinn => ends::quinn::serve(self, limits),
         }
     }
 
     /// Does what its input orders, until it ends.
-    pub(crate) fn hold(self, address: SocketAddr, certificate: &str) -> Result<()> {
+    pub(crate) fn hold(self, address: SocketAddr, certificate: &str, limits: Limits) -> Result<()> {
         match self {
-            Self::Rc3 | Self::Rc3Off => ends::rc3::hold(self, address, certificate),
-            Self::Quinn => ends::quinn::hold(self, address, certificate),
+            Self::Rc3 | Self::Rc3Off => ends::rc3::hold(self, address, certificate, limits),
+            Self::Quinn => ends::quinn::hold(self, address, certificate, limits),
         }
     }
 }
+
+/// Sets the windows by the methods that both libraries have.
+macro_rules! set_windows {
+    ($config:ident, $limits:ident) => {
+        if let Some(bytes) = $limits.receive_window {
+            $config.receive_window(bytes.into()).stream_receive_window((bytes / 3).into());
+        }
+        if let Some(bytes) = $limits.send_window {
+            $config.send_window(bytes);
+        }
+    };
+}
+use set_windows;
 
 fn server_crypto() -> Result<(Arc<rustls::ServerConfig>, String)> {
     let certified = rcgen::generate_simple_self_signed(["localhost".to_owned()])?;
@@ -70,27 +83,37 @@ fn client_crypto(certificate: &str) -> Result<Arc<rustls::ClientConfig>> {
 pub(crate) mod rc3 {
     use rc3_net::{ClientConfig, Endpoint, RlpMode, ServerConfig, TransportConfig};
 
-    use super::{Arc, Result, Transport};
+    use super::{Arc, Limits, Result, Transport};
 
-    fn settings(transport: Transport, streams: u32) -> Arc<TransportConfig> {
+    fn settings(transport: Transport, limits: Limits) -> Arc<TransportConfig> {
         let mut config = TransportConfig::default();
         if transport == Transport::Rc3Off {
             config.rlp(RlpMode::Off);
         }
-        config.max_idle_timeout(None).max_concurrent_bidi_streams(streams.into());
+        config.max_idle_timeout(None).max_concurrent_bidi_streams(limits.streams.into());
+        super::set_windows!(config, limits);
         Arc::new(config)
     }
 
-    pub(crate) fn server(transport: Transport, streams: u32) -> Result<(Endpoint, String)> {
+    pub(crate) fn server(transport: Transport, limits: Limits) -> Result<(Endpoint, String)> {
         let (crypto, certificate) = super::server_crypto()?;
         let mut config = ServerConfig::with_crypto(crypto);
-        config.transport_config(settings(transport, streams));
-        Ok((Endpoint::server(config, "127.0.0.1:0".parse()?)?, certificate))
+        config.transport_config(settings(transport, limits));
+        let endpoint = Endpoint::server(config, "127.0.0.1:0".parse()?)?;
+        if let Some(bytes) = limits.memory_max {
+            endpoint.set_memory_max(bytes);
+        }
+        Ok((endpoint, certificate))
     }
 
-    pub(crate) fn client(transport: Transport, certificate: &str) -> Result<Endpoint> {
+    /// Bytes that peers made the endpoint hold, by its own count.
+    pub(crate) fn held(endpoint: &Endpoint) -> u64 {
+        endpoint.stats().held_bytes
+    }
+
+    pub(crate) fn client(transport: Transport, certificate: &str, limits: Limits) -> Result<Endpoint> {
         let mut config = ClientConfig::new(super::client_crypto(certificate)?);
-        config.transport_config(settings(transport, 1));
+        config.transport_config(settings(transport, limits));
         let mut endpoint = Endpoint::client("127.0.0.1:0".parse()?)?;
         endpoint.set_default_client_config(config);
         Ok(endpoint)
@@ -104,25 +127,31 @@ pub(crate) mod quinn {
         crypto::rustls::{QuicClientConfig, QuicServerConfig},
     };
 
-    use super::{Arc, Result, Transport};
+    use super::{Arc, Limits, Result, Transport};
 
-    fn settings(streams: u32) -> Arc<TransportConfig> {
+    fn settings(limits: Limits) -> Arc<TransportConfig> {
         let mut config = TransportConfig::default();
-        config.max_idle_timeout(None).max_concurrent_bidi_streams(streams.into());
+        config.max_idle_timeout(None).max_concurrent_bidi_streams(limits.streams.into());
+        super::set_windows!(config, limits);
         Arc::new(config)
     }
 
-    pub(crate) fn server(_: Transport, streams: u32) -> Result<(Endpoint, String)> {
+    /// Bytes that peers made the endpoint hold: quinn does not count them.
+    pub(crate) fn held(_: &Endpoint) -> u64 {
+        0
+    }
+
+    pub(crate) fn server(_: Transport, limits: Limits) -> Result<(Endpoint, String)> {
         let (crypto, certificate) = super::server_crypto()?;
         let mut config = ServerConfig::with_crypto(Arc::new(QuicServerConfig::try_from(crypto)?));
-        config.transport_config(settings(streams));
+        config.transport_config(settings(limits));
         Ok((Endpoint::server(config, "127.0.0.1:0".parse()?)?, certificate))
     }
 
-    pub(crate) fn client(_: Transport, certificate: &str) -> Result<Endpoint> {
+    pub(crate) fn client(_: Transport, certificate: &str, limits: Limits) -> Result<Endpoint> {
         let crypto = QuicClientConfig::try_from(super::client_crypto(certificate)?)?;
         let mut config = ClientConfig::new(Arc::new(crypto));
-        config.transport_config(settings(1));
+        config.transport_config(settings(limits));
         let mut endpoint = Endpoint::client("127.0.0.1:0".parse()?)?;
         endpoint.set_default_client_config(config);
         Ok(endpoint)

@@ -269,10 +269,11 @@ async fn receive(endpoint: Endpoint, bytes: u64) -> Result<Received, DemoError> 
 fn transport(scenario: &Scenario, mode: RlpMode) -> TransportConfig {
     let largest = scenario.sizes.iter().copied().max().unwrap_or(0);
     let window = largest.saturating_mul(2).max(WINDOW_MIN);
-    let primary_window = VarInt::from_u64(window).unwrap_or(VarInt::MAX);
+    let stream_window = VarInt::from_u64(window).unwrap_or(VarInt::MAX);
+    let both_loops = VarInt::from_u64(window.saturating_mul(2)).unwrap_or(VarInt::MAX);
     let mut config = TransportConfig::default();
     config.rlp(mode).ladder(scenario.ladder).nic_rate(Some(scenario.nic)).congestion(Congestion::Cubic);
-    config.stream_receive_window(primary_window).receive_window(primary_window).send_window(window);
+    config.stream_receive_window(stream_window).receive_window(both_loops).send_window(window);
     config.rlp_stream_window(window).rlp_window(window);
     // As for the emulated link, not for loopback.
     config.mtu_discovery_config(Some(MtuDiscoveryConfig::default()));

@@ -41,9 +41,9 @@ use super::{
 };
 use crate::identity::file;
 
-/// Bound on the memory in bytes that all senders together can use, with and without a ticket. A transfer writes its
-/// bytes on arrival and needs a tenth of it.
-const MEMORY_MAX: u64 = 128 << 20;
+/// Bound on the memory in bytes that all senders together can use, with and without a ticket, and on what they may still
+/// send. A transfer writes its bytes on arrival; half of this allows it 1 Gbit/s x 400 ms in flight.
+const MEMORY_MAX: u64 = 256 << 20;
 
 /// Most transfers at a time.
 const SENDERS_MAX: usize = 4;

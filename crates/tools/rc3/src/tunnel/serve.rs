@@ -47,8 +47,8 @@ use crate::{
 
 /// Most authorised peers at once.
 const PEERS_MAX: usize = 64;
-/// Bound in bytes on the memory that all peers together can use, authorised or not.
-const MEMORY_MAX: u64 = 512 << 20;
+/// Bound in bytes on the memory that all peers together can use, authorised or not, and on what they may still send.
+const MEMORY_MAX: u64 = 1 << 30;
 /// Time limit for the first message of a stream.
 const OPEN_PATIENCE: Duration = Duration::from_secs(10);
 

@@ -12,7 +12,7 @@ const IDLE_TIMEOUT: VarInt = VarInt::from_u32(20_000);
 const KEEP_ALIVE: Duration = Duration::from_secs(5);
 /// Unread bytes of one stream, and its bytes stored for sending. It limits a stream to 335 Mbit/s at 200 ms.
 const STREAM_WINDOW: u32 = 8 << 20;
-/// Unread bytes of a connection, for each loop, and its bytes stored for sending. Eight TCP connections whose programs do not read fill it.
+/// Unread bytes of a connection, of both loops together, and its bytes stored for sending. Eight TCP connections whose programs do not read fill it.
 const CONNECTION_WINDOW: u32 = 64 << 20;
 
 /// Settings of both sides.
@@ -23,9 +23,7 @@ pub(super) fn transport(rlp: RlpMode) -> Arc<TransportConfig> {
         .max_idle_timeout(Some(IDLE_TIMEOUT.into()))
         .keep_alive_interval(Some(KEEP_ALIVE))
         .stream_receive_window(STREAM_WINDOW.into())
-        .rlp_stream_window(STREAM_WINDOW.into())
         .receive_window(CONNECTION_WINDOW.into())
-        .rlp_window(CONNECTION_WINDOW.into())
         .send_window(CONNECTION_WINDOW.into())
         .stream_send_window(STREAM_WINDOW.into())
         .max_concurrent_uni_streams(VarInt::from_u32(0))
@@ -34,8 +32,8 @@ pub(super) fn transport(rlp: RlpMode) -> Arc<TransportConfig> {
     Arc::new(config)
 }
 
-/// The peer is authorised: it may open a stream for each TCP connection. The windows have their full size at once, so
-/// that a stream that is not read cannot hold up the others, and keep them from growing.
+/// The peer is authorised: it may open a stream for each TCP connection. The windows are large at once, so that a
+/// stream that is not read cannot hold up the others, and keep them from growing.
 pub(super) fn open_up(connection: &Connection) {
     connection.set_send_window(CONNECTION_WINDOW.into());
     connection.set_receive_window(VarInt::from_u32(CONNECTION_WINDOW));

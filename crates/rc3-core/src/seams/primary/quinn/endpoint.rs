@@ -16,7 +16,7 @@ use super::{
     accepting::Accepting,
     checked_ids::{CheckedIds, IdCount},
     from_transmit,
-    seam::Seam,
+    seam::{Bounds, Seam},
     seeded,
 };
 use crate::quic::{ConnectError, ConnectionError, ConnectionHandle, ConnectionId, Side};
@@ -25,7 +25,6 @@ use crate::{
     config::{
         ClientConfig, EndpointConfig, ID_BYTES_MAX, ID_BYTES_MIN, ServerConfig, TransportConfig, random_id,
     },
-    laws::path_mtu::PathMtu,
     transmit::Transmit,
 };
 
@@ -165,12 +164,12 @@ impl QuicEndpoint {
         config: &ClientConfig,
         remote: SocketAddr,
         server_name: &str,
-        path_mtu: Option<PathMtu>,
+        bounds: Bounds,
     ) -> Result<(ConnectionHandle, Quic), ConnectFailed> {
         self.ids.reset();
         let session = config.security.session(config.transport.speaks_rc3(), &config.sessions)?;
         let id = first_id(config)?;
-        let seam = Seam::new(now, &config.transport, Side::Client, remote, id, path_mtu);
+        let seam = Seam::new(now, &config.transport, Side::Client, remote, id, bounds);
         let mut client = quic::ClientConfig::new(seam.client_crypto(session.crypto));
         client
             .initial_dst_cid_provider(Arc::new(move || id))
@@ -192,7 +191,7 @@ impl QuicEndpoint {
         now: Instant,
         incoming: Incoming,
         server: Option<&Accepting>,
-        path_mtu: Option<PathMtu>,
+        bounds: Bounds,
         response: &mut Vec<u8>,
     ) -> Result<(ConnectionHandle, Quic), Box<AcceptFailed>> {
         self.ids.reset();
@@ -200,7 +199,7 @@ impl QuicEndpoint {
         let validated = incoming.remote_address_validated();
         let (seam, config) = match server.or(self.server.as_ref()) {
             Some(Accepting { quic, transport, .. }) => {
-                let seam = Seam::new(now, transport, Side::Server, remote, original, path_mtu);
+                let seam = Seam::new(now, transport, Side::Server, remote, original, bounds);
                 let mut config = quic.clone();
                 config.transport_config(seam.transport.clone());
                 config.crypto = seam.server_crypto(config.crypto);
@@ -208,7 +207,7 @@ impl QuicEndpoint {
             }
             None => {
                 let transport = TransportConfig::default();
-                (Seam::new(now, &transport, Side::Server, remote, original, path_mtu), None)
+                (Seam::new(now, &transport, Side::Server, remote, original, bounds), None)
             }
         };
         match self.endpoint.accept(*incoming.quic, now, response, config) {

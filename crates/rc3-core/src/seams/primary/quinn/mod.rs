@@ -39,6 +39,7 @@ pub(crate) use self::{
     endpoint::{QuicEndpoint, Routed},
     mtu_discovery::Found,
     sample::PathSample,
+    seam::Bounds,
     streams::{ReadEnd, WriteError},
 };
 pub use self::{

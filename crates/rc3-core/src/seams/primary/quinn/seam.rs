@@ -31,6 +31,14 @@ use crate::{
     seams::qlog::Trace,
 };
 
+/// What an endpoint knows about a connection before it begins.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bounds {
+    /// Bytes that the peer may send at first, at most.
+    pub(crate) credit: u64,
+    pub(crate) path_mtu: Option<PathMtu>,
+}
+
 /// The shared state of a connection and its controller, and the configuration that passes it to quinn-proto.
 pub(super) struct Seam {
     shared: Arc<Shared>,
@@ -51,8 +59,9 @@ impl Seam {
         side: Side,
         remote: SocketAddr,
         original: ConnectionId,
-        path_mtu: Option<PathMtu>,
+        bounds: Bounds,
     ) -> Self {
+        let Bounds { credit, path_mtu } = bounds;
         let shared = Arc::<Shared>::default();
         let fed_late = Arc::<AtomicBool>::default();
         let steering = SharedSteering::of(now, config);
@@ -73,8 +82,9 @@ impl Seam {
         let search = (config.segment_size.is_none() && !config.steered())
             .then(|| Search::new(&config.passthrough.mtu_discovery, remote, path_mtu))
             .flatten();
-        #[cfg_attr(not(feature = "qlog"), expect(unused_mut, reason = "the log is all that is added"))]
+        #[cfg_attr(not(feature = "qlog"), expect(unused_mut, reason = "only a log has a trace"))]
         let (mut transport, mut trace) = (quic_transport(config, factory, remote, search), Trace::default());
+        transport.receive_window(varint(config.advertised_receive(side, credit)));
         #[cfg(feature = "qlog")]
         let packets = begin(config.qlog.as_ref(), now, side, remote, original).map(|begun| {
             let Begun { trace: ours, output, packets } = begun;
@@ -182,7 +192,6 @@ fn quic_transport(
     quic.max_concurrent_uni_streams(with_control(Dir::Uni, config.max_concurrent_uni_streams))
         .max_concurrent_bidi_streams(with_control(Dir::Bi, config.max_concurrent_bidi_streams))
         .stream_receive_window(config.stream_receive_window.into())
-        .receive_window(varint(config.receive_tuner().window()))
         .send_window(config.send_tuner().window())
         .initial_rtt(config.initial_rtt)
         .initial_mtu(config.mtu())
