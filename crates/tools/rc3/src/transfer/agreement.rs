@@ -9,7 +9,7 @@ use std::{
 
 use super::{
     content::Content,
-    destination::Destination,
+    destination::{Destination, Existing},
     error::TransferError,
     manifest::{Expected, ExpectedDirectory, Received},
     message::{Change, FromReceiver, FromSender, Refusal, Skip, Work},
@@ -205,11 +205,11 @@ impl Plan {
             let Some(file) = agreement.files.get(at).cloned() else { continue };
             let blocked = file.path.parent().and_then(|parent| blocked.get(parent));
             let fate = blocked.map_or(fate, |&skip| Fate::Skip(skip));
-            if let Fate::Unchanged(path) = &fate
+            if let Some(there) = already_there(&fate, &file, destination)
                 && !dry_run
             {
                 destination.remove_leftover(&file);
-                destination.adopt(path, &file);
+                destination.adopt(there, &file);
             }
             agreement.needed += agreement.settle(destination, at, file, fate, arrived);
         }
@@ -297,6 +297,15 @@ impl Agreement {
 
 fn storage(path: String, error: io::Error) -> Refused {
     (Refusal::Storage, TransferError::Write { path, error })
+}
+
+/// The file that counts as the sender's. With [`Existing::KeepBoth`] one of the same time may have another name.
+fn already_there<'a>(fate: &'a Fate, file: &'a Expected, destination: &Destination) -> Option<&'a SafePath> {
+    match fate {
+        Fate::Unchanged(path) => Some(path),
+        Fate::Skip(Skip::SameTime) if destination.policy().existing != Existing::KeepBoth => Some(&file.path),
+        _ => None,
+    }
 }
 
 /// Signals a refusal to the sender.

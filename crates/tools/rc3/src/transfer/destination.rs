@@ -3,7 +3,8 @@
 //! Invariants. *Confined*: all access goes through one directory handle that no name and no symbolic link leads out of.
 //! *Nothing lost*: without permission to overwrite, an existing name is never replaced, not even one that appears
 //! during the transfer; incomplete files stay as a [`Part`] unless [`Policy`] says otherwise. *Never wider*: at no
-//! moment has a file permission bits that the sender's file lacks or the umask removes; an incomplete one has 0600.
+//! moment has a file rights that the sender's file lacks or the umask removes ([`super::rights`]); an incomplete one has
+//! 0600.
 
 use std::{
     collections::HashSet,
@@ -23,6 +24,8 @@ use cap_std::{
 
 use rc3_net::file::ReadAt;
 
+#[cfg(unix)]
+use super::rights;
 use super::{
     manifest::{Expected, ExpectedDirectory},
     part::{Names, Part},
@@ -156,7 +159,7 @@ impl Destination {
         let Some(file) = self.0.open_ours(path.as_path(), false) else { return };
         #[cfg(unix)]
         if let Some(mode) = expected.mode {
-            let _ = narrow(&file, mode);
+            let _ = rights::limit(&file, mode);
         }
         let Some(time) = expected.modified else { return };
         if file.metadata().and_then(|metadata| metadata.modified()).ok() != Some(time) {
@@ -172,7 +175,7 @@ impl Destination {
         let Inner { dir, policy, .. } = &*self.0;
         let path = directory.path.as_path();
         match dir.create_dir_with(path, &directory_builder(directory.mode)) {
-            Ok(()) => {}
+            Ok(()) => self.0.grant_directory(directory)?,
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && dir.is_dir(path) => {
                 self.0.open_to_fill(directory);
                 return Ok(false);
@@ -199,7 +202,7 @@ impl Destination {
             };
             // Bits inherited from the parent directory are the receiver's choice: setgid, for example.
             let kept = if new { 0o7000 } else { 0o7077 };
-            let narrowed = directory.mode.map_or(Ok(()), |mode| narrow(&handle, mode | kept));
+            let narrowed = directory.mode.map_or(Ok(()), |mode| rights::narrow(&handle, mode | kept));
             if let Some(time) = directory.modified {
                 let _ = handle.set_times(FileTimes::new().set_modified(time));
             }
@@ -262,7 +265,7 @@ impl Destination {
         let names = Names::new(&file.path, &record::tag(file));
         let handle = self.0.open_ours(&names.part, true).filter(has_one_name).filter(lock)?;
         #[cfg(unix)]
-        narrow(&handle, 0o600).ok()?;
+        rights::narrow(&handle, 0o600).ok()?;
         let mut written_down = Vec::new();
         let record = self.0.open_ours(&names.record, false).filter(has_one_name)?;
         record.take(RECORD_BYTES_MAX).read_to_end(&mut written_down).ok()?;
@@ -347,9 +350,23 @@ impl Inner {
         hash.to_hex().chars().take(TAG_LETTERS).collect()
     }
 
-    /// The mode of a file at the end.
-    pub(super) fn final_mode(&self, expected: &Expected) -> u32 {
-        expected.mode.unwrap_or(0o666) & self.allowed
+    /// Gives a complete file its rights. Without those of the sender's file it gets the defaults of the directory.
+    #[cfg(unix)]
+    pub(super) fn grant(&self, file: &File, expected: &Expected) -> io::Result<()> {
+        match expected.mode {
+            Some(mode) => rights::grant(file, mode & self.allowed),
+            None => rights::set_mode(file, 0o666 & self.allowed),
+        }
+    }
+
+    /// Gives a new directory its rights, and its owner those to fill it.
+    fn grant_directory(&self, directory: &ExpectedDirectory) -> io::Result<()> {
+        #[cfg(unix)]
+        if let Some(mode) = directory.mode {
+            rights::grant(&self.open_directory(directory)?, mode & self.allowed | 0o700)?;
+        }
+        let _ = directory;
+        Ok(())
     }
 
     /// Gives back the bits that the owner needs to fill a directory, and that [`Destination::finish_directory`] took in
@@ -447,38 +464,11 @@ fn directory_builder(mode: Option<u32>) -> DirBuilder {
     let mut builder = DirBuilder::new();
     #[cfg(unix)]
     if let Some(mode) = mode {
-        // The bits that its owner needs to fill it; the umask is already applied.
-        cap_std::fs::DirBuilderExt::mode(&mut builder, mode | 0o700);
+        // Nothing for the group before [`rights::grant`]: its bits are also the mask of entries that it inherits.
+        cap_std::fs::DirBuilderExt::mode(&mut builder, mode & 0o707 | 0o700);
     }
     let _ = mode;
     builder
-}
-
-/// Removes all permission bits that are not in `mode`.
-#[cfg(unix)]
-fn narrow(file: &File, mode: u32) -> io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    set_mode(file, file.metadata()?.permissions().mode() & mode)
-}
-
-/// Sets the permission bits.
-#[cfg(unix)]
-pub(super) fn set_mode(file: &File, mode: u32) -> io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    let mut permissions = file.metadata()?.permissions();
-    if mode & 0o7777 == permissions.mode() & 0o7777 {
-        return Ok(());
-    }
-    permissions.set_mode(mode & 0o7777);
-    match file.set_permissions(permissions) {
-        // A file system without permissions shows those of its mount and allows no changes.
-        Err(error)
-            if matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::Unsupported) =>
-        {
-            Ok(())
-        }
-        set => set,
-    }
 }
 
 /// Fills `buf` with a file's bytes at `offset`.

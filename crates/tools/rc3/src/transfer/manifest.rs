@@ -21,6 +21,7 @@ use super::{
     message::{Entry, Kind, LINK_BYTES_MAX, Modified},
     paths::{PathError, Rules, SafePath, misleads, name_bytes, printable_bytes, printable_path},
     patterns::Patterns,
+    rights::{self, MODE_BITS},
 };
 
 /// Files and directories of one transfer.
@@ -29,8 +30,6 @@ pub const ENTRIES_MAX: usize = 1_000_000;
 const PATHS_BYTES_MAX: usize = 128 << 20;
 /// Most bytes in the holes of all files together: bounds how many zeros a receiver hashes without receiving a byte.
 const HOLES_BYTES_MAX: u64 = 64 << 30;
-/// Permission bits that are sent: all except setuid, setgid and sticky.
-const MODE_BITS: u32 = 0o777;
 
 /// A file or directory to send.
 #[derive(Debug, Clone)]
@@ -301,7 +300,7 @@ impl Found {
     fn kind(&mut self, path: &Path, metadata: &Metadata, links: bool) -> Result<Kind, LeaveOut> {
         let modified = modified(metadata);
         if metadata.is_dir() {
-            return Ok(Kind::Directory { mode: mode(metadata), modified });
+            return Ok(Kind::Directory { mode: rights::of(path, metadata), modified });
         }
         if metadata.is_symlink() {
             let target = links.then(|| fs::read_link(path).ok()).flatten().ok_or(LeaveOut::Link)?;
@@ -319,7 +318,7 @@ impl Found {
         } else {
             self.holes_bytes += bytes;
         }
-        Ok(Kind::File { bytes: metadata.len(), mode: mode(metadata), modified, holes })
+        Ok(Kind::File { bytes: metadata.len(), mode: rights::of(path, metadata), modified, holes })
     }
 
     /// Entries of a directory, last name first: pushing them onto a stack reverses them.
@@ -545,17 +544,6 @@ fn system_time((seconds, nanos): Modified) -> Option<SystemTime> {
         return None;
     }
     UNIX_EPOCH.checked_add(Duration::new(seconds.unsigned_abs(), nanos))
-}
-
-#[cfg(unix)]
-fn mode(metadata: &Metadata) -> Option<u32> {
-    use std::os::unix::fs::PermissionsExt;
-    Some(metadata.permissions().mode() & MODE_BITS)
-}
-
-#[cfg(not(unix))]
-fn mode(_: &Metadata) -> Option<u32> {
-    None
 }
 
 #[cfg(test)]

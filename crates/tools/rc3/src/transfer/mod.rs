@@ -46,6 +46,7 @@ pub mod reachable;
 pub mod receive;
 pub mod record;
 pub mod send;
+mod rights;
 mod session;
 pub mod source;
 pub mod ticket;

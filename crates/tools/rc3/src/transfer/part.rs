@@ -17,8 +17,6 @@ use std::{
 use cap_std::fs::{Dir, OpenOptions};
 use rc3_net::file::{ReadAt, WriteAt};
 
-#[cfg(unix)]
-use super::destination::set_mode;
 use super::{
     destination::{Destination, Existing, Fsync, Inner, closed, has_one_name},
     manifest::Expected,
@@ -197,7 +195,7 @@ impl Part {
             self.file.set_len(expected.bytes)?;
         }
         #[cfg(unix)]
-        set_mode(&self.file, self.destination.0.final_mode(expected))?;
+        self.destination.0.grant(&self.file, expected)?;
         if let Some(time) = expected.modified {
             // Not every file system can store every time; the content matters more.
             let _ = self.file.set_times(FileTimes::new().set_modified(time));

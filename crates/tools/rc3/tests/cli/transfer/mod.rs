@@ -31,7 +31,8 @@ mod pipes;
 #[cfg(unix)]
 mod random_moments;
 #[cfg(unix)]
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
+mod rights;
 mod tickets;
 
 #[test]
