@@ -21,6 +21,7 @@ use rc3::{
         usage,
     },
     copy::{self, CopyJob},
+    descriptors,
     transfer::{
         error::TransferError,
         pipe::{self, PipeJob},
@@ -63,6 +64,7 @@ fn run(command: Command) -> Exit {
         Command::Copy(job, style) => copy_files(*job, style),
         Command::CopyPeer => transfer(|runtime| {
             runtime.block_on(copy::serve());
+    descriptors::raise();
             Exit::Success
         }),
         Command::Doctor(job) => doctor::look(&job),

@@ -17,7 +17,6 @@ use super::{
     allow::{Allowed, Pattern},
     attained::INTERACTIVE,
     control::{FromClient, FromServer, VERSION},
-    descriptors,
     dial::dial_allowed,
     error::TunnelError,
     files::Files,
@@ -89,7 +88,6 @@ struct Shared {
 /// # Panics
 /// Outside a tokio runtime with I/O and time.
 pub async fn serve(job: &ServeJob) -> Result<(), TunnelError> {
-    descriptors::raise();
     let identity = job.files.identity()?;
     let authorized = job.files.authorized();
     // A list that cannot be used should be noticed before a peer is refused.
