@@ -16,6 +16,7 @@ use std::{
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use kickass::endpoint::Mode;
+use rc3_cli::output;
 use rc3_net::KickAssStats;
 use rc3_text::units::{about_bytes, about_rate, about_time};
 use serde::Serialize;
@@ -290,15 +291,19 @@ impl Reporter {
     }
 
     /// The receiver is ready. It prints the ticket to standard output, even if quiet.
-    pub fn listening(&self, ticket: &str) {
+    ///
+    /// # Errors
+    /// When standard output does not take it: then nobody can send.
+    pub fn listening(&self, ticket: &str) -> io::Result<()> {
         match self.style {
             Style::Json => self.emit(&Event::Listening { ticket: Some(ticket), ticket_file: None }),
-            Style::Quiet => line(io::stdout(), ticket),
+            Style::Quiet => output::emit(ticket),
             Style::Bar | Style::Lines => {
                 line(io::stderr(), "on the other machine: rc3 send PATH... -, then paste this ticket:");
-                line(io::stdout(), ticket);
+                output::emit(ticket);
             }
         }
+        output::finish()
     }
 
     /// The receiver is ready; its ticket is in a file.
@@ -613,7 +618,7 @@ fn bar(bytes: u64) -> ProgressBar {
 /// Prints one event.
 pub(crate) fn json(event: &impl Serialize) {
     if let Ok(text) = serde_json::to_string(event) {
-        line(io::stdout(), &escaped(&text));
+        output::emit(escaped(&text));
     }
 }
 
@@ -630,7 +635,7 @@ fn escaped(json: &str) -> String {
     text
 }
 
-/// Prints one line and flushes it: the other end may be a pipe. A closed pipe is not an error.
+/// Prints one line for the user, who may have closed standard error. Results go to [`output::emit`].
 pub(crate) fn line(mut to: impl Write, text: &str) {
     let _ = writeln!(to, "{text}").and_then(|()| to.flush());
 }

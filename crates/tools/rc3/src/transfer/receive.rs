@@ -87,11 +87,17 @@ pub struct ReceiveJob {
 /// Outside a tokio runtime with I/O and time.
 pub async fn receive(job: ReceiveJob, reporter: &mut Reporter) -> Result<(), TransferError> {
     let mut receiver = Receiver::listen(job)?;
-    match &receiver.written {
-        Some(file) => reporter.listening_by_file(file.path()),
+    let announced = match &receiver.written {
+        Some(file) => {
+            reporter.listening_by_file(file.path());
+            Ok(())
+        }
         None => reporter.listening(&receiver.ticket.to_string()),
-    }
-    let outcome = receiver.receive(interrupted(), reporter).await;
+    };
+    let outcome = match announced {
+        Ok(()) => receiver.receive(interrupted(), reporter).await,
+        Err(error) => Err(TransferError::Local { what: "print the ticket".to_owned(), error }),
+    };
     receiver.close(outcome).await
 }
 

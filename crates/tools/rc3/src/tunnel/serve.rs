@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use rc3_cli::output;
 use rc3_net::{Connection, ConnectionError, Endpoint, RecvStream, RlpMode, SendStream, ServerConfig};
 use tokio::{io::BufReader, sync::Semaphore, task::JoinSet, time::timeout};
 
@@ -36,7 +37,6 @@ use crate::{
         network::Network,
         newcomers::{Authorise, Newcomers},
         paths::printable_path,
-        progress::line,
         random::random,
         reachable,
         ticket::{Fingerprint, SECRET_BYTES, Secret, Ticket},
@@ -150,7 +150,7 @@ fn announce(
         Some(file) => note(&format!("the ticket is in {}", printable_path(file.path()))),
         None => {
             note("a peer pairs by this ticket: rc3 tunnel -L PORT:HOST:HOSTPORT -, then paste it");
-            line(io::stdout(), &ticket.to_string());
+            output::print(&format!("{ticket}\n")).map_err(|error| local("print the ticket", error))?;
         }
     }
     Ok(written)

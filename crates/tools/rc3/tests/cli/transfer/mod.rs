@@ -10,6 +10,8 @@ mod admission;
 mod durability;
 #[cfg(unix)]
 mod folders;
+#[cfg(target_os = "linux")]
+mod full_output;
 mod harness;
 #[cfg(unix)]
 mod hostile_receiver;
@@ -30,9 +32,9 @@ mod paths;
 mod pipes;
 #[cfg(unix)]
 mod random_moments;
-#[cfg(unix)]
 #[cfg(target_os = "linux")]
 mod rights;
+#[cfg(unix)]
 mod tickets;
 
 #[test]
