@@ -5,6 +5,7 @@ use std::{
     collections::{HashMap, VecDeque},
     io,
     sync::{Arc, atomic::AtomicU64},
+    time::Duration,
 };
 
 use super::{
@@ -21,6 +22,8 @@ use super::{
 
 /// Hashes requested in advance: a round trip's worth of small files.
 const COMPARED_AHEAD: usize = 4096;
+/// The slowest disk of a sender: one that reads files for their hashes at this rate is not taken for a silent one.
+const HASHED_BYTES_PER_SECOND_MIN: u64 = 4 << 20;
 /// Most files resumed from an earlier transfer: each stays open until it is complete.
 const RESUMED_MAX: usize = 64;
 
@@ -99,18 +102,19 @@ async fn compare(
 ) -> Result<Vec<Fate>, TransferError> {
     let mut fates: Vec<Fate> = looks.iter().map(|look| look.fate.clone()).collect();
     let open = files.iter().zip(looks).enumerate().filter(|(_, (_, look))| !look.candidates.is_empty());
-    let mut open = open.map(|(at, (file, look))| (at, file.index, look.candidates));
+    let mut open = open.map(|(at, (file, look))| (at, file, look.candidates));
     let mut asked = VecDeque::new();
     loop {
         while asked.len() < COMPARED_AHEAD
-            && let Some((at, index, candidates)) = open.next()
+            && let Some((at, file, candidates)) = open.next()
         {
-            session.say(&FromReceiver::Compare { file: index }).await?;
-            asked.push_back((at, index, candidates));
+            session.say(&FromReceiver::Compare { file: file.index }).await?;
+            asked.push_back((at, file, candidates));
         }
-        let Some((at, index, candidates)) = asked.pop_front() else { return Ok(fates) };
-        let hash = match session.hear().await? {
-            FromSender::Hash { file, hash } if file == index => hash,
+        let Some((at, asked_file, candidates)) = asked.pop_front() else { return Ok(fates) };
+        let reading = Duration::from_secs(asked_file.bytes / HASHED_BYTES_PER_SECOND_MIN);
+        let hash = match session.hear_soon("the hash of a file that exists", reading).await? {
+            FromSender::Hash { file, hash } if file == asked_file.index => hash,
             FromSender::Abort { reason } => return Err(TransferError::peer(&reason)),
             _ => return Err(TransferError::Protocol("a message other than the requested hash".to_owned())),
         };
@@ -295,10 +299,6 @@ impl Agreement {
     }
 }
 
-fn storage(path: String, error: io::Error) -> Refused {
-    (Refusal::Storage, TransferError::Write { path, error })
-}
-
 /// The file that counts as the sender's. With [`Existing::KeepBoth`] one of the same time may have another name.
 fn already_there<'a>(fate: &'a Fate, file: &'a Expected, destination: &Destination) -> Option<&'a SafePath> {
     match fate {
@@ -306,6 +306,10 @@ fn already_there<'a>(fate: &'a Fate, file: &'a Expected, destination: &Destinati
         Fate::Skip(Skip::SameTime) if destination.policy().existing != Existing::KeepBoth => Some(&file.path),
         _ => None,
     }
+}
+
+fn storage(path: String, error: io::Error) -> Refused {
+    (Refusal::Storage, TransferError::Write { path, error })
 }
 
 /// Signals a refusal to the sender.

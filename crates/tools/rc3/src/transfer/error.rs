@@ -60,6 +60,14 @@ pub enum TransferError {
     /// No progress for this long.
     #[error("no progress for {} s", .0.as_secs())]
     Stalled(Duration),
+    /// The sender does not go on with the agreement on what to send.
+    #[error("the sender did not send {step} within {} s", patience.as_secs_f64())]
+    Silent {
+        /// The missing message.
+        step: &'static str,
+        /// The limit.
+        patience: Duration,
+    },
     /// The peer's certificate is not that of the ticket.
     #[error("{0} is not the receiver that made this ticket")]
     WrongReceiver(SocketAddr),
@@ -166,7 +174,9 @@ impl TransferError {
                 "check that `rc3 recv` still runs and that firewalls pass UDP to that port"
             }
             Self::Busy => "other senders are using the receiver; try again later",
-            Self::Stalled(_) => "check the other side's terminal, then run the same command again",
+            Self::Stalled(_) | Self::Silent { .. } => {
+                "check the other side's terminal, then run the same command again"
+            }
             Self::WrongReceiver(_) => {
                 "use the ticket of the running `rc3 recv`; each run without --identity makes a new one"
             }

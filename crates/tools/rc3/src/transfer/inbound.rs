@@ -407,7 +407,7 @@ async fn read_manifest(session: &mut Session) -> Result<Announced, TransferError
     let (mut manifest, mut dry_run) = (Received::default(), false);
     loop {
         session.sign_of_life(Work::Comparing).await?;
-        match session.hear().await? {
+        match session.hear_soon("its list of files", Duration::ZERO).await? {
             FromSender::Entry(entry) => {
                 if !session.admits(&entry) {
                     let reason = "a file that was not asked for".to_owned();

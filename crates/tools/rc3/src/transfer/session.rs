@@ -10,6 +10,7 @@ use super::{
     error::TransferError,
     heard, lost,
     message::{self, Entry, FromReceiver, FromSender, Messages, Refusal, Work},
+    receive::STEP_PATIENCE,
 };
 
 /// Time limit for the last message to arrive.
@@ -22,6 +23,8 @@ pub(super) struct Session {
     pub(super) connection: Connection,
     control: SendStream,
     messages: Messages<FromSender>,
+    /// For each message before files.
+    patience: Duration,
     /// Time of the last write.
     written: Instant,
     /// Whether nothing was written.
@@ -32,7 +35,13 @@ pub(super) struct Session {
 
 impl Session {
     pub(super) fn new(connection: Connection, control: SendStream, messages: Messages<FromSender>) -> Self {
-        Self { connection, control, messages, written: Instant::now(), silent: true, asked: None }
+        let (patience, written) = (STEP_PATIENCE, Instant::now());
+        Self { connection, control, messages, patience, written, silent: true, asked: None }
+    }
+
+    /// With another limit than [`STEP_PATIENCE`].
+    pub(super) fn with_patience(self, patience: Duration) -> Self {
+        Self { patience, ..self }
     }
 
     /// Admits only entries with these names, and what is below them.
@@ -52,6 +61,19 @@ impl Session {
     /// Cancel-safe: dropping the future loses nothing.
     pub(super) async fn hear(&mut self) -> Result<FromSender, TransferError> {
         heard(&self.connection, self.messages.recv().await)
+    }
+
+    /// The next message before files; `step` is what the sender owes. Work of `extra` time is allowed for.
+    ///
+    /// # Errors
+    /// [`TransferError::Silent`] when it does not come.
+    pub(super) async fn hear_soon(
+        &mut self,
+        step: &'static str,
+        extra: Duration,
+    ) -> Result<FromSender, TransferError> {
+        let patience = self.patience.saturating_add(extra);
+        timeout(patience, self.hear()).await.unwrap_or(Err(TransferError::Silent { step, patience }))
     }
 
     pub(super) async fn say(&mut self, message: &FromReceiver) -> Result<(), TransferError> {

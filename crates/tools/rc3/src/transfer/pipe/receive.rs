@@ -59,7 +59,7 @@ async fn serve(admission: &mut Admission, reporter: &mut Reporter) -> Result<(),
             }
             continue;
         };
-        match session.hear().await {
+        match session.hear_soon("what it sends", Duration::ZERO).await {
             Ok(FromSender::Pipe { .. }) => {
                 let failed = TransferError::Output;
                 return receive(session, io::stdout(), failed, |_, _| Ok(()), reporter).await;
