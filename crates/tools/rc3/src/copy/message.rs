@@ -95,7 +95,7 @@ pub(super) enum Carrier {
     Ssh,
 }
 
-/// From the far end.
+/// From the far end. New variants stand last, so that the others keep their numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Reply {
     /// Connect.
@@ -115,4 +115,6 @@ pub(super) enum Reply {
         /// How many sources it skipped.
         left_out: u32,
     },
+    /// It prepares the transfer; repeated regularly, from the request on.
+    Working,
 }

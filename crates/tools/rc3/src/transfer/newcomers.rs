@@ -23,7 +23,7 @@ use super::{BUSY, paths::printable, progress::count};
 const NEWCOMERS_MAX: usize = 32;
 /// Most of these from one network.
 const NEWCOMERS_PER_NETWORK_MAX: usize = 4;
-/// Time limit for showing the ticket.
+/// Time limit for showing the ticket, and before that for the handshake.
 const HELLO_PATIENCE: Duration = Duration::from_secs(10);
 /// Time between two lines about rejected connections.
 const REPORT_EVERY: Duration = Duration::from_secs(1);
@@ -157,15 +157,22 @@ async fn meet<A: Authorise>(
     };
     let outcome = tokio::select! {
         biased;
-        shown = timeout(HELLO_PATIENCE, authority.authorise(connection.clone())) => {
-            shown.unwrap_or_else(|_| Err("it showed no ticket".to_owned()))
-        }
+        shown = authorise(authority, connection.clone()) => shown,
         _ = evicted => {
             connection.close(BUSY, b"is busy");
             Err("other connections needed its slot".to_owned())
         }
     };
     outcome.map_err(|reason| away(&reason))
+}
+
+/// Authorises the peer of a connection, within a time limit.
+pub(crate) async fn authorise<A: Authorise>(
+    authority: A,
+    connection: Connection,
+) -> Result<A::Authorised, String> {
+    let shown = timeout(HELLO_PATIENCE, authority.authorise(connection)).await;
+    shown.unwrap_or_else(|_| Err(format!("it showed no ticket within {} s", HELLO_PATIENCE.as_secs())))
 }
 
 /// Lines about rejected connections: at most one per second.

@@ -21,11 +21,11 @@ use super::{
     manifest::Found,
     message::{self, ALPN, VERSION},
     network::Network,
-    newcomers::{Authorise, Newcomers},
+    newcomers::{Authorise, Newcomers, authorise},
     not_connected, outbound,
     progress::Reporter,
     random::random,
-    receive::{bind, wind_up},
+    receive::{STEP_PATIENCE, bind, wind_up},
     send::SendJob,
     session::Session,
     ticket::{Fingerprint, SECRET_BYTES, Secret, Ticket},
@@ -191,13 +191,20 @@ pub(crate) async fn fetch(
         .connect_with(config, address, SERVER_NAME)
         .map_err(|error| TransferError::Connect { address, reason: error.to_string() })?;
     let connection = connecting.await.map_err(|error| not_connected(address, error))?;
+    let shown = timeout(STEP_PATIENCE, show(&connection, ticket)).await;
+    shown.map_err(|_| TransferError::Stalled(STEP_PATIENCE))??;
+    let authority = Senders { secret: ticket.secret() };
+    let session = authorise(authority, connection).await.map_err(TransferError::Lost)?;
+    receive_from(session.asked_for(names), destination, reporter).await
+}
+
+/// Shows the secret to a sender.
+async fn show(connection: &Connection, ticket: &Ticket) -> Result<(), TransferError> {
     let mut stream = connection.open_uni().await.map_err(lost)?;
     let shown = message::encode(&Fetch { version: VERSION, secret: ticket.secret().0 });
     stream.write_chunk(shown.into()).await.map_err(outbound::broken)?;
     let _ = stream.finish();
-    let authority = Senders { secret: ticket.secret() };
-    let session = authority.authorise(connection).await.map_err(TransferError::Lost)?;
-    receive_from(session.asked_for(names), destination, reporter).await
+    Ok(())
 }
 
 async fn receive_from(
