@@ -32,6 +32,7 @@ use std::{
 };
 
 use bytes::{Bytes, BytesMut};
+use zeroize::Zeroizing;
 
 #[cfg(feature = "kickass")]
 use self::rate_signals::RateSignals;
@@ -124,7 +125,7 @@ pub struct Connection {
     /// The protection of RLP datagrams.
     protection: &'static dyn Protection,
     /// The secret of receipts.
-    secret: [u8; RECEIPT_SECRET_LEN],
+    secret: Zeroizing<[u8; RECEIPT_SECRET_LEN]>,
     /// `None` until the handshake is complete.
     addresses: Option<Addresses>,
     /// An address of the peer to be asked for a long datagram.
@@ -169,7 +170,7 @@ impl Connection {
         mut primary: Quic,
         config: Arc<TransportConfig>,
         protection: &'static dyn Protection,
-        secret: [u8; RECEIPT_SECRET_LEN],
+        secret: Zeroizing<[u8; RECEIPT_SECRET_LEN]>,
     ) -> Self {
         Self {
             trace: primary.take_trace(),
