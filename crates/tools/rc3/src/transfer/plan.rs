@@ -3,9 +3,9 @@
 use std::io::{self, IsTerminal, Write};
 
 use super::{
+    agreed::Agreed,
     manifest::Found,
     message::Kind,
-    outbound::Agreed,
     paths::printable_bytes,
     progress::{Event, Reporter, Style},
 };
