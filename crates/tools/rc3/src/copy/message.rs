@@ -112,7 +112,7 @@ pub(super) enum Reply {
     Failed { message: String, hint: String },
     /// The far end is done.
     Done {
-        /// How many sources it skipped.
+        /// How many sources it skipped without a word in the manifest.
         left_out: u32,
     },
     /// It prepares the transfer; repeated regularly, from the request on.

@@ -26,6 +26,7 @@ use super::{
 use crate::{
     cli::high,
     transfer::{
+        asked::Asked,
         destination::Destination,
         error::TransferError,
         interrupted,
@@ -89,18 +90,14 @@ pub async fn copy_until(
     let (first, last) = job.ports;
     let udp = Carrier::Udp { first, last };
     let carrier = if job.via_ssh == ViaSsh::Always { Carrier::Ssh } else { udp };
-    let skipped_there = match attempt(stop.as_mut(), &job, &mut local, carrier, reporter).await {
+    let skipped = match attempt(stop.as_mut(), &job, &mut local, carrier, reporter).await {
         Err(CopyError::NoUdp { .. }) if job.via_ssh == ViaSsh::Auto => {
             reporter.note("UDP does not answer; trying again through ssh");
             attempt(stop, &job, &mut local, Carrier::Ssh, reporter).await?
         }
         outcome => outcome?,
     };
-    let skipped_here = match &local {
-        Local::Sources(found) => found.left_out.len(),
-        Local::Landing(..) => 0,
-    };
-    match skipped_here + skipped_there as usize {
+    match skipped {
         0 => Ok(()),
         skipped => Err(TransferError::LeftOut(skipped).into()),
     }
@@ -128,14 +125,14 @@ fn local(job: &CopyJob) -> Result<Local, CopyError> {
     }
 }
 
-/// One ssh session with one transfer. Returns how many sources the far end skipped.
+/// One ssh session with one transfer. Returns how many entries are left out.
 async fn attempt(
     mut stop: Pin<&mut impl Future<Output = ()>>,
     job: &CopyJob,
     local: &mut Local,
     carrier: Carrier,
     reporter: &mut Reporter,
-) -> Result<u32, CopyError> {
+) -> Result<usize, CopyError> {
     let (mut ssh, mut wire) = Ssh::start(job)?;
     wire.send(&request(job, local, carrier)).await;
     let meeting = tokio::select! {
@@ -147,14 +144,19 @@ async fn attempt(
     }
     let mut link = Link::new(wire);
     let moved = transfer(stop, job, local, &meeting.ticket, carrier, &mut link, reporter).await;
-    let mut skipped = 0;
+    let moved = match moved {
+        Ok(()) => Ok(0),
+        Err(TransferError::LeftOut(skipped)) => Ok(skipped),
+        Err(error) => Err(error),
+    };
+    let mut skipped_there = 0;
     if moved.is_ok() {
-        skipped = timeout(END_PATIENCE, link.run()).await.ok().flatten().unwrap_or(0);
+        skipped_there = timeout(END_PATIENCE, link.run()).await.ok().flatten().unwrap_or(0) as usize;
     }
     // The far end leaves when its standard input ends.
     drop(link);
     ssh.exit_code().await;
-    moved.map(|()| skipped).map_err(|error| match error {
+    moved.map(|skipped| skipped + skipped_there).map_err(|error| match error {
         TransferError::Connect { .. } if carrier != Carrier::Ssh => {
             CopyError::NoUdp { address: meeting.ticket.host().to_owned(), port: meeting.ticket.port() }
         }
@@ -267,8 +269,8 @@ async fn transfer(
                 once::send(endpoint, address, &send, found, reporter).await
             }
             Local::Landing(landing, destination) => {
-                let names = names(job, landing);
-                once::fetch(endpoint, address, ticket, &settings, names, destination, reporter).await
+                let asked = Asked::Download { names: names(job, landing), links: job.choice.links };
+                once::fetch(endpoint, address, ticket, &settings, asked, destination, reporter).await
             }
         }
     };

@@ -126,10 +126,11 @@ async fn prepared(action: Action, wire: &Wire) -> Result<Result<Prepared, Failur
     }
 }
 
-/// Prints skipped sources on standard error, which ssh passes on; returns how many.
+/// Prints skipped sources on standard error, which ssh passes on, except those that the manifest names; returns how many.
 fn report_left_out(found: &Found) -> u32 {
-    found.left_out.iter().for_each(|left_out| line(io::stderr(), &format!("left out: {left_out}")));
-    u32::try_from(found.left_out.len()).unwrap_or(u32::MAX)
+    let left_out = found.left_out.iter().filter(|left_out| left_out.absent().is_none());
+    let lines = left_out.inspect(|left_out| line(io::stderr(), &format!("left out: {left_out}")));
+    u32::try_from(lines.count()).unwrap_or(u32::MAX)
 }
 
 /// The near end learns the outcome by the transfer itself.

@@ -2,9 +2,9 @@
 //!
 //! Invariants. *Confined*: all access goes through one directory handle that no name and no symbolic link leads out of.
 //! *Nothing lost*: without permission to overwrite, an existing name is never replaced, not even one that appears
-//! during the transfer; incomplete files stay as a [`Part`] unless [`Policy`] says otherwise. *Never wider*: at no
-//! moment has a file rights that the sender's file lacks or the umask removes ([`super::rights`]); an incomplete one has
-//! 0600.
+//! during the transfer, and no two entries of a transfer end in one file ([`Claims`]); incomplete files stay as a
+//! [`Part`] unless [`Policy`] says otherwise. *Never wider*: at no moment has a file rights that the sender's file lacks
+//! or the umask removes ([`super::rights`]); an incomplete one has 0600.
 
 use std::{
     collections::HashSet,
@@ -27,10 +27,12 @@ use rc3_net::file::ReadAt;
 #[cfg(unix)]
 use super::rights;
 use super::{
-    manifest::{Expected, ExpectedDirectory},
+    claims::Claims,
+    expected::{Expected, ExpectedDirectory},
     part::{Names, Part},
     paths::{PART_SUFFIX, SafePath, TAG_LETTERS},
     record::{self, RECORD_BYTES_MAX},
+    stamp::file_id,
 };
 
 /// How to handle files.
@@ -70,12 +72,20 @@ pub enum Fsync {
     End,
 }
 
-/// A directory to receive into. Clones share their state.
-#[derive(Debug, Clone)]
-pub struct Destination(pub(super) Arc<Inner>, pub(super) Placed);
+/// Whether an existing file is that of an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Same {
+    /// It has other content.
+    No,
+    /// It is now.
+    Claimed,
+    /// It has the content, but is that of another entry.
+    Shared,
+}
 
-/// Files that got their names in one transfer: device and inode.
-pub(super) type Placed = Arc<Mutex<HashSet<(u64, u64)>>>;
+/// A directory to receive into, and the files of one transfer in it. Clones share their state.
+#[derive(Debug, Clone)]
+pub struct Destination(pub(super) Arc<Inner>, pub(super) Claims);
 
 #[derive(Debug)]
 pub(super) struct Inner {
@@ -117,7 +127,7 @@ impl Destination {
         if inner.free_bytes().is_some_and(|free| free == 0) {
             return Err(io::ErrorKind::StorageFull.into());
         }
-        Ok(Self(Arc::new(Inner { allowed, ..inner }), Placed::default()))
+        Ok(Self(Arc::new(Inner { allowed, ..inner }), Claims::default()))
     }
 
     /// The key of the records of this run.
@@ -133,7 +143,7 @@ impl Destination {
     /// The same directory for another transfer, which may replace files of earlier ones if the policy allows.
     #[must_use]
     pub fn begin_transfer(&self) -> Self {
-        Self(Arc::clone(&self.0), Placed::default())
+        Self(Arc::clone(&self.0), Claims::default())
     }
 
     /// Bytes that can still be written, if the system knows.
@@ -141,16 +151,17 @@ impl Destination {
         self.0.free_bytes()
     }
 
-    /// BLAKE3 of the file at `path`; `None` if it is not a file any more.
+    /// Whether `path` has a file with this content that no other entry of the transfer has; from now on this one has it.
     ///
     /// # Errors
     /// When it cannot be read.
-    pub fn hash(&self, path: &SafePath) -> io::Result<Option<blake3::Hash>> {
+    pub(super) fn claim_same(&self, path: &SafePath, hash: blake3::Hash) -> io::Result<Same> {
         let file = self.0.open_existing(path.as_path(), OpenOptions::new().read(true))?;
-        if !file.metadata()?.is_file() {
-            return Ok(None);
+        let metadata = file.metadata()?;
+        if !metadata.is_file() || blake3::Hasher::new().update_reader(&file)?.finalize() != hash {
+            return Ok(Same::No);
         }
-        Ok(Some(blake3::Hasher::new().update_reader(file)?.finalize()))
+        Ok(if self.1.claim(file_id(&metadata), path) { Same::Claimed } else { Same::Shared })
     }
 
     /// Gives a file that exists with the expected content the expected time, and removes permission bits that the
@@ -511,7 +522,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::transfer::paths::Rules;
+    use crate::transfer::{part::PlaceError, paths::Rules};
 
     fn open(root: &Path, force: bool) -> Destination {
         let existing = if force { Existing::Replace } else { Existing::Report };
@@ -647,25 +658,32 @@ mod tests {
         let destination = open(root.path(), false);
         let part = destination.create(&expected("a")).unwrap();
         fs::write(root.path().join("a"), b"mine").unwrap();
-        assert_eq!(part.finish(&expected("a")).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert!(matches!(part.finish(&expected("a")), Err(PlaceError::Taken)));
         assert_eq!(fs::read(root.path().join("a")).unwrap(), b"mine");
         drop(part);
         assert_eq!(names(root.path()), ["a"]);
     }
 
-    /// On a case-insensitive file system, a second name for a file looks the same to the receiver.
+    /// As names that differ only in case, on a file system that ignores it.
     #[cfg(unix)]
     #[test]
-    fn names_that_differ_only_in_case_do_not_replace_each_other() {
+    fn two_ways_to_write_one_name_do_not_replace_each_other() {
         let root = tempfile::tempdir().unwrap();
         let destination = open(root.path(), true);
-        destination.create(&expected("a")).unwrap().finish(&expected("a")).unwrap();
-        fs::hard_link(root.path().join("a"), root.path().join("A")).unwrap();
-        let part = destination.create(&expected("A")).unwrap();
-        assert_eq!(part.finish(&expected("A")).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
-        // Another transfer may.
+        fs::create_dir(root.path().join("d")).unwrap();
+        std::os::unix::fs::symlink("d", root.path().join("D")).unwrap();
+        destination.create(&expected("d/a")).unwrap().finish(&expected("d/a")).unwrap();
+        let part = destination.create(&expected("D/a")).unwrap();
+        assert!(matches!(part.finish(&expected("D/a")), Err(PlaceError::Shared)));
+        // Another transfer may, unless it keeps the file under its other name.
         let destination = destination.begin_transfer();
-        destination.create(&expected("A")).unwrap().finish(&expected("A")).unwrap();
+        destination.create(&expected("D/a")).unwrap().finish(&expected("D/a")).unwrap();
+        let destination = destination.begin_transfer();
+        let same = destination.claim_same(&path("d/a"), blake3::hash(&[0; 5]));
+        assert_eq!(same.unwrap(), Same::Claimed);
+        assert_eq!(destination.claim_same(&path("D/a"), blake3::hash(&[0; 5])).unwrap(), Same::Shared);
+        let part = destination.create(&expected("D/a")).unwrap();
+        assert!(matches!(part.finish(&expected("D/a")), Err(PlaceError::Shared)));
     }
 
     #[test]
@@ -694,7 +712,7 @@ mod tests {
         assert!(destination.create_directory(&directory("link")).is_err());
         assert!(destination.create_directory(&directory("file")).is_err());
         assert!(destination.finish_directory(&directory("link"), true).is_err());
-        assert!(destination.hash(&path("file")).is_err());
+        assert!(destination.claim_same(&path("file"), blake3::hash(b"")).is_err());
         // A link in place of a file is replaced, not followed.
         destination.create(&expected("file")).unwrap().finish(&expected("file")).unwrap();
         assert!(root.path().join("file").symlink_metadata().unwrap().is_file());

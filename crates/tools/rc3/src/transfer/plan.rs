@@ -5,9 +5,9 @@ use std::io::{self, IsTerminal};
 use rc3_cli::output;
 
 use super::{
+    agreed::Agreed,
     manifest::Found,
     message::Kind,
-    outbound::Agreed,
     paths::printable_bytes,
     progress::{Event, Reporter, Style},
 };

@@ -185,11 +185,11 @@ impl From<KickAssStats> for Steered {
 /// Summary of a transfer.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Summary {
-    /// Files, without directories.
+    /// Files in place, without directories.
     pub files: usize,
     /// Files that already existed with the same content.
     pub unchanged_files: usize,
-    /// Bytes of all files.
+    /// Their bytes.
     pub bytes: u64,
     /// From the agreement on what to send to the last file in place.
     pub seconds: f64,
@@ -240,6 +240,8 @@ pub struct Reporter {
     line_at: Instant,
     total: u64,
     files: usize,
+    /// Bytes of the files in place.
+    placed_bytes: u64,
     total_files: usize,
     recent: Recent,
     /// The receiver's activity, as printed last.
@@ -278,6 +280,7 @@ impl Reporter {
             line_at: now,
             total: 0,
             files: 0,
+            placed_bytes: 0,
             total_files: 0,
             recent: Recent::default(),
             waiting: None,
@@ -411,7 +414,7 @@ impl Reporter {
     pub fn start(&mut self, files: usize, bytes: u64, peer: &str, rc3: bool) {
         self.started = Instant::now();
         self.line_at = self.started;
-        (self.total, self.total_files, self.files) = (bytes, files, 0);
+        (self.total, self.total_files, self.files, self.placed_bytes) = (bytes, files, 0, 0);
         self.recent = Recent::default();
         let loops = if rc3 { "rc3" } else { "plain QUIC" };
         match self.style {
@@ -479,14 +482,21 @@ impl Reporter {
         Duration::try_from_secs_f64(left / self.recent.rate()).ok()
     }
 
-    /// Files that exist already.
-    pub fn files_there(&mut self, files: usize) {
+    /// Files that exist already, and their bytes.
+    pub fn files_there(&mut self, files: usize, bytes: u64) {
         self.files += files;
+        self.placed_bytes += bytes;
+    }
+
+    /// The files in place so far, and their bytes.
+    pub fn in_place(&self) -> (usize, u64) {
+        (self.files, self.placed_bytes)
     }
 
     /// A file is in place.
     pub fn file(&mut self, path: &SafePath, bytes: u64) {
         self.files += 1;
+        self.placed_bytes += bytes;
         if self.style == Style::Json {
             self.emit(&Event::File { path: lossy(path), bytes });
         }

@@ -6,10 +6,11 @@ use rc3_net::{Connection, SendStream};
 use tokio::time::timeout;
 
 use super::{
+    asked::Asked,
     background,
     error::TransferError,
     heard, lost,
-    message::{self, Entry, FromReceiver, FromSender, Messages, Refusal, Work},
+    message::{self, FromReceiver, FromSender, Messages, Refusal, Work},
     receive::STEP_PATIENCE,
 };
 
@@ -29,14 +30,13 @@ pub(super) struct Session {
     written: Instant,
     /// Whether nothing was written.
     silent: bool,
-    /// The names at the top of the manifest that this receiver asked for; `None`: any.
-    asked: Option<Vec<Vec<u8>>>,
+    asked: Asked,
 }
 
 impl Session {
     pub(super) fn new(connection: Connection, control: SendStream, messages: Messages<FromSender>) -> Self {
         let (patience, written) = (STEP_PATIENCE, Instant::now());
-        Self { connection, control, messages, patience, written, silent: true, asked: None }
+        Self { connection, control, messages, patience, written, silent: true, asked: Asked::default() }
     }
 
     /// With another limit than [`STEP_PATIENCE`].
@@ -44,23 +44,23 @@ impl Session {
         Self { patience, ..self }
     }
 
-    /// Admits only entries with these names, and what is below them.
-    pub(super) fn asked_for(mut self, names: Option<Vec<Vec<u8>>>) -> Self {
-        self.asked = names;
+    /// Admits only messages that name what this side asked for.
+    pub(super) fn asked_for(mut self, asked: Asked) -> Self {
+        self.asked = asked;
         self
     }
 
-    /// Whether this receiver asked for the entry.
-    pub(super) fn admits(&self, entry: &Entry) -> bool {
-        let top = entry.path.split(|&byte| byte == b'/').next().unwrap_or_default();
-        self.asked.as_ref().is_none_or(|asked| asked.iter().any(|name| name == top))
+    /// What this side asked for.
+    pub(super) fn asked(&self) -> &Asked {
+        &self.asked
     }
 
-    /// The next message.
+    /// The next message, which names only what this side asked for.
     ///
     /// Cancel-safe: dropping the future loses nothing.
     pub(super) async fn hear(&mut self) -> Result<FromSender, TransferError> {
-        heard(&self.connection, self.messages.recv().await)
+        let message = heard(&self.connection, self.messages.recv().await)?;
+        if self.asked.admits(&message) { Ok(message) } else { Err(TransferError::Unasked) }
     }
 
     /// The next message before files; `step` is what the sender owes. Work of `extra` time is allowed for.
