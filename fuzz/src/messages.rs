@@ -16,8 +16,8 @@ pub(crate) fn messages(input: &[u8]) {
     match kind % 3 {
         0 => {
             for message in read_all::<FromSender>(stream) {
-                if let FromSender::Entry(entry) = message {
-                    path(&entry.path);
+                if let Some(name) = message.name() {
+                    path(name);
                 }
             }
         }

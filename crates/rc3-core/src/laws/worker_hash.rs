@@ -69,24 +69,21 @@ impl WorkerHash {
         1 + self.id_len - HASHED_BYTES
     }
 
-    /// The worker that serves the connection of a datagram, of QUIC or RLP. Worker 0 also gets what is too short to
-    /// have an id.
+    /// The worker that serves the connection of a datagram, of QUIC or RLP. `None` without a whole id of at least eight
+    /// bytes: such a datagram belongs to no connection, and any worker may handle it.
     ///
     /// Receiver ids that were derived from secrets (`docs/WIRE.md#protection`) lead to any worker.
-    pub fn worker_of(&self, datagram: &[u8]) -> usize {
-        let offset = match datagram.first() {
-            None => return 0,
-            Some(first) if first & QUIC_BITS == 0 => 1,
-            Some(first) if first & LONG == 0 => self.short_header_offset(),
-            Some(_) => match datagram.get(LONG_ID_LEN_AT) {
-                Some(&len) if usize::from(len) >= HASHED_BYTES => {
-                    LONG_ID_LEN_AT + 1 + usize::from(len) - HASHED_BYTES
-                }
-                _ => return 0,
-            },
+    pub fn worker_of(&self, datagram: &[u8]) -> Option<usize> {
+        let first = datagram.first()?;
+        let offset = if first & QUIC_BITS == 0 {
+            1
+        } else if first & LONG == 0 {
+            self.short_header_offset()
+        } else {
+            let len = usize::from(*datagram.get(LONG_ID_LEN_AT)?);
+            LONG_ID_LEN_AT + 1 + len.checked_sub(HASHED_BYTES)?
         };
-        let hashed = datagram.get(offset..).and_then(|rest| rest.first_chunk());
-        hashed.map_or(0, |hashed| self.worker_of_bytes(*hashed))
+        Some(self.worker_of_bytes(*datagram.get(offset..)?.first_chunk()?))
     }
 
     /// The worker that an id leads to.
@@ -186,18 +183,18 @@ mod tests {
             let worker = hash.worker_of_id(&id);
             prop_assert!(worker < workers);
             for datagram in datagrams(&id) {
-                prop_assert_eq!(hash.worker_of(&datagram), worker);
+                prop_assert_eq!(hash.worker_of(&datagram), Some(worker));
             }
         }
 
         #[test]
-        fn any_bytes_have_a_worker(
+        fn any_bytes_have_a_worker_or_none(
             key: u64,
             workers in 1..=WorkerHash::WORKERS_MAX,
             id_len in 8..=20_usize,
             datagram in prop::collection::vec(any::<u8>(), 0..60),
         ) {
-            prop_assert!(hash(key, workers, id_len).worker_of(&datagram) < workers);
+            prop_assert!(hash(key, workers, id_len).worker_of(&datagram).is_none_or(|worker| worker < workers));
         }
     }
 

@@ -33,6 +33,7 @@ use std::{
 };
 
 use bytes::{Bytes, BytesMut};
+use zeroize::Zeroizing;
 
 #[cfg(feature = "kickass")]
 use self::rate_signals::RateSignals;
@@ -125,7 +126,7 @@ pub struct Connection {
     /// The protection of RLP datagrams.
     protection: &'static dyn Protection,
     /// The secret of receipts.
-    secret: [u8; RECEIPT_SECRET_LEN],
+    secret: Zeroizing<[u8; RECEIPT_SECRET_LEN]>,
     /// `None` until the handshake is complete.
     addresses: Option<Addresses>,
     /// An address of the peer to be asked for a long datagram.
@@ -171,7 +172,7 @@ impl Connection {
         config: Arc<TransportConfig>,
         credit: u64,
         protection: &'static dyn Protection,
-        secret: [u8; RECEIPT_SECRET_LEN],
+        secret: Zeroizing<[u8; RECEIPT_SECRET_LEN]>,
     ) -> Self {
         let windows = Windows::new(&config, primary.side(), credit);
         Self {

@@ -6,6 +6,7 @@
 use std::fmt;
 
 use thiserror::Error;
+use zeroize::Zeroizing;
 
 use super::{
     header::ReceiverId,
@@ -39,7 +40,7 @@ const SETTING_STREAM_CREDIT: u64 = 0x02;
 const SETTING_ARRIVALS: u64 = 0x03;
 
 /// One frame of the control stream.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ControlFrame {
     /// What its sender grants from the start.
     Settings(Settings),
@@ -77,9 +78,9 @@ pub enum ControlFrame {
     },
 }
 
-/// The secret of one connection's early data; not printed.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct EarlySecret(pub [u8; EARLY_SECRET_LEN]);
+/// The secret of one connection's early data; not printed, and wiped when dropped.
+#[derive(Clone, PartialEq, Eq)]
+pub struct EarlySecret(pub Zeroizing<[u8; EARLY_SECRET_LEN]>);
 
 impl fmt::Debug for EarlySecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -152,10 +153,10 @@ impl ControlFrame {
             Self::StreamReset { stream, used } => emit_varints(STREAM_RESET, &[stream, used], out),
             Self::Signal { leading } => emit_varints(SIGNAL, &[leading], out),
             Self::Path(number) => emit_varints(PATH, &[number], out),
-            Self::Early(EarlySecret(secret)) => {
+            Self::Early(EarlySecret(ref secret)) => {
                 varint::emit(EARLY, out);
                 varint::emit(EARLY_SECRET_LEN as u64, out);
-                out.extend_from_slice(&secret);
+                out.extend_from_slice(&**secret);
             }
             Self::ReceiverId { number, id } => {
                 varint::emit(RECEIVER_ID, out);
@@ -178,8 +179,8 @@ impl ControlFrame {
             SIGNAL => Self::Signal { leading: field()? },
             PATH => Self::Path(field()?),
             EARLY => {
-                let secret = payload.try_into().map_err(|_| ControlError::Malformed)?;
-                return Ok(Some(Self::Early(EarlySecret(secret))));
+                let secret: [u8; _] = payload.try_into().map_err(|_| ControlError::Malformed)?;
+                return Ok(Some(Self::Early(EarlySecret(secret.into()))));
             }
             RECEIVER_ID => {
                 let number = field()?;
@@ -315,7 +316,8 @@ mod tests {
                 .prop_map(|(stream, used)| Ok(ControlFrame::StreamReset { stream, used })),
             (0..=VARINT_MAX).prop_map(|leading| Ok(ControlFrame::Signal { leading })),
             (0..=VARINT_MAX).prop_map(|number| Ok(ControlFrame::Path(number))),
-            any::<[u8; EARLY_SECRET_LEN]>().prop_map(|secret| Ok(ControlFrame::Early(EarlySecret(secret)))),
+            any::<[u8; EARLY_SECRET_LEN]>()
+                .prop_map(|secret| Ok(ControlFrame::Early(EarlySecret(secret.into())))),
             (0..=VARINT_MAX, any::<[u8; 8]>())
                 .prop_map(|(number, id)| Ok(ControlFrame::ReceiverId { number, id: ReceiverId(id) })),
             (8..=VARINT_MAX, prop::collection::vec(any::<u8>(), 0..200)).prop_map(Err),

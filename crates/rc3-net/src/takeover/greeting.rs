@@ -7,7 +7,7 @@
 //! old: STOPPED                             new: READING
 //! ```
 //!
-//! Anyone who may connect to the Unix socket is trusted with the sockets, or to have sent them. Still, invariant:
+//! A process of the same user is trusted with the sockets, or to have sent them ([`super::process`]). Still, invariant:
 //! whatever arrives, the descriptors and bytes are bounded, and those that are not used are closed.
 
 use std::{

@@ -76,8 +76,9 @@ impl Endpoint {
     ///
     /// If the new process ends first, this endpoint takes the port back, see [`Successor::lost`].
     ///
-    /// Anyone at the other end of `to` gets the sockets, and with them all datagrams of the port: let only your own
-    /// user reach it, for example by the permissions of its directory.
+    /// The process at the other end of `to` gets the sockets, and with them all datagrams of the port. So it must run as
+    /// this process's user or as root when it connects or listens there (`SO_PEERCRED`, unix(7)). A directory that only
+    /// this user can enter also keeps others from delaying a hand-over.
     ///
     /// ```
     /// # #[cfg(target_os = "linux")]
@@ -106,6 +107,7 @@ impl Endpoint {
     ///
     /// # Errors
     /// [`io::ErrorKind::Unsupported`] on other systems than Linux and with sockets that the application implements,
+    /// [`io::ErrorKind::PermissionDenied`] if the new process is another user's,
     /// [`io::ErrorKind::ResourceBusy`] during and after a hand-over, [`io::ErrorKind::ConnectionRefused`] if the new
     /// process cannot take the port over, [`io::ErrorKind::TimedOut`] if it does not answer, and other errors of the
     /// system. After an error this endpoint is as before.
@@ -137,7 +139,8 @@ impl Endpoint {
     /// processes need no other common setting.
     ///
     /// # Errors
-    /// [`io::ErrorKind::Unsupported`] on other systems than Linux, [`io::ErrorKind::InvalidInput`] if the old process has
+    /// [`io::ErrorKind::Unsupported`] on other systems than Linux, [`io::ErrorKind::PermissionDenied`] if the old process
+    /// is another user's but not root's, [`io::ErrorKind::InvalidInput`] if it has
     /// another number of workers or `options` are invalid, [`io::ErrorKind::InvalidData`] if it sends anything else than
     /// its sockets, [`io::ErrorKind::TimedOut`] if it does not answer, [`io::ErrorKind::UnexpectedEof`] if it ends, and
     /// other errors of the system. After an error the old process goes on.

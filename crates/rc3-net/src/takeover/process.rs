@@ -38,6 +38,7 @@ pub(super) async fn hand_over(endpoint: &EndpointRef, to: UnixStream) -> io::Res
     if first.with(|state| state.is_handed_over()) {
         return Err(busy());
     }
+    expect_same_user(&to)?;
     let ours = offer(endpoint, &to).await?;
     let sending = first.bound().for_sending(&endpoint.socket)?;
     let links: io::Result<Vec<_>> = ours.into_iter().map(Link::new).collect();
@@ -65,6 +66,20 @@ pub(super) async fn hand_over(endpoint: &EndpointRef, to: UnixStream) -> io::Res
             Err(error)
         }
     }
+}
+
+/// Whether the process at the other end runs as this one's user, or as root: it gets the sockets, or has sent them. The
+/// kernel vouches for the user that connected, or listened (`SO_PEERCRED`, unix(7)).
+fn expect_same_user(other: &UnixStream) -> io::Result<()> {
+    let (theirs, ours) = (other.peer_cred()?.uid(), rustix::process::geteuid().as_raw());
+    if theirs == ours || theirs == 0 {
+        return Ok(());
+    }
+    let text = format!(
+        "the other process runs as user {theirs}, this one as user {ours}: run both as one user, and let only that user \
+         reach the Unix socket"
+    );
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, text))
 }
 
 /// Sends the sockets and a link for each worker; returns this process's ends of the links when the other one is ready.
@@ -148,6 +163,7 @@ pub(super) async fn take_over(
     server: Option<ServerConfig>,
     from: UnixStream,
 ) -> io::Result<Endpoint> {
+    expect_same_user(&from)?;
     let prepared = match receive_greeting(&from).await {
         Ok((greeting, descriptors)) => prepare(options, server, &greeting, descriptors),
         Err(error) => Err(error),

@@ -141,7 +141,7 @@ impl Member {
     /// The worker of a QUIC datagram, if it is another one.
     pub(crate) fn elsewhere(&self, datagram: &[u8]) -> Option<usize> {
         datagram.first().filter(|&first| first & QUIC_BITS != 0)?;
-        Some(self.group.hash.worker_of(datagram)).filter(|&worker| worker != self.number)
+        self.group.hash.worker_of(datagram).filter(|&worker| worker != self.number)
     }
 
     /// Passes a QUIC datagram to its worker.
@@ -153,7 +153,8 @@ impl Member {
     /// Passes an RLP datagram that this worker cannot open to those that may. If none may, it waits for a moment: its
     /// handshake may just have begun at another worker.
     pub(crate) fn pass_stray(&self, now: Instant, parcel: &Parcel) {
-        let hashed = self.group.hash.worker_of(&parcel.1);
+        // Without an id nobody can open it.
+        let Some(hashed) = self.group.hash.worker_of(&parcel.1) else { return };
         let workers = self.directory(|directory| directory.resolve(now, self.number, hashed, parcel));
         for worker in workers {
             self.group.rlp.fetch_add(1, Relaxed);

@@ -13,6 +13,7 @@ use std::{
 };
 
 use crate::common::{ResetKey, SERVER_NAME, code, configs, connect, echo, pattern, receive, run, send};
+use crate::skip::skipped;
 use rc3_net::{
     ClientConfig, ConnectError, Connection, ConnectionError, Endpoint, EndpointConfig, EndpointOptions,
     HashedConnectionIdGenerator, RandomConnectionIdGenerator, Runtime, ServerConfig, Successor, TokioRuntime,
@@ -577,4 +578,50 @@ fn what_a_detour_costs() {
             assert!(old.stats().from_successor.primary > 0);
         });
     }
+}
+
+/// Runs `what` in a thread of another user.
+fn as_stranger<T: Send + 'static>(what: impl FnOnce() -> io::Result<T> + Send + 'static) -> T {
+    let stranger = rustix::process::Uid::from_raw(1234);
+    let thread = std::thread::spawn(move || {
+        // Of this thread only; it ends with it.
+        rustix::thread::set_thread_res_uid(None, stranger, None)?;
+        what()
+    });
+    thread.join().unwrap().unwrap()
+}
+
+#[test]
+fn a_process_of_another_user_neither_gets_the_port_nor_gives_one() {
+    if !rustix::process::geteuid().is_root() {
+        return skipped("root, to become another user");
+    }
+    run(async {
+        let service = Service::new(options(1));
+        let (old, client) = (service.start(), service.client());
+        let directory = tempfile::tempdir().unwrap();
+        let all = || std::os::unix::fs::PermissionsExt::from_mode(0o777);
+        std::fs::set_permissions(directory.path(), all()).unwrap();
+        let [ours, theirs] = ["ours", "theirs"].map(|name| directory.path().join(name));
+
+        let listener = tokio::net::UnixListener::bind(&ours).unwrap();
+        std::fs::set_permissions(&ours, all()).unwrap();
+        let mut stranger = as_stranger(move || StdUnixStream::connect(ours));
+        let (to, _) = listener.accept().await.unwrap();
+        let refused = old.hand_over(to).await.unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::PermissionDenied);
+        assert!(refused.to_string().contains("runs as user 1234"), "{refused}");
+        assert_eq!(io::Read::read(&mut stranger, &mut [0; 64]).unwrap(), 0, "not even a greeting");
+
+        let path = theirs.clone();
+        let _listening = as_stranger(move || std::os::unix::net::UnixListener::bind(path));
+        let from = UnixStream::connect(theirs).await.unwrap();
+        let refused = Endpoint::take_over(options(1), Some(service.server_config.clone()), from).await;
+        assert_eq!(refused.unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+
+        // The server is as before.
+        let (near, far) = connect(&client, &old).await;
+        near.close(code(0), b"");
+        far.closed().await;
+    });
 }

@@ -4,7 +4,7 @@ use std::{fs, io, path::Path};
 
 use plotters::prelude::{BitMapBackend, IntoDrawingArea};
 
-use crate::{chart::Chart, other, paint, pixels, svg};
+use crate::{Typeset, chart::Chart, other, paint, pixels, svg};
 
 /// Writes the chart as `STEM.svg` and `STEM.png`.
 ///
@@ -22,7 +22,7 @@ pub fn write(chart: &Chart, directory: &Path, stem: &str) -> io::Result<()> {
 pub fn png(chart: &Chart) -> io::Result<Vec<u8>> {
     let (width, height) = pixels();
     let mut rgb = vec![0; 3 * width as usize * height as usize];
-    let root = BitMapBackend::with_buffer(&mut rgb, (width, height)).into_drawing_area();
+    let root = Typeset::pixels(BitMapBackend::with_buffer(&mut rgb, (width, height))).into_drawing_area();
     paint::paint(&root, chart).map_err(other)?;
     drop(root);
     let mut file = Vec::new();

@@ -1,6 +1,6 @@
 //! Pictures: a [`Chart`] describes the content; output is SVG for documents, or PNG (with the feature `png`).
 //!
-//! Both come from the same drawing. Text is set in [`font`], so a machine without fonts draws the same.
+//! Both come from the same drawing. Text is set in [`font`] ([`Typeset`]), so a machine without fonts draws the same.
 #![forbid(unsafe_code)]
 
 mod axis;
@@ -9,6 +9,7 @@ mod bitmap;
 pub mod chart;
 pub mod font;
 mod paint;
+mod typeset;
 
 use std::{error::Error, io};
 
@@ -17,6 +18,7 @@ use plotters::prelude::{IntoDrawingArea, SVGBackend};
 
 #[cfg(feature = "png")]
 pub use crate::bitmap::{png, write};
+pub use crate::typeset::Typeset;
 
 /// The chart as SVG.
 ///
@@ -24,7 +26,7 @@ pub use crate::bitmap::{png, write};
 /// When drawing fails, which is a bug of the library.
 pub fn svg(chart: &Chart) -> io::Result<String> {
     let mut text = String::new();
-    let root = SVGBackend::with_string(&mut text, pixels()).into_drawing_area();
+    let root = Typeset::text(SVGBackend::with_string(&mut text, pixels())).into_drawing_area();
     paint::paint(&root, chart).map_err(other)?;
     drop(root);
     // The view box keeps the fine pixel grid; the size is that of display.

@@ -45,7 +45,6 @@ pub(super) fn paint<DB: DrawingBackend>(root: &DrawingArea<DB, Shift>, chart: &C
 where
     DB::ErrorType: 'static,
 {
-    font::register();
     root.fill(&WHITE)?;
     let canvas = Canvas { root };
     let frame = Frame::new(&canvas, chart)?;

@@ -8,6 +8,7 @@ pub mod cli;
 pub mod copy;
 #[cfg(unix)]
 pub mod demo;
+pub mod descriptors;
 pub mod doctor;
 #[cfg(unix)]
 pub mod emulator;

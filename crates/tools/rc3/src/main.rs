@@ -21,6 +21,7 @@ use rc3::{
         usage,
     },
     copy::{self, CopyJob},
+    descriptors,
     transfer::{
         error::TransferError,
         pipe::{self, PipeJob},
@@ -36,7 +37,7 @@ use tracing_subscriber::EnvFilter;
 fn main() -> ExitCode {
     let low = match LowArgs::try_parse() {
         Ok(low) => low,
-        Err(error) => return usage::misused(&error).into(),
+        Err(error) => return written(usage::misused(&error)).into(),
     };
     // No logs by default: RUST_LOG=debug, RUST_LOG=rc3_core=trace.
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("off"));
@@ -49,10 +50,21 @@ fn main() -> ExitCode {
             Exit::Usage
         }
     };
-    exit.into()
+    written(exit).into()
+}
+
+/// The exit code once standard output has taken everything: a program that reads events must not miss any and see a
+/// success.
+fn written(exit: Exit) -> Exit {
+    match finish(output::finish()) {
+        Exit::Success => exit,
+        failed if exit == Exit::Success => failed,
+        _ => exit,
+    }
 }
 
 fn run(command: Command) -> Exit {
+    descriptors::raise();
     match command {
         #[cfg(unix)]
         Command::Demo { scenarios, json, svg } => demo::run(&scenarios, json, svg.as_deref()),
@@ -191,7 +203,7 @@ fn tunnel(command: &TunnelCommand) -> Exit {
 
 fn show_identity(files: &Files) -> Result<(), TunnelError> {
     let identity = files.identity()?;
-    let _ = output::print(&format!("{}\n", identity.fingerprint()));
+    output::emit(identity.fingerprint().to_string());
     Ok(())
 }
 

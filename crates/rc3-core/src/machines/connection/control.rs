@@ -128,7 +128,7 @@ impl Connection {
             ControlFrame::Path(number) => {
                 overlay.openers.on_path(number);
             }
-            ControlFrame::Early(secret) => self.on_early_secret(secret),
+            ControlFrame::Early(secret) => self.on_early_secret(&secret),
             ControlFrame::ReceiverId { number, id } => self.on_receiver_id(number, id),
             ControlFrame::StreamReset { stream, used } => {
                 let Ok(id) = VarInt::from_u64(stream).map(StreamId::from) else { return };

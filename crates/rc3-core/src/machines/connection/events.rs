@@ -1,5 +1,7 @@
 //! Events of the primary, and their consequences.
 
+use zeroize::Zeroizing;
+
 use super::Connection;
 use crate::{
     error::PeerMisbehaved,
@@ -9,6 +11,7 @@ use crate::{
     seams::{
         keys::{
             EXPORTER_CONTEXT_CLIENT, EXPORTER_CONTEXT_SERVER, EXPORTER_LABEL, Limits, ReceiptKey, RlpKeys,
+            SECRET_LEN,
         },
         primary::{End, PrimaryEvent, PrimaryWriter},
     },
@@ -100,10 +103,9 @@ impl Connection {
     }
 
     pub(super) fn derive_keys(&self) -> Option<RlpKeys> {
-        let mut client = [0; 32];
-        let mut server = [0; 32];
-        self.primary.export_keying_material(&mut client, EXPORTER_LABEL, EXPORTER_CONTEXT_CLIENT)?;
-        self.primary.export_keying_material(&mut server, EXPORTER_LABEL, EXPORTER_CONTEXT_SERVER)?;
+        let [mut client, mut server] = [Zeroizing::new([0; SECRET_LEN]), Zeroizing::new([0; SECRET_LEN])];
+        self.primary.export_keying_material(&mut *client, EXPORTER_LABEL, EXPORTER_CONTEXT_CLIENT)?;
+        self.primary.export_keying_material(&mut *server, EXPORTER_LABEL, EXPORTER_CONTEXT_SERVER)?;
         let is_client = self.primary.side() == Side::Client;
         Some(RlpKeys::protected(self.protection, [&client, &server], is_client, Limits::default()))
     }

@@ -9,6 +9,8 @@
 
 use std::time::Instant;
 
+use zeroize::Zeroizing;
+
 use super::Connection;
 use crate::{
     config::RlpMode,
@@ -92,11 +94,11 @@ impl Connection {
     pub(crate) fn begin_early_rlp(
         &mut self,
         now: Instant,
-        secret: [u8; EARLY_SECRET_LEN],
+        secret: Zeroizing<[u8; EARLY_SECRET_LEN]>,
         record: Option<Record>,
     ) {
         let secret = EarlySecret(secret);
-        self.send_control(ControlFrame::Early(secret));
+        self.send_control(ControlFrame::Early(secret.clone()));
         let remembered = record.and_then(|record| record.pace).map(|pace| pace.rtt_min);
         // The handshake corrects a guess that is too high, but not one that is too low.
         let rtt = self.primary.rtt().max(remembered.unwrap_or_default());
@@ -108,7 +110,7 @@ impl Connection {
     }
 
     /// The secret of the client's early data has arrived.
-    pub(super) fn on_early_secret(&mut self, secret: EarlySecret) {
+    pub(super) fn on_early_secret(&mut self, secret: &EarlySecret) {
         let Some(overlay) = self.overlay.as_mut().filter(|_| self.config.early_rlp) else { return };
         if self.primary.side() == Side::Client || !overlay.openers.on_early_secret(secret) {
             self.fault = Some(PeerMisbehaved::Malformed("early secret"));

@@ -45,7 +45,7 @@ impl Openers {
     }
 
     /// The secret of the client's early data has arrived. `false`: not for the first time.
-    pub(crate) fn on_early_secret(&mut self, secret: EarlySecret) -> bool {
+    pub(crate) fn on_early_secret(&mut self, secret: &EarlySecret) -> bool {
         let first = !mem::replace(&mut self.had_early, true);
         if first {
             self.zero_rtt = Some(secret.opener());
@@ -138,16 +138,16 @@ mod tests {
     #[test]
     fn early_keys_open_until_some_time_after_the_handshake() {
         let now = Instant::now();
-        let secret = EarlySecret([7; 32]);
+        let secret = EarlySecret([7; 32].into());
         let mut sealer = secret.sealer();
         let mut openers = Openers::default();
         assert_eq!(openers.open(&mut sealed(&mut sealer)), Err(OpenError::NotForUs));
-        assert!(openers.on_early_secret(secret));
-        assert!(!openers.on_early_secret(EarlySecret([8; 32])), "a second one is a fault");
+        assert!(openers.on_early_secret(&secret));
+        assert!(!openers.on_early_secret(&EarlySecret([8; 32].into())), "a second one is a fault");
         let issued = openers.take_id_change().issued;
         assert_eq!(openers.ids().collect::<Vec<_>>(), issued);
 
-        openers.establish(EarlySecret([9; 32]).opener());
+        openers.establish(EarlySecret([9; 32].into()).opener());
         openers.take_id_change();
         openers.expire_early(now);
         let mut datagram = sealed(&mut sealer);
@@ -157,6 +157,6 @@ mod tests {
         openers.expire_early(now + EARLY_KEPT);
         assert_eq!(openers.open(&mut sealed(&mut sealer)), Err(OpenError::NotForUs));
         assert_eq!(openers.take_id_change().retired, issued);
-        assert!(!openers.on_early_secret(secret), "nor does it come back");
+        assert!(!openers.on_early_secret(&secret), "nor does it come back");
     }
 }

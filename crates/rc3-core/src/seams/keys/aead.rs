@@ -1,4 +1,5 @@
-//! Protection by AEAD_AES_128_GCM, with keys that HKDF derives as QUIC's are (RFC 9001 §5).
+//! Protection by AEAD_AES_128_GCM, with keys that HKDF derives as QUIC's are (RFC 9001 §5). What it holds is wiped when
+//! dropped, except the keys inside the types of `ring`, which offers no way to wipe them.
 
 use std::sync::Arc;
 
@@ -9,6 +10,7 @@ use ring::{
     },
     hkdf::{self, HKDF_SHA256, Prk},
 };
+use zeroize::Zeroizing;
 
 use super::{
     RECEIPT_SECRET_LEN, ReceiverId, SECRET_LEN,
@@ -68,20 +70,20 @@ impl Mask for HeaderProtectionKey {
 pub(super) struct AeadGeneration {
     secret: Prk,
     key: LessSafeKey,
-    pub(super) iv: [u8; NONCE_LEN],
+    pub(super) iv: Zeroizing<[u8; NONCE_LEN]>,
 }
 
 impl AeadGeneration {
     pub(super) fn new(secret: Prk) -> Self {
-        let mut iv = [0; NONCE_LEN];
-        expand_into(&secret, b"rc3 iv", &mut iv);
+        let mut iv = Zeroizing::new([0; NONCE_LEN]);
+        expand_into(&secret, b"rc3 iv", &mut *iv);
         let key = secret.expand(&[b"rc3 key"], &AES_128_GCM).expect("hkdf can yield 16 bytes");
         Self { key: LessSafeKey::new(UnboundKey::from(key)), iv, secret }
     }
 
     /// RFC 9001 §5.3.
     pub(super) fn nonce(&self, packet_number: u64) -> Nonce {
-        let mut nonce = self.iv;
+        let mut nonce = *self.iv;
         let (_, low) = nonce.split_at_mut(NONCE_LEN - size_of::<u64>());
         for (byte, number) in low.iter_mut().zip(packet_number.to_be_bytes()) {
             *byte ^= number;

@@ -32,7 +32,7 @@ impl EarlySecret {
 
     /// Its secret, instead of one from the exporter.
     pub(super) fn prk(&self) -> Prk {
-        let secret = Prk::new_less_safe(HKDF_SHA256, &self.0);
+        let secret = Prk::new_less_safe(HKDF_SHA256, &*self.0);
         let infos = [INFO];
         let direction = secret.expand(&infos, HKDF_SHA256).expect("hkdf can yield 32 bytes");
         Prk::from(direction)

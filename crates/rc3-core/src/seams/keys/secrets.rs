@@ -6,6 +6,7 @@ use ring::{
     hkdf::{HKDF_SHA256, Prk},
     rand::{SecureRandom, SystemRandom},
 };
+use zeroize::Zeroizing;
 
 use super::aead::expand_into;
 
@@ -28,16 +29,16 @@ impl Secrets {
         }
     }
 
-    /// The next one.
+    /// The next one, wiped when dropped.
     ///
     /// # Panics
     /// When the system has no random numbers; there is no handshake without them either.
-    pub(crate) fn next<const LEN: usize>(&mut self) -> [u8; LEN] {
-        let mut secret = [0; LEN];
+    pub(crate) fn next<const LEN: usize>(&mut self) -> Zeroizing<[u8; LEN]> {
+        let mut secret = Zeroizing::new([0; LEN]);
         match self {
-            Self::System(system) => system.fill(&mut secret).expect("a system with random numbers"),
+            Self::System(system) => system.fill(&mut *secret).expect("a system with random numbers"),
             Self::Seeded { seed, count } => {
-                expand_into(seed, &count.to_be_bytes(), &mut secret);
+                expand_into(seed, &count.to_be_bytes(), &mut *secret);
                 *count += 1;
             }
         }

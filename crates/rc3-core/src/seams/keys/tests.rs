@@ -86,7 +86,7 @@ fn the_worked_example_of_the_document_is_what_we_seal() {
     let secret = documented("client secret");
     assert_eq!((secret.clone(), documented("server secret")), (secrets().0.to_vec(), secrets().1.to_vec()));
     assert_eq!(documented("client key"), expanded(&secret, b"rc3 key", 16));
-    assert_eq!(documented("client iv"), first_generation(&secret).iv);
+    assert_eq!(documented("client iv"), *first_generation(&secret).iv);
     assert_eq!(documented("client hp"), expanded(&secret, b"rc3 hp", 16));
     assert_eq!(documented("client id"), client.seal.ids.current().0);
     assert_eq!(documented("client id of the second path"), client.seal.ids.next().0);
@@ -123,12 +123,12 @@ fn the_worked_example_of_the_document_is_what_we_seal() {
 
 #[test]
 fn the_early_keys_are_those_of_the_document_and_no_others() {
-    let secret = EarlySecret(documented("early secret").try_into().unwrap());
+    let secret = EarlySecret(<[u8; _]>::try_from(documented("early secret")).unwrap().into());
     let direction = documented("early client secret");
-    assert_eq!(direction, expanded(&secret.0, b"rc3 early client", 32));
+    assert_eq!(direction, expanded(&*secret.0, b"rc3 early client", 32));
     let mut sealer = secret.sealer();
     assert_eq!(documented("early client key"), expanded(&direction, b"rc3 key", 16));
-    assert_eq!(documented("early client iv"), AeadGeneration::new(secret.prk()).iv);
+    assert_eq!(documented("early client iv"), *AeadGeneration::new(secret.prk()).iv);
     assert_eq!(documented("early client hp"), expanded(&direction, b"rc3 hp", 16));
     assert_eq!(documented("early client id"), sealer.ids.current().0);
     let datagram = seal(&mut sealer, 1, &[0]);
@@ -141,7 +141,7 @@ fn the_early_keys_are_those_of_the_document_and_no_others() {
 
 #[test]
 fn packet_numbers_go_on_with_the_next_keys() {
-    let mut early = EarlySecret([7; 32]).sealer();
+    let mut early = EarlySecret([7; 32].into()).sealer();
     for number in 0..3 {
         assert_eq!(early.next_number(), number);
         seal(&mut early, 1, b"early");
@@ -357,7 +357,7 @@ fn debug_does_not_print_keys() {
     let printed = format!("{client:?} {client:#?}");
     assert!(printed.contains("packet_number"));
     let (ours, theirs) = secrets();
-    for secret in [&first_generation(&ours).iv[..], &first_generation(&theirs).iv, &[0, 1, 2, 3]] {
+    for secret in [&first_generation(&ours).iv[..], &*first_generation(&theirs).iv, &[0, 1, 2, 3]] {
         let bytes: Vec<_> = secret[..4].iter().map(u8::to_string).collect();
         assert!(!printed.contains(&bytes.join(", ")));
         let hex: String = secret[..4].iter().map(|byte| format!("{byte:02x}")).collect();

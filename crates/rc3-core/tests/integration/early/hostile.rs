@@ -197,7 +197,7 @@ fn tell(pair: &mut Pair, client: ConnectionHandle, secret: EarlySecret) {
     pair.drive_until(DELAY * 2, |_| false);
 }
 
-fn sealed(secret: EarlySecret, payload: &[u8]) -> Vec<u8> {
+fn sealed(secret: &EarlySecret, payload: &[u8]) -> Vec<u8> {
     let (mut sealer, mut buf) = (secret.sealer(), Vec::new());
     let sealing = sealer.begin(Level::FIRST, &mut buf);
     buf.extend_from_slice(payload);
@@ -211,7 +211,7 @@ fn lost(pair: &Pair, server: ConnectionHandle) -> Option<String> {
 
 #[test]
 fn early_datagrams_carry_data_and_padding_and_nothing_else() {
-    let secret = EarlySecret([7; 32]);
+    let secret = EarlySecret([7; 32].into());
     let mut data = Vec::new();
     DataHeader { stream: 6, offset: 0, final_size: None, explicit_len: None, receipt: Receipt(0) }
         .emit(&mut data);
@@ -221,9 +221,9 @@ fn early_datagrams_carry_data_and_padding_and_nothing_else() {
     for (payload, fault) in
         allowed.iter().map(|payload| (payload, false)).chain(faults.iter().map(|payload| (payload, true)))
     {
-        let (mut pair, _, server) = with_secret(secret);
+        let (mut pair, _, server) = with_secret(secret.clone());
         let now = pair.now;
-        let datagram = sealed(secret, payload);
+        let datagram = sealed(&secret, payload);
         assert!(pair.server.with(server, |c| c.handle_rlp(now, BytesMut::from(&datagram[..]))));
         assert_eq!(lost(&pair, server).is_some(), fault, "{payload:x?}: {:?}", lost(&pair, server));
     }
@@ -231,9 +231,9 @@ fn early_datagrams_carry_data_and_padding_and_nothing_else() {
 
 #[test]
 fn a_second_secret_and_one_of_the_server_end_the_connection() {
-    let (mut pair, client, server) = with_secret(EarlySecret([7; 32]));
+    let (mut pair, client, server) = with_secret(EarlySecret([7; 32].into()));
     assert_eq!(lost(&pair, server), None);
-    tell(&mut pair, client, EarlySecret([8; 32]));
+    tell(&mut pair, client, EarlySecret([8; 32].into()));
     assert!(lost(&pair, server).is_some());
 
     let mut pair = world();
@@ -241,7 +241,7 @@ fn a_second_secret_and_one_of_the_server_end_the_connection() {
     pair.drive_until(Duration::from_secs(1), |_| false);
     let server = pair.server.accepted[0];
     let mut frame = Vec::new();
-    ControlFrame::Early(EarlySecret([7; 32])).emit(&mut frame);
+    ControlFrame::Early(EarlySecret([7; 32].into())).emit(&mut frame);
     let control = StreamId::new(Side::Server, Dir::Uni, 0);
     pair.server.with(server, |c| c.write(control, frame.into())).unwrap();
     pair.drive_until(DELAY * 2, |_| false);
@@ -250,10 +250,10 @@ fn a_second_secret_and_one_of_the_server_end_the_connection() {
 
 #[test]
 fn early_keys_are_dropped_when_the_handshake_is_over() {
-    let secret = EarlySecret([7; 32]);
-    let (mut pair, client, server) = with_secret(secret);
+    let secret = EarlySecret([7; 32].into());
+    let (mut pair, client, server) = with_secret(secret.clone());
     let from = pair.client.address();
-    pair.server.inject(from, &sealed(secret, &[]));
+    pair.server.inject(from, &sealed(&secret, &[]));
     assert_eq!(rlp_datagrams(&pair, server), 1);
     pair.drive_until(Duration::from_secs(4), |_| false);
     write(&mut pair, client, 1);

@@ -10,6 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use rc3_cli::output;
 use rc3_net::{Connection, Endpoint, RlpMode, SendStream, ServerConfig};
 use rc3_text::units::about_time;
 use tokio::time::timeout;
@@ -77,8 +78,8 @@ pub async fn listen(job: &ListenJob) -> Result<(), BenchError> {
     let ticket = listener.ticket(job.advertise.as_ref())?;
     // Removed on drop.
     let written = job.ticket_file.as_deref().map(|path| TicketFile::write(path, &ticket)).transpose();
-    let written =
-        written.map_err(|error| TransferError::Local { what: "write the ticket".to_owned(), error })?;
+    let local = |what: &str, error| TransferError::Local { what: what.to_owned(), error };
+    let written = written.map_err(|error| local("write the ticket", error))?;
     match &written {
         Some(file) => {
             let path = printable_path(file.path());
@@ -86,7 +87,7 @@ pub async fn listen(job: &ListenJob) -> Result<(), BenchError> {
         }
         None => {
             note("on the other machine: rc3 bench -, then paste this ticket:");
-            line(io::stdout(), &ticket.to_string());
+            output::print(&format!("{ticket}\n")).map_err(|error| local("print the ticket", error))?;
         }
     }
     let mut serving = Box::pin(listener.serve(note));

@@ -3,6 +3,7 @@
 use std::io;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use rc3_cli::output;
 use rc3_text::units::{about_bytes, about_rate, about_time};
 use serde::Serialize;
 
@@ -164,7 +165,7 @@ impl Progress {
     pub fn finish(&mut self, report: &Report) {
         self.clear();
         if self.style != Style::Json {
-            line(io::stdout(), report.text().trim_end());
+            output::emit(report.text().trim_end());
             return;
         }
         report.rows().iter().for_each(|row| json(&Event::Result(row)));
@@ -178,7 +179,7 @@ impl Progress {
         if self.style == Style::Json {
             json(&Event::Error { message: error.to_string(), hint: error.hint() });
         } else {
-            rc3_cli::output::complain(NAME, error, error.hint());
+            output::complain(NAME, error, error.hint());
         }
     }
 

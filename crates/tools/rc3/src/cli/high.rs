@@ -39,7 +39,7 @@ use crate::{
         patterns::Patterns,
         pipe::PipeJob,
         progress::Style,
-        receive::ReceiveJob,
+        receive::{ReceiveJob, STEP_PATIENCE},
         send::{PATIENCE, SendJob},
         ticket::{Ticket, TicketError},
     },
@@ -397,6 +397,7 @@ fn recv(args: RecvArgs) -> Command {
     let network = network(args.network);
     let RecvArgs { dir, listen, advertise, identity, ticket_file, keep, stdout, .. } = args;
     let job = ReceiveJob {
+        patience: STEP_PATIENCE,
         dir,
         listen,
         advertise,

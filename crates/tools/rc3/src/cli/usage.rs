@@ -1,6 +1,10 @@
 //! Errors of the command line, as text or as a JSON event.
 
-use std::{env, fmt::Display};
+use std::{
+    env,
+    fmt::Display,
+    io::{self, Write},
+};
 
 use clap::error::ErrorKind;
 use rc3_cli::output;
@@ -17,8 +21,14 @@ pub fn misused(error: &clap::Error) -> Exit {
     // Without a parsed command line, only the words tell whether a program reads the output.
     let wants_json = env::args_os().skip(1).take_while(|word| word != "--").any(|word| word == "--json");
     if asked || !wants_json {
-        let _ = error.print();
-        return if asked { Exit::Success } else { Exit::Usage };
+        return match error.print().and_then(|()| io::stdout().flush()) {
+            _ if !asked => Exit::Usage,
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                output::complain(NAME, &error, output::SYSTEM_HINT);
+                Exit::Failure
+            }
+            _ => Exit::Success,
+        };
     }
     // The first paragraph has the error, the others repeat the usage.
     let text = error.render().to_string();

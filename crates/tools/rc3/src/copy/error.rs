@@ -1,6 +1,6 @@
 //! Why a copy fails, as messages that users can act on.
 
-use std::io;
+use std::{io, time::Duration};
 
 use thiserror::Error;
 
@@ -44,6 +44,16 @@ pub enum CopyError {
         host: String,
         /// The reason.
         reason: String,
+    },
+    /// The far end does not answer.
+    #[error("{host} did not {step} within {} s", patience.as_secs_f64())]
+    Silent {
+        /// The host.
+        host: String,
+        /// What it was to do.
+        step: &'static str,
+        /// The limit.
+        patience: Duration,
     },
     /// ssh ended during the transfer.
     #[error("lost ssh to {0}")]
@@ -96,6 +106,9 @@ impl CopyError {
             Self::NoPeer { .. } => "install rc3 there, or pass its path by --rc3-path",
             Self::Version { .. } => "install the same version of rc3 on both hosts",
             Self::Answer { .. } => "check that `ssh HOST rc3 --version` prints a version and no other output",
+            Self::Silent { .. } => {
+                "check that `ssh HOST rc3 --version` prints a version and ends: a login or a start-up file may wait for input"
+            }
             Self::Lost(_) => "run the same command again: it sends only what is missing",
             Self::There { hint, .. } => hint,
             Self::NoAddress(_) => "pass its address by --address, or use --via-ssh",

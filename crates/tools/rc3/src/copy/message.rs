@@ -95,7 +95,7 @@ pub(super) enum Carrier {
     Ssh,
 }
 
-/// From the far end.
+/// From the far end. New variants stand last, so that the others keep their numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Reply {
     /// Connect.
@@ -112,7 +112,9 @@ pub(super) enum Reply {
     Failed { message: String, hint: String },
     /// The far end is done.
     Done {
-        /// How many sources it skipped.
+        /// How many sources it skipped without a word in the manifest.
         left_out: u32,
     },
+    /// It prepares the transfer; repeated regularly, from the request on.
+    Working,
 }

@@ -26,6 +26,7 @@ use super::{
 use crate::{
     cli::high,
     transfer::{
+        asked::Asked,
         destination::Destination,
         error::TransferError,
         interrupted,
@@ -39,6 +40,10 @@ use crate::{
     },
 };
 
+/// Time for ssh to log in and start rc3 there. People may type a password meanwhile.
+const START_PATIENCE: Duration = Duration::from_secs(75);
+/// Time for each further message of the far end, which sends one every few seconds until it listens.
+const WORK_PATIENCE: Duration = Duration::from_secs(30);
 /// Time for the far end's last message.
 const END_PATIENCE: Duration = Duration::from_secs(3);
 
@@ -85,18 +90,14 @@ pub async fn copy_until(
     let (first, last) = job.ports;
     let udp = Carrier::Udp { first, last };
     let carrier = if job.via_ssh == ViaSsh::Always { Carrier::Ssh } else { udp };
-    let skipped_there = match attempt(stop.as_mut(), &job, &mut local, carrier, reporter).await {
+    let skipped = match attempt(stop.as_mut(), &job, &mut local, carrier, reporter).await {
         Err(CopyError::NoUdp { .. }) if job.via_ssh == ViaSsh::Auto => {
             reporter.note("UDP does not answer; trying again through ssh");
             attempt(stop, &job, &mut local, Carrier::Ssh, reporter).await?
         }
         outcome => outcome?,
     };
-    let skipped_here = match &local {
-        Local::Sources(found) => found.left_out.len(),
-        Local::Landing(..) => 0,
-    };
-    match skipped_here + skipped_there as usize {
+    match skipped {
         0 => Ok(()),
         skipped => Err(TransferError::LeftOut(skipped).into()),
     }
@@ -124,14 +125,14 @@ fn local(job: &CopyJob) -> Result<Local, CopyError> {
     }
 }
 
-/// One ssh session with one transfer. Returns how many sources the far end skipped.
+/// One ssh session with one transfer. Returns how many entries are left out.
 async fn attempt(
     mut stop: Pin<&mut impl Future<Output = ()>>,
     job: &CopyJob,
     local: &mut Local,
     carrier: Carrier,
     reporter: &mut Reporter,
-) -> Result<u32, CopyError> {
+) -> Result<usize, CopyError> {
     let (mut ssh, mut wire) = Ssh::start(job)?;
     wire.send(&request(job, local, carrier)).await;
     let meeting = tokio::select! {
@@ -143,14 +144,19 @@ async fn attempt(
     }
     let mut link = Link::new(wire);
     let moved = transfer(stop, job, local, &meeting.ticket, carrier, &mut link, reporter).await;
-    let mut skipped = 0;
+    let moved = match moved {
+        Ok(()) => Ok(0),
+        Err(TransferError::LeftOut(skipped)) => Ok(skipped),
+        Err(error) => Err(error),
+    };
+    let mut skipped_there = 0;
     if moved.is_ok() {
-        skipped = timeout(END_PATIENCE, link.run()).await.ok().flatten().unwrap_or(0);
+        skipped_there = timeout(END_PATIENCE, link.run()).await.ok().flatten().unwrap_or(0) as usize;
     }
     // The far end leaves when its standard input ends.
     drop(link);
     ssh.exit_code().await;
-    moved.map(|()| skipped).map_err(|error| match error {
+    moved.map(|skipped| skipped + skipped_there).map_err(|error| match error {
         TransferError::Connect { .. } if carrier != Carrier::Ssh => {
             CopyError::NoUdp { address: meeting.ticket.host().to_owned(), port: meeting.ticket.port() }
         }
@@ -180,7 +186,10 @@ fn request(job: &CopyJob, local: &Local, carrier: Carrier) -> Request {
 
 /// Waits until the far end listens.
 async fn meet(job: &CopyJob, wire: &mut Wire, ssh: &mut Ssh, carrier: Carrier) -> Result<Meeting, CopyError> {
-    let reply = match wire.message::<Reply>().await {
+    let heard = reply(wire, START_PATIENCE, WORK_PATIENCE).await;
+    let heard =
+        heard.map_err(|(step, patience)| CopyError::Silent { host: job.host.clone(), step, patience });
+    let reply = match heard? {
         Ok(reply) => reply,
         Err(WireError::Ended) => return Err(ended(job, ssh.exit_code().await)),
         Err(WireError::Version(found)) => {
@@ -191,7 +200,7 @@ async fn meet(job: &CopyJob, wire: &mut Wire, ssh: &mut Ssh, carrier: Carrier) -
     };
     match reply {
         Reply::Failed { message, hint } => Err(CopyError::there(&job.host, &message, &hint)),
-        Reply::Done { .. } => Err(answer(job, "done before it began")),
+        Reply::Done { .. } | Reply::Working => Err(answer(job, "done before it began")),
         Reply::Listening { address, port, fingerprint, secret, rename } => {
             let host = match (carrier, &job.address, address) {
                 (Carrier::Ssh, ..) => "127.0.0.1".to_owned(),
@@ -201,6 +210,22 @@ async fn meet(job: &CopyJob, wire: &mut Wire, ssh: &mut Ssh, carrier: Carrier) -
             };
             let ticket = Ticket::new(&host, port, Fingerprint(fingerprint), Secret(secret));
             Ok(Meeting { ticket: ticket.map_err(|error| answer(job, &error.to_string()))?, rename })
+        }
+    }
+}
+
+/// The far end's answer, or the step that took longer than its limit.
+async fn reply(
+    wire: &mut Wire,
+    start: Duration,
+    work: Duration,
+) -> Result<Result<Reply, WireError>, (&'static str, Duration)> {
+    let (mut step, mut patience) = ("start rc3", start);
+    loop {
+        match timeout(patience, wire.message()).await {
+            Ok(Ok(Reply::Working)) => (step, patience) = ("prepare the copy", work),
+            Ok(reply) => return Ok(reply),
+            Err(_) => return Err((step, patience)),
         }
     }
 }
@@ -244,8 +269,8 @@ async fn transfer(
                 once::send(endpoint, address, &send, found, reporter).await
             }
             Local::Landing(landing, destination) => {
-                let names = names(job, landing);
-                once::fetch(endpoint, address, ticket, &settings, names, destination, reporter).await
+                let asked = Asked::Download { names: names(job, landing), links: job.choice.links };
+                once::fetch(endpoint, address, ticket, &settings, asked, destination, reporter).await
             }
         }
     };
@@ -297,5 +322,43 @@ fn names(job: &CopyJob, landing: &Landing) -> Option<Vec<Vec<u8>>> {
         (Some(name), _) => Some(vec![name.clone()]),
         (None, Direction::Download { sources, .. }) => sources.iter().map(|path| last_name(path)).collect(),
         (None, Direction::Upload { .. }) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+    use crate::copy::wire::Frame;
+
+    /// What the near end hears if the far end sends `frames`, one each 20 ms, and then nothing.
+    async fn heard(frames: Vec<Frame>) -> Result<Result<Reply, WireError>, &'static str> {
+        let (from, to) = io::pipe().unwrap();
+        let far = Wire::far(io::empty(), to);
+        let mut near = Wire::near(from, io::sink());
+        let saying = async {
+            for frame in frames {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+                let _ = far.outgoing.send(frame).await;
+            }
+            std::future::pending().await
+        };
+        let limit = Duration::from_millis(200);
+        tokio::select! {
+            heard = reply(&mut near, 10 * limit, limit) => heard.map_err(|(step, _)| step),
+            () = saying => unreachable!(),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_far_end_that_says_nothing_more_is_given_up_at_each_step() {
+        let working = || Frame::message(&Reply::Working);
+        assert_eq!(heard(Vec::new()).await.unwrap_err(), "start rc3");
+        assert_eq!(heard(vec![working()]).await.unwrap_err(), "prepare the copy");
+        // As long as it works.
+        let mut frames: Vec<_> = (0..20).map(|_| working()).collect();
+        frames.push(Frame::message(&Reply::Done { left_out: 3 }));
+        assert!(matches!(heard(frames).await, Ok(Ok(Reply::Done { left_out: 3 }))));
     }
 }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use rc3_core::units::Rate;
-use tokio::time::timeout;
+use tokio::{task::JoinError, time::timeout};
 
 use super::{
     landing::Landing,
@@ -33,6 +33,10 @@ use crate::{
     },
 };
 
+/// Time for the request, which the near end writes before ssh has logged in.
+const REQUEST_PATIENCE: Duration = Duration::from_secs(60);
+/// Time between two signs of life while the sources are listed. The near end waits several times as long.
+const WORKING_EVERY: Duration = Duration::from_secs(5);
 /// Time for the near end to read the last message and close.
 const END_PATIENCE: Duration = Duration::from_secs(3);
 
@@ -48,6 +52,9 @@ impl From<TransferError> for Failure {
     }
 }
 
+/// What to do, and the new name of a single source.
+type Prepared = (Work, Option<Vec<u8>>);
+
 /// What to do once the peer connects.
 enum Work {
     Receive(Destination),
@@ -61,7 +68,7 @@ enum Work {
 pub async fn serve() {
     let mut wire = Wire::far(io::stdin(), io::stdout());
     // Without a request nobody reads an answer.
-    let Ok(request) = wire.message::<Request>().await else { return };
+    let Ok(Ok(request)) = timeout(REQUEST_PATIENCE, wire.message::<Request>()).await else { return };
     let mut link = Link::new(wire);
     let left_out = match copy(request, &mut link).await {
         Ok(left_out) => left_out,
@@ -78,7 +85,7 @@ pub async fn serve() {
 async fn copy(request: Request, link: &mut Link) -> Result<u32, Failure> {
     let settings = settings(&request);
     let role = if matches!(request.action, Action::Send { .. }) { Role::Sender } else { Role::Receiver };
-    let (work, rename) = tokio::task::spawn_blocking(move || prepare(request.action))
+    let (work, rename) = prepared(request.action, &link.wire)
         .await
         .map_err(|error| TransferError::Local { what: "work".to_owned(), error: error.into() })??;
     let listener = listen(role, &settings, request.carrier)?;
@@ -107,10 +114,23 @@ async fn copy(request: Request, link: &mut Link) -> Result<u32, Failure> {
     Ok(left_out)
 }
 
-/// Prints skipped sources on standard error, which ssh passes on; returns how many.
+/// Prepares in the background, with signs of life: listing many files takes long.
+async fn prepared(action: Action, wire: &Wire) -> Result<Result<Prepared, Failure>, JoinError> {
+    let mut preparing = tokio::task::spawn_blocking(move || prepare(action));
+    let mut tick = tokio::time::interval(WORKING_EVERY);
+    loop {
+        tokio::select! {
+            prepared = &mut preparing => return prepared,
+            _ = tick.tick() => wire.send(&Reply::Working).await,
+        }
+    }
+}
+
+/// Prints skipped sources on standard error, which ssh passes on, except those that the manifest names; returns how many.
 fn report_left_out(found: &Found) -> u32 {
-    found.left_out.iter().for_each(|left_out| line(io::stderr(), &format!("left out: {left_out}")));
-    u32::try_from(found.left_out.len()).unwrap_or(u32::MAX)
+    let left_out = found.left_out.iter().filter(|left_out| left_out.absent().is_none());
+    let lines = left_out.inspect(|left_out| line(io::stderr(), &format!("left out: {left_out}")));
+    u32::try_from(lines.count()).unwrap_or(u32::MAX)
 }
 
 /// The near end learns the outcome by the transfer itself.
@@ -150,7 +170,7 @@ fn settings(request: &Request) -> Settings {
 }
 
 /// Checks everything that can fail before the peer connects.
-fn prepare(action: Action) -> Result<(Work, Option<Vec<u8>>), Failure> {
+fn prepare(action: Action) -> Result<Prepared, Failure> {
     match action {
         Action::Receive { path, sources, policy } => receive(&path, sources, policy),
         Action::Send { paths, choice, rename, rate_limit } => {
@@ -159,7 +179,7 @@ fn prepare(action: Action) -> Result<(Work, Option<Vec<u8>>), Failure> {
     }
 }
 
-fn receive(path: &[u8], sources: u32, policy: Handling) -> Result<(Work, Option<Vec<u8>>), Failure> {
+fn receive(path: &[u8], sources: u32, policy: Handling) -> Result<Prepared, Failure> {
     let path = path_of(path).unwrap_or_default();
     let Some(Landing { dir, rename }) = Landing::of(&path, sources as usize) else {
         let error = io::ErrorKind::NotADirectory.into();
@@ -176,7 +196,7 @@ fn send(
     choice: &Choice,
     rename: Option<&[u8]>,
     rate_limit: Option<u64>,
-) -> Result<(Work, Option<Vec<u8>>), Failure> {
+) -> Result<Prepared, Failure> {
     let paths: Vec<_> = paths.iter().map(|path| path_of(path).unwrap_or_default()).collect();
     let selection = choice.selection().map_err(|error| TransferError::Refused(error.to_string()))?;
     let mut found = Found::scan(&paths, &selection).map_err(TransferError::from)?;

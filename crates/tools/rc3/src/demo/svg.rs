@@ -3,7 +3,7 @@
 use std::{error::Error, io, path::Path};
 
 use plotters::{coord::Shift, prelude::*};
-use rc3_picture::font;
+use rc3_picture::{Typeset, font};
 use rc3_text::units::about_bytes;
 
 use super::{
@@ -15,7 +15,7 @@ use crate::table::time;
 /// The size of one link's panel. Two of them side by side stay legible at the width of a README.
 const SIZE: (u32, u32) = (560, 420);
 
-type Panel<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+type Panel<'a> = DrawingArea<Typeset<SVGBackend<'a>>, Shift>;
 
 /// Draws the reports into an SVG file, side by side.
 ///
@@ -28,9 +28,9 @@ pub fn write(reports: &Links<Report>, path: &Path) -> io::Result<()> {
 }
 
 fn draw(reports: &Links<Report>, text: &mut String) -> Result<(), Box<dyn Error>> {
-    font::register();
     let panels = reports.iter().count();
-    let root = SVGBackend::with_string(text, (SIZE.0 * panels as u32, SIZE.1)).into_drawing_area();
+    let back_end = SVGBackend::with_string(text, (SIZE.0 * panels as u32, SIZE.1));
+    let root = Typeset::text(back_end).into_drawing_area();
     root.fill(&WHITE)?;
     for (report, panel) in reports.iter().zip(root.split_evenly((1, panels))) {
         draw_panel(report, &panel)?;

@@ -1,6 +1,7 @@
 //! A file with a certificate and its key: two PEM blocks, `CERTIFICATE` and `PRIVATE KEY` (RFC 7468).
 //!
-//! Invariant: only its owner can read the file, from the first byte on. A file that others can read is refused.
+//! Invariant: only its owner can read the file, from the first byte on. A file that others own or can read is refused.
+//! Text with the key is wiped when dropped.
 
 use std::{
     fs::{DirBuilder, File},
@@ -10,6 +11,9 @@ use std::{
 
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject};
 use thiserror::Error;
+use zeroize::{Zeroize, Zeroizing};
+
+use super::trust::{self, Distrust};
 
 use crate::transfer::{
     identity::{Identity, IdentityError, SERVER_NAME},
@@ -42,14 +46,9 @@ pub enum IdentityFileError {
         /// The system error.
         error: io::Error,
     },
-    /// Others can read or write the file.
-    #[error("the identity {} has mode {mode:03o}, so others can use it", printable_path(path))]
-    Exposed {
-        /// The file.
-        path: PathBuf,
-        /// Its permission bits.
-        mode: u32,
-    },
+    /// The file is not only this user's.
+    #[error("the identity {0}")]
+    Distrusted(#[from] Distrust),
     /// The file has no certificate or no key.
     #[error("the file {} is not an identity", printable_path(.0))]
     Malformed(PathBuf),
@@ -63,7 +62,7 @@ impl IdentityFileError {
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Read { .. } | Self::Write { .. } => "check the path and its permissions",
-            Self::Exposed { .. } => "run chmod 600 on it if nobody else has read it; otherwise remove it",
+            Self::Distrusted(distrust) => distrust.hint(),
             Self::Malformed(_) => "name another file; one that does not exist is made",
             Self::Identity(_) => "check that the system provides random numbers (/dev/urandom)",
         }
@@ -80,8 +79,11 @@ pub fn open(path: &Path) -> Result<Identity, IdentityFileError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(IdentityFileError::Read { path: path.to_owned(), error }),
     }
-    let made = rcgen::generate_simple_self_signed([SERVER_NAME.to_owned()]).map_err(IdentityError::from)?;
-    let text = made.cert.pem() + &made.signing_key.serialize_pem();
+    let mut made =
+        rcgen::generate_simple_self_signed([SERVER_NAME.to_owned()]).map_err(IdentityError::from)?;
+    let key = Zeroizing::new(made.signing_key.serialize_pem());
+    made.signing_key.zeroize();
+    let text = Zeroizing::new(made.cert.pem() + &key);
     match write(path, &text) {
         // Another process has made it meanwhile.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -111,28 +113,11 @@ pub(super) fn make_directory(path: &Path) -> io::Result<()> {
     builder.recursive(true).create(path)
 }
 
-/// The permission bits of `exposing` that a file has; 0 on systems without them.
-pub(super) fn exposed(file: &File, exposing: u32) -> io::Result<u32> {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        let mode = file.metadata()?.permissions().mode() & 0o777;
-        Ok(if mode & exposing == 0 { 0 } else { mode })
-    }
-    #[cfg(not(unix))]
-    {
-        let _ = (file, exposing);
-        Ok(0)
-    }
-}
-
 fn read(path: &Path, file: File) -> Result<Identity, IdentityFileError> {
     let failed = |error| IdentityFileError::Read { path: path.to_owned(), error };
-    let mode = exposed(&file, 0o077).map_err(failed)?;
-    if mode != 0 {
-        return Err(IdentityFileError::Exposed { path: path.to_owned(), mode });
-    }
-    let mut text = Vec::new();
+    trust::expect_private(path, &file)?;
+    // Of full size: growing would leave copies of the key behind.
+    let mut text = Zeroizing::new(Vec::with_capacity(FILE_BYTES_MAX as usize));
     file.take(FILE_BYTES_MAX).read_to_end(&mut text).map_err(failed)?;
     let malformed = |_| IdentityFileError::Malformed(path.to_owned());
     let certificate = CertificateDer::from_pem_slice(&text).map_err(malformed)?;
@@ -183,7 +168,10 @@ mod tests {
         let path = directory.path().join("identity");
         open(&path).unwrap();
         fs::set_permissions(&path, Permissions::from_mode(0o640)).unwrap();
-        assert!(matches!(open(&path), Err(IdentityFileError::Exposed { mode: 0o640, .. })));
+        assert!(matches!(
+            open(&path),
+            Err(IdentityFileError::Distrusted(Distrust::Mode { mode: 0o640, .. }))
+        ));
         fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
         let text = fs::read_to_string(&path).unwrap();
         let key = text.find("-----BEGIN PRIVATE KEY").unwrap();
@@ -193,7 +181,7 @@ mod tests {
         }
         assert!(matches!(
             open(directory.path()),
-            Err(IdentityFileError::Exposed { .. } | IdentityFileError::Read { .. })
+            Err(IdentityFileError::Distrusted(_) | IdentityFileError::Read { .. })
         ));
     }
 }

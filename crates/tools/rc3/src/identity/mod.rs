@@ -6,3 +6,4 @@
 pub mod file;
 pub mod mutual;
 pub mod peers;
+pub mod trust;

@@ -33,7 +33,7 @@ pub fn server(identity: &Identity, alpn: &[u8]) -> Result<ServerConfig, Identity
     let mut config = ServerConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&rustls::version::TLS13])?
         .with_client_cert_verifier(verifier)
-        .with_single_cert(vec![identity.certificate().clone()], identity.key().clone_key())?;
+        .with_cert_resolver(identity.certified()?);
     config.alpn_protocols = vec![alpn.to_vec()];
     config.key_log = Arc::new(rustls::KeyLogFile::new());
     config.session_storage = Arc::new(NoServerSessionStorage {});
@@ -55,7 +55,7 @@ pub fn client(
         .with_protocol_versions(&[&rustls::version::TLS13])?
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(Pinned { fingerprint, provider }))
-        .with_client_auth_cert(vec![identity.certificate().clone()], identity.key().clone_key())?;
+        .with_client_cert_resolver(identity.certified()?);
     config.alpn_protocols = vec![alpn.to_vec()];
     config.key_log = Arc::new(rustls::KeyLogFile::new());
     config.resumption = Resumption::disabled();

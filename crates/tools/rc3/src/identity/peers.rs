@@ -12,7 +12,10 @@ use std::{
 
 use thiserror::Error;
 
-use super::file::{exposed, make_directory};
+use super::{
+    file::make_directory,
+    trust::{self, Distrust},
+};
 use crate::transfer::{paths::printable_path, ticket::Fingerprint};
 
 /// Longer than any list of peers; a longer file is refused.
@@ -30,14 +33,9 @@ pub enum PeersError {
         /// The system error.
         error: io::Error,
     },
-    /// Others can write the file.
-    #[error("{} has mode {mode:03o}, so others can change it", printable_path(path))]
-    Exposed {
-        /// The file.
-        path: PathBuf,
-        /// Its permission bits.
-        mode: u32,
-    },
+    /// The file or its directory is not only this user's.
+    #[error(transparent)]
+    Distrusted(#[from] Distrust),
     /// A line is not an entry.
     #[error("line {line} of {} is not an entry", printable_path(path))]
     Malformed {
@@ -63,7 +61,7 @@ impl PeersError {
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Io { .. } => "check the file and its permissions",
-            Self::Exposed { .. } => "check its content, then run chmod go-w on it",
+            Self::Distrusted(distrust) => distrust.hint(),
             Self::Malformed { .. } => "correct or remove the line; docs/TUNNEL.md has the format",
             Self::Changed { .. } => {
                 "another host may pretend to be that peer; if its identity is really new, remove that line or choose a --name"
@@ -223,15 +221,13 @@ fn entries(text: &str) -> impl Iterator<Item = (usize, &str)> {
 /// The file's text; empty if there is no file.
 fn read(path: &Path) -> Result<String, PeersError> {
     let failed = |error| PeersError::Io { path: path.to_owned(), error };
+    trust::expect_own_directory(path)?;
     let file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(String::new()),
         Err(error) => return Err(failed(error)),
     };
-    let mode = exposed(&file, 0o022).map_err(failed)?;
-    if mode != 0 {
-        return Err(PeersError::Exposed { path: path.to_owned(), mode });
-    }
+    trust::expect_unchanged(path, &file)?;
     let mut text = String::new();
     let bytes = file.take(FILE_BYTES_MAX).read_to_string(&mut text).map_err(failed)?;
     if bytes as u64 == FILE_BYTES_MAX {
@@ -299,7 +295,10 @@ mod tests {
         assert!(matches!(peers.contains(one), Err(PeersError::Malformed { line: 2, .. })));
         fs::write(peers.path(), &text).unwrap();
         fs::set_permissions(peers.path(), Permissions::from_mode(0o620)).unwrap();
-        assert!(matches!(peers.contains(one), Err(PeersError::Exposed { mode: 0o620, .. })));
+        assert!(matches!(
+            peers.contains(one),
+            Err(PeersError::Distrusted(Distrust::Mode { mode: 0o620, .. }))
+        ));
         fs::set_permissions(peers.path(), Permissions::from_mode(0o644)).unwrap();
         assert!(peers.contains(one).unwrap());
         fs::write(peers.path(), vec![b'#'; FILE_BYTES_MAX as usize]).unwrap();

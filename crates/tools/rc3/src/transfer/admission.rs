@@ -36,6 +36,11 @@ impl Admission {
         self.waiting.pop_front()
     }
 
+    /// Whether a sender waits.
+    pub(super) fn has_waiting(&self) -> bool {
+        self.waiting.iter().any(|session| session.connection.close_reason().is_none())
+    }
+
     /// Handles the next connection: admits it, or rejects it and sometimes returns a line to print.
     ///
     /// Cancel-safe: dropping the future loses no connection.

@@ -5,22 +5,26 @@ use std::{
     collections::{HashMap, VecDeque},
     io,
     sync::{Arc, atomic::AtomicU64},
+    time::Duration,
 };
 
 use super::{
     content::Content,
-    destination::Destination,
+    destination::{Destination, Existing, Same},
     error::TransferError,
-    manifest::{Expected, ExpectedDirectory, Received},
-    message::{Change, FromReceiver, FromSender, Refusal, Skip, Work},
+    expected::{Expected, ExpectedDirectory, Received, Totals},
+    faults,
+    message::{Change, FromReceiver, FromSender, Refusal, Skip, Work, reason},
     outcome::Unkept,
     paths::SafePath,
-    places::{Fate, Look, Places, is_name_fault},
+    places::{Fate, Look, Places},
     session::Session,
 };
 
 /// Hashes requested in advance: a round trip's worth of small files.
 const COMPARED_AHEAD: usize = 4096;
+/// The slowest disk of a sender: one that reads files for their hashes at this rate is not taken for a silent one.
+const HASHED_BYTES_PER_SECOND_MIN: u64 = 4 << 20;
 /// Most files resumed from an earlier transfer: each stays open until it is complete.
 const RESUMED_MAX: usize = 64;
 
@@ -42,6 +46,10 @@ pub(super) struct Agreement {
     pub(super) unkept: Unkept,
     /// Bytes that streams will bring.
     pub(super) needed: u64,
+    /// Bytes of files that exist already.
+    pub(super) there: u64,
+    /// Lengths of all files.
+    pub(super) totals: Totals,
     /// Files from an earlier transfer, until their streams arrive.
     pub(super) resumed: HashMap<u32, Content>,
     /// The directories, each with whether it did not exist.
@@ -99,45 +107,58 @@ async fn compare(
 ) -> Result<Vec<Fate>, TransferError> {
     let mut fates: Vec<Fate> = looks.iter().map(|look| look.fate.clone()).collect();
     let open = files.iter().zip(looks).enumerate().filter(|(_, (_, look))| !look.candidates.is_empty());
-    let mut open = open.map(|(at, (file, look))| (at, file.index, look.candidates));
+    let mut open = open.map(|(at, (file, look))| (at, file, look.candidates));
     let mut asked = VecDeque::new();
     loop {
         while asked.len() < COMPARED_AHEAD
-            && let Some((at, index, candidates)) = open.next()
+            && let Some((at, file, candidates)) = open.next()
         {
-            session.say(&FromReceiver::Compare { file: index }).await?;
-            asked.push_back((at, index, candidates));
+            session.say(&FromReceiver::Compare { file: file.index }).await?;
+            asked.push_back((at, file, candidates));
         }
-        let Some((at, index, candidates)) = asked.pop_front() else { return Ok(fates) };
-        let hash = match session.hear().await? {
-            FromSender::Hash { file, hash } if file == index => hash,
+        let Some((at, asked_file, candidates)) = asked.pop_front() else { return Ok(fates) };
+        let reading = Duration::from_secs(asked_file.bytes / HASHED_BYTES_PER_SECOND_MIN);
+        let hash = match session.hear_soon("the hash of a file that exists", reading).await? {
+            FromSender::Hash { file, hash } if file == asked_file.index => hash,
+            FromSender::Omit { file, omission } if file == asked_file.index => {
+                if let Some(fate) = fates.get_mut(at) {
+                    *fate = Fate::Omitted(omission);
+                }
+                continue;
+            }
             FromSender::Abort { reason } => return Err(TransferError::peer(&reason)),
             _ => return Err(TransferError::Protocol("a message other than the requested hash".to_owned())),
         };
         let there = destination.clone();
-        let same = session.blocking(Work::Comparing, move || same(&there, candidates, hash)).await?;
-        if let Some(path) = settled(session, same).await?
-            && let Some(fate) = fates.get_mut(at)
-        {
-            *fate = Fate::Unchanged(path);
+        let hash = hash.into();
+        let compared = session.blocking(Work::Comparing, move || compared(&there, candidates, hash)).await?;
+        if let Some(fate) = fates.get_mut(at) {
+            match compared {
+                Ok(path) => *fate = Fate::Unchanged(path),
+                // Nothing else would be done with it.
+                Err(skip) if matches!(fate, Fate::Skip(_)) => *fate = Fate::Skip(skip),
+                Err(_) => {}
+            }
         }
     }
 }
 
-/// The first of the files with this hash.
-fn same(
+/// The first of the files with this hash; else why there is none.
+fn compared(
     destination: &Destination,
     candidates: Vec<SafePath>,
-    hash: [u8; 32],
-) -> Result<Option<SafePath>, Refused> {
+    hash: blake3::Hash,
+) -> Result<SafePath, Skip> {
+    let mut why = Skip::Conflict;
     for path in candidates {
-        match destination.hash(&path) {
-            Ok(Some(found)) if found == hash => return Ok(Some(path)),
-            Ok(_) => {}
-            Err(error) => return Err(storage(path.to_string(), error)),
+        match destination.claim_same(&path, hash) {
+            Ok(Same::Claimed) => return Ok(path),
+            Ok(Same::Shared) => why = Skip::Shared,
+            Ok(Same::No) => {}
+            Err(error) => why = Skip::Refused(reason(format!("cannot read what has its name: {error}"))),
         }
     }
-    Ok(None)
+    Err(why)
 }
 
 /// What is decided of a manifest.
@@ -161,16 +182,16 @@ impl Plan {
             if self.blocked.contains_key(path) {
                 continue;
             }
-            if let Some(&skip) = path.parent().and_then(|parent| self.blocked.get(parent)) {
+            if let Some(skip) = path.parent().and_then(|parent| self.blocked.get(parent)).cloned() {
                 self.blocked.insert(path.clone(), skip);
                 continue;
             }
             match destination.create_directory(directory) {
                 Ok(new) => made.push((directory.clone(), new)),
-                Err(error) if is_name_fault(&error) => {
-                    self.blocked.insert(path.clone(), Skip::Name);
-                }
-                Err(error) => return Err(storage(path.to_string(), error)),
+                Err(error) => match faults::skip(&error) {
+                    Some(skip) => drop(self.blocked.insert(path.clone(), skip)),
+                    None => return Err(storage(path.to_string(), error)),
+                },
             }
         }
         Ok(made)
@@ -193,23 +214,28 @@ impl Plan {
             changes: Vec::new(),
             unkept: Unkept::default(),
             needed: 0,
+            there: 0,
+            totals: manifest.totals,
             resumed: HashMap::new(),
             directories,
         };
+        for (path, reason) in &manifest.absent {
+            agreement.unkept.add_absent(path.clone(), reason);
+        }
         for directory in &manifest.directories {
-            if let Some(&skip) = blocked.get(&directory.path) {
-                agreement.skip(directory.entry, &directory.path, skip);
+            if let Some(skip) = blocked.get(&directory.path) {
+                agreement.skip(directory.entry, &directory.path, skip.clone());
             }
         }
         for (at, fate) in fates.into_iter().enumerate() {
             let Some(file) = agreement.files.get(at).cloned() else { continue };
             let blocked = file.path.parent().and_then(|parent| blocked.get(parent));
-            let fate = blocked.map_or(fate, |&skip| Fate::Skip(skip));
-            if let Fate::Unchanged(path) = &fate
+            let fate = blocked.map_or(fate, |skip| Fate::Skip(skip.clone()));
+            if let Some(there) = already_there(&fate, &file, destination)
                 && !dry_run
             {
                 destination.remove_leftover(&file);
-                destination.adopt(path, &file);
+                destination.adopt(there, &file);
             }
             agreement.needed += agreement.settle(destination, at, file, fate, arrived);
         }
@@ -225,8 +251,8 @@ impl Plan {
 impl Agreement {
     /// Signals everything to the sender, which then begins to send unless this is a dry run.
     pub(super) async fn say(&self, session: &mut Session, dry_run: bool) -> Result<(), TransferError> {
-        for &(entry, skip) in &self.skipped {
-            session.say(&FromReceiver::Skip { entry, skip }).await?;
+        for (entry, skip) in &self.skipped {
+            session.say(&FromReceiver::Skip { entry: *entry, skip: skip.clone() }).await?;
         }
         for (&file, content) in &self.resumed {
             session.say(&FromReceiver::Missing { file, gaps: content.missing().said() }).await?;
@@ -247,7 +273,7 @@ impl Agreement {
     }
 
     fn skip(&mut self, entry: u32, path: &SafePath, skip: Skip) {
-        self.skipped.push((entry, skip));
+        self.skipped.push((entry, skip.clone()));
         self.unkept.add_skip(path.clone(), skip);
     }
 
@@ -262,11 +288,19 @@ impl Agreement {
     ) -> u64 {
         match fate {
             Fate::Skip(skip) => {
+                if matches!(skip, Skip::SameTime | Skip::SameLink) {
+                    self.there += file.bytes;
+                }
                 self.skip(file.entry, &file.path, skip);
                 return 0;
             }
             Fate::Unchanged(_) => {
+                self.there += file.bytes;
                 self.unchanged.push(file.index);
+                return 0;
+            }
+            Fate::Omitted(omission) => {
+                self.unkept.add_omission(file.path, omission);
                 return 0;
             }
             Fate::Change(change, path) => {
@@ -292,6 +326,15 @@ impl Agreement {
         let missing = content.gaps().len();
         self.resumed.insert(file.index, content);
         missing
+    }
+}
+
+/// The file that counts as the sender's. With [`Existing::KeepBoth`] one of the same time may have another name.
+fn already_there<'a>(fate: &'a Fate, file: &'a Expected, destination: &Destination) -> Option<&'a SafePath> {
+    match fate {
+        Fate::Unchanged(path) => Some(path),
+        Fate::Skip(Skip::SameTime) if destination.policy().existing != Existing::KeepBoth => Some(&file.path),
+        _ => None,
     }
 }
 

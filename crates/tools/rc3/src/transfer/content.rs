@@ -15,9 +15,9 @@ use rc3_net::file::WriteAt;
 
 use super::{
     destination::Destination,
+    expected::Expected,
     gaps::Gaps,
-    manifest::Expected,
-    part::Part,
+    part::{Part, PlaceError},
     record::{self, Known},
     tree::{Node, Passing, Tree},
 };
@@ -117,21 +117,20 @@ impl Content {
     /// Gives the file its name, or finds the same content there. `hash` is that of the content.
     ///
     /// # Errors
-    /// See [`Part::finish`]. The part is kept, except if its name is taken.
-    pub fn place(mut self, hash: blake3::Hash) -> io::Result<()> {
+    /// See [`PlaceError`]. The part is kept after an error of the system only.
+    pub fn place(mut self, hash: blake3::Hash) -> Result<(), PlaceError> {
         let part = self.part()?;
-        match part.finish(&self.file) {
+        let placed = part.finish(&self.file);
+        match placed {
             Ok(()) => self.part = None,
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                // No later run would complete it.
-                part.discard();
-                if !part.exists_already(hash) {
-                    return Err(error);
-                }
-            }
-            Err(error) => return Err(error),
+            // No later run would complete it.
+            Err(PlaceError::Taken | PlaceError::Shared) => part.discard(),
+            Err(PlaceError::Io(_)) => {}
         }
-        Ok(())
+        match placed {
+            Err(PlaceError::Taken) => self.part()?.claim_existing(hash),
+            placed => placed,
+        }
     }
 
     /// The part is useless: delete it on drop.

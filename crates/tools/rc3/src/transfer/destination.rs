@@ -2,8 +2,9 @@
 //!
 //! Invariants. *Confined*: all access goes through one directory handle that no name and no symbolic link leads out of.
 //! *Nothing lost*: without permission to overwrite, an existing name is never replaced, not even one that appears
-//! during the transfer; incomplete files stay as a [`Part`] unless [`Policy`] says otherwise. *Never wider*: at no
-//! moment has a file permission bits that the sender's file lacks or the umask removes; an incomplete one has 0600.
+//! during the transfer, and no two entries of a transfer end in one file ([`Claims`]); incomplete files stay as a
+//! [`Part`] unless [`Policy`] says otherwise. *Never wider*: at no moment has a file rights that the sender's file lacks
+//! or the umask removes ([`super::rights`]); an incomplete one has 0600.
 
 use std::{
     collections::HashSet,
@@ -23,11 +24,15 @@ use cap_std::{
 
 use rc3_net::file::ReadAt;
 
+#[cfg(unix)]
+use super::rights;
 use super::{
-    manifest::{Expected, ExpectedDirectory},
+    claims::Claims,
+    expected::{Expected, ExpectedDirectory},
     part::{Names, Part},
     paths::{PART_SUFFIX, SafePath, TAG_LETTERS},
     record::{self, RECORD_BYTES_MAX},
+    stamp::file_id,
 };
 
 /// How to handle files.
@@ -67,12 +72,20 @@ pub enum Fsync {
     End,
 }
 
-/// A directory to receive into. Clones share their state.
-#[derive(Debug, Clone)]
-pub struct Destination(pub(super) Arc<Inner>, pub(super) Placed);
+/// Whether an existing file is that of an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Same {
+    /// It has other content.
+    No,
+    /// It is now.
+    Claimed,
+    /// It has the content, but is that of another entry.
+    Shared,
+}
 
-/// Files that got their names in one transfer: device and inode.
-pub(super) type Placed = Arc<Mutex<HashSet<(u64, u64)>>>;
+/// A directory to receive into, and the files of one transfer in it. Clones share their state.
+#[derive(Debug, Clone)]
+pub struct Destination(pub(super) Arc<Inner>, pub(super) Claims);
 
 #[derive(Debug)]
 pub(super) struct Inner {
@@ -114,7 +127,7 @@ impl Destination {
         if inner.free_bytes().is_some_and(|free| free == 0) {
             return Err(io::ErrorKind::StorageFull.into());
         }
-        Ok(Self(Arc::new(Inner { allowed, ..inner }), Placed::default()))
+        Ok(Self(Arc::new(Inner { allowed, ..inner }), Claims::default()))
     }
 
     /// The key of the records of this run.
@@ -130,7 +143,7 @@ impl Destination {
     /// The same directory for another transfer, which may replace files of earlier ones if the policy allows.
     #[must_use]
     pub fn begin_transfer(&self) -> Self {
-        Self(Arc::clone(&self.0), Placed::default())
+        Self(Arc::clone(&self.0), Claims::default())
     }
 
     /// Bytes that can still be written, if the system knows.
@@ -138,16 +151,17 @@ impl Destination {
         self.0.free_bytes()
     }
 
-    /// BLAKE3 of the file at `path`; `None` if it is not a file any more.
+    /// Whether `path` has a file with this content that no other entry of the transfer has; from now on this one has it.
     ///
     /// # Errors
     /// When it cannot be read.
-    pub fn hash(&self, path: &SafePath) -> io::Result<Option<blake3::Hash>> {
+    pub(super) fn claim_same(&self, path: &SafePath, hash: blake3::Hash) -> io::Result<Same> {
         let file = self.0.open_existing(path.as_path(), OpenOptions::new().read(true))?;
-        if !file.metadata()?.is_file() {
-            return Ok(None);
+        let metadata = file.metadata()?;
+        if !metadata.is_file() || blake3::Hasher::new().update_reader(&file)?.finalize() != hash {
+            return Ok(Same::No);
         }
-        Ok(Some(blake3::Hasher::new().update_reader(file)?.finalize()))
+        Ok(if self.1.claim(file_id(&metadata), path) { Same::Claimed } else { Same::Shared })
     }
 
     /// Gives a file that exists with the expected content the expected time, and removes permission bits that the
@@ -156,7 +170,7 @@ impl Destination {
         let Some(file) = self.0.open_ours(path.as_path(), false) else { return };
         #[cfg(unix)]
         if let Some(mode) = expected.mode {
-            let _ = narrow(&file, mode);
+            let _ = rights::limit(&file, mode);
         }
         let Some(time) = expected.modified else { return };
         if file.metadata().and_then(|metadata| metadata.modified()).ok() != Some(time) {
@@ -172,7 +186,7 @@ impl Destination {
         let Inner { dir, policy, .. } = &*self.0;
         let path = directory.path.as_path();
         match dir.create_dir_with(path, &directory_builder(directory.mode)) {
-            Ok(()) => {}
+            Ok(()) => self.0.grant_directory(directory)?,
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && dir.is_dir(path) => {
                 self.0.open_to_fill(directory);
                 return Ok(false);
@@ -199,7 +213,7 @@ impl Destination {
             };
             // Bits inherited from the parent directory are the receiver's choice: setgid, for example.
             let kept = if new { 0o7000 } else { 0o7077 };
-            let narrowed = directory.mode.map_or(Ok(()), |mode| narrow(&handle, mode | kept));
+            let narrowed = directory.mode.map_or(Ok(()), |mode| rights::narrow(&handle, mode | kept));
             if let Some(time) = directory.modified {
                 let _ = handle.set_times(FileTimes::new().set_modified(time));
             }
@@ -262,7 +276,7 @@ impl Destination {
         let names = Names::new(&file.path, &record::tag(file));
         let handle = self.0.open_ours(&names.part, true).filter(has_one_name).filter(lock)?;
         #[cfg(unix)]
-        narrow(&handle, 0o600).ok()?;
+        rights::narrow(&handle, 0o600).ok()?;
         let mut written_down = Vec::new();
         let record = self.0.open_ours(&names.record, false).filter(has_one_name)?;
         record.take(RECORD_BYTES_MAX).read_to_end(&mut written_down).ok()?;
@@ -347,9 +361,23 @@ impl Inner {
         hash.to_hex().chars().take(TAG_LETTERS).collect()
     }
 
-    /// The mode of a file at the end.
-    pub(super) fn final_mode(&self, expected: &Expected) -> u32 {
-        expected.mode.unwrap_or(0o666) & self.allowed
+    /// Gives a complete file its rights. Without those of the sender's file it gets the defaults of the directory.
+    #[cfg(unix)]
+    pub(super) fn grant(&self, file: &File, expected: &Expected) -> io::Result<()> {
+        match expected.mode {
+            Some(mode) => rights::grant(file, mode & self.allowed),
+            None => rights::set_mode(file, 0o666 & self.allowed),
+        }
+    }
+
+    /// Gives a new directory its rights, and its owner those to fill it.
+    fn grant_directory(&self, directory: &ExpectedDirectory) -> io::Result<()> {
+        #[cfg(unix)]
+        if let Some(mode) = directory.mode {
+            rights::grant(&self.open_directory(directory)?, mode & self.allowed | 0o700)?;
+        }
+        let _ = directory;
+        Ok(())
     }
 
     /// Gives back the bits that the owner needs to fill a directory, and that [`Destination::finish_directory`] took in
@@ -447,38 +475,11 @@ fn directory_builder(mode: Option<u32>) -> DirBuilder {
     let mut builder = DirBuilder::new();
     #[cfg(unix)]
     if let Some(mode) = mode {
-        // The bits that its owner needs to fill it; the umask is already applied.
-        cap_std::fs::DirBuilderExt::mode(&mut builder, mode | 0o700);
+        // Nothing for the group before [`rights::grant`]: its bits are also the mask of entries that it inherits.
+        cap_std::fs::DirBuilderExt::mode(&mut builder, mode & 0o707 | 0o700);
     }
     let _ = mode;
     builder
-}
-
-/// Removes all permission bits that are not in `mode`.
-#[cfg(unix)]
-fn narrow(file: &File, mode: u32) -> io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    set_mode(file, file.metadata()?.permissions().mode() & mode)
-}
-
-/// Sets the permission bits.
-#[cfg(unix)]
-pub(super) fn set_mode(file: &File, mode: u32) -> io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    let mut permissions = file.metadata()?.permissions();
-    if mode & 0o7777 == permissions.mode() & 0o7777 {
-        return Ok(());
-    }
-    permissions.set_mode(mode & 0o7777);
-    match file.set_permissions(permissions) {
-        // A file system without permissions shows those of its mount and allows no changes.
-        Err(error)
-            if matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::Unsupported) =>
-        {
-            Ok(())
-        }
-        set => set,
-    }
 }
 
 /// Fills `buf` with a file's bytes at `offset`.
@@ -521,7 +522,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::transfer::paths::Rules;
+    use crate::transfer::{part::PlaceError, paths::Rules};
 
     fn open(root: &Path, force: bool) -> Destination {
         let existing = if force { Existing::Replace } else { Existing::Report };
@@ -657,25 +658,32 @@ mod tests {
         let destination = open(root.path(), false);
         let part = destination.create(&expected("a")).unwrap();
         fs::write(root.path().join("a"), b"mine").unwrap();
-        assert_eq!(part.finish(&expected("a")).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert!(matches!(part.finish(&expected("a")), Err(PlaceError::Taken)));
         assert_eq!(fs::read(root.path().join("a")).unwrap(), b"mine");
         drop(part);
         assert_eq!(names(root.path()), ["a"]);
     }
 
-    /// On a case-insensitive file system, a second name for a file looks the same to the receiver.
+    /// As names that differ only in case, on a file system that ignores it.
     #[cfg(unix)]
     #[test]
-    fn names_that_differ_only_in_case_do_not_replace_each_other() {
+    fn two_ways_to_write_one_name_do_not_replace_each_other() {
         let root = tempfile::tempdir().unwrap();
         let destination = open(root.path(), true);
-        destination.create(&expected("a")).unwrap().finish(&expected("a")).unwrap();
-        fs::hard_link(root.path().join("a"), root.path().join("A")).unwrap();
-        let part = destination.create(&expected("A")).unwrap();
-        assert_eq!(part.finish(&expected("A")).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
-        // Another transfer may.
+        fs::create_dir(root.path().join("d")).unwrap();
+        std::os::unix::fs::symlink("d", root.path().join("D")).unwrap();
+        destination.create(&expected("d/a")).unwrap().finish(&expected("d/a")).unwrap();
+        let part = destination.create(&expected("D/a")).unwrap();
+        assert!(matches!(part.finish(&expected("D/a")), Err(PlaceError::Shared)));
+        // Another transfer may, unless it keeps the file under its other name.
         let destination = destination.begin_transfer();
-        destination.create(&expected("A")).unwrap().finish(&expected("A")).unwrap();
+        destination.create(&expected("D/a")).unwrap().finish(&expected("D/a")).unwrap();
+        let destination = destination.begin_transfer();
+        let same = destination.claim_same(&path("d/a"), blake3::hash(&[0; 5]));
+        assert_eq!(same.unwrap(), Same::Claimed);
+        assert_eq!(destination.claim_same(&path("D/a"), blake3::hash(&[0; 5])).unwrap(), Same::Shared);
+        let part = destination.create(&expected("D/a")).unwrap();
+        assert!(matches!(part.finish(&expected("D/a")), Err(PlaceError::Shared)));
     }
 
     #[test]
@@ -704,7 +712,7 @@ mod tests {
         assert!(destination.create_directory(&directory("link")).is_err());
         assert!(destination.create_directory(&directory("file")).is_err());
         assert!(destination.finish_directory(&directory("link"), true).is_err());
-        assert!(destination.hash(&path("file")).is_err());
+        assert!(destination.claim_same(&path("file"), blake3::hash(b"")).is_err());
         // A link in place of a file is replaced, not followed.
         destination.create(&expected("file")).unwrap().finish(&expected("file")).unwrap();
         assert!(root.path().join("file").symlink_metadata().unwrap().is_file());

@@ -1,16 +1,13 @@
 //! Why a transfer ends early, as messages that users can act on.
 
-use std::{io, net::SocketAddr, path::PathBuf, time::Duration};
+use std::{io, net::SocketAddr, time::Duration};
 
 use rc3_text::units::about_bytes;
 use thiserror::Error;
 
 use super::{
-    identity::IdentityError,
-    manifest::{ManifestError, ScanError},
-    message::MessageError,
-    paths::{printable, printable_path},
-    progress::count,
+    expected::ManifestError, identity::IdentityError, manifest::ScanError, message::MessageError,
+    paths::printable, progress::count,
 };
 use crate::identity::file::IdentityFileError;
 
@@ -60,6 +57,14 @@ pub enum TransferError {
     /// No progress for this long.
     #[error("no progress for {} s", .0.as_secs())]
     Stalled(Duration),
+    /// The sender does not go on with the agreement on what to send.
+    #[error("the sender did not send {step} within {} s", patience.as_secs_f64())]
+    Silent {
+        /// The missing message.
+        step: &'static str,
+        /// The limit.
+        patience: Duration,
+    },
     /// The peer's certificate is not that of the ticket.
     #[error("{0} is not the receiver that made this ticket")]
     WrongReceiver(SocketAddr),
@@ -92,17 +97,12 @@ pub enum TransferError {
     /// The peer violated the protocol.
     #[error("protocol violation by peer: {0}")]
     Protocol(String),
-    /// A file cannot be read.
-    #[error("cannot read {}: {error}", printable_path(path))]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// The system error.
-        error: io::Error,
-    },
-    /// A file became shorter while it was sent.
-    #[error("{} became shorter while it was sent", printable_path(.0))]
-    Shrunk(PathBuf),
+    /// The sender names something else than it was asked for.
+    #[error("the other side sends something that was not asked for")]
+    Unasked,
+    /// The sender names nothing of what it was asked for.
+    #[error("the other side sends nothing of what was asked for")]
+    Unanswered,
     /// A file cannot be written.
     #[error("cannot write {path}: {error}")]
     Write {
@@ -156,7 +156,7 @@ impl TransferError {
                 "send them one after the other, or send a directory that holds both"
             }
             Self::Scan(ScanError::TooMany) => "pack them into an archive first",
-            Self::Scan(ScanError::Io { .. }) | Self::Read { .. } => "check the path and its permissions",
+            Self::Scan(ScanError::Io { .. }) => "check the path and its permissions",
             Self::Nothing => "name at least one file or directory that is not a link, pipe or device",
             Self::Resolve { .. } => "check the host in the ticket; the receiver can set it with --advertise",
             Self::Local { .. } => "check the given address or directory",
@@ -166,7 +166,9 @@ impl TransferError {
                 "check that `rc3 recv` still runs and that firewalls pass UDP to that port"
             }
             Self::Busy => "other senders are using the receiver; try again later",
-            Self::Stalled(_) => "check the other side's terminal, then run the same command again",
+            Self::Stalled(_) | Self::Silent { .. } => {
+                "check the other side's terminal, then run the same command again"
+            }
             Self::WrongReceiver(_) => {
                 "use the ticket of the running `rc3 recv`; each run without --identity makes a new one"
             }
@@ -185,8 +187,10 @@ impl TransferError {
             Self::Lost(_) => {
                 "check that the receiver runs, then run the same command again: it sends only what is missing"
             }
+            Self::Unasked | Self::Unanswered => {
+                "the other host runs another version of rc3, or is not to be trusted; nothing of it was kept"
+            }
             Self::Protocol(_) => "use the same version of rc3 on both sides",
-            Self::Shrunk(_) => "send it again when no program writes to it",
             Self::Write { .. } => {
                 "check free space and permissions of the receiving directory; the next run continues the transfer"
             }

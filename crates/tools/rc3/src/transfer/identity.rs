@@ -8,17 +8,21 @@ use std::sync::Arc;
 use rustls::{
     CertificateError, DigitallySignedStruct, Error, SignatureScheme,
     client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
-    crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature},
+    crypto::{
+        CryptoProvider, ring::sign::any_supported_type, verify_tls12_signature, verify_tls13_signature,
+    },
     pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime},
+    sign::{CertifiedKey, SingleCertAndKey},
 };
 use thiserror::Error;
+use zeroize::Zeroize;
 
 use super::ticket::Fingerprint;
 
 /// The name in the certificate and in the handshake. Security does not depend on it.
 pub const SERVER_NAME: &str = "rc3.invalid";
 
-/// A self-signed certificate with its key.
+/// A self-signed certificate with its key, which is wiped when dropped.
 #[derive(Debug)]
 pub struct Identity {
     certificate: CertificateDer<'static>,
@@ -43,8 +47,9 @@ impl Identity {
     /// # Errors
     /// When the system provides no random numbers.
     pub fn generate() -> Result<Self, IdentityError> {
-        let made = rcgen::generate_simple_self_signed([SERVER_NAME.to_owned()])?;
+        let mut made = rcgen::generate_simple_self_signed([SERVER_NAME.to_owned()])?;
         let key = PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into());
+        made.signing_key.zeroize();
         Ok(Self { certificate: made.cert.into(), key })
     }
 
@@ -53,14 +58,20 @@ impl Identity {
         Self { certificate, key }
     }
 
-    /// The certificate.
-    pub(crate) fn certificate(&self) -> &CertificateDer<'static> {
-        &self.certificate
-    }
-
     /// The certificate's key.
     pub(crate) fn key(&self) -> &PrivateKeyDer<'static> {
         &self.key
+    }
+
+    /// The certificate with its key, for TLS. The key is read in place, so that no copy of it stays behind.
+    ///
+    /// # Errors
+    /// When the key is not one that the provider supports, or not that of the certificate.
+    pub(crate) fn certified(&self) -> Result<Arc<SingleCertAndKey>, IdentityError> {
+        let key = any_supported_type(&self.key)?;
+        let certified = CertifiedKey::new(vec![self.certificate.clone()], key);
+        certified.keys_match()?;
+        Ok(Arc::new(certified.into()))
     }
 
     /// The fingerprint for the ticket.
@@ -76,10 +87,16 @@ impl Identity {
         let mut config = rustls::ServerConfig::builder_with_provider(provider())
             .with_protocol_versions(&[&rustls::version::TLS13])?
             .with_no_client_auth()
-            .with_single_cert(vec![self.certificate.clone()], self.key.clone_key())?;
+            .with_cert_resolver(self.certified()?);
         config.alpn_protocols = vec![alpn.to_vec()];
         config.key_log = Arc::new(rustls::KeyLogFile::new());
         Ok(config)
+    }
+}
+
+impl Drop for Identity {
+    fn drop(&mut self) {
+        self.key.zeroize();
     }
 }
 

@@ -4,7 +4,7 @@
 //! time, name) waits for the sender's hash. Memory: half a megabyte per arriving file, plus the connection's windows.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::HashMap,
     io,
     sync::{
         Arc,
@@ -15,22 +15,24 @@ use std::{
 
 use rc3_net::{RecvStream, file::RecvFileError};
 use tokio::{
-    task::{JoinError, JoinSet},
+    task::JoinSet,
     time::{MissedTickBehavior, timeout},
 };
 
 use super::{
     agreement::Agreement,
+    announced::{Announced, read_manifest},
+    arrivals::{Arrivals, Version, Violation},
+    arriving::{Arrived, FileError, completed, create, receive_content},
     background,
     content::Content,
     destination::Destination,
     error::TransferError,
-    lost,
-    manifest::{Expected, ExpectedDirectory, Received},
-    message::{self, Fault, FromReceiver, FromSender, Refusal, Work},
+    expected::{Expected, ExpectedDirectory, Totals},
+    faults, lost,
+    message::{self, Fault, FromReceiver, FromSender, Kind, Omission, Skip, Work},
     outcome::Unkept,
     pipe,
-    places::is_name_fault,
     progress::{Reporter, Summary},
     session::{FINAL_PATIENCE, Session},
 };
@@ -45,51 +47,20 @@ pub(super) struct Transfer<'a> {
     session: Session,
     destination: &'a Destination,
     files: Vec<Expected>,
-    /// Files with a stream, in the order of their streams.
-    streams: VecDeque<u32>,
+    arrivals: Arrivals<Box<Arrived>>,
     work: JoinSet<TaskDone>,
-    /// The sender's hashes, for files that it has read completely; `None` for the others.
-    hashes: HashMap<u32, Option<[u8; 32]>>,
     /// Files from an earlier transfer, until their streams arrive.
     resumed: HashMap<u32, Content>,
-    /// Complete content by file, until its hash arrives.
-    contents: HashMap<u32, Box<Arrived>>,
-    /// Files in place, or given up.
-    settled: usize,
+    /// Lengths of all files.
+    totals: Totals,
     unkept: Unkept,
     arrived: Arc<AtomicU64>,
 }
 
-/// A file's complete content, without its final name.
-struct Arrived {
-    content: Content,
-    hash: blake3::Hash,
-}
-
 /// The result of a file's task.
 enum TaskDone {
-    Received(u32, Result<Box<Arrived>, FileError>),
+    Received(Version, Result<Box<Arrived>, FileError>),
     Placed(u32, Result<(), FileError>),
-}
-
-/// Why a file was not kept.
-enum FileError {
-    Storage(io::Error),
-    NotVerified,
-    Lost(RecvFileError),
-    Length,
-}
-
-impl From<io::Error> for FileError {
-    fn from(error: io::Error) -> Self {
-        Self::Storage(error)
-    }
-}
-
-impl From<JoinError> for FileError {
-    fn from(error: JoinError) -> Self {
-        Self::Storage(error.into())
-    }
 }
 
 /// How a transfer ended without an error that ends it early.
@@ -130,22 +101,23 @@ impl Transfer<'_> {
         let peer = session.connection.remote_address().to_string();
         let unchanged_files = agreement.unchanged_files();
         reporter.start(agreement.files.len(), total, &peer, session.connection.is_rc3());
-        reporter.files_there(unchanged_files);
+        reporter.files_there(unchanged_files, agreement.there);
         let (mut transfer, links, directories) = Self::new(session, destination, agreement, arrived);
         transfer.receive_files(reporter).await?;
         transfer.make_links(links, reporter).await?;
 
-        let Transfer { mut session, files, unkept, .. } = transfer;
-        finish(&mut session, destination, directories).await?;
+        let Transfer { mut session, mut unkept, .. } = transfer;
+        finish(&mut session, destination, directories, &mut unkept).await?;
+        let (files, bytes) = reporter.in_place();
         let seconds = reporter.elapsed();
         let stats = session.connection.stats().received;
         session.send_final(&FromReceiver::Finished).await;
         reporter.done(Summary {
-            files: files.len(),
+            files,
             unchanged_files,
-            bytes: total,
+            bytes,
             seconds,
-            bytes_per_second: total as f64 / seconds.max(1e-9),
+            bytes_per_second: bytes as f64 / seconds.max(1e-9),
             primary_bytes: stats.primary_bytes,
             rlp_bytes: stats.rlp_bytes.iter().skip(1).copied().collect(),
             duplicate_bytes: stats.duplicate_bytes,
@@ -164,28 +136,26 @@ impl Transfer<'_> {
         agreement: Agreement,
         arrived: Arc<AtomicU64>,
     ) -> (Transfer<'_>, Vec<Expected>, Vec<(ExpectedDirectory, bool)>) {
-        let Agreement { files, to_come, links, unkept, resumed, directories, .. } = agreement;
+        let Agreement { files, to_come, links, unkept, resumed, directories, totals, .. } = agreement;
         let mut transfer = Transfer {
             session,
             destination,
             files,
-            streams: VecDeque::new(),
+            arrivals: Arrivals::new(std::iter::empty()),
             work: JoinSet::new(),
-            hashes: to_come.iter().map(|&at| (at, None)).collect(),
             resumed,
-            contents: HashMap::new(),
-            settled: 0,
+            totals,
             unkept,
             arrived,
         };
-        transfer.streams = to_come.into_iter().filter(|&at| transfer.has_stream(at)).collect();
+        transfer.arrivals = Arrivals::new(to_come.into_iter().map(|at| (at, transfer.has_stream(at))));
         (transfer, links, directories)
     }
 
     fn has_stream(&self, at: u32) -> bool {
         match self.resumed.get(&at) {
             Some(content) => !content.gaps().is_empty(),
-            None => self.file(at).is_some_and(|file| file.bytes > file.holes.len()),
+            None => self.file(at).is_some_and(Expected::has_stream),
         }
     }
 
@@ -217,15 +187,13 @@ impl Transfer<'_> {
 
     async fn receive_files(&mut self, reporter: &mut Reporter) -> Result<(), TransferError> {
         let connection = self.session.connection.clone();
-        let all = self.hashes.len();
         let mut tick = tokio::time::interval(Duration::from_millis(100));
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        while self.settled < all {
-            let room = self.work.len() + self.contents.len() < OPEN_FILES_MAX;
+        while !self.arrivals.is_done() {
+            let room = self.work.len() + self.arrivals.complete() < OPEN_FILES_MAX;
             tokio::select! {
-                stream = connection.accept_uni(), if room && !self.streams.is_empty() => {
-                    let stream = stream.map_err(lost)?;
-                    self.begin(stream).await?;
+                stream = connection.accept_uni(), if room && self.arrivals.has_streams() => {
+                    self.begin(stream.map_err(lost)?);
                 }
                 message = self.session.hear() => self.on_message(message?).await?,
                 Some(done) = self.work.join_next() => {
@@ -242,83 +210,125 @@ impl Transfer<'_> {
     }
 
     /// The next stream carries the next file that has content.
-    async fn begin(&mut self, stream: RecvStream) -> Result<(), TransferError> {
-        let Some(at) = self.streams.pop_front() else { return Ok(()) };
-        let Some(file) = self.file(at).cloned() else { return Ok(()) };
+    fn begin(&mut self, stream: RecvStream) {
+        let Some(version) = self.arrivals.next_stream().filter(|&version| self.arrivals.is_wanted(version))
+        else {
+            return;
+        };
+        let Some(file) = self.file(version.file).cloned() else { return };
         let (destination, arrived) = (self.destination.clone(), Arc::clone(&self.arrived));
-        let resumed = self.resumed.remove(&at);
+        let resumed = self.resumed.remove(&version.file);
         self.work.spawn(async move {
             let content = match resumed {
                 Some(content) => Ok(content),
                 None => create(destination, file, arrived).await,
             };
-            TaskDone::Received(at, async { receive_content(stream, content?).await }.await)
+            TaskDone::Received(version, async { receive_content(stream, content?).await }.await)
         });
-        Ok(())
     }
 
     async fn on_message(&mut self, message: FromSender) -> Result<(), TransferError> {
         match message {
             FromSender::FileSent { file: at, hash } => {
-                match self.hashes.get_mut(&at) {
-                    Some(none @ None) => *none = Some(hash),
-                    Some(_) => return Err(TransferError::Protocol("a file sent twice".to_owned())),
-                    None => return Err(TransferError::Protocol("a file outside the agreement".to_owned())),
-                }
-                if let Some(content) = self.without_stream(at) {
-                    match content.and_then(completed) {
-                        Ok(arrived) => drop(self.contents.insert(at, arrived)),
-                        Err(error) => return self.give_up(at, error.into()).await,
-                    }
-                }
-                self.place(at);
-                Ok(())
+                self.arrivals.on_sent(at, hash).map_err(violation)?;
+                self.complete_without_stream(at).await
             }
+            FromSender::Again { file: at, kind } => self.on_again(at, kind),
+            FromSender::Omit { file: at, omission } => self.on_omit(at, omission).await,
             FromSender::Abort { reason } => Err(TransferError::peer(&reason)),
             _ => Err(TransferError::Protocol("an unexpected message".to_owned())),
         }
     }
 
-    /// The content of a file without missing bytes: it has no stream that would complete it.
+    /// Another version of a file comes; what arrived of the first one is void.
+    fn on_again(&mut self, at: u32, kind: Kind) -> Result<(), TransferError> {
+        let Ok(place) = self.place_of(at) else { return Err(violation("a file outside the agreement")) };
+        let new = self.totals.replace(&self.files[place], kind)?;
+        let void = self.arrivals.on_again(at, new.has_stream()).map_err(violation)?;
+        self.files[place] = new;
+        discard(void, self.resumed.remove(&at));
+        Ok(())
+    }
+
+    /// Removes content that is void; other content that is not wanted may be continued by another run.
+    fn dispose(&self, version: Version, unwanted: Option<Box<Arrived>>) {
+        if self.arrivals.is_void(version) {
+            discard(unwanted, None);
+        }
+    }
+
+    /// The sender leaves a file out. What arrived of an unreadable one may be continued later.
+    async fn on_omit(&mut self, at: u32, omission: Omission) -> Result<(), TransferError> {
+        let void = self.arrivals.on_omit(at, omission == Omission::Changed).map_err(violation)?;
+        let resumed = self.resumed.remove(&at);
+        if omission == Omission::Changed {
+            discard(void, resumed);
+        }
+        if let Some(file) = self.file(at).filter(|_| !self.arrivals.is_settled(at)) {
+            self.unkept.add_omission(file.path.clone(), omission);
+        }
+        self.give_up(at, FileError::Omitted).await
+    }
+
+    /// A file without missing bytes has no stream that would complete it.
+    async fn complete_without_stream(&mut self, at: u32) -> Result<(), TransferError> {
+        let version = self.arrivals.version(at);
+        if let Some(content) = self.without_stream(at) {
+            match content.and_then(completed) {
+                Ok(arrived) => drop(self.arrivals.on_content(version, arrived)),
+                Err(error) => return self.give_up(at, error.into()).await,
+            }
+        }
+        self.place(at);
+        Ok(())
+    }
+
+    /// The content of a file without missing bytes.
     fn without_stream(&mut self, at: u32) -> Option<io::Result<Content>> {
+        if self.arrivals.is_settled(at) {
+            return None;
+        }
         if self.resumed.get(&at).is_some_and(|content| content.gaps().is_empty()) {
             return self.resumed.remove(&at).map(Ok);
         }
-        let file = self.file(at).filter(|file| file.bytes == file.holes.len())?;
+        let file = self.file(at).filter(|file| !file.has_stream())?;
         Some(Content::create(self.destination, file, Arc::clone(&self.arrived)))
     }
 
     async fn on_task_done(&mut self, done: TaskDone, reporter: &mut Reporter) -> Result<(), TransferError> {
         match done {
-            TaskDone::Received(at, Ok(content)) => {
-                self.contents.insert(at, content);
-                self.place(at);
+            TaskDone::Received(version, Ok(content)) => {
+                let unwanted = self.arrivals.on_content(version, content);
+                self.dispose(version, unwanted);
+                self.place(version.file);
                 Ok(())
             }
+            TaskDone::Received(version, Err(FileError::Broken(content))) => {
+                let unwanted = self.arrivals.on_broken(version, content).map_err(violation)?;
+                self.dispose(version, unwanted);
+                Ok(())
+            }
+            TaskDone::Received(version, Err(_)) if !self.arrivals.is_wanted(version) => Ok(()),
+            TaskDone::Received(version, Err(error)) => self.give_up(version.file, error).await,
             TaskDone::Placed(at, Ok(())) => {
-                self.settled += 1;
+                self.arrivals.settle(at);
                 if let Some(file) = self.file(at) {
                     reporter.file(&file.path, file.bytes);
                 }
                 self.session.say(&FromReceiver::FileDone { file: at }).await
             }
-            TaskDone::Received(at, Err(error)) | TaskDone::Placed(at, Err(error)) => {
-                self.give_up(at, error).await
-            }
+            TaskDone::Placed(at, Err(error)) => self.give_up(at, error).await,
         }
     }
 
     /// Goes on without a file, if the others can arrive.
     async fn give_up(&mut self, at: u32, error: FileError) -> Result<(), TransferError> {
-        self.fail(at, error).await?;
-        self.settled += 1;
-        Ok(())
+        if self.arrivals.settle(at) { self.fail(at, error).await } else { Ok(()) }
     }
 
     /// Verifies and names a file once it has both its content and its hash.
     fn place(&mut self, at: u32) {
-        let Some(&Some(hash)) = self.hashes.get(&at) else { return };
-        if let Some(arrived) = self.contents.remove(&at) {
+        if let Some((arrived, hash)) = self.arrivals.ready(at) {
             self.work.spawn_blocking(move || TaskDone::Placed(at, arrived.place(hash)));
         }
     }
@@ -326,44 +336,51 @@ impl Transfer<'_> {
     /// Signals to the sender that a file is not kept; an error if the transfer ends.
     async fn fail(&mut self, at: u32, error: FileError) -> Result<(), TransferError> {
         let Some(path) = self.file(at).map(|file| file.path.clone()) else { return Ok(()) };
-        let (fault, error) = match error {
-            FileError::Storage(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                (Fault::Exists, None)
-            }
-            FileError::Storage(error) if is_name_fault(&error) => (Fault::Name, None),
-            FileError::NotVerified => (Fault::NotVerified, None),
-            FileError::Storage(error) => {
-                (Fault::Storage, Some(TransferError::Write { path: path.to_string(), error }))
-            }
+        let (fault, reason) = match error {
+            FileError::Storage(error) => match faults::fault(&error) {
+                Fault::Storage => {
+                    let error = TransferError::Write { path: path.to_string(), error };
+                    return self.end(at, Fault::Storage, error).await;
+                }
+                fault => (fault, error.to_string()),
+            },
+            FileError::NotVerified => (Fault::NotVerified, String::new()),
+            FileError::Shared => (Fault::Shared, String::new()),
+            FileError::Omitted => (Fault::Omitted, String::new()),
             FileError::Length => {
-                let text = format!("{path} is not as long as announced");
-                (Fault::NotVerified, Some(TransferError::Protocol(text)))
+                let error = TransferError::Protocol(format!("{path} is not as long as announced"));
+                return self.end(at, Fault::NotVerified, error).await;
             }
-            // The sender may have given the reason on the control stream.
-            FileError::Lost(error) => return Err(self.why_reset(error).await),
+            FileError::Broken(_) => return Ok(()),
+            FileError::Lost(RecvFileError::ConnectionLost(error)) => return Err(lost(error)),
+            FileError::Lost(error) => return Err(TransferError::Lost(error.to_string())),
         };
-        let reason = error.as_ref().map_or_else(String::new, message::reason);
-        let failed = FromReceiver::FileFailed { file: at, fault, reason };
-        if let Some(error) = error {
-            self.session.send_final(&failed).await;
-            return Err(error);
-        }
-        self.unkept.add_fault(path, fault);
-        self.session.say(&failed).await
+        self.unkept.add_fault(path, fault, &reason);
+        self.session.say(&FromReceiver::FileFailed { file: at, fault, reason: message::reason(reason) }).await
     }
 
-    /// For a reset stream, an abort message has the reason.
-    async fn why_reset(&mut self, error: RecvFileError) -> TransferError {
-        if let RecvFileError::ConnectionLost(error) = error {
-            return lost(error);
-        }
-        let explained = self.session.abort_reason().await;
-        explained.unwrap_or_else(|| TransferError::Lost(error.to_string()))
+    /// Ends the transfer because of a file.
+    async fn end(&mut self, file: u32, fault: Fault, error: TransferError) -> Result<(), TransferError> {
+        let reason = message::reason(&error);
+        self.session.send_final(&FromReceiver::FileFailed { file, fault, reason }).await;
+        Err(error)
     }
 
     fn file(&self, at: u32) -> Option<&Expected> {
-        self.files.get(self.files.binary_search_by_key(&at, |file| file.index).ok()?)
+        self.files.get(self.place_of(at).ok()?)
     }
+
+    fn place_of(&self, at: u32) -> Result<usize, usize> {
+        self.files.binary_search_by_key(&at, |file| file.index)
+    }
+}
+
+fn violation(what: Violation) -> TransferError {
+    TransferError::Protocol(what.to_owned())
+}
+
+fn discard(arrived: Option<Box<Arrived>>, resumed: Option<Content>) {
+    arrived.map(|arrived| arrived.content).into_iter().chain(resumed).for_each(Content::discard);
 }
 
 /// Sets modes and times of directories, and syncs what the policy wants.
@@ -371,91 +388,24 @@ async fn finish(
     session: &mut Session,
     destination: &Destination,
     directories: Vec<(ExpectedDirectory, bool)>,
+    unkept: &mut Unkept,
 ) -> Result<(), TransferError> {
     let there = destination.clone();
     let finish = move || {
+        let mut refused = Vec::new();
         // Inner directories first, while the outer ones are still open.
-        let mut inner_first = directories.iter().rev();
-        inner_first.try_for_each(|(directory, new)| there.finish_directory(directory, *new))?;
-        there.finish()
+        for (directory, new) in directories.into_iter().rev() {
+            if let Err(error) = there.finish_directory(&directory, new) {
+                refused.push((directory, Skip::Refused(message::reason(error))));
+            }
+        }
+        there.finish().map(|()| refused)
     };
     let finished = session.blocking(Work::Storing, finish).await?;
-    finished.map_err(|error| TransferError::Local { what: "complete the directories".to_owned(), error })
-}
-
-impl Arrived {
-    /// Gives the file its name if its hash matches.
-    fn place(self, hash: [u8; 32]) -> Result<(), FileError> {
-        if self.hash != hash {
-            self.content.discard();
-            return Err(FileError::NotVerified);
-        }
-        self.content.place(self.hash).map_err(FileError::Storage)
+    let failed = |error| TransferError::Local { what: "complete the directories".to_owned(), error };
+    for (directory, skip) in finished.map_err(failed)? {
+        session.say(&FromReceiver::Skip { entry: directory.entry, skip: skip.clone() }).await?;
+        unkept.add_skip(directory.path, skip);
     }
-}
-
-/// What a sender announces.
-enum Announced {
-    /// Files and directories, and whether the sender only asks what would happen.
-    Manifest(Received, bool),
-    /// A stream of unknown length, to be stored under this name.
-    Pipe(Option<Vec<u8>>),
-}
-
-/// Reads up to the end of the manifest.
-async fn read_manifest(session: &mut Session) -> Result<Announced, TransferError> {
-    let (mut manifest, mut dry_run) = (Received::default(), false);
-    loop {
-        session.sign_of_life(Work::Comparing).await?;
-        match session.hear().await? {
-            FromSender::Entry(entry) => {
-                if !session.admits(&entry) {
-                    let reason = "a file that was not asked for".to_owned();
-                    session.refuse(Refusal::Manifest, reason.clone()).await;
-                    return Err(TransferError::Protocol(reason));
-                }
-                if let Err(error) = manifest.add(entry) {
-                    session.refuse(Refusal::Manifest, error.to_string()).await;
-                    return Err(error.into());
-                }
-            }
-            FromSender::DryRun => dry_run = true,
-            FromSender::ManifestEnd => return Ok(Announced::Manifest(manifest, dry_run)),
-            FromSender::Pipe { name } => return Ok(Announced::Pipe(name)),
-            FromSender::Abort { reason } => return Err(TransferError::peer(&reason)),
-            _ => return Err(TransferError::Protocol("an unexpected message".to_owned())),
-        }
-    }
-}
-
-async fn create(
-    destination: Destination,
-    file: Expected,
-    arrived: Arc<AtomicU64>,
-) -> Result<Content, FileError> {
-    let created = tokio::task::spawn_blocking(move || Content::create(&destination, &file, arrived));
-    Ok(created.await??)
-}
-
-/// Writes a stream's bytes at their offsets, in order of arrival.
-async fn receive_content(mut stream: RecvStream, content: Content) -> Result<Box<Arrived>, FileError> {
-    let missing = content.gaps().len();
-    let content = Arc::new(content);
-    let received = stream.recv_file(Arc::clone(&content), missing).await;
-    match received {
-        Ok(bytes) if bytes == missing => {}
-        Ok(_) | Err(RecvFileError::TooLong) => return Err(FileError::Length),
-        Err(RecvFileError::Write { error, .. }) => return Err(FileError::Storage(error)),
-        Err(error) => return Err(FileError::Lost(error)),
-    }
-    let completed = tokio::task::spawn_blocking(move || match Arc::into_inner(content) {
-        Some(content) => completed(content),
-        None => Err(io::Error::other("the file is still in use")),
-    });
-    Ok(completed.await??)
-}
-
-fn completed(mut content: Content) -> io::Result<Box<Arrived>> {
-    let hash = content.complete()?;
-    Ok(Box::new(Arrived { content, hash }))
+    Ok(())
 }

@@ -10,21 +10,25 @@ use std::io;
 use cap_std::fs::Dir;
 
 use super::{
+    claims::identity,
     destination::{Destination, Existing},
-    manifest::Expected,
+    expected::Expected,
     message::Skip,
+    part::PlaceError,
     paths::SafePath,
 };
 
 /// Why a link at `path` is not made, if so.
-pub(super) fn refused(path: &SafePath, target: &[u8]) -> Option<Skip> {
+///
+/// It must not lead out of the directory that the first `floor` names of its path lead to.
+pub(super) fn refused(path: &SafePath, target: &[u8], floor: usize) -> Option<Skip> {
     if cfg!(not(unix)) {
         return Some(Skip::Name);
     }
-    (!stays_inside(path, target)).then_some(Skip::Outside)
+    (!stays_inside(path, target, floor)).then_some(Skip::Outside)
 }
 
-fn stays_inside(path: &SafePath, target: &[u8]) -> bool {
+fn stays_inside(path: &SafePath, target: &[u8], floor: usize) -> bool {
     if target.starts_with(b"/") {
         return false;
     }
@@ -33,7 +37,7 @@ fn stays_inside(path: &SafePath, target: &[u8]) -> bool {
     for name in target.split(|&byte| byte == b'/') {
         match name {
             b"" | b"." => {}
-            b".." if down || depth == 0 => return false,
+            b".." if down || depth <= floor => return false,
             b".." => depth -= 1,
             _ => down = true,
         }
@@ -51,20 +55,24 @@ impl Destination {
     /// Makes a link, with the expected time if possible.
     ///
     /// # Errors
-    /// [`io::ErrorKind::AlreadyExists`] when the name is taken and may not be replaced; otherwise any system error.
+    /// See [`PlaceError`].
     #[cfg(unix)]
-    pub(super) fn make_link(&self, expected: &Expected, target: &[u8]) -> io::Result<()> {
+    pub(super) fn make_link(&self, expected: &Expected, target: &[u8]) -> Result<(), PlaceError> {
         use std::{
             ffi::OsStr,
             os::unix::ffi::OsStrExt,
             path::{Path, PathBuf},
         };
         let parent = self.real_parent(&expected.path)?;
-        let name = expected.path.as_path().file_name().map(Path::new).ok_or(io::ErrorKind::InvalidInput)?;
+        let name = expected.path.as_path().file_name().map(Path::new);
+        let name = name.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
         let target = OsStr::from_bytes(target);
         let replace = self.policy().existing == Existing::Replace;
         match parent.symlink_contents(target, name) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && replace => {
+                if !self.1.may_replace(&self.0.dir, &expected.path) {
+                    return Err(PlaceError::Shared);
+                }
                 let new = PathBuf::from(format!(".link.{}{}", self.0.tag(), super::paths::PART_SUFFIX));
                 parent.symlink_contents(target, &new)?;
                 parent.rename(&new, &parent, name).inspect_err(|_| drop(parent.remove_file(&new)))?;
@@ -72,13 +80,14 @@ impl Destination {
             made => made?,
         }
         set_link_time(&parent, name, expected);
+        self.1.place(identity(&self.0.dir, &expected.path).map(|(id, _)| id), &expected.path);
         Ok(())
     }
 
     /// Links are refused before: see [`refused`].
     #[cfg(not(unix))]
-    pub(super) fn make_link(&self, _: &Expected, _: &[u8]) -> io::Result<()> {
-        Err(io::ErrorKind::Unsupported.into())
+    pub(super) fn make_link(&self, _: &Expected, _: &[u8]) -> Result<(), PlaceError> {
+        Err(io::Error::from(io::ErrorKind::Unsupported).into())
     }
 
     /// The directory of a path, reached without following any link.
@@ -144,7 +153,13 @@ mod tests {
             ("d/e/f/l", "a/..", false),
             ("l", "./..", false),
         ] {
-            assert_eq!(stays_inside(&path(link), target.as_bytes()), inside, "{link} -> {target}");
+            assert_eq!(stays_inside(&path(link), target.as_bytes(), 0), inside, "{link} -> {target}");
+        }
+        // Out of a directory that was asked for.
+        for (link, target, inside) in
+            [("d/l", "a", true), ("d/l", "../a", false), ("d/e/l", "../a", true), ("d/e/l", "../../a", false)]
+        {
+            assert_eq!(stays_inside(&path(link), target.as_bytes(), 1), inside, "{link} -> {target}");
         }
     }
 
@@ -167,8 +182,7 @@ mod tests {
         assert_eq!(fs::read_link(&made).unwrap(), Path::new("../x"));
         assert_eq!(made.symlink_metadata().unwrap().modified().unwrap(), dated.modified.unwrap());
         assert!(has_target(&destination.0.dir, &dated.path, b"../x"));
-        let again = destination.make_link(&dated, b"y").unwrap_err();
-        assert_eq!(again.kind(), io::ErrorKind::AlreadyExists);
+        assert!(matches!(destination.make_link(&dated, b"y"), Err(PlaceError::Taken)));
 
         let policy = Policy { existing: Existing::Replace, ..Policy::default() };
         let destination = Destination::open(root.path(), policy, [7; 32]).unwrap();

@@ -1,36 +1,34 @@
-//! The manifest: the list of files, links and directories, as the sender collects it and as the receiver checks it.
+//! The manifest as the sender collects it: the list of files, links and directories.
 //!
-//! Invariant of a [`Received`] manifest: every path is a [`SafePath`] and unique, every directory precedes its content,
-//! and memory is bounded. Invariant of a [`Found`] manifest: a receiver with the same kind of system accepts every
-//! path, and everything skipped is listed.
+//! Invariant: a receiver with the same kind of system accepts every path, and everything skipped is listed.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashSet,
     fmt,
     fs::{self, Metadata},
     io,
     path::{Path, PathBuf},
-    time::{SystemTime, UNIX_EPOCH},
+    time::UNIX_EPOCH,
 };
 
+use bytes::Bytes;
 use thiserror::Error;
 
 use super::{
     gaps::Gaps,
     holes,
-    message::{Entry, Kind, LINK_BYTES_MAX, Modified},
-    paths::{PathError, Rules, SafePath, misleads, name_bytes, printable_bytes, printable_path},
+    message::{Entry, Kind, Modified},
+    paths::{PathError, Rules, SafePath, name_bytes, printable_path},
     patterns::Patterns,
+    rights,
+    stamp::Stamp,
+    unlisted::{self, HELD_BYTES_MAX},
 };
 
 /// Files and directories of one transfer.
 pub const ENTRIES_MAX: usize = 1_000_000;
-/// Total bytes of their paths: bounds the receiver's memory.
-const PATHS_BYTES_MAX: usize = 128 << 20;
 /// Most bytes in the holes of all files together: bounds how many zeros a receiver hashes without receiving a byte.
-const HOLES_BYTES_MAX: u64 = 64 << 30;
-/// Permission bits that are sent: all except setuid, setgid and sticky.
-const MODE_BITS: u32 = 0o777;
+pub(super) const HOLES_BYTES_MAX: u64 = 64 << 30;
 
 /// A file or directory to send.
 #[derive(Debug, Clone)]
@@ -41,6 +39,10 @@ pub struct SourceEntry {
     pub name: SafePath,
     /// Its properties when it was found.
     pub kind: Kind,
+    /// Recognises that it has changed since.
+    pub stamp: Stamp,
+    /// Its content, if its length does not show it.
+    pub held: Option<Bytes>,
 }
 
 impl SourceEntry {
@@ -77,8 +79,17 @@ impl SourceEntry {
 pub struct LeftOut {
     /// Its path; for a directory, everything in it is skipped.
     pub path: PathBuf,
+    /// Its name on the wire, if it has one.
+    pub name: Option<SafePath>,
     /// Why.
     pub reason: LeaveOut,
+}
+
+impl LeftOut {
+    /// Its name, if the receiver learns of it: it misses what should be there.
+    pub fn absent(&self) -> Option<&SafePath> {
+        self.name.as_ref().filter(|_| matches!(self.reason, LeaveOut::Unreadable(_)))
+    }
 }
 
 impl fmt::Display for LeftOut {
@@ -88,7 +99,7 @@ impl fmt::Display for LeftOut {
 }
 
 /// Why an entry is skipped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum LeaveOut {
     /// A symbolic link.
     #[error("links are sent only with --links")]
@@ -99,6 +110,15 @@ pub enum LeaveOut {
     /// Its name cannot be sent.
     #[error(transparent)]
     Name(#[from] PathError),
+    /// It cannot be read: the system error as text.
+    #[error("cannot read it: {0}")]
+    Unreadable(String),
+}
+
+impl From<io::Error> for LeaveOut {
+    fn from(error: io::Error) -> Self {
+        Self::Unreadable(error.to_string())
+    }
 }
 
 /// What to send of the content of directories.
@@ -119,7 +139,9 @@ pub struct Found {
     files: Vec<u32>,
     /// The skipped entries.
     pub left_out: Vec<LeftOut>,
-    holes_bytes: u64,
+    held_bytes: usize,
+    /// Bytes in the holes of all files.
+    pub holes_bytes: u64,
 }
 
 /// Why a manifest could not be made.
@@ -150,6 +172,21 @@ pub enum ScanError {
     TooMany,
 }
 
+impl ScanError {
+    /// The path that is left out instead, if others remain.
+    fn left_out(&self) -> Option<LeftOut> {
+        let (path, reason) = match self {
+            Self::Io { path, error } => (path, LeaveOut::Unreadable(error.to_string())),
+            Self::Name { path, fault: NameFault::Path(fault) } => (path, (*fault).into()),
+            Self::Name { path, fault: NameFault::NoName } => (path, PathError::Empty.into()),
+            Self::Twice(_) | Self::TooMany => return None,
+        };
+        let name = path.file_name().and_then(name_bytes);
+        let name = name.and_then(|name| SafePath::parse(name, Rules::HERE).ok());
+        Some(LeftOut { path: path.clone(), name, reason })
+    }
+}
+
 /// Why a path from the command line cannot be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum NameFault {
@@ -163,25 +200,23 @@ pub enum NameFault {
 
 impl Found {
     /// Lists `paths` and what is selected below them. Symbolic links below them are never followed; one in `paths` is.
+    /// What cannot be read or named is left out.
     ///
     /// # Errors
-    /// See [`ScanError`].
+    /// See [`ScanError`]. If nothing is left, that of the first of `paths` that is left out.
     pub fn scan(paths: &[PathBuf], selection: &Selection) -> Result<Self, ScanError> {
         let mut found = Self::default();
         let mut names = HashSet::new();
+        let mut first_fault = None;
         for path in paths {
-            let io = |error| ScanError::Io { path: path.clone(), error };
-            let metadata = fs::metadata(path).map_err(io)?;
-            // `.` and `..` get a name only by resolving; a link keeps its own name.
-            let named = match path.file_name() {
-                Some(name) => PathBuf::from(name),
-                None => fs::canonicalize(path).map_err(io)?,
+            let (name, metadata) = match look(path) {
+                Ok(seen) => seen,
+                Err(fault) => {
+                    found.left_out.extend(fault.left_out());
+                    first_fault.get_or_insert(fault);
+                    continue;
+                }
             };
-            let fault = |fault| ScanError::Name { path: path.clone(), fault };
-            let name = named.file_name().ok_or_else(|| fault(NameFault::NoName))?;
-            let name = name_bytes(name).ok_or(PathError::NotText);
-            let name =
-                name.and_then(|name| SafePath::parse(name, Rules::HERE)).map_err(|e| fault(e.into()))?;
             // Below different names all paths differ.
             if !names.insert(name.clone()) {
                 return Err(ScanError::Twice(name));
@@ -191,7 +226,10 @@ impl Found {
         if selection.patterns.is_selective() {
             found.remove_empty_directories();
         }
-        Ok(found)
+        match first_fault.filter(|_| found.entries.is_empty()) {
+            Some(fault) => Err(fault),
+            None => Ok(found),
+        }
     }
 
     /// Gives the only argument another name.
@@ -199,12 +237,29 @@ impl Found {
     /// # Errors
     /// When a receiver would refuse a path with that name.
     pub fn rename(&mut self, name: &[u8]) -> Result<(), PathError> {
-        for entry in &mut self.entries {
-            let old = entry.name.as_bytes();
-            let below = old.iter().position(|&byte| byte == b'/').map_or(&[][..], |slash| &old[slash..]);
-            entry.name = SafePath::parse(&[name, below].concat(), Rules::HERE)?;
+        let names = self.entries.iter_mut().map(|entry| &mut entry.name);
+        for old in names.chain(self.left_out.iter_mut().filter_map(|left_out| left_out.name.as_mut())) {
+            let bytes = old.as_bytes();
+            let below = bytes.iter().position(|&byte| byte == b'/').map_or(&[][..], |slash| &bytes[slash..]);
+            *old = SafePath::parse(&[name, below].concat(), Rules::HERE)?;
         }
         Ok(())
+    }
+
+    /// A file as it is now, for a second try; `holes_bytes` are those of all files.
+    ///
+    /// # Errors
+    /// When it is no file any more, or cannot be read.
+    pub fn look_again(file: &SourceEntry, holes_bytes: &mut u64) -> Result<SourceEntry, LeaveOut> {
+        // Only the paths of the command line may be links.
+        let look = if file.name.parent().is_none() { fs::metadata } else { fs::symlink_metadata };
+        let metadata = look(&file.path)?;
+        if !metadata.is_file() {
+            return Err(LeaveOut::Special);
+        }
+        *holes_bytes -= file.holes().len();
+        let kind = kind(&file.path, &metadata, false, holes_bytes)?;
+        Ok(SourceEntry { kind, stamp: Stamp::of(&metadata), held: None, ..file.clone() })
     }
 
     /// Directories without a chosen file.
@@ -274,52 +329,47 @@ impl Found {
             if !directory && !chosen {
                 continue;
             }
-            let kind = match self.kind(&path, &metadata, *links) {
-                Ok(kind) => kind,
+            let read = kind(&path, &metadata, *links, &mut self.holes_bytes).and_then(|kind| {
+                let children = if directory { self.children(&path, &name)? } else { Vec::new() };
+                Ok((kind, self.hold(&path, &metadata)?, children))
+            });
+            let (kind, held, children) = match read {
+                Ok(read) => read,
                 Err(reason) => {
-                    self.left_out.push(LeftOut { path, reason });
+                    self.left_out.push(LeftOut { path, name: Some(name), reason });
                     continue;
                 }
             };
             if self.entries.len() == ENTRIES_MAX {
                 return Err(ScanError::TooMany);
             }
-            if directory {
-                let children = self.children(&path, &name)?;
-                open.extend(
-                    children.into_iter().map(|(path, name, metadata)| (path, name, metadata, chosen)),
-                );
-            } else {
+            open.extend(children.into_iter().map(|(path, name, metadata)| (path, name, metadata, chosen)));
+            if !directory {
                 // Fewer than `ENTRIES_MAX`.
                 self.files.push(self.entries.len() as u32);
             }
-            self.entries.push(SourceEntry { path, name, kind });
+            self.push(SourceEntry { path, name, kind, stamp: Stamp::of(&metadata), held });
         }
         Ok(())
     }
 
-    fn kind(&mut self, path: &Path, metadata: &Metadata, links: bool) -> Result<Kind, LeaveOut> {
-        let modified = modified(metadata);
-        if metadata.is_dir() {
-            return Ok(Kind::Directory { mode: mode(metadata), modified });
-        }
-        if metadata.is_symlink() {
-            let target = links.then(|| fs::read_link(path).ok()).flatten().ok_or(LeaveOut::Link)?;
-            let target = name_bytes(target.as_os_str()).ok_or(PathError::NotText)?.to_owned();
-            return Ok(Kind::Link { target, modified });
-        }
-        if !metadata.is_file() {
-            return Err(LeaveOut::Special);
-        }
-        let mut holes = holes::of(path, metadata);
-        let bytes: u64 = holes.iter().map(|(start, end)| end - start).sum();
-        if self.holes_bytes + bytes > HOLES_BYTES_MAX {
-            // More than a receiver accepts: sent as zeros.
+    /// Adds an entry; held content gives a file its true length.
+    fn push(&mut self, mut entry: SourceEntry) {
+        if let (Some(held), Kind::File { bytes, holes, .. }) = (&entry.held, &mut entry.kind) {
+            *bytes = held.len() as u64;
             holes.clear();
-        } else {
-            self.holes_bytes += bytes;
         }
-        Ok(Kind::File { bytes: metadata.len(), mode: mode(metadata), modified, holes })
+        self.entries.push(entry);
+    }
+
+    /// The content of a file whose length does not show it.
+    fn hold(&mut self, path: &Path, metadata: &Metadata) -> io::Result<Option<Bytes>> {
+        if !metadata.is_file() {
+            return Ok(None);
+        }
+        let held = unlisted::content(path, metadata, HELD_BYTES_MAX - self.held_bytes)?;
+        self.held_bytes += held.as_ref().map_or(0, Bytes::len);
+        Ok(held)
     }
 
     /// Entries of a directory, last name first: pushing them onto a stack reverses them.
@@ -327,203 +377,73 @@ impl Found {
         &mut self,
         directory: &Path,
         name: &SafePath,
-    ) -> Result<Vec<(PathBuf, SafePath, Metadata)>, ScanError> {
-        let io = |path: &Path, error| ScanError::Io { path: path.to_owned(), error };
+    ) -> io::Result<Vec<(PathBuf, SafePath, Metadata)>> {
         let mut children = Vec::new();
-        for child in fs::read_dir(directory).map_err(|error| io(directory, error))? {
-            let child = child.map_err(|error| io(directory, error))?;
+        for child in fs::read_dir(directory)? {
+            let child = child?;
             let path = child.path();
             let below = match name_bytes(&child.file_name()) {
                 Some(last) => SafePath::parse(&[name.as_bytes(), last].join(&b'/'), Rules::HERE),
                 None => Err(PathError::NotText),
             };
-            match below {
-                Ok(below) => {
-                    let metadata = fs::symlink_metadata(&path).map_err(|error| io(&path, error))?;
-                    children.push((path, below, metadata));
-                }
-                Err(fault) => self.left_out.push(LeftOut { path, reason: fault.into() }),
-            }
+            let (name, reason) = match below {
+                Ok(below) => match fs::symlink_metadata(&path) {
+                    Ok(metadata) => {
+                        children.push((path, below, metadata));
+                        continue;
+                    }
+                    Err(error) => (Some(below), error.into()),
+                },
+                Err(fault) => (None, fault.into()),
+            };
+            self.left_out.push(LeftOut { path, name, reason });
         }
         children.sort_by(|a, b| b.1.cmp(&a.1));
         Ok(children)
     }
 }
 
-/// A file or link the receiver will get.
-#[derive(Debug, Clone)]
-pub struct Expected {
-    /// Its path below the destination.
-    pub path: SafePath,
-    /// Its index among the entries of the manifest.
-    pub entry: u32,
-    /// Its index among the files and links of the manifest.
-    pub index: u32,
-    /// Its length.
-    pub bytes: u64,
-    /// The most permission bits it may have; the defaults for new files if the sender's system has none.
-    pub mode: Option<u32>,
-    /// When its content last changed, if the sender knows.
-    pub modified: Option<SystemTime>,
-    /// Ranges that are zeros and not sent.
-    pub holes: Gaps,
-    /// The target of a link.
-    pub link: Option<Vec<u8>>,
+/// The name and properties of a path from the command line.
+fn look(path: &Path) -> Result<(SafePath, Metadata), ScanError> {
+    let io = |error| ScanError::Io { path: path.to_owned(), error };
+    let metadata = fs::metadata(path).map_err(io)?;
+    // `.` and `..` get a name only by resolving; a link keeps its own name.
+    let named = match path.file_name() {
+        Some(name) => PathBuf::from(name),
+        None => fs::canonicalize(path).map_err(io)?,
+    };
+    let fault = |fault| ScanError::Name { path: path.to_owned(), fault };
+    let name = named.file_name().ok_or_else(|| fault(NameFault::NoName))?;
+    let name = name_bytes(name).ok_or(PathError::NotText);
+    let name = name.and_then(|name| SafePath::parse(name, Rules::HERE)).map_err(|e| fault(e.into()))?;
+    Ok((name, metadata))
 }
 
-impl Expected {
-    /// The first file of a manifest: without known mode, time and holes.
-    pub fn new(path: SafePath, bytes: u64) -> Self {
-        let holes = Gaps::whole(0);
-        Self { path, entry: 0, index: 0, bytes, mode: None, modified: None, holes, link: None }
+fn kind(path: &Path, metadata: &Metadata, links: bool, holes_bytes: &mut u64) -> Result<Kind, LeaveOut> {
+    let modified = modified(metadata);
+    if metadata.is_dir() {
+        return Ok(Kind::Directory { mode: rights::of(path, metadata), modified });
     }
-}
-
-/// A directory the receiver will create.
-#[derive(Debug, Clone)]
-pub struct ExpectedDirectory {
-    /// Its path below the destination.
-    pub path: SafePath,
-    /// Its index among the entries of the manifest.
-    pub entry: u32,
-    /// The most permission bits it may have; the defaults for new directories if the sender's system has none.
-    pub mode: Option<u32>,
-    /// When its list of names last changed, if the sender knows.
-    pub modified: Option<SystemTime>,
-}
-
-/// A peer's manifest, checked.
-#[derive(Debug, Default)]
-pub struct Received {
-    /// The directories, parents first.
-    pub directories: Vec<ExpectedDirectory>,
-    /// The files and links in the order of their streams and indices.
-    pub files: Vec<Expected>,
-    /// Entries whose names this system does not have.
-    pub unnameable: Vec<u32>,
-    /// Paths with characters that can mislead a reader: see [`misleads`].
-    pub misleading: Vec<SafePath>,
-    /// All paths, each with whether it is a directory.
-    names: HashMap<SafePath, bool>,
-    entries: u32,
-    file_count: u32,
-    paths_bytes: usize,
-    bytes: u64,
-    holes_bytes: u64,
-}
-
-/// What is wrong with a peer's manifest.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum ManifestError {
-    /// A path that leaves the destination, or that the system does not accept.
-    #[error("refused path {path}: {fault}")]
-    Path {
-        /// The path, shortened and printable.
-        path: String,
-        /// The reason.
-        fault: PathError,
-    },
-    /// The same path twice.
-    #[error("the path {0} appears twice")]
-    Twice(SafePath),
-    /// Its parent is not a directory of the manifest.
-    #[error("the parent of the path {0} is not a listed directory")]
-    NoDirectory(SafePath),
-    /// Ranges outside the file, or too many.
-    #[error("impossible holes in {0}")]
-    Holes(SafePath),
-    /// A target that no link can have.
-    #[error("an impossible link {0}")]
-    Link(SafePath),
-    /// More than the receiver keeps in memory.
-    #[error("it is too long, send fewer than {ENTRIES_MAX} files at a time")]
-    TooLong,
-}
-
-impl Received {
-    /// Adds an entry.
-    ///
-    /// # Errors
-    /// See [`ManifestError`]; the manifest is unusable afterwards.
-    pub fn add(&mut self, entry: Entry) -> Result<(), ManifestError> {
-        let at = self.entries;
-        self.paths_bytes += entry.path.len();
-        if at as usize >= ENTRIES_MAX || self.paths_bytes > PATHS_BYTES_MAX {
-            return Err(ManifestError::TooLong);
+    if metadata.is_symlink() {
+        if !links {
+            return Err(LeaveOut::Link);
         }
-        self.entries += 1;
-        let index = self.file_count;
-        self.file_count += u32::from(!matches!(entry.kind, Kind::Directory { .. }));
-        let path = match SafePath::parse(&entry.path, Rules::HERE) {
-            Ok(path) => path,
-            Err(fault) if fault.is_harmless(&entry.path) => {
-                self.unnameable.push(at);
-                return Ok(());
-            }
-            Err(fault) => {
-                let cut = entry.path.get(..80).unwrap_or(&entry.path);
-                return Err(ManifestError::Path { path: printable_bytes(cut), fault });
-            }
-        };
-        if path.parent().is_some_and(|parent| self.names.get(parent) != Some(&true)) {
-            return Err(ManifestError::NoDirectory(path));
-        }
-        let directory = matches!(entry.kind, Kind::Directory { .. });
-        if self.names.insert(path.clone(), directory).is_some() {
-            return Err(ManifestError::Twice(path));
-        }
-        if String::from_utf8_lossy(path.as_bytes()).contains(misleads) {
-            self.misleading.push(path.clone());
-        }
-        self.add_checked(path, entry.kind, at, index)
+        let target = fs::read_link(path)?;
+        let target = name_bytes(target.as_os_str()).ok_or(PathError::NotText)?.to_owned();
+        return Ok(Kind::Link { target, modified });
     }
-
-    fn add_checked(
-        &mut self,
-        path: SafePath,
-        kind: Kind,
-        entry: u32,
-        index: u32,
-    ) -> Result<(), ManifestError> {
-        let new = Expected { entry, index, ..Expected::new(path.clone(), 0) };
-        match kind {
-            Kind::Directory { mode, modified } => {
-                let (mode, modified) = (mode.map(|mode| mode & MODE_BITS), modified.and_then(system_time));
-                self.directories.push(ExpectedDirectory { path, entry, mode, modified });
-            }
-            Kind::File { bytes, mode, modified, holes } => {
-                self.bytes = self.bytes.checked_add(bytes).ok_or(ManifestError::TooLong)?;
-                let holes = Gaps::parse(&holes, bytes).ok_or(ManifestError::Holes(path))?;
-                // No more than the bytes of the file, whose sum does not overflow.
-                self.holes_bytes += holes.len();
-                if self.holes_bytes > HOLES_BYTES_MAX {
-                    return Err(ManifestError::TooLong);
-                }
-                let (mode, modified) = (mode.map(|mode| mode & MODE_BITS), modified.and_then(system_time));
-                self.files.push(Expected { bytes, mode, modified, holes, ..new });
-            }
-            Kind::Link { target, modified } => {
-                if target.is_empty() || target.len() > LINK_BYTES_MAX || target.contains(&0) {
-                    return Err(ManifestError::Link(path));
-                }
-                self.paths_bytes += target.len();
-                let modified = modified.and_then(system_time);
-                self.files.push(Expected { modified, link: Some(target), ..new });
-            }
-        }
-        Ok(())
+    if !metadata.is_file() {
+        return Err(LeaveOut::Special);
     }
-
-    /// Whether the manifest has a path.
-    pub fn contains(&self, path: &SafePath) -> bool {
-        self.names.contains_key(path)
+    let mut holes = holes::of(path, metadata);
+    let bytes: u64 = holes.iter().map(|(start, end)| end - start).sum();
+    if *holes_bytes + bytes > HOLES_BYTES_MAX {
+        // More than a receiver accepts: sent as zeros.
+        holes.clear();
+    } else {
+        *holes_bytes += bytes;
     }
-
-    /// Total bytes of the files; cannot overflow.
-    pub fn bytes(&self) -> u64 {
-        self.bytes
-    }
+    Ok(Kind::File { bytes: metadata.len(), mode: rights::of(path, metadata), modified, holes })
 }
 
 /// Seconds and nanoseconds since 1970.
@@ -534,28 +454,6 @@ fn modified(metadata: &Metadata) -> Option<Modified> {
         // Whole seconds are enough before 1970.
         Err(before) => Some((-i64::try_from(before.duration().as_secs()).ok()?, 0)),
     }
-}
-
-fn system_time((seconds, nanos): Modified) -> Option<SystemTime> {
-    use std::time::Duration;
-    if seconds < 0 {
-        return UNIX_EPOCH.checked_sub(Duration::from_secs(seconds.unsigned_abs()));
-    }
-    if nanos >= 1_000_000_000 {
-        return None;
-    }
-    UNIX_EPOCH.checked_add(Duration::new(seconds.unsigned_abs(), nanos))
-}
-
-#[cfg(unix)]
-fn mode(metadata: &Metadata) -> Option<u32> {
-    use std::os::unix::fs::PermissionsExt;
-    Some(metadata.permissions().mode() & MODE_BITS)
-}
-
-#[cfg(not(unix))]
-fn mode(_: &Metadata) -> Option<u32> {
-    None
 }
 
 #[cfg(test)]
@@ -605,7 +503,8 @@ mod tests {
         let found = scan(&[root.path().join("d")]).unwrap();
         assert_eq!(names(&found), ["d"]);
         let path = root.path().join("d/link");
-        assert_eq!(found.left_out, [LeftOut { path, reason: LeaveOut::Link }]);
+        assert_eq!((found.left_out.len(), &found.left_out[0].path), (1, &path));
+        assert_eq!(found.left_out[0].reason, LeaveOut::Link);
         assert_eq!(names(&scan(&[root.path().join("d/link")]).unwrap()), ["link"]);
     }
 
@@ -633,7 +532,7 @@ mod tests {
         fs::write(top.join("b.rc3-part"), b"1").unwrap();
         let found = scan(std::slice::from_ref(&top)).unwrap();
         assert_eq!(found.entries.len(), 129);
-        let reasons: Vec<_> = found.left_out.iter().map(|left_out| left_out.reason).collect();
+        let reasons: Vec<_> = found.left_out.iter().map(|left_out| left_out.reason.clone()).collect();
         assert_eq!(reasons, [LeaveOut::Name(PathError::Part), LeaveOut::Name(PathError::TooLong)]);
         assert!(matches!(scan(&[part]), Err(ScanError::Name { .. })));
     }
@@ -674,66 +573,5 @@ mod tests {
         assert_eq!(chosen(&[], &["*.rs"]), "top top/a top/a/x.o top/b top/b/y.o top/target");
         assert_eq!(chosen(&["a/", "top/b/*"], &["*.rs"]), "top top/a top/a/x.o top/b top/b/y.o");
         assert_eq!(chosen(&["nothing"], &[]), "");
-    }
-
-    #[test]
-    fn impossible_holes_and_links_are_refused() {
-        let entry = |kind| Entry { path: b"a".to_vec(), kind };
-        let file = |bytes, holes: &[(u64, u64)]| {
-            entry(Kind::File { bytes, mode: None, modified: None, holes: holes.to_vec() })
-        };
-        for holes in [&[(0, 11)][..], &[(5, 4)], &[(0, 2), (1, 3)], &[(3, 3)]] {
-            assert!(matches!(Received::default().add(file(10, holes)), Err(ManifestError::Holes(_))));
-        }
-        assert_eq!(Received::default().add(file(1 << 50, &[(0, 1 << 50)])), Err(ManifestError::TooLong));
-        assert!(Received::default().add(file(10, &[(0, 10)])).is_ok());
-        let long = vec![b'a'; LINK_BYTES_MAX + 1];
-        for target in [&b""[..], b"a\0b", &long] {
-            let link = entry(Kind::Link { target: target.to_vec(), modified: None });
-            assert!(matches!(Received::default().add(link), Err(ManifestError::Link(_))));
-        }
-    }
-
-    #[test]
-    fn hostile_manifests_are_refused() {
-        let path = |path: &str| path.as_bytes().to_owned();
-        let file = |name: &str, bytes| Entry {
-            path: path(name),
-            kind: Kind::File {
-                bytes,
-                mode: Some(0o7777),
-                modified: Some((i64::MAX, u32::MAX)),
-                holes: Vec::new(),
-            },
-        };
-        let directory = |name: &str| Entry {
-            path: path(name),
-            kind: Kind::Directory { mode: Some(0o7777), modified: None },
-        };
-        let mut manifest = Received::default();
-        manifest.add(directory("a")).unwrap();
-        manifest.add(file("a/b", 1)).unwrap();
-        assert_eq!((manifest.files[0].modified, manifest.files[0].mode), (None, Some(0o777)));
-        assert_eq!(manifest.directories[0].mode, Some(0o777));
-        for twice in [file("a/b", 1), directory("a/b"), file("a", 1)] {
-            assert!(matches!(manifest.add(twice), Err(ManifestError::Twice(_))));
-        }
-        for stray in [file("b/c", 1), directory("b/c/d"), file("a/b/c", 1), directory("a/b/c")] {
-            let mut manifest = Received::default();
-            manifest.add(directory("a")).unwrap();
-            manifest.add(file("a/b", 1)).unwrap();
-            assert!(matches!(manifest.add(stray), Err(ManifestError::NoDirectory(_))));
-        }
-        assert!(matches!(manifest.add(file("../b", 1)), Err(ManifestError::Path { .. })));
-        let error = manifest.add(file("\u{202e}/../b", 1)).unwrap_err().to_string();
-        assert!(error.contains("\\u{202e}/../b"), "{error}");
-        manifest.add(file("large", 1 << 62)).unwrap();
-        assert_eq!(manifest.add(file("c", u64::MAX)), Err(ManifestError::TooLong));
-        assert_eq!(manifest.bytes(), (1 << 62) + 1);
-        let mut manifest = Received::default();
-        for name in ["gpj\u{202e}", "a\rb", "\u{9b}", "emoji \u{1f469}\u{200d}\u{1f469}", "\u{5d0}\u{200f}"] {
-            manifest.add(file(name, 1)).unwrap();
-        }
-        assert_eq!(manifest.misleading.len(), 3);
     }
 }

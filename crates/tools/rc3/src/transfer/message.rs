@@ -17,6 +17,12 @@
 //! A sender that reads a pipe writes `Pipe` instead of a manifest. After `Accepted` one unidirectional stream carries the
 //! bytes, and `FileSent` for file 0 confirms their end; the receiver answers `Finished` or `FileFailed`.
 //!
+//! Faults of single files end nothing. In the manifest, `Absent` names what the sender cannot read. In place of `Hash` or
+//! `FileSent`, `Omit` leaves a file out. `Again`, once for each file, says that a file changed while it was sent: what
+//! arrived of it is void, and its content follows on one more stream, after those of the manifest and in the order of
+//! these messages. A stream that is reset needs one of the two. The receiver leaves entries out with `Skip` (directories
+//! also just before `Finished`) and `FileFailed`.
+//!
 //! A message is its length in four bytes, big-endian, then that many bytes of postcard. Invariant: no message makes the
 //! reader allocate more than [`MESSAGE_BYTES_MAX`].
 
@@ -30,7 +36,7 @@ use tokio::{
 use super::{gaps::GAPS_MAX, paths::PATH_BYTES_MAX, ticket::SECRET_BYTES};
 
 /// The protocol version. A receiver refuses others.
-pub const VERSION: u16 = 4;
+pub const VERSION: u16 = 5;
 
 /// Application protocol name on the connection.
 pub const ALPN: &[u8] = b"rc3-copy/1";
@@ -91,6 +97,56 @@ pub enum FromSender {
         /// The name of the file to write, if the sender has one. Untrusted: see [`super::paths::SafePath`].
         name: Option<Vec<u8>>,
     },
+    /// Instead of [`Self::FileSent`], once for each file: it changed while it was sent, and is sent again.
+    Again {
+        /// Its index among the files of the manifest, from 0.
+        file: u32,
+        /// Its properties now; a file still.
+        kind: Kind,
+    },
+    /// Instead of [`Self::FileSent`] or [`Self::Hash`]: the sender leaves the file out.
+    Omit {
+        /// Its index among the files of the manifest, from 0.
+        file: u32,
+        /// Why.
+        omission: Omission,
+    },
+    /// Before [`Self::ManifestEnd`]: the sender cannot read this, and the manifest does not have it.
+    Absent {
+        /// Relative, with `/` between names. Untrusted: see [`super::paths::SafePath`].
+        path: Vec<u8>,
+        /// The reason as text.
+        reason: String,
+    },
+}
+
+impl FromSender {
+    /// The name that the receiver would use, if the message has one. Only names that the receiver asked for may be used:
+    /// see [`super::asked::Asked`].
+    pub fn name(&self) -> Option<&[u8]> {
+        match self {
+            Self::Entry(entry) => Some(&entry.path),
+            Self::Absent { path, .. } => Some(path),
+            Self::Pipe { name } => name.as_deref(),
+            Self::Hello { .. }
+            | Self::ManifestEnd
+            | Self::FileSent { .. }
+            | Self::Abort { .. }
+            | Self::Hash { .. }
+            | Self::DryRun
+            | Self::Again { .. }
+            | Self::Omit { .. } => None,
+        }
+    }
+}
+
+/// Why a sender leaves out a file of its manifest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Omission {
+    /// It changed each time it was sent.
+    Changed,
+    /// It cannot be read: the reason as text.
+    Unreadable(String),
 }
 
 /// Receiver to sender.
@@ -158,7 +214,7 @@ pub enum FromReceiver {
 }
 
 /// Why a receiver does not create an entry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Skip {
     /// A file of its size and time exists, which counts as the same.
     SameTime,
@@ -170,6 +226,10 @@ pub enum Skip {
     Name,
     /// A link that leads out of the destination, or could.
     Outside,
+    /// Another entry of the transfer has the same file there.
+    Shared,
+    /// The receiving system refuses it: the reason as text.
+    Refused(String),
 }
 
 /// What happens to a file that exists with other content.
@@ -259,8 +319,14 @@ pub enum Fault {
     Exists,
     /// The receiving file system does not accept its name.
     Name,
-    /// An error of the receiver's disk or permissions.
+    /// An error of the receiver that other files would meet too, as a full disk.
     Storage,
+    /// The receiving system refuses this file.
+    Refused,
+    /// Another entry of the transfer has the same file there.
+    Shared,
+    /// The answer to [`FromSender::Omit`].
+    Omitted,
 }
 
 /// Why a message could not be read.
@@ -385,6 +451,11 @@ mod tests {
             ".{0,100}".prop_map(|reason| FromSender::Abort { reason }),
             (any::<u32>(), any::<[u8; 32]>()).prop_map(|(file, hash)| FromSender::Hash { file, hash }),
             any::<Option<Vec<u8>>>().prop_map(|name| FromSender::Pipe { name }),
+            (any::<u32>(), entry()).prop_map(|(file, entry)| FromSender::Again { file, kind: entry.kind }),
+            (any::<u32>(), ".{0,100}")
+                .prop_map(|(file, reason)| FromSender::Omit { file, omission: Omission::Unreadable(reason) }),
+            any::<u32>().prop_map(|file| FromSender::Omit { file, omission: Omission::Changed }),
+            (any::<Vec<u8>>(), ".{0,100}").prop_map(|(path, reason)| FromSender::Absent { path, reason }),
         ]
     }
 

@@ -16,11 +16,22 @@ use error::TransferError;
 use message::MessageError;
 
 mod admission;
+mod agreed;
 mod agreement;
+mod announced;
+mod arrivals;
+mod arriving;
+pub(crate) mod asked;
+mod claims;
 pub(crate) mod conclude;
 pub mod content;
 pub mod destination;
 pub mod error;
+#[cfg(test)]
+mod every_message;
+pub mod expected;
+mod faults;
+mod feed;
 pub mod gaps;
 pub mod holes;
 pub mod identity;
@@ -41,16 +52,21 @@ pub mod pipe;
 mod places;
 mod plan;
 pub mod progress;
+mod pulse;
 pub mod random;
 pub mod reachable;
 pub mod receive;
 pub mod record;
+mod rights;
 pub mod send;
 mod session;
 pub mod source;
+pub mod stamp;
 pub mod ticket;
 pub mod ticket_file;
 pub mod tree;
+mod unanswered;
+pub mod unlisted;
 
 /// Default time after which a silent peer counts as gone. Shorter than usual, because a user is waiting.
 pub const IDLE_TIMEOUT: Duration = Duration::from_secs(10);

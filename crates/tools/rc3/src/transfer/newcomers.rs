@@ -17,7 +17,7 @@ use super::{BUSY, paths::printable, progress::count};
 const NEWCOMERS_MAX: usize = 32;
 /// Most of these from one network.
 const NEWCOMERS_PER_NETWORK_MAX: usize = 4;
-/// Time limit for showing the ticket.
+/// Time limit for showing the ticket, and before that for the handshake.
 const HELLO_PATIENCE: Duration = Duration::from_secs(10);
 /// Why a connection lost its slot.
 const EVICTED: &str = "other connections needed its slot";
@@ -100,11 +100,20 @@ async fn meet<A: Authorise>(
     let connect = async { incoming.accept()?.await };
     let connection = slot.run(timeout(HELLO_PATIENCE, connect)).await.ok_or_else(|| away(&EVICTED))?;
     let connection = connection.map_err(|_| away(&"no handshake"))?.map_err(|error| away(&error))?;
-    let Some(shown) = slot.run(timeout(HELLO_PATIENCE, authority.authorise(connection.clone()))).await else {
+    let Some(outcome) = slot.run(authorise(authority, connection.clone())).await else {
         connection.close(BUSY, b"is busy");
         return Err(away(&EVICTED));
     };
-    shown.unwrap_or_else(|_| Err("it showed no ticket".to_owned())).map_err(|reason| away(&reason))
+    outcome.map_err(|reason| away(&reason))
+}
+
+/// Authorises the peer of a connection, within a time limit.
+pub(crate) async fn authorise<A: Authorise>(
+    authority: A,
+    connection: Connection,
+) -> Result<A::Authorised, String> {
+    let shown = timeout(HELLO_PATIENCE, authority.authorise(connection)).await;
+    shown.unwrap_or_else(|_| Err(format!("it showed no ticket within {} s", HELLO_PATIENCE.as_secs())))
 }
 
 /// Lines about rejected connections: at most one per second.

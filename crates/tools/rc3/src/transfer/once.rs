@@ -12,6 +12,7 @@ use tokio::time::timeout;
 use super::{
     FAILED, IDLE_TIMEOUT, STREAMS_MAX,
     admission::Senders,
+    asked::Asked,
     close_code,
     destination::Destination,
     error::TransferError,
@@ -21,11 +22,11 @@ use super::{
     manifest::Found,
     message::{self, ALPN, VERSION},
     network::Network,
-    newcomers::{Authorise, Newcomers},
+    newcomers::{Authorise, Newcomers, authorise},
     not_connected, outbound,
     progress::Reporter,
     random::random,
-    receive::{bind, wind_up},
+    receive::{STEP_PATIENCE, bind, wind_up},
     send::SendJob,
     session::Session,
     ticket::{Fingerprint, SECRET_BYTES, Secret, Ticket},
@@ -105,7 +106,7 @@ impl Listener {
         reporter: &mut Reporter,
     ) -> Result<(), TransferError> {
         let session = self.meet(Senders { secret: self.secret }).await?;
-        receive_from(session, destination, reporter).await
+        receive_from(session.asked_for(Asked::Files), destination, reporter).await
     }
 
     /// Sends to the first receiver with the secret.
@@ -118,7 +119,7 @@ impl Listener {
         let connection = self.meet(Fetchers { secret: self.secret }).await?;
         let unkept = outbound::converse_over(&connection, &self.endpoint, job, found, reporter).await?;
         unkept.report(reporter);
-        unkept.result(0)
+        unkept.result(found.left_out.len())
     }
 
     async fn meet<A: Authorise>(&self, authority: A) -> Result<A::Authorised, TransferError> {
@@ -171,16 +172,16 @@ pub(crate) async fn send(
 ) -> Result<(), TransferError> {
     let unkept = outbound::converse(endpoint, address, job, found, reporter).await?;
     unkept.report(reporter);
-    unkept.result(0)
+    unkept.result(found.left_out.len())
 }
 
-/// Receives from a listening sender; `names` are those at the top of its manifest that are admitted.
+/// Receives from a listening sender what it was asked for.
 pub(crate) async fn fetch(
     endpoint: &Endpoint,
     address: SocketAddr,
     ticket: &Ticket,
     settings: &Settings,
-    names: Option<Vec<Vec<u8>>>,
+    asked: Asked,
     destination: &Destination,
     reporter: &mut Reporter,
 ) -> Result<(), TransferError> {
@@ -191,13 +192,20 @@ pub(crate) async fn fetch(
         .connect_with(config, address, SERVER_NAME)
         .map_err(|error| TransferError::Connect { address, reason: error.to_string() })?;
     let connection = connecting.await.map_err(|error| not_connected(address, error))?;
+    let shown = timeout(STEP_PATIENCE, show(&connection, ticket)).await;
+    shown.map_err(|_| TransferError::Stalled(STEP_PATIENCE))??;
+    let authority = Senders { secret: ticket.secret() };
+    let session = authorise(authority, connection).await.map_err(TransferError::Lost)?;
+    receive_from(session.asked_for(asked), destination, reporter).await
+}
+
+/// Shows the secret to a sender.
+async fn show(connection: &Connection, ticket: &Ticket) -> Result<(), TransferError> {
     let mut stream = connection.open_uni().await.map_err(lost)?;
     let shown = message::encode(&Fetch { version: VERSION, secret: ticket.secret().0 });
     stream.write_chunk(shown.into()).await.map_err(outbound::broken)?;
     let _ = stream.finish();
-    let authority = Senders { secret: ticket.secret() };
-    let session = authority.authorise(connection).await.map_err(TransferError::Lost)?;
-    receive_from(session.asked_for(names), destination, reporter).await
+    Ok(())
 }
 
 async fn receive_from(

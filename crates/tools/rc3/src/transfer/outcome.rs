@@ -1,9 +1,11 @@
 //! What did not arrive although the transfer went on.
 
+use std::borrow::Cow;
+
 use super::{
     error::TransferError,
-    message::{Fault, Skip},
-    paths::SafePath,
+    message::{Fault, Omission, Skip},
+    paths::{SafePath, printable},
     progress::{Reporter, count},
 };
 
@@ -12,34 +14,50 @@ use super::{
 pub(super) struct Unkept {
     /// Other content has the name.
     conflicts: Vec<SafePath>,
-    /// What the receiver cannot or will not create.
-    left_out: Vec<(SafePath, &'static str)>,
+    /// What one of the sides cannot read or create.
+    left_out: Vec<(SafePath, Cow<'static, str>)>,
     /// The received content differs from the sent content.
     damaged: Vec<SafePath>,
 }
 
 impl Unkept {
     pub(super) fn add_skip(&mut self, path: SafePath, skip: Skip) {
-        match skip {
-            Skip::SameTime | Skip::SameLink => {}
-            Skip::Conflict => self.conflicts.push(path),
-            Skip::Name => {
-                self.left_out.push((path, "the receiving file system does not accept its name or kind"));
-            }
-            Skip::Outside => {
-                self.left_out.push((path, "a link that could lead out of the receiver's directory"));
-            }
-        }
+        let reason = match skip {
+            Skip::SameTime | Skip::SameLink => return,
+            Skip::Conflict => return self.conflicts.push(path),
+            Skip::Name => "the receiving file system does not accept its name or kind".into(),
+            Skip::Outside => "a link that could lead out of the receiver's directory".into(),
+            Skip::Shared => "another file of this transfer is the same file at the receiver".into(),
+            Skip::Refused(reason) => format!("the receiver cannot store it: {}", printable(&reason)).into(),
+        };
+        self.left_out.push((path, reason));
     }
 
     /// Adds a fault after which the transfer goes on.
-    pub(super) fn add_fault(&mut self, path: SafePath, fault: Fault) {
-        match fault {
-            Fault::NotVerified => self.damaged.push(path),
-            Fault::Exists => self.add_skip(path, Skip::Conflict),
-            Fault::Name => self.add_skip(path, Skip::Name),
-            Fault::Storage => {}
+    pub(super) fn add_fault(&mut self, path: SafePath, fault: Fault, reason: &str) {
+        let skip = match fault {
+            Fault::NotVerified => return self.damaged.push(path),
+            // The first ends the transfer, the second has its reason.
+            Fault::Storage | Fault::Omitted => return,
+            Fault::Exists => Skip::Conflict,
+            Fault::Name => Skip::Name,
+            Fault::Shared => Skip::Shared,
+            Fault::Refused => Skip::Refused(reason.to_owned()),
+        };
+        self.add_skip(path, skip);
+    }
+
+    /// Adds a file that the sender leaves out of its manifest.
+    pub(super) fn add_omission(&mut self, path: SafePath, omission: Omission) {
+        match omission {
+            Omission::Changed => self.left_out.push((path, "it changed while it was sent".into())),
+            Omission::Unreadable(reason) => self.add_absent(path, &format!("cannot read it: {reason}")),
         }
+    }
+
+    /// Adds what the sender left out before.
+    pub(super) fn add_absent(&mut self, path: SafePath, reason: &str) {
+        self.left_out.push((path, format!("at the sender: {}", printable(reason)).into()));
     }
 
     /// Prints each.

@@ -8,22 +8,42 @@ use std::{
     fs::{File, FileTimes},
     io::{self, Write},
     path::PathBuf,
-    sync::{
-        PoisonError,
-        atomic::{AtomicBool, Ordering::Relaxed},
-    },
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
 };
 
 use cap_std::fs::{Dir, OpenOptions};
 use rc3_net::file::{ReadAt, WriteAt};
+use thiserror::Error;
 
-#[cfg(unix)]
-use super::destination::set_mode;
 use super::{
-    destination::{Destination, Existing, Fsync, Inner, closed, has_one_name},
-    manifest::Expected,
+    destination::{Destination, Existing, Fsync, Inner, Same, closed, has_one_name},
+    expected::Expected,
     paths::{NEXT_RECORD, RECORD, SafePath},
+    stamp::file_id,
 };
+
+/// Why a complete file or a link does not get its name.
+#[derive(Debug, Error)]
+pub enum PlaceError {
+    /// Something has the name, and may not be replaced.
+    #[error("its name is taken")]
+    Taken,
+    /// Another entry of the transfer has the file that would be replaced.
+    #[error("another file of this transfer has its name")]
+    Shared,
+    /// A system call failed.
+    #[error(transparent)]
+    Io(io::Error),
+}
+
+impl From<io::Error> for PlaceError {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::AlreadyExists => Self::Taken,
+            _ => Self::Io(error),
+        }
+    }
+}
 
 /// Bytes of a block of common file systems.
 const BLOCK: usize = 4096;
@@ -181,23 +201,27 @@ impl Part {
         self.useless.load(Relaxed)
     }
 
-    /// Whether the name has a file with this content.
-    pub fn exists_already(&self, hash: blake3::Hash) -> bool {
-        self.destination.hash(&self.path).ok().flatten() == Some(hash)
+    /// Takes the file that has the name, if its content is this; else the reason why not.
+    pub(super) fn claim_existing(&self, hash: blake3::Hash) -> Result<(), PlaceError> {
+        match self.destination.claim_same(&self.path, hash) {
+            Ok(Same::Claimed) => Ok(()),
+            Ok(Same::Shared) => Err(PlaceError::Shared),
+            Ok(Same::No) | Err(_) => Err(PlaceError::Taken),
+        }
     }
 
     /// Sets the file's length, mode, time and final name.
     ///
     /// # Errors
-    /// [`io::ErrorKind::AlreadyExists`] when the name is taken and may not be replaced; otherwise any system error.
-    pub fn finish(&self, expected: &Expected) -> io::Result<()> {
+    /// See [`PlaceError`].
+    pub fn finish(&self, expected: &Expected) -> Result<(), PlaceError> {
         let Inner { dir, policy, .. } = &*self.destination.0;
         // A part of an earlier run may be longer than the verified content; zeros at the end may be missing.
         if self.file.metadata()?.len() != expected.bytes {
             self.file.set_len(expected.bytes)?;
         }
         #[cfg(unix)]
-        set_mode(&self.file, self.destination.0.final_mode(expected))?;
+        self.destination.0.grant(&self.file, expected)?;
         if let Some(time) = expected.modified {
             // Not every file system can store every time; the content matters more.
             let _ = self.file.set_times(FileTimes::new().set_modified(time));
@@ -208,20 +232,17 @@ impl Part {
         // Under the lock, so that no file gets its name after the destination is closed.
         let mut parts = self.destination.0.lock();
         if parts.closed {
-            return Err(closed());
+            return Err(closed().into());
         }
-        let target = self.path.as_path();
-        if policy.existing == Existing::Replace {
-            let mut placed = self.destination.1.lock().unwrap_or_else(PoisonError::into_inner);
-            // Two names of this transfer that are equal to the file system.
-            if identity(dir, &self.path).is_some_and(|there| placed.contains(&there)) {
-                return Err(io::ErrorKind::AlreadyExists.into());
-            }
-            dir.rename(&self.names.part, dir, target)?;
-            placed.extend(identity(dir, &self.path));
-        } else {
+        let (target, claims) = (self.path.as_path(), &self.destination.1);
+        if policy.existing != Existing::Replace {
             rename_without_replacing(dir, &self.names.part, &self.path)?;
+        } else if claims.may_replace(dir, &self.path) {
+            dir.rename(&self.names.part, dir, target)?;
+        } else {
+            return Err(PlaceError::Shared);
         }
+        claims.place(self.file.metadata().ok().as_ref().and_then(file_id), &self.path);
         parts.open.remove(&self.names.part);
         drop(parts);
         if self.keep.load(Relaxed) {
@@ -247,19 +268,6 @@ impl Drop for Part {
             self.names.remove(&inner.dir);
         }
     }
-}
-
-/// The file with this name: device and inode.
-#[cfg(unix)]
-fn identity(dir: &Dir, path: &SafePath) -> Option<(u64, u64)> {
-    use cap_std::fs::MetadataExt;
-    let metadata = dir.symlink_metadata(path.as_path()).ok()?;
-    Some((metadata.dev(), metadata.ino()))
-}
-
-#[cfg(not(unix))]
-fn identity(_: &Dir, _: &SafePath) -> Option<(u64, u64)> {
-    None
 }
 
 /// A hard link fails if the name is taken, a rename does not. File systems without hard links get a check and a rename.

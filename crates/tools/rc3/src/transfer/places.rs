@@ -1,12 +1,15 @@
 //! Where each file of a manifest goes, given what exists.
 
-use std::{collections::HashSet, io};
+use std::collections::HashSet;
 
 use super::{
+    claims::identity,
     destination::{Destination, Existing},
-    manifest::{Expected, Received},
-    message::{Change, Skip},
+    expected::{Expected, Received},
+    faults::is_name_fault,
+    message::{Change, Omission, Skip},
     paths::{Rules, SafePath},
+    stamp::FileId,
 };
 
 /// Most names tried for one file.
@@ -23,6 +26,8 @@ pub(super) enum Fate {
     Unchanged(SafePath),
     /// Do not create it.
     Skip(Skip),
+    /// The sender leaves it out.
+    Omitted(Omission),
 }
 
 /// The first look at one file.
@@ -72,22 +77,27 @@ impl<'a> Places<'a> {
             return Fate::Skip(Skip::Conflict).into();
         }
         if let Some(target) = &file.link
-            && let Some(skip) = super::links::refused(&file.path, target)
+            && let Some(skip) = super::links::refused(&file.path, target, self.manifest.link_floor)
         {
             return Fate::Skip(skip).into();
         }
-        let seen = self.seen(file, &file.path);
-        let candidates = match seen {
+        let seen = self.claimed(file, &file.path);
+        let mut otherwise = Skip::Conflict;
+        let candidates = match &seen {
             Seen::Nothing => return Fate::Send.into(),
             Seen::Impossible => return Fate::Skip(Skip::Name).into(),
-            Seen::Same(skip) => return Fate::Skip(skip).into(),
+            Seen::Same(skip, _) => return Fate::Skip(skip.clone()).into(),
             Seen::SameLength => vec![file.path.clone()],
+            Seen::Shared => {
+                otherwise = Skip::Shared;
+                Vec::new()
+            }
             Seen::Directory | Seen::Other => Vec::new(),
         };
         let fate = match self.destination.policy().existing {
             Existing::Replace if seen != Seen::Directory => Fate::Change(Change::Replace, file.path.clone()),
             Existing::KeepBoth => return self.beside(file, candidates),
-            Existing::Replace | Existing::Report => Fate::Skip(Skip::Conflict),
+            Existing::Replace | Existing::Report => Fate::Skip(otherwise),
         };
         Look { candidates, fate }
     }
@@ -99,15 +109,23 @@ impl<'a> Places<'a> {
             if self.manifest.contains(&path) {
                 continue;
             }
-            match self.seen(file, &path) {
+            match self.claimed(file, &path) {
                 Seen::Nothing => return Look { candidates, fate: Fate::Change(Change::KeepBoth, path) },
-                Seen::Same(skip) => return Fate::Skip(skip).into(),
+                Seen::Same(skip, _) => return Fate::Skip(skip).into(),
                 Seen::SameLength => candidates.push(path),
-                Seen::Directory | Seen::Other => {}
+                Seen::Directory | Seen::Other | Seen::Shared => {}
                 Seen::Impossible => break,
             }
         }
         Look { candidates, fate: Fate::Skip(Skip::Conflict) }
+    }
+
+    /// What has a name; if it counts as the same, this entry has it from now on.
+    fn claimed(&self, file: &Expected, path: &SafePath) -> Seen {
+        match self.seen(file, path) {
+            Seen::Same(_, id) if !self.destination.1.claim(id, path) => Seen::Shared,
+            seen => seen,
+        }
     }
 
     fn seen(&self, file: &Expected, path: &SafePath) -> Seen {
@@ -120,16 +138,17 @@ impl<'a> Places<'a> {
         if metadata.is_dir() {
             return Seen::Directory;
         }
+        let id = identity(dir, path).map(|(id, _)| id);
         if let Some(target) = &file.link {
             let same = metadata.is_symlink() && super::links::has_target(dir, path, target);
-            return if same { Seen::Same(Skip::SameLink) } else { Seen::Other };
+            return if same { Seen::Same(Skip::SameLink, id) } else { Seen::Other };
         }
         if !metadata.is_file() || metadata.len() != file.bytes {
             return Seen::Other;
         }
         let modified = metadata.modified().ok().map(cap_std::time::SystemTime::into_std);
         if self.destination.policy().quick_check && modified.is_some() && modified == file.modified {
-            return Seen::Same(Skip::SameTime);
+            return Seen::Same(Skip::SameTime, id);
         }
         Seen::SameLength
     }
@@ -142,20 +161,13 @@ enum Seen {
     /// The file system does not accept the name.
     Impossible,
     /// What the sender has.
-    Same(Skip),
+    Same(Skip, Option<FileId>),
+    /// The same, but it is that of another entry.
+    Shared,
     /// A file that may be the same.
     SameLength,
     Directory,
     Other,
-}
-
-/// Whether the file system does not accept a name.
-pub(super) fn is_name_fault(error: &io::Error) -> bool {
-    #[cfg(unix)]
-    if error.raw_os_error() == Some(rustix::io::Errno::ILSEQ.raw_os_error()) {
-        return true;
-    }
-    matches!(error.kind(), io::ErrorKind::InvalidFilename | io::ErrorKind::InvalidInput)
 }
 
 /// `name (1).ext` for `name.ext`.
@@ -188,17 +200,5 @@ mod tests {
             assert_eq!(second(text).as_deref(), Some(expected));
         }
         assert_eq!(second(&"n".repeat(255)), None);
-    }
-
-    #[test]
-    fn faults_of_names_are_told_from_other_faults() {
-        assert!(is_name_fault(&io::ErrorKind::InvalidFilename.into()));
-        #[cfg(target_os = "linux")]
-        assert!(
-            is_name_fault(&io::Error::from_raw_os_error(84))
-                && is_name_fault(&io::Error::from_raw_os_error(36))
-        );
-        assert!(!is_name_fault(&io::ErrorKind::NotFound.into()));
-        assert!(!is_name_fault(&io::ErrorKind::StorageFull.into()));
     }
 }

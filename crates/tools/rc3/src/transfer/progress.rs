@@ -16,6 +16,7 @@ use std::{
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use kickass::endpoint::Mode;
+use rc3_cli::output;
 use rc3_net::KickAssStats;
 use rc3_text::units::{about_bytes, about_rate, about_time};
 use serde::Serialize;
@@ -184,11 +185,11 @@ impl From<KickAssStats> for Steered {
 /// Summary of a transfer.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Summary {
-    /// Files, without directories.
+    /// Files in place, without directories.
     pub files: usize,
     /// Files that already existed with the same content.
     pub unchanged_files: usize,
-    /// Bytes of all files.
+    /// Their bytes.
     pub bytes: u64,
     /// From the agreement on what to send to the last file in place.
     pub seconds: f64,
@@ -239,6 +240,8 @@ pub struct Reporter {
     line_at: Instant,
     total: u64,
     files: usize,
+    /// Bytes of the files in place.
+    placed_bytes: u64,
     total_files: usize,
     recent: Recent,
     /// The receiver's activity, as printed last.
@@ -277,6 +280,7 @@ impl Reporter {
             line_at: now,
             total: 0,
             files: 0,
+            placed_bytes: 0,
             total_files: 0,
             recent: Recent::default(),
             waiting: None,
@@ -290,15 +294,19 @@ impl Reporter {
     }
 
     /// The receiver is ready. It prints the ticket to standard output, even if quiet.
-    pub fn listening(&self, ticket: &str) {
+    ///
+    /// # Errors
+    /// When standard output does not take it: then nobody can send.
+    pub fn listening(&self, ticket: &str) -> io::Result<()> {
         match self.style {
             Style::Json => self.emit(&Event::Listening { ticket: Some(ticket), ticket_file: None }),
-            Style::Quiet => line(io::stdout(), ticket),
+            Style::Quiet => output::emit(ticket),
             Style::Bar | Style::Lines => {
                 line(io::stderr(), "on the other machine: rc3 send PATH... -, then paste this ticket:");
-                line(io::stdout(), ticket);
+                output::emit(ticket);
             }
         }
+        output::finish()
     }
 
     /// The receiver is ready; its ticket is in a file.
@@ -406,7 +414,7 @@ impl Reporter {
     pub fn start(&mut self, files: usize, bytes: u64, peer: &str, rc3: bool) {
         self.started = Instant::now();
         self.line_at = self.started;
-        (self.total, self.total_files, self.files) = (bytes, files, 0);
+        (self.total, self.total_files, self.files, self.placed_bytes) = (bytes, files, 0, 0);
         self.recent = Recent::default();
         let loops = if rc3 { "rc3" } else { "plain QUIC" };
         match self.style {
@@ -474,14 +482,21 @@ impl Reporter {
         Duration::try_from_secs_f64(left / self.recent.rate()).ok()
     }
 
-    /// Files that exist already.
-    pub fn files_there(&mut self, files: usize) {
+    /// Files that exist already, and their bytes.
+    pub fn files_there(&mut self, files: usize, bytes: u64) {
         self.files += files;
+        self.placed_bytes += bytes;
+    }
+
+    /// The files in place so far, and their bytes.
+    pub fn in_place(&self) -> (usize, u64) {
+        (self.files, self.placed_bytes)
     }
 
     /// A file is in place.
     pub fn file(&mut self, path: &SafePath, bytes: u64) {
         self.files += 1;
+        self.placed_bytes += bytes;
         if self.style == Style::Json {
             self.emit(&Event::File { path: lossy(path), bytes });
         }
@@ -613,7 +628,7 @@ fn bar(bytes: u64) -> ProgressBar {
 /// Prints one event.
 pub(crate) fn json(event: &impl Serialize) {
     if let Ok(text) = serde_json::to_string(event) {
-        line(io::stdout(), &escaped(&text));
+        output::emit(escaped(&text));
     }
 }
 
@@ -630,7 +645,7 @@ fn escaped(json: &str) -> String {
     text
 }
 
-/// Prints one line and flushes it: the other end may be a pipe. A closed pipe is not an error.
+/// Prints one line for the user, who may have closed standard error. Results go to [`output::emit`].
 pub(crate) fn line(mut to: impl Write, text: &str) {
     let _ = writeln!(to, "{text}").and_then(|()| to.flush());
 }

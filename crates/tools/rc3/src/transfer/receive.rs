@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use rc3_net::{Congestion, Connection, Endpoint, RlpMode, ServerConfig, VarInt};
+use rc3_net::{Congestion, Endpoint, RlpMode, ServerConfig, VarInt};
 use tokio::{
     task::JoinSet,
     time::{MissedTickBehavior, timeout},
@@ -32,6 +32,7 @@ use super::{
     network::Network,
     paths::printable_path,
     progress::Reporter,
+    pulse::{ASK_EVERY, Pulses},
     random::random,
     reachable::{self, invite},
     session::{FINAL_PATIENCE, Session},
@@ -40,6 +41,9 @@ use super::{
     transport,
 };
 use crate::identity::file;
+
+/// Default time that a sender has for each message before its files: the next entry of the manifest, or a requested hash.
+pub const STEP_PATIENCE: Duration = Duration::from_secs(60);
 
 /// Bound on the memory in bytes that all senders together can use, with and without a ticket, and on what they may still
 /// send. A transfer writes its bytes on arrival; half of this allows it 1 Gbit/s x 400 ms in flight.
@@ -70,6 +74,8 @@ pub struct ReceiveJob {
     pub policy: Policy,
     /// Time after which a silent sender counts as gone.
     pub idle_timeout: Duration,
+    /// Time that a sender has for each message before its files; usually [`STEP_PATIENCE`].
+    pub patience: Duration,
     /// Directory for qlog files.
     pub qlog: Option<PathBuf>,
     /// Whether RLP is allowed.
@@ -87,11 +93,17 @@ pub struct ReceiveJob {
 /// Outside a tokio runtime with I/O and time.
 pub async fn receive(job: ReceiveJob, reporter: &mut Reporter) -> Result<(), TransferError> {
     let mut receiver = Receiver::listen(job)?;
-    match &receiver.written {
-        Some(file) => reporter.listening_by_file(file.path()),
+    let announced = match &receiver.written {
+        Some(file) => {
+            reporter.listening_by_file(file.path());
+            Ok(())
+        }
         None => reporter.listening(&receiver.ticket.to_string()),
-    }
-    let outcome = receiver.receive(interrupted(), reporter).await;
+    };
+    let outcome = match announced {
+        Ok(()) => receiver.receive(interrupted(), reporter).await,
+        Err(error) => Err(TransferError::Local { what: "print the ticket".to_owned(), error }),
+    };
     receiver.close(outcome).await
 }
 
@@ -197,13 +209,10 @@ fn identity(file: Option<&Path>) -> Result<(Identity, Secret), TransferError> {
 pub(super) fn listen(job: &ReceiveJob) -> Result<(Endpoint, Ticket), TransferError> {
     let (identity, secret) = identity(job.identity.as_deref())?;
     let mut config = ServerConfig::with_crypto(Arc::new(identity.server(ALPN)?));
-    config.transport_config(Arc::new(transport(
-        job.rlp,
-        Congestion::default(),
-        job.qlog.as_deref(),
-        STREAMS_MAX,
-        job.idle_timeout,
-    )?));
+    let (qlog, idle) = (job.qlog.as_deref(), job.idle_timeout);
+    let mut transport = transport(job.rlp, Congestion::default(), qlog, STREAMS_MAX, idle)?;
+    transport.keep_alive_interval(Some(ASK_EVERY.min(idle * 3 / 10)));
+    config.transport_config(Arc::new(transport));
     let endpoint = bind(&config, &job.network, job.listen)?;
     let local = |what: &str, error| TransferError::Local { what: what.to_owned(), error };
     let address = endpoint.local_addr().map_err(|error| local("find the port", error))?;
@@ -242,13 +251,13 @@ async fn serve(
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let most = if job.keep { SENDERS_MAX } else { 1 };
     let mut transfers = JoinSet::new();
-    let mut connections: Vec<Connection> = Vec::new();
+    let mut pulses = Pulses::default();
     loop {
         while transfers.len() < most
             && let Some(session) = admission.next_session()
         {
-            connections.retain(|connection| connection.close_reason().is_none());
-            connections.push(session.connection.clone());
+            pulses.add(session.connection.clone());
+            let session = session.with_patience(job.patience);
             transfers.spawn(serve_one(session, destination.clone(), reporter.another(), job.policy));
         }
         let done = tokio::select! {
@@ -260,6 +269,10 @@ async fn serve(
             }
             _ = tick.tick() => {
                 admission.reassure().await;
+                pulses.listen();
+                if admission.has_waiting() && transfers.len() >= most && pulses.close_silent() {
+                    reporter.note("a silent sender gave way to the one that waits; what arrived of it is kept");
+                }
                 continue;
             }
             Some(done) = transfers.join_next() => done.map_err(background)?,
@@ -267,7 +280,7 @@ async fn serve(
                 let error = TransferError::Interrupted { kept: 0 };
                 // Senders should receive the reason before their connections are dropped.
                 let (code, reason) = parting(Some(&error), &job.policy);
-                connections.iter().for_each(|connection| connection.close(code, reason.as_bytes()));
+                pulses.close(code, reason);
                 return Err(error);
             }
         };

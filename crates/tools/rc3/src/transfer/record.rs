@@ -10,7 +10,7 @@ use std::time::UNIX_EPOCH;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    manifest::Expected,
+    expected::Expected,
     paths::TAG_LETTERS,
     tree::{Node, Tree},
 };

@@ -6,10 +6,12 @@ use rc3_net::{Connection, SendStream};
 use tokio::time::timeout;
 
 use super::{
+    asked::Asked,
     background,
     error::TransferError,
     heard, lost,
-    message::{self, Entry, FromReceiver, FromSender, Messages, Refusal, Work},
+    message::{self, FromReceiver, FromSender, Messages, Refusal, Work},
+    receive::STEP_PATIENCE,
 };
 
 /// Time limit for the last message to arrive.
@@ -22,36 +24,56 @@ pub(super) struct Session {
     pub(super) connection: Connection,
     control: SendStream,
     messages: Messages<FromSender>,
+    /// For each message before files.
+    patience: Duration,
     /// Time of the last write.
     written: Instant,
     /// Whether nothing was written.
     silent: bool,
-    /// The names at the top of the manifest that this receiver asked for; `None`: any.
-    asked: Option<Vec<Vec<u8>>>,
+    asked: Asked,
 }
 
 impl Session {
     pub(super) fn new(connection: Connection, control: SendStream, messages: Messages<FromSender>) -> Self {
-        Self { connection, control, messages, written: Instant::now(), silent: true, asked: None }
+        let (patience, written) = (STEP_PATIENCE, Instant::now());
+        Self { connection, control, messages, patience, written, silent: true, asked: Asked::default() }
     }
 
-    /// Admits only entries with these names, and what is below them.
-    pub(super) fn asked_for(mut self, names: Option<Vec<Vec<u8>>>) -> Self {
-        self.asked = names;
+    /// With another limit than [`STEP_PATIENCE`].
+    pub(super) fn with_patience(self, patience: Duration) -> Self {
+        Self { patience, ..self }
+    }
+
+    /// Admits only messages that name what this side asked for.
+    pub(super) fn asked_for(mut self, asked: Asked) -> Self {
+        self.asked = asked;
         self
     }
 
-    /// Whether this receiver asked for the entry.
-    pub(super) fn admits(&self, entry: &Entry) -> bool {
-        let top = entry.path.split(|&byte| byte == b'/').next().unwrap_or_default();
-        self.asked.as_ref().is_none_or(|asked| asked.iter().any(|name| name == top))
+    /// What this side asked for.
+    pub(super) fn asked(&self) -> &Asked {
+        &self.asked
     }
 
-    /// The next message.
+    /// The next message, which names only what this side asked for.
     ///
     /// Cancel-safe: dropping the future loses nothing.
     pub(super) async fn hear(&mut self) -> Result<FromSender, TransferError> {
-        heard(&self.connection, self.messages.recv().await)
+        let message = heard(&self.connection, self.messages.recv().await)?;
+        if self.asked.admits(&message) { Ok(message) } else { Err(TransferError::Unasked) }
+    }
+
+    /// The next message before files; `step` is what the sender owes. Work of `extra` time is allowed for.
+    ///
+    /// # Errors
+    /// [`TransferError::Silent`] when it does not come.
+    pub(super) async fn hear_soon(
+        &mut self,
+        step: &'static str,
+        extra: Duration,
+    ) -> Result<FromSender, TransferError> {
+        let patience = self.patience.saturating_add(extra);
+        timeout(patience, self.hear()).await.unwrap_or(Err(TransferError::Silent { step, patience }))
     }
 
     pub(super) async fn say(&mut self, message: &FromReceiver) -> Result<(), TransferError> {

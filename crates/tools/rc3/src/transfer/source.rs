@@ -1,61 +1,139 @@
 //! A file being sent: read at the offsets the stream needs, hashed on the way, within the rate limit.
+//!
+//! Invariant: the hash of a file exists only if the file was the announced one before the first read and after the last.
 
 use std::{
     fs::File,
     io,
-    path::Path,
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
+use bytes::Bytes;
 use rc3_core::units::Rate;
 use rc3_net::file::ReadAt;
+use thiserror::Error;
 
 use super::{
     destination::read_exact_at,
-    error::TransferError,
     gaps::Gaps,
+    manifest::SourceEntry,
+    stamp::{Stamp, TICK},
     tree::{Passing, Tree},
+    unlisted,
 };
 
 /// Fewest bytes of one read, however low the limit.
 pub const READ_BYTES_MIN: usize = 16 << 10;
 
+/// Why a file is not sent.
+#[derive(Debug, Error)]
+pub enum SourceError {
+    /// It is not the announced one, or was written to meanwhile.
+    #[error("it changed while it was sent")]
+    Changed,
+    /// It cannot be read.
+    #[error(transparent)]
+    Io(io::Error),
+}
+
+impl From<io::Error> for SourceError {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            // Before the length that its stamp has.
+            io::ErrorKind::UnexpectedEof => Self::Changed,
+            _ => Self::Io(error),
+        }
+    }
+}
+
+/// Where the bytes are.
+#[derive(Debug)]
+enum Origin {
+    File(File, Stamp),
+    Held(Bytes),
+}
+
+impl Origin {
+    fn open(entry: &SourceEntry) -> Result<Self, SourceError> {
+        if let Some(held) = &entry.held {
+            return Ok(Self::Held(held.clone()));
+        }
+        let origin = Self::File(unlisted::open(&entry.path)?, entry.stamp);
+        if !entry.stamp.is_settled() {
+            std::thread::sleep(TICK);
+        }
+        origin.check()?;
+        Ok(origin)
+    }
+
+    /// Whether it is still the announced file.
+    fn check(&self) -> Result<(), SourceError> {
+        match self {
+            Self::File(file, stamp) if Stamp::of(&file.metadata()?) != *stamp => Err(SourceError::Changed),
+            Self::File(..) | Self::Held(_) => Ok(()),
+        }
+    }
+
+    fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
+        match self {
+            Self::File(file, _) => read_exact_at(file, buf, offset),
+            Self::Held(held) if held.read_at(buf, offset)? < buf.len() => {
+                Err(io::ErrorKind::UnexpectedEof.into())
+            }
+            Self::Held(_) => Ok(()),
+        }
+    }
+}
+
+impl ReadAt for Origin {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        match self {
+            Self::File(file, _) => file.read_at(buf, offset),
+            Self::Held(held) => held.read_at(buf, offset),
+        }
+    }
+}
+
 /// The parts of one file to send.
 #[derive(Debug)]
 pub struct FileSource {
-    file: File,
+    origin: Origin,
     gaps: Gaps,
     passing: Mutex<Passing>,
     throttle: Arc<Throttle>,
 }
 
 impl FileSource {
-    /// Opens a file of `bytes` bytes, of which `gaps` will be sent.
+    /// Opens a file, of which `gaps` will be sent. May block for a tick of the clock.
     ///
     /// # Errors
-    /// When a system call fails.
-    pub fn open(path: &Path, bytes: u64, gaps: Gaps, throttle: Arc<Throttle>) -> io::Result<Self> {
-        let passing = Mutex::new(Passing::new(Tree::new(bytes)));
-        Ok(Self { file: File::open(path)?, gaps, passing, throttle })
+    /// See [`SourceError`].
+    pub fn open(entry: &SourceEntry, gaps: Gaps, throttle: Arc<Throttle>) -> Result<Self, SourceError> {
+        let passing = Mutex::new(Passing::new(Tree::new(entry.bytes())));
+        Ok(Self { origin: Origin::open(entry)?, gaps, passing, throttle })
     }
 
-    /// BLAKE3 of a file of `bytes` bytes that is not sent.
+    /// BLAKE3 of all that the file has now, whatever was announced.
     ///
     /// # Errors
-    /// When it cannot be read, or became shorter.
-    pub fn hash(path: &Path, bytes: u64) -> io::Result<blake3::Hash> {
-        let file = File::open(path)?;
-        Passing::new(Tree::new(bytes)).finish(|buf, offset| read_exact_at(&file, buf, offset))
+    /// When it cannot be read.
+    pub fn hash(entry: &SourceEntry) -> io::Result<blake3::Hash> {
+        match &entry.held {
+            Some(held) => Ok(blake3::hash(held)),
+            None => Ok(blake3::Hasher::new().update_reader(unlisted::open(&entry.path)?)?.finalize()),
+        }
     }
 
     /// Reads the parts that were not sent; returns the hash of the whole file.
     ///
     /// # Errors
-    /// When it cannot be read.
-    pub fn finish(self) -> io::Result<blake3::Hash> {
+    /// See [`SourceError`].
+    pub fn finish(self) -> Result<blake3::Hash, SourceError> {
         let mut passing = self.passing.into_inner().unwrap_or_else(PoisonError::into_inner);
-        passing.finish(|buf, offset| read_exact_at(&self.file, buf, offset))
+        let hash = passing.finish(|buf, offset| self.origin.read_exact_at(buf, offset))?;
+        self.origin.check()?;
+        Ok(hash)
     }
 }
 
@@ -66,9 +144,9 @@ impl ReadAt for FileSource {
         let len = buf.len().min(most);
         let buf = &mut buf[..len];
         self.throttle.wait(len);
-        let read = self.file.read_at(buf, at)?;
+        let read = self.origin.read_at(buf, at)?;
         let mut passing = self.passing.lock().unwrap_or_else(PoisonError::into_inner);
-        passing.update(at, &buf[..read], |buf, offset| read_exact_at(&self.file, buf, offset))?;
+        passing.update(at, &buf[..read], |buf, offset| self.origin.read_exact_at(buf, offset))?;
         Ok(read)
     }
 }
@@ -101,13 +179,5 @@ impl Throttle {
         *read += bytes as u64;
         drop(read);
         std::thread::sleep(due.saturating_duration_since(Instant::now()));
-    }
-}
-
-/// The error of a file whose length was announced.
-pub fn read_error(path: &Path, error: io::Error) -> TransferError {
-    match error.kind() {
-        io::ErrorKind::UnexpectedEof => TransferError::Shrunk(path.to_owned()),
-        _ => TransferError::Read { path: path.to_owned(), error },
     }
 }

@@ -16,7 +16,6 @@ use super::{
     address::{Forward, Target},
     attained::INTERACTIVE,
     connect::{self, PeerChoice, Tunnel},
-    descriptors,
     dial::dial,
     error::TunnelError,
     files::Files,
@@ -65,7 +64,6 @@ pub struct ClientJob {
 /// # Panics
 /// Outside a tokio runtime with I/O and time.
 pub async fn run(job: &ClientJob) -> Result<(), TunnelError> {
-    descriptors::raise();
     // An address that is taken ends the command before it connects.
     let listeners = Listeners::bind(job).await?;
     let (peer, secret) = connect::find(&job.peer, &job.files)?;

@@ -13,7 +13,6 @@ pub mod attained;
 pub mod client;
 pub mod connect;
 pub mod control;
-mod descriptors;
 mod dial;
 pub mod error;
 pub mod files;

@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use rc3_cli::output;
 use rc3_net::{Connection, ConnectionError, Endpoint, RecvStream, RlpMode, SendStream, ServerConfig};
 use tokio::{io::BufReader, sync::Semaphore, task::JoinSet, time::timeout};
 
@@ -17,7 +18,6 @@ use super::{
     allow::{Allowed, Pattern},
     attained::INTERACTIVE,
     control::{FromClient, FromServer, VERSION},
-    descriptors,
     dial::dial_allowed,
     error::TunnelError,
     files::Files,
@@ -37,7 +37,6 @@ use crate::{
         network::Network,
         newcomers::{Authorise, Newcomers},
         paths::printable_path,
-        progress::line,
         random::random,
         reachable,
         ticket::{Fingerprint, SECRET_BYTES, Secret, Ticket},
@@ -89,7 +88,6 @@ struct Shared {
 /// # Panics
 /// Outside a tokio runtime with I/O and time.
 pub async fn serve(job: &ServeJob) -> Result<(), TunnelError> {
-    descriptors::raise();
     let identity = job.files.identity()?;
     let authorized = job.files.authorized();
     // A list that cannot be used should be noticed before a peer is refused.
@@ -152,7 +150,7 @@ fn announce(
         Some(file) => note(&format!("the ticket is in {}", printable_path(file.path()))),
         None => {
             note("a peer pairs by this ticket: rc3 tunnel -L PORT:HOST:HOSTPORT -, then paste it");
-            line(io::stdout(), &ticket.to_string());
+            output::print(&format!("{ticket}\n")).map_err(|error| local("print the ticket", error))?;
         }
     }
     Ok(written)

@@ -14,10 +14,10 @@ use super::{
         conclude::conclude,
         destination::{Destination, Existing},
         error::TransferError,
+        expected::Expected,
         lost,
-        manifest::Expected,
         message::{self, Fault, FromReceiver, FromSender, Refusal},
-        part::Part,
+        part::{Part, PlaceError},
         paths::{Rules, SafePath, printable_bytes},
         places::{NAMES_MAX, numbered},
         progress::{Reporter, line},
@@ -59,7 +59,7 @@ async fn serve(admission: &mut Admission, reporter: &mut Reporter) -> Result<(),
             }
             continue;
         };
-        match session.hear().await {
+        match session.hear_soon("what it sends", Duration::ZERO).await {
             Ok(FromSender::Pipe { .. }) => {
                 let failed = TransferError::Output;
                 return receive(session, io::stdout(), failed, |_, _| Ok(()), reporter).await;
@@ -89,13 +89,13 @@ pub(in super::super) async fn receive_file(
         }
     };
     let path = file.path.to_string();
-    let failed = |error: io::Error| match error.kind() {
-        io::ErrorKind::AlreadyExists => TransferError::Conflicts(1),
-        _ => TransferError::Write { path: path.clone(), error },
-    };
+    let failed = |error: io::Error| TransferError::Write { path: path.clone(), error };
     let place = |part: PartWriter, bytes| {
         let complete = Expected { bytes, ..file };
-        part.part.finish(&complete).map_err(&failed)
+        part.part.finish(&complete).map_err(|error| match error {
+            PlaceError::Taken | PlaceError::Shared => TransferError::Conflicts(1),
+            PlaceError::Io(error) => failed(error),
+        })
     };
     receive(session, PartWriter { part, at: 0 }, &failed, place, reporter).await
 }

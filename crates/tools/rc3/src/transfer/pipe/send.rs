@@ -72,7 +72,8 @@ async fn converse(
     let name = job.name.as_ref().map(|name| name.as_bytes().to_owned());
     let hello = FromSender::Hello { version: VERSION, secret: job.send.ticket.secret().0 };
     let first = [message::encode(&hello), message::encode(&FromSender::Pipe { name })].concat();
-    control.write_chunk(first.into()).await.map_err(broken)?;
+    let said = timeout(patience, control.write_chunk(first.into())).await;
+    said.map_err(|_| TransferError::Stalled(patience))?.map_err(broken)?;
     loop {
         match replies.soon().await {
             Ok(FromReceiver::Working(work)) => reporter.waiting(work),

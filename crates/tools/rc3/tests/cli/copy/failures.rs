@@ -146,7 +146,7 @@ fn only_what_was_asked_for_arrives() {
     let lie = "shift; export SSH_CONNECTION='1 1 127.0.0.1 22'; stdbuf -o0 tr @ % | sh -c \"exec $*\"";
     let output = Fake::script(lie).copy(&[], &[&there(&from.path().join("@@")), to.path()]);
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
-    assert!(said(&output).contains("a file that was not asked for"), "{}", said(&output));
+    assert!(said(&output).contains("something that was not asked for"), "{}", said(&output));
     assert_eq!(tree(to.path()), []);
 }
 

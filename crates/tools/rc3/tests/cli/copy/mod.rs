@@ -75,6 +75,25 @@ fn skipped_sources_there_are_named_and_counted() {
 }
 
 #[test]
+fn one_bad_entry_costs_no_other_in_either_direction() {
+    let (from, to, back) = (temporary(), temporary(), temporary());
+    fs::write(from.path().join("good"), content(100_000)).unwrap();
+    let (good, missing) = (from.path().join("good"), from.path().join("missing"));
+    let fake = Fake::with("");
+    for (sources, into, arrived) in [
+        ([missing.clone(), good.clone()], there(to.path()), to.path()),
+        ([there(&missing), there(&good)], back.path().to_owned(), back.path()),
+    ] {
+        let output = fake.copy(&[], &[&sources[0], &sources[1], &into]);
+        let said = said(&output);
+        assert_eq!(output.status.code(), Some(7), "{said}");
+        assert_eq!(said.lines().filter(|line| line.contains("missing")).count(), 1, "{said}");
+        assert!(said.contains("No such file") && said.contains("rc3: 1 file was left out"), "{said}");
+        assert_eq!(tree(arrived), tree(from.path()));
+    }
+}
+
+#[test]
 fn an_interrupted_copy_is_continued() {
     let (from, to) = (temporary(), temporary());
     fs::write(from.path().join("large"), content(30_000_000)).unwrap();

@@ -41,6 +41,19 @@ impl Intruder {
         self.say(&FromSender::Entry(Entry { path: path.to_owned(), kind })).await;
     }
 
+    /// A whole manifest of files.
+    pub(crate) async fn list(&mut self, files: &[(&[u8], u64)]) {
+        for &(path, bytes) in files {
+            self.entry(path, file(bytes)).await;
+        }
+        self.say(&FromSender::ManifestEnd).await;
+    }
+
+    /// Says nothing more, until the receiver closes the connection.
+    pub(crate) async fn closed(self) {
+        self.connection.closed().await;
+    }
+
     /// All that the receiver answers; this side closes after the last message.
     async fn replies(mut self) -> Vec<FromReceiver> {
         let mut all = Vec::new();

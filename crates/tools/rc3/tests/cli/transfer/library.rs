@@ -15,14 +15,14 @@ use rc3::transfer::{
     manifest::Selection,
     network::{Marking, Network},
     progress::{Event, Observer, Reporter},
-    receive::{ReceiveJob, Receiver},
+    receive::{ReceiveJob, Receiver, STEP_PATIENCE},
     send::{PATIENCE, SendJob, send_until},
     ticket::Ticket,
 };
 use rc3_net::{Congestion, RlpMode};
 use tokio::time::sleep;
 
-use super::harness::content;
+use super::{harness::content, hostile_sender::Intruder};
 
 fn network() -> Network {
     Network { marking: Marking::Found, path_memory: None }
@@ -30,6 +30,7 @@ fn network() -> Network {
 
 fn receiving(dir: &Path) -> ReceiveJob {
     ReceiveJob {
+        patience: STEP_PATIENCE,
         dir: dir.to_owned(),
         listen: Some(([127, 0, 0, 1], 0).into()),
         advertise: None,
@@ -152,4 +153,36 @@ async fn a_sender_stops_when_its_program_wants() {
     let stop = sleep(Duration::from_millis(200));
     let stopped = send_until(stop, sending(&file, &ticket), &mut silent()).await;
     assert!(matches!(stopped, Err(TransferError::Interrupted { .. })), "{stopped:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sender_that_says_hello_and_nothing_more_is_given_up_at_each_step() {
+    let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let file = from.path().join("file");
+    fs::write(&file, content(1000)).unwrap();
+    fs::write(to.path().join("file"), content(1000)).unwrap();
+    let patience = Duration::from_millis(300);
+    let mut receiver = Receiver::listen(ReceiveJob { patience, ..receiving(to.path()) }).unwrap();
+    let ticket = receiver.ticket().clone();
+    let errors = Arc::<Mutex<Vec<String>>>::default();
+    let record = Arc::clone(&errors);
+    let mut reporter = Reporter::observed(Observer::new(move |event: &Event<'_>| {
+        if let Event::Error { message, .. } = event {
+            record.lock().unwrap().push(message.clone());
+        }
+    }));
+    let senders = async {
+        let text = ticket.to_string();
+        Intruder::meet(&text).await.closed().await;
+        let mut second = Intruder::meet(&text).await;
+        second.list(&[(b"file", 1000)]).await;
+        second.closed().await;
+        // The ticket is as good as before.
+        send_until(pending(), sending(&file, &ticket), &mut silent()).await.unwrap();
+    };
+    let (received, ()) = tokio::join!(receiver.receive(pending(), &mut reporter), senders);
+    receiver.close(received).await.unwrap();
+    let expected = ["its list of files", "the hash of a file that exists"]
+        .map(|step| format!("the sender did not send {step} within 0.3 s"));
+    assert_eq!(*errors.lock().unwrap(), expected);
 }

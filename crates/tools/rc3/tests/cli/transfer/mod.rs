@@ -6,10 +6,16 @@ use harness::*;
 
 #[cfg(unix)]
 mod admission;
+#[cfg(unix)]
+mod clashes;
 #[cfg(target_os = "linux")]
 mod durability;
 #[cfg(unix)]
+mod faults;
+#[cfg(unix)]
 mod folders;
+#[cfg(target_os = "linux")]
+mod full_output;
 mod harness;
 #[cfg(unix)]
 mod hostile_receiver;
@@ -30,7 +36,8 @@ mod paths;
 mod pipes;
 #[cfg(unix)]
 mod random_moments;
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
+mod rights;
 #[cfg(unix)]
 mod tickets;
 
@@ -216,20 +223,6 @@ fn what_is_left_of_another_file_is_not_gone_on_with() {
     assert!(send_the_rest(Receiver::start(to.path(), &[]), &file, to.path()) >= whole);
 }
 
-#[test]
-fn file_that_grows_arrives_as_it_was_announced() {
-    use std::io::Write;
-    let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let file = from.path().join("large");
-    fs::write(&file, content(5_000_000)).unwrap();
-    let receiver = Receiver::start(to.path(), &[]);
-    let mut sender = slow_sender(&receiver, &file, to.path());
-    fs::File::options().append(true).open(&file).unwrap().write_all(&content(1_000_000)).unwrap();
-    assert_eq!(patiently(&mut sender), Some(0));
-    assert_eq!(receiver.finish().0, Some(0));
-    assert!(fs::read(to.path().join("large")).unwrap() == content(5_000_000));
-}
-
 #[cfg(unix)]
 #[test]
 fn interrupted_sender_says_so_and_the_receiver_waits_on() {
@@ -241,21 +234,6 @@ fn interrupted_sender_says_so_and_the_receiver_waits_on() {
     assert_eq!(patiently(&mut sender), Some(130));
     assert!(!to.path().join("large").exists());
     send_the_rest(receiver, &file, to.path());
-}
-
-#[cfg(unix)]
-#[test]
-fn file_that_became_shorter_is_an_error_on_both_sides() {
-    let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let file = large_file(from.path());
-    let receiver = Receiver::start(to.path(), &[]);
-    let mut sender = slow_sender(&receiver, &file, to.path());
-    fs::File::options().write(true).open(&file).unwrap().set_len(10).unwrap();
-    assert_eq!(patiently(&mut sender), Some(1));
-    assert!(!to.path().join("large").exists());
-    kill(&receiver.child, "-TERM");
-    let (_, heard) = receiver.finish();
-    assert!(heard.contains("became shorter while it was sent"), "{heard}");
 }
 
 #[test]

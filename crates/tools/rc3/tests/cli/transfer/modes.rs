@@ -9,16 +9,16 @@ use std::{
 
 use super::harness::*;
 
-fn set_mode(path: &Path, mode: u32) {
+pub(super) fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
 }
 
-fn mode(path: &Path) -> u32 {
+pub(super) fn mode(path: &Path) -> u32 {
     path.symlink_metadata().unwrap().permissions().mode() & 0o7777
 }
 
 /// Runs under this umask.
-fn receiver(dir: &Path, umask: &str, flags: &[&str]) -> Receiver {
+pub(super) fn receiver(dir: &Path, umask: &str, flags: &[&str]) -> Receiver {
     let mut command = Command::new("sh");
     command.args(["-c", &format!("umask {umask}; exec \"$0\" \"$@\""), env!("CARGO_BIN_EXE_rc3")]);
     unknowing(&mut command).stdin(Stdio::null()).process_group(0);

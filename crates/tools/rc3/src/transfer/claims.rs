@@ -1,0 +1,139 @@
+//! Which file at the destination each entry of a transfer has.
+//!
+//! Invariant: no two entries have the same one, by device and inode, whether it was written or existed already. Names do
+//! not show it: directories may be links to each other, file systems may ignore letter case, files may have several names.
+
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use cap_std::fs::Dir;
+
+use super::{paths::SafePath, stamp::FileId};
+
+/// The files of one transfer, with the path by which each was reached. Clones share them.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Claims(Arc<Mutex<HashMap<FileId, SafePath>>>);
+
+impl Claims {
+    /// Gives an existing file to the entry with this path; returns whether no other entry has it. A system without inodes
+    /// cannot know.
+    pub(super) fn claim(&self, file: Option<FileId>, path: &SafePath) -> bool {
+        let Some(file) = file else { return true };
+        self.lock().entry(file).or_insert_with(|| path.clone()) == path
+    }
+
+    /// A new file has this path.
+    pub(super) fn place(&self, file: Option<FileId>, path: &SafePath) {
+        self.lock().extend(file.map(|file| (file, path.clone())));
+    }
+
+    /// Whether no entry loses its file if another one gets the name `path`.
+    pub(super) fn may_replace(&self, dir: &Dir, path: &SafePath) -> bool {
+        let Some((file, names)) = identity(dir, path) else { return true };
+        let Some(owner) = self.lock().get(&file).cloned() else { return true };
+        // The inode may be in use again.
+        let is_stale = identity(dir, &owner).is_none_or(|(there, _)| there != file);
+        is_stale || owner == *path || (names > 1 && are_two_names(dir, &owner, path))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<FileId, SafePath>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The file with this name, and how many names it has.
+#[cfg(unix)]
+pub(super) fn identity(dir: &Dir, path: &SafePath) -> Option<(FileId, u64)> {
+    use cap_std::fs::MetadataExt;
+    let metadata = dir.symlink_metadata(path.as_path()).ok()?;
+    Some(((metadata.dev(), metadata.ino()), metadata.nlink()))
+}
+
+#[cfg(not(unix))]
+pub(super) fn identity(_: &Dir, _: &SafePath) -> Option<(FileId, u64)> {
+    None
+}
+
+/// Whether two paths of one file are separate names of it, and not two ways to write one name.
+fn are_two_names(dir: &Dir, one: &SafePath, other: &SafePath) -> bool {
+    let parent = |path: &SafePath| match path.as_path().parent() {
+        Some(parent) if parent != Path::new("") => parent.to_owned(),
+        _ => PathBuf::from("."),
+    };
+    let (parents, names) =
+        ([parent(one), parent(other)], [one.as_path(), other.as_path()].map(Path::file_name));
+    if !is_same_directory(dir, &parents[0], &parents[1]) {
+        return true;
+    }
+    let Ok(entries) = dir.read_dir(&parents[0]) else { return false };
+    let listed: Vec<_> = entries.flatten().map(|entry| entry.file_name()).collect();
+    names[0] != names[1] && names.iter().flatten().all(|name| listed.iter().any(|listed| listed == name))
+}
+
+#[cfg(unix)]
+fn is_same_directory(dir: &Dir, one: &Path, other: &Path) -> bool {
+    use cap_std::fs::MetadataExt;
+    let id = |path| dir.metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()));
+    id(one) == id(other)
+}
+
+#[cfg(not(unix))]
+fn is_same_directory(_: &Dir, _: &Path, _: &Path) -> bool {
+    true
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::{fs, os::unix::fs::symlink};
+
+    use cap_std::ambient_authority;
+
+    use super::{super::paths::Rules, *};
+
+    fn path(text: &str) -> SafePath {
+        SafePath::parse(text.as_bytes(), Rules::HERE).unwrap()
+    }
+
+    #[test]
+    fn a_name_is_replaced_only_if_no_other_entry_loses_its_file() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |name: &str| root.path().join(name);
+        fs::create_dir_all(at("d")).unwrap();
+        fs::create_dir_all(at("e")).unwrap();
+        symlink("d", at("alias")).unwrap();
+        fs::write(at("d/f"), b"1").unwrap();
+        fs::hard_link(at("d/f"), at("d/g")).unwrap();
+        fs::hard_link(at("d/f"), at("e/f")).unwrap();
+        let dir = Dir::open_ambient_dir(root.path(), ambient_authority()).unwrap();
+        let claims = Claims::default();
+        let id = |name| identity(&dir, &path(name)).map(|(id, _)| id);
+        assert!(claims.may_replace(&dir, &path("d/f")));
+        assert!(claims.claim(id("d/f"), &path("d/f")) && claims.claim(id("d/f"), &path("d/f")));
+        for other in ["alias/f", "d/g", "e/f"] {
+            assert!(!claims.claim(id(other), &path(other)), "{other}");
+        }
+        // A name of its own may get another file.
+        for (other, may) in [
+            ("d/f", true),
+            ("alias/f", false),
+            ("d/g", true),
+            ("e/f", true),
+            ("alias/g", true),
+            ("d/new", true),
+        ] {
+            assert_eq!(claims.may_replace(&dir, &path(other)), may, "{other}");
+        }
+        fs::remove_file(at("d/g")).unwrap();
+        fs::remove_file(at("e/f")).unwrap();
+        assert!(!claims.may_replace(&dir, &path("alias/f")));
+        // Something else has replaced the file.
+        fs::write(at("new"), b"2").unwrap();
+        let new = id("new");
+        fs::rename(at("new"), at("d/f")).unwrap();
+        claims.place(new, &path("elsewhere"));
+        assert!(claims.may_replace(&dir, &path("alias/f")));
+    }
+}

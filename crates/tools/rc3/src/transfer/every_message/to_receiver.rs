@@ -1,0 +1,227 @@
+//! A host with the files lies to a receiver.
+
+use std::{fs, net::Ipv4Addr, path::PathBuf, time::Duration};
+
+use proptest::{
+    strategy::{Strategy, ValueTree},
+    test_runner::TestRunner,
+};
+use rc3_net::{Congestion, RlpMode};
+use tokio::time::timeout;
+
+use super::{
+    super::{
+        asked::Asked,
+        destination::{Destination, Existing, Policy},
+        error::TransferError,
+        message::{self, Entry, FromReceiver, FromSender, Kind, VERSION},
+        network::Network,
+        once::{self, Listener, Role, Settings},
+        progress::{Reporter, Style},
+        send::open,
+    },
+    FILES, entries, kinds, names, omissions, reporter, run,
+};
+
+/// What the host does.
+#[derive(Debug, Clone)]
+enum Step {
+    /// `Hello` with the secret.
+    Hello,
+    Say(FromSender),
+    /// A stream with these bytes, broken off or complete.
+    Stream(&'static [u8], bool),
+}
+
+fn messages() -> Vec<FromSender> {
+    let hash = *blake3::hash(b"evil").as_bytes();
+    let mut all = vec![FromSender::ManifestEnd, FromSender::DryRun, FromSender::Pipe { name: None }];
+    all.extend([0, VERSION].map(|version| FromSender::Hello { version, secret: [0; 16] }));
+    all.push(FromSender::Abort { reason: "\u{1b}".repeat(5000) });
+    all.extend(entries().map(FromSender::Entry));
+    for path in names() {
+        all.push(FromSender::Pipe { name: Some(path.clone()) });
+        all.push(FromSender::Absent { path, reason: String::new() });
+    }
+    for file in FILES {
+        all.extend([FromSender::FileSent { file, hash }, FromSender::Hash { file, hash }]);
+        all.extend(omissions().map(|omission| FromSender::Omit { file, omission }));
+        all.extend(kinds().into_iter().map(|kind| FromSender::Again { file, kind }));
+    }
+    all
+}
+
+/// Ways into every state of a receiver.
+fn states() -> Vec<Vec<Step>> {
+    let entry = |path: &[u8], kind| Step::Say(FromSender::Entry(Entry { path: path.to_owned(), kind }));
+    let file = |path| entry(path, kinds().swap_remove(2));
+    let directory = || entry(b"asked", Kind::Directory { mode: None, modified: None });
+    let say = Step::Say;
+    let hash = *blake3::hash(b"evil").as_bytes();
+    let sent = |file| say(FromSender::FileSent { file, hash });
+    let begun = vec![Step::Hello, directory(), file(b"asked/a"), file(b"asked/b")];
+    let agreed = [&begun[..], &[say(FromSender::ManifestEnd)]].concat();
+    let arriving = [&agreed[..], &[Step::Stream(b"evil", false)]].concat();
+    let again = say(FromSender::Again { file: 0, kind: kinds().swap_remove(2) });
+    let omit = say(FromSender::Omit { file: 0, omission: omissions()[0].clone() });
+    let compared = [Step::Hello, directory(), file(b"asked/there"), say(FromSender::ManifestEnd)];
+    let pipe = say(FromSender::Pipe { name: Some(b"asked".to_vec()) });
+    vec![
+        vec![],
+        vec![Step::Hello],
+        vec![Step::Hello, directory()],
+        vec![Step::Hello, pipe.clone()],
+        vec![Step::Hello, pipe, Step::Stream(b"evil", false)],
+        begun,
+        compared.to_vec(),
+        agreed.clone(),
+        [&agreed[..], &[omit]].concat(),
+        [&agreed[..], &[Step::Stream(b"ev", true)]].concat(),
+        [&arriving[..], &[sent(0)]].concat(),
+        [&arriving[..], std::slice::from_ref(&again)].concat(),
+        [&arriving[..], &[again, Step::Stream(b"evil", false), Step::Stream(b"evil", false), sent(0)]]
+            .concat(),
+        [&arriving[..], &[Step::Stream(b"evil", false), sent(1), sent(0)]].concat(),
+    ]
+}
+
+/// A directory with files that nobody may touch, inside another.
+struct Place(tempfile::TempDir);
+
+impl Place {
+    fn new() -> Self {
+        let place = Self(tempfile::tempdir().unwrap());
+        fs::create_dir_all(place.at("inside/asked")).unwrap();
+        fs::write(place.at("inside/asked/there"), b"1234").unwrap();
+        fs::write(place.at("inside/.profile"), b"mine").unwrap();
+        fs::write(place.at("outside"), b"precious").unwrap();
+        place
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn listed(&self, name: &str) -> Vec<String> {
+        let entries = fs::read_dir(self.at(name)).unwrap();
+        let mut names: Vec<_> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    fn check(&self, asked: &Asked, context: &str) {
+        assert_eq!(self.listed("."), ["inside", "outside"], "{context}");
+        assert_eq!(fs::read(self.at("outside")).unwrap(), b"precious", "{context}");
+        if asked.is_download() {
+            assert_eq!(fs::read(self.at("inside/.profile")).unwrap(), b"mine", "{context}");
+            for name in self.listed("inside") {
+                let derived = [".asked.", "asked ("].iter().any(|from| name.starts_with(from));
+                assert!([".profile", "asked"].contains(&&*name) || derived, "{name}: {context}");
+            }
+        }
+    }
+}
+
+/// A receiver that asked for this, and a host that does that.
+async fn converse(asked: Asked, existing: Existing, steps: Vec<Step>) {
+    let settings =
+        Settings { rlp: RlpMode::Guard, congestion: Congestion::Cubic, network: Network::default() };
+    let listener = Listener::open(Role::Sender, &settings, Some((Ipv4Addr::LOCALHOST, 0).into())).unwrap();
+    let place = Place::new();
+    let policy = Policy { existing, ..Policy::default() };
+    let destination = Destination::open(&place.at("inside"), policy, [7; 32]).unwrap();
+    let endpoint = open(&settings.network, listener.address).unwrap();
+    let ticket = listener.ticket().unwrap();
+    // The progress of a pipe is printed, whoever observes.
+    let mut reporter = if asked.is_download() { reporter() } else { Reporter::new(Style::Quiet, "") };
+    let fetching = once::fetch(
+        &endpoint,
+        listener.address,
+        &ticket,
+        &settings,
+        asked.clone(),
+        &destination,
+        &mut reporter,
+    );
+    let (outcome, replies) = tokio::join!(fetching, act(&listener, &steps));
+    while !destination.is_idle() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let context = format!("{asked:?}, {existing:?}: {steps:?}: {outcome:?}, {replies:?}");
+    assert!(!context.contains("panicked"), "{context}");
+    place.check(&asked, &context);
+    let finished = replies.contains(&FromReceiver::Finished);
+    assert!(outcome.is_err() || finished || !asked.is_download(), "success without files: {context}");
+    if let Err(TransferError::Local { .. }) = outcome {
+        panic!("a background task failed: {context}");
+    }
+}
+
+/// The host's part; returns what it heard.
+async fn act(listener: &Listener, steps: &[Step]) -> Vec<FromReceiver> {
+    let connection = listener.endpoint.accept().await.unwrap().await.unwrap();
+    let (mut control, replies) = connection.open_bi().await.unwrap();
+    let mut replies = message::listen::<FromReceiver>(replies);
+    let hello = FromSender::Hello { version: VERSION, secret: listener.secret.0 };
+    for step in steps {
+        match step {
+            Step::Hello => drop(control.write_all(&message::encode(&hello)).await),
+            Step::Say(message) => drop(control.write_all(&message::encode(message)).await),
+            Step::Stream(bytes, breaks) => {
+                let opened = timeout(Duration::from_secs(1), connection.open_uni()).await;
+                let Ok(Ok(mut stream)) = opened else { continue };
+                let _ = stream.write_all(bytes).await;
+                let _ = if *breaks { stream.reset(7_u8.into()) } else { stream.finish() };
+            }
+        }
+    }
+    let _ = control.finish();
+    let mut heard = Vec::new();
+    while let Some(Ok(reply)) = replies.recv().await {
+        heard.push(reply);
+    }
+    heard
+}
+
+fn asked() -> [Asked; 4] {
+    let named = |links| Asked::Download { names: Some(vec![b"asked".to_vec()]), links };
+    [named(false), named(true), Asked::Files, Asked::Anything]
+}
+
+const POLICIES: [Existing; 3] = [Existing::Replace, Existing::Report, Existing::KeepBoth];
+
+#[test]
+fn every_message_in_every_state_brings_only_what_was_asked_for() {
+    let states = states();
+    let all = messages().into_iter().enumerate().flat_map(|(at, message)| {
+        let states = states.clone().into_iter().enumerate();
+        states.map(move |(state, mut steps)| {
+            steps.push(Step::Say(message.clone()));
+            // What a sender would say next, whatever it said.
+            steps.extend([Step::Say(FromSender::ManifestEnd), Step::Stream(b"evil", false)]);
+            let hash = *blake3::hash(b"evil").as_bytes();
+            steps.extend([0, 1].map(|file| Step::Say(FromSender::FileSent { file, hash })));
+            // Half of them against a download, which is the strictest.
+            let whose = if (at + state) % 2 == 0 { 0 } else { 1 + (at + state) / 2 % 3 };
+            converse(asked()[whose].clone(), POLICIES[(at + state) % 3], steps)
+        })
+    });
+    run(all);
+}
+
+#[test]
+fn any_sequence_of_messages_brings_only_what_was_asked_for() {
+    let step = proptest::prop_oneof![
+        8 => proptest::sample::select(messages()).prop_map(Step::Say),
+        1 => proptest::prelude::any::<bool>().prop_map(|breaks| Step::Stream(b"evil", breaks)),
+    ];
+    let begin = proptest::sample::select(states());
+    let sequence = (begin, proptest::collection::vec(step, 1..12));
+    let mut runner = TestRunner::deterministic();
+    let all = (0..300).map(move |at| {
+        let (begin, steps) = sequence.new_tree(&mut runner).unwrap().current();
+        converse(asked()[at % 4].clone(), POLICIES[at % 3], [begin, steps].concat())
+    });
+    run(all);
+}

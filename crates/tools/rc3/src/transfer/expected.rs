@@ -1,0 +1,346 @@
+//! The manifest as the receiver checks it.
+//!
+//! Invariant: every path is a [`SafePath`] and unique, every directory precedes its content, and memory is bounded.
+
+use std::{
+    collections::HashMap,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use thiserror::Error;
+
+use super::{
+    gaps::Gaps,
+    manifest::{ENTRIES_MAX, HOLES_BYTES_MAX},
+    message::{Entry, Kind, LINK_BYTES_MAX, Modified},
+    paths::{PathError, Rules, SafePath, misleads, printable, printable_bytes},
+    rights::MODE_BITS,
+};
+
+/// Total bytes of all paths: bounds the receiver's memory.
+const PATHS_BYTES_MAX: usize = 128 << 20;
+
+/// A file or link the receiver will get.
+#[derive(Debug, Clone)]
+pub struct Expected {
+    /// Its path below the destination.
+    pub path: SafePath,
+    /// Its index among the entries of the manifest.
+    pub entry: u32,
+    /// Its index among the files and links of the manifest.
+    pub index: u32,
+    /// Its length.
+    pub bytes: u64,
+    /// The most permission bits it may have; the defaults for new files if the sender's system has none.
+    pub mode: Option<u32>,
+    /// When its content last changed, if the sender knows.
+    pub modified: Option<SystemTime>,
+    /// Ranges that are zeros and not sent.
+    pub holes: Gaps,
+    /// The target of a link.
+    pub link: Option<Vec<u8>>,
+}
+
+impl Expected {
+    /// The first file of a manifest: without known mode, time and holes.
+    pub fn new(path: SafePath, bytes: u64) -> Self {
+        let holes = Gaps::whole(0);
+        Self { path, entry: 0, index: 0, bytes, mode: None, modified: None, holes, link: None }
+    }
+
+    /// Whether a stream carries it if nothing of it exists.
+    pub fn has_stream(&self) -> bool {
+        self.bytes > self.holes.len()
+    }
+}
+
+/// A directory the receiver will create.
+#[derive(Debug, Clone)]
+pub struct ExpectedDirectory {
+    /// Its path below the destination.
+    pub path: SafePath,
+    /// Its index among the entries of the manifest.
+    pub entry: u32,
+    /// The most permission bits it may have; the defaults for new directories if the sender's system has none.
+    pub mode: Option<u32>,
+    /// When its list of names last changed, if the sender knows.
+    pub modified: Option<SystemTime>,
+}
+
+/// A peer's manifest, checked.
+#[derive(Debug, Default)]
+pub struct Received {
+    /// The directories, parents first.
+    pub directories: Vec<ExpectedDirectory>,
+    /// The files and links in the order of their streams and indices.
+    pub files: Vec<Expected>,
+    /// Entries whose names this system does not have.
+    pub unnameable: Vec<u32>,
+    /// Paths with characters that can mislead a reader: see [`misleads`].
+    pub misleading: Vec<SafePath>,
+    /// What the sender cannot read, with its reasons.
+    pub absent: Vec<(SafePath, String)>,
+    /// Names at the front of a path that its link must not lead out of.
+    pub link_floor: usize,
+    /// Lengths of the files.
+    pub totals: Totals,
+    /// All paths, each with whether it is a directory.
+    names: HashMap<SafePath, bool>,
+    entries: u32,
+    file_count: u32,
+    paths_bytes: usize,
+}
+
+/// Lengths of all files of a manifest, and of their holes, within what a receiver accepts.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Totals {
+    bytes: u64,
+    holes_bytes: u64,
+}
+
+impl Totals {
+    /// Adds a file of this length; returns its holes.
+    ///
+    /// # Errors
+    /// See [`ManifestError`]; nothing is added then.
+    pub fn add(&mut self, path: &SafePath, bytes: u64, holes: &[(u64, u64)]) -> Result<Gaps, ManifestError> {
+        let all = self.bytes.checked_add(bytes).ok_or(ManifestError::TooLong)?;
+        let holes = Gaps::parse(holes, bytes).ok_or_else(|| ManifestError::Holes(path.clone()))?;
+        // No more than the bytes of the file, whose sum does not overflow.
+        let all_holes = self.holes_bytes + holes.len();
+        if all_holes > HOLES_BYTES_MAX {
+            return Err(ManifestError::TooLong);
+        }
+        *self = Self { bytes: all, holes_bytes: all_holes };
+        Ok(holes)
+    }
+
+    /// Another version of a file: its new length and holes are in place of the old ones. Returns the file then expected.
+    ///
+    /// # Errors
+    /// See [`ManifestError`].
+    pub fn replace(&mut self, old: &Expected, kind: Kind) -> Result<Expected, ManifestError> {
+        let Kind::File { bytes, mode, modified, holes } = kind else {
+            return Err(ManifestError::NoFile(old.path.clone()));
+        };
+        self.bytes -= old.bytes;
+        self.holes_bytes -= old.holes.len();
+        let holes = self.add(&old.path, bytes, &holes)?;
+        let (mode, modified) = (mode.map(|mode| mode & MODE_BITS), modified.and_then(system_time));
+        Ok(Expected { bytes, mode, modified, holes, ..old.clone() })
+    }
+}
+
+/// What is wrong with a peer's manifest.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ManifestError {
+    /// A path that leaves the destination, or that the system does not accept.
+    #[error("refused path {path}: {fault}")]
+    Path {
+        /// The path, shortened and printable.
+        path: String,
+        /// The reason.
+        fault: PathError,
+    },
+    /// The same path twice.
+    #[error("the path {0} appears twice")]
+    Twice(SafePath),
+    /// Its parent is not a directory of the manifest.
+    #[error("the parent of the path {0} is not a listed directory")]
+    NoDirectory(SafePath),
+    /// Ranges outside the file, or too many.
+    #[error("impossible holes in {0}")]
+    Holes(SafePath),
+    /// A second version that is no file.
+    #[error("{0} is a file no more")]
+    NoFile(SafePath),
+    /// A target that no link can have.
+    #[error("an impossible link {0}")]
+    Link(SafePath),
+    /// More than the receiver keeps in memory.
+    #[error("it is too long, send fewer than {ENTRIES_MAX} files at a time")]
+    TooLong,
+}
+
+impl Received {
+    /// An empty manifest, whose links must not lead out of the first `link_floor` names of their paths.
+    pub fn below(link_floor: usize) -> Self {
+        Self { link_floor, ..Self::default() }
+    }
+
+    /// Adds an entry.
+    ///
+    /// # Errors
+    /// See [`ManifestError`]; the manifest is unusable afterwards.
+    pub fn add(&mut self, entry: Entry) -> Result<(), ManifestError> {
+        let at = self.entries;
+        self.paths_bytes += entry.path.len();
+        if at as usize >= ENTRIES_MAX || self.paths_bytes > PATHS_BYTES_MAX {
+            return Err(ManifestError::TooLong);
+        }
+        self.entries += 1;
+        let index = self.file_count;
+        self.file_count += u32::from(!matches!(entry.kind, Kind::Directory { .. }));
+        let path = match SafePath::parse(&entry.path, Rules::HERE) {
+            Ok(path) => path,
+            Err(fault) if fault.is_harmless(&entry.path) => {
+                self.unnameable.push(at);
+                return Ok(());
+            }
+            Err(fault) => return Err(refused(&entry.path, fault)),
+        };
+        if path.parent().is_some_and(|parent| self.names.get(parent) != Some(&true)) {
+            return Err(ManifestError::NoDirectory(path));
+        }
+        let directory = matches!(entry.kind, Kind::Directory { .. });
+        if self.names.insert(path.clone(), directory).is_some() {
+            return Err(ManifestError::Twice(path));
+        }
+        if String::from_utf8_lossy(path.as_bytes()).contains(misleads) {
+            self.misleading.push(path.clone());
+        }
+        self.add_checked(path, entry.kind, at, index)
+    }
+
+    /// Adds something that the sender cannot read.
+    ///
+    /// # Errors
+    /// See [`ManifestError`]; the manifest is unusable afterwards.
+    pub fn add_absent(&mut self, path: &[u8], reason: &str) -> Result<(), ManifestError> {
+        self.paths_bytes += path.len() + reason.len();
+        if self.absent.len() >= ENTRIES_MAX || self.paths_bytes > PATHS_BYTES_MAX {
+            return Err(ManifestError::TooLong);
+        }
+        let path = SafePath::parse(path, Rules::HERE).map_err(|fault| refused(path, fault))?;
+        self.absent.push((path, printable(reason)));
+        Ok(())
+    }
+
+    fn add_checked(
+        &mut self,
+        path: SafePath,
+        kind: Kind,
+        entry: u32,
+        index: u32,
+    ) -> Result<(), ManifestError> {
+        let new = Expected { entry, index, ..Expected::new(path.clone(), 0) };
+        match kind {
+            Kind::Directory { mode, modified } => {
+                let (mode, modified) = (mode.map(|mode| mode & MODE_BITS), modified.and_then(system_time));
+                self.directories.push(ExpectedDirectory { path, entry, mode, modified });
+            }
+            Kind::File { bytes, mode, modified, holes } => {
+                let holes = self.totals.add(&path, bytes, &holes)?;
+                let (mode, modified) = (mode.map(|mode| mode & MODE_BITS), modified.and_then(system_time));
+                self.files.push(Expected { bytes, mode, modified, holes, ..new });
+            }
+            Kind::Link { target, modified } => {
+                if target.is_empty() || target.len() > LINK_BYTES_MAX || target.contains(&0) {
+                    return Err(ManifestError::Link(path));
+                }
+                self.paths_bytes += target.len();
+                let modified = modified.and_then(system_time);
+                self.files.push(Expected { modified, link: Some(target), ..new });
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the manifest has a path.
+    pub fn contains(&self, path: &SafePath) -> bool {
+        self.names.contains_key(path)
+    }
+
+    /// Total bytes of the files; cannot overflow.
+    pub fn bytes(&self) -> u64 {
+        self.totals.bytes
+    }
+
+    /// Whether nothing is announced.
+    pub fn is_empty(&self) -> bool {
+        self.entries == 0
+    }
+}
+
+fn refused(path: &[u8], fault: PathError) -> ManifestError {
+    let cut = path.get(..80).unwrap_or(path);
+    ManifestError::Path { path: printable_bytes(cut), fault }
+}
+
+fn system_time((seconds, nanos): Modified) -> Option<SystemTime> {
+    use std::time::Duration;
+    if seconds < 0 {
+        return UNIX_EPOCH.checked_sub(Duration::from_secs(seconds.unsigned_abs()));
+    }
+    if nanos >= 1_000_000_000 {
+        return None;
+    }
+    UNIX_EPOCH.checked_add(Duration::new(seconds.unsigned_abs(), nanos))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn impossible_holes_and_links_are_refused() {
+        let entry = |kind| Entry { path: b"a".to_vec(), kind };
+        let file = |bytes, holes: &[(u64, u64)]| {
+            entry(Kind::File { bytes, mode: None, modified: None, holes: holes.to_vec() })
+        };
+        for holes in [&[(0, 11)][..], &[(5, 4)], &[(0, 2), (1, 3)], &[(3, 3)]] {
+            assert!(matches!(Received::default().add(file(10, holes)), Err(ManifestError::Holes(_))));
+        }
+        assert_eq!(Received::default().add(file(1 << 50, &[(0, 1 << 50)])), Err(ManifestError::TooLong));
+        assert!(Received::default().add(file(10, &[(0, 10)])).is_ok());
+        let long = vec![b'a'; LINK_BYTES_MAX + 1];
+        for target in [&b""[..], b"a\0b", &long] {
+            let link = entry(Kind::Link { target: target.to_vec(), modified: None });
+            assert!(matches!(Received::default().add(link), Err(ManifestError::Link(_))));
+        }
+    }
+
+    #[test]
+    fn hostile_manifests_are_refused() {
+        let path = |path: &str| path.as_bytes().to_owned();
+        let file = |name: &str, bytes| Entry {
+            path: path(name),
+            kind: Kind::File {
+                bytes,
+                mode: Some(0o7777),
+                modified: Some((i64::MAX, u32::MAX)),
+                holes: Vec::new(),
+            },
+        };
+        let directory = |name: &str| Entry {
+            path: path(name),
+            kind: Kind::Directory { mode: Some(0o7777), modified: None },
+        };
+        let mut manifest = Received::default();
+        manifest.add(directory("a")).unwrap();
+        manifest.add(file("a/b", 1)).unwrap();
+        assert_eq!((manifest.files[0].modified, manifest.files[0].mode), (None, Some(0o777)));
+        assert_eq!(manifest.directories[0].mode, Some(0o777));
+        for twice in [file("a/b", 1), directory("a/b"), file("a", 1)] {
+            assert!(matches!(manifest.add(twice), Err(ManifestError::Twice(_))));
+        }
+        for stray in [file("b/c", 1), directory("b/c/d"), file("a/b/c", 1), directory("a/b/c")] {
+            let mut manifest = Received::default();
+            manifest.add(directory("a")).unwrap();
+            manifest.add(file("a/b", 1)).unwrap();
+            assert!(matches!(manifest.add(stray), Err(ManifestError::NoDirectory(_))));
+        }
+        assert!(matches!(manifest.add(file("../b", 1)), Err(ManifestError::Path { .. })));
+        let error = manifest.add(file("\u{202e}/../b", 1)).unwrap_err().to_string();
+        assert!(error.contains("\\u{202e}/../b"), "{error}");
+        manifest.add(file("large", 1 << 62)).unwrap();
+        assert_eq!(manifest.add(file("c", u64::MAX)), Err(ManifestError::TooLong));
+        assert_eq!(manifest.bytes(), (1 << 62) + 1);
+        let mut manifest = Received::default();
+        for name in ["gpj\u{202e}", "a\rb", "\u{9b}", "emoji \u{1f469}\u{200d}\u{1f469}", "\u{5d0}\u{200f}"] {
+            manifest.add(file(name, 1)).unwrap();
+        }
+        assert_eq!(manifest.misleading.len(), 3);
+    }
+}

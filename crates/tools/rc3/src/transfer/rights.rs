@@ -1,0 +1,210 @@
+//! Who may use a file: permission bits and POSIX ACLs (acl(5)).
+//!
+//! Invariant: *never wider*. The bits that a sender announces grant nothing that the file's ACL refuses: the group bits of
+//! a file with an ACL are the ACL's mask, not the group's rights (acl(5), "Correspondence between ACL entries and file
+//! permission bits"). The bits that a receiver sets grant nothing beside themselves: entries that a directory hands down
+//! are removed, and a group that a directory chose gets no more than everyone.
+//!
+//! ACLs are read on Linux. Units: permission bits, as in `chmod`.
+
+use std::{fs::File, io};
+
+/// Permission bits that are sent: all except setuid, setgid and sticky.
+pub(super) const MODE_BITS: u32 = 0o777;
+
+/// The most permission bits that a copy of the file at `path` may have: those of the file, less what its ACL refuses to
+/// anyone. `path` is followed.
+#[cfg(unix)]
+pub(super) fn of(path: &std::path::Path, metadata: &std::fs::Metadata) -> Option<u32> {
+    use std::os::unix::fs::MetadataExt;
+    let mode = metadata.mode() & MODE_BITS;
+    Some(match acl::of_path(path) {
+        Ok(None) => mode,
+        Ok(Some(acl)) => acl.copied(mode),
+        // What it grants to the group is unknown.
+        Err(_) => mode & !0o070,
+    })
+}
+
+#[cfg(not(unix))]
+pub(super) fn of(_: &std::path::Path, _: &std::fs::Metadata) -> Option<u32> {
+    None
+}
+
+/// Gives a new file or directory of this process these bits, and nobody further rights. A directory keeps bits above
+/// [`MODE_BITS`], such as setgid of the one above it; a file loses them.
+///
+/// # Errors
+/// When a system call fails.
+#[cfg(unix)]
+pub(super) fn grant(file: &File, mode: u32) -> io::Result<()> {
+    use std::os::unix::fs::MetadataExt;
+    let now = file.metadata()?;
+    let mut mode = mode & MODE_BITS;
+    if let Some(acl) = acl::remove(file)? {
+        // What the directory wants for the group; the mask is the group bits with which the file was created.
+        mode &= 0o707 | acl.group << 3;
+    }
+    // Set by a setgid directory, for example: the sender's group is another one.
+    if now.gid() != rustix::process::getegid().as_raw() {
+        mode &= 0o707 | (mode & 0o007) << 3;
+    }
+    let inherited = if now.is_dir() { now.mode() & 0o7000 } else { 0 };
+    set_mode(file, inherited | mode)
+}
+
+/// Removes from an existing file what a copy with these bits would not have: permission bits, and the entries of an ACL.
+///
+/// # Errors
+/// When a system call fails, for example on a file of another user.
+#[cfg(unix)]
+pub(super) fn limit(file: &File, mode: u32) -> io::Result<()> {
+    match acl::remove(file)? {
+        Some(acl) => narrow(file, mode & (0o7707 | (acl.group & acl.mask) << 3)),
+        None => narrow(file, mode),
+    }
+}
+
+/// Removes all permission bits that are not in `mode`.
+#[cfg(unix)]
+pub(super) fn narrow(file: &File, mode: u32) -> io::Result<()> {
+    use std::os::unix::fs::MetadataExt;
+    set_mode(file, file.metadata()?.mode() & mode)
+}
+
+/// Sets the permission bits.
+#[cfg(unix)]
+pub(super) fn set_mode(file: &File, mode: u32) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    let mut permissions = file.metadata()?.permissions();
+    if mode & 0o7777 == permissions.mode() & 0o7777 {
+        return Ok(());
+    }
+    permissions.set_mode(mode & 0o7777);
+    match file.set_permissions(permissions) {
+        // A file system without permissions shows those of its mount and allows no changes.
+        Err(error)
+            if matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::Unsupported) =>
+        {
+            Ok(())
+        }
+        set => set,
+    }
+}
+
+#[cfg(target_os = "linux")]
+mod acl {
+    use std::{fs::File, io, path::Path};
+
+    use rustix::{
+        fs::{fgetxattr, fremovexattr, getxattr},
+        io::Errno,
+    };
+
+    /// Where Linux keeps the ACL of a file (acl(5) of the kernel: `posix_acl_xattr.h`).
+    const NAME: &str = "system.posix_acl_access";
+    /// Its version, and the tags of its entries: tag, rights and id, little-endian.
+    const VERSION: [u8; 4] = 2_u32.to_le_bytes();
+    const USER: u16 = 0x02;
+    const GROUP_OBJ: u16 = 0x04;
+    const GROUP: u16 = 0x08;
+    const MASK: u16 = 0x10;
+    /// What an extended attribute can have.
+    const BYTES_MAX: usize = 64 << 10;
+
+    /// What counts of an ACL with more entries than permission bits. Rights have three bits.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub(super) struct Acl {
+        /// Of the file's group, as far as the mask allows.
+        pub(super) group: u32,
+        /// The most that named users, named groups and the group have.
+        pub(super) mask: u32,
+        /// What every named user has, within the mask.
+        every_user: u32,
+        /// The same of every named group.
+        every_group: u32,
+    }
+
+    impl Acl {
+        /// The most bits of a copy, on which every named user and group counts as one of the group or of the others.
+        pub(super) fn copied(self, mode: u32) -> u32 {
+            let others = mode & self.every_user & self.every_group & 0o007;
+            mode & 0o700 | (self.group & self.mask & self.every_user) << 3 | others
+        }
+
+        fn parse(value: &[u8]) -> io::Result<Self> {
+            let entries = value.strip_prefix(&VERSION).ok_or(io::ErrorKind::InvalidData)?;
+            let (mut group, mut mask) = (0, 0o7);
+            let (mut users, mut groups): (Option<u32>, Option<u32>) = (None, None);
+            for entry in entries.chunks_exact(8) {
+                let [t0, t1, r0, r1, ..] = *entry else { continue };
+                let rights = u32::from(u16::from_le_bytes([r0, r1])) & 0o7;
+                match u16::from_le_bytes([t0, t1]) {
+                    GROUP_OBJ => group = rights,
+                    MASK => mask = rights,
+                    USER => users = Some(users.unwrap_or(0o7) & rights),
+                    GROUP => groups = Some(groups.unwrap_or(0o7) & rights),
+                    _ => {}
+                }
+            }
+            // Without a name nobody is limited.
+            let every = |rights: Option<u32>| rights.map_or(0o7, |rights| rights & mask);
+            Ok(Self { group, mask, every_user: every(users), every_group: every(groups) })
+        }
+    }
+
+    /// The ACL of a file; `None` if it has only permission bits.
+    pub(super) fn of_path(path: &Path) -> io::Result<Option<Acl>> {
+        read(|value| getxattr(path, NAME, value))
+    }
+
+    /// Removes the ACL of a file, and returns it.
+    pub(super) fn remove(file: &File) -> io::Result<Option<Acl>> {
+        let acl = read(|value| fgetxattr(file, NAME, value))?;
+        if acl.is_some() {
+            fremovexattr(file, NAME)?;
+        }
+        Ok(acl)
+    }
+
+    fn read(get: impl Fn(&mut [u8]) -> rustix::io::Result<usize>) -> io::Result<Option<Acl>> {
+        // Enough for 60 entries.
+        let mut value = vec![0; 512];
+        let got = match get(&mut value) {
+            Err(Errno::RANGE) => {
+                value.resize(BYTES_MAX, 0);
+                get(&mut value)
+            }
+            got => got,
+        };
+        match got {
+            Ok(len) => Acl::parse(value.get(..len).unwrap_or_default()).map(Some),
+            Err(Errno::NODATA | Errno::OPNOTSUPP) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+#[cfg(all(unix, not(target_os = "linux")))]
+mod acl {
+    use std::{fs::File, io, path::Path};
+
+    pub(super) struct Acl {
+        pub(super) group: u32,
+        pub(super) mask: u32,
+    }
+
+    impl Acl {
+        pub(super) fn copied(&self, mode: u32) -> u32 {
+            mode
+        }
+    }
+
+    pub(super) fn of_path(_: &Path) -> io::Result<Option<Acl>> {
+        Ok(None)
+    }
+
+    pub(super) fn remove(_: &File) -> io::Result<Option<Acl>> {
+        Ok(None)
+    }
+}
