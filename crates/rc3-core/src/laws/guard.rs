@@ -214,8 +214,7 @@ impl Outcome {
             Self::Waited | Self::LostAlone | Self::LostTogether => 3,
             // By many packets and without measuring times: certain, until a trial clearly contradicts.
             Self::OvertookBurst => SCORE_HONOURED - 2,
-            // Otherwise if a busy host between them kept the order.
-            Self::FollowedBurst => 3,
+            Self::FollowedBurst => SCORE_IGNORED,
             Self::Undecided => 0,
         }
     }
@@ -334,9 +333,8 @@ impl Guard {
         self.samples.push_back(sample);
     }
 
-    /// A SACK reports that the peer has `span` of `stream`. Returns the round trip of the newest watched packet in it.
-    pub(crate) fn on_sacked(&mut self, now: Instant, stream: StreamId, span: Span) -> Option<Duration> {
-        let mut newest = None;
+    /// A SACK reports that the peer has `span` of `stream`.
+    pub(crate) fn on_sacked(&mut self, now: Instant, stream: StreamId, span: Span) {
         for at in 0..self.samples.len() {
             let sample = &mut self.samples[at];
             let held = sample.stream == stream && span.start <= sample.offset && sample.offset < span.end;
@@ -348,9 +346,7 @@ impl Guard {
             let ahead = sample.total.saturating_sub(self.learned);
             self.rtt_min = self.rtt_min.min(delay);
             self.learned += ahead;
-            newest = Some(delay);
         }
-        newest
     }
 
     /// The primary sent a packet.

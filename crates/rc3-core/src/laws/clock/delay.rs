@@ -36,19 +36,10 @@ impl Delay {
         self.least.get()
     }
 
-    /// When the newest packet was noted.
-    pub(super) fn newest(&self) -> Option<Instant> {
-        self.recent.back().map(|&(at, _)| at)
-    }
-
-    /// Minimum delay in the last quarter of a round trip.
-    pub(super) fn recent(&self) -> Option<f64> {
-        self.recent.iter().map(|&(_, delay)| delay).reduce(f64::min)
-    }
-
     /// Minimum queueing delay in the last quarter of a round trip.
     pub(super) fn queue(&self) -> Duration {
-        match (self.recent(), self.least.get()) {
+        let recent = self.recent.iter().map(|&(_, delay)| delay).reduce(f64::min);
+        match (recent, self.least.get()) {
             (Some(recent), Some(least)) => Duration::from_secs_f64((recent - least).max(0.0)),
             _ => Duration::ZERO,
         }

@@ -65,7 +65,7 @@ pub(super) struct PathRate {
     pub(super) rate: f64,
     /// Whether the path limited it; otherwise it is a lower bound.
     pub(super) known: bool,
-    /// Bytes that arrived in the newest run: the evidence.
+    /// Most bytes of a run in which it was measured: the evidence.
     pub(super) measured: u64,
 }
 
@@ -81,6 +81,8 @@ pub(super) struct Estimate {
     limited: [f64; 2],
     /// and of the others, which are only lower bounds.
     taken: [Taken; 2],
+    /// The most bytes of a run in these round trips.
+    measured: [u64; 2],
     round_began: Option<Instant>,
 }
 
@@ -136,14 +138,15 @@ impl Estimate {
         if bytes < SAMPLE_BYTES {
             return;
         }
+        let of_run = to.bytes.saturating_sub(self.run_began);
+        self.measured[1] = self.measured[1].max(of_run);
         let rate = bytes as f64 * 1e6 / micros.max(RESOLUTION) as f64;
         let sent = to.departed.at.saturating_duration_since(from.departed.at).as_micros() as u64;
-        // They arrived more slowly than they left, or not all of them: the path limited them, unless RLP had nothing to
-        // send meanwhile.
+        // They arrived more slowly than they left, and RLP had data all the time; or not all arrived: the path limited them.
         let is_late = micros > sent + (sent / 10).max(HOST_JITTER).max((JITTERS * self.jitter) as u64);
         let passed = to.passed.saturating_sub(from.passed);
         let lost = passed.saturating_sub(to.came.saturating_sub(from.came));
-        let by_path = from.departed.run == to.departed.run && (is_late || lost * LOST_OF >= passed);
+        let by_path = (is_late && from.departed.run == to.departed.run) || lost * LOST_OF >= passed;
         if !by_path {
             self.taken[1] = self.taken[1].max(Taken::of(bytes, micros));
             return;
@@ -153,6 +156,7 @@ impl Estimate {
             self.round_began = Some(now);
             self.limited = [self.limited[1], 0.0];
             self.taken = [self.taken[1], Taken::default()];
+            self.measured = [self.measured[1], of_run];
         }
         self.limited[1] = self.limited[1].max(rate);
     }
@@ -162,7 +166,7 @@ impl Estimate {
         let limited = self.limited[0].max(self.limited[1]);
         let taken = self.taken[0].max(self.taken[1]);
         let rate = if limited >= taken.certain { limited } else { limited.max(taken.rate) };
-        let measured = self.points.back().map_or(0, |last| last.bytes.saturating_sub(self.run_began));
+        let measured = self.measured[0].max(self.measured[1]);
         (rate > 0.0).then_some(PathRate { rate, known: limited * 1.1 >= rate, measured })
     }
 }

@@ -48,9 +48,6 @@ const PACER_LATE: Duration = Duration::from_millis(2);
 /// Longer waits for other traffic are a queue: the larger of these.
 const QUEUE_MIN: Duration = Duration::from_millis(1);
 const QUEUE_PER_ROUND_TRIP: u32 = 32;
-/// Longer waits that the peer's reports do not show are a queue too, beyond this part of a round trip: the way back
-/// varies.
-const NOISE_PER_ROUND_TRIP: u32 = 16;
 /// Packets that wait in queues other than the bottleneck's.
 const QUEUE_PACKETS: f64 = 4.0;
 /// RLP's window in packets while other traffic holds it back, and the window it grows to. Without one, RLP's own losses
@@ -68,13 +65,6 @@ const GAIN: f64 = 1.05;
 const GAIN_CALM: f64 = 1.0;
 /// The same while only RLP itself has limited the rate.
 const GAIN_UNKNOWN: f64 = 2.0;
-
-/// Factor by which the rate may exceed what proofs support while they return without a queue. Then only RLP itself has
-/// limited them.
-const GROWTH: f64 = 2.0;
-
-/// Most bytes of UDP payload for a stream byte in full packets; a lone end has no stream bytes.
-const WIRE_MAX: f64 = 1.125;
 
 /// RLP bytes in a busy period before the peer has proved any receipt; or the bytes it proved in one earlier round trip,
 /// if more; plus twice the proved bytes. A peer with forged times gains no more.
@@ -153,16 +143,9 @@ pub(crate) struct Clock {
     took: u64,
     /// The rate that was last handed on.
     handed_on: f64,
-    /// RLP bytes sent in this busy period, and the stream bytes in them.
+    /// RLP bytes sent in this busy period.
     sent_bytes: u64,
-    sent_payload: u64,
     proof: Proof,
-    /// Round trips of RLP by the local clock. They include the way back, but no report can shorten them.
-    round_trips: Delay,
-    primary_round_trips: Delay,
-    /// The queueing delay that the peer reported last, in seconds, and how much longer round trips were than that.
-    reported: f64,
-    unreported: Delay,
     /// Datagrams overtaken by one that arrived, and not arrived themselves.
     missing: u64,
     /// When that number last grew.
@@ -201,12 +184,7 @@ impl Clock {
             took: 0,
             handed_on: 0.0,
             sent_bytes: 0,
-            sent_payload: 0,
             proof: Proof::default(),
-            round_trips: Delay::default(),
-            primary_round_trips: Delay::default(),
-            reported: 0.0,
-            unreported: Delay::default(),
             missing: 0,
             lost_at: None,
         }
@@ -228,7 +206,7 @@ impl Clock {
     pub(crate) fn stats(&self) -> ClockStats {
         ClockStats {
             rate: self.pace().map(|pace| pace.rate),
-            path_limited: self.is_path_limited(),
+            path_limited: self.estimate.rate().is_some_and(|path| path.known),
             queue: self.delay.queue(),
             braked: matches!(self.phase, Phase::Braked { .. }),
             remembered: self.recalled,
@@ -242,45 +220,17 @@ impl Clock {
         Some(Pace { rate, rtt_min: self.rtt_min, measured })
     }
 
-    /// Like [`Self::pace`], for later flows: only if the path has limited the rate, and as far as the peer's proofs
-    /// support it.
+    /// Like [`Self::pace`], for later connections: at most twice what the peer proved to have received in a round trip.
     pub(crate) fn found(&self) -> Option<Pace> {
-        let pace = self.pace().filter(|_| self.is_path_limited())?;
-        let rate = self.proof.clamp(bytes_per_second(pace.rate));
-        Some(Pace { rate: Rate::from_bits_per_second((rate * 8.0) as u64)?, ..pace })
-    }
-
-    fn is_path_limited(&self) -> bool {
-        self.estimate.rate().is_some_and(|path| path.known)
-    }
-
-    /// The rate that proofs support, in bytes per second, whatever the peer reports.
-    fn supported(&self, now: Instant) -> f64 {
-        let proved = self.proof.rate();
-        let calm = self.round_trips(now).queue() <= self.queue_max();
-        if calm { proved * GROWTH } else { proved }
-    }
-
-    /// Round trips of RLP by the local clock, or of the primary while RLP only repeats lost bytes, for which Karn's
-    /// algorithm allows no sample.
-    fn round_trips(&self, now: Instant) -> &Delay {
-        let is_fresh = self.round_trips.newest().is_none_or(|newest| now <= newest + self.rtt_min);
-        if is_fresh { &self.round_trips } else { &self.primary_round_trips }
-    }
-
-    /// A queue that the peer's reports do not show, beyond noise: it is on the way back, or hidden.
-    fn unreported_queue(&self, now: Instant) -> Duration {
-        let trips = self.round_trips(now);
-        let seconds = match trips.newest() == self.round_trips.newest() {
-            true => self.unreported.recent().unwrap_or(0.0).max(0.0),
-            false => trips.queue().saturating_sub(self.delay.queue()).as_secs_f64(),
-        };
-        Duration::from_secs_f64(seconds).saturating_sub(self.rtt_min / NOISE_PER_ROUND_TRIP)
+        let pace = self.pace()?;
+        let bytes = (2 * self.proof.most()).max(UNPROVEN_BYTES);
+        let most = Rate::from_bits_per_second((bytes as f64 * 8.0 / pace.rtt_min.as_secs_f64()) as u64)?;
+        Some(Pace { rate: pace.rate.min(most), ..pace })
     }
 
     /// Whether the rate is worth remembering, and has changed since the last call.
     pub(crate) fn take_changed(&mut self) -> bool {
-        let Some(rate) = self.found().map(|pace| bytes_per_second(pace.rate)) else { return false };
+        let Some(PathRate { rate, known: true, .. }) = self.estimate.rate() else { return false };
         let changed = (rate - self.handed_on).abs() > self.handed_on / 8.0;
         if changed {
             self.handed_on = rate;
@@ -288,31 +238,9 @@ impl Clock {
         changed
     }
 
-    /// The peer has proved that it has `bytes` more of RLP, one of which took this round trip.
-    pub(crate) fn on_delivered(&mut self, now: Instant, bytes: u64, round_trip: Option<Duration>) {
-        if let Some(round_trip) = round_trip {
-            self.on_round_trip(now, round_trip);
-        }
-        self.proof.on_rlp_delivered(now, self.on_wire(bytes), self.rtt_min);
-    }
-
-    /// The peer has acknowledged `bytes` of the primary's packets, the newest after this round trip.
-    pub(crate) fn on_primary_delivered(&mut self, now: Instant, bytes: u64, round_trip: Duration) {
-        self.primary_round_trips.add(now, round_trip.as_secs_f64(), self.rtt_min);
+    /// The peer has proved that it has `bytes` more.
+    pub(crate) fn on_delivered(&mut self, now: Instant, bytes: u64) {
         self.proof.on_delivered(now, bytes, self.rtt_min);
-    }
-
-    fn on_round_trip(&mut self, now: Instant, round_trip: Duration) {
-        self.rtt_min = self.rtt_min.min(round_trip);
-        let seconds = round_trip.as_secs_f64();
-        let least = self.round_trips.add(now, seconds, self.rtt_min);
-        self.unreported.add(now, seconds - least - self.reported, self.rtt_min);
-    }
-
-    /// Stream bytes as bytes of UDP payload.
-    fn on_wire(&self, bytes: u64) -> u64 {
-        let ratio = self.sent_bytes as f64 / self.sent_payload.max(1) as f64;
-        (bytes as f64 * ratio.clamp(1.0, WIRE_MAX)) as u64
     }
 
     /// Everything sent is acknowledged or lost: what follows is another flow.
@@ -320,13 +248,13 @@ impl Clock {
         self.begun = None;
         self.sent = 0;
         self.sent_bytes = 0;
-        self.sent_payload = 0;
+        self.proof.start_busy_period();
         // The path may have changed meanwhile.
         self.vacancy = Vacancy::new(self.missing);
-        self.proof.start_busy_period();
-        if let Some(found) = self.found() {
-            self.proof.forget_rates();
-            self.remember(found.or_known(self.remembered));
+        if self.estimate.rate().is_some_and(|path| path.known) {
+            if let Some(pace) = self.found() {
+                self.remember(pace.or_known(self.remembered));
+            }
             self.estimate = Estimate::default();
             self.phase = Phase::Start;
         }
@@ -409,9 +337,6 @@ impl Clock {
         let Some(PathRate { rate, known, .. }) = self.estimate.rate() else {
             return Permit::Wait(now + self.rtt_min);
         };
-        // Without any proof, what keeps the estimate alive.
-        let least = FLOOR_MIN * path.packet_bytes as f64 / self.rtt_min.as_secs_f64();
-        let rate = rate.min(self.supported(now)).max(least);
         let bdp = rate * self.rtt_min.as_secs_f64();
         // Plus what keeps the link busy between bursts without a queue.
         let packets = |packets: u64| (packets * path.packet_bytes) as f64;
@@ -478,8 +403,6 @@ impl Clock {
     pub(crate) fn on_rlp_sent(&mut self, now: Instant, departure: Departure, bytes: u64) {
         self.sent += departure.packets;
         self.sent_bytes += bytes;
-        self.sent_payload += departure.span.len();
-        self.proof.expect(now + self.rtt_min);
         self.vacancy.own().on_rlp_sent(now, departure.last, departure.packets, bytes);
         self.departures.push(departure);
         self.pacer.on_rlp_sent(now, bytes);
@@ -501,10 +424,10 @@ impl Clock {
     /// The receiver's report. Returns the one-way time, for [`Self::waited`].
     pub(crate) fn on_arrival(&mut self, now: Instant, arrival: Arrival, honoured: bool) -> Option<f64> {
         let departed = self.departures.on_arrival(arrival.packet_number)?;
+        self.rtt_min = self.rtt_min.min(now.saturating_duration_since(departed.at));
         self.estimate.on_arrival(now, arrival, departed, self.departures.passed(), self.rtt_min);
         let delay = self.one_way(departed.at, arrival.micros);
         let waited = delay - self.delay.add(now, delay, self.rtt_min);
-        self.reported = waited;
         let missing = self.departures.passed().saturating_sub(arrival.datagrams);
         let lost = missing > self.missing;
         self.missing = self.missing.max(missing);
@@ -514,9 +437,6 @@ impl Clock {
         if let Some(PathRate { rate, .. }) = self.estimate.rate() {
             let service = self.sent_bytes as f64 / self.sent.max(1) as f64 / rate;
             let (number, missing) = (arrival.packet_number, self.missing);
-            // A queue that the peer hides is a queue of others.
-            let hidden = self.unreported_queue(now).as_secs_f64();
-            let (delay, waited) = (delay + hidden, waited + hidden);
             let sample = Sample { number, delay, waited, service, rate, missing };
             self.vacancy.on_arrival(now, sample, self.rtt_min);
         }
@@ -549,7 +469,7 @@ impl Clock {
 
     fn change(&mut self, now: Instant, honoured: bool, lost: bool) {
         let queue = self.vacancy.queue().min(self.delay.queue());
-        let queue = !honoured && queue.max(self.unreported_queue(now)) > self.queue_max();
+        let queue = !honoured && queue > self.queue_max();
         match self.phase {
             Phase::Start
                 if (honoured && self.estimate.rate().is_some()) || self.vacancy.part(false).is_some() =>
@@ -631,8 +551,8 @@ mod tests {
         free: Instant,
         others: Duration,
         sent: u64,
-        /// Reports on their way: arrival time, content, and when the packet left.
-        reports: Vec<(Instant, Arrival, Instant)>,
+        /// Reports on their way: arrival time and content.
+        reports: Vec<(Instant, Arrival)>,
         honoured: bool,
         /// The receiver's clock error as a function of an interval.
         haste: u32,
@@ -658,13 +578,9 @@ mod tests {
             let (mut now, end) = (self.start + from, self.start + to);
             let mut sent = Vec::new();
             while now < end {
-                while let Some(at) = self.reports.iter().position(|(at, ..)| *at <= now) {
-                    let (at, report, sent) = self.reports.remove(at);
+                while let Some(at) = self.reports.iter().position(|(at, _)| *at <= now) {
+                    let (at, report) = self.reports.remove(at);
                     self.clock.on_arrival(at, report, self.honoured);
-                    // A receiver whose times are made up proves nothing.
-                    if self.haste == 1 {
-                        self.clock.on_delivered(at, PACKET, Some(at - sent));
-                    }
                 }
                 let path = PathNow {
                     packet_bytes: PACKET,
@@ -698,7 +614,8 @@ mod tests {
                 bytes: self.sent * PACKET,
                 micros,
             };
-            self.reports.push((arrives + RTT, report, now));
+            self.clock.on_delivered(arrives + RTT, if self.haste == 1 { PACKET } else { 0 });
+            self.reports.push((arrives + RTT, report));
         }
     }
 
@@ -770,12 +687,15 @@ mod tests {
 
     #[test]
     fn later_flows_get_no_rate_without_receipts() {
-        for (haste, proves) in [(1, true), (10_000, false)] {
+        for (haste, bounded) in [(1, false), (10_000, true)] {
             let mut world = World::new();
             world.haste = haste;
             world.run(ms(0), ms(400));
-            assert!(world.clock.pace().is_some());
-            assert_eq!(world.clock.found().is_some(), proves);
+            let bytes = |pace: Pace| pace.rate.bytes_in(pace.rtt_min);
+            let found = world.clock.pace().map(bytes).expect("a rate");
+            let proved = world.clock.found().map(bytes).expect("a rate");
+            assert_eq!(proved < found, bounded, "{proved} of {found} bytes in a round trip");
+            assert!(proved <= UNPROVEN_BYTES);
         }
     }
 

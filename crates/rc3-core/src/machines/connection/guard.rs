@@ -48,9 +48,6 @@ impl Connection {
         let Self { primary, overlay: Some(Overlay { rlp: Some(rlp), .. }), .. } = self else { return };
         let sample = primary.take_path_sample(now);
         let arrived = now - late;
-        if let Some((_, rtt)) = sample.acked {
-            rlp.on_primary_delivered(arrived, sample.acked_bytes, rtt.saturating_sub(late));
-        }
         let Some(guard) = rlp.guard() else { return };
         let acked = sample
             .acked

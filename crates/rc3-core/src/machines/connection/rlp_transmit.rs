@@ -225,15 +225,13 @@ impl Connection {
             }
             self.log_packets(now, id, level, &packets);
             let last = packets[packets.len() - 1].span;
-            let repeated = self.streams.send(id).is_some_and(|stream| stream.may_be_repeated(last));
             let departure = self.write_packets(now, id, level, &packets, buf)?;
             let total = buf.len() as u64;
             let handshaking = self.primary.is_handshaking();
             let rlp = self.rlp()?;
             rlp.on_sent(now, departure, total);
-            // A SACK cannot acknowledge an end alone, the delay of early data is unknown, and of repeated bytes the first
-            // copy may have arrived (Karn's algorithm).
-            let watched = !handshaking && !packets[0].span.is_empty() && !repeated;
+            // A SACK cannot acknowledge an end alone, and the delay of early data is unknown.
+            let watched = !handshaking && !packets[0].span.is_empty();
             if let Some(guard) = rlp.guard().filter(|_| watched) {
                 guard.on_rlp_sent(now, id, last.start, total, window.in_flight);
             }

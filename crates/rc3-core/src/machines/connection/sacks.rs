@@ -30,12 +30,12 @@ impl Connection {
         let mut room = self.overhead_room();
         let Self { streams, sent, overlay, .. } = self;
         let mut guard = overlay.as_mut().and_then(|overlay| overlay.rlp.as_mut()).and_then(Rlp::guard);
-        let (mut delivered, mut round_trip) = (0, None);
+        let mut delivered = 0;
         let has_source = streams.with_send(id, |stream| {
             let mut newly = 0;
             for (span, _) in spans {
                 if let Some(guard) = &mut guard {
-                    round_trip = guard.on_sacked(now, id, span).or(round_trip);
+                    guard.on_sacked(now, id, span);
                 }
                 let buffer = &mut stream.buffer;
                 newly += stream.ledger.delivered(span, room >= SACK_COST, |span, level| {
@@ -49,7 +49,7 @@ impl Connection {
             stream.has_source()
         });
         if let Some(rlp) = self.rlp() {
-            rlp.on_delivered(now, delivered, round_trip);
+            rlp.on_delivered(now, delivered);
         }
         let streams = &mut self.streams;
         // RLP may send more, in proportion to what arrives.

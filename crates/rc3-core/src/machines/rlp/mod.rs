@@ -180,7 +180,12 @@ impl Rlp {
         let limited = clock.stats().path_limited;
         let confirmed = self.unconfirmed && limited;
         self.unconfirmed &= !confirmed;
-        self.pace = clock.found().map(|found| found.or_known(self.pace)).or(self.pace);
+        self.pace = match (clock.found(), self.pace) {
+            // A rate that the path did not limit does not contradict a higher one.
+            (Some(found), Some(known)) if !limited && found.rate < known.rate => Some(known),
+            (Some(found), known) => Some(found.or_known(known)),
+            (None, known) => known,
+        };
         let record = Record { score: guard.score(), pace: self.pace, at: now, until: now + self.verdict_age };
         (changed || confirmed).then_some(record)
     }
@@ -320,17 +325,10 @@ impl Rlp {
         }
     }
 
-    /// The peer has proved that it has `bytes` more of RLP, one of which took this round trip.
-    pub(crate) fn on_delivered(&mut self, now: Instant, bytes: u64, round_trip: Option<Duration>) {
+    /// The peer has proved that it has `bytes` more.
+    pub(crate) fn on_delivered(&mut self, now: Instant, bytes: u64) {
         if let Some(clock) = &mut self.clock {
-            clock.on_delivered(now, bytes, round_trip);
-        }
-    }
-
-    /// The peer has acknowledged `bytes` more of the primary, the newest after this round trip.
-    pub(crate) fn on_primary_delivered(&mut self, now: Instant, bytes: u64, round_trip: Duration) {
-        if let Some(clock) = &mut self.clock {
-            clock.on_primary_delivered(now, bytes, round_trip);
+            clock.on_delivered(now, bytes);
         }
     }
 

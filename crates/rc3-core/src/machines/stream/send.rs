@@ -47,8 +47,6 @@ pub(crate) struct SendStream {
     pub(crate) rlp_limit: u64,
     /// Highest offset RLP has sent.
     rlp_top: u64,
-    /// Lowest offset RLP has sent.
-    rlp_bottom: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,7 +100,6 @@ impl SendStream {
             handed_last: Span::default(),
             rlp_limit,
             rlp_top: 0,
-            rlp_bottom: u64::MAX,
         }
     }
 
@@ -339,11 +336,6 @@ impl SendStream {
         true
     }
 
-    /// Whether RLP may have sent bytes of this span before: it goes down from the end, and up again only for lost bytes.
-    pub(crate) fn may_be_repeated(&self, span: Span) -> bool {
-        self.rlp_bottom < span.end && span.start < self.rlp_top
-    }
-
     /// The highest available bytes below `ceiling` that RLP may send, at most `max`; see [`Ledger::next_for_rlp`]. An
     /// empty span is the end of the stream, which still has to be signalled.
     pub(crate) fn next_for_rlp(&self, max: u64, ceiling: u64, overlap_max: u64) -> Option<Span> {
@@ -373,7 +365,6 @@ impl SendStream {
         }
         self.ledger.sent_by_rlp(span, level);
         self.rlp_top = self.rlp_top.max(span.end);
-        self.rlp_bottom = self.rlp_bottom.min(span.start);
         self.give_up(span);
     }
 }

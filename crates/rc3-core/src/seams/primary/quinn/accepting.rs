@@ -7,7 +7,7 @@ use quinn_proto as quic;
 use super::seam::with_control;
 use crate::{
     config::{ServerConfig, TransportConfig},
-    quic::Dir,
+    quic::{Dir, Side},
     seams::{
         keys::protection::Protection,
         tls::{ConfigError, early_limits::EarlyLimits},
@@ -59,7 +59,7 @@ fn early_limits(config: &TransportConfig) -> EarlyLimits {
     let streams = |dir, count| with_control(dir, count).into_inner();
     let datagram_max = |bytes: usize| bytes.min(u16::MAX.into()) as u64 + 1;
     EarlyLimits {
-        data: config.receive_tuner().window(),
+        data: config.advertised_receive(Side::Server, u64::MAX),
         stream_data: config.stream_receive_window.into(),
         bidi: streams(Dir::Bi, config.max_concurrent_bidi_streams),
         uni: streams(Dir::Uni, config.max_concurrent_uni_streams),
