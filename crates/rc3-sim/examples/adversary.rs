@@ -44,6 +44,7 @@ fn search(words: &[String]) {
     if settings.is_empty() {
         settings.extend(SETTINGS);
     }
+    #[expect(clippy::disallowed_methods, reason = "progress of a long computation, which takes real time")]
     let began = Instant::now();
     let mut search = Search::new(&settings, threads.unwrap_or(NonZero::<usize>::MIN), seed);
     let mut best = [1.0; Harm::ALL.len()];

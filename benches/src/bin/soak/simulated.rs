@@ -4,6 +4,8 @@ use std::{fs, panic, path::Path, time::Instant};
 
 use crate::random::Random;
 
+// The fuzzer's small worlds are not used here.
+#[allow(dead_code)]
 #[path = "../../../../fuzz/src/operations.rs"]
 #[expect(unreachable_pub, reason = "a crate of its own for the fuzzer")]
 mod operations;

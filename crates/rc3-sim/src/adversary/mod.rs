@@ -7,12 +7,12 @@
 //! same setting.
 //!
 //! ```
-//! use rc3_sim::adversary::{Lie, Setting, Trial};
+//! use rc3_sim::adversary::{Harm, Harms, Lie, Setting, Trial};
 //!
 //! let setting = Setting::find("slow").unwrap();
-//! let lie: Lie = "change arrival.micros factor=0.1".parse().unwrap();
+//! let lie: Lie = "withhold sack chance=0.5; delay rlp by=20".parse().unwrap();
 //! let (honest, lying) = (Trial::honest(setting).run(), Trial { setting, lie }.run());
-//! assert!(lying.cross_loss < 1.0 && honest.cross_loss < 0.15);
+//! assert!(Harms::between(&honest, &lying).of(Harm::Gain) < 1.2);
 //! ```
 
 mod cross;

@@ -47,7 +47,7 @@ pub struct Search {
 impl Search {
     /// A search in these settings, at least one.
     pub fn new(settings: &[Setting], threads: NonZero<usize>, seed: u64) -> Self {
-        let honest = |&setting: &Setting| (setting, Trial::honest(setting).run());
+        let honest = |&setting: &Setting| (setting, Trial::honest(setting).confirm());
         Self {
             settings: settings.iter().map(honest).collect(),
             threads,
@@ -75,31 +75,35 @@ impl Search {
         self.generations * GENERATION as u64
     }
 
-    /// Tries one generation more; returns all of it.
+    /// Tries one generation more; returns those of it that seemed worse than any before, confirmed.
     pub fn step(&mut self) -> Vec<Champion> {
         let trials: Vec<Trial> = (0..GENERATION).map(|_| self.candidate()).collect();
-        let tried = self.run(&trials);
         self.generations += 1;
-        for champion in &tried {
-            self.offer(champion);
-        }
-        tried
+        let seemed = self.run(&trials, Trial::run).into_iter().filter(|tried| self.is_worse(tried));
+        let seemed: Vec<Trial> = seemed.map(|tried| tried.trial).collect();
+        let confirmed = self.run(&seemed, Trial::confirm);
+        confirmed.iter().for_each(|champion| self.offer(champion));
+        confirmed
     }
 
     /// Replaces each champion by the simplest lie that does nearly the same harm.
     pub fn simplify(&mut self) {
         for harm in Harm::ALL {
-            while let Some(champion) = self.champions[harm as usize].clone() {
-                let enough = champion.harms.of(harm) * SIMPLER;
-                let setting = champion.trial.setting;
-                let simpler = champion.trial.lie.simpler().into_iter().map(|lie| Trial { setting, lie });
-                let tried = self.run(&simpler.collect::<Vec<_>>());
-                let Some(simpler) = tried.into_iter().find(|tried| tried.harms.of(harm) >= enough) else {
-                    break;
-                };
+            while let Some(simpler) = self.simpler(harm) {
                 self.champions[harm as usize] = Some(simpler);
             }
         }
+    }
+
+    /// A lie simpler than the champion's, confirmed to do nearly the same harm.
+    fn simpler(&self, harm: Harm) -> Option<Champion> {
+        let champion = self.champions[harm as usize].as_ref()?;
+        let enough = |tried: &Champion| tried.harms.of(harm) >= champion.harms.of(harm) * SIMPLER;
+        let setting = champion.trial.setting;
+        let simpler = champion.trial.lie.simpler().into_iter().map(|lie| Trial { setting, lie });
+        let seemed = self.run(&simpler.collect::<Vec<_>>(), Trial::run).into_iter().filter(enough);
+        let mut confirmed = seemed.map(|tried| self.champion(&tried.trial, tried.trial.confirm()));
+        confirmed.find(enough)
     }
 
     fn candidate(&mut self) -> Trial {
@@ -116,24 +120,32 @@ impl Search {
         Trial { setting, lie: parent.trial.lie.mutated(&other.trial.lie, random) }
     }
 
+    fn is_worse(&self, tried: &Champion) -> bool {
+        Harm::ALL.into_iter().any(|harm| tried.harms.of(harm) > self.worst(harm))
+    }
+
+    /// The most harm of a kind so far; an honest receiver does 1.
+    fn worst(&self, harm: Harm) -> f64 {
+        self.champions[harm as usize].as_ref().map_or(1.0, |champion| champion.harms.of(harm))
+    }
+
     fn offer(&mut self, tried: &Champion) {
         for harm in Harm::ALL {
-            let best = &mut self.champions[harm as usize];
-            if best.as_ref().is_none_or(|best| tried.harms.of(harm) > best.harms.of(harm)) {
-                *best = Some(tried.clone());
+            if tried.harms.of(harm) > self.worst(harm) {
+                self.champions[harm as usize] = Some(tried.clone());
             }
         }
     }
 
     /// Runs trials in parallel; results are in their order.
-    fn run(&self, trials: &[Trial]) -> Vec<Champion> {
+    fn run(&self, trials: &[Trial], how: fn(&Trial) -> Outcome) -> Vec<Champion> {
         let next = AtomicUsize::new(0);
         let results = Mutex::new(vec![None; trials.len()]);
         thread::scope(|scope| {
             for _ in 0..self.threads.get().min(trials.len()) {
                 scope.spawn(|| {
                     while let Some((index, trial)) = pick(trials, &next) {
-                        let outcome = trial.run();
+                        let outcome = how(trial);
                         results.lock().unwrap_or_else(PoisonError::into_inner)[index] = Some(outcome);
                     }
                 });

@@ -17,10 +17,16 @@ pub struct Setting {
     pub rtt: Duration,
     /// How long the liar receives.
     pub lasts: Duration,
-    /// What its sender writes.
+    /// Flows that it receives, one connection each, one after the other in equal parts of that time.
+    pub flows: u32,
+    /// Bytes of each.
+    pub bytes: u64,
+    /// When its sender writes them.
     pub writes: Writes,
-    /// Seed of everything random.
+    /// Seed of the first world.
     pub seed: u64,
+    /// Worlds whose mean is an outcome: they differ in the times at which flows begin.
+    pub worlds: u64,
 }
 
 const fn fifo(name: &'static str, mbits: u64, lasts: u64) -> Setting {
@@ -29,13 +35,18 @@ const fn fifo(name: &'static str, mbits: u64, lasts: u64) -> Setting {
         bits_per_second: mbits * 1_000_000,
         rtt: Duration::from_millis(40),
         lasts: Duration::from_secs(lasts),
+        flows: 1,
+        // More than passes in any setting.
+        bytes: 1 << 30,
         writes: Writes::AtOnce,
         seed: 1,
+        worlds: 2,
     }
 }
 
-/// All settings: one long transfer over 10, 2 and 50 Mbit/s, and a flow that pauses.
-pub const SETTINGS: [Setting; 4] = [
+/// All settings: a long transfer over 10, 2 and 50 Mbit/s, one that pauses, and connections of which each remembers the
+/// path of the one before.
+pub const SETTINGS: [Setting; 5] = [
     fifo("middle", 10, 5),
     fifo("slow", 2, 8),
     fifo("fast", 50, 3),
@@ -43,6 +54,7 @@ pub const SETTINGS: [Setting; 4] = [
         writes: Writes::Chunked { first: 300_000, chunk: 300_000, every: Duration::from_millis(500) },
         ..fifo("bursts", 10, 5)
     },
+    Setting { flows: 4, bytes: 600_000, ..fifo("again", 10, 6) },
 ];
 
 impl Setting {

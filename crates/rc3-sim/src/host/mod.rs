@@ -14,9 +14,10 @@ use std::{
     time::{Duration, Instant},
 };
 
+use bytes::Bytes;
 use rc3_core::{
     ClientConfig, Connection, ConnectionHandle, ConnectionStats, DatagramMeta, Dir, Endpoint, EndpointEvent,
-    Event, ServerConfig, Transmit, TransportConfig, units::Level,
+    Event, ServerConfig, StreamId, Transmit, TransportConfig, units::Level,
 };
 use receiver::Receiver;
 use remotes::Remotes;
@@ -155,17 +156,21 @@ impl Host {
         }
     }
 
-    /// Does something with the connection of a flow that this host receives; `None` without one.
-    pub(crate) fn with_received<T>(
-        &mut self,
-        now: Instant,
-        flow: FlowId,
-        change: impl FnOnce(&mut Connection) -> T,
-    ) -> Option<T> {
+    /// The connection of a flow that this host receives.
+    pub(crate) fn received(&self, flow: FlowId) -> Option<&Connection> {
+        self.endpoint.connection(self.receiver(flow)?)
+    }
+
+    /// Writes to a stream of a flow that this host receives; what finds no room is dropped.
+    pub(crate) fn write(&mut self, now: Instant, flow: FlowId, stream: StreamId, bytes: Bytes) {
+        let handle = self.receiver(flow);
+        handle.and_then(|handle| self.endpoint.with_connection(now, handle, |c| c.write(stream, bytes)));
+    }
+
+    fn receiver(&self, flow: FlowId) -> Option<ConnectionHandle> {
         let mut roles = self.connections.iter();
-        let (&handle, _) =
-            roles.find(|(_, role)| matches!(role, Role::Receiver(receiver) if receiver.flow == flow))?;
-        self.endpoint.with_connection(now, handle, change)
+        let is_receiver = |role: &Role| matches!(role, Role::Receiver(receiver) if receiver.flow == flow);
+        roles.find(|(_, role)| is_receiver(role)).map(|(&handle, _)| handle)
     }
 
     /// Hands over what has arrived, if it is time to read.

