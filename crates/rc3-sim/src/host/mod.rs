@@ -140,9 +140,12 @@ impl Host {
         let mut seed = [0; 32];
         seed[..8].copy_from_slice(&config.seed.to_le_bytes());
         seed[8..12].copy_from_slice(&id.0.to_le_bytes());
+        let mut endpoint = Endpoint::new(Some(&config.server), Some(seed)).expect("TLS settings that work");
+        // Hosts of the papers have memory enough.
+        endpoint.set_memory_max(u64::MAX);
         Self {
             id,
-            endpoint: Endpoint::new(Some(&config.server), Some(seed)).expect("TLS settings that work"),
+            endpoint,
             config,
             connections: FxHashMap::default(),
             flows: Remotes::default(),
