@@ -79,7 +79,10 @@ impl Entry {
             let _ = write!(line, " at={at} score={score}");
             if let Some(Pace { rate, rtt_min, measured }) = pace {
                 let (rate, rtt) = (rate.bits_per_second(), rtt_min.as_micros());
-                let _ = write!(line, " rate={rate} rtt_us={rtt} measured={measured}");
+                let _ = write!(line, " rate={rate} rtt_us={rtt}");
+                if measured > 0 {
+                    let _ = write!(line, " measured={measured}");
+                }
             }
         }
         if let Some((at, marks)) = self.marks {
@@ -173,7 +176,7 @@ pub(super) mod tests {
 
     #[test]
     fn the_line_of_the_documentation_is_read() {
-        let line = "192.0.2.7 from=10.0.0.3 at=1790000000 score=-6 rate=93000000 rtt_us=20100 marks=cs1 marked=1790000100";
+        let line = "192.0.2.7 from=10.0.0.3 at=1790000000 score=-6 rate=93000000 rtt_us=20100 measured=1200000 marks=cs1 marked=1790000100";
         let (key, entry) = Entry::parse(line).expect("a line");
         assert_eq!(entry.line(key), line);
         assert_eq!(entry.marks, Some((1_790_000_100, MarkChoice::Cs1)));
