@@ -208,7 +208,7 @@ impl Host {
         let reached = match (role, event) {
             (Role::Sender(sender), Event::Connected) => {
                 sender.connected(now, &mut self.endpoint, handle);
-                self.chunks.extend(sender.next_write().map(|at| (at, handle)));
+                self.chunks.extend(sender.next_write(now).map(|at| (at, handle)));
                 Some(Milestone::FirstData)
             }
             (Role::Sender(sender), Event::Writable(_)) => {
@@ -242,7 +242,7 @@ impl Host {
                 let given_up = sender.give_up(now, &mut self.endpoint, handle);
                 self.events.extend(given_up.map(|milestone| FlowEvent { flow, at: now, milestone }));
                 sender.write(now, &mut self.endpoint, handle);
-                self.chunks.extend(sender.next_write().map(|at| (at, handle)));
+                self.chunks.extend(sender.next_write(now).map(|at| (at, handle)));
             }
         }
     }

@@ -88,11 +88,13 @@ impl Sender {
         Some(Milestone::Failed)
     }
 
-    /// When the application has more to write.
-    pub(super) fn next_write(&self) -> Option<Instant> {
-        let Writes::Chunked { first, chunk, every } = self.writes else { return None };
-        let chunks = self.written.saturating_sub(first).div_ceil(chunk.max(1)) as u32;
-        (self.written < self.bytes).then(|| Some(self.began? + every * (chunks + 1))).flatten()
+    /// When the application has more to write, after `now`; what found no room by then waits for
+    /// [`rc3_core::Event::Writable`].
+    pub(super) fn next_write(&self, now: Instant) -> Option<Instant> {
+        let Writes::Chunked { every, .. } = self.writes else { return None };
+        let began = self.began.filter(|_| self.written < self.bytes && !self.over)?;
+        let chunks = (now - began).as_nanos() / every.as_nanos().max(1);
+        Some(began + every * (chunks as u32 + 1))
     }
 
     /// All has arrived.

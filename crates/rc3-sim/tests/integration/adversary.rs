@@ -40,6 +40,16 @@ fn a_lie_that_changes_nothing_does_nothing() {
     assert_eq!(tried(middle(), "change arrival.micros factor=1; delay rlp by=0"), honest);
 }
 
+/// The sender has more to write when it ends the connection.
+#[test]
+fn a_liar_that_is_found_out_ends_no_trial() {
+    let setting = Setting::find("bursts").expect("it is there");
+    for from in [400, 450, 500, 550, 600] {
+        let outcome = tried(setting, &format!("claim complete from={from}"));
+        assert!(outcome.read > 0 && outcome.read < 2_000_000, "{from}: {outcome:?}");
+    }
+}
+
 #[test]
 fn lies_reach_the_sender() {
     let honest = Trial::honest(middle()).run();
