@@ -100,7 +100,8 @@ impl Search {
         let champion = self.champions[harm as usize].as_ref()?;
         let enough = |tried: &Champion| tried.harms.of(harm) >= champion.harms.of(harm) * SIMPLER;
         let setting = champion.trial.setting;
-        let simpler = champion.trial.lie.simpler().into_iter().map(|lie| Trial { setting, lie });
+        let lies = champion.trial.lie.simpler().into_iter().filter(|lie| !lie.rules.is_empty());
+        let simpler = lies.map(|lie| Trial { setting, lie });
         let seemed = self.run(&simpler.collect::<Vec<_>>(), Trial::run).into_iter().filter(enough);
         let mut confirmed = seemed.map(|tried| self.champion(&tried.trial, tried.trial.confirm()));
         confirmed.find(enough)
