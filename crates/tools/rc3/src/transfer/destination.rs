@@ -2,9 +2,9 @@
 //!
 //! Invariants. *Confined*: all access goes through one directory handle that no name and no symbolic link leads out of.
 //! *Nothing lost*: without permission to overwrite, an existing name is never replaced, not even one that appears
-//! during the transfer, and no two entries of a transfer end in one file ([`Claims`]); incomplete files stay as a
+//! during the transfer, and no two entries of a transfer end in one file (`Claims`); incomplete files stay as a
 //! [`Part`] unless [`Policy`] says otherwise. *Never wider*: at no moment has a file rights that the sender's file lacks
-//! or the umask removes ([`super::rights`]); an incomplete one has 0600.
+//! or the umask removes (`super::rights`); an incomplete one has 0600.
 
 use std::{
     collections::HashSet,

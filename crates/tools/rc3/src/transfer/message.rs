@@ -122,7 +122,7 @@ pub enum FromSender {
 
 impl FromSender {
     /// The name that the receiver would use, if the message has one. Only names that the receiver asked for may be used:
-    /// see [`super::asked::Asked`].
+    /// see `super::asked::Asked`.
     pub fn name(&self) -> Option<&[u8]> {
         match self {
             Self::Entry(entry) => Some(&entry.path),
