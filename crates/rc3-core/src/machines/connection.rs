@@ -302,7 +302,8 @@ impl Connection {
                 }
                 Ok(Frame::Solicit) => self.on_solicit(now),
                 Ok(Frame::Complete(stream)) => self.on_complete(stream),
-                Ok(Frame::Arrival(arrival)) => self.on_arrival(now, arrival),
+                // Behind the SACKs, which prove them.
+                Ok(Frame::Arrival(_)) => {}
                 Ok(Frame::Probe) => self.on_order_probe(opened.packet_number),
                 Ok(Frame::Order(order)) => self.on_order(now, order),
                 Ok(Frame::Data(data)) => {
@@ -329,6 +330,7 @@ impl Connection {
                 break;
             }
         }
+        self.on_arrivals(arrived, &payload);
         self.reopen_lost();
         true
     }

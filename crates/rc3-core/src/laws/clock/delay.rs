@@ -36,10 +36,14 @@ impl Delay {
         self.least.get()
     }
 
+    /// Minimum delay in the last quarter of a round trip.
+    pub(super) fn recent(&self) -> Option<f64> {
+        self.recent.iter().map(|&(_, delay)| delay).reduce(f64::min)
+    }
+
     /// Minimum queueing delay in the last quarter of a round trip.
     pub(super) fn queue(&self) -> Duration {
-        let recent = self.recent.iter().map(|&(_, delay)| delay).reduce(f64::min);
-        match (recent, self.least.get()) {
+        match (self.recent(), self.least.get()) {
             (Some(recent), Some(least)) => Duration::from_secs_f64((recent - least).max(0.0)),
             _ => Duration::ZERO,
         }

@@ -24,6 +24,20 @@ pub(crate) struct Departure {
     pub stream: StreamId,
     /// Its bytes in the datagrams.
     pub span: Span,
+    /// Its bytes in one of them: all have as many, in ascending order, except that the last may have fewer, from the
+    /// start of the span.
+    pub packet_span: u64,
+}
+
+impl Departure {
+    /// The first byte of the stream in the datagram with this number; `None` if it is not one of them, or has none.
+    fn byte_of(&self, packet_number: u64) -> Option<u64> {
+        let behind = self.last.checked_sub(packet_number).filter(|&behind| behind < self.packets)?;
+        let short = u64::from(self.packets * self.packet_span > self.span.len());
+        let above = (behind + 1 - short) * self.packet_span;
+        let at = if behind < short { self.span.start } else { self.span.end.saturating_sub(above) };
+        (self.span.start <= at && at < self.span.end).then_some(at)
+    }
 }
 
 /// Bytes that may be lost: those of them without a SACK.
@@ -40,6 +54,16 @@ pub(crate) struct Loss {
 pub(super) struct Departed {
     pub(super) at: Instant,
     pub(super) run: u64,
+    /// Bytes of UDP payload that both loops had sent, with it, and those of them that the primary had sent.
+    pub(super) sent_bytes: u64,
+    pub(super) of_primary: u64,
+}
+
+impl Departed {
+    /// Bytes of UDP payload that RLP had sent, with it.
+    pub(super) fn of_rlp(&self) -> u64 {
+        self.sent_bytes.saturating_sub(self.of_primary)
+    }
 }
 
 /// A batch and its place in the order.
@@ -49,6 +73,24 @@ struct Batch {
     /// The number of datagrams up to and including it.
     through: u64,
     run: u64,
+    /// Bytes of UDP payload in each datagram, and those that both loops had sent, with the last.
+    packet_bytes: u64,
+    sent_bytes: u64,
+    of_primary: u64,
+}
+
+impl Batch {
+    /// The departure of its datagram with this number.
+    fn departed(&self, packet_number: u64) -> Option<Departed> {
+        let behind = self.departure.last.checked_sub(packet_number)?;
+        let sent_bytes = self.sent_bytes.saturating_sub(behind * self.packet_bytes);
+        (behind < self.departure.packets).then_some(Departed {
+            at: self.departure.at,
+            run: self.run,
+            sent_bytes,
+            of_primary: self.of_primary,
+        })
+    }
 }
 
 /// Oldest first.
@@ -59,16 +101,36 @@ pub(super) struct Departures {
     /// Datagrams sent, and those of them that arrived or were overtaken.
     sent: u64,
     passed: u64,
+    /// Bytes of UDP payload of both loops, and those of the primary.
+    sent_bytes: u64,
+    of_primary: u64,
     lost: Vec<Loss>,
+    /// The newest that arrived.
+    newest: Option<u64>,
 }
 
 impl Departures {
-    pub(super) fn push(&mut self, departure: Departure) {
+    /// RLP sends a batch of `bytes`.
+    pub(super) fn push(&mut self, departure: Departure, bytes: u64) {
         if self.batches.len() == BATCHES_MAX {
             self.pop();
         }
         self.sent += departure.packets;
-        self.batches.push_back(Batch { departure, through: self.sent, run: self.run });
+        self.sent_bytes += bytes;
+        self.batches.push_back(Batch {
+            departure,
+            through: self.sent,
+            run: self.run,
+            packet_bytes: bytes / departure.packets.max(1),
+            sent_bytes: self.sent_bytes,
+            of_primary: self.of_primary,
+        });
+    }
+
+    /// The primary sends `bytes`.
+    pub(super) fn on_primary_sent(&mut self, bytes: u64) {
+        self.sent_bytes += bytes;
+        self.of_primary += bytes;
     }
 
     /// RLP has no data left: a run ends.
@@ -78,8 +140,12 @@ impl Departures {
         }
     }
 
-    /// The datagram with this number arrived. Returns its departure, if known. Earlier ones are no longer in flight.
+    /// The datagram with this number arrived. Returns its departure, if known. Earlier ones are no longer in flight, and
+    /// reports of them come too late.
     pub(super) fn on_arrival(&mut self, packet_number: u64) -> Option<Departed> {
+        if self.newest.is_some_and(|newest| packet_number <= newest) {
+            return None;
+        }
         while let Some(&Batch { departure: first, .. }) = self.batches.front()
             && first.last + REORDERING <= packet_number
         {
@@ -87,10 +153,24 @@ impl Departures {
             self.pop();
         }
         let at = self.batches.partition_point(|batch| batch.departure.last < packet_number);
-        let &Batch { departure, through, run } = self.batches.get(at)?;
-        let behind = departure.last - packet_number;
-        self.passed = self.passed.max(through - behind.min(departure.packets));
-        (behind < departure.packets).then_some(Departed { at: departure.at, run })
+        let batch = self.batches.get(at)?;
+        self.newest = Some(packet_number);
+        let behind = batch.departure.last - packet_number;
+        self.passed = self.passed.max(batch.through - behind.min(batch.departure.packets));
+        batch.departed(packet_number)
+    }
+
+    /// The departure of the datagram with this number, if known.
+    pub(super) fn find(&self, packet_number: u64) -> Option<Departed> {
+        let at = self.batches.partition_point(|batch| batch.departure.last < packet_number);
+        self.batches.get(at)?.departed(packet_number)
+    }
+
+    /// A byte in the datagram with this number, and its stream.
+    pub(super) fn byte_of(&self, packet_number: u64) -> Option<(StreamId, u64)> {
+        let at = self.batches.partition_point(|batch| batch.departure.last < packet_number);
+        let departure = &self.batches.get(at)?.departure;
+        Some((departure.stream, departure.byte_of(packet_number)?))
     }
 
     /// Datagrams that arrived or were overtaken by one that did.
@@ -99,13 +179,20 @@ impl Departures {
     }
 
     /// When the newest batch left.
-    pub(super) fn newest(&self) -> Option<Instant> {
+    pub(super) fn last_left(&self) -> Option<Instant> {
         self.batches.back().map(|batch| batch.departure.at)
     }
 
     /// Datagrams in flight.
     pub(super) fn in_flight(&self) -> u64 {
         self.sent - self.passed
+    }
+
+    /// Those of them that left after `since`.
+    pub(super) fn in_flight_since(&self, since: Instant) -> u64 {
+        let older = self.batches.partition_point(|batch| batch.departure.at <= since);
+        let through = older.checked_sub(1).map_or(0, |last| self.batches[last].through);
+        self.sent - self.passed.max(through)
     }
 
     /// Datagrams overtaken since the last call.
@@ -127,7 +214,8 @@ mod tests {
 
     fn batch(at: Instant, last: u64, packets: u64) -> Departure {
         let stream = StreamId::new(Side::Client, Dir::Uni, 0);
-        Departure { last, packets, at, stream, span: Span::new(1000 - last, 1000 - last + packets) }
+        let span = Span::new(1000 - last, 1000 - last + packets);
+        Departure { last, packets, at, stream, span, packet_span: 1 }
     }
 
     #[test]
@@ -136,13 +224,13 @@ mod tests {
         let mut departures = Departures::default();
         // Numbers 10 to 13 were not data.
         for (last, packets) in [(9, 10), (23, 10), (33, 10)] {
-            departures.push(batch(at, last, packets));
+            departures.push(batch(at, last, packets), 0);
         }
         assert_eq!(departures.in_flight(), 30);
-        assert_eq!(departures.on_arrival(16), Some(Departed { at, run: 0 }));
+        assert_eq!(departures.on_arrival(16), Some(Departed { at, run: 0, sent_bytes: 0, of_primary: 0 }));
         assert_eq!(departures.in_flight(), 17);
         assert_eq!(departures.take_lost().len(), 0);
-        assert_eq!(departures.on_arrival(17), Some(Departed { at, run: 0 }));
+        assert_eq!(departures.on_arrival(17), Some(Departed { at, run: 0, sent_bytes: 0, of_primary: 0 }));
         assert_eq!(
             departures.take_lost(),
             [Loss { stream: batch(at, 9, 10).stream, span: batch(at, 9, 10).span }]
@@ -155,15 +243,52 @@ mod tests {
     }
 
     #[test]
+    fn datagrams_are_found_by_the_bytes_in_them() {
+        let stream = StreamId::new(Side::Client, Dir::Uni, 0);
+        let departure = |packets, span| Departure {
+            last: 9,
+            packets,
+            at: Instant::now(),
+            stream,
+            span,
+            packet_span: 100,
+        };
+        let bytes = |departure: Departure| [6, 7, 8, 9, 10].map(|number| departure.byte_of(number));
+        assert_eq!(bytes(departure(3, Span::new(50, 350))), [None, Some(50), Some(150), Some(250), None]);
+        // The last is short and lies below the others.
+        assert_eq!(bytes(departure(3, Span::new(50, 251))), [None, Some(51), Some(151), Some(50), None]);
+        assert_eq!(bytes(departure(1, Span::new(50, 51))), [None, None, None, Some(50), None]);
+        // An end without bytes.
+        assert_eq!(bytes(departure(1, Span::new(50, 50))), [None; 5]);
+    }
+
+    #[test]
+    fn old_reports_say_nothing_and_old_datagrams_are_not_in_flight_for_ever() {
+        let (at, second) = (Instant::now(), std::time::Duration::from_secs(1));
+        let mut departures = Departures::default();
+        departures.push(batch(at, 9, 10), 12_000);
+        departures.on_primary_sent(500);
+        departures.push(batch(at + second, 19, 10), 12_000);
+        assert_eq!(
+            [at - second, at, at + second].map(|since| departures.in_flight_since(since)),
+            [20, 10, 0]
+        );
+        let departed = departures.on_arrival(14).expect("it left");
+        assert_eq!((departed.sent_bytes, departed.of_primary), (18_500, 500));
+        assert_eq!((departures.on_arrival(14), departures.on_arrival(12)), (None, None));
+        assert_eq!(departures.in_flight_since(at - second), 5);
+    }
+
+    #[test]
     fn a_run_ends_when_data_does_and_an_empty_one_does_not_count() {
         let at = Instant::now();
         let mut departures = Departures::default();
         departures.end_run();
-        departures.push(batch(at, 0, 1));
-        departures.push(batch(at, 1, 1));
+        departures.push(batch(at, 0, 1), 0);
+        departures.push(batch(at, 1, 1), 0);
         departures.end_run();
         departures.end_run();
-        departures.push(batch(at, 2, 1));
+        departures.push(batch(at, 2, 1), 0);
         let runs: Vec<_> =
             (0..3).filter_map(|number| departures.on_arrival(number)).map(|it| it.run).collect();
         assert_eq!(runs, [0, 0, 1]);
@@ -174,7 +299,7 @@ mod tests {
         let at = Instant::now();
         let mut departures = Departures::default();
         for nth in 0..2 * BATCHES_MAX as u64 {
-            departures.push(batch(at, nth % 1000, 1));
+            departures.push(batch(at, nth % 1000, 1), 0);
         }
         assert_eq!((departures.batches.len(), departures.in_flight()), (BATCHES_MAX, BATCHES_MAX as u64));
     }

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::departures::Departed;
+use super::{departures::Departed, round_trips::noise};
 use crate::wire::arrival::Arrival;
 
 /// Fewest bytes of a sample: six packets.
@@ -32,6 +32,9 @@ const LOST_OF: u64 = 4;
 
 #[derive(Debug, Clone, Copy)]
 struct Point {
+    shown: Shown,
+    /// When it was proved, by the sender's clock.
+    proved: Instant,
     micros: u64,
     bytes: u64,
     departed: Departed,
@@ -59,6 +62,17 @@ impl Taken {
     }
 }
 
+/// Bytes of UDP payload that may have arrived, whatever the peer reports.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Shown {
+    /// Those of RLP with receipts.
+    pub(super) rlp: u64,
+    /// Those of the primary.
+    pub(super) primary: u64,
+    /// Whether packets arrive in the order in which they left.
+    pub(super) in_order: bool,
+}
+
 /// The rate of a path, in bytes per second.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct PathRate {
@@ -72,7 +86,7 @@ pub(super) struct PathRate {
 /// Bytes per second.
 #[derive(Debug, Default)]
 pub(super) struct Estimate {
-    /// Bytes that had arrived when the newest run began.
+    /// Bytes that both loops had sent when the newest run began.
     run_began: u64,
     /// The mean difference of successive one-way times, in microseconds.
     jitter: f64,
@@ -93,11 +107,12 @@ impl Estimate {
         now: Instant,
         arrival: Arrival,
         departed: Departed,
+        shown: Shown,
         passed: u64,
         rtt: Duration,
     ) {
         let Arrival { micros, bytes, datagrams: came, .. } = arrival;
-        let point = Point { micros, bytes, departed, passed, came };
+        let point = Point { shown, proved: now, micros, bytes, departed, passed, came };
         let last = self.points.back().copied();
         if let Some(last) = last {
             let between = departed.at.saturating_duration_since(last.departed.at).as_micros() as f64;
@@ -105,12 +120,12 @@ impl Estimate {
             self.jitter += (difference - self.jitter) * JITTER_GAIN;
         }
         if last.is_none_or(|last| last.departed.run < departed.run) {
-            self.run_began = bytes;
+            self.run_began = departed.sent_bytes;
         }
         let span = (rtt / PARTS_PER_ROUND_TRIP).as_micros() as u64;
         let is_old = |old: &Point, next: &Point| {
             next.micros + span <= point.micros
-                && next.bytes + SAMPLE_BYTES <= point.bytes
+                && arrived(next, &point) >= SAMPLE_BYTES
                 && old.micros <= next.micros
         };
         // Simultaneous arrivals are one point, its end: counting from the first packet of a burst to the last of the
@@ -133,12 +148,16 @@ impl Estimate {
     }
 
     fn sample(&mut self, now: Instant, from: Point, to: Point, rtt: Duration) {
-        let bytes = to.bytes.saturating_sub(from.bytes);
-        let micros = to.micros.saturating_sub(from.micros);
+        let bytes = arrived(&from, &to);
+        // Not in less time than between their proofs, except for noise and for a half of short times, whatever the peer
+        // reports.
+        let between = to.proved.saturating_duration_since(from.proved);
+        let least = between.saturating_sub(noise(rtt)).max(between / 2);
+        let micros = to.micros.saturating_sub(from.micros).max(least.as_micros() as u64);
         if bytes < SAMPLE_BYTES {
             return;
         }
-        let of_run = to.bytes.saturating_sub(self.run_began);
+        let of_run = to.departed.sent_bytes.saturating_sub(self.run_began);
         self.measured[1] = self.measured[1].max(of_run);
         let rate = bytes as f64 * 1e6 / micros.max(RESOLUTION) as f64;
         let sent = to.departed.at.saturating_duration_since(from.departed.at).as_micros() as u64;
@@ -171,11 +190,33 @@ impl Estimate {
     }
 }
 
+/// The bytes that arrived between two points: as reported, but neither what was not sent between them nor what receipts do
+/// not show.
+fn arrived(from: &Point, to: &Point) -> u64 {
+    let reported = to.bytes.saturating_sub(from.bytes);
+    let sent = match from.shown.in_order && to.shown.in_order {
+        true => to.departed.sent_bytes.saturating_sub(from.departed.sent_bytes),
+        false => u64::MAX,
+    };
+    if from.proved == to.proved || from.shown.in_order != to.shown.in_order {
+        // One datagram proves both.
+        return reported.min(sent);
+    }
+    let rlp = to.shown.rlp.saturating_sub(from.shown.rlp);
+    let primary = to.shown.primary.saturating_sub(from.shown.primary);
+    reported.min(sent).min(rlp + primary)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     const RTT: Duration = Duration::from_millis(40);
+
+    /// Everything is proved.
+    fn all(nth: u64) -> Shown {
+        Shown { rlp: (nth + 1) * 100_000, primary: 0, in_order: true }
+    }
 
     /// Packets of 1200 bytes that leave every `sent` microseconds and arrive every `came`.
     fn stream(estimate: &mut Estimate, packets: u64, sent: u64, came: impl Fn(u64) -> u64) {
@@ -185,7 +226,14 @@ mod tests {
             let departed = start + Duration::from_micros(nth * sent);
             let arrival = Arrival { packet_number: nth, datagrams: nth + 1, bytes: (nth + 1) * 1200, micros };
             let now = start + RTT + Duration::from_micros(micros);
-            estimate.on_arrival(now, arrival, Departed { at: departed, run: 0 }, nth + 1, RTT);
+            estimate.on_arrival(
+                now,
+                arrival,
+                Departed { at: departed, run: 0, sent_bytes: (nth + 1) * 1200, of_primary: 0 },
+                all(nth),
+                nth + 1,
+                RTT,
+            );
         }
     }
 
@@ -243,8 +291,8 @@ mod tests {
             let departed = start + Duration::from_micros(micros);
             let arrival =
                 Arrival { packet_number: nth * 10, datagrams: nth + 1, bytes: (nth + 1) * 1200, micros };
-            let left = Departed { at: departed, run: 0 };
-            estimate.on_arrival(departed + RTT, arrival, left, nth * 10 + 1, RTT);
+            let left = Departed { at: departed, run: 0, sent_bytes: (nth + 1) * 12_000, of_primary: 0 };
+            estimate.on_arrival(departed + RTT, arrival, left, all(nth), nth * 10 + 1, RTT);
         }
         let (rate, known) = mbits(&estimate);
         assert!((rate - 20.0).abs() < 0.5 && known, "{rate}");
@@ -258,12 +306,52 @@ mod tests {
         for nth in 0..700_u64 {
             let (burst, at) = (nth / 7, nth % 7);
             let micros = burst * 20_000 + at * 96 + burst % 2 * 3000;
-            let departed = Departed { at: start + Duration::from_millis(20 * burst), run: burst };
+            let at = start + Duration::from_millis(20 * burst);
+            let departed = Departed { at, run: burst, sent_bytes: (nth + 1) * 1200, of_primary: 0 };
             let arrival = Arrival { packet_number: nth, datagrams: nth + 1, bytes: (nth + 1) * 1200, micros };
-            estimate.on_arrival(start + Duration::from_micros(micros), arrival, departed, nth + 1, RTT);
+            estimate.on_arrival(
+                start + Duration::from_micros(micros),
+                arrival,
+                departed,
+                all(nth),
+                nth + 1,
+                RTT,
+            );
         }
         let PathRate { known, measured, .. } = estimate.rate().expect("a rate");
         assert!(!known && measured < 10_000, "{known} {measured}");
+    }
+
+    /// Packets of 1200 bytes leave every 100 microseconds; the receiver reports `micros` and `bytes` of each, and proves
+    /// `shown` bytes. Each is proved by a datagram of its own.
+    fn reported(micros: fn(u64) -> u64, bytes: fn(u64) -> u64, shown: fn(u64) -> u64) -> f64 {
+        let (start, mut estimate) = (Instant::now(), Estimate::default());
+        for nth in 0..2000 {
+            let at = start + Duration::from_micros(100 * nth);
+            let departed = Departed { at, run: 0, sent_bytes: (nth + 1) * 1200, of_primary: 0 };
+            let arrival =
+                Arrival { packet_number: nth, datagrams: nth + 1, bytes: bytes(nth), micros: micros(nth) };
+            estimate.on_arrival(
+                at + RTT,
+                arrival,
+                departed,
+                Shown { rlp: shown(nth), primary: 0, in_order: true },
+                nth + 1,
+                RTT,
+            );
+        }
+        estimate.rate().expect("a rate").rate * 8e-6
+    }
+
+    #[test]
+    fn no_report_gives_a_rate_above_what_was_sent_and_shown() {
+        let each = |nth: u64| (nth + 1) * 1200;
+        assert!((reported(|nth| nth * 100, each, each) - 96.0).abs() < 1.0);
+        // More bytes, fewer receipts, no time.
+        assert!((reported(|nth| nth * 100, |nth| nth * 100_000, each) - 96.0).abs() < 1.0);
+        assert!((reported(|nth| nth * 100, each, |nth| nth * 600) - 48.0).abs() < 1.0);
+        let timeless = reported(|nth| nth, each, each);
+        assert!((96.0..=200.0).contains(&timeless), "{timeless}");
     }
 
     #[test]

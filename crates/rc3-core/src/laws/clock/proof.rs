@@ -1,11 +1,23 @@
-//! The bytes that the peer proved to have received, by the receipts in its SACKs.
+//! The bytes that the peer proved to have received, by the receipts in its SACKs and its acknowledgments.
 
 use std::time::{Duration, Instant};
 
-/// Proved bytes, in a busy period and in a round trip.
+use super::departures::Departed;
+
+/// Bytes of a stream in a full datagram for each byte of overhead.
+const OVERHEAD_OF: u64 = 24;
+
+/// Proved bytes of streams, in a busy period and in a round trip.
 #[derive(Debug, Default)]
 pub(super) struct Proof {
     delivered: u64,
+    /// In all busy periods, and of those that were overtaken those without a receipt.
+    total: u64,
+    lost: u64,
+    /// Bytes of UDP payload that RLP had sent with the newest proved datagram.
+    newest: u64,
+    /// Bytes of UDP payload of the primary that the peer has acknowledged.
+    acked: u64,
     /// Start of the counted round trip, and the bytes proved in it.
     round: Option<(Instant, u64)>,
     most: u64,
@@ -21,9 +33,41 @@ impl Proof {
     /// The peer has proved that it has `bytes` more.
     pub(super) fn on_delivered(&mut self, now: Instant, bytes: u64, rtt: Duration) {
         self.delivered += bytes;
+        self.total += bytes;
         let (began, before) = self.round.filter(|&(began, _)| now < began + rtt).unwrap_or((now, 0));
         self.round = Some((began, before + bytes));
         self.most = self.most.max(before + bytes);
+    }
+
+    /// `bytes` of overtaken datagrams have no receipt.
+    pub(super) fn on_lost(&mut self, bytes: u64) {
+        self.lost += bytes;
+    }
+
+    /// The peer has acknowledged `bytes` of UDP payload of the primary.
+    pub(super) fn on_primary_acked(&mut self, bytes: u64) {
+        self.acked += bytes;
+    }
+
+    /// That datagram is the newest of RLP that is proved.
+    pub(super) fn on_newest(&mut self, departed: Departed) {
+        self.newest = departed.of_rlp();
+    }
+
+    /// Bytes of UDP payload that RLP had delivered with that datagram: the same receipts show some behind it too.
+    pub(super) fn of_rlp(&self, departed: Departed) -> u64 {
+        let shown = self.total + self.total / OVERHEAD_OF;
+        shown.saturating_sub(self.newest.saturating_sub(departed.of_rlp()))
+    }
+
+    /// Bytes of UDP payload that the primary has delivered.
+    pub(super) fn of_primary(&self) -> u64 {
+        self.acked
+    }
+
+    /// Bytes of streams that were overtaken and have no receipt.
+    pub(super) fn lost(&self) -> u64 {
+        self.lost
     }
 
     /// Bytes proved in this busy period.
@@ -40,6 +84,16 @@ impl Proof {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_lies_behind_a_datagram_does_not_count_for_it() {
+        let now = Instant::now();
+        let departed = |sent_bytes| Departed { at: now, run: 0, sent_bytes, of_primary: 500 };
+        let mut proof = Proof::default();
+        proof.on_delivered(now, 2400, Duration::from_millis(40));
+        proof.on_newest(departed(3000));
+        assert_eq!([3000, 1800, 500].map(|sent| proof.of_rlp(departed(sent))), [2500, 1300, 0]);
+    }
 
     #[test]
     fn the_best_round_trip_counts_and_no_longer_one() {

@@ -48,6 +48,7 @@ impl Connection {
         let Self { primary, overlay: Some(Overlay { rlp: Some(rlp), .. }), .. } = self else { return };
         let sample = primary.take_path_sample(now);
         let arrived = now - late;
+        rlp.on_primary_acked(sample.acked_bytes);
         let Some(guard) = rlp.guard() else { return };
         let acked = sample
             .acked
@@ -91,8 +92,10 @@ impl Connection {
 
     /// Reports RLP's datagrams in flight to the primary, after RLP has sent or received feedback.
     pub(super) fn report_rlp_in_flight(&mut self, now: Instant) {
-        let Some(datagrams) = self.rlp().map(|rlp| rlp.in_the_way()) else { return };
-        let until = now + self.primary.rtt();
+        let rtt = self.primary.rtt();
+        let since = now.checked_sub(rtt * 2).unwrap_or(now);
+        let Some(datagrams) = self.rlp().map(|rlp| rlp.in_the_way(since)) else { return };
+        let until = now + rtt;
         self.primary.set_rlp_in_flight(datagrams * u64::from(self.primary.window().mtu), until);
     }
 

@@ -10,9 +10,12 @@ use crate::{
     machines::stream::recv::{PullBounds, RecvStream, Room},
     quic::{Dir, StreamId, VarInt},
     seams::qlog::QlogEvent,
-    structures::taken::Taken,
+    structures::{ledger::State, taken::Taken},
     units::Level,
-    wire::{arrival::Arrival, frame::Data},
+    wire::{
+        arrival::Arrival,
+        frame::{Data, Frame, Frames},
+    },
 };
 
 impl Connection {
@@ -46,9 +49,38 @@ impl Connection {
         }
     }
 
-    /// The peer's report about local datagrams.
-    pub(super) fn on_arrival(&mut self, now: Instant, arrival: Arrival) {
-        if self.rlp().is_some_and(|rlp| !rlp.on_arrival(now, arrival)) {
+    /// The reports in a payload, once its SACKs have proved them.
+    pub(super) fn on_arrivals(&mut self, now: Instant, payload: &[u8]) {
+        let arrivals = Frames::new(payload).filter_map(|frame| match frame {
+            Ok(Frame::Arrival(arrival)) => Some(arrival),
+            _ => None,
+        });
+        let newest =
+            arrivals.clone().map(|arrival| arrival.packet_number).filter(|&nth| self.is_proved(nth)).last();
+        if let (Some(newest), Some(rlp)) = (newest, self.rlp()) {
+            rlp.on_proved(newest);
+        }
+        for arrival in arrivals {
+            if self.fault.is_none() {
+                self.on_arrival(now, arrival);
+            }
+        }
+    }
+
+    /// Whether a SACK has proved that the RLP datagram with this number arrived.
+    fn is_proved(&self, packet_number: u64) -> bool {
+        let rlp = self.overlay.as_ref().and_then(|overlay| overlay.rlp.as_ref());
+        rlp.and_then(|rlp| rlp.byte_of(packet_number)).is_some_and(|(id, offset)| {
+            self.streams
+                .send(id)
+                .is_none_or(|stream| matches!(stream.ledger.state(offset), State::Delivered | State::Primary))
+        })
+    }
+
+    /// The peer's report about a local datagram.
+    fn on_arrival(&mut self, now: Instant, arrival: Arrival) {
+        let proved = self.is_proved(arrival.packet_number);
+        if self.rlp().is_some_and(|rlp| !rlp.on_arrival(now, arrival, proved)) {
             self.fault = Some(PeerMisbehaved::Malformed("rlp arrival"));
         }
         self.report_rlp_in_flight(now);

@@ -348,7 +348,8 @@ impl Connection {
             stream.usage() - usage
         });
         overlay.send_credit.on_usage(more.unwrap_or(0));
-        Some(Departure { last, packets: packets.len() as u64, at: now, stream: id, span })
+        let packet_span = packets.iter().map(|packet| packet.span.len()).max()?;
+        Some(Departure { last, packets: packets.len() as u64, at: now, stream: id, span, packet_span })
     }
 
     /// RLP may send its lost bytes again, as long as enough of them arrive: a receiver without memory refuses them.
@@ -367,6 +368,9 @@ impl Connection {
             if reopened > 0 {
                 self.sent.reopened_bytes += reopened;
                 self.streams.queue_for_rlp(id);
+                if let Some(rlp) = self.rlp() {
+                    rlp.on_lost(reopened);
+                }
             }
         }
     }

@@ -25,6 +25,7 @@ use crate::seams::keys::{ReceiptKey, Sealer};
 use crate::{
     config::{RlpMode, TransportConfig},
     laws::primary_window::Window,
+    quic::StreamId,
     units::{Level, Rate, Receipt, Span},
     wire::{arrival::Arrival, order::Order},
 };
@@ -190,10 +191,11 @@ impl Rlp {
         (changed || confirmed).then_some(record)
     }
 
-    /// RLP datagrams in flight that may have caused a loss of the primary; none if priorities are honoured, nor in
+    /// RLP datagrams in flight that left after `since` and may have caused a loss of the primary; none if priorities are honoured, nor in
     /// trust mode, which assumes that.
-    pub(crate) fn in_the_way(&self) -> u64 {
-        self.clock.as_ref().filter(|_| !self.is_honoured()).map_or(0, Clock::in_flight)
+    pub(crate) fn in_the_way(&self, since: Instant) -> u64 {
+        let clock = self.clock.as_ref().filter(|_| !self.is_honoured());
+        clock.map_or(0, |clock| clock.in_flight_since(since))
     }
 
     /// The clock, read-only.
@@ -275,13 +277,31 @@ impl Rlp {
         self.guard.as_ref().is_some_and(|guard| guard.verdict() == Verdict::Honoured)
     }
 
-    /// The receiver's report. `false`: it names a datagram that was never sent.
-    pub(crate) fn on_arrival(&mut self, now: Instant, arrival: Arrival) -> bool {
+    /// A byte in the datagram with this number, and its stream, if the clock remembers it.
+    pub(crate) fn byte_of(&self, packet_number: u64) -> Option<(StreamId, u64)> {
+        self.clock.as_ref()?.byte_of(packet_number)
+    }
+
+    /// The datagram with this number is the newest that SACKs prove.
+    pub(crate) fn on_proved(&mut self, packet_number: u64) {
+        if let Some(clock) = &mut self.clock {
+            clock.on_proved(packet_number);
+        }
+    }
+
+    /// The receiver's report, of a datagram that it has `proved` to have or not. `false`: it names one that was never sent.
+    pub(crate) fn on_arrival(&mut self, now: Instant, arrival: Arrival, proved: bool) -> bool {
         let honoured = self.is_honoured();
         // To the receiver, the pause between early data and later data looks like a low rate.
         let of_this_flight = arrival.packet_number >= self.established;
         if let Some(clock) = self.clock.as_mut().filter(|_| of_this_flight) {
-            let delay = clock.on_arrival(now, arrival, honoured);
+            let delay = match proved {
+                true => clock.on_arrival(now, arrival, honoured),
+                false => {
+                    clock.on_unproved_arrival(arrival.packet_number);
+                    None
+                }
+            };
             let answer = delay.and_then(|delay| {
                 self.order.on_arrival(arrival.packet_number, delay, |delay| clock.waited(delay))
             });
@@ -329,6 +349,20 @@ impl Rlp {
     pub(crate) fn on_delivered(&mut self, now: Instant, bytes: u64) {
         if let Some(clock) = &mut self.clock {
             clock.on_delivered(now, bytes);
+        }
+    }
+
+    /// The peer has acknowledged `bytes` more of the primary.
+    pub(crate) fn on_primary_acked(&mut self, bytes: u64) {
+        if let Some(clock) = &mut self.clock {
+            clock.on_primary_acked(bytes);
+        }
+    }
+
+    /// `bytes` of overtaken datagrams have no receipt.
+    pub(crate) fn on_lost(&mut self, bytes: u64) {
+        if let Some(clock) = &mut self.clock {
+            clock.on_lost(bytes);
         }
     }
 

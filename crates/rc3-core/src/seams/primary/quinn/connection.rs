@@ -116,7 +116,7 @@ impl Quic {
         if before.is_some() || acked.is_some() {
             self.rtt_before = Some(after);
         }
-        PathSample { acked, lost: fates.lost }
+        PathSample { acked, lost: fates.lost, acked_bytes: fates.acked_bytes }
     }
 
     /// A lost probe of the path MTU is no longer in flight, but the controller is not informed.

@@ -74,6 +74,8 @@ pub(super) struct Fates {
     pub(super) acked: Option<Instant>,
     /// Of the newest lost one.
     pub(super) lost: Option<Instant>,
+    /// Bytes of all acknowledged ones.
+    pub(super) acked_bytes: u64,
 }
 
 /// RLP's packets in flight in queues that it shares with the primary.
@@ -183,6 +185,7 @@ impl ControllerFactory for Factory {
             mtu_grew: false,
             newest_acked: None,
             acked: None,
+            acked_bytes: 0,
             forgiven: None,
             strict: false,
         };
@@ -207,6 +210,8 @@ struct Watched {
     newest_acked: Option<Instant>,
     /// The same, if it belongs to the current acks.
     acked: Option<Instant>,
+    /// Bytes of the same.
+    acked_bytes: u64,
     /// Losses of packets sent until then were caused by RLP and do not reduce the window.
     forgiven: Option<Instant>,
     /// Whether the next congestion event counts, even if RLP caused it.
@@ -290,6 +295,7 @@ impl Controller for Watched {
 
     fn on_ack(&mut self, now: Instant, sent: Instant, bytes: u64, app_limited: bool, rtt: &RttEstimator) {
         self.landed(bytes);
+        self.acked_bytes += bytes;
         if self.newest_acked.is_none_or(|newest| newest < sent) {
             self.newest_acked = Some(sent);
             self.acked = Some(sent);
@@ -307,9 +313,11 @@ impl Controller for Watched {
     ) {
         self.shared.in_flight.store(in_flight, Relaxed);
         self.shared.acks_came.store(true, Relaxed);
-        if let Some(sent) = self.acked.take() {
-            self.shared.note(|fates| fates.acked = Some(sent));
-        }
+        let (acked, bytes) = (self.acked.take(), std::mem::take(&mut self.acked_bytes));
+        self.shared.note(|fates| {
+            fates.acked = acked.or(fates.acked);
+            fates.acked_bytes += bytes;
+        });
         let app_limited = self.app_limited(app_limited);
         self.inner.on_end_acks(now, in_flight, app_limited, largest_packet_num_acked);
         self.publish();
@@ -379,6 +387,7 @@ impl Controller for Watched {
             mtu_grew: self.mtu_grew,
             newest_acked: self.newest_acked,
             acked: self.acked,
+            acked_bytes: self.acked_bytes,
             forgiven: None,
             strict: false,
         })

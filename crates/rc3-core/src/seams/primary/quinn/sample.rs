@@ -9,6 +9,8 @@ pub(crate) struct PathSample {
     pub(crate) acked: Option<(Instant, Duration)>,
     /// Send time of the newest lost packet.
     pub(crate) lost: Option<Instant>,
+    /// Bytes of all acknowledged packets.
+    pub(crate) acked_bytes: u64,
 }
 
 /// A round trip minus the peer's delay, which quinn-proto does not report: it follows from the change of the smoothed
