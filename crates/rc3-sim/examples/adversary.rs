@@ -21,12 +21,12 @@ fn main() {
 fn try_out(lies: &[String]) {
     println!("{}", report::HEAD);
     for setting in SETTINGS {
-        let honest = Trial::honest(setting).run();
+        let honest = Trial::honest(setting).confirm();
         for lie in std::iter::once("").chain(lies.iter().map(String::as_str)) {
             match lie.parse::<Lie>() {
                 Ok(lie) => {
                     let trial = Trial { setting, lie };
-                    let outcome = trial.run();
+                    let outcome = trial.confirm();
                     println!("{}", report::row(&trial, &outcome, &Harms::between(&honest, &outcome)));
                 }
                 Err(error) => eprintln!("{lie}: {error}"),

@@ -30,6 +30,6 @@ mod trial;
 pub use harm::{Harm, Harms};
 pub use lie::{Act, Claim, Field, Lie, LieError, Parameter, Rule};
 pub use search::{Champion, Search};
-pub use setting::{SETTINGS, Setting};
+pub use setting::{Bottleneck, SETTINGS, Setting};
 pub use statement::Kind;
 pub use trial::{Outcome, Trial};

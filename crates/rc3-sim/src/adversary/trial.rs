@@ -152,19 +152,13 @@ impl Trial {
     }
 
     fn world(&self, seed: u64, count: &Arc<Mutex<Count>>, got: &Arc<Mutex<Got>>) -> World {
-        let Setting { rtt, lasts, .. } = self.setting;
+        let lasts = self.setting.lasts;
         let mut world = World::new(Box::new(|from, to| {
             [LinkId(CORES + 2 * from.0), LinkId(from.0 % 2), LinkId(CORES + 2 * to.0 + 1)].into()
         }));
-        let rate = self.setting.part(1.0);
         for nth in 0..CORES {
-            let config = LinkConfig {
-                rate: Some(rate),
-                delay: rtt / 2,
-                seed: seed + u64::from(nth),
-                ..LinkConfig::default()
-            };
-            world.add_link(config, Box::new(DropTail::new(rate.bytes_in(rtt).max(15_000))));
+            let (config, queue) = self.setting.link(seed + u64::from(nth));
+            world.add_link(config, queue);
         }
         let card = self.setting.part(CARD);
         let mut transport = TransportConfig::default();

@@ -2,7 +2,7 @@
 
 use std::num::NonZero;
 
-use rc3_sim::adversary::{Lie, Outcome, SETTINGS, Search, Setting, Trial};
+use rc3_sim::adversary::{Harm, Harms, Lie, Outcome, SETTINGS, Search, Setting, Trial};
 
 fn lie(text: &str) -> Lie {
     text.parse().expect("a lie")
@@ -77,4 +77,34 @@ fn a_search_is_the_same_for_any_number_of_threads() {
     };
     let (one, two) = (found(1), found(2));
     assert!(!one.is_empty() && one == two);
+}
+
+/// Loss and gain of a lie, as ratios to honesty.
+fn ratios(setting: Setting, text: &str) -> [f64; 2] {
+    let honest = Trial::honest(setting).confirm();
+    let harms = Harms::between(&honest, &Trial { setting, lie: lie(text) }.confirm());
+    [Harm::Loss, Harm::Gain].map(|harm| harms.of(harm))
+}
+
+/// No lie harms others much more than honesty, nor does it pay.
+#[test]
+fn lies_that_searches_found_gain_nothing() {
+    const LOSS_MAX: f64 = 1.5;
+    const GAIN_MAX: f64 = 1.1;
+    let lies = include_str!("lies.txt").lines().filter(|line| !line.starts_with('#'));
+    let worse: Vec<_> = std::thread::scope(|scope| {
+        let tried: Vec<_> = lies
+            .map(|line| {
+                let (name, text) = line.split_once(" | ").expect("setting | lie");
+                let setting = Setting::find(name.trim()).expect("a setting");
+                scope.spawn(move || (line, ratios(setting, text)))
+            })
+            .collect();
+        let tried = tried.into_iter().map(|thread| thread.join().expect("it ends"));
+        tried
+            .inspect(|it| println!("{it:?}"))
+            .filter(|(_, it)| it[0] > LOSS_MAX || it[1] > GAIN_MAX)
+            .collect()
+    });
+    assert!(worse.is_empty(), "{worse:#?}");
 }
