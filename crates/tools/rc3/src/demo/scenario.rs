@@ -108,12 +108,13 @@ impl Scenario {
         slow_start + Duration::try_from_secs_f64(4.0 * avoidance).map_or(most, |time| time.min(most))
     }
 
-    /// One line about the link and the card.
+    /// One line with all conditions of the link and the card.
     pub fn headline(&self) -> String {
         let mut text = format!(
-            "link {} x {}, buffer {}, card {}",
+            "link {} x {}, {}, buffer {}, card {}",
             rate_text(self.rate.bits_per_second()),
             time_text(self.rtt),
+            self.queue.words(),
             size_text(self.buffer),
             rate_text(self.nic.bits_per_second()),
         );
@@ -122,9 +123,6 @@ impl Scenario {
         }
         if self.load > 0.0 {
             text += &format!(", background {} %", three_digits(self.load * 100.0));
-        }
-        if let Some(queue) = self.queue.words() {
-            text += &format!(", {queue}");
         }
         text
     }
@@ -178,8 +176,9 @@ mod tests {
         assert!(scenario.patience(20_000_000) > Duration::from_secs(100));
         (scenario.loss, scenario.load) = (0.0, 0.5);
         assert_eq!(scenario.ideal(1_000_000), Duration::from_millis(200));
-        assert!(
-            scenario.headline().starts_with("link 200mbit x 80ms, buffer 2M, card 2gbit, background 50 %")
+        assert_eq!(
+            scenario.headline(),
+            "link 200mbit x 80ms, strict priority with push-out, buffer 2M, card 2gbit, background 50 %"
         );
     }
 }
