@@ -444,11 +444,6 @@ impl Clock {
         self.departures.byte_of(packet_number)
     }
 
-    /// The datagram with this number is no longer in flight, by a report that nothing proves.
-    pub(crate) fn on_unproved_arrival(&mut self, packet_number: u64) {
-        let _ = self.departures.on_arrival(packet_number);
-    }
-
     /// The datagram with this number is the newest that SACKs prove.
     pub(crate) fn on_proved(&mut self, packet_number: u64) {
         if let Some(departed) = self.departures.find(packet_number) {

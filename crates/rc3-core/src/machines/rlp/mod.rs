@@ -294,14 +294,8 @@ impl Rlp {
         let honoured = self.is_honoured();
         // To the receiver, the pause between early data and later data looks like a low rate.
         let of_this_flight = arrival.packet_number >= self.established;
-        if let Some(clock) = self.clock.as_mut().filter(|_| of_this_flight) {
-            let delay = match proved {
-                true => clock.on_arrival(now, arrival, honoured),
-                false => {
-                    clock.on_unproved_arrival(arrival.packet_number);
-                    None
-                }
-            };
+        if let Some(clock) = self.clock.as_mut().filter(|_| of_this_flight && proved) {
+            let delay = clock.on_arrival(now, arrival, honoured);
             let answer = delay.and_then(|delay| {
                 self.order.on_arrival(arrival.packet_number, delay, |delay| clock.waited(delay))
             });
