@@ -291,7 +291,7 @@ impl Connection {
         };
         self.received.rlp_datagrams += 1;
         self.note_bytes(arrived, datagram.len());
-        let mut noted = false;
+        let (mut noted, mut reported) = (false, false);
         let payload = datagram.freeze().slice(opened.payload);
         for frame in Frames::new(&payload) {
             match frame {
@@ -303,7 +303,7 @@ impl Connection {
                 Ok(Frame::Solicit) => self.on_solicit(now),
                 Ok(Frame::Complete(stream)) => self.on_complete(stream),
                 // Behind the SACKs, which prove them.
-                Ok(Frame::Arrival(_)) => {}
+                Ok(Frame::Arrival(_)) => reported = true,
                 Ok(Frame::Probe) => self.on_order_probe(opened.packet_number),
                 Ok(Frame::Order(order)) => self.on_order(now, order),
                 Ok(Frame::Data(data)) => {
@@ -330,7 +330,9 @@ impl Connection {
                 break;
             }
         }
-        self.on_arrivals(arrived, &payload);
+        if reported {
+            self.on_arrivals(arrived, &payload);
+        }
         self.reopen_lost();
         true
     }

@@ -199,7 +199,7 @@ fn arrived(from: &Point, to: &Point) -> u64 {
         false => u64::MAX,
     };
     if from.proved == to.proved || from.shown.in_order != to.shown.in_order {
-        // One datagram proves both.
+        // One datagram proves both, or what is shown of the primary is not comparable.
         return reported.min(sent);
     }
     let rlp = to.shown.rlp.saturating_sub(from.shown.rlp);

@@ -55,8 +55,9 @@ impl Connection {
             Ok(Frame::Arrival(arrival)) => Some(arrival),
             _ => None,
         });
-        let newest =
-            arrivals.clone().map(|arrival| arrival.packet_number).filter(|&nth| self.is_proved(nth)).last();
+        // They are in ascending order.
+        let last = arrivals.clone().last().map(|arrival| arrival.packet_number);
+        let newest = last.filter(|&number| self.is_proved(number));
         if let (Some(newest), Some(rlp)) = (newest, self.rlp()) {
             rlp.on_proved(newest);
         }
