@@ -12,8 +12,8 @@ use crate::{
     units::Rate,
 };
 
-/// Fewer bytes are no sound evidence, however slow the path: single bursts have as many.
-const SOUND_BYTES_MIN: u64 = 64 << 10;
+/// Fewer bytes are no sound evidence, however slow the path: messages of an application have as many.
+const SOUND_BYTES_MIN: u64 = 256 << 10;
 /// A rate with this fraction of another's evidence may replace it.
 const COMPARABLE: u64 = 4;
 
@@ -276,7 +276,7 @@ mod tests {
             (pace(50, 499_000), false),
             (pace(90, 500_000), true),
             // The path was full for two round trips.
-            (pace(10, 200_000), true),
+            (pace(10, 300_000), true),
         ] {
             assert_eq!(found.or_known(Some(known)) == found, replaces, "{found:?}");
             assert_eq!(found.or_known(None), found);

@@ -42,7 +42,7 @@ fn chat(pair: &mut Pair, message: usize, gap: Duration, count: u32) {
 #[test]
 fn a_connection_that_is_almost_idle_leaves_the_remembered_rate() {
     for (message, gap, count) in [(3000, 5, 200), (8000, 20, 100), (20_000, 50, 40)] {
-        for jitter in [0, 300, 1000] {
+        for jitter in [0, 300, 1000, 2000] {
             let mut pair = pair(Duration::from_micros(jitter), 1);
             pair.flow(10_000_000, LIMIT).expect("it arrives");
             let before = remembered(&mut pair);
@@ -51,6 +51,21 @@ fn a_connection_that_is_almost_idle_leaves_the_remembered_rate() {
             let after = remembered(&mut pair);
             let kept = (after / before).max(before / after);
             assert!(kept < 1.5, "{message} bytes, {jitter} us: {before} before, {after} Mbit/s after");
+        }
+    }
+}
+
+/// Jitter reorders packets, and no queue does that.
+#[test]
+fn jitter_is_neither_a_queue_nor_a_loss() {
+    for seed in 1..=3 {
+        for (jitter, known, most) in
+            [(0, true, 235), (1000, true, 290), (2000, true, 290), (2000, false, 1600)]
+        {
+            let mut pair = pair(Duration::from_micros(jitter), seed);
+            let first = pair.flow(10_000_000, LIMIT).expect("it arrives");
+            let fct = if known { pair.flow(1_000_000, LIMIT).expect("it arrives").fct } else { first.fct };
+            assert!(fct < Duration::from_millis(most), "{jitter} us, seed {seed}: {fct:?}");
         }
     }
 }

@@ -50,7 +50,8 @@ impl Cell {
     /// Whether other seeds make another flow of it.
     pub fn is_random(&self) -> bool {
         let trouble = &self.path.trouble;
-        self.company != Company::Nobody || trouble.loss > 0.0 || !trouble.jitter.is_zero()
+        let is_certain = trouble.loss == 0.0 && trouble.jitter.is_zero() && trouble.reordering.is_zero();
+        self.company != Company::Nobody || !is_certain
     }
 }
 

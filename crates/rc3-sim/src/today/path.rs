@@ -39,6 +39,8 @@ pub struct Trouble {
     pub loss: f64,
     /// Bound of an extra delay of each packet on the way back, drawn uniformly. It reorders them.
     pub jitter: Duration,
+    /// The same on the way there.
+    pub reordering: Duration,
     /// Packets reach the receiver together at multiples of this time: aggregation, or a receiver that batches.
     pub aggregation: Duration,
     /// The same on the way back.

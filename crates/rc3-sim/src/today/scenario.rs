@@ -52,6 +52,7 @@ pub const SCENARIOS: &[(&str, &str)] = scenarios![
     "jitter-1",
     "jitter-3",
     "jitter-10",
+    "reordering-2",
     "receiver-batches",
 ];
 
@@ -86,6 +87,9 @@ pub struct Scenario {
     /// Bound of the extra delay of each packet on the way back. Default: none.
     #[serde(default, deserialize_with = "time")]
     pub jitter: Duration,
+    /// The same on the way there, where it reorders data. Default: none.
+    #[serde(default, deserialize_with = "time")]
+    pub reordering: Duration,
     /// Packets reach the receiver together at multiples of this time. Default: each at its own.
     #[serde(default, deserialize_with = "time")]
     pub aggregation: Duration,
@@ -221,9 +225,9 @@ impl Scenario {
     }
 
     fn trouble(&self) -> Trouble {
-        let &Self { loss, jitter, aggregation, aggregation_back, reads, stamps, rate_change, .. } = self;
-        let change = rate_change.unwrap_or_default();
-        Trouble { loss: loss.get(), jitter, aggregation, aggregation_back, reads, stamps, change }
+        let &Self { loss, jitter, reordering, aggregation, aggregation_back, reads, stamps, .. } = self;
+        let change = self.rate_change.unwrap_or_default();
+        Trouble { loss: loss.get(), jitter, reordering, aggregation, aggregation_back, reads, stamps, change }
     }
 }
 

@@ -54,9 +54,7 @@ pub(super) fn world(cell: &Cell, scheme: Scheme) -> World {
     let trouble = &path.trouble;
     for back in [false, true] {
         let mut impairments = Impairments::loss(trouble.loss);
-        if back {
-            impairments.jitter.fill(trouble.jitter);
-        }
+        impairments.jitter.fill(if back { trouble.jitter } else { trouble.reordering });
         let seed = derive(cell.seed, u64::from(back));
         let config = LinkConfig {
             // What passes a policer goes on at line rate.

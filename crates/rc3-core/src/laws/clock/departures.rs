@@ -6,7 +6,7 @@ use crate::{quic::StreamId, units::Span};
 
 /// A datagram is lost when this many later ones have arrived (RFC 9002 §6.1.1 has 3, for a sequence that is not
 /// reordered on purpose).
-const REORDERING: u64 = 8;
+pub(super) const REORDERING: u64 = 8;
 
 /// Batches stored: the oldest is dropped, and the primary repairs its losses.
 const BATCHES_MAX: usize = 1 << 14;
@@ -141,13 +141,14 @@ impl Departures {
     }
 
     /// The datagram with this number arrived. Returns its departure, if known. Earlier ones are no longer in flight, and
-    /// reports of them come too late.
-    pub(super) fn on_arrival(&mut self, packet_number: u64) -> Option<Departed> {
+    /// reports of them come too late. Those that `late` packets overtook are not lost yet.
+    pub(super) fn on_arrival(&mut self, packet_number: u64, late: u64) -> Option<Departed> {
         if self.newest.is_some_and(|newest| packet_number <= newest) {
             return None;
         }
+        let reordering = late.max(REORDERING);
         while let Some(&Batch { departure: first, .. }) = self.batches.front()
-            && first.last + REORDERING <= packet_number
+            && first.last + reordering <= packet_number
         {
             self.lost.push(Loss { stream: first.stream, span: first.span });
             self.pop();
@@ -227,19 +228,31 @@ mod tests {
             departures.push(batch(at, last, packets), 0);
         }
         assert_eq!(departures.in_flight(), 30);
-        assert_eq!(departures.on_arrival(16), Some(Departed { at, run: 0, sent_bytes: 0, of_primary: 0 }));
+        assert_eq!(departures.on_arrival(16, 0), Some(Departed { at, run: 0, sent_bytes: 0, of_primary: 0 }));
         assert_eq!(departures.in_flight(), 17);
         assert_eq!(departures.take_lost().len(), 0);
-        assert_eq!(departures.on_arrival(17), Some(Departed { at, run: 0, sent_bytes: 0, of_primary: 0 }));
+        assert_eq!(departures.on_arrival(17, 0), Some(Departed { at, run: 0, sent_bytes: 0, of_primary: 0 }));
         assert_eq!(
             departures.take_lost(),
             [Loss { stream: batch(at, 9, 10).stream, span: batch(at, 9, 10).span }]
         );
         assert_eq!(departures.take_lost(), []);
         // Old reports, and numbers that were never sent.
-        assert_eq!(departures.on_arrival(3), None);
-        assert_eq!(departures.on_arrival(99), None);
+        assert_eq!(departures.on_arrival(3, 0), None);
+        assert_eq!(departures.on_arrival(99, 0), None);
         assert_eq!((departures.take_lost().len(), departures.in_flight()), (2, 0));
+    }
+
+    #[test]
+    fn what_may_be_late_is_not_lost() {
+        let mut departures = Departures::default();
+        for last in 0..40 {
+            departures.push(batch(Instant::now(), last, 1), 0);
+        }
+        departures.on_arrival(20, 20);
+        assert_eq!(departures.take_lost().len(), 1);
+        departures.on_arrival(21, 0);
+        assert_eq!(departures.take_lost().len(), 13);
     }
 
     #[test]
@@ -273,9 +286,9 @@ mod tests {
             [at - second, at, at + second].map(|since| departures.in_flight_since(since)),
             [20, 10, 0]
         );
-        let departed = departures.on_arrival(14).expect("it left");
+        let departed = departures.on_arrival(14, 0).expect("it left");
         assert_eq!((departed.sent_bytes, departed.of_primary), (18_500, 500));
-        assert_eq!((departures.on_arrival(14), departures.on_arrival(12)), (None, None));
+        assert_eq!((departures.on_arrival(14, 0), departures.on_arrival(12, 0)), (None, None));
         assert_eq!(departures.in_flight_since(at - second), 5);
     }
 
@@ -290,7 +303,7 @@ mod tests {
         departures.end_run();
         departures.push(batch(at, 2, 1), 0);
         let runs: Vec<_> =
-            (0..3).filter_map(|number| departures.on_arrival(number)).map(|it| it.run).collect();
+            (0..3).filter_map(|number| departures.on_arrival(number, 0)).map(|it| it.run).collect();
         assert_eq!(runs, [0, 0, 1]);
     }
 

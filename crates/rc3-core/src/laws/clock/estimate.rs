@@ -6,7 +6,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{departures::Departed, round_trips::noise};
+use super::{
+    departures::{Departed, REORDERING},
+    round_trips::noise,
+};
 use crate::wire::arrival::Arrival;
 
 /// Fewest bytes of a sample: six packets.
@@ -43,6 +46,13 @@ struct Point {
     came: u64,
 }
 
+impl Point {
+    /// Datagrams that were overtaken and had not arrived.
+    fn missing(&self) -> u64 {
+        self.passed.saturating_sub(self.came)
+    }
+}
+
 /// The measured rate, in bytes per second.
 #[derive(Debug, Clone, Copy, Default)]
 struct Taken {
@@ -73,6 +83,14 @@ pub(super) struct Shown {
     pub(super) in_order: bool,
 }
 
+/// Times of the path.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PathTimes {
+    pub(super) rtt: Duration,
+    /// By how many seconds packets overtake each other.
+    pub(super) late: f64,
+}
+
 /// The rate of a path, in bytes per second.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct PathRate {
@@ -91,13 +109,35 @@ pub(super) struct Estimate {
     /// The mean difference of successive one-way times, in microseconds.
     jitter: f64,
     points: VecDeque<Point>,
-    /// The largest recent samples, of this round trip and the one before: of those that the path limited,
+    largest: Largest,
+    /// The same before a sample, up to this point, counted as limited because packets were missing.
+    doubted: Option<(Point, Largest)>,
+}
+
+/// The largest recent samples.
+#[derive(Debug, Clone, Copy, Default)]
+struct Largest {
+    /// Of this round trip and the one before: of those that the path limited,
     limited: [f64; 2],
     /// and of the others, which are only lower bounds.
     taken: [Taken; 2],
     /// The most bytes of a run in these round trips.
     measured: [u64; 2],
     round_began: Option<Instant>,
+}
+
+impl Largest {
+    /// The path limited a sample of this `rate`.
+    fn limit(&mut self, now: Instant, rate: f64, of_run: u64, rtt: Duration) {
+        // Only such samples end a round: the sender's own limits do not slow the path.
+        if self.round_began.is_none_or(|began| now >= began + rtt) {
+            self.round_began = Some(now);
+            self.limited = [self.limited[1], 0.0];
+            self.taken = [self.taken[1], Taken::default()];
+            self.measured = [self.measured[1], of_run];
+        }
+        self.limited[1] = self.limited[1].max(rate);
+    }
 }
 
 impl Estimate {
@@ -109,7 +149,7 @@ impl Estimate {
         departed: Departed,
         shown: Shown,
         passed: u64,
-        rtt: Duration,
+        times: PathTimes,
     ) {
         let Arrival { micros, bytes, datagrams: came, .. } = arrival;
         let point = Point { shown, proved: now, micros, bytes, departed, passed, came };
@@ -122,7 +162,7 @@ impl Estimate {
         if last.is_none_or(|last| last.departed.run < departed.run) {
             self.run_began = departed.sent_bytes;
         }
-        let span = (rtt / PARTS_PER_ROUND_TRIP).as_micros() as u64;
+        let span = (times.rtt / PARTS_PER_ROUND_TRIP).as_micros() as u64;
         let is_old = |old: &Point, next: &Point| {
             next.micros + span <= point.micros
                 && arrived(next, &point) >= SAMPLE_BYTES
@@ -138,8 +178,9 @@ impl Estimate {
         {
             self.points.pop_front();
         }
+        self.doubt(&point);
         if let Some(first) = self.points.front().copied() {
-            self.sample(now, first, point, rtt);
+            self.sample(now, first, point, times);
         }
         if self.points.len() >= 2 && self.points.back().is_some_and(|last| last.micros == point.micros) {
             self.points.pop_back();
@@ -147,7 +188,7 @@ impl Estimate {
         self.points.push_back(point);
     }
 
-    fn sample(&mut self, now: Instant, from: Point, to: Point, rtt: Duration) {
+    fn sample(&mut self, now: Instant, from: Point, to: Point, PathTimes { rtt, late }: PathTimes) {
         let bytes = arrived(&from, &to);
         // Not in less time than between their proofs, except for noise and for a half of short times, whatever the peer
         // reports.
@@ -158,34 +199,44 @@ impl Estimate {
             return;
         }
         let of_run = to.departed.sent_bytes.saturating_sub(self.run_began);
-        self.measured[1] = self.measured[1].max(of_run);
+        self.largest.measured[1] = self.largest.measured[1].max(of_run);
         let rate = bytes as f64 * 1e6 / micros.max(RESOLUTION) as f64;
         let sent = to.departed.at.saturating_duration_since(from.departed.at).as_micros() as u64;
         // They arrived more slowly than they left, and RLP had data all the time; or not all arrived: the path limited them.
-        let is_late = micros > sent + (sent / 10).max(HOST_JITTER).max((JITTERS * self.jitter) as u64);
+        let jitter = (JITTERS * self.jitter).max(late * 1e6) as u64;
+        let is_late = micros > sent + (sent / 10).max(HOST_JITTER).max(jitter);
         let passed = to.passed.saturating_sub(from.passed);
         let lost = passed.saturating_sub(to.came.saturating_sub(from.came));
-        let by_path = (is_late && from.departed.run == to.departed.run) || lost * LOST_OF >= passed;
-        if !by_path {
-            self.taken[1] = self.taken[1].max(Taken::of(bytes, micros));
-            return;
+        let is_policed = lost * LOST_OF >= passed;
+        if is_policed {
+            self.doubted.get_or_insert((to, self.largest));
         }
-        // Only such samples end a round: the sender's own limits do not slow the path.
-        if self.round_began.is_none_or(|began| now >= began + rtt) {
-            self.round_began = Some(now);
-            self.limited = [self.limited[1], 0.0];
-            self.taken = [self.taken[1], Taken::default()];
-            self.measured = [self.measured[1], of_run];
+        if is_policed || (is_late && from.departed.run == to.departed.run) {
+            self.largest.limit(now, rate, of_run, rtt);
+        } else {
+            self.largest.taken[1] = self.largest.taken[1].max(Taken::of(bytes, micros));
         }
-        self.limited[1] = self.limited[1].max(rate);
+    }
+
+    /// By the report of a new point, packets that were missing may have been late.
+    fn doubt(&mut self, point: &Point) {
+        if let Some((then, before)) = self.doubted {
+            if point.missing() < then.missing() {
+                self.largest = before;
+            }
+            if point.missing() < then.missing() || point.passed >= then.passed + REORDERING {
+                self.doubted = None;
+            }
+        }
     }
 
     /// The path's rate.
     pub(super) fn rate(&self) -> Option<PathRate> {
-        let limited = self.limited[0].max(self.limited[1]);
-        let taken = self.taken[0].max(self.taken[1]);
+        let Largest { limited, taken, measured, .. } = self.largest;
+        let limited = limited[0].max(limited[1]);
+        let taken = taken[0].max(taken[1]);
         let rate = if limited >= taken.certain { limited } else { limited.max(taken.rate) };
-        let measured = self.measured[0].max(self.measured[1]);
+        let measured = measured[0].max(measured[1]);
         (rate > 0.0).then_some(PathRate { rate, known: limited * 1.1 >= rate, measured })
     }
 }
@@ -212,6 +263,7 @@ mod tests {
     use super::*;
 
     const RTT: Duration = Duration::from_millis(40);
+    const TIMES: PathTimes = PathTimes { rtt: RTT, late: 0.0 };
 
     /// Everything is proved.
     fn all(nth: u64) -> Shown {
@@ -232,7 +284,7 @@ mod tests {
                 Departed { at: departed, run: 0, sent_bytes: (nth + 1) * 1200, of_primary: 0 },
                 all(nth),
                 nth + 1,
-                RTT,
+                TIMES,
             );
         }
     }
@@ -292,7 +344,7 @@ mod tests {
             let arrival =
                 Arrival { packet_number: nth * 10, datagrams: nth + 1, bytes: (nth + 1) * 1200, micros };
             let left = Departed { at: departed, run: 0, sent_bytes: (nth + 1) * 12_000, of_primary: 0 };
-            estimate.on_arrival(departed + RTT, arrival, left, all(nth), nth * 10 + 1, RTT);
+            estimate.on_arrival(departed + RTT, arrival, left, all(nth), nth * 10 + 1, TIMES);
         }
         let (rate, known) = mbits(&estimate);
         assert!((rate - 20.0).abs() < 0.5 && known, "{rate}");
@@ -315,7 +367,7 @@ mod tests {
                 departed,
                 all(nth),
                 nth + 1,
-                RTT,
+                TIMES,
             );
         }
         let PathRate { known, measured, .. } = estimate.rate().expect("a rate");
@@ -337,7 +389,7 @@ mod tests {
                 departed,
                 Shown { rlp: shown(nth), primary: 0, in_order: true },
                 nth + 1,
-                RTT,
+                TIMES,
             );
         }
         estimate.rate().expect("a rate").rate * 8e-6

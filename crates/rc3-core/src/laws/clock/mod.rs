@@ -9,6 +9,7 @@
 //! - `RoundTrips` corrects those times by when receipts came,
 //! - `Delay` computes the queueing delay from one-way delays above their minimum,
 //! - `Own` computes the part of it that both loops caused,
+//! - `Reordering` knows how far packets overtake each other,
 //! - `Vacancy` computes the part of others: their queue, and the fraction of time without it,
 //! - `Proof` counts the bytes that the peer proved to have received,
 //! - [`Clock`] decides how much may be in flight, and the pace.
@@ -21,6 +22,7 @@ mod estimate;
 mod least;
 mod own;
 mod proof;
+mod reordering;
 mod round_trips;
 mod vacancy;
 
@@ -31,8 +33,9 @@ pub(crate) use departures::{Departure, Loss};
 use self::{
     delay::Delay,
     departures::Departures,
-    estimate::{Estimate, PathRate, Shown},
+    estimate::{Estimate, PathRate, PathTimes, Shown},
     proof::Proof,
+    reordering::{Extent, Reordering},
     round_trips::RoundTrips,
     vacancy::{Sample, Vacancy},
 };
@@ -145,12 +148,13 @@ pub(crate) struct Clock {
     recalled: bool,
     /// Bytes that the peer proved to have received in one round trip of an earlier connection or flow.
     took: u64,
-    /// The rate that was last handed on.
-    handed_on: f64,
+    /// The rate that was last handed on, and its evidence.
+    handed_on: (f64, u64),
     /// RLP bytes sent in this busy period.
     sent_bytes: u64,
     proof: Proof,
     round_trips: RoundTrips,
+    reordering: Reordering,
     /// Datagrams overtaken by one that arrived, and not arrived themselves.
     missing: u64,
     /// When that number last grew.
@@ -187,10 +191,11 @@ impl Clock {
             remembered: None,
             recalled: false,
             took: 0,
-            handed_on: 0.0,
+            handed_on: (0.0, 0),
             sent_bytes: 0,
             proof: Proof::default(),
             round_trips: RoundTrips::default(),
+            reordering: Reordering::default(),
             missing: 0,
             lost_at: None,
         }
@@ -200,7 +205,7 @@ impl Clock {
     pub(crate) fn recall(&mut self, pace: Pace) {
         self.remember(pace);
         self.recalled = true;
-        self.handed_on = bytes_per_second(pace.rate);
+        self.handed_on = (bytes_per_second(pace.rate), pace.measured);
     }
 
     fn remember(&mut self, pace: Pace) {
@@ -234,12 +239,13 @@ impl Clock {
         Some(Pace { rate: pace.rate.min(most), ..pace })
     }
 
-    /// Whether the rate is worth remembering, and has changed since the last call.
+    /// Whether the rate is worth remembering, and it or its evidence has changed since the last call.
     pub(crate) fn take_changed(&mut self) -> bool {
-        let Some(PathRate { rate, known: true, .. }) = self.estimate.rate() else { return false };
-        let changed = (rate - self.handed_on).abs() > self.handed_on / 8.0;
+        let Some(PathRate { rate, known: true, measured }) = self.estimate.rate() else { return false };
+        let (last, evidence) = self.handed_on;
+        let changed = (rate - last).abs() > last / 8.0 || measured >= 2 * evidence.max(1);
         if changed {
-            self.handed_on = rate;
+            self.handed_on = (rate, measured);
         }
         changed
     }
@@ -453,7 +459,8 @@ impl Clock {
 
     /// The receiver's report of a datagram that it has proved. Returns the one-way time, for [`Self::waited`].
     pub(crate) fn on_arrival(&mut self, now: Instant, arrival: Arrival, honoured: bool) -> Option<f64> {
-        let departed = self.departures.on_arrival(arrival.packet_number)?;
+        let late = self.late();
+        let departed = self.departures.on_arrival(arrival.packet_number, late.packets)?;
         let round_trip = now.saturating_duration_since(departed.at);
         self.rtt_min = self.rtt_min.min(round_trip);
         let reported = self.one_way(departed.at, arrival.micros);
@@ -461,7 +468,10 @@ impl Clock {
         // The peer's count is newer than the receipts that are missing.
         let unproved = self.proof.lost() as f64 / self.packet_bytes();
         let passed = self.departures.passed();
-        let missing = passed.saturating_sub(arrival.datagrams).max(unproved as u64);
+        let overtaken = passed.saturating_sub(arrival.datagrams);
+        self.reordering.on_report(overtaken);
+        let late = self.late();
+        let missing = overtaken.max(unproved as u64);
         let arrival = Arrival { datagrams: passed.saturating_sub(missing), ..arrival };
         let shown = Shown {
             rlp: self.proof.of_rlp(departed),
@@ -469,7 +479,8 @@ impl Clock {
             primary: if honoured { self.proof.of_primary() } else { departed.of_primary },
             in_order: !honoured,
         };
-        self.estimate.on_arrival(now, arrival, departed, shown, passed, self.rtt_min);
+        let times = PathTimes { rtt: self.rtt_min, late: late.seconds };
+        self.estimate.on_arrival(now, arrival, departed, shown, passed, times);
         let waited = delay - self.delay.add(now, delay, self.rtt_min);
         let lost = missing > self.missing;
         self.missing = self.missing.max(missing);
@@ -477,9 +488,15 @@ impl Clock {
             self.lost_at = Some(now);
         }
         if let Some(PathRate { rate, .. }) = self.estimate.rate() {
-            let service = self.packet_bytes() / rate;
-            let (number, missing) = (arrival.packet_number, self.missing);
-            let sample = Sample { number, delay, waited, service, rate, missing };
+            let sample = Sample {
+                number: arrival.packet_number,
+                delay,
+                waited,
+                service: self.packet_bytes() / rate,
+                rate,
+                missing: self.missing,
+                late: late.seconds,
+            };
             self.vacancy.on_arrival(now, sample, self.rtt_min);
         }
         self.change(now, honoured, lost);
@@ -490,6 +507,12 @@ impl Clock {
     pub(crate) fn waited(&self, delay: f64) -> f64 {
         let few = self.estimate.rate().map_or(0.0, |path| QUEUE_PACKETS * self.packet_bytes() / path.rate);
         delay - self.delay.least().unwrap_or(delay) - few.max(QUEUE_MIN.as_secs_f64())
+    }
+
+    /// How far packets overtake each other, not beyond what counts as a queue: only the receiver says so.
+    fn late(&self) -> Extent {
+        let service = self.estimate.rate().map_or(0.0, |path| self.packet_bytes() / path.rate);
+        self.reordering.extent(service, self.queue_max())
     }
 
     /// The mean length of a datagram.

@@ -37,6 +37,8 @@ pub(super) struct Sample {
     pub(super) rate: f64,
     /// Datagrams overtaken by one that arrived, and not arrived.
     pub(super) missing: u64,
+    /// By how many seconds packets overtake each other on the path: no queue does that.
+    pub(super) late: f64,
 }
 
 /// What the packets of a round trip met.
@@ -94,7 +96,7 @@ impl Vacancy {
         }
         let others = (sample.delay - own - least).min(sample.waited);
         let error = own / OWN_PART + (wait.busy / BUSY_PART).min(BUSY_WAIT_MAX);
-        let is_idle = others <= WAIT_MIN + error;
+        let is_idle = others <= WAIT_MIN.max(sample.late) + error;
         let count = if is_idle { &mut seen.idle } else { &mut seen.waited };
         *count += 1;
     }
@@ -176,6 +178,7 @@ mod tests {
                 service: 1e-3,
                 rate: RATE,
                 missing: 0,
+                late: 0.0,
             };
             vacancy.on_arrival(start + Duration::from_millis(at) + RTT, sample, RTT);
         }
@@ -216,7 +219,8 @@ mod tests {
         for number in 0..900 {
             let own = if number == 0 { 1e-3 } else { 2e-3 };
             let (delay, rate) = (0.02 + own, 1.001 * RATE);
-            let sample = Sample { number, delay, waited: own - 1e-3, service: 1e-3, rate, missing: 0 };
+            let sample =
+                Sample { number, delay, waited: own - 1e-3, service: 1e-3, rate, missing: 0, late: 0.0 };
             vacancy.on_arrival(at(number) + RTT, sample, RTT);
         }
         assert_eq!(vacancy.part(true), Some(1.0));
@@ -231,8 +235,15 @@ mod tests {
                 let at = start + Duration::from_millis(3 * nth);
                 vacancy.own().on_rlp_sent(at, nth, 1, 1200);
                 let missing = missing(nth);
-                let sample =
-                    Sample { number: nth, delay: 0.02, waited: 0.0, service: 1e-3, rate: RATE, missing };
+                let sample = Sample {
+                    number: nth,
+                    delay: 0.02,
+                    waited: 0.0,
+                    service: 1e-3,
+                    rate: RATE,
+                    missing,
+                    late: 0.0,
+                };
                 vacancy.on_arrival(at + RTT, sample, RTT);
             }
             vacancy.part(true).expect("packets have come")
