@@ -44,6 +44,10 @@ const PROBE_PAUSE_MIN: Duration = Duration::from_millis(1);
 /// If RLP and the primary are both lost, RLP is the cause if it had this many times more in flight.
 const DOMINANCE: u64 = 4;
 
+/// Shares of RLP that was lost, in hundredths, at which it is evidence that a packet of the primary was not.
+const LOST_HALF: usize = 50;
+const LOST_MOST: usize = 75;
+
 /// From this score on the path counts as ignoring marks: twice waited or lost with RLP as most of the bytes in flight.
 const SCORE_IGNORED: i32 = 6;
 /// From this score down it counts as honouring them.
@@ -182,8 +186,10 @@ struct Partner {
 enum Outcome {
     /// The primary overtook an RLP packet that waited.
     Overtook,
-    /// RLP was lost, the primary found no queue.
+    /// Most RLP was lost, the primary found no queue.
     Spared,
+    /// The same with half of RLP.
+    SparedOfHalf,
     /// The primary waited as RLP had, and RLP was most of the bytes in flight.
     Waited,
     /// The primary waited as RLP had, but other traffic may have filled the queue.
@@ -206,8 +212,9 @@ impl Outcome {
         match self {
             // Otherwise only by a lost or late SACK.
             Self::Overtook => -4,
-            // Otherwise if the queue is too short to notice, or by a chance loss.
+            // Otherwise as likely as RLP arrives, if the queue is too short to notice.
             Self::Spared => -2,
+            Self::SparedOfHalf => -1,
             // Otherwise if a queue of normal priority has just drained.
             Self::WaitedWithOthers => 1,
             // Otherwise by chance.
@@ -450,7 +457,13 @@ impl Guard {
         }
         let gap = partner.sent.saturating_duration_since(sample.sent);
         match partner.rtt {
-            Some(rtt) if open && gap.max(self.waited(rtt)) < self.wait_min() => Outcome::Spared,
+            Some(rtt) if open && gap.max(self.waited(rtt)) < self.wait_min() => {
+                match self.lost_share(sample.sent) {
+                    LOST_MOST.. => Outcome::Spared,
+                    LOST_HALF.. => Outcome::SparedOfHalf,
+                    _ => Outcome::Undecided,
+                }
+            }
             // If normal priority alone exceeds the link, no RLP of that time arrives.
             None if sample.dominant && gap <= self.rtt_min / 2 && self.arrived_near(partner.sent) => {
                 Outcome::LostTogether
@@ -459,10 +472,23 @@ impl Guard {
         }
     }
 
+    /// The share of RLP in the round trip around this time that was lost, in hundredths. If marks are ignored, the primary
+    /// loses as much: at a policer, or at random.
+    fn lost_share(&self, sent: Instant) -> usize {
+        let newest = self.samples.iter().rev().find(|sample| sample.delay.is_some());
+        let known = newest.map_or(sent, |newest| newest.sent.max(sent));
+        let (mut all, mut lost) = (0, 0);
+        for sample in self.samples.iter().filter(|sample| apart(sample.sent, sent) <= self.rtt_min / 2) {
+            all += usize::from(sample.delay.is_some() || sample.sent <= known);
+            lost += usize::from(sample.delay.is_none() && sample.sent <= known);
+        }
+        100 * lost / all.max(1)
+    }
+
     /// Whether RLP sent at about this time arrived.
     fn arrived_near(&self, sent: Instant) -> bool {
-        let apart = |at: Instant| at.saturating_duration_since(sent).max(sent.saturating_duration_since(at));
-        self.samples.iter().any(|sample| sample.delay.is_some() && apart(sample.sent) <= self.wait_min())
+        let is_near = |sample: &Sample| apart(sample.sent, sent) <= self.wait_min();
+        self.samples.iter().any(|sample| sample.delay.is_some() && is_near(sample))
     }
 
     /// Adds an outcome to the score; returns whether the path is now known to ignore marks.
@@ -472,12 +498,14 @@ impl Guard {
         }
         tracing::trace!(?outcome, score = self.score, "trial of the path");
         match outcome {
-            Outcome::Overtook | Outcome::OvertookBurst | Outcome::Spared => self.stats.overtook += 1,
+            Outcome::Overtook | Outcome::OvertookBurst | Outcome::Spared | Outcome::SparedOfHalf => {
+                self.stats.overtook += 1
+            }
             Outcome::Waited | Outcome::FollowedBurst | Outcome::WaitedWithOthers => self.stats.waited += 1,
             Outcome::LostAlone | Outcome::LostTogether => self.stats.lost += 1,
             Outcome::Undecided => {}
         }
-        if matches!(outcome, Outcome::Spared | Outcome::LostTogether) {
+        if matches!(outcome, Outcome::Spared | Outcome::SparedOfHalf | Outcome::LostTogether) {
             self.rlp_lost = Some(now);
         }
         let before = self.verdict();
@@ -495,6 +523,10 @@ impl Guard {
     fn wait_min(&self) -> Duration {
         (self.rtt_min / 8).clamp(WAIT_MIN, WAIT_MAX)
     }
+}
+
+fn apart(one: Instant, other: Instant) -> Duration {
+    one.saturating_duration_since(other).max(other.saturating_duration_since(one))
 }
 
 /// The verdict of a score.
