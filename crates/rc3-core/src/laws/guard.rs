@@ -457,13 +457,12 @@ impl Guard {
         }
         let gap = partner.sent.saturating_duration_since(sample.sent);
         match partner.rtt {
-            Some(rtt) if open && gap.max(self.waited(rtt)) < self.wait_min() => {
-                match self.lost_share(sample.sent) {
-                    LOST_MOST.. => Outcome::Spared,
-                    LOST_HALF.. => Outcome::SparedOfHalf,
-                    _ => Outcome::Undecided,
-                }
-            }
+            // Where most is lost, the primary's packet would hardly find room in the queue.
+            Some(rtt) if open && gap < self.wait_min() => match self.lost_share(sample.sent) {
+                LOST_MOST.. => Outcome::Spared,
+                LOST_HALF.. if self.waited(rtt) < self.wait_min() => Outcome::SparedOfHalf,
+                _ => Outcome::Undecided,
+            },
             // If normal priority alone exceeds the link, no RLP of that time arrives.
             None if sample.dominant && gap <= self.rtt_min / 2 && self.arrived_near(partner.sent) => {
                 Outcome::LostTogether
