@@ -168,6 +168,8 @@ struct Sample {
     /// Round trip to the SACK, if it has arrived.
     delay: Option<Duration>,
     partner: Option<Partner>,
+    /// Not when it should have, and nothing follows from that; it may have been overtaken.
+    may_come: bool,
     tried: bool,
 }
 
@@ -186,7 +188,7 @@ struct Partner {
 enum Outcome {
     /// The primary overtook an RLP packet that waited.
     Overtook,
-    /// Most RLP was lost, the primary found no queue.
+    /// Most RLP was lost or late, the primary was not.
     Spared,
     /// The same with half of RLP.
     SparedOfHalf,
@@ -212,7 +214,7 @@ impl Outcome {
         match self {
             // Otherwise only by a lost or late SACK.
             Self::Overtook => -4,
-            // Otherwise as likely as RLP arrives, if the queue is too short to notice.
+            // Otherwise as likely as RLP arrives, if the queue is too short to notice, or by a late SACK.
             Self::Spared => -2,
             Self::SparedOfHalf => -1,
             // Otherwise if a queue of normal priority has just drained.
@@ -325,6 +327,7 @@ impl Guard {
             dominant: self.sent - self.learned >= DOMINANCE * primary_in_flight,
             delay: None,
             partner: None,
+            may_come: false,
             tried: false,
         };
         let spacing = self.rtt_min / SAMPLES_PER_ROUND_TRIP;
@@ -415,15 +418,18 @@ impl Guard {
             let sample = self.samples[at];
             let Some(partner) = sample.partner.filter(|_| !sample.tried) else { continue };
             let outcome = match sample.delay {
+                Some(delay) if sample.may_come => self.compare_late(partner, &sample, delay),
                 Some(delay) => self.compare(partner, &sample, delay),
                 // On a path that keeps the order the SACK arrives before the ACK, except for timing noise of hosts.
-                None if now < partner.at + grace => continue,
+                None if now < partner.at + grace || sample.may_come => continue,
                 None => {
                     self.learned = self.learned.max(sample.total);
                     self.compare_lost(now, partner, &sample, is_open(sample.stream, sample.offset))
                 }
             };
-            self.samples[at].tried = true;
+            let may_come = sample.delay.is_none() && outcome == Outcome::Undecided;
+            self.samples[at].may_come = may_come;
+            self.samples[at].tried = !may_come;
             if self.weigh(now, outcome) {
                 return true;
             }
@@ -446,6 +452,15 @@ impl Guard {
             Some(waited) if waited + HOST_JITTER < left => Outcome::Undecided,
             Some(_) if sample.dominant => Outcome::Waited,
             Some(_) => Outcome::WaitedWithOthers,
+        }
+    }
+
+    /// The same, for an RLP packet that seemed lost. After two round trips it may have been sent again, and its SACK may be
+    /// what was late.
+    fn compare_late(&self, partner: Partner, sample: &Sample, delay: Duration) -> Outcome {
+        match self.compare(partner, sample, delay) {
+            Outcome::Overtook if delay < self.rtt_min * 2 => Outcome::Spared,
+            _ => Outcome::Undecided,
         }
     }
 
