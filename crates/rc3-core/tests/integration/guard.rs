@@ -277,6 +277,22 @@ fn a_long_flow_through_a_large_bucket_is_no_slower_than_plain_quic() {
     assert!(ratio < 1.0, "{ratio}");
 }
 
+/// A policer drops RLP and spares most of the primary, and knows no priorities all the same.
+#[test]
+fn a_policer_does_not_look_as_if_it_honoured_priorities() {
+    let cells = Scenario::find("policer").expect("it is there").cells();
+    let cells: Vec<_> =
+        cells.into_iter().filter(|cell| (300_000..=3_000_000).contains(&cell.bytes)).collect();
+    let jobs = std::thread::available_parallelism().expect("some");
+    let rows = today::run(&cells, &[Scheme::Guard], jobs, |_| ());
+    let honoured = |row: &&today::Row| {
+        let outcome = row.outcome(Scheme::Guard).expect("it ran");
+        outcome.verdict == Some(Verdict::Honoured)
+    };
+    let wrong: Vec<_> = rows.iter().filter(honoured).map(|row| row.cell.to_string()).collect();
+    assert!(wrong.len() * 50 <= rows.len(), "{} of {}: {wrong:#?}", wrong.len(), rows.len());
+}
+
 /// Packets that a receiver gets together do not make the path look faster.
 #[test]
 fn a_receiver_that_batches_slows_no_flow() {
