@@ -146,8 +146,9 @@ pub(crate) struct Guard {
     /// RLP bytes sent in total, and up to the packet whose fate was learned last.
     sent: u64,
     learned: u64,
-    /// When RLP's loss was last evidence.
+    /// When RLP's loss, and when a wait of the primary, was last evidence.
     rlp_lost: Option<Instant>,
+    waited_at: Option<Instant>,
     /// RLP bytes since the primary last sent.
     behind: u64,
     probed: Option<Instant>,
@@ -242,6 +243,7 @@ impl Guard {
             sent: 0,
             learned: 0,
             rlp_lost: None,
+            waited_at: None,
             behind: 0,
             probed: None,
             stats: GuardStats::default(),
@@ -507,8 +509,14 @@ impl Guard {
 
     /// Adds an outcome to the score; returns whether the path is now known to ignore marks.
     fn weigh(&mut self, now: Instant, outcome: Outcome) -> bool {
-        if outcome == Outcome::Undecided {
+        let is_wait = matches!(outcome, Outcome::Waited | Outcome::WaitedWithOthers);
+        // A busy host delays many packets at once: one event.
+        let is_same = is_wait && self.waited_at.is_some_and(|last| now < last + self.rtt_min);
+        if outcome == Outcome::Undecided || is_same {
             return false;
+        }
+        if is_wait {
+            self.waited_at = Some(now);
         }
         tracing::trace!(?outcome, score = self.score, "trial of the path");
         match outcome {

@@ -35,7 +35,8 @@ pub(crate) enum Answer {
 /// The end of a burst, and the datagram of normal priority behind it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Question {
-    /// Packet number of the last datagram of the burst.
+    /// Packet numbers of the first and the last datagram of the burst.
+    burst_first: u64,
     burst_last: u64,
     /// Datagrams with DATA sent before it that may still arrive.
     sent: u64,
@@ -44,6 +45,8 @@ struct Question {
     gap: Duration,
     /// One-way time of one of the burst's last packets, including an unknown clock offset.
     delay: Option<f64>,
+    /// The shortest one of its packets: what a busy host delays has no part in the burst's own queue.
+    least: Option<f64>,
     /// It arrived after the burst.
     in_order: bool,
 }
@@ -122,11 +125,13 @@ impl OrderTrial {
         if let (Phase::Due, Some((burst_last, burst_at))) = (self.phase, self.last) {
             let gap = at.saturating_duration_since(burst_at);
             let question = Question {
+                burst_first: burst_last.saturating_sub(self.burst.saturating_sub(1)),
                 burst_last,
                 sent: self.sent.saturating_sub(missing),
                 number,
                 gap,
                 delay: None,
+                least: None,
                 in_order: false,
             };
             self.phase = Phase::Asked(question);
@@ -159,7 +164,12 @@ impl OrderTrial {
         if (question.burst_last.saturating_sub(TAIL)..=question.burst_last).contains(&number) {
             question.delay = Some(delay);
         }
-        if !question.in_order || waited(question.delay?) < question.gap.as_secs_f64() {
+        if (question.burst_first..=question.burst_last).contains(&number) {
+            question.least = Some(question.least.map_or(delay, |least| least.min(delay)));
+        }
+        let delay = question.delay?;
+        let waited = waited(delay).min(delay - question.least?);
+        if !question.in_order || waited < question.gap.as_secs_f64() {
             return None;
         }
         self.phase = Phase::Done;
@@ -201,18 +211,25 @@ mod tests {
 
     #[test]
     fn kept_order_decides_only_if_packets_waited() {
-        for (came, queue, answer) in [
-            (16, 0.003, Some(Answer::Followed)),
-            (13, 0.002, Some(Answer::Followed)),
+        for (came, head, queue, answer) in [
+            (16, 0.0, 0.003, Some(Answer::Followed)),
+            (13, 0.0, 0.0021, Some(Answer::Followed)),
             // Less than the time between burst and datagram.
-            (16, 0.001, None),
+            (16, 0.0, 0.001, None),
             // Lost, or in flight.
-            (12, 0.003, None),
+            (12, 0.0, 0.003, None),
+            // A host delayed the whole burst.
+            (16, 0.002, 0.003, None),
         ] {
             let mut trial = asked();
+            assert_eq!(trial.on_arrival(0, 5.0 + head, |delay| delay - 5.0), None);
             assert_eq!(trial.on_arrival(14, 5.0 + queue, |delay| delay - 5.0), None, "it is in flight");
             assert_eq!(trial.on_order(order(came, 0)), None);
-            assert_eq!(trial.on_arrival(17, 5.0, |delay| delay - 5.0 + 1e-9), answer, "{came} {queue}");
+            assert_eq!(
+                trial.on_arrival(17, 5.0, |delay| delay - 5.0 + 1e-9),
+                answer,
+                "{came} {head} {queue}"
+            );
         }
     }
 
@@ -226,6 +243,7 @@ mod tests {
         trial.on_timeout(now + DELAY);
         // Ten of the first hundred were lost.
         trial.on_probe_sent(now + DELAY, 116, 10);
+        trial.on_arrival(100, 5.0, |delay| delay - 5.0);
         trial.on_arrival(115, 5.003, |delay| delay - 5.0);
         assert_eq!(trial.on_order(Order { packet_number: 116, came: 106, overtaken: 0 }), None);
         assert_eq!(trial.on_arrival(117, 5.0, |delay| delay - 5.0), Some(Answer::Followed));
