@@ -399,6 +399,7 @@ impl Node {
                 continue;
             }
             self.traffic.on_received(meta.remote, contents.len());
+            let meta = DatagramMeta { local_ip: Some(to.ip()), ..meta };
             self.endpoint.handle_datagram(now, meta, BytesMut::from(&contents[..]));
         }
         if self.endpoint.poll_timeout().is_some_and(|deadline| deadline <= now) {

@@ -1,7 +1,7 @@
 //! What an endpoint remembers of the paths to its destinations, for later connections.
 
 use std::{
-    net::{IpAddr, SocketAddr},
+    net::{IpAddr, Ipv6Addr, SocketAddr},
     ops::RangeInclusive,
     time::{Duration, Instant},
 };
@@ -28,6 +28,8 @@ pub struct DestinationVerdict {
     pub score: i32,
     /// The delivery rate and the round trip.
     pub pace: Option<Pace>,
+    /// The local network that the path begins in, if known: the local address, of IPv6 its first 64 bits.
+    pub network: Option<IpAddr>,
     /// Time of the last evidence.
     pub at: Instant,
     /// When the record expires.
@@ -94,6 +96,7 @@ impl KnownPath {
         Some(Record {
             score: as_sure_as_needed(self.score),
             pace: self.pace.filter(believable),
+            network: None,
             // A host that has run for less time has no earlier instant.
             at: now.checked_sub(self.age).unwrap_or(now),
             until: now.checked_add(left)?,
@@ -108,6 +111,8 @@ pub(crate) struct Record {
     pub(crate) score: i32,
     /// Of the [`super::clock::Clock`].
     pub(crate) pace: Option<Pace>,
+    /// As in [`DestinationVerdict::network`].
+    pub(crate) network: Option<IpAddr>,
     /// Time of the last evidence.
     pub at: Instant,
     /// When it expires.
@@ -126,6 +131,7 @@ impl Record {
             verdict: self.verdict(),
             score: self.score,
             pace: self.pace,
+            network: self.network,
             at: self.at,
             until: self.until,
         }
@@ -144,6 +150,14 @@ fn as_sure_as_needed(score: i32) -> i32 {
     }
 }
 
+/// The network of a local address, as far as the address shows it: addresses of IPv6 change in their last 64 bits.
+pub(crate) fn network(local: IpAddr) -> IpAddr {
+    match local.to_canonical() {
+        IpAddr::V6(local) => Ipv6Addr::from_bits(local.to_bits() >> 64 << 64).into(),
+        local => local,
+    }
+}
+
 /// The memory.
 pub(crate) type Verdicts = DestinationCache<Record>;
 
@@ -158,9 +172,21 @@ impl Aged for Record {
 }
 
 impl Verdicts {
+    /// The record of the path to `remote` from the local `network`. What was learned in another one is not about this path.
+    pub(crate) fn recall_from(
+        &mut self,
+        now: Instant,
+        network: Option<IpAddr>,
+        remote: SocketAddr,
+    ) -> Option<Record> {
+        let is_other =
+            |known: &Record| known.network.is_some() && network.is_some() && known.network != network;
+        self.recall(now, remote).filter(|known| !is_other(known))
+    }
+
     /// Stores what a connection has learned about the path to `remote`, and keeps other fields. Returns the result.
     pub(crate) fn learn(&mut self, now: Instant, remote: SocketAddr, record: Record) -> DestinationVerdict {
-        let known = self.recall(now, remote).and_then(|known| known.pace);
+        let known = self.recall_from(now, record.network, remote).and_then(|known| known.pace);
         let pace = record.pace.map(|found| found.or_known(known)).or(known);
         let record = Record { pace, ..record };
         self.remember(remote, record);
@@ -179,10 +205,10 @@ impl Verdicts {
 
     /// Takes over what another endpoint of this process has learned, unless this one knows something newer.
     pub(crate) fn share(&mut self, now: Instant, learned: &DestinationVerdict) {
-        let &DestinationVerdict { destination, score, pace, at, until, .. } = learned;
+        let &DestinationVerdict { destination, score, pace, network, at, until, .. } = learned;
         let remote = SocketAddr::new(destination, 0);
         if until > now && self.recall(now, remote).is_none_or(|own| own.at < at) {
-            self.remember(remote, Record { score, pace, at, until });
+            self.remember(remote, Record { score, pace, network, at, until });
         }
     }
 
@@ -229,7 +255,7 @@ mod tests {
     fn what_is_too_old_is_not_taken_and_what_is_newer_stays() {
         assert_eq!(imported(known(-9, 1 << 20, DAY / 86_400, DAY)), None);
         let (now, mut memory) = (Instant::now(), Verdicts::default());
-        let own = Record { score: 1, pace: None, at: now, until: now + DAY };
+        let own = Record { score: 1, pace: None, network: None, at: now, until: now + DAY };
         memory.remember(remote(), own);
         memory.import(now, remote(), known(-9, 1 << 20, DAY / 86_400, Duration::from_secs(1)), DAY);
         assert_eq!(memory.recall(now, remote()), Some(own));
@@ -239,7 +265,7 @@ mod tests {
     fn a_shared_verdict_counts_as_much_as_an_own_one_unless_that_is_newer() {
         let now = Instant::now();
         let (mut one, mut other) = (Verdicts::default(), Verdicts::default());
-        let record = Record { score: -40, pace: None, at: now, until: now + DAY };
+        let record = Record { score: -40, pace: None, network: None, at: now, until: now + DAY };
         let learned = one.learn(now, remote(), record);
         other.share(now, &learned);
         assert_eq!(other.recall(now, remote()), Some(record));
@@ -256,8 +282,12 @@ mod tests {
     fn a_verdict_without_a_rate_leaves_the_rate_that_was_known() {
         let (now, mut memory) = (Instant::now(), Verdicts::default());
         let pace = known(0, 1 << 20, DAY / 86_400, DAY).pace;
-        memory.remember(remote(), Record { score: 0, pace, at: now, until: now + DAY });
-        let learned = memory.learn(now, remote(), Record { score: 6, pace: None, at: now, until: now + DAY });
+        memory.remember(remote(), Record { score: 0, pace, network: None, at: now, until: now + DAY });
+        let learned = memory.learn(
+            now,
+            remote(),
+            Record { score: 6, pace: None, network: None, at: now, until: now + DAY },
+        );
         assert_eq!((learned.pace, learned.verdict), (pace, Verdict::Ignored));
     }
 
@@ -285,9 +315,31 @@ mod tests {
         assert_eq!(pace(400, 8000).or_known(Some(pace(7, 30_000))), pace(400, 8000));
         let (now, mut memory) = (Instant::now(), Verdicts::default());
         for pace in [known, pace(7, 8000)] {
-            memory.learn(now, remote(), Record { score: 0, pace: Some(pace), at: now, until: now + DAY });
+            memory.learn(
+                now,
+                remote(),
+                Record { score: 0, pace: Some(pace), network: None, at: now, until: now + DAY },
+            );
         }
         assert_eq!(memory.recall(now, remote()).and_then(|record| record.pace), Some(known));
+    }
+
+    #[test]
+    fn what_was_learned_in_another_network_is_not_about_this_path() {
+        let (now, mut memory) = (Instant::now(), Verdicts::default());
+        let [home, away] = [[192, 168, 0, 7], [10, 0, 0, 7]].map(|ip| Some(IpAddr::from(ip)));
+        let pace = known(0, 1 << 20, DAY / 86_400, DAY).pace;
+        let record = Record { score: -9, pace, network: home, at: now, until: now + DAY };
+        memory.learn(now, remote(), record);
+        let of = |memory: &mut Verdicts, network| memory.recall_from(now, network, remote());
+        assert_eq!([home, None, away].map(|network| of(&mut memory, network).is_some()), [true, true, false]);
+        // Its rate is not that of a record from there either.
+        let learned = memory.learn(now, remote(), Record { score: 3, pace: None, network: away, ..record });
+        assert_eq!((learned.pace, of(&mut memory, home)), (None, None));
+        let ip = |text: &str| text.parse::<IpAddr>().expect("an address");
+        assert_eq!(network(ip("2001:db8::1:2:3:4")), network(ip("2001:db8::5")));
+        assert_ne!(network(ip("2001:db8::5")), network(ip("2001:db8:0:1::5")));
+        assert_eq!(network(ip("::ffff:10.0.0.7")), ip("10.0.0.7"));
     }
 
     proptest! {

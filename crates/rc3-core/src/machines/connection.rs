@@ -26,7 +26,7 @@ mod zero_rtt;
 
 use std::{
     collections::VecDeque,
-    net::SocketAddr,
+    net::{IpAddr, SocketAddr},
     ops::Range,
     sync::Arc,
     time::{Duration, Instant},
@@ -115,6 +115,8 @@ pub struct Connection {
     received_held: Received,
     /// Memory that the connection may claim, as set by the endpoint.
     share: u64,
+    /// Where the newest authentic datagram of the primary arrived, if the socket says so.
+    local_ip: Option<IpAddr>,
     /// The longest datagram of the primary so far: its payload is in buffers of that length.
     primary_datagram_max: usize,
     /// Buffer for pieces on their way from the primary to a stream; empty between calls.
@@ -198,6 +200,7 @@ impl Connection {
             blocked_writers: BlockedWriters::default(),
             received_held: Received::default(),
             share: u64::MAX,
+            local_ip: None,
             primary_datagram_max: 0,
             pulled: Vec::new(),
             rlp_wake: None,
@@ -725,7 +728,7 @@ impl Connection {
     }
 
     /// The local address on the path, if known.
-    pub fn local_ip(&self) -> Option<std::net::IpAddr> {
+    pub fn local_ip(&self) -> Option<IpAddr> {
         self.primary.addresses().1
     }
 

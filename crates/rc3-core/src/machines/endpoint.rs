@@ -380,7 +380,7 @@ impl Endpoint {
                 }
                 // Anyone who sees a connection id can send datagrams with it: they count once they are authentic.
                 if QuicEndpoint::deliver(connection.primary_mut(), event) {
-                    connection.on_primary_datagram(meta.arrived_by(now), len);
+                    connection.on_primary_datagram(meta, now, len);
                     if let Some(len) = meta.leading_len {
                         connection.on_leading(len);
                     }
@@ -832,12 +832,13 @@ impl Endpoint {
             self.primary_queue.push_back(handle);
         }
         if connection.wants_early_rlp() {
-            let record = self.verdicts.recall(now, connection.remote_address());
+            let record = self.verdicts.recall_from(now, connection.network(), connection.remote_address());
             connection.begin_early_rlp(now, self.secrets.next(), record);
         }
         if connection.take_handshake_end() {
             if !connection.has_recalled()
-                && let Some(record) = self.verdicts.recall(now, connection.remote_address())
+                && let Some(record) =
+                    self.verdicts.recall_from(now, connection.network(), connection.remote_address())
             {
                 connection.recall(now, record);
             }
@@ -861,7 +862,8 @@ impl Endpoint {
             self.events.push_back(EndpointEvent::Learned(learned));
         }
         if connection.take_path_change()
-            && let Some(record) = self.verdicts.recall(now, connection.proven_address())
+            && let Some(record) =
+                self.verdicts.recall_from(now, connection.network(), connection.proven_address())
         {
             connection.recall(now, record);
         }

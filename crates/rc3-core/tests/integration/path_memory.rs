@@ -69,3 +69,18 @@ fn jitter_is_neither_a_queue_nor_a_loss() {
         }
     }
 }
+
+/// What a laptop has learned at home is not about the path from elsewhere.
+#[test]
+fn a_process_that_moves_to_another_network_starts_without_memory() {
+    let mut pair = pair(Duration::ZERO, 1);
+    pair.flow(10_000_000, LIMIT).expect("it arrives");
+    let remembers = |pair: &mut Pair| {
+        let flow = pair.flow(1_000_000, LIMIT).expect("it arrives");
+        flow.sender.clock.expect("guard mode").remembered
+    };
+    assert!(remembers(&mut pair));
+    pair.client.set_address(([192, 0, 2, 77], 4433).into());
+    assert!(!remembers(&mut pair));
+    assert!(remembers(&mut pair));
+}

@@ -375,6 +375,7 @@ mod tests {
                 verdict: Verdict::Honoured,
                 score: -30,
                 pace: None,
+                network: None,
                 at,
                 until: at + Duration::from_secs(600),
             };

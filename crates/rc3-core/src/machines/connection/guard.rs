@@ -1,11 +1,18 @@
 //! Connects the guard: samples of both loops go in, verdicts and probes come out.
 
-use std::time::{Duration, Instant};
+use std::{
+    net::IpAddr,
+    time::{Duration, Instant},
+};
 
 use super::Connection;
 use crate::{
     error::PeerMisbehaved,
-    laws::{guard::Guard, primary_window::Waiting, verdicts::Record},
+    laws::{
+        guard::Guard,
+        primary_window::Waiting,
+        verdicts::{self, Record},
+    },
     machines::{overlay::Overlay, rlp::Rlp},
     seams::{keys::Sealer, primary::quinn::PathSample},
     structures::ledger::State,
@@ -27,9 +34,15 @@ impl Connection {
         rlp.and_then(Rlp::guard_ref).is_some_and(|guard| guard.stats().remembered)
     }
 
+    /// The local network of the path, if known.
+    pub(crate) fn network(&self) -> Option<IpAddr> {
+        self.local_ip().or(self.local_ip).map(verdicts::network)
+    }
+
     /// The record for later connections, if it has changed.
     pub(crate) fn take_record(&mut self, now: Instant) -> Option<Record> {
-        self.rlp()?.take_record(now)
+        let network = self.network();
+        self.rlp()?.take_record(now, network)
     }
 
     /// Whether the primary got a probe to send since the last call.

@@ -6,6 +6,7 @@ use bytes::Bytes;
 
 use super::Connection;
 use crate::{
+    datagram_meta::DatagramMeta,
     error::{ClosedStream, PeerMisbehaved},
     machines::stream::recv::{PullBounds, RecvStream, Room},
     quic::{Dir, StreamId, VarInt},
@@ -30,9 +31,10 @@ impl Connection {
     }
 
     /// A datagram of the primary arrived, of `len` bytes: its content is in a buffer of that length.
-    pub(crate) fn on_primary_datagram(&mut self, arrived: Instant, len: usize) {
+    pub(crate) fn on_primary_datagram(&mut self, meta: DatagramMeta, now: Instant, len: usize) {
+        self.local_ip = meta.local_ip.or(self.local_ip);
         self.primary_datagram_max = self.primary_datagram_max.max(len);
-        self.note_bytes(arrived, len);
+        self.note_bytes(meta.arrived_by(now), len);
     }
 
     /// A datagram of either loop arrived, of `len` bytes.

@@ -9,7 +9,7 @@ pub(crate) mod arrivals;
 pub(crate) mod openers;
 
 use std::{
-    net::SocketAddr,
+    net::{IpAddr, SocketAddr},
     time::{Duration, Instant},
 };
 
@@ -172,7 +172,7 @@ impl Rlp {
     }
 
     /// The record to remember, if it has changed. Confirming a remembered rate counts as a change.
-    pub(crate) fn take_record(&mut self, now: Instant) -> Option<Record> {
+    pub(crate) fn take_record(&mut self, now: Instant, network: Option<IpAddr>) -> Option<Record> {
         let (guard, clock) = (self.guard.as_mut()?, self.clock.as_mut()?);
         let changed = guard.take_changed() | clock.take_changed();
         if !changed && !self.unconfirmed {
@@ -187,7 +187,8 @@ impl Rlp {
             (Some(found), known) => Some(found.or_known(known)),
             (None, known) => known,
         };
-        let record = Record { score: guard.score(), pace: self.pace, at: now, until: now + self.verdict_age };
+        let record =
+            Record { score: guard.score(), pace: self.pace, network, at: now, until: now + self.verdict_age };
         (changed || confirmed).then_some(record)
     }
 
