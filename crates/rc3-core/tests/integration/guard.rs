@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rc3_core::{RlpMode, Verdict, units::Rate};
+use rc3_core::{ConnectionHandle, ConnectionStats, RlpMode, Verdict, units::Rate};
 use rc3_sim::{
     BackgroundConfig, FlowReport, Impairments, LinkConfig, Pair, PairConfig,
     today::{self, Scenario, Scheme},
@@ -275,6 +275,24 @@ fn a_long_flow_through_a_large_bucket_is_no_slower_than_plain_quic() {
     let keys = "queue = 'policer'\nrate = ['100mbit']\nrtt = ['20ms']\nbuffer = [4.0]\nsize = ['10M']\n";
     let ratio = ratio_to_plain(keys);
     assert!(ratio < 1.0, "{ratio}");
+}
+
+/// What the clock saw while the primary filled the queue does not hold for the rest of the flow, though the primary takes
+/// RLP's part of the rate.
+#[test]
+fn rlp_measures_again_after_the_primary_has_filled_the_queue() {
+    let world = World { mbits: 50, rtt_ms: 40, buffer: 0.1, load: 0.4, loss: 0.0, honours: false };
+    let mut pair = world.pair(RlpMode::Guard, 1);
+    let (start, mut after_a_second) = (pair.now, None);
+    let rlp_bytes = |stats: &ConnectionStats| stats.sent.levels.iter().map(|level| level.bytes).sum::<u64>();
+    let report = pair.flow_watched(6_000_000, LIMIT, |pair| {
+        let connection = pair.client.connection(ConnectionHandle(0));
+        if let Some(connection) = connection.filter(|_| pair.now > start + Duration::from_secs(1)) {
+            after_a_second.get_or_insert(rlp_bytes(&connection.stats()));
+        }
+    });
+    let all = rlp_bytes(&report.expect("it arrives").sender);
+    assert!(all > after_a_second.expect("it takes longer"), "{all} bytes");
 }
 
 /// A policer drops RLP and spares most of the primary, and knows no priorities all the same.

@@ -36,6 +36,11 @@ impl Delay {
         self.least.get()
     }
 
+    /// When the newest packet came.
+    pub(super) fn newest(&self) -> Option<Instant> {
+        self.recent.back().map(|&(at, _)| at)
+    }
+
     /// Minimum delay in the last quarter of a round trip.
     pub(super) fn recent(&self) -> Option<f64> {
         self.recent.iter().map(|&(_, delay)| delay).reduce(f64::min)

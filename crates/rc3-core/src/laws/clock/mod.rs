@@ -62,6 +62,8 @@ const FLOOR: f64 = 4.0;
 const FLOOR_MIN: f64 = 2.0;
 /// Round trips after which silence about a datagram is a loss: a full queue of several bandwidth-delay products is not.
 const OVERDUE: u32 = 4;
+/// Round trips after which a queue that showed may have gone.
+const STALE: u32 = 2;
 /// Factor by which a queue of others reduces RLP's part of the rate, its lower bound, and its growth in each round trip
 /// without a queue.
 const SHARE_DOWN: f64 = 0.5;
@@ -378,11 +380,15 @@ impl Clock {
     }
 
     /// The primary may take all of RLP's part. Then no packet of RLP would measure the path again, and what the clock saw
-    /// when a policer's bucket ran empty would hold for the rest of the flow. So some packets leave all the same, unless a
-    /// queue shows, which they would lengthen.
+    /// before, when a policer's bucket ran empty or the primary's slow start filled the queue, would hold for the rest of the
+    /// flow. So some packets leave all the same, unless a queue shows, which they would lengthen.
     fn stay_informed(&self, now: Instant, path: PathNow, until: Instant) -> Permit {
-        if path.honoured || !self.vacancy.has_only_losses() || self.delay.queue() > self.queue_max() {
-            return Permit::Wait(until);
+        let has_queue = !self.vacancy.has_only_losses() || self.delay.queue() > self.queue_max();
+        let seen = self.delay.newest().filter(|_| has_queue).map(|at| at + self.rtt_min * STALE);
+        match seen {
+            _ if path.honoured => return Permit::Wait(until),
+            Some(stale) if now < stale => return Permit::Wait(until.min(stale)),
+            _ => {}
         }
         match self.departures.last_left().map(|at| at + self.rtt_min.div_f64(FLOOR)) {
             Some(due) if now < due => Permit::Wait(until.min(due)),
