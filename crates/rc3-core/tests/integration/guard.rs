@@ -288,7 +288,7 @@ fn rlp_measures_again_after_the_primary_has_filled_the_queue() {
     let report = pair.flow_watched(6_000_000, LIMIT, |pair| {
         let connection = pair.client.connection(ConnectionHandle(0));
         if let Some(connection) = connection.filter(|_| pair.now > start + Duration::from_secs(1)) {
-            after_a_second.get_or_insert(rlp_bytes(&connection.stats()));
+            after_a_second.get_or_insert_with(|| rlp_bytes(&connection.stats()));
         }
     });
     let all = rlp_bytes(&report.expect("it arrives").sender);
