@@ -178,7 +178,7 @@ impl Estimate {
         {
             self.points.pop_front();
         }
-        self.doubt(&point);
+        self.reconsider_losses(&point);
         if let Some(first) = self.points.front().copied() {
             self.sample(now, first, point, times);
         }
@@ -219,7 +219,7 @@ impl Estimate {
     }
 
     /// By the report of a new point, packets that were missing may have been late.
-    fn doubt(&mut self, point: &Point) {
+    fn reconsider_losses(&mut self, point: &Point) {
         if let Some((then, before)) = self.doubted {
             if point.missing() < then.missing() {
                 self.largest = before;
