@@ -125,7 +125,8 @@ impl Point {
     }
 }
 
-/// A colour of the palette of Okabe and Ito, which all kinds of colour vision can distinguish.
+/// A colour. The first eight are the palette of Okabe and Ito, which all kinds of colour vision can distinguish; the
+/// other four are of Paul Tol's "muted" scheme, for charts of more series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Colour {
     /// rc3.
@@ -144,12 +145,20 @@ pub enum Colour {
     Grey,
     /// An eighth.
     Black,
+    /// A ninth.
+    Wine,
+    /// A tenth.
+    Olive,
+    /// An eleventh.
+    Indigo,
+    /// A twelfth.
+    Sand,
 }
 
 impl Colour {
-    /// The colour of the `index`-th of many.
+    /// The colour of the `index`-th of many: different ones for up to twelve.
     pub fn nth(index: usize) -> Self {
-        const ORDER: [Colour; 8] = [
+        const ORDER: [Colour; 12] = [
             Colour::Blue,
             Colour::Vermillion,
             Colour::Green,
@@ -158,6 +167,10 @@ impl Colour {
             Colour::Sky,
             Colour::Grey,
             Colour::Black,
+            Colour::Wine,
+            Colour::Olive,
+            Colour::Indigo,
+            Colour::Sand,
         ];
         ORDER[index % ORDER.len()]
     }
@@ -173,6 +186,10 @@ impl Colour {
             Self::Sky => (86, 180, 233),
             Self::Grey => (110, 110, 110),
             Self::Black => (0, 0, 0),
+            Self::Wine => (136, 34, 85),
+            Self::Olive => (153, 153, 51),
+            Self::Indigo => (51, 34, 136),
+            Self::Sand => (221, 204, 119),
         }
     }
 }

@@ -53,6 +53,8 @@ struct Readme;
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use std::collections::BTreeSet;
+
     use super::{
         chart::{Axis, Colour, Point, Scale, Series, Shape, Unit},
         *,
@@ -97,6 +99,12 @@ pub(crate) mod tests {
         }
         assert_eq!(document.root_element().attribute("width"), Some("760"));
         assert!(text.len() < 60_000);
+    }
+
+    #[test]
+    fn twelve_series_have_twelve_colours() {
+        let colours: BTreeSet<_> = (0..12).map(|index| Colour::nth(index).rgb()).collect();
+        assert_eq!(colours.len(), 12);
     }
 
     #[test]
