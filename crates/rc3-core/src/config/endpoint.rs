@@ -27,6 +27,26 @@ pub(crate) type IdGeneratorFactory = dyn Fn() -> Box<dyn ConnectionIdGenerator> 
 
 /// Settings of one endpoint, with quinn's names.
 ///
+/// # Load balancers
+///
+/// Both loops of a connection must reach the same server; they use the same UDP ports.
+///
+/// - *Routing by addresses* needs no setting. A client whose address changes may reach another server. So that it gets a
+///   stateless reset there and can connect again at once, instead of after its idle timeout, give all servers the same
+///   [`Self::reset_key`], generators of ids that accept each other's ([`HashedConnectionIdGenerator::from_key`] with one
+///   key), the same [`ServerConfig::token_key`] and the same TLS tickets. While a server drains, the balancer must remember
+///   the addresses of its clients.
+/// - *Routing by connection ids* (draft-ietf-quic-load-balancers): each server's [`Self::cid_generator`] makes ids of 8 bytes
+///   that name the server, for example one byte of configuration, up to three of the number and at least four of nonce.
+///   Encrypt them, as the draft recommends: a number in clear text shows observers which connections share a server. The
+///   client's first packet and its early data carry ids that name none; the draft's fallback routes both by address. With
+///   several workers the last eight bytes must vary.
+///
+/// To drain a server, send new clients elsewhere, and close the endpoint when it has no open connections.
+///
+/// [`HashedConnectionIdGenerator::from_key`]: crate::HashedConnectionIdGenerator::from_key
+/// [`ServerConfig::token_key`]: crate::ServerConfig::token_key
+///
 /// ```
 /// use rc3_core::{ConfigError, Endpoint, EndpointConfig, RandomConnectionIdGenerator};
 ///

@@ -1,5 +1,5 @@
 //! Graceful restart: a new process takes a server's port over while the old one serves the connections that it has
-//! until they end (docs/SCALE.md).
+//! until they end ([`Endpoint::hand_over`]).
 //!
 //! The sockets themselves move, so no datagram is lost: both processes send through them, and the new one alone reads.
 //! It passes on what none of its connections owns, over a [`Link`] for each worker; rc3-core decides what that is
@@ -74,7 +74,9 @@ impl Endpoint {
     /// here. So continue as usual, await [`Self::wait_idle`], and exit. [`EndpointStats::from_successor`] counts the
     /// datagrams.
     ///
-    /// If the new process ends first, this endpoint takes the port back, see [`Successor::lost`].
+    /// If the new process ends first, this endpoint takes the port back, see [`Successor::lost`]. So to stop the service,
+    /// stop the old process first. A restart may follow before this process has ended: then each process serves its own
+    /// connections, and the one in the middle stays until the first has ended.
     ///
     /// The process at the other end of `to` gets the sockets, and with them all datagrams of the port. So it must run as
     /// this process's user or as root when it connects or listens there (`SO_PEERCRED`, unix(7)). A directory that only
@@ -134,7 +136,7 @@ impl Endpoint {
     /// [`EndpointStats::to_predecessor`](crate::EndpointStats::to_predecessor) counts them. While handshakes of the old
     /// process are in progress, new peers wait for its answer, usually less than a millisecond.
     ///
-    /// Give both processes the same number of workers, and the same [`ServerConfig::token_key`], so that a client that
+    /// Give both processes the same number of workers, with several workers ids of the same length, and the same [`ServerConfig::token_key`], so that a client that
     /// has just received a Retry packet is accepted, and the same TLS tickets, so that clients can resume sessions. The
     /// processes need no other common setting.
     ///

@@ -1,4 +1,4 @@
-//! Servers behind load balancers (docs/SCALE.md): three backends, one small balancer by addresses and one by connection
+//! Servers behind load balancers ([`EndpointConfig`]): three backends, one small balancer by addresses and one by connection
 //! ids, clients that change their address, and a backend that drains and leaves.
 use std::{
     collections::HashMap,

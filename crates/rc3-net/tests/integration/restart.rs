@@ -550,7 +550,7 @@ async fn upload((near, far): &(Connection, Connection), server: &Endpoint) -> (D
     ((cpu_time() - cpu_before) / (received() - received_before) as u32, gbit / begun.elapsed().as_secs_f64())
 }
 
-/// docs/SCALE.md has its figures.
+/// docs/results/connections.md has its figures.
 #[test]
 #[ignore = "a measurement"]
 fn what_a_detour_costs() {
