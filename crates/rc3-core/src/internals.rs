@@ -27,3 +27,15 @@ pub mod wire {
         sack,
     };
 }
+
+/// The numbers of RLP's law, and other ones to measure what they do.
+pub mod law {
+    use crate::TransportConfig;
+    pub use crate::laws::constants::Constants;
+    use crate::laws::constants::Law;
+
+    /// Lets connections with these settings follow other numbers than the product's.
+    pub fn set_constants(transport: &mut TransportConfig, constants: &'static Constants) {
+        transport.law = Law::new(constants);
+    }
+}

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{Congestion, Passthrough, RlpMode};
 use crate::{
-    laws::{ladder::Ladder, shares::FLOOR, window::WindowTuner},
+    laws::{constants::Law, ladder::Ladder, shares::FLOOR, window::WindowTuner},
     quic::{IdleTimeout, Side, VarInt},
     units::Rate,
 };
@@ -48,6 +48,7 @@ pub struct TransportConfig {
     pub(crate) early_rlp: bool,
     pub(crate) verdict_age: Duration,
     pub(crate) ladder: Ladder,
+    pub(crate) law: Law,
     pub(crate) nic_rate: Option<Rate>,
     pub(crate) rlp_stream_window: u64,
     pub(crate) rlp_window: u64,
@@ -80,6 +81,7 @@ impl Default for TransportConfig {
             // Routes and access networks change; repeating the test once in ten minutes does little harm.
             verdict_age: Duration::from_secs(600),
             ladder: Ladder::default(),
+            law: Law::default(),
             nic_rate: None,
             rlp_stream_window: WINDOW_MAX,
             rlp_window: WINDOW_MAX,

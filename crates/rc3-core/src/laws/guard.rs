@@ -23,30 +23,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::order::Answer;
+use super::{constants::Law, order::Answer};
 use crate::{quic::StreamId, units::Span};
 
 /// RLP packets watched at a time: six round trips, since a queue and loss detection multiply them.
 const SAMPLES_MAX: usize = 192;
-/// Most packets watched per round trip: the last one of each interval.
-const SAMPLES_PER_ROUND_TRIP: u32 = 32;
-/// Waiting is evidence above an eighth of the round trip, within these bounds. Below it are the packet in service,
-/// which none can overtake (4 ms at 3 Mbit/s), and timing noise of hosts.
-const WAIT_MIN: Duration = Duration::from_millis(4);
-const WAIT_MAX: Duration = Duration::from_millis(10);
-/// Lateness of hosts: a primary packet that arrives at most this much earlier than RLP keeps the order.
-const HOST_JITTER: Duration = Duration::from_millis(1);
-/// Fewest RLP bytes that justify a probe behind them.
-const PROBE_BYTES_MIN: u64 = 16 * 1024;
-/// Probes are at least a quarter of a round trip apart.
-const PROBES_PER_ROUND_TRIP: u32 = 4;
-const PROBE_PAUSE_MIN: Duration = Duration::from_millis(1);
-/// If RLP and the primary are both lost, RLP is the cause if it had this many times more in flight.
-const DOMINANCE: u64 = 4;
-
-/// Shares of RLP that was lost, in hundredths, at which it is evidence that a packet of the primary was not.
-const LOST_HALF: usize = 50;
-const LOST_MOST: usize = 75;
 
 /// From this score on the path counts as ignoring marks: twice waited or lost with RLP as most of the bytes in flight.
 const SCORE_IGNORED: i32 = 6;
@@ -134,6 +115,7 @@ pub struct GuardStats {
 /// The guard of one path.
 #[derive(Debug)]
 pub(crate) struct Guard {
+    law: Law,
     /// How long evidence is valid.
     age: Duration,
     rtt_min: Duration,
@@ -211,17 +193,17 @@ enum Outcome {
 
 impl Outcome {
     /// Weight of evidence: about the base-2 logarithm of how much likelier it is if marks are ignored.
-    fn weight(self) -> i32 {
+    fn weight(self, law: &Law) -> i32 {
         match self {
             // Otherwise only by a lost or late SACK.
-            Self::Overtook => -4,
+            Self::Overtook => -law.weight_overtook,
             // Otherwise as likely as RLP arrives, if the queue is too short to notice, or by a late SACK.
-            Self::Spared => -2,
-            Self::SparedOfHalf => -1,
+            Self::Spared => -law.weight_spared,
+            Self::SparedOfHalf => -law.weight_spared_of_half,
             // Otherwise if a queue of normal priority has just drained.
-            Self::WaitedWithOthers => 1,
+            Self::WaitedWithOthers => law.weight_with_others,
             // Otherwise by chance.
-            Self::Waited | Self::LostAlone | Self::LostTogether => 3,
+            Self::Waited | Self::LostAlone | Self::LostTogether => law.weight_waited,
             // By many packets and without measuring times: certain, until a trial clearly contradicts.
             Self::OvertookBurst => SCORE_HONOURED - 2,
             Self::FollowedBurst => SCORE_IGNORED,
@@ -232,8 +214,9 @@ impl Outcome {
 
 impl Guard {
     /// A guard of an unknown path with the minimum round trip `rtt` so far; evidence is valid for `age`.
-    pub(crate) fn new(age: Duration, rtt: Duration) -> Self {
+    pub(crate) fn new(law: Law, age: Duration, rtt: Duration) -> Self {
         Self {
+            law,
             age,
             rtt_min: rtt,
             score: 0,
@@ -280,7 +263,7 @@ impl Guard {
     /// The path has changed, and nothing is known of the new one.
     pub(crate) fn on_new_path(&mut self, rtt: Duration) {
         let stats = GuardStats { remembered: false, ..self.stats };
-        *self = Self { stats, ..Self::new(self.age, rtt) };
+        *self = Self { stats, ..Self::new(self.law, self.age, rtt) };
     }
 
     /// The verdict on the path.
@@ -296,8 +279,8 @@ impl Guard {
     /// Whether the primary should send a packet now for a trial: RLP has sent much, and the primary sends nothing after
     /// it by itself.
     pub(crate) fn wants_probe(&mut self, now: Instant) -> bool {
-        let pause = (self.rtt_min / PROBES_PER_ROUND_TRIP).max(PROBE_PAUSE_MIN);
-        let wants = self.behind >= PROBE_BYTES_MIN
+        let pause = (self.rtt_min / self.law.probe_pause_part).max(self.law.probe_pause_min);
+        let wants = self.behind >= self.law.probe_bytes_min
             && self.verdict() == Verdict::Unproven
             && self.probed.is_none_or(|last| last + pause <= now);
         if wants {
@@ -326,13 +309,13 @@ impl Guard {
             stream,
             offset,
             total: self.sent,
-            dominant: self.sent - self.learned >= DOMINANCE * primary_in_flight,
+            dominant: self.sent - self.learned >= self.law.dominance * primary_in_flight,
             delay: None,
             partner: None,
             may_come: false,
             tried: false,
         };
-        let spacing = self.rtt_min / SAMPLES_PER_ROUND_TRIP;
+        let spacing = self.rtt_min / self.law.guard_samples;
         let len = self.samples.len();
         if len >= 2
             && self.samples[len - 1].partner.is_none()
@@ -451,7 +434,7 @@ impl Guard {
             // If marks are honoured, RLP is dropped before the primary.
             None => Outcome::LostAlone,
             Some(waited) if waited * 2 <= left => Outcome::Overtook,
-            Some(waited) if waited + HOST_JITTER < left => Outcome::Undecided,
+            Some(waited) if waited + self.law.guard_host_jitter < left => Outcome::Undecided,
             Some(_) if sample.dominant => Outcome::Waited,
             Some(_) => Outcome::WaitedWithOthers,
         }
@@ -475,11 +458,16 @@ impl Guard {
         let gap = partner.sent.saturating_duration_since(sample.sent);
         match partner.rtt {
             // Where most is lost, the primary's packet would hardly find room in the queue.
-            Some(rtt) if open && gap < self.wait_min() => match self.lost_share(sample.sent) {
-                LOST_MOST.. => Outcome::Spared,
-                LOST_HALF.. if self.waited(rtt) < self.wait_min() => Outcome::SparedOfHalf,
-                _ => Outcome::Undecided,
-            },
+            Some(rtt) if open && gap < self.wait_min() => {
+                let lost = self.lost_share(sample.sent);
+                if lost >= self.law.lost_most {
+                    Outcome::Spared
+                } else if lost >= self.law.lost_half && self.waited(rtt) < self.wait_min() {
+                    Outcome::SparedOfHalf
+                } else {
+                    Outcome::Undecided
+                }
+            }
             // If normal priority alone exceeds the link, no RLP of that time arrives.
             None if sample.dominant && gap <= self.rtt_min / 2 && self.arrived_near(partner.sent) => {
                 Outcome::LostTogether
@@ -490,13 +478,13 @@ impl Guard {
 
     /// The share of RLP in the round trip around this time that was lost, in hundredths. If marks are ignored, the primary
     /// loses as much: at a policer, or at random.
-    fn lost_share(&self, sent: Instant) -> usize {
+    fn lost_share(&self, sent: Instant) -> u64 {
         let newest = self.samples.iter().rev().find(|sample| sample.delay.is_some());
         let known = newest.map_or(sent, |newest| newest.sent.max(sent));
         let (mut all, mut lost) = (0, 0);
         for sample in self.samples.iter().filter(|sample| apart(sample.sent, sent) <= self.rtt_min / 2) {
-            all += usize::from(sample.delay.is_some() || sample.sent <= known);
-            lost += usize::from(sample.delay.is_none() && sample.sent <= known);
+            all += u64::from(sample.delay.is_some() || sample.sent <= known);
+            lost += u64::from(sample.delay.is_none() && sample.sent <= known);
         }
         100 * lost / all.max(1)
     }
@@ -531,7 +519,7 @@ impl Guard {
             self.rlp_lost = Some(now);
         }
         let before = self.verdict();
-        self.score = (self.score + outcome.weight()).clamp(SCORE_MIN, SCORE_IGNORED);
+        self.score = (self.score + outcome.weight(&self.law)).clamp(SCORE_MIN, SCORE_IGNORED);
         (self.moved, self.changed) = (Some(now), true);
         before != Verdict::Ignored && self.verdict() == Verdict::Ignored
     }
@@ -543,7 +531,7 @@ impl Guard {
 
     /// The waiting time that is evidence.
     fn wait_min(&self) -> Duration {
-        (self.rtt_min / 8).clamp(WAIT_MIN, WAIT_MAX)
+        (self.rtt_min / self.law.guard_wait_part).max(self.law.guard_wait_min).min(self.law.guard_wait_max)
     }
 }
 
@@ -582,7 +570,7 @@ mod tests {
 
     impl World {
         fn new() -> Self {
-            Self { start: Instant::now(), guard: Guard::new(AGE, RTT), offset: 1 << 40 }
+            Self { start: Instant::now(), guard: Guard::new(Law::default(), AGE, RTT), offset: 1 << 40 }
         }
 
         fn stream() -> StreamId {
@@ -671,7 +659,7 @@ mod tests {
         assert!(world.guard.take_changed() && !world.guard.take_changed());
         let (at, score) = (world.start + ms(200), world.guard.score());
 
-        let mut next = Guard::new(AGE, RTT);
+        let mut next = Guard::new(Law::default(), AGE, RTT);
         next.recall(at, score);
         next.expire(at + AGE - ms(1));
         assert_eq!((next.verdict(), next.stats().remembered), (Verdict::Ignored, true));

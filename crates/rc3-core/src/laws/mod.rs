@@ -2,6 +2,7 @@
 
 pub(crate) mod addresses;
 pub(crate) mod clock;
+pub(crate) mod constants;
 pub(crate) mod departures;
 pub(crate) mod feeding;
 #[cfg(feature = "kickass")]

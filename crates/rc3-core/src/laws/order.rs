@@ -9,19 +9,8 @@
 
 use std::time::{Duration, Instant};
 
+use super::constants::Law;
 use crate::wire::order::Order;
-
-/// Fewest datagrams of a burst. This many overtaken ones exclude other reordering (RFC 9002 §6.1.1 uses 3 for a loss).
-const BURST_MIN: u64 = 4;
-/// Longest pause within one burst: behind a slow card nothing waits at the bottleneck.
-const PAUSE_MAX: Duration = Duration::from_micros(500);
-/// Before this time the burst may still be in queues of the host, where the order says nothing about the path: 16
-/// packets and the primary's first ten take this long through a card of 150 Mbit/s.
-const DELAY: Duration = Duration::from_millis(2);
-/// After this time nothing waits any more.
-const LATE_MAX: Duration = Duration::from_millis(2);
-/// Packets at the end of a burst that waited for earlier ones.
-const TAIL: u64 = 8;
 
 /// How the path treats priorities, by one burst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,6 +56,7 @@ enum Phase {
 /// One test for each busy period.
 #[derive(Debug, Default)]
 pub(crate) struct OrderTrial {
+    law: Law,
     /// Datagrams with DATA sent in total, and those of the current burst.
     sent: u64,
     burst: u64,
@@ -76,6 +66,11 @@ pub(crate) struct OrderTrial {
 }
 
 impl OrderTrial {
+    /// No burst has left so far.
+    pub(crate) fn new(law: Law) -> Self {
+        Self { law, ..Self::default() }
+    }
+
     /// What follows is another flow.
     pub(crate) fn start_busy_period(&mut self) {
         self.phase = Phase::Open;
@@ -85,13 +80,14 @@ impl OrderTrial {
     /// RLP has sent a batch of `packets`, the last with the number `last`.
     pub(crate) fn on_rlp_sent(&mut self, now: Instant, last: u64, packets: u64) {
         self.sent += packets;
-        let goes_on = self.last.is_some_and(|(_, at)| now.saturating_duration_since(at) < PAUSE_MAX);
+        let goes_on =
+            self.last.is_some_and(|(_, at)| now.saturating_duration_since(at) < self.law.order_pause_max);
         match self.phase {
-            Phase::Open | Phase::Waits(_) if goes_on || self.burst < BURST_MIN => {
+            Phase::Open | Phase::Waits(_) if goes_on || self.burst < self.law.order_burst_min => {
                 self.burst = if goes_on { self.burst + packets } else { packets };
                 self.last = Some((last, now));
-                if self.burst >= BURST_MIN {
-                    self.phase = Phase::Waits(now + DELAY);
+                if self.burst >= self.law.order_burst_min {
+                    self.phase = Phase::Waits(now + self.law.order_delay);
                 }
             }
             _ => {}
@@ -111,7 +107,7 @@ impl OrderTrial {
         if let Phase::Waits(at) = self.phase
             && at <= now
         {
-            self.phase = if now < at + LATE_MAX { Phase::Due } else { Phase::Done };
+            self.phase = if now < at + self.law.order_late_max { Phase::Due } else { Phase::Done };
         }
     }
 
@@ -144,11 +140,11 @@ impl OrderTrial {
         if order.packet_number != question.number {
             return None;
         }
-        if order.overtaken >= BURST_MIN {
+        if order.overtaken >= self.law.order_burst_min {
             self.phase = Phase::Done;
             return Some(Answer::Overtook);
         }
-        question.in_order |= question.sent.saturating_sub(order.came) < BURST_MIN;
+        question.in_order |= question.sent.saturating_sub(order.came) < self.law.order_burst_min;
         None
     }
 
@@ -161,7 +157,7 @@ impl OrderTrial {
         waited: impl Fn(f64) -> f64,
     ) -> Option<Answer> {
         let Phase::Asked(question) = &mut self.phase else { return None };
-        if (question.burst_last.saturating_sub(TAIL)..=question.burst_last).contains(&number) {
+        if (question.burst_last.saturating_sub(self.law.order_tail)..=question.burst_last).contains(&number) {
             question.delay = Some(delay);
         }
         if (question.burst_first..=question.burst_last).contains(&number) {
@@ -191,12 +187,12 @@ mod tests {
         let mut trial = OrderTrial::default();
         trial.on_rlp_sent(now, 7, 8);
         trial.on_rlp_sent(now, 15, 8);
-        assert_eq!(trial.timeout(), Some(now + DELAY));
-        trial.on_timeout(now + DELAY / 2);
+        assert_eq!(trial.timeout(), Some(now + Law::default().order_delay));
+        trial.on_timeout(now + Law::default().order_delay / 2);
         assert!(!trial.is_due());
-        trial.on_timeout(now + DELAY);
+        trial.on_timeout(now + Law::default().order_delay);
         assert!(trial.is_due());
-        trial.on_probe_sent(now + DELAY, 16, 0);
+        trial.on_probe_sent(now + Law::default().order_delay, 16, 0);
         assert_eq!((trial.is_due(), trial.timeout()), (false, None), "once");
         trial
     }
@@ -240,9 +236,9 @@ mod tests {
         trial.on_rlp_sent(now, 99, 100);
         trial.start_busy_period();
         trial.on_rlp_sent(now, 115, 16);
-        trial.on_timeout(now + DELAY);
+        trial.on_timeout(now + Law::default().order_delay);
         // Ten of the first hundred were lost.
-        trial.on_probe_sent(now + DELAY, 116, 10);
+        trial.on_probe_sent(now + Law::default().order_delay, 116, 10);
         trial.on_arrival(100, 5.0, |delay| delay - 5.0);
         trial.on_arrival(115, 5.003, |delay| delay - 5.0);
         assert_eq!(trial.on_order(Order { packet_number: 116, came: 106, overtaken: 0 }), None);
@@ -261,13 +257,13 @@ mod tests {
         let start = Instant::now();
         let mut trial = OrderTrial::default();
         for nth in 0..16 {
-            trial.on_rlp_sent(start + PAUSE_MAX * nth, u64::from(nth), 1);
+            trial.on_rlp_sent(start + Law::default().order_pause_max * nth, u64::from(nth), 1);
         }
         assert_eq!(trial.timeout(), None);
-        let burst = start + PAUSE_MAX * 16;
+        let burst = start + Law::default().order_pause_max * 16;
         trial.on_rlp_sent(burst, 19, 4);
-        trial.on_rlp_sent(burst + PAUSE_MAX, 20, 1);
-        assert_eq!(trial.timeout(), Some(burst + DELAY));
+        trial.on_rlp_sent(burst + Law::default().order_pause_max, 20, 1);
+        assert_eq!(trial.timeout(), Some(burst + Law::default().order_delay));
     }
 
     #[test]
@@ -275,7 +271,7 @@ mod tests {
         let now = Instant::now();
         let mut trial = OrderTrial::default();
         trial.on_rlp_sent(now, 15, 16);
-        trial.on_timeout(now + DELAY + LATE_MAX);
+        trial.on_timeout(now + Law::default().order_delay + Law::default().order_late_max);
         assert_eq!((trial.is_due(), trial.timeout()), (false, None));
     }
 
@@ -285,6 +281,6 @@ mod tests {
         trial.start_busy_period();
         let now = Instant::now();
         trial.on_rlp_sent(now, 40, 16);
-        assert_eq!(trial.timeout(), Some(now + DELAY));
+        assert_eq!(trial.timeout(), Some(now + Law::default().order_delay));
     }
 }

@@ -7,22 +7,28 @@ use std::{
 };
 
 use super::least::Least;
+use crate::laws::constants::Law;
 
-/// Samples stored, for the last quarter of a round trip.
+/// Samples stored, for a part of a round trip.
 const SAMPLES_MAX: usize = 32;
 
 /// Queueing delays, from delays in seconds relative to any epoch.
 #[derive(Debug, Default)]
 pub(super) struct Delay {
+    law: Law,
     least: Least,
     /// Times and values of samples, oldest first.
     recent: VecDeque<(Instant, f64)>,
 }
 
 impl Delay {
+    pub(super) fn new(law: Law) -> Self {
+        Self { law, ..Self::default() }
+    }
+
     /// A packet took `delay`; returns the recent minimum.
     pub(super) fn add(&mut self, now: Instant, delay: f64, rtt: Duration) -> f64 {
-        while self.recent.front().is_some_and(|&(at, _)| at + rtt / 4 < now)
+        while self.recent.front().is_some_and(|&(at, _)| at + rtt / self.law.recent_part < now)
             || self.recent.len() >= SAMPLES_MAX
         {
             self.recent.pop_front();
@@ -41,12 +47,12 @@ impl Delay {
         self.recent.back().map(|&(at, _)| at)
     }
 
-    /// Minimum delay in the last quarter of a round trip.
+    /// Minimum delay in the last part of a round trip.
     pub(super) fn recent(&self) -> Option<f64> {
         self.recent.iter().map(|&(_, delay)| delay).reduce(f64::min)
     }
 
-    /// Minimum queueing delay in the last quarter of a round trip.
+    /// Minimum queueing delay in the last part of a round trip.
     pub(super) fn queue(&self) -> Duration {
         match (self.recent(), self.least.get()) {
             (Some(recent), Some(least)) => Duration::from_secs_f64((recent - least).max(0.0)),

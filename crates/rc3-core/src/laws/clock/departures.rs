@@ -2,11 +2,7 @@
 
 use std::{collections::VecDeque, time::Instant};
 
-use crate::{quic::StreamId, units::Span};
-
-/// A datagram is lost when this many later ones have arrived (RFC 9002 §6.1.1 has 3, for a sequence that is not
-/// reordered on purpose).
-pub(super) const REORDERING: u64 = 8;
+use crate::{laws::constants::Law, quic::StreamId, units::Span};
 
 /// Batches stored: the oldest is dropped, and the primary repairs its losses.
 const BATCHES_MAX: usize = 1 << 14;
@@ -96,6 +92,7 @@ impl Batch {
 /// Oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Departures {
+    law: Law,
     batches: VecDeque<Batch>,
     run: u64,
     /// Datagrams sent, and those of them that arrived or were overtaken.
@@ -110,6 +107,10 @@ pub(super) struct Departures {
 }
 
 impl Departures {
+    pub(super) fn new(law: Law) -> Self {
+        Self { law, ..Self::default() }
+    }
+
     /// RLP sends a batch of `bytes`.
     pub(super) fn push(&mut self, departure: Departure, bytes: u64) {
         if self.batches.len() == BATCHES_MAX {
@@ -146,7 +147,7 @@ impl Departures {
         if self.newest.is_some_and(|newest| packet_number <= newest) {
             return None;
         }
-        let reordering = late.max(REORDERING);
+        let reordering = late.max(self.law.reordering);
         while let Some(&Batch { departure: first, .. }) = self.batches.front()
             && first.last + reordering <= packet_number
         {

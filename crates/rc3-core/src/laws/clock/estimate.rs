@@ -6,32 +6,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{
-    departures::{Departed, REORDERING},
-    round_trips::noise,
-};
-use crate::wire::arrival::Arrival;
+use super::{departures::Departed, round_trips::noise};
+use crate::{laws::constants::Law, wire::arrival::Arrival};
 
-/// Fewest bytes of a sample: six packets.
-const SAMPLE_BYTES: u64 = 7000;
 /// Arrivals stored.
 const ARRIVALS_MAX: usize = 64;
-/// A sample covers a part of the round trip, so that bursts of aggregating links even out.
-const PARTS_PER_ROUND_TRIP: u32 = 8;
-
-/// Packets that a host reads together arrived within this time, in microseconds.
-const RESOLUTION: u64 = 250;
-/// Lateness of hosts in microseconds: smaller differences between arrival and departure spacing may come from the
-/// hosts,
-const HOST_JITTER: u64 = 1000;
-/// and differences up to this multiple of the path's own jitter from the path. Two uniformly distributed delays differ by
-/// three times their mean difference at most.
-const JITTERS: f64 = 4.0;
-/// The part of a difference that moves the jitter (RFC 3550 §6.4.1).
-const JITTER_GAIN: f64 = 1.0 / 16.0;
-
-/// If one of this many was lost, the path limited the sample: a policer adds no delay.
-const LOST_OF: u64 = 4;
 
 #[derive(Debug, Clone, Copy)]
 struct Point {
@@ -62,9 +41,9 @@ struct Taken {
 }
 
 impl Taken {
-    fn of(bytes: u64, micros: u64) -> Self {
+    fn of(bytes: u64, micros: u64, resolution: u64) -> Self {
         let over = |micros: u64| bytes as f64 * 1e6 / micros as f64;
-        Self { rate: over(micros.max(RESOLUTION)), certain: over(micros + 2 * RESOLUTION) }
+        Self { rate: over(micros.max(resolution)), certain: over(micros + 2 * resolution) }
     }
 
     fn max(self, other: Self) -> Self {
@@ -104,6 +83,7 @@ pub(super) struct PathRate {
 /// Bytes per second.
 #[derive(Debug, Default)]
 pub(super) struct Estimate {
+    law: Law,
     /// Bytes that both loops had sent when the newest run began.
     run_began: u64,
     /// The mean difference of successive one-way times, in microseconds.
@@ -141,6 +121,10 @@ impl Largest {
 }
 
 impl Estimate {
+    pub(super) fn new(law: Law) -> Self {
+        Self { law, ..Self::default() }
+    }
+
     /// A datagram that left as `departed` arrived; `passed` datagrams have arrived or were overtaken.
     pub(super) fn on_arrival(
         &mut self,
@@ -157,15 +141,15 @@ impl Estimate {
         if let Some(last) = last {
             let between = departed.at.saturating_duration_since(last.departed.at).as_micros() as f64;
             let difference = (micros.saturating_sub(last.micros) as f64 - between).abs();
-            self.jitter += (difference - self.jitter) * JITTER_GAIN;
+            self.jitter += (difference - self.jitter) * self.law.jitter_gain;
         }
         if last.is_none_or(|last| last.departed.run < departed.run) {
             self.run_began = departed.sent_bytes;
         }
-        let span = (times.rtt / PARTS_PER_ROUND_TRIP).as_micros() as u64;
+        let span = (times.rtt / self.law.sample_part).as_micros() as u64;
         let is_old = |old: &Point, next: &Point| {
             next.micros + span <= point.micros
-                && arrived(next, &point) >= SAMPLE_BYTES
+                && arrived(next, &point) >= self.law.sample_bytes
                 && old.micros <= next.micros
         };
         // Simultaneous arrivals are one point, its end: counting from the first packet of a burst to the last of the
@@ -193,28 +177,28 @@ impl Estimate {
         // Not in less time than between their proofs, except for noise and for a half of short times, whatever the peer
         // reports.
         let between = to.proved.saturating_duration_since(from.proved);
-        let least = between.saturating_sub(noise(rtt)).max(between / 2);
+        let least = between.saturating_sub(noise(&self.law, rtt)).max(between / 2);
         let micros = to.micros.saturating_sub(from.micros).max(least.as_micros() as u64);
-        if bytes < SAMPLE_BYTES {
+        if bytes < self.law.sample_bytes {
             return;
         }
         let of_run = to.departed.sent_bytes.saturating_sub(self.run_began);
         self.largest.measured[1] = self.largest.measured[1].max(of_run);
-        let rate = bytes as f64 * 1e6 / micros.max(RESOLUTION) as f64;
+        let rate = bytes as f64 * 1e6 / micros.max(self.law.resolution) as f64;
         let sent = to.departed.at.saturating_duration_since(from.departed.at).as_micros() as u64;
         // They arrived more slowly than they left, and RLP had data all the time; or not all arrived: the path limited them.
-        let jitter = (JITTERS * self.jitter).max(late * 1e6) as u64;
-        let is_late = micros > sent + (sent / 10).max(HOST_JITTER).max(jitter);
+        let jitter = (self.law.late_jitters * self.jitter).max(late * 1e6) as u64;
+        let is_late = micros > sent + (sent / self.law.late_part).max(self.law.late_min).max(jitter);
         let passed = to.passed.saturating_sub(from.passed);
         let lost = passed.saturating_sub(to.came.saturating_sub(from.came));
-        let is_policed = lost * LOST_OF >= passed;
+        let is_policed = lost * self.law.lost_of >= passed;
         if is_policed {
             self.doubted.get_or_insert((to, self.largest));
         }
         if is_policed || (is_late && from.departed.run == to.departed.run) {
             self.largest.limit(now, rate, of_run, rtt);
         } else {
-            self.largest.taken[1] = self.largest.taken[1].max(Taken::of(bytes, micros));
+            self.largest.taken[1] = self.largest.taken[1].max(Taken::of(bytes, micros, self.law.resolution));
         }
     }
 
@@ -224,7 +208,7 @@ impl Estimate {
             if point.missing() < then.missing() {
                 self.largest = before;
             }
-            if point.missing() < then.missing() || point.passed >= then.passed + REORDERING {
+            if point.missing() < then.missing() || point.passed >= then.passed + self.law.reordering {
                 self.doubted = None;
             }
         }
@@ -237,7 +221,7 @@ impl Estimate {
         let taken = taken[0].max(taken[1]);
         let rate = if limited >= taken.certain { limited } else { limited.max(taken.rate) };
         let measured = measured[0].max(measured[1]);
-        (rate > 0.0).then_some(PathRate { rate, known: limited * 1.1 >= rate, measured })
+        (rate > 0.0).then_some(PathRate { rate, known: limited * self.law.known_excess >= rate, measured })
     }
 }
 

@@ -39,54 +39,14 @@ use self::{
     round_trips::RoundTrips,
     vacancy::{Sample, Vacancy},
 };
-use super::{pacer::Pacer, verdicts::Pace};
+use super::{constants::Law, pacer::Pacer, verdicts::Pace};
 use crate::{quic::StreamId, units::Rate, wire::arrival::Arrival};
-
-/// The first flight on an unknown path, in packets.
-const TRAIN: u64 = 16;
-/// The most that follows until feedback arrives, and in which time: about 12 Mbit/s.
-const TRICKLE_MAX: u64 = 96;
-const TRICKLE_EVERY: Duration = Duration::from_millis(1);
-/// Packets that leave together.
-const BURST: u64 = 8;
-/// Lateness of timers in user space: packets due meanwhile leave at once.
-const PACER_LATE: Duration = Duration::from_millis(2);
-/// Longer waits for other traffic are a queue: the larger of these.
-const QUEUE_MIN: Duration = Duration::from_millis(1);
-const QUEUE_PER_ROUND_TRIP: u32 = 32;
-/// Packets that wait in queues other than the bottleneck's.
-const QUEUE_PACKETS: f64 = 4.0;
-/// RLP's window in packets while other traffic holds it back, and after losses. Without one, RLP's own losses
-/// would end the primary's slow start without compensation.
-const FLOOR: f64 = 4.0;
-const FLOOR_MIN: f64 = 2.0;
-/// Round trips after which silence about a datagram is a loss: a full queue of several bandwidth-delay products is not.
-const OVERDUE: u32 = 4;
-/// Round trips after which a queue that showed may have gone.
-const STALE: u32 = 2;
-/// Factor by which a queue of others reduces RLP's part of the rate, its lower bound, and its growth in each round trip
-/// without a queue.
-const SHARE_DOWN: f64 = 0.5;
-const SHARE_MIN: f64 = 0.125;
-const SHARE_UP: f64 = 1.5;
-/// Factor above the delivery rate, to detect a faster path; not used while a queue or a loss shows.
-const GAIN: f64 = 1.05;
-const GAIN_CALM: f64 = 1.0;
-/// The same while only RLP itself has limited the rate.
-const GAIN_UNKNOWN: f64 = 2.0;
 
 /// RLP bytes in a busy period before the peer has proved any receipt; or the bytes it proved in one earlier round trip,
 /// if more; plus twice the proved bytes. A peer with forged times gains no more.
 const UNPROVEN_BYTES: u64 = 4 << 20;
 /// Upper bound of what an earlier round trip counts for, because memory may come from outside.
 const TOOK_MAX: u64 = 64 << 20;
-/// Fraction of a remembered rate to start with. RFC 9959 uses half a window; at seven tenths even a rate four times too
-/// high costs little, since lost bytes are sent again (`docs/DECISIONS.md`, 96).
-const REMEMBERED: f64 = 0.7;
-/// The part of a remembered BDP that leaves at once, as its divisor, and its lower bound in packets: a buffer of a tenth
-/// of a BDP should hold it.
-const AT_ONCE_OF_BDP: u64 = 8;
-const AT_ONCE_MIN: u64 = 8;
 
 /// The clock's view of the path for a decision.
 #[derive(Debug, Clone, Copy)]
@@ -129,6 +89,7 @@ pub struct ClockStats {
 /// The clock of one path.
 #[derive(Debug)]
 pub(crate) struct Clock {
+    law: Law,
     rtt_min: Duration,
     departures: Departures,
     estimate: Estimate,
@@ -176,17 +137,18 @@ enum Phase {
 
 impl Clock {
     /// A clock for a path with a round trip of about `rtt`.
-    pub(crate) fn new(rtt: Duration) -> Self {
+    pub(crate) fn new(law: Law, rtt: Duration) -> Self {
         Self {
+            law,
             rtt_min: rtt,
-            departures: Departures::default(),
-            estimate: Estimate::default(),
+            departures: Departures::new(law),
+            estimate: Estimate::new(law),
             epoch: None,
-            delay: Delay::default(),
+            delay: Delay::new(law),
             pacer: Pacer::new(Rate::from_bits_per_second(1_000_000).expect("not zero"), 1),
             begun: None,
             sent: 0,
-            vacancy: Vacancy::default(),
+            vacancy: Vacancy::new(law, 0),
             share: 1.0,
             shared: None,
             phase: Phase::Start,
@@ -196,8 +158,8 @@ impl Clock {
             handed_on: (0.0, 0),
             sent_bytes: 0,
             proof: Proof::default(),
-            round_trips: RoundTrips::default(),
-            reordering: Reordering::default(),
+            round_trips: RoundTrips::new(law),
+            reordering: Reordering::new(law),
             missing: 0,
             lost_at: None,
         }
@@ -245,7 +207,7 @@ impl Clock {
     pub(crate) fn take_changed(&mut self) -> bool {
         let Some(PathRate { rate, known: true, measured }) = self.estimate.rate() else { return false };
         let (last, evidence) = self.handed_on;
-        let changed = (rate - last).abs() > last / 8.0 || measured >= 2 * evidence.max(1);
+        let changed = (rate - last).abs() > last / self.law.changed_part || measured >= 2 * evidence.max(1);
         if changed {
             self.handed_on = (rate, measured);
         }
@@ -274,12 +236,12 @@ impl Clock {
         self.sent_bytes = 0;
         self.proof.start_busy_period();
         // The path may have changed meanwhile.
-        self.vacancy = Vacancy::new(self.missing);
+        self.vacancy = Vacancy::new(self.law, self.missing);
         if self.estimate.rate().is_some_and(|path| path.known) {
             if let Some(pace) = self.found() {
                 self.remember(pace.or_known(self.remembered));
             }
-            self.estimate = Estimate::default();
+            self.estimate = Estimate::new(self.law);
             self.phase = Phase::Start;
         }
     }
@@ -307,7 +269,7 @@ impl Clock {
             Phase::Start => self.permit_start(now, path),
             Phase::Clocked => self.permit_clocked(now, path),
             Phase::Braked { window, .. } => {
-                let window = if self.is_overdue(now) { FLOOR_MIN } else { window };
+                let window = if self.is_overdue(now) { self.law.floor_min } else { window };
                 let rate = window * path.packet_bytes as f64 / self.rtt_min.as_secs_f64();
                 self.permit_paced(now, path, rate, path.packet_bytes)
             }
@@ -320,42 +282,51 @@ impl Clock {
             return self.permit_remembered(now, path, begun, pace);
         }
         let since = now.saturating_duration_since(begun);
-        let trickled = (since.as_nanos() / TRICKLE_EVERY.as_nanos()) as u64;
-        let due = TRAIN + trickled.min(TRICKLE_MAX);
+        let trickled = (since.as_nanos() / self.law.trickle_every.as_nanos()) as u64;
+        let due = self.law.train + trickled.min(self.law.trickle_max);
         if self.sent < due {
             return Permit::Bytes((due - self.sent) * path.packet_bytes);
         }
-        let silent = begun + self.rtt_min * 3 / 2;
+        let silent = begun + self.rtt_min * self.law.start_half_round_trips / 2;
         if now >= silent {
             // Without feedback: the lower bound.
-            self.enter(now, Phase::Braked { window: FLOOR, at: now });
+            self.enter(now, Phase::Braked { window: self.law.floor, at: now });
         }
-        let next = begun + TRICKLE_EVERY * u32::try_from(trickled + 1).unwrap_or(u32::MAX);
-        Permit::Wait(if due < TRAIN + TRICKLE_MAX { next } else { silent.max(now) })
+        let next = begun + self.law.trickle_every * u32::try_from(trickled + 1).unwrap_or(u32::MAX);
+        Permit::Wait(if due < self.law.train + self.law.trickle_max { next } else { silent.max(now) })
     }
 
     /// A part of an earlier connection's values, until they are confirmed (RFC 9959 §4).
     fn permit_remembered(&mut self, now: Instant, path: PathNow, begun: Instant, pace: Pace) -> Permit {
-        let at_once = at_once(path, pace);
+        let at_once = self.at_once(path, pace);
         if self.sent < at_once {
             return Permit::Bytes((at_once - self.sent) * path.packet_bytes);
         }
         let remembered = bytes_per_second(pace.rate);
-        let rate = if self.sent < TRAIN {
+        let rate = if self.sent < self.law.train {
             // No slower than on an unknown path: the rate may have been that of a slower one.
-            remembered.max(path.packet_bytes as f64 / TRICKLE_EVERY.as_secs_f64())
+            remembered.max(path.packet_bytes as f64 / self.law.trickle_every.as_secs_f64())
         } else if path.honoured {
             remembered
         } else {
-            remembered * REMEMBERED
+            remembered * self.law.remembered
         };
-        if now >= begun + self.rtt_min * 2 {
+        if now >= begun + self.rtt_min * self.law.unconfirmed_round_trips {
             // Nothing confirmed it. On an unknown path more would have left by now, which must not leave at once.
             self.remembered = None;
-            self.enter(now, Phase::Braked { window: FLOOR, at: now });
+            self.enter(now, Phase::Braked { window: self.law.floor, at: now });
             return self.permit_phase(now, path);
         }
-        self.permit_paced(now, path, rate, BURST * path.packet_bytes)
+        self.permit_paced(now, path, rate, self.law.burst * path.packet_bytes)
+    }
+
+    /// How many packets of the first flight leave at once on a path with that memory; the others are paced.
+    fn at_once(&self, path: PathNow, pace: Pace) -> u64 {
+        if path.honoured {
+            return self.law.train;
+        }
+        let bdp = pace.bdp() / path.packet_bytes.max(1);
+        (bdp / self.law.at_once_of_bdp).max(self.law.at_once_min).min(self.law.train)
     }
 
     fn permit_clocked(&mut self, now: Instant, path: PathNow) -> Permit {
@@ -365,7 +336,7 @@ impl Clock {
         let bdp = rate * self.rtt_min.as_secs_f64();
         // Plus what keeps the link busy between bursts without a queue.
         let packets = |packets: u64| (packets * path.packet_bytes) as f64;
-        let spare = (rate * self.queue_max().as_secs_f64()).clamp(packets(2), packets(BURST));
+        let spare = (rate * self.queue_max().as_secs_f64()).max(packets(2)).min(packets(self.law.burst));
         let most = bdp + spare;
         let in_flight = self.departures.in_flight() * path.packet_bytes + path.primary_in_flight;
         let room = most - in_flight as f64;
@@ -373,7 +344,7 @@ impl Clock {
             return Permit::Wait(now + self.rtt_min / 4);
         }
         let gain = self.gain(now, known) * self.part(path.honoured, known);
-        match self.permit_paced(now, path, rate * gain, BURST * path.packet_bytes) {
+        match self.permit_paced(now, path, rate * gain, self.law.burst * path.packet_bytes) {
             Permit::Bytes(bytes) => Permit::Bytes(bytes.min(room as u64)),
             Permit::Wait(until) => self.stay_informed(now, path, until),
         }
@@ -384,13 +355,13 @@ impl Clock {
     /// flow. So some packets leave all the same, unless a queue shows, which they would lengthen.
     fn stay_informed(&self, now: Instant, path: PathNow, until: Instant) -> Permit {
         let has_queue = !self.vacancy.has_only_losses() || self.delay.queue() > self.queue_max();
-        let seen = self.delay.newest().filter(|_| has_queue).map(|at| at + self.rtt_min * STALE);
+        let seen = self.delay.newest().filter(|_| has_queue).map(|at| at + self.rtt_min * self.law.stale);
         match seen {
             _ if path.honoured => return Permit::Wait(until),
             Some(stale) if now < stale => return Permit::Wait(until.min(stale)),
             _ => {}
         }
-        match self.departures.last_left().map(|at| at + self.rtt_min.div_f64(FLOOR)) {
+        match self.departures.last_left().map(|at| at + self.rtt_min.div_f64(self.law.floor)) {
             Some(due) if now < due => Permit::Wait(until.min(due)),
             _ => Permit::Bytes(path.packet_bytes),
         }
@@ -399,24 +370,24 @@ impl Clock {
     /// RLP's part of the rate.
     fn part(&self, honoured: bool, known: bool) -> f64 {
         match self.vacancy.part(known) {
-            Some(part) if !honoured => self.share.min(part).max(SHARE_MIN),
+            Some(part) if !honoured => self.share.min(part).max(self.law.share_min),
             _ => self.share,
         }
     }
 
     fn gain(&self, now: Instant, known: bool) -> f64 {
         if !known {
-            return GAIN_UNKNOWN;
+            return self.law.gain_unknown;
         }
         let lost = self.lost_at.is_some_and(|at| now < at + self.rtt_min);
-        if lost || self.delay.queue() > self.queue_max() { GAIN_CALM } else { GAIN }
+        if lost || self.delay.queue() > self.queue_max() { self.law.gain_calm } else { self.law.gain }
     }
 
     /// At `rate` bytes per second, in bursts.
     fn permit_paced(&mut self, now: Instant, path: PathNow, rate: f64, burst: u64) -> Permit {
         let burst = burst.min((rate * 0.001) as u64).max(path.packet_bytes);
         if let Some(rate) = Rate::from_bits_per_second((rate * 8.0) as u64) {
-            self.pacer.set_rate(now, rate, burst.max(rate.bytes_in(PACER_LATE)));
+            self.pacer.set_rate(now, rate, burst.max(rate.bytes_in(self.law.pacer_late)));
         }
         match self.pacer.budget(now) {
             bytes if bytes >= burst => Permit::Bytes(bytes),
@@ -425,7 +396,7 @@ impl Clock {
     }
 
     fn queue_max(&self) -> Duration {
-        (self.rtt_min / QUEUE_PER_ROUND_TRIP).max(QUEUE_MIN)
+        (self.rtt_min / self.law.queue_part).max(self.law.queue_min)
     }
 
     /// RLP has sent a batch of `bytes`.
@@ -511,8 +482,9 @@ impl Clock {
 
     /// The part of a delay, in seconds, that was a queue: beyond the lateness of hosts and a few packets.
     pub(crate) fn waited(&self, delay: f64) -> f64 {
-        let few = self.estimate.rate().map_or(0.0, |path| QUEUE_PACKETS * self.packet_bytes() / path.rate);
-        delay - self.delay.least().unwrap_or(delay) - few.max(QUEUE_MIN.as_secs_f64())
+        let few =
+            self.estimate.rate().map_or(0.0, |path| self.law.queue_packets * self.packet_bytes() / path.rate);
+        delay - self.delay.least().unwrap_or(delay) - few.max(self.law.queue_min.as_secs_f64())
     }
 
     /// How far packets overtake each other, not beyond what counts as a queue: only the receiver says so.
@@ -544,7 +516,7 @@ impl Clock {
 
     /// Whether a datagram should have been reported long ago.
     fn is_overdue(&self, now: Instant) -> bool {
-        now.checked_sub(self.rtt_min * OVERDUE)
+        now.checked_sub(self.rtt_min * self.law.overdue)
             .is_some_and(|since| self.departures.in_flight_since(since) < self.departures.in_flight())
     }
 
@@ -560,13 +532,13 @@ impl Clock {
             }
             Phase::Start => {}
             Phase::Clocked if queue => {
-                self.share = (self.share * SHARE_DOWN).max(SHARE_MIN);
+                self.share = (self.share * self.law.share_down).max(self.law.share_min);
                 self.shared = Some(now);
-                self.enter(now, Phase::Braked { window: FLOOR, at: now });
+                self.enter(now, Phase::Braked { window: self.law.floor, at: now });
             }
             Phase::Clocked => {
                 if self.shared.is_some_and(|at| now >= at + self.rtt_min) {
-                    self.share = (self.share * SHARE_UP).min(1.0);
+                    self.share = (self.share * self.law.share_up).min(1.0);
                     self.shared = Some(now);
                 }
             }
@@ -575,7 +547,11 @@ impl Clock {
                 self.enter(now, Phase::Clocked);
             }
             Phase::Braked { window, at } if now >= at + self.rtt_min => {
-                let window = if lost { (window / 2.0).max(FLOOR_MIN) } else { (window + 1.0).min(FLOOR) };
+                let window = if lost {
+                    (window / 2.0).max(self.law.floor_min)
+                } else {
+                    (window + 1.0).min(self.law.floor)
+                };
                 self.phase = Phase::Braked { window, at: now };
             }
             Phase::Braked { .. } => {}
@@ -596,15 +572,6 @@ impl Clock {
     pub(crate) fn take_lost(&mut self) -> Vec<Loss> {
         self.departures.take_lost()
     }
-}
-
-/// How many packets of the first flight leave at once on a path with that memory; the others are paced.
-fn at_once(path: PathNow, pace: Pace) -> u64 {
-    if path.honoured {
-        return TRAIN;
-    }
-    let bdp = pace.rate.bytes_in(pace.rtt_min) / path.packet_bytes.max(1);
-    (bdp / AT_ONCE_OF_BDP).clamp(AT_ONCE_MIN, TRAIN)
 }
 
 fn bytes_per_second(rate: Rate) -> f64 {
@@ -646,7 +613,7 @@ mod tests {
             let start = Instant::now();
             Self {
                 start,
-                clock: Clock::new(RTT),
+                clock: Clock::new(Law::default(), RTT),
                 free: start,
                 others: Duration::ZERO,
                 sent: 0,
@@ -721,7 +688,7 @@ mod tests {
     fn an_unknown_path_gets_a_train_and_a_trickle_then_what_it_takes() {
         let mut world = World::new();
         let sent = world.run(ms(0), ms(400));
-        assert_eq!(within(&sent, 0, 1), TRAIN as usize);
+        assert_eq!(within(&sent, 0, 1), Law::default().train as usize);
         let trickle = within(&sent, 1, 40);
         assert!((24..=40).contains(&trickle), "{trickle}");
         // The link serves 125 packets in 100 ms.
@@ -737,7 +704,7 @@ mod tests {
         let mut world = World::new();
         world.others = ms(10_000);
         let sent = world.run(ms(0), ms(1000));
-        assert!(within(&sent, 100, 1000) <= (900 / 40 + 1) * FLOOR as usize, "{}", sent.len());
+        assert!(within(&sent, 100, 1000) <= (900 / 40 + 1) * Law::default().floor as usize, "{}", sent.len());
     }
 
     #[test]
@@ -794,7 +761,7 @@ mod tests {
         world.clock.recall(Pace { rate, rtt_min: RTT, measured: 0 });
         let sent = world.run(ms(0), ms(200));
         let late = within(&sent, 80, 200);
-        assert!((2..=(120 / 40 + 1) * FLOOR as usize).contains(&late), "{sent:?}");
+        assert!((2..=(120 / 40 + 1) * Law::default().floor as usize).contains(&late), "{sent:?}");
     }
 
     #[test]
@@ -804,7 +771,10 @@ mod tests {
         world.clock.recall(Pace { rate, rtt_min: RTT, measured: 0 });
         let sent = world.run(ms(0), ms(40));
         // An eighth of 50 packets is less than the lower bound, and 50 are what the link serves in that time.
-        assert!((AT_ONCE_MIN..TRAIN).contains(&(within(&sent, 0, 2) as u64)), "{sent:?}");
+        assert!(
+            (Law::default().at_once_min..Law::default().train).contains(&(within(&sent, 0, 2) as u64)),
+            "{sent:?}"
+        );
         assert!((33..=42).contains(&sent.len()), "{}", sent.len());
     }
 }

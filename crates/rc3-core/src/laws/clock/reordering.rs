@@ -5,12 +5,12 @@
 
 use std::time::Duration;
 
-/// A report comes with the packet that overtakes, when about half of what it overtakes in the end has left.
-const SEEN: f64 = 2.0;
+use crate::laws::constants::Law;
 
 /// Packets seen late.
 #[derive(Debug, Default)]
 pub(super) struct Reordering {
+    law: Law,
     /// The most that were overtaken at once and had not arrived yet.
     overtaken: u64,
     /// The most of them that came later.
@@ -25,6 +25,10 @@ pub(super) struct Extent {
 }
 
 impl Reordering {
+    pub(super) fn new(law: Law) -> Self {
+        Self { law, ..Self::default() }
+    }
+
     /// By a new report, `overtaken` datagrams have not arrived.
     pub(super) fn on_report(&mut self, overtaken: u64) {
         self.late = self.late.max(self.overtaken.saturating_sub(overtaken));
@@ -36,7 +40,7 @@ impl Reordering {
         if service <= 0.0 {
             return Extent::default();
         }
-        let seconds = (SEEN * self.late as f64 * service).min(most.as_secs_f64());
+        let seconds = (self.law.reordering_seen * self.late as f64 * service).min(most.as_secs_f64());
         Extent { packets: (seconds / service) as u64, seconds }
     }
 }

@@ -4,14 +4,12 @@
 use std::time::{Duration, Instant};
 
 use super::{delay::Delay, least::Least};
-
-/// The way back and a receiver that reads late vary by this part of a round trip, or by this much.
-const NOISE_PER_ROUND_TRIP: u32 = 16;
-const NOISE_MIN: Duration = Duration::from_millis(1);
+use crate::laws::constants::Law;
 
 /// Round trips of proved packets beside what was reported of them.
 #[derive(Debug, Default)]
 pub(super) struct RoundTrips {
+    law: Law,
     proved: Delay,
     reported: Delay,
     /// Seconds from reported arrival to proof, including the offset of the two clocks.
@@ -19,6 +17,10 @@ pub(super) struct RoundTrips {
 }
 
 impl RoundTrips {
+    pub(super) fn new(law: Law) -> Self {
+        Self { law, proved: Delay::new(law), reported: Delay::new(law), ..Self::default() }
+    }
+
     /// A packet was proved after `round_trip`, and is reported to have arrived after `delay` seconds, relative to any
     /// epoch. Returns by how many seconds reported delays are too short.
     pub(super) fn add(&mut self, now: Instant, round_trip: Duration, delay: f64, rtt: Duration) -> f64 {
@@ -28,13 +30,13 @@ impl RoundTrips {
             return 0.0;
         };
         let back = proved - reported;
-        (back - self.back.add(now, back) - noise(rtt).as_secs_f64()).max(0.0)
+        (back - self.back.add(now, back) - noise(&self.law, rtt).as_secs_f64()).max(0.0)
     }
 }
 
 /// By how much the time from a packet's arrival to its proof may vary without a lie.
-pub(super) fn noise(rtt: Duration) -> Duration {
-    (rtt / NOISE_PER_ROUND_TRIP).max(NOISE_MIN)
+pub(super) fn noise(law: &Law, rtt: Duration) -> Duration {
+    (rtt / law.noise_part).max(law.noise_min)
 }
 
 #[cfg(test)]
@@ -69,7 +71,7 @@ mod tests {
         let grows = |at: u64| at / 50;
         let honest = |_: u64| 0;
         let ends_at = 999 / 50;
-        let (all, noise) = (f64::from(ends_at), noise(RTT).as_secs_f64() * 1e3);
+        let (all, noise) = (f64::from(ends_at), noise(&Law::default(), RTT).as_secs_f64() * 1e3);
         let near = |hidden: f64, of: f64| assert!((hidden - of).abs() <= 2.0, "{hidden}, not {of}");
         near(hidden(grows, honest, |_, _| 0.0), all - noise);
         near(hidden(grows, honest, |at, wait| if at % 10 == 0 { wait as f64 } else { 0.0 }), all - noise);

@@ -8,19 +8,7 @@
 use std::time::{Duration, Instant};
 
 use super::{delay::Delay, own::Own};
-
-/// Longer waits are a queue of others, in seconds: packets in service and timing noise of hosts,
-const WAIT_MIN: f64 = 0.000_5;
-/// and a fraction of the own queue, since the rate is an estimate.
-const OWN_PART: f64 = 8.0;
-/// and a fraction of the time in which the link has not been idle, up to a bound in seconds: so long the rate's error adds
-/// up in the own queue.
-const BUSY_PART: f64 = 512.0;
-const BUSY_WAIT_MAX: f64 = 0.001;
-/// With a longer own queue in front, in seconds, a packet that arrives too early shows that own packets were lost.
-const OWN_MAX: f64 = 0.001;
-/// This many packets without other traffic are enough to consider the link idle.
-const ENOUGH: f64 = 8.0;
+use crate::laws::constants::Law;
 
 /// An RLP packet and what it met.
 #[derive(Debug, Clone, Copy)]
@@ -55,6 +43,7 @@ struct Seen {
 /// The share of others on the link.
 #[derive(Debug, Default)]
 pub(super) struct Vacancy {
+    law: Law,
     own: Own,
     /// Delays without the own queue.
     others: Delay,
@@ -66,8 +55,8 @@ pub(super) struct Vacancy {
 
 impl Vacancy {
     /// For a link on which this many datagrams are already missing.
-    pub(super) fn new(missing: u64) -> Self {
-        Self { missing, ..Self::default() }
+    pub(super) fn new(law: Law, missing: u64) -> Self {
+        Self { law, others: Delay::new(law), missing, ..Self::default() }
     }
 
     /// Departures of both loops.
@@ -88,15 +77,15 @@ impl Vacancy {
         let least = self.others.add(now, sample.delay - own, rtt);
         let seen = &mut self.seen[1];
         // With a long own queue in front, the loss is our own.
-        if wait.seconds <= OWN_MAX {
+        if wait.seconds <= self.law.own_max {
             seen.lost += lost;
         }
         if !wait.first {
             return;
         }
         let others = (sample.delay - own - least).min(sample.waited);
-        let error = own / OWN_PART + (wait.busy / BUSY_PART).min(BUSY_WAIT_MAX);
-        let is_idle = others <= WAIT_MIN.max(sample.late) + error;
+        let error = own / self.law.own_part + (wait.busy / self.law.busy_part).min(self.law.busy_wait_max);
+        let is_idle = others <= self.law.wait_min.max(sample.late) + error;
         let count = if is_idle { &mut seen.idle } else { &mut seen.waited };
         *count += 1;
     }
@@ -106,7 +95,7 @@ impl Vacancy {
     fn own_wait(&mut self, sample: &Sample, wait: f64, lost: u64) -> f64 {
         let known = lost as f64 * sample.service;
         let own = (wait - known).max(0.0);
-        let least = self.others.least().filter(|_| own > OWN_MAX);
+        let least = self.others.least().filter(|_| own > self.law.own_max);
         let unknown = least.map_or(0.0, |least| (least + own - sample.delay).clamp(0.0, own));
         self.own.cut(known + unknown);
         own - unknown
@@ -126,7 +115,7 @@ impl Vacancy {
     /// RLP's part of the rate, excluding losses on the path; `None` until two packets have arrived. If the rate is not
     /// `known`, neither is the own wait, and only losses indicate others.
     ///
-    /// RLP uses the square of the free fraction, which leaves others room to grow.
+    /// RLP uses a power of the free fraction, which leaves others room to grow.
     pub(super) fn part(&self, known: bool) -> Option<f64> {
         let sum = |count: fn(&Seen) -> u64| (count(&self.seen[0]) + count(&self.seen[1])) as f64;
         let (idle, waited, lost) = (sum(|seen| seen.idle), sum(|seen| seen.waited), sum(|seen| seen.lost));
@@ -134,17 +123,18 @@ impl Vacancy {
         if came < 2.0 {
             return None;
         }
+        let likely = |seen, bad| likely(&self.law, seen, bad);
         let free = if known { likely(came, waited) } else { likely(came, 0.0) };
-        Some(free * free * if lost > 0.0 { likely(came + lost, lost) } else { 1.0 })
+        Some(free.powi(self.law.free_power) * if lost > 0.0 { likely(came + lost, lost) } else { 1.0 })
     }
 }
 
 /// The fraction of good packets, with `bad` of `seen`: Laplace's rule of succession, which starts at a half; after a
 /// few packets without a bad one it is 1.
-fn likely(seen: f64, bad: f64) -> f64 {
+fn likely(law: &Law, seen: f64, bad: f64) -> f64 {
     match bad > 0.0 {
-        true => (seen - bad + 2.0) / (seen + 4.0),
-        false => (0.5 + 0.5 * seen / ENOUGH).min(1.0),
+        true => (seen - bad + law.prior) / (seen + 2.0 * law.prior),
+        false => (0.5 + 0.5 * seen / law.enough).min(1.0),
     }
 }
 
@@ -229,7 +219,7 @@ mod tests {
     #[test]
     fn losses_with_nothing_of_ours_in_front_count_and_those_of_before_do_not() {
         let part = |missing: fn(u64) -> u64| {
-            let mut vacancy = Vacancy::new(100);
+            let mut vacancy = Vacancy::new(Law::default(), 100);
             let start = Instant::now();
             for nth in 0..8 {
                 let at = start + Duration::from_millis(3 * nth);

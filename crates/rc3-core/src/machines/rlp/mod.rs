@@ -15,6 +15,7 @@ use std::{
 
 use crate::laws::{
     clock::{Clock, Departure, Loss, PathNow, Permit},
+    constants::Law,
     guard::{Guard, Verdict},
     ladder::Ladder,
     order::{Answer, OrderTrial},
@@ -81,6 +82,7 @@ pub(crate) struct Rlp {
     guard: Option<Guard>,
     /// The same.
     clock: Option<Clock>,
+    law: Law,
     order: OrderTrial,
     /// How long the memory of a path is valid.
     verdict_age: Duration,
@@ -102,9 +104,10 @@ impl Rlp {
             receipts,
             ladder: config.ladder,
             pacer: config.nic_rate.map(new_pacer),
-            guard: (config.rlp == RlpMode::Guard).then(|| Guard::new(config.verdict_age, rtt)),
-            clock: (config.rlp == RlpMode::Guard).then(|| Clock::new(rtt)),
-            order: OrderTrial::default(),
+            guard: (config.rlp == RlpMode::Guard).then(|| Guard::new(config.law, config.verdict_age, rtt)),
+            clock: (config.rlp == RlpMode::Guard).then(|| Clock::new(config.law, rtt)),
+            law: config.law,
+            order: OrderTrial::new(config.law),
             verdict_age: config.verdict_age,
             pace: None,
             unconfirmed: false,
@@ -233,7 +236,7 @@ impl Rlp {
         {
             guard.on_new_path(rtt);
             self.order.start_busy_period();
-            self.clock = Some(Clock::new(rtt));
+            self.clock = Some(Clock::new(self.law, rtt));
             (self.pace, self.unconfirmed) = (None, false);
         }
     }
