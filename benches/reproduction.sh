@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Runs all experiments of the papers and writes docs/REPRODUCTION.md from them: what was found
-# (docs/reproduction/findings.md), the list of every printed figure, and the report of each experiment. Usage:
+# Runs all experiments of the papers and writes their reports, the list of every printed figure
+# (docs/reproduction/coverage.md), and the coverage at the end of docs/REPRODUCTION.md. Usage:
 #   benches/reproduction.sh [--quick] [--jobs N]   everything at full size: hours on two cores; --quick: minutes,
 #                                                  without fits and what-ifs, whose reports stay as they are
-#   benches/reproduction.sh --page                 only build the page from the reports that are there
+#   benches/reproduction.sh --page                 only write the coverage from the reports that are there
 # An interrupted run goes on where it was: OUT (target/reproduction) keeps what has run. The working tree must be
 # clean, since every report names its commit.
 set -euo pipefail
@@ -26,22 +26,12 @@ if [ "${1:-}" != --page ]; then
     done
     echo "every flow and all tables are in $out/reports"
 fi
-{
-    cat "$docs/findings.md"
-    echo
-    "$lab" sim coverage "$docs" | sed 's/^#/##/'
-    # Reports on real sockets come from benches/kickass.sh, kickass-path.sh and `rc3-lab net run kickass-fig12`.
-    names=$("$lab" sim list --json | sed -E 's/.*"name":"([^"]*)".*/\1/')
-    for name in $names sockets-fig8 sockets-fig9 sockets-fig10 sockets-shared sockets-fig11 sockets-fig12; do
-        report=$docs/$name/report.md
-        if [ ! -f "$report" ]; then continue; fi
-        echo
-        # One heading level deeper, with picture paths relative to the page; flow sizes stay in the report.
-        awk -v name="$name" '
-            /^#/ { $0 = "#" $0 }
-            /^## / && !titled { $0 = $0 " (" name ")"; titled = 1 }
-            /^### By flow size/ { exit }
-            { gsub(/\]\(/, "](reproduction/" name "/"); print }' "$report"
-        if grep -q '^## By flow size' "$report"; then echo "[By flow size](reproduction/$name/report.md)"; fi
-    done
-} >docs/REPRODUCTION.md
+# Reports on real sockets come from benches/kickass.sh, kickass-path.sh and `rc3-lab net run kickass-fig12`.
+"$lab" sim coverage "$docs" >"$docs/coverage.md"
+# The page is written by hand down to the line that names this script. Below it is the list of coverage without single
+# figures, its links relative to the page.
+page=$(
+    sed '/^<!-- benches\/reproduction.sh/q' docs/REPRODUCTION.md
+    sed -e 1d -e '/^## /,$d' -e 's|](|](reproduction/|g; s|reproduction/\.\./||g' "$docs/coverage.md"
+)
+echo "$page" >docs/REPRODUCTION.md

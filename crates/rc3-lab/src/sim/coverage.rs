@@ -1,4 +1,5 @@
-//! Every figure and table of the papers: the experiment that reproduces it and what came out, or why there is none.
+//! Every figure and table of the papers: the report that reproduces it and how many printed figures agree, or why there is
+//! none.
 
 use std::{
     fs::{self, File},
@@ -28,9 +29,9 @@ struct Item {
     item: String,
     /// What it shows.
     shows: String,
-    /// Experiments that reproduce it, by name, with spaces between them.
-    experiments: String,
-    /// The command, unless it is `rc3-lab sim run` and the experiments.
+    /// Folders of the reports, with spaces between them. Those of `rc3-lab sim run` have the names of their experiments.
+    reports: String,
+    /// The command, unless it is `rc3-lab sim run` and the reports.
     command: String,
     /// Why there is none.
     absent: String,
@@ -72,24 +73,19 @@ pub fn figures(rows: &[Row]) -> Vec<Figure> {
     rows.iter().map(figure).collect()
 }
 
-/// The list beside the reports in `folder`.
+/// The page of coverage, in Markdown, for the reports in `folder`: how many figures agree, one line for each item of the
+/// papers, and one for each printed figure.
 ///
 /// # Errors
 /// If a report's `comparison.csv` cannot be read.
-pub fn coverage(folder: &Path) -> Result<Document, ExperimentError> {
-    let mut table =
-        Table::new(&["figure", "shows", "command", "of", "printed", "measured", "verdict", "basis"]);
+pub fn coverage(folder: &Path) -> Result<String, ExperimentError> {
+    let mut lines = String::from("| figure | shows | made by | printed figures |\n|---|---|---|---|\n");
+    let mut every = Table::new(&["figure", "of", "printed", "measured", "verdict", "basis"]);
     let mut counts = Counts::default();
     let mut counted: Vec<String> = Vec::new();
     for item in items() {
-        let command = match (item.command.as_str(), item.experiments.as_str()) {
-            ("", "") => String::new(),
-            ("", names) => format!("sim run {names}"),
-            (command, _) => command.to_owned(),
-        };
-        let lead = [format!("{} {}", item.paper, item.item), item.shows.clone(), command];
         let mut figures = Vec::new();
-        for name in item.experiments.split_whitespace() {
+        for name in item.reports.split_whitespace() {
             let of_one = read(folder, name)?;
             if !counted.iter().any(|known| known == name) {
                 of_one.iter().for_each(|figure| counts.add(figure));
@@ -97,10 +93,13 @@ pub fn coverage(folder: &Path) -> Result<Document, ExperimentError> {
             }
             figures.extend(of_one);
         }
-        table.rows.extend(rows(&item, &lead, &figures));
+        lines += &line(&item, &figures);
+        every.rows.extend(figures.iter().map(|figure| row(&item, figure)));
     }
-    let blocks = vec![Block::Text(RULE.to_owned()), Block::Table(counts.table()), Block::Table(table)];
-    Ok(Document { title: "Coverage".to_owned(), blocks })
+    let score = vec![Block::Text(RULE.to_owned()), Block::Table(counts.table())];
+    let head = Document { title: "Coverage".to_owned(), blocks: score }.markdown();
+    let list = Document { title: "Every printed figure".to_owned(), blocks: vec![Block::Table(every)] };
+    Ok(format!("{head}\n{lines}\n#{}", list.markdown()))
 }
 
 fn items() -> Vec<Item> {
@@ -119,27 +118,35 @@ fn read(folder: &Path, name: &str) -> Result<Vec<Figure>, ExperimentError> {
     csv::Reader::from_reader(file).deserialize().collect::<Result<_, _>>().map_err(failed)
 }
 
-/// One line for each printed figure; for a picture without any, or for what is absent, one line.
-fn rows(item: &Item, lead: &[String; 3], figures: &[Figure]) -> Vec<Vec<String>> {
-    let line = |rest: [String; 5]| lead.iter().cloned().chain(rest).collect::<Vec<String>>();
-    let none = || [(); 4].map(|()| String::new());
-    if !item.absent.is_empty() {
-        let [a, b, c, d] = none();
-        return vec![line([format!("absent: {}", item.absent), a, b, c, d])];
+/// The line of an item: its reports as links, its command, and how many of its figures have which verdict.
+fn line(item: &Item, figures: &[Figure]) -> String {
+    let Item { paper, item: name, shows, reports, command, absent } = item;
+    let text = |report: &str| report.rsplit('/').next().unwrap_or_default().to_owned();
+    let link = |report: &str| format!("[{}]({report}/report.md)", text(report));
+    let mut made_by: Vec<String> = reports.split_whitespace().map(link).collect();
+    if !command.is_empty() {
+        made_by.push(format!("`{command}`"));
     }
-    if figures.is_empty() {
-        let [a, b, c, d] = none();
-        return vec![line(["no printed numbers: see the picture".to_owned(), a, b, c, d])];
-    }
-    let of = |figure: &Figure| {
-        let parts = [&figure.setting, &figure.run, &figure.figure].map(String::as_str);
-        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
+    let count = |verdict: &Verdict| {
+        let count = figures.iter().filter(|figure| figure.verdict == verdict.name()).count();
+        (count > 0).then(|| format!("{} {count}", verdict.name()))
     };
-    let row = |figure: &Figure| {
-        let Figure { printed, measured, verdict, basis, .. } = figure.clone();
-        line([of(figure), printed, measured, verdict, basis])
+    let verdicts: Vec<String> = Verdict::ALL.iter().filter_map(count).collect();
+    let outcome = match (absent.as_str(), verdicts.as_slice()) {
+        ("", []) if command.is_empty() => "none".to_owned(),
+        ("", []) => "not scored".to_owned(),
+        ("", _) => verdicts.join(", "),
+        (reason, _) => format!("absent: {reason}"),
     };
-    figures.iter().map(row).collect()
+    format!("| {paper} {name} | {shows} | {} | {outcome} |\n", made_by.join(", "))
+}
+
+/// The line of a printed figure.
+fn row(item: &Item, figure: &Figure) -> Vec<String> {
+    let parts = [&figure.setting, &figure.run, &figure.figure].map(String::as_str);
+    let of = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ");
+    let Figure { printed, measured, verdict, basis, .. } = figure.clone();
+    vec![format!("{} {}", item.paper, item.item), of, printed, measured, verdict, basis]
 }
 
 /// Printed figures by how far ours are off, fits and what-ifs apart.
@@ -195,9 +202,9 @@ mod tests {
         let all = all.unwrap();
         assert_eq!(all.len(), items().len());
         for item in &all {
-            let there = !item.experiments.is_empty() || !item.command.is_empty();
+            let there = !item.reports.is_empty() || !item.command.is_empty();
             assert!(there == item.absent.is_empty(), "{item:?}");
-            for name in item.experiments.split_whitespace() {
+            for name in item.reports.split_whitespace().filter(|_| item.command.is_empty()) {
                 let known = catalogue::EXPERIMENTS.iter().any(|(known, _)| *known == name);
                 assert!(known, "{name} of {item:?}");
             }
@@ -208,8 +215,7 @@ mod tests {
     fn every_experiment_is_of_some_item() {
         let items = items();
         for (name, _) in catalogue::EXPERIMENTS {
-            let is_there =
-                items.iter().any(|item| item.experiments.split_whitespace().any(|one| one == *name));
+            let is_there = items.iter().any(|item| item.reports.split_whitespace().any(|one| one == *name));
             assert!(is_there, "{name}");
         }
     }
@@ -237,9 +243,11 @@ mod tests {
         let mut text = Vec::new();
         super::super::table::write(&mut text, &figures).unwrap();
         fs::write(folder.path().join("fig8/comparison.csv"), text).unwrap();
-        let page = coverage(folder.path()).unwrap().markdown();
+        let page = coverage(folder.path()).unwrap();
         assert!(page.contains("| 1 | 0 | 0 | 1 | 1 | 0 | 1 | 0 |"), "{page}");
-        let line = "| sim run fig8 | load 0.1, rc3, FCT over flows | 1.0000 s | 1.0400 s | agrees |";
-        assert!(page.contains(line), "{page}");
+        let item = "| RC3 Fig. 8 | Link load | [fig8](fig8/report.md) | agrees 2, differs 1, not scored 1 |";
+        assert!(page.contains(item), "{page}");
+        let figure = "| RC3 Fig. 8 | load 0.1, rc3, FCT over flows | 1.0000 s | 1.0400 s | agrees |";
+        assert!(page.contains(figure), "{page}");
     }
 }

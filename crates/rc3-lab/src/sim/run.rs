@@ -38,7 +38,7 @@ pub(super) fn run(command: &Command, registry: &Registry) -> Exit {
         Command::Keys => finish(output::print(&rc3_sim::scenario::keys::page(registry))),
         Command::Trace { name, trace, plan } => trace_one(name, trace, plan),
         Command::Coverage(reports) => match coverage::coverage(reports) {
-            Ok(document) => finish(output::print(&document.markdown())),
+            Ok(page) => finish(output::print(&page)),
             Err(error) => failed(&error, error.hint(), error.is_usage()),
         },
         Command::TodayList => finish(output::print(&today::list())),

@@ -1,10 +1,10 @@
 //! The committed reports of the papers' experiments are of this code: their fingerprints are what it makes. The page names
-//! the experiments that have not run.
+//! the experiments that have not run, and has the coverage of those that have.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
 use rc3_lab::sim::{
-    catalogue,
+    catalogue, coverage,
     experiment::{Experiment, Plan},
 };
 use rc3_sim::registry::Registry;
@@ -18,8 +18,8 @@ fn behind<'a>(report: &'a str, word: &str) -> &'a str {
 #[test]
 fn reports_are_of_one_commit_and_of_this_code() {
     let reports = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reproduction");
-    let findings = fs::read_to_string(reports.join("findings.md")).unwrap();
-    let missing = findings.lines().find_map(|line| line.strip_prefix("Not run yet: ")).unwrap_or_default();
+    let page = fs::read_to_string(reports.join("../REPRODUCTION.md")).unwrap();
+    let missing = page.lines().find_map(|line| line.strip_prefix("Not run yet: ")).unwrap_or_default();
     let missing: Vec<&str> = missing.trim_end_matches('.').split(", ").collect();
     let (mut commits, mut stale) = (BTreeSet::new(), Vec::new());
     for (name, _) in catalogue::EXPERIMENTS {
@@ -36,4 +36,15 @@ fn reports_are_of_one_commit_and_of_this_code() {
     }
     assert_eq!(commits.len(), 1, "{commits:?}");
     assert!(stale.is_empty(), "older than the code, run benches/reproduction.sh: {stale:?}");
+}
+
+#[test]
+fn pages_have_the_coverage_of_the_reports() {
+    let reports = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reproduction");
+    let coverage = coverage::coverage(&reports).unwrap();
+    let page = fs::read_to_string(reports.join("../REPRODUCTION.md")).unwrap();
+    let summary = coverage.split("\n## ").next().unwrap_or_default().trim_start_matches("# Coverage\n");
+    let linked = summary.replace("](", "](reproduction/").replace("reproduction/../", "");
+    assert!(page.ends_with(&linked), "older than the reports, run benches/reproduction.sh --page");
+    assert_eq!(fs::read_to_string(reports.join("coverage.md")).unwrap(), coverage);
 }
