@@ -5,7 +5,7 @@
 #[non_exhaustive]
 pub enum RlpMode {
     /// RLP sends at the rate of its deliveries, sends lost bytes again, and builds a queue only if the primary is known
-    /// to overtake RLP. See docs/DECISIONS.md, section RLP.
+    /// to overtake RLP. See docs/DECISIONS.md 35 and 97.
     #[default]
     Guard,
     /// RLP assumes that the network honours the marks (RC3 §2.1).

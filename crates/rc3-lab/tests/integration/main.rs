@@ -1,4 +1,6 @@
-//! The laboratory's simulated experiments. One binary: it links once, and the longest tests run beside the others.
+//! The simulated experiments of the laboratory, and the page of decisions. One binary: it links once, and the longest tests
+//! run beside the others.
 
+mod decisions;
 mod reports;
 mod sim;

@@ -285,7 +285,7 @@ impl Host {
 
     fn poll_datagram(&mut self, now: Instant, backlog: u64) -> Option<Transmit> {
         // One at a time in the papers' worlds: whole batches would leave before the window allows
-        // (docs/DECISIONS.md, pacing).
+        // (docs/DECISIONS.md 6).
         if let Some(transmit) = self.endpoint.poll_primary(now, self.config.batch, &mut self.buf) {
             return Some(transmit);
         }
