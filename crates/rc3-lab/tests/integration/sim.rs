@@ -212,10 +212,10 @@ fn the_batch_example_leaves_the_bytes_of_one_run() {
 
 #[test]
 fn the_page_of_keys_is_what_the_command_prints() {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/SCENARIOS.md");
-    let written = fs::read_to_string(page).expect("docs/SCENARIOS.md");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reproduction/keys.md");
+    let written = fs::read_to_string(page).expect("docs/reproduction/keys.md");
     let printed = text(&lab(&["sim", "keys"]).stdout);
-    assert!(written == printed, "write it anew: rc3-lab sim keys > docs/SCENARIOS.md");
+    assert!(written == printed, "write it anew: rc3-lab sim keys > docs/reproduction/keys.md");
     let help = text(&lab(&["sim", "run", "--help"]).stdout);
     assert!(help.contains("docs/SCENARIOS.md"), "{help}");
 }

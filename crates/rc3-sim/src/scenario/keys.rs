@@ -1,7 +1,7 @@
 //! The page of all keys of scenario files, made from the comments of `spec.rs` and from a registry.
 //!
 //! The source is parsed line by line, in the shape that rustfmt gives it: an item with its comment, then fields or variants with
-//! theirs. docs/SCENARIOS.md is this page for the built-in names; a test holds them equal.
+//! theirs. docs/reproduction/keys.md is this page for the built-in names; a test holds them equal.
 
 use std::fmt::Write;
 
@@ -61,16 +61,7 @@ pub fn page(registry: &Registry) -> String {
 const HEAD: &str = "\
 # Keys of scenario files
 
-Printed by `rc3-lab sim keys`. A scenario file is TOML; `rc3-lab sim list --toml NAME` prints one to start from, and
-[EXTENDING.md](EXTENDING.md) shows how to add congestion controllers, queues and topologies of your own.
-
-Rates, sizes and times are strings with a unit: `\"1Gbit\"`, `\"5MB\"`, `\"40ms\"`, `\"8.1e-05s\"`. Shares and probabilities are
-numbers from 0 to 1, or `\"0.5%\"`. A key without meaning beside the others is an error. `--set` changes a key by its dotted name:
-`--set workload.load=0.5`, `--set scheme.rc3.paced=true`.
-
-Results of links are in `links.csv` and in the report. `utilisation` is of the interval from the first to the last start of a
-measured flow; for a `list`, a file, or with `measure.until` the interval ends with the world. `dropped_0` counts packets of the
-primary loop and of all schemes without RLP, `dropped_1` and above RLP packets by level. Counters include the warm-up.
+Printed by `rc3-lab sim keys`; [SCENARIOS.md](../SCENARIOS.md) explains how to write and run a file.
 ";
 
 /// The enum without names for its variants: [`value`] describes it.

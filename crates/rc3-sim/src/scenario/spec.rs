@@ -3,8 +3,8 @@
 //! Keys are the names below with hyphens, `initial-window`. Rates, sizes and times are strings with a unit
 //! (`"1Gbit"`, `"5MB"`, `"40ms"`). A key without meaning beside the others is an error.
 //!
-//! [`super::keys`] turns the comments of this file into a page for users (docs/SCENARIOS.md): a sentence here is a sentence
-//! there.
+//! [`super::keys`] turns the comments of this file into a page for users (docs/reproduction/keys.md): a
+//! sentence here is a sentence there.
 
 use std::time::Duration;
 
