@@ -92,7 +92,8 @@ pub struct DecodeArgs {
 #[cfg(target_os = "linux")]
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
-Run kickass probe --listen on the other host first. Each code is tried as the length of a whole packet with Don't \
+Run kickass probe --listen on the other host first, and stop the signals of routers on the path: they shorten \
+leading fragments. Each code is tried as the length of a whole packet with Don't \
 Fragment and of a leading fragment; in IPv6 also of a whole packet with a Fragment header. Fragments need \
 CAP_NET_RAW; with it the listener also reports whether leading fragments kept their lengths. The picture's format follows from its name: .svg or .png.")]
 pub struct ProbeArgs {
