@@ -1,19 +1,16 @@
-//! QUIC implementations of others, for `rc3-lab net` and `compare`: each a server and a client over its public API with
-//! default settings.
+//! QUIC implementations of others, for `rc3-lab net`: each a server and a client over its public API with default settings.
 //!
 //! The protocol between these and this program is the one that their own schemes follow. `--mtu MTU` allows packets of that
 //! length:
 //!
 //! - `rc3-peers list` prints a line for each: its name and its version.
-//! - `rc3-peers serve NAME ADDRESS [clock]` prints its certificate in hexadecimal, and serves until standard input ends.
-//!   To a stream that has ended it answers with two numbers as text: nanoseconds of the monotonic clock when the last byte
-//!   was there, and CPU seconds since the connection was open.
-//! - `rc3-peers serve NAME ADDRESS mirror` sends streams of at most 1 MiB back, and answers longer ones with the CPU seconds.
-//! - `rc3-peers time NAME ADDRESS CERTIFICATE BYTES CONNECTIONS` sends one stream over each of so many new connections to a
-//!   clock, and prints a line of JSON for each.
-//! - `rc3-peers send NAME ADDRESS CERTIFICATE BYTES` sends one long stream to a mirror, and prints seconds and CPU seconds.
-//! - `rc3-peers ask NAME ADDRESS CERTIFICATE COUNT BYTES [--new-connections]` exchanges so many bytes with a mirror, so
-//!   often, and prints the microseconds of each exchange in one line.
+//! - `rc3-peers serve NAME ADDRESS` prints its certificate in hexadecimal, and serves until standard input ends. A stream whose
+//!   first byte is 1 is sent back. To another one that has ended it answers with two numbers as text: nanoseconds of the
+//!   monotonic clock when the last byte was there, and CPU seconds since the connection was open.
+//! - `rc3-peers time NAME ADDRESS CERTIFICATE BYTES CONNECTIONS` sends one stream over each of so many new connections, and
+//!   prints a line of JSON for each.
+//! - `rc3-peers ask NAME ADDRESS CERTIFICATE COUNT BYTES [--new-connections]` exchanges so many bytes, so often, and prints the
+//!   microseconds of each exchange in one line.
 #![forbid(unsafe_code)]
 
 mod clock;
@@ -29,8 +26,10 @@ const HOST: &str = "localhost";
 /// What one write hands over, in bytes.
 const BLOCK: usize = 1 << 20;
 
-/// Longer streams are bulk, and are not sent back.
-const ECHO_MAX: usize = 1 << 20;
+/// First byte of a stream that is sent back.
+const ECHO: u8 = 1;
+/// Longer streams are not sent back, in bytes.
+const ECHO_MAX: usize = 4 << 20;
 
 /// Names, which are those of packages.
 const PEERS: [&str; 1] = ["s2n-quic"];
@@ -42,7 +41,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!(
-                "rc3-peers: {error}\nhint: this program is started by rc3-lab net and compare, see docs/LABORATORY.md"
+                "rc3-peers: {error}\nhint: this program is started by rc3-lab net, see docs/LABORATORY.md"
             );
             ExitCode::FAILURE
         }
@@ -59,34 +58,18 @@ fn run(words: &[&str]) -> Result<()> {
             }
             Ok(())
         }
-        ["serve", "s2n-quic", address] | ["serve", "s2n-quic", address, "clock"] => {
+        ["serve", "s2n-quic", address] => {
             end_with_input();
-            s2n::serve(address.parse()?, options.mtu, Service::Clock)
-        }
-        ["serve", "s2n-quic", address, "mirror"] => {
-            end_with_input();
-            s2n::serve(address.parse()?, options.mtu, Service::Mirror)
+            s2n::serve(address.parse()?, options.mtu)
         }
         ["time", "s2n-quic", address, certificate, bytes, connections] => {
             s2n::time(address.parse()?, certificate, options.mtu, bytes.parse()?, connections.parse()?)
-        }
-        ["send", "s2n-quic", address, certificate, bytes] => {
-            s2n::send(address.parse()?, certificate, options.mtu, bytes.parse()?)
         }
         ["ask", "s2n-quic", address, certificate, count, bytes] => {
             s2n::ask(address.parse()?, certificate, options, count.parse()?, bytes.parse()?)
         }
         _ => Err("unknown words on the command line".into()),
     }
-}
-
-/// What a server does with a stream.
-#[derive(Debug, Clone, Copy)]
-enum Service {
-    /// Reports when its last byte was there, and the CPU time.
-    Clock,
-    /// Sends it back, or the CPU seconds if it is long.
-    Mirror,
 }
 
 /// What follows the words of a command.

@@ -12,14 +12,14 @@ use s2n_quic::{
 };
 use tokio::io::AsyncReadExt;
 
-use crate::{BLOCK, ECHO_MAX, HOST, Options, Result, Service, clock};
+use crate::{BLOCK, ECHO, ECHO_MAX, HOST, Options, Result, clock};
 
 /// A certificate between these lines is PEM.
 const BEGIN: &str = "-----BEGIN CERTIFICATE-----";
 const END: &str = "-----END CERTIFICATE-----";
 
 #[tokio::main]
-pub(crate) async fn serve(address: SocketAddr, mtu: Option<u16>, service: Service) -> Result<()> {
+pub(crate) async fn serve(address: SocketAddr, mtu: Option<u16>) -> Result<()> {
     let certified = rcgen::generate_simple_self_signed([HOST.to_owned()])?;
     let (certificate, key) = (certified.cert.pem(), certified.signing_key.serialize_pem());
     let tls = (certificate.as_str(), key.as_str());
@@ -27,7 +27,7 @@ pub(crate) async fn serve(address: SocketAddr, mtu: Option<u16>, service: Servic
     println!("{}", HEXLOWER.encode(certified.cert.der()));
     while let Some(connection) = server.accept().await {
         tokio::spawn(async move {
-            if let Err(error) = receive(connection, service).await {
+            if let Err(error) = receive(connection).await {
                 eprintln!("receiver: {error}");
             }
         });
@@ -35,42 +35,32 @@ pub(crate) async fn serve(address: SocketAddr, mtu: Option<u16>, service: Servic
     Ok(())
 }
 
-async fn receive(mut connection: Connection, service: Service) -> Result<()> {
+async fn receive(mut connection: Connection) -> Result<()> {
     let before = clock::cpu();
     while let Some(stream) = connection.accept_bidirectional_stream().await? {
-        match service {
-            Service::Clock => report_arrival(stream, before).await?,
-            Service::Mirror => mirror(stream, before).await?,
-        }
+        answer(stream, before).await?;
     }
     Ok(())
 }
 
-async fn report_arrival(mut stream: BidirectionalStream, before: f64) -> Result<()> {
+async fn answer(mut stream: BidirectionalStream, before: f64) -> Result<()> {
+    let (mut kind, mut echo, mut total) = (None, Vec::new(), 0);
     // The end of the stream may come later than its last byte.
     let mut last = clock::now();
-    while stream.receive().await?.is_some() {
-        last = clock::now();
-    }
-    let answer = format!("{last} {}", clock::cpu() - before);
-    stream.send(answer.into()).await?;
-    Ok(stream.finish()?)
-}
-
-async fn mirror(mut stream: BidirectionalStream, before: f64) -> Result<()> {
-    let (mut echo, mut total) = (Vec::new(), 0);
     while let Some(chunk) = stream.receive().await? {
-        total += chunk.len();
-        if total <= ECHO_MAX {
+        last = clock::now();
+        if *kind.get_or_insert_with(|| chunk.first().copied()) == Some(ECHO) {
+            total += chunk.len();
+            if total > ECHO_MAX {
+                return Err("too long to be sent back".into());
+            }
             echo.push(chunk);
-        } else {
-            echo.clear();
         }
     }
-    if total <= ECHO_MAX {
-        stream.send_vectored(&mut echo).await?;
+    if echo.is_empty() {
+        stream.send(format!("{last} {}", clock::cpu() - before).into()).await?;
     } else {
-        stream.send((clock::cpu() - before).to_string().into()).await?;
+        stream.send_vectored(&mut echo).await?;
     }
     Ok(stream.finish()?)
 }
@@ -97,17 +87,6 @@ pub(crate) async fn time(
 }
 
 #[tokio::main]
-pub(crate) async fn send(address: SocketAddr, certificate: &str, mtu: Option<u16>, bytes: u64) -> Result<()> {
-    let client = client(certificate, mtu)?;
-    let (begun, before) = (Instant::now(), clock::cpu());
-    let mut connection = connect(&client, address).await?;
-    let peer: f64 = upload(&mut connection, bytes, &Bytes::from(vec![7; BLOCK])).await?.parse()?;
-    println!("{} {}", begun.elapsed().as_secs_f64(), clock::cpu() - before + peer);
-    connection.close(0_u32.into());
-    Ok(())
-}
-
-#[tokio::main]
 pub(crate) async fn ask(
     address: SocketAddr,
     certificate: &str,
@@ -116,7 +95,7 @@ pub(crate) async fn ask(
     bytes: usize,
 ) -> Result<()> {
     let client = client(certificate, options.mtu)?;
-    let request = Bytes::from(vec![7; bytes]);
+    let request = Bytes::from(vec![ECHO; bytes]);
     let mut connection = None;
     for _ in 0..count {
         let begun = Instant::now();

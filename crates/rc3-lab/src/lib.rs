@@ -1,5 +1,5 @@
-//! The laboratory: experiments with rc3, simulated ([`sim`]) and between real sockets (`net`, [`sockets`]). Nothing of it
-//! is part of what people install.
+//! The laboratory: experiments with rc3, simulated ([`sim`]) and between real sockets (`net`). Nothing of it is part of what
+//! people install.
 #![forbid(unsafe_code)]
 
 pub mod args;
@@ -7,7 +7,6 @@ pub mod document;
 #[cfg(target_os = "linux")]
 pub mod net;
 pub mod sim;
-pub mod sockets;
 pub mod statistics;
 
 use std::{io, process::ExitCode};

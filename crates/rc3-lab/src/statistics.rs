@@ -85,12 +85,51 @@ pub fn geometric_mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| (sum / values.len() as f64).exp())
 }
 
-/// The value that this share of the values does not exceed; `None` if there are none.
-pub fn quantile(values: &[f64], share: f64) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let rank = (sorted.len() as f64 * share).ceil() as usize;
-    sorted.get(rank.saturating_sub(1)).copied()
+/// Values in order.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sample(Vec<f64>);
+
+impl FromIterator<f64> for Sample {
+    fn from_iter<T: IntoIterator<Item = f64>>(values: T) -> Self {
+        let mut values: Vec<f64> = values.into_iter().collect();
+        values.sort_by(f64::total_cmp);
+        Self(values)
+    }
+}
+
+impl Sample {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Not a number if there are none.
+    pub fn mean(&self) -> f64 {
+        self.0.iter().sum::<f64>() / self.0.len() as f64
+    }
+
+    /// Of the mean, if the values are independent.
+    pub fn standard_error(&self) -> f64 {
+        let (n, mean) = (self.0.len() as f64, self.mean());
+        (self.0.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n * (n - 1.0))).sqrt()
+    }
+
+    /// The value that this share of the values does not exceed; not a number if there are none.
+    pub fn quantile(&self, share: f64) -> f64 {
+        let rank = (share * self.0.len() as f64).ceil() as usize;
+        self.0.get(rank.saturating_sub(1)).copied().unwrap_or(f64::NAN)
+    }
+
+    /// Each value with the share of values that are not above it.
+    pub fn distribution(&self) -> impl Iterator<Item = (f64, f64)> {
+        let n = self.0.len() as f64;
+        self.0.iter().enumerate().map(move |(index, value)| (*value, (index + 1) as f64 / n))
+    }
 }
 
 #[cfg(test)]
@@ -125,8 +164,12 @@ mod tests {
     fn means_and_quantiles() {
         assert!((geometric_mean(&[1.0, 4.0, 16.0]).unwrap() - 4.0).abs() < 1e-12);
         assert_eq!(geometric_mean(&[]), None);
-        let values: Vec<f64> = (1..=100).rev().map(f64::from).collect();
-        assert_eq!((quantile(&values, 0.5), quantile(&values, 0.99)), (Some(50.0), Some(99.0)));
-        assert_eq!(quantile(&[], 0.5), None);
+        let sample: Sample = (1..=100).rev().map(f64::from).collect();
+        assert_eq!((sample.quantile(0.0), sample.quantile(0.5), sample.quantile(0.99)), (1.0, 50.0, 99.0));
+        assert_eq!((sample.mean(), sample.len()), (50.5, 100));
+        // The variance of 1 to n is n (n + 1) / 12.
+        assert!((sample.standard_error() - (101.0_f64 / 12.0).sqrt()).abs() < 1e-12);
+        assert_eq!(sample.distribution().nth(9), Some((10.0, 0.1)));
+        assert!(Sample::from_iter([]).quantile(0.5).is_nan());
     }
 }

@@ -4,22 +4,38 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, Subcommand, value_parser};
 use rc3_core::units::Rate;
-use rc3_text::units::{parse_size, parse_time};
+use rc3_text::units::{self, UnitError, parse_size, parse_time};
 
 use super::{act::Act, exit::NetExit};
-use crate::sockets::quantity::parse_rate;
+
+/// A rate such as `100mbit`.
+///
+/// # Errors
+/// If it is none.
+pub fn parse_rate(text: &str) -> Result<Rate, UnitError> {
+    units::parse_rate(text).map(Rate::from)
+}
+
+fn parse_share(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(share) if share > 0.0 && share <= 1.0 => Ok(share),
+        _ => Err("a number above 0 and up to 1".to_owned()),
+    }
+}
 
 /// `rc3-lab net`
 #[derive(Debug, Clone, Subcommand)]
 pub enum NetCommand {
     /// List the experiments and what each measures
-    List(NetListArgs),
+    List,
     /// Check what this host lacks for the laboratory, and remove what earlier runs left over
     Check(NetCheckArgs),
     /// Run experiments and write measurements, pictures and a report
     Run(NetRunArgs),
     /// Write a trace of a varying rate in Mahimahi's format
     Trace(NetTraceArgs),
+    /// Append a few ratios of the commit that is checked out to those of earlier commits, and draw them
+    Trend(NetTrendArgs),
     /// The WAN of a run
     #[command(hide = true)]
     Wan {
@@ -31,14 +47,6 @@ pub enum NetCommand {
     Act(Act),
 }
 
-/// `rc3-lab net list`
-#[derive(Debug, Clone, Args)]
-pub struct NetListArgs {
-    /// Print one JSON object per line
-    #[arg(long)]
-    pub json: bool,
-}
-
 /// `rc3-lab net check`
 #[derive(Debug, Clone, Args)]
 #[command(after_help = NetExit::HELP)]
@@ -46,13 +54,24 @@ pub struct NetCheckArgs {
     /// Program with QUIC implementations of others [default: rc3-peers beside this program]
     #[arg(long, value_name = "PROGRAM")]
     pub peers: Option<PathBuf>,
-    /// Print one JSON object per line
+}
+
+/// `rc3-lab net trend`
+#[derive(Debug, Clone, Args)]
+pub struct NetTrendArgs {
+    /// Folder of trend.csv, trend.svg and trend.md
+    #[arg(long, default_value = "docs/trend", value_name = "DIR")]
+    pub out: PathBuf,
+    /// How often each takes its turn
+    #[arg(long, default_value_t = 5, value_name = "N", value_parser = value_parser!(u32).range(1..=1000))]
+    pub runs: u32,
+    /// Only make page and picture anew
     #[arg(long)]
-    pub json: bool,
+    pub draw: bool,
 }
 
 /// `rc3-lab net run`
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 #[command(after_help = NET_RUN_HELP)]
 pub struct NetRunArgs {
     /// Experiments by name, or `all` for the comparison of schemes
@@ -82,6 +101,15 @@ pub struct NetRunArgs {
     /// How late 99 % of the packets may leave the WAN [default: a twentieth of the round trip, at least 1ms]
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     pub lateness: Option<Duration>,
+    /// How long each load lasts, of `workers`, `forwarder` and Kick-Ass [default: that of each experiment]
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    pub time: Option<Duration>,
+    /// Longest IP packet of bulk transfers and exchanges [default: 1500; on loopback what each scheme does by itself]
+    #[arg(long, value_name = "BYTES", value_parser = value_parser!(u16).range(1280..=65535))]
+    pub mtu: Option<u16>,
+    /// Settings of single experiments
+    #[command(flatten)]
+    pub counts: Counts,
     /// Fewer sizes and runs
     #[arg(long)]
     pub quick: bool,
@@ -93,9 +121,38 @@ pub struct NetRunArgs {
     pub json: bool,
 }
 
+/// How many of what the experiments `exchanges`, `memory` and `workers` have.
+#[derive(Debug, Clone, Default, Args)]
+pub struct Counts {
+    /// Exchanges of each run [default: 2000]
+    #[arg(long, value_name = "N")]
+    pub exchanges: Option<u32>,
+    /// Connections to hold, such as 1000,10000
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',')]
+    pub connections: Vec<usize>,
+    /// Workers of the server, such as 1,2 [default: 1,2]
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',')]
+    pub workers: Vec<usize>,
+    /// Clients of the server with workers [default: 2]
+    #[arg(long, value_name = "N")]
+    pub clients: Option<usize>,
+    /// Operations that each of them has in progress at once [default: 32]
+    #[arg(long, value_name = "N")]
+    pub parallel: Option<usize>,
+    /// Cores of that server, as taskset lists them [default: 0,1]
+    #[arg(long, value_name = "CORES")]
+    pub server_cores: Option<String>,
+    /// Cores of its clients [default: 0,1]
+    #[arg(long, value_name = "CORES")]
+    pub client_cores: Option<String>,
+    /// The part of a core that each thread of that server gets, by deadline scheduling (root); it is not pinned then
+    #[arg(long, value_name = "SHARE", value_parser = parse_share)]
+    pub part: Option<f64>,
+}
+
 const NET_RUN_HELP: &str = "\
-Needs root and Linux. Sender, another sender, router and receiver are network namespaces; the WAN is a process of this \
-program. The schemes take turns, in another order in each run. A flow counts only if the WAN was in time; otherwise it \
+Needs Linux, and root except for experiments on loopback. Sender, another sender, router and receiver are network \
+namespaces; the WAN is a process of this program. The schemes take turns, in another order in each run. A flow counts only if the WAN was in time; otherwise it \
 is repeated, and after three times left out.
 
 The folder gets flows.csv, others.csv, checks.csv, pictures as SVG and PNG, report.md and report.html.

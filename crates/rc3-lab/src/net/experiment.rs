@@ -1,14 +1,20 @@
-//! The experiments: which cells each of them has.
+//! The experiments: which cells each of them has, or what else it does.
 
 use std::{path::PathBuf, time::Duration};
 
 use rc3_core::units::Rate;
 
 use super::{
+    args::NetRunArgs,
     cell::{Cell, Company},
     error::NetError,
-    fragments,
+    forwarder, fragments, kickass, memory,
     path::{Card, Discipline, Loss, Path},
+    priorities,
+    report::Section,
+    run::Lab,
+    scheme::{self, Scheme},
+    streams, workers,
 };
 
 /// An experiment by name.
@@ -20,147 +26,191 @@ pub struct Experiment {
     pub about: &'static str,
     /// Whether `all` means it, too.
     pub in_all: bool,
-    work: Work,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Work {
-    Flows(fn(&Options) -> Vec<Cell>),
-    Priorities(Place),
-    Fragments,
+    /// What it does.
+    pub work: Work,
 }
 
 /// What an experiment does.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Job {
+#[derive(Debug, Clone, Copy)]
+pub enum Work {
     /// Flows of each scheme in each of these cells.
-    Flows(Vec<Cell>),
-    /// Two long flows with different marks over a path, one after the other.
-    Priorities(Place, Path),
-    /// A probe of each of these paths, which have names.
-    Fragments(Vec<(String, Path)>),
+    Flows(fn(&Options) -> Vec<Cell>),
+    /// Something else, which makes parts of the report by itself.
+    Other {
+        /// What it needs.
+        ground: Ground,
+        /// How long it takes.
+        estimate: fn(&Options) -> Duration,
+        /// Does it.
+        measure: fn(&mut Lab) -> Result<Vec<Section>, NetError>,
+    },
 }
 
-/// Where a queue with priorities is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
-    /// At the sender's interface.
-    Card,
-    /// At the router.
-    Router,
+/// Where an experiment takes place.
+#[derive(Debug, Clone, Copy)]
+pub enum Ground {
+    /// On loopback: everybody can do it.
+    Loopback,
+    /// Between network namespaces of its own.
+    Namespaces,
+    /// Over the WAN, with these paths.
+    Wan(fn(&Options) -> Vec<Path>),
 }
 
 /// What the command line changes.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// Rate of the bottleneck.
-    pub rate: Option<Rate>,
-    /// Round-trip time.
-    pub rtt: Option<Duration>,
-    /// Sizes of flows.
-    pub sizes: Vec<u64>,
+    /// As typed.
+    pub args: NetRunArgs,
     /// Traces, with their mean rates.
     pub traces: Vec<(PathBuf, Rate)>,
-    /// Fewer sizes.
-    pub quick: bool,
 }
 
 /// All experiments.
-pub const EXPERIMENTS: [Experiment; 14] = [
-    Experiment {
-        name: "idle",
-        about: "FCT by size on an idle path: drop-tail, one BDP, fast card",
-        in_all: true,
-        work: Work::Flows(idle),
-    },
-    Experiment {
-        name: "queues",
-        about: "FCT with each queue discipline",
-        in_all: true,
-        work: Work::Flows(queues),
-    },
-    Experiment {
-        name: "card",
-        about: "FCT when the sender's card is as fast as the link",
-        in_all: true,
-        work: Work::Flows(card),
-    },
-    Experiment {
-        name: "beside",
-        about: "FCT beside one long CUBIC flow, and its goodput and the ping meanwhile",
-        in_all: true,
-        work: Work::Flows(beside),
-    },
-    Experiment {
-        name: "load",
-        about: "FCT at 30 % load of CUBIC flows, and their FCT and the ping meanwhile",
-        in_all: true,
-        work: Work::Flows(load),
-    },
-    Experiment {
-        name: "loss",
-        about: "FCT with 0.1 % and 1 % random loss, and 1 % in bursts",
-        in_all: true,
-        work: Work::Flows(loss),
-    },
-    Experiment {
-        name: "repeat",
-        about: "connection setup and FCT of four connections one after the other",
-        in_all: true,
-        work: Work::Flows(repeat),
-    },
-    Experiment {
-        name: "cpu",
-        about: "CPU time per byte of sender and receiver, 30 MB at the rate",
-        in_all: true,
-        work: Work::Flows(cpu),
-    },
-    Experiment {
-        name: "trace",
-        about: "FCT on a link whose rate follows a trace (--trace)",
-        in_all: false,
-        work: Work::Flows(trace),
-    },
-    Experiment {
-        name: "fig15",
-        about: "RC3 Fig. 15: FCT over size at 1 Gbit/s x 20 ms, beside the simulation of the same setting",
-        in_all: false,
-        work: Work::Flows(fig15),
-    },
-    Experiment {
-        name: "fig16",
-        about: "RC3 Fig. 16: goodput over time of a high and a low priority flow, queue at the sender's card",
-        in_all: false,
-        work: Work::Priorities(Place::Card),
-    },
-    Experiment {
-        name: "fig17",
-        about: "RC3 Fig. 17: the same with the queue at the router",
-        in_all: false,
-        work: Work::Priorities(Place::Router),
-    },
-    Experiment {
-        name: "fig18",
-        about: "RC3 Fig. 18: FCT with and without segmentation offload at the sender",
-        in_all: false,
-        work: Work::Flows(fig18),
-    },
-    Experiment {
-        name: "kickass-fig12",
-        about: "Kick-Ass Fig. 12: lengths of packets and leading fragments that pass middleboxes",
-        in_all: false,
-        work: Work::Fragments,
-    },
+pub const EXPERIMENTS: [Experiment; 25] = [
+    flows("idle", "FCT by size on an idle path: drop-tail, one BDP, fast card", idle).in_all(),
+    flows("queues", "FCT with each queue discipline", queues).in_all(),
+    flows("card", "FCT when the sender's card is as fast as the link", card).in_all(),
+    flows("beside", "FCT beside one long CUBIC flow, and its goodput and the ping meanwhile", beside)
+        .in_all(),
+    flows("load", "FCT at 30 % load of CUBIC flows, and their FCT and the ping meanwhile", load).in_all(),
+    flows("loss", "FCT with 0.1 % and 1 % random loss, and 1 % in bursts", loss).in_all(),
+    flows("repeat", "connection setup and FCT of four connections one after the other", repeat).in_all(),
+    flows("cpu", "CPU time per byte of sender and receiver, 30 MB at the rate", cpu).in_all(),
+    flows("trace", "FCT on a link whose rate follows a trace (--trace)", trace),
+    flows(
+        "fig15",
+        "RC3 Fig. 15: FCT over size at 1 Gbit/s x 20 ms, beside the simulation of the same setting",
+        fig15,
+    ),
+    other(
+        "fig16",
+        "RC3 Fig. 16: goodput over time of a high and a low priority flow, queue at the sender's card",
+        Ground::Wan(|options| vec![priorities::card(options)]),
+        |_| priorities::estimate(),
+        |lab| priorities::measure(lab, "fig16", &priorities::card(&lab.options)),
+    ),
+    other(
+        "fig17",
+        "RC3 Fig. 17: the same with the queue at the router",
+        Ground::Wan(|options| vec![priorities::router(options)]),
+        |_| priorities::estimate(),
+        |lab| priorities::measure(lab, "fig17", &priorities::router(&lab.options)),
+    ),
+    flows("fig18", "RC3 Fig. 18: FCT with and without segmentation offload at the sender", fig18),
+    other(
+        "kickass-fig8",
+        "Kick-Ass Fig. 8: FCT under light load, with and without signals",
+        Ground::Namespaces,
+        kickass::estimate_light,
+        kickass::light,
+    ),
+    other(
+        "kickass-fig9",
+        "Kick-Ass Figs. 9 and 10: queueing delay and throughput under heavy load",
+        Ground::Namespaces,
+        kickass::estimate_heavy,
+        kickass::heavy,
+    ),
+    other(
+        "kickass-fig11",
+        "Kick-Ass Fig. 11: time in Kick-Ass mode over two routers",
+        Ground::Namespaces,
+        kickass::estimate_path,
+        kickass::path,
+    ),
+    other(
+        "kickass-fig12",
+        "Kick-Ass Fig. 12: lengths of packets and leading fragments that pass middleboxes",
+        Ground::Wan(|options| fragments::paths(options).into_iter().map(|(_, path)| path).collect()),
+        fragments::estimate,
+        fragments::measure,
+    ),
+    other(
+        "kickass-shared",
+        "FCT of kernel TCP alone and beside Kick-Ass, under light load",
+        Ground::Namespaces,
+        kickass::estimate_shared,
+        kickass::shared,
+    ),
+    other(
+        "forwarder",
+        "capacity of kickass forward: CPU time per packet, loss and delay up to 10 Gbit/s",
+        Ground::Namespaces,
+        forwarder::estimate,
+        forwarder::measure,
+    ),
+    other(
+        "bulk",
+        "one long stream over a veth pair: Gbit/s, and Gbit per CPU second of both ends",
+        Ground::Namespaces,
+        streams::estimate_bulk,
+        |lab| streams::bulk(lab, &streams::Pair::veth(lab.options.args.mtu)?),
+    ),
+    other("bulk-loopback", "the same on loopback", Ground::Loopback, streams::estimate_bulk, |lab| {
+        streams::bulk(lab, &streams::Pair::loopback(lab.options.args.mtu))
+    }),
+    other(
+        "exchanges",
+        "requests and responses over a veth pair: percentiles of their times, and times over quinn's",
+        Ground::Namespaces,
+        streams::estimate_exchanges,
+        |lab| streams::exchanges(lab, &streams::Pair::veth(lab.options.args.mtu)?),
+    ),
+    other(
+        "exchanges-loopback",
+        "the same on loopback, on one connection and each on a new one",
+        Ground::Loopback,
+        streams::estimate_exchanges,
+        |lab| streams::exchanges(lab, &streams::Pair::loopback(lab.options.args.mtu)),
+    ),
+    other(
+        "memory",
+        "memory of many connections and streams, and what idle ones cost",
+        Ground::Loopback,
+        memory::estimate,
+        memory::measure,
+    ),
+    other(
+        "workers",
+        "one worker of an endpoint beside several: connections, exchanges and bits per second",
+        Ground::Loopback,
+        workers::estimate,
+        workers::measure,
+    ),
 ];
 
+const fn flows(name: &'static str, about: &'static str, cells: fn(&Options) -> Vec<Cell>) -> Experiment {
+    Experiment { name, about, in_all: false, work: Work::Flows(cells) }
+}
+
+const fn other(
+    name: &'static str,
+    about: &'static str,
+    ground: Ground,
+    estimate: fn(&Options) -> Duration,
+    measure: fn(&mut Lab) -> Result<Vec<Section>, NetError>,
+) -> Experiment {
+    Experiment { name, about, in_all: false, work: Work::Other { ground, estimate, measure } }
+}
+
 impl Experiment {
-    /// What it does with these options.
-    pub fn job(&self, options: &Options) -> Job {
+    const fn in_all(self) -> Self {
+        Self { in_all: true, ..self }
+    }
+
+    /// Paths of the WAN that it uses.
+    pub fn paths(&self, options: &Options) -> Vec<Path> {
         match self.work {
-            Work::Flows(cells) => Job::Flows(cells(options)),
-            Work::Priorities(place) => Job::Priorities(place, priorities(place, options)),
-            Work::Fragments => Job::Fragments(fragments::paths(&options.path())),
+            Work::Flows(cells) => cells(options).into_iter().map(|cell| cell.path).collect(),
+            Work::Other { ground: Ground::Wan(paths), .. } => paths(options),
+            Work::Other { .. } => Vec::new(),
         }
+    }
+
+    /// Whether it needs root and network namespaces.
+    pub fn needs_namespaces(&self) -> bool {
+        !matches!(self.work, Work::Other { ground: Ground::Loopback, .. })
     }
 }
 
@@ -180,20 +230,50 @@ pub fn chosen(names: &[String]) -> Result<Vec<&'static Experiment>, NetError> {
     Ok(chosen)
 }
 
+/// Turns of each scheme, unless the command line says otherwise.
+const RUNS: u32 = 10;
+const RUNS_QUICK: u32 = 3;
+
 impl Options {
-    fn path(&self) -> Path {
+    /// How often each scheme takes its turn.
+    pub fn runs(&self) -> u32 {
+        self.args.runs.unwrap_or(if self.args.quick { RUNS_QUICK } else { RUNS })
+    }
+
+    /// The value typed, or the usual one, or that of a quick run.
+    pub fn pick<T>(&self, typed: Option<T>, usual: T, quick: T) -> T {
+        typed.unwrap_or(if self.args.quick { quick } else { usual })
+    }
+
+    /// The schemes typed, or those of these names that `all` has.
+    ///
+    /// # Errors
+    /// If a typed one is not there.
+    pub fn schemes(&self, all: Vec<Scheme>, usual: &[&str]) -> Result<Vec<Scheme>, NetError> {
+        match self.args.schemes.as_slice() {
+            [] => Ok(usual
+                .iter()
+                .filter_map(|name| scheme::chosen(all.clone(), &[(*name).to_owned()]).ok()?.pop())
+                .collect()),
+            typed => scheme::chosen(all, typed),
+        }
+    }
+
+    /// The usual path, unless the command line says otherwise.
+    pub fn path(&self) -> Path {
         self.path_of(100, 40)
     }
 
-    /// Unless the command line says otherwise.
-    fn path_of(&self, megabits: u32, millis: u64) -> Path {
+    /// A path of this rate in Mbit/s and round trip in ms, unless the command line says otherwise.
+    pub fn path_of(&self, megabits: u32, millis: u64) -> Path {
         let usual = Rate::from_bits_per_second(u64::from(megabits) * 1_000_000);
-        let rate = self.rate.or(usual).expect("experiments have rates above zero");
-        Path::new(rate, self.rtt.unwrap_or_else(|| Duration::from_millis(millis)))
+        let rate = self.args.rate.or(usual).expect("experiments have rates above zero");
+        Path::new(rate, self.args.rtt.unwrap_or_else(|| Duration::from_millis(millis)))
     }
 
-    fn sizes(&self, all: &[u64], quick: &[u64]) -> Vec<u64> {
-        match (self.sizes.as_slice(), self.quick) {
+    /// The sizes typed, or the usual ones, or those of a quick run.
+    pub fn sizes(&self, all: &[u64], quick: &[u64]) -> Vec<u64> {
+        match (self.args.sizes.as_slice(), self.args.quick) {
             ([], true) => quick.to_vec(),
             ([], false) => all.to_vec(),
             (sizes, _) => sizes.to_vec(),
@@ -226,7 +306,9 @@ fn idle(options: &Options) -> Vec<Cell> {
 
 fn queues(options: &Options) -> Vec<Cell> {
     let queues = [
+        (Discipline::DropTail, 0.1, "drop-tail-0.1"),
         (Discipline::DropTail, 0.25, "drop-tail-0.25"),
+        (Discipline::DropTail, 0.5, "drop-tail-0.5"),
         (Discipline::DropTail, 4.0, "drop-tail-4"),
         (Discipline::DropFront, 1.0, "drop-front"),
         (Discipline::Codel, 1.0, "codel"),
@@ -309,14 +391,6 @@ fn fig18(options: &Options) -> Vec<Cell> {
     [("offload", true), ("no-offload", false)].into_iter().map(cell).collect()
 }
 
-fn priorities(place: Place, options: &Options) -> Path {
-    let (card, discipline) = match place {
-        Place::Card => (Card::AsLink, Discipline::DropTail),
-        Place::Router => (Card::Fast, Discipline::Priority),
-    };
-    Path { card, discipline, ..options.path_of(100, 20) }
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
@@ -332,15 +406,32 @@ mod tests {
 
     #[test]
     fn cells_have_names_of_their_own_and_the_sizes_of_the_command_line() {
-        let options = Options { sizes: vec![5000], ..Options::default() };
+        let args = NetRunArgs { sizes: vec![5000], ..NetRunArgs::default() };
+        let options = Options { args, ..Options::default() };
         let mut names = HashSet::new();
         for experiment in &EXPERIMENTS {
-            if let Job::Flows(cells) = experiment.job(&options) {
-                for cell in cells {
+            if let Work::Flows(cells) = experiment.work {
+                for cell in cells(&options) {
                     assert_eq!(cell.sizes, [5000]);
                     assert!(names.insert(cell.name.clone()), "{} twice", cell.name);
                 }
             }
         }
+    }
+
+    #[test]
+    fn names_are_those_of_one_experiment_and_a_quick_run_is_short() {
+        let names: HashSet<&str> = EXPERIMENTS.iter().map(|experiment| experiment.name).collect();
+        assert_eq!(names.len(), EXPERIMENTS.len());
+        let usual = Options::default();
+        let quick =
+            Options { args: NetRunArgs { quick: true, ..NetRunArgs::default() }, ..Options::default() };
+        for experiment in &EXPERIMENTS {
+            if let Work::Other { estimate, .. } = experiment.work {
+                assert!(estimate(&quick) <= estimate(&usual), "{}", experiment.name);
+            }
+        }
+        assert_eq!((usual.runs(), quick.runs()), (10, 3));
+        assert_eq!((usual.pick(None, 2, 1), quick.pick(None, 2, 1), quick.pick(Some(5), 2, 1)), (2, 1, 5));
     }
 }

@@ -2,18 +2,26 @@
 
 use std::time::Duration;
 
-use kickass_tools::probe::report::{Report, Row, Survival};
+use kickass_tools::probe::{
+    message::ATTEMPTS_MAX,
+    report::{Report, Row, Survival},
+};
 use rc3_picture::chart::{Axis, Chart, Colour, Point, Scale, Series, Shape, Unit};
 
 use super::{
     error::NetError,
+    experiment::Options,
     path::{Loss, Path},
     process::Process,
+    report::Section,
+    run::Lab,
     site::{RECEIVER, Site},
     wan::middlebox::Middlebox,
 };
 use crate::document::Table;
 
+/// The experiment.
+const NAME: &str = "kickass-fig12";
 /// Port of the answering side.
 const PORT: u16 = 14_436;
 /// Time between questions.
@@ -35,13 +43,13 @@ const DEVIATIONS: f64 = 1.96;
 
 /// A path that is probed.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Probed {
+struct Probed {
     /// Its box, and its loss.
-    pub name: String,
+    name: String,
     /// Packets lost behind the box.
-    pub loss: Loss,
+    loss: Loss,
     /// The result.
-    pub report: Report,
+    report: Report,
 }
 
 impl Probed {
@@ -51,7 +59,8 @@ impl Probed {
 }
 
 /// The paths of the figure: one for each box, then one that loses packets.
-pub fn paths(path: &Path) -> Vec<(String, Path)> {
+pub fn paths(options: &Options) -> Vec<(String, Path)> {
+    let path = options.path();
     let boxes = [
         Middlebox::None,
         Middlebox::DropFragments,
@@ -67,15 +76,60 @@ pub fn paths(path: &Path) -> Vec<(String, Path)> {
 }
 
 /// How long one path takes.
-pub fn estimate(tries: u8) -> Duration {
-    EVERY * QUESTIONS * u32::from(tries) + Duration::from_secs(3)
+fn estimate_path(options: &Options) -> Duration {
+    EVERY * QUESTIONS * u32::from(tries(options)) + Duration::from_secs(3)
+}
+
+/// How long all of them take.
+pub fn estimate(options: &Options) -> Duration {
+    estimate_path(options) * paths(options).len() as u32
+}
+
+/// How often a probe tries each length.
+fn tries(options: &Options) -> u8 {
+    u8::try_from(options.runs().min(u32::from(ATTEMPTS_MAX))).unwrap_or(u8::MAX)
+}
+
+/// Probes all paths.
+///
+/// # Errors
+/// If a process fails.
+pub fn measure(lab: &mut Lab) -> Result<Vec<Section>, NetError> {
+    let (site, tries) = (lab.site()?, tries(&lab.options));
+    let (paths, patience) = (paths(&lab.options), estimate_path(&lab.options));
+    let mut probed = Vec::new();
+    for (name, path) in &paths {
+        let report =
+            lab.step(&format!("{NAME}, {name}"), patience, || run(&site, path, tries, patience * 4))?;
+        probed.push(Probed { name: name.clone(), loss: path.loss, report });
+    }
+    Ok(vec![section(&paths[0].1.to_string(), tries, &probed)])
+}
+
+fn section(path: &str, tries: u8, probed: &[Probed]) -> Section {
+    let mut section = Section::new(NAME)
+        .text(format!(
+            "{path}. Each code of a rate as the length of a whole packet with Don't Fragment, and as that of the leading \
+             fragment of a packet of 1500 bytes, {tries} times each. The receiver watches lengths before its kernel \
+             reassembles."
+        ))
+        .table(table(probed))
+        .picture(NAME, kept_chart(path, probed));
+    if let Some(table) = drops(probed) {
+        section =
+            section.text("A fragmented packet is two packets, and lost if one of them is:").table(table);
+    }
+    match lossy_chart(path, probed) {
+        Some(chart) => section.picture(&format!("{NAME}-loss"), chart),
+        None => section,
+    }
 }
 
 /// Probes a path.
 ///
 /// # Errors
 /// If a process fails.
-pub fn run(site: &Site, path: &Path, tries: u8) -> Result<Report, NetError> {
+fn run(site: &Site, path: &Path, tries: u8, patience: Duration) -> Result<Report, NetError> {
     site.set_card(path)?;
     let _wan = site.start_wan(path, 1, None)?;
     let address = format!("{RECEIVER}:{PORT}");
@@ -84,16 +138,12 @@ pub fn run(site: &Site, path: &Path, tries: u8) -> Result<Report, NetError> {
     let every = format!("{}us", EVERY.as_micros());
     let words = ["probe", &address, "--tries", &tries.to_string(), "--every", &every];
     let probe: Process = super::others::start(&site.sender, "probe", &words)?;
-    let line = probe.line_within(estimate(tries) * 4)?;
-    let line = line.ok_or_else(|| NetError::Process {
-        what: "probe".to_owned(),
-        why: "did not end in time".to_owned(),
-    })?;
+    let line = probe.line_in(patience)?;
     Ok(serde_json::from_str(&line).map_err(std::io::Error::from)?)
 }
 
 /// One row per path: what arrives, and the probe's verdict.
-pub fn table(probed: &[Probed]) -> Table {
+fn table(probed: &[Probed]) -> Table {
     let mut table = Table::new(&[
         "middlebox",
         "#whole packets",
@@ -131,7 +181,7 @@ fn kept_lengths(report: &Report) -> String {
 }
 
 /// Drop rates of both forms on the path that loses packets, beside the paper's bound; `None` without such a path.
-pub fn drops(probed: &[Probed]) -> Option<Table> {
+fn drops(probed: &[Probed]) -> Option<Table> {
     let Probed { name, report, .. } = lossy(probed)?;
     let [whole, fragmented] = totals(report).map(Drops::of);
     let (ratio, low, high) = fragmented.over(whole)?;
@@ -204,7 +254,7 @@ fn lossy(probed: &[Probed]) -> Option<&Probed> {
 }
 
 /// Packets that arrive on the path that loses some, in both forms, by length; `None` without such a path.
-pub fn lossy_chart(path: &str, probed: &[Probed]) -> Option<Chart> {
+fn lossy_chart(path: &str, probed: &[Probed]) -> Option<Chart> {
     let Probed { name, report, .. } = lossy(probed)?;
     let rows: Vec<&Row> = both(report).collect();
     let series = |nth, form: &str, of: fn(&Row) -> Survival| {
@@ -221,7 +271,7 @@ pub fn lossy_chart(path: &str, probed: &[Probed]) -> Option<Chart> {
 }
 
 /// Fragmented packets whose leading fragment keeps its length, by that length, through each box.
-pub fn kept_chart(path: &str, probed: &[Probed]) -> Chart {
+fn kept_chart(path: &str, probed: &[Probed]) -> Chart {
     let lossless = probed.iter().filter(|probed| !probed.is_lossy());
     let series = lossless.enumerate().map(|(nth, Probed { name, report, .. })| {
         let kept = |row: &Row| {

@@ -1,23 +1,30 @@
 //! `rc3-lab net`: the laboratory on real sockets.
 //!
 //! A run makes a [`site`] of network namespaces, whose [`wan`] is a process of this program; [`validate`] checks it. An
-//! [`experiment`] has cells, in which [`scheme`]s take turns ([`session`]), alone or beside [`others`]. What is measured
-//! are rows of [`sample`], of which [`report`] makes tables and pictures.
+//! [`experiment`] has cells, in which [`scheme`]s take turns ([`session`]), alone or beside [`others`]; what is measured
+//! are rows of [`sample`]. Or it is something else ([`streams`], [`kickass`] and so on). [`report`] has tables and pictures
+//! of all. What a process of a scheme does is [`act`], what carries it [`transport`].
 
 pub mod act;
 pub mod args;
 pub mod cell;
 pub mod charts;
 pub mod check;
+pub mod clock;
 pub mod error;
 pub mod exit;
 pub mod experiment;
+pub mod forward;
+pub mod forwarder;
 pub mod fragments;
 pub mod interrupt;
+pub mod kickass;
 pub mod machine;
+pub mod memory;
 pub mod namespace;
 pub mod others;
 pub mod path;
+pub mod peers;
 pub mod priorities;
 pub mod process;
 pub mod progress;
@@ -30,33 +37,37 @@ pub mod session;
 pub mod shape;
 pub mod simulated;
 pub mod site;
+pub mod streams;
 pub mod tables;
+pub mod transport;
+pub mod trend;
 pub mod urgency;
 pub mod validate;
 pub mod wan;
+pub mod workers;
 
 use std::{fmt::Write, fs};
 
 use rc3_cli::output;
-use serde_json::json;
 
 use self::{
-    args::{NetCheckArgs, NetCommand, NetListArgs, NetTraceArgs},
+    args::{NetCheckArgs, NetCommand, NetTraceArgs},
     error::NetError,
     exit::NetExit,
     experiment::EXPERIMENTS,
-    run::Plan,
+    run::Lab,
     scheme::Scheme,
 };
-use crate::{NAME, sockets::peers};
+use crate::NAME;
 
 /// Does what was typed.
 pub fn run(typed: NetCommand) -> NetExit {
     let done = match typed {
-        NetCommand::List(args) => list(&args),
+        NetCommand::List => list(),
         NetCommand::Check(args) => check(&args),
-        NetCommand::Run(args) => interrupt::watch().and_then(|()| Plan::new(args)).and_then(Plan::run),
+        NetCommand::Run(args) => interrupt::watch().and_then(|()| Lab::new(args)).and_then(Lab::run),
         NetCommand::Trace(args) => trace(&args),
+        NetCommand::Trend(args) => interrupt::watch().and_then(|()| trend::trend(&args)),
         NetCommand::Wan { config } => wan(&config),
         NetCommand::Act(act) => act
             .run()
@@ -71,57 +82,31 @@ pub fn run(typed: NetCommand) -> NetExit {
     }
 }
 
-fn list(args: &NetListArgs) -> Result<(), NetError> {
-    let mut text = String::new();
-    for experiment in &EXPERIMENTS {
-        // Writing to a string does not fail.
-        let _ = match args.json {
-            true => writeln!(
-                text,
-                "{}",
-                json!({ "name": experiment.name, "about": experiment.about, "in_all": experiment.in_all })
-            ),
-            false => writeln!(text, "{:13} {}", experiment.name, experiment.about),
-        };
-    }
-    Ok(output::print(&text)?)
+fn list() -> Result<(), NetError> {
+    let line = |experiment: &experiment::Experiment| format!("{:18} {}\n", experiment.name, experiment.about);
+    Ok(output::print(&EXPERIMENTS.iter().map(line).collect::<String>())?)
 }
 
 fn check(args: &NetCheckArgs) -> Result<(), NetError> {
     let peers = peers::find(args.peers.as_deref());
     let requirements = check::requirements(peers.as_deref());
     let mut text = String::new();
-    for requirement in &requirements {
-        let check::Requirement { name, without, missing, hint } = requirement;
-        let _ = match (args.json, missing) {
-            (true, _) => {
-                writeln!(
-                    text,
-                    "{}",
-                    json!({ "name": name, "needed": without.is_none(), "missing": missing, "hint": hint })
-                )
-            }
-            (false, None) => writeln!(text, "ok       {name}"),
-            (false, Some(why)) => {
-                let without =
-                    without.map_or_else(String::new, |without| format!("; without it there is no {without}"));
-                writeln!(text, "missing  {name}: {why} ({hint}{without})")
-            }
+    for check::Requirement { name, without, missing, hint } in &requirements {
+        let without =
+            without.map_or_else(String::new, |without| format!("; without it there is no {without}"));
+        // Writing to a string does not fail.
+        let _ = match missing {
+            None => writeln!(text, "ok       {name}"),
+            Some(why) => writeln!(text, "missing  {name}: {why} ({hint}{without})"),
         };
     }
     let usable = check::require(&requirements);
     let removed = if usable.is_ok() { check::clean()? } else { Vec::new() };
     for name in &removed {
-        let _ = match args.json {
-            true => writeln!(text, "{}", json!({ "removed": name })),
-            false => writeln!(text, "removed  {name}, left over by a laboratory that is no longer running"),
-        };
+        let _ = writeln!(text, "removed  {name}, left over by a laboratory that is no longer running");
     }
     for scheme in Scheme::all(peers.as_deref()) {
-        let _ = match args.json {
-            true => writeln!(text, "{}", json!({ "scheme": scheme.name, "version": scheme.version })),
-            false => writeln!(text, "scheme   {:12} {}", scheme.name, scheme.version),
-        };
+        let _ = writeln!(text, "scheme   {:12} {}", scheme.name, scheme.version);
     }
     output::print(&text)?;
     usable

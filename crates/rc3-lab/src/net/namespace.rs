@@ -11,13 +11,17 @@ use super::error::NetError;
 /// All names begin so, and go on with the process id of the laboratory.
 const PREFIX: &str = "rc3-net-";
 
-/// A network namespace that goes with the value.
+/// A network namespace that goes with the value, or that of this process.
 #[derive(Debug)]
 pub struct Namespace {
+    /// Empty: that of this process.
     name: String,
 }
 
 impl Namespace {
+    /// That of this process.
+    pub const HERE: Self = Self { name: String::new() };
+
     /// Makes one for this role.
     ///
     /// # Errors
@@ -43,6 +47,15 @@ impl Namespace {
         tool("ip", ["-n", &self.name].into_iter().chain(words))
     }
 
+    /// Gives a device an address, which has a prefix length, and an MTU, and sets it up.
+    ///
+    /// # Errors
+    /// If `ip` fails.
+    pub fn set_up(&self, device: &str, address: &str, mtu: u16) -> Result<(), NetError> {
+        self.ip(["addr", "add", address, "dev", device])?;
+        self.ip(["link", "set", device, "mtu", &mtu.to_string(), "up"]).map(drop)
+    }
+
     /// Runs `tc` inside.
     ///
     /// # Errors
@@ -61,6 +74,9 @@ impl Namespace {
 
     /// A program to start inside.
     pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
+        if self.name.is_empty() {
+            return Command::new(program);
+        }
         let mut command = Command::new("ip");
         // ip becomes what it starts, so that its process id is that of the program.
         command.args(["netns", "exec", &self.name]).arg(program);
@@ -70,8 +86,10 @@ impl Namespace {
 
 impl Drop for Namespace {
     fn drop(&mut self) {
-        // What is not there need not be deleted.
-        let _ = ip(["netns", "delete", &self.name]);
+        if !self.name.is_empty() {
+            // What is not there need not be deleted.
+            let _ = ip(["netns", "delete", &self.name]);
+        }
     }
 }
 

@@ -1,17 +1,20 @@
 //! Everybody else on the path: a long flow or many short ones, and small datagrams that measure the round trip.
 
-use std::{net::SocketAddr, time::Duration};
+use std::net::SocketAddr;
 
 use super::{
+    act::load::Arrived,
     cell::{Cell, Company},
     error::NetError,
     namespace::Namespace,
     path::Path,
     process::Process,
     sample::OthersSample,
+    scheme::{Place, Scheme, Server},
     site::{RECEIVER, Site},
+    transport::Transport,
 };
-use crate::statistics::{geometric_mean, quantile};
+use crate::statistics::{Sample, geometric_mean};
 
 const SINK: u16 = 14_434;
 const ECHO: u16 = 14_435;
@@ -23,20 +26,12 @@ const CONGESTION: &str = "cubic";
 /// Processes of everybody else. They end with the value.
 #[derive(Debug)]
 pub struct Others {
-    sink: Process,
+    sink: Server,
     _echo: Process,
     ping: Process,
-    _traffic: Option<Process>,
+    traffic: Option<Process>,
     long: Progress,
-    flows: Vec<Flow>,
-}
-
-/// A flow of others that has arrived; nanoseconds of the monotonic clock.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Flow {
-    begun: u64,
-    bytes: u64,
-    arrived: u64,
+    flows: Vec<Arrived>,
 }
 
 /// What a long flow had received at which times: nanoseconds and bytes.
@@ -69,9 +64,8 @@ impl Others {
     /// # Errors
     /// If a process does not come up.
     pub fn start(site: &Site, cell: &Cell, seed: u64) -> Result<Self, NetError> {
-        let sink = start(&site.receiver, "sink", &["sink", &address(SINK)])?;
+        let sink = sink(site)?;
         let echo = start(&site.receiver, "echo", &["echo", &address(ECHO)])?;
-        sink.line()?;
         echo.line()?;
         let ping = start(&site.other, "ping", &["ping", &address(ECHO), "--every", PING_EVERY])?;
         let traffic = match cell.company {
@@ -79,24 +73,22 @@ impl Others {
             Company::Long => Some(start(&site.other, "long flow", &["long", CONGESTION, &address(SINK)])?),
             Company::Load(share) => {
                 let rate = format!("{:.0}bit", cell.path.rate.bits_per_second() as f64 * share);
-                let words =
-                    ["load", CONGESTION, &address(SINK), "--rate", &rate, "--seed", &seed.to_string()];
-                Some(start(&site.other, "load", &words)?)
+                let (address, seed) = (address(SINK), seed.to_string());
+                let words = ["load", &address, &sink.certificate, "--schemes", "tcp", "--load", "poisson"];
+                let words = [&words[..], &["--rate", &rate, "--seed", &seed]].concat();
+                let load = start(&site.other, "load", &words)?;
+                load.line()?;
+                Some(load)
             }
         };
-        Ok(Self { sink, _echo: echo, ping, _traffic: traffic, long: Progress::default(), flows: Vec::new() })
+        Ok(Self { sink, _echo: echo, ping, traffic, long: Progress::default(), flows: Vec::new() })
     }
 
     /// The long flow up to now.
     pub fn long(&mut self) -> &Progress {
-        for line in self.sink.lines_so_far() {
-            let mut words = line.split_whitespace();
-            let kind = words.next();
-            let numbers: Vec<u64> = words.filter_map(|word| word.parse().ok()).collect();
-            match (kind, numbers.as_slice()) {
-                (Some("long"), &[time, bytes]) => self.long.push(time, bytes),
-                (Some("flow"), &[begun, bytes, arrived]) => self.flows.push(Flow { begun, bytes, arrived }),
-                _ => {}
+        for line in self.sink.process.lines_so_far() {
+            if let Some((time, bytes)) = pair(&line) {
+                self.long.push(time, bytes);
             }
         }
         &self.long
@@ -105,18 +97,20 @@ impl Others {
     /// What they felt between two times of the monotonic clock.
     pub fn felt(&mut self, path: &Path, from: u64, until: u64) -> OthersSample {
         let rate = path.rate.bits_per_second() as f64 / 8.0;
+        let arrived = self.traffic.iter().flat_map(Process::lines_so_far);
+        self.flows.extend(arrived.filter_map(|line| serde_json::from_str::<Arrived>(&line).ok()));
         let long_share = self.long().rate(from, until).map(|bytes| bytes / rate);
         let slowdowns: Vec<f64> = self
             .flows
             .iter()
-            .filter(|flow| (from..until).contains(&flow.begun))
-            .map(|flow| slowdown(path, flow))
+            .filter(|flow| (from..until).contains(&flow.timed.begun))
+            .map(|flow| slowdown(path, flow.bytes, flow.timed.total()))
             .collect();
-        let pings: Vec<f64> = self
+        let pings: Sample = self
             .ping
             .lines_so_far()
             .iter()
-            .filter_map(|line| ping(line))
+            .filter_map(|line| pair(line))
             .filter(|(sent, _)| (from..until).contains(sent))
             .map(|(_, took)| took as f64 / 1e9)
             .collect();
@@ -131,21 +125,24 @@ impl Others {
             long_share,
             flows: slowdowns.len() as u64,
             slowdown: geometric_mean(&slowdowns),
-            slowdown_p99: quantile(&slowdowns, 0.99),
+            slowdown_p99: quantile(&slowdowns.into_iter().collect(), 0.99),
         }
     }
 }
 
-/// Completion time from connect over the ideal, which has a round trip for the handshake.
-fn slowdown(path: &Path, flow: &Flow) -> f64 {
-    let took = Duration::from_nanos(flow.arrived.saturating_sub(flow.begun));
-    took.as_secs_f64() / (path.ideal(flow.bytes) + path.rtt).as_secs_f64()
+fn quantile(sample: &Sample, share: f64) -> Option<f64> {
+    (!sample.is_empty()).then(|| sample.quantile(share))
 }
 
-/// When a datagram was sent, and its round trip.
-fn ping(line: &str) -> Option<(u64, u64)> {
-    let (sent, took) = line.split_once(' ')?;
-    Some((sent.parse().ok()?, took.parse().ok()?))
+/// Completion time from connect over the ideal, which has a round trip for the handshake.
+fn slowdown(path: &Path, bytes: u64, seconds: f64) -> f64 {
+    seconds / (path.ideal(bytes) + path.rtt).as_secs_f64()
+}
+
+/// Two numbers in a line: a time, and bytes or how long a datagram took.
+fn pair(line: &str) -> Option<(u64, u64)> {
+    let (time, value) = line.split_once(' ')?;
+    Some((time.parse().ok()?, value.parse().ok()?))
 }
 
 /// Where processes of the receiver listen.
@@ -153,10 +150,6 @@ fn address(port: u16) -> String {
     SocketAddr::new(RECEIVER.parse().expect("an address"), port).to_string()
 }
 
-/// Starts one of the processes of others.
-///
-/// # Errors
-/// If it cannot be started.
 /// Starts one of the hidden commands of `rc3-lab net act` on a host.
 pub(super) fn start(host: &Namespace, what: &str, words: &[&str]) -> Result<Process, NetError> {
     let mut command = host.command(std::env::current_exe()?);
@@ -164,36 +157,23 @@ pub(super) fn start(host: &Namespace, what: &str, words: &[&str]) -> Result<Proc
     Process::start(what, command)
 }
 
-/// A long flow with packets of this code point from a host, and its receiver.
-#[derive(Debug)]
-pub struct Marked {
-    _flow: Process,
+/// Starts the receiver of TCP flows of others.
+pub(super) fn sink(site: &Site) -> Result<Server, NetError> {
+    let mut place = Place { sender: &site.other, ..site.place() };
+    place.address.set_port(SINK);
+    let tcp = Scheme::own(Transport::Tcp).ok_or_else(|| NetError::NoScheme("tcp".to_owned()))?;
+    tcp.serve(&place, &[])
 }
 
-impl Marked {
-    /// Starts the receiver of such flows.
-    ///
-    /// # Errors
-    /// If it does not come up.
-    pub fn receiver(site: &Site) -> Result<Process, NetError> {
-        let sink = start(&site.receiver, "sink", &["sink", &address(SINK)])?;
-        sink.line()?;
-        Ok(sink)
-    }
-
-    /// Starts a flow.
-    ///
-    /// # Errors
-    /// If it does not come up.
-    pub fn start(host: &Namespace, dscp: u8) -> Result<Self, NetError> {
-        let dscp = dscp.to_string();
-        let words = ["long", CONGESTION, &address(SINK), "--dscp", &dscp];
-        Ok(Self { _flow: start(host, "long flow", &words)? })
-    }
+/// Starts a long flow to the receiver with packets of this code point.
+pub(super) fn marked(host: &Namespace, dscp: u8) -> Result<Process, NetError> {
+    start(host, "long flow", &["long", CONGESTION, &address(SINK), "--dscp", &dscp.to_string()])
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
@@ -214,9 +194,8 @@ mod tests {
     fn a_slowdown_counts_from_connect() {
         let rate = rc3_core::units::Rate::from_bits_per_second(100_000_000).unwrap();
         let path = Path::new(rate, Duration::from_millis(40));
-        let flow = Flow { begun: 0, bytes: 144_800, arrived: 144_000_000 };
-        assert!((slowdown(&path, &flow) - 2.0).abs() < 1e-9);
-        assert_eq!(ping("17 40000000"), Some((17, 40_000_000)));
-        assert_eq!(ping("ready"), None);
+        assert!((slowdown(&path, 144_800, 0.144) - 2.0).abs() < 1e-9);
+        assert_eq!(pair("17 40000000"), Some((17, 40_000_000)));
+        assert_eq!(pair("ready"), None);
     }
 }

@@ -4,8 +4,17 @@ use std::{path::Path as File, time::Duration};
 
 use serde::Deserialize;
 
-use super::{error::NetError, interrupt, others::Marked, path::Path, site::Site};
-use crate::{document::Table, sockets::clock};
+use super::{
+    charts, clock,
+    error::NetError,
+    experiment::Options,
+    interrupt, others,
+    path::{Card, Discipline, Path},
+    report::Section,
+    run::Lab,
+    site::Site,
+};
+use crate::document::Table;
 
 /// Lower effort (RFC 8622).
 const LOW: u8 = 1;
@@ -95,26 +104,66 @@ impl First {
 }
 
 /// How long one order takes.
+const ORDER: Duration = Duration::from_secs(PHASES[2].as_secs() + 1);
+
+/// How long both orders take.
 pub fn estimate() -> Duration {
-    PHASES[2] + Duration::from_secs(1)
+    ORDER * 2
 }
 
-/// Lets both flows run over a path; `file` keeps the packets behind the bottleneck.
+/// The path with the queue at the sender's interface.
+pub fn card(options: &Options) -> Path {
+    Path { card: Card::AsLink, ..options.path_of(100, 20) }
+}
+
+/// The path with the queue at the router.
+pub fn router(options: &Options) -> Path {
+    Path { discipline: Discipline::Priority, ..options.path_of(100, 20) }
+}
+
+/// Measures both orders on a path.
 ///
 /// # Errors
 /// If a process fails.
-pub fn run(site: &Site, path: &Path, first: First, file: &File) -> Result<Goodput, NetError> {
+pub fn measure(lab: &mut Lab, name: &str, path: &Path) -> Result<Vec<Section>, NetError> {
+    let site = lab.site()?;
+    let mut measured = Vec::new();
+    for first in First::ALL {
+        let file = format!("{name}-{}.csv", if first == First::Low { "low-first" } else { "high-first" });
+        let file = std::path::absolute(lab.options.args.out.join(file))?;
+        let what = format!("{name}, {}", first.about());
+        measured.push((first, lab.step(&what, ORDER, || run(&site, path, first, &file))?));
+    }
+    Ok(vec![section(name, path, &measured)])
+}
+
+fn section(name: &str, path: &Path, measured: &[(First, Goodput)]) -> Section {
+    let place = if path.card == Card::AsLink { "sender's card" } else { "router" };
+    let path = format!("{path}; queue with priorities at the {place}");
+    let about = format!(
+        "{path}. Kernel TCP with CUBIC; low priority is lower effort. Mean rates behind the bottleneck:"
+    );
+    let mut section = Section::new(name).text(about).table(table(measured));
+    for (nth, (first, goodput)) in (1..).zip(measured) {
+        let chart = charts::goodput(&format!("{name}: {}", first.about()), &path, goodput);
+        section = section.picture(&format!("{name}-{nth}"), chart);
+    }
+    section
+}
+
+/// Lets both flows run over a path; `file` keeps the packets behind the bottleneck.
+fn run(site: &Site, path: &Path, first: First, file: &File) -> Result<Goodput, NetError> {
     site.set_card(path)?;
     let wan = site.start_wan(path, 1, Some(file.to_owned()))?;
-    let _sink = Marked::receiver(site)?;
+    let _sink = others::sink(site)?;
     let (of_first, of_second) = match first {
         First::Low => (LOW, 0),
         First::High => (0, LOW),
     };
     let from = clock::now();
-    let long = Marked::start(&site.sender, of_first)?;
+    let long = others::marked(&site.sender, of_first)?;
     interrupt::sleep(PHASES[0])?;
-    let short = Marked::start(&site.sender, of_second)?;
+    let short = others::marked(&site.sender, of_second)?;
     interrupt::sleep(PHASES[1] - PHASES[0])?;
     drop(short);
     interrupt::sleep(PHASES[2] - PHASES[1])?;
@@ -124,7 +173,7 @@ pub fn run(site: &Site, path: &Path, first: First, file: &File) -> Result<Goodpu
 }
 
 /// Mean rates in each phase.
-pub fn table(measured: &[(First, Goodput)]) -> Table {
+fn table(measured: &[(First, Goodput)]) -> Table {
     let mut table = Table::new(&["flows", "phase", "#high priority, Mbit/s", "#low priority, Mbit/s"]);
     for (first, goodput) in measured {
         for (phase, name) in ["one flow", "both", "one flow again"].into_iter().enumerate() {

@@ -1,7 +1,8 @@
 //! Processes of a measurement: they print lines, and end with their standard input.
 
 use std::{
-    io::{BufRead, BufReader, Write},
+    fs,
+    io::{self, BufRead, BufReader, Write},
     process::{Child, ChildStdin, Command, Stdio},
     sync::mpsc::{Receiver, RecvTimeoutError, channel},
     thread,
@@ -46,14 +47,22 @@ impl Process {
     /// # Errors
     /// If it prints none.
     pub fn line(&self) -> Result<String, NetError> {
-        self.line_within(PATIENCE)?.ok_or_else(|| self.failed("printed nothing in time"))
+        self.line_in(PATIENCE)
+    }
+
+    /// The next line that it prints, within so long.
+    ///
+    /// # Errors
+    /// If it prints none.
+    pub fn line_in(&self, patience: Duration) -> Result<String, NetError> {
+        self.line_within(patience)?.ok_or_else(|| self.failed("printed nothing in time"))
     }
 
     /// The next line that it prints, or `None` if that takes longer.
     ///
     /// # Errors
     /// If it ended, or the laboratory is interrupted.
-    pub fn line_within(&self, patience: Duration) -> Result<Option<String>, NetError> {
+    fn line_within(&self, patience: Duration) -> Result<Option<String>, NetError> {
         let until = Instant::now() + patience;
         loop {
             match self.lines.recv_timeout(TICK) {
@@ -70,13 +79,63 @@ impl Process {
         self.lines.try_iter().collect()
     }
 
-    /// Sends it an empty line.
+    /// All further lines, up to its end.
+    ///
+    /// # Errors
+    /// If that takes longer, it fails, or the laboratory is interrupted.
+    pub fn rest(mut self, patience: Duration) -> Result<Vec<String>, NetError> {
+        let until = Instant::now() + patience;
+        let mut lines = Vec::new();
+        while Instant::now() < until {
+            match self.lines.recv_timeout(TICK) {
+                Ok(line) => lines.push(line),
+                Err(RecvTimeoutError::Timeout) => interrupt::check()?,
+                Err(RecvTimeoutError::Disconnected) => {
+                    let status = self.child.wait()?;
+                    return if status.success() { Ok(lines) } else { Err(self.failed(&status.to_string())) };
+                }
+            }
+        }
+        Err(self.failed("did not end in time"))
+    }
+
+    /// Sends it a line.
     ///
     /// # Errors
     /// If it does not read.
-    pub fn ask(&mut self) -> Result<(), NetError> {
-        let asked = self.input.as_mut().map(|input| input.write_all(b"\n"));
+    pub fn ask(&mut self, line: &str) -> Result<(), NetError> {
+        let asked = self.input.as_mut().map(|input| writeln!(input, "{line}"));
         asked.transpose().map(drop).map_err(|_| self.failed("no longer reads"))
+    }
+
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Bytes of its memory that are in RAM.
+    ///
+    /// # Errors
+    /// If it has ended.
+    pub fn resident(&self) -> Result<u64, NetError> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.id()))?;
+        Ok(field(&status, "VmRSS:")? * 1024)
+    }
+
+    /// What it has used so far.
+    ///
+    /// # Errors
+    /// If it has ended.
+    pub fn usage(&self) -> Result<Usage, NetError> {
+        let proc = format!("/proc/{}", self.id());
+        let ticks = ticks(&fs::read_to_string(format!("{proc}/stat"))?)?;
+        let cpu = Duration::from_secs_f64(ticks as f64 / rustix::param::clock_ticks_per_second() as f64);
+        let mut wake_ups = 0;
+        for thread in fs::read_dir(format!("{proc}/task"))? {
+            let status = fs::read_to_string(thread?.path().join("status"))?;
+            wake_ups += field(&status, "voluntary_ctxt_switches:")?;
+        }
+        Ok(Usage { cpu, wake_ups, at: Instant::now() })
     }
 
     /// Ends it by the end of its input, and waits until it has ended.
@@ -112,6 +171,38 @@ impl Drop for Process {
     }
 }
 
+/// CPU time of a process, and how often its threads went to sleep.
+#[derive(Debug, Clone, Copy)]
+pub struct Usage {
+    /// User and system time.
+    pub cpu: Duration,
+    wake_ups: u64,
+    at: Instant,
+}
+
+impl Usage {
+    /// From `before` until this: CPU time per second, and wake-ups per second.
+    pub fn since(self, before: Self) -> (f64, f64) {
+        let seconds = (self.at - before.at).as_secs_f64();
+        let cpu = self.cpu.saturating_sub(before.cpu).as_secs_f64();
+        (cpu / seconds, self.wake_ups.saturating_sub(before.wake_ups) as f64 / seconds)
+    }
+}
+
+/// User and system time in the line of `stat` (proc(5)): fields 14 and 15, counted behind the name, which is in
+/// parentheses.
+fn ticks(stat: &str) -> io::Result<u64> {
+    let (_, fields) = stat.rsplit_once(')').ok_or_else(|| io::Error::other("no line of /proc/PID/stat"))?;
+    Ok(fields.split_whitespace().skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum())
+}
+
+/// The number on the line of `status` that begins with `name` (proc(5)).
+fn field(status: &str, name: &str) -> io::Result<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix(name));
+    let number = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
+    number.ok_or_else(|| io::Error::other(format!("no {name} in a status of /proc")))
+}
+
 /// Lines of a pipe, read as they come. A process that prints never waits for us.
 fn lines_of(pipe: Option<impl std::io::Read + Send + 'static>) -> Receiver<String> {
     let (sender, receiver) = channel();
@@ -131,16 +222,40 @@ fn lines_of(pipe: Option<impl std::io::Read + Send + 'static>) -> Receiver<Strin
 mod tests {
     use super::*;
 
+    fn shell(words: &str) -> Process {
+        let mut command = Command::new("sh");
+        command.args(["-c", words]);
+        Process::start("shell", command).unwrap()
+    }
+
     #[test]
     fn lines_come_and_an_early_end_is_a_failure() {
-        let mut command = Command::new("sh");
-        command.args(["-c", "echo one; echo two; read line; echo three; echo bad >&2; exit 1"]);
-        let mut process = Process::start("shell", command).unwrap();
+        let mut process = shell("echo one; echo two; read line; echo $line; echo bad >&2; exit 1");
         assert_eq!((process.line().unwrap(), process.line().unwrap()), ("one".to_owned(), "two".to_owned()));
         assert_eq!(process.line_within(Duration::from_millis(50)).unwrap(), None);
-        process.ask().unwrap();
+        process.ask("three").unwrap();
         assert_eq!(process.line().unwrap(), "three");
         let error = process.line().unwrap_err().to_string();
         assert_eq!(error, "shell: bad");
+    }
+
+    #[test]
+    fn the_rest_is_what_it_prints_up_to_its_end() {
+        assert_eq!(shell("echo one; echo two").rest(PATIENCE).unwrap(), ["one", "two"]);
+        assert!(shell("echo one; exit 3").rest(PATIENCE).unwrap_err().to_string().contains('3'));
+        assert!(shell("exec sleep 10").rest(Duration::from_millis(50)).is_err());
+    }
+
+    #[test]
+    fn usage_is_read_from_proc() {
+        let stat = "42 (a ) name) S 1 2 3 4 5 6 7 8 9 10 250 50 0 0 20 0 1 0 100";
+        assert_eq!(ticks(stat).unwrap(), 300);
+        assert!(ticks("nothing").is_err());
+        assert_eq!(field("Name:\tx\nVmRSS:\t  120 kB\n", "VmRSS:").unwrap(), 120);
+        assert!(field("Name:\tx\n", "VmRSS:").is_err());
+        let at = Instant::now();
+        let before = Usage { cpu: Duration::from_secs(1), wake_ups: 10, at };
+        let after = Usage { cpu: Duration::from_secs(2), wake_ups: 30, at: at + Duration::from_secs(4) };
+        assert_eq!(after.since(before), (0.25, 5.0));
     }
 }

@@ -8,14 +8,12 @@ use super::{
     cell::{Cell, Company},
     charts,
     error::NetError,
-    fragments::{self, Probed},
     machine::Machine,
-    priorities::{self, First, Goodput},
     results::Results,
     scheme::Scheme,
     simulated, tables,
 };
-use crate::document::{Block, Document};
+use crate::document::{Block, Document, Table};
 
 /// What a report is about, besides the measurements.
 #[derive(Debug, Clone)]
@@ -32,37 +30,69 @@ pub struct About {
     pub runs: u32,
 }
 
-/// Two flows with different marks, as measured for one figure.
-#[derive(Debug, Clone)]
-pub struct Priorities {
-    /// The experiment.
-    pub name: String,
-    /// The path.
-    pub path: String,
-    /// Both orders.
-    pub measured: Vec<(First, Goodput)>,
+/// A part of a report under a heading.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Section {
+    /// The heading.
+    pub title: String,
+    /// What is in it, in order.
+    pub parts: Vec<Part>,
 }
 
-/// Probes of paths with different boxes.
-#[derive(Debug, Clone)]
-pub struct Fragments {
-    /// The experiment.
-    pub name: String,
-    /// The path without a box.
-    pub path: String,
-    /// How often each length was tried.
-    pub tries: u8,
-    /// A result for each path.
-    pub probed: Vec<Probed>,
+/// A part of a section.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Part {
+    /// A paragraph.
+    Text(String),
+    /// A table.
+    Table(Table),
+    /// A picture, and the name of its files without the ending.
+    Picture(String, Chart),
 }
 
-/// Figures that are not of flows.
-#[derive(Debug, Clone, Default)]
-pub struct Figures {
-    /// Two flows with different marks.
-    pub priorities: Vec<Priorities>,
-    /// Probes.
-    pub fragments: Vec<Fragments>,
+impl Section {
+    /// Nothing under a heading.
+    pub fn new(title: impl Into<String>) -> Self {
+        Self { title: title.into(), parts: Vec::new() }
+    }
+
+    /// With another paragraph.
+    #[must_use]
+    pub fn text(mut self, text: impl Into<String>) -> Self {
+        self.parts.push(Part::Text(text.into()));
+        self
+    }
+
+    /// With another table.
+    #[must_use]
+    pub fn table(mut self, table: Table) -> Self {
+        self.parts.push(Part::Table(table));
+        self
+    }
+
+    /// With another picture.
+    #[must_use]
+    pub fn picture(mut self, stem: &str, chart: Chart) -> Self {
+        self.parts.push(Part::Picture(stem.to_owned(), chart));
+        self
+    }
+
+    fn write(self, out: &Path, blocks: &mut Vec<Block>) -> Result<(), NetError> {
+        blocks.push(Block::Heading(self.title));
+        for part in self.parts {
+            blocks.push(match part {
+                Part::Text(text) => Block::Text(text),
+                Part::Table(table) => Block::Table(table),
+                Part::Picture(stem, chart) => {
+                    let file = format!("{stem}.svg");
+                    let failed = |source| NetError::File { path: out.join(&file), source };
+                    rc3_picture::write(&chart, out, &stem).map_err(failed)?;
+                    Block::Picture { file, alt: chart.title }
+                }
+            });
+        }
+        Ok(())
+    }
 }
 
 const HOW: &str = "FCT is the time from the first byte offered on an open connection until the receiver has the last \
@@ -71,138 +101,78 @@ const HOW: &str = "FCT is the time from the first byte offered on an open connec
     than six runs it goes from the smallest to the largest value. A rank with = has an interval that overlaps that of the \
     first.";
 
-/// Writes measurements, pictures and report into a folder.
+/// Writes measurements, pictures and report into a folder. `others` are the parts of experiments that are not of flows.
 ///
 /// # Errors
 /// If a file cannot be written.
-pub fn write(out: &Path, about: &About, results: &Results, figures: &Figures) -> Result<(), NetError> {
+pub fn write(out: &Path, about: &About, results: &Results, others: Vec<Section>) -> Result<(), NetError> {
     fs::create_dir_all(out).map_err(|source| NetError::File { path: out.to_owned(), source })?;
-    results.write_csv(out)?;
-    let mut page = Page { out, blocks: Vec::new() };
-    page.head(about, results);
-    for (experiment, cell) in &results.cells {
-        page.cell(experiment, cell, results)?;
+    let mut blocks = vec![Block::Command(about.command.clone())];
+    if !results.cells.is_empty() {
+        blocks.push(Block::Text(HOW.to_owned()));
     }
-    for figure in &figures.priorities {
-        page.priorities(figure)?;
+    let About { machine, load, schemes, runs, .. } = about;
+    blocks.push(Block::Text(format!(
+        "Each scheme took {runs} turns, in another order each time. Load of the machine (processes that wanted to run): \
+         {:.1} at the start, {:.1} at the end.",
+        load[0], load[1]
+    )));
+    blocks.push(Block::Table(tables::versions(machine, schemes)));
+    let mut sections = Vec::new();
+    if !results.cells.is_empty() {
+        sections.push(
+            Section::new("Ranks")
+                .text("By the geometric mean over the sizes of FCT / ideal, which is in parentheses.")
+                .table(tables::overview(results)),
+        );
+        sections.push(
+            Section::new("Lateness of the WAN")
+                .text("Flows during which the WAN was later than the limit are repeated, and left out after three times.")
+                .table(tables::lateness(results)),
+        );
     }
-    for figure in &figures.fragments {
-        page.fragments(figure)?;
+    if !results.failures.is_empty() {
+        sections.push(results.failures.iter().fold(Section::new("Failed turns"), Section::text));
     }
-    let document = Document { title: "rc3 beside others, on real sockets".to_owned(), blocks: page.blocks };
+    if !results.checks.is_empty() {
+        sections.push(Section::new("Checks of the WAN").table(tables::checks(results)));
+    }
+    sections.extend(results.cells.iter().map(|(experiment, cell)| of_cell(experiment, cell, results)));
+    for section in sections.into_iter().chain(others) {
+        section.write(out, &mut blocks)?;
+    }
+    let document = Document { title: "rc3 beside others, on real sockets".to_owned(), blocks };
     save(&out.join("report.md"), &document.markdown())?;
     save(&out.join("report.html"), &document.html())
 }
 
-struct Page<'a> {
-    out: &'a Path,
-    blocks: Vec<Block>,
-}
-
-impl Page<'_> {
-    fn text(&mut self, text: impl Into<String>) {
-        self.blocks.push(Block::Text(text.into()));
+fn of_cell(experiment: &str, cell: &Cell, results: &Results) -> Section {
+    let mut section = Section::new(format!("{experiment}: {}", cell.name))
+        .text(format!("{}{}. FCT / ideal:", cell.path, company(cell.company)))
+        .table(tables::completion(results, cell));
+    if let Some(chart) = charts::completion(results, cell) {
+        section = section.picture(&cell.name, chart);
     }
-
-    fn heading(&mut self, text: impl Into<String>) {
-        self.blocks.push(Block::Heading(text.into()));
+    if cell.connections > 1 {
+        let table = tables::repeated(results, cell);
+        section = section.text("From connect to the last byte in milliseconds:").table(table);
     }
-
-    fn head(&mut self, about: &About, results: &Results) {
-        let About { command, machine, load, schemes, runs } = about;
-        self.blocks.push(Block::Command(command.clone()));
-        self.text(HOW);
-        self.text(format!(
-            "Each scheme took {runs} turns, in another order each time. Load of the machine (processes that wanted to \
-             run): {:.1} at the start, {:.1} at the end.",
-            load[0], load[1]
-        ));
-        self.blocks.push(Block::Table(tables::versions(machine, schemes)));
-        if !results.cells.is_empty() {
-            self.heading("Ranks");
-            self.text("By the geometric mean over the sizes of FCT / ideal, which is in parentheses.");
-            self.blocks.push(Block::Table(tables::overview(results)));
-            self.heading("Lateness of the WAN");
-            self.text("Flows during which the WAN was later than the limit are repeated, and left out after three times.");
-            self.blocks.push(Block::Table(tables::lateness(results)));
-        }
-        if !results.failures.is_empty() {
-            self.heading("Failed turns");
-            results.failures.iter().for_each(|failure| self.text(failure.clone()));
-        }
-        self.heading("Checks of the WAN");
-        self.blocks.push(Block::Table(tables::checks(results)));
+    if cell.company != Company::Nobody {
+        section = section.text("Others meanwhile:").table(tables::others(results, cell));
     }
-
-    fn cell(&mut self, experiment: &str, cell: &Cell, results: &Results) -> Result<(), NetError> {
-        self.heading(format!("{experiment}: {}", cell.name));
-        self.text(format!("{}{}. FCT / ideal:", cell.path, company(cell.company)));
-        self.blocks.push(Block::Table(tables::completion(results, cell)));
-        if let Some(chart) = charts::completion(results, cell) {
-            self.picture(&chart, &cell.name)?;
-        }
-        if cell.connections > 1 {
-            self.text("From connect to the last byte in milliseconds:");
-            self.blocks.push(Block::Table(tables::repeated(results, cell)));
-        }
-        if cell.company != Company::Nobody {
-            self.text("Others meanwhile:");
-            self.blocks.push(Block::Table(tables::others(results, cell)));
-        }
-        if let Some(table) = tables::cpu(results, cell) {
-            self.text("CPU time of the largest flows, without the kernel's work outside of the processes:");
-            self.blocks.push(Block::Table(table));
-        }
-        if experiment == "fig15" && simulated::is_possible(cell) {
-            let rows = simulated::simulate(results, cell);
-            self.text("Beside the simulation of the same setting. The simulator has no processing time of hosts. FCT from the open connection:");
-            self.blocks.push(Block::Table(simulated::table(&rows)));
-            self.picture(&charts::simulated(cell, &rows), &format!("{}-simulated", cell.name))?;
-        }
-        Ok(())
+    if let Some(table) = tables::cpu(results, cell) {
+        section = section
+            .text("CPU time of the largest flows, without the kernel's work outside of the processes:")
+            .table(table);
     }
-
-    fn priorities(&mut self, figure: &Priorities) -> Result<(), NetError> {
-        let Priorities { name, path, measured } = figure;
-        self.heading(name.clone());
-        self.text(format!(
-            "{path}. Kernel TCP with CUBIC; low priority is lower effort. Mean rates behind the bottleneck:"
-        ));
-        self.blocks.push(Block::Table(priorities::table(measured)));
-        for (nth, (first, goodput)) in (1..).zip(measured) {
-            let chart = charts::goodput(&format!("{name}: {}", first.about()), path, goodput);
-            self.picture(&chart, &format!("{name}-{nth}"))?;
-        }
-        Ok(())
+    if experiment == "fig15" && simulated::is_possible(cell) {
+        let rows = simulated::simulate(results, cell);
+        section = section
+            .text("Beside the simulation of the same setting. The simulator has no processing time of hosts. FCT from the open connection:")
+            .table(simulated::table(&rows))
+            .picture(&format!("{}-simulated", cell.name), charts::simulated(cell, &rows));
     }
-
-    fn fragments(&mut self, figure: &Fragments) -> Result<(), NetError> {
-        let Fragments { name, path, tries, probed } = figure;
-        self.heading(name.clone());
-        self.text(format!(
-            "{path}. Each code of a rate as the length of a whole packet with Don't Fragment, and as that of the leading \
-             fragment of a packet of 1500 bytes, {tries} times each. The receiver watches lengths before its kernel \
-             reassembles."
-        ));
-        self.blocks.push(Block::Table(fragments::table(probed)));
-        self.picture(&fragments::kept_chart(path, probed), name)?;
-        if let Some(table) = fragments::drops(probed) {
-            self.text("A fragmented packet is two packets, and lost if one of them is:");
-            self.blocks.push(Block::Table(table));
-        }
-        if let Some(chart) = fragments::lossy_chart(path, probed) {
-            self.picture(&chart, &format!("{name}-loss"))?;
-        }
-        Ok(())
-    }
-
-    fn picture(&mut self, chart: &Chart, stem: &str) -> Result<(), NetError> {
-        let file = format!("{stem}.svg");
-        let failed = |source| NetError::File { path: self.out.join(&file), source };
-        rc3_picture::write(chart, self.out, stem).map_err(failed)?;
-        self.blocks.push(Block::Picture { file, alt: chart.title.clone() });
-        Ok(())
-    }
+    section
 }
 
 fn company(company: Company) -> String {
@@ -257,11 +227,10 @@ mod tests {
             Machine { processor: "a fast one".to_owned(), processors: 2, kernel: "6.18".to_owned() };
         let command = "rc3-lab net run beside".to_owned();
         let about = About { command, machine, load: [0.5, 1.5], schemes: Scheme::all(None), runs: 1 };
-        let goodput = Goodput { high: vec![1e6; 90], low: vec![2e6; 90] };
-        let measured = vec![(First::Low, goodput)];
-        let figure = Priorities { name: "fig16".to_owned(), path: "100mbit".to_owned(), measured };
-        let figures = Figures { priorities: vec![figure], fragments: Vec::new() };
-        write(folder.path(), &about, &results, &figures).unwrap();
+        let chart = charts::completion(&results, &results.cells[0].1).unwrap();
+        let other = Section::new("fig16").text("two flows").picture("fig16-1", chart);
+        results.write_csv(folder.path()).unwrap();
+        write(folder.path(), &about, &results, vec![other]).unwrap();
         let text = fs::read_to_string(folder.path().join("report.md")).unwrap();
         for part in [
             "rc3-lab net run beside",

@@ -3,10 +3,10 @@
 use std::{
     fs, io,
     path::{Path as File, PathBuf},
+    rc::Rc,
     time::Duration,
 };
 
-use kickass_tools::probe::message::ATTEMPTS_MAX;
 use rc3_core::units::Rate;
 use rc3_link::Trace;
 
@@ -15,126 +15,22 @@ use super::{
     cell::{Cell, Company},
     check,
     error::NetError,
-    experiment::{self, Experiment, Job, Options, Place},
-    fragments::{self, Probed},
+    experiment::{self, Experiment, Options, Work},
     interrupt,
     machine::{self, Machine},
     path::Path,
-    priorities::{self, First},
+    peers,
     progress::Progress,
-    report::{self, About, Figures, Fragments, Priorities},
+    report::{self, About, Section},
     results::Results,
     scheme::{self, Scheme},
     session::{Outcome, Session},
     site::{Site, Wan},
     validate,
 };
-use crate::sockets::peers;
 
-/// Turns of each scheme, unless the command line says otherwise.
-const RUNS: u32 = 10;
-const RUNS_QUICK: u32 = 3;
 /// About how long the checks of a path take.
 const CHECKS: Duration = Duration::from_secs(8);
-
-/// A run as typed, before anything is made.
-#[derive(Debug)]
-pub struct Plan {
-    args: NetRunArgs,
-    schemes: Vec<Scheme>,
-    jobs: Vec<(&'static Experiment, Job)>,
-    runs: u32,
-}
-
-impl Plan {
-    /// What the command line means on this host.
-    ///
-    /// # Errors
-    /// If it names what does not exist, or the host lacks something.
-    pub fn new(args: NetRunArgs) -> Result<Self, NetError> {
-        let peers = peers::find(args.peers.as_deref());
-        let schemes = scheme::chosen(Scheme::all(peers.as_deref()), &args.schemes)?;
-        let options = Options {
-            rate: args.rate,
-            rtt: args.rtt,
-            sizes: args.sizes.clone(),
-            traces: args.trace.iter().map(|file| trace(file)).collect::<Result<_, _>>()?,
-            quick: args.quick,
-        };
-        let jobs: Vec<_> = experiment::chosen(&args.names)?
-            .into_iter()
-            .map(|experiment| (experiment, experiment.job(&options)))
-            .collect();
-        if jobs.iter().any(|(_, job)| *job == Job::Flows(Vec::new())) {
-            return Err(NetError::NoTrace);
-        }
-        check::require(&check::requirements(peers.as_deref()))?;
-        let runs = args.runs.unwrap_or(if args.quick { RUNS_QUICK } else { RUNS });
-        Ok(Self { args, schemes, jobs, runs })
-    }
-
-    /// About how long it takes.
-    fn estimate(&self) -> Duration {
-        let job = |(_, job): &(&Experiment, Job)| match job {
-            Job::Priorities(..) => priorities::estimate() * 2,
-            Job::Fragments(paths) => fragments::estimate(self.tries()) * paths.len() as u32,
-            Job::Flows(cells) => cells.iter().map(|cell| self.turn(cell) * self.runs).sum(),
-        };
-        self.jobs.iter().map(job).sum::<Duration>() + CHECKS * self.paths().len() as u32
-    }
-
-    /// One turn of everybody in a cell.
-    fn turn(&self, cell: &Cell) -> Duration {
-        cell.estimate() * (self.schemes.len() + usize::from(cell.company != Company::Nobody)) as u32
-    }
-
-    /// How often a probe tries each length.
-    fn tries(&self) -> u8 {
-        u8::try_from(self.runs.min(u32::from(ATTEMPTS_MAX))).unwrap_or(u8::MAX)
-    }
-
-    /// One path for each rate and round-trip time.
-    fn paths(&self) -> Vec<Path> {
-        let mut paths: Vec<Path> = Vec::new();
-        let all = self.jobs.iter().flat_map(|(_, job)| match job {
-            Job::Flows(cells) => cells.iter().map(|cell| &cell.path).collect(),
-            Job::Priorities(_, path) => vec![path],
-            Job::Fragments(paths) => paths.iter().map(|(_, path)| path).collect(),
-        });
-        for path in all {
-            if paths.iter().all(|known| (known.rate, known.rtt) != (path.rate, path.rtt)) {
-                paths.push(Path::new(path.rate, path.rtt));
-            }
-        }
-        paths
-    }
-
-    /// Measures everything. After each cell the measurements so far are in the folder, at the end or after a failure the
-    /// report.
-    ///
-    /// # Errors
-    /// If something fails.
-    pub fn run(self) -> Result<(), NetError> {
-        let removed = check::clean()?;
-        let mut run = Running::new(self)?;
-        for name in removed {
-            run.progress
-                .note(&format!("removed {name}, left over by a laboratory that is no longer running"));
-        }
-        let done = run.measure();
-        run.report()?;
-        done?;
-        let out = run.plan.args.out.display().to_string();
-        run.progress.finish(&out);
-        busy(&run.results)?;
-        match run.results.failures.as_slice() {
-            [] => Ok(()),
-            failures => {
-                Err(NetError::Failed { turns: failures.len(), last: failures[failures.len() - 1].clone() })
-            }
-        }
-    }
-}
 
 /// A trace with its absolute path, which the WAN reads, and its mean rate.
 fn trace(file: &File) -> Result<(PathBuf, Rate), NetError> {
@@ -155,39 +51,135 @@ fn busy(results: &Results) -> Result<(), NetError> {
     Err(NetError::Busy { late: Duration::from_secs_f64(late), limit })
 }
 
-struct Running {
-    plan: Plan,
-    site: Site,
+/// A run: what it measures with, and what it has measured.
+#[derive(Debug)]
+pub struct Lab {
+    /// What the command line changes.
+    pub options: Options,
+    /// All schemes of this host.
+    pub all: Vec<Scheme>,
+    /// Those that flows are measured of.
+    schemes: Vec<Scheme>,
+    experiments: Vec<&'static Experiment>,
+    site: Option<Rc<Site>>,
     progress: Progress,
     results: Results,
-    figures: Figures,
+    sections: Vec<Section>,
     load: f64,
 }
 
-impl Running {
-    fn new(plan: Plan) -> Result<Self, NetError> {
-        let out = &plan.args.out;
-        fs::create_dir_all(out).map_err(|source| NetError::File { path: out.clone(), source })?;
-        let progress = Progress::new(plan.estimate(), plan.args.json);
-        let schemes = plan.schemes.iter().map(|scheme| scheme.name.clone()).collect();
-        let results = Results { schemes, lateness: plan.args.lateness, ..Results::default() };
-        Ok(Self {
-            site: Site::new()?,
-            plan,
-            progress,
-            results,
-            figures: Figures::default(),
-            load: machine::load(),
-        })
+impl Lab {
+    /// What the command line means on this host, before anything is made.
+    ///
+    /// # Errors
+    /// If it names what does not exist, or the host lacks something.
+    pub fn new(args: NetRunArgs) -> Result<Self, NetError> {
+        let peers = peers::find(args.peers.as_deref());
+        let all = Scheme::all(peers.as_deref());
+        let schemes = scheme::chosen(all.clone(), &args.schemes)?;
+        let experiments = experiment::chosen(&args.names)?;
+        let traces = args.trace.iter().map(|file| trace(file)).collect::<Result<_, _>>()?;
+        let options = Options { args, traces };
+        let is_empty = |experiment: &&Experiment| matches!(experiment.work, Work::Flows(cells) if cells(&options).is_empty());
+        if experiments.iter().any(is_empty) {
+            return Err(NetError::NoTrace);
+        }
+        if experiments.iter().any(|experiment| experiment.needs_namespaces()) {
+            check::require(&check::requirements(peers.as_deref()))?;
+        }
+        let progress = Progress::new(estimate(&experiments, &options, schemes.len()), options.args.json);
+        let names = schemes.iter().map(|scheme| scheme.name.clone()).collect();
+        let results = Results { schemes: names, lateness: options.args.lateness, ..Results::default() };
+        let (site, sections, load) = (None, Vec::new(), machine::load());
+        Ok(Self { options, all, schemes, experiments, site, progress, results, sections, load })
+    }
+
+    /// Measures everything. After each cell the measurements so far are in the folder, at the end or after a failure the
+    /// report.
+    ///
+    /// # Errors
+    /// If something fails.
+    pub fn run(mut self) -> Result<(), NetError> {
+        let out = self.options.args.out.clone();
+        fs::create_dir_all(&out).map_err(|source| NetError::File { path: out.clone(), source })?;
+        if self.experiments.iter().any(|experiment| experiment.needs_namespaces()) {
+            for name in check::clean()? {
+                let why = "left over by a laboratory that is no longer running";
+                self.progress.note(&format!("removed {name}, {why}"));
+            }
+        }
+        let done = self.measure();
+        self.report()?;
+        done?;
+        self.progress.finish(&out.display().to_string());
+        busy(&self.results)?;
+        match self.results.failures.as_slice() {
+            [] => Ok(()),
+            [.., last] => Err(NetError::Failed { turns: self.results.failures.len(), last: last.clone() }),
+        }
+    }
+
+    /// The hosts and the router of the WAN.
+    ///
+    /// # Errors
+    /// If they cannot be made.
+    pub fn site(&mut self) -> Result<Rc<Site>, NetError> {
+        let site = match self.site.take() {
+            Some(site) => site,
+            None => Rc::new(Site::new()?),
+        };
+        Ok(self.site.insert(site).clone())
+    }
+
+    /// Does one step of an experiment, which should take so long.
+    ///
+    /// # Errors
+    /// If it fails, or the laboratory is interrupted.
+    pub fn step<T>(
+        &mut self,
+        what: &str,
+        estimate: Duration,
+        step: impl FnOnce() -> Result<T, NetError>,
+    ) -> Result<T, NetError> {
+        interrupt::check()?;
+        self.progress.begin(what);
+        let done = step()?;
+        self.progress.end(estimate);
+        Ok(done)
+    }
+
+    /// Lets so many take their turns, in another order each time. Returns what each measured, by run.
+    ///
+    /// # Errors
+    /// If a turn fails.
+    pub fn turns<T>(
+        &mut self,
+        names: &[String],
+        estimate: Duration,
+        mut turn: impl FnMut(usize) -> Result<T, NetError>,
+    ) -> Result<Vec<Vec<T>>, NetError> {
+        let runs = self.options.runs();
+        let mut measured: Vec<Vec<T>> = names.iter().map(|_| Vec::new()).collect();
+        for run in 1..=runs {
+            for nth in order(names.len(), run) {
+                let what = format!("{}, run {run} of {runs}", names[nth]);
+                measured[nth].push(self.step(&what, estimate, || turn(nth))?);
+            }
+        }
+        Ok(measured)
     }
 
     fn measure(&mut self) -> Result<(), NetError> {
         self.validate()?;
-        for (experiment, job) in self.plan.jobs.clone() {
-            match job {
-                Job::Flows(cells) => cells.iter().try_for_each(|cell| self.cell(experiment, cell))?,
-                Job::Priorities(place, path) => self.priorities(experiment, place, &path)?,
-                Job::Fragments(paths) => self.fragments(experiment, &paths)?,
+        for experiment in self.experiments.clone() {
+            match experiment.work {
+                Work::Flows(cells) => {
+                    cells(&self.options).iter().try_for_each(|cell| self.cell(experiment, cell))?;
+                }
+                Work::Other { measure, .. } => {
+                    let sections = measure(self)?;
+                    self.sections.extend(sections);
+                }
             }
         }
         Ok(())
@@ -195,12 +187,12 @@ impl Running {
 
     /// Checks each path before anything is measured on one.
     fn validate(&mut self) -> Result<(), NetError> {
-        for path in self.plan.paths() {
-            self.progress.begin(&format!("checking {path}"));
-            let checks = validate::validate(&self.site, &path, self.results.lateness_limit(&path))?;
+        for path in paths(&self.experiments, &self.options) {
+            let (site, limit) = (self.site()?, self.results.lateness_limit(&path));
+            let checks =
+                self.step(&format!("checking {path}"), CHECKS, || validate::validate(&site, &path, limit))?;
             self.results.checks.extend(checks.clone());
             validate::require(&checks)?;
-            self.progress.end(CHECKS);
         }
         Ok(())
     }
@@ -208,17 +200,17 @@ impl Running {
     /// Lets all schemes take their turns in a cell.
     fn cell(&mut self, experiment: &Experiment, cell: &Cell) -> Result<(), NetError> {
         self.results.cells.push((experiment.name.to_owned(), cell.clone()));
-        self.site.set_card(&cell.path)?;
-        for run in 1..=self.plan.runs {
-            for nth in order(self.plan.schemes.len(), run) {
-                let scheme = self.plan.schemes[nth].clone();
+        self.site()?.set_card(&cell.path)?;
+        for run in 1..=self.options.runs() {
+            for nth in order(self.schemes.len(), run) {
+                let scheme = self.schemes[nth].clone();
                 self.turn(experiment, cell, run, Some(&scheme))?;
             }
             if cell.company != Company::Nobody {
                 self.turn(experiment, cell, run, None)?;
             }
         }
-        self.results.write_csv(&self.plan.args.out)
+        self.results.write_csv(&self.options.args.out)
     }
 
     fn turn(
@@ -230,11 +222,11 @@ impl Running {
     ) -> Result<(), NetError> {
         interrupt::check()?;
         let name = scheme.map_or("nobody", |scheme| &scheme.name);
-        self.progress.begin(&format!("{}, run {run} of {}, {name}", cell.name, self.plan.runs));
-        let lateness = self.results.lateness_limit(&cell.path);
-        let session = Session { site: &self.site, experiment: experiment.name, cell, run, lateness };
+        self.progress.begin(&format!("{}, run {run} of {}, {name}", cell.name, self.options.runs()));
+        let (site, lateness) = (self.site()?, self.results.lateness_limit(&cell.path));
+        let session = Session { site: &site, experiment: experiment.name, cell, run, lateness };
         // A WAN for each turn: its queue, its losses and its trace begin anew, alike for all in this run.
-        let mut wan: Wan<'_> = self.site.start_wan(&cell.path, u64::from(run), None)?;
+        let mut wan: Wan<'_> = site.start_wan(&cell.path, u64::from(run), None)?;
         match session.run(&mut wan, scheme) {
             Ok(Outcome { flows, others }) => {
                 self.results.flows.extend(flows);
@@ -253,56 +245,43 @@ impl Running {
         Ok(())
     }
 
-    fn priorities(&mut self, experiment: &Experiment, place: Place, path: &Path) -> Result<(), NetError> {
-        let mut measured = Vec::new();
-        for first in First::ALL {
-            self.progress.begin(&format!("{}, {}", experiment.name, first.about()));
-            let file = format!(
-                "{}-{}.csv",
-                experiment.name,
-                if first == First::Low { "low-first" } else { "high-first" }
-            );
-            let file = std::path::absolute(self.plan.args.out.join(file))?;
-            measured.push((first, priorities::run(&self.site, path, first, &file)?));
-            self.progress.end(priorities::estimate());
-        }
-        let what = match place {
-            Place::Card => "queue with priorities at the sender's card",
-            Place::Router => "queue with priorities at the router",
-        };
-        self.figures.priorities.push(Priorities {
-            name: experiment.name.to_owned(),
-            path: format!("{path}; {what}"),
-            measured,
-        });
-        Ok(())
-    }
-
-    fn fragments(&mut self, experiment: &Experiment, paths: &[(String, Path)]) -> Result<(), NetError> {
-        let tries = self.plan.tries();
-        let mut probed = Vec::new();
-        for (name, path) in paths {
-            self.progress.begin(&format!("{}, {name}", experiment.name));
-            let report = fragments::run(&self.site, path, tries)?;
-            probed.push(Probed { name: name.clone(), loss: path.loss, report });
-            self.progress.end(fragments::estimate(tries));
-        }
-        let path = paths.first().map_or_else(String::new, |(_, path)| path.to_string());
-        self.figures.fragments.push(Fragments { name: experiment.name.to_owned(), path, tries, probed });
-        Ok(())
-    }
-
     /// Writes measurements and report.
-    fn report(&self) -> Result<(), NetError> {
+    fn report(&mut self) -> Result<(), NetError> {
         let about = About {
             command: command(),
             machine: Machine::this(),
             load: [self.load, machine::load()],
-            schemes: self.plan.schemes.clone(),
-            runs: self.plan.runs,
+            schemes: self.schemes.clone(),
+            runs: self.options.runs(),
         };
-        report::write(&self.plan.args.out, &about, &self.results, &self.figures)
+        let out = &self.options.args.out;
+        if !self.results.checks.is_empty() {
+            self.results.write_csv(out)?;
+        }
+        report::write(out, &about, &self.results, std::mem::take(&mut self.sections))
     }
+}
+
+/// About how long all experiments take.
+fn estimate(experiments: &[&Experiment], options: &Options, schemes: usize) -> Duration {
+    let turn =
+        |cell: &Cell| cell.estimate() * (schemes + usize::from(cell.company != Company::Nobody)) as u32;
+    let work = |experiment: &&Experiment| match experiment.work {
+        Work::Flows(cells) => cells(options).iter().map(|cell| turn(cell) * options.runs()).sum(),
+        Work::Other { estimate, .. } => estimate(options),
+    };
+    experiments.iter().map(work).sum::<Duration>() + CHECKS * paths(experiments, options).len() as u32
+}
+
+/// One path for each rate and round-trip time that the WAN has.
+fn paths(experiments: &[&Experiment], options: &Options) -> Vec<Path> {
+    let mut paths: Vec<Path> = Vec::new();
+    for path in experiments.iter().flat_map(|experiment| experiment.paths(options)) {
+        if paths.iter().all(|known| (known.rate, known.rtt) != (path.rate, path.rtt)) {
+            paths.push(Path::new(path.rate, path.rtt));
+        }
+    }
+    paths
 }
 
 /// The command line, with the name of the program instead of its path.

@@ -8,32 +8,24 @@ use std::{
 };
 
 use clap::ValueEnum;
-use rc3_text::units::rate_text;
 
-use super::{
-    cell::Cell,
-    error::NetError,
-    namespace::Namespace,
-    process::Process,
-    site::{RECEIVER, Site},
-};
-use crate::sockets::contenders::{Contender, Timed};
+use super::{error::NetError, namespace::Namespace, process::Process, transport::Transport};
 
 /// Schemes of this program that take part by default, in the order of the tables.
-const OWN: [Contender; 9] = [
-    Contender::Rc3,
-    Contender::Rc3Trust,
-    Contender::Rc3Off,
-    Contender::Quinn,
-    Contender::QuinnIw32,
-    Contender::QuinnBbr,
-    Contender::TcpReno,
-    Contender::Tcp,
-    Contender::TcpBbr,
+const OWN: [Transport; 9] = [
+    Transport::Rc3,
+    Transport::Rc3Trust,
+    Transport::Rc3Off,
+    Transport::Quinn,
+    Transport::QuinnIw32,
+    Transport::QuinnBbr,
+    Transport::TcpReno,
+    Transport::Tcp,
+    Transport::TcpBbr,
 ];
 
 /// Where flows arrive.
-const PORT: u16 = 14_433;
+pub const PORT: u16 = 14_433;
 
 /// A scheme on this host.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,96 +38,100 @@ pub struct Scheme {
     program: Option<PathBuf>,
 }
 
+/// The two hosts of a scheme's processes.
+#[derive(Debug, Clone, Copy)]
+pub struct Place<'a> {
+    /// Of clients.
+    pub sender: &'a Namespace,
+    /// Of servers.
+    pub receiver: &'a Namespace,
+    /// Where servers listen.
+    pub address: SocketAddr,
+    /// The longest IP packet, in bytes; without, schemes do what they do by themselves.
+    pub mtu: Option<u16>,
+}
+
 impl Scheme {
     /// All schemes that this host can run. `peers` is the program with implementations of others, if there is one.
     pub fn all(peers: Option<&Path>) -> Vec<Self> {
-        let own = OWN.into_iter().filter(|contender| kernel_has(*contender)).map(|contender| Self {
-            name: contender.name().to_owned(),
-            version: version(contender),
-            program: None,
-        });
-        let mut all: Vec<Self> = own.collect();
+        let mut all: Vec<Self> = OWN.into_iter().filter_map(Self::own).collect();
         // Behind the libraries, before the kernel.
         let place = all.iter().position(|scheme| scheme.name.starts_with("tcp")).unwrap_or(all.len());
         all.splice(place..place, peers.map(others).unwrap_or_default());
         all
     }
 
+    /// A scheme of this program; `None` if the kernel does not have it.
+    pub fn own(transport: Transport) -> Option<Self> {
+        let has = |name| {
+            let file = "/proc/sys/net/ipv4/tcp_available_congestion_control";
+            fs::read_to_string(file).unwrap_or_default().split_whitespace().any(|known| known == name)
+        };
+        let is_there = transport.kernel().is_none_or(has);
+        is_there.then(|| Self { name: transport.name(), version: version(transport), program: None })
+    }
+
     /// Starts a new server.
     ///
     /// # Errors
     /// If it does not come up.
-    pub fn serve(&self, site: &Site) -> Result<Server, NetError> {
-        let mut command = self.command(&site.receiver, "serve", &[])?;
-        command.arg(address().to_string());
+    pub fn serve(&self, place: &Place<'_>, settings: &[String]) -> Result<Server, NetError> {
+        let command = place.receiver.command(std::env::current_exe()?);
+        let command = self.completed(command, "serve", place, &[], settings);
         let process = Process::start(format!("{} (receiver)", self.name), command)?;
         let certificate = process.line()?;
-        Ok(Server { _process: process, certificate })
+        Ok(Server { process, certificate })
     }
 
-    /// Sends flows of a cell, each on a new connection of one new process.
+    /// Starts a client that does this with these words. Settings are for schemes of this program only.
     ///
     /// # Errors
-    /// If one fails, or takes longer than `patience`.
-    pub fn send(
+    /// If it cannot be started.
+    pub fn client(
         &self,
-        site: &Site,
+        place: &Place<'_>,
         server: &Server,
-        cell: &Cell,
-        bytes: u64,
-    ) -> Result<Vec<Timed>, NetError> {
-        let Cell { connections, path, card_known, .. } = cell;
-        let mut settings = Vec::new();
-        if *connections > 1 {
-            settings.push("--resume".to_owned());
-        }
-        if *card_known {
-            settings.push(format!("--nic-rate={}", rate_text(path.rate.bits_per_second())));
-        }
-        let mut command = self.command(&site.sender, "time", &settings)?;
-        command.arg(address().to_string()).arg(&server.certificate);
-        command.args([bytes.to_string(), connections.to_string()]);
-        let what = format!("{} (sender)", self.name);
-        let process = Process::start(what.clone(), command)?;
-        let flow = |_| {
-            let why = || NetError::Process { what: what.clone(), why: "a flow took too long".to_owned() };
-            let line = process.line_within(cell.patience(bytes))?.ok_or_else(why)?;
-            Ok(serde_json::from_str(&line).map_err(std::io::Error::from)?)
-        };
-        (0..*connections).map(flow).collect()
+        what: &str,
+        words: &[String],
+        settings: &[String],
+    ) -> Result<Process, NetError> {
+        let words = [std::slice::from_ref(&server.certificate), words].concat();
+        let command = place.sender.command(std::env::current_exe()?);
+        let command = self.completed(command, what, place, &words, settings);
+        Process::start(format!("{} (sender)", self.name), command)
     }
 
-    fn command(&self, host: &Namespace, what: &str, settings: &[String]) -> Result<Command, NetError> {
-        let mut command = host.command(std::env::current_exe()?);
+    /// A command line of this program with its words.
+    pub fn completed(
+        &self,
+        mut command: Command,
+        what: &str,
+        place: &Place<'_>,
+        words: &[String],
+        settings: &[String],
+    ) -> Command {
         command.args(["net", "act"]);
         if let Some(program) = &self.program {
             command.arg("exec").arg(program);
         }
-        command.arg(what);
+        command.args([what, &self.name, &place.address.to_string()]).args(words);
+        if let Some(mtu) = place.mtu {
+            command.args(["--mtu", &mtu.to_string()]);
+        }
         if self.program.is_none() {
             command.args(settings);
         }
-        command.arg(&self.name);
-        Ok(command)
+        command
     }
 }
 
 /// A server that runs. It ends with the value.
 #[derive(Debug)]
 pub struct Server {
-    _process: Process,
-    certificate: String,
-}
-
-fn address() -> SocketAddr {
-    SocketAddr::new(RECEIVER.parse().expect("an address"), PORT)
-}
-
-/// What this program's schemes cannot do without.
-fn kernel_has(contender: Contender) -> bool {
-    let Some(name) = contender.kernel() else { return true };
-    let known = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
-    known.split_whitespace().any(|known| known == name)
+    /// The process.
+    pub process: Process,
+    /// Its certificate in hexadecimal.
+    pub certificate: String,
 }
 
 /// Implementations of others, as the program lists them.
@@ -150,13 +146,12 @@ fn others(program: &Path) -> Vec<Scheme> {
     text.lines().filter_map(scheme).collect()
 }
 
-fn version(contender: Contender) -> String {
-    let name = contender.name();
-    if contender.kernel().is_some() {
+fn version(transport: Transport) -> String {
+    if transport.kernel().is_some() {
         let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
         return format!("Linux {}", release.trim());
     }
-    let package = if name.starts_with("quinn") { "quinn" } else { "rc3-net" };
+    let package = if transport.is_quinn() { "quinn" } else { "rc3-net" };
     format!("{package} {}", locked(package).unwrap_or("of an unknown version"))
 }
 
@@ -177,12 +172,8 @@ pub fn chosen(all: Vec<Scheme>, names: &[String]) -> Result<Vec<Scheme>, NetErro
         return Ok(all);
     }
     let find = |name: &String| {
-        let own = || {
-            let contender =
-                Contender::from_str(name, false).ok().filter(|contender| kernel_has(*contender))?;
-            Some(Scheme { name: name.clone(), version: version(contender), program: None })
-        };
         let listed = all.iter().find(|scheme| scheme.name == *name).cloned();
+        let own = || Scheme::own(Transport::from_str(name, false).ok()?);
         listed.or_else(own).ok_or_else(|| NetError::NoScheme(name.clone()))
     };
     names.iter().map(find).collect()

@@ -2,17 +2,20 @@
 
 use std::time::{Duration, Instant};
 
+use rc3_text::units::rate_text;
+
 use super::{
     cell::{Cell, Company},
+    clock,
     error::NetError,
     interrupt,
     others::Others,
     sample::{FlowSample, NOBODY, OthersSample},
-    scheme::{Scheme, Server},
+    scheme::{Place, Scheme, Server},
     site::{Site, Wan},
+    transport::Timed,
     wan::report::WanReport,
 };
-use crate::sockets::{clock, contenders::Timed};
 
 /// A flow is measured so often at most until the WAN was in time.
 const ATTEMPTS: u32 = 3;
@@ -52,7 +55,7 @@ impl Session<'_> {
             _ => Some(Others::start(self.site, self.cell, u64::from(self.run))?),
         };
         interrupt::sleep(self.cell.warm_up())?;
-        let server = scheme.map(|scheme| scheme.serve(self.site)).transpose()?;
+        let server = scheme.map(|scheme| scheme.serve(&self.site.place(), &[])).transpose()?;
         let begun = clock::now();
         let mut outcome = Outcome::default();
         for &bytes in &self.cell.sizes {
@@ -87,7 +90,7 @@ impl Session<'_> {
         for attempt in 1.. {
             wan.report()?;
             let (began, from) = (Instant::now(), clock::now());
-            let timed = scheme.send(self.site, server, self.cell, bytes)?;
+            let timed = send(scheme, &self.site.place(), server, self.cell, bytes)?;
             let report = wan.report()?;
             let window = self.cell.window(bytes);
             // What is left in queues should not meet the next flow.
@@ -144,4 +147,31 @@ impl Session<'_> {
             counts: false,
         }
     }
+}
+
+/// Sends flows of a cell, each on a new connection of one new process.
+///
+/// # Errors
+/// If one fails, or takes too long.
+pub fn send(
+    scheme: &Scheme,
+    place: &Place<'_>,
+    server: &Server,
+    cell: &Cell,
+    bytes: u64,
+) -> Result<Vec<Timed>, NetError> {
+    let mut settings = Vec::new();
+    if cell.connections > 1 {
+        settings.push("--resume".to_owned());
+    }
+    if cell.card_known {
+        settings.push(format!("--nic-rate={}", rate_text(cell.path.rate.bits_per_second())));
+    }
+    let words = [bytes.to_string(), cell.connections.to_string()];
+    let process = scheme.client(place, server, "time", &words, &settings)?;
+    let flow = |_| {
+        let line = process.line_in(cell.patience(bytes))?;
+        Ok(serde_json::from_str(&line).map_err(std::io::Error::from)?)
+    };
+    (0..cell.connections).map(flow).collect()
 }

@@ -9,7 +9,7 @@
 //! Lines are veth pairs. Both TUN devices of the WAN are in the router: what comes from senders goes to `wan-a`, what
 //! comes from the receiver to `wan-b`, and what the WAN writes is forwarded to hosts.
 
-use std::path::PathBuf;
+use std::{net::SocketAddr, path::PathBuf};
 
 use rc3_core::units::Rate;
 use rc3_text::units::rate_text;
@@ -20,6 +20,7 @@ use super::{
     namespace::Namespace,
     path::{Card, Path},
     process::Process,
+    scheme::{PORT, Place},
     urgency,
     wan::{
         config::{LinkSpec, WanConfig},
@@ -34,6 +35,8 @@ pub const OTHER: &str = "10.93.1.1";
 /// Address of the receiver.
 pub const RECEIVER: &str = "10.93.2.1";
 
+/// Longest IP packet of all devices, in bytes.
+const MTU: u16 = 1500;
 /// Devices of the WAN.
 const DEVICES: [&str; 2] = ["wan-a", "wan-b"];
 /// Tables for what comes from senders, and from the receiver.
@@ -86,13 +89,18 @@ impl Site {
         Ok(site)
     }
 
+    /// The sender under test and the receiver.
+    pub fn place(&self) -> Place<'_> {
+        let address = SocketAddr::new(RECEIVER.parse().expect("an address"), PORT);
+        Place { sender: &self.sender, receiver: &self.receiver, address, mtu: None }
+    }
+
     /// Joins a host to the router.
     fn join(&self, host: &Namespace, card: &str, address: &str) -> Result<(), NetError> {
         let gateway = format!("{}2", address.strip_suffix('1').unwrap_or(address));
         host.ip(["link", "add", "card", "type", "veth", "peer", "name", card, "netns", self.router.name()])?;
         for (namespace, device, address) in [(host, "card", address), (&self.router, card, &gateway)] {
-            namespace.ip(["addr", "add", &format!("{address}/24"), "dev", device])?;
-            namespace.ip(["link", "set", device, "up"])?;
+            namespace.set_up(device, &format!("{address}/24"), MTU)?;
         }
         host.ip(["route", "add", "default", "via", &gateway]).map(drop)
     }
@@ -184,7 +192,7 @@ impl Wan<'_> {
     /// # Errors
     /// If it does not answer.
     pub fn report(&mut self) -> Result<WanReport, NetError> {
-        self.process.ask()?;
+        self.process.ask("")?;
         let line = self.process.line()?;
         let mut report: WanReport = serde_json::from_str(&line).map_err(std::io::Error::from)?;
         let overflowed = self.site.overflowed()?;

@@ -199,7 +199,7 @@ fn by_size(first: &str, cell: &Cell) -> Table {
     Table::new(&names.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
-fn optional(estimate: Option<Estimate>) -> String {
+pub(super) fn optional(estimate: Option<Estimate>) -> String {
     estimate.map_or_else(|| "-".to_owned(), |estimate| interval(&estimate))
 }
 

@@ -6,15 +6,17 @@ use rc3_text::units::about_time;
 
 use super::{
     cell::{Cell, Company},
+    clock,
     error::NetError,
     interrupt,
     others::Others,
     path::{CONTENT, PACKET, Path},
     sample::CheckSample,
     scheme::Scheme,
+    session,
     site::{Site, Wan},
+    transport::Transport,
 };
-use crate::sockets::clock;
 
 /// Packets of a first flight of kernel TCP (RFC 6928).
 const FIRST_FLIGHT: u64 = 10;
@@ -118,15 +120,14 @@ fn bulk(site: &Site, path: &Path) -> Result<CheckSample, NetError> {
 
 /// A flow of kernel TCP that never leaves slow start.
 fn slow_start(site: &Site, path: &Path) -> Result<CheckSample, NetError> {
-    let reno = super::scheme::chosen(Vec::new(), &["tcp-reno".to_owned()])?;
-    let scheme: &Scheme = &reno[0];
+    let scheme = Scheme::own(Transport::TcpReno).ok_or_else(|| NetError::NoScheme("tcp-reno".to_owned()))?;
     let (bytes, expected) = textbook(path);
-    let server = scheme.serve(site)?;
+    let server = scheme.serve(&site.place(), &[])?;
     let cell = cell(path, Company::Nobody);
     // The fastest of three: what is late is the machine.
     let mut measured = f64::INFINITY;
     for _ in 0..3 {
-        let timed = scheme.send(site, &server, &cell, bytes)?;
+        let timed = session::send(&scheme, &site.place(), &server, &cell, bytes)?;
         measured = timed.iter().map(|timed| timed.flow).fold(measured, f64::min);
         interrupt::sleep(path.rtt * 2)?;
     }

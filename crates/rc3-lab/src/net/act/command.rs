@@ -3,22 +3,31 @@
 use std::{net::SocketAddr, os::unix::process::CommandExt, path::PathBuf, process::Command, time::Duration};
 
 use clap::Subcommand;
+use kickass_tools::{
+    forward::run::{self as forward, Event},
+    probe::{
+        listen,
+        sweep::{Plan, sweep},
+    },
+};
 use rc3_core::units::Rate;
 use rc3_text::units::parse_time;
 
-use super::{echo, end_with_input, load, long, probe, sink};
-use crate::{
-    net::urgency,
-    sockets::{
-        contenders::{Result, Service, Setup},
-        quantity::parse_rate,
-    },
+use super::{
+    datagrams, echo, end_with_input,
+    load::{self, Traffic},
+    saturate::Operation,
+};
+use crate::net::{
+    args::parse_rate,
+    transport::{Exchange, Result, Setup, Transport, tcp},
+    urgency,
 };
 
 /// One process.
 #[derive(Debug, Clone, Subcommand)]
 pub enum Act {
-    /// Serve flows of a scheme
+    /// Serve streams of a scheme
     Serve {
         /// Which
         #[command(flatten)]
@@ -40,6 +49,59 @@ pub enum Act {
         /// How many flows, each on a new connection
         connections: u32,
     },
+    /// Make exchanges, one after the other
+    Ask {
+        /// Which
+        #[command(flatten)]
+        setup: Setup,
+        /// The server
+        address: SocketAddr,
+        /// Its certificate in hexadecimal
+        certificate: String,
+        /// What is exchanged
+        #[command(flatten)]
+        exchange: Exchange,
+    },
+    /// Hold connections and streams, as standard input orders
+    Hold {
+        /// Which
+        #[command(flatten)]
+        setup: Setup,
+        /// The server
+        address: SocketAddr,
+        /// Its certificate in hexadecimal
+        certificate: String,
+    },
+    /// Make as many operations as possible on a server of rc3
+    Saturate {
+        /// Which
+        #[command(flatten)]
+        setup: Setup,
+        /// The server
+        address: SocketAddr,
+        /// Its certificate in hexadecimal
+        certificate: String,
+        /// Of which kind
+        operation: Operation,
+        /// How many at once
+        parallel: usize,
+        /// How long
+        #[arg(value_parser = parse_time)]
+        time: Duration,
+    },
+    /// Send flows of random sizes at random times
+    Load {
+        /// The servers
+        address: SocketAddr,
+        /// The certificate of the one that has one
+        certificate: String,
+        /// The senders take them in turn
+        #[arg(long, value_delimiter = ',', required = true)]
+        schemes: Vec<Transport>,
+        /// Sizes and times
+        #[command(flatten)]
+        traffic: Traffic,
+    },
     /// Become another program
     Exec {
         /// Which
@@ -48,33 +110,36 @@ pub enum Act {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<String>,
     },
-    /// Receive TCP flows of others
-    Sink {
-        /// Where
-        address: SocketAddr,
-    },
     /// Send over one TCP connection without end
     Long {
         /// Congestion control as the kernel names it
         congestion: String,
-        /// The sink
+        /// The server
         address: SocketAddr,
         /// Code point of its packets
         #[arg(long, default_value_t = 0)]
         dscp: u32,
     },
-    /// Send TCP flows of random sizes at random times
-    Load {
-        /// Congestion control as the kernel names it
-        congestion: String,
-        /// The sink
+    /// Forward packets as `kickass forward` does, and print its events as JSON
+    Forward {
+        /// Its configuration
+        config: PathBuf,
+    },
+    /// Send numbered datagrams
+    Datagrams {
+        /// To whom
         address: SocketAddr,
-        /// Mean of all flows together
-        #[arg(long, value_parser = parse_rate)]
+        /// Of IP packets
+        #[arg(value_parser = parse_rate)]
         rate: Rate,
-        /// Repeats sizes and gaps
-        #[arg(long)]
-        seed: u64,
+        /// How long
+        #[arg(value_parser = parse_time)]
+        time: Duration,
+    },
+    /// Count them
+    Count {
+        /// Where
+        address: SocketAddr,
     },
     /// Answer probes of lengths
     Answer {
@@ -114,22 +179,62 @@ impl Act {
     /// If the system or a connection fails.
     pub fn run(self) -> Result<()> {
         urgency::raise();
-        if !matches!(self, Self::Time { .. } | Self::Exec { .. }) {
-            end_with_input();
+        match self {
+            // They end by themselves, or read their standard input.
+            Self::Time { .. } | Self::Ask { .. } | Self::Hold { .. } | Self::Exec { .. } => {}
+            // It must have one thread only until it has dropped its privileges.
+            Self::Forward { .. } => {}
+            _ => end_with_input(),
         }
         match self {
-            Self::Serve { setup, address } => setup.serve(Service::Clock, address),
+            Self::Serve { setup, address } => setup.serve(address),
             Self::Time { setup, address, certificate, bytes, connections } => {
-                setup.time(address, &certificate, bytes, connections)
+                block_on(async { setup.client(address, &certificate)?.time(bytes, connections).await })
+            }
+            Self::Ask { setup, address, certificate, exchange } => {
+                block_on(async { setup.client(address, &certificate)?.ask(&exchange).await })
+            }
+            Self::Hold { setup, address, certificate } => {
+                block_on(async { setup.client(address, &certificate)?.hold().await })
+            }
+            Self::Saturate { setup, address, certificate, operation, parallel, time } => {
+                let connect = || setup.rc3_endpoint(address, &certificate);
+                block_on(operation.saturate(connect, address, parallel, time))
+            }
+            Self::Load { schemes, address, certificate, traffic } => {
+                block_on(load::run(&schemes, address, &certificate, traffic))
             }
             Self::Exec { program, words } => Err(Command::new(program).args(words).exec().into()),
-            Self::Sink { address } => sink::run(address),
-            Self::Long { congestion, address, dscp } => long::run(&congestion, address, dscp),
-            Self::Load { congestion, address, rate, seed } => load::run(&congestion, address, rate, seed),
-            Self::Answer { address } => probe::answer(address),
-            Self::Probe { address, tries, every } => probe::ask(address, tries, every),
+            Self::Long { congestion, address, dscp } => tcp::send_forever(&congestion, address, dscp),
+            Self::Forward { config } => Ok(forward::run(&config, print_event)?),
+            Self::Datagrams { address, rate, time } => datagrams::send(address, rate, time),
+            Self::Count { address } => datagrams::receive(address),
+            Self::Answer { address } => {
+                let socket = listen::bind(Some(address), address.port())?;
+                println!("ready");
+                Ok(listen::serve(&socket)?)
+            }
+            Self::Probe { address, tries, every } => {
+                print!("{}", sweep(&Plan { target: address, tries, interval: every })?.json()?);
+                Ok(())
+            }
             Self::Echo { address } => echo::serve(address),
             Self::Ping { address, every } => echo::ping(address, every),
         }
+    }
+}
+
+fn block_on<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(future)
+}
+
+fn print_event(event: Event<'_>) {
+    match event {
+        Event::Ready(_) => {
+            println!("ready");
+            end_with_input();
+        }
+        Event::Statistics { totals, uptime, .. } => print!("{}", totals.json("statistics", uptime)),
+        _ => {}
     }
 }

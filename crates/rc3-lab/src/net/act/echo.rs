@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use crate::sockets::{clock, contenders::Result};
+use crate::net::{clock, transport::Result};
 
 /// A number and the time it was sent.
 const LEN: usize = 16;

@@ -1,98 +1,249 @@
-//! Flows of others: Poisson arrivals, Pareto sizes, a TCP connection each.
+//! The load of an experiment: flows of random sizes at random times, a connection each.
 
 use std::{
     net::SocketAddr,
-    thread,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
+use clap::ValueEnum;
 use rand_pcg::{
     Pcg64,
     rand_core::{Rng, SeedableRng},
 };
 use rc3_core::units::Rate;
 use rc3_link::random::unit;
+use rc3_text::units::{parse_size, parse_time};
+use serde::{Deserialize, Serialize};
+use tokio::task::JoinSet;
 
-use super::long;
-use crate::sockets::{
-    clock,
-    contenders::{Result, connect_tcp},
+use crate::net::{
+    args::parse_rate,
+    transport::{Result, Setup, Timed, Transport},
 };
 
-/// Pareto with this shape between these sizes, in bytes.
-const SHAPE: f64 = 1.2;
+/// Payload of a packet of the loads of Kick-Ass, in bytes.
+pub const PACKET: u64 = 1460;
+
+/// Sizes and times of flows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Load {
+    /// NU-EECS-16-09 §4.1: each sender is silent for half a second on average, and then sends 100 packets on average, at most
+    /// 2000.
+    Light,
+    /// The same with 8 s and 1 MB. The paper does not say how long flows may be: 20 means, as under light load.
+    Heavy,
+    /// Poisson arrivals of flows between 10 kB and 3 MB.
+    Poisson,
+}
+
+/// Shapes of Pareto distributions: of Kick-Ass (NU-EECS-16-09 §3.3.2), and of others on the path.
+const SHAPE: f64 = 1.8;
+const POISSON_SHAPE: f64 = 1.2;
+const LONGEST_IN_MEANS: f64 = 20.0;
+/// Sizes of others on the path, in bytes.
 const SMALLEST: f64 = 10_000.0;
 const LARGEST: f64 = 3_000_000.0;
 
-/// Sizes of flows and the times between their arrivals.
+/// What all senders draw.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub struct Traffic {
+    /// Which load.
+    #[arg(long)]
+    pub load: Load,
+    /// Bytes of every flow, instead of the load's sizes.
+    #[arg(long, value_parser = parse_size)]
+    pub size: Option<u64>,
+    /// Mean of all flows of a Poisson sender together.
+    #[arg(long, value_parser = parse_rate)]
+    pub rate: Option<Rate>,
+    /// Senders.
+    #[arg(long, default_value_t = 1)]
+    pub senders: u32,
+    /// No flow begins later; without, they go on until the process is ended.
+    #[arg(long, value_parser = parse_time)]
+    pub time: Option<Duration>,
+    /// Repeats sizes and gaps.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+}
+
+/// A flow that has arrived, as a line of JSON.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Arrived {
+    /// Whose flow it is.
+    pub sender: u32,
+    /// Counts the flows of a sender.
+    pub number: u32,
+    /// What carried it.
+    pub scheme: String,
+    /// Bytes of the application.
+    pub bytes: u64,
+    /// How long it took.
+    pub timed: Timed,
+}
+
+/// The gaps and flows of one sender: the same for each scheme.
 #[derive(Debug)]
-pub(super) struct Draws {
+struct Draws {
+    traffic: Traffic,
     random: Pcg64,
-    mean_gap: f64,
+}
+
+fn seed_of(seed: u64, sender: u32) -> u64 {
+    seed ^ u64::from(sender + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 impl Draws {
-    pub(super) fn new(rate: Rate, seed: u64) -> Self {
-        let mean_gap = mean_size() * 8.0 / rate.bits_per_second() as f64;
-        Self { random: Pcg64::seed_from_u64(seed), mean_gap }
+    fn new(traffic: Traffic, sender: u32) -> Self {
+        Self { traffic, random: Pcg64::seed_from_u64(seed_of(traffic.seed, sender)) }
     }
 
-    /// The time until a flow arrives, and its bytes.
-    pub(super) fn next(&mut self) -> (Duration, u64) {
-        let mut share = || unit(self.random.next_u64());
-        let gap = -self.mean_gap * (1.0 - share()).ln();
-        // The inverse of the bounded Pareto distribution.
-        let least = (SMALLEST / LARGEST).powf(SHAPE);
-        let bytes = SMALLEST / (1.0 - share() * (1.0 - least)).powf(1.0 / SHAPE);
-        (Duration::from_secs_f64(gap), bytes as u64)
-    }
-}
-
-/// Of the bounded Pareto distribution.
-fn mean_size() -> f64 {
-    let least = (SMALLEST / LARGEST).powf(SHAPE);
-    let spread = SMALLEST.powf(1.0 - SHAPE) - LARGEST.powf(1.0 - SHAPE);
-    SMALLEST.powf(SHAPE) / (1.0 - least) * SHAPE / (SHAPE - 1.0) * spread
-}
-
-/// Sends until the process is ended.
-pub(super) fn run(congestion: &str, address: SocketAddr, rate: Rate, seed: u64) -> Result<()> {
-    let mut draws = Draws::new(rate, seed);
-    let mut due = Instant::now();
-    loop {
-        let (gap, bytes) = draws.next();
-        due += gap;
-        thread::sleep(due.saturating_duration_since(Instant::now()));
-        let congestion = congestion.to_owned();
-        thread::spawn(move || {
-            let begun = clock::now();
-            let sent = connect_tcp(&congestion, address)
-                .and_then(|mut connection| long::flow(&mut connection, begun, bytes));
-            if let Err(error) = sent {
-                eprintln!("load: {error}");
+    /// The time until a flow begins, and its bytes.
+    fn next(&mut self) -> (Duration, u64) {
+        // Above 0, at most 1.
+        let mut share = || 1.0 - unit(self.random.next_u64());
+        let (gap, size) = (share(), share());
+        let drawn = match self.traffic.load {
+            Load::Light => capped(100.0, size),
+            Load::Heavy => capped(1e6 / PACKET as f64, size),
+            Load::Poisson => {
+                // The inverse of the bounded Pareto distribution.
+                let least = (SMALLEST / LARGEST).powf(POISSON_SHAPE);
+                (SMALLEST / (least + size * (1.0 - least)).powf(1.0 / POISSON_SHAPE)) as u64
             }
+        };
+        (self.mean_gap().mul_f64(-gap.ln()), self.traffic.size.unwrap_or(drawn))
+    }
+
+    fn mean_gap(&self) -> Duration {
+        match self.traffic.load {
+            Load::Light => Duration::from_millis(500),
+            Load::Heavy => Duration::from_secs(8),
+            Load::Poisson => {
+                let rate = self.traffic.rate.map_or(1e6, |rate| rate.bits_per_second() as f64);
+                Duration::from_secs_f64(bounded_mean() * 8.0 / rate)
+            }
+        }
+    }
+}
+
+/// Bytes of whole packets: Pareto with this mean in packets, cut off.
+fn capped(mean: f64, share: f64) -> u64 {
+    let packets = mean * (SHAPE - 1.0) / SHAPE * share.powf(-1.0 / SHAPE);
+    packets.min(mean * LONGEST_IN_MEANS) as u64 * PACKET
+}
+
+/// Mean bytes of the bounded Pareto distribution.
+fn bounded_mean() -> f64 {
+    let least = (SMALLEST / LARGEST).powf(POISSON_SHAPE);
+    let spread = SMALLEST.powf(1.0 - POISSON_SHAPE) - LARGEST.powf(1.0 - POISSON_SHAPE);
+    SMALLEST.powf(POISSON_SHAPE) / (1.0 - least) * POISSON_SHAPE / (POISSON_SHAPE - 1.0) * spread
+}
+
+/// Plays all senders, which take the schemes in turn, until their last flows have arrived. Prints a line when it begins,
+/// and an [`Arrived`] for each; those that fail are told on standard error.
+pub(super) async fn run(
+    schemes: &[Transport],
+    address: SocketAddr,
+    certificate: &str,
+    traffic: Traffic,
+) -> Result<()> {
+    println!("ready");
+    let until = traffic.time.map(|time| Instant::now() + time);
+    let mut playing = JoinSet::new();
+    for sender in 0..traffic.senders {
+        let transport = schemes[sender as usize % schemes.len()];
+        let setup = Setup::new(transport, seed_of(traffic.seed, sender));
+        // A socket of its own, as another host would have.
+        let client = Arc::new(setup.client(address, certificate)?);
+        let scheme = transport.name();
+        let mut draws = Draws::new(traffic, sender);
+        playing.spawn(async move {
+            let mut due = Instant::now();
+            let mut flows = JoinSet::new();
+            for number in 0.. {
+                let (gap, bytes) = draws.next();
+                if traffic.load != Load::Poisson {
+                    // The gap begins when the flow before has arrived.
+                    flows.join_next().await;
+                    due = Instant::now();
+                }
+                due += gap;
+                if until.is_some_and(|until| due > until) {
+                    break;
+                }
+                tokio::time::sleep_until(due.into()).await;
+                let (client, scheme) = (client.clone(), scheme.clone());
+                flows.spawn(async move {
+                    let arrived = client.flow(bytes).await.and_then(|timed| {
+                        Ok(serde_json::to_string(&Arrived { sender, number, scheme, bytes, timed })?)
+                    });
+                    match arrived {
+                        Ok(line) => println!("{line}"),
+                        Err(error) => eprintln!("flow {number} of sender {sender}: {error}"),
+                    }
+                });
+            }
+            flows.join_all().await;
         });
     }
+    playing.join_all().await;
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_rate_and_the_sizes_are_those_asked_for() {
-        let rate = Rate::from_bits_per_second(30_000_000).unwrap();
-        let mut draws = Draws::new(rate, 3);
-        let (mut seconds, mut total, mut largest) = (0.0, 0, 0);
-        for _ in 0..200_000 {
+    fn draws(load: Load, count: usize) -> Vec<(f64, f64)> {
+        let rate = Rate::from_bits_per_second(30_000_000);
+        let traffic = Traffic { load, size: None, rate, senders: 1, time: None, seed: 7 };
+        let mut draws = Draws::new(traffic, 0);
+        let next = |_| {
             let (gap, bytes) = draws.next();
-            seconds += gap.as_secs_f64();
-            total += bytes;
-            largest = largest.max(bytes);
-            assert!(bytes >= SMALLEST as u64);
+            (gap.as_secs_f64(), bytes as f64)
+        };
+        (0..count).map(next).collect()
+    }
+
+    fn mean(values: impl Iterator<Item = f64>) -> f64 {
+        let values: Vec<f64> = values.collect();
+        values.iter().sum::<f64>() / values.len() as f64
+    }
+
+    #[test]
+    fn a_poisson_load_has_the_rate_and_the_sizes_asked_for() {
+        let drawn = draws(Load::Poisson, 200_000);
+        let rate =
+            8.0 * mean(drawn.iter().map(|(_, bytes)| *bytes)) / mean(drawn.iter().map(|(gap, _)| *gap));
+        assert!((rate / 30e6 - 1.0).abs() < 0.03, "{rate}");
+        assert!(drawn.iter().all(|(_, bytes)| (SMALLEST - 1.0..=LARGEST).contains(bytes)));
+    }
+
+    #[test]
+    fn loads_of_the_paper_have_its_means_and_their_longest_flows() {
+        for (load, gap, packets) in [(Load::Light, 0.5, 100.0), (Load::Heavy, 8.0, 1e6 / PACKET as f64)] {
+            let drawn = draws(load, 200_000);
+            let gaps = mean(drawn.iter().map(|(gap, _)| *gap));
+            assert!((gaps / gap - 1.0).abs() < 0.02, "{gaps}");
+            let sizes: Vec<f64> = drawn.iter().map(|(_, bytes)| bytes / PACKET as f64).collect();
+            // Cut off, the mean is smaller.
+            let size = mean(sizes.iter().copied());
+            assert!((0.85 * packets..packets).contains(&size), "{size}");
+            assert!(sizes.iter().all(|size| *size <= packets * LONGEST_IN_MEANS));
+            let smallest = sizes.iter().copied().fold(f64::INFINITY, f64::min);
+            assert!((smallest - (packets * 0.8 / 1.8).floor()).abs() <= 1.0, "{smallest}");
         }
-        let measured = total as f64 * 8.0 / seconds;
-        assert!((measured / 30e6 - 1.0).abs() < 0.03, "{measured}");
-        assert!((2_000_000..=LARGEST as u64).contains(&largest), "{largest}");
+    }
+
+    #[test]
+    fn a_seed_repeats_and_senders_differ() {
+        let traffic = Traffic { load: Load::Light, size: None, rate: None, senders: 2, time: None, seed: 3 };
+        let first = |sender| Draws::new(traffic, sender).next();
+        assert_eq!(first(0), first(0));
+        assert_ne!(first(0), first(1));
+        let fixed = Traffic { size: Some(5_000_000), ..traffic };
+        assert_eq!(Draws::new(fixed, 0).next(), (first(0).0, 5_000_000));
     }
 }

@@ -1,17 +1,16 @@
-//! What the processes of a measurement do, each in its network namespace.
+//! What the processes of a measurement do, each in its network namespace or on this host.
 //!
 //! All of them except clients end with their standard input, so none outlives a laboratory that was killed.
 
 mod command;
+mod datagrams;
 mod echo;
-mod load;
-mod long;
-mod probe;
-mod sink;
+pub mod load;
+mod saturate;
 
 use std::{io, thread};
 
-pub use command::Act;
+pub use self::{command::Act, datagrams::Received, saturate::Operation};
 
 /// Ends this process with its standard input.
 fn end_with_input() {

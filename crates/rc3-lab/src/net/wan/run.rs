@@ -21,7 +21,7 @@ use rustix::{
 use super::{
     config::WanConfig, lateness::Lateness, middlebox::Machine, report::WanReport, timeline::Timeline,
 };
-use crate::sockets::clock;
+use crate::net::clock;
 
 /// Packets read from a device before the other has its turn.
 const READ_BATCH: usize = 64;

@@ -1,0 +1,133 @@
+//! `kickass forward` between network namespaces, as a process of this program.
+
+use std::{fs, path::Path};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::{error::NetError, namespace::Namespace, process::Process, urgency};
+
+/// A port, and the device behind it.
+#[derive(Debug, Clone, Copy)]
+pub struct Port<'a> {
+    /// Name of the device.
+    pub name: &'static str,
+    /// Where it is.
+    pub host: &'a Namespace,
+    /// Its network, as in [`address`].
+    pub network: u8,
+    /// Networks behind it.
+    pub routes: &'a [u8],
+    /// Networks that the host reaches by it.
+    pub reaches: &'a [u8],
+    /// Rate of the link to it, and one-way delay.
+    pub rate: &'a str,
+    /// The delay.
+    pub delay: &'a str,
+    /// Further keys of its table in TOML.
+    pub keys: &'a str,
+}
+
+/// A forwarder that runs. It ends with the value.
+#[derive(Debug)]
+pub struct Forwarder {
+    /// The process.
+    pub process: Process,
+    _folder: TempDir,
+}
+
+/// The address of a device in this network.
+pub fn address(network: u8) -> [u8; 4] {
+    [10, 90, network, 2]
+}
+
+fn networks(networks: &[u8]) -> String {
+    let quoted: Vec<String> = networks.iter().map(|network| format!("\"10.90.{network}.0/24\"")).collect();
+    quoted.join(", ")
+}
+
+impl Port<'_> {
+    fn toml(&self) -> String {
+        let Self { name, host, network, routes, rate, delay, keys, .. } = self;
+        format!(
+            "[[port]]\nname = \"{name}\"\nnetns = \"{}\"\naddresses = [\"10.90.{network}.2/24\"]\nroutes = [{}]\n\
+             rate = \"{rate}\"\ndelay = \"{delay}\"\n{keys}\n",
+            host.name(),
+            networks(routes)
+        )
+    }
+}
+
+impl Forwarder {
+    /// Starts one that reports its totals 20 times per second.
+    ///
+    /// # Errors
+    /// If it does not come up.
+    pub fn start(ports: &[Port<'_>]) -> Result<Self, NetError> {
+        let folder = tempfile::tempdir()?;
+        let config = folder.path().join("forward.toml");
+        fs::write(&config, toml(ports))?;
+        let process = Process::start("forwarder", command(&config)?)?;
+        process.line()?;
+        for port in ports {
+            for network in port.reaches {
+                let network = format!("10.90.{network}.0/24");
+                port.host.ip(["route", "replace", &network, "dev", port.name])?;
+            }
+        }
+        Ok(Self { process, _folder: folder })
+    }
+
+    /// Its totals since the last call, in order.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub fn totals(&self) -> Result<Vec<Value>, NetError> {
+        let lines = self.process.lines_so_far();
+        Ok(lines
+            .iter()
+            .map(|line| serde_json::from_str(line))
+            .collect::<Result<_, _>>()
+            .map_err(std::io::Error::from)?)
+    }
+}
+
+fn command(config: &Path) -> Result<std::process::Command, NetError> {
+    let mut command = urgency::first()?;
+    command.args(["net", "act", "forward"]).arg(config);
+    Ok(command)
+}
+
+fn toml(ports: &[Port<'_>]) -> String {
+    let ports: String = ports.iter().map(Port::toml).collect();
+    format!("[forward]\nstatistics = \"50ms\"\n\n{ports}")
+}
+
+#[cfg(test)]
+mod tests {
+    use kickass_tools::forward::config::Config;
+
+    use super::*;
+
+    #[test]
+    fn ports_make_a_configuration_that_the_forwarder_takes() {
+        let a = Port {
+            name: "a",
+            host: &Namespace::HERE,
+            network: 1,
+            routes: &[1, 3],
+            reaches: &[],
+            rate: "10mbit",
+            delay: "5ms",
+            keys: "",
+        };
+        let keys = "buffer = \"1500k\"\nqueue = { kind = \"strict-priority\" }";
+        let ports = [a, Port { name: "b", network: 2, routes: &[2], keys, ..a }];
+        // The namespace of the tests has no name, which the forwarder would refuse.
+        let text = toml(&ports).replace("netns = \"\"\n", "");
+        let config = Config::parse(&text, "forward.toml").unwrap();
+        assert_eq!(config.port.len(), 2);
+        assert_eq!(config.port[1].name, "b");
+        assert_eq!(networks(&[1, 3]), "\"10.90.1.0/24\", \"10.90.3.0/24\"");
+    }
+}

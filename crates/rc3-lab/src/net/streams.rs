@@ -1,0 +1,278 @@
+//! Long streams and short exchanges between two hosts without a router: what the programs themselves cost.
+
+use std::{net::SocketAddr, time::Duration};
+
+use rc3_text::units::about_bytes;
+
+use super::{
+    error::NetError,
+    experiment::Options,
+    namespace::Namespace,
+    report::Section,
+    run::Lab,
+    scheme::{PORT, Place, Scheme},
+    tables,
+    transport::Timed,
+};
+use crate::{
+    document::Table,
+    statistics::{Estimate, Sample},
+};
+
+/// Bytes of a stream, and of an exchange.
+const STREAM: u64 = 1_000_000_000;
+const EXCHANGE: u64 = 65_536;
+/// Of exchanges.
+const COUNT: u32 = 2000;
+/// Percentiles of the times of exchanges, and at which of them schemes are compared run by run: the others are those of
+/// few exchanges.
+const SHARES: [f64; 6] = [0.1, 0.5, 0.9, 0.99, 0.999, 1.0];
+const COMPARED: usize = 4;
+/// With which scheme others are compared.
+const REFERENCE: &str = "quinn";
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// Two hosts.
+#[derive(Debug)]
+pub struct Pair {
+    sender: Namespace,
+    receiver: Namespace,
+    address: SocketAddr,
+    mtu: Option<u16>,
+    name: &'static str,
+}
+
+impl Pair {
+    /// This host.
+    pub fn loopback(mtu: Option<u16>) -> Self {
+        let (sender, receiver) = (Namespace::HERE, Namespace::HERE);
+        Self { sender, receiver, address: SocketAddr::from(([127, 0, 0, 1], PORT)), mtu, name: "loopback" }
+    }
+
+    /// Two network namespaces with a veth pair between them.
+    ///
+    /// # Errors
+    /// If a tool fails.
+    pub fn veth(mtu: Option<u16>) -> Result<Self, NetError> {
+        let (sender, receiver) = (Namespace::new("sender")?, Namespace::new("receiver")?);
+        sender.ip([
+            "link",
+            "add",
+            "card",
+            "type",
+            "veth",
+            "peer",
+            "name",
+            "card",
+            "netns",
+            receiver.name(),
+        ])?;
+        for (host, address) in [(&sender, "10.85.0.1/24"), (&receiver, "10.85.0.2/24")] {
+            host.set_up("card", address, mtu.unwrap_or(1500))?;
+        }
+        let address = SocketAddr::from(([10, 85, 0, 2], PORT));
+        Ok(Self { sender, receiver, address, mtu, name: "a veth pair" })
+    }
+
+    /// Where schemes run.
+    pub fn place(&self) -> Place<'_> {
+        Place { sender: &self.sender, receiver: &self.receiver, address: self.address, mtu: self.mtu }
+    }
+}
+
+/// About how long bulk transfers take.
+pub fn estimate_bulk(options: &Options) -> Duration {
+    let bytes: u64 = sizes(options).iter().sum();
+    Duration::from_secs_f64(7.0 * (0.5 + bytes as f64 / 3e8)) * options.runs()
+}
+
+/// About how long exchanges take.
+pub fn estimate_exchanges(options: &Options) -> Duration {
+    Duration::from_micros(500) * 4 * count(options) * options.runs()
+}
+
+/// Bytes of the streams.
+fn sizes(options: &Options) -> Vec<u64> {
+    options.sizes(&[STREAM], &[STREAM / 10])
+}
+
+fn count(options: &Options) -> u32 {
+    options.pick(options.args.counts.exchanges, COUNT, COUNT / 10)
+}
+
+/// Sends one long stream.
+///
+/// # Errors
+/// If a process fails.
+pub fn send(place: &Place<'_>, scheme: &Scheme, bytes: u64) -> Result<Timed, NetError> {
+    let server = scheme.serve(place, &[])?;
+    let sender = scheme.client(place, &server, "time", &[bytes.to_string(), "1".to_owned()], &[])?;
+    let line = sender.line_in(PATIENCE)?;
+    Ok(serde_json::from_str(&line).map_err(std::io::Error::from)?)
+}
+
+/// Gbit per CPU second of both ends.
+pub fn per_cpu_second(timed: &Timed, bytes: u64) -> f64 {
+    bytes as f64 * 8e-9 / (timed.sender_cpu + timed.receiver_cpu)
+}
+
+/// Makes exchanges and returns how long each took, in microseconds.
+///
+/// # Errors
+/// If a process fails.
+pub fn ask(
+    place: &Place<'_>,
+    scheme: &Scheme,
+    count: u32,
+    bytes: u64,
+    new_connections: bool,
+) -> Result<Sample, NetError> {
+    let server = scheme.serve(place, &[])?;
+    let mut words = vec![count.to_string(), bytes.to_string()];
+    if new_connections {
+        words.push("--new-connections".to_owned());
+    }
+    let line = scheme.client(place, &server, "ask", &words, &[])?.line_in(PATIENCE)?;
+    Ok(line.split_whitespace().filter_map(|word| word.parse::<f64>().ok()).collect())
+}
+
+/// One long stream of each scheme in turn.
+///
+/// # Errors
+/// If a process fails.
+pub fn bulk(lab: &mut Lab, pair: &Pair) -> Result<Vec<Section>, NetError> {
+    let usual = ["rc3", "rc3-trust", "rc3-off", "quinn", "quinn-large", "s2n-quic", "tcp"];
+    let schemes = lab.options.schemes(lab.all.clone(), &usual)?;
+    let names = names(&schemes);
+    let mut sections = Vec::new();
+    for bytes in sizes(&lab.options) {
+        let estimate = estimate_bulk(&lab.options) / names.len() as u32 / lab.options.runs();
+        let measured = lab.turns(&names, estimate, |nth| send(&pair.place(), &schemes[nth], bytes))?;
+        let rates = |timed: &Timed| bytes as f64 * 8e-9 / timed.total();
+        let mut table =
+            Table::new(&["scheme", "#Gbit/s", "#Gbit per CPU second, both ends", "#over that of quinn"]);
+        let per_second: Vec<Vec<f64>> = measured
+            .iter()
+            .map(|runs| runs.iter().map(|timed| per_cpu_second(timed, bytes)).collect())
+            .collect();
+        let over = over_reference(&names, &per_second);
+        for (nth, name) in names.iter().enumerate() {
+            let rates: Vec<f64> = measured[nth].iter().map(rates).collect();
+            let cells = [Estimate::of(&rates), Estimate::of(&per_second[nth]), over[nth]];
+            table.rows.push([vec![name.clone()], cells.map(tables::optional).into()].concat());
+        }
+        let title = format!("{} over {}", about_bytes(bytes), pair.name);
+        sections.push(Section::new(title).text(HOW).table(table));
+    }
+    Ok(sections)
+}
+
+const HOW: &str = "Medians and intervals; ratios are of the same run. CPU time is user and system time of the two processes.";
+
+/// Exchanges of each scheme in turn, on one connection, and on loopback also each on a new one.
+///
+/// # Errors
+/// If a process fails.
+pub fn exchanges(lab: &mut Lab, pair: &Pair) -> Result<Vec<Section>, NetError> {
+    let schemes = lab.options.schemes(lab.all.clone(), &["rc3", "rc3-off", "quinn", "tcp"])?;
+    let (names, count) = (names(&schemes), count(&lab.options));
+    let mut sections = Vec::new();
+    for bytes in lab.options.sizes(&[EXCHANGE], &[EXCHANGE]) {
+        for is_new in [false, true].into_iter().take(if pair.name == "loopback" { 2 } else { 1 }) {
+            let count = if is_new { count / 4 } else { count };
+            let estimate = Duration::from_micros(500) * count;
+            let place = pair.place();
+            let measured =
+                lab.turns(&names, estimate, |nth| ask(&place, &schemes[nth], count, bytes, is_new))?;
+            let how = if is_new { "each on a new connection" } else { "on one connection" };
+            let title = format!("{count} exchanges of {} over {}, {how}", about_bytes(bytes), pair.name);
+            sections.push(section(title, &names, &measured));
+        }
+    }
+    Ok(sections)
+}
+
+fn section(title: String, names: &[String], measured: &[Vec<Sample>]) -> Section {
+    let head: Vec<String> = SHARES.iter().map(|share| format!("#{} %", 100.0 * share)).collect();
+    let head: Vec<&str> = std::iter::once("scheme").chain(head.iter().map(String::as_str)).collect();
+    let (mut times, mut ratios) = (Table::new(&head), Table::new(&head[..=COMPARED]));
+    let of = |share: f64| -> Vec<Vec<f64>> {
+        measured.iter().map(|runs| runs.iter().map(|run| run.quantile(share)).collect()).collect()
+    };
+    let over: Vec<_> = SHARES[..COMPARED].iter().map(|share| over_reference(names, &of(*share))).collect();
+    for (nth, name) in names.iter().enumerate() {
+        let median =
+            |share: &f64| Estimate::of(&of(*share)[nth]).map_or(f64::NAN, |estimate| estimate.median);
+        let cells = SHARES.iter().map(|share| format!("{:.0}", median(share))).collect();
+        times.rows.push([vec![name.clone()], cells].concat());
+        let cells = over.iter().map(|over| tables::optional(over[nth])).collect();
+        ratios.rows.push([vec![name.clone()], cells].concat());
+    }
+    Section::new(title)
+        .text("Microseconds, medians over the runs:")
+        .table(times)
+        .text("The same over those of quinn in the same run, median and interval:")
+        .table(ratios)
+}
+
+fn names(schemes: &[Scheme]) -> Vec<String> {
+    schemes.iter().map(|scheme| scheme.name.clone()).collect()
+}
+
+/// What each scheme has over what the reference has in the same run; nothing without a reference.
+pub fn over_reference(names: &[String], values: &[Vec<f64>]) -> Vec<Option<Estimate>> {
+    let reference = names.iter().position(|name| name == REFERENCE).map(|nth| &values[nth]);
+    let over = |values: &Vec<f64>| {
+        let ratios: Vec<f64> =
+            values.iter().zip(reference?).map(|(value, reference)| value / reference).collect();
+        Estimate::of(&ratios)
+    };
+    values.iter().map(over).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::net::report::Part;
+
+    fn names(names: &[&str]) -> Vec<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    fn a_scheme_beside_itself_changes_nothing() {
+        let runs = vec![3.0, 5.0, 4.0, 7.0, 2.0, 6.0];
+        let over = over_reference(&names(&["quinn", "rc3"]), &[runs.clone(), runs.clone()]);
+        for over in over {
+            let Estimate { median, low, high, .. } = over.unwrap();
+            assert_eq!((median, low, high), (1.0, 1.0, 1.0));
+        }
+        let twice: Vec<f64> = runs.iter().map(|run| run * 2.0).collect();
+        assert_eq!(over_reference(&names(&["quinn", "rc3"]), &[runs.clone(), twice])[1].unwrap().median, 2.0);
+        assert_eq!(over_reference(&names(&["rc3"]), &[runs]), [None]);
+    }
+
+    #[test]
+    fn exchanges_have_percentiles_and_ratios() {
+        let sample = |factor: f64| (1..=1000).map(|nth| f64::from(nth) * factor).collect::<Sample>();
+        let measured = [vec![sample(1.0), sample(1.0)], vec![sample(2.0), sample(2.0)]];
+        let section = section("title".to_owned(), &names(&["quinn", "rc3"]), &measured);
+        let tables: Vec<&Table> = section
+            .parts
+            .iter()
+            .filter_map(|part| if let Part::Table(table) = part { Some(table) } else { None })
+            .collect();
+        assert_eq!(tables[0].rows[1], ["rc3", "200", "1000", "1800", "1980", "1998", "2000"]);
+        assert_eq!(
+            tables[1].rows,
+            [["quinn", "1.00", "1.00", "1.00", "1.00"], ["rc3", "2.00", "2.00", "2.00", "2.00"]]
+        );
+    }
+
+    #[test]
+    fn cpu_seconds_are_those_of_both_ends() {
+        let timed =
+            Timed { begun: 0, connect: 0.5, flow: 1.5, sender_cpu: 1.0, receiver_cpu: 3.0, modes: None };
+        assert_eq!(per_cpu_second(&timed, 1_000_000_000), 2.0);
+    }
+}
